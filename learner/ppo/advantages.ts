@@ -1,0 +1,142 @@
+/**
+ * From rewards to advantages. One list entry is one sample; the arrays are float32 [response length], aligned with the
+ * response tokens (the value V_t is read before token t). Sources: PPO and GAE as verl implements them
+ * (verl/trainer/ppo/core_algos.py), with duration weights as in section 3.1 of the paper.
+ */
+
+/** What the advantage of one sample is made of. */
+export interface RewardedSample {
+  /** The scalar reward; it is placed on the last response token. */
+  reward: number;
+  /** log pi/T of the response tokens under the weights that the update starts from. */
+  proximalLogProbs: Float32Array;
+  /** The same under the frozen reference. */
+  referenceLogProbs: Float32Array;
+  /** V_t before each response token; all zero where there is no critic. */
+  values: Float32Array;
+}
+
+/** Per-token advantages and returns of one sample. */
+export interface Advantages {
+  advantages: Float32Array;
+  /** R_t = A_t + V_t before whitening: what the critic learns. */
+  returns: Float32Array;
+}
+
+/**
+ * Token rewards: r_t = -beta (logp - logp_ref)_t, the k1 estimate of KL as a part of the returns, plus the scalar
+ * reward on the last token.
+ */
+export function tokenRewards(sample: RewardedSample, klCoefficient: number): Float64Array {
+  const { proximalLogProbs, referenceLogProbs } = sample;
+  const rewards = new Float64Array(proximalLogProbs.length);
+  for (let t = 0; t < rewards.length; t++) rewards[t] = -klCoefficient * (proximalLogProbs[t] - referenceLogProbs[t]);
+  rewards[rewards.length - 1] += sample.reward;
+  return rewards;
+}
+
+/**
+ * Generalised advantage estimation (Schulman et al. 2016): delta_t = r_t + gamma V_{t+1} - V_t and
+ * A_t = delta_t + gamma lambda A_{t+1}; the value after the last token is 0.
+ */
+export function generalizedAdvantages(
+  rewards: Float64Array,
+  values: Float32Array,
+  gamma: number,
+  lambda: number,
+): Advantages {
+  const advantages = new Float32Array(rewards.length);
+  const returns = new Float32Array(rewards.length);
+  let nextValue = 0;
+  let nextAdvantage = 0;
+  for (let t = rewards.length - 1; t >= 0; t--) {
+    nextAdvantage = rewards[t] + gamma * nextValue - values[t] + gamma * lambda * nextAdvantage;
+    nextValue = values[t];
+    advantages[t] = nextAdvantage;
+    returns[t] = nextAdvantage + nextValue;
+  }
+  return { advantages, returns };
+}
+
+/**
+ * `baseline: BatchMean`: the return of each token less the mean scalar reward of the batch; no critic is asked.
+ */
+export function batchMeanAdvantages(rewards: Float64Array, meanReward: number, gamma: number): Advantages {
+  const { returns } = generalizedAdvantages(rewards, new Float32Array(rewards.length), gamma, 1);
+  return { advantages: returns.map((value) => value - meanReward), returns };
+}
+
+/**
+ * Whitens in place over all tokens of the batch: (A - mean) / sqrt(var + 1e-8), Bessel variance. With `weights` (one
+ * number a sample) mean and variance are weighted by them (`whitening: Weighted`): duration weights depend on the
+ * action, so a baseline that ignores them is not neutral.
+ */
+export function whiten(batch: Float32Array[], weights?: number[]): void {
+  let total = 0;
+  let sum = 0;
+  let tokens = 0;
+  for (const [i, advantages] of batch.entries()) {
+    const weight = weights?.[i] ?? 1;
+    for (const value of advantages) sum += weight * value;
+    total += weight * advantages.length;
+    tokens += advantages.length;
+  }
+  if (tokens < 2 || total === 0) return;
+  const mean = sum / total;
+  let squares = 0;
+  for (const [i, advantages] of batch.entries()) {
+    const weight = weights?.[i] ?? 1;
+    for (const value of advantages) squares += weight * (value - mean) ** 2;
+  }
+  const variance = (squares / total) * (tokens / (tokens - 1));
+  const scale = 1 / Math.sqrt(variance + 1e-8);
+  for (const advantages of batch) {
+    for (let t = 0; t < advantages.length; t++) advantages[t] = (advantages[t] - mean) * scale;
+  }
+}
+
+/** `validScoreWeight`: z is clipped to this many standard deviations, so that one outlier does not carry the batch. */
+export const SCORE_DEVIATIONS_MAX = 3;
+
+/**
+ * Scoring within the valid samples, after whitening: A += weight x clip((score - mean) / std, +-3), mean and standard
+ * deviation over the valid samples of the batch. Without it a single -10 in the batch sets the whitening scale and
+ * hides every score difference.
+ *
+ * @param goodness one number a sample, higher is better, undefined where there is no valid score
+ */
+export function addValidScores(batch: Float32Array[], goodness: (number | undefined)[], weight: number): void {
+  const valid = goodness.filter((value) => value !== undefined);
+  if (weight === 0 || valid.length < 2) return;
+  const mean = valid.reduce((sum, value) => sum + value, 0) / valid.length;
+  const std = Math.sqrt(valid.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (valid.length - 1));
+  if (std < 1e-12) return;
+  for (const [i, value] of goodness.entries()) {
+    if (value === undefined) continue;
+    const z = Math.min(Math.max((value - mean) / std, -SCORE_DEVIATIONS_MAX), SCORE_DEVIATIONS_MAX);
+    for (let t = 0; t < batch[i].length; t++) batch[i][t] += weight * z;
+  }
+}
+
+/**
+ * Decoupled PPO (Hilton et al. 2022): the weight exp(proximal - behaviour), capped, detached, that corrects a sample
+ * that an older policy version wrote. At lag 0 it is 1 up to rounding.
+ */
+export function importanceWeights(proximal: Float32Array, behaviour: Float32Array, cap: number): Float32Array {
+  return proximal.map((logProb, t) => Math.min(Math.exp(logProb - behaviour[t]), cap));
+}
+
+/** How many samples the KL controller of Ziegler et al. 2019 may move by in one step, as a share. */
+const KL_ERROR_CLIP = 0.2;
+
+/** The adaptive KL coefficient after a batch: beta (1 + clip(KL / target - 1, +-0.2) n / horizon). */
+export function nextKlCoefficient(
+  beta: number,
+  batchKl: number,
+  samples: number,
+  o: { klController: "Fixed" | "Adaptive"; klTarget: number; klHorizon: number },
+): number {
+  if (o.klController === "Fixed") return beta;
+  const error = Math.min(Math.max(batchKl / o.klTarget - 1, -KL_ERROR_CLIP), KL_ERROR_CLIP);
+  return beta * (1 + (error * samples) / o.klHorizon);
+}

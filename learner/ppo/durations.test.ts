@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { completionChance, type DurationOptions, durationWeights, effectiveSampleSize } from "./durations.ts";
+
+const options: DurationOptions = {
+  durationWeighting: "Paper",
+  durationCap: 10,
+  startupSeconds: 1,
+  timeoutWeight: "Full",
+  durationClock: "Wall",
+};
+const ran = (durationSeconds: number, cpuSeconds = durationSeconds) => ({
+  outcome: "completed" as const,
+  durationSeconds,
+  cpuSeconds,
+});
+const timedOut = { outcome: "timedOut" as const, durationSeconds: 7, cpuSeconds: 7 };
+
+const cases: [string, Parameters<typeof durationWeights>[0], Partial<DurationOptions>, number[]][] = [
+  ["Paper: dt over its mean", [ran(1), ran(3)], {}, [2 / 3, 4 / 3]],
+  ["Off", [ran(1), ran(30)], { durationWeighting: "Off" }, [1, 1]],
+  ["never executed: startupSeconds", [{}, ran(2)], {}, [0.5, 1.5]],
+  ["sleeping does not pay", [ran(9, 1), ran(1)], { durationClock: "Active" }, [1, 1]],
+  ["Auto is Active for CPU programs", [ran(9, 1), ran(1)], { durationClock: "Auto" }, [1, 1]],
+  ["timeout Full", [timedOut, ran(1)], {}, [1.6, 0.4]],
+  ["timeout One", [timedOut, ran(1), ran(3)], { timeoutWeight: "One" }, [1, 2 / 3, 4 / 3]],
+  ["timeout Exclude", [timedOut, ran(1), ran(3)], { timeoutWeight: "Exclude" }, [0, 2 / 3, 4 / 3]],
+  [
+    "Capped, then back to mean 1",
+    [ran(0), ran(0), ran(9)],
+    { durationWeighting: "Capped", durationCap: 1 },
+    [0.25 / 0.5, 0.25 / 0.5, 1 / 0.5],
+  ],
+  ["Completion under CarryOver is exactly 1", [ran(1), ran(30)], { durationWeighting: "Completion" }, [1, 1]],
+];
+for (const [name, batch, o, expected] of cases) {
+  test(`duration weights: ${name}`, () => {
+    const weights = durationWeights(batch, { ...options, ...o });
+    for (const [i, value] of expected.entries()) {
+      assert.ok(Math.abs(weights[i] - value) < 1e-12, `${weights} is not ${expected}`);
+    }
+  });
+}
+
+test("the chance of completion is the product-limit estimate", () => {
+  const chance = completionChance([1, 2, 4, 5], [3, 3]);
+  assert.equal(chance(2), 1);
+  assert.equal(chance(3), 1);
+  assert.ok(Math.abs(chance(4) - (1 - 1 / 4) * (1 - 1 / 3)) < 1e-12);
+});
+
+test("Completion gives abandoned lengths more weight", () => {
+  const weights = durationWeights([ran(1), ran(1), ran(8)], { ...options, durationWeighting: "Completion" }, [4, 4]);
+  assert.ok(weights[2] > weights[0]);
+  assert.ok(Math.abs(weights.reduce((a, b) => a + b) / 3 - 1) < 1e-12);
+});
+
+test("effective sample size: n if equal, 1 if one carries all", () => {
+  assert.equal(effectiveSampleSize([2, 2, 2]), 3);
+  assert.equal(effectiveSampleSize([5, 0, 0]), 1);
+});

@@ -1,0 +1,108 @@
+/**
+ * Duration weights, eq. 3 of the paper: each sample's policy loss is multiplied by w_i = dt_i / mean(dt), the mean
+ * taken over the whole batch.
+ *
+ * Eq. 3 undoes a sampler whose completions are proportional to pi / dt. Where nothing is thrown away
+ * (`collection: CarryOver`) completions are proportional to pi, and `Paper` is a preference for slow programs;
+ * `Completion` weighs by the chance that a run of that length is seen at all, which is then exactly 1.
+ */
+
+/** What the weights need to know of a sample. */
+export interface TimedSample {
+  /** `undefined`: the solution was never executed. */
+  outcome?: "completed" | "failed" | "timedOut" | "outOfMemory" | "outputLimit" | "lost";
+  /** Wall-clock seconds that the program ran. */
+  durationSeconds?: number;
+  /** CPU seconds that it used. */
+  cpuSeconds?: number;
+}
+
+export interface DurationOptions {
+  durationWeighting: "Paper" | "Off" | "Capped" | "Completion";
+  /** `Capped`: the largest weight before the weights are scaled back to mean 1. */
+  durationCap: number;
+  /** Added to every duration: the interpreter's start and imports, which a warm sandbox does not spend. */
+  startupSeconds: number;
+  timeoutWeight: "Full" | "One" | "Exclude";
+  durationClock: "Auto" | "Wall" | "Active";
+}
+
+/**
+ * dt of one sample, in seconds: `startupSeconds` + what the clock measured. `Active` is min(wall, CPU), so that
+ * sleeping does not pay; `Auto` is `Active`, as no sandbox of a CPU program waits for a device.
+ */
+export function sampleDuration(sample: TimedSample, o: DurationOptions): number {
+  if (sample.outcome === undefined) return o.startupSeconds;
+  const wall = sample.durationSeconds ?? 0;
+  const measured = o.durationClock === "Wall" ? wall : Math.min(wall, sample.cpuSeconds ?? wall);
+  return o.startupSeconds + measured;
+}
+
+/**
+ * One weight a sample, detached, for all of its tokens. The mean over the samples that count is 1.
+ *
+ * @param abandonedSeconds how long each run that was thrown away had been running (`collection: Discard`), for
+ *   `Completion`
+ */
+export function durationWeights(batch: TimedSample[], o: DurationOptions, abandonedSeconds: number[] = []): number[] {
+  const timedOut = batch.map((sample) => sample.outcome === "timedOut");
+  const excluded = batch.map((_, i) => timedOut[i] && o.timeoutWeight === "Exclude");
+  const durations = batch.map((sample) => sampleDuration(sample, o));
+  const raw = rawWeights(durations, o, abandonedSeconds);
+  const fixed = batch.map((_, i) => timedOut[i] && o.timeoutWeight === "One");
+  const free = raw.filter((_, i) => !excluded[i] && !fixed[i]);
+  const mean = free.reduce((sum, weight) => sum + weight, 0) / Math.max(free.length, 1);
+  let weights = raw.map((weight, i) => (excluded[i] ? 0 : fixed[i] ? 1 : mean > 0 ? weight / mean : 1));
+  if (o.durationWeighting === "Capped") {
+    weights = weights.map((weight) => Math.min(weight, o.durationCap));
+    const counted = weights.filter((_, i) => !excluded[i]);
+    const cappedMean = counted.reduce((sum, weight) => sum + weight, 0) / Math.max(counted.length, 1);
+    if (cappedMean > 0) weights = weights.map((weight) => weight / cappedMean);
+  }
+  return weights;
+}
+
+function rawWeights(durations: number[], o: DurationOptions, abandonedSeconds: number[]): number[] {
+  switch (o.durationWeighting) {
+    case "Off":
+      return durations.map(() => 1);
+    case "Paper":
+    case "Capped":
+      return durations;
+    case "Completion": {
+      const abandoned = abandonedSeconds.map((seconds) => o.startupSeconds + seconds);
+      const chance = completionChance(durations, abandoned);
+      return durations.map((duration) => 1 / chance(duration));
+    }
+  }
+}
+
+/**
+ * The product-limit (Kaplan-Meier) estimate of the chance that a run of length t is not thrown away before it ends:
+ * the product over abandonment times c < t of 1 - 1 / (runs that were still going at c). 1 if nothing was abandoned.
+ *
+ * @param completed lengths of the runs that ended, seconds
+ * @param abandoned how long the others had run when they were thrown away, seconds
+ */
+export function completionChance(completed: number[], abandoned: number[]): (seconds: number) => number {
+  const all = [...completed, ...abandoned];
+  const steps = [...abandoned]
+    .sort((a, b) => a - b)
+    .map((at, i, sorted) => ({ at, ties: sorted.indexOf(at), index: i }))
+    .map(({ at, ties, index }) => {
+      const going = all.filter((seconds) => seconds >= at).length - (index - ties);
+      return { at, factor: 1 - 1 / going };
+    });
+  return (seconds) => {
+    let chance = 1;
+    for (const step of steps) if (step.at < seconds) chance *= step.factor;
+    return chance;
+  };
+}
+
+/** Kish's effective sample size, (sum w)^2 / sum w^2: how many equally weighted samples the weights are worth. */
+export function effectiveSampleSize(weights: number[]): number {
+  const sum = weights.reduce((total, weight) => total + weight, 0);
+  const squares = weights.reduce((total, weight) => total + weight * weight, 0);
+  return squares > 0 ? sum ** 2 / squares : 0;
+}
