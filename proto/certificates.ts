@@ -1,0 +1,148 @@
+/**
+ * Certificates of one run: a certificate authority of its own, and one certificate per role signed by it.
+ *
+ * ECDSA P-256. A certificate's role is its subject's organizational unit (OU); the learner authorises each call by it
+ * (`channel.ts`). A folder with `ca.crt`, `tls.crt` and `tls.key` (PEM, the names of a Kubernetes TLS secret) is what
+ * a process is started with.
+ */
+import { webcrypto } from "node:crypto";
+import { mkdir, rm, writeFile } from "node:fs/promises";
+import { isIP } from "node:net";
+import { join } from "node:path";
+import "./reflect.ts"; // first: x509 does not load without it
+import * as x509 from "@peculiar/x509";
+
+export type Role = "learner" | "actor" | "controller";
+export const ROLES: readonly Role[] = ["learner", "actor", "controller"];
+
+const ALGORITHM = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
+
+/** Certificates are valid from this long before they were made: clocks of two machines differ. */
+const CLOCK_SKEW_SECONDS = 300;
+
+export interface Validity {
+  /** From now. */
+  validSeconds: number;
+  /** Injected clock, Unix milliseconds. */
+  now?: () => number;
+}
+
+export interface KeyAndCertificate {
+  /** PEM */
+  certificate: string;
+  /** PEM, PKCS #8 */
+  key: string;
+}
+
+export interface TlsFiles extends KeyAndCertificate {
+  /** PEM of the authority that signed, which peers are checked against */
+  authority: string;
+}
+
+x509.cryptoProvider.set(webcrypto);
+
+function window({ validSeconds, now = Date.now }: Validity): { notBefore: Date; notAfter: Date } {
+  if (!(validSeconds > 0)) throw new RangeError(`validSeconds is ${validSeconds}: give a number above 0`);
+  const at = now();
+  return { notBefore: new Date(at - CLOCK_SKEW_SECONDS * 1000), notAfter: new Date(at + validSeconds * 1000) };
+}
+
+const newKeys = () =>
+  webcrypto.subtle.generateKey(ALGORITHM, true, ["sign", "verify"]) as Promise<webcrypto.CryptoKeyPair>;
+
+async function keyPem(key: webcrypto.CryptoKey): Promise<string> {
+  const pkcs8 = await webcrypto.subtle.exportKey("pkcs8", key);
+  return x509.PemConverter.encode(pkcs8, "PRIVATE KEY");
+}
+
+/** A new authority. Its key signs the run's certificates and is given to no process. */
+export async function createAuthority(validity: Validity, name = "longrun"): Promise<KeyAndCertificate> {
+  const keys = await newKeys();
+  const certificate = await x509.X509CertificateGenerator.createSelfSigned({
+    name: [{ O: ["longrun"] }, { CN: [name] }],
+    keys,
+    signingAlgorithm: ALGORITHM,
+    ...window(validity),
+    extensions: [
+      new x509.BasicConstraintsExtension(true, 0, true),
+      new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
+      await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
+    ],
+  });
+  return { certificate: certificate.toString("pem"), key: await keyPem(keys.privateKey) };
+}
+
+export interface CertificateRequest extends Validity {
+  role: Role;
+  /** Common name; for people. */
+  name: string;
+  /** DNS names and IP addresses that the holder is dialled by. Only a learner serves. */
+  hosts?: string[];
+}
+
+/** A new key and a certificate for it, signed by `authority`. */
+export async function createCertificate(authority: KeyAndCertificate, request: CertificateRequest): Promise<TlsFiles> {
+  const issuer = new x509.X509Certificate(authority.certificate);
+  const signingKey = await webcrypto.subtle.importKey(
+    "pkcs8",
+    x509.PemConverter.decodeFirst(authority.key),
+    ALGORITHM,
+    false,
+    ["sign"],
+  );
+  const keys = await newKeys();
+  const serves = request.role === "learner";
+  const usage = serves ? x509.ExtendedKeyUsage.serverAuth : x509.ExtendedKeyUsage.clientAuth;
+  const names = (request.hosts ?? []).map((host) => ({ type: isIP(host) ? "ip" : "dns", value: host }) as const);
+  if (serves && names.length === 0)
+    throw new RangeError("hosts is empty: name the addresses that the learner is dialled by");
+  const certificate = await x509.X509CertificateGenerator.create({
+    subject: [{ O: ["longrun"] }, { OU: [request.role] }, { CN: [request.name] }],
+    issuer: issuer.subjectName,
+    publicKey: keys.publicKey,
+    signingKey,
+    signingAlgorithm: ALGORITHM,
+    ...window(request),
+    extensions: [
+      new x509.BasicConstraintsExtension(false, undefined, true),
+      new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
+      new x509.ExtendedKeyUsageExtension([usage], true),
+      ...(names.length > 0 ? [new x509.SubjectAlternativeNameExtension(names)] : []),
+      await x509.AuthorityKeyIdentifierExtension.create(issuer.publicKey),
+      await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
+    ],
+  });
+  return {
+    authority: authority.certificate,
+    certificate: certificate.toString("pem"),
+    key: await keyPem(keys.privateKey),
+  };
+}
+
+/** Writes `ca.crt`, `tls.crt` and `tls.key` (mode 0600) into `directory`, which is made (0700) if it is not there. */
+export async function writeTlsFiles(directory: string, files: TlsFiles): Promise<void> {
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  await writeFile(join(directory, "ca.crt"), files.authority);
+  await writeFile(join(directory, "tls.crt"), files.certificate);
+  // A mode is applied to new files only.
+  await rm(join(directory, "tls.key"), { force: true });
+  await writeFile(join(directory, "tls.key"), files.key, { mode: 0o600 });
+}
+
+/**
+ * All that a run on one machine needs: `directory/learner`, `directory/actor` and `directory/controller`. The
+ * authority's key is not written and is gone when this returns.
+ */
+export async function writeRunCertificates(
+  directory: string,
+  options: Validity & { hosts?: string[] },
+): Promise<Record<Role, string>> {
+  const authority = await createAuthority(options);
+  const paths = {} as Record<Role, string>;
+  for (const role of ROLES) {
+    const hosts = role === "learner" ? (options.hosts ?? ["localhost", "127.0.0.1", "::1"]) : undefined;
+    paths[role] = join(directory, role);
+    await writeTlsFiles(paths[role], await createCertificate(authority, { ...options, role, name: role, hosts }));
+  }
+  return paths;
+}

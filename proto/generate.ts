@@ -1,0 +1,66 @@
+/**
+ * Generates longrun.generated.{js,d.ts} from longrun.proto with protobufjs' static target.
+ *
+ *     node proto/generate.ts           writes both files
+ *     node proto/generate.ts --check   writes nothing, exits 1 if the files on disk are not what would be written
+ */
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const here = import.meta.dirname;
+const BANNER = "// Generated from longrun.proto by proto/generate.ts. Do not edit.\n";
+
+/** 64-bit fields become plain numbers (nothing here nears 2^53); what grpc-js does not use is left out. */
+const OPTIONS = [
+  ...["--target", "static-module", "--wrap", "esm", "--force-number"],
+  ...["--no-service", "--no-verify", "--no-delimited", "--no-typeurl"],
+];
+
+function pbjs(...args: string[]): void {
+  const cli = fileURLToPath(import.meta.resolve("protobufjs-cli/bin/pbjs"));
+  execFileSync(process.execPath, [cli, ...OPTIONS, ...args, join(here, "longrun.proto")], { stdio: "inherit" });
+}
+
+/** @returns file name -> text */
+export function generate(): Map<string, string> {
+  const scratch = mkdtempSync(join(tmpdir(), "longrun-proto-"));
+  try {
+    // Twice: the declarations are made from the comments, which the committed JavaScript does without.
+    pbjs("--dts", "--out", join(scratch, "commented.js"));
+    pbjs("--no-comments", "--out", join(scratch, "plain.js"));
+    const code = readFileSync(join(scratch, "plain.js"), "utf8");
+    const declarations = readFileSync(join(scratch, "commented.d.ts"), "utf8")
+      // `import = require` is CommonJS, and no field is a Long.
+      .replace('import Long = require("long");\n', "");
+    return new Map([
+      ["longrun.generated.js", BANNER + code],
+      ["longrun.generated.d.ts", BANNER + declarations],
+    ]);
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+function main(): void {
+  const check = process.argv.includes("--check");
+  for (const [name, text] of generate()) {
+    const path = join(here, name);
+    if (!check) {
+      writeFileSync(path, text);
+      continue;
+    }
+    let found = "";
+    try {
+      found = readFileSync(path, "utf8");
+    } catch {}
+    if (found !== text) {
+      console.error(`proto/${name} is not what longrun.proto generates: run 'node proto/generate.ts' and commit`);
+      process.exitCode = 1;
+    }
+  }
+}
+
+if (import.meta.main) main();

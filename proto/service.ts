@@ -1,0 +1,155 @@
+/**
+ * The two services of longrun.proto as grpc-js definitions over the generated static types.
+ *
+ *     const client = new ActorProtocolClient(address, clientCredentials(dir), clientOptions(address));
+ *     const stream = client.work();
+ *     stream.write({ hello: { protocolVersion: PROTOCOL_VERSION, actor: 'actor-0', slots: 1 } });
+ *
+ * Received messages have every scalar, list and map set (proto3 defaults); absent sub-messages are null or undefined.
+ */
+import { isIP } from "node:net";
+import * as grpc from "@grpc/grpc-js";
+import { longrun } from "./longrun.generated.js";
+
+export const messages = longrun.v1alpha1;
+export type { longrun } from "./longrun.generated.js";
+
+/** Grows when an old actor and a new learner could misunderstand each other; both sides refuse another version. */
+export const PROTOCOL_VERSION = 1;
+
+/** Bytes of submission per SubmissionChunk, at most. */
+export const CHUNK_BYTES = 256 * 1024;
+
+export interface ChannelLimits {
+  /** One message, either way. Programs and terminal output are far smaller, submissions come in chunks. */
+  maxMessageBytes: number;
+  /** An idle connection is pinged this often ... */
+  keepaliveSeconds: number;
+  /** ... and is broken if the answer takes longer than this: a peer that vanished is noticed without traffic. */
+  keepaliveTimeoutSeconds: number;
+  /** Longest pause between a client's attempts to connect. */
+  maxReconnectSeconds: number;
+}
+
+export const DEFAULT_CHANNEL_LIMITS: ChannelLimits = {
+  maxMessageBytes: 4 * 1024 * 1024,
+  keepaliveSeconds: 20,
+  keepaliveTimeoutSeconds: 10,
+  maxReconnectSeconds: 5,
+};
+
+/** Options of a server; a client adds to them (`clientOptions`). */
+export function channelOptions(limits: Partial<ChannelLimits> = {}): grpc.ChannelOptions {
+  const l = { ...DEFAULT_CHANNEL_LIMITS, ...limits };
+  return {
+    "grpc.max_receive_message_length": l.maxMessageBytes,
+    "grpc.max_send_message_length": l.maxMessageBytes,
+    "grpc.keepalive_time_ms": l.keepaliveSeconds * 1000,
+    "grpc.keepalive_timeout_ms": l.keepaliveTimeoutSeconds * 1000,
+    "grpc.keepalive_permit_without_calls": 1,
+    "grpc.initial_reconnect_backoff_ms": Math.min(200, l.maxReconnectSeconds * 1000),
+    "grpc.max_reconnect_backoff_ms": l.maxReconnectSeconds * 1000,
+    // Loopback and cluster addresses: a proxy meant for the internet must not see them.
+    "grpc.enable_http_proxy": 0,
+    "grpc.enable_retries": 0,
+  };
+}
+
+/** Options of a client's channel to `address` (`host:port`). */
+export function clientOptions(address: string, limits: Partial<ChannelLimits> = {}): grpc.ChannelOptions {
+  const host = address.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1");
+  return {
+    ...channelOptions(limits),
+    // TLS has no server name for an IP address (RFC 6066; Node warns). The learner of a run on one machine answers to
+    // `localhost` too, and nobody but that run's authority can have signed for it.
+    ...(isIP(host) ? { "grpc.ssl_target_name_override": "localhost" } : {}),
+  };
+}
+
+interface MessageType<Properties, Decoded> {
+  encode(message: Properties): { finish(): Uint8Array };
+  decode(bytes: Uint8Array): Decoded;
+}
+
+const toBuffer = (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+
+function method<Request, RequestShape, Response, ResponseShape>(
+  path: string,
+  stream: { request: boolean; response: boolean },
+  request: MessageType<Request, RequestShape>,
+  response: MessageType<Response, ResponseShape>,
+) {
+  return {
+    path,
+    requestStream: stream.request,
+    responseStream: stream.response,
+    requestSerialize: (value: Request) => toBuffer(request.encode(value).finish()),
+    requestDeserialize: (bytes: Buffer) => request.decode(bytes),
+    responseSerialize: (value: Response) => toBuffer(response.encode(value).finish()),
+    responseDeserialize: (bytes: Buffer) => response.decode(bytes),
+  };
+}
+
+export type FromActorMessage = longrun.v1alpha1.FromActor.$Properties;
+export type FromLearnerMessage = longrun.v1alpha1.FromLearner.$Properties;
+/** As decoded: `message` names the one that is set, and narrows to it. */
+export type FromActorReceived = longrun.v1alpha1.FromActor & longrun.v1alpha1.FromActor.$Shape;
+export type FromLearnerReceived = longrun.v1alpha1.FromLearner & longrun.v1alpha1.FromLearner.$Shape;
+export type StatusMessage = longrun.v1alpha1.Status.$Properties;
+export type StatusReceived = longrun.v1alpha1.Status & longrun.v1alpha1.Status.$Shape;
+export type WatchRequestMessage = longrun.v1alpha1.WatchRequest.$Properties;
+
+export const ActorProtocolService = {
+  work: method(
+    "/longrun.v1alpha1.ActorProtocol/Work",
+    { request: true, response: true },
+    messages.FromActor,
+    messages.FromLearner,
+  ),
+} satisfies grpc.ServiceDefinition;
+
+export const LearnerStatusService = {
+  watch: method(
+    "/longrun.v1alpha1.LearnerStatus/Watch",
+    { request: false, response: true },
+    messages.WatchRequest,
+    messages.Status,
+  ),
+} satisfies grpc.ServiceDefinition;
+
+/** The learner's end of an actor's stream. */
+export type ActorProtocolHandlers = {
+  work: grpc.handleBidiStreamingCall<FromActorReceived, FromLearnerMessage>;
+};
+export type LearnerStatusHandlers = {
+  watch: grpc.handleServerStreamingCall<WatchRequestMessage, StatusMessage>;
+};
+
+export class ActorProtocolClient extends grpc.Client {
+  /** Opens the actor's one stream. */
+  work(metadata = new grpc.Metadata(), options: grpc.CallOptions = {}) {
+    const { path, requestSerialize, responseDeserialize } = ActorProtocolService.work;
+    return this.makeBidiStreamRequest<FromActorMessage, FromLearnerReceived>(
+      path,
+      requestSerialize,
+      responseDeserialize,
+      metadata,
+      options,
+    );
+  }
+}
+
+export class LearnerStatusClient extends grpc.Client {
+  /** Emits the newest status at once, then each change. */
+  watch(request: WatchRequestMessage = {}, metadata = new grpc.Metadata(), options: grpc.CallOptions = {}) {
+    const { path, requestSerialize, responseDeserialize } = LearnerStatusService.watch;
+    return this.makeServerStreamRequest<WatchRequestMessage, StatusReceived>(
+      path,
+      requestSerialize,
+      responseDeserialize,
+      request,
+      metadata,
+      options,
+    );
+  }
+}
