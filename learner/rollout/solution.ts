@@ -1,0 +1,65 @@
+/** Why a policy text is not executed. Such a sample earns the failure reward (-10, paper section 4.1). */
+export type SolutionFault =
+  | "noPlan"
+  | "noCodeBlock"
+  | "unclosedCodeBlock"
+  | "emptyCodeBlock"
+  | "severalCodeBlocks";
+
+/** What a policy text comes to: a plan with one program, or the reason why it is not executed. */
+export type ParsedSolution = { plan: string; program: string } | { fault: SolutionFault };
+
+interface CodeBlock {
+  /** Index of the opening fence's line. */
+  line: number;
+  code: string;
+  closed: boolean;
+}
+
+/**
+ * Reads `plan, then a single markdown code block` (Appendix C.1) from what the policy wrote.
+ *
+ * The plan is the text before the first block. Fences follow CommonMark: three or more backticks at up to three spaces
+ * of indentation, closed by at least as many backticks with nothing after them. Where there are several blocks the
+ * first is taken if no other holds code (blank lines and `#` comments are not code); a choice between two programs is
+ * not made on the policy's behalf. A text that was cut off by the response limit ends in an unclosed block.
+ */
+export function parseSolution(text: string): ParsedSolution {
+  const lines = text.replaceAll("\r\n", "\n").split("\n");
+  const blocks = codeBlocks(lines);
+  const first = blocks[0];
+  if (first === undefined) return { fault: "noCodeBlock" };
+  if (!first.closed) return { fault: "unclosedCodeBlock" };
+  if (!holdsCode(first.code)) return { fault: "emptyCodeBlock" };
+  if (blocks.slice(1).some((block) => holdsCode(block.code))) return { fault: "severalCodeBlocks" };
+  const plan = lines.slice(0, first.line).join("\n").trim();
+  if (!/\p{L}/u.test(plan)) return { fault: "noPlan" };
+  return { plan, program: `${first.code}\n` };
+}
+
+/** The text that `parseSolution` reads back: how the corpus and the improve prompt write a solution. */
+export function formatSolution(plan: string, program: string): string {
+  return `${plan}\n\`\`\`python\n${program.replace(/\n+$/, "")}\n\`\`\``;
+}
+
+function codeBlocks(lines: string[]): CodeBlock[] {
+  const blocks: CodeBlock[] = [];
+  let line = 0;
+  while (line < lines.length) {
+    const opening = /^ {0,3}(`{3,})[^`]*$/.exec(lines[line]);
+    if (opening === null) {
+      line += 1;
+      continue;
+    }
+    const closing = new RegExp(`^ {0,3}\`{${opening[1].length},}\\s*$`);
+    let end = line + 1;
+    while (end < lines.length && !closing.test(lines[end])) end += 1;
+    blocks.push({ line, code: lines.slice(line + 1, end).join("\n"), closed: end < lines.length });
+    line = end + 1;
+  }
+  return blocks;
+}
+
+function holdsCode(code: string): boolean {
+  return code.split("\n").some((line) => /^\s*[^\s#]/.test(line));
+}
