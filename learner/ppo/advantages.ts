@@ -1,3 +1,5 @@
+import type { Algorithm } from "../../crds/trainingrun.ts";
+
 /**
  * From rewards to advantages. One list entry is one sample; the arrays are float32 [response length], aligned with the
  * response tokens (the value V_t is read before token t). Sources: PPO and GAE as verl implements them
@@ -134,7 +136,7 @@ export function nextKlCoefficient(
   beta: number,
   batchKl: number,
   samples: number,
-  o: { klController: "Fixed" | "Adaptive"; klTarget: number; klHorizon: number },
+  o: Pick<Algorithm, "klController" | "klTarget" | "klHorizon">,
 ): number {
   if (o.klController === "Fixed") return beta;
   const error = Math.min(Math.max(batchKl / o.klTarget - 1, -KL_ERROR_CLIP), KL_ERROR_CLIP);

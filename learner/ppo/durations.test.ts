@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { completionChance, type DurationOptions, durationWeights, effectiveSampleSize } from "./durations.ts";
+import { completionChance, type DurationOptions, durationWeights } from "./durations.ts";
 
 const options: DurationOptions = {
   durationWeighting: "Paper",
@@ -53,9 +53,4 @@ test("Completion gives abandoned lengths more weight", () => {
   const weights = durationWeights([ran(1), ran(1), ran(8)], { ...options, durationWeighting: "Completion" }, [4, 4]);
   assert.ok(weights[2] > weights[0]);
   assert.ok(Math.abs(weights.reduce((a, b) => a + b) / 3 - 1) < 1e-12);
-});
-
-test("effective sample size: n if equal, 1 if one carries all", () => {
-  assert.equal(effectiveSampleSize([2, 2, 2]), 3);
-  assert.equal(effectiveSampleSize([5, 0, 0]), 1);
 });

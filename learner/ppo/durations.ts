@@ -1,3 +1,5 @@
+import type { Algorithm } from "../../crds/trainingrun.ts";
+
 /**
  * Duration weights, eq. 3 of the paper: each sample's policy loss is multiplied by w_i = dt_i / mean(dt), the mean
  * taken over the whole batch.
@@ -17,15 +19,15 @@ export interface TimedSample {
   cpuSeconds?: number;
 }
 
-export interface DurationOptions {
-  durationWeighting: "Paper" | "Off" | "Capped" | "Completion";
-  /** `Capped`: the largest weight before the weights are scaled back to mean 1. */
-  durationCap: number;
-  /** Added to every duration: the interpreter's start and imports, which a warm sandbox does not spend. */
-  startupSeconds: number;
-  timeoutWeight: "Full" | "One" | "Exclude";
-  durationClock: "Auto" | "Wall" | "Active";
-}
+/**
+ * The part of `spec.algorithm` that the weights read: `startupSeconds` is added to every duration (the interpreter's
+ * start and imports, which a warm sandbox does not spend); `durationCap` is the largest weight before `Capped` scales
+ * back to mean 1.
+ */
+export type DurationOptions = Pick<
+  Algorithm,
+  "durationWeighting" | "durationCap" | "startupSeconds" | "timeoutWeight" | "durationClock"
+>;
 
 /**
  * dt of one sample, in seconds: `startupSeconds` + what the clock measured. `Active` is min(wall, CPU), so that
@@ -98,11 +100,4 @@ export function completionChance(completed: number[], abandoned: number[]): (sec
     for (const step of steps) if (step.at < seconds) chance *= step.factor;
     return chance;
   };
-}
-
-/** Kish's effective sample size, (sum w)^2 / sum w^2: how many equally weighted samples the weights are worth. */
-export function effectiveSampleSize(weights: number[]): number {
-  const sum = weights.reduce((total, weight) => total + weight, 0);
-  const squares = weights.reduce((total, weight) => total + weight * weight, 0);
-  return squares > 0 ? sum ** 2 / squares : 0;
 }

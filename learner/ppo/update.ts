@@ -1,3 +1,4 @@
+import type { Algorithm } from "../../crds/trainingrun.ts";
 import { permutation, uniforms } from "../rng.ts";
 import {
   type Advantages,
@@ -9,8 +10,8 @@ import {
   tokenRewards,
   whiten,
 } from "./advantages.ts";
-import { type DurationOptions, durationWeights, effectiveSampleSize, type TimedSample } from "./durations.ts";
-import type { Engine, PolicySample, Sequence, ValueSample } from "./engine.ts";
+import { durationWeights, type TimedSample } from "./durations.ts";
+import type { CriticStepResult, Engine, PolicySample, PolicyStepResult, Sequence, ValueSample } from "./engine.ts";
 
 /** One sample of the batch that an update trains on. */
 export interface TrainingSample extends Sequence, TimedSample {
@@ -23,37 +24,6 @@ export interface TrainingSample extends Sequence, TimedSample {
   lag: number;
 }
 
-/** The part of `spec.algorithm` that an update reads. */
-export interface UpdateOptions extends DurationOptions {
-  ppoEpochs: number;
-  miniBatchSize: number;
-  microBatchSize: number;
-  learningRate: number;
-  criticLearningRate: number;
-  clipRatio: number;
-  dualClip: number;
-  valueClip: number;
-  entropyCoefficient: number;
-  gamma: number;
-  lambda: number;
-  klController: "Fixed" | "Adaptive";
-  klTarget: number;
-  klHorizon: number;
-  gradientClip: number;
-  adamBeta1: number;
-  adamBeta2: number;
-  adamEpsilon: number;
-  weightDecay: number;
-  aggregation: "SeqMeanTokenMean" | "TokenMean";
-  baseline: "Critic" | "BatchMean";
-  whitening: "Plain" | "Weighted";
-  validScoreWeight: number;
-  importanceCap: number;
-  criticWarmupIterations: number;
-  maxStaleness: number;
-  stalenessPolicy: "Wait" | "Drop" | "Mask";
-}
-
 /** What makes one update different from the next with the same options. */
 export interface UpdateContext {
   seed: number;
@@ -64,31 +34,20 @@ export interface UpdateContext {
   abandonedSeconds: number[];
 }
 
-/** Figures of one update; means over tokens or optimiser steps as named. */
-export interface UpdateFigures {
-  /** Mean over tokens of the k3 estimate of KL(policy || reference), before the update; never negative. */
-  kl: number;
-  /** Mean over tokens of the policy's entropy at the sampling temperature, nats, before the update. */
-  entropy: number;
-  ratioMean: number;
-  ratioMax: number;
-  clipFraction: number;
-  policyLoss: number;
-  gradientNorm: number;
-  valueLoss?: number;
-  explainedVariance?: number;
-  criticGradientNorm?: number;
-  /** Optimiser steps left out because their gradient was not finite. */
-  skippedSteps: number;
-  steps: number;
-  /** Largest |exp(proximal - behaviour) - 1| at lag 0: how far generation and training disagree. */
-  importanceMaxDeviation: number;
+/** What one update did. */
+export interface UpdateResult {
+  policySteps: PolicyStepResult[];
+  criticSteps: CriticStepResult[];
+  /** One duration weight a sample; 0 for what was masked or excluded. */
   weights: number[];
-  effectiveSampleSize: number;
-  maxDurationWeight: number;
+  /** Mean over response tokens of log pi - log pi_reference before the update (k1). */
+  kl: number;
+  /** Mean over response tokens of the policy's entropy at the sampling temperature, nats, before the update. */
+  entropy: number;
+  /** Largest |exp(proximal - behaviour) - 1| at lag 0: how far generation and training disagree; null without any. */
+  importanceMaxDeviation: number | null;
   maskedSamples: number;
   nextKlCoefficient: number;
-  trainedTokens: number;
   secondsEvaluate: number;
   secondsTrain: number;
 }
@@ -100,9 +59,9 @@ export interface UpdateFigures {
 export async function update(
   engine: Engine,
   batch: TrainingSample[],
-  o: UpdateOptions,
+  o: Algorithm,
   context: UpdateContext,
-): Promise<UpdateFigures> {
+): Promise<UpdateResult> {
   const useCritic = o.baseline === "Critic";
   const started = performance.now();
   const meanReward = batch.reduce((sum, sample) => sum + sample.reward, 0) / batch.length;
@@ -149,14 +108,14 @@ export async function update(
 
   const adam = { beta1: o.adamBeta1, beta2: o.adamBeta2, epsilon: o.adamEpsilon, weightDecay: o.weightDecay };
   const shared = { adam, gradientClip: o.gradientClip, aggregation: o.aggregation, microBatchSize: o.microBatchSize };
-  const valueSteps = [];
+  const criticSteps: CriticStepResult[] = [];
   if (useCritic) {
     for (const minibatch of minibatches(valueSamples, o, context, "critic")) {
       const step = { ...shared, valueClip: o.valueClip, learningRate: o.criticLearningRate };
-      valueSteps.push(await engine.updateCritic(minibatch, step));
+      criticSteps.push(await engine.updateCritic(minibatch, step));
     }
   }
-  const policySteps = [];
+  const policySteps: PolicyStepResult[] = [];
   if (!useCritic || context.iteration > o.criticWarmupIterations) {
     for (const minibatch of minibatches(policySamples, o, context, "policy")) {
       const step = {
@@ -171,33 +130,18 @@ export async function update(
     }
   }
 
-  const klK1 = meanOverTokens(evaluated.map((e) => e.logProbs.map((logProb, t) => logProb - e.referenceLogProbs[t])));
-  const steps = [...valueSteps, ...policySteps];
+  const kl = meanOverTokens(evaluated.map((e) => e.logProbs.map((logProb, t) => logProb - e.referenceLogProbs[t])));
+  const onPolicy = batch.map((_, i) => i).filter((i) => batch[i].lag === 0);
+  const deviations = onPolicy.map((i) => largestDeviation(evaluated[i].logProbs, batch[i].behaviourLogProbs));
   return {
-    kl: meanOverTokens(evaluated.map((e) => k3(e.logProbs, e.referenceLogProbs))),
-    entropy: meanOverTokens(evaluated.map((e) => e.entropies)),
-    ratioMean: mean(policySteps.map((step) => step.ratioMean)),
-    ratioMax: Math.max(0, ...policySteps.map((step) => step.ratioMax)),
-    clipFraction: mean(policySteps.map((step) => step.clipFraction)),
-    policyLoss: mean(policySteps.map((step) => step.loss)),
-    gradientNorm: mean(policySteps.map((step) => step.gradientNorm)),
-    valueLoss: useCritic ? mean(valueSteps.map((step) => step.loss)) : undefined,
-    explainedVariance: useCritic ? explainedVariance(valueSamples) : undefined,
-    criticGradientNorm: useCritic ? mean(valueSteps.map((step) => step.gradientNorm)) : undefined,
-    skippedSteps: steps.filter((step) => step.skipped).length,
-    steps: steps.length,
-    importanceMaxDeviation: Math.max(
-      0,
-      ...batch.map((sample, i) =>
-        sample.lag === 0 ? largestDeviation(evaluated[i].logProbs, sample.behaviourLogProbs) : 0,
-      ),
-    ),
+    policySteps,
+    criticSteps,
     weights: trainedWeights,
-    effectiveSampleSize: effectiveSampleSize(trainedWeights),
-    maxDurationWeight: Math.max(...trainedWeights),
+    kl,
+    entropy: meanOverTokens(evaluated.map((e) => e.entropies)),
+    importanceMaxDeviation: deviations.length > 0 ? Math.max(...deviations) : null,
     maskedSamples: masked.filter(Boolean).length,
-    nextKlCoefficient: nextKlCoefficient(context.klCoefficient, klK1, batch.length, o),
-    trainedTokens: batch.reduce((sum, sample) => sum + sample.prompt.length + sample.response.length, 0) * o.ppoEpochs,
+    nextKlCoefficient: nextKlCoefficient(context.klCoefficient, kl, batch.length, o),
     secondsEvaluate: (evaluatedAt - started) / 1000,
     secondsTrain: (performance.now() - evaluatedAt) / 1000,
   };
@@ -218,30 +162,8 @@ function* minibatches<T>(
   }
 }
 
-/** Schulman's k3 estimate of KL per token: exp(d) - 1 - d with d = logp_ref - logp. */
-function k3(logProbs: Float32Array, referenceLogProbs: Float32Array): Float32Array {
-  return logProbs.map((logProb, t) => Math.expm1(referenceLogProbs[t] - logProb) - (referenceLogProbs[t] - logProb));
-}
-
 function largestDeviation(proximal: Float32Array, behaviour: Float32Array): number {
   return proximal.reduce((largest, logProb, t) => Math.max(largest, Math.abs(Math.expm1(logProb - behaviour[t]))), 0);
-}
-
-/** 1 - Var(R - V) / Var(R) over all tokens; 0 where the returns do not vary. */
-function explainedVariance(samples: ValueSample[]): number {
-  const returns = samples.flatMap((sample) => [...sample.returns]);
-  const residuals = samples.flatMap((sample) => [...sample.returns.map((value, t) => value - sample.oldValues[t])]);
-  const total = variance(returns);
-  return total > 0 ? 1 - variance(residuals) / total : 0;
-}
-
-function variance(values: number[]): number {
-  const center = mean(values);
-  return mean(values.map((value) => (value - center) ** 2));
-}
-
-function mean(values: number[]): number {
-  return values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
 function meanOverTokens(rows: Float32Array[]): number {

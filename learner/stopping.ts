@@ -1,0 +1,34 @@
+import type { Stopping } from "../crds/trainingrun.ts";
+
+/** What the stopping rules read of an iteration's metrics. */
+interface Progress {
+  iteration: number;
+  meanReward: number | null;
+  elapsedSeconds: number;
+}
+
+/**
+ * Why the run is over after the newest of `rows`, in words, or undefined if it goes on. The rules are those of
+ * `spec.stopping`: all iterations done, the deadline passed, or convergence: the best mean reward of the last `window`
+ * iterations is not above the best before them by more than `tolerance`.
+ */
+export function reasonToStop(rows: readonly Progress[], stopping: Stopping): string | undefined {
+  const newest = rows.at(-1);
+  if (newest === undefined) return undefined;
+  if (newest.iteration >= stopping.iterations) return `all ${stopping.iterations} iterations are done`;
+  if (stopping.deadlineSeconds !== undefined && newest.elapsedSeconds >= stopping.deadlineSeconds) {
+    return `the deadline of ${stopping.deadlineSeconds} s has passed (stopping.deadlineSeconds)`;
+  }
+  if (stopping.convergence !== undefined) {
+    const { window, tolerance } = stopping.convergence;
+    const rewards = rows.map((row) => row.meanReward ?? Number.NEGATIVE_INFINITY);
+    if (rewards.length > window) {
+      const before = Math.max(...rewards.slice(0, -window));
+      const recent = Math.max(...rewards.slice(-window));
+      if (recent <= before + tolerance) {
+        return `the mean reward has not risen by more than ${tolerance} in ${window} iterations (stopping.convergence)`;
+      }
+    }
+  }
+  return undefined;
+}
