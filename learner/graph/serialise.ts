@@ -1,0 +1,92 @@
+/** Graph -> the bytes of an ONNX model (protobuf, IR version 10). */
+import { fileURLToPath } from "node:url";
+import protobuf from "protobufjs";
+import { type Attribute, Graph, type Initializer, type Shape, type Value } from "./graph.ts";
+import { DTYPES, type Tensor, type TypedArray } from "./tensor.ts";
+
+const IR_VERSION = 10;
+const ModelProto = protobuf
+  .loadSync(fileURLToPath(new URL("onnx.proto", import.meta.url)))
+  .lookupType("onnx.ModelProto");
+
+export function serialise(graph: Graph): Uint8Array {
+  return ModelProto.encode(
+    ModelProto.fromObject({
+      irVersion: IR_VERSION,
+      producerName: "longrun",
+      opsetImport: [
+        { domain: "", version: graph.model.opset },
+        { domain: "com.microsoft", version: 1 },
+      ],
+      graph: graphProto(graph),
+    }),
+  ).finish();
+}
+
+function graphProto(graph: Graph): object {
+  const outputs = new Set(graph.outputs.map((output) => output.value.name));
+  return {
+    name: graph.name,
+    node: graph.nodes.map((node) => ({
+      name: node.name,
+      opType: node.type,
+      domain: node.domain,
+      input: node.inputs,
+      output: node.outputs.map((value) => value.name),
+      attribute: Object.entries(node.attributes).map(([name, value]) => attributeProto(name, value)),
+    })),
+    initializer: graph.initializers.map(initializerProto),
+    input: graph.inputs.map(valueInfo),
+    output: graph.outputs.map((output) => valueInfo(output.value)),
+    // written for every value: where ORT cannot infer a shape, creating a session takes quadratic time
+    valueInfo: graph.nodes.flatMap((node) => node.outputs.filter((value) => !outputs.has(value.name)).map(valueInfo)),
+  };
+}
+
+function valueInfo(value: Value): object {
+  return {
+    name: value.name,
+    type: { tensorType: { elemType: DTYPES[value.dtype].code, shape: shapeProto(value.shape) } },
+  };
+}
+
+function shapeProto(shape: Shape): object {
+  return { dim: shape.map((dim) => (typeof dim === "number" ? { dimValue: dim } : { dimParam: dim })) };
+}
+
+function bytesOf(data: TypedArray): Uint8Array {
+  return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+}
+
+function initializerProto(initializer: Initializer): object {
+  const { value } = initializer;
+  const head = { name: value.name, dims: value.shape, dataType: DTYPES[value.dtype].code };
+  if ("data" in initializer) return { ...head, rawData: bytesOf(initializer.data) };
+  const { location, offset, length } = initializer.external;
+  return {
+    ...head,
+    dataLocation: 1,
+    externalData: Object.entries({ location, offset, length }).map(([key, entry]) => ({ key, value: String(entry) })),
+  };
+}
+
+function isTensor(value: object): value is Tensor {
+  return "data" in value && "dtype" in value;
+}
+
+function attributeProto(name: string, value: Attribute): object {
+  if (typeof value === "boolean") return { name, type: 2, i: value ? 1 : 0 };
+  if (typeof value === "number") return { name, type: 2, i: value };
+  if (typeof value === "string") return { name, type: 3, s: Buffer.from(value) };
+  if (Array.isArray(value)) return { name, type: 7, ints: value };
+  if (value instanceof Graph) return { name, type: 5, g: graphProto(value) };
+  if (isTensor(value)) {
+    return {
+      name,
+      type: 4,
+      t: { dims: value.shape, dataType: DTYPES[value.dtype].code, rawData: bytesOf(value.data) },
+    };
+  }
+  const { float } = value as { float: number | readonly number[] };
+  return typeof float === "number" ? { name, type: 1, f: float } : { name, type: 6, floats: float };
+}
