@@ -1,0 +1,130 @@
+/** Says what is wrong with a value and what the schema wants instead. */
+import type { ErrorObject } from "ajv";
+import { formatPath, type Path } from "./overrides.ts";
+import type { Schema } from "./schema.ts";
+
+export interface Problem {
+  path: Path;
+  /** What is wrong and the remedy, to follow the path in a sentence. */
+  text: string;
+}
+
+const SHOWN_VALUE_CHARACTERS = 60;
+
+/** @returns one problem for each place that ajv (with `verbose` and `allErrors`) complains about */
+export function describeErrors(errors: ErrorObject[], schema: Schema): Problem[] {
+  const problems = new Map<string, Problem>();
+  for (const error of errors) {
+    const problem = describeError(error, schema);
+    const key = formatPath(problem.path);
+    if (!problems.has(key)) problems.set(key, problem);
+  }
+  return [...problems.values()];
+}
+
+function describeError(error: ErrorObject, schema: Schema): Problem {
+  const at = pathOf(error.instancePath, error.data, schema);
+  const parent = error.parentSchema as Schema;
+  if (error.keyword === "required") {
+    const field: string = error.params.missingProperty;
+    return { path: [...at, field], text: `is missing; give ${expected(parent.properties?.[field] ?? {})}` };
+  }
+  if (error.keyword === "additionalProperties") {
+    const field: string = error.params.additionalProperty;
+    return { path: [...at, field], text: unknownField(field, at, parent, schema) };
+  }
+  const wanted = schemaAt(schema, at) ?? parent;
+  const guess = wanted.enum && typeof error.data === "string" ? nearest(error.data, wanted.enum) : undefined;
+  return { path: at, text: `is ${show(error.data)}; give ${guess ? `${guess}? It takes ` : ""}${expected(wanted)}` };
+}
+
+/** @returns what the schema wants, e.g. `a whole number from 1 to 65536` */
+export function expected(schema: Schema): string {
+  if (schema.enum) return schema.enum.length === 1 ? schema.enum[0]! : `one of ${schema.enum.join(", ")}`;
+  switch (schema.type) {
+    case "integer":
+    case "number":
+      return `a ${schema.type === "integer" ? "whole number" : "number"}${range(schema)}`;
+    case "string":
+      if (schema.pattern) return `text that matches ${schema.pattern}`;
+      return schema.maxLength ? `text of ${schema.minLength ?? 0} to ${schema.maxLength} characters` : "text";
+    case "boolean":
+      return "true or false";
+    case "array":
+      return `a list of ${schema.minItems ?? 0} to ${schema.maxItems} items`;
+    case "object": {
+      const fields = Object.keys(schema.properties ?? {});
+      return fields.length > 0
+        ? `an object with ${fields.slice(0, 6).join(", ")}${fields.length > 6 ? ", …" : ""}`
+        : "an object";
+    }
+    default:
+      return "a whole number or text such as 500m or 4Gi";
+  }
+}
+
+function range({ minimum, maximum }: Schema): string {
+  if (minimum !== undefined && maximum !== undefined) return ` from ${minimum} to ${maximum}`;
+  return minimum !== undefined ? ` of at least ${minimum}` : "";
+}
+
+function unknownField(field: string, at: Path, parent: Schema, schema: Schema): string {
+  const near = nearest(field, Object.keys(parent.properties ?? {}));
+  if (near) return `is unknown; did you mean ${near}?`;
+  const elsewhere = pathsOf(field, schema, "").filter((path) => !path.startsWith("status."));
+  if (elsewhere.length > 0) return `is unknown; did you mean ${elsewhere.join(" or ")}?`;
+  const known = Object.keys(parent.properties ?? {}).join(", ");
+  return `is unknown; remove it (${formatPath(at) || "a TrainingRun"} has ${known})`;
+}
+
+function pathsOf(field: string, schema: Schema, at: string): string[] {
+  const below = Object.entries(schema.properties ?? {}).flatMap(([name, property]) => {
+    const path = at ? `${at}.${name}` : name;
+    return [...(name === field ? [path] : []), ...pathsOf(field, property, path)];
+  });
+  return schema.items ? [...below, ...pathsOf(field, schema.items, `${at}[0]`)] : below;
+}
+
+/** @returns the candidate that `text` is most likely a misspelling of, if any is near enough */
+export function nearest(text: string, candidates: string[]): string | undefined {
+  const allowed = Math.max(1, Math.floor(text.length / 3));
+  return candidates
+    .map((candidate) => ({ candidate, distance: editDistance(text.toLowerCase(), candidate.toLowerCase()) }))
+    .filter(({ distance }) => distance <= allowed)
+    .sort((a, b) => a.distance - b.distance)[0]?.candidate;
+}
+
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++)
+      next[j] = Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1));
+    row = next;
+  }
+  return row[b.length]!;
+}
+
+function show(value: unknown): string {
+  const text = JSON.stringify(value) ?? String(value);
+  return text.length > SHOWN_VALUE_CHARACTERS ? `${text.slice(0, SHOWN_VALUE_CHARACTERS)}…` : text;
+}
+
+/** JSON pointer to path; digits are an index only where the schema has a list. */
+function pathOf(pointer: string, _data: unknown, schema: Schema): Path {
+  const path: Path = [];
+  let at: Schema | undefined = schema;
+  for (const encoded of pointer.split("/").slice(1)) {
+    const key = encoded.replaceAll("~1", "/").replaceAll("~0", "~");
+    path.push(at?.items ? Number(key) : key);
+    at = at?.items ?? at?.properties?.[key] ?? undefined;
+  }
+  return path;
+}
+
+function schemaAt(schema: Schema, path: Path): Schema | undefined {
+  return path.reduce<Schema | undefined>((at, key) => {
+    if (!at) return undefined;
+    return typeof key === "number" ? at.items : (at.properties?.[key] ?? (at.additionalProperties || undefined));
+  }, schema);
+}

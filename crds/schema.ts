@@ -1,0 +1,71 @@
+/** The TrainingRun schema as the CRD file states it, and the few parts of OpenAPI v3 that such a schema uses. */
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { parse } from "yaml";
+
+export const CRD_FILE = fileURLToPath(new URL("./longrun.dev_trainingruns.yaml", import.meta.url));
+
+export interface Schema {
+  type?: "object" | "array" | "string" | "integer" | "number" | "boolean";
+  description?: string;
+  properties?: Record<string, Schema>;
+  required?: string[];
+  additionalProperties?: Schema | false;
+  items?: Schema;
+  anyOf?: Schema[];
+  enum?: string[];
+  default?: unknown;
+  minimum?: number;
+  maximum?: number;
+  "x-kubernetes-preserve-unknown-fields"?: boolean;
+  "x-kubernetes-validations"?: { rule: string; message: string }[];
+  [keyword: string]: unknown;
+}
+
+/** @returns the OpenAPI v3 schema of the served version */
+export function readSchema(): Schema {
+  const crd = parse(readFileSync(CRD_FILE, "utf8"));
+  return crd.spec.versions[0].schema.openAPIV3Schema;
+}
+
+/**
+ * The same schema as Kubernetes applies it with strict field validation: an object with stated properties holds no
+ * others, and metadata is what every Kubernetes object has.
+ */
+export function strictSchema(): Schema {
+  const schema = strict(readSchema());
+  schema.required = ["apiVersion", "kind", "metadata", "spec"];
+  schema.properties!.apiVersion!.enum = ["longrun.dev/v1alpha1"];
+  schema.properties!.kind!.enum = ["TrainingRun"];
+  schema.properties!.metadata = metadataSchema;
+  return schema;
+}
+
+const stringMap: Schema = { type: "object", additionalProperties: { type: "string" } };
+const metadataSchema: Schema = {
+  type: "object",
+  description: "Kubernetes' object metadata.",
+  required: ["name"],
+  properties: {
+    name: {
+      type: "string",
+      maxLength: 40,
+      pattern: "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+      description: "Name of the run: lower-case letters, digits and hyphens, at most 40.",
+    },
+    namespace: { type: "string", description: "Namespace; only on Kubernetes." },
+    labels: { ...stringMap, description: "Labels." },
+    annotations: { ...stringMap, description: "Annotations." },
+  },
+  "x-kubernetes-preserve-unknown-fields": true,
+};
+
+function strict(schema: Schema): Schema {
+  const copy: Schema = { ...schema };
+  if (schema.properties) {
+    copy.properties = Object.fromEntries(Object.entries(schema.properties).map(([name, s]) => [name, strict(s)]));
+    if (!schema["x-kubernetes-preserve-unknown-fields"]) copy.additionalProperties = false;
+  }
+  if (schema.items) copy.items = strict(schema.items);
+  return copy;
+}

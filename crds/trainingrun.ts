@@ -1,0 +1,131 @@
+/** Reads TrainingRun manifests: YAML, `--set` overrides, the CRD's schema with its defaults, and the rules that cross fields. */
+import { Ajv, type ValidateFunction } from "ajv";
+import { type Document, isMap, isPair, isScalar, LineCounter, type Node, parseDocument } from "yaml";
+import { ManifestError } from "./errors.ts";
+import { applyOverride, formatPath, type Override, type Path, parseOverride } from "./overrides.ts";
+import { describeErrors, type Problem } from "./problems.ts";
+import { brokenRules, RULES } from "./rules.ts";
+import { type Schema, strictSchema } from "./schema.ts";
+import type { Task, TrainingRun } from "./trainingrun.generated.ts";
+
+export { ManifestError } from "./errors.ts";
+export type * from "./trainingrun.generated.ts";
+
+/**
+ * @param text the manifest's YAML
+ * @param source what errors call it, usually the file's name
+ * @param overrides as typed after `--set`, e.g. `algorithm.batchSize=32`; later ones win
+ * @returns the resolved TrainingRun: validated, every default filled in
+ * @throws ManifestError with a line for each problem: `file:line: path is value; remedy`
+ */
+export function parseTrainingRun(text: string, source: string, overrides: string[] = []): TrainingRun {
+  return parseManifest(text, source, overrides.map(parseOverride), trainingRun()) as TrainingRun;
+}
+
+/**
+ * Reads a task folder's `task.yaml`, which has the shape of one item of `spec.tasks`.
+ *
+ * @throws ManifestError like `parseTrainingRun`
+ */
+export function parseTask(text: string, source: string): Task {
+  return parseManifest(text, source, [], task()) as Task;
+}
+
+interface Kind {
+  schema: Schema;
+  validate: ValidateFunction;
+  rules: typeof RULES;
+}
+
+const compile = (schema: Schema, rules: typeof RULES): Kind => {
+  // The CRD's x-kubernetes-* keywords and formats mean nothing to ajv.
+  const ajv = new Ajv({ allErrors: true, useDefaults: true, verbose: true, strict: false, validateFormats: false });
+  return { schema, validate: ajv.compile(schema), rules };
+};
+const once = <T>(make: () => T): (() => T) => {
+  let made: T | undefined;
+  return () => {
+    made ??= make();
+    return made;
+  };
+};
+const trainingRun = once(() => compile(strictSchema(), RULES));
+const task = once(() =>
+  compile(
+    strictSchema().properties!.spec!.properties!.tasks!.items!,
+    RULES.filter((rule) => rule.at.startsWith("spec.tasks[]")).map((rule) => ({
+      ...rule,
+      at: rule.at.replace(/^spec\.tasks\[\]\.?/, ""),
+    })),
+  ),
+);
+
+function parseManifest(text: string, source: string, overrides: Override[], kind: Kind): unknown {
+  const lines = new LineCounter();
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
+  if (document.errors.length > 0) {
+    const [error] = document.errors;
+    const { line } = lines.linePos(error!.pos[0]);
+    throw new ManifestError([`${source}:${line}: not valid YAML: ${error!.message}`], { cause: error });
+  }
+  if (!isMap(document.contents)) {
+    throw new ManifestError([
+      `${source}:1: holds no object; write apiVersion, kind, metadata and spec as in manifests/quickstart`,
+    ]);
+  }
+  const manifest = document.toJS() as unknown;
+  for (const override of overrides) applyOverride(manifest, override);
+
+  const place = (path: Path): string => {
+    const override = overrides.findLast((o) => o.value !== null && isPrefix(o.path, path));
+    return override ? `--set ${override.text}` : `${source}:${lineOf(document, lines, path)}`;
+  };
+  const refuse = (problems: Problem[]): void => {
+    if (problems.length === 0) return;
+    throw new ManifestError(
+      problems.map(({ path, text }) => `${place(path)}: ${formatPath(path) || "the manifest"} ${text}`),
+    );
+  };
+  if (!kind.validate(manifest)) refuse(describeErrors(kind.validate.errors ?? [], kind.schema));
+  refuse(brokenRules(manifest, kind.rules).map(ruleProblem));
+  return manifest;
+}
+
+function ruleProblem({ rule, path, object }: ReturnType<typeof brokenRules>[number]): Problem {
+  const values = rule.fields
+    .map((field) => ({
+      field,
+      value: field.split(".").reduce<unknown>((at, key) => (at as Record<string, unknown>)?.[key], object),
+    }))
+    .filter(({ value }) => value !== undefined);
+  const shown = values.map(({ field, value }) => `${field} is ${JSON.stringify(value)}`).join(", ");
+  const first = rule.fields[0]?.split(".") ?? [];
+  return {
+    path: values.length > 0 ? [...path, ...first] : path,
+    text: `does not fit: ${rule.message}${shown ? ` (${shown})` : ""}`,
+  };
+}
+
+function isPrefix(prefix: Path, path: Path): boolean {
+  return prefix.every((key, index) => key === path[index]);
+}
+
+/** @returns the line of the innermost part of the path that the document has, keys preferred over values */
+function lineOf(document: Document, lines: LineCounter, path: Path): number {
+  let node: unknown = document.contents;
+  let offset = (node as Node | null)?.range?.[0] ?? 0;
+  for (const key of path) {
+    if (isMap(node)) {
+      const pair = node.items.find((item) => isPair(item) && isScalar(item.key) && item.key.value === key);
+      if (!pair) break;
+      offset = (pair.key as Node).range?.[0] ?? offset;
+      node = pair.value;
+    } else {
+      const item = (node as { items?: Node[] } | null)?.items?.[Number(key)];
+      if (!item) break;
+      offset = item.range?.[0] ?? offset;
+      node = item;
+    }
+  }
+  return lines.linePos(offset).line;
+}
