@@ -1,0 +1,156 @@
+/** Operations of transformers, composed of primitives, with gradients by hand where composing them would cost passes over memory. */
+import { custom } from "./gradients.ts";
+import { type Dim, float, innermost, type Value } from "./graph.ts";
+import { add, cast, concat, cumSum, expand, gather, matmul, mul, reshape, sigmoid, silu, sub, sum, sumTo } from "./primitives.ts";
+
+/** x / rms(x) * weight over the last axis; x float32 [rows, size], weight [size]. */
+export function rmsNorm(x: Value, weight: Value, epsilon: number): Value {
+  const [rows, size] = x.shape as [Dim, number];
+  const graph = innermost([x, weight]);
+  let inverse: Value; // 1 / rms, [rows, 1]
+  const [output] = custom(
+    [x, weight],
+    ([input, scale]) => {
+      const [y, second] = graph.op(
+        "SimplifiedLayerNormalization",
+        [input, scale],
+        { axis: -1, epsilon: float(epsilon), stash_type: 1 },
+        [
+          { dtype: x.dtype, shape: x.shape },
+          { dtype: "float32", shape: [rows, 1] },
+        ],
+      );
+      inverse = second;
+      return [y];
+    },
+    ([d]) => {
+      const normed = mul(x, inverse);
+      const dNormed = mul(d!, normed);
+      // mean(d * weight * normed) over a row, as a matrix-vector product
+      const projection = matmul(dNormed, reshape(weight, [size, 1]), { alpha: 1 / size });
+      const dx = x.requiresGrad ? mul(sub(mul(d!, weight), mul(normed, projection)), inverse) : undefined;
+      return [dx, weight.requiresGrad ? sum(dNormed, [0]) : undefined];
+    },
+  );
+  return output;
+}
+
+/** silu(gate) * up */
+export function swiglu(gate: Value, up: Value): Value {
+  let activated: Value;
+  const [output] = custom(
+    [gate, up],
+    ([g, u]) => {
+      activated = silu(g);
+      return [mul(activated, u)];
+    },
+    ([d]) => {
+      const s = sigmoid(gate);
+      const slope = add(s, sub(activated, mul(activated, s)));
+      return [mul(mul(d!, up), slope), mul(d!, activated)];
+    },
+  );
+  return output;
+}
+
+/**
+ * Rotary positions in the half-split layout of Hugging Face: x [batch, time, heads * headSize] or [batch, heads, time, headSize],
+ * cos and sin [time, headSize / 2]. The gradient is the rotation by the opposite angle.
+ */
+export function rotary(x: Value, cos: Value, sin: Value, negativeSin: Value, heads: number): Value {
+  const graph = innermost([x, cos, sin]);
+  const rotate = (value: Value, s: Value) =>
+    graph.op(
+      "RotaryEmbedding",
+      [value, graph.constant([0], "int64"), cos, s],
+      value.shape.length === 3 ? { num_heads: heads, rotary_embedding_dim: 0 } : {},
+      [{ dtype: value.dtype, shape: value.shape }],
+      "com.microsoft",
+    )[0];
+  return custom([x], ([input]) => [rotate(input, sin)], ([d]) => [rotate(d!, negativeSin)])[0];
+}
+
+/**
+ * x[indices] along axis 0 with distinct indices. `inverse` says for each row of x which row of the result took it, or the
+ * number of result rows where none did, so that the gradient is a gather too (a scatter that adds races in ONNX Runtime).
+ */
+export function rows(x: Value, indices: Value, inverse: Value): Value {
+  return custom(
+    [x],
+    ([input]) => [gather(input, indices)],
+    ([d]) => [gather(concat([d!, x.graph.constant(new Array(sizeOfRow(x)).fill(0), x.dtype, [1, ...(x.shape.slice(1) as number[])])], 0), inverse)],
+  )[0];
+}
+
+function sizeOfRow(x: Value): number {
+  return x.shape.slice(1).reduce<number>((product, dim) => product * (dim as number), 1);
+}
+
+/** How the rows of an embedding's gradient are summed without adding twice to one place; made by `embeddingPlan`. */
+export interface EmbeddingPlan {
+  /** positions in `ids`, sorted by id, int32 [positions] */
+  order: Value;
+  /** the distinct ids, ascending, int32 [distinct, 1] */
+  distinct: Value;
+  /** for each distinct id: where its run in `order` begins and ends, int32 [distinct] */
+  begins: Value;
+  ends: Value;
+}
+
+/** weight[ids]; weight [vocabulary, size], ids int32 [positions]. */
+export function embedding(weight: Value, ids: Value, plan: EmbeddingPlan): Value {
+  return custom(
+    [weight],
+    ([table]) => [gather(table, ids)],
+    ([d]) => {
+      // running sums over the sorted rows in float64; a run's sum is the difference at its ends
+      const sorted = cast(gather(d!, plan.order), "float64");
+      const size = weight.shape[1] as number;
+      const zero = weight.graph.constant(new Array(size).fill(0), "float64", [1, size]);
+      const running = concat([zero, cumSum(sorted, 0)], 0);
+      const sums = cast(sub(gather(running, plan.ends), gather(running, plan.begins)), weight.dtype);
+      const zeros = expand(weight.graph.constant(0, weight.dtype), weight.shape);
+      const graph = innermost([sums]);
+      const [scattered] = graph.op("ScatterND", [zeros, cast(plan.distinct, "int64"), sums], {}, [weight]);
+      return [scattered];
+    },
+  )[0];
+}
+
+/** Counting sort of `ids` (all below `vocabulary`) for the gradient of `embedding`. */
+export function embeddingPlan(ids: Int32Array, vocabulary: number) {
+  const starts = new Int32Array(vocabulary + 1);
+  for (const id of ids) starts[id + 1]++;
+  let count = 0;
+  for (let id = 0; id < vocabulary; id++) {
+    if (starts[id + 1] > 0) count++;
+    starts[id + 1] += starts[id];
+  }
+  const distinct = new Int32Array(count);
+  const begins = new Int32Array(count);
+  const ends = new Int32Array(count);
+  for (let id = 0, i = 0; id < vocabulary; id++) {
+    if (starts[id + 1] === starts[id]) continue;
+    distinct[i] = id;
+    begins[i] = starts[id];
+    ends[i++] = starts[id + 1];
+  }
+  const next = starts.slice();
+  const order = new Int32Array(ids.length);
+  for (let position = 0; position < ids.length; position++) order[next[ids[position]]++] = position;
+  return { order, distinct, begins, ends };
+}
+
+/** x W^T + bias as one kernel; x [rows, in], weight [out, in], bias [out]. */
+export function affine(x: Value, weight: Value, bias: Value): Value {
+  const graph = innermost([x, weight, bias]);
+  return custom(
+    [x, weight, bias],
+    ([a, w, b]) => graph.op("Gemm", [a, w, b], { transB: 1 }, [{ dtype: x.dtype, shape: [x.shape[0], weight.shape[0]] }]),
+    ([d]) => [
+      x.requiresGrad ? matmul(d!, weight) : undefined,
+      weight.requiresGrad ? matmul(d!, x, { transA: true }) : undefined,
+      bias.requiresGrad ? sumTo(d!, bias.shape) : undefined,
+    ],
+  )[0];
+}

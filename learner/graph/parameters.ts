@@ -1,0 +1,62 @@
+/** Named float32 tensors in one flat buffer, so that an optimiser, an accumulator or a digest is one loop. */
+import { GraphError } from "./errors.ts";
+import { elementCount, type Tensor, tensor } from "./tensor.ts";
+
+export interface ParameterShape {
+  name: string;
+  shape: readonly number[];
+}
+
+const ALIGNMENT = 16; // floats: tensors begin at cache lines
+
+export class Parameters {
+  readonly shapes: readonly ParameterShape[];
+  /** all tensors, with zeros between them up to the next cache line */
+  readonly data: Float32Array;
+  readonly #offsets = new Map<string, number>();
+  readonly #tensors = new Map<string, Tensor>();
+
+  constructor(shapes: readonly ParameterShape[]) {
+    this.shapes = shapes;
+    let size = 0;
+    for (const { name, shape } of shapes) {
+      this.#offsets.set(name, size);
+      size += Math.ceil(elementCount(shape) / ALIGNMENT) * ALIGNMENT;
+    }
+    this.data = new Float32Array(size);
+    for (const { name, shape } of shapes) {
+      const offset = this.#offsets.get(name)!;
+      this.#tensors.set(name, tensor(this.data.subarray(offset, offset + elementCount(shape)), shape));
+    }
+  }
+
+  /** A view, not a copy. */
+  get(name: string): Tensor {
+    const view = this.#tensors.get(name);
+    if (!view) throw new GraphError("graph", `there is no parameter '${name}'`);
+    return view;
+  }
+
+  /** Views of all tensors by `prefix + name`: feeds, or targets to write gradients into. */
+  views(prefix = ""): Record<string, Tensor> {
+    return Object.fromEntries(this.shapes.map(({ name }) => [prefix + name, this.get(name)]));
+  }
+
+  /** Copies the values in. */
+  set(name: string, values: Float32Array): void {
+    const { data } = this.get(name);
+    if (data.length !== values.length) throw new GraphError("shape", `parameter '${name}' has ${data.length} numbers, not ${values.length}`);
+    data.set(values as never);
+  }
+
+  /** Zeros of the same layout. */
+  zeros(): Parameters {
+    return new Parameters(this.shapes);
+  }
+
+  copy(): Parameters {
+    const copy = this.zeros();
+    copy.data.set(this.data);
+    return copy;
+  }
+}

@@ -1,0 +1,145 @@
+/**
+ * The engine: generation, log-probs and optimiser steps of one policy (and its frozen reference and critic), as the main
+ * thread sees them. The work is done in a worker thread (worker.ts), because ONNX Runtime blocks the thread that runs it.
+ * Calls are served one after the other, in the order in which they were made.
+ */
+
+export interface Sequence {
+  /** token ids, int32 [prompt] */
+  prompt: Int32Array;
+  /** token ids with the end token if there is one, int32 [response] */
+  response: Int32Array;
+}
+
+export interface GenerateOptions {
+  /** one per prompt; a sample depends on nothing but weights, prompt, options and its seed */
+  seeds: number[];
+  temperature: number;
+  topP: number;
+  maxNewTokens: number;
+}
+
+export interface Generated {
+  /** token ids with the end token if there is one, int32 [response] */
+  response: Int32Array;
+  /** log pi/T of the sampled tokens (behaviour policy), float32 [response] */
+  logProbs: Float32Array;
+  /** it ended by itself, not at maxNewTokens */
+  finished: boolean;
+}
+
+/** All float32 [response]. */
+export interface Evaluation {
+  /** log pi/T of the response tokens under the current policy */
+  logProbs: Float32Array;
+  /** the same under the frozen reference */
+  referenceLogProbs: Float32Array;
+  /** V_t, read before token t; zeros when not asked for */
+  values: Float32Array;
+  /** entropy of pi/T where token t is chosen, nats */
+  entropies: Float32Array;
+}
+
+export interface PolicySample extends Sequence {
+  /** log pi/T with the weights that the update started from, float32 [response] */
+  proximalLogProbs: Float32Array;
+  /** float32 [response] */
+  advantages: Float32Array;
+  /** truncated proximal / behaviour ratio, float32 [response] */
+  importance: Float32Array;
+  /** the sample's duration weight; 0 leaves its policy loss out, not its entropy */
+  weight: number;
+}
+
+export interface ValueSample extends Sequence {
+  /** V_t before the update, float32 [response] */
+  oldValues: Float32Array;
+  /** float32 [response] */
+  returns: Float32Array;
+}
+
+export interface Adam {
+  beta1: number;
+  beta2: number;
+  epsilon: number;
+  /** decoupled, of every parameter, as torch.optim.AdamW does */
+  weightDecay: number;
+}
+
+export type Aggregation = "SeqMeanTokenMean" | "TokenMean";
+
+/** What every optimiser step needs. */
+export interface Step {
+  learningRate: number;
+  /** the gradient is scaled down to this global norm */
+  gradientClip: number;
+  adam: Adam;
+  aggregation: Aggregation;
+  /** at most this many sequences are in memory at once; never changes a gradient by more than rounding */
+  microBatchSize: number;
+  /** what the loss is divided by: sequences (SeqMeanTokenMean) or response tokens (TokenMean); default: those of the batch */
+  normalizer?: { sequences: number; tokens: number };
+}
+
+export interface PolicyStep extends Step {
+  temperature: number;
+  clipRatio: number;
+  /** c of dual clip for negative advantages; 0: off */
+  dualClip: number;
+  entropyCoefficient: number;
+}
+
+export interface ValueStep extends Step {
+  /** V may move this far from oldValues */
+  valueClip: number;
+}
+
+export interface PretrainStep extends Step {
+  /** default 1 */
+  temperature?: number;
+}
+
+export interface StepResult {
+  /** the loss that was minimised, before the step */
+  loss: number;
+  /** global norm before clipping */
+  gradientNorm: number;
+  /** the gradient was not finite, so nothing was changed */
+  skipped: boolean;
+}
+
+export interface PolicyStepResult extends StepResult {
+  /** mean over tokens of proximal - current log-prob (k1) */
+  kl: number;
+  ratioMax: number;
+  ratioMean: number;
+  /** share of tokens where the clipped term is the one that counts */
+  clipFraction: number;
+  /** mean over tokens, nats */
+  entropy: number;
+}
+
+export interface CriticStepResult extends StepResult {
+  /** 1 - Var(returns - V) / Var(returns) */
+  explainedVariance: number;
+}
+
+export interface Engine {
+  generate(prompts: Int32Array[], options: GenerateOptions): Promise<Generated[]>;
+  evaluate(batch: Sequence[], options: { temperature: number; values: boolean }): Promise<Evaluation[]>;
+  /** Makes the critic, a copy of the policy's trunk with a head that says `value` everywhere, unless there is one already. */
+  initializeCritic(value: number): Promise<void>;
+  /** One optimiser step over the batch. */
+  updatePolicy(batch: PolicySample[], options: PolicyStep): Promise<PolicyStepResult>;
+  /** One optimiser step of the critic. */
+  updateCritic(batch: ValueSample[], options: ValueStep): Promise<CriticStepResult>;
+  /** One optimiser step on the cross entropy of the response tokens. */
+  pretrain(batch: Sequence[], options: PretrainStep): Promise<StepResult>;
+  /** Writes policy/ (a Hugging Face folder), critic/ and the optimisers' state into `directory`; the digest is that of the state. */
+  save(directory: string): Promise<{ digest: string }>;
+  /** Takes back what `save` wrote, bit for bit. The reference stays. */
+  load(directory: string): Promise<void>;
+  /** sha256 over the bytes of all weights and moments, hex. */
+  digest(): Promise<string>;
+  close(): Promise<void>;
+}
