@@ -1,0 +1,312 @@
+/**
+ * Who runs what: the state machine of executions and their attempts (table at ExecutionState).
+ *
+ * A result counts if and only if its attempt is the newest of its execution, was not revoked, and the execution has no
+ * result yet. An attempt whose lease expired is therefore not lost for good until somebody else leases the execution.
+ *
+ * Deadlines live in memory only: a heartbeat costs no write, and after a restart every lease begins anew with the grace
+ * period, because actors could not reach the learner while it was down.
+ */
+import { randomBytes } from "node:crypto";
+import type { EventEmitter } from "node:events";
+import type { Database, Row } from "./database.ts";
+import { StoreError } from "./errors.ts";
+import type { Acceptance, AttemptKey, HeldAttempt, LeasedExecution, Result, StoreEvents } from "./types.ts";
+
+export interface LeaseOptions {
+  /** An attempt without a heartbeat for this long goes back to the queue. `learner.leaseSeconds` */
+  leaseSeconds: number;
+  /** How long attempts run on after a restart without a sign of life. `learner.leaseGraceSeconds` */
+  leaseGraceSeconds: number;
+  /** After so many lost attempts the execution is lost. `learner.maxAttempts` */
+  maxAttempts: number;
+  /** Unix milliseconds. */
+  now: () => number;
+  events: EventEmitter<StoreEvents>;
+}
+
+/** Where the instrumenter wants an attempt's nonce. */
+const NONCE_PLACEHOLDER = "@@NONCE@@";
+
+interface Lease extends HeldAttempt {
+  deadline: number;
+  /** As of the newest heartbeat. */
+  elapsedSeconds?: number;
+}
+
+export class Leases {
+  #database: Database;
+  #options: LeaseOptions;
+  /** By fence: the attempts that are `running`. */
+  #leases = new Map<string, Lease>();
+
+  constructor(database: Database, options: LeaseOptions) {
+    this.#database = database;
+    this.#options = options;
+    const rows = database.all("SELECT execution, number, fence, actor FROM attempts WHERE state = 'running'");
+    for (const row of rows) this.#hold({ ...keyOf(row), actor: String(row.actor) });
+    this.startGrace();
+  }
+
+  #hold(attempt: HeldAttempt): void {
+    const deadline = this.#options.now() + this.#options.leaseSeconds * 1000;
+    this.#leases.set(attempt.fence, { ...attempt, deadline });
+  }
+
+  /** Actors can reach the learner from now on: every running attempt has `leaseGraceSeconds` to show itself. */
+  startGrace(): void {
+    const deadline = this.#options.now() + this.#options.leaseGraceSeconds * 1000;
+    for (const lease of this.#leases.values()) lease.deadline = deadline;
+  }
+
+  /** Attempts that are running, as far as known. */
+  running(actor?: string): HeldAttempt[] {
+    return [...this.#leases.values()].filter((lease) => actor === undefined || lease.actor === actor);
+  }
+
+  /** Leases the oldest queued execution to `actor` as a new attempt. @returns undefined if nothing is queued */
+  take(actor: string): LeasedExecution | undefined {
+    const next = "SELECT * FROM samples WHERE state = 'queued' ORDER BY sequence LIMIT 1";
+    // Asked outside of the transaction first: an idle pump then costs no commit.
+    if (this.#database.get(next) === undefined) return undefined;
+    const leased = this.#database.write(() => {
+      const sample = this.#database.get(next);
+      if (sample === undefined) return undefined;
+      const execution = String(sample.id);
+      const number = Number(sample.attempts) + 1;
+      const nonce = randomBytes(16).toString("hex");
+      this.#database.change("UPDATE samples SET state = 'leased', attempts = :number WHERE id = :execution", {
+        execution,
+        number,
+      });
+      const row = this.#database.get(
+        `INSERT INTO attempts (execution, number, actor, nonce, state, leased_at)
+         VALUES (:execution, :number, :actor, :nonce, 'running', :at) RETURNING fence`,
+        { execution, number, actor, nonce, at: this.#now() },
+      );
+      return {
+        execution,
+        number,
+        fence: String(row?.fence),
+        purpose: String(sample.purpose),
+        task: String(sample.task),
+        nonce,
+        program: programOf(sample, nonce),
+        executionSeed: Number(sample.execution_seed),
+      };
+    });
+    if (leased !== undefined) this.#hold({ ...keyOnly(leased), actor });
+    return leased;
+  }
+
+  /**
+   * A heartbeat of `actor` names what it runs: those leases go on.
+   * @returns the named attempts that do not count any more: the actor should stop them
+   */
+  extend(actor: string, running: readonly (AttemptKey & { elapsedSeconds?: number })[]): AttemptKey[] {
+    const stale: AttemptKey[] = [];
+    for (const attempt of running) {
+      const lease = this.#leases.get(attempt.fence);
+      if (lease !== undefined && same(lease, attempt) && lease.actor === actor) {
+        lease.deadline = this.#options.now() + this.#options.leaseSeconds * 1000;
+        lease.elapsedSeconds = attempt.elapsedSeconds;
+      } else if (!this.#revive(actor, attempt)) {
+        stale.push(keyOnly(attempt));
+      }
+    }
+    return stale;
+  }
+
+  /**
+   * `actor` connected and says what it holds. Those run on; what it was leased and does not hold is lost at once.
+   * @returns the held attempts that do not count any more. One whose result is known already is not among them: it is
+   *   acknowledged as a duplicate when it is handed in
+   */
+  reconcile(actor: string, holding: readonly AttemptKey[]): AttemptKey[] {
+    const stale = this.extend(actor, holding).filter((attempt) => this.#find(actor, attempt)?.state !== "accepted");
+    const held = new Set(holding.map((attempt) => attempt.fence));
+    this.#lose(
+      this.running(actor).filter((attempt) => !held.has(attempt.fence)),
+      "failed",
+      "the actor does not hold it any more",
+    );
+    return stale;
+  }
+
+  /** Takes back what was leased and never reached the actor, or whose actor said that it is gone. */
+  fail(actor: string, attempt: AttemptKey, reason: string): Acceptance {
+    const verdict = this.#database.write(() => this.#judge(actor, attempt));
+    // An expired one was queued again already.
+    if (verdict === "accepted" && this.#leases.has(attempt.fence))
+      this.#lose([{ ...keyOnly(attempt), actor }], "failed", reason);
+    return verdict;
+  }
+
+  /**
+   * A result arrived. When this returns `accepted` it is on disk.
+   * @param deflated the submission, zlib
+   */
+  accept(actor: string, attempt: AttemptKey, result: Result, deflated?: Uint8Array): Acceptance {
+    const { execution, number } = attempt;
+    const verdict = this.#database.write(() => {
+      const judged = this.#judge(actor, attempt);
+      if (judged !== "accepted") return judged;
+      const at = this.#now();
+      this.#database.change("UPDATE attempts SET state = 'accepted', ended_at = :at WHERE fence = :fence", {
+        at,
+        fence: Number(attempt.fence),
+      });
+      this.#database.change("UPDATE samples SET state = 'finished', finished_at = :at WHERE id = :execution", {
+        at,
+        execution,
+      });
+      this.#database.change(
+        `INSERT INTO results SELECT :execution, :number, :actor, :outcome, :exitStatus, :signal, :durationSeconds, :cpuSeconds,
+           (a.leased_at - s.created_at) / 1000.0, :peakMemoryBytes, :markers, :forgedMarkers, :imitatedMarkers,
+           :terminalOutput, :outputBytes, :submissionBytes, :submissionSha256, :submissionRefused, :detail, :isolationLevel
+         FROM samples s JOIN attempts a ON a.execution = s.id AND a.number = :number WHERE s.id = :execution`,
+        {
+          ...result,
+          execution,
+          number,
+          actor,
+          markers: JSON.stringify(result.markers),
+          submissionBytes: result.submissionBytes ?? null,
+          submissionSha256: result.submissionSha256 ?? null,
+        },
+      );
+      if (deflated !== undefined)
+        this.#database.change("INSERT INTO submissions VALUES (:execution, :deflated)", { execution, deflated });
+      return judged;
+    });
+    if (verdict === "accepted") {
+      this.#leases.delete(attempt.fence);
+      this.#options.events.emit("finished", execution);
+    }
+    return verdict;
+  }
+
+  /** Ends the leases that missed their heartbeats. Call it every second or so. @returns how many */
+  expire(): number {
+    const now = this.#options.now();
+    const late = [...this.#leases.values()].filter((lease) => lease.deadline <= now);
+    this.#lose(late, "expired", "no heartbeat");
+    return late.length;
+  }
+
+  /** Milliseconds (of `now`) of the next deadline, undefined if nothing runs. */
+  nextDeadline(): number | undefined {
+    const deadlines = [...this.#leases.values()].map((lease) => lease.deadline);
+    return deadlines.length === 0 ? undefined : Math.min(...deadlines);
+  }
+
+  /** Part of a transaction that ends executions early: marks their running attempts. Call `revoked` after the commit. */
+  markRevoked(executions: readonly string[], reason: string): HeldAttempt[] {
+    const wanted = new Set(executions);
+    const held = this.running().filter((attempt) => wanted.has(attempt.execution));
+    for (const attempt of held) this.#end(attempt, "revoked", reason);
+    return held;
+  }
+
+  revoked(attempts: HeldAttempt[], reason: string): void {
+    for (const attempt of attempts) this.#leases.delete(attempt.fence);
+    if (attempts.length > 0) this.#options.events.emit("revoked", attempts, reason);
+  }
+
+  #now(): number {
+    return Math.round(this.#options.now());
+  }
+
+  #find(actor: string, attempt: AttemptKey): Row | undefined {
+    if (!/^\d{1,15}$/.test(attempt.fence)) return undefined;
+    const row = this.#database.get(
+      `SELECT a.state, a.number, s.attempts, s.state AS execution_state
+       FROM attempts a JOIN samples s ON s.id = a.execution
+       WHERE a.fence = :fence AND a.execution = :execution AND a.number = :number AND a.actor = :actor`,
+      { fence: Number(attempt.fence), execution: attempt.execution, number: attempt.number, actor },
+    );
+    return row;
+  }
+
+  /** Whether a result of this attempt would count. */
+  #judge(actor: string, attempt: AttemptKey): Acceptance {
+    const row = this.#find(actor, attempt);
+    if (row === undefined) return "unknown";
+    if (row.execution_state === "finished") return "duplicate";
+    const open = row.execution_state === "leased" || row.execution_state === "queued";
+    const counts = row.state === "running" || row.state === "expired";
+    return open && counts && row.number === row.attempts ? "accepted" : "revoked";
+  }
+
+  /** An expired attempt that still counts runs again: its execution leaves the queue. */
+  #revive(actor: string, attempt: AttemptKey): boolean {
+    if (this.#judge(actor, attempt) !== "accepted") return false;
+    this.#database.write(() => {
+      this.#database.change(
+        "UPDATE attempts SET state = 'running', reason = NULL, ended_at = NULL WHERE fence = :fence",
+        {
+          fence: Number(attempt.fence),
+        },
+      );
+      this.#database.change("UPDATE samples SET state = 'leased' WHERE id = :execution", {
+        execution: attempt.execution,
+      });
+    });
+    this.#hold({ ...keyOnly(attempt), actor });
+    return true;
+  }
+
+  /** Attempts ended without a result: queue their executions again, or give them up. */
+  #lose(attempts: HeldAttempt[], state: "expired" | "failed", reason: string): void {
+    if (attempts.length === 0) return;
+    const ended = this.#database.write(() =>
+      attempts.map((attempt) => {
+        this.#end(attempt, state, reason);
+        const row = this.#database.get(
+          `UPDATE samples SET state = iif(attempts < :maxAttempts, 'queued', 'lost'),
+             finished_at = iif(attempts < :maxAttempts, NULL, :at)
+           WHERE id = :execution RETURNING state`,
+          { maxAttempts: this.#options.maxAttempts, at: this.#now(), execution: attempt.execution },
+        );
+        if (row === undefined) throw new StoreError("conflict", `execution ${attempt.execution} is not in the store`);
+        return row.state as "queued" | "lost";
+      }),
+    );
+    attempts.forEach((attempt, index) => {
+      this.#leases.delete(attempt.fence);
+      this.#options.events.emit("attemptLost", attempt, reason, ended[index]);
+    });
+    if (ended.includes("queued")) this.#options.events.emit("queued");
+  }
+
+  #end(attempt: HeldAttempt, state: "expired" | "failed" | "revoked", reason: string): void {
+    this.#database.change(
+      `UPDATE attempts SET state = :state, reason = :reason, elapsed_seconds = :elapsed, ended_at = :at WHERE fence = :fence`,
+      {
+        state,
+        reason,
+        elapsed: this.#leases.get(attempt.fence)?.elapsedSeconds ?? null,
+        at: this.#now(),
+        fence: Number(attempt.fence),
+      },
+    );
+  }
+}
+
+/** A policy that writes the placeholder itself must not be handed the nonce: then no marker of that program counts. */
+function programOf(sample: Row, nonce: string): string {
+  const instrumented = String(sample.instrumented);
+  return String(sample.program).includes(NONCE_PLACEHOLDER)
+    ? instrumented
+    : instrumented.replaceAll(NONCE_PLACEHOLDER, nonce);
+}
+
+const keyOf = (row: Row): AttemptKey => ({
+  execution: String(row.execution),
+  number: Number(row.number),
+  fence: String(row.fence),
+});
+
+const keyOnly = ({ execution, number, fence }: AttemptKey): AttemptKey => ({ execution, number, fence });
+
+const same = (a: AttemptKey, b: AttemptKey) => a.execution === b.execution && a.number === b.number;

@@ -1,0 +1,157 @@
+/**
+ * Tables of the store. The comments stay in the file: `sqlite3 store.sqlite .schema` shows them.
+ *
+ * Open it while a run is going on, too (WAL: readers never block the writer):
+ *
+ *     sqlite3 -readonly store.sqlite "SELECT state, count(*) FROM samples GROUP BY state"
+ *     sqlite3 -readonly store.sqlite "SELECT iteration, metrics ->> '$.rewardMean' FROM iterations WHERE superseded_by IS NULL"
+ *
+ * Times are Unix milliseconds. Token arrays are little-endian int32, log-probs little-endian float32.
+ */
+
+/** Grows with every change of the tables; a store of another version is refused. */
+export const SCHEMA_VERSION = 1;
+
+/** PRAGMA application_id: tells a store from any other SQLite file. ASCII `lrun`. */
+export const APPLICATION_ID = 0x6c72756e;
+
+export const SCHEMA = `
+CREATE TABLE writer (
+  -- Whoever opens the store to write adds 1; a write by a process that holds a smaller number is refused.
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  fence INTEGER NOT NULL
+) STRICT;
+INSERT INTO writer VALUES (1, 0);
+
+CREATE TABLE lineages (
+  -- One per start of a learner. (lineage, iteration) names a policy version and is never used twice.
+  lineage INTEGER PRIMARY KEY AUTOINCREMENT,
+  from_lineage INTEGER,    -- the checkpoint that it went on from, if any
+  from_iteration INTEGER NOT NULL,
+  started_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE samples (
+  sequence INTEGER PRIMARY KEY AUTOINCREMENT,  -- order of dispatch
+  id TEXT NOT NULL UNIQUE,                     -- also the execution's
+  purpose TEXT NOT NULL,                       -- training or the name of an evaluation
+  iteration INTEGER NOT NULL,                  -- (lineage, iteration): the policy version that wrote it
+  lineage INTEGER NOT NULL,
+  task TEXT NOT NULL,
+  kind TEXT NOT NULL CHECK (kind IN ('scratch', 'improve')),
+  previous TEXT,                               -- sample that an improve prompt shows
+  execution_seed INTEGER NOT NULL,
+  instrumenter TEXT NOT NULL,
+  inserted_markers TEXT NOT NULL,              -- JSON array
+  state TEXT NOT NULL CHECK (state IN ('queued', 'leased', 'finished', 'notExecuted', 'lost', 'discarded')),
+  attempts INTEGER NOT NULL DEFAULT 0,
+  created_at INTEGER NOT NULL,
+  finished_at INTEGER,
+  used TEXT CHECK (used IN ('trained', 'dropped')),  -- NULL: can still be trained on
+  used_iteration INTEGER,                            -- by which iteration
+  -- Long values last: what stands behind them costs reads of their overflow pages.
+  prompt_tokens BLOB NOT NULL,
+  response_tokens BLOB NOT NULL,
+  behaviour_log_probs BLOB NOT NULL,
+  solution TEXT NOT NULL,
+  plan TEXT NOT NULL,
+  program TEXT,
+  instrumented TEXT,
+  CHECK ((used IS NULL) = (used_iteration IS NULL)),
+  CHECK (used IS NULL OR state IN ('finished', 'notExecuted'))
+) STRICT;
+CREATE INDEX samples_by_state ON samples (purpose, state, used, attempts);
+CREATE INDEX samples_queued ON samples (sequence) WHERE state = 'queued';
+CREATE INDEX samples_by_use ON samples (used_iteration) WHERE used_iteration IS NOT NULL;
+
+CREATE TABLE attempts (
+  fence INTEGER PRIMARY KEY AUTOINCREMENT,
+  execution TEXT NOT NULL REFERENCES samples (id),
+  number INTEGER NOT NULL,                     -- from 1
+  actor TEXT NOT NULL,
+  nonce TEXT NOT NULL,                         -- of its marker lines
+  state TEXT NOT NULL CHECK (state IN ('running', 'accepted', 'expired', 'failed', 'revoked')),
+  reason TEXT,                                 -- why it expired, failed or was revoked
+  elapsed_seconds REAL,                        -- that it had run when it ended without a result, as far as known
+  leased_at INTEGER NOT NULL,
+  ended_at INTEGER,
+  UNIQUE (execution, number)
+) STRICT;
+CREATE INDEX attempts_running ON attempts (actor) WHERE state = 'running';
+
+CREATE TABLE results (
+  execution TEXT PRIMARY KEY REFERENCES samples (id),
+  attempt INTEGER NOT NULL,
+  actor TEXT NOT NULL,
+  outcome TEXT NOT NULL CHECK (outcome IN ('completed', 'failed', 'timedOut', 'outOfMemory', 'outputLimit')),
+  exit_status INTEGER NOT NULL,
+  signal INTEGER NOT NULL,
+  duration_seconds REAL NOT NULL,
+  cpu_seconds REAL NOT NULL,
+  queue_seconds REAL NOT NULL,
+  peak_memory_bytes INTEGER NOT NULL,
+  markers TEXT NOT NULL,                       -- JSON array of {name, value, atSeconds}
+  forged_markers INTEGER NOT NULL,
+  imitated_markers INTEGER NOT NULL,
+  terminal_output TEXT NOT NULL,
+  output_bytes INTEGER NOT NULL,
+  submission_bytes INTEGER,                    -- uncompressed
+  submission_sha256 TEXT,                      -- of the uncompressed file
+  submission_refused TEXT NOT NULL,
+  detail TEXT NOT NULL,
+  isolation_level TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE submissions (
+  -- Kept until a checkpoint holds what was learned from it; the best one of each task stays.
+  execution TEXT PRIMARY KEY REFERENCES samples (id),
+  deflated BLOB NOT NULL                       -- zlib
+) STRICT;
+
+CREATE TABLE grades (
+  sample TEXT PRIMARY KEY REFERENCES samples (id),
+  valid INTEGER NOT NULL,
+  score REAL,                                  -- in the task's own unit
+  reward REAL NOT NULL,
+  reason TEXT NOT NULL,
+  family TEXT
+) STRICT;
+
+CREATE TABLE previous_solutions (
+  -- Valid solutions that improve prompts draw from.
+  position INTEGER PRIMARY KEY AUTOINCREMENT,
+  sample TEXT NOT NULL UNIQUE REFERENCES samples (id),
+  task TEXT NOT NULL,
+  iteration INTEGER NOT NULL                   -- that added it
+) STRICT;
+CREATE INDEX previous_solutions_by_task ON previous_solutions (task, position);
+
+CREATE TABLE iterations (
+  lineage INTEGER NOT NULL,
+  iteration INTEGER NOT NULL,
+  metrics TEXT NOT NULL,                       -- JSON, the line of metrics.jsonl
+  committed_at INTEGER NOT NULL,
+  superseded_by INTEGER,                       -- the lineage that went back before it
+  PRIMARY KEY (lineage, iteration)
+) STRICT;
+
+CREATE TABLE batches (
+  -- What each iteration trained on, in order: a replay trains on the same.
+  lineage INTEGER NOT NULL,
+  iteration INTEGER NOT NULL,
+  position INTEGER NOT NULL,
+  sample TEXT NOT NULL REFERENCES samples (id),
+  PRIMARY KEY (lineage, iteration, position),
+  FOREIGN KEY (lineage, iteration) REFERENCES iterations (lineage, iteration)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE checkpoints (
+  lineage INTEGER NOT NULL,
+  iteration INTEGER NOT NULL,
+  digest TEXT NOT NULL,
+  path TEXT NOT NULL,
+  committed_at INTEGER NOT NULL,
+  superseded_by INTEGER,
+  PRIMARY KEY (lineage, iteration)
+) STRICT;
+`;

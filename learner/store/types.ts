@@ -1,0 +1,234 @@
+/**
+ * What the store keeps. Times are Unix milliseconds (`...At`), durations seconds, sizes bytes.
+ *
+ * An execution belongs to exactly one sample and has the sample's id.
+ */
+
+export const OUTCOMES = ["completed", "failed", "timedOut", "outOfMemory", "outputLimit", "lost"] as const;
+/** What an execution came to. `lost` is the infrastructure's fault, never the program's. */
+export type Outcome = (typeof OUTCOMES)[number];
+
+/**
+ * | state       | meaning                                                                 | next                          |
+ * | ----------- | ----------------------------------------------------------------------- | ----------------------------- |
+ * | queued      | to be leased                                                            | leased, finished [1], discarded |
+ * | leased      | its newest attempt runs somewhere                                       | finished, queued, lost, discarded |
+ * | finished    | a result was accepted                                                   | final                         |
+ * | notExecuted | the solution holds nothing that can run; finished from the start        | final                         |
+ * | lost        | `maxAttempts` attempts were lost; takes no part in training             | final                         |
+ * | discarded   | thrown away before it finished (`collection: Discard`, an abandoned run) | final                         |
+ *
+ * [1] An attempt whose lease expired still counts while no newer one was made.
+ */
+export type ExecutionState = "queued" | "leased" | "finished" | "notExecuted" | "lost" | "discarded";
+
+/** A solution as the policy wrote it, with all that its training needs. */
+export interface NewSample {
+  /** Unique in the store and never reused. */
+  id: string;
+  /** `training`, or the name of an evaluation, e.g. `evaluation-before`. Kept apart in every count and batch. */
+  purpose: string;
+  /** With `lineage`: the version of the policy that wrote it. */
+  iteration: number;
+  lineage: number;
+  task: string;
+  kind: "scratch" | "improve";
+  /** Of `improve`: the sample whose solution the prompt shows. */
+  previous?: string;
+  promptTokens: Int32Array;
+  /** With the end-of-sequence token if there was one. */
+  responseTokens: Int32Array;
+  /** float32 [response length] */
+  behaviourLogProbs: Float32Array;
+  /** The response as text. */
+  solution: string;
+  plan: string;
+  program?: string;
+  /** The program with markers, `@@NONCE@@` where an attempt's nonce goes. Needed unless `notExecuted`. */
+  instrumented?: string;
+  /** Names of the markers that the instrumented program can print. */
+  insertedMarkers: string[];
+  /** `StaticPolicy`, `Syntax` or `None`: what inserted them. */
+  instrumenter: string;
+  /** Of the program's interpreter and numpy, below 2^32. */
+  executionSeed: number;
+  state: "queued" | "notExecuted";
+}
+
+export interface MarkerSeen {
+  name: string;
+  /** What the program printed after it. */
+  value: string;
+  atSeconds: number;
+}
+
+/** What an actor reported. */
+export interface Result {
+  /** Never `lost`: a lost attempt is tried again, and leaves no result. */
+  outcome: Exclude<Outcome, "lost">;
+  exitStatus: number;
+  /** That ended the program, 0 if none. */
+  signal: number;
+  durationSeconds: number;
+  cpuSeconds: number;
+  peakMemoryBytes: number;
+  /** Each at most once, in the order seen. */
+  markers: MarkerSeen[];
+  /** Marker lines with a wrong nonce, repeats, names that do not exist or were not inserted. */
+  forgedMarkers: number;
+  /** Lines that look like a marker and carry no nonce. */
+  imitatedMarkers: number;
+  /** First and last part; bytes that are not UTF-8 replaced. */
+  terminalOutput: string;
+  outputBytes: number;
+  /** Of the submission, uncompressed; absent if there is none. */
+  submissionBytes?: number;
+  submissionSha256?: string;
+  /** Why a submission that was there was not read, e.g. `symbolic link`; empty if it was not refused. */
+  submissionRefused: string;
+  /** One line for a person. */
+  detail: string;
+  isolationLevel: string;
+}
+
+export interface AcceptedResult extends Result {
+  actor: string;
+  attempt: number;
+  /** From being queued to the start of the accepted attempt. */
+  queueSeconds: number;
+}
+
+export interface Grade {
+  valid: boolean;
+  /** In the task's own unit; absent unless the submission is valid. */
+  score?: number;
+  reward: number;
+  /** Why this reward, e.g. `valid`, `timedOut`, `noCodeBlock`, `missing column id`. */
+  reason: string;
+  /** Which kind of model the program uses, as far as its text tells. */
+  family?: string;
+}
+
+export interface Sample extends Omit<NewSample, "state"> {
+  /** Order of dispatch over the whole store, from 1. */
+  sequence: number;
+  state: ExecutionState;
+  /** How many attempts were made. */
+  attempts: number;
+  createdAt: number;
+  /** When it became finished, notExecuted, lost or discarded. */
+  finishedAt?: number;
+  result?: AcceptedResult;
+  grade?: Grade;
+  /** The iteration that trained on it or dropped it; undone when a restart goes back before it. */
+  usedIteration?: number;
+}
+
+/** Numbers of samples of one purpose, by what they wait for. `running` are leased. */
+export interface Counts {
+  queued: number;
+  running: number;
+  /** Finished or notExecuted, in no batch yet: what nextBatch can draw from. */
+  completedUnconsumed: number;
+  /** Finished or notExecuted, used or not. */
+  completed: number;
+  consumed: number;
+  /** Left out of training although finished (staleness and such). */
+  dropped: number;
+  lost: number;
+  discarded: number;
+  /** Attempts beyond the first of their execution. */
+  retried: number;
+}
+
+export interface CheckpointRow {
+  lineage: number;
+  iteration: number;
+  /** SHA-256 of the weights, as Engine.save said. */
+  digest: string;
+  path: string;
+  committedAt: number;
+}
+
+export interface Lineage {
+  lineage: number;
+  /** Iterations that the weights have behind them: 0, or the checkpoint's. The next one is `iteration + 1`. */
+  iteration: number;
+  /** What to load; absent when the run starts from its initial policy. */
+  checkpoint?: CheckpointRow;
+  /** Samples that iterations after the checkpoint had used and that can be trained again. */
+  unconsumed: number;
+}
+
+export interface IterationRecord {
+  /** From 1; one more than the last one committed. */
+  iteration: number;
+  /** That trained, in the order of the batch: what a replay trains on. */
+  sampleIds: string[];
+  /** Finished samples that are left out for good, e.g. too stale. */
+  droppedIds?: string[];
+  /** The line of metrics.jsonl. */
+  metrics: Record<string, unknown>;
+}
+
+export interface IterationRow {
+  iteration: number;
+  lineage: number;
+  metrics: Record<string, unknown>;
+  committedAt: number;
+}
+
+export interface PreviousSolution {
+  /** Sample id. */
+  id: string;
+  task: string;
+  plan: string;
+  program: string;
+  terminalOutput: string;
+  score: number;
+  durationSeconds: number;
+}
+
+/** One execution's running time, for weights and histograms. */
+export interface ObservedDuration {
+  id: string;
+  seconds: number;
+  /** False: it was discarded or lost after at least `seconds` (censored). */
+  completed: boolean;
+}
+
+/** One try of an execution. */
+export interface AttemptKey {
+  execution: string;
+  number: number;
+  /** Decimal; grows over the whole store. */
+  fence: string;
+}
+
+export interface LeasedExecution extends AttemptKey {
+  purpose: string;
+  task: string;
+  /** 32 hexadecimal digits, this attempt's own. */
+  nonce: string;
+  /** Instrumented, the nonce in place. */
+  program: string;
+  executionSeed: number;
+}
+
+export type Acceptance = "accepted" | "duplicate" | "revoked" | "unknown";
+
+export interface HeldAttempt extends AttemptKey {
+  actor: string;
+}
+
+/** What the store tells whoever listens, always after the commit. */
+export interface StoreEvents {
+  /** Executions wait to be leased: new ones, or a lost attempt's. */
+  queued: [];
+  /** A result was accepted. */
+  finished: [sampleId: string];
+  /** An attempt ended without a result; the execution is queued again, or lost. */
+  attemptLost: [attempt: HeldAttempt, reason: string, executionState: "queued" | "lost"];
+  /** Attempts that run somewhere and no longer count. */
+  revoked: [attempts: HeldAttempt[], reason: string];
+}
