@@ -1,0 +1,149 @@
+/**
+ * The numbers of `metrics.jsonl`, and what changes between its lines, for Prometheus. Base units (seconds, bytes,
+ * shares from 0 to 1); labels have few values, and none names a sample or an attempt.
+ */
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import type { IterationMetrics } from "./iteration.ts";
+
+/** The parts of a sample's way that are timed one by one. */
+export type Stage = "queue" | "instrument" | "execute" | "grade";
+
+export interface ExecutionCounts {
+  queued: number;
+  running: number;
+  /** Since the learner process started. */
+  completed: number;
+  lost: number;
+  retried: number;
+}
+
+type Value = (line: IterationMetrics) => number | null;
+
+/** One gauge per number: name, meaning, where it stands in the line. */
+const GAUGES: readonly [string, string, Value][] = [
+  ["iteration", "Newest finished iteration", (line) => line.iteration],
+  ["iteration_seconds", "Wall-clock seconds of the newest iteration", (line) => line.seconds],
+  ["valid_ratio", "Share of the batch whose submission was graded", (line) => line.validFraction],
+  ["reward_mean", "Mean reward of the batch", (line) => line.meanReward],
+  ["duration_trained_mean_seconds", "Mean duration of the programs trained on", (line) => line.meanDurationSeconds],
+  ["duration_launched_mean_seconds", "Mean duration of all that ended", (line) => line.launchedMeanDurationSeconds],
+  ["effective_sample_size", "Effective sample size of the duration weights", (line) => line.effectiveSampleSize],
+  ["duration_weight_max", "Largest duration weight of the batch", (line) => line.maxDurationWeight],
+  ["policy_kl", "KL estimate to the frozen reference, nats a token", (line) => line.kl],
+  ["policy_kl_coefficient", "Weight of the KL penalty", (line) => line.klCoefficient],
+  ["policy_entropy", "Entropy, nats a token", (line) => line.entropy],
+  ["policy_ratio_mean", "Mean probability ratio of the update", (line) => line.ratioMean],
+  ["policy_ratio_max", "Largest probability ratio of the update", (line) => line.ratioMax],
+  ["policy_clip_ratio", "Share of tokens whose ratio was clipped", (line) => line.clipFraction],
+  ["policy_gradient_norm", "Global gradient norm before clipping", (line) => line.gradientNorm],
+  ["importance_max_deviation", "Generation against training path at lag 0", (line) => line.importanceMaxDeviation],
+  ["value_loss", "Loss of the critic", (line) => line.valueLoss],
+  ["value_explained_variance", "Share of the returns that the critic explains", (line) => line.explainedVariance],
+  ["value_gradient_norm", "Global gradient norm of the critic before clipping", (line) => line.criticGradientNorm],
+  ["lag_mean_iterations", "Mean iterations between dispatch and training", (line) => line.meanLag],
+  ["lag_max_iterations", "Largest lag of the batch", (line) => line.maxLag],
+  ["verbatim_valid_ratio", "Valid programs found in the pretraining corpus", (line) => line.verbatimValidShare],
+  ["generation_tokens_per_second", "Tokens sampled a second", (line) => line.generationTokensPerSecond],
+  ["training_tokens_per_second", "Tokens trained a second", (line) => line.trainingTokensPerSecond],
+  ["learner_idle_ratio", "Share of the iteration that the learner waited", (line) => line.learnerIdleShare],
+  ["actor_busy_ratio", "Share of slot-seconds that executed a program", (line) => line.actorBusyShare],
+  ["checkpoint_seconds", "Seconds to write the newest checkpoint", (line) => line.checkpointSeconds],
+  ["checkpoint_bytes", "Size of the newest checkpoint", (line) => line.checkpointBytes],
+];
+
+/** One gauge per record of the line: name, meaning, label, where it stands. */
+const LABELLED: readonly [string, string, string, (line: IterationMetrics) => Record<string, number | null>][] = [
+  ["marker_ratio", "Share of executed programs that reached a marker", "marker", (line) => line.markers],
+  ["family_ratio", "Share of executed programs by kind of model", "family", (line) => line.families],
+  ["score_mean", "Mean score of the valid programs", "task", (line) => perTask(line, (task) => task.meanScore)],
+  ["score_best", "Best score so far", "task", (line) => perTask(line, (task) => task.bestScoreSoFar)],
+];
+
+/** One counter per count of the line: name, meaning, growth by label value. */
+const COUNTERS: readonly [string, string, string | undefined, (line: IterationMetrics) => Record<string, number>][] = [
+  ["samples_total", "Samples trained on, by outcome", "outcome", (line) => line.outcomes],
+  ["prompts_total", "Samples trained on, by kind of prompt", "kind", (line) => line.promptKinds],
+  ["instrumented_total", "Programs by the instrumenter that was used", "instrumenter", (line) => line.instrumenters],
+  ["phase_seconds_total", "Wall-clock seconds by phase", "phase", (line) => line.secondsByPhase],
+  ["tokens_generated_total", "Tokens sampled", undefined, (line) => ({ "": line.tokensGenerated })],
+  ["tokens_trained_total", "Tokens trained on", undefined, (line) => ({ "": line.tokensTrained })],
+  ["skipped_steps_total", "Updates skipped for a gradient not finite", undefined, (l) => ({ "": l.skippedSteps })],
+  ["forged_markers_total", "Marker lines that were not genuine", undefined, (line) => ({ "": line.forgedMarkers })],
+  ["verification_failures_total", "Refused instrumentations", undefined, (l) => ({ "": l.verificationFailures })],
+  ["stale_dropped_total", "Samples past the staleness bound", undefined, (line) => ({ "": line.staleDropped })],
+];
+
+const STAGE_BUCKETS_SECONDS = [0.001, 0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600];
+
+export class LearnerMetrics {
+  readonly registry = new Registry();
+  readonly #gauges: [Gauge, Value][];
+  readonly #labelled: [Gauge, string, (line: IterationMetrics) => Record<string, number | null>][];
+  readonly #counters: [Counter, string | undefined, (line: IterationMetrics) => Record<string, number>][];
+  readonly #stages: Histogram<"stage">;
+  readonly #inFlight: Gauge<"state">;
+  readonly #ended: Counter<"event">;
+  #counted: ExecutionCounts = { queued: 0, running: 0, completed: 0, lost: 0, retried: 0 };
+
+  constructor() {
+    const registers = [this.registry];
+    const name = (suffix: string) => `longrun_${suffix}`;
+    collectDefaultMetrics({ register: this.registry });
+    this.#gauges = GAUGES.map(([suffix, help, value]) => [new Gauge({ name: name(suffix), help, registers }), value]);
+    this.#labelled = LABELLED.map(([suffix, help, label, values]) => {
+      return [new Gauge({ name: name(suffix), help, labelNames: [label], registers }), label, values];
+    });
+    this.#counters = COUNTERS.map(([suffix, help, label, values]) => {
+      return [new Counter({ name: name(suffix), help, labelNames: label ? [label] : [], registers }), label, values];
+    });
+    this.#stages = new Histogram({
+      name: name("stage_duration_seconds"),
+      help: "Seconds of each part of a sample, one by one",
+      labelNames: ["stage"],
+      buckets: STAGE_BUCKETS_SECONDS,
+      registers,
+    });
+    this.#inFlight = new Gauge({ name: name("executions"), help: "Executions now", labelNames: ["state"], registers });
+    this.#ended = new Counter({
+      name: name("execution_events_total"),
+      help: "Executions completed, lost, or queued again",
+      labelNames: ["event"],
+      registers,
+    });
+  }
+
+  /** Call once per new line. A number that is null leaves its gauge unset. */
+  observeIteration(line: IterationMetrics): void {
+    for (const [gauge, value] of this.#gauges) set(gauge, {}, value(line));
+    for (const [gauge, label, values] of this.#labelled) {
+      gauge.reset();
+      for (const [key, value] of Object.entries(values(line))) set(gauge, { [label]: key }, value);
+    }
+    for (const [counter, label, values] of this.#counters) {
+      for (const [key, growth] of Object.entries(values(line))) counter.inc(label ? { [label]: key } : {}, growth);
+    }
+  }
+
+  observeStage(stage: Stage, seconds: number): void {
+    this.#stages.observe({ stage }, seconds);
+  }
+
+  /** Call as often as it changes, or from a timer; counters grow by what is new. */
+  observeExecutions(counts: ExecutionCounts): void {
+    this.#inFlight.set({ state: "queued" }, counts.queued);
+    this.#inFlight.set({ state: "running" }, counts.running);
+    for (const event of ["completed", "lost", "retried"] as const) {
+      this.#ended.inc({ event }, Math.max(0, counts[event] - this.#counted[event]));
+    }
+    this.#counted = { ...counts };
+  }
+}
+
+function set(gauge: Gauge, labels: Record<string, string>, value: number | null): void {
+  if (value !== null && Number.isFinite(value)) gauge.set(labels, value);
+  else gauge.remove(labels);
+}
+
+function perTask(line: IterationMetrics, value: (task: IterationMetrics["tasks"][string]) => number | null) {
+  return Object.fromEntries(Object.entries(line.tasks).map(([name, task]) => [name, value(task)]));
+}

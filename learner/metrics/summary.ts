@@ -1,0 +1,54 @@
+/** `summary.json` of a run folder: what is known of the run as a whole. Written anew whenever a part of it changes. */
+import { readFile, rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+
+export interface EvaluationSummary {
+  samples: number;
+  validFraction: number;
+  meanScore: number | null;
+  bestScore: number | null;
+  meanReward: number | null;
+  meanDurationSeconds: number | null;
+  /** The same by kind of prompt, where there is more than one. */
+  kinds?: Partial<Record<"scratch" | "improve", Omit<EvaluationSummary, "kinds">>>;
+}
+
+/** What the starting policy was pretrained on, and how far that alone would have come. */
+export interface CorpusSummary {
+  programs: number;
+  /** Score of its best program on the run's task; absent if it was never measured. */
+  bestScore?: number;
+  /** What that program is, e.g. its kind of model. */
+  bestProgram?: string;
+}
+
+export interface RunSummary {
+  state: "running" | "succeeded" | "failed" | "stopped";
+  /** For a person: what blocks or failed, and how to mend it. */
+  message: string;
+  startedAt: string;
+  updatedAt: string;
+  iterations: number;
+  elapsedSeconds: number;
+  evaluation: { before?: EvaluationSummary; after?: EvaluationSummary };
+  corpus?: CorpusSummary;
+  /** longrun, node, onnxruntime, python, numpy, … as found. */
+  versions: Record<string, string>;
+  isolationLevel?: string;
+}
+
+export async function writeSummary(runDirectory: string, summary: RunSummary): Promise<void> {
+  const path = join(runDirectory, "summary.json");
+  await writeFile(`${path}.new`, `${JSON.stringify(summary, null, 2)}\n`, { flush: true });
+  await rename(`${path}.new`, path);
+}
+
+/** Undefined if there is none yet. */
+export async function readSummary(runDirectory: string): Promise<RunSummary | undefined> {
+  try {
+    return JSON.parse(await readFile(join(runDirectory, "summary.json"), "utf8")) as RunSummary;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,77 @@
+/** What the run's durations mean: launched against trained, and what the weighting makes of it (learner-rl: eq. 3). */
+import type { IterationMetrics } from "../metrics/iteration.ts";
+import { duration, percent } from "./format.ts";
+
+export interface HistogramBin {
+  /** e.g. `0.5–1`. */
+  label: string;
+  launchedShare: number;
+  trainedShare: number;
+}
+
+/** The histograms of all lines added up, without the empty bins at both ends; empty if no program ran. */
+export function addedHistogram(lines: readonly IterationMetrics[]): HistogramBin[] {
+  const edges = lines[0]?.durationHistogram.edgesSeconds ?? [];
+  const added = (of: "launched" | "trained") =>
+    edges.map((_, bin) => lines.reduce((sum, line) => sum + (line.durationHistogram[of][bin] ?? 0), 0));
+  const [launched, trained] = [added("launched"), added("trained")];
+  const used = edges.map((_, bin) => launched[bin]! + trained[bin]! > 0);
+  const [first, last] = [used.indexOf(true), used.lastIndexOf(true)];
+  if (first < 0) return [];
+  const [launchedTotal, trainedTotal] = [total(launched), total(trained)];
+  return edges.slice(first, last + 1).map((edge, index) => {
+    const bin = first + index;
+    const next = edges[bin + 1];
+    return {
+      label: next === undefined ? `≥ ${edge}` : `${edge}–${next}`,
+      launchedShare: launchedTotal > 0 ? launched[bin]! / launchedTotal : 0,
+      trainedShare: trainedTotal > 0 ? trained[bin]! / trainedTotal : 0,
+    };
+  });
+}
+
+/** Below this relative difference of the means, launched and trained count as equal. */
+const TOLERANCE = 0.1;
+
+/** One paragraph for the report; empty if no program ran. */
+export function durationSentence(lines: readonly IterationMetrics[], weighting: string, collection: string): string {
+  const launched = runMean(lines, "launched");
+  const trained = runMean(lines, "trained");
+  if (launched === undefined || trained === undefined) return "";
+  const difference = trained / launched - 1;
+  const measured = `Programs that ended ran ${duration(launched)} on average, those that were trained on ${duration(trained)}`;
+  const setting = `durationWeighting ${weighting}, collection ${collection}`;
+  if (difference < -TOLERANCE) {
+    const lost = `${measured}: ${percent(-difference)} shorter. Slow work is being lost before it can train (${setting}).`;
+    if (weighting === "Off") return `${lost} Nothing makes up for it, so the policy drifts towards fast programs.`;
+    return `${lost} The weights make up for it only in part: no weight restores a sample that was never seen.`;
+  }
+  if (difference > TOLERANCE) {
+    return `${measured}: ${percent(difference)} longer (${setting}). Fast work is being lost, or slow work from before the first line still trains.`;
+  }
+  const agree = `${measured}: they agree, so no slow work is being lost (${setting}).`;
+  if (weighting === "Off") return `${agree} Every program counts the same, fast or slow.`;
+  if (weighting === "Completion") {
+    return `${agree} Completion weights are near 1 then: fast and slow programs count the same.`;
+  }
+  const capped = weighting === "Capped" ? ", up to the cap" : "";
+  return `${agree} Weighting by duration therefore does not repair a loss. It prefers slow programs, by choice: one that runs twice as long counts nearly twice as much${capped}.`;
+}
+
+/** Mean over all programs of the run; lines carry means and counts. */
+function runMean(lines: readonly IterationMetrics[], of: "launched" | "trained"): number | undefined {
+  let seconds = 0;
+  let programs = 0;
+  for (const line of lines) {
+    const mean = of === "launched" ? line.launchedMeanDurationSeconds : line.trainedMeanDurationSeconds;
+    const counted = total(line.durationHistogram[of]);
+    if (mean === null || counted === 0) continue;
+    seconds += mean * counted;
+    programs += counted;
+  }
+  return programs > 0 ? seconds / programs : undefined;
+}
+
+function total(counts: readonly number[]): number {
+  return counts.reduce((sum, value) => sum + value, 0);
+}

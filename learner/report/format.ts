@@ -1,0 +1,61 @@
+/** Numbers and times for people. Null and undefined become a dash: not measured, which is not zero. */
+export const NONE = "–";
+
+type Measured = number | null | undefined;
+
+export function number(value: Measured): string {
+  if (!isNumber(value)) return NONE;
+  const size = Math.abs(value);
+  if (size >= 10_000) return Math.round(value).toLocaleString("en-US");
+  if (size >= 100) return value.toFixed(1).replace(/\.0$/, "");
+  if (size !== 0 && size < 0.001) return value.toExponential(1);
+  return size >= 10 ? value.toFixed(2) : value.toFixed(3);
+}
+
+export function count(value: Measured): string {
+  return isNumber(value) ? Math.round(value).toLocaleString("en-US") : NONE;
+}
+
+export function percent(value: Measured): string {
+  if (!isNumber(value)) return NONE;
+  const hundred = value * 100;
+  return `${hundred > 0 && hundred < 9.95 ? hundred.toFixed(1) : hundred.toFixed(0)} %`;
+}
+
+/** Of a program: milliseconds to minutes. */
+export function duration(seconds: Measured): string {
+  if (!isNumber(seconds)) return NONE;
+  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
+  return seconds < 60 ? `${seconds.toFixed(seconds < 10 ? 2 : 1)} s` : span(seconds);
+}
+
+/** Of a run: seconds to days. */
+export function span(seconds: Measured): string {
+  if (!isNumber(seconds)) return NONE;
+  const whole = Math.round(seconds);
+  const [days, hours, minutes] = [
+    Math.floor(whole / 86_400),
+    Math.floor(whole / 3600) % 24,
+    Math.floor(whole / 60) % 60,
+  ];
+  if (days > 0) return `${days} d ${hours} h`;
+  if (hours > 0) return `${hours} h ${minutes} min`;
+  return minutes > 0 ? `${minutes} min ${whole % 60} s` : `${whole} s`;
+}
+
+/** A difference with its sign; `unit` formats its size. */
+export function change(from: Measured, to: Measured, unit: (value: number) => string): string {
+  if (!isNumber(from) || !isNumber(to)) return NONE;
+  const difference = to - from;
+  const size = unit(Math.abs(difference));
+  if (size === unit(0)) return "±0";
+  return `${difference > 0 ? "+" : "−"}${size}`;
+}
+
+export function time(iso: string | undefined): string {
+  return iso ? `${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC` : NONE;
+}
+
+function isNumber(value: Measured): value is number {
+  return typeof value === "number" && Number.isFinite(value);
+}

@@ -1,0 +1,40 @@
+/** HTML as values: what is put into a template is escaped, unless it is HTML already. */
+export interface Html {
+  readonly html: string;
+}
+
+type Part = string | number | Html | null | undefined | false | readonly Part[];
+
+export function html(strings: TemplateStringsArray, ...parts: Part[]): Html {
+  return { html: strings.reduce((text, string, index) => text + render(parts[index - 1]) + string) };
+}
+
+/** For text that is HTML already: SVG that was rendered here, and the style sheet. */
+export function trusted(text: string): Html {
+  return { html: text };
+}
+
+/**
+ * Text as a terminal would show it: escape sequences are dropped, of a line that was drawn over with carriage returns
+ * only the last state stays, and other control characters become visible symbols.
+ */
+export function terminalText(text: string): string {
+  return (
+    text
+      .replace(/\r\n/g, "\n")
+      .split("\n")
+      .map((line) => line.replace(/\r+$/, "").replace(/^.*\r/, ""))
+      .join("\n")
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
+      .replace(/\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[@-Z\\-_])/g, "")
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
+      .replace(/[\u0000-\u0008\u000b-\u001f]/g, (control) => String.fromCharCode(0x2400 + control.charCodeAt(0)))
+      .replace(/[\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g, "\ufffd")
+  );
+}
+
+function render(part: Part): string {
+  if (part === null || part === undefined || part === false) return "";
+  if (typeof part === "object") return "html" in part ? part.html : part.map(render).join("");
+  return String(part).replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}

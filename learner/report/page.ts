@@ -1,0 +1,161 @@
+/** The whole page: one file without scripts, fonts or pictures from elsewhere. */
+import { readFileSync } from "node:fs";
+import type { IterationMetrics } from "../metrics/iteration.ts";
+import type { RunSummary } from "../metrics/summary.ts";
+import { type Chart, type ChartSection, chartsOf } from "./charts.ts";
+import { durationSentence } from "./durations.ts";
+import { count, duration, number, percent, span, time } from "./format.ts";
+import { type Html, html, terminalText, trusted } from "./html.ts";
+import { highlightPython } from "./python.ts";
+import type { BestProgram, RunFolder } from "./run-folder.ts";
+import { renderSvg } from "./svg.ts";
+import { beforeAfter, iterations, settings, versions } from "./tables.ts";
+
+const STYLE = readFileSync(new URL("./report.css", import.meta.url), "utf8");
+
+export async function renderPage(run: RunFolder): Promise<string> {
+  const { lines, summary, manifest } = run;
+  const charts = chartsOf(run);
+  const drawn = {} as Record<ChartSection, Html>;
+  for (const section of Object.keys(charts) as ChartSection[]) drawn[section] = await figures(charts[section]);
+  const { durationWeighting = "Paper", collection = "CarryOver" } = manifest.spec?.algorithm ?? {};
+  const page = html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${run.name} – longrun report</title>
+<style>
+${trusted(STYLE)}</style>
+</head>
+<body>
+<main>
+${heading(run)}
+${tiles(run)}
+<h2>Before and after</h2>
+${beforeAfter(run)}
+<h2>Learning</h2>
+${drawn.learning}
+<h2>Programs</h2>
+${drawn.programs}
+<h2>Durations</h2>
+<p>${durationSentence(lines, durationWeighting, collection) || "No program has run yet."}</p>
+${drawn.durations}
+<h2>Optimisation</h2>
+${drawn.optimisation}
+<h2>Time</h2>
+${drawn.time}
+<h2>Best program</h2>
+${bestProgram(run.best)}
+${corpus(summary, lines)}
+<h2>Every iteration</h2>
+${lines.length > 0 ? iterations(lines) : html`<p class="empty">No iteration has ended yet.</p>`}
+<h2>Settings and versions</h2>
+${summary && versions(summary.versions)}
+${settings(run.manifestText)}
+<footer>Made by longrun from ${run.directory}. The numbers stand in metrics.jsonl, every sample in store.sqlite.</footer>
+</main>
+</body>
+</html>
+`;
+  return page.html;
+}
+
+function heading({ name, manifest, lines, summary }: RunFolder): Html {
+  const of = summary?.iterations ?? manifest.spec?.stopping?.iterations;
+  const done = lines.at(-1)?.iteration ?? 0;
+  const state = summary?.state ?? (done > 0 && done === of ? "succeeded" : "running");
+  const words = {
+    running: `running, iteration ${Math.min(done + 1, of ?? done + 1)} of ${count(of)}`,
+    succeeded: `done, ${done} iterations`,
+    failed: `failed in iteration ${done + 1} of ${count(of)}`,
+    stopped: `stopped after ${done} of ${count(of)} iterations`,
+  }[state];
+  const tasks = (manifest.spec?.tasks ?? []).map(
+    ({ name: task, grader }) =>
+      `${task} (${grader?.metric}, ${grader?.direction === "Lower" ? "lower" : "higher"} is better)`,
+  );
+  const facts = [
+    tasks.length === 1 ? `Task ${tasks[0]}` : `Tasks ${tasks.join(", ")}`,
+    summary?.isolationLevel && `isolation ${summary.isolationLevel}`,
+    summary && `started ${time(summary.startedAt)}`,
+    lines.length > 0 && `newest iteration ${time(lines.at(-1)!.wallTime)}`,
+  ].filter(Boolean);
+  return html`<header><div class="top"><h1>${name}</h1><span class="state ${state}">${words}</span></div>
+<p class="soft">${facts.join(" · ")}</p>${summary?.message && html`<p>${summary.message}</p>`}</header>`;
+}
+
+function tiles({ lines, summary }: RunFolder): Html {
+  const first = lines[0];
+  const last = lines.at(-1);
+  const from = (value: string) => (lines.length > 1 ? `first iteration ${value}` : "");
+  const executed = lines.reduce((sum, line) => sum + line.executed, 0);
+  const programs = lines.reduce((sum, line) => sum + line.executed * (line.trainedMeanDurationSeconds ?? 0), 0);
+  const tile = (title: string, value: string, note: string) =>
+    html`<div class="tile"><dt>${title}</dt><dd><div class="value">${value}</div><div class="note">${note || trusted("&nbsp;")}</div></dd></div>`;
+  const elapsed = last?.elapsedSeconds ?? summary?.elapsedSeconds;
+  return html`<dl class="tiles">
+${tile("Valid programs", percent(last?.validFraction), from(percent(first?.validFraction)))}
+${tile("Mean score", number(last?.meanScore), from(number(first?.meanScore)))}
+${tile("Best score", number(last?.bestScoreSoFar), from(number(first?.bestScore)))}
+${tile("Programs executed", count(executed), executed > 0 ? `${span(programs)} of running` : "")}
+${tile("Time", span(elapsed), lines.length > 0 ? `${span(lines.reduce((sum, line) => sum + line.seconds, 0) / lines.length)} per iteration` : "")}
+</dl>`;
+}
+
+async function figures(charts: Chart[]): Promise<Html> {
+  const parts: Html[] = [];
+  for (const chart of charts) {
+    const description = chart.caption ? `${chart.title}. ${chart.caption}` : chart.title;
+    const plot = chart.spec && trusted(await renderSvg(chart.spec, description));
+    const legend = chart.legend.map(
+      ({ label, color, dashed }) =>
+        html`<li>${trusted(dashed ? `<i class="dashed" style="border-color:${color}"></i>` : `<i style="background:${color}"></i>`)}${label}</li>`,
+    );
+    parts.push(html`<figure class="${chart.size}"><h3>${chart.title}</h3>
+${plot && legend.length > 0 && html`<ul class="legend">${legend}</ul>`}
+${plot ? html`<div class="plot">${plot}</div>` : html`<p class="empty">${chart.empty}</p>`}
+${chart.caption && html`<figcaption>${chart.caption}</figcaption>`}</figure>
+`);
+  }
+  return html`<div class="charts">${parts}</div>`;
+}
+
+function bestProgram(best: BestProgram | undefined): Html {
+  if (!best)
+    return html`<p class="empty">No valid program yet. The first one will stand here with its terminal output.</p>`;
+  const { score, metric, iteration, durationSeconds, family, plan } = best.facts;
+  const facts = [
+    typeof score === "number" && `${typeof metric === "string" ? metric : "score"} ${number(score)}`,
+    typeof iteration === "number" && `written by the policy of iteration ${iteration}`,
+    typeof durationSeconds === "number" && `ran ${duration(durationSeconds)}`,
+    typeof family === "string" && family,
+  ].filter(Boolean);
+  return html`<p>${facts.join(" · ")}</p>
+${typeof plan === "string" && plan && html`<p class="soft">${plan}</p>`}
+<div class="best"><div><h3>program.py</h3><pre>${highlightPython(best.program)}</pre></div>
+<div><h3>Terminal output</h3><pre>${terminalText(best.output) || "(it printed nothing)"}</pre></div></div>`;
+}
+
+/** How much of it is the starting policy's own corpus. */
+function corpus(summary: RunSummary | undefined, lines: readonly IterationMetrics[]): Html | undefined {
+  const known = summary?.corpus;
+  const judged = lines.filter((line) => line.verbatimValidShare !== null);
+  if (!known && judged.length === 0) return undefined;
+  const valid = judged.reduce((sum, line) => sum + line.validFraction * line.samples, 0);
+  const verbatim = judged.reduce(
+    (sum, line) => sum + (line.verbatimValidShare ?? 0) * line.validFraction * line.samples,
+    0,
+  );
+  const last = judged.at(-1)?.verbatimValidShare;
+  return html`<h2>What the policy had seen before</h2>
+${valid > 0 && html`<p>Of ${count(valid)} valid programs, ${percent(1 - verbatim / valid)} do not stand word for word in the corpus that the starting policy was pretrained on; of the last iteration's, ${percent(1 - (last ?? 0))}.</p>`}
+${
+  known &&
+  html`<p>That corpus has ${count(known.programs)} programs.${
+    known.bestScore === undefined
+      ? " How well they would score was not measured."
+      : ` The best of them scores ${number(known.bestScore)} on this task${known.bestProgram ? ` (${known.bestProgram})` : ""}: picking programs from the corpus alone would reach that.`
+  }</p>`
+}`;
+}

@@ -1,0 +1,204 @@
+/** The shapes of plot that the report uses, as Vega-Lite specifications. Colours are CSS variables. */
+import type { TopLevelSpec } from "vega-lite";
+
+export interface Series {
+  label: string;
+  color: string;
+  dashed?: boolean;
+  /** Holds its value until the next point, as a best-so-far does. */
+  step?: boolean;
+}
+
+export interface Point {
+  x: number;
+  y: number | null;
+  series: string;
+}
+
+export interface AxisText {
+  title: string;
+  /** A d3 format. */
+  format?: string;
+}
+
+export type Size = "wide" | "half" | "third";
+
+const WIDTHS: Record<Size, number> = { wide: 1000, half: 485, third: 313 };
+const HEIGHTS: Record<Size, number> = { wide: 240, half: 230, third: 170 };
+
+interface LinePlot {
+  points: Point[];
+  series: Series[];
+  x: AxisText & { whole?: boolean };
+  y: AxisText & { zero?: boolean; domain?: [number, number] };
+  size: Size;
+  /** A horizontal rule, e.g. a goal or a level to compare with. */
+  rule?: number;
+}
+
+export function linePlot({ points, series, x, y, size, rule }: LinePlot): TopLevelSpec {
+  const drawn = points.filter((point) => point.y !== null && Number.isFinite(point.y));
+  const xs = drawn.map((point) => point.x);
+  const [from, to] = [Math.min(...xs), Math.max(...xs)];
+  const encoding = {
+    x: {
+      field: "x",
+      type: "quantitative" as const,
+      title: x.title,
+      scale: { zero: false, nice: false, domain: from === to ? [from - 0.5, to + 0.5] : [from, to], padding: 8 },
+      axis: x.whole ? { values: wholeTicks(from, to), format: "d" } : { tickCount: 7 },
+    },
+    y: {
+      field: "y",
+      type: "quantitative" as const,
+      title: y.title,
+      scale: { zero: y.zero ?? false, ...(y.domain && { domain: y.domain }) },
+      axis: { ...(y.format && { format: y.format }) },
+    },
+    color: {
+      field: "series",
+      scale: { domain: series.map(({ label }) => label), range: series.map(({ color }) => color) },
+    },
+  };
+  const layers = series.map((line) => ({
+    transform: [{ filter: { field: "series", equal: line.label } }],
+    mark: {
+      type: "line" as const,
+      ...(line.dashed && { strokeDash: [5, 4] }),
+      ...(line.step && { interpolate: "step-after" as const }),
+      point: !line.step && xs.length <= 30 * series.length,
+    },
+    encoding,
+  }));
+  const ruled = {
+    data: { values: [{ y: rule }] },
+    mark: { type: "rule" as const, strokeDash: [2, 3], color: "var(--soft)" },
+    encoding: { y: { field: "y", type: "quantitative" as const } },
+  };
+  return { ...frame(size), data: { values: drawn }, layer: rule === undefined ? layers : [...layers, ruled] };
+}
+
+interface StackPlot {
+  bars: { x: number; y: number; series: string }[];
+  series: Series[];
+  x: AxisText;
+  y: AxisText;
+  size: Size;
+  /** Scales every bar to 1. */
+  shares?: boolean;
+}
+
+/** Stacked bars, one per iteration; the first of `series` is at the bottom. */
+export function stackPlot({ bars, series, x, y, size, shares }: StackPlot): TopLevelSpec {
+  const order = new Map(series.map(({ label }, index) => [label, index]));
+  const xs = bars.map((bar) => bar.x);
+  return {
+    ...frame(size),
+    data: { values: bars.map((bar) => ({ ...bar, order: order.get(bar.series) })) },
+    mark: { type: "bar", stroke: "var(--paper)", strokeWidth: xs.length > 60 * series.length ? 0 : 0.5 },
+    encoding: {
+      x: {
+        field: "x",
+        type: "ordinal",
+        title: x.title,
+        scale: { paddingInner: 0.15, paddingOuter: new Set(xs).size < 4 ? 1.5 : 0.1 },
+        axis: { labelAngle: 0, values: wholeTicks(Math.min(...xs), Math.max(...xs)) },
+      },
+      y: {
+        field: "y",
+        type: "quantitative",
+        title: y.title,
+        stack: shares ? "normalize" : "zero",
+        axis: { ...(y.format && { format: y.format }) },
+      },
+      color: {
+        field: "series",
+        scale: { domain: series.map(({ label }) => label), range: series.map(({ color }) => color) },
+      },
+      order: { field: "order" },
+    },
+  };
+}
+
+/** Bars side by side within each of a few named groups, which keep their order. */
+export function groupedPlot(
+  bars: { group: string; y: number; series: string }[],
+  series: Series[],
+  text: { x: AxisText; y: AxisText },
+  size: Size,
+): TopLevelSpec {
+  const labels = series.map(({ label }) => label);
+  return {
+    ...frame(size),
+    data: { values: bars },
+    mark: { type: "bar" },
+    encoding: {
+      x: { field: "group", type: "nominal", sort: null, title: text.x.title, axis: { labelAngle: 0 } },
+      xOffset: { field: "series", sort: labels },
+      y: {
+        field: "y",
+        type: "quantitative",
+        title: text.y.title,
+        axis: { ...(text.y.format && { format: text.y.format }) },
+      },
+      color: { field: "series", scale: { domain: labels, range: series.map(({ color }) => color) } },
+    },
+  };
+}
+
+/** A grid of shares from 0 to 1: rows keep their order, the darker the more; small grids carry the numbers too. */
+export function heatPlot(
+  cells: { x: number; row: string; share: number }[],
+  x: AxisText,
+  fill: string,
+  size: Size,
+): TopLevelSpec {
+  const xs = cells.map((cell) => cell.x);
+  const columns = new Set(xs).size;
+  const position = {
+    x: {
+      field: "x",
+      type: "ordinal" as const,
+      title: x.title,
+      axis: { labelAngle: 0, domain: false, ticks: false, values: wholeTicks(Math.min(...xs), Math.max(...xs)) },
+    },
+    y: { field: "row", type: "nominal" as const, sort: null, title: null, axis: { labelLimit: 150 } },
+  };
+  const squares = {
+    mark: { type: "rect" as const, color: fill, stroke: "var(--paper)", strokeWidth: columns > 40 ? 0 : 1.5 },
+    encoding: {
+      ...position,
+      opacity: { field: "share", type: "quantitative" as const, scale: { domain: [0, 1], range: [0.04, 1] } },
+    },
+  };
+  const numbers = {
+    mark: { type: "text" as const, fontSize: 10 },
+    encoding: {
+      ...position,
+      text: { field: "share", type: "quantitative" as const, format: ".0%" },
+      color: {
+        condition: { test: "datum.share > 0.55", value: "var(--paper)" },
+        value: "var(--ink)",
+      },
+    },
+  };
+  return { ...frame(size), data: { values: cells }, layer: columns <= 12 ? [squares, numbers] : [squares] };
+}
+
+function frame(size: Size) {
+  return {
+    $schema: "https://vega.github.io/schema/vega-lite/v6.json",
+    width: WIDTHS[size],
+    height: HEIGHTS[size],
+    autosize: { type: "fit" as const, contains: "padding" as const },
+  };
+}
+
+/** At most about ten whole numbers from `from` to `to`, evenly apart. */
+function wholeTicks(from: number, to: number): number[] {
+  const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
+  const step = steps.find((candidate) => (to - from) / candidate <= 12) ?? 2000;
+  const ticks: number[] = [];
+  for (let tick = Math.ceil(from / step) * step; tick <= to; tick += step) ticks.push(tick);
+  return ticks;
+}

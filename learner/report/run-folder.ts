@@ -1,0 +1,96 @@
+/** Reads what the report shows of a run folder. Everything but the manifest may be missing: the run may be young. */
+import { readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { parse } from "yaml";
+import type { IterationMetrics } from "../metrics/iteration.ts";
+import { readMetrics } from "../metrics/jsonl.ts";
+import { type RunSummary, readSummary } from "../metrics/summary.ts";
+import { ReportError } from "./errors.ts";
+
+/** The fields of a resolved `trainingrun.yaml` that the report speaks of; the rest is shown as it stands. */
+export interface RunManifest {
+  metadata?: { name?: string };
+  spec?: {
+    tasks?: { name?: string; grader?: TaskGrader }[];
+    model?: { policy?: string };
+    algorithm?: { durationWeighting?: string; collection?: string; batchSize?: number };
+    stopping?: { iterations?: number };
+  };
+}
+
+export interface TaskGrader {
+  metric?: string;
+  direction?: "Higher" | "Lower";
+}
+
+export interface BestProgram {
+  program: string;
+  output: string;
+  /** `score.json`: score, iteration, durationSeconds, … */
+  facts: Record<string, unknown>;
+}
+
+export interface RunFolder {
+  directory: string;
+  name: string;
+  manifest: RunManifest;
+  manifestText: string;
+  lines: IterationMetrics[];
+  summary: RunSummary | undefined;
+  best: BestProgram | undefined;
+}
+
+/** Throws `ReportError` with code `run-folder` if this is none, or a file in it is damaged. */
+export async function readRunFolder(directory: string): Promise<RunFolder> {
+  const manifestPath = join(directory, "trainingrun.yaml");
+  const manifestText = await readText(manifestPath);
+  if (manifestText === undefined) {
+    const what = (await exists(directory)) ? "has no trainingrun.yaml" : "does not exist";
+    throw new ReportError("run-folder", `${directory} ${what}; name the folder of a run, for example runs/NAME-TIME`);
+  }
+  const manifest = await parsed(manifestPath, () => parse(manifestText) as RunManifest | null);
+  const summary = await parsed(join(directory, "summary.json"), () => readSummary(directory));
+  return {
+    directory,
+    name: manifest?.metadata?.name ?? "run",
+    manifest: manifest ?? {},
+    manifestText,
+    lines: await readMetrics(join(directory, "metrics.jsonl")),
+    summary,
+    best: await readBest(join(directory, "best")),
+  };
+}
+
+async function readBest(directory: string): Promise<BestProgram | undefined> {
+  const program = await readText(join(directory, "program.py"));
+  if (program === undefined) return undefined;
+  const score = await readText(join(directory, "score.json"));
+  const facts = await parsed(join(directory, "score.json"), () => JSON.parse(score ?? "{}") as Record<string, unknown>);
+  return { program, output: (await readText(join(directory, "output.txt"))) ?? "", facts };
+}
+
+async function parsed<T>(path: string, parseIt: () => T | Promise<T>): Promise<T> {
+  try {
+    return await parseIt();
+  } catch (error) {
+    const line = (error as Error).message.split("\n")[0];
+    throw new ReportError("run-folder", `${path} cannot be read: ${line}`, { cause: error });
+  }
+}
+
+async function readText(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" || code === "ENOTDIR") return undefined;
+    throw new ReportError("run-folder", `${path} cannot be read: ${message}`, { cause: error });
+  }
+}
+
+async function exists(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,132 @@
+/** The report's tables. */
+import { parse } from "yaml";
+import type { IterationMetrics } from "../metrics/iteration.ts";
+import type { EvaluationSummary } from "../metrics/summary.ts";
+import { change, count, duration, NONE, number, percent, span } from "./format.ts";
+import { type Html, html } from "./html.ts";
+import type { RunFolder } from "./run-folder.ts";
+
+type Unit = (value: number | null | undefined) => string;
+
+/** Before/after of the evaluations, or, without them, of the first iterations and the last. */
+export function beforeAfter({ summary, lines }: RunFolder): Html {
+  const { before, after } = summary?.evaluation ?? {};
+  if (before) {
+    const improve = before.kinds?.improve ?? after?.kinds?.improve;
+    const rows = measures(before, after);
+    const split = improve
+      ? (["scratch", "improve"] as const).flatMap((kind) => measures(before.kinds?.[kind], after?.kinds?.[kind], kind))
+      : [];
+    const heads = [
+      `before (${count(before.samples)} samples)`,
+      after ? `after (${count(after.samples)} samples)` : "after",
+    ];
+    return comparison(heads, [...rows, ...split]);
+  }
+  const first = lines[0];
+  const last = lines.at(-1);
+  if (!first || !last) return html`<p class="empty">Nothing to compare yet: no iteration has ended.</p>`;
+  if (first === last) return comparison(["iteration 1", "next"], measures(asEvaluation(first), undefined));
+  const heads = [`iteration ${first.iteration}`, `iteration ${last.iteration}`];
+  return comparison(heads, measures(asEvaluation(first), asEvaluation(last)));
+}
+
+type Row = [label: string, before: number | null | undefined, after: number | null | undefined, unit: Unit];
+
+function measures(
+  before: Partial<EvaluationSummary> | undefined,
+  after: Partial<EvaluationSummary> | undefined,
+  kind?: string,
+): Row[] {
+  const suffix = kind ? `, ${kind} prompts` : "";
+  const rows: Row[] = [
+    [`Valid programs${suffix}`, before?.validFraction, after?.validFraction, percent],
+    [`Mean score${suffix}`, before?.meanScore, after?.meanScore, number],
+    [`Best score${suffix}`, before?.bestScore, after?.bestScore, number],
+  ];
+  if (kind) return rows;
+  return [
+    ...rows,
+    ["Mean reward", before?.meanReward, after?.meanReward, number],
+    ["Mean duration", before?.meanDurationSeconds, after?.meanDurationSeconds, duration],
+  ];
+}
+
+function comparison(heads: string[], rows: Row[]): Html {
+  const body = rows.map(
+    ([label, before, after, unit]) =>
+      html`<tr><th scope="row">${label}</th><td>${unit(before)}</td><td>${unit(after)}</td><td>${
+        unit === percent ? points(before, after) : change(before, after, unit)
+      }</td></tr>`,
+  );
+  return html`<table class="comparison"><thead><tr><th></th>${heads.map((head) => html`<th scope="col">${head}</th>`)}<th scope="col">change</th></tr></thead><tbody>${body}</tbody></table>`;
+}
+
+/** A difference of shares is in percentage points. */
+function points(before: number | null | undefined, after: number | null | undefined): string {
+  const text = change(before, after, percent);
+  return text.endsWith("%") ? text.replace("%", "points") : text;
+}
+
+function asEvaluation(line: IterationMetrics): Partial<EvaluationSummary> {
+  const { validFraction, meanScore, bestScore, meanReward, meanDurationSeconds } = line;
+  return { validFraction, meanScore, bestScore, meanReward, meanDurationSeconds };
+}
+
+const COLUMNS: readonly [string, (line: IterationMetrics) => string][] = [
+  ["iteration", (line) => count(line.iteration)],
+  ["samples", (line) => count(line.samples)],
+  ["valid", (line) => percent(line.validFraction)],
+  ["mean score", (line) => number(line.meanScore)],
+  ["best score", (line) => number(line.bestScore)],
+  ["reward", (line) => number(line.meanReward)],
+  ["launched", (line) => duration(line.launchedMeanDurationSeconds)],
+  ["trained", (line) => duration(line.trainedMeanDurationSeconds)],
+  ["ESS", (line) => number(line.effectiveSampleSize)],
+  ["KL", (line) => number(line.kl)],
+  ["entropy", (line) => number(line.entropy)],
+  ["lag", (line) => number(line.meanLag)],
+  ["time", (line) => span(line.seconds)],
+];
+
+export function iterations(lines: readonly IterationMetrics[]): Html {
+  const head = COLUMNS.map(([title]) => html`<th scope="col">${title}</th>`);
+  const body = lines.map((line) => html`<tr>${COLUMNS.map(([, cell]) => html`<td>${cell(line)}</td>`)}</tr>`);
+  return html`<div class="scroll"><table class="numbers"><thead><tr>${head}</tr></thead><tbody>${body}</tbody></table></div>`;
+}
+
+/** Every setting of the resolved manifest, one list per part of `spec`. */
+export function settings(manifestText: string): Html {
+  const { spec = {} } = (parse(manifestText) ?? {}) as { spec?: Record<string, unknown> };
+  const scalars = Object.entries(spec).filter(([, value]) => typeof value !== "object" || value === null);
+  const parts = Object.entries(spec).filter(([, value]) => typeof value === "object" && value !== null);
+  const group = (title: string, rows: [string, unknown][]) =>
+    html`<section><h3>${title}</h3><dl>${rows.map(
+      ([name, value]) => html`<div><dt>${name}</dt><dd>${shown(value)}</dd></div>`,
+    )}</dl></section>`;
+  return html`<div class="settings">${scalars.length > 0 && group("spec", scalars)}${parts.map(([title, value]) =>
+    group(title, leaves(value)),
+  )}</div>`;
+}
+
+function leaves(value: unknown, path = ""): [string, unknown][] {
+  if (typeof value !== "object" || value === null || isPlainList(value)) return [[path, value]];
+  return Object.entries(value).flatMap(([key, inner]) => {
+    const step = Array.isArray(value) ? `[${key}]` : path ? `.${key}` : key;
+    return leaves(inner, path + step);
+  });
+}
+
+function isPlainList(value: object): boolean {
+  return Array.isArray(value) && value.every((item) => typeof item !== "object" || item === null);
+}
+
+function shown(value: unknown): string {
+  const text = Array.isArray(value) ? value.join(", ") : String(value ?? NONE);
+  return text.length > 160 ? `${text.slice(0, 160)}…` : text || NONE;
+}
+
+export function versions(found: Record<string, string>): Html {
+  const rows = Object.entries(found).map(([name, version]) => html`<div><dt>${name}</dt><dd>${version}</dd></div>`);
+  return html`<div class="settings"><section><h3>versions</h3><dl>${rows}</dl></section></div>`;
+}

@@ -1,0 +1,36 @@
+/** How plots look. Colours are CSS variables of report.css, so that one SVG serves light and dark pages. */
+import type { Config } from "vega-lite";
+
+export const PALETTE = ["blue", "orange", "green", "red", "purple", "brown", "pink", "teal", "yellow"] as const;
+
+export const GREY = "var(--grey)";
+
+export function color(name: (typeof PALETTE)[number] | "grey" | "pale"): string {
+  return `var(--${name})`;
+}
+
+export const theme: Config = {
+  aria: false,
+  background: "transparent",
+  font: "system-ui, sans-serif",
+  padding: 2,
+  view: { stroke: null },
+  axis: {
+    domainColor: "var(--line)",
+    gridColor: "var(--line)",
+    tickColor: "var(--line)",
+    labelColor: "var(--soft)",
+    titleColor: "var(--soft)",
+    labelFontSize: 11,
+    titleFontSize: 11,
+    titleFontWeight: "normal",
+    titlePadding: 8,
+    labelPadding: 4,
+    tickSize: 4,
+  },
+  axisX: { grid: false },
+  axisY: { domain: false, ticks: false, tickCount: 5 },
+  line: { strokeWidth: 2, strokeCap: "round", strokeJoin: "round" },
+  point: { size: 22, filled: true, opacity: 1 },
+  legend: { disable: true },
+};

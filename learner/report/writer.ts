@@ -1,0 +1,88 @@
+/**
+ * Keeps `report.html` up to date while a run goes on. The page is made in a worker thread, which loads Vega on the
+ * first request; requests during a write become one more write after it. A report that fails never fails the run.
+ */
+import { Worker } from "node:worker_threads";
+
+export interface ReportWriterOptions {
+  runDirectory: string;
+  /** Told of a report that could not be written, one line. */
+  onError: (message: string) => void;
+  /** At least this long from one report's end to the next one's start, so that plots do not eat the run's time. */
+  minimumIntervalSeconds?: number;
+}
+
+type Answer = { path: string } | { error: string };
+
+export class ReportWriter {
+  readonly #options: ReportWriterOptions;
+  #worker: Worker | undefined;
+  #writing: Promise<void> | undefined;
+  #wanted = false;
+  #timer: NodeJS.Timeout | undefined;
+  #lastEnded = Number.NEGATIVE_INFINITY;
+
+  constructor(options: ReportWriterOptions) {
+    this.#options = options;
+  }
+
+  /** Asks for a report of what the run folder holds now; returns at once. */
+  request(): void {
+    this.#wanted = true;
+    if (this.#writing || this.#timer) return;
+    const interval = (this.#options.minimumIntervalSeconds ?? 5) * 1000;
+    const wait = Math.max(0, this.#lastEnded + interval - performance.now());
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      void this.#write();
+    }, wait);
+    this.#timer.unref();
+  }
+
+  /** Writes the last report and ends the worker. */
+  async close(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    await this.#writing;
+    clearTimeout(this.#timer);
+    await this.#write();
+    await this.#worker?.terminate();
+    this.#worker = undefined;
+  }
+
+  #write(): Promise<void> {
+    this.#wanted = false;
+    this.#writing = this.#ask()
+      .then((answer) => {
+        if ("error" in answer) this.#options.onError(answer.error);
+      })
+      .finally(() => {
+        this.#writing = undefined;
+        this.#lastEnded = performance.now();
+        if (this.#wanted) this.request();
+      });
+    return this.#writing;
+  }
+
+  #ask(): Promise<Answer> {
+    const worker = this.#worker ?? new Worker(new URL("./worker.ts", import.meta.url));
+    this.#worker = worker;
+    worker.ref();
+    return new Promise<Answer>((resolve) => {
+      const settle = (answer: Answer) => {
+        worker.removeAllListeners();
+        if ("error" in answer && answer.error.startsWith(CRASHED)) this.#worker = undefined;
+        else worker.unref();
+        resolve(answer);
+      };
+      worker.once("message", settle);
+      worker.once("error", (error) =>
+        settle({ error: `${CRASHED}: ${error instanceof Error ? error.message : error}` }),
+      );
+      worker.once("exit", (code) => settle({ error: `${CRASHED} with code ${code}` }));
+      worker.postMessage({ directory: this.#options.runDirectory });
+    });
+  }
+}
+
+const CRASHED = "the report thread ended";
