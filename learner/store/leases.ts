@@ -53,6 +53,21 @@ export class Leases {
     this.#leases.set(attempt.fence, { ...attempt, deadline });
   }
 
+  get leaseSeconds(): number {
+    return this.#options.leaseSeconds;
+  }
+
+  /** Whether a result of this attempt, from this actor, would be accepted now. */
+  judge(actor: string, attempt: AttemptKey): Acceptance {
+    return this.#judge(actor, attempt);
+  }
+
+  /** Names of the markers that this execution's program can print, and its task; undefined if there is none such. */
+  expectation(execution: string): { task: string; insertedMarkers: string[] } | undefined {
+    const row = this.#database.get("SELECT task, inserted_markers FROM samples WHERE id = :execution", { execution });
+    return row && { task: String(row.task), insertedMarkers: JSON.parse(String(row.inserted_markers)) as string[] };
+  }
+
   /** Actors can reach the learner from now on: every running attempt has `leaseGraceSeconds` to show itself. */
   startGrace(): void {
     const deadline = this.#options.now() + this.#options.leaseGraceSeconds * 1000;

@@ -274,6 +274,15 @@ export class Store {
   }
 
   counts(purpose = "training"): Counts {
+    return this.#count("WHERE purpose = :purpose", { purpose });
+  }
+
+  /** Of all purposes together. */
+  totals(): Counts {
+    return this.#count("", {});
+  }
+
+  #count(where: string, parameters: Parameters): Counts {
     const row = this.#database.get(
       `SELECT
          count(*) FILTER (WHERE state = 'queued') AS queued,
@@ -285,8 +294,8 @@ export class Store {
          count(*) FILTER (WHERE state = 'lost') AS lost,
          count(*) FILTER (WHERE state = 'discarded') AS discarded,
          coalesce(sum(max(attempts - 1, 0)), 0) AS retried
-       FROM samples WHERE purpose = :purpose`,
-      { purpose },
+       FROM samples ${where}`,
+      parameters,
     );
     return Object.fromEntries(
       Object.entries(row ?? {}).map(([name, value]) => [name, Number(value)]),

@@ -1,0 +1,333 @@
+/**
+ * The learner's gRPC server: leases executions to actors, takes their results into the store, and serves the status.
+ *
+ *     const server = await startServer({ store, status, address: "127.0.0.1:0", tlsDirectory, limitsOf, log });
+ *     await server.waitForFinished(batchSize, { stallSeconds });
+ *     await server.close();
+ *
+ * The store decides (store/leases.ts); this part only speaks. Whatever happens to a stream, the store's leases say
+ * what becomes of the executions that its actor holds.
+ */
+import * as grpc from "@grpc/grpc-js";
+import { requireRole, serverCredentials } from "../../proto/channel.ts";
+import { ChannelError } from "../../proto/errors.ts";
+import {
+  ActorProtocolService,
+  type ChannelLimits,
+  channelOptions,
+  LearnerStatusService,
+  type longrun,
+} from "../../proto/service.ts";
+import type { Logger } from "../log.ts";
+import { StoreError } from "../store/errors.ts";
+import type { Store } from "../store/store.ts";
+import { ServerError } from "./errors.ts";
+import type { Limits } from "./results.ts";
+import { type ActorStream, Session } from "./session.ts";
+import type { StatusBoard } from "./status.ts";
+import { type ActorView, type Blocked, type WaitOptions, waitForFinished, whatBlocks } from "./waiting.ts";
+
+export interface ServerOptions {
+  /** After beginLineage. */
+  store: Store;
+  status: StatusBoard;
+  /** `host:port`; port 0 takes a free one. */
+  address: string;
+  /** Folder with ca.crt, tls.crt, tls.key; see proto/certificates.ts. */
+  tlsDirectory: string;
+  /** The limits of a task's executions. */
+  limitsOf: (task: string) => Limits;
+  log: Logger;
+  /** `learner.heartbeatSeconds` */
+  heartbeatSeconds?: number;
+  /** `actors.idleSeconds`: an actor without a lease for this long exits; 0 is never. */
+  idleSeconds?: number;
+  /** An actor must introduce itself within this time. */
+  helloSeconds?: number;
+  /** Per actor. */
+  maxSlots?: number;
+  /** Streams at once, of any kind. */
+  maxStreams?: number;
+  /** How long `close` waits for what is being sent. */
+  closeSeconds?: number;
+  channel?: Partial<ChannelLimits>;
+}
+
+export interface ActorState extends ActorView {
+  isolationLevel: string;
+  busySeconds: number;
+  aliveSeconds: number;
+}
+
+/** Listens. Leases of a learner before this one run on for `leaseGraceSeconds` from here. @throws ServerError `listen` */
+export async function startServer(options: ServerOptions): Promise<LearnerServer> {
+  const server = new LearnerServer(options);
+  await server.listen();
+  return server;
+}
+
+export class LearnerServer {
+  #options: Required<ServerOptions>;
+  #grpc: grpc.Server;
+  #port = 0;
+  /** Connected, by actor. */
+  #sessions = new Map<string, Session>();
+  /** Streams whose actor has not said hello. */
+  #strangers = new Set<Session>();
+  #draining: string | undefined;
+  #closed = false;
+  #pumping = false;
+  #tick: NodeJS.Timeout | undefined;
+
+  constructor(options: ServerOptions) {
+    this.#options = {
+      heartbeatSeconds: 5,
+      idleSeconds: 300,
+      helloSeconds: 10,
+      maxSlots: 256,
+      maxStreams: 4096,
+      closeSeconds: 1,
+      channel: {},
+      ...options,
+    };
+    this.#grpc = new grpc.Server({
+      ...channelOptions(this.#options.channel),
+      "grpc.max_concurrent_streams": this.#options.maxStreams,
+    });
+    this.#grpc.addService(ActorProtocolService, { work: (stream: ActorStream) => this.#work(stream) });
+    this.#grpc.addService(LearnerStatusService, { ...options.status.handlers });
+    options.status.addSource(() => this.#statusFields());
+    const { events } = options.store;
+    events.on("queued", () => this.#pump());
+    events.on("finished", () => options.status.changed());
+    events.on("attemptLost", (attempt, reason, state) => {
+      options.log.warn({ ...attempt, reason, execution_state: state }, "an attempt was lost");
+      options.status.changed();
+    });
+    events.on("revoked", (attempts, reason) => {
+      for (const attempt of attempts) this.#sessions.get(attempt.actor)?.revoke(attempt, reason);
+      options.status.changed();
+    });
+  }
+
+  async listen(): Promise<void> {
+    const { address, tlsDirectory, store, heartbeatSeconds } = this.#options;
+    const credentials = serverCredentials(tlsDirectory);
+    this.#port = await new Promise<number>((resolve, reject) => {
+      this.#grpc.bindAsync(address, credentials, (cause, port) => {
+        if (cause === null) resolve(port);
+        else
+          reject(
+            new ServerError("listen", `${address} cannot be listened on: ${cause.message}; give another --listen`, {
+              cause,
+            }),
+          );
+      });
+    });
+    store.leases.startGrace();
+    const seconds = Math.min(1, heartbeatSeconds / 2, store.leases.leaseSeconds / 4);
+    this.#tick = setInterval(() => this.#onTick(), seconds * 1000);
+  }
+
+  get port(): number {
+    return this.#port;
+  }
+
+  /** Actors that are connected, and those that are not and still hold leases. */
+  actors(): ActorState[] {
+    const running = new Map<string, number>();
+    for (const { actor } of this.#options.store.leases.running()) running.set(actor, (running.get(actor) ?? 0) + 1);
+    const connected = [...this.#sessions.values()].map((session) => ({
+      name: session.actor,
+      connected: true,
+      draining: session.draining,
+      slots: session.slots,
+      running: running.get(session.actor) ?? 0,
+      isolationLevel: session.isolationLevel,
+      busySeconds: session.busySeconds,
+      aliveSeconds: session.aliveSeconds,
+    }));
+    const away = [...running].filter(([name]) => !this.#sessions.has(name));
+    return connected.concat(
+      away.map(([name, count]) => ({
+        name,
+        connected: false,
+        draining: false,
+        slots: 0,
+        running: count,
+        isolationLevel: "",
+        busySeconds: 0,
+        aliveSeconds: 0,
+      })),
+    );
+  }
+
+  /** See waiting.ts. What blocks is logged and shown in the status, too. */
+  async waitForFinished(wanted: number, options: WaitOptions): Promise<number> {
+    const { log, status, store } = this.#options;
+    let shown = false;
+    const there = await waitForFinished(store, () => this.actors(), wanted, {
+      ...options,
+      onBlocked: (blocked, seconds) => {
+        // Programs that run are no trouble: worth a line, not a warning.
+        const level = blocked.reason === "Executing" ? "info" : "warn";
+        log[level]({ reason: blocked.reason, seconds: Math.round(seconds) }, blocked.message);
+        status.update({ message: blocked.message });
+        shown = true;
+        options.onBlocked?.(blocked, seconds);
+      },
+    });
+    if (shown) status.update({ message: "" });
+    return there;
+  }
+
+  /** Why `wanted` finished samples are not there yet. */
+  whatBlocks(wanted: number, purpose = "training"): Blocked {
+    return whatBlocks(this.#options.store.counts(purpose), this.actors(), wanted);
+  }
+
+  /** No new leases: to all actors, also those that connect later, or to one. They finish, hand in and exit. */
+  drain(reason: string, actor?: string): void {
+    if (actor === undefined) this.#draining = reason;
+    for (const session of this.#sessions.values()) {
+      if (actor === undefined || session.actor === actor) session.drain(reason);
+    }
+  }
+
+  /** Ends all streams; actors keep what they run and come back. */
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    clearInterval(this.#tick);
+    for (const session of [...this.#sessions.values(), ...this.#strangers])
+      session.abort(grpc.status.UNAVAILABLE, "the learner stops");
+    await new Promise<void>((resolve) => {
+      const late = setTimeout(() => this.#grpc.forceShutdown(), this.#options.closeSeconds * 1000);
+      this.#grpc.tryShutdown(() => {
+        clearTimeout(late);
+        resolve();
+      });
+    });
+  }
+
+  #work(stream: ActorStream): void {
+    const { store, limitsOf, heartbeatSeconds, idleSeconds, helloSeconds, maxSlots, log } = this.#options;
+    try {
+      requireRole(stream, "actor");
+      if (this.#closed) throw new ServerError("stopped", "the learner stops");
+    } catch (error) {
+      stream.emit("error", statusOf(error));
+      return;
+    }
+    const session = new Session(stream, {
+      leases: store.leases,
+      lineage: String(store.lineage),
+      limitsOf,
+      heartbeatSeconds,
+      idleSeconds,
+      helloSeconds,
+      maxSlots,
+      log,
+      now: () => performance.now(),
+      onHello: (it) => this.#onHello(it),
+      onReady: () => this.#pump(),
+      onProgress: () => this.#options.status.changed(),
+      onEnd: (it) => this.#onEnd(it),
+      onFailure: (it, error) => {
+        log.warn({ actor: it.actor, peer: stream.getPeer(), err: error }, "an actor's stream is ended");
+        const { code, details } = statusOf(error);
+        it.abort(code, details);
+      },
+    });
+    this.#strangers.add(session);
+  }
+
+  #onHello(session: Session): void {
+    this.#strangers.delete(session);
+    const older = this.#sessions.get(session.actor);
+    this.#sessions.set(session.actor, session);
+    older?.abort(grpc.status.ABORTED, `a newer stream of ${session.actor} replaces this one`);
+    this.#options.log.info(
+      { actor: session.actor, slots: session.slots, level: session.isolationLevel },
+      "actor connected",
+    );
+    if (this.#draining !== undefined) session.drain(this.#draining);
+    this.#options.status.changed();
+  }
+
+  #onEnd(session: Session): void {
+    this.#strangers.delete(session);
+    // Not if a newer stream of the same actor has taken its place.
+    if (this.#sessions.get(session.actor) !== session) return;
+    this.#sessions.delete(session.actor);
+    this.#options.log.info({ actor: session.actor }, "actor disconnected");
+    this.#options.status.changed();
+  }
+
+  /** Gives queued executions to free slots, one at a time to whoever has most of them free. */
+  #pump(): void {
+    if (this.#closed || this.#pumping) return;
+    this.#pumping = true;
+    try {
+      for (;;) {
+        let roomiest: Session | undefined;
+        for (const session of this.#sessions.values()) {
+          if (session.freeSlots > (roomiest?.freeSlots ?? 0)) roomiest = session;
+        }
+        const execution = roomiest && this.#options.store.leases.take(roomiest.actor);
+        if (roomiest === undefined || execution === undefined) break;
+        roomiest.lease(execution);
+      }
+    } finally {
+      this.#pumping = false;
+    }
+    this.#options.status.changed();
+  }
+
+  #onTick(): void {
+    try {
+      this.#options.store.leases.expire();
+      this.#pump();
+    } catch (error) {
+      this.#options.log.error({ err: error }, "the store cannot be written");
+    }
+    const now = performance.now();
+    const { helloSeconds, store } = this.#options;
+    for (const session of this.#strangers) {
+      if (now - session.heardAt > helloSeconds * 1000)
+        session.abort(grpc.status.DEADLINE_EXCEEDED, `no Hello within ${helloSeconds} s`);
+    }
+    for (const session of this.#sessions.values()) {
+      if (now - session.heardAt > store.leases.leaseSeconds * 1000)
+        session.abort(grpc.status.DEADLINE_EXCEEDED, `no heartbeat for ${store.leases.leaseSeconds} s`);
+    }
+  }
+
+  #statusFields(): longrun.v1alpha1.Status.$Properties {
+    const { queued, running, completed, lost, retried } = this.#options.store.totals();
+    const actors = this.actors().map((actor) => ({
+      name: actor.name,
+      isolationLevel: actor.isolationLevel,
+      slots: actor.slots,
+      running: actor.running,
+      connected: actor.connected,
+      busyShare: actor.aliveSeconds > 0 ? actor.busySeconds / actor.aliveSeconds : 0,
+    }));
+    return { executions: { queued, running, completed, lost, retried }, actors };
+  }
+}
+
+/** As what an error ends a call. */
+function statusOf(error: unknown): { code: grpc.status; details: string } {
+  const details = error instanceof Error ? error.message : String(error);
+  if (error instanceof ChannelError)
+    return {
+      code: error.code === "permissionDenied" ? grpc.status.PERMISSION_DENIED : grpc.status.UNAUTHENTICATED,
+      details,
+    };
+  if (error instanceof ServerError)
+    return { code: error.code === "protocol" ? grpc.status.INVALID_ARGUMENT : grpc.status.UNAVAILABLE, details };
+  // The actor's message was fine and will be again: it comes back with it.
+  if (error instanceof StoreError) return { code: grpc.status.UNAVAILABLE, details };
+  return { code: grpc.status.INTERNAL, details };
+}

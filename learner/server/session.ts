@@ -1,0 +1,300 @@
+/**
+ * One actor's stream: what it says, what it is told. One bad message ends this stream with a status that names it, and
+ * nothing else; an attempt that the message was about counts as lost, so that it cannot come back for ever.
+ */
+import type * as grpc from "@grpc/grpc-js";
+import {
+  type FromActorReceived,
+  type FromLearnerMessage,
+  type longrun,
+  PROTOCOL_VERSION,
+} from "../../proto/service.ts";
+import type { Logger } from "../log.ts";
+import type { Leases } from "../store/leases.ts";
+import type { AttemptKey, LeasedExecution } from "../store/types.ts";
+import { ServerError } from "./errors.ts";
+import { type Limits, parseAttempt, parseResult } from "./results.ts";
+import { type Submission, Upload } from "./upload.ts";
+
+export type ActorStream = grpc.ServerDuplexStream<FromActorReceived, FromLearnerMessage>;
+
+export interface SessionOptions {
+  leases: Leases;
+  lineage: string;
+  limitsOf: (task: string) => Limits;
+  heartbeatSeconds: number;
+  idleSeconds: number;
+  helloSeconds: number;
+  maxSlots: number;
+  log: Logger;
+  now: () => number;
+  /** Said hello and was welcomed. */
+  onHello(session: Session): void;
+  /** Has room for a lease, perhaps. */
+  onReady(session: Session): void;
+  /** Its numbers have changed. */
+  onProgress(session: Session): void;
+  onEnd(session: Session): void;
+  /** @param error a ServerError `protocol`, or a fault of ours */
+  onFailure(session: Session, error: unknown): void;
+}
+
+/** How often a submission may arrive damaged before its attempt counts as lost. */
+const DAMAGED_UPLOADS = 3;
+
+interface PendingUpload {
+  attempt: AttemptKey;
+  header: longrun.v1alpha1.ResultHeader.$Properties;
+  upload: Upload;
+}
+
+export class Session {
+  readonly stream: ActorStream;
+  /** Empty until Hello. */
+  actor = "";
+  isolationLevel = "";
+  slots = 0;
+  /** slot-seconds since the actor started */
+  busySeconds = 0;
+  aliveSeconds = 0;
+  draining = false;
+  ended = false;
+  /** When the newest message came. */
+  heardAt: number;
+  #freeSlots = 0;
+  #options: SessionOptions;
+  #uploads = new Map<string, PendingUpload>();
+  #damaged = new Map<string, number>();
+
+  constructor(stream: ActorStream, options: SessionOptions) {
+    this.stream = stream;
+    this.#options = options;
+    this.heardAt = options.now();
+    stream.on("data", (message: FromActorReceived) => this.#receive(message));
+    for (const event of ["end", "cancelled", "close", "error"]) stream.on(event, () => this.end());
+  }
+
+  /** Leases that it may be given now. */
+  get freeSlots(): number {
+    if (this.actor === "" || this.draining || this.ended) return 0;
+    return Math.max(0, Math.min(this.#freeSlots, this.slots - this.#options.leases.running(this.actor).length));
+  }
+
+  lease(execution: LeasedExecution): void {
+    this.#freeSlots--;
+    this.#send({
+      lease: {
+        attempt: execution,
+        task: execution.task,
+        program: Buffer.from(execution.program),
+        markerNonce: execution.nonce,
+        limits: this.#options.limitsOf(execution.task),
+        seed: execution.executionSeed,
+      },
+    });
+  }
+
+  revoke(attempt: AttemptKey, reason: string): void {
+    this.#uploads.delete(attempt.fence);
+    this.#send({ revoke: { attempt, reason } });
+  }
+
+  drain(reason: string): void {
+    this.draining = true;
+    this.#send({ drain: { reason } });
+  }
+
+  /** The stream is over, from either side. */
+  end(): void {
+    if (this.ended) return;
+    this.ended = true;
+    this.#uploads.clear();
+    this.stream.end();
+    this.#options.onEnd(this);
+  }
+
+  /** Ends the stream with a status that is not OK. */
+  abort(code: grpc.status, details: string): void {
+    if (this.ended) return;
+    this.ended = true;
+    this.#uploads.clear();
+    this.stream.emit("error", { code, details });
+    this.#options.onEnd(this);
+  }
+
+  #send(message: FromLearnerMessage): void {
+    if (!this.ended) this.stream.write(message);
+  }
+
+  #receive(message: FromActorReceived): void {
+    if (this.ended) return;
+    this.heardAt = this.#options.now();
+    try {
+      this.#dispatch(message);
+    } catch (error) {
+      this.#options.onFailure(this, error);
+    }
+  }
+
+  #dispatch(message: FromActorReceived): void {
+    if (this.actor === "" && message.message !== "hello")
+      throw new ServerError("protocol", "the first message is not Hello");
+    switch (message.message) {
+      case "hello":
+        return this.#hello(message.hello);
+      case "ready":
+        this.#freeSlots = message.ready.freeSlots ?? 0;
+        return this.#options.onReady(this);
+      case "heartbeat":
+        return this.#heartbeat(message.heartbeat);
+      case "result":
+        return this.#result(message.result);
+      case "chunk":
+        return this.#chunk(message.chunk);
+      case "drained":
+        this.draining = true;
+        return this.end();
+      default:
+        throw new ServerError("protocol", "a message of a kind that this learner does not know");
+    }
+  }
+
+  #hello(hello: longrun.v1alpha1.Hello.$Properties): void {
+    const { actor = "", protocolVersion, slots, holding } = hello;
+    if (this.actor !== "") throw new ServerError("protocol", "a second Hello on one stream");
+    if (protocolVersion !== PROTOCOL_VERSION)
+      throw new ServerError(
+        "protocol",
+        `the actor speaks protocol ${protocolVersion}, this learner ${PROTOCOL_VERSION}: run the same version of both`,
+      );
+    if (!actor || !/^[A-Za-z0-9][-.A-Za-z0-9]{0,251}$/.test(actor))
+      throw new ServerError("protocol", `actor is '${actor?.slice(0, 80)}': letters, digits, dots and dashes only`);
+    if (!slots || slots > this.#options.maxSlots)
+      throw new ServerError("protocol", `slots is ${slots}: give 1 to ${this.#options.maxSlots}`);
+    const held = this.#attempts(holding, slots);
+    this.actor = actor;
+    this.slots = slots;
+    this.isolationLevel = hello.isolationLevel ?? "";
+    const revoked = this.#options.leases.reconcile(actor, held);
+    this.#send({
+      welcome: {
+        protocolVersion: PROTOCOL_VERSION,
+        lineage: this.#options.lineage,
+        heartbeatSeconds: this.#options.heartbeatSeconds,
+        leaseSeconds: this.#options.leases.leaseSeconds,
+        idleSeconds: this.#options.idleSeconds,
+        revoked,
+      },
+    });
+    this.#options.onHello(this);
+  }
+
+  /** An actor runs one attempt per slot and may hold as many finished ones that await their acknowledgement, or more. */
+  #attempts(list: readonly longrun.v1alpha1.Attempt.$Properties[] | null | undefined, slots: number): AttemptKey[] {
+    const attempts = list ?? [];
+    if (attempts.length > 16 * slots + 64)
+      throw new ServerError("protocol", `${attempts.length} attempts on an actor with ${slots} slots`);
+    return attempts.map(parseAttempt);
+  }
+
+  #heartbeat(heartbeat: longrun.v1alpha1.Heartbeat.$Properties): void {
+    const running = heartbeat.running ?? [];
+    const keys = this.#attempts(
+      running.map(({ attempt }) => attempt ?? {}),
+      this.slots,
+    );
+    const stale = this.#options.leases.extend(
+      this.actor,
+      keys.map((key, index) => ({ ...key, elapsedSeconds: running[index].elapsedSeconds ?? undefined })),
+    );
+    // A result that is known already is acknowledged when it is handed in.
+    for (const attempt of stale) {
+      if (this.#options.leases.judge(this.actor, attempt) !== "duplicate")
+        this.revoke(attempt, "it does not count any more");
+    }
+    this.busySeconds = heartbeat.busySeconds ?? 0;
+    this.aliveSeconds = heartbeat.aliveSeconds ?? 0;
+    this.#options.onProgress(this);
+  }
+
+  #result(header: longrun.v1alpha1.ResultHeader.$Properties): void {
+    const attempt = parseAttempt(header.attempt);
+    const verdict = this.#options.leases.judge(this.actor, attempt);
+    if (verdict !== "accepted") return this.#acknowledge(attempt, verdict);
+    this.#guarded(attempt, () => {
+      const submission = header.submission;
+      if (!submission) return this.#accept(attempt, header);
+      if (this.#uploads.size >= 16 * this.slots + 64)
+        throw new ServerError("protocol", "too many unfinished submissions");
+      const { submissionBytes } = this.#options.limitsOf(this.#expectation(attempt).task);
+      this.#uploads.set(attempt.fence, { attempt, header, upload: new Upload(submission, submissionBytes) });
+    });
+  }
+
+  #chunk(chunk: longrun.v1alpha1.SubmissionChunk.$Properties): void {
+    const pending = this.#uploads.get(parseAttempt(chunk.attempt).fence);
+    // Of a result that was refused or revoked meanwhile: the actor knows or will know.
+    if (pending === undefined) return;
+    const { attempt, header, upload } = pending;
+    this.#guarded(attempt, () => {
+      if (!upload.add(chunk.index ?? 0, chunk.data ?? new Uint8Array())) return;
+      this.#uploads.delete(attempt.fence);
+      void upload.finish().then(
+        (submission) => {
+          try {
+            if (submission === undefined) this.#refuseDamaged(attempt);
+            else this.#guarded(attempt, () => this.#accept(attempt, header, submission));
+          } catch (error) {
+            this.#options.onFailure(this, error);
+          }
+        },
+        (error: unknown) => this.#options.onFailure(this, error),
+      );
+    });
+  }
+
+  #refuseDamaged(attempt: AttemptKey): void {
+    const times = (this.#damaged.get(attempt.fence) ?? 0) + 1;
+    this.#damaged.set(attempt.fence, times);
+    this.#options.log.warn({ actor: this.actor, ...attempt, times }, "a submission arrived damaged");
+    if (times >= DAMAGED_UPLOADS) {
+      this.#options.leases.fail(this.actor, attempt, "its submission arrived damaged");
+      this.#damaged.delete(attempt.fence);
+      this.#acknowledge(attempt, "revoked");
+    } else this.#acknowledge(attempt, "digest");
+  }
+
+  #accept(attempt: AttemptKey, header: longrun.v1alpha1.ResultHeader.$Properties, submission?: Submission): void {
+    const { leases, limitsOf } = this.#options;
+    const { task, insertedMarkers } = this.#expectation(attempt);
+    const result = parseResult(header, insertedMarkers, limitsOf(task));
+    if (result === undefined)
+      return this.#acknowledge(attempt, leases.fail(this.actor, attempt, header.detail || "lost by the actor"));
+    if (submission !== undefined) {
+      result.submissionBytes = submission.bytes;
+      result.submissionSha256 = submission.sha256;
+    }
+    this.#damaged.delete(attempt.fence);
+    this.#acknowledge(attempt, leases.accept(this.actor, attempt, result, submission?.deflated));
+  }
+
+  #expectation(attempt: AttemptKey) {
+    const expected = this.#options.leases.expectation(attempt.execution);
+    if (expected === undefined) throw new ServerError("protocol", `there is no execution ${attempt.execution}`);
+    return expected;
+  }
+
+  #acknowledge(attempt: AttemptKey, reason: string): void {
+    this.#send({ ack: { attempt, accepted: reason === "accepted", reason } });
+  }
+
+  /** What breaks the protocol in the handling of an attempt's result loses that attempt, too. */
+  #guarded(attempt: AttemptKey, work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      if (error instanceof ServerError) this.#options.leases.fail(this.actor, attempt, error.message.slice(0, 200));
+      throw error;
+    }
+  }
+}
