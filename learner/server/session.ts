@@ -141,19 +141,25 @@ export class Session {
       throw new ServerError("protocol", "the first message is not Hello");
     switch (message.message) {
       case "hello":
-        return this.#hello(message.hello);
+        this.#hello(message.hello);
+        break;
       case "ready":
         this.#freeSlots = message.ready.freeSlots ?? 0;
-        return this.#options.onReady(this);
+        this.#options.onReady(this);
+        break;
       case "heartbeat":
-        return this.#heartbeat(message.heartbeat);
+        this.#heartbeat(message.heartbeat);
+        break;
       case "result":
-        return this.#result(message.result);
+        this.#result(message.result);
+        break;
       case "chunk":
-        return this.#chunk(message.chunk);
+        this.#chunk(message.chunk);
+        break;
       case "drained":
         this.draining = true;
-        return this.end();
+        this.end();
+        break;
       default:
         throw new ServerError("protocol", "a message of a kind that this learner does not know");
     }
@@ -220,7 +226,10 @@ export class Session {
   #result(header: longrun.v1alpha1.ResultHeader.$Properties): void {
     const attempt = parseAttempt(header.attempt);
     const verdict = this.#options.leases.judge(this.actor, attempt);
-    if (verdict !== "accepted") return this.#acknowledge(attempt, verdict);
+    if (verdict !== "accepted") {
+      this.#acknowledge(attempt, verdict);
+      return;
+    }
     this.#guarded(attempt, () => {
       const submission = header.submission;
       if (!submission) return this.#accept(attempt, header);
@@ -268,8 +277,10 @@ export class Session {
     const { leases, limitsOf } = this.#options;
     const { task, insertedMarkers } = this.#expectation(attempt);
     const result = parseResult(header, insertedMarkers, limitsOf(task));
-    if (result === undefined)
-      return this.#acknowledge(attempt, leases.fail(this.actor, attempt, header.detail || "lost by the actor"));
+    if (result === undefined) {
+      this.#acknowledge(attempt, leases.fail(this.actor, attempt, header.detail || "lost by the actor"));
+      return;
+    }
     if (submission !== undefined) {
       result.submissionBytes = submission.bytes;
       result.submissionSha256 = submission.sha256;
