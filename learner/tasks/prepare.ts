@@ -1,0 +1,147 @@
+/**
+ * Prepares a bundled task: `node learner/tasks/prepare.ts --task NAME --out DIR --python PYTHON [--downloads DIR]`.
+ *
+ * Makes `DIR/NAME/` in MLE-bench layout: `task.yaml`, `prepared/public/` and `prepared/private/` (mode 0700, the answers
+ * 0600). Written beside and renamed, so that the folder is there whole or not at all; a folder that is already right is
+ * left as it is. Prints one JSON line `{"task","directory","created"}`. Exit codes: 0 done, 1 failed, 2 bad input.
+ */
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { stringify } from "yaml";
+import { downloadPackage, fileSha256 } from "./download.ts";
+import { TaskError } from "./errors.ts";
+import { type RegistryEntry, readRegistry } from "./registry.ts";
+
+export interface PrepareOptions {
+  task: string;
+  /** Folder that gets the folder `<task>`. */
+  out: string;
+  /** A Python with numpy and pip. */
+  python: string;
+  /** Folder of fetched packages, kept from run to run. */
+  downloads: string;
+}
+
+/** Prepares one bundled task. @throws TaskError */
+export function prepareTask(options: PrepareOptions): { task: string; directory: string; created: boolean } {
+  const { task } = options;
+  const registry = readRegistry();
+  const entry = Object.hasOwn(registry, task) ? registry[task] : undefined;
+  if (!entry)
+    throw new TaskError("input", `--task: no bundled task "${task}"; there are ${Object.keys(registry).join(", ")}`);
+  const directory = join(resolve(options.out), task);
+  if (isPrepared(directory, task, entry)) return { task, directory, created: false };
+  try {
+    const file = downloadPackage(entry.source, options.downloads, options.python);
+    mkdirSync(options.out, { recursive: true });
+    const scratch = mkdtempSync(join(resolve(options.out), `.${task}-`));
+    try {
+      const made = join(scratch, task);
+      makeFolder(made, task, entry, file, options.python);
+      replaceFolder(made, directory, join(scratch, "replaced"));
+    } finally {
+      rmSync(scratch, { recursive: true, force: true });
+    }
+  } catch (error) {
+    throw asTaskError(error, options);
+  }
+  return { task, directory, created: true };
+}
+
+const taskYaml = (task: string, entry: RegistryEntry) => stringify({ name: task, ...entry.task });
+
+function makeFolder(made: string, task: string, entry: RegistryEntry, file: string, python: string): void {
+  const prepared = join(made, "prepared");
+  mkdirSync(prepared, { recursive: true });
+  const split = spawnSync(python, [fileURLToPath(new URL("prepare.py", import.meta.url)), task, file, prepared], {
+    encoding: "utf8",
+    input: JSON.stringify(entry),
+  });
+  if (split.error) throw new TaskError("python", `cannot start ${python}: ${split.error.message}`, split.error);
+  if (split.status !== 0) {
+    const said = split.stderr.trim().split("\n").at(-1) ?? "";
+    if (/No space left on device/.test(said)) throw new TaskError("disk", `no space left on the disk of ${made}`);
+    throw new TaskError("python", `${python} could not split ${entry.source.file}: ${said}`);
+  }
+  for (const [path, sha256] of Object.entries(entry.sha256))
+    if (fileSha256(join(prepared, path)) !== sha256)
+      throw new TaskError(
+        "hash",
+        `task ${task}: ${path} came out different from registry.yaml; check ${python}'s numpy`,
+      );
+  writeFileSync(join(prepared, "public", "description.md"), entry.description);
+  writeFileSync(join(made, "task.yaml"), taskYaml(task, entry));
+}
+
+/** True if the folder holds exactly what a preparation would write now. */
+function isPrepared(directory: string, task: string, entry: RegistryEntry): boolean {
+  const answers = join(directory, "prepared", "private", "answers.csv");
+  const same = (path: string, text: string) => existsSync(path) && statSync(path).size === Buffer.byteLength(text);
+  return (
+    same(join(directory, "task.yaml"), taskYaml(task, entry)) &&
+    same(join(directory, "prepared", "public", "description.md"), entry.description) &&
+    Object.entries(entry.sha256).every(([path, sha256]) => {
+      const file = join(directory, "prepared", path);
+      return existsSync(file) && fileSha256(file) === sha256;
+    }) &&
+    (statSync(answers).mode & 0o077) === 0
+  );
+}
+
+/** Puts `made` in the place of `directory`; what was there goes to `replaced`. */
+function replaceFolder(made: string, directory: string, replaced: string): void {
+  for (let attempt = 0; ; attempt++) {
+    if (existsSync(directory)) renameSync(directory, join(replaced + attempt));
+    try {
+      return renameSync(made, directory);
+    } catch (error) {
+      // Another preparation came first, between the two renames.
+      if (attempt === 3 || !/ENOTEMPTY|EEXIST/.test((error as NodeJS.ErrnoException).code ?? "")) throw error;
+    }
+  }
+}
+
+function asTaskError(error: unknown, options: PrepareOptions): unknown {
+  const code = (error as NodeJS.ErrnoException).code;
+  if (error instanceof TaskError || !(error instanceof Error) || !code) return error;
+  if (code === "ENOSPC" || code === "EDQUOT")
+    return new TaskError("disk", `no space left for task ${options.task} in ${options.out}`, error);
+  return new TaskError("disk", `cannot write task ${options.task} to ${options.out}: ${error.message}`, error);
+}
+
+/** Where fetched packages are kept: `downloads` of the cache folder. */
+export function defaultDownloads(env: NodeJS.ProcessEnv = process.env): string {
+  const cache = env.LONGRUN_CACHE || join(env.XDG_CACHE_HOME || join(homedir(), ".cache"), "longrun");
+  return join(cache, "downloads");
+}
+
+function main(): number {
+  try {
+    const { values } = parseArgs({
+      options: {
+        task: { type: "string" },
+        out: { type: "string" },
+        python: { type: "string" },
+        downloads: { type: "string" },
+      },
+    });
+    for (const name of ["task", "out", "python"] as const)
+      if (!values[name]) throw new TaskError("input", `--${name} is missing; see the head of learner/tasks/prepare.ts`);
+    const { task, out, python, downloads = defaultDownloads() } = values;
+    console.log(JSON.stringify(prepareTask({ task: task!, out: out!, python: python!, downloads })));
+    return 0;
+  } catch (error) {
+    console.error(`prepare: ${(error as Error).message}`);
+    const input =
+      error instanceof TaskError
+        ? error.code === "input"
+        : /^ERR_PARSE_ARGS/.test((error as NodeJS.ErrnoException).code ?? "");
+    return input ? 2 : 1;
+  }
+}
+
+if (import.meta.main) process.exitCode = main();

