@@ -49,7 +49,7 @@ export function chartsOf({ lines, manifest }: RunFolder): Record<ChartSection, C
   const tasks = manifest.spec?.tasks ?? [];
   return {
     learning: [
-      ...tasks.flatMap((task) => scores(lines, task.name ?? "", task.grader ?? {})),
+      ...tasks.flatMap((task) => scores(lines, task.name ?? "", task.grader ?? {}, tasks.length > 1)),
       validity(lines, tasks),
       reward(lines),
     ],
@@ -67,10 +67,11 @@ export function chartsOf({ lines, manifest }: RunFolder): Record<ChartSection, C
   };
 }
 
-function scores(lines: Lines, task: string, grader: TaskGrader): Chart[] {
+function scores(lines: Lines, task: string, grader: TaskGrader, several: boolean): Chart[] {
+  const suffix = several ? ` of ${task}` : "";
   const best: Series = { label: "best so far", color: color("blue"), step: true };
   const mean: Series = { label: "mean of the valid programs", color: color("orange") };
-  const caption = `${task}: ${grader.direction === "Lower" ? "lower" : "higher"} is better.`;
+  const caption = `${grader.direction === "Lower" ? "Lower" : "Higher"} is better.`;
   const plot = (title: string, x: { title: string; whole?: boolean }, at: (line: IterationMetrics) => number) => {
     const points = lines.flatMap((line) => [
       { x: at(line), y: line.tasks[task]?.bestScoreSoFar ?? null, series: best.label },
@@ -82,8 +83,8 @@ function scores(lines: Lines, task: string, grader: TaskGrader): Chart[] {
     );
   };
   return [
-    plot("Score by iteration", ITERATION, (line) => line.iteration),
-    plot("Score by time", { title: "minutes since the start" }, (line) => line.elapsedSeconds / 60),
+    plot(`Score${suffix} by iteration`, ITERATION, (line) => line.iteration),
+    plot(`Score${suffix} by time`, { title: "minutes since the start" }, (line) => line.elapsedSeconds / 60),
   ];
 }
 
@@ -157,7 +158,7 @@ function markers(lines: Lines): Chart {
   );
   return {
     title: "How far the programs come",
-    caption: "Share of the executed programs that reached each marker.",
+    caption: "Share of the executed programs that reached each marker; the darker, the more.",
     legend: [],
     size: "wide",
     spec: cells.length > 0 ? heatPlot(cells, ITERATION, color("blue"), "wide") : undefined,
@@ -187,7 +188,7 @@ function histogram(bins: HistogramBin[]): Chart {
 
 function meanDurations(lines: Lines): Chart {
   const series: Series[] = [
-    { label: "launched", color: color("grey"), dashed: true },
+    { label: "launched", color: "var(--ink)", dashed: true },
     { label: "trained", color: color("blue") },
     { label: "trained, weighted", color: color("orange") },
   ];

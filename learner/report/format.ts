@@ -3,8 +3,12 @@ export const NONE = "–";
 
 type Measured = number | null | undefined;
 
+/** About four digits. */
 export function number(value: Measured): string {
-  if (!isNumber(value)) return NONE;
+  return isNumber(value) ? digits(value).replaceAll("-", "−") : NONE;
+}
+
+function digits(value: number): string {
   const size = Math.abs(value);
   if (size >= 10_000) return Math.round(value).toLocaleString("en-US");
   if (size >= 100) return value.toFixed(1).replace(/\.0$/, "");

@@ -2,23 +2,19 @@
 import { readFileSync } from "node:fs";
 import type { IterationMetrics } from "../metrics/iteration.ts";
 import type { RunSummary } from "../metrics/summary.ts";
-import { type Chart, type ChartSection, chartsOf } from "./charts.ts";
+import { type Chart, chartsOf } from "./charts.ts";
 import { durationSentence } from "./durations.ts";
 import { count, duration, number, percent, span, time } from "./format.ts";
 import { type Html, html, terminalText, trusted } from "./html.ts";
 import { highlightPython } from "./python.ts";
 import type { BestProgram, RunFolder } from "./run-folder.ts";
 import { renderSvg } from "./svg.ts";
-import { beforeAfter, iterations, settings, versions } from "./tables.ts";
+import { beforeAfter, byTask, iterations, settings, versions } from "./tables.ts";
 
 const STYLE = readFileSync(new URL("./report.css", import.meta.url), "utf8");
 
 export async function renderPage(run: RunFolder): Promise<string> {
-  const { lines, summary, manifest } = run;
-  const charts = chartsOf(run);
-  const drawn = {} as Record<ChartSection, Html>;
-  for (const section of Object.keys(charts) as ChartSection[]) drawn[section] = await figures(charts[section]);
-  const { durationWeighting = "Paper", collection = "CarryOver" } = manifest.spec?.algorithm ?? {};
+  const { lines, summary } = run;
   const page = html`<!doctype html>
 <html lang="en">
 <head>
@@ -34,17 +30,8 @@ ${heading(run)}
 ${tiles(run)}
 <h2>Before and after</h2>
 ${beforeAfter(run)}
-<h2>Learning</h2>
-${drawn.learning}
-<h2>Programs</h2>
-${drawn.programs}
-<h2>Durations</h2>
-<p>${durationSentence(lines, durationWeighting, collection) || "No program has run yet."}</p>
-${drawn.durations}
-<h2>Optimisation</h2>
-${drawn.optimisation}
-<h2>Time</h2>
-${drawn.time}
+${byTask(run)}
+${lines.length > 0 ? await plots(run) : html`<p class="empty">Plots appear when the first iteration has ended.</p>`}
 <h2>Best program</h2>
 ${bestProgram(run.best)}
 ${corpus(summary, lines)}
@@ -59,6 +46,22 @@ ${settings(run.manifestText)}
 </html>
 `;
   return page.html;
+}
+
+async function plots(run: RunFolder): Promise<Html> {
+  const { learning, programs, durations, optimisation, time: clock } = chartsOf(run);
+  const { durationWeighting = "Paper", collection = "CarryOver" } = run.manifest.spec?.algorithm ?? {};
+  return html`<h2>Learning</h2>
+${await figures(learning)}
+<h2>Programs</h2>
+${await figures(programs)}
+<h2>Durations</h2>
+<p>${durationSentence(run.lines, durationWeighting, collection) || "No program has run yet."}</p>
+${await figures(durations)}
+<h2>Optimisation</h2>
+${await figures(optimisation)}
+<h2>Time</h2>
+${await figures(clock)}`;
 }
 
 function heading({ name, manifest, lines, summary }: RunFolder): Html {
@@ -85,22 +88,31 @@ function heading({ name, manifest, lines, summary }: RunFolder): Html {
 <p class="soft">${facts.join(" · ")}</p>${summary?.message && html`<p>${summary.message}</p>`}</header>`;
 }
 
-function tiles({ lines, summary }: RunFolder): Html {
+function tiles({ lines, summary, manifest }: RunFolder): Html {
   const first = lines[0];
   const last = lines.at(-1);
   const from = (value: string) => (lines.length > 1 ? `first iteration ${value}` : "");
   const executed = lines.reduce((sum, line) => sum + line.executed, 0);
-  const programs = lines.reduce((sum, line) => sum + line.executed * (line.trainedMeanDurationSeconds ?? 0), 0);
-  const tile = (title: string, value: string, note: string) =>
-    html`<div class="tile"><dt>${title}</dt><dd><div class="value">${value}</div><div class="note">${note || trusted("&nbsp;")}</div></dd></div>`;
-  const elapsed = last?.elapsedSeconds ?? summary?.elapsedSeconds;
+  const running = lines.reduce((sum, line) => sum + line.executed * (line.trainedMeanDurationSeconds ?? 0), 0);
+  const spent = lines.reduce((sum, line) => sum + line.seconds, 0);
+  // Scores of different tasks have no common unit; rewards do.
+  const scores =
+    (manifest.spec?.tasks ?? []).length > 1
+      ? [tile("Mean reward", number(last?.meanReward), from(number(first?.meanReward)))]
+      : [
+          tile("Mean score", number(last?.meanScore), from(number(first?.meanScore))),
+          tile("Best score", number(last?.bestScoreSoFar), from(number(first?.bestScore))),
+        ];
   return html`<dl class="tiles">
 ${tile("Valid programs", percent(last?.validFraction), from(percent(first?.validFraction)))}
-${tile("Mean score", number(last?.meanScore), from(number(first?.meanScore)))}
-${tile("Best score", number(last?.bestScoreSoFar), from(number(first?.bestScore)))}
-${tile("Programs executed", count(executed), executed > 0 ? `${span(programs)} of running` : "")}
-${tile("Time", span(elapsed), lines.length > 0 ? `${span(lines.reduce((sum, line) => sum + line.seconds, 0) / lines.length)} per iteration` : "")}
+${scores}
+${tile("Programs executed", count(executed), executed > 0 ? `they ran ${span(running)}` : "")}
+${tile("Time", span(last?.elapsedSeconds ?? summary?.elapsedSeconds), last ? `${span(spent / lines.length)} per iteration` : "")}
 </dl>`;
+}
+
+function tile(title: string, value: string, note: string): Html {
+  return html`<div class="tile"><dt>${title}</dt><dd><div class="value">${value}</div><div class="note">${note || trusted("&nbsp;")}</div></dd></div>`;
 }
 
 async function figures(charts: Chart[]): Promise<Html> {
@@ -113,9 +125,9 @@ async function figures(charts: Chart[]): Promise<Html> {
         html`<li>${trusted(dashed ? `<i class="dashed" style="border-color:${color}"></i>` : `<i style="background:${color}"></i>`)}${label}</li>`,
     );
     parts.push(html`<figure class="${chart.size}"><h3>${chart.title}</h3>
-${plot && legend.length > 0 && html`<ul class="legend">${legend}</ul>`}
+<ul class="legend">${plot && legend}</ul>
 ${plot ? html`<div class="plot">${plot}</div>` : html`<p class="empty">${chart.empty}</p>`}
-${chart.caption && html`<figcaption>${chart.caption}</figcaption>`}</figure>
+<figcaption>${chart.caption}</figcaption></figure>
 `);
   }
   return html`<div class="charts">${parts}</div>`;

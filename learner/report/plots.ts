@@ -40,6 +40,10 @@ export function linePlot({ points, series, x, y, size, rule }: LinePlot): TopLev
   const drawn = points.filter((point) => point.y !== null && Number.isFinite(point.y));
   const xs = drawn.map((point) => point.x);
   const [from, to] = [Math.min(...xs), Math.max(...xs)];
+  const ys = drawn.map((point) => point.y ?? 0);
+  const flat = Math.min(...ys) === Math.max(...ys) && !y.zero;
+  const domain =
+    y.domain ?? (flat ? [ys[0]! - (Math.abs(ys[0]!) || 1) / 4, ys[0]! + (Math.abs(ys[0]!) || 1) / 4] : undefined);
   const encoding = {
     x: {
       field: "x",
@@ -52,7 +56,7 @@ export function linePlot({ points, series, x, y, size, rule }: LinePlot): TopLev
       field: "y",
       type: "quantitative" as const,
       title: y.title,
-      scale: { zero: y.zero ?? false, ...(y.domain && { domain: y.domain }) },
+      scale: { zero: y.zero ?? false, ...(domain && { domain }) },
       axis: { ...(y.format && { format: y.format }) },
     },
     color: {
@@ -60,7 +64,9 @@ export function linePlot({ points, series, x, y, size, rule }: LinePlot): TopLev
       scale: { domain: series.map(({ label }) => label), range: series.map(({ color }) => color) },
     },
   };
-  const layers = series.map((line) => ({
+  // Dashed lines are drawn last: they would vanish below a solid one that they agree with.
+  const order = [...series].sort((a, b) => Number(a.dashed ?? false) - Number(b.dashed ?? false));
+  const layers = order.map((line) => ({
     transform: [{ filter: { field: "series", equal: line.label } }],
     mark: {
       type: "line" as const,

@@ -1,6 +1,6 @@
 /** The report's tables. */
 import { parse } from "yaml";
-import type { IterationMetrics } from "../metrics/iteration.ts";
+import type { IterationMetrics, TaskMetrics } from "../metrics/iteration.ts";
 import type { EvaluationSummary } from "../metrics/summary.ts";
 import { change, count, duration, NONE, number, percent, span } from "./format.ts";
 import { type Html, html } from "./html.ts";
@@ -8,8 +8,26 @@ import type { RunFolder } from "./run-folder.ts";
 
 type Unit = (value: number | null | undefined) => string;
 
+/** First and last iteration task by task, where there are several. */
+export function byTask({ manifest, lines }: RunFolder): Html | undefined {
+  const tasks = manifest.spec?.tasks ?? [];
+  const [first, last] = [lines[0], lines.at(-1)];
+  if (tasks.length < 2 || !first || !last) return undefined;
+  const pair = (name: string, value: (task: TaskMetrics) => string) =>
+    [first, last].map((line) => (line.tasks[name] ? value(line.tasks[name]) : NONE)).join(" → ");
+  const rows = tasks.map(
+    ({ name = "", grader }) =>
+      html`<tr><th scope="row">${name}</th><td>${grader?.metric}</td><td>${pair(name, (task) => percent(task.validFraction))}</td><td>${pair(name, (task) => number(task.meanScore))}</td><td>${pair(name, (task) => number(task.bestScoreSoFar))}</td></tr>`,
+  );
+  return html`<table class="comparison"><thead><tr><th scope="col">iteration ${first.iteration} → ${last.iteration}</th><th scope="col">metric</th><th scope="col">valid</th><th scope="col">mean score</th><th scope="col">best so far</th></tr></thead><tbody>${rows}</tbody></table>`;
+}
+
 /** Before/after of the evaluations, or, without them, of the first iterations and the last. */
-export function beforeAfter({ summary, lines }: RunFolder): Html {
+export function beforeAfter({ summary, lines, manifest }: RunFolder): Html {
+  // Scores of several tasks have no common unit; `byTask` has them.
+  const scored = (manifest.spec?.tasks ?? []).length < 2;
+  const measures = (...of: Parameters<typeof measured>) =>
+    measured(...of).filter(([label]) => scored || !label.includes("score"));
   const { before, after } = summary?.evaluation ?? {};
   if (before) {
     const improve = before.kinds?.improve ?? after?.kinds?.improve;
@@ -33,7 +51,7 @@ export function beforeAfter({ summary, lines }: RunFolder): Html {
 
 type Row = [label: string, before: number | null | undefined, after: number | null | undefined, unit: Unit];
 
-function measures(
+function measured(
   before: Partial<EvaluationSummary> | undefined,
   after: Partial<EvaluationSummary> | undefined,
   kind?: string,
