@@ -1,0 +1,177 @@
+/**
+ * Forward pass of a Qwen2 / Llama decoder for training and evaluation: right-padded sequences in, hidden states at the
+ * positions that predict response tokens out. Generation has a graph of its own (generate.ts).
+ *
+ * Padding stands on the right, so the causal mask alone keeps it out of what real tokens see; what padding computes itself
+ * is never read.
+ */
+import { attention } from "../graph/attention.ts";
+import {
+  affine,
+  type EmbeddingPlan,
+  embedding,
+  embeddingPlan,
+  rmsNorm,
+  rotary,
+  rows,
+  swiglu,
+} from "../graph/composites.ts";
+import type { Graph, Value } from "../graph/graph.ts";
+import { add, linear, reshape } from "../graph/primitives.ts";
+import { type Tensor, tensor } from "../graph/tensor.ts";
+import type { ModelConfig } from "./config.ts";
+import { parameters } from "./weights.ts";
+
+export interface DecoderInputs {
+  /** int32 [batch*time] */
+  ids: Value;
+  plan: EmbeddingPlan;
+  /** float32 [time, time], 0 or a large negative number */
+  mask: Value;
+  /** float32 [time, headSize / 2] */
+  cos: Value;
+  sin: Value;
+  negativeSin: Value;
+  /** rows of [batch*time] whose logits are wanted, int32 [response] */
+  positions: Value;
+  /** its inverse: for each row its place in `positions`, or their number, int32 [batch*time] */
+  inverse: Value;
+}
+
+const BATCH = "batch";
+const TIME = "time";
+const ROWS = "batch*time";
+/** the named dim of all response tokens in a micro-batch */
+export const RESPONSE = "response";
+
+export function decoderInputs(g: Graph, config: ModelConfig): DecoderInputs {
+  const half = config.headSize / 2;
+  const ids = g.input("ids", "int32", [BATCH, TIME]);
+  return {
+    ids: reshape(ids, [ROWS]),
+    plan: {
+      order: reshape(g.input("order", "int32", [BATCH, TIME]), [ROWS]),
+      distinct: g.input("distinct", "int32", ["distinct", 1]),
+      begins: g.input("begins", "int32", ["distinct"]),
+      ends: g.input("ends", "int32", ["distinct"]),
+    },
+    mask: g.input("mask", "float32", [TIME, TIME]),
+    cos: g.input("cos", "float32", [TIME, half]),
+    sin: g.input("sin", "float32", [TIME, half]),
+    negativeSin: g.input("negativeSin", "float32", [TIME, half]),
+    positions: g.input("positions", "int32", [RESPONSE]),
+    inverse: reshape(g.input("inverse", "int32", [BATCH, TIME]), [ROWS]),
+  };
+}
+
+/** The decoder's parameters as graph inputs named as in Hugging Face, by that name. */
+export function decoderParameters(
+  g: Graph,
+  config: ModelConfig,
+  options: { requiresGrad: boolean },
+): Map<string, Value> {
+  return new Map(parameters(config).map(({ name, shape }) => [name, g.input(name, "float32", shape, options)]));
+}
+
+/** Hidden states after the last norm at `positions`: float32 [response, hiddenSize]. */
+export function decoder(config: ModelConfig, weights: ReadonlyMap<string, Value>, inputs: DecoderInputs): Value {
+  const weight = (name: string) => weights.get(name)!;
+  const { headSize, heads, keyValueHeads, normEpsilon } = config;
+  const shape = { batch: BATCH, time: TIME, heads, keyValueHeads, headSize };
+  let x = embedding(weight("model.embed_tokens.weight"), inputs.ids, inputs.plan);
+  for (let layer = 0; layer < config.layers; layer++) {
+    const at = (name: string) => weight(`model.layers.${layer}.${name}`);
+    const project = (value: Value, name: string) => {
+      const bias = weights.get(`model.layers.${layer}.self_attn.${name}.bias`);
+      const matrix = at(`self_attn.${name}.weight`);
+      return bias ? affine(value, matrix, bias) : linear(value, matrix);
+    };
+    const turn = (value: Value, count: number) =>
+      reshape(
+        rotary(reshape(value, [BATCH, TIME, count * headSize]), inputs.cos, inputs.sin, inputs.negativeSin, count),
+        [ROWS, count * headSize],
+      );
+    const normed = rmsNorm(x, at("input_layernorm.weight"), normEpsilon);
+    const query = turn(project(normed, "q_proj"), heads);
+    const key = turn(project(normed, "k_proj"), keyValueHeads);
+    let context = attention(query, key, project(normed, "v_proj"), inputs.mask, shape);
+    if (layer === config.layers - 1) {
+      // past the last attention nobody looks at other positions any more
+      context = rows(context, inputs.positions, inputs.inverse);
+      x = rows(x, inputs.positions, inputs.inverse);
+    }
+    x = add(x, linear(context, at("self_attn.o_proj.weight")));
+    const inner = rmsNorm(x, at("post_attention_layernorm.weight"), normEpsilon);
+    const gated = swiglu(linear(inner, at("mlp.gate_proj.weight")), linear(inner, at("mlp.up_proj.weight")));
+    x = add(x, linear(gated, at("mlp.down_proj.weight")));
+  }
+  return rmsNorm(x, weight("model.norm.weight"), normEpsilon);
+}
+
+/** The matrix that makes logits of hidden states, [vocabSize, hiddenSize]. */
+export function outputLayer(config: ModelConfig, weights: ReadonlyMap<string, Value>): Value {
+  return weights.get(config.tied ? "model.embed_tokens.weight" : "lm_head.weight")!;
+}
+
+export interface TokenSequence {
+  prompt: Int32Array;
+  response: Int32Array;
+}
+
+/** Feeds of `decoderInputs` for some sequences, padded to the longest; response tokens follow each other sequence by sequence. */
+export function decoderFeeds(sequences: readonly TokenSequence[], config: ModelConfig): Record<string, Tensor> {
+  const batch = sequences.length;
+  const lengths = sequences.map(({ prompt, response }) => prompt.length + response.length);
+  const time = Math.max(...lengths);
+  const ids = new Int32Array(batch * time);
+  const responseTokens = sequences.reduce((total, { response }) => total + response.length, 0);
+  const positions = new Int32Array(responseTokens);
+  const inverse = new Int32Array(batch * time).fill(responseTokens);
+  let next = 0;
+  for (const [row, { prompt, response }] of sequences.entries()) {
+    ids.set(prompt, row * time);
+    ids.set(response, row * time + prompt.length);
+    for (let t = 0; t < response.length; t++) {
+      const position = row * time + prompt.length + t - 1; // the one that predicts response[t]
+      positions[next] = position;
+      inverse[position] = next++;
+    }
+  }
+  const { order, distinct, begins, ends } = embeddingPlan(ids, config.vocabSize);
+  return {
+    ids: tensor(ids, [batch, time]),
+    order: tensor(order, [batch, time]),
+    distinct: tensor(distinct, [distinct.length, 1]),
+    begins: tensor(begins),
+    ends: tensor(ends),
+    positions: tensor(positions),
+    inverse: tensor(inverse, [batch, time]),
+    ...positionFeeds(time, config),
+  };
+}
+
+const MASKED = -1e9;
+
+/** Causal mask and rotary tables for a length. */
+function positionFeeds(time: number, config: ModelConfig): Record<string, Tensor> {
+  const half = config.headSize / 2;
+  const mask = new Float32Array(time * time);
+  for (let row = 0; row < time; row++) mask.fill(MASKED, row * time + row + 1, (row + 1) * time);
+  const [cos, sin, negativeSin] = [0, 1, 2].map(() => new Float32Array(time * half));
+  for (let position = 0; position < time; position++) {
+    for (let i = 0; i < half; i++) {
+      // in float32 where transformers is
+      const frequency = Math.fround(1 / Math.fround(config.ropeTheta ** ((2 * i) / config.headSize)));
+      const angle = Math.fround(position * frequency);
+      cos[position * half + i] = Math.cos(angle);
+      sin[position * half + i] = Math.sin(angle);
+      negativeSin[position * half + i] = -sin[position * half + i];
+    }
+  }
+  return {
+    mask: tensor(mask, [time, time]),
+    cos: tensor(cos, [time, half]),
+    sin: tensor(sin, [time, half]),
+    negativeSin: tensor(negativeSin, [time, half]),
+  };
+}

@@ -1,0 +1,13 @@
+/** What went wrong with a model; stable, so that callers can map it to a condition reason. */
+export type ModelErrorCode = "config" | "weights" | "tokenizer" | "generation";
+
+/** A model folder or a request that cannot be used. The message names the file or field, its value and the remedy. */
+export class ModelError extends Error {
+  readonly code: ModelErrorCode;
+
+  constructor(code: ModelErrorCode, message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.name = "ModelError";
+    this.code = code;
+  }
+}

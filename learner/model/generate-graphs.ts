@@ -1,0 +1,333 @@
+import { float, Graph, type Shape, type Value } from "../graph/graph.ts";
+import type { ModelConfig } from "./config.ts";
+import { fusedParameters } from "./fuse.ts";
+import { sampleFromAll, sampleFromNucleus, sampleGreedy } from "./sample.ts";
+
+/**
+ * The two graphs of generation.
+ *
+ * `prefillGraph` computes keys and values of prompts. `decodeGraph` samples a chunk of tokens for all rows in one ONNX
+ * Loop. A row attends to three segments: its prompt, what earlier chunks generated (both captured from outside the loop,
+ * which costs nothing; what a Loop carries is copied in every iteration), and what this chunk has generated so far.
+ *
+ * Rows are laid out as [slots, group]: the `group` rows of a slot have the same prompt, whose keys are then read once
+ * for all of them by one matrix product. Rows without a twin have group = 1.
+ */
+
+export type Sampling = "greedy" | "all" | "nucleus";
+
+export const MASKED = -1e30; // finite: a row of a padded query has nothing but masked keys, and must not become NaN
+
+type Weights = (name: string) => Value;
+
+/** Emits float32 operators into one graph; shapes are given, as ONNX Runtime wants them all written down. */
+class Emit {
+  readonly graph: Graph;
+  readonly config: ModelConfig;
+  readonly weights: Weights;
+
+  constructor(graph: Graph, config: ModelConfig, weights: Weights) {
+    this.graph = graph;
+    this.config = config;
+    this.weights = weights;
+  }
+
+  op(type: string, inputs: (Value | null)[], shape: Shape, attributes = {}, domain = ""): Value {
+    return this.graph.op(type, inputs, attributes, [{ dtype: inputs[0]!.dtype, shape }], domain)[0];
+  }
+
+  reshape(x: Value, shape: Shape): Value {
+    return this.op("Reshape", [x, this.graph.shapeOf(shape)], shape);
+  }
+
+  transpose(x: Value, perm: number[]): Value {
+    return this.op(
+      "Transpose",
+      [x],
+      perm.map((axis) => x.shape[axis]),
+      { perm },
+    );
+  }
+
+  split(x: Value, axis: number, sizes: number[]): Value[] {
+    const shapes = sizes.map((size) => x.shape.map((dim, i) => (i === axis ? size : dim)));
+    return this.graph.op(
+      "Split",
+      [x, this.graph.constant(sizes, "int64")],
+      { axis },
+      shapes.map((shape) => ({ dtype: x.dtype, shape })),
+    );
+  }
+
+  matMul(a: Value, b: Value): Value {
+    return this.op("MatMul", [a, b], [...a.shape.slice(0, -1), b.shape.at(-1)!]);
+  }
+
+  /** a times the transpose of b. */
+  matMulTransposed(a: Value, b: Value): Value {
+    return this.op("FusedMatMul", [a, b], [...a.shape.slice(0, -1), b.shape.at(-2)!], { transB: 1 }, "com.microsoft");
+  }
+
+  /** x [tokens, in] times a weight [out, in]. */
+  linear(x: Value, name: string, bias?: string): Value {
+    const weight = this.weights(name);
+    const inputs = bias === undefined ? [x, weight] : [x, weight, this.weights(bias)];
+    return this.op("Gemm", inputs, [x.shape[0], weight.shape[0]], { transB: 1 });
+  }
+
+  /** RMSNorm of x + delta; returns the norm and the sum. */
+  addNorm(x: Value, delta: Value, name: string): [Value, Value] {
+    const epsilon = float(this.config.normEpsilon);
+    const spec = { dtype: x.dtype, shape: x.shape };
+    const outputs = this.graph.op(
+      "SkipSimplifiedLayerNormalization",
+      [x, delta, this.weights(name)],
+      { epsilon },
+      [spec, { dtype: "float32", shape: [] }, { dtype: "float32", shape: [] }, spec],
+      "com.microsoft",
+    );
+    return [outputs[0], outputs[3]];
+  }
+
+  norm(x: Value, name: string): Value {
+    return this.op("SimplifiedLayerNormalization", [x, this.weights(name)], x.shape, {
+      epsilon: float(this.config.normEpsilon),
+      axis: -1,
+    });
+  }
+
+  /** x [batch, heads, time, headSize] turned by positions int64 [batch, time]. */
+  rotary(x: Value, positions: Value, cosines: Value, sines: Value): Value {
+    return this.op("RotaryEmbedding", [x, positions, cosines, sines], x.shape, {}, "com.microsoft");
+  }
+
+  mlp(x: Value, layer: number): Value {
+    const size = this.config.intermediateSize;
+    const [gate, up] = this.split(this.linear(x, `${layer}.gateUp`), 1, [size, size]);
+    const activated = this.op("QuickGelu", [gate], gate.shape, { alpha: float(1) }, "com.microsoft"); // x sigmoid(x)
+    return this.linear(this.op("Mul", [activated, up], up.shape), `${layer}.down`);
+  }
+}
+
+function weightInputs(graph: Graph, config: ModelConfig): Weights {
+  const values = new Map(
+    fusedParameters(config).map(({ name, shape }) => [name, graph.input(`weights.${name}`, "float32", shape)]),
+  );
+  return (name) => values.get(name)!;
+}
+
+/**
+ * Keys and values of prompts, padded on the left.
+ *
+ * Inputs: tokens int64 [prompts, length]; positions int64 [prompts, length]; padding float32
+ * [prompts, 1, 1, length] and causal float32 [length, length], 0 or MASKED; cosines, sines. Outputs per layer: keys [prompts, keyValueHeads, headSize, length] and
+ * values [prompts, keyValueHeads, length, headSize].
+ */
+export function prefillGraph(config: ModelConfig): Graph {
+  const graph = new Graph("prefill", { opset: 21 });
+  const { headSize, keyValueHeads, hiddenSize } = config;
+  const queries = config.heads / keyValueHeads; // per key-value head
+  const tokens = graph.input("tokens", "int64", ["prompts", "length"]);
+  const positions = graph.input("positions", "int64", ["prompts", "length"]);
+  const padding = graph.input("padding", "float32", ["prompts", 1, 1, "length"]);
+  const causal = graph.input("causal", "float32", ["length", "length"]);
+  const cosines = graph.input("cosines", "float32", ["positions", headSize / 2]);
+  const sines = graph.input("sines", "float32", ["positions", headSize / 2]);
+  const emit = new Emit(graph, config, weightInputs(graph, config));
+  const mask = emit.op("Add", [padding, causal], ["prompts", 1, "length", "length"]);
+
+  const flat = "prompts*length";
+  let x = graph.op("Gather", [emit.weights("embedding"), emit.reshape(tokens, [flat])], {}, [
+    { dtype: "float32", shape: [flat, hiddenSize] },
+  ])[0];
+  let normed = emit.norm(x, "0.norm1");
+  for (let layer = 0; ; layer++) {
+    const qkv = emit.linear(normed, `${layer}.qkv`, config.queryKeyValueBias ? `${layer}.qkvBias` : undefined);
+    const split = emit.reshape(qkv, ["prompts", "length", keyValueHeads, queries + 2, headSize]);
+    const [toTurn, value] = emit.split(emit.transpose(split, [0, 2, 3, 1, 4]), 2, [queries + 1, 1]);
+    const turned = emit.reshape(
+      emit.rotary(
+        emit.reshape(toTurn, ["prompts", keyValueHeads * (queries + 1), "length", headSize]),
+        positions,
+        cosines,
+        sines,
+      ),
+      ["prompts", keyValueHeads, queries + 1, "length", headSize],
+    );
+    const [query, key] = emit.split(turned, 2, [queries, 1]);
+    const keys = emit.transpose(emit.reshape(key, ["prompts", keyValueHeads, "length", headSize]), [0, 1, 3, 2]);
+    const values = emit.reshape(value, ["prompts", keyValueHeads, "length", headSize]);
+    graph.output(`keys.${layer}`, keys);
+    graph.output(`values.${layer}`, values);
+    if (layer === config.layers - 1) return graph; // no logits are wanted: the last prompt token is decoded
+    const rows = `${queries}*length`;
+    const scores = emit.reshape(emit.matMul(emit.reshape(query, ["prompts", keyValueHeads, rows, headSize]), keys), [
+      "prompts",
+      keyValueHeads * queries,
+      "length",
+      "length",
+    ]);
+    const masked = emit.op("Add", [scores, mask], scores.shape);
+    const probabilities = emit.op("Softmax", [masked], masked.shape, { axis: -1 });
+    const mixed = emit.matMul(emit.reshape(probabilities, ["prompts", keyValueHeads, rows, "length"]), values);
+    const heads = emit.reshape(mixed, ["prompts", config.heads, "length", headSize]);
+    const joined = emit.reshape(emit.transpose(heads, [0, 2, 1, 3]), [flat, config.heads * headSize]);
+    let delta = emit.linear(joined, `${layer}.out`);
+    [normed, x] = emit.addNorm(x, delta, `${layer}.norm2`);
+    delta = emit.mlp(normed, layer);
+    [normed, x] = emit.addNorm(x, delta, `${layer + 1}.norm1`);
+  }
+}
+
+/**
+ * Samples `steps` tokens for every row.
+ *
+ * Inputs: token int64 [rows], the last token of each row, rows in the order [slots, group]; positions int64
+ * [slots, keyValueHeads, group], that token's position, and padding float32 [slots, 1, 1, prompt], 0 or MASKED;
+ * uniforms float32 [steps, rows]; inverseTemperature, topP float32 []; cosines, sines; per layer
+ * promptKeys [slots, keyValueHeads, headSize, prompt], promptValues [slots, keyValueHeads, prompt, headSize],
+ * pastKeys [slots*keyValueHeads*group, past, headSize], pastValues the same.
+ * Outputs: tokens int64 [steps, rows], logProbs float32 [steps, rows]; per layer keys, values
+ * [slots*keyValueHeads*group, past + steps, headSize].
+ */
+export function decodeGraph(config: ModelConfig, sampling: Sampling): Graph {
+  const graph = new Graph("decode", { opset: 21 });
+  const { headSize, keyValueHeads, hiddenSize, layers } = config;
+  const queries = config.heads / keyValueHeads;
+  const rows = "slots*group";
+  const cells = `slots*${keyValueHeads}*group`; // one per row and key-value head
+  const steps = graph.input("steps", "int64", []);
+  const token = graph.input("token", "int64", ["slots", "group"]);
+  const positions = graph.input("positions", "int64", [cells, 1]);
+  const padding = graph.input("padding", "float32", ["slots", 1, 1, "prompt"]);
+  const uniforms = graph.input("uniforms", "float32", ["steps", rows]);
+  const inverseTemperature = graph.input("inverseTemperature", "float32", []);
+  const topP = sampling === "nucleus" ? graph.input("topP", "float32", []) : undefined;
+  const cosines = graph.input("cosines", "float32", ["positions", headSize / 2]);
+  const sines = graph.input("sines", "float32", ["positions", headSize / 2]);
+  const prompt: [Value, Value][] = [];
+  const past: [Value, Value][] = [];
+  for (let layer = 0; layer < layers; layer++) {
+    prompt.push([
+      graph.input(`promptKeys.${layer}`, "float32", ["slots", keyValueHeads, headSize, "prompt"]),
+      graph.input(`promptValues.${layer}`, "float32", ["slots", keyValueHeads, "prompt", headSize]),
+    ]);
+    past.push([
+      graph.input(`pastKeys.${layer}`, "float32", [cells, "past", headSize]),
+      graph.input(`pastValues.${layer}`, "float32", [cells, "past", headSize]),
+    ]);
+  }
+  const weights = weightInputs(graph, config);
+  const outer = new Emit(graph, config, weights);
+  const start = outer.reshape(token, [rows]);
+  const empty = graph.op("Slice", [past[0][0], ...[0, 0, 1].map((n) => graph.constant([n], "int64"))], {}, [
+    { dtype: "float32", shape: [cells, "none", headSize] },
+  ])[0];
+
+  const results = graph.loop({
+    tripCount: steps,
+    carried: [start, ...Array<Value>(2 * layers).fill(empty)],
+    carriedShapes: [start.shape, ...Array<Shape>(2 * layers).fill([cells, "chunk", headSize])],
+    body: (body, iteration, _condition, [last, ...chunk]) => {
+      const emit = new Emit(body, config, weights);
+      const position = body.op("Add", [positions, iteration], {}, [{ dtype: "int64", shape: [cells, 1] }])[0];
+      const embedded = body.op("Gather", [weights("embedding"), last], {}, [
+        { dtype: "float32", shape: [rows, hiddenSize] },
+      ]);
+      const grown: Value[] = [];
+      let x = embedded[0];
+      let normed = emit.norm(x, "0.norm1");
+      for (let layer = 0; layer < layers; layer++) {
+        const qkv = emit.linear(normed, `${layer}.qkv`, config.queryKeyValueBias ? `${layer}.qkvBias` : undefined);
+        const split = emit.reshape(qkv, ["slots", "group", keyValueHeads, queries + 2, headSize]);
+        const [toTurn, value] = emit.split(emit.transpose(split, [0, 2, 1, 3, 4]), 3, [queries + 1, 1]);
+        const turned = emit.rotary(emit.reshape(toTurn, [cells, queries + 1, 1, headSize]), position, cosines, sines);
+        const [query, key] = emit.split(turned, 1, [queries, 1]);
+        const q = emit.reshape(query, [cells, queries, headSize]);
+        const append = (old: Value, fresh: Value) =>
+          emit.op("Concat", [old, emit.reshape(fresh, [cells, 1, headSize])], [cells, "chunk+1", headSize], {
+            axis: 1,
+          });
+        const keys = append(chunk[2 * layer], key);
+        const values = append(chunk[2 * layer + 1], value);
+        grown.push(keys, values);
+
+        const shared = `group*${queries}`;
+        const promptScores = emit.op(
+          "Add",
+          [emit.matMul(emit.reshape(query, ["slots", keyValueHeads, shared, headSize]), prompt[layer][0]), padding],
+          ["slots", keyValueHeads, shared, "prompt"],
+        );
+        const scores = emit.op(
+          "Concat",
+          [
+            emit.reshape(promptScores, [cells, queries, "prompt"]),
+            emit.matMulTransposed(q, past[layer][0]),
+            emit.matMulTransposed(q, keys),
+          ],
+          [cells, queries, "all"],
+          { axis: 2 },
+        );
+        const probabilities = emit.op("Softmax", [scores], scores.shape, { axis: -1 });
+        const sizes = body.op(
+          "Concat",
+          [
+            graph.dim("prompt"),
+            graph.dim("past"),
+            body.op("Shape", [keys], { start: 1, end: 2 }, [{ dtype: "int64", shape: [1] }])[0],
+          ],
+          { axis: 0 },
+          [{ dtype: "int64", shape: [3] }],
+        )[0];
+        const [onPrompt, onPast, onChunk] = body.op(
+          "Split",
+          [probabilities, sizes],
+          { axis: 2 },
+          ["prompt", "past", "chunk+1"].map((size) => ({ dtype: "float32", shape: [cells, queries, size] })),
+        );
+        const fromPrompt = emit.matMul(
+          emit.reshape(onPrompt, ["slots", keyValueHeads, shared, "prompt"]),
+          prompt[layer][1],
+        );
+        const parts = [emit.matMul(onPast, past[layer][1]), emit.matMul(onChunk, values)];
+        const generated = emit.op("Add", parts, parts[0].shape);
+        const mixed = emit.op("Add", [emit.reshape(fromPrompt, generated.shape), generated], generated.shape);
+        const heads = emit.transpose(
+          emit.reshape(mixed, ["slots", keyValueHeads, "group", queries * headSize]),
+          [0, 2, 1, 3],
+        );
+        [normed, x] = emit.addNorm(
+          x,
+          emit.linear(emit.reshape(heads, [rows, config.heads * headSize]), `${layer}.out`),
+          `${layer}.norm2`,
+        );
+        const delta = emit.mlp(normed, layer);
+        [normed, x] = emit.addNorm(x, delta, layer + 1 < layers ? `${layer + 1}.norm1` : "norm");
+      }
+      const scaled = emit.op("Mul", [normed, inverseTemperature], normed.shape);
+      const logits = emit.linear(scaled, config.tied ? "embedding" : "head");
+      const uniform = body.op("Gather", [uniforms, iteration], {}, [{ dtype: "float32", shape: [rows] }])[0];
+      const sampled =
+        sampling === "greedy"
+          ? sampleGreedy(body, logits)
+          : sampling === "all"
+            ? sampleFromAll(body, logits, uniform)
+            : sampleFromNucleus(body, logits, uniform, topP!);
+      return { carried: [sampled.token, ...grown], scans: [sampled.token, sampled.logProb] };
+    },
+  });
+  graph.output("tokens", results[1 + 2 * layers]);
+  graph.output("logProbs", results[2 + 2 * layers]);
+  for (let layer = 0; layer < layers; layer++) {
+    for (const [which, name] of ["keys", "values"].entries()) {
+      const all = outer.op(
+        "Concat",
+        [past[layer][which], results[1 + 2 * layer + which]],
+        [cells, "past+steps", headSize],
+        { axis: 1 },
+      );
+      graph.output(`${name}.${layer}`, all);
+    }
+  }
+  return graph;
+}

@@ -1,0 +1,450 @@
+import { Session } from "../graph/session.ts";
+import { type Tensor, tensor } from "../graph/tensor.ts";
+import { uniforms } from "../rng.ts";
+import type { ModelConfig } from "./config.ts";
+import { ModelError } from "./errors.ts";
+import { FusedWeights, fusedParameters } from "./fuse.ts";
+import { decodeGraph, MASKED, prefillGraph, type Sampling } from "./generate-graphs.ts";
+import { type RotaryTable, rotaryTable } from "./rotary.ts";
+
+export interface GenerateOptions {
+  /** one per row: the same seed, prompt and weights give the same response */
+  readonly seeds: readonly number[];
+  /** 0: the most probable token, with log-probs at temperature 1 */
+  readonly temperature: number;
+  /** sample from the smallest set of tokens that has this probability; 1: from all, at no cost */
+  readonly topP: number;
+  readonly maxNewTokens: number;
+  /** a response ends with the first of these, and includes it */
+  readonly eosIds: readonly number[];
+}
+
+export interface Response {
+  readonly response: Int32Array;
+  /** float32 [response length], under softmax(logits / temperature) over the whole vocabulary, also when topP < 1 (as verl does) */
+  readonly logProbs: Float32Array;
+  /** whether it ended with an EOS token */
+  readonly finished: boolean;
+}
+
+/** Tokens between two looks at which rows have ended. Measured with 64 rows, see test/bench/generate.ts. */
+const CHUNK_TOKENS = 16;
+/** Rows leave the batch when this fraction of the work is saved by it. */
+const COMPACTION_GAIN = 0.1;
+/** Attention scores of one prefill run, numbers. */
+const PREFILL_SCORES = 1 << 23;
+
+/** A row of the batch while it is being generated. */
+interface Row {
+  readonly prompt: Prompt;
+  readonly uniform: () => number;
+  readonly tokens: number[];
+  readonly logProbs: number[];
+  finished: boolean;
+  last: number;
+}
+
+/** A distinct prompt and its keys and values (all tokens but the last, which is the first to be decoded). */
+interface Prompt {
+  readonly tokens: Int32Array;
+  cache: { layers: { keys: Float32Array; values: Float32Array }[]; index: number; length: number } | undefined;
+}
+
+/** Rows laid out as [slots, group]; a hole is undefined. All rows of a slot have the same prompt. */
+interface Layout {
+  readonly group: number;
+  readonly slots: (Row | undefined)[][];
+  readonly promptLength: number;
+}
+
+/**
+ * Samples responses with a model whose weights the caller owns. Everything blocks this thread: use it in a worker.
+ *
+ * Prompts that are equal are read once. Rows that have ended leave the batch. A row's tokens depend on its prompt, its
+ * seed and the weights; the rest of the batch moves its log-probs by float rounding only.
+ */
+export class Generator {
+  readonly #config: ModelConfig;
+  readonly #threads: number;
+  readonly #fused: FusedWeights;
+  readonly #sessions = new Map<string, Session>();
+  #rotary: RotaryTable | undefined;
+
+  constructor(config: ModelConfig, { threads }: { threads: number }) {
+    this.#config = config;
+    this.#threads = threads;
+    this.#fused = new FusedWeights(config);
+  }
+
+  /** @throws ModelError `generation` for a request that cannot be served or weights that are not finite */
+  async generate(
+    weights: ReadonlyMap<string, Float32Array>,
+    prompts: readonly Int32Array[],
+    options: GenerateOptions,
+  ): Promise<Response[]> {
+    this.#check(prompts, options);
+    if (prompts.length === 0) return [];
+    const feeds = this.#weightFeeds(weights);
+    const longest = Math.max(...prompts.map((prompt) => prompt.length));
+    Object.assign(feeds, this.#rotaryFeeds(longest + options.maxNewTokens));
+
+    const distinct = new Map<string, Prompt>();
+    const rows = prompts.map((tokens, index): Row => {
+      const key = tokens.join();
+      if (!distinct.has(key)) distinct.set(key, { tokens, cache: undefined });
+      return {
+        prompt: distinct.get(key)!,
+        uniform: uniforms(options.seeds[index], "tokens"),
+        tokens: [],
+        logProbs: [],
+        finished: false,
+        last: tokens[tokens.length - 1],
+      };
+    });
+    await this.#prefill(feeds, [...distinct.values()]);
+    await this.#decode(feeds, rows, options);
+    return rows.map(({ tokens, logProbs, finished }) => ({
+      response: Int32Array.from(tokens),
+      logProbs: Float32Array.from(logProbs),
+      finished,
+    }));
+  }
+
+  async release(): Promise<void> {
+    const sessions = [...this.#sessions.values()];
+    this.#sessions.clear();
+    await Promise.all(sessions.map((session) => session.release()));
+  }
+
+  #check(prompts: readonly Int32Array[], { seeds, temperature, topP, maxNewTokens }: GenerateOptions): void {
+    const refuse = (problem: string): never => {
+      throw new ModelError("generation", `cannot generate: ${problem}`);
+    };
+    if (seeds.length !== prompts.length) refuse(`${seeds.length} seeds for ${prompts.length} prompts; give one each`);
+    if (!(temperature >= 0 && Number.isFinite(temperature)))
+      refuse(`temperature is ${temperature}; expected 0 or more`);
+    if (!(topP > 0 && topP <= 1)) refuse(`topP is ${topP}; expected a number in (0, 1]`);
+    if (!Number.isInteger(maxNewTokens) || maxNewTokens < 1)
+      refuse(`maxNewTokens is ${maxNewTokens}; expected 1 or more`);
+    for (const [index, prompt] of prompts.entries()) {
+      if (prompt.length === 0) refuse(`prompt ${index} is empty; begin it with some token`);
+      const total = prompt.length + maxNewTokens;
+      if (total > this.#config.maxPositions) {
+        refuse(
+          `prompt ${index} and maxNewTokens are ${total} tokens; the model has ${this.#config.maxPositions} positions`,
+        );
+      }
+      const outside = prompt.find((token) => token < 0 || token >= this.#config.vocabSize);
+      if (outside !== undefined)
+        refuse(`prompt ${index} has token ${outside}; the vocabulary is ${this.#config.vocabSize}`);
+    }
+  }
+
+  #weightFeeds(weights: ReadonlyMap<string, Float32Array>): Record<string, Tensor> {
+    const fused = this.#fused.fuse(weights);
+    return Object.fromEntries(
+      fusedParameters(this.#config).map(({ name, shape }) => [`weights.${name}`, tensor(fused.get(name)!, shape)]),
+    );
+  }
+
+  #rotaryFeeds(positions: number): Record<string, Tensor> {
+    if (this.#rotary === undefined || this.#rotary.positions < positions) {
+      this.#rotary = rotaryTable(this.#config, positions);
+    }
+    const shape = [this.#rotary.positions, this.#config.headSize / 2];
+    return { cosines: tensor(this.#rotary.cosines, shape), sines: tensor(this.#rotary.sines, shape) };
+  }
+
+  async #session(kind: "prefill" | Sampling): Promise<Session> {
+    let session = this.#sessions.get(kind);
+    if (session === undefined) {
+      const graph = kind === "prefill" ? prefillGraph(this.#config) : decodeGraph(this.#config, kind);
+      session = await Session.create(graph, {
+        threads: this.#threads,
+        ...(process.env.PROF && { profilePrefix: `${process.env.PROF}-${kind}` }),
+      });
+      this.#sessions.set(kind, session);
+    }
+    return session;
+  }
+
+  /** Fills the caches of prompts, those of like length together so that little is padding. */
+  async #prefill(weights: Record<string, Tensor>, prompts: Prompt[]): Promise<void> {
+    const session = await this.#session("prefill");
+    const waiting = prompts.filter(({ tokens }) => tokens.length > 1).sort((a, b) => a.tokens.length - b.tokens.length);
+    while (waiting.length > 0) {
+      const length = waiting.at(-1)!.tokens.length - 1;
+      const most = Math.max(1, Math.floor(PREFILL_SCORES / (this.#config.heads * length * length)));
+      const batch = waiting.splice(-most);
+      const tokens = new BigInt64Array(batch.length * length);
+      const positions = new BigInt64Array(batch.length * length);
+      const padding = new Float32Array(batch.length * length);
+      for (const [index, prompt] of batch.entries()) {
+        const offset = length - (prompt.tokens.length - 1);
+        padding.fill(MASKED, index * length, index * length + offset);
+        for (let i = offset; i < length; i++) {
+          tokens[index * length + i] = BigInt(prompt.tokens[i - offset]);
+          positions[index * length + i] = BigInt(i - offset);
+        }
+      }
+      const causal = new Float32Array(length * length);
+      for (let i = 0; i < length; i++) causal.fill(MASKED, i * length + i + 1, (i + 1) * length);
+      const results = await session.run({
+        ...weights,
+        tokens: tensor(tokens, [batch.length, length]),
+        positions: tensor(positions, [batch.length, length]),
+        padding: tensor(padding, [batch.length, 1, 1, length]),
+        causal: tensor(causal, [length, length]),
+      });
+      const layers = Array.from({ length: this.#config.layers }, (_, layer) => ({
+        keys: results[`keys.${layer}`].data as Float32Array,
+        values: results[`values.${layer}`].data as Float32Array,
+      }));
+      for (const [index, prompt] of batch.entries()) prompt.cache = { layers, index, length };
+    }
+  }
+
+  async #decode(weights: Record<string, Tensor>, rows: Row[], options: GenerateOptions): Promise<void> {
+    const { temperature, topP, maxNewTokens } = options;
+    const session = await this.#session(temperature === 0 ? "greedy" : topP < 1 ? "nucleus" : "all");
+    const constants = {
+      ...weights,
+      inverseTemperature: tensor(Float32Array.of(temperature === 0 ? 1 : 1 / temperature), []),
+      topP: tensor(Float32Array.of(topP), []),
+    };
+    const cache = new Cache(this.#config);
+    for (let past = 0, layout: Layout | undefined; past < maxNewTokens; ) {
+      const active = rows.filter((row) => !row.finished);
+      if (active.length === 0) return;
+      const next = this.#layout(active);
+      if (layout === undefined || this.#layoutWork(next) < (1 - COMPACTION_GAIN) * this.#layoutWork(layout)) {
+        cache.arrange(layout, next, past);
+        layout = next;
+      }
+      const steps = Math.min(CHUNK_TOKENS, maxNewTokens - past);
+      const results = await session.run(
+        { ...constants, ...cache.feeds(layout, past), ...this.#rowFeeds(layout, past, steps) },
+        { tokens: null, logProbs: null, ...cache.targets(layout, past + steps) },
+      );
+      cache.swap();
+      take(layout, results, steps, options.eosIds);
+      past += steps;
+    }
+  }
+
+  /** Puts rows into slots. The group size is the one with the least work. */
+  #layout(rows: Row[]): Layout {
+    const byPrompt = new Map<Prompt, Row[]>();
+    for (const row of rows) {
+      const same = byPrompt.get(row.prompt);
+      if (same === undefined) byPrompt.set(row.prompt, [row]);
+      else same.push(row);
+    }
+    let promptLength = 1;
+    let most = 1;
+    for (const [prompt, same] of byPrompt) {
+      promptLength = Math.max(promptLength, prompt.tokens.length - 1);
+      most = Math.max(most, same.length);
+    }
+    let best = { group: 1, slots: rows.length, promptLength };
+    for (let parts = 1; parts < most; parts++) {
+      const group = Math.ceil(most / parts);
+      let slots = 0;
+      for (const same of byPrompt.values()) slots += Math.ceil(same.length / group);
+      const shape = { group, slots, promptLength };
+      if (this.#work(shape) < this.#work(best)) best = shape;
+    }
+    const slots: Layout["slots"] = [];
+    for (const same of byPrompt.values()) {
+      for (let first = 0; first < same.length; first += best.group) {
+        slots.push(Array.from({ length: best.group }, (_, i) => same[first + i]));
+      }
+    }
+    return { group: best.group, slots, promptLength };
+  }
+
+  /** Relative cost of one step: matrix products for every row and hole, and reading the prompt's cache for every slot. */
+  #work({ group, slots, promptLength }: { group: number; slots: number; promptLength: number }): number {
+    const { layers, hiddenSize, intermediateSize, vocabSize, keyValueHeads, headSize } = this.#config;
+    const parameters = layers * hiddenSize * (2 * hiddenSize + 3 * intermediateSize) + vocabSize * hiddenSize;
+    const cached = 2 * layers * keyValueHeads * headSize * promptLength;
+    return slots * (group * parameters + CACHE_COST * cached);
+  }
+
+  #layoutWork({ group, slots, promptLength }: Layout): number {
+    return this.#work({ group, slots: slots.length, promptLength });
+  }
+
+  #rowFeeds({ group, slots, promptLength }: Layout, past: number, steps: number): Record<string, Tensor> {
+    const { keyValueHeads } = this.#config;
+    const count = slots.length * group;
+    const token = new BigInt64Array(count);
+    const positions = new BigInt64Array(count * keyValueHeads);
+    const padding = new Float32Array(slots.length * promptLength);
+    const uniform = new Float32Array(steps * count);
+    for (const [slot, members] of slots.entries()) {
+      const length = members[0]!.prompt.tokens.length - 1;
+      padding.fill(MASKED, slot * promptLength, (slot + 1) * promptLength - length);
+      positions.fill(BigInt(length + past), slot * keyValueHeads * group, (slot + 1) * keyValueHeads * group);
+      for (const [member, row] of members.entries()) {
+        if (row === undefined) continue;
+        const index = slot * group + member;
+        token[index] = BigInt(row.last);
+        // a row's numbers are drawn by itself alone, so that its tokens do not depend on the rest of the batch
+        for (let step = 0; step < steps; step++) uniform[step * count + index] = row.uniform();
+      }
+    }
+    return {
+      steps: tensor(BigInt64Array.of(BigInt(steps)), []),
+      token: tensor(token, [slots.length, group]),
+      positions: tensor(positions, [count * keyValueHeads, 1]),
+      padding: tensor(padding, [slots.length, 1, 1, promptLength]),
+      uniforms: tensor(uniform, [steps, count]),
+    };
+  }
+}
+
+/** How many multiplications reading one cached number is worth. */
+const CACHE_COST = 8;
+
+/** Appends a chunk's tokens to its rows, up to the first that ends them. */
+function take(
+  { group, slots }: Layout,
+  results: Record<string, Tensor>,
+  steps: number,
+  eosIds: readonly number[],
+): void {
+  const tokens = results.tokens.data as BigInt64Array;
+  const logProbs = results.logProbs.data as Float32Array;
+  const count = slots.length * group;
+  for (const [slot, members] of slots.entries()) {
+    for (const [member, row] of members.entries()) {
+      for (let step = 0; row !== undefined && step < steps && !row.finished; step++) {
+        const index = step * count + slot * group + member;
+        if (Number.isNaN(logProbs[index])) {
+          throw new ModelError("generation", "the model's logits are not finite; its weights have diverged");
+        }
+        row.last = Number(tokens[index]);
+        row.tokens.push(row.last);
+        row.logProbs.push(logProbs[index]);
+        row.finished = eosIds.includes(row.last);
+      }
+    }
+  }
+}
+
+/** Keys and values of a layout: its slots' prompts, and what its rows have generated. */
+class Cache {
+  readonly #config: ModelConfig;
+  readonly #prompt: Float32Array[] = []; // per layer keys [slot, head, headSize, prompt], values [slot, head, prompt, headSize]
+  #past: Float32Array[] = []; // per layer keys, values, each [slot, head, group, past, headSize]
+  #next: Float32Array[] = [];
+
+  constructor(config: ModelConfig) {
+    this.#config = config;
+  }
+
+  feeds({ group, slots, promptLength }: Layout, past: number): Record<string, Tensor> {
+    const { layers, keyValueHeads, headSize } = this.#config;
+    const feeds: Record<string, Tensor> = {};
+    const shape = [slots.length * keyValueHeads * group, past, headSize];
+    for (let layer = 0; layer < layers; layer++) {
+      feeds[`promptKeys.${layer}`] = tensor(this.#prompt[2 * layer], [
+        slots.length,
+        keyValueHeads,
+        headSize,
+        promptLength,
+      ]);
+      feeds[`promptValues.${layer}`] = tensor(this.#prompt[2 * layer + 1], [
+        slots.length,
+        keyValueHeads,
+        promptLength,
+        headSize,
+      ]);
+      feeds[`pastKeys.${layer}`] = tensor(this.#past[2 * layer], shape);
+      feeds[`pastValues.${layer}`] = tensor(this.#past[2 * layer + 1], shape);
+    }
+    return feeds;
+  }
+
+  /** Buffers that the next run writes the longer past into. */
+  targets({ group, slots }: Layout, past: number): Record<string, Tensor> {
+    const { layers, keyValueHeads, headSize } = this.#config;
+    const shape = [slots.length * keyValueHeads * group, past, headSize];
+    const targets: Record<string, Tensor> = {};
+    for (let layer = 0; layer < layers; layer++) {
+      for (const [which, name] of ["keys", "values"].entries()) {
+        const data = resized(this.#next[2 * layer + which], shape[0] * shape[1] * shape[2]);
+        this.#next[2 * layer + which] = data;
+        targets[`${name}.${layer}`] = tensor(data, shape);
+      }
+    }
+    return targets;
+  }
+
+  swap(): void {
+    [this.#past, this.#next] = [this.#next, this.#past];
+  }
+
+  /** Moves rows from one layout to another. */
+  arrange(from: Layout | undefined, to: Layout, past: number): void {
+    this.#arrangePrompts(to);
+    const { layers, keyValueHeads, headSize } = this.#config;
+    const block = past * headSize;
+    const places = new Map<Row, [slot: number, member: number]>();
+    for (const [slot, members] of from?.slots.entries() ?? []) {
+      for (const [member, row] of members.entries()) if (row !== undefined) places.set(row, [slot, member]);
+    }
+    for (let part = 0; part < 2 * layers; part++) {
+      const target = resized(this.#next[part], to.slots.length * keyValueHeads * to.group * block);
+      for (const [slot, members] of to.slots.entries()) {
+        for (const [member, row] of members.entries()) {
+          const place = row && places.get(row);
+          for (let head = 0; head < keyValueHeads; head++) {
+            const at = ((slot * keyValueHeads + head) * to.group + member) * block;
+            if (place === undefined)
+              target.fill(0, at, at + block); // a hole must hold something finite
+            else {
+              const source = ((place[0] * keyValueHeads + head) * from!.group + place[1]) * block;
+              target.set(this.#past[part].subarray(source, source + block), at);
+            }
+          }
+        }
+      }
+      this.#next[part] = target;
+    }
+    this.swap();
+  }
+
+  #arrangePrompts({ slots, promptLength }: Layout): void {
+    const { layers, keyValueHeads, headSize } = this.#config;
+    const size = keyValueHeads * headSize * promptLength;
+    for (let part = 0; part < 2 * layers; part++) {
+      const target = new Float32Array(slots.length * size);
+      for (const [slot, members] of slots.entries()) {
+        const { tokens, cache } = members[0]!.prompt;
+        if (cache === undefined) continue; // a prompt of one token has nothing before it
+        const source = cache.layers[part >> 1][part % 2 === 0 ? "keys" : "values"];
+        const length = tokens.length - 1;
+        // keys: a run of tokens for every head and feature; values: a run of features for every head and token
+        const isKeys = part % 2 === 0;
+        const runs = isKeys ? keyValueHeads * headSize : keyValueHeads;
+        const unit = isKeys ? 1 : headSize;
+        for (let run = 0; run < runs; run++) {
+          const end = (cache.index * runs + run + 1) * cache.length * unit;
+          target.set(
+            source.subarray(end - length * unit, end),
+            slot * size + ((run + 1) * promptLength - length) * unit,
+          );
+        }
+      }
+      this.#prompt[part] = target;
+    }
+  }
+}
+
+/** A view of `length` numbers on the same memory where it suffices, with room to grow where it does not. */
+function resized(data: Float32Array | undefined, length: number): Float32Array {
+  if (data !== undefined && data.buffer.byteLength >= length * 4) return new Float32Array(data.buffer, 0, length);
+  return new Float32Array(new ArrayBuffer(length * 8), 0, length);
+}
