@@ -2,7 +2,7 @@
  * The learner's gRPC server: leases executions to actors, takes their results into the store, and serves the status.
  *
  *     const server = await startServer({ store, status, address: "127.0.0.1:0", tlsDirectory, limitsOf, log });
- *     await server.waitForFinished(batchSize, { stallSeconds });
+ *     await server.waitForFinished(batchSize);
  *     await server.close();
  *
  * The store decides (store/leases.ts); this part only speaks. Whatever happens to a stream, the store's leases say
@@ -25,7 +25,7 @@ import { ServerError } from "./errors.ts";
 import type { Limits } from "./results.ts";
 import { type ActorStream, Session } from "./session.ts";
 import type { StatusBoard } from "./status.ts";
-import { type ActorView, type Blocked, type WaitOptions, waitForFinished, whatBlocks } from "./waiting.ts";
+import { type ActorView, type Blocked, waitForChange, whatBlocks } from "./waiting.ts";
 
 export interface ServerOptions {
   /** After beginLineage. */
@@ -48,9 +48,20 @@ export interface ServerOptions {
   maxSlots?: number;
   /** Streams at once, of any kind. */
   maxStreams?: number;
+  /** A wait gives up after this long without a result: longer than an execution, and than actors take to start. */
+  stallSeconds?: number;
+  /** A wait says what blocks it after this long, and each time it has passed again. */
+  reportSeconds?: number;
   /** How long `close` waits for what is being sent. */
   closeSeconds?: number;
   channel?: Partial<ChannelLimits>;
+}
+
+export interface WaitForFinished {
+  purpose?: string;
+  /** Only samples that iteration `since` or later wrote. */
+  since?: number;
+  signal?: AbortSignal;
 }
 
 export interface ActorState extends ActorView {
@@ -86,6 +97,8 @@ export class LearnerServer {
       helloSeconds: 10,
       maxSlots: 256,
       maxStreams: 4096,
+      stallSeconds: 3600,
+      reportSeconds: 30,
       closeSeconds: 1,
       channel: {},
       ...options,
@@ -162,28 +175,42 @@ export class LearnerServer {
     );
   }
 
-  /** See waiting.ts. What blocks is logged and shown in the status, too. */
-  async waitForFinished(wanted: number, options: WaitOptions): Promise<number> {
-    const { log, status, store } = this.#options;
+  /**
+   * Resolves at the next result, lost attempt or discarded execution. What blocks is logged and shown in the status.
+   * @throws ServerError `stalled` after `stallSeconds` without any; the reason of `signal` if it fires
+   */
+  async waitForChange(signal?: AbortSignal): Promise<void> {
+    const { log, status, store, stallSeconds, reportSeconds } = this.#options;
     let shown = false;
-    const there = await waitForFinished(store, () => this.actors(), wanted, {
-      ...options,
-      onBlocked: (blocked, seconds) => {
-        // Programs that run are no trouble: worth a line, not a warning.
-        const level = blocked.reason === "Executing" ? "info" : "warn";
-        log[level]({ reason: blocked.reason, seconds: Math.round(seconds) }, blocked.message);
-        status.update({ message: blocked.message });
-        shown = true;
-        options.onBlocked?.(blocked, seconds);
-      },
-    });
+    const onBlocked = ({ reason, message }: Blocked, seconds: number) => {
+      // Programs that run are no trouble: worth a line, not a warning.
+      log[reason === "Executing" ? "info" : "warn"]({ reason, seconds: Math.round(seconds) }, message);
+      status.update({ message });
+      shown = true;
+    };
+    await waitForChange(store, () => this.actors(), { stallSeconds, reportSeconds, onBlocked, signal });
     if (shown) status.update({ message: "" });
-    return there;
   }
 
-  /** Why `wanted` finished samples are not there yet. */
-  whatBlocks(wanted: number, purpose = "training"): Blocked {
-    return whatBlocks(this.#options.store.counts(purpose), this.actors(), wanted);
+  /**
+   * Resolves when `wanted` finished, unused samples can be drawn, or as soon as nothing is in flight that could become
+   * one (the others were lost): then with fewer. @returns how many. @throws as waitForChange
+   */
+  async waitForFinished(
+    wanted: number,
+    { purpose = "training", since = 0, signal }: WaitForFinished = {},
+  ): Promise<number> {
+    const { store } = this.#options;
+    for (;;) {
+      const there = store.takeable({ purpose, since });
+      if (there >= wanted || store.unfinished({ purpose }) === 0) return there;
+      await this.waitForChange(signal);
+    }
+  }
+
+  /** Why no further result is there yet. */
+  whatBlocks(): Blocked {
+    return whatBlocks(this.#options.store.totals(), this.actors());
   }
 
   /** No new leases: to all actors, also those that connect later, or to one. They finish, hand in and exit. */

@@ -49,8 +49,23 @@ export function openStore(path: string, options: StoreOptions = {}): Store {
 const SAMPLE = `SELECT s.*, r.*, g.* FROM samples s
   LEFT JOIN results r ON r.execution = s.id LEFT JOIN grades g ON g.sample = s.id`;
 
+/** Which samples: of `purpose`, written by the policies of iterations `since` to `until`, both included. */
+export interface Selection {
+  purpose?: string;
+  since?: number;
+  until?: number;
+}
+
+const SELECTED = "s.purpose = :purpose AND s.iteration BETWEEN :since AND :until";
+
 /** What training can draw from. */
-const AVAILABLE = "s.state IN ('finished', 'notExecuted') AND s.used IS NULL AND s.purpose = :purpose";
+const AVAILABLE = `${SELECTED} AND s.state IN ('finished', 'notExecuted') AND s.used IS NULL`;
+
+const selection = ({ purpose = "training", since = 0, until = Number.MAX_SAFE_INTEGER }: Selection) => ({
+  purpose,
+  since,
+  until,
+});
 
 export class Store {
   readonly path: string;
@@ -302,25 +317,23 @@ export class Store {
     ) as unknown as Counts;
   }
 
-  /** How many finished samples nextBatch could draw. `since`: only those that iteration `since` or later wrote. */
-  takeable({ purpose = "training", since = 0 } = {}): number {
-    const row = this.#database.get(`SELECT count(*) AS n FROM samples s WHERE ${AVAILABLE} AND s.iteration >= :since`, {
-      purpose,
-      since,
-    });
-    return Number(row?.n);
+  /** How many finished samples nextBatch could draw. */
+  takeable(which: Selection = {}): number {
+    return Number(this.#database.get(`SELECT count(*) AS n FROM samples s WHERE ${AVAILABLE}`, selection(which))?.n);
+  }
+
+  /** How many are queued or leased. */
+  unfinished(which: Selection = {}): number {
+    const sql = `SELECT count(*) AS n FROM samples s WHERE ${SELECTED} AND s.state IN ('queued', 'leased')`;
+    return Number(this.#database.get(sql, selection(which))?.n);
   }
 
   /**
    * The `n` finished (or never executed), unused samples that were dispatched first; fewer if there are fewer. They
    * stay available until commitIteration uses them.
    */
-  nextBatch(n: number, { purpose = "training", since = 0 } = {}): Sample[] {
-    return this.#samples(`${SAMPLE} WHERE ${AVAILABLE} AND s.iteration >= :since ORDER BY s.sequence LIMIT :n`, {
-      purpose,
-      since,
-      n,
-    });
+  nextBatch(n: number, which: Selection = {}): Sample[] {
+    return this.#samples(`${SAMPLE} WHERE ${AVAILABLE} ORDER BY s.sequence LIMIT :n`, { ...selection(which), n });
   }
 
   /** Finished or notExecuted samples that no grade was written for, e.g. because the learner stopped in between. */
@@ -385,15 +398,15 @@ export class Store {
     )[0];
   }
 
-  /** Running times of executions dispatched by iteration `since` or later, for Completion weights and histograms. */
-  observedDurations({ purpose = "training", since = 0 } = {}): ObservedDuration[] {
+  /** Running times of executions, for Completion weights and histograms. */
+  observedDurations(which: Selection = {}): ObservedDuration[] {
     return this.#database
       .all(
         `SELECT s.id, coalesce(r.duration_seconds, max(a.elapsed_seconds)) AS seconds, r.execution IS NOT NULL AS completed
          FROM samples s LEFT JOIN results r ON r.execution = s.id LEFT JOIN attempts a ON a.execution = s.id
-         WHERE s.purpose = :purpose AND s.iteration >= :since AND s.state IN ('finished', 'lost', 'discarded')
+         WHERE ${SELECTED} AND s.state IN ('finished', 'lost', 'discarded')
          GROUP BY s.id HAVING seconds IS NOT NULL ORDER BY s.sequence`,
-        { purpose, since },
+        selection(which),
       )
       .map((row) => ({ id: String(row.id), seconds: Number(row.seconds), completed: Boolean(row.completed) }));
   }
