@@ -282,6 +282,8 @@ export interface Learner {
   heartbeatSeconds: number;
   /** Attempts of an execution that the infrastructure lost before it counts as lost (ours). Default 3. */
   maxAttempts: number;
+  /** Seconds that the learner may take to load its weights before it is started anew (ours). Default 600. */
+  startSeconds: number;
   /** Seconds between asking the learner to stop and killing it (ours). Default 30. */
   stopGraceSeconds: number;
   /** Weights and optimiser state, written whole or not at all. */

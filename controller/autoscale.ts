@@ -1,0 +1,60 @@
+/** How many actors there should be. Pure; the local backend and the Kubernetes controller share it. */
+
+export interface Demand {
+  /** Executions that wait for an actor. */
+  queued: number;
+  /** Executions that an actor runs. */
+  running: number;
+}
+
+export interface ActorBounds {
+  min: number;
+  max: number;
+  /** Executions that one actor runs at once. */
+  slots: number;
+  autoscaling: "Demand" | "External";
+  /** Under External. */
+  replicas?: number | undefined;
+}
+
+/** clamp(ceil((queued + running) / slots), min, max); under External the stated replicas. */
+export function desiredActors(demand: Demand, { min, max, slots, autoscaling, replicas }: ActorBounds): number {
+  if (autoscaling === "External") return replicas ?? min;
+  return Math.min(max, Math.max(min, Math.ceil((demand.queued + demand.running) / slots)));
+}
+
+/**
+ * Follows `desiredActors` up at once and down only to the most that was desired within `scaleDownSeconds`, so that the
+ * gap between two batches ends no actor.
+ */
+export class Stabiliser {
+  readonly #scaleDownSeconds: number;
+  #recent: { atSeconds: number; desired: number }[] = [];
+
+  constructor(scaleDownSeconds: number) {
+    this.#scaleDownSeconds = scaleDownSeconds;
+  }
+
+  /** @param atSeconds a monotonic clock */
+  next(desired: number, atSeconds: number): number {
+    this.#recent = this.#recent.filter((entry) => entry.atSeconds > atSeconds - this.#scaleDownSeconds);
+    this.#recent.push({ atSeconds, desired });
+    return Math.max(...this.#recent.map((entry) => entry.desired));
+  }
+}
+
+export interface ActorLoad {
+  name: string;
+  /** Executions that it runs now. */
+  running: number;
+}
+
+/** @returns the actors to drain so that `desired` remain: idle ones first, then the least loaded, the youngest first */
+export function actorsToDrain(actors: ActorLoad[], desired: number): string[] {
+  const excess = Math.max(0, actors.length - desired);
+  return actors
+    .map((actor, age) => ({ ...actor, age }))
+    .sort((a, b) => a.running - b.running || b.age - a.age)
+    .slice(0, excess)
+    .map(({ name }) => name);
+}

@@ -1,0 +1,137 @@
+/**
+ * The command line: `longrun run | exec | report | validate | pretrain | prepare`.
+ *
+ * Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted. What belongs to another part is a program of that part,
+ * started as a process (`parts.ts`).
+ */
+import { readFileSync } from "node:fs";
+import { Command, CommanderError, Option } from "commander";
+import { parseTrainingRun } from "../crds/trainingrun.ts";
+import { ControllerError, describeFileError, EXIT, exitStatusOf } from "./errors.ts";
+import { executeProgram } from "./exec.ts";
+import { listenForInterrupts } from "./local/interrupt.ts";
+import { prepareBundledTask, preparePython } from "./local/prepare.ts";
+import { runLocally } from "./local/run.ts";
+import { becomePart } from "./part-process.ts";
+import { PARTS, type Parts } from "./parts.ts";
+
+/** @returns the exit status */
+export async function main(argv: string[], parts: Parts = PARTS): Promise<number> {
+  let status: number = EXIT.done;
+  const program = describe(parts, (result) => {
+    status = result;
+  });
+  try {
+    await program.parseAsync(argv);
+    return status;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.badInput;
+    const { message, code } = error as ControllerError;
+    if (code !== "interrupted") process.stderr.write(`${message}\n`);
+    return exitStatusOf(error);
+  }
+}
+
+function describe(parts: Parts, finish: (status: number) => void): Command {
+  const program = new Command("longrun")
+    .description("Trains machine-learning-engineering agents by reinforcement learning.")
+    .exitOverride()
+    .configureHelp({ showGlobalOptions: true })
+    .addHelpText("after", "\nExit status: 0 done, 1 failed, 2 bad input, 130 interrupted.");
+
+  program
+    .command("run")
+    .description("train as a manifest says, on this machine")
+    .argument("[FILE]", "TrainingRun manifest; not read with --resume")
+    .option("--out <DIR>", "run folder (default: runs/NAME-TIME)")
+    .addOption(setOption())
+    .option("--resume <DIR>", "go on with the run in this folder, as its own manifest says")
+    .option("--json", "print a line of metrics for each iteration in place of the live view", false)
+    .option("--verbose", "show the processes' logs", false)
+    .option("--listen <HOST:PORT>", "where the learner serves actors; port 0 is any free one", "127.0.0.1:0")
+    .option("--metrics-listen <HOST:PORT>", "where the learner serves Prometheus metrics", "127.0.0.1:0")
+    .option("--replay <STORE>", "take batches and results from the store.sqlite of an earlier run")
+    .addOption(pythonOption())
+    .action(async (file: string | undefined, options) => {
+      const around = { parts, stdout: process.stdout, stderr: process.stderr, env: process.env, now: () => new Date() };
+      finish(await runLocally(file, options, around));
+    });
+
+  program
+    .command("exec")
+    .description("execute one program as an actor does, and grade what it submits")
+    .argument("<PROGRAM>", "Python file")
+    .requiredOption("--task <DIR>", "task folder")
+    .option("--json", "print one object", false)
+    .addOption(pythonOption())
+    .action(async (file: string, options) => {
+      finish(await interruptible((signal) => executeProgram(file, options, parts, signal)));
+    });
+
+  program
+    .command("validate")
+    .description("check a manifest")
+    .argument("<FILE>", "TrainingRun manifest")
+    .addOption(setOption())
+    .action((file: string, { set }: { set: string[] }) => {
+      const run = parseTrainingRun(readManifest(file), file, set);
+      process.stdout.write(`${file}: TrainingRun ${run.metadata.name} is valid\n`);
+    });
+
+  program
+    .command("prepare")
+    .description("get bundled tasks and the Python environment ready")
+    .argument("<TASK...>", "names of bundled tasks, e.g. diamonds")
+    .addOption(pythonOption())
+    .action(async (tasks: string[], options: { python?: string }) => {
+      await interruptible(async (signal) => {
+        const steps = { parts, signal, progress: (text: string) => void process.stderr.write(`${text}\n`) };
+        const { python } = await preparePython(options.python, steps);
+        for (const task of tasks) process.stdout.write(`${await prepareBundledTask(task, python, steps)}\n`);
+      });
+    });
+
+  const others: [string, string, string][] = [
+    ["report", "write the report of a run folder: report DIR", parts.report],
+    ["pretrain", "make a starting policy", parts.pretrain],
+  ];
+  for (const [name, description, file] of others) {
+    program
+      .command(name)
+      .description(description)
+      .argument("[ARGUMENTS...]")
+      .allowUnknownOption()
+      .helpOption(false)
+      .action(async (_: string[], __: unknown, command: Command) => finish(await becomePart(file, command.args)));
+  }
+  return program;
+}
+
+function setOption(): Option {
+  return new Option("--set <PATH=VALUE>", "change a field, e.g. stopping.iterations=2; may be repeated")
+    .argParser((value: string, previous: string[]) => [...previous, value])
+    .default([], "none");
+}
+
+function pythonOption(): Option {
+  return new Option("--python <PYTHON>", "interpreter that the programs' environment is made from (default: python3)");
+}
+
+function readManifest(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (cause) {
+    throw new ControllerError("input", describeFileError(path, cause), { cause });
+  }
+}
+
+async function interruptible<Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
+  const interruption = listenForInterrupts(() => {});
+  try {
+    return await work(interruption.signal);
+  } finally {
+    interruption.dispose();
+  }
+}
+
+if (import.meta.main) process.exitCode = await main(process.argv);

@@ -1,0 +1,220 @@
+/** The processes of a run on this machine: the learner, the actors that its demand asks for, and their end. */
+import { join, resolve } from "node:path";
+import type { TrainingRun } from "../../crds/trainingrun.ts";
+import { ControllerError, EXIT } from "../errors.ts";
+import { ActorPool } from "./actors.ts";
+import { type Address, dialledHost, formatAddress } from "./address.ts";
+import { actorCores, usableCores } from "./cpus.ts";
+import { describeExit, type Exit, type Fate, readableLine, SupervisedProcess } from "./process.ts";
+import type { RunOptions, Surroundings } from "./run.ts";
+import { type PhaseName, phaseName, type StatusReceived, type Watch, watchStatus } from "./status.ts";
+import { showEnd } from "./summary.ts";
+import { progressText, type Terminal } from "./terminal.ts";
+
+/** How long the last status of a learner that ended may take to arrive. */
+const LAST_STATUS_SECONDS = 2;
+
+export interface BackendOptions {
+  run: TrainingRun;
+  directory: string;
+  temporary: string;
+  taskFolder: string;
+  python: string;
+  tls: { learner: string; actor: string; controller: string };
+  listen: Address;
+  metricsListen: Address;
+  options: RunOptions;
+  around: Surroundings;
+  terminal: Terminal;
+}
+
+export class Backend {
+  /** Whether the learner has ever listened. */
+  started = false;
+  readonly #o: BackendOptions;
+  readonly #learner: SupervisedProcess;
+  readonly #actors: ActorPool;
+  #address: Address;
+  #metricsAddress: Address;
+  #watch: Watch | undefined;
+  #phase: PhaseName = "STARTING";
+  #message = "";
+  #lastIteration = 0;
+  #starting: NodeJS.Timeout | undefined;
+
+  constructor(options: BackendOptions) {
+    this.#o = options;
+    this.#address = options.listen;
+    this.#metricsAddress = options.metricsListen;
+    const { run, directory } = options;
+    this.#learner = new SupervisedProcess(
+      {
+        name: "learner",
+        file: options.around.parts.learner,
+        args: () => this.#learnerArguments(),
+        env: { LOG_LEVEL: options.around.env.LOG_LEVEL ?? "info" },
+        logFile: join(directory, "logs", "learner.log"),
+      },
+      {
+        restart: run.spec.restart,
+        isEnd: (exit) => this.#isLearnersEnd(exit),
+        onMessage: (message) => this.#onLearnerMessage(message),
+        onRestart: (exit, wait) => this.#onRestart("learner", exit, wait),
+        onOutput: (line) => this.#onOutput("learner", line),
+      },
+    );
+    this.#actors = this.#actorPool();
+  }
+
+  async train(signal: AbortSignal): Promise<number> {
+    this.#limitStart();
+    const interrupted = new Promise<"interrupted">((resolve) => {
+      if (signal.aborted) resolve("interrupted");
+      signal.addEventListener("abort", () => resolve("interrupted"));
+    });
+    try {
+      const end = await Promise.race([this.#learner.fate, this.#actors.failure, interrupted]);
+      if (end === "interrupted") return await this.#stopEarly();
+      return await this.#finish(end);
+    } finally {
+      clearTimeout(this.#starting);
+      await this.#actors.stop();
+      await this.#learner.stop(this.#o.run.spec.learner.stopGraceSeconds);
+      await this.#watch?.close(0);
+    }
+  }
+
+  async #stopEarly(): Promise<number> {
+    const { directory, run, around, terminal } = this.#o;
+    terminal.progress("stopping the actors");
+    await this.#actors.stop();
+    terminal.progress("stopping the learner");
+    await this.#learner.stop(run.spec.learner.stopGraceSeconds);
+    terminal.clear();
+    const command = around.env.npm_lifecycle_event ? "npm run longrun -- run" : "longrun run";
+    around.stderr.write(`Stopped. Go on with: ${command} --resume ${directory}\n`);
+    return EXIT.interrupted;
+  }
+
+  async #finish({ kind, exit }: Fate): Promise<number> {
+    const { directory, terminal } = this.#o;
+    const said = exit.lastLines.map(readableLine).join(" | ");
+    const log = join(directory, "logs", "learner.log");
+    if (kind === "gaveUp")
+      throw new ControllerError(
+        "failed",
+        `the learner keeps failing (${describeExit(exit)}): ${said}; its log is ${log}`,
+      );
+    if (exit.status === EXIT.badInput)
+      throw new ControllerError("input", `the learner cannot start: ${exit.lastLines.at(-1) ?? log}`);
+    if (this.#phase === "FAILED_RUN")
+      throw new ControllerError(
+        "failed",
+        `the run failed: ${this.#message || said || describeExit(exit)}; its log is ${log}`,
+      );
+    await this.#actors.stop();
+    await this.#watch?.close(LAST_STATUS_SECONDS);
+    showEnd(terminal, directory);
+    return EXIT.done;
+  }
+
+  #learnerArguments(): string[] {
+    const { directory, tls, taskFolder, options } = this.#o;
+    return [
+      ...[
+        "--run",
+        directory,
+        "--listen",
+        formatAddress(this.#address),
+        "--metrics-listen",
+        formatAddress(this.#metricsAddress),
+      ],
+      ...["--tls", tls.learner, "--task-dir", taskFolder],
+      ...(options.replay === undefined ? [] : ["--replay", resolve(options.replay)]),
+    ];
+  }
+
+  /** An end is what its last status says; whatever else ends the learner, a restart goes on from its store. */
+  async #isLearnersEnd(exit: Exit): Promise<boolean> {
+    if (exit.status === EXIT.badInput) return true;
+    if (exit.signal === undefined) await this.#watch?.close(LAST_STATUS_SECONDS);
+    return this.#phase === "SUCCEEDED" || this.#phase === "FAILED_RUN";
+  }
+
+  #onLearnerMessage(message: unknown): void {
+    const { type, port, metricsPort } = message as { type?: string; port?: number; metricsPort?: number };
+    if (type !== "listening" || port === undefined) return;
+    clearTimeout(this.#starting);
+    this.started = true;
+    this.#phase = "STARTING";
+    // A restarted learner listens where the actors look for it.
+    this.#address = { ...this.#address, port };
+    if (metricsPort !== undefined) this.#metricsAddress = { ...this.#metricsAddress, port: metricsPort };
+    void this.#watch?.close(0);
+    this.#watch = watchStatus(formatAddress(this.#dialled), this.#o.tls.controller, (status) => this.#onStatus(status));
+    this.#actors.scale({ queued: 0, running: 0 });
+  }
+
+  get #dialled(): Address {
+    return { host: dialledHost(this.#address.host), port: this.#address.port };
+  }
+
+  #onStatus(status: StatusReceived): void {
+    const { options, around, terminal } = this.#o;
+    this.#phase = phaseName(status);
+    this.#message = status.message;
+    this.#actors.scale(
+      { queued: status.executions?.queued ?? 0, running: status.executions?.running ?? 0 },
+      status.actors.map((actor) => ({ name: actor.name ?? "", running: actor.running ?? 0 })),
+    );
+    if (status.iterationJson !== "") {
+      const line = JSON.parse(status.iterationJson);
+      if (options.json && line.iteration > this.#lastIteration) around.stdout.write(`${status.iterationJson}\n`);
+      this.#lastIteration = Math.max(this.#lastIteration, line.iteration);
+      terminal.iteration(line);
+    }
+    terminal.progress(progressText(status));
+  }
+
+  #limitStart(): void {
+    this.#starting = setTimeout(() => this.#learner.restartNow(), this.#o.run.spec.learner.startSeconds * 1000);
+  }
+
+  #onRestart(name: string, exit: Exit, waitSeconds: number): void {
+    if (name === "learner") this.#limitStart();
+    this.#o.terminal.clear();
+    this.#o.around.stderr.write(`${name} ended with ${describeExit(exit)}; starting it again in ${waitSeconds} s\n`);
+  }
+
+  #onOutput(name: string, line: string): void {
+    if (!this.#o.options.verbose) return;
+    this.#o.terminal.clear();
+    this.#o.around.stderr.write(`[${name}] ${readableLine(line)}\n`);
+  }
+
+  #actorPool(): ActorPool {
+    const { run, directory, temporary, taskFolder, python, tls, around } = this.#o;
+    const { actors, restart, learner, tasks } = run.spec;
+    const cores = actorCores(usableCores(), learner.threads, actors.max);
+    return new ActorPool({
+      actors,
+      restart,
+      drainSeconds: Math.max(...tasks.map((task) => task.executionTimeoutSeconds)) + actors.stopGraceSeconds,
+      program: (name, index) => ({
+        name,
+        file: around.parts.actor,
+        args: () => [
+          ...["--learner", formatAddress(this.#dialled), "--tls", tls.actor, "--name", name],
+          ...["--slots", String(actors.slots), "--task-dir", taskFolder, "--python", python],
+          ...["--scratch", join(temporary, name)],
+          ...(cores ? ["--cpus", cores[index % cores.length]!] : []),
+          ...(actors.requireIsolation ? [] : ["--allow-no-isolation"]),
+        ],
+        env: { LOG_LEVEL: around.env.LOG_LEVEL ?? "info" },
+        logFile: join(directory, "logs", `${name}.log`),
+      }),
+      onRestart: (name, exit, wait) => this.#onRestart(name, exit, wait),
+      onOutput: (name, line) => this.#onOutput(name, line),
+    });
+  }
+}

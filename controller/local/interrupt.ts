@@ -1,0 +1,29 @@
+/** Ctrl-C and its relatives: the first asks for an orderly stop, the second ends everything at once. */
+import { ControllerError, EXIT } from "../errors.ts";
+
+const SIGNALS: NodeJS.Signals[] = ["SIGINT", "SIGTERM", "SIGHUP"];
+
+export interface Interruption {
+  /** Aborted by the first signal, its reason a ControllerError `interrupted`. */
+  signal: AbortSignal;
+  /** Stops listening. */
+  dispose(): void;
+}
+
+/** @param onFirst called on the first signal */
+export function listenForInterrupts(onFirst: (name: NodeJS.Signals) => void): Interruption {
+  const controller = new AbortController();
+  const listener = (name: NodeJS.Signals): void => {
+    // Whatever lives and what must not stay is dealt with on `exit`.
+    if (controller.signal.aborted) process.exit(EXIT.interrupted);
+    onFirst(name);
+    controller.abort(new ControllerError("interrupted", "stopped"));
+  };
+  for (const name of SIGNALS) process.on(name, listener);
+  return {
+    signal: controller.signal,
+    dispose() {
+      for (const name of SIGNALS) process.off(name, listener);
+    },
+  };
+}

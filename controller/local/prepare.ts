@@ -1,0 +1,64 @@
+/** Gets ready what programs need: the task's folder and the Python environment. Both are kept for later runs. */
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { stringify } from "yaml";
+import type { Task } from "../../crds/trainingrun.ts";
+import { askPart } from "../part-process.ts";
+import type { Parts } from "../parts.ts";
+
+export interface Steps {
+  parts: Parts;
+  signal: AbortSignal;
+  /** Shows what is going on. */
+  progress: (text: string) => void;
+}
+
+/** Folder of what longrun keeps from run to run: `$LONGRUN_CACHE`, `$XDG_CACHE_HOME/longrun` or `~/.cache/longrun`. */
+export function cacheFolder(env: NodeJS.ProcessEnv = process.env): string {
+  return env.LONGRUN_CACHE || join(env.XDG_CACHE_HOME || join(homedir(), ".cache"), "longrun");
+}
+
+export interface PythonEnvironment {
+  directory: string;
+  python: string;
+  created: boolean;
+}
+
+/** Makes the environment that programs run in, or finds the one that an earlier run made. */
+export function preparePython(
+  python: string | undefined,
+  { parts, signal, progress }: Steps,
+): Promise<PythonEnvironment> {
+  progress("Python environment …");
+  return askPart<PythonEnvironment>(parts.pythonEnvironment, python ? ["--python", python] : [], {
+    signal,
+    onStderrLine: (line) => progress(`Python environment: ${line}`),
+  });
+}
+
+/** Makes the folder of a bundled task, or finds it. @returns the folder that holds task.yaml and prepared/ */
+export async function prepareBundledTask(
+  name: string,
+  python: string,
+  { parts, signal, progress }: Steps,
+): Promise<string> {
+  progress(`task ${name} …`);
+  const out = join(cacheFolder(), "tasks");
+  const args = ["--task", name, "--out", out, "--python", python];
+  const { directory } = await askPart<{ directory: string }>(parts.prepareTask, args, {
+    signal,
+    onStderrLine: (line) => progress(`task ${name}: ${line}`),
+  });
+  return directory;
+}
+
+/** Lays a custom task out below `parent` as a bundled one is: links to its data, its grader in task.yaml. */
+export function layOutCustomTask(task: Task, parent: string): string {
+  const directory = join(parent, task.name);
+  mkdirSync(join(directory, "prepared"), { recursive: true });
+  symlinkSync(task.publicData!.path!, join(directory, "prepared", "public"));
+  symlinkSync(task.privateData!.path!, join(directory, "prepared", "private"));
+  writeFileSync(join(directory, "task.yaml"), stringify(task));
+  return directory;
+}

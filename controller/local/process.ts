@@ -1,0 +1,222 @@
+/**
+ * A child process that is kept alive: it is started again with exponential backoff when it dies, and given up after
+ * too many failures in a row.
+ *
+ * It never outlives this process. An orderly end stops it (SIGTERM, then SIGKILL to its whole group); an `exit` of any
+ * kind kills its group; if this process is killed itself, the IPC channel closes, on which every child exits at once.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { createWriteStream, type WriteStream } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Restart } from "../../crds/trainingrun.ts";
+
+export interface Program {
+  /** What messages and the log file call it. */
+  name: string;
+  file: string;
+  /** Asked for at every start, since a restart may need others. */
+  args: () => string[];
+  env?: Record<string, string>;
+  logFile: string;
+}
+
+export interface Exit {
+  /** Undefined if a signal ended it. */
+  status: number | undefined;
+  signal: NodeJS.Signals | undefined;
+  /** The last lines of its log, made readable. */
+  lastLines: string[];
+}
+
+/** `ended`: it came to its end and is not started again. `stopped`: we ended it. `gaveUp`: it fails too often. */
+export type Fate = { kind: "ended" | "stopped" | "gaveUp"; exit: Exit };
+
+export interface Supervision {
+  restart: Restart;
+  /** Whether an exit that nobody asked for is the end (true), or a failure after which it is started again (false). */
+  isEnd: (exit: Exit) => boolean | Promise<boolean>;
+  onMessage?: (message: unknown) => void;
+  onRestart?: (exit: Exit, waitSeconds: number) => void;
+  /** Called with each line of its output. */
+  onOutput?: (line: string) => void;
+  now?: () => number;
+}
+
+const LAST_LINES = 5;
+
+const living = new Set<ChildProcess>();
+process.on("exit", () => {
+  for (const child of living) killGroup(child);
+});
+
+export class SupervisedProcess {
+  readonly name: string;
+  /** Settles once it will not be started again. Never rejects. */
+  readonly fate: Promise<Fate>;
+  readonly #program: Program;
+  readonly #supervision: Supervision;
+  readonly #stopping = new AbortController();
+  readonly #log: WriteStream;
+  #child: ChildProcess | undefined;
+
+  constructor(program: Program, supervision: Supervision) {
+    this.name = program.name;
+    this.#program = program;
+    this.#supervision = supervision;
+    this.#log = createWriteStream(program.logFile, { flags: "a" });
+    // A full disk must not end the run by way of its logs; the learner reports it when it cannot write its store.
+    this.#log.on("error", () => {});
+    this.fate = this.#keepAlive();
+  }
+
+  get pid(): number | undefined {
+    return this.#child?.pid;
+  }
+
+  /** Sends a signal to the process alone, if it runs. */
+  signal(name: NodeJS.Signals): void {
+    this.#child?.kill(name);
+  }
+
+  /**
+   * Asks it to end and starts it no more: SIGTERM, `again` a second SIGTERM at once (for an actor: stop now, do not
+   * drain), SIGKILL to its group after `graceSeconds`.
+   */
+  async stop(graceSeconds: number, { again = false } = {}): Promise<Fate> {
+    this.#stopping.abort();
+    this.signal("SIGTERM");
+    if (again) this.signal("SIGTERM");
+    const killing = new AbortController();
+    sleep(graceSeconds * 1000, undefined, { signal: killing.signal }).then(
+      () => this.kill(),
+      () => {},
+    );
+    const fate = await this.fate;
+    killing.abort();
+    return fate;
+  }
+
+  /** SIGKILL to its process group. */
+  kill(): void {
+    this.#stopping.abort();
+    killGroup(this.#child);
+  }
+
+  /** SIGKILL to its process group, which counts as a failure: it is started again. */
+  restartNow(): void {
+    killGroup(this.#child);
+  }
+
+  async #keepAlive(): Promise<Fate> {
+    const { restart, isEnd, onRestart, now = () => performance.now() } = this.#supervision;
+    for (let failures = 0; ; ) {
+      const startedAt = now();
+      const exit = await this.#runOnce();
+      if (this.#stopping.signal.aborted) return this.#end("stopped", exit);
+      if (await isEnd(exit)) return this.#end("ended", exit);
+      failures = now() - startedAt >= restart.stableSeconds * 1000 ? 1 : failures + 1;
+      if (failures > restart.maxFailures) return this.#end("gaveUp", exit);
+      const waitSeconds = backoffSeconds(failures, restart);
+      onRestart?.(exit, waitSeconds);
+      try {
+        await sleep(waitSeconds * 1000, undefined, { signal: this.#stopping.signal });
+      } catch {
+        return this.#end("stopped", exit);
+      }
+    }
+  }
+
+  #end(kind: Fate["kind"], exit: Exit): Fate {
+    this.#log.end();
+    return { kind, exit };
+  }
+
+  async #runOnce(): Promise<Exit> {
+    const { file, args, env } = this.#program;
+    // A process group of its own: Ctrl-C reaches this process alone, which then stops the others in order.
+    const child = spawn(process.execPath, [file, ...args()], {
+      stdio: ["ignore", "pipe", "pipe", "ipc"],
+      detached: true,
+      env: { ...process.env, ...env },
+    });
+    this.#child = child;
+    const lines: string[] = [];
+    const onLine = (line: string): void => {
+      lines.push(line);
+      if (lines.length > LAST_LINES) lines.shift();
+      this.#supervision.onOutput?.(line);
+    };
+    for (const stream of [child.stdout!, child.stderr!]) {
+      stream.pipe(this.#log, { end: false });
+      splitLines(stream, onLine);
+    }
+    child.on("message", (message) => this.#supervision.onMessage?.(message));
+    living.add(child);
+    return new Promise((resolve) => {
+      const end = (status: number | null, signal: NodeJS.Signals | null): void => {
+        living.delete(child);
+        // Whatever it started and did not end.
+        killGroup(child);
+        resolve({ status: status ?? undefined, signal: signal ?? undefined, lastLines: lines.map(readableLine) });
+      };
+      child.once("error", (error) => {
+        onLine(error.message);
+        if (child.pid === undefined) end(1, null);
+      });
+      // Grandchildren may hold the pipes open, so `close` can be late; `exit` is not, but output may follow it.
+      child.once("exit", (status, signal) => {
+        const settle = setTimeout(() => end(status, signal), OUTPUT_SETTLE_MILLISECONDS);
+        child.once("close", () => {
+          clearTimeout(settle);
+          end(status, signal);
+        });
+      });
+    });
+  }
+}
+
+/** How long output of a process that ended is waited for. */
+const OUTPUT_SETTLE_MILLISECONDS = 500;
+
+/** @returns seconds to wait after the `failures`-th failure in a row: doubling, up to a bound */
+export function backoffSeconds(failures: number, restart: Restart): number {
+  return Math.min(restart.maxBackoffSeconds, restart.backoffSeconds * 2 ** (failures - 1));
+}
+
+/** @returns `signal SIGKILL` or `status 1` */
+export function describeExit(exit: Exit): string {
+  return exit.signal ? `signal ${exit.signal}` : `status ${exit.status}`;
+}
+
+function killGroup(child: ChildProcess | undefined): void {
+  if (child?.pid === undefined) return;
+  try {
+    process.kill(-child.pid, "SIGKILL");
+  } catch {
+    // The group is gone.
+  }
+}
+
+function splitLines(stream: NodeJS.ReadableStream, onLine: (line: string) => void): void {
+  const decoder = new TextDecoder();
+  let rest = "";
+  stream.on("data", (bytes: Buffer) => {
+    const lines = (rest + decoder.decode(bytes, { stream: true })).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) if (line.trim() !== "") onLine(line);
+  });
+  stream.on("end", () => {
+    if (rest.trim() !== "") onLine(rest);
+  });
+}
+
+/** A line of pino's JSON as text for a person; any other line as it is. */
+export function readableLine(line: string): string {
+  try {
+    const { msg, err } = JSON.parse(line) as { msg?: string; err?: { message?: string } };
+    const parts = [msg, err?.message !== msg ? err?.message : undefined].filter((part) => part);
+    return parts.length > 0 ? parts.join(": ") : line;
+  } catch {
+    return line;
+  }
+}

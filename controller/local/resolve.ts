@@ -1,0 +1,93 @@
+/** Makes a TrainingRun fit this machine: absolute paths, and no field that only a cluster can honour. */
+import { existsSync, statSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { ManifestError, type TrainingRun, type VolumeSource } from "../../crds/trainingrun.ts";
+import { ControllerError } from "../errors.ts";
+
+/** Fields that only mean something on Kubernetes, and what to do about each here. */
+const CLUSTER_ONLY: { path: string; set: (run: TrainingRun) => boolean; remedy: string }[] = [
+  { path: "spec.suspend", set: ({ spec }) => spec.suspend, remedy: "remove it; stop a run here with Ctrl-C" },
+  { path: "spec.actors.isolation", set: ({ spec }) => spec.actors.isolation === "Pod", remedy: "set it to Container" },
+  { path: "spec.initFrom.run", set: ({ spec }) => spec.initFrom?.run !== undefined, remedy: "give initFrom.path" },
+  ...(["publicData", "privateData"] as const).map((field) => ({
+    path: `spec.tasks[0].${field}`,
+    set: ({ spec }: TrainingRun) =>
+      spec.tasks.some((task) => task[field] !== undefined && task[field].path === undefined),
+    remedy: "give a path",
+  })),
+];
+
+const NOT_THERE_YET: typeof CLUSTER_ONLY = [
+  {
+    path: "spec.model.adaptation.type",
+    set: ({ spec }) => spec.model.adaptation.type === "LoRA",
+    remedy: "LoRA is not implemented yet; set it to Full",
+  },
+];
+
+const POLICY_FILES = ["config.json", "model.safetensors", "tokenizer.json"];
+
+/**
+ * @param source what errors call the manifest
+ * @param directory folder that relative paths start from
+ * @returns a copy with absolute paths
+ * @throws ManifestError | ControllerError `input`
+ */
+export function resolveForThisMachine(run: TrainingRun, source: string, directory: string): TrainingRun {
+  const problems = [
+    ...CLUSTER_ONLY.map((rule) => ({ ...rule, remedy: `works on Kubernetes only; ${rule.remedy}` })),
+    ...NOT_THERE_YET,
+  ].filter((rule) => rule.set(run));
+  if (problems.length > 0)
+    throw new ManifestError(problems.map(({ path, remedy }) => `${source}: ${path} cannot be used here: ${remedy}`));
+
+  const resolved = structuredClone(run);
+  const { spec } = resolved;
+  spec.model.policy = resolve(directory, spec.model.policy);
+  if (spec.initFrom?.path !== undefined) spec.initFrom.path = resolve(directory, spec.initFrom.path);
+  for (const task of spec.tasks)
+    for (const volume of [task.publicData, task.privateData])
+      if (volume?.path !== undefined) volume.path = resolve(directory, volume.path);
+  checkFiles(resolved, source);
+  return resolved;
+}
+
+function checkFiles({ spec }: TrainingRun, source: string): void {
+  const missing = (path: string, field: string, what: string): void => {
+    if (existsSync(path)) return;
+    throw new ControllerError("input", `${source}: ${field}: ${path} is missing; ${what}`);
+  };
+  for (const file of POLICY_FILES)
+    missing(join(spec.model.policy, file), "spec.model.policy", "name a folder in Hugging Face format");
+  if (spec.initFrom?.path) missing(spec.initFrom.path, "spec.initFrom.path", "name a checkpoint folder of another run");
+  spec.tasks.forEach((task, index) => {
+    if (!task.publicData) return;
+    const at = `spec.tasks[${index}]`;
+    if (!task.grader)
+      throw new ControllerError("input", `${source}: ${at}.grader is missing; a custom task states its own`);
+    missing(
+      join(folder(task.publicData), "train.csv"),
+      `${at}.publicData.path`,
+      "name a folder with train.csv and test.csv",
+    );
+    missing(
+      join(folder(task.publicData), "sample_submission.csv"),
+      `${at}.publicData.path`,
+      "programs and the grader take the form of a submission from it",
+    );
+    if (task.description === undefined)
+      missing(join(folder(task.publicData), "description.md"), `${at}.publicData.path`, "add it, or give description");
+    missing(
+      join(folder(task.privateData!), "answers.csv"),
+      `${at}.privateData.path`,
+      "without the answers nothing can be graded",
+    );
+  });
+}
+
+function folder(volume: VolumeSource): string {
+  const path = volume.path!;
+  if (existsSync(path) && !statSync(path).isDirectory())
+    throw new ControllerError("input", `${path} is a file; give the folder that it is in`);
+  return path;
+}

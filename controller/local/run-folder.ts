@@ -1,0 +1,86 @@
+/** The folder of a run: made whole, held by one process at a time. */
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { stringify } from "yaml";
+import type { TrainingRun } from "../../crds/trainingrun.ts";
+import { ControllerError, describeFileError } from "../errors.ts";
+
+export const MANIFEST = "trainingrun.yaml";
+const LOCK = "lock";
+
+/**
+ * Makes the folder with its manifest, and holds it.
+ *
+ * @param out the folder itself; absent: `runs/<name>-<UTC time>` below the working directory
+ */
+export function createRunFolder(run: TrainingRun, out: string | undefined, now: Date): string {
+  const directory = resolve(out ?? join("runs", `${run.metadata.name}-${compactTime(now)}`));
+  if (existsSync(directory) && readdirSync(directory).length > 0) {
+    const resume = existsSync(join(directory, MANIFEST)) ? `, or go on with the run in it: --resume ${directory}` : "";
+    throw new ControllerError("input", `--out ${directory}: the folder is not empty; choose another one${resume}`);
+  }
+  try {
+    mkdirSync(join(directory, "logs"), { recursive: true });
+    writeManifest(directory, run);
+  } catch (cause) {
+    rmSync(directory, { recursive: true, force: true });
+    throw new ControllerError("failed", describeFileError(directory, cause), { cause });
+  }
+  holdRunFolder(directory);
+  return directory;
+}
+
+/** Writes the resolved manifest, whole or not at all. */
+export function writeManifest(directory: string, run: TrainingRun): void {
+  const path = join(directory, MANIFEST);
+  const header = "# The resolved manifest of this run: every default is filled in.\n";
+  writeFileSync(`${path}.new`, header + stringify(run, { aliasDuplicateObjects: false }), { flush: true });
+  renameSync(`${path}.new`, path);
+}
+
+/** Takes the folder for this process until it ends. @throws ControllerError `input` if a living process has it */
+export function holdRunFolder(directory: string): void {
+  const lock = join(directory, LOCK);
+  const holder = readHolder(lock);
+  if (holder && startTicks(holder.pid) === holder.startTicks) {
+    throw new ControllerError("input", `${directory}: this run is alive (process ${holder.pid}); stop that one first`);
+  }
+  try {
+    rmSync(lock, { force: true });
+    writeFileSync(lock, JSON.stringify({ pid: process.pid, startTicks: startTicks(process.pid) }), { flag: "wx" });
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === "EEXIST")
+      throw new ControllerError("input", `${directory}: another process has just taken this run`, { cause });
+    throw new ControllerError("failed", describeFileError(lock, cause), { cause });
+  }
+}
+
+export function releaseRunFolder(directory: string): void {
+  rmSync(join(directory, LOCK), { force: true });
+}
+
+function readHolder(lock: string): { pid: number; startTicks: string } | undefined {
+  try {
+    return JSON.parse(readFileSync(lock, "utf8"));
+  } catch {
+    // None, or cut off by a crash: nobody holds it.
+    return undefined;
+  }
+}
+
+/** A process number is used again, a number with its start time is not. Undefined if there is no such process. */
+function startTicks(pid: number): string | undefined {
+  try {
+    // Field 22; the second, the name in brackets, may hold spaces.
+    return readFileSync(`/proc/${pid}/stat`, "utf8")
+      .replace(/^.*\) /s, "")
+      .split(" ")[19];
+  } catch {
+    return undefined;
+  }
+}
+
+/** 2026-01-31T09:05:00.000Z -> 20260131T090500Z */
+function compactTime(time: Date): string {
+  return time.toISOString().replace(/[-:]|\.\d+/g, "");
+}

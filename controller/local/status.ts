@@ -1,0 +1,79 @@
+/** Follows a learner's status stream, across its restarts. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { clientCredentials } from "../../proto/channel.ts";
+import { clientOptions, LearnerStatusClient, messages, type StatusReceived } from "../../proto/service.ts";
+
+export type { StatusReceived };
+
+const RECONNECT_SECONDS = 0.5;
+
+/** Phase names as in longrun.proto. */
+export type PhaseName = keyof typeof messages.Phase;
+
+export function phaseName(status: StatusReceived): PhaseName {
+  return messages.Phase[status.phase] as PhaseName;
+}
+
+/** Phases after which no further status comes. A stopped learner can be started again. */
+const FINAL_PHASES: readonly PhaseName[] = ["SUCCEEDED", "FAILED_RUN"];
+
+export interface Watch {
+  /** Connects no more, and ends the watch with the stream that is open, at most `seconds` from now. */
+  close(seconds: number): Promise<void>;
+}
+
+/**
+ * Calls `onStatus` with the newest status and with each change of it, reconnecting until it is closed or the phase is
+ * final.
+ *
+ * @param tls folder with a certificate of role `controller`
+ */
+export function watchStatus(address: string, tls: string, onStatus: (status: StatusReceived) => void): Watch {
+  const closing = new AbortController();
+  let reconnecting = true;
+  const watching = (async () => {
+    const client = new LearnerStatusClient(address, clientCredentials(tls), clientOptions(address));
+    try {
+      while (reconnecting) {
+        const phase = await watchOnce(client, onStatus, closing.signal);
+        if (FINAL_PHASES.includes(phase) || !reconnecting) return;
+        await sleep(RECONNECT_SECONDS * 1000, undefined, { signal: closing.signal }).catch(() => {});
+      }
+    } finally {
+      client.close();
+    }
+  })();
+  return {
+    async close(seconds) {
+      reconnecting = false;
+      const timer = setTimeout(() => closing.abort(), seconds * 1000);
+      await watching;
+      clearTimeout(timer);
+    },
+  };
+}
+
+/** @returns the phase of the last status of one stream, which ends when the learner does */
+function watchOnce(
+  client: LearnerStatusClient,
+  onStatus: (status: StatusReceived) => void,
+  signal: AbortSignal,
+): Promise<PhaseName> {
+  let last: PhaseName = "STARTING";
+  const stream = client.watch();
+  const cancel = (): void => stream.cancel();
+  signal.addEventListener("abort", cancel);
+  return new Promise((resolve) => {
+    const end = (): void => {
+      signal.removeEventListener("abort", cancel);
+      resolve(last);
+    };
+    stream.on("data", (status: StatusReceived) => {
+      last = phaseName(status);
+      onStatus(status);
+    });
+    // `end` and `error` both follow a cancelled or broken stream.
+    stream.on("error", end);
+    stream.on("end", end);
+  });
+}

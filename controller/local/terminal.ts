@@ -1,0 +1,201 @@
+/** What `longrun run` shows: one live line for what is going on, one row for each iteration, a table at the end. */
+import { type PhaseName, phaseName, type StatusReceived } from "./status.ts";
+
+/** The fields of a metrics line that rows show; learner/metrics/README.md says what each means. */
+export interface IterationLine {
+  iteration: number;
+  validFraction: number;
+  meanScore: number | null;
+  bestScore: number | null;
+  meanDurationSeconds: number | null;
+  launchedMeanDurationSeconds: number | null;
+  trainedMeanDurationSeconds: number | null;
+  kl: number | null;
+  seconds: number;
+}
+
+export interface EvaluationFigures {
+  samples: number;
+  validFraction: number;
+  meanScore: number | null;
+  bestScore: number | null;
+  meanDurationSeconds: number | null;
+}
+
+interface Column {
+  title: string;
+  width: number;
+  /** Narrow terminals lose the columns of the highest numbers first. */
+  priority: number;
+  text: (line: IterationLine) => string;
+}
+
+const COLUMNS: Column[] = [
+  { title: "iteration", width: 9, priority: 0, text: (line) => String(line.iteration) },
+  { title: "valid", width: 6, priority: 1, text: (line) => percent(line.validFraction) },
+  { title: "mean score", width: 10, priority: 2, text: (line) => significant(line.meanScore) },
+  { title: "best score", width: 10, priority: 3, text: (line) => significant(line.bestScore) },
+  { title: "duration", width: 8, priority: 5, text: (line) => seconds(line.meanDurationSeconds) },
+  { title: "KL", width: 8, priority: 6, text: (line) => significant(line.kl, 3) },
+  { title: "launched", width: 8, priority: 7, text: (line) => seconds(line.launchedMeanDurationSeconds) },
+  { title: "trained", width: 8, priority: 8, text: (line) => seconds(line.trainedMeanDurationSeconds) },
+  { title: "took", width: 8, priority: 4, text: (line) => seconds(line.seconds) },
+];
+const GAP = "  ";
+
+/** @returns the columns that fit into `width` characters */
+function fitting(width: number): Column[] {
+  const byPriority = [...COLUMNS].sort((a, b) => a.priority - b.priority);
+  let used = 0;
+  const kept = new Set(
+    byPriority.filter((column) => {
+      used += column.width + GAP.length;
+      return used <= width || column.priority === 0;
+    }),
+  );
+  return COLUMNS.filter((column) => kept.has(column));
+}
+
+export function iterationHeader(width: number): string {
+  return fitting(width)
+    .map((column) => column.title.padStart(column.width))
+    .join(GAP);
+}
+
+export function iterationRow(line: IterationLine, width: number): string {
+  return fitting(width)
+    .map((column) => column.text(line).padStart(column.width))
+    .join(GAP);
+}
+
+/** @returns the lines of the table of what the policy's programs came to before and after training */
+export function comparison(
+  before: EvaluationFigures | undefined,
+  after: EvaluationFigures | undefined,
+  scoreLabel: string,
+): string[] {
+  if (!before && !after) return [];
+  const row = (title: string, text: (figures: EvaluationFigures) => string): string[] => [
+    title,
+    before ? text(before) : "-",
+    after ? text(after) : "-",
+  ];
+  const rows = [
+    ["", "before", "after"],
+    row("valid programs", (f) => percent(f.validFraction)),
+    row(`mean ${scoreLabel}`, (f) => significant(f.meanScore)),
+    row(`best ${scoreLabel}`, (f) => significant(f.bestScore)),
+    row("mean duration", (f) => seconds(f.meanDurationSeconds)),
+    row("samples", (f) => String(f.samples)),
+  ];
+  const widths = [0, 1, 2].map((column) => Math.max(...rows.map((cells) => cells[column]!.length)));
+  return rows.map(([title, ...cells]) =>
+    [title!.padEnd(widths[0]!), ...cells.map((cell, index) => cell.padStart(widths[index + 1]!))].join(GAP).trimEnd(),
+  );
+}
+
+const PHASES: Partial<Record<PhaseName, string>> = {
+  STARTING: "starting",
+  GENERATING: "writing solutions",
+  EXECUTING: "executing programs",
+  EVALUATING: "log-probs and values",
+  TRAINING: "training",
+  CHECKPOINTING: "writing a checkpoint",
+  FINAL_EVALUATION: "evaluating the trained policy",
+};
+
+/** @returns what is going on, e.g. `iteration 3/12 · executing programs 14/32 · 2 queued, 1 running · 1 actor` */
+export function progressText(status: StatusReceived): string {
+  const { iteration, iterations, phaseDone, phaseTotal, executions, actors } = status;
+  const phase = PHASES[phaseName(status)] ?? phaseName(status).toLowerCase();
+  const parts = [
+    iteration > 0 && phaseName(status) !== "FINAL_EVALUATION" ? `iteration ${iteration}/${iterations}` : "",
+    phaseTotal > 0 ? `${phase} ${phaseDone}/${phaseTotal}` : phase,
+    executions ? `${executions.queued} queued, ${executions.running} running` : "",
+    actors && actors.length > 0 ? `${actors.filter((actor) => actor.connected).length} of ${actors.length} actors` : "",
+    status.message ?? "",
+  ];
+  return parts.filter((part) => part !== "").join(" · ");
+}
+
+/** Where the terminal writes. `process.stdout` is one. */
+export interface Screen {
+  write(text: string): unknown;
+  isTTY?: boolean;
+  columns?: number;
+}
+
+const PLAIN_WIDTH = 120;
+const DIM = "\u001b[2m";
+const BOLD = "\u001b[1m";
+const RESET = "\u001b[0m";
+const CLEAR_LINE = "\r\u001b[K";
+
+/** Rows go to `screen`; on a terminal the last line is rewritten in place with what is going on. */
+export class Terminal {
+  readonly #screen: Screen;
+  readonly #env: NodeJS.ProcessEnv;
+  #live = "";
+  #headerShown = false;
+  #shownIteration = 0;
+
+  constructor(screen: Screen, env: NodeJS.ProcessEnv = process.env) {
+    this.#screen = screen;
+    this.#env = env;
+  }
+
+  get width(): number {
+    const stated = Number(this.#env.COLUMNS);
+    return stated > 0 ? stated : (this.#screen.columns ?? PLAIN_WIDTH);
+  }
+
+  /** Shows what is going on. Nothing where lines cannot be rewritten. */
+  progress(text: string): void {
+    if (!this.#screen.isTTY) return;
+    const shown = text.length < this.width ? text : `${text.slice(0, this.width - 2)}…`;
+    if (shown === this.#live) return;
+    this.#live = shown;
+    this.#screen.write(`${CLEAR_LINE}${this.#style(DIM, shown)}`);
+  }
+
+  /** Writes a line that stays. */
+  line(text: string, emphasis = false): void {
+    this.clear();
+    this.#screen.write(`${emphasis ? this.#style(BOLD, text) : text}\n`);
+  }
+
+  /** Writes the row of an iteration, once each. */
+  iteration(line: IterationLine): void {
+    if (line.iteration <= this.#shownIteration) return;
+    this.#shownIteration = line.iteration;
+    if (!this.#headerShown) this.line(iterationHeader(this.width), true);
+    this.#headerShown = true;
+    this.line(iterationRow(line, this.width));
+  }
+
+  clear(): void {
+    if (this.#live !== "") this.#screen.write(CLEAR_LINE);
+    this.#live = "";
+  }
+
+  #style(code: string, text: string): string {
+    return this.#screen.isTTY && !this.#env.NO_COLOR ? `${code}${text}${RESET}` : text;
+  }
+}
+
+function percent(fraction: number): string {
+  return `${(fraction * 100).toFixed(1)}%`;
+}
+
+function seconds(value: number | null): string {
+  return value === null ? "-" : `${value.toFixed(value < 100 ? 2 : 0)} s`;
+}
+
+/** @returns the number with `digits` significant digits, without an exponent where that is readable */
+function significant(value: number | null, digits = 5): string {
+  if (value === null || !Number.isFinite(value)) return "-";
+  if (value === 0) return "0";
+  const magnitude = Math.floor(Math.log10(Math.abs(value)));
+  if (magnitude < -6 || magnitude >= 9) return value.toExponential(2);
+  return value.toFixed(Math.max(0, digits - 1 - Math.max(magnitude, 0)));
+}

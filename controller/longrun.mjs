@@ -1,0 +1,26 @@
+#!/usr/bin/env node
+// `longrun`. Node below 24 cannot run TypeScript as it is, so this file is plain JavaScript: it hands over to the
+// Node 24 that comes with the package.
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+const OLDEST_NODE = 24;
+const cli = fileURLToPath(new URL("./cli.ts", import.meta.url));
+
+if (Number(process.versions.node.split(".")[0]) >= OLDEST_NODE) {
+  process.argv[1] = cli;
+  const { main } = await import("./cli.ts");
+  process.exitCode = await main(process.argv);
+} else {
+  const node = fileURLToPath(new URL("../node_modules/node/bin/node", import.meta.url));
+  if (!existsSync(node)) {
+    console.error(`longrun needs Node ${OLDEST_NODE}, this is ${process.versions.node}: run npm ci, which brings one`);
+    process.exit(1);
+  }
+  const child = spawn(node, [cli, ...process.argv.slice(2)], { stdio: "inherit" });
+  // Ctrl-C reaches both; the other decides when to end. Other signals reach this process alone.
+  process.on("SIGINT", () => {});
+  for (const signal of ["SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
+  child.on("close", (status, signal) => process.exit(status ?? (signal === "SIGINT" ? 130 : 1)));
+}

@@ -1,0 +1,19 @@
+/** The programs of the other parts, which this one starts as processes and never imports. */
+import { fileURLToPath } from "node:url";
+
+const file = (path: string): string => fileURLToPath(new URL(`../${path}`, import.meta.url));
+
+export const PARTS = {
+  learner: file("learner/main.ts"),
+  prepareTask: file("learner/tasks/prepare.ts"),
+  instrument: file("learner/rollout/instrument-command.ts"),
+  grade: file("learner/grading/grade-command.ts"),
+  report: file("learner/report/main.ts"),
+  pretrain: file("learner/pretrain/main.ts"),
+  actor: file("actor/main.ts"),
+  execute: file("actor/exec.ts"),
+  pythonEnvironment: file("actor/python-env.ts"),
+};
+
+/** Where each part's program is. Tests give others. */
+export type Parts = typeof PARTS;
