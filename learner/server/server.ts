@@ -20,7 +20,7 @@ import {
 } from "../../proto/service.ts";
 import type { Logger } from "../log.ts";
 import { StoreError } from "../store/errors.ts";
-import type { Store } from "../store/store.ts";
+import type { Selection, Store } from "../store/store.ts";
 import { ServerError } from "./errors.ts";
 import type { Limits } from "./results.ts";
 import { type ActorStream, Session } from "./session.ts";
@@ -48,19 +48,18 @@ export interface ServerOptions {
   maxSlots?: number;
   /** Streams at once, of any kind. */
   maxStreams?: number;
-  /** A wait gives up after this long without a result: longer than an execution, and than actors take to start. */
-  stallSeconds?: number;
-  /** A wait says what blocks it after this long, and each time it has passed again. */
-  reportSeconds?: number;
   /** How long `close` waits for what is being sent. */
   closeSeconds?: number;
   channel?: Partial<ChannelLimits>;
 }
 
-export interface WaitForFinished {
-  purpose?: string;
-  /** Only samples that iteration `since` or later wrote. */
-  since?: number;
+export interface Waiting {
+  /** Gives up after this long without a result: longer than an execution, and than actors take to start. [3600] */
+  stallSeconds?: number;
+  /** Says what blocks after this long, and each time it has passed again. [30] */
+  reportSeconds?: number;
+  /** Told what blocks, beside the log and the status. */
+  onBlocked?: (blocked: Blocked, seconds: number) => void;
   signal?: AbortSignal;
 }
 
@@ -97,8 +96,6 @@ export class LearnerServer {
       helloSeconds: 10,
       maxSlots: 256,
       maxStreams: 4096,
-      stallSeconds: 3600,
-      reportSeconds: 30,
       closeSeconds: 1,
       channel: {},
       ...options,
@@ -179,16 +176,19 @@ export class LearnerServer {
    * Resolves at the next result, lost attempt or discarded execution. What blocks is logged and shown in the status.
    * @throws ServerError `stalled` after `stallSeconds` without any; the reason of `signal` if it fires
    */
-  async waitForChange(signal?: AbortSignal): Promise<void> {
-    const { log, status, store, stallSeconds, reportSeconds } = this.#options;
+  async waitForChange(options: Waiting = {}): Promise<void> {
+    const { log, status, store } = this.#options;
     let shown = false;
-    const onBlocked = ({ reason, message }: Blocked, seconds: number) => {
+    const onBlocked = (blocked: Blocked, seconds: number) => {
+      const { reason, message } = blocked;
       // Programs that run are no trouble: worth a line, not a warning.
       log[reason === "Executing" ? "info" : "warn"]({ reason, seconds: Math.round(seconds) }, message);
       status.update({ message });
       shown = true;
+      options.onBlocked?.(blocked, seconds);
     };
-    await waitForChange(store, () => this.actors(), { stallSeconds, reportSeconds, onBlocked, signal });
+    const deadlines = { stallSeconds: 3600, reportSeconds: 30 };
+    await waitForChange(store, () => this.actors(), { ...deadlines, ...options, onBlocked });
     if (shown) status.update({ message: "" });
   }
 
@@ -196,15 +196,12 @@ export class LearnerServer {
    * Resolves when `wanted` finished, unused samples can be drawn, or as soon as nothing is in flight that could become
    * one (the others were lost): then with fewer. @returns how many. @throws as waitForChange
    */
-  async waitForFinished(
-    wanted: number,
-    { purpose = "training", since = 0, signal }: WaitForFinished = {},
-  ): Promise<number> {
+  async waitForFinished(wanted: number, options: Waiting & Selection = {}): Promise<number> {
     const { store } = this.#options;
     for (;;) {
-      const there = store.takeable({ purpose, since });
-      if (there >= wanted || store.unfinished({ purpose }) === 0) return there;
-      await this.waitForChange(signal);
+      const there = store.takeable(options);
+      if (there >= wanted || store.unfinished({ purpose: options.purpose }) === 0) return there;
+      await this.waitForChange(options);
     }
   }
 
