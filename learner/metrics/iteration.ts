@@ -2,6 +2,7 @@
  * One line of `metrics.jsonl`: everything that an iteration measured, computed once and used by the terminal view,
  * Prometheus and the report alike. Fields are documented in README.md beside this file; their names are stable.
  */
+import type { CriticStepResult, PolicyStepResult } from "../ppo/engine.ts";
 import { addDuration, type DurationHistogram, emptyHistogram } from "./durations.ts";
 
 /** What the metrics read of a sample; `measuredSample` makes it from the store's. */
@@ -34,24 +35,6 @@ export interface TaskScale {
   /** Score that counts as 0 and score that counts as 1 when tasks are put on one scale. */
   worst?: number | undefined;
   best?: number | undefined;
-}
-
-export interface PolicyStepResult {
-  loss: number;
-  kl: number;
-  ratioMax: number;
-  ratioMean: number;
-  clipFraction: number;
-  entropy: number;
-  gradientNorm: number;
-  skipped: boolean;
-}
-
-export interface CriticStepResult {
-  loss: number;
-  explainedVariance: number;
-  gradientNorm: number;
-  skipped: boolean;
 }
 
 export interface IterationInput {

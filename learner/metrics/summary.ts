@@ -1,6 +1,7 @@
 /** `summary.json` of a run folder: what is known of the run as a whole. Written anew whenever a part of it changes. */
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { Sample } from "../store/types.ts";
 
 export interface EvaluationSummary {
   samples: number;
@@ -51,4 +52,34 @@ export async function readSummary(runDirectory: string): Promise<RunSummary | un
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
     throw error;
   }
+}
+
+/** What an evaluation came to, over all its samples and, if there are improvements, by kind of prompt. */
+export function summarize(samples: readonly Sample[], direction: "Higher" | "Lower"): EvaluationSummary {
+  const all = summarizeOne(samples, direction);
+  const of = (kind: Sample["kind"]) => samples.filter((sample) => sample.kind === kind);
+  if (of("improve").length === 0) return all;
+  return {
+    ...all,
+    kinds: { scratch: summarizeOne(of("scratch"), direction), improve: summarizeOne(of("improve"), direction) },
+  };
+}
+
+function summarizeOne(samples: readonly Sample[], direction: "Higher" | "Lower"): EvaluationSummary {
+  // What stayed lost says nothing of the policy.
+  const counted = samples.filter((sample) => sample.state !== "lost");
+  const scores = counted.flatMap(({ grade }) => (grade?.valid && grade.score !== undefined ? [grade.score] : []));
+  const best = direction === "Higher" ? Math.max(...scores) : Math.min(...scores);
+  return {
+    samples: counted.length,
+    validFraction: mean(counted.map(({ grade }) => (grade?.valid ? 1 : 0))) ?? 0,
+    meanScore: mean(scores),
+    bestScore: scores.length > 0 ? best : null,
+    meanReward: mean(counted.flatMap(({ grade }) => grade?.reward ?? [])),
+    meanDurationSeconds: mean(counted.flatMap(({ result }) => result?.durationSeconds ?? [])),
+  };
+}
+
+function mean(values: readonly number[]): number | null {
+  return values.length > 0 ? values.reduce((sum, value) => sum + value, 0) / values.length : null;
 }
