@@ -25,7 +25,7 @@ import { ServerError } from "./errors.ts";
 import type { Limits } from "./results.ts";
 import { type ActorStream, Session } from "./session.ts";
 import type { StatusBoard } from "./status.ts";
-import { type ActorView, type Blocked, waitForChange, whatBlocks } from "./waiting.ts";
+import { type ActorView, type Blocked, type WaitOptions, waitForChange, whatBlocks } from "./waiting.ts";
 
 export interface ServerOptions {
   /** After beginLineage. */
@@ -51,16 +51,6 @@ export interface ServerOptions {
   /** How long `close` waits for what is being sent. */
   closeSeconds?: number;
   channel?: Partial<ChannelLimits>;
-}
-
-export interface Waiting {
-  /** Gives up after this long without a result: longer than an execution, and than actors take to start. [3600] */
-  stallSeconds?: number;
-  /** Says what blocks after this long, and each time it has passed again. [30] */
-  reportSeconds?: number;
-  /** Told what blocks, beside the log and the status. */
-  onBlocked?: (blocked: Blocked, seconds: number) => void;
-  signal?: AbortSignal;
 }
 
 export interface ActorState extends ActorView {
@@ -176,7 +166,7 @@ export class LearnerServer {
    * Resolves at the next result, lost attempt or discarded execution. What blocks is logged and shown in the status.
    * @throws ServerError `stalled` after `stallSeconds` without any; the reason of `signal` if it fires
    */
-  async waitForChange(options: Waiting = {}): Promise<void> {
+  async waitForChange(options: WaitOptions = {}): Promise<void> {
     const { log, status, store } = this.#options;
     let shown = false;
     const onBlocked = (blocked: Blocked, seconds: number) => {
@@ -187,8 +177,7 @@ export class LearnerServer {
       shown = true;
       options.onBlocked?.(blocked, seconds);
     };
-    const deadlines = { stallSeconds: 3600, reportSeconds: 30 };
-    await waitForChange(store, () => this.actors(), { ...deadlines, ...options, onBlocked });
+    await waitForChange(store, () => this.actors(), { ...options, onBlocked });
     if (shown) status.update({ message: "" });
   }
 
@@ -196,7 +185,7 @@ export class LearnerServer {
    * Resolves when `wanted` finished, unused samples can be drawn, or as soon as nothing is in flight that could become
    * one (the others were lost): then with fewer. @returns how many. @throws as waitForChange
    */
-  async waitForFinished(wanted: number, options: Waiting & Selection = {}): Promise<number> {
+  async waitForFinished(wanted: number, options: WaitOptions & Selection = {}): Promise<number> {
     const { store } = this.#options;
     for (;;) {
       const there = store.takeable(options);

@@ -44,12 +44,12 @@ export function whatBlocks(counts: { queued: number; running: number }, actors: 
 export interface WaitOptions {
   /**
    * The deadline: gives up after this long without a change. Longer than the longest execution may take, and than new
-   * actors may take to start.
+   * actors may take to start. [3600]
    */
-  stallSeconds: number;
-  /** Says what blocks after this long, and each time it has passed again. */
-  reportSeconds: number;
-  onBlocked: (blocked: Blocked, seconds: number) => void;
+  stallSeconds?: number;
+  /** Says what blocks after this long, and each time it has passed again. [30] */
+  reportSeconds?: number;
+  onBlocked?: (blocked: Blocked, seconds: number) => void;
   signal?: AbortSignal;
 }
 
@@ -60,7 +60,7 @@ export interface WaitOptions {
 export async function waitForChange(
   store: Store,
   actors: () => readonly ActorView[],
-  { stallSeconds, reportSeconds, onBlocked, signal }: WaitOptions,
+  { stallSeconds = 3600, reportSeconds = 30, onBlocked, signal }: WaitOptions,
 ): Promise<void> {
   signal?.throwIfAborted();
   const changed = Promise.withResolvers<void>();
@@ -69,7 +69,7 @@ export async function waitForChange(
     const seconds = (performance.now() - since) / 1000;
     try {
       const blocked = whatBlocks(store.totals(), actors());
-      onBlocked(blocked, seconds);
+      onBlocked?.(blocked, seconds);
       if (seconds >= stallSeconds)
         throw new ServerError("stalled", `no result for ${Math.round(seconds)} s: ${blocked.message}`);
     } catch (error) {

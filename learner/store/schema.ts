@@ -151,7 +151,8 @@ CREATE TABLE checkpoints (
   digest TEXT NOT NULL,
   path TEXT NOT NULL,
   committed_at INTEGER NOT NULL,
-  superseded_by INTEGER,
+  superseded_by INTEGER,                       -- the lineage that went back before it
+  deleted INTEGER NOT NULL DEFAULT 0,          -- its files are gone: checkpoint.keepLast
   PRIMARY KEY (lineage, iteration)
 ) STRICT;
 `;

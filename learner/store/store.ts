@@ -140,8 +140,21 @@ export class Store {
   /** Those that a restart can go back to, newest first. */
   checkpoints(): CheckpointRow[] {
     return this.#database
-      .all("SELECT * FROM checkpoints WHERE superseded_by IS NULL ORDER BY iteration DESC, lineage DESC")
+      .all(
+        "SELECT * FROM checkpoints WHERE superseded_by IS NULL AND NOT deleted ORDER BY iteration DESC, lineage DESC",
+      )
       .map(checkpointOf);
+  }
+
+  /** Of the checkpoints that a restart can go back to, keeps the newest `n`. @returns their paths; other files may go */
+  keepCheckpoints(n: number): string[] {
+    const paths = this.checkpoints().map(({ path }) => path);
+    const keep = paths.slice(0, n);
+    this.#database.write(() => {
+      for (const path of paths.slice(n))
+        this.#database.change("UPDATE checkpoints SET deleted = 1 WHERE path = :path", { path });
+    });
+    return keep;
   }
 
   /**
@@ -209,7 +222,7 @@ export class Store {
   #commitCheckpoint(iteration: number, { digest, path }: { digest: string; path: string }): void {
     this.#database.change(
       `INSERT INTO checkpoints (lineage, iteration, digest, path, committed_at) VALUES (:lineage, :iteration, :digest, :path, :at)
-       ON CONFLICT DO UPDATE SET digest = :digest, path = :path, committed_at = :at`,
+       ON CONFLICT DO UPDATE SET digest = :digest, path = :path, committed_at = :at, deleted = 0`,
       { lineage: this.lineage, iteration, digest, path, at: this.#at() },
     );
     this.#database.change(
