@@ -1,0 +1,177 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type IterationInput, iterationMetrics, type MeasuredSample } from "./iteration.ts";
+
+const tokens = { promptTokens: { length: 10 }, responseTokens: { length: 20 } };
+
+function sample(fields: Partial<MeasuredSample>): MeasuredSample {
+  return { task: "diamonds", kind: "scratch", valid: false, ...tokens, ...fields };
+}
+
+function measure(fields: Partial<IterationInput>) {
+  return iterationMetrics({
+    iteration: 3,
+    lineage: 1,
+    tasks: [{ name: "diamonds", direction: "Lower", worst: 3000, best: 1000 }],
+    markerNames: ["imported packages", "loaded data"],
+    trained: [],
+    launchedSeconds: [],
+    durationWeights: [],
+    kl: 0.01,
+    klCoefficient: 0.001,
+    entropy: 0.5,
+    importanceMaxDeviation: null,
+    policySteps: [],
+    criticSteps: [],
+    tokensGenerated: 0,
+    secondsByPhase: {},
+    seconds: 10,
+    elapsedSeconds: 30,
+    actors: { busySeconds: 0, aliveSeconds: 0 },
+    executions: { queued: 0, running: 0, lost: 0, retried: 0 },
+    verificationFailures: 0,
+    staleDropped: 0,
+    wallTime: new Date("2026-01-02T03:04:05Z"),
+    ...fields,
+  });
+}
+
+const valid = (score: number, durationSeconds: number, more: Partial<MeasuredSample> = {}) =>
+  sample({ outcome: "completed", valid: true, score, reward: -score / 1000, durationSeconds, family: "tree", ...more });
+const failed = (durationSeconds: number) =>
+  sample({
+    outcome: "failed",
+    reward: -9.9,
+    durationSeconds,
+    family: "ridge",
+    markers: [{ name: "imported packages" }],
+  });
+const notExecuted = sample({ reward: -10, kind: "improve" });
+
+const mixed = [valid(2000, 2, { verbatim: true, lag: 1 }), valid(1000, 4, { verbatim: false }), failed(0), notExecuted];
+
+const cases: [name: string, input: Partial<IterationInput>, expected: Record<string, unknown>][] = [
+  [
+    "an empty batch",
+    {},
+    { samples: 0, validFraction: 0, meanScore: null, bestScore: null, meanReward: null, meanLag: 0 },
+  ],
+  [
+    "shares, means and counts",
+    { trained: mixed },
+    {
+      samples: 4,
+      executed: 3,
+      validFraction: 0.5,
+      meanScore: 1500,
+      bestScore: 1000,
+      bestScoreSoFar: 1000,
+      meanNormalizedScore: 0.75,
+      meanReward: (-2 - 1 - 9.9 - 10) / 4,
+      meanDurationSeconds: 2,
+      outcomes: { completed: 2, failed: 1, notExecuted: 1 },
+      markers: { "imported packages": 1 / 3, "loaded data": 0 },
+      families: { tree: 2 / 3, ridge: 1 / 3 },
+      promptKinds: { scratch: 3, improve: 1 },
+      verbatimValidShare: 0.5,
+      meanLag: 0.25,
+      maxLag: 1,
+      tokensTrained: 120,
+    },
+  ],
+  ["no valid program", { trained: [failed(1)] }, { meanScore: null, bestScoreSoFar: null, verbatimValidShare: null }],
+  [
+    "a lost execution has no reward and no duration",
+    { trained: [sample({ outcome: "lost" }), valid(1000, 3)] },
+    { outcomes: { lost: 1, completed: 1 }, meanReward: -1, meanDurationSeconds: 3 },
+  ],
+  [
+    "higher is better",
+    { tasks: [{ name: "diamonds", direction: "Higher" }], trained: [valid(1, 1), valid(3, 1)] },
+    { bestScore: 3, meanNormalizedScore: null },
+  ],
+  [
+    "the best so far stays when an iteration is worse",
+    { trained: [valid(2000, 1)], previous: measure({ trained: [valid(1200, 1)] }) },
+    { bestScore: 2000, bestScoreSoFar: 1200 },
+  ],
+  [
+    "the best so far outlives an iteration without a valid program",
+    { trained: [failed(1)], previous: measure({ trained: [valid(1200, 1)] }) },
+    { bestScore: null, bestScoreSoFar: 1200 },
+  ],
+  [
+    "several tasks have no common score",
+    {
+      tasks: [
+        { name: "diamonds", direction: "Lower" },
+        { name: "movie", direction: "Higher", worst: 0, best: 0.5 },
+      ],
+      trained: [valid(2000, 1), valid(0.25, 1, { task: "movie" })],
+    },
+    { meanScore: null, bestScore: null, meanNormalizedScore: 0.5 },
+  ],
+  ["equal weights lose no sample", { durationWeights: [1, 1, 1, 1] }, { effectiveSampleSize: 4, maxDurationWeight: 1 }],
+  ["one weight decides alone", { durationWeights: [4, 0, 0, 0] }, { effectiveSampleSize: 1, maxDurationWeight: 4 }],
+  [
+    "the weighted mean duration follows the weights",
+    { trained: [valid(1, 1), valid(1, 4), notExecuted], durationWeights: [0.5, 1.5, 1] },
+    { weightedMeanDurationSeconds: (0.5 + 6) / 2, trainedMeanDurationSeconds: 2.5 },
+  ],
+  [
+    "launched durations are those of all that ended",
+    { trained: [valid(1, 1)], launchedSeconds: [1, 3] },
+    { launchedMeanDurationSeconds: 2, trainedMeanDurationSeconds: 1 },
+  ],
+  [
+    "time that no phase had is other",
+    { secondsByPhase: { generate: 2, execute: 5, train: 1.5 }, tokensGenerated: 100, trained: [valid(1, 1)] },
+    {
+      secondsByPhase: { generate: 2, execute: 5, train: 1.5, other: 1.5 },
+      generationTokensPerSecond: 50,
+      trainingTokensPerSecond: 20,
+      learnerIdleShare: 0.5,
+    },
+  ],
+  ["busy share of slot-seconds", { actors: { busySeconds: 9, aliveSeconds: 12 } }, { actorBusyShare: 0.75 }],
+  ["no actor, no share", {}, { actorBusyShare: null, generationTokensPerSecond: null }],
+];
+
+for (const [name, input, expected] of cases) {
+  test(`iteration metrics: ${name}`, () => {
+    const line = measure(input) as unknown as Record<string, unknown>;
+    assert.deepEqual(Object.fromEntries(Object.keys(expected).map((key) => [key, line[key]])), expected);
+  });
+}
+
+test("iteration metrics: skipped steps count, and only as skipped", () => {
+  const step = {
+    loss: 1,
+    kl: 0.1,
+    ratioMax: 2,
+    ratioMean: 1,
+    clipFraction: 0.5,
+    entropy: 1,
+    gradientNorm: 3,
+    skipped: false,
+  };
+  const skipped = { ...step, kl: Number.NaN, ratioMax: Number.NaN, gradientNorm: Number.NaN, skipped: true };
+  const critic = { loss: 2, explainedVariance: 0.5, gradientNorm: 1, skipped: true };
+  const line = measure({ policySteps: [step, skipped, { ...step, ratioMax: 5 }], criticSteps: [critic] });
+  assert.deepEqual(
+    [line.policySteps, line.skippedSteps, line.updateKl, line.ratioMax, line.gradientNorm, line.valueLoss],
+    [3, 2, 0.1, 5, 3, null],
+  );
+});
+
+test("iteration metrics: every launched duration is in one bin", () => {
+  const { durationHistogram } = measure({ launchedSeconds: [0, 0.049, 0.05, 1, 1.99, 1e9], trained: [valid(1, 7)] });
+  const at = (edge: number) => durationHistogram.launched[durationHistogram.edgesSeconds.indexOf(edge)];
+  assert.deepEqual([at(0), at(0.05), at(1), at(50_000)], [2, 1, 2, 1]);
+  assert.equal(durationHistogram.trained[durationHistogram.edgesSeconds.indexOf(5)], 1);
+});
+
+test("iteration metrics: the line survives JSON", () => {
+  const line = measure({ trained: mixed, durationWeights: [1, 1, 1, 1] });
+  assert.deepEqual(JSON.parse(JSON.stringify(line)), line);
+});

@@ -1,0 +1,140 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { MetricsError } from "./errors.ts";
+import { serveMetrics } from "./http.ts";
+import { type IterationInput, iterationMetrics } from "./iteration.ts";
+import { LearnerMetrics } from "./prometheus.ts";
+
+const tokens = { promptTokens: { length: 10 }, responseTokens: { length: 20 } };
+
+function line(fields: Partial<IterationInput> = {}) {
+  return iterationMetrics({
+    iteration: 1,
+    lineage: 1,
+    tasks: [{ name: "diamonds", direction: "Lower" }],
+    markerNames: ["loaded data"],
+    trained: [
+      {
+        task: "diamonds",
+        kind: "scratch",
+        outcome: "completed",
+        valid: true,
+        score: 300,
+        durationSeconds: 2,
+        ...tokens,
+      },
+      { task: "diamonds", kind: "improve", outcome: "failed", valid: false, durationSeconds: 1, ...tokens },
+    ],
+    launchedSeconds: [1, 2],
+    durationWeights: [1, 1],
+    kl: 0.25,
+    klCoefficient: 0.001,
+    entropy: 0.5,
+    importanceMaxDeviation: null,
+    policySteps: [],
+    criticSteps: [],
+    tokensGenerated: 40,
+    secondsByPhase: { generate: 2, execute: 6 },
+    seconds: 10,
+    elapsedSeconds: 10,
+    actors: { busySeconds: 3, aliveSeconds: 4 },
+    executions: { queued: 1, running: 1, lost: 0, retried: 0 },
+    verificationFailures: 0,
+    staleDropped: 0,
+    wallTime: new Date(0),
+    ...fields,
+  });
+}
+
+/** `longrun_x{label="value"}` -> number. */
+async function scraped(metrics: LearnerMetrics): Promise<Map<string, number>> {
+  const rows = (await metrics.registry.metrics()).split("\n").filter((row) => row.startsWith("longrun_"));
+  return new Map(rows.map((row) => [row.slice(0, row.lastIndexOf(" ")), Number(row.slice(row.lastIndexOf(" ") + 1))]));
+}
+
+test("prometheus: gauges show the newest line, counters add lines up", async () => {
+  const metrics = new LearnerMetrics();
+  metrics.observeIteration(line());
+  metrics.observeIteration(line({ iteration: 2, kl: 0.5, trained: [], durationWeights: [] }));
+  const values = await scraped(metrics);
+  const expected: [string, number | undefined][] = [
+    ["longrun_iteration", 2],
+    ["longrun_policy_kl", 0.5],
+    ["longrun_actor_busy_ratio", 0.75],
+    ["longrun_duration_launched_mean_seconds", 1.5],
+    ["longrun_effective_sample_size", undefined],
+    ['longrun_samples_total{outcome="completed"}', 1],
+    ['longrun_samples_total{outcome="failed"}', 1],
+    ['longrun_prompts_total{kind="improve"}', 1],
+    ['longrun_phase_seconds_total{phase="execute"}', 12],
+    ["longrun_tokens_generated_total", 80],
+    ['longrun_score_best{task="diamonds"}', undefined],
+  ];
+  for (const [name, value] of expected) assert.equal(values.get(name), value, name);
+});
+
+test("prometheus: counters of executions grow by what is new", async () => {
+  const metrics = new LearnerMetrics();
+  metrics.observeExecutions({ queued: 5, running: 2, completed: 3, lost: 0, retried: 1 });
+  metrics.observeExecutions({ queued: 0, running: 1, completed: 7, lost: 1, retried: 1 });
+  const values = await scraped(metrics);
+  assert.equal(values.get('longrun_executions{state="queued"}'), 0);
+  assert.equal(values.get('longrun_executions{state="running"}'), 1);
+  assert.equal(values.get('longrun_execution_events_total{event="completed"}'), 7);
+  assert.equal(values.get('longrun_execution_events_total{event="lost"}'), 1);
+  assert.equal(values.get('longrun_execution_events_total{event="retried"}'), 1);
+});
+
+test("prometheus: names have base units and labels have no identifiers", async () => {
+  const metrics = new LearnerMetrics();
+  metrics.observeIteration(line());
+  metrics.observeStage("execute", 1.5);
+  for (const { name, type, help } of await metrics.registry.getMetricsAsJSON()) {
+    assert.ok(help.length > 0, name);
+    if (!name.startsWith("longrun_")) continue;
+    assert.doesNotMatch(name, /milli|_ms|_mb|percent|_uid|_id$/, name);
+    assert.equal(name.endsWith("_total"), String(type) === "counter", name);
+  }
+});
+
+test("http: metrics, health, and nothing else", async () => {
+  const metrics = new LearnerMetrics();
+  const health = { healthy: true, message: "training, iteration 3" };
+  const server = await serveMetrics("127.0.0.1:0", metrics.registry, () => health);
+  const get = (path: string, method = "GET") => fetch(`http://127.0.0.1:${server.port}${path}`, { method });
+  try {
+    const page = await get("/metrics?x=1");
+    assert.match(page.headers.get("content-type") ?? "", /^text\/plain.*version=0\.0\.4/);
+    assert.match(await page.text(), /longrun_iteration 0/);
+    assert.equal(await (await get("/healthz")).text(), "training, iteration 3\n");
+    health.healthy = false;
+    assert.equal((await get("/healthz")).status, 503);
+    assert.equal((await get("/")).status, 404);
+    assert.equal((await get("/metrics", "POST")).status, 405);
+  } finally {
+    await server.close();
+  }
+});
+
+const refusals: [listen: string, message: RegExp][] = [
+  ["127.0.0.1", /--metrics-listen: 127\.0\.0\.1 is not HOST:PORT/],
+  ["127.0.0.1:99999", /is not HOST:PORT/],
+  ["127.0.0.1:http", /is not HOST:PORT/],
+  ["", /is not HOST:PORT/],
+];
+
+for (const [listen, message] of refusals) {
+  test(`http: refuses to listen on '${listen}'`, async () => {
+    const refused = serveMetrics(listen, new LearnerMetrics().registry, () => ({ healthy: true, message: "" }));
+    await assert.rejects(refused, (error) => error instanceof MetricsError && message.test(error.message));
+  });
+}
+
+test("http: a port in use is one clear line", async () => {
+  const { registry } = new LearnerMetrics();
+  const health = () => ({ healthy: true, message: "" });
+  const first = await serveMetrics("127.0.0.1:0", registry, health);
+  const second = serveMetrics(`127.0.0.1:${first.port}`, registry, health);
+  await assert.rejects(second, { code: "listen", message: /is in use; choose another port, or 0 for any free one$/ });
+  await first.close();
+});
