@@ -1,0 +1,120 @@
+import { createHash } from "node:crypto";
+import { readRegistry } from "../tasks/registry.ts";
+import { improveMessages, type Message, type PromptTask, scratchMessages } from "../rollout/prompts.ts";
+import { formatSolution } from "../rollout/solution.ts";
+import { uniforms } from "../rng.ts";
+import { Draw } from "./draw.ts";
+import { makeMistake } from "./mistakes.ts";
+import { type Design, drawDesign, redrawPart, writeDraft } from "./programs.ts";
+import { shapes, type TaskShape } from "./shapes.ts";
+
+export interface CorpusOptions {
+  seed: number;
+  /** Number of texts. */
+  texts: number;
+  /** Share of texts whose prompt shows a previous solution. */
+  improveShare: number;
+  /** Share of responses with a mistake in the program. */
+  mistakeShare: number;
+}
+
+export interface CorpusText {
+  task: string;
+  kind: "scratch" | "improve";
+  messages: Message[];
+  response: string;
+  program: string;
+  /** Name of the mistake that was put in, if one was. */
+  mistake?: string;
+}
+
+export const defaultCorpus: CorpusOptions = { seed: 0, texts: 12_000, improveShare: 0.3, mistakeShare: 0.4 };
+
+/**
+ * Prompts with solutions that a generator wrote: what people know of scikit-learn, and the mistakes that they make.
+ * No data is read, no program is run and nothing here knows a score, so no choice is more likely because it is better;
+ * families are as likely as they are usual. What an improve prompt leads to is another such solution, better or worse.
+ */
+export function makeCorpus(options: CorpusOptions): CorpusText[] {
+  const tasks = new Map(shapes.map((shape) => [shape.name, promptTask(shape)]));
+  return Array.from({ length: options.texts }, (_, index) => {
+    const draw = new Draw(uniforms(options.seed, "corpus", index));
+    const shape = draw.pick(shapes);
+    if (draw.chance(options.improveShare)) {
+      const design = drawDesign(shape, draw);
+      const previous = writeDraft(design, shape, draw);
+      const program = previous.lines.join("\n");
+      const output = inventOutput(program, shape, draw);
+      const messages = improveMessages({ plan: previous.plan, program, output }, "Short", 1024);
+      const next = draw.chance(0.5) ? redrawPart(design, shape, draw) : drawDesign(shape, draw);
+      return { task: shape.name, kind: "improve", messages, ...respond(next, shape, options, draw) };
+    }
+    const messages = scratchMessages(tasks.get(shape.name)!, "Short");
+    return { task: shape.name, kind: "scratch", messages, ...respond(drawDesign(shape, draw), shape, options, draw) };
+  });
+}
+
+function respond(design: Design, shape: TaskShape, options: CorpusOptions, draw: Draw) {
+  const draft = writeDraft(design, shape, draw);
+  const wrong = draw.chance(options.mistakeShare) ? makeMistake(draft.lines, shape, draw) : undefined;
+  const program = (wrong?.lines ?? draft.lines).join("\n");
+  return { response: formatSolution(draft.plan, program), program, mistake: wrong?.name };
+}
+
+/** What prompts say of a bundled task, from its registry entry and its columns. */
+function promptTask(shape: TaskShape): PromptTask {
+  const { description, task } = readRegistry()[shape.name];
+  const grader = task.grader as { metric: string; direction: "Higher" | "Lower" };
+  return {
+    name: shape.name,
+    description,
+    metric: { name: grader.metric, direction: grader.direction },
+    columns: shape.columns,
+    files: [],
+    snippet: [],
+    submissionFormat: [],
+    packages: [],
+  };
+}
+
+/** Terminal output as an execution of the program would leave it, with losses that mean nothing. */
+function inventOutput(program: string, shape: TaskShape, draw: Draw): string {
+  const loss = () => String(draw.logUniform(...shape.lossRange).toPrecision(draw.integer(3, 6)));
+  const lines = ["imported packages", "loaded data", "defined model"];
+  const training = program.includes("training loss") ? loss() : undefined;
+  if (program.includes("validation loss")) {
+    const validation = loss();
+    lines.push(`testing loss ${validation}`, `validation loss: ${validation}`);
+  }
+  lines.push("trained model");
+  if (training !== undefined) lines.push(`training loss ${training}`, `training loss: ${training}`);
+  lines.push("predicted test labels");
+  return lines.join("\n");
+}
+
+/** First eight bytes of the SHA-256 of each distinct program, sorted, one after the other. */
+export function programHashes(programs: Iterable<string>): Buffer {
+  const distinct = new Set([...programs].map((program) => programHash(program).toString("hex")));
+  return Buffer.from([...distinct].sort().join(""), "hex");
+}
+
+/** Programs are compared without white space at line ends and without blank lines at the end. */
+export function programHash(program: string): Buffer {
+  const text = program.replace(/[ \t]+$/gm, "").trimEnd();
+  return createHash("sha256").update(text).digest().subarray(0, 8);
+}
+
+/** Whether a program is in the corpus, verbatim; `hashes` as `programHashes` gives them. */
+export function inCorpus(program: string, hashes: Buffer): boolean {
+  const wanted = programHash(program);
+  let low = 0;
+  let high = hashes.length / 8;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    const order = wanted.compare(hashes, middle * 8, middle * 8 + 8);
+    if (order === 0) return true;
+    if (order < 0) high = middle;
+    else low = middle + 1;
+  }
+  return false;
+}
