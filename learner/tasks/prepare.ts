@@ -97,7 +97,8 @@ function replaceFolder(made: string, directory: string, replaced: string): void 
   for (let attempt = 0; ; attempt++) {
     if (existsSync(directory)) renameSync(directory, join(replaced + attempt));
     try {
-      return renameSync(made, directory);
+      renameSync(made, directory);
+      return;
     } catch (error) {
       // Another preparation came first, between the two renames.
       if (attempt === 3 || !/ENOTEMPTY|EEXIST/.test((error as NodeJS.ErrnoException).code ?? "")) throw error;

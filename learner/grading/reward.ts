@@ -1,0 +1,113 @@
+import type { Grader } from "../../crds/trainingrun.ts";
+import type { Graded, Guard } from "./grade.ts";
+
+/** What a sample came to, as far as its reward depends on it. */
+export interface RewardFacts {
+  /** Why the solution was never executed (no plan, no closed code block, several programs); absent if it was. */
+  fault?: string | undefined;
+  outcome?: "completed" | "failed" | "timedOut" | "outOfMemory" | "outputLimit" | "lost" | undefined;
+  exitStatus?: number | undefined;
+  /** Markers that the instrumenter put into the program. */
+  insertedMarkers: readonly string[];
+  /** Markers that came out with the right nonce. */
+  seenMarkers: readonly string[];
+  /** Marker lines with a wrong nonce, or of markers that were never inserted. */
+  forgedMarkers: number;
+  /** The grader's word on the submission; absent if there is no submission. */
+  graded?: Graded | undefined;
+}
+
+/** `algorithm.failureReward` and `algorithm.markerReward`. */
+export interface RewardConstants {
+  failureReward: number;
+  markerReward: number;
+}
+
+export interface Reward {
+  reward: number;
+  valid: boolean;
+  /** The grader's number in the task's own unit; there if valid. */
+  score?: number;
+  reportedScore?: number;
+  /** `valid`, the solution's fault, the outcome, `noSubmission`, or what is wrong with the submission. */
+  reason: string;
+  /** Markers that earned credit. Of a valid submission none do: its score takes the place of the credit. */
+  creditedMarkers: string[];
+  /** The score was so bad that the reward was raised to the grader's `rewardFloor`. */
+  clamped: boolean;
+  guards: Guard[];
+}
+
+/** Most markers that a program can earn: Appendix C.3 has seven. */
+const markerCount = 7;
+
+/**
+ * The reward of one sample, paper sections 3.2 and 4.1: `failureReward` (-10) and `markerReward` (0.1) for each marker
+ * that was reached, or, in place of both, what the score of a valid submission is worth. Only a program that completed
+ * with exit status 0 has its submission graded.
+ *
+ * @returns undefined for `lost`: an infrastructure failure has no reward and takes no part in training
+ */
+export function rewardOf(facts: RewardFacts, constants: RewardConstants, grader: Grader): Reward | undefined {
+  if (facts.outcome === "lost") return undefined;
+  const { failureReward, markerReward } = constants;
+  const without = (reason: string, creditedMarkers: string[]): Reward => ({
+    reward: failureReward + markerReward * creditedMarkers.length,
+    valid: false,
+    reason,
+    creditedMarkers,
+    clamped: false,
+    guards: [],
+  });
+  if (facts.fault !== undefined) return without(facts.fault, []);
+  if (facts.outcome === undefined) throw new Error("a sample that was executed has an outcome");
+
+  const credited = creditedMarkers(facts);
+  if (facts.outcome !== "completed") return without(facts.outcome, credited);
+  if (facts.exitStatus !== 0) return without("failed", credited);
+  const { graded } = facts;
+  if (graded === undefined) return without("noSubmission", credited);
+  if (!graded.valid || graded.score === undefined || !Number.isFinite(graded.score))
+    return without(graded.valid ? "the score is not a finite number" : graded.reason, credited);
+  const reward = scoreReward(graded.score, grader);
+  return {
+    reward: Math.max(reward, grader.rewardFloor),
+    valid: true,
+    score: graded.score,
+    ...(graded.reportedScore !== undefined && { reportedScore: graded.reportedScore }),
+    reason: "valid",
+    creditedMarkers: [],
+    clamped: reward < grader.rewardFloor,
+    guards: graded.guards,
+  };
+}
+
+/**
+ * Each marker counts once, and only if it was inserted. One forgery costs the attempt all marker credit, so that trying
+ * is never worth it.
+ */
+function creditedMarkers(facts: RewardFacts): string[] {
+  if (facts.forgedMarkers > 0) return [];
+  const seen = new Set(facts.seenMarkers);
+  return [...new Set(facts.insertedMarkers)].filter((marker) => seen.has(marker));
+}
+
+/** A score as a reward: through `rewardRange` (`worst` -> 0, `best` -> 1, linear beyond), or with its sign alone. */
+export function scoreReward(score: number, grader: Grader): number {
+  const range = grader.rewardRange;
+  if (range) return (score - range.worst) / (range.best - range.worst);
+  return grader.direction === "Higher" ? score : -score;
+}
+
+/**
+ * Every valid reward must be above every invalid one: all markers together earn less than the worst valid submission.
+ * @returns undefined if that holds, otherwise in one line which fields to change
+ */
+export function rewardOrderFault(constants: RewardConstants, grader: Grader): string | undefined {
+  const bestInvalid = constants.failureReward + Math.max(0, markerCount * constants.markerReward);
+  if (bestInvalid < grader.rewardFloor) return undefined;
+  return (
+    `grader.rewardFloor is ${grader.rewardFloor}, but a program without a valid submission can earn ` +
+    `${bestInvalid} (algorithm.failureReward and ${markerCount} times algorithm.markerReward); raise rewardFloor or lower these`
+  );
+}
