@@ -33,7 +33,10 @@ export function attention(q: Value, k: Value, v: Value, mask: Value, shape: Atte
       headSize,
     ]);
   const unfold = (x: Value) =>
-    reshape(transpose(reshape(x, [batch, keyValueHeads, groups, time, headSize]), [0, 3, 1, 2, 4]), [rows, heads * headSize]);
+    reshape(transpose(reshape(x, [batch, keyValueHeads, groups, time, headSize]), [0, 3, 1, 2, 4]), [
+      rows,
+      heads * headSize,
+    ]);
   const foldKeys = (x: Value) => transpose(reshape(x, [batch, time, keyValueHeads, headSize]), [0, 2, 1, 3]);
   const unfoldKeys = (x: Value) => reshape(transpose(x, [0, 2, 1, 3]), [rows, keyValueHeads * headSize]);
   let saved: { query: Value; key: Value; value: Value; probabilities: Value; context: Value };
@@ -62,4 +65,3 @@ export function attention(q: Value, k: Value, v: Value, mask: Value, shape: Atte
     },
   )[0];
 }
-

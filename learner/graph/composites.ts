@@ -1,7 +1,22 @@
 /** Operations of transformers, composed of primitives, with gradients by hand where composing them would cost passes over memory. */
 import { custom } from "./gradients.ts";
 import { type Dim, float, innermost, type Value } from "./graph.ts";
-import { add, cast, concat, cumSum, expand, gather, matmul, mul, reshape, sigmoid, silu, sub, sum, sumTo } from "./primitives.ts";
+import {
+  add,
+  cast,
+  concat,
+  cumSum,
+  expand,
+  gather,
+  matmul,
+  mul,
+  reshape,
+  sigmoid,
+  silu,
+  sub,
+  sum,
+  sumTo,
+} from "./primitives.ts";
 
 /** x / rms(x) * weight over the last axis; x float32 [rows, size], weight [size]. */
 export function rmsNorm(x: Value, weight: Value, epsilon: number): Value {
@@ -67,7 +82,11 @@ export function rotary(x: Value, cos: Value, sin: Value, negativeSin: Value, hea
       [{ dtype: value.dtype, shape: value.shape }],
       "com.microsoft",
     )[0];
-  return custom([x], ([input]) => [rotate(input, sin)], ([d]) => [rotate(d!, negativeSin)])[0];
+  return custom(
+    [x],
+    ([input]) => [rotate(input, sin)],
+    ([d]) => [rotate(d!, negativeSin)],
+  )[0];
 }
 
 /**
@@ -78,7 +97,15 @@ export function rows(x: Value, indices: Value, inverse: Value): Value {
   return custom(
     [x],
     ([input]) => [gather(input, indices)],
-    ([d]) => [gather(concat([d!, x.graph.constant(new Array(sizeOfRow(x)).fill(0), x.dtype, [1, ...(x.shape.slice(1) as number[])])], 0), inverse)],
+    ([d]) => [
+      gather(
+        concat(
+          [d!, x.graph.constant(new Array(sizeOfRow(x)).fill(0), x.dtype, [1, ...(x.shape.slice(1) as number[])])],
+          0,
+        ),
+        inverse,
+      ),
+    ],
   )[0];
 }
 
@@ -146,7 +173,8 @@ export function affine(x: Value, weight: Value, bias: Value): Value {
   const graph = innermost([x, weight, bias]);
   return custom(
     [x, weight, bias],
-    ([a, w, b]) => graph.op("Gemm", [a, w, b], { transB: 1 }, [{ dtype: x.dtype, shape: [x.shape[0], weight.shape[0]] }]),
+    ([a, w, b]) =>
+      graph.op("Gemm", [a, w, b], { transB: 1 }, [{ dtype: x.dtype, shape: [x.shape[0], weight.shape[0]] }]),
     ([d]) => [
       x.requiresGrad ? matmul(d!, weight) : undefined,
       weight.requiresGrad ? matmul(d!, x, { transA: true }) : undefined,

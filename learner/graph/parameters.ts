@@ -16,14 +16,17 @@ export class Parameters {
   readonly #offsets = new Map<string, number>();
   readonly #tensors = new Map<string, Tensor>();
 
-  constructor(shapes: readonly ParameterShape[]) {
+  /** `data`: an existing buffer of the same layout, to be seen under these names */
+  constructor(shapes: readonly ParameterShape[], data?: Float32Array) {
     this.shapes = shapes;
     let size = 0;
     for (const { name, shape } of shapes) {
       this.#offsets.set(name, size);
       size += Math.ceil(elementCount(shape) / ALIGNMENT) * ALIGNMENT;
     }
-    this.data = new Float32Array(size);
+    if (data && data.length !== size)
+      throw new GraphError("shape", `parameters: the buffer has ${data.length} numbers, not ${size}`);
+    this.data = data ?? new Float32Array(size);
     for (const { name, shape } of shapes) {
       const offset = this.#offsets.get(name)!;
       this.#tensors.set(name, tensor(this.data.subarray(offset, offset + elementCount(shape)), shape));
@@ -45,8 +48,14 @@ export class Parameters {
   /** Copies the values in. */
   set(name: string, values: Float32Array): void {
     const { data } = this.get(name);
-    if (data.length !== values.length) throw new GraphError("shape", `parameter '${name}' has ${data.length} numbers, not ${values.length}`);
+    if (data.length !== values.length)
+      throw new GraphError("shape", `parameter '${name}' has ${data.length} numbers, not ${values.length}`);
     data.set(values as never);
+  }
+
+  /** The same names over another flat buffer, such as a moment. */
+  over(data: Float32Array): Parameters {
+    return new Parameters(this.shapes, data);
   }
 
   /** Zeros of the same layout. */

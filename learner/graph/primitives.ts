@@ -5,7 +5,7 @@
  * the i-th input wants one. Shapes broadcast as in numpy. A number in place of a value is a constant of the other's dtype.
  */
 import { GraphError } from "./errors.ts";
-import { type Attribute, type Dim, float, type Graph, innermost, isFloat, type Shape, type Value } from "./graph.ts";
+import { type Attribute, type Dim, float, innermost, isFloat, type Shape, type Value } from "./graph.ts";
 import { broadcast, frontAxis, product, quotient, sameShape } from "./shapes.ts";
 import type { DType } from "./tensor.ts";
 

@@ -20,6 +20,7 @@ import type { Graph, Value } from "../graph/graph.ts";
 import { add, linear, reshape } from "../graph/primitives.ts";
 import { type Tensor, tensor } from "../graph/tensor.ts";
 import type { ModelConfig } from "./config.ts";
+import { rotaryTable } from "./rotary.ts";
 import { parameters } from "./weights.ts";
 
 export interface DecoderInputs {
@@ -157,21 +158,14 @@ function positionFeeds(time: number, config: ModelConfig): Record<string, Tensor
   const half = config.headSize / 2;
   const mask = new Float32Array(time * time);
   for (let row = 0; row < time; row++) mask.fill(MASKED, row * time + row + 1, (row + 1) * time);
-  const [cos, sin, negativeSin] = [0, 1, 2].map(() => new Float32Array(time * half));
-  for (let position = 0; position < time; position++) {
-    for (let i = 0; i < half; i++) {
-      // in float32 where transformers is
-      const frequency = Math.fround(1 / Math.fround(config.ropeTheta ** ((2 * i) / config.headSize)));
-      const angle = Math.fround(position * frequency);
-      cos[position * half + i] = Math.cos(angle);
-      sin[position * half + i] = Math.sin(angle);
-      negativeSin[position * half + i] = -sin[position * half + i];
-    }
-  }
+  const { cosines, sines } = rotaryTable(config, time);
   return {
     mask: tensor(mask, [time, time]),
-    cos: tensor(cos, [time, half]),
-    sin: tensor(sin, [time, half]),
-    negativeSin: tensor(negativeSin, [time, half]),
+    cos: tensor(cosines, [time, half]),
+    sin: tensor(sines, [time, half]),
+    negativeSin: tensor(
+      sines.map((value) => -value),
+      [time, half],
+    ),
   };
 }

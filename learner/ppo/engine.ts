@@ -4,6 +4,19 @@
  * Calls are served one after the other, in the order in which they were made.
  */
 
+import { Worker } from "node:worker_threads";
+import { EngineError } from "./errors.ts";
+import type { Answer, Call } from "./worker.ts";
+
+export interface EngineOptions {
+  /** a Hugging Face folder: the policy to start from, and the frozen reference */
+  model: string;
+  /** threads of one operator; 0: all cores. The same number gives the same bits */
+  threads: number;
+  /** tokens that go through a graph together; few stay in the caches, many fill more threads (default 512) */
+  microBatchTokens?: number;
+}
+
 export interface Sequence {
   /** token ids, int32 [prompt] */
   prompt: Int32Array;
@@ -142,4 +155,68 @@ export interface Engine {
   /** sha256 over the bytes of all weights and moments, hex. */
   digest(): Promise<string>;
   close(): Promise<void>;
+}
+
+const METHODS = [
+  "generate",
+  "evaluate",
+  "initializeCritic",
+  "updatePolicy",
+  "updateCritic",
+  "pretrain",
+  "save",
+  "load",
+  "digest",
+  "close",
+] as const satisfies (keyof Engine)[];
+
+/**
+ * Starts the worker thread and reads the model.
+ *
+ * @throws ModelError (by its `code`) when the folder cannot be used
+ */
+export async function startEngine(options: EngineOptions): Promise<Engine> {
+  const worker = new Worker(new URL("./worker.ts", import.meta.url), { workerData: options });
+  const waiting = new Map<number, { resolve: (result: unknown) => void; reject: (error: Error) => void }>();
+  let next = 0;
+  let ended: EngineError | undefined;
+  const end = (message: string, cause?: unknown) => {
+    ended ??= new EngineError("worker", message, { cause });
+    for (const { reject } of waiting.values()) reject(ended);
+    waiting.clear();
+  };
+  worker.on("message", (answer: Answer) => {
+    const call = waiting.get(answer.id);
+    waiting.delete(answer.id);
+    if ("result" in answer) call?.resolve(answer.result);
+    else
+      call?.reject(
+        Object.assign(new EngineError(answer.error.code ?? "worker", answer.error.message), {
+          stack: answer.error.stack,
+        }),
+      );
+  });
+  worker.on("error", (cause) =>
+    end(`the engine's worker failed: ${cause instanceof Error ? cause.message : cause}`, cause),
+  );
+  worker.on("exit", (code) => end(`the engine's worker has ended (${code})`));
+  const call = (method: Call["method"], parameters: unknown[]) =>
+    new Promise<unknown>((resolve, reject) => {
+      if (ended) return reject(ended);
+      const id = next++;
+      waiting.set(id, { resolve, reject });
+      const message: Call = { id, method, parameters };
+      worker.postMessage(message);
+    });
+  const proxy = Object.fromEntries(
+    METHODS.map((method) => [method, (...parameters: unknown[]) => call(method, parameters)]),
+  );
+  const engine = proxy as unknown as Engine;
+  try {
+    await engine.digest(); // the model has been read, or the reason why not is known here
+  } catch (cause) {
+    await worker.terminate();
+    throw cause;
+  }
+  return engine;
 }

@@ -1,0 +1,48 @@
+/** PPO's clipped policy loss with an entropy bonus, as a graph over all response tokens of a micro-batch. */
+import type { Graph, Value } from "../graph/graph.ts";
+import { clip, exp, less, minimum, mul, neg, sub, sum, where } from "../graph/primitives.ts";
+import { RESPONSE } from "../model/decoder.ts";
+
+const LOG_RATIO_LIMIT = 20; // exp of it is finite in float32 (verl)
+
+export interface PolicyLossInputs {
+  proximalLogProbs: Value;
+  advantages: Value;
+  /** what a token's policy loss is multiplied by: sample weight * importance / normaliser */
+  policyScale: Value;
+  /** what a token's entropy is multiplied by: entropy coefficient / normaliser */
+  entropyScale: Value;
+  /** scalars 1 - eps and 1 + eps */
+  ratioLow: Value;
+  ratioHigh: Value;
+  /** scalar c of dual clip; very large: off */
+  dualClip: Value;
+}
+
+export function policyLossInputs(g: Graph): PolicyLossInputs {
+  const token = (name: string) => g.input(name, "float32", [RESPONSE]);
+  const scalar = (name: string) => g.input(name, "float32", []);
+  return {
+    proximalLogProbs: token("proximalLogProbs"),
+    advantages: token("advantages"),
+    policyScale: token("policyScale"),
+    entropyScale: token("entropyScale"),
+    ratioLow: scalar("ratioLow"),
+    ratioHigh: scalar("ratioHigh"),
+    dualClip: scalar("dualClip"),
+  };
+}
+
+/** sum over tokens of policyScale * max(-A ratio, -A clip(ratio)) - entropyScale * entropy; a scalar. */
+export function policyLoss(logProbs: Value, entropies: Value, inputs: PolicyLossInputs): Value {
+  const { advantages: a } = inputs;
+  const ratio = exp(clip(sub(logProbs, inputs.proximalLogProbs), -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT));
+  const loss = neg(minimum(mul(ratio, a), mul(clip(ratio, inputs.ratioLow, inputs.ratioHigh), a)));
+  const bounded = where(less(a, 0), minimum(loss, neg(mul(a, inputs.dualClip))), loss);
+  return sub(sum(mul(bounded, inputs.policyScale)), sum(mul(entropies, inputs.entropyScale)));
+}
+
+/** sum over tokens of -scale * log-prob: cross entropy. */
+export function crossEntropy(logProbs: Value, scale: Value): Value {
+  return neg(sum(mul(logProbs, scale)));
+}
