@@ -23,7 +23,7 @@ export function describeErrors(errors: ErrorObject[], schema: Schema): Problem[]
 }
 
 function describeError(error: ErrorObject, schema: Schema): Problem {
-  const at = pathOf(error.instancePath, error.data, schema);
+  const at = pathOf(error.instancePath, schema);
   const parent = error.parentSchema as Schema;
   if (error.keyword === "required") {
     const field: string = error.params.missingProperty;
@@ -34,8 +34,9 @@ function describeError(error: ErrorObject, schema: Schema): Problem {
     return { path: [...at, field], text: unknownField(field, at, parent, schema) };
   }
   const wanted = schemaAt(schema, at) ?? parent;
-  const guess = wanted.enum && typeof error.data === "string" ? nearest(error.data, wanted.enum) : undefined;
-  return { path: at, text: `is ${show(error.data)}; give ${guess ? `${guess}? It takes ` : ""}${expected(wanted)}` };
+  const guess = wanted.enum?.length !== 1 && typeof error.data === "string" && nearest(error.data, wanted.enum ?? []);
+  const hint = guess ? ` (did you mean ${guess}?)` : "";
+  return { path: at, text: `is ${show(error.data)}; give ${expected(wanted)}${hint}` };
 }
 
 /** @returns what the schema wants, e.g. `a whole number from 1 to 65536` */
@@ -111,7 +112,7 @@ function show(value: unknown): string {
 }
 
 /** JSON pointer to path; digits are an index only where the schema has a list. */
-function pathOf(pointer: string, _data: unknown, schema: Schema): Path {
+function pathOf(pointer: string, schema: Schema): Path {
   const path: Path = [];
   let at: Schema | undefined = schema;
   for (const encoded of pointer.split("/").slice(1)) {

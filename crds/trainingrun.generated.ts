@@ -70,7 +70,7 @@ export interface Task {
   privateData?: VolumeSource;
   /** How a submission is compared with the answers. Absent for bundled tasks, which bring their own. */
   grader?: Grader;
-  /** Which of the answers' rows make the reward: all (paper, section 4.1), or a fixed half while the other half is only reported. Default "Full". */
+  /** Which of the answers' rows make the reward, all or a fixed half while the other half is only reported (paper, section 4.1). Default "Full". */
   rewardSplit: 'Full' | 'Half';
   /** Seconds of wall time that one execution may take (ours). Default 600. */
   executionTimeoutSeconds: number;
@@ -162,7 +162,7 @@ export interface Model {
 
 /** Which weights are trained. */
 export interface Adaptation {
-  /** Full trains every weight (paper, section 4.1), LoRA low-rank additions. Default "Full". */
+  /** Full trains every weight, LoRA low-rank additions (paper, section 4.1). Default "Full". */
   type: 'Full' | 'LoRA';
   /** Rank of the additions. */
   rank?: number;

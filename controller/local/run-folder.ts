@@ -1,5 +1,5 @@
 /** The folder of a run: made whole, held by one process at a time. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { stringify } from "yaml";
 import type { TrainingRun } from "../../crds/trainingrun.ts";
@@ -15,6 +15,8 @@ const LOCK = "lock";
  */
 export function createRunFolder(run: TrainingRun, out: string | undefined, now: Date): string {
   const directory = resolve(out ?? join("runs", `${run.metadata.name}-${compactTime(now)}`));
+  if (existsSync(directory) && !statSync(directory).isDirectory())
+    throw new ControllerError("input", `--out ${directory}: is a file; name a folder`);
   if (existsSync(directory) && readdirSync(directory).length > 0) {
     const resume = existsSync(join(directory, MANIFEST)) ? `, or go on with the run in it: --resume ${directory}` : "";
     throw new ControllerError("input", `--out ${directory}: the folder is not empty; choose another one${resume}`);

@@ -46,7 +46,7 @@ const GAP = "  ";
 /** @returns the columns that fit into `width` characters */
 function fitting(width: number): Column[] {
   const byPriority = [...COLUMNS].sort((a, b) => a.priority - b.priority);
-  let used = 0;
+  let used = -GAP.length;
   const kept = new Set(
     byPriority.filter((column) => {
       used += column.width + GAP.length;
@@ -196,6 +196,6 @@ function significant(value: number | null, digits = 5): string {
   if (value === null || !Number.isFinite(value)) return "-";
   if (value === 0) return "0";
   const magnitude = Math.floor(Math.log10(Math.abs(value)));
-  if (magnitude < -6 || magnitude >= 9) return value.toExponential(2);
-  return value.toFixed(Math.max(0, digits - 1 - Math.max(magnitude, 0)));
+  if (magnitude < -4 || magnitude >= 9) return value.toExponential(2);
+  return value.toFixed(Math.max(0, digits - 1 - magnitude));
 }

@@ -1,0 +1,79 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, describe, test } from "node:test";
+import { parseTrainingRun } from "../../crds/trainingrun.ts";
+import { createRunFolder, holdRunFolder, MANIFEST, releaseRunFolder } from "./run-folder.ts";
+
+const run = parseTrainingRun(
+  "apiVersion: longrun.dev/v1alpha1\nkind: TrainingRun\nmetadata: { name: test }\nspec: { tasks: [{ name: wage }], model: { policy: p } }",
+  "test",
+);
+const NOW = new Date("2026-01-31T09:05:07.123Z");
+const parent = mkdtempSync(join(tmpdir(), "longrun-run-folder-"));
+after(() => rmSync(parent, { recursive: true, force: true }));
+
+describe("createRunFolder", () => {
+  test("writes the resolved manifest", () => {
+    const directory = createRunFolder(run, join(parent, "a", "b"), NOW);
+    assert.deepEqual(parseTrainingRun(readFileSync(join(directory, MANIFEST), "utf8"), MANIFEST), run);
+    assert.ok(existsSync(join(directory, "logs")));
+  });
+  test("is named by the run and the UTC time", (context) => {
+    const before = process.cwd();
+    context.after(() => process.chdir(before));
+    process.chdir(parent);
+    assert.match(createRunFolder(run, undefined, NOW), /\/runs\/test-20260131T090507Z$/);
+  });
+  test("takes an empty folder, and no other", () => {
+    const empty = join(parent, "empty");
+    mkdirSync(empty);
+    createRunFolder(run, empty, NOW);
+    releaseRunFolder(empty);
+    assert.throws(
+      () => createRunFolder(run, empty, NOW),
+      /not empty; choose another one, or go on with the run in it: --resume/,
+    );
+    const other = join(parent, "other");
+    mkdirSync(other);
+    writeFileSync(join(other, "file"), "");
+    assert.throws(() => createRunFolder(run, other, NOW), { code: "input", message: /not empty; choose another one$/ });
+  });
+  test("says in one line why it cannot", () => {
+    writeFileSync(join(parent, "file"), "");
+    assert.throws(() => createRunFolder(run, join(parent, "file", "x"), NOW), {
+      code: "failed",
+      message: /a part of this path is not a folder$/,
+    });
+    assert.throws(() => createRunFolder(run, join(parent, "file"), NOW), { code: "input", message: /is a file/ });
+  });
+});
+
+describe("a run folder", () => {
+  const directory = join(parent, "held");
+  test("is held by one living process", async () => {
+    createRunFolder(run, directory, NOW);
+    assert.throws(() => holdRunFolder(directory), {
+      code: "input",
+      message: new RegExp(`alive \\(process ${process.pid}\\)`),
+    });
+    releaseRunFolder(directory);
+    holdRunFolder(directory);
+  });
+  test("is free when its holder has died", async () => {
+    const child = spawn("true");
+    await new Promise((resolve) => child.once("close", resolve));
+    writeFileSync(join(directory, "lock"), JSON.stringify({ pid: child.pid, startTicks: "1" }));
+    holdRunFolder(directory);
+  });
+  test("is free when its holder’s number belongs to another process", () => {
+    writeFileSync(join(directory, "lock"), JSON.stringify({ pid: process.pid, startTicks: "1" }));
+    holdRunFolder(directory);
+  });
+  test("is free when its holder was cut off while writing", () => {
+    writeFileSync(join(directory, "lock"), '{"pid":');
+    holdRunFolder(directory);
+  });
+});

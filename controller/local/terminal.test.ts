@@ -1,0 +1,141 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { messages, type StatusMessage, type StatusReceived } from "../../proto/service.ts";
+import { comparison, type IterationLine, iterationHeader, iterationRow, progressText, Terminal } from "./terminal.ts";
+
+const line: IterationLine = {
+  ...{ iteration: 3, validFraction: 0.59375, meanScore: 512.3149, bestScore: 301.2, meanDurationSeconds: 1.324 },
+  ...{ launchedMeanDurationSeconds: 1.401, trainedMeanDurationSeconds: 1.324, kl: 0.00123, seconds: 21.42 },
+};
+
+describe("rows", () => {
+  test("line up with the header", () => {
+    assert.equal(
+      iterationHeader(120),
+      "iteration   valid  mean score  best score  duration        KL  launched   trained      took",
+    );
+    assert.equal(
+      iterationRow(line, 120),
+      "        3   59.4%      512.31      301.20    1.32 s   0.00123    1.40 s    1.32 s   21.42 s",
+    );
+  });
+  const figures: [name: string, change: Partial<IterationLine>, expected: RegExp][] = [
+    ["no valid program", { validFraction: 0, meanScore: null, bestScore: null }, / 0\.0% {11}- {11}- /],
+    ["nothing was executed", { meanDurationSeconds: null, launchedMeanDurationSeconds: null }, / - .* - /],
+    ["all valid", { validFraction: 1 }, / 100\.0% /],
+    ["small scores", { meanScore: 0.48372, bestScore: 0.5 }, / 0\.48372 {5}0\.50000 /],
+    ["negative scores", { meanScore: -0.0123456 }, / -0\.012346 /],
+    ["large scores", { meanScore: 1234567.8 }, / 1234568 /],
+    ["huge scores", { meanScore: 1.5e12 }, / 1\.50e\+12 /],
+    ["no KL yet", { kl: 0 }, / 0 /],
+    ["tiny KL", { kl: 1.23e-7 }, / 1\.23e-7 /],
+    ["long iterations", { seconds: 12345.6 }, / 12346 s$/],
+  ];
+  for (const [name, change, expected] of figures)
+    test(name, () => {
+      const row = iterationRow({ ...line, ...change }, 120);
+      assert.match(row, expected);
+      assert.equal(row.length, iterationHeader(120).length);
+    });
+  test("a narrow terminal gets fewer columns, never a broken line", () => {
+    for (let width = 10; width < 130; width++) {
+      assert.ok(iterationRow(line, width).length <= width, `${width}`);
+      assert.equal(iterationRow(line, width).length, iterationHeader(width).length);
+    }
+    assert.equal(iterationHeader(30), "iteration   valid  mean score");
+    assert.equal(iterationHeader(5), "iteration");
+  });
+});
+
+describe("comparison", () => {
+  const before = { samples: 32, validFraction: 0.5, meanScore: 500, bestScore: 300, meanDurationSeconds: 1 };
+  test("of both", () => {
+    assert.deepEqual(comparison(before, { ...before, validFraction: 0.9375, meanScore: 333.3333 }, "MAE"), [
+      "                before   after",
+      "valid programs   50.0%   93.8%",
+      "mean MAE        500.00  333.33",
+      "best MAE        300.00  300.00",
+      "mean duration   1.00 s  1.00 s",
+      "samples             32      32",
+    ]);
+  });
+  test("of one", () => assert.match(comparison(undefined, before, "R2")[1]!, /^valid programs +- +50\.0%$/));
+  test("of none", () => assert.deepEqual(comparison(undefined, undefined, "R2"), []));
+});
+
+describe("progress", () => {
+  const { Phase } = messages;
+  const cases: [status: StatusMessage, expected: string][] = [
+    [{ phase: Phase.STARTING }, "starting"],
+    [
+      { phase: Phase.GENERATING, iteration: 1, iterations: 12, phaseDone: 3, phaseTotal: 40 },
+      "iteration 1/12 · writing solutions 3/40",
+    ],
+    [
+      {
+        phase: Phase.EXECUTING,
+        iteration: 2,
+        iterations: 12,
+        phaseDone: 3,
+        phaseTotal: 32,
+        executions: { queued: 5, running: 1 },
+        actors: [{ connected: true }, { connected: false }],
+      },
+      "iteration 2/12 · executing programs 3/32 · 5 queued, 1 running · 1 of 2 actors",
+    ],
+    [
+      { phase: Phase.TRAINING, iteration: 2, iterations: 12, message: "one step skipped" },
+      "iteration 2/12 · training · one step skipped",
+    ],
+    [
+      { phase: Phase.FINAL_EVALUATION, iteration: 12, iterations: 12, phaseDone: 1, phaseTotal: 8 },
+      "evaluating the trained policy 1/8",
+    ],
+  ];
+  for (const [status, expected] of cases)
+    test(expected, () => {
+      const received = messages.Status.decode(messages.Status.encode(status).finish()) as StatusReceived;
+      assert.equal(progressText(received), expected);
+    });
+});
+
+describe("Terminal", () => {
+  const record = (isTTY: boolean, env: NodeJS.ProcessEnv = {}) => {
+    let written = "";
+    const screen = { write: (text: string) => (written += text), isTTY, columns: 60 };
+    return { terminal: new Terminal(screen, env), written: () => written };
+  };
+  test("writes plain rows where it is no terminal", () => {
+    const { terminal, written } = record(false, { COLUMNS: "120" });
+    terminal.progress("working");
+    terminal.iteration(line);
+    terminal.progress("working on");
+    terminal.iteration(line);
+    terminal.iteration({ ...line, iteration: 4 });
+    terminal.clear();
+    assert.equal(written().includes("\u001b"), false);
+    assert.deepEqual(
+      written()
+        .split("\n")
+        .map((row) => row.trim().split(" ")[0]),
+      ["iteration", "3", "4", ""],
+    );
+  });
+  test("rewrites the live line in place, and clears it before a row", () => {
+    const { terminal, written } = record(true);
+    terminal.progress("one");
+    terminal.progress("one");
+    terminal.line("row");
+    assert.equal(written(), "\r\u001b[K\u001b[2mone\u001b[0m\r\u001b[Krow\n");
+  });
+  test("never wraps the live line", () => {
+    const { terminal, written } = record(true, { NO_COLOR: "1" });
+    terminal.progress("x".repeat(200));
+    assert.equal(written(), `\r\u001b[K${"x".repeat(58)}…`);
+  });
+  test("respects NO_COLOR and COLUMNS", () => {
+    const { terminal, written } = record(true, { NO_COLOR: "1", COLUMNS: "30" });
+    terminal.iteration(line);
+    assert.equal(written(), `${iterationHeader(30)}\n${iterationRow(line, 30)}\n`);
+  });
+});
