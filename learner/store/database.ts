@@ -16,6 +16,8 @@ export interface DatabaseOptions {
   readOnly?: boolean;
   /** How long a write waits for another process that holds the file's lock. */
   busySeconds?: number;
+  /** The file grows no further than this; then as if the disk were full. */
+  maxBytes?: number;
 }
 
 // Primary result codes, https://www.sqlite.org/rescode.html
@@ -56,7 +58,7 @@ export class Database {
   #readOnly: boolean;
 
   /** Opens or makes the file; unless `readOnly`, takes the store over from whoever wrote to it before. */
-  constructor(path: string, { readOnly = false, busySeconds = 10 }: DatabaseOptions = {}) {
+  constructor(path: string, { readOnly = false, busySeconds = 10, maxBytes }: DatabaseOptions = {}) {
     this.path = path;
     this.#readOnly = readOnly;
     try {
@@ -70,6 +72,8 @@ export class Database {
     }
     try {
       if (!readOnly) this.#sqlite.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;");
+      if (maxBytes !== undefined)
+        this.#sqlite.exec(`PRAGMA max_page_count = ${Math.floor(maxBytes / this.#pragma("page_size"))}`);
       this.#prepareSchema();
     } catch (cause) {
       this.#sqlite.close();

@@ -38,6 +38,7 @@ export interface StoreOptions {
   leaseGraceSeconds?: number;
   maxAttempts?: number;
   busySeconds?: number;
+  maxBytes?: number;
   /** Unix milliseconds. The default does not jump when the machine's clock is set. */
   now?: () => number;
 }
