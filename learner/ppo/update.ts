@@ -32,6 +32,8 @@ export interface UpdateContext {
   klCoefficient: number;
   /** How long each execution that `collection: Discard` threw away had run, seconds. */
   abandonedSeconds: number[];
+  /** Told what begins (`total` optimiser steps for `train`) and how far it is. */
+  onProgress?: (phase: "evaluate" | "train", done: number, total: number) => void;
 }
 
 /** What one update did. */
@@ -48,8 +50,6 @@ export interface UpdateResult {
   importanceMaxDeviation: number | null;
   maskedSamples: number;
   nextKlCoefficient: number;
-  secondsEvaluate: number;
-  secondsTrain: number;
 }
 
 /**
@@ -63,11 +63,11 @@ export async function update(
   context: UpdateContext,
 ): Promise<UpdateResult> {
   const useCritic = o.baseline === "Critic";
-  const started = performance.now();
+  const trainPolicy = !useCritic || context.iteration > o.criticWarmupIterations;
+  context.onProgress?.("evaluate", 0, 1);
   const meanReward = batch.reduce((sum, sample) => sum + sample.reward, 0) / batch.length;
   if (useCritic) await engine.initializeCritic(meanReward);
   const evaluated = await engine.evaluate(batch, { temperature: context.temperature, values: useCritic });
-  const evaluatedAt = performance.now();
 
   const weights = durationWeights(batch, o, context.abandonedSeconds);
   const masked = batch.map((sample) => o.stalenessPolicy === "Mask" && sample.lag > o.maxStaleness);
@@ -109,14 +109,18 @@ export async function update(
   const adam = { beta1: o.adamBeta1, beta2: o.adamBeta2, epsilon: o.adamEpsilon, weightDecay: o.weightDecay };
   const shared = { adam, gradientClip: o.gradientClip, aggregation: o.aggregation, microBatchSize: o.microBatchSize };
   const criticSteps: CriticStepResult[] = [];
+  const policySteps: PolicyStepResult[] = [];
+  const steps = Math.ceil(batch.length / o.miniBatchSize) * o.ppoEpochs * (Number(useCritic) + Number(trainPolicy));
+  const stepDone = () => context.onProgress?.("train", criticSteps.length + policySteps.length, steps);
+  stepDone();
   if (useCritic) {
     for (const minibatch of minibatches(valueSamples, o, context, "critic")) {
       const step = { ...shared, valueClip: o.valueClip, learningRate: o.criticLearningRate };
       criticSteps.push(await engine.updateCritic(minibatch, step));
+      stepDone();
     }
   }
-  const policySteps: PolicyStepResult[] = [];
-  if (!useCritic || context.iteration > o.criticWarmupIterations) {
+  if (trainPolicy) {
     for (const minibatch of minibatches(policySamples, o, context, "policy")) {
       const step = {
         ...shared,
@@ -127,6 +131,7 @@ export async function update(
         learningRate: o.learningRate,
       };
       policySteps.push(await engine.updatePolicy(minibatch, step));
+      stepDone();
     }
   }
 
@@ -142,8 +147,6 @@ export async function update(
     importanceMaxDeviation: deviations.length > 0 ? Math.max(...deviations) : null,
     maskedSamples: masked.filter(Boolean).length,
     nextKlCoefficient: nextKlCoefficient(context.klCoefficient, kl, batch.length, o),
-    secondsEvaluate: (evaluatedAt - started) / 1000,
-    secondsTrain: (performance.now() - evaluatedAt) / 1000,
   };
 }
 

@@ -1,0 +1,278 @@
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { after, before, test } from "node:test";
+import { configJson, type ModelConfig } from "../model/config.ts";
+import { writeModelFolder } from "../model/folder.ts";
+import { initialWeights } from "../model/weights.ts";
+import { uniforms } from "../rng.ts";
+import {
+  type Engine,
+  type PolicySample,
+  type PolicyStep,
+  type PretrainStep,
+  startEngine,
+  type ValueSample,
+} from "./engine.ts";
+import { Trainer } from "./trainer.ts";
+
+const CONFIG: ModelConfig = {
+  modelType: "qwen2",
+  vocabSize: 23,
+  hiddenSize: 16,
+  intermediateSize: 24,
+  layers: 2,
+  heads: 4,
+  keyValueHeads: 2,
+  headSize: 4,
+  normEpsilon: 1e-6,
+  ropeTheta: 10000,
+  tied: true,
+  queryKeyValueBias: true,
+  maxPositions: 64,
+  initializerRange: 0.2,
+};
+const ADAM = { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weightDecay: 0.01 };
+const PRETRAIN: PretrainStep = {
+  learningRate: 0.01,
+  gradientClip: 1,
+  adam: ADAM,
+  aggregation: "TokenMean",
+  microBatchSize: 8,
+};
+const POLICY: PolicyStep = {
+  ...PRETRAIN,
+  aggregation: "SeqMeanTokenMean",
+  temperature: 0.8,
+  clipRatio: 0.2,
+  dualClip: 0,
+  entropyCoefficient: 0.01,
+};
+const VALUE = { ...PRETRAIN, valueClip: 0.5 };
+
+let folder: string;
+let model: string;
+before(() => {
+  folder = fs.mkdtempSync(path.join(os.tmpdir(), "engine-"));
+  model = path.join(folder, "model");
+  fs.mkdirSync(model);
+  fs.writeFileSync(path.join(model, "config.json"), JSON.stringify(configJson(CONFIG, { eos_token_id: 0 })));
+  fs.writeFileSync(path.join(model, "tokenizer.json"), '{"kept": true}');
+  writeModelFolder(model, model, CONFIG, initialWeights(CONFIG, 3));
+});
+after(() => fs.rmSync(folder, { recursive: true }));
+
+type TestSample = PolicySample & ValueSample;
+
+function samples(count: number, seed = 1): TestSample[] {
+  const next = uniforms(seed, "samples");
+  const tokens = (length: number) => Int32Array.from({ length }, () => Math.floor(next() * CONFIG.vocabSize));
+  return Array.from({ length: count }, () => {
+    const response = tokens(1 + Math.floor(next() * 12));
+    const numbers = (low: number, high: number) => Float32Array.from(response, () => low + (high - low) * next());
+    return {
+      prompt: tokens(1 + Math.floor(next() * 9)),
+      response,
+      proximalLogProbs: numbers(-4, -2),
+      advantages: numbers(-1, 1),
+      importance: numbers(0, 2),
+      weight: 2 * next(),
+      oldValues: numbers(-1, 1),
+      returns: numbers(-1, 1),
+    };
+  });
+}
+
+async function withTrainer<T>(work: (trainer: Trainer) => Promise<T>, options = {}): Promise<T> {
+  const trainer = new Trainer({ model, threads: 1, ...options });
+  try {
+    return await work(trainer);
+  } finally {
+    await trainer.close();
+  }
+}
+
+test("the micro-batch size never changes a gradient", async () => {
+  const batch = samples(13);
+  for (const kind of ["policy", "critic", "pretrain"] as const) {
+    for (const aggregation of ["SeqMeanTokenMean", "TokenMean"] as const) {
+      const gradientWith = (microBatchSize: number, microBatchTokens?: number) =>
+        withTrainer(
+          async (trainer) => {
+            const shared = { aggregation, microBatchSize };
+            if (kind === "policy") await trainer.updatePolicy(batch, { ...POLICY, ...shared });
+            if (kind === "critic") await trainer.updateCritic(batch, { ...VALUE, ...shared });
+            if (kind === "pretrain") await trainer.pretrain(batch, { ...PRETRAIN, ...shared });
+            return (kind === "critic" ? trainer.critic! : trainer.policy).gradient!.data.slice();
+          },
+          { microBatchTokens },
+        );
+      const whole = await gradientWith(13, 1e6);
+      const largest = whole.reduce((max, x) => Math.max(max, Math.abs(x)), 0);
+      assert.ok(largest > 0);
+      for (const limits of [[1], [4], [13, 40]]) {
+        const parts = await gradientWith(...(limits as [number]));
+        const worst = parts.reduce((max, x, i) => Math.max(max, Math.abs(x - whole[i])), 0);
+        assert.ok(worst <= 2e-6 * largest, `${kind} ${aggregation} ${limits}: ${worst} of ${largest}`);
+      }
+    }
+  }
+});
+
+test("padding and neighbours change no log-prob", async () => {
+  const batch = samples(9);
+  await withTrainer(
+    async (trainer) => {
+      const together = await trainer.evaluate(batch, { temperature: 0.8, values: true });
+      for (const [i, sequence] of batch.entries()) {
+        const [alone] = await trainer.evaluate([sequence], { temperature: 0.8, values: true });
+        for (const field of ["logProbs", "entropies", "referenceLogProbs"] as const) {
+          assert.equal(together[i][field].length, sequence.response.length);
+          for (const [t, value] of alone[field].entries()) assert.ok(Math.abs(together[i][field][t] - value) < 1e-5);
+        }
+      }
+    },
+    { microBatchTokens: 1e6 },
+  );
+});
+
+test("pretraining learns, the reference stays, log-probs of the two part", async () => {
+  await withTrainer(async (trainer) => {
+    const batch = samples(6);
+    const first = await trainer.pretrain(batch, PRETRAIN);
+    const before = await trainer.evaluate(batch, { temperature: 1, values: false });
+    for (let i = 0; i < 30; i++) await trainer.pretrain(batch, PRETRAIN);
+    const last = await trainer.pretrain(batch, PRETRAIN);
+    assert.ok(last.loss < first.loss * 0.6, `${first.loss} -> ${last.loss}`);
+    const evaluated = await trainer.evaluate(batch, { temperature: 1, values: false });
+    assert.deepEqual(evaluated[0].referenceLogProbs, before[0].referenceLogProbs);
+    assert.notDeepEqual(evaluated[0].logProbs, before[0].logProbs);
+  });
+});
+
+test("policy steps raise what has a positive advantage and lower the rest; metrics are of the proximal policy", async () => {
+  await withTrainer(async (trainer) => {
+    const batch = samples(6);
+    const start = await trainer.evaluate(batch, { temperature: 0.8, values: false });
+    for (const [i, sample] of batch.entries()) {
+      sample.proximalLogProbs = start[i].logProbs;
+      sample.advantages.fill(i % 2 ? 1 : -1);
+      sample.importance.fill(1);
+      sample.weight = 1;
+    }
+    const step = await trainer.updatePolicy(batch, { ...POLICY, entropyCoefficient: 0 });
+    assert.ok(Math.abs(step.loss) < 1e-4 && Math.abs(step.kl) < 1e-5 && Math.abs(step.ratioMean - 1) < 1e-5);
+    assert.equal(step.clipFraction, 0);
+    for (let i = 0; i < 3; i++) await trainer.updatePolicy(batch, { ...POLICY, entropyCoefficient: 0 });
+    const end = await trainer.evaluate(batch, { temperature: 0.8, values: false });
+    const gain = (i: number) => end[i].logProbs.reduce((sum, x, t) => sum + x - start[i].logProbs[t], 0);
+    for (const i of batch.keys()) assert.ok(i % 2 ? gain(i) > 0 : gain(i) < 0, `sample ${i}: ${gain(i)}`);
+    const later = await trainer.updatePolicy(batch, POLICY);
+    assert.ok(later.clipFraction > 0 && later.ratioMax > 1.2);
+  });
+});
+
+test("the critic starts at the value it is given, learns returns, and is kept when initialised again", async () => {
+  await withTrainer(async (trainer) => {
+    await trainer.initializeCritic(-9.5);
+    const batch = samples(8);
+    const [first] = await trainer.evaluate(batch, { temperature: 1, values: true });
+    for (const value of first.values) assert.equal(value, -9.5);
+    for (const sample of batch) {
+      sample.oldValues.fill(-9.5);
+      sample.returns.fill(sample.prompt.length > 4 ? -9.2 : -9.8);
+    }
+    let result = await trainer.updateCritic(batch, VALUE);
+    for (let i = 0; i < 40; i++) result = await trainer.updateCritic(batch, VALUE);
+    assert.ok(result.explainedVariance > 0.5, `${result.explainedVariance}`);
+    await trainer.initializeCritic(5);
+    const [same] = await trainer.evaluate(batch, { temperature: 1, values: true });
+    assert.ok(same.values.every((value) => value < -9));
+  });
+});
+
+test("a gradient that is not finite changes nothing and says so", async () => {
+  await withTrainer(async (trainer) => {
+    const batch = samples(4);
+    await trainer.updatePolicy(batch, POLICY);
+    const before = await trainer.digest();
+    batch[2].advantages[0] = Number.NaN;
+    const result = await trainer.updatePolicy(batch, POLICY);
+    assert.equal(result.skipped, true);
+    assert.equal(await trainer.digest(), before);
+  });
+});
+
+test("a checkpoint continues bit for bit, in the worker too", async () => {
+  const batch = samples(10);
+  const train = async (engine: Engine) => {
+    const policy = await engine.updatePolicy(batch, POLICY);
+    const critic = await engine.updateCritic(batch, VALUE);
+    return { policy, critic };
+  };
+  const directory = path.join(folder, "checkpoint");
+  const engine = await startEngine({ model, threads: 1 });
+  await train(engine);
+  const { digest } = await engine.save(directory);
+  const next = await train(engine);
+  const end = await engine.digest();
+  assert.notEqual(end, digest);
+  await engine.load(directory);
+  assert.equal(await engine.digest(), digest);
+  await engine.close();
+  assert.equal(fs.readFileSync(path.join(directory, "policy", "tokenizer.json"), "utf8"), '{"kept": true}');
+
+  await withTrainer(async (resumed) => {
+    await resumed.load(directory);
+    assert.equal(await resumed.digest(), digest);
+    assert.deepEqual(await train(resumed), next);
+    assert.equal(await resumed.digest(), end);
+  });
+});
+
+test("a restart finds a checkpoint without moments or critic", async () => {
+  const directory = path.join(folder, "fresh");
+  await withTrainer(async (trainer) => {
+    const { digest } = await trainer.save(directory);
+    await trainer.pretrain(samples(2), PRETRAIN);
+    await trainer.initializeCritic(1);
+    await trainer.load(directory);
+    assert.equal(await trainer.digest(), digest);
+    assert.equal(trainer.critic, undefined);
+  });
+});
+
+test("generation through the worker agrees with the training forward", async () => {
+  const engine = await startEngine({ model, threads: 1 });
+  const prompts = samples(5).map(({ prompt }) => prompt);
+  const options = { seeds: [1, 2, 3, 4, 5], temperature: 0.8, topP: 1, maxNewTokens: 20 };
+  const generated = await engine.generate(prompts, options);
+  const evaluated = await engine.evaluate(
+    generated.map(({ response }, i) => ({ prompt: prompts[i], response })),
+    { temperature: 0.8, values: false },
+  );
+  for (const [i, { logProbs, response, finished }] of generated.entries()) {
+    assert.equal(finished, response.at(-1) === 0);
+    for (const [t, value] of logProbs.entries()) assert.ok(Math.abs(value - evaluated[i].logProbs[t]) < 1e-4);
+  }
+  await engine.close();
+  await assert.rejects(engine.digest(), { code: "worker" });
+});
+
+test("what cannot be served is refused with its reason", async () => {
+  await assert.rejects(startEngine({ model: path.join(folder, "nowhere"), threads: 1 }), {
+    code: "config",
+    message: /nowhere\/config\.json/,
+  });
+  const engine = await startEngine({ model, threads: 1 });
+  const response = Int32Array.of(1);
+  for (const [sequence, message] of [
+    [{ prompt: Int32Array.of(), response }, /sequence 0: its prompt is empty/],
+    [{ prompt: Int32Array.of(23), response }, /token 23 is not in the vocabulary of 23/],
+    [{ prompt: new Int32Array(64), response }, /it has 65 tokens; the model has 64 positions/],
+  ] as const) {
+    await assert.rejects(engine.evaluate([sequence], { temperature: 1, values: false }), { code: "batch", message });
+  }
+  await engine.close();
+});
