@@ -1,0 +1,71 @@
+import type { Run } from "./run.ts";
+import type { Sample } from "./store/types.ts";
+
+/** What one iteration trains on. */
+export interface Collected {
+  batch: Sample[];
+  /** Left out for good: older than `algorithm.maxStaleness` under `stalenessPolicy: Drop`. */
+  droppedIds: string[];
+  /** How long each execution had run that `collection: Discard` threw away, seconds. */
+  abandonedSeconds: number[];
+}
+
+/**
+ * "Sample m B prompts, a solution for each, execute; wait until B executions complete" (Algorithm 1).
+ *
+ * | `collection` | in flight | trained on | the rest |
+ * | --- | --- | --- | --- |
+ * | `CarryOver` | topped up to m B | the B that were dispatched first, of those that are complete | stays in flight and trains later |
+ * | `Discard` | m B | the same | thrown away: Algorithm 1 to the letter |
+ * | `WaitAll` | B | all of them | there is none |
+ *
+ * It never waits for a particular execution, except for those that would pass `maxStaleness` by the next iteration,
+ * under `stalenessPolicy: Wait`. Executions that were lost are replaced by new ones.
+ */
+export async function collect(run: Run, iteration: number): Promise<Collected> {
+  const { algorithm } = run.spec;
+  const { store, server } = run;
+  const version = iteration - 1;
+  const size = algorithm.batchSize;
+  const target = algorithm.collection === "WaitAll" ? size : Math.ceil(algorithm.oversampling * size);
+  const oldest = version - algorithm.maxStaleness;
+  const since = algorithm.stalenessPolicy === "Drop" ? Math.max(oldest, 0) : 0;
+
+  const missing = () => {
+    const { queued, running } = store.counts();
+    return target - queued - running - store.takeable({ since });
+  };
+  const launch = async (count: number) => {
+    if (count <= 0) return;
+    run.phase("generate", count);
+    const launched = await run.rollout.launch(count, version);
+    run.countLaunched(launched);
+  };
+  const complete = () => {
+    if (store.takeable({ since }) < size) return false;
+    if (algorithm.collection === "WaitAll") return store.counts().queued + store.counts().running === 0;
+    return algorithm.stalenessPolicy !== "Wait" || store.unfinished({ until: oldest }) === 0;
+  };
+
+  await launch(missing());
+  while (!complete()) {
+    const there = store.takeable({ since });
+    run.phase("execute", size, Math.min(there, size));
+    const { queued, running } = store.counts();
+    if (there + queued + running < size) await launch(missing());
+    else await server.waitForFinished(there + 1, { ...run.waiting, since });
+  }
+  run.gradeFinished();
+
+  const batch = store.nextBatch(algorithm.collection === "WaitAll" ? target : size, { since });
+  const stale = since === 0 ? [] : store.nextBatch(Number.MAX_SAFE_INTEGER, { until: since - 1 });
+  let abandonedSeconds: number[] = [];
+  if (algorithm.collection === "Discard") {
+    store.discardUnfinished("the batch is complete and algorithm.collection is Discard");
+    abandonedSeconds = store
+      .observedDurations({ since: version, until: version })
+      .filter(({ completed }) => !completed)
+      .map(({ seconds }) => seconds);
+  }
+  return { batch, droppedIds: stale.map(({ id }) => id), abandonedSeconds };
+}

@@ -1,0 +1,184 @@
+import type { TrainingRunSpec } from "../../crds/trainingrun.ts";
+import type { Engine } from "../ppo/engine.ts";
+import { seedFor, uniforms } from "../rng.ts";
+import type { NewSample, PreviousSolution, Sample } from "../store/types.ts";
+import { instrument } from "./instrument.ts";
+import { type EncodeChat, improvePrompt, type Prompt, type PromptTask, scratchPrompt } from "./prompts.ts";
+import { parseSolution } from "./solution.ts";
+
+/** What the rollout needs of the store. */
+interface SampleStore {
+  readonly lineage: number;
+  addSamples(samples: readonly NewSample[]): void;
+  previousSolutions(task: string, limit: number): PreviousSolution[];
+}
+
+export interface RolloutOptions {
+  engine: Engine;
+  store: SampleStore;
+  task: PromptTask;
+  spec: TrainingRunSpec;
+  encode: EncodeChat;
+  /** Response tokens to text, special tokens left out. */
+  decode: (tokens: Int32Array) => string;
+  /** Number of the next sample of this store; numbers are never used twice. */
+  nextNumber: number;
+}
+
+export interface Launched {
+  samples: number;
+  tokens: number;
+  /** Previous solutions that were drawn and did not fit in a prompt. */
+  refusedPrevious: number;
+  verificationFailures: number;
+}
+
+interface Drawn {
+  prompt: Prompt;
+  previous?: string;
+}
+
+/**
+ * The first half of the way of a sample: draws a prompt, samples a solution, stores it with its behaviour log-probs and
+ * policy version, inserts markers, queues the execution.
+ *
+ * Every random choice is a function of `spec.seed` and the sample's number.
+ */
+export class Rollout {
+  readonly #o: RolloutOptions;
+  #number: number;
+  readonly #scratch: Prompt;
+
+  constructor(o: RolloutOptions) {
+    this.#o = o;
+    this.#number = o.nextNumber;
+    this.#scratch = scratchPrompt(o.task, this.#promptLimits());
+  }
+
+  /** Launches `count` training samples of the policy version (lineage, `iteration`), prompts drawn from D and D_prev. */
+  launch(count: number, iteration: number): Promise<Launched> {
+    const { store, spec, task } = this.#o;
+    const previous = store.previousSolutions(task.name, spec.prompts.previousSolutions);
+    return this.#generate(count, iteration, "training", (number) => this.#draw(number, previous));
+  }
+
+  /** Launches `count` scratch samples for an evaluation. */
+  launchScratch(count: number, iteration: number, purpose: string): Promise<Launched> {
+    return this.#generate(count, iteration, purpose, () => ({ drawn: { prompt: this.#scratch }, refused: 0 }));
+  }
+
+  /** Launches an improve sample for each of `samples` whose solution fits in a prompt. */
+  async launchImprovements(samples: Sample[], iteration: number, purpose: string): Promise<Launched> {
+    const prompts = samples.map((sample): Drawn | undefined => {
+      const output = sample.result?.terminalOutput ?? "";
+      const prompt = this.#improve({ plan: sample.plan, program: sample.program ?? "", output });
+      return prompt && { prompt, previous: sample.id };
+    });
+    const fitting = prompts.filter((drawn) => drawn !== undefined);
+    const first = this.#number;
+    const launched = await this.#generate(fitting.length, iteration, purpose, (number) => ({
+      drawn: fitting[number - first],
+      refused: 0,
+    }));
+    return { ...launched, refusedPrevious: prompts.length - fitting.length };
+  }
+
+  /** With probability `improveProbability` a uniformly drawn previous solution, once there are any. */
+  #draw(number: number, previous: PreviousSolution[]): { drawn: Drawn; refused: number } {
+    const { spec } = this.#o;
+    const next = uniforms(spec.seed, "prompt", number);
+    if (previous.length > 0 && next() < spec.prompts.improveProbability) {
+      const chosen = previous[Math.floor(next() * previous.length)];
+      const { plan, program, terminalOutput: output } = chosen;
+      const prompt = this.#improve({ plan, program, output });
+      if (prompt !== undefined) return { drawn: { prompt, previous: chosen.id }, refused: 0 };
+      return { drawn: { prompt: this.#scratch }, refused: 1 };
+    }
+    return { drawn: { prompt: this.#scratch }, refused: 0 };
+  }
+
+  #improve(previous: { plan: string; program: string; output: string }): Prompt | undefined {
+    return improvePrompt(previous, {
+      ...this.#promptLimits(),
+      outputTailBytes: this.#o.spec.prompts.outputTailBytes,
+    });
+  }
+
+  #promptLimits() {
+    const { spec, encode } = this.#o;
+    return { style: spec.prompts.style, maxPromptTokens: spec.model.maxPromptTokens, encode };
+  }
+
+  /** In batches of `generationBatchSize`, each stored before the next is sampled, so that actors start at once. */
+  async #generate(
+    count: number,
+    iteration: number,
+    purpose: string,
+    draw: (number: number) => { drawn: Drawn; refused: number },
+  ): Promise<Launched> {
+    const { engine, spec, store } = this.#o;
+    const total: Launched = { samples: 0, tokens: 0, refusedPrevious: 0, verificationFailures: 0 };
+    while (total.samples < count) {
+      const size = Math.min(spec.model.generationBatchSize, count - total.samples);
+      const numbers = Array.from({ length: size }, (_, i) => this.#number + i);
+      const draws = numbers.map(draw);
+      const generated = await engine.generate(
+        draws.map(({ drawn }) => drawn.prompt.tokens),
+        {
+          seeds: numbers.map((number) => seedFor(spec.seed, "solution", number)),
+          temperature: spec.model.temperature,
+          topP: spec.model.topP,
+          maxNewTokens: spec.model.maxResponseTokens,
+        },
+      );
+      const samples = generated.map(({ response, logProbs }, i): NewSample => {
+        const { drawn, refused } = draws[i];
+        const written = this.#read(response);
+        total.tokens += response.length;
+        total.refusedPrevious += refused;
+        total.verificationFailures += written.verificationFailures;
+        return {
+          ...written.facts,
+          id: `s${String(numbers[i]).padStart(6, "0")}`,
+          purpose,
+          iteration,
+          lineage: store.lineage,
+          task: this.#o.task.name,
+          kind: drawn.prompt.kind,
+          previous: drawn.previous,
+          promptTokens: drawn.prompt.tokens,
+          responseTokens: response,
+          behaviourLogProbs: logProbs,
+          executionSeed: seedFor(spec.seed, "execution", numbers[i]) % 2 ** 32,
+        };
+      });
+      store.addSamples(samples);
+      this.#number += size;
+      total.samples += size;
+    }
+    return total;
+  }
+
+  /** Plan, program and instrumented program of a response, or the facts of one that is never executed. */
+  #read(response: Int32Array) {
+    const { decode, spec } = this.#o;
+    const solution = decode(response);
+    const parsed = parseSolution(solution);
+    if ("fault" in parsed) {
+      const facts = { solution, plan: "", insertedMarkers: [], instrumenter: "None", state: "notExecuted" as const };
+      return { facts, verificationFailures: 0 };
+    }
+    const {
+      program: instrumented,
+      markers,
+      instrumenter,
+      verificationFailures,
+    } = instrument(parsed.program, spec.model.instrumenter);
+    const { plan, program } = parsed;
+    const state = "queued" as const;
+    return {
+      facts: { solution, plan, program, instrumented, insertedMarkers: markers, instrumenter, state },
+      verificationFailures,
+    };
+  }
+}

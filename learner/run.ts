@@ -1,0 +1,295 @@
+import type { TrainingRunSpec } from "../crds/trainingrun.ts";
+import { writeBest } from "./best.ts";
+import { pruneCheckpoints, saveCheckpoint, type TrainerState } from "./checkpoint.ts";
+import type { Collected } from "./collect.ts";
+import { gradeSample, type Task } from "./grading/task.ts";
+import type { Logger } from "./log.ts";
+import { type IterationMetrics, iterationMetrics, type MeasuredSample } from "./metrics/iteration.ts";
+import type { MetricsFile } from "./metrics/jsonl.ts";
+import type { LearnerMetrics } from "./metrics/prometheus.ts";
+import { measuredSample } from "./metrics/samples.ts";
+import { type RunSummary, writeSummary } from "./metrics/summary.ts";
+import type { Engine } from "./ppo/engine.ts";
+import type { UpdateResult } from "./ppo/update.ts";
+import { inCorpus } from "./pretrain/corpus.ts";
+import type { ReportWriter } from "./report/writer.ts";
+import { family } from "./rollout/family.ts";
+import { MARKERS } from "./rollout/instrument.ts";
+import type { Launched, Rollout } from "./rollout/rollout.ts";
+import type { LearnerServer } from "./server/server.ts";
+import { Phase, type StatusBoard } from "./server/status.ts";
+import type { WaitOptions } from "./server/waiting.ts";
+import type { Store } from "./store/store.ts";
+import type { Sample } from "./store/types.ts";
+
+/** What the learner's time goes to; keys of `secondsByPhase`. */
+const PHASES = {
+  generate: Phase.GENERATING,
+  execute: Phase.EXECUTING,
+  evaluate: Phase.EVALUATING,
+  train: Phase.TRAINING,
+  checkpoint: Phase.CHECKPOINTING,
+  evaluatePolicy: Phase.FINAL_EVALUATION,
+};
+export type PhaseName = keyof typeof PHASES;
+
+/** The parts that a run is wired from. */
+export interface RunParts {
+  directory: string;
+  spec: TrainingRunSpec;
+  task: Task;
+  engine: Engine;
+  store: Store;
+  server: LearnerServer;
+  status: StatusBoard;
+  rollout: Rollout;
+  metricsFile: MetricsFile;
+  metrics: LearnerMetrics;
+  report: ReportWriter;
+  log: Logger;
+  signal: AbortSignal;
+  /** Lines of the iterations that the weights have behind them. */
+  lines: IterationMetrics[];
+  state: Omit<TrainerState, "digest">;
+  summary: RunSummary;
+  /** `--replay`: batches and results come from here, no actor is asked. */
+  recorded?: { batch(iteration: number): Collected };
+  /** Hashes of the starting policy's pretraining corpus, where the model folder has them. */
+  corpus?: Buffer;
+}
+
+/** A run as it goes: its parts, how far it is, and the bookkeeping between iterations. */
+export class Run {
+  readonly #parts: RunParts;
+  readonly lines: IterationMetrics[];
+  state: Omit<TrainerState, "digest">;
+  summary: RunSummary;
+  #phase: PhaseName | undefined;
+  #phaseSince = 0;
+  #seconds: Partial<Record<PhaseName, number>> = {};
+  #iterationSince = performance.now();
+  #launched: Launched = { samples: 0, tokens: 0, refusedPrevious: 0, verificationFailures: 0 };
+  /** Executions that ended since the last line of metrics. */
+  #ended: string[] = [];
+  #bestId = "";
+  #busy = new Map<string, { busySeconds: number; aliveSeconds: number }>();
+
+  constructor(parts: RunParts) {
+    this.#parts = parts;
+    this.lines = parts.lines;
+    this.state = parts.state;
+    this.summary = parts.summary;
+    parts.store.events.on("finished", (id) => {
+      this.#ended.push(id);
+      this.gradeFinished();
+    });
+    this.gradeFinished();
+  }
+
+  get spec(): TrainingRunSpec {
+    return this.#parts.spec;
+  }
+  get task(): Task {
+    return this.#parts.task;
+  }
+  get engine(): Engine {
+    return this.#parts.engine;
+  }
+  get store(): Store {
+    return this.#parts.store;
+  }
+  get server(): LearnerServer {
+    return this.#parts.server;
+  }
+  get rollout(): Rollout {
+    return this.#parts.rollout;
+  }
+  get recorded(): RunParts["recorded"] {
+    return this.#parts.recorded;
+  }
+
+  /** For every wait for results: how long nothing may happen at all, and what ends the wait. */
+  get waiting(): WaitOptions {
+    const { executionTimeoutSeconds } = this.spec.tasks[0];
+    const { leaseSeconds, stallSeconds } = this.spec.learner;
+    return { stallSeconds: executionTimeoutSeconds + leaseSeconds + stallSeconds, signal: this.#parts.signal };
+  }
+
+  /** Iteration to run now, from 1. Its seconds count from here. */
+  beginIteration(): number {
+    this.#parts.signal.throwIfAborted();
+    this.#seconds = {};
+    this.#iterationSince = performance.now();
+    return this.state.iteration + 1;
+  }
+
+  /** What the learner does now, for the status and the seconds by phase. */
+  phase(name: PhaseName, total = 0, done = 0): void {
+    this.#parts.signal.throwIfAborted();
+    if (name !== this.#phase) this.#endPhase(name);
+    this.#parts.status.update({
+      phase: PHASES[name],
+      iteration: this.state.iteration + 1,
+      phaseTotal: total,
+      phaseDone: done,
+    });
+  }
+
+  #endPhase(next: PhaseName | undefined): void {
+    const now = performance.now();
+    if (this.#phase !== undefined) {
+      this.#seconds[this.#phase] = (this.#seconds[this.#phase] ?? 0) + (now - this.#phaseSince) / 1000;
+    }
+    this.#phase = next;
+    this.#phaseSince = now;
+  }
+
+  countLaunched(launched: Launched): void {
+    for (const key of Object.keys(launched) as (keyof Launched)[]) this.#launched[key] += launched[key];
+  }
+
+  /** Grades what has finished and has no grade yet; keeps the best program at hand. */
+  gradeFinished(): void {
+    const { store, task, spec, metrics } = this.#parts;
+    for (const sample of store.ungraded()) {
+      const started = performance.now();
+      const grade = gradeSample(sample, store.submission(sample.id), task, spec.algorithm);
+      store.setGrade(sample.id, { ...grade, family: sample.program && family(sample.program) });
+      metrics.observeStage("grade", (performance.now() - started) / 1000);
+      if (sample.result) {
+        metrics.observeStage("execute", sample.result.durationSeconds);
+        metrics.observeStage("queue", sample.result.queueSeconds);
+      }
+    }
+  }
+
+  /**
+   * Ends an iteration: checkpoint on disk, then its row in the store, the line of metrics and what the iteration used,
+   * in one transaction; then what can be made anew from the store: metrics.jsonl, the best program, the report.
+   */
+  async finishIteration(done: {
+    iteration: number;
+    batch: Sample[];
+    droppedIds: string[];
+    updated: UpdateResult;
+  }): Promise<void> {
+    const { directory, engine, store, spec, metricsFile, metrics, report, status } = this.#parts;
+    const { iteration, batch, droppedIds, updated } = done;
+    const { everyIterations, keepLast } = spec.learner.checkpoint;
+    const startedAt = performance.now();
+    const elapsedSeconds = this.state.elapsedSeconds + (startedAt - this.#iterationSince) / 1000;
+    const state = { iteration, klCoefficient: updated.nextKlCoefficient, elapsedSeconds };
+    let checkpoint: Awaited<ReturnType<typeof saveCheckpoint>> | undefined;
+    if (iteration % everyIterations === 0 || iteration === spec.stopping.iterations) {
+      this.phase("checkpoint", 1);
+      checkpoint = await saveCheckpoint(directory, engine, store.lineage, state);
+    }
+    this.#endPhase(undefined);
+    const seconds = (performance.now() - startedAt) / 1000;
+    const line = this.#line(done, checkpoint && { seconds, bytes: checkpoint.bytes });
+    const sampleIds = this.recorded ? [] : batch.map(({ id }) => id);
+    store.commitIteration({ iteration, sampleIds, droppedIds, metrics: { ...line } }, checkpoint);
+
+    this.state = { ...state, elapsedSeconds: line.elapsedSeconds };
+    this.lines.push(line);
+    await metricsFile.append(line);
+    metrics.observeIteration(line);
+    if (checkpoint) await pruneCheckpoints(directory, store.keepCheckpoints(keepLast));
+    await this.#keepBest();
+    await this.updateSummary({});
+    report.request();
+    status.update({
+      iterationJson: JSON.stringify(line),
+      checkpoint: checkpoint && { iteration, digest: checkpoint.digest, path: checkpoint.path },
+    });
+  }
+
+  #line(
+    done: { iteration: number; batch: Sample[]; droppedIds: string[]; updated: UpdateResult },
+    checkpoint: { seconds: number; bytes: number } | undefined,
+  ): IterationMetrics {
+    const { store, task, corpus } = this.#parts;
+    const { iteration, batch, droppedIds, updated } = done;
+    const measured = (sample: Sample): MeasuredSample =>
+      measuredSample(sample, iteration, corpus && sample.program ? inCorpus(sample.program, corpus) : undefined);
+    const { queued, running, lost, retried } = store.counts();
+    const seconds = (performance.now() - this.#iterationSince) / 1000;
+    const launched = this.#launched;
+    const ended = this.#ended;
+    this.#launched = { samples: 0, tokens: 0, refusedPrevious: 0, verificationFailures: 0 };
+    this.#ended = [];
+    return iterationMetrics({
+      iteration,
+      lineage: store.lineage,
+      tasks: [{ name: task.name, direction: task.grader.direction, ...task.grader.rewardRange }],
+      markerNames: MARKERS,
+      trained: batch.map(measured),
+      launched: this.recorded ? batch.map(measured) : store.samples(ended).map(measured),
+      durationWeights: updated.weights,
+      kl: updated.kl,
+      klCoefficient: this.state.klCoefficient,
+      entropy: updated.entropy,
+      importanceMaxDeviation: updated.importanceMaxDeviation,
+      policySteps: updated.policySteps,
+      criticSteps: updated.criticSteps,
+      tokensGenerated: launched.tokens,
+      secondsByPhase: { ...this.#seconds },
+      seconds,
+      elapsedSeconds: this.state.elapsedSeconds + seconds,
+      actors: this.#busyGrowth(),
+      executions: { queued, running, lost, retried },
+      verificationFailures: launched.verificationFailures,
+      staleDropped: droppedIds.length,
+      checkpoint,
+      previous: this.lines.at(-1),
+      wallTime: new Date(),
+    });
+  }
+
+  /** Growth of the actors' slot-seconds since the last call; a restarted actor counts from 0. */
+  #busyGrowth(): { busySeconds: number; aliveSeconds: number } {
+    const growth = { busySeconds: 0, aliveSeconds: 0 };
+    for (const { name, busySeconds, aliveSeconds } of this.server.actors()) {
+      const before = this.#busy.get(name);
+      const since = before && before.aliveSeconds <= aliveSeconds ? before : { busySeconds: 0, aliveSeconds: 0 };
+      growth.busySeconds += busySeconds - since.busySeconds;
+      growth.aliveSeconds += aliveSeconds - since.aliveSeconds;
+      this.#busy.set(name, { busySeconds, aliveSeconds });
+    }
+    return growth;
+  }
+
+  async #keepBest(): Promise<void> {
+    const { directory, store, task } = this.#parts;
+    const best = store.bestSample(task.name, task.grader.direction);
+    const submission = best && store.submission(best.id);
+    if (best?.result === undefined || best.grade?.score === undefined || best.program === undefined) return;
+    if (submission === undefined || this.#bestId === best.id) return;
+    await writeBest(directory, {
+      id: best.id,
+      iteration: best.iteration,
+      program: best.program,
+      plan: best.plan,
+      submission,
+      terminalOutput: best.result.terminalOutput,
+      score: best.grade.score,
+      metric: task.grader.metric,
+      durationSeconds: best.result.durationSeconds,
+      family: best.grade.family ?? "other",
+    });
+    this.#bestId = best.id;
+  }
+
+  /** Changes the given fields of summary.json. */
+  async updateSummary(change: Partial<RunSummary>): Promise<void> {
+    const { directory } = this.#parts;
+    this.summary = {
+      ...this.summary,
+      iterations: this.state.iteration,
+      elapsedSeconds: this.state.elapsedSeconds,
+      updatedAt: new Date().toISOString(),
+      ...change,
+    };
+    await writeSummary(directory, this.summary);
+  }
+}

@@ -1,0 +1,74 @@
+import { collect } from "./collect.ts";
+import { evaluatePolicy } from "./evaluation.ts";
+import { type TrainingSample, update } from "./ppo/update.ts";
+import type { Run } from "./run.ts";
+import { reasonToStop } from "./stopping.ts";
+import type { Sample } from "./store/types.ts";
+
+/**
+ * Algorithm 1 of the paper: policy gradient with duration-aware updates and environment instrumentation.
+ *
+ * `run` holds the input: the policy pi and its learning rates (`engine`, `spec.algorithm`), batch size B, sampling
+ * multiplier m, N iterations, the execution environment P (`server`, to which actors connect), the task descriptions D
+ * and the previous solutions D_prev (`rollout`, `store`).
+ *
+ * @returns why it ended, one sentence
+ * @throws whatever `run.signal` aborts with; everything that was finished is in the store then
+ */
+export async function train(run: Run): Promise<string> {
+  const { engine, store, spec } = run;
+  if (spec.evaluation.before) await evaluatePolicy(run, "before");
+
+  // for iteration = 1 to N
+  let reason = reasonToStop(run.lines, spec.stopping);
+  while (reason === undefined) {
+    const iteration = run.beginIteration();
+
+    // Sample m B prompts s ~ D u D_prev; sample a solution a ~ pi(.|s) for each; instrument and execute it;
+    // wait until B executions complete, each of which takes dt and emits a reward R(s, a)
+    const { batch, droppedIds, abandonedSeconds } = run.recorded?.batch(iteration) ?? (await collect(run, iteration));
+
+    // The duration-weighted policy gradient, and theta <- theta - gamma grad J(theta)
+    const updated = await update(
+      engine,
+      batch.map((sample) => trainingSample(run, sample, iteration)),
+      spec.algorithm,
+      {
+        seed: spec.seed,
+        iteration,
+        temperature: spec.model.temperature,
+        klCoefficient: run.state.klCoefficient,
+        abandonedSeconds,
+        onProgress: (phase, done, total) => run.phase(phase, total, done),
+      },
+    );
+
+    // D_prev <- self-improve prompt given a and s'
+    if (!run.recorded) {
+      for (const { id, grade } of batch) if (grade?.valid) store.addPreviousSolution({ id, iteration });
+    }
+
+    await run.finishIteration({ iteration, batch, droppedIds, updated });
+    reason = reasonToStop(run.lines, spec.stopping);
+  }
+
+  if (spec.evaluation.after) await evaluatePolicy(run, "after");
+  return reason;
+}
+
+function trainingSample(run: Run, sample: Sample, iteration: number): TrainingSample {
+  const { result, grade } = sample;
+  if (grade === undefined) throw new Error(`sample ${sample.id} is in a batch without a grade`);
+  const higherIsBetter = run.task.grader.direction === "Higher";
+  return {
+    prompt: sample.promptTokens,
+    response: sample.responseTokens,
+    behaviourLogProbs: sample.behaviourLogProbs,
+    reward: grade.reward,
+    goodness: grade.valid && grade.score !== undefined ? (higherIsBetter ? grade.score : -grade.score) : undefined,
+    lag: iteration - 1 - sample.iteration,
+    outcome: result?.outcome,
+    durationSeconds: result?.durationSeconds,
+    cpuSeconds: result?.cpuSeconds,
+  };
+}

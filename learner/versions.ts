@@ -1,0 +1,13 @@
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+
+/** Of longrun and of what computes its numbers, for the report. */
+export function versions(): Record<string, string> {
+  const require = createRequire(import.meta.url);
+  const read = (path: string) => (JSON.parse(readFileSync(path, "utf8")) as { version: string }).version;
+  return {
+    longrun: read(new URL("../package.json", import.meta.url).pathname),
+    node: process.version.slice(1),
+    onnxruntime: read(require.resolve("onnxruntime-node/package.json")),
+  };
+}
