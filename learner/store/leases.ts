@@ -45,7 +45,6 @@ export class Leases {
     this.#options = options;
     const rows = database.all("SELECT execution, number, fence, actor FROM attempts WHERE state = 'running'");
     for (const row of rows) this.#hold({ ...keyOf(row), actor: String(row.actor) });
-    this.startGrace();
   }
 
   #hold(attempt: HeldAttempt): void {

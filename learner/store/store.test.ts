@@ -335,6 +335,7 @@ describe("attempts", () => {
     // b's actor was only late: it has b again.
     assert.deepEqual(store.leases.extend("actor-0", [b]), []);
     assert.equal(store.counts().running, 2);
+    assert.equal(store.leases.running().length, 2);
     assert.equal(store.leases.accept("actor-0", b, newResult()), "accepted");
   });
 
