@@ -58,6 +58,12 @@ export interface RunParts {
   corpus?: Buffer;
 }
 
+/** An iteration whose update is done. */
+interface FinishedIteration extends Collected {
+  iteration: number;
+  updated: UpdateResult;
+}
+
 /** A run as it goes: its parts, how far it is, and the bookkeeping between iterations. */
 export class Run {
   readonly #parts: RunParts;
@@ -167,12 +173,7 @@ export class Run {
    * Ends an iteration: checkpoint on disk, then its row in the store, the line of metrics and what the iteration used,
    * in one transaction; then what can be made anew from the store: metrics.jsonl, the best program, the report.
    */
-  async finishIteration(done: {
-    iteration: number;
-    batch: Sample[];
-    droppedIds: string[];
-    updated: UpdateResult;
-  }): Promise<void> {
+  async finishIteration(done: FinishedIteration): Promise<void> {
     const { directory, engine, store, spec, metricsFile, metrics, report, status } = this.#parts;
     const { iteration, batch, droppedIds, updated } = done;
     const { everyIterations, keepLast } = spec.learner.checkpoint;
@@ -204,12 +205,9 @@ export class Run {
     });
   }
 
-  #line(
-    done: { iteration: number; batch: Sample[]; droppedIds: string[]; updated: UpdateResult },
-    checkpoint: { seconds: number; bytes: number } | undefined,
-  ): IterationMetrics {
+  #line(done: FinishedIteration, checkpoint: { seconds: number; bytes: number } | undefined): IterationMetrics {
     const { store, task, corpus } = this.#parts;
-    const { iteration, batch, droppedIds, updated } = done;
+    const { iteration, batch, droppedIds, abandonedSeconds, updated } = done;
     const measured = (sample: Sample): MeasuredSample =>
       measuredSample(sample, iteration, corpus && sample.program ? inCorpus(sample.program, corpus) : undefined);
     const { queued, running, lost, retried } = store.counts();
@@ -224,7 +222,10 @@ export class Run {
       tasks: [{ name: task.name, direction: task.grader.direction, ...task.grader.rewardRange }],
       markerNames: MARKERS,
       trained: batch.map(measured),
-      launched: this.recorded ? batch.map(measured) : store.samples(ended).map(measured),
+      launchedSeconds: [
+        ...(this.recorded ? batch : store.samples(ended)).flatMap(({ result }) => result?.durationSeconds ?? []),
+        ...abandonedSeconds,
+      ],
       durationWeights: updated.weights,
       kl: updated.kl,
       klCoefficient: this.state.klCoefficient,

@@ -26,7 +26,8 @@ export async function train(run: Run): Promise<string> {
 
     // Sample m B prompts s ~ D u D_prev; sample a solution a ~ pi(.|s) for each; instrument and execute it;
     // wait until B executions complete, each of which takes dt and emits a reward R(s, a)
-    const { batch, droppedIds, abandonedSeconds } = run.recorded?.batch(iteration) ?? (await collect(run, iteration));
+    const collected = run.recorded?.batch(iteration) ?? (await collect(run, iteration));
+    const { batch, abandonedSeconds } = collected;
 
     // The duration-weighted policy gradient, and theta <- theta - gamma grad J(theta)
     const updated = await update(
@@ -48,7 +49,7 @@ export async function train(run: Run): Promise<string> {
       for (const { id, grade } of batch) if (grade?.valid) store.addPreviousSolution({ id, iteration });
     }
 
-    await run.finishIteration({ iteration, batch, droppedIds, updated });
+    await run.finishIteration({ ...collected, iteration, updated });
     reason = reasonToStop(run.lines, spec.stopping);
   }
 
