@@ -1,0 +1,310 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { tokenLogProbs } from "../model/tokenlogprobs.ts";
+import { attention } from "./attention.ts";
+import { affine, embedding, embeddingPlan, rmsNorm, rotary, rows, swiglu } from "./composites.ts";
+import { gradients } from "./gradients.ts";
+import { Graph, type Value } from "./graph.ts";
+import * as op from "./primitives.ts";
+import { Session } from "./session.ts";
+import { type Tensor, tensor, tensorOf } from "./tensor.ts";
+
+// Every rule against central differences of the forward pass, in float32: loss = sum(f(x) * weights).
+
+const STEP = 1e-2;
+const TOLERANCE = 3e-3;
+
+interface Case {
+  name: string;
+  /** shapes of the differentiable inputs */
+  shapes: number[][];
+  /** numbers are drawn from here; away from kinks and poles */
+  range?: [number, number];
+  f: (inputs: Value[], g: Graph) => Value | Value[];
+}
+
+/** Values that are not closer to each other than STEP, so that max, min and where do not switch. */
+function draw(count: number, [low, high]: [number, number], seed: number): Float32Array {
+  let state = seed * 7919 + 13;
+  const next = () => {
+    state = (state * 48271) % 2147483647;
+    return state / 2147483647;
+  };
+  return Float32Array.from({ length: count }, () => low + (high - low) * next());
+}
+
+const POSITIVE: [number, number] = [0.5, 2];
+const ints = (g: Graph, values: number[], shape = [values.length]) =>
+  g.initializer(`ints${values}`, tensorOf("int32", values, shape));
+
+const CASES: Case[] = [
+  {
+    name: "add, broadcast both ways",
+    shapes: [
+      [2, 1, 3],
+      [4, 1],
+    ],
+    f: ([a, b]) => op.add(a, b),
+  },
+  { name: "add of itself", shapes: [[3]], f: ([a]) => op.add(a, a) },
+  { name: "sub, broadcast", shapes: [[2, 3], [3]], f: ([a, b]) => op.sub(a, b) },
+  { name: "sub from a number", shapes: [[3]], f: ([a]) => op.sub(2, a) },
+  {
+    name: "mul, broadcast",
+    shapes: [
+      [2, 3],
+      [2, 1],
+    ],
+    f: ([a, b]) => op.mul(a, b),
+  },
+  { name: "mul with a scalar value", shapes: [[2, 3], []], f: ([a, b]) => op.mul(a, b) },
+  { name: "div, broadcast", shapes: [[3], [2, 3]], range: POSITIVE, f: ([a, b]) => op.div(a, b) },
+  { name: "pow", shapes: [[4]], range: POSITIVE, f: ([a]) => op.pow(a, 1.7) },
+  { name: "maximum", shapes: [[2, 3], [3]], f: ([a, b]) => op.maximum(a, b) },
+  { name: "minimum with a number", shapes: [[6]], f: ([a]) => op.minimum(a, 0.1) },
+  { name: "where", shapes: [[2, 3], [3]], f: ([a, b]) => op.where(op.greater(op.stopGradient(a), 0), a, b) },
+  { name: "neg", shapes: [[3]], f: ([a]) => op.neg(a) },
+  { name: "exp", shapes: [[3]], f: ([a]) => op.exp(a) },
+  { name: "log", shapes: [[3]], range: POSITIVE, f: ([a]) => op.log(a) },
+  { name: "sqrt", shapes: [[3]], range: POSITIVE, f: ([a]) => op.sqrt(a) },
+  { name: "reciprocal", shapes: [[3]], range: POSITIVE, f: ([a]) => op.reciprocal(a) },
+  { name: "tanh", shapes: [[3]], f: ([a]) => op.tanh(a) },
+  { name: "sigmoid", shapes: [[3]], f: ([a]) => op.sigmoid(a) },
+  { name: "silu", shapes: [[5]], range: [-3, 3], f: ([a]) => op.silu(a) },
+  { name: "abs", shapes: [[6]], f: ([a]) => op.abs(a) },
+  { name: "square", shapes: [[3]], f: ([a]) => op.square(a) },
+  { name: "sin and cos", shapes: [[3]], f: ([a]) => op.add(op.sin(a), op.mul(op.cos(a), 2)) },
+  { name: "clip", shapes: [[8]], range: [-2, 2], f: ([a]) => op.clip(a, -0.7, 0.9) },
+  { name: "cast there and back", shapes: [[3]], f: ([a]) => op.cast(op.square(op.cast(a, "float64")), "float32") },
+  { name: "stopGradient", shapes: [[3]], f: ([a], g) => op.mul(a, op.stopGradient(g.constant([1, 2, 3]))) },
+  { name: "sum over all", shapes: [[2, 3]], f: ([a]) => op.square(op.sum(a)) },
+  { name: "sum over the middle", shapes: [[2, 3, 2]], f: ([a]) => op.square(op.sum(a, [1])) },
+  { name: "sum, kept", shapes: [[2, 3]], f: ([a]) => op.mul(op.sum(a, [-1], true), a) },
+  { name: "mean", shapes: [[2, 3]], f: ([a]) => op.square(op.mean(a, [0])) },
+  { name: "max", shapes: [[3, 4]], f: ([a]) => op.square(op.max(a, [1])) },
+  { name: "max over all", shapes: [[5]], f: ([a]) => op.square(op.max(a)) },
+  { name: "cumSum", shapes: [[4, 2]], f: ([a]) => op.square(op.cumSum(a, 0)) },
+  { name: "cumSum reversed", shapes: [[2, 4]], f: ([a]) => op.square(op.cumSum(a, -1, true)) },
+  { name: "reshape", shapes: [[2, 6]], f: ([a]) => op.square(op.reshape(a, [3, -1])) },
+  { name: "transpose", shapes: [[2, 3, 2]], f: ([a]) => op.square(op.transpose(a, [2, 0, 1])) },
+  { name: "expand", shapes: [[3, 1]], f: ([a]) => op.square(op.expand(a, [2, 3, 2])) },
+  {
+    name: "concat",
+    shapes: [
+      [2, 2],
+      [2, 3],
+    ],
+    f: ([a, b]) => op.square(op.concat([a, b, a], 1)),
+  },
+  { name: "slice", shapes: [[2, 5]], f: ([a]) => op.square(op.slice(a, 1, 1, 4)) },
+  { name: "pad", shapes: [[2, 3]], f: ([a]) => op.square(op.pad(a, 1, 2, 1)) },
+  { name: "split, one piece unused", shapes: [[2, 5]], f: ([a]) => op.square(op.split(a, 1, [2, 3])[1]) },
+  { name: "split", shapes: [[5]], f: ([a]) => op.split(a, 0, [2, 3]).map(op.square) },
+  {
+    name: "matmul",
+    shapes: [
+      [2, 3],
+      [3, 4],
+    ],
+    f: ([a, b]) => op.matmul(a, b),
+  },
+  ...[0, 1, 2, 3].map((bits): Case => {
+    const [transA, transB] = [(bits & 1) > 0, (bits & 2) > 0];
+    return {
+      name: `matmul in batches, transA ${transA}, transB ${transB}, alpha`,
+      shapes: [transA ? [2, 2, 3] : [2, 3, 2], transB ? [2, 4, 2] : [2, 2, 4]],
+      f: ([a, b]) => op.matmul(a, b, { transA, transB, alpha: 0.7 }),
+    };
+  }),
+  {
+    name: "matmul, one matrix for all of a batch",
+    shapes: [
+      [2, 3, 2],
+      [2, 4],
+    ],
+    f: ([a, b]) => op.matmul(a, b),
+  },
+  {
+    name: "matmul, one transposed matrix for all",
+    shapes: [
+      [2, 3, 2],
+      [4, 2],
+    ],
+    f: ([a, b]) => op.matmul(a, b, { transB: true, alpha: 2 }),
+  },
+  {
+    name: "matmul, a batch of one",
+    shapes: [
+      [1, 3, 2],
+      [4, 2, 2],
+    ],
+    f: ([a, b]) => op.matmul(a, b),
+  },
+  { name: "linear with bias", shapes: [[3, 2], [4, 2], [4]], f: ([x, w, b]) => op.linear(x, w, b) },
+  { name: "affine", shapes: [[3, 2], [4, 2], [4]], f: ([x, w, b]) => affine(x, w, b) },
+  {
+    name: "gatherElements",
+    shapes: [[3, 4]],
+    f: ([a], g) => op.square(op.gatherElements(a, ints(g, [1, 0, 3], [3, 1]))),
+  },
+  { name: "softmax", shapes: [[2, 4]], f: ([a]) => op.softmax(a) },
+  { name: "softmax over another axis", shapes: [[3, 2]], f: ([a]) => op.softmax(a, 0) },
+  { name: "logSoftmax", shapes: [[2, 4]], f: ([a]) => op.logSoftmax(a) },
+  { name: "rmsNorm", shapes: [[3, 4], [4]], f: ([x, w]) => rmsNorm(x, w, 1e-5) },
+  {
+    name: "swiglu",
+    shapes: [
+      [3, 2],
+      [3, 2],
+    ],
+    f: ([a, b]) => swiglu(a, b),
+  },
+  {
+    name: "rotary",
+    shapes: [[2, 3, 8]],
+    f: ([x], g) => {
+      const angle = g.initializer("angle", tensor(draw(6, [0, 3], 5), [3, 2]));
+      return rotary(x, op.cos(angle), op.sin(angle), op.neg(op.sin(angle)), 2);
+    },
+  },
+  {
+    name: "rows",
+    shapes: [[4, 2]],
+    f: ([x], g) => op.square(rows(x, ints(g, [2, 0]), ints(g, [1, 2, 0, 2]))),
+  },
+  {
+    name: "embedding with repeated and absent ids",
+    shapes: [[5, 2]],
+    f: ([w], g) => {
+      const ids = [3, 0, 3, 3, 4, 0];
+      const { order, distinct, begins, ends } = embeddingPlan(Int32Array.from(ids), 5);
+      const plan = {
+        order: g.initializer("order", tensor(order)),
+        distinct: g.initializer("distinct", tensor(distinct, [distinct.length, 1])),
+        begins: g.initializer("begins", tensor(begins)),
+        ends: g.initializer("ends", tensor(ends)),
+      };
+      return op.square(embedding(w, ints(g, ids), plan));
+    },
+  },
+  {
+    name: "attention with shared key heads",
+    shapes: [
+      [6, 8],
+      [6, 4],
+      [6, 4],
+    ],
+    f: ([q, k, v], g) => {
+      const mask = g.initializer("mask", tensor(Float32Array.of(0, -1e9, -1e9, 0, 0, -1e9, 0, 0, 0), [3, 3]));
+      return attention(q, k, v, mask, { batch: 2, time: 3, heads: 4, keyValueHeads: 2, headSize: 2 });
+    },
+  },
+  {
+    name: "token log-probs",
+    shapes: [
+      [3, 4],
+      [5, 4],
+    ],
+    f: ([h, w], g) => tokenLogProbs(h, w, ints(g, [4, 0, 2]), g.constant(1.3)).logProbs,
+  },
+  {
+    name: "entropies",
+    shapes: [
+      [3, 4],
+      [5, 4],
+    ],
+    range: [-1.5, 1.5],
+    f: ([h, w], g) => tokenLogProbs(h, w, ints(g, [4, 0, 2]), g.constant(1.3)).entropies,
+  },
+  {
+    name: "token log-probs and entropies together",
+    shapes: [
+      [3, 4],
+      [5, 4],
+    ],
+    f: ([h, w], g) => Object.values(tokenLogProbs(h, w, ints(g, [4, 0, 2]), g.constant(1.3))) as Value[],
+  },
+];
+
+for (const { name, shapes, range = [-1, 1], f } of CASES) {
+  test(`gradient of ${name}`, async () => {
+    const g = new Graph("case");
+    const inputs = shapes.map((shape, i) => g.input(`x${i}`, "float32", shape, { requiresGrad: true }));
+    const results = [f(inputs, g)].flat();
+    const loss = results
+      .map((y, i) => {
+        const shape = y.shape as number[];
+        const count = shape.reduce((a, b) => a * b, 1);
+        return op.sum(op.mul(y, g.initializer(`weights${i}`, tensor(draw(count, [-1, 1], 77 + i), shape))));
+      })
+      .reduce((a, b) => op.add(a, b));
+    g.output("loss", loss);
+    for (const [i, d] of gradients(loss, inputs).entries()) {
+      assert.deepEqual(d.shape, shapes[i], `shape of gradient ${i}`);
+      g.output(`d${i}`, d);
+    }
+    const session = await Session.create(g, { threads: 1 });
+    const feeds: Record<string, Tensor> = Object.fromEntries(
+      shapes.map((shape, i) => [
+        `x${i}`,
+        tensor(
+          draw(
+            shape.reduce((a, b) => a * b, 1),
+            range,
+            i + 1,
+          ),
+          shape,
+        ),
+      ]),
+    );
+    const analytic = await session.run(feeds);
+    const lossAt = async (data: Float32Array, i: number, value: number) => {
+      const kept = data[i];
+      data[i] = value;
+      const result = (await session.run(feeds, ["loss"])).loss.data[0] as number;
+      data[i] = kept;
+      return result;
+    };
+    for (const [n] of shapes.entries()) {
+      const data = feeds[`x${n}`].data as Float32Array;
+      const numeric: number[] = [];
+      for (let i = 0; i < data.length; i++) {
+        const difference = (await lossAt(data, i, data[i] + STEP)) - (await lossAt(data, i, data[i] - STEP));
+        numeric.push(difference / (Math.fround(data[i] + STEP) - Math.fround(data[i] - STEP)));
+      }
+      const scale = Math.max(1, ...numeric.map(Math.abs));
+      for (const [i, want] of numeric.entries()) {
+        const got = analytic[`d${n}`].data[i] as number;
+        assert.ok(Math.abs(got - want) <= TOLERANCE * scale, `d x${n}[${i}]: ${got}, by differences ${want}`);
+      }
+    }
+    await session.release();
+  });
+}
+
+test("the embedding's gradient is exact where thousands of tokens repeat", async () => {
+  const [vocabulary, size, count] = [7, 3, 20000];
+  const ids = Int32Array.from({ length: count }, (_, i) => (i * i) % vocabulary);
+  const g = new Graph("repeats");
+  const w = g.input("w", "float32", [vocabulary, size], { requiresGrad: true });
+  const d = g.input("d", "float32", [count, size]);
+  const plan = embeddingPlan(ids, vocabulary);
+  const [order, begins, ends] = [plan.order, plan.begins, plan.ends].map((data, i) =>
+    g.initializer(`plan${i}`, tensor(data)),
+  );
+  const distinct = g.initializer("distinct", tensor(plan.distinct, [plan.distinct.length, 1]));
+  const loss = op.sum(op.mul(embedding(w, g.initializer("ids", tensor(ids)), { order, distinct, begins, ends }), d));
+  g.output("dw", gradients(loss, [w])[0]);
+  const session = await Session.create(g, { threads: 2 });
+  const cotangents = draw(count * size, [-1, 1], 9);
+  const wanted = new Float64Array(vocabulary * size);
+  for (const [i, value] of cotangents.entries()) wanted[ids[Math.floor(i / size)] * size + (i % size)] += value;
+  for (let repeat = 0; repeat < 5; repeat++) {
+    const { dw } = await session.run({
+      w: tensor(new Float32Array(vocabulary * size), [vocabulary, size]),
+      d: tensor(cotangents, [count, size]),
+    });
+    for (const [i, want] of wanted.entries()) assert.equal(dw.data[i], Math.fround(want));
+  }
+  await session.release();
+});
