@@ -5,7 +5,6 @@
 import type {
   Actors,
   Adaptation,
-  Algorithm,
   Grader,
   InitFrom,
   Learner,
@@ -26,6 +25,8 @@ export interface Rule {
 
 const LOWER_IS_BETTER: Grader["metric"][] = ["MAE", "RMSE", "LogLoss"];
 const MARKERS = 7;
+/** Of the bundled tasks' graders: the default. */
+const BUNDLED_FLOOR = -9;
 
 const oneSource: Omit<Rule, "at"> = {
   fields: [],
@@ -54,10 +55,15 @@ export const RULES: Rule[] = [
     holds: (spec: TrainingRunSpec) => spec.algorithm.microBatchSize <= spec.algorithm.miniBatchSize,
   },
   {
-    at: "spec.algorithm",
-    fields: ["failureReward", "markerReward"],
-    message: `markerReward lifts a failed program above reward 0; keep failureReward + ${MARKERS} * markerReward at most 0`,
-    holds: (a: Algorithm) => a.failureReward + MARKERS * a.markerReward <= 0 || a.markerReward === 0,
+    at: "spec",
+    fields: ["algorithm.failureReward", "algorithm.markerReward"],
+    message:
+      "a failed program with all markers must earn less than any valid one: keep algorithm.failureReward + 7 * algorithm.markerReward below grader.rewardFloor",
+    holds: ({ algorithm, tasks }: TrainingRunSpec) =>
+      tasks.every(
+        ({ grader }) =>
+          algorithm.failureReward + MARKERS * algorithm.markerReward < (grader?.rewardFloor ?? BUNDLED_FLOOR),
+      ),
   },
   {
     at: "spec.tasks[]",

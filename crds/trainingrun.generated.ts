@@ -278,6 +278,8 @@ export interface Learner {
   leaseSeconds: number;
   /** Seconds that leases run on after a restarted learner is ready (ours). Default 30. */
   leaseGraceSeconds: number;
+  /** Seconds beyond a program's time limit and a lease without any progress after which the run fails and says what blocks it (ours). Default 300. */
+  stallSeconds: number;
   /** Seconds between two heartbeats of an actor (ours). Default 5. */
   heartbeatSeconds: number;
   /** Attempts of an execution that the infrastructure lost before it counts as lost (ours). Default 3. */

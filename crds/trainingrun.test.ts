@@ -185,7 +185,7 @@ describe("a wrong manifest is refused with place, value and remedy", () => {
     [
       "markers beat failure",
       algorithm("markerReward: 2"),
-      "run.yaml:10: spec.algorithm.failureReward does not fit: markerReward lifts a failed program above reward 0; keep failureReward + 7 * markerReward at most 0 (failureReward is -10, markerReward is 2)",
+      "run.yaml:10: spec.algorithm.failureReward does not fit: a failed program with all markers must earn less than any valid one: keep algorithm.failureReward + 7 * algorithm.markerReward below grader.rewardFloor (algorithm.failureReward is -10, algorithm.markerReward is 2)",
     ],
     [
       "min above max",

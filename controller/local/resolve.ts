@@ -25,6 +25,8 @@ const NOT_THERE_YET: typeof CLUSTER_ONLY = [
   },
 ];
 
+/** What MLE-bench calls a task's answers. */
+export const ANSWERS = ["answers.csv", "test.csv"];
 const POLICY_FILES = ["config.json", "model.safetensors", "tokenizer.json"];
 
 /**
@@ -77,11 +79,12 @@ function checkFiles({ spec }: TrainingRun, source: string): void {
     );
     if (task.description === undefined)
       missing(join(folder(task.publicData), "description.md"), `${at}.publicData.path`, "add it, or give description");
-    missing(
-      join(folder(task.privateData!), "answers.csv"),
-      `${at}.privateData.path`,
-      "without the answers nothing can be graded",
-    );
+    const answers = folder(task.privateData!);
+    if (!ANSWERS.some((file) => existsSync(join(answers, file))))
+      throw new ControllerError(
+        "input",
+        `${source}: ${at}.privateData.path: ${answers} has no ${ANSWERS.join(" and no ")}; nothing can be graded without the answers`,
+      );
   });
 }
 
