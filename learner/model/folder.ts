@@ -77,8 +77,8 @@ export function readEosIds(folder: string): number[] {
   for (const name of ["generation_config.json", "config.json"]) {
     const value = readJson(folder, name, "config", {}).eos_token_id;
     if (value === undefined || value === null) continue;
-    const ids = [value].flat();
-    if (!ids.every((id) => Number.isSafeInteger(id) && id >= 0)) {
+    const ids: unknown[] = Array.isArray(value) ? value : [value];
+    if (!ids.every((id) => Number.isSafeInteger(id) && (id as number) >= 0)) {
       const file = path.join(folder, name);
       throw new ModelError("config", `${file}: eos_token_id is ${JSON.stringify(value)}; expected token ids`);
     }

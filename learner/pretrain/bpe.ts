@@ -1,0 +1,175 @@
+import { Tokenizer as HuggingFaceTokenizer } from "@huggingface/tokenizers";
+import type { TokenizerFiles } from "../model/tokenizer.ts";
+
+export interface BpeOptions {
+  /** tokens in all: special tokens, the 256 bytes, and merges */
+  readonly vocabSize: number;
+  /** what is never merged across: by default a word with the white space before it, so that common code is one token */
+  readonly pattern?: string;
+  /** they get the first ids, in this order */
+  readonly specialTokens?: readonly string[];
+  /** the one of them that ends a response */
+  readonly eosToken?: string;
+}
+
+export const CHAT_TEMPLATE =
+  "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' }}{% endfor %}" +
+  "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
+
+/**
+ * Learns a byte-level BPE vocabulary: starting from bytes, the most frequent pair of neighbours becomes a token until
+ * the vocabulary is full (Sennrich et al. 2016, over bytes as in GPT-2). Equal counts are decided by the lower ids, so
+ * the same texts give the same tokenizer. When no pair occurs twice any more the vocabulary stays smaller.
+ */
+export function trainBpe(texts: Iterable<string>, options: BpeOptions): TokenizerFiles {
+  const { pattern = "\\s*\\S+", specialTokens = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"] } = options;
+  const eosToken = options.eosToken ?? specialTokens.at(-1);
+  const tokens = [...specialTokens, ...byteCharacters()];
+  if (options.vocabSize < tokens.length) {
+    throw new RangeError(`vocabSize is ${options.vocabSize}; the bytes and special tokens alone are ${tokens.length}`);
+  }
+  const untrained = new HuggingFaceTokenizer(tokenizerJson(pattern, specialTokens, tokens, []), {});
+  const words = countWords(texts, untrained, specialTokens, tokens);
+  const merges = learnMerges(words, tokens, options.vocabSize);
+  return {
+    tokenizer: tokenizerJson(pattern, specialTokens, tokens, merges),
+    tokenizerConfig: {
+      tokenizer_class: "PreTrainedTokenizerFast",
+      eos_token: eosToken,
+      pad_token: specialTokens[0],
+      clean_up_tokenization_spaces: false,
+      model_max_length: 32768,
+      chat_template: CHAT_TEMPLATE,
+    },
+  };
+}
+
+/** A distinct piece of text, as the ids of its tokens so far. */
+interface Word {
+  ids: number[];
+  readonly count: number;
+}
+
+/**
+ * The pieces that texts are cut into, as bytes, by the very pre-tokenizer that will encode. Special tokens are cut out:
+ * merged from bytes, their names would stand for two ids.
+ */
+function countWords(
+  texts: Iterable<string>,
+  tokenizer: HuggingFaceTokenizer,
+  specialTokens: readonly string[],
+  tokens: readonly string[],
+): Word[] {
+  const special = new RegExp(specialTokens.map((token) => token.replace(/\W/g, "\\$&")).join("|") || "(?!)");
+  const counts = new Map<string, number>();
+  for (const text of texts) {
+    for (const part of text.split(special)) {
+      for (const piece of tokenizer.pre_tokenizer!(part)) counts.set(piece, (counts.get(piece) ?? 0) + 1);
+    }
+  }
+  const ids = new Map(tokens.map((token, id) => [token, id]));
+  return [...counts].map(([piece, count]) => ({ ids: Array.from(piece, (byte) => ids.get(byte)!), count }));
+}
+
+/** Appends tokens until there are `vocabSize` and returns the pairs they were merged from, in order. */
+function learnMerges(words: Word[], tokens: string[], vocabSize: number): [string, string][] {
+  const merges: [string, string][] = [];
+  const ids = new Map(tokens.map((token, id) => [token, id]));
+  const keyOf = (left: number, right: number) => left * vocabSize + right;
+  const counts = new Map<number, number>();
+  const holders = new Map<number, Set<Word>>(); // only words that hold a merged pair are looked at again
+  const count = (word: Word, sign: 1 | -1) => {
+    for (let i = 1; i < word.ids.length; i++) {
+      const key = keyOf(word.ids[i - 1], word.ids[i]);
+      const total = (counts.get(key) ?? 0) + sign * word.count;
+      if (total > 0) counts.set(key, total);
+      else counts.delete(key);
+      if (sign < 0) continue;
+      const set = holders.get(key);
+      if (set === undefined) holders.set(key, new Set([word]));
+      else set.add(word);
+    }
+  };
+  for (const word of words) count(word, 1);
+  while (tokens.length < vocabSize) {
+    let best = -1;
+    let most = 1; // a pair that occurs once is not worth a token
+    for (const [key, occurrences] of counts) {
+      if (occurrences > most || (occurrences === most && best >= 0 && key < best)) [best, most] = [key, occurrences];
+    }
+    if (best < 0) break;
+    const [left, right] = [Math.floor(best / vocabSize), best % vocabSize];
+    merges.push([tokens[left], tokens[right]]);
+    const token = tokens[left] + tokens[right];
+    const id = ids.get(token) ?? tokens.length; // another pair may have made the same token before
+    if (id === tokens.length) tokens.push(token);
+    ids.set(token, id);
+    for (const word of holders.get(best)!) {
+      count(word, -1);
+      word.ids = merged(word.ids, left, right, id);
+      count(word, 1);
+    }
+    holders.delete(best);
+  }
+  return merges;
+}
+
+function merged(ids: number[], left: number, right: number, id: number): number[] {
+  const result: number[] = [];
+  for (let i = 0; i < ids.length; i++) {
+    if (ids[i] === left && ids[i + 1] === right) {
+      result.push(id);
+      i++;
+    } else result.push(ids[i]);
+  }
+  return result;
+}
+
+/**
+ * The character that stands for each byte: printable ones for themselves, the others from U+0100 on (GPT-2's
+ * bytes_to_unicode), so that a vocabulary over bytes can be written as text.
+ */
+function byteCharacters(): string[] {
+  let next = 0x100;
+  return Array.from({ length: 256 }, (_, byte) => {
+    const printable = (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
+    return String.fromCodePoint(printable ? byte : next++);
+  });
+}
+
+function tokenizerJson(
+  pattern: string,
+  specialTokens: readonly string[],
+  tokens: string[],
+  merges: [string, string][],
+) {
+  const flags = { single_word: false, lstrip: false, rstrip: false, normalized: false, special: true };
+  return {
+    version: "1.0",
+    truncation: null,
+    padding: null,
+    added_tokens: specialTokens.map((content, id) => ({ id, content, ...flags })),
+    normalizer: null,
+    pre_tokenizer: {
+      type: "Sequence",
+      pretokenizers: [
+        { type: "Split", pattern: { Regex: pattern }, behavior: "Isolated", invert: false },
+        { type: "ByteLevel", add_prefix_space: false, trim_offsets: false, use_regex: false },
+      ],
+    },
+    post_processor: null,
+    decoder: { type: "ByteLevel", add_prefix_space: false, trim_offsets: false, use_regex: false },
+    model: {
+      type: "BPE",
+      dropout: null,
+      unk_token: null,
+      continuing_subword_prefix: null,
+      end_of_word_suffix: null,
+      fuse_unk: false,
+      byte_fallback: false,
+      ignore_merges: false,
+      vocab: Object.fromEntries(tokens.map((token, id) => [token, id])),
+      merges: merges.map((pair) => [...pair]),
+    },
+  };
+}
