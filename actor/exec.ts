@@ -1,0 +1,148 @@
+/**
+ * Runs one program in the sandbox that actors use and prints one JSON object.
+ *
+ *     node actor/exec.ts --task DIR --program FILE --python VENV [--nonce HEX] [--limits JSON] [--out DIR]
+ *         [--isolation namespaces|landlock|none] [--allow-no-isolation] [--cpus 0,1] [--seed N]
+ *
+ * Exit status 0 however the program ended, 1 if the sandbox could not run it, 2 for bad arguments.
+ */
+import { mkdir, mkdtemp, readFile, realpath, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { ActorError } from "./errors.ts";
+import { execute } from "./execution.ts";
+import { describeIsolation, LEVELS, startIsolated } from "./isolation.ts";
+import { parseLimits } from "./limits.ts";
+import type { IsolationLevel } from "./sandbox.ts";
+
+const options = {
+  task: { type: "string" },
+  program: { type: "string" },
+  python: { type: "string" },
+  nonce: { type: "string", default: "" },
+  limits: { type: "string", default: "{}" },
+  out: { type: "string" },
+  seed: { type: "string", default: "0" },
+  cpus: { type: "string" },
+  isolation: { type: "string" },
+  "allow-no-isolation": { type: "boolean", default: false },
+} as const;
+
+export function parseExecArguments(args: string[]) {
+  let values: ReturnType<typeof parseArgs<{ options: typeof options }>>["values"];
+  try {
+    values = parseArgs({ args, options }).values;
+  } catch (cause) {
+    throw new ActorError("arguments", (cause as Error).message.split(". ")[0]!, cause);
+  }
+  for (const name of ["task", "program", "python"] as const)
+    if (!values[name]) throw new ActorError("arguments", `--${name} is missing`);
+  if (values.nonce !== "" && !/^[0-9a-f]{32}$/.test(values.nonce!))
+    throw new ActorError("arguments", "--nonce must be 32 lower-case hexadecimal digits");
+  let limits: unknown;
+  try {
+    limits = JSON.parse(values.limits!);
+  } catch (cause) {
+    throw new ActorError("arguments", `--limits is not JSON: ${(cause as Error).message}`, cause);
+  }
+  const seed = Number(values.seed);
+  if (!Number.isSafeInteger(seed) || seed < 0)
+    throw new ActorError("arguments", `--seed is ${values.seed}, must be a whole number >= 0`);
+  return {
+    task: values.task!,
+    program: values.program!,
+    python: pythonOf(values.python!),
+    nonce: values.nonce!,
+    limits: parseLimits(limits),
+    seed,
+    out: values.out,
+    cpus: parseCpus(values.cpus),
+    level: parseLevel(values.isolation),
+    allowNoIsolation: values["allow-no-isolation"]!,
+  };
+}
+
+/** The interpreter of an environment; a path to an interpreter is taken as it is. */
+export function pythonOf(path: string): string {
+  return /(^|\/)python[\d.]*$/.test(path) ? resolve(path) : resolve(path, "bin", "python");
+}
+
+/** `0,2-3` -> [0, 2, 3]. Throws ActorError `arguments`. */
+export function parseCpus(list: string | undefined): number[] | undefined {
+  if (list === undefined || list === "") return undefined;
+  const cpus = list.split(",").flatMap((part) => {
+    const range = /^(\d{1,4})(?:-(\d{1,4}))?$/.exec(part.trim());
+    const first = Number(range?.[1]);
+    const last = Number(range?.[2] ?? first);
+    if (!range || last < first)
+      throw new ActorError("arguments", `--cpus: "${part}" is not a number or a range such as 2-3`);
+    return Array.from({ length: last - first + 1 }, (_, index) => first + index);
+  });
+  return [...new Set(cpus)];
+}
+
+export function parseLevel(level: string | undefined): IsolationLevel | undefined {
+  if (level === undefined || LEVELS.includes(level as IsolationLevel)) return level as IsolationLevel | undefined;
+  throw new ActorError("arguments", `--isolation: is ${level}, must be one of ${LEVELS.join(", ")}`);
+}
+
+/** The public data below a task folder. Throws ActorError `task`. */
+export async function publicDataOf(taskDirectory: string): Promise<string> {
+  const path = join(taskDirectory, "prepared", "public");
+  const found = await stat(path).catch(() => undefined);
+  if (!found?.isDirectory())
+    throw new ActorError("task", `task: ${path} is not a directory; prepare the task first (longrun prepare)`);
+  return realpath(path);
+}
+
+export async function execOnce(args: string[]): Promise<Record<string, unknown>> {
+  const parsed = parseExecArguments(args);
+  const input = await publicDataOf(parsed.task);
+  const program = await readFile(parsed.program).catch((cause) => {
+    throw new ActorError("arguments", `--program: cannot read ${parsed.program} (${cause.code})`, cause);
+  });
+  const directory = await mkdtemp(join(tmpdir(), "longrun-exec-"));
+  try {
+    const { sandbox } = await startIsolated({
+      python: parsed.python,
+      level: parsed.level,
+      allowNoIsolation: parsed.allowNoIsolation,
+      inputs: { task: input },
+      space: join(directory, "space"),
+      cpus: parsed.cpus,
+    });
+    try {
+      const { nonce, limits, seed } = parsed;
+      const result = await execute(sandbox, { task: "task", program, nonce, limits, seed });
+      const { submission, terminalOutput, ...rest } = result;
+      let path: string | null = null;
+      if (submission && parsed.out) {
+        await mkdir(parsed.out, { recursive: true });
+        path = join(resolve(parsed.out), "submission.csv");
+        await writeFile(path, submission);
+      }
+      return {
+        ...rest,
+        output: terminalOutput.toString("utf8"),
+        submission: path,
+        submissionBytes: submission?.length ?? null,
+        isolationLevel: sandbox.info.level,
+        isolation: describeIsolation(sandbox.info),
+      };
+    } finally {
+      await sandbox.stop();
+    }
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+if (import.meta.main) {
+  try {
+    process.stdout.write(`${JSON.stringify(await execOnce(process.argv.slice(2)))}\n`);
+  } catch (error) {
+    process.stderr.write(`${(error as Error).message}\n`);
+    process.exitCode = error instanceof ActorError && error.code === "arguments" ? 2 : 1;
+  }
+}

@@ -1,0 +1,154 @@
+/** One execution, from start to result. */
+import { MarkerParser, type MarkerSeen } from "./markers.ts";
+import { OutputCapture } from "./output.ts";
+import type { RunEnd, RunRequest, Sandbox } from "./sandbox.ts";
+
+const SIGKILL = 9;
+
+export type Outcome = "completed" | "failed" | "timedOut" | "outOfMemory" | "outputLimit" | "lost";
+
+export interface ExecutionRequest extends RunRequest {
+  /** 32 hexadecimal digits, or empty: then nothing is a marker. */
+  nonce: string;
+}
+
+export interface ExecutionResult {
+  outcome: Outcome;
+  exitStatus: number;
+  signal: number;
+  durationSeconds: number;
+  cpuSeconds: number;
+  peakMemoryBytes: number;
+  markers: MarkerSeen[];
+  forgedMarkers: number;
+  imitatedMarkers: number;
+  /** First and last part, without the nonce. */
+  terminalOutput: Buffer;
+  outputBytes: number;
+  submission?: Buffer;
+  submissionRefused?: string;
+  /** One line for a person; empty if there is nothing to say. */
+  detail: string;
+}
+
+export interface Progress {
+  elapsedSeconds: number;
+  cpuSeconds: number;
+  memoryBytes: number;
+  markers: string[];
+}
+
+export interface ExecutionOptions {
+  /** Kills the program; the result is `lost`. */
+  signal?: AbortSignal;
+  onProgress?: (progress: Progress) => void;
+}
+
+/**
+ * Runs a program in a sandbox and tells what it came to. Whatever the program does is a value; a broken sandbox is
+ * one as well, `lost`, because an execution must never be left without a result.
+ */
+export async function execute(
+  sandbox: Sandbox,
+  request: ExecutionRequest,
+  options: ExecutionOptions = {},
+): Promise<ExecutionResult> {
+  const { limits } = request;
+  let startedAt = performance.now();
+  const elapsedSeconds = () => (performance.now() - startedAt) / 1000;
+
+  // Why we killed it. The first reason stays: what comes later is a consequence.
+  let killReason: "timeout" | "output" | "revoked" | undefined;
+  const kill = (reason: typeof killReason) => {
+    killReason ??= reason;
+    sandbox.kill();
+  };
+
+  // Output: limit, markers, the parts to keep.
+  const capture = new OutputCapture(limits.keptOutputBytes);
+  const markers = new MarkerParser(request.nonce, (cleaned) => capture.push(cleaned));
+  let outputBytes = 0;
+  const onOutput = (chunk: Buffer) => {
+    const room = Math.max(0, limits.outputBytes - outputBytes);
+    outputBytes += chunk.length;
+    if (room > 0) markers.push(chunk.subarray(0, room), elapsedSeconds());
+    if (outputBytes > limits.outputBytes) kill("output");
+  };
+
+  let timeout: NodeJS.Timeout | undefined;
+  const onStart = () => {
+    startedAt = performance.now();
+    timeout = setTimeout(() => kill("timeout"), limits.timeoutSeconds * 1000);
+    if (options.signal?.aborted) kill("revoked");
+  };
+  const onAbort = () => kill("revoked");
+  options.signal?.addEventListener("abort", onAbort);
+  const onProgress = (used: { cpuSeconds: number; memoryBytes: number }) =>
+    options.onProgress?.({
+      elapsedSeconds: elapsedSeconds(),
+      ...used,
+      markers: markers.seen.map((marker) => marker.name),
+    });
+
+  let end: RunEnd | undefined;
+  let broken = "";
+  try {
+    const { nonce: _, ...run } = request;
+    end = await sandbox.run(run, { onStart, onOutput, onProgress });
+  } catch (error) {
+    broken = (error as Error).message;
+  } finally {
+    clearTimeout(timeout);
+    options.signal?.removeEventListener("abort", onAbort);
+  }
+  markers.end(elapsedSeconds());
+
+  const { outcome, detail } = judge(end, killReason, limits.timeoutSeconds, broken);
+  return {
+    outcome,
+    exitStatus: end?.status ?? 0,
+    signal: end?.signal ?? 0,
+    durationSeconds: end?.durationSeconds ?? elapsedSeconds(),
+    cpuSeconds: end?.cpuSeconds ?? 0,
+    peakMemoryBytes: end?.peakMemoryBytes ?? 0,
+    markers: markers.seen,
+    forgedMarkers: markers.forged,
+    imitatedMarkers: markers.imitated,
+    terminalOutput: capture.bytes(),
+    outputBytes,
+    submission: end?.submission,
+    submissionRefused: end?.submissionRefused,
+    detail,
+  };
+}
+
+/**
+ * The outcome, by who killed the program and why; only what nobody killed is judged by how it ended itself.
+ *
+ * An uncaught MemoryError is `outOfMemory`: the address-space limit raised it, and the program would be told the same
+ * by the watch a moment later. That a program can raise it by hand earns it nothing, both are failures.
+ */
+export function judge(
+  end: RunEnd | undefined,
+  killReason: "timeout" | "output" | "revoked" | undefined,
+  timeoutSeconds: number,
+  broken = "",
+): { outcome: Outcome; detail: string } {
+  if (killReason === "revoked") return { outcome: "lost", detail: "revoked" };
+  // A program that ended by itself just before the signal came has not timed out.
+  if (killReason === "timeout" && (!end || end.signal === SIGKILL))
+    return { outcome: "timedOut", detail: `stopped after ${timeoutSeconds} s` };
+  if (killReason === "output") return { outcome: "outputLimit", detail: "printed more than allowed" };
+  if (!end) return { outcome: "lost", detail: broken };
+  if (end.killedFor === "memory") return { outcome: "outOfMemory", detail: "used more memory than allowed" };
+  if (end.killedFor === "processes") return { outcome: "failed", detail: "more processes and threads than allowed" };
+  if (end.killedFor === "scratch") return { outcome: "failed", detail: "more files or bytes in scratch than allowed" };
+  if (end.signal > 0) return { outcome: "failed", detail: `ended by signal ${end.signal}` };
+  if (end.status === 0) return { outcome: "completed", detail: "" };
+  if (end.exception?.memory) return { outcome: "outOfMemory", detail: describe(end.exception) };
+  return { outcome: "failed", detail: end.exception ? describe(end.exception) : `exit status ${end.status}` };
+}
+
+function describe({ type, line }: { type: string; line?: number }): string {
+  return line === undefined ? type : `${type} in line ${line}`;
+}

@@ -1,0 +1,104 @@
+/** Which isolation level this machine can give: found by trying it, with a program that attacks. */
+import { randomBytes } from "node:crypto";
+import { mkdir, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { ActorError } from "./errors.ts";
+import { execute } from "./execution.ts";
+import { DEFAULT_LIMITS } from "./limits.ts";
+import { type IsolationLevel, Sandbox, type SandboxInfo, type SandboxOptions } from "./sandbox.ts";
+
+export const LEVELS: IsolationLevel[] = ["namespaces", "landlock", "none"];
+
+/** Prints a line per thing that must not work and did; then `probed`. `CANARY` is replaced. */
+const PROBE = `
+import os, socket
+def tried(what, action):
+    try: action()
+    except OSError: return
+    print("broken: " + what)
+def signal_parent():
+    if os.getppid() == 0: raise OSError("the parent is out of sight")
+    os.kill(os.getppid(), 0)
+tried("a file of the supervisor can be read", lambda: open(CANARY).close())
+tried("a file can be written beside scratch", lambda: open(CANARY + ".new", "w").close())
+tried("the supervisor's processes can be signalled", signal_parent)
+tried("the process list of the machine can be read", lambda: open("/proc/%d/environ" % SUPERVISOR).close())
+tried("sockets can be made", socket.socket)
+tried("namespaces can be made", lambda: os.unshare(0x10000000) if hasattr(os, "unshare") else open(CANARY).close())
+import numpy
+open("submission.csv", "w").write(str(int(numpy.ones(3).sum())))
+print("probed")
+`;
+
+export interface IsolationOptions extends Omit<SandboxOptions, "level"> {
+  /** Take this level and no other. */
+  level?: IsolationLevel;
+  /** Run without isolation where no level works. */
+  allowNoIsolation?: boolean;
+}
+
+export interface ProbedSandbox {
+  sandbox: Sandbox;
+  /** Level -> why it does not work here, for those that were tried before. */
+  refused: Partial<Record<IsolationLevel, string>>;
+}
+
+/** Starts a sandbox at the strongest level that works. Throws ActorError `isolation` with the reasons if none does. */
+export async function startIsolated(options: IsolationOptions): Promise<ProbedSandbox> {
+  const { level: only, allowNoIsolation, ...rest } = options;
+  const refused: ProbedSandbox["refused"] = {};
+  if (only === "none" && !allowNoIsolation)
+    throw new ActorError("isolation", "isolation: running without it needs --allow-no-isolation");
+  const levels = only ? [only] : LEVELS.filter((level) => level !== "none" || allowNoIsolation);
+  for (const level of levels) {
+    try {
+      const sandbox = await Sandbox.start({ ...rest, level });
+      const broken = level === "none" ? undefined : await attack(sandbox, options.space);
+      if (broken === undefined) return { sandbox, refused };
+      refused[level] = broken;
+      await sandbox.stop();
+    } catch (error) {
+      if (!(error instanceof ActorError) || error.code !== "isolation") throw error;
+      refused[level] = error.message;
+    }
+  }
+  const reasons = Object.entries(refused).map(([level, reason]) => `${level}: ${reason}`);
+  throw new ActorError(
+    "isolation",
+    `isolation: no level works here (${reasons.join("; ")}). Allow unprivileged user namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0), or use a kernel >= 5.13 with Landlock; --allow-no-isolation runs programs without any`,
+  );
+}
+
+/** Undefined if the sandbox held, else what did not. */
+async function attack(sandbox: Sandbox, space: string): Promise<string | undefined> {
+  const directory = `${space}-probe-${randomBytes(4).toString("hex")}`;
+  await mkdir(directory, { mode: 0o755 });
+  const canary = join(directory, "canary");
+  try {
+    await writeFile(canary, "secret", { mode: 0o644 });
+    const program = PROBE.replaceAll("CANARY", JSON.stringify(canary)).replace("SUPERVISOR", String(process.pid));
+    const limits = { ...DEFAULT_LIMITS, timeoutSeconds: 30 };
+    const task = "";
+    const result = await execute(sandbox, { task, program: Buffer.from(program), nonce: "", limits, seed: 0 });
+    const output = result.terminalOutput.toString();
+    if (result.outcome === "completed" && output === "probed\n" && result.submission?.toString() === "3") return;
+    const broken = output.split("\n").filter((line) => line.startsWith("broken: "));
+    if (broken.length > 0) return broken.map((line) => line.slice("broken: ".length)).join(", ");
+    return `the probe came to ${result.outcome} ${result.detail}: ${output.trim().split("\n").at(-1) ?? ""}`.trim();
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+/** One line on what is applied, for logs and people. */
+export function describeIsolation({ level, landlockAbi, ownUser }: SandboxInfo): string {
+  if (level === "none") return "NO ISOLATION: programs run with all rights of this user";
+  const parts = [
+    level === "namespaces" ? "namespaces" : undefined,
+    landlockAbi ? `Landlock ABI ${landlockAbi}` : undefined,
+  ];
+  const user = ownUser
+    ? "programs run as an unprivileged user"
+    : "programs run as the actor's user, without capabilities";
+  return `${level}: ${[...parts, "seccomp", "rlimits"].filter(Boolean).join(" + ")}; ${user}`;
+}

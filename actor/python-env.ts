@@ -1,0 +1,268 @@
+/**
+ * The Python environment in which programs run: a venv that the first run makes for itself, with pinned requirements,
+ * cached by digest, so that a change of requirements or of the interpreter makes a new one beside the old.
+ *
+ *     node actor/python-env.ts [--python python3]      prints {"directory","python","digest","created"}
+ */
+import { execFile } from "node:child_process";
+import { createHash } from "node:crypto";
+import { access, mkdir, open, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { parseArgs, promisify } from "node:util";
+import { ActorError } from "./errors.ts";
+
+const run = promisify(execFile);
+
+const OLDEST_PYTHON = [3, 10] as const;
+const REQUIREMENTS = fileURLToPath(new URL("./sandbox/requirements.txt", import.meta.url));
+/** Made last, inside the environment: its presence says that the environment is whole. */
+const STAMP = "longrun.json";
+
+export interface PythonEnvironment {
+  directory: string;
+  /** The interpreter inside `directory`. */
+  python: string;
+  /** Of requirements, interpreter version and machine; 16 hexadecimal digits. */
+  digest: string;
+  /** False if it was there already. */
+  created: boolean;
+}
+
+export interface PythonEnvironmentOptions {
+  /** Interpreter that the environment is made from. */
+  python?: string;
+  cacheRoot?: string;
+  requirements?: string;
+  /** How long to wait for another process that is making the same environment. */
+  waitSeconds?: number;
+  /** Told in one line what takes time. */
+  onProgress?: (line: string) => void;
+}
+
+/** `$LONGRUN_CACHE`, else `$XDG_CACHE_HOME/longrun`, else `~/.cache/longrun`. */
+export function cacheRoot(env: NodeJS.ProcessEnv = process.env): string {
+  return env.LONGRUN_CACHE || join(env.XDG_CACHE_HOME || join(homedir(), ".cache"), "longrun");
+}
+
+/** Finds or makes the environment. Throws ActorError with a one-line remedy. */
+export async function ensurePythonEnvironment(options: PythonEnvironmentOptions = {}): Promise<PythonEnvironment> {
+  const python = options.python ?? "python3";
+  const requirements = options.requirements ?? REQUIREMENTS;
+  const interpreter = await inspectPython(python);
+  const digest = createHash("sha256")
+    .update(await readFile(requirements))
+    .update(`\0${interpreter.version}\0${interpreter.machine}\0${interpreter.prefix}`)
+    .digest("hex")
+    .slice(0, 16);
+  const root = join(options.cacheRoot ?? cacheRoot(), "python");
+  const directory = join(root, digest);
+  const environment = { directory, python: join(directory, "bin", "python"), digest };
+
+  if (await exists(join(directory, STAMP))) return { ...environment, created: false };
+  await asDiskErrors(root, () => mkdir(root, { recursive: true }));
+  const unlock = await lock(join(root, `.${digest}.lock`), options.waitSeconds ?? 900);
+  try {
+    if (await exists(join(directory, STAMP))) return { ...environment, created: false };
+    options.onProgress?.(`making the Python environment ${directory} (Python ${interpreter.version})`);
+    await build(interpreter.executable, requirements, directory, interpreter);
+    return { ...environment, created: true };
+  } finally {
+    await unlock();
+  }
+}
+
+interface Interpreter {
+  executable: string;
+  version: string;
+  machine: string;
+  prefix: string;
+}
+
+const INSPECT = `
+import json, platform, sys
+missing = []
+for name in ("venv", "ensurepip", "ctypes", "ssl"):
+    try: __import__(name)
+    except ImportError: missing.append(name)
+print(json.dumps({"executable": sys.executable, "version": platform.python_version(), "info": list(sys.version_info[:2]),
+  "machine": platform.machine(), "prefix": sys.base_prefix, "implementation": sys.implementation.name, "missing": missing}))
+`;
+
+async function inspectPython(python: string): Promise<Interpreter> {
+  let text: string;
+  try {
+    text = (await run(python, ["-I", "-c", INSPECT], { timeout: 60_000 })).stdout;
+  } catch (cause) {
+    throw new ActorError(
+      "pythonMissing",
+      `python: cannot run "${python}" (${reasonOf(cause)}); install Python >= ${OLDEST_PYTHON.join(".")} or name one with --python`,
+      cause,
+    );
+  }
+  const found = JSON.parse(text);
+  const [major, minor] = found.info;
+  if (major < OLDEST_PYTHON[0] || (major === OLDEST_PYTHON[0] && minor < OLDEST_PYTHON[1]))
+    throw new ActorError(
+      "pythonTooOld",
+      `python: "${python}" is Python ${found.version}, and >= ${OLDEST_PYTHON.join(".")} is needed; name a newer one with --python`,
+    );
+  if (found.implementation !== "cpython")
+    throw new ActorError("pythonMissing", `python: "${python}" is ${found.implementation}; CPython is needed`);
+  if (found.missing.length > 0)
+    throw new ActorError(
+      "pythonVenv",
+      `python: "${python}" lacks the modules ${found.missing.join(", ")}; on Debian and Ubuntu: apt install python3-venv`,
+    );
+  return found;
+}
+
+/** Builds beside `directory` and renames at the end, so that a broken installation is never taken for a whole one. */
+async function build(python: string, requirements: string, directory: string, interpreter: Interpreter): Promise<void> {
+  const temporary = `${directory}.${process.pid}.new`;
+  // Programs run as another user where that is possible: what is installed must be readable by everyone.
+  const umask = process.umask(0o022);
+  try {
+    await rm(temporary, { recursive: true, force: true });
+    await step("pythonVenv", directory, python, ["-I", "-m", "venv", temporary]);
+    const pip = ["-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"];
+    const pinned = ["--require-hashes", "--only-binary", ":all:", "--no-deps", "-r", requirements];
+    await step("pythonPackages", directory, join(temporary, "bin", "python"), [...pip, ...pinned]);
+    await writeFile(join(temporary, STAMP), `${JSON.stringify({ python: interpreter.version })}\n`);
+    await rm(directory, { recursive: true, force: true });
+    await rename(temporary, directory);
+  } catch (error) {
+    await rm(temporary, { recursive: true, force: true }).catch(() => {});
+    if (error instanceof ActorError) throw error;
+    await asDiskErrors(directory, () => Promise.reject(error));
+  } finally {
+    process.umask(umask);
+  }
+}
+
+async function step(code: "pythonVenv" | "pythonPackages", directory: string, file: string, args: string[]) {
+  try {
+    await run(file, args, { timeout: 1_800_000, maxBuffer: 64 << 20 });
+  } catch (cause) {
+    throw explainFailure(code, directory, `${(cause as { stderr?: string }).stderr ?? ""}\n${reasonOf(cause)}`, cause);
+  }
+}
+
+/** One line with a remedy from what `venv` or `pip` printed. */
+export function explainFailure(
+  code: "pythonVenv" | "pythonPackages",
+  directory: string,
+  printed: string,
+  cause?: unknown,
+): ActorError {
+  if (/No space left on device|Errno 28|Disk quota exceeded|ENOSPC/.test(printed))
+    return new ActorError(
+      "diskFull",
+      `python environment: the disk is full at ${directory}; about 600 MB are needed: free some, or set LONGRUN_CACHE to another disk`,
+      cause,
+    );
+  const network =
+    /NewConnectionError|ConnectionError|Max retries|Name or service not known|name resolution|Network is unreachable|ProxyError|timed? ?out|No route to host|Connection refused/i;
+  if (network.test(printed))
+    return new ActorError(
+      "pythonPackages",
+      "python environment: the package index cannot be reached; check the network, or set PIP_INDEX_URL or PIP_FIND_LINKS to a mirror",
+      cause,
+    );
+  if (/No matching distribution|Could not find a version|not a supported wheel/.test(printed))
+    return new ActorError(
+      "pythonPackages",
+      "python environment: there are no wheels for this machine; CPython 3.10 to 3.14 on x86_64 or aarch64 with glibc >= 2.28 is needed",
+      cause,
+    );
+  if (/THESE PACKAGES DO NOT MATCH THE HASHES|hash/i.test(printed) && code === "pythonPackages")
+    return new ActorError(
+      "pythonPackages",
+      "python environment: a downloaded package does not match its pinned hash; the index or a proxy changes packages: use another with PIP_INDEX_URL",
+      cause,
+    );
+  const line = printed.split("\n").findLast((text) => /error/i.test(text)) ?? printed.trim().split("\n").at(-1) ?? "";
+  const what = code === "pythonVenv" ? "venv failed; on Debian and Ubuntu: apt install python3-venv" : "pip failed";
+  return new ActorError(code, `python environment: ${what}: ${line.trim().slice(0, 300)}`, cause);
+}
+
+/** Takes the lock file `path`, whose content is the holder's process id; one left by a dead process is taken over. */
+async function lock(path: string, waitSeconds: number): Promise<() => Promise<void>> {
+  const deadline = performance.now() + waitSeconds * 1000;
+  for (;;) {
+    try {
+      const handle = await open(path, "wx");
+      await handle.writeFile(String(process.pid));
+      await handle.close();
+      return () => rm(path, { force: true });
+    } catch (cause) {
+      if ((cause as NodeJS.ErrnoException).code !== "EEXIST") await asDiskErrors(path, () => Promise.reject(cause));
+    }
+    const holder = Number(await readFile(path, "utf8").catch(() => ""));
+    if (holder > 0 && !isAlive(holder)) {
+      // Only one of several waiters may clear it: the rename succeeds for one.
+      const stale = `${path}.${process.pid}`;
+      await rename(path, stale).then(
+        () => rm(stale, { force: true }),
+        () => {},
+      );
+      continue;
+    }
+    if (performance.now() > deadline)
+      throw new ActorError(
+        "pythonPackages",
+        `python environment: process ${holder || "?"} has held ${path} for ${waitSeconds} s; end it, or remove that file`,
+      );
+    await sleep(200);
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}
+
+async function asDiskErrors<T>(path: string, action: () => Promise<T>): Promise<T> {
+  try {
+    return await action();
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    const full = code === "ENOSPC" || code === "EDQUOT";
+    const remedy = full ? "free some space" : "make it writable";
+    throw new ActorError(
+      full ? "diskFull" : "pythonPackages",
+      `python environment: cannot write ${path} (${code ?? reasonOf(cause)}); ${remedy}, or set LONGRUN_CACHE to another folder`,
+      cause,
+    );
+  }
+}
+
+async function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+function reasonOf(cause: unknown): string {
+  const { code, message } = cause as NodeJS.ErrnoException;
+  return code === "ENOENT" ? "not found" : String(message ?? cause).split("\n")[0];
+}
+
+if (import.meta.main) {
+  try {
+    const { values } = parseArgs({ options: { python: { type: "string" } } });
+    const onProgress = (line: string) => process.stderr.write(`${line}\n`);
+    const environment = await ensurePythonEnvironment({ python: values.python, onProgress });
+    process.stdout.write(`${JSON.stringify(environment)}\n`);
+  } catch (error) {
+    process.stderr.write(`${(error as Error).message}\n`);
+    process.exitCode = error instanceof ActorError ? 1 : 2;
+  }
+}

@@ -1,0 +1,181 @@
+"""The level `namespaces`: a root directory of its own, where only the runtime and the public data exist.
+
+The zygote enters user, mount, process, network, IPC and UTS namespaces once (`enter`) and builds that root
+(`build_root`). Each execution gets process, mount, network, IPC and UTS namespaces of its own on top (`fork`, then
+`isolate` in the child), and a tmpfs that goes with them. No root is needed for any of it; as root, the program
+becomes an unprivileged user besides.
+"""
+
+import os
+
+from linux import CLONE_NEWIPC, CLONE_NEWNET, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER, CLONE_NEWUTS
+from linux import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_PRIVATE, MS_REC
+from linux import make_read_only, mount, pivot_root, setns, umount, unshare
+
+INSIDE_ID = 1000  # who the program is, as it sees itself
+OUTSIDE_ID = 65534  # who it is outside, if we are root: nobody
+# Only the zygote sees what is in here: each child unmounts it first.
+PRIVATE = "/.zygote"
+SPACE = "/space"  # the execution's tmpfs
+SCRATCH = SPACE + "/scratch"
+
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+CONFIGURATION = ("/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives")
+DEVICES = ("null", "zero", "full", "random", "urandom")
+
+
+def enter():
+    """Puts this process into new namespaces; its next child is process 1 there. Returns whether the program can
+    become another user than ours. Raises OSError where the system does not allow it."""
+    user, group = os.getuid(), os.getgid()
+    target = os.getpid()
+    entered_read, entered = os.pipe()
+    answer_read, answer = os.pipe()
+    helper = os.fork()
+    if helper == 0:  # stays outside, because only from there more than one id can be mapped
+        os.close(entered)
+        os.read(entered_read, 1)
+        try:
+            os.write(answer, b"two" if _map_ids(target, user, group) else b"one")
+        except OSError as error:
+            os.write(answer, f"!{error}".encode())
+        os._exit(0)
+    os.close(answer)
+    try:
+        unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
+    finally:
+        os.close(entered)
+        said = os.read(answer_read, 500).decode()
+        os.close(answer_read)
+        os.close(entered_read)
+        os.waitpid(helper, 0)
+    if said.startswith("!"):
+        raise OSError(f"uid_map: {said[1:]}")
+    return said == "two"
+
+
+def _map_ids(pid, user, group):
+    """Writes the id maps of `pid`'s new user namespace from outside. True if the program gets an id of its own."""
+    if user == 0:
+        try:
+            for name in ("uid_map", "gid_map"):
+                _write(f"/proc/{pid}/{name}", f"0 0 1\n{INSIDE_ID} {OUTSIDE_ID} 1\n")
+            return True
+        except PermissionError:  # root of a container without CAP_SETUID
+            pass
+    _write(f"/proc/{pid}/setgroups", "deny")
+    _write(f"/proc/{pid}/uid_map", f"{INSIDE_ID} {user} 1\n")
+    _write(f"/proc/{pid}/gid_map", f"{INSIDE_ID} {group} 1\n")
+    return False
+
+
+def _write(path, text):
+    with open(path, "w") as file:
+        file.write(text)
+
+
+def build_root(runtime, inputs):
+    """Builds the root and goes there. `runtime`: directories of the interpreter and its packages; `inputs`: task ->
+    directory with public data, bound to PRIVATE/inputs/<index> (returned by task)."""
+    mount(None, "/", None, MS_REC | MS_PRIVATE)
+    base = "/sys"  # a directory that always exists and that nothing is taken from; only covered in our own view
+    mount("tmpfs", base, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=4m")
+    os.chdir(base)
+    for path in SYSTEM:
+        if os.path.islink(path):
+            os.symlink(os.readlink(path), base + path)
+        elif os.path.isdir(path):
+            _bind(path, base + path)
+    for path in (*CONFIGURATION, *_outermost(runtime)):
+        if os.path.exists(path):
+            _bind(os.path.realpath(path), base + path)
+    for name in DEVICES:
+        _bind(f"/dev/{name}", f"{base}/dev/{name}", read_only=False)
+    for name, place in (("fd", "/proc/self/fd"), ("shm", SPACE + "/shm")):
+        os.symlink(place, f"{base}/dev/{name}")
+    os.symlink(SPACE + "/tmp", base + "/tmp")
+    for path in (SPACE + "/tmp", SPACE + "/shm", "/proc", PRIVATE):
+        os.makedirs(base + path, mode=0o755)
+    # A mount of its own, so that a child can drop it and all in it with one call.
+    mount("tmpfs", base + PRIVATE, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0700,size=1m")
+    places = {}
+    for index, (task, path) in enumerate(sorted(inputs.items())):
+        places[task] = f"{PRIVATE}/inputs/{index}"
+        _bind(os.path.realpath(path), base + places[task])
+    for name in ("proc", "old"):
+        os.mkdir(f"{base}{PRIVATE}/{name}")
+    try:
+        mount("proc", base + PRIVATE + "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+    except OSError:  # a container that hides parts of /proc: use the view that is there
+        mount("/proc", base + PRIVATE + "/proc", None, MS_BIND | MS_REC)
+    pivot_root(base, base + PRIVATE + "/old")
+    os.chdir("/")
+    umount(PRIVATE + "/old")
+    make_read_only("/")  # or, without root and Landlock, one program could leave files there for the next
+    return places
+
+
+def _outermost(paths):
+    """`paths` without those below another or below /usr."""
+    kept = ["/usr"]
+    for path in sorted(os.path.abspath(path) for path in paths):
+        if not any(path == above or path.startswith(above + "/") for above in kept):
+            kept.append(path)
+    return kept[1:]
+
+
+def _bind(source, target, read_only=True):
+    os.makedirs(os.path.dirname(target), mode=0o755, exist_ok=True)
+    if os.path.isdir(source):
+        os.makedirs(target, mode=0o755, exist_ok=True)
+    else:
+        os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o644))
+    mount(source, target, None, MS_BIND | MS_REC)
+    if read_only:
+        make_read_only(target)
+
+
+def fork(own_pid_namespace):
+    """os.fork(), and the child is process 1 of a new PID namespace: when it ends, the kernel kills all others there.
+
+    As process 1 it is deaf to signals that it sends to itself without a handler for them (`kill(getpid(), 9)` does
+    nothing); those that the processor raises, like SIGSEGV, and ours end it as usual.
+    """
+    unshare(CLONE_NEWPID)
+    pid = os.fork()
+    if pid:
+        setns(own_pid_namespace, CLONE_NEWPID)  # children are ours again; without it the next unshare would fail
+    return pid
+
+
+def can_mount_proc(own_pid_namespace):
+    """Whether programs can have a /proc with only their own processes in it; tried, in a child."""
+    pid = fork(own_pid_namespace)
+    if pid == 0:
+        try:
+            unshare(CLONE_NEWNS)
+            _mount_proc()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    return os.waitpid(pid, 0)[1] == 0
+
+
+def _mount_proc():
+    mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "subset=pid")
+
+
+def isolate(input_place, bytes_, files, with_proc):
+    """In the child: namespaces of its own, an empty scratch directory with `input` in it; nothing of the zygote's."""
+    unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
+    mount("tmpfs", SPACE, "tmpfs", MS_NOSUID | MS_NODEV, f"mode=0755,size={bytes_},nr_inodes={files + 8}")
+    for name in ("scratch", "tmp", "shm"):
+        os.mkdir(f"{SPACE}/{name}", 0o700)
+        os.chown(f"{SPACE}/{name}", INSIDE_ID, INSIDE_ID)
+    os.mkdir(SCRATCH + "/input", 0o755)
+    if input_place:
+        mount(input_place, SCRATCH + "/input", None, MS_BIND | MS_REC)
+    if with_proc:
+        _mount_proc()  # only while the zygote's full /proc can still be seen will the kernel allow it
+    umount(PRIVATE)
+

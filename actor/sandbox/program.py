@@ -1,0 +1,103 @@
+"""Runs a program as `__main__` in a process that is restricted already, and says how it ended."""
+
+import atexit
+import builtins
+import gc
+import json
+import linecache
+import os
+import random
+import sys
+import threading
+import traceback
+import types
+
+NAME = "program.py"
+REPORT_DESCRIPTOR = 3
+
+
+def environment(scratch, temporary, cpus):
+    """All of the program's environment. One thread per processor of the slot, or slots disturb each other."""
+    threads = {name: str(cpus) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
+               "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "LOKY_MAX_CPU_COUNT")}
+    return {
+        "PATH": os.path.dirname(sys.executable) + ":/usr/bin:/bin",
+        "HOME": scratch, "TMPDIR": temporary, "LANG": "C.UTF-8", "PYTHONUTF8": "1", "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1", "MPLCONFIGDIR": temporary, "JOBLIB_TEMP_FOLDER": temporary, **threads,
+    }
+
+
+def reseed(seed):
+    """Else every program would continue the zygote's random numbers, all of them the same ones."""
+    random.seed(seed)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(seed % 2**32)
+
+
+def open_streams():
+    """Fresh text streams over descriptors 0-2. Lines are written as they end, so that a program that is killed has
+    said what it said."""
+    options = {"encoding": "utf-8", "errors": "backslashreplace", "closefd": False}
+    sys.stdin = sys.__stdin__ = open(0, "r", **options)
+    sys.stdout = sys.__stdout__ = open(1, "w", buffering=1, **options)
+    sys.stderr = sys.__stderr__ = open(2, "w", buffering=1, **options)
+
+
+def run(source):
+    """Runs `source` (bytes) and returns its exit status. What the interpreter does at its end is done here, without
+    taking down the modules, which costs more than most programs."""
+    main = types.ModuleType("__main__")
+    main.__dict__.update(__file__=NAME, __builtins__=builtins)
+    sys.modules["__main__"] = main
+    sys.argv[:] = [NAME]
+    sys.path[0:0] = [""]
+    gc.enable()
+    status = _ended_by(lambda: exec(compile(source, NAME, "exec", dont_inherit=True), main.__dict__), source)
+    finish = _ended_by(lambda: (threading._shutdown(), atexit._run_exitfuncs()), source)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:
+            status = status or 120  # as CPython does
+    return status or finish
+
+
+def _ended_by(action, source):
+    try:
+        action()
+        return 0
+    except SystemExit as end:
+        if end.code is None:
+            return 0
+        if isinstance(end.code, int):
+            return end.code & 0xFF
+        print(end.code, file=sys.stderr)
+        return 1
+    except BaseException as error:
+        _show(error, source)
+        return 1
+
+
+def _show(error, source):
+    """Prints the traceback as the interpreter would, without our own frames, and reports the type and line."""
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
+        frames = frames.tb_next
+    error = error.with_traceback(frames)
+    lines = [step.lineno for step in traceback.extract_tb(frames, limit=64) if step.filename == NAME]
+    if isinstance(error, SyntaxError) and error.filename == NAME:
+        lines.append(error.lineno)
+    kinds = [kind.__name__ for kind in type(error).__mro__]
+    report = {"exception": kinds[0][:100], "line": lines[-1] if lines else None, "memory": "MemoryError" in kinds}
+    try:
+        os.write(REPORT_DESCRIPTOR, json.dumps(report).encode())
+    except OSError:
+        pass
+    text = source.decode("utf-8", "replace")
+    linecache.cache[NAME] = (len(text), None, text.splitlines(True), NAME)
+    hook = sys.excepthook if sys.excepthook is not sys.__excepthook__ else traceback.print_exception
+    try:
+        hook(type(error), error, frames)
+    except BaseException:
+        traceback.print_exception(type(error), error, frames)
