@@ -1,0 +1,124 @@
+import { fromTest, isModel, makesModel, type Names } from "./instrument-names.ts";
+import { assignmentOf, type Call, callsOf, type Statement, visit } from "./instrument-tree.ts";
+
+/** What a statement does that a marker reports. */
+export type Event = "load" | "define" | "train" | "predict";
+
+export interface Events {
+  events: Set<Event>;
+  /** It predicts something, of the test set or not. */
+  predicts: boolean;
+}
+
+/** What calling a function of the program does. */
+export interface FunctionSummary extends Events {
+  /** Of `events`: what happens where nothing can be put after it, as in `return model.fit(X, y)`. */
+  unmarked: Set<Event>;
+}
+
+export interface Loss {
+  marker: "training loss" | "testing loss";
+  /** The name that holds it, if it is one plain name. */
+  value?: string;
+}
+
+const readers =
+  /^(read_(csv|json|parquet|table|excel|feather|pickle|fwf|hdf|sql|xml|stata|orc|ndjson)|scan_(csv|parquet)|loadtxt|genfromtxt|load_dataset|fromfile|DictReader|imread)$/;
+const solvers = /^(lstsq|solve|polyfit|minimize|curve_fit|least_squares)$/;
+const fits = /^(fit|partial_fit|fit_predict)$/;
+const crossValidation = /^cross_val(_score|idate|_predict)$/;
+const predictors = /^(predict\w*|decision_function|\w*_?infer(ence)?)$/;
+const products = /^(dot|matmul|polyval)$/;
+const losses =
+  /(^|_)(mae|mse|rmse|rmsle|mape|r2|auc|loss|accuracy|acc|f1|error|score|nll|kappa|criterion|metric|entropy)(_|$|\d)|^(criterion|cross_val_score|pearsonr|spearmanr|loss_fn)$/i;
+const reductions = /^(mean|sqrt|sum|average|median|item|float|norm)$/;
+const trainWords = /(^|_|X|y)(train|training|trn|tr)(_|$|\d)/i;
+const heldOutWords = /(^|_|X|y)(validation|valid|val|va|testing|test|te|holdout|hold|oof|dev|cv|eval)(_|$|\d)/i;
+
+/** What a statement does itself, the suites of a compound statement left out. */
+export function eventsOf(
+  { node, kind }: Statement,
+  text: string,
+  names: Names,
+  functions: Map<string, FunctionSummary>,
+): Events & { happens: Set<Event> } {
+  const events = new Set<Event>();
+  const happens = new Set<Event>();
+  let predicts = false;
+  if (/Definition$|^Import/.test(kind)) return { events, predicts, happens };
+  for (const call of callsOf(node, text)) {
+    const { name, receivers } = call;
+    const called = functions.get(name);
+    if (called) {
+      for (const event of called.events) happens.add(event);
+      for (const event of called.unmarked) if (event !== "predict") events.add(event);
+    }
+    if (isLoad(call)) events.add("load");
+    if (makesModel(call, names)) events.add("define");
+    if (isTraining(call, text, names)) events.add("train");
+    // A torch model is called by its name.
+    const applied = names.kinds.get(name) === "model" && receivers.length === 0;
+    if (!(called?.predicts || predictors.test(name) || products.test(name) || applied)) continue;
+    predicts = true;
+    const marked = called?.events.has("predict") && !called.unmarked.has("predict");
+    if (!marked && fromTest(products.test(name) ? call.node : call.node.getChild("ArgList")!, text, names))
+      events.add("predict");
+  }
+  visit(node, (part) => {
+    if (part.name !== "BinaryExpression") return;
+    if (!part.getChildren("ArithOp").some((operator) => text[operator.from] === "@")) return;
+    predicts = true;
+    if (fromTest(part, text, names)) events.add("predict");
+  });
+  for (const event of events) happens.add(event);
+  return { events, predicts, happens };
+}
+
+function isLoad({ name, receivers, arguments: list }: Call): boolean {
+  if (/sample_?sub/i.test(list)) return false;
+  if (readers.test(name)) return true;
+  if (name === "load") return /^(np|numpy|torch|joblib|json)$/.test(receivers[0] ?? "");
+  return (name === "reader" && receivers[0] === "csv") || (name === "open" && receivers[0] === "Image");
+}
+
+function isTraining(call: Call, text: string, names: Names): boolean {
+  const { name, receivers, arguments: list } = call;
+  if (crossValidation.test(name)) return true;
+  if (solvers.test(name)) return receivers.length > 0;
+  // xgb.train(params, data) and trainer.train() train; a torch model.train() only says that training is about to begin.
+  if (name === "train") return receivers.length > 0 && (list.trim() !== "" || /trainer/i.test(receivers[0]!));
+  if (name === "step") return /opt/i.test(receivers[0] ?? "");
+  return fits.test(name) && call.node.firstChild?.name === "MemberExpression" && isModel(call, text, names);
+}
+
+/** The loss or score that a statement plainly computes on training or on held-out data. */
+export function lossOf({ node, kind, bodies }: Statement, text: string): Loss | undefined {
+  if (bodies.length > 0 || /^(Import|Return|Assert|Raise)/.test(kind)) return undefined;
+  const assigned = assignmentOf(node, text);
+  const named = assigned?.targets.length === 1 && node.firstChild?.name === "VariableName";
+  const target = named ? assigned.targets[0] : undefined;
+  const calls = callsOf(node, text);
+  const call =
+    calls.find(({ name, receivers }) => losses.test(name) && (name !== "score" || receivers.length > 0)) ??
+    // `val_rmse = np.sqrt(np.mean((p - y_val) ** 2))`
+    (target && losses.test(target) ? calls.find(({ name }) => reductions.test(name)) : undefined);
+  if (!call) return undefined;
+  // The name it is given decides, then what it is computed from, then what is printed beside it.
+  const marker =
+    (target && sideOf(target)) ||
+    (crossValidation.test(call.name)
+      ? "testing loss"
+      : sideOf(call.arguments.replace(/(["'])(?:\\.|(?!\1).)*\1/g, ""))) ||
+    (kind === "ExpressionStatement" ? sideOf(text.slice(node.from, node.to)) : undefined) ||
+    (target && /^(train_)?loss$/i.test(target) && /criterion|loss/i.test(call.name) ? "training loss" : undefined);
+  return marker && { marker, ...(target && kind === "AssignStatement" && { value: target }) };
+}
+
+/** Which data a piece of code speaks of, undefined if of neither or of both. */
+function sideOf(code: string): Loss["marker"] | undefined {
+  const words = code.match(/[A-Za-z_]\w*/g) ?? [];
+  const train = words.some((word) => trainWords.test(word));
+  const heldOut = words.some((word) => heldOutWords.test(word));
+  if (train === heldOut) return undefined;
+  return train ? "training loss" : "testing loss";
+}

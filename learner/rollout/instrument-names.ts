@@ -1,0 +1,97 @@
+import type { SyntaxNode } from "@lezer/common";
+import { assignmentOf, type Call, callsOf, type Statement, visit } from "./instrument-tree.ts";
+
+/** What is known of a program's names. Scopes are not told apart: in such programs a name rarely means two things. */
+export interface Names {
+  /** Whether a name holds something made from the test set; a name that is not in here is judged by how it reads. */
+  test: Map<string, boolean>;
+  kinds: Map<string, "model" | "transformer">;
+  /** Classes of the program that are models, as `class Net(nn.Module)`. */
+  modelClasses: Set<string>;
+}
+
+const estimators =
+  /(Classifier|Regressor|Regression|Ridge|Lasso|LassoLars|ElasticNet|Lars|MatchingPursuit|SV[CR]|NB|DiscriminantAnalysis|NearestCentroid|Search|Booster|Sequential|Net|Model|Perceptron|CatBoost|Classification|OLS|GLM)(CV|IC)?$/;
+const transformers =
+  /(Scaler|Encoder|Vectorizer|PCA|SVD|Imputer|Normalizer|Binarizer|Transformer|PolynomialFeatures|^Select\w+|Discretizer|Tokenizer|NMF|Hasher|FeatureUnion|Sampler|Nystroem|TSNE|VarianceThreshold|RFE|DirichletAllocation|KMeans|ICA|^make_(union|column_transformer))(CV)?$/;
+const transformerNames =
+  /scal|enc|vec|pca|svd|imput|tfidf|transf|prep|tok|norm|poly|select|binar|quant|^ct$|^le$|^ohe$/i;
+const pipelines = /^(make_pipeline|make_imb_pipeline|Pipeline)$/;
+const imageModels =
+  /^(create_model|resnet|resnext|vgg|densenet|efficientnet|mobilenet|alexnet|inception|vit|swin|convnext)/;
+const splits = /^(train_test_split|random_split)$/;
+const splitters = /fold|kf|cv|split|sss/i;
+const readsTest = /test|tst|(^|_|X)te(_|\d|$)/i;
+const readsTrain = /train|valid|(^|_|X)(tr|trn|val|va|dev|oof|holdout|hold)(_|\d|$)/i;
+
+/** Reads a statement into `names`: what the names that it binds hold from now on. */
+export function learnNames({ node, kind }: Statement, text: string, names: Names): void {
+  if (kind === "ClassDefinition") {
+    const [name, bases] = [node.getChild("VariableName"), node.getChild("ArgList")];
+    if (name && bases && /Module|Model|Estimator|Regressor|Classifier/.test(text.slice(bases.from, bases.to)))
+      names.modelClasses.add(text.slice(name.from, name.to));
+  }
+  const assigned = assignmentOf(node, text);
+  if (!assigned) return;
+  const { targets, value } = assigned;
+  const calls = callsOf(value, text);
+  // Parts of the training set, also when they are called X_test.
+  const heldOut = calls.some(
+    ({ name, receivers }) =>
+      splits.test(name) || (name === "split" && receivers.some((receiver) => splitters.test(receiver))),
+  );
+  const tainted = !heldOut && fromTest(value, text, names);
+  const alone = targets.length === 1 || kind === "ForStatement";
+  for (const target of targets) {
+    names.test.set(target, !heldOut && !readsTrain.test(target) && (readsTest.test(target) || (tainted && alone)));
+    if (calls.some((call) => makesModel(call, names))) names.kinds.set(target, "model");
+    else if (calls.some(({ name }) => transformers.test(name))) names.kinds.set(target, "transformer");
+  }
+}
+
+/** True if an expression is made from the test set: by the names in it, or by a string that names the file. */
+export function fromTest(node: SyntaxNode, text: string, names: Names): boolean {
+  let found = false;
+  visit(node, (part) => {
+    const source = text.slice(part.from, part.to);
+    if (part.name === "VariableName")
+      found ||= names.test.get(source) ?? (readsTest.test(source) && !readsTrain.test(source));
+    else if (part.name === "String" || part.name === "FormatString") found ||= /(^|[^a-z])test/i.test(source);
+  });
+  return found;
+}
+
+/** True if a call makes something that can be trained and predicts. */
+export function makesModel({ name, receivers, arguments: list }: Call, names: Names): boolean {
+  if (pipelines.test(name)) return holdsModel(list, names);
+  if (name === "from_pretrained") return /Model|For[A-Z]/.test(receivers[0] ?? "");
+  if (receivers[0] === "models" || receivers[0] === "timm") return imageModels.test(name);
+  return names.modelClasses.has(name) || (/^[A-Z]/.test(name) && estimators.test(name) && !transformers.test(name));
+}
+
+/** True if what a `fit` is called on is a model: by its constructor, by its name's kind, else by how the name reads. */
+export function isModel(call: Call, text: string, names: Names): boolean {
+  const [receiver = ""] = call.receivers;
+  const inner = call.node.firstChild && callsOf(call.node.firstChild, text).at(0);
+  if (inner && /^[A-Z]|^make_/.test(inner.name))
+    return makesModel(inner, names) || (!transformers.test(inner.name) && !pipelines.test(inner.name));
+  const kind = names.kinds.get(receiver);
+  return kind ? kind === "model" : !transformerNames.test(receiver);
+}
+
+/** A pipeline is a model if a step of it is: an estimator, a name that holds one, or a last step that is not known. */
+function holdsModel(steps: string, names: Names): boolean {
+  const words = steps.replace(/(["'])(?:\\.|(?!\1).)*\1/g, "").match(/\b[A-Za-z_]\w*\b(?!\s*=)/g) ?? [];
+  const known = (word: string) =>
+    names.modelClasses.has(word) ||
+    names.kinds.get(word) === "model" ||
+    (/^[A-Z]/.test(word) && estimators.test(word) && !transformers.test(word));
+  const last = words.at(-1) ?? "";
+  return (
+    words.some(known) ||
+    (/^[a-z]/.test(last) &&
+      !names.kinds.has(last) &&
+      !transformerNames.test(last) &&
+      !words.some((word) => transformers.test(word)))
+  );
+}

@@ -1,0 +1,176 @@
+import type { SyntaxNode } from "@lezer/common";
+import { parser } from "@lezer/python";
+
+/** A statement of a program and where a line can be put after it. */
+export interface Statement {
+  node: SyntaxNode;
+  /** The grammar's name, e.g. `AssignStatement`, `ForStatement`, `FunctionDefinition`. */
+  kind: string;
+  /** White space before it; also that of a line which is put after it. */
+  indentation: string;
+  /** Offset of the end of the line that the statement ends on, the line break left out; undefined if nothing can go there. */
+  end: number | undefined;
+  /** Suites of a compound statement: branches, loop body, handlers, function body. */
+  bodies: Body[];
+}
+
+export interface Body {
+  statements: Statement[];
+  /** On the header's own line, as in `if x: y = 1`: nothing can be put after its statements. */
+  inline: boolean;
+}
+
+export interface Program {
+  text: string;
+  statements: Statement[];
+  /** Offsets of the lines that are one expression statement, indentation left out. */
+  expressionLines: Set<number>;
+}
+
+/** The statements of a Python program; undefined if it has a syntax error. */
+export function parseProgram(text: string): Program | undefined {
+  // The byte order mark is no part of the grammar; a line break in its place keeps the offsets.
+  const root = parser.parse(text.replace(/^\uFEFF/, "\n")).topNode;
+  const expressionLines = new Set<number>();
+  let broken = false;
+  root.cursor().iterate(({ type, name, from, to }) => {
+    broken ||= type.isError;
+    if (name === "ExpressionStatement") {
+      const start = lineStart(text, from);
+      if (/^[ \t\f]*$/.test(text.slice(start, from)) && /^(\r|\n|$)/.test(text.slice(to, to + 1)))
+        expressionLines.add(start);
+    }
+    return !broken;
+  });
+  return broken ? undefined : { text, statements: statementsOf(root, text), expressionLines };
+}
+
+function statementsOf(parent: SyntaxNode, text: string): Statement[] {
+  const found: Statement[] = [];
+  for (let node = parent.firstChild; node; node = node.nextSibling) {
+    if (node.name === "StatementGroup") {
+      // `a; b`: what goes after either of them goes after both.
+      for (let part = node.firstChild; part; part = part.nextSibling)
+        if (isStatement(part)) found.push(statement(part, node, text));
+    } else if (isStatement(node)) found.push(statement(node, node, text));
+  }
+  return found;
+}
+
+function isStatement(node: SyntaxNode): boolean {
+  return /Statement$|Definition$/.test(node.name);
+}
+
+/** @param line the node that has the statement's line for itself: the statement, or the group that it is in */
+function statement(node: SyntaxNode, line: SyntaxNode, text: string): Statement {
+  const defined =
+    node.name === "DecoratedStatement"
+      ? (node.getChild("FunctionDefinition") ?? node.getChild("ClassDefinition"))
+      : node;
+  const bodies = bodiesOf(defined ?? node, text);
+  return {
+    node: defined ?? node,
+    kind: (defined ?? node).name,
+    indentation: /[ \t\f]*$/.exec(text.slice(lineStart(text, line.from), line.from))?.[0] ?? "",
+    end: bodies.length > 0 ? lastEnd(bodies, text) : lineEnd(text, line.to),
+    bodies,
+  };
+}
+
+function bodiesOf(node: SyntaxNode, text: string): Body[] {
+  const bodies: Body[] = [];
+  for (const parent of node.name === "MatchStatement" ? node.getChildren("MatchBody") : [node])
+    for (const clause of parent.name === "MatchBody" ? parent.getChildren("MatchClause") : [parent])
+      for (const body of clause.getChildren("Body")) {
+        const statements = statementsOf(body, text);
+        const first = statements[0]?.node.from ?? body.to;
+        bodies.push({ statements, inline: !/[\r\n]/.test(text.slice(body.from, first)) });
+      }
+  return bodies;
+}
+
+/** Where a compound statement ends: with the last line of its last suite (its node reaches over blank lines). */
+function lastEnd(bodies: Body[], text: string): number | undefined {
+  const last = bodies.at(-1)!;
+  const statement = last.statements.at(-1);
+  if (!statement) return undefined;
+  return statement.bodies.length > 0 ? statement.end : (statement.end ?? lineEnd(text, statement.node.to));
+}
+
+function lineStart(text: string, offset: number): number {
+  return Math.max(text.lastIndexOf("\n", offset - 1), text.lastIndexOf("\r", offset - 1)) + 1;
+}
+
+/** End of the line if nothing but `;` and a comment follows `offset` on it. */
+function lineEnd(text: string, offset: number): number | undefined {
+  const rest = /^[^\r\n]*/.exec(text.slice(offset))![0];
+  return /^[ \t\f;]*(#.*)?$/.test(rest) ? offset + rest.length : undefined;
+}
+
+/** A call in a statement. */
+export interface Call {
+  node: SyntaxNode;
+  /** Last name of what is called: `fit` of `model.fit(X)`. */
+  name: string;
+  /** Names before it, the nearest first: `["model"]`; calls and subscripts in between are looked through. */
+  receivers: string[];
+  /** Text between the parentheses. */
+  arguments: string;
+}
+
+/** Calls that a statement or expression makes itself: not in the suites of a compound statement, nor in lambdas. */
+export function callsOf(node: SyntaxNode, text: string): Call[] {
+  const calls: Call[] = [];
+  visit(node, (part) => {
+    const list = part.name === "CallExpression" ? part.getChild("ArgList") : null;
+    if (!list) return;
+    const [name, ...receivers] = pathOf(part.firstChild, text);
+    if (name !== undefined)
+      calls.push({ node: part, name, receivers, arguments: text.slice(list.from + 1, list.to - 1) });
+  });
+  return calls;
+}
+
+/** The names that a statement binds and the expression that they come from; a `for` binds from what it goes through. */
+export function assignmentOf(node: SyntaxNode, text: string): { targets: string[]; value: SyntaxNode } | undefined {
+  const separators: Record<string, string> = {
+    AssignStatement: "AssignOp",
+    UpdateStatement: "UpdateOp",
+    ForStatement: "in",
+  };
+  const separator = node.getChildren(separators[node.name] ?? "").at(-1);
+  const value = separator?.nextSibling;
+  if (!separator || !value || separators[node.name] === undefined) return undefined;
+  const targets: string[] = [];
+  for (let child = node.firstChild; child && child.from < separator.from; child = child.nextSibling) {
+    if (child.name === "TypeDef") continue;
+    if (child.name === "MemberExpression") targets.push(pathOf(child, text)[0] ?? "");
+    else visit(child, (part) => part.name === "VariableName" && targets.push(text.slice(part.from, part.to)));
+  }
+  return { targets, value };
+}
+
+/** Visits a node and all below it that are executed with it. */
+export function visit(node: SyntaxNode, enter: (node: SyntaxNode) => void): void {
+  enter(node);
+  for (let child = node.firstChild; child; child = child.nextSibling)
+    if (!/^(Body|MatchBody|LambdaExpression|FunctionDefinition|ClassDefinition|Comment)$/.test(child.name))
+      visit(child, enter);
+}
+
+/** `a.b[0]().c` as the names that it goes through, the last one first: `["c", "b", "a"]`. */
+function pathOf(node: SyntaxNode | null | undefined, text: string): string[] {
+  switch (node?.name) {
+    case "VariableName":
+    case "PropertyName":
+      return [text.slice(node.from, node.to)];
+    case "MemberExpression":
+      return [...pathOf(node.getChild("PropertyName"), text), ...pathOf(node.firstChild, text)];
+    case "CallExpression":
+      return pathOf(node.firstChild, text);
+    case "ParenthesizedExpression":
+      return pathOf(node.firstChild?.nextSibling, text);
+    default:
+      return [];
+  }
+}

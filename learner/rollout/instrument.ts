@@ -1,0 +1,128 @@
+import { markerPlaces } from "./instrument-places.ts";
+import { parseProgram } from "./instrument-tree.ts";
+
+/** The milestones of Appendix C.3, in its order. */
+export const MARKERS = [
+  "imported packages",
+  "loaded data",
+  "defined model",
+  "training loss",
+  "trained model",
+  "testing loss",
+  "predicted test labels",
+] as const;
+export type Marker = (typeof MARKERS)[number];
+
+/** What inserts markers: a frozen copy of the starting policy, the program's syntax, or nothing. */
+export type Instrumenter = "StaticPolicy" | "Syntax" | "None";
+
+/** Stands in an instrumented program where each attempt's nonce goes. */
+export const NONCE_PLACEHOLDER = "@@NONCE@@";
+
+export interface Instrumented {
+  /** With markers, `NONCE_PLACEHOLDER` in place of the nonce. */
+  program: string;
+  /** Markers that the program can print, each once, in the order of `MARKERS`. */
+  markers: Marker[];
+  /** What inserted them; `None` if there are none. */
+  instrumenter: Instrumenter;
+  /** Insertions that were thrown away because verification refused them. */
+  verificationFailures: number;
+}
+
+/**
+ * Inserts progress markers into a program (paper section 3.2) and verifies that nothing else changed. A program that
+ * cannot be parsed, or that holds the placeholder itself, is left as it is: it is executed all the same.
+ *
+ * A marker is a line of its own, `print("@@NONCE@@:loaded data", flush=True)`, for a loss with the name that holds it.
+ * Where the program uses the name `print` for anything but a call, the marker reaches the builtin past it. A program
+ * that replaces `builtins.print` or `sys.stdout` loses its own markers and nothing else.
+ */
+export function instrument(program: string, instrumenter: Instrumenter = "Syntax"): Instrumented {
+  const plain: Instrumented = { program, markers: [], instrumenter: "None", verificationFailures: 0 };
+  if (instrumenter === "None" || program.includes(NONCE_PLACEHOLDER)) return plain;
+  const instrumented = insertBySyntax(program);
+  if (instrumented === undefined || instrumented === program) return plain;
+  const markers = verifyInstrumented(program, instrumented);
+  if (markers === undefined) return { ...plain, verificationFailures: 1 };
+  return { program: instrumented, markers, instrumenter: "Syntax", verificationFailures: 0 };
+}
+
+/** Puts an attempt's nonce in the place of the placeholder. A program without markers comes back unchanged. */
+export function withNonce(instrumented: Pick<Instrumented, "program" | "instrumenter">, nonce: string): string {
+  return instrumented.instrumenter === "None"
+    ? instrumented.program
+    : instrumented.program.replaceAll(NONCE_PLACEHOLDER, nonce);
+}
+
+function insertBySyntax(program: string): string | undefined {
+  const parsed = parseProgram(program);
+  if (!parsed) return undefined;
+  const places = markerPlaces(parsed);
+  const print = rebindsPrint(program) ? '__import__("builtins").print' : "print";
+  // On one offset the deeper line comes first: it still belongs to the suite that ends there.
+  places.sort(
+    (a, b) =>
+      a.offset - b.offset ||
+      b.indentation.length - a.indentation.length ||
+      MARKERS.indexOf(a.marker) - MARKERS.indexOf(b.marker),
+  );
+  let text = "";
+  let copied = 0;
+  for (const { offset, indentation, marker, value } of places) {
+    text += program.slice(copied, offset);
+    copied = offset;
+    text += `${lineBreakAt(program, offset)}${indentation}${print}("${NONCE_PLACEHOLDER}:${marker}"${value ? `, ${value}` : ""}, flush=True)`;
+  }
+  return text + program.slice(copied);
+}
+
+/** The line break that ends the line at `offset`; where the program ends there, the one that it uses elsewhere. */
+function lineBreakAt(program: string, offset: number): string {
+  return /^(\r\n|\n|\r)/.exec(program.slice(offset, offset + 2))?.[0] ?? /\r\n|\n|\r/.exec(program)?.[0] ?? "\n";
+}
+
+/** True if the name `print` occurs other than as something that is called. Strings and comments do no harm here. */
+function rebindsPrint(program: string): boolean {
+  return /(def|as|import|global|nonlocal)\s+print\b|\bprint\b\s*(?![\s(])/.test(program);
+}
+
+const insertedLine =
+  /^[ \t\f]*(?:__import__\("builtins"\)\.)?print\("@@NONCE@@:([a-z ]+)"(?:, [A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)?, flush=True\)$/;
+
+/**
+ * Checks an instrumented program, whoever made it: without the inserted lines it is the original line for line, every
+ * inserted line is a statement of its own that only prints a marker and a plain name or attribute, and it still parses.
+ * @returns the markers that were inserted, undefined if the check fails
+ */
+export function verifyInstrumented(original: string, instrumented: string): Marker[] | undefined {
+  const from = lines(original);
+  const found = new Set<string>();
+  const expressionLines = parseProgram(instrumented)?.expressionLines;
+  if (!expressionLines || original.includes(NONCE_PLACEHOLDER)) return undefined;
+  let next = 0;
+  let offset = 0;
+  for (const line of lines(instrumented)) {
+    const marker = insertedLine.exec(line.text)?.[1];
+    if (marker !== undefined) {
+      if (!(MARKERS as readonly string[]).includes(marker) || !expressionLines.has(offset)) return undefined;
+      found.add(marker);
+    } else {
+      const expected = from[next++];
+      if (expected?.text !== line.text || (expected.lineBreak !== line.lineBreak && expected.lineBreak !== ""))
+        return undefined;
+    }
+    offset += line.text.length + line.lineBreak.length;
+  }
+  if (next !== from.length) return undefined;
+  return MARKERS.filter((marker) => found.has(marker));
+}
+
+function lines(text: string): { text: string; lineBreak: string }[] {
+  const parts = text.split(/(\r\n|\n|\r)/);
+  const found = [];
+  for (let i = 0; i < parts.length; i += 2) found.push({ text: parts[i]!, lineBreak: parts[i + 1] ?? "" });
+  // The empty rest behind a final line break is no line.
+  if (found.at(-1)!.text === "") found.pop();
+  return found;
+}
