@@ -1,43 +1,19 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { tokenLogProbs } from "../model/tokenlogprobs.ts";
 import { attention } from "./attention.ts";
 import { affine, embedding, embeddingPlan, rmsNorm, rotary, rows, swiglu } from "./composites.ts";
+import { checkGradient, draw, type GradientCase } from "./differences.ts";
 import { gradients } from "./gradients.ts";
-import { Graph, type Value } from "./graph.ts";
+import { Graph } from "./graph.ts";
 import * as op from "./primitives.ts";
 import { Session } from "./session.ts";
-import { type Tensor, tensor, tensorOf } from "./tensor.ts";
-
-// Every rule against central differences of the forward pass, in float32: loss = sum(f(x) * weights).
-
-const STEP = 1e-2;
-const TOLERANCE = 3e-3;
-
-interface Case {
-  name: string;
-  /** shapes of the differentiable inputs */
-  shapes: number[][];
-  /** numbers are drawn from here; away from kinks and poles */
-  range?: [number, number];
-  f: (inputs: Value[], g: Graph) => Value | Value[];
-}
-
-/** Values that are not closer to each other than STEP, so that max, min and where do not switch. */
-function draw(count: number, [low, high]: [number, number], seed: number): Float32Array {
-  let state = seed * 7919 + 13;
-  const next = () => {
-    state = (state * 48271) % 2147483647;
-    return state / 2147483647;
-  };
-  return Float32Array.from({ length: count }, () => low + (high - low) * next());
-}
+import { tensor, tensorOf } from "./tensor.ts";
 
 const POSITIVE: [number, number] = [0.5, 2];
 const ints = (g: Graph, values: number[], shape = [values.length]) =>
   g.initializer(`ints${values}`, tensorOf("int32", values, shape));
 
-const CASES: Case[] = [
+const CASES: GradientCase[] = [
   {
     name: "add, broadcast both ways",
     shapes: [
@@ -108,7 +84,7 @@ const CASES: Case[] = [
     ],
     f: ([a, b]) => op.matmul(a, b),
   },
-  ...[0, 1, 2, 3].map((bits): Case => {
+  ...[0, 1, 2, 3].map((bits): GradientCase => {
     const [transA, transB] = [(bits & 1) > 0, (bits & 2) > 0];
     return {
       name: `matmul in batches, transA ${transA}, transB ${transB}, alpha`,
@@ -199,88 +175,9 @@ const CASES: Case[] = [
       return attention(q, k, v, mask, { batch: 2, time: 3, heads: 4, keyValueHeads: 2, headSize: 2 });
     },
   },
-  {
-    name: "token log-probs",
-    shapes: [
-      [3, 4],
-      [5, 4],
-    ],
-    f: ([h, w], g) => tokenLogProbs(h, w, ints(g, [4, 0, 2]), g.constant(1.3)).logProbs,
-  },
-  {
-    name: "entropies",
-    shapes: [
-      [3, 4],
-      [5, 4],
-    ],
-    range: [-1.5, 1.5],
-    f: ([h, w], g) => tokenLogProbs(h, w, ints(g, [4, 0, 2]), g.constant(1.3)).entropies,
-  },
-  {
-    name: "token log-probs and entropies together",
-    shapes: [
-      [3, 4],
-      [5, 4],
-    ],
-    f: ([h, w], g) => Object.values(tokenLogProbs(h, w, ints(g, [4, 0, 2]), g.constant(1.3))) as Value[],
-  },
 ];
 
-for (const { name, shapes, range = [-1, 1], f } of CASES) {
-  test(`gradient of ${name}`, async () => {
-    const g = new Graph("case");
-    const inputs = shapes.map((shape, i) => g.input(`x${i}`, "float32", shape, { requiresGrad: true }));
-    const results = [f(inputs, g)].flat();
-    const loss = results
-      .map((y, i) => {
-        const shape = y.shape as number[];
-        const count = shape.reduce((a, b) => a * b, 1);
-        return op.sum(op.mul(y, g.initializer(`weights${i}`, tensor(draw(count, [-1, 1], 77 + i), shape))));
-      })
-      .reduce((a, b) => op.add(a, b));
-    g.output("loss", loss);
-    for (const [i, d] of gradients(loss, inputs).entries()) {
-      assert.deepEqual(d.shape, shapes[i], `shape of gradient ${i}`);
-      g.output(`d${i}`, d);
-    }
-    const session = await Session.create(g, { threads: 1 });
-    const feeds: Record<string, Tensor> = Object.fromEntries(
-      shapes.map((shape, i) => [
-        `x${i}`,
-        tensor(
-          draw(
-            shape.reduce((a, b) => a * b, 1),
-            range,
-            i + 1,
-          ),
-          shape,
-        ),
-      ]),
-    );
-    const analytic = await session.run(feeds);
-    const lossAt = async (data: Float32Array, i: number, value: number) => {
-      const kept = data[i];
-      data[i] = value;
-      const result = (await session.run(feeds, ["loss"])).loss.data[0] as number;
-      data[i] = kept;
-      return result;
-    };
-    for (const [n] of shapes.entries()) {
-      const data = feeds[`x${n}`].data as Float32Array;
-      const numeric: number[] = [];
-      for (let i = 0; i < data.length; i++) {
-        const difference = (await lossAt(data, i, data[i] + STEP)) - (await lossAt(data, i, data[i] - STEP));
-        numeric.push(difference / (Math.fround(data[i] + STEP) - Math.fround(data[i] - STEP)));
-      }
-      const scale = Math.max(1, ...numeric.map(Math.abs));
-      for (const [i, want] of numeric.entries()) {
-        const got = analytic[`d${n}`].data[i] as number;
-        assert.ok(Math.abs(got - want) <= TOLERANCE * scale, `d x${n}[${i}]: ${got}, by differences ${want}`);
-      }
-    }
-    await session.release();
-  });
-}
+for (const rule of CASES) test(`gradient of ${rule.name}`, () => checkGradient(rule));
 
 test("the embedding's gradient is exact where thousands of tokens repeat", async () => {
   const [vocabulary, size, count] = [7, 3, 20000];
@@ -289,9 +186,9 @@ test("the embedding's gradient is exact where thousands of tokens repeat", async
   const w = g.input("w", "float32", [vocabulary, size], { requiresGrad: true });
   const d = g.input("d", "float32", [count, size]);
   const plan = embeddingPlan(ids, vocabulary);
-  const [order, begins, ends] = [plan.order, plan.begins, plan.ends].map((data, i) =>
-    g.initializer(`plan${i}`, tensor(data)),
-  );
+  const order = g.initializer("order", tensor(plan.order));
+  const begins = g.initializer("begins", tensor(plan.begins));
+  const ends = g.initializer("ends", tensor(plan.ends));
   const distinct = g.initializer("distinct", tensor(plan.distinct, [plan.distinct.length, 1]));
   const loss = op.sum(op.mul(embedding(w, g.initializer("ids", tensor(ids)), { order, distinct, begins, ends }), d));
   g.output("dw", gradients(loss, [w])[0]);
