@@ -11,7 +11,6 @@ import { ControllerError, describeFileError, EXIT, exitStatusOf } from "./errors
 import { executeProgram } from "./exec.ts";
 import { listenForInterrupts } from "./local/interrupt.ts";
 import { prepareBundledTask, preparePython } from "./local/prepare.ts";
-import { runLocally } from "./local/run.ts";
 import { becomePart } from "./part-process.ts";
 import { PARTS, type Parts } from "./parts.ts";
 
@@ -53,6 +52,8 @@ function describe(parts: Parts, finish: (status: number) => void): Command {
     .option("--replay <STORE>", "take batches and results from the store.sqlite of an earlier run")
     .addOption(pythonOption())
     .action(async (file: string | undefined, options) => {
+      // Loaded here, since it brings the channel with it, which the other commands have no use for.
+      const { runLocally } = await import("./local/run.ts");
       const around = { parts, stdout: process.stdout, stderr: process.stderr, env: process.env, now: () => new Date() };
       finish(await runLocally(file, options, around));
     });

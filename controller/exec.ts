@@ -2,11 +2,14 @@
  * `longrun exec`: one program through instrumentation, the sandbox that actors use, and the grader. Each is a program
  * of the part that owns it.
  */
+import { randomBytes } from "node:crypto";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { parseTask } from "../crds/trainingrun.ts";
 import { ControllerError, describeFileError, EXIT } from "./errors.ts";
 import { preparePython } from "./local/prepare.ts";
+import { ANSWERS } from "./local/resolve.ts";
 import { askPart } from "./part-process.ts";
 import type { Parts } from "./parts.ts";
 
@@ -45,10 +48,23 @@ interface Grade {
   reason: string;
 }
 
-type Executed = Pick<
-  ExecResult,
-  "outcome" | "durationSeconds" | "cpuSeconds" | "peakMemoryBytes" | "markers" | "output"
->;
+/** What actor/exec.ts prints, as far as it is used here. */
+interface Executed {
+  outcome: string;
+  exitStatus: number;
+  durationSeconds: number;
+  cpuSeconds: number;
+  peakMemoryBytes: number;
+  markers: { name: string; value: string }[];
+  forgedMarkers: number;
+  output: string;
+  submission: string | null;
+  detail: string;
+  isolation: string;
+}
+
+/** What stands for the nonce in an instrumented program. */
+const NONCE = "@@NONCE@@";
 
 /** @returns the exit status: 0 whatever became of the program, since its failure is a result */
 export async function executeProgram(
@@ -72,17 +88,18 @@ export async function executeProgram(
   process.on("exit", cleanUp);
   try {
     const instrumented = await askPart<Instrumented>(parts.instrument, [], { stdin: program, signal });
-    const programFile = join(temporary, "program.py");
-    const resultFile = join(temporary, "result.json");
-    writeFileSync(programFile, instrumented.program);
-    const executed = await askPart<Executed>(
-      parts.execute,
-      ["--task-dir", task, "--python", python.directory, "--program", programFile, "--scratch", temporary],
-      { signal },
-    );
-    writeFileSync(resultFile, JSON.stringify({ ...executed, instrumented }));
-    const graded = await gradeIfPossible(task, resultFile, parts, signal);
-    show({ ...executed, ...graded }, options.json);
+    const executed = await runInSandbox(instrumented.program, task, python.directory, temporary, parts, signal);
+    if (!options.json) process.stderr.write(`${executed.isolation}\n`);
+    const graded = await gradeIfPossible(task, instrumented, executed, parts, signal);
+    const { outcome, durationSeconds, cpuSeconds, peakMemoryBytes, output, markers } = executed;
+    const measured = {
+      outcome,
+      durationSeconds,
+      cpuSeconds,
+      peakMemoryBytes,
+      markers: markers.map(({ name }) => name),
+    };
+    show({ ...measured, output, ...graded }, options.json);
     return EXIT.done;
   } finally {
     process.off("exit", cleanUp);
@@ -90,12 +107,55 @@ export async function executeProgram(
   }
 }
 
-async function gradeIfPossible(task: string, resultFile: string, parts: Parts, signal: AbortSignal): Promise<Grade> {
-  if (!existsSync(join(task, "prepared", "private", "answers.csv")))
-    return { valid: false, score: null, reward: null, reason: "the answers are not at hand, so nothing was graded" };
-  const { valid, score, reward, reason } = await askPart<Grade>(parts.grade, ["--task", task, "--result", resultFile], {
+function runInSandbox(
+  instrumented: string,
+  task: string,
+  python: string,
+  temporary: string,
+  parts: Parts,
+  signal: AbortSignal,
+): Promise<Executed> {
+  const program = join(temporary, "program.py");
+  const nonce = randomBytes(16).toString("hex");
+  writeFileSync(program, instrumented.replaceAll(NONCE, nonce));
+  const path = join(task, "task.yaml");
+  const spec = parseTask(readFileSync(path, "utf8"), path);
+  const limits = {
+    timeoutSeconds: spec.executionTimeoutSeconds,
+    memoryBytes: spec.executionMemoryBytes,
+    outputBytes: spec.outputBytes,
+    keptOutputBytes: spec.keptOutputBytes,
+    scratchBytes: spec.scratchBytes,
+    scratchFiles: spec.scratchFiles,
+    processes: spec.processes,
+    submissionBytes: spec.submissionBytes,
+  };
+  const args = ["--task", task, "--program", program, "--python", python, "--nonce", nonce];
+  return askPart<Executed>(parts.execute, [...args, "--limits", JSON.stringify(limits), "--out", temporary], {
     signal,
   });
+}
+
+async function gradeIfPossible(
+  task: string,
+  instrumented: Instrumented,
+  executed: Executed,
+  parts: Parts,
+  signal: AbortSignal,
+): Promise<Grade> {
+  if (!ANSWERS.some((file) => existsSync(join(task, "prepared", "private", file))))
+    return { valid: false, score: null, reward: null, reason: "the answers are not at hand, so nothing was graded" };
+  const { outcome, exitStatus, markers, forgedMarkers, submission } = executed;
+  const answer = await askPart<Partial<Grade>>(
+    parts.grade,
+    [
+      ...["--task", task, "--outcome", outcome, "--exit-status", String(exitStatus)],
+      ...["--inserted", instrumented.markers.join(), "--seen", markers.map(({ name }) => name).join()],
+      ...["--forged", String(forgedMarkers), ...(submission === null ? [] : ["--submission", submission])],
+    ],
+    { signal },
+  );
+  const { valid = false, score = null, reward = null, reason = "" } = answer;
   return { valid, score, reward, reason };
 }
 

@@ -26,8 +26,12 @@ export class ActorPool {
   readonly #draining = new Set<SupervisedProcess>();
   readonly #stabiliser: Stabiliser;
   #fail: (error: Error) => void = () => {};
-  #desired = 0;
+  #demand: Demand = { queued: 0, running: 0 };
+  #loads: ActorLoad[] = [];
   #stopped = false;
+  /** An actor that ended by itself (idle, or drained by a learner that is about to end) is not replaced before this. */
+  #replaceAtSeconds = 0;
+  #replacing: NodeJS.Timeout | undefined;
 
   constructor(options: ActorPoolOptions) {
     this.#options = options;
@@ -40,18 +44,36 @@ export class ActorPool {
 
   /** Starts and drains actors so that there are as many as the demand asks for. */
   scale(demand: Demand, loads: ActorLoad[] = []): void {
+    this.#demand = demand;
+    this.#loads = loads;
+    this.#reconcile();
+  }
+
+  /** Forgets that actors ended: a learner that is back needs them. */
+  replaceNow(): void {
+    this.#replaceAtSeconds = 0;
+    this.#reconcile();
+  }
+
+  #reconcile(): void {
     if (this.#stopped) return;
-    const { actors, now = () => performance.now() } = this.#options;
-    this.#desired = this.#stabiliser.next(desiredActors(demand, actors), now() / 1000);
-    const known = new Map(loads.map((load) => [load.name, load.running]));
-    const present = [...this.#actors.keys()].map((name) => ({ name, running: known.get(name) ?? 0 }));
-    for (const name of actorsToDrain(present, this.#desired)) this.#drain(name);
-    for (let index = 0; this.#actors.size < this.#desired; index++) this.#start(index);
+    const now = this.#nowSeconds();
+    const desired = this.#stabiliser.next(desiredActors(this.#demand, this.#options.actors), now);
+    const running = new Map(this.#loads.map((load) => [load.name, load.running]));
+    const present = [...this.#actors.keys()].map((name) => ({ name, running: running.get(name) ?? 0 }));
+    for (const name of actorsToDrain(present, desired)) this.#drain(name);
+    if (now < this.#replaceAtSeconds) return;
+    for (let index = 0; this.#actors.size < desired; index++) this.#start(index);
+  }
+
+  #nowSeconds(): number {
+    return (this.#options.now?.() ?? performance.now()) / 1000;
   }
 
   /** Ends all of them at once: what they run goes back to the queue. */
   async stop(): Promise<void> {
     this.#stopped = true;
+    clearTimeout(this.#replacing);
     const { stopGraceSeconds } = this.#options.actors;
     const all = [...this.#actors.values(), ...this.#draining];
     await Promise.all(all.map((actor) => actor.stop(stopGraceSeconds, { again: true })));
@@ -74,9 +96,16 @@ export class ActorPool {
       this.#draining.delete(actor);
       const failed = kind === "gaveUp" || (kind === "ended" && exit.status !== 0);
       if (failed) this.#fail(actorFailure(name, kind, exit));
-      // It was idle for actors.idleSeconds, or was asked to drain by the learner.
-      else if (kind === "ended" && !this.#stopped && this.#actors.size < this.#desired) this.#start(index);
+      else if (kind === "ended") this.#replaceLater();
     });
+  }
+
+  #replaceLater(): void {
+    if (this.#stopped) return;
+    const { maxBackoffSeconds } = this.#options.restart;
+    this.#replaceAtSeconds = this.#nowSeconds() + maxBackoffSeconds;
+    clearTimeout(this.#replacing);
+    this.#replacing = setTimeout(() => this.replaceNow(), maxBackoffSeconds * 1000);
   }
 
   #drain(name: string): void {

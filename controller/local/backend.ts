@@ -152,7 +152,7 @@ export class Backend {
     if (metricsPort !== undefined) this.#metricsAddress = { ...this.#metricsAddress, port: metricsPort };
     void this.#watch?.close(0);
     this.#watch = watchStatus(formatAddress(this.#dialled), this.#o.tls.controller, (status) => this.#onStatus(status));
-    this.#actors.scale({ queued: 0, running: 0 });
+    this.#actors.replaceNow();
   }
 
   get #dialled(): Address {
@@ -177,6 +177,7 @@ export class Backend {
   }
 
   #limitStart(): void {
+    clearTimeout(this.#starting);
     this.#starting = setTimeout(() => this.#learner.restartNow(), this.#o.run.spec.learner.startSeconds * 1000);
   }
 
