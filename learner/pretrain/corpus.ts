@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
-import { readRegistry } from "../tasks/registry.ts";
+import { uniforms } from "../rng.ts";
 import { improveMessages, type Message, type PromptTask, scratchMessages } from "../rollout/prompts.ts";
 import { formatSolution } from "../rollout/solution.ts";
-import { uniforms } from "../rng.ts";
+import { readRegistry } from "../tasks/registry.ts";
 import { Draw } from "./draw.ts";
 import { makeMistake } from "./mistakes.ts";
 import { type Design, drawDesign, redrawPart, writeDraft } from "./programs.ts";

@@ -64,13 +64,11 @@ const polynomial: Family = (draw) => {
   const inner = draw.chance(0.5) ? linear(draw) : ridge(draw);
   return {
     phrase: "a polynomial regression",
-    code: `make_pipeline(StandardScaler(), PolynomialFeatures(${draw.weighted([[5, 2], [1, 3]])}), ${inner.code})`,
-    imports: [
-      pipelineImport,
-      scalerImport,
-      "from sklearn.preprocessing import PolynomialFeatures",
-      ...inner.imports,
-    ],
+    code: `make_pipeline(StandardScaler(), PolynomialFeatures(${draw.weighted([
+      [5, 2],
+      [1, 3],
+    ])}), ${inner.code})`,
+    imports: [pipelineImport, scalerImport, "from sklearn.preprocessing import PolynomialFeatures", ...inner.imports],
   };
 };
 
@@ -96,7 +94,15 @@ const tree: Family = (draw) => {
 /** The number of trees, mostly small. */
 function trees(draw: Draw): number {
   return draw.weighted([
-    [10, 5], [18, 10], [8, 15], [16, 20], [12, 30], [10, 50], [4, 80], [6, 100], [2, 150],
+    [10, 5],
+    [18, 10],
+    [8, 15],
+    [16, 20],
+    [12, 30],
+    [10, 50],
+    [4, 80],
+    [6, 100],
+    [2, 150],
   ] as const);
 }
 
@@ -129,7 +135,15 @@ const boosting: Family = (draw) =>
   estimator(
     "gradient boosting",
     call("GradientBoostingRegressor", {
-      n_estimators: draw.weighted([[4, undefined], [3, 20], [4, 50], [2, 80], [2, 150], [1, 200], [1, 300]]),
+      n_estimators: draw.weighted([
+        [4, undefined],
+        [3, 20],
+        [4, 50],
+        [2, 80],
+        [2, 150],
+        [1, 200],
+        [1, 300],
+      ]),
       learning_rate: draw.chance(0.5) ? draw.pick(rates) : undefined,
       max_depth: draw.chance(0.4) ? draw.pick([2, 3, 4, 5, 6]) : undefined,
       subsample: draw.chance(0.15) ? draw.pick([0.5, 0.7, 0.8]) : undefined,
@@ -142,7 +156,16 @@ const histogramBoosting: Family = (draw) =>
     "histogram boosting",
     call("HistGradientBoostingRegressor", {
       loss: draw.chance(0.15) ? '"absolute_error"' : undefined,
-      max_iter: draw.weighted([[4, undefined], [3, 30], [4, 50], [2, 80], [2, 150], [2, 200], [1, 300], [1, 500]]),
+      max_iter: draw.weighted([
+        [4, undefined],
+        [3, 30],
+        [4, 50],
+        [2, 80],
+        [2, 150],
+        [2, 200],
+        [1, 300],
+        [1, 500],
+      ]),
       learning_rate: draw.chance(0.5) ? draw.pick(rates) : undefined,
       max_leaf_nodes: draw.chance(0.2) ? draw.pick([8, 15, 20, 40, 60]) : undefined,
     }),
@@ -150,7 +173,14 @@ const histogramBoosting: Family = (draw) =>
   );
 
 const network: Family = (draw) => {
-  const layers = draw.weighted([[4, "(32,)"], [3, "(50,)"], [3, "(64,)"], [2, "(100,)"], [2, "(32, 32)"], [1, "(64, 32)"]]);
+  const layers = draw.weighted([
+    [4, "(32,)"],
+    [3, "(50,)"],
+    [3, "(64,)"],
+    [2, "(100,)"],
+    [2, "(32, 32)"],
+    [1, "(64, 32)"],
+  ]);
   const inner = estimator(
     "neural network",
     call("MLPRegressor", {
@@ -218,9 +248,20 @@ function stackOf(members: Choices): Family {
 export type Choices = readonly (readonly [weight: number, family: Family])[];
 
 const tabularMembers: Choices = [
-  [4, linear], [4, ridge], [3, tree], [4, forest], [3, extraTrees], [4, histogramBoosting], [2, boosting],
+  [4, linear],
+  [4, ridge],
+  [3, tree],
+  [4, forest],
+  [3, extraTrees],
+  [4, histogramBoosting],
+  [2, boosting],
 ];
-const sparseMembers: Choices = [[6, ridge], [4, linearSupportVectors], [2, stochasticGradient], [1, neighbors]];
+const sparseMembers: Choices = [
+  [6, ridge],
+  [4, linearSupportVectors],
+  [2, stochasticGradient],
+  [1, neighbors],
+];
 
 /** How often each family is written for a table: the cheap and the usual ones more often, whatever they score. */
 export const tabularFamilies: Choices = [
@@ -245,12 +286,12 @@ export const tabularFamilies: Choices = [
 /** The same for a sparse matrix of word counts, on which tree models are slow and some do not work at all. */
 export const sparseFamilies: Choices = [
   [3, baseline],
-  [8, linear],
+  [7, linear],
   [26, ridge],
   [4, lasso],
-  [12, neighbors],
-  [8, tree],
-  [3, forest],
+  [9, neighbors],
+  [5, tree],
+  [2, forest],
   [8, stochasticGradient],
   [12, linearSupportVectors],
   [2, supportVectors],

@@ -19,7 +19,7 @@ function replaceOne(lines: readonly string[], pattern: RegExp, replacement: stri
   const line = lines[index];
   const text = match[0].replace(new RegExp(pattern.source), replacement);
   const changed = line.slice(0, match.index) + text + line.slice(match.index + match[0].length);
-  return lines.with(index, changed);
+  return changed === line ? undefined : lines.with(index, changed);
 }
 
 function removeOne(lines: readonly string[], pattern: RegExp, draw: Draw): string[] | undefined {
@@ -41,7 +41,7 @@ export const mistakes: readonly Mistake[] = [
   {
     name: "feature column misnamed",
     weight: 4,
-    apply: (lines, shape, draw) => {
+    apply: (lines, _shape, draw) => {
       const [from, to] = draw.pick([
         ['d\\["carat"\\]', 'd["carats"]'],
         ['d\\["age"\\]', 'd["Age"]'],
@@ -51,7 +51,6 @@ export const mistakes: readonly Mistake[] = [
         ['"health_ins"', '"insurance"'],
         ['"maritl"', '"marital"'],
       ]);
-      void shape;
       return replaceOne(lines, new RegExp(from, "g"), to, draw);
     },
   },
@@ -61,7 +60,12 @@ export const mistakes: readonly Mistake[] = [
     apply: (lines, _shape, draw) =>
       draw.chance(0.5)
         ? replaceOne(lines, /"input\/(train|test)\.csv"/g, draw.pick(['"$1.csv"', '"data/$1.csv"']), draw)
-        : replaceOne(lines, /"submission\.csv"/g, draw.pick(['"submit.csv"', '"output.csv"', '"predictions.csv"']), draw),
+        : replaceOne(
+            lines,
+            /"submission\.csv"/g,
+            draw.pick(['"submit.csv"', '"output.csv"', '"predictions.csv"']),
+            draw,
+          ),
   },
   {
     name: "class imported from the wrong module",
@@ -83,15 +87,30 @@ export const mistakes: readonly Mistake[] = [
     name: "class misnamed",
     weight: 5,
     apply: (lines, _shape, draw) =>
-      replaceOne(lines, /(Forest|Tree|Boosting|Neighbors|Trees)Regressor\(/g, draw.pick(["$1Regression(", "$1Classifier("]), draw),
+      replaceOne(
+        lines,
+        /(Forest|Tree|Boosting|Neighbors|Trees)Regressor\(/g,
+        draw.pick(["$1Regression(", "$1Classifier("]),
+        draw,
+      ),
   },
   {
     name: "argument misnamed",
     weight: 8,
     apply: (lines, _shape, draw) =>
       draw.chance(0.5)
-        ? replaceOne(lines, /(n_estimators|max_iter|n_neighbors)=/g, draw.pick(["n_trees=", "iterations=", "k=", "n="]), draw)
-        : replaceOne(lines, /(max_depth|alpha|min_df|learning_rate|ngram_range)=/g, draw.pick(["depth=", "lambda_=", "rate=", "ngrams="]), draw),
+        ? replaceOne(
+            lines,
+            /(n_estimators|max_iter|n_neighbors)=/g,
+            draw.pick(["n_trees=", "iterations=", "k=", "n="]),
+            draw,
+          )
+        : replaceOne(
+            lines,
+            /(max_depth|alpha|min_df|learning_rate|ngram_range)=/g,
+            draw.pick(["depth=", "lambda_=", "rate=", "ngrams="]),
+            draw,
+          ),
   },
   {
     name: "categories not encoded",
@@ -99,9 +118,7 @@ export const mistakes: readonly Mistake[] = [
     apply: (lines) => {
       const start = lines.findIndex((line) => /^ *for c in \[/.test(line));
       if (start < 0) {
-        const dummies = lines.map((line) =>
-          line.replace(/pd\.get_dummies\((.*?\]\))\)(\.reindex\(.*\))?$/, "$1"),
-        );
+        const dummies = lines.map((line) => line.replace(/pd\.get_dummies\((.*?\]\))\)(\.reindex\(.*\))?$/, "$1"));
         return dummies.every((line, index) => line === lines[index]) ? undefined : dummies;
       }
       const indent = /^ */.exec(lines[start])![0].length;
@@ -120,7 +137,8 @@ export const mistakes: readonly Mistake[] = [
   {
     name: "target left in the features",
     weight: 4,
-    apply: (lines, _shape, draw) => replaceOne(lines, /train\.drop\(columns=\["id", "\w+"\]\)/g, 'train.drop(columns=["id"])', draw),
+    apply: (lines, _shape, draw) =>
+      replaceOne(lines, /train\.drop\(columns=\["id", "\w+"\]\)/g, 'train.drop(columns=["id"])', draw),
   },
   {
     name: "id kept as a feature",
@@ -155,12 +173,11 @@ export const mistakes: readonly Mistake[] = [
     weight: 5,
     apply: (lines, shape, draw) => {
       const name = draw.pick(["prediction", "target"]);
-      const renamed = lines.map((line) =>
+      return lines.map((line) =>
         line
           .replace(`test["${shape.target}"] =`, `test["${name}"] =`)
           .replace(`[["id", "${shape.target}"]]`, `[["id", "${name}"]]`),
       );
-      return renamed;
     },
   },
   {
@@ -199,7 +216,12 @@ export const mistakes: readonly Mistake[] = [
     apply: (lines, _shape, draw) =>
       draw.chance(0.5)
         ? replaceOne(lines, /^model\.fit\(X, y\)/g, draw.pick(["model.fit(X_train, y)", "model.fit(X, y_train)"]), draw)
-        : replaceOne(lines, /model\.predict\(X_test\)/g, draw.pick(["clf.predict(X_test)", "model.predict(X_tests)", "model.predict(T)"]), draw),
+        : replaceOne(
+            lines,
+            /model\.predict\(X_test\)/g,
+            draw.pick(["clf.predict(X_test)", "model.predict(X_tests)", "model.predict(T)"]),
+            draw,
+          ),
   },
 ];
 

@@ -33,7 +33,11 @@ export function drawDesign(shape: TaskShape, draw: Draw): Design {
     features,
     model: draw.weighted(features.families)(draw),
     logTarget: shape.text === undefined && draw.chance(0.18),
-    report: draw.weighted([[4, "nothing"], [4, "training"], [2, "validation"]] as const),
+    report: draw.weighted([
+      [4, "nothing"],
+      [4, "training"],
+      [2, "validation"],
+    ] as const),
   };
 }
 
@@ -73,13 +77,14 @@ function tableFeatures(shape: TaskShape, draw: Draw): Features {
   const derived = draw.chance(0.3) ? some(shape.derived, 0.25, draw) : [];
   const frame = derived.map(({ column, expression }) => `d["${column}"] = ${expression}`);
   const added = derived.length > 0 ? ` Add ${enumeration(derived.map(({ phrase }) => phrase))}.` : "";
-  const dropped = [
-    `X = train.drop(columns=["id", "${shape.target}"])`,
-    'X_test = test.drop(columns=["id"])',
-  ];
+  const dropped = [`X = train.drop(columns=["id", "${shape.target}"])`, 'X_test = test.drop(columns=["id"])'];
   const base = { imports: [], families: tabularFamilies };
   const encoding = draw.weighted([
-    [24, "numeric"], [30, "codes"], [28, "oneHot"], [shape.ranks ? 10 : 0, "ranks"], [8, "means"],
+    [24, "numeric"],
+    [30, "codes"],
+    [28, "oneHot"],
+    [shape.ranks ? 10 : 0, "ranks"],
+    [8, "means"],
   ] as const);
   switch (encoding) {
     case "numeric": {
@@ -111,7 +116,9 @@ function tableFeatures(shape: TaskShape, draw: Draw): Features {
         sentence: `${draw.pick(["Rank the categories from worst to best.", "Order the categories by quality."])}${added}`,
         frame: [
           ...frame,
-          ...Object.entries(shape.ranks ?? {}).map(([column, ranks]) => `d["${column}"] = d["${column}"].map(${ranks})`),
+          ...Object.entries(shape.ranks ?? {}).map(
+            ([column, ranks]) => `d["${column}"] = d["${column}"].map(${ranks})`,
+          ),
         ],
         matrix: dropped,
       };
@@ -151,7 +158,7 @@ function options(values: Record<string, string | number | undefined>): string {
 
 function wordOptions(draw: Draw): string {
   return options({
-    ngram_range: draw.chance(0.25) ? draw.pick(["(1, 2)", "(1, 2)", "(1, 3)"]) : undefined,
+    ngram_range: draw.chance(0.25) ? draw.pick(["(1, 2)", "(1, 2)", "(1, 2)", "(1, 3)"]) : undefined,
     min_df: draw.chance(0.4) ? draw.pick([2, 2, 3, 5, 10]) : undefined,
     max_features: draw.chance(0.25) ? draw.pick([300, 500, 1000, 2000, 3000, 5000]) : undefined,
     stop_words: draw.chance(0.15) ? '"english"' : undefined,
@@ -169,7 +176,13 @@ function charOptions(draw: Draw): string {
 }
 
 function textFeatures(column: string, draw: Draw): Features {
-  const kind = draw.weighted([[22, "counts"], [48, "words"], [9, "characters"], [7, "union"], [12, "reduced"]] as const);
+  const kind = draw.weighted([
+    [24, "counts"],
+    [50, "words"],
+    [7, "characters"],
+    [7, "union"],
+    [10, "reduced"],
+  ] as const);
   const matrix = (vectorizer: string) => [
     `vectorizer = ${vectorizer}`,
     `X = vectorizer.fit_transform(train["${column}"])`,
@@ -218,7 +231,7 @@ function textFeatures(column: string, draw: Draw): Features {
           "from sklearn.pipeline import make_pipeline",
         ],
         matrix: matrix(
-          `make_pipeline(TfidfVectorizer(${wordOptions(draw)}), TruncatedSVD(${draw.pick([5, 10, 20, 30, 50, 80])}))`,
+          `make_pipeline(TfidfVectorizer(${wordOptions(draw)}), TruncatedSVD(${draw.pick([5, 10, 20, 30, 50])}))`,
         ),
       };
   }

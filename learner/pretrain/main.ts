@@ -1,0 +1,90 @@
+/**
+ * `longrun pretrain`: makes the starting policy of the laptop quickstart.
+ *
+ *     node learner/pretrain/main.ts [--out DIR] [--seed N] [--texts N] [--steps N] [--minutes N] [--threads N]
+ *                                   [--batch-size N] [--learning-rate R]
+ *
+ * Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted (nothing is written then).
+ */
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { defaultPretrain, type Progress, pretrain } from "./pretrain.ts";
+
+const defaultOut = fileURLToPath(new URL("../../manifests/quickstart/policy", import.meta.url));
+
+async function main(): Promise<number> {
+  const { values } = parseArgs({
+    options: {
+      out: { type: "string", default: defaultOut },
+      seed: { type: "string" },
+      texts: { type: "string" },
+      steps: { type: "string" },
+      minutes: { type: "string" },
+      threads: { type: "string" },
+      "batch-size": { type: "string" },
+      "learning-rate": { type: "string" },
+    },
+  });
+  const count = (name: "seed" | "texts" | "steps" | "threads" | "batch-size", fallback: number, least: number) => {
+    const value = values[name] === undefined ? fallback : Number(values[name]);
+    if (Number.isSafeInteger(value) && value >= least) return value;
+    throw new RangeError(`--${name} is ${values[name]}; give a whole number of at least ${least}`);
+  };
+  const positive = (name: "minutes" | "learning-rate") => {
+    const value = values[name] === undefined ? undefined : Number(values[name]);
+    if (value === undefined || (Number.isFinite(value) && value > 0)) return value;
+    throw new RangeError(`--${name} is ${values[name]}; give a number above 0`);
+  };
+  const minutes = positive("minutes");
+  const interrupted = new AbortController();
+  process.once("SIGINT", () => interrupted.abort());
+  process.once("SIGTERM", () => interrupted.abort());
+  const options = {
+    out: values.out,
+    seed: count("seed", defaultPretrain.seed, 0),
+    texts: count("texts", defaultPretrain.texts, 1),
+    steps: count("steps", minutes === undefined ? defaultPretrain.steps : 1_000_000, 1),
+    minutes,
+    batchSize: count("batch-size", defaultPretrain.batchSize, 1),
+    learningRate: positive("learning-rate") ?? defaultPretrain.learningRate,
+    threads: count("threads", defaultPretrain.threads, 0),
+    signal: interrupted.signal,
+    onProgress: progressLine(process.stderr),
+  };
+  try {
+    const { loss, steps, seconds } = await pretrain(options);
+    process.stderr.write("\n");
+    console.log(`${options.out}: ${steps} steps in ${Math.round(seconds)} s, loss ${loss.toFixed(3)}`);
+    return 0;
+  } catch (error) {
+    if (!interrupted.signal.aborted) throw error;
+    process.stderr.write("\ninterrupted, nothing was written\n");
+    return 130;
+  }
+}
+
+/** One line that is written over on a terminal, now and then a line of its own elsewhere. */
+function progressLine(out: NodeJS.WriteStream): (progress: Progress) => void {
+  const text = (progress: Progress) => {
+    if (progress.phase !== "train")
+      return { corpus: "writing the corpus", tokenizer: "learning the vocabulary", save: "saving" }[progress.phase];
+    const { step, steps, loss, tokensPerSecond, secondsLeft } = progress;
+    const total = steps >= 1_000_000 ? "" : ` of ${steps}`;
+    return `step ${step}${total}  loss ${loss.toFixed(3)}  ${Math.round(tokensPerSecond)} tokens/s  ${Math.ceil(secondsLeft)} s left`;
+  };
+  return (progress) => {
+    if (out.isTTY) out.write(`\r\x1b[K${text(progress)}`);
+    else if (progress.phase !== "train" || progress.step % 50 === 0) out.write(`${text(progress)}\n`);
+  };
+}
+
+main().then(
+  (code) => {
+    process.exitCode = code;
+  },
+  (error) => {
+    const badInput = error instanceof RangeError || (error as { code?: string }).code?.startsWith("ERR_PARSE_ARGS");
+    process.stderr.write(`${badInput ? (error as Error).message : ((error as Error).stack ?? error)}\n`);
+    process.exitCode = badInput ? 2 : 1;
+  },
+);

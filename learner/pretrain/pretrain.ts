@@ -1,0 +1,219 @@
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import type { ModelConfig } from "../model/config.ts";
+import { createModelFolder } from "../model/folder.ts";
+import { Tokenizer } from "../model/tokenizer.ts";
+import { initialWeights } from "../model/weights.ts";
+import { type Sequence, startEngine } from "../ppo/engine.ts";
+import { permutation, seedFor, uniforms } from "../rng.ts";
+import { trainBpe } from "./bpe.ts";
+import { type CorpusText, defaultCorpus, makeCorpus, programHashes } from "./corpus.ts";
+import { readme } from "./readme.ts";
+import { shapes } from "./shapes.ts";
+
+export interface PretrainOptions {
+  /** Folder that gets the model; replaced whole. */
+  out: string;
+  seed: number;
+  /** Number of texts that are generated. */
+  texts: number;
+  /** Optimiser steps. */
+  steps: number;
+  /** Stop after this much time; which weights come out then depends on the machine. */
+  minutes?: number;
+  batchSize: number;
+  learningRate: number;
+  /** Threads of one operator; the same seed and number of threads give the same bytes. */
+  threads: number;
+  signal?: AbortSignal;
+  onProgress?: (line: Progress) => void;
+}
+
+export type Progress =
+  | { phase: "corpus" | "tokenizer" | "save" }
+  | { phase: "train"; step: number; steps: number; loss: number; tokensPerSecond: number; secondsLeft: number };
+
+/** 1.05 million weights: what gets furthest in minutes on one core. */
+const architecture = {
+  modelType: "qwen2",
+  hiddenSize: 128,
+  intermediateSize: 384,
+  layers: 4,
+  heads: 4,
+  keyValueHeads: 2,
+  headSize: 32,
+  normEpsilon: 1e-6,
+  ropeTheta: 10000,
+  tied: true,
+  queryKeyValueBias: true,
+  maxPositions: 1024,
+  initializerRange: 0.02,
+} as const satisfies Omit<ModelConfig, "vocabSize">;
+
+const vocabSize = 2048;
+const warmupSteps = 60;
+/** The rate falls to this share of its height along half a cosine. */
+const lastRate = 0.05;
+/** Batches hold sequences of similar length: sorted within this many batches, so that little is padded. */
+const poolBatches = 20;
+const adam = { beta1: 0.9, beta2: 0.98, epsilon: 1e-8, weightDecay: 0.01 };
+
+export const defaultPretrain = {
+  seed: defaultCorpus.seed,
+  texts: defaultCorpus.texts,
+  steps: 1000,
+  batchSize: 32,
+  learningRate: 3e-3,
+  threads: 1,
+};
+
+/** Corpus, tokenizer, supervised training on the response tokens, model folder. */
+export async function pretrain(options: PretrainOptions): Promise<{ loss: number; steps: number; seconds: number }> {
+  const { onProgress = () => {} } = options;
+  const started = performance.now();
+  onProgress({ phase: "corpus" });
+  const corpus = makeCorpus({ ...defaultCorpus, seed: options.seed, texts: options.texts });
+  onProgress({ phase: "tokenizer" });
+  const tokenizer = trainBpe(
+    corpus.flatMap(({ messages, response }) => [...messages.map(({ content }) => content), response]),
+    { vocabSize },
+  );
+  const sequences = tokenize(corpus, new Tokenizer(tokenizer));
+  const eosId = new Tokenizer(tokenizer).eosId!;
+
+  mkdirSync(dirname(resolve(options.out)), { recursive: true });
+  const scratch = mkdtempSync(`${resolve(options.out)}.`);
+  try {
+    const start = join(scratch, "start");
+    const config = { ...architecture, vocabSize };
+    const weights = initialWeights(config, seedFor(options.seed, "initial weights"));
+    createModelFolder(start, { config, weights, tokenizer, eosIds: [eosId] });
+    const trained = await train(start, join(scratch, "trained"), sequences, options);
+    const seconds = (performance.now() - started) / 1000;
+    const folder = join(scratch, "trained", "policy");
+    const facts = corpusFacts(corpus, sequences, options, trained);
+    writeFileSync(join(folder, "corpus.json"), `${JSON.stringify(facts, null, 2)}\n`);
+    writeFileSync(join(folder, "corpus.hashes"), programHashes(corpus.map(({ program }) => program)));
+    writeFileSync(join(folder, "README.md"), readme(facts));
+    if (existsSync(options.out)) renameSync(options.out, join(scratch, "replaced"));
+    renameSync(folder, options.out);
+    return { ...trained, seconds };
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+function tokenize(corpus: readonly CorpusText[], tokenizer: Tokenizer): Sequence[] {
+  const prompts = new Map<string, Int32Array>(); // the prompt of a task from scratch is always the same
+  const encodeChat = (text: CorpusText) => {
+    if (text.kind === "improve") return tokenizer.encodeChat(text.messages);
+    if (!prompts.has(text.task)) prompts.set(text.task, tokenizer.encodeChat(text.messages));
+    return prompts.get(text.task)!;
+  };
+  return corpus.map((text) => ({
+    prompt: encodeChat(text),
+    response: Int32Array.of(...tokenizer.encode(text.response), tokenizer.eosId!),
+  }));
+}
+
+async function train(start: string, out: string, sequences: readonly Sequence[], options: PretrainOptions) {
+  const { steps, seed, batchSize, signal, onProgress = () => {} } = options;
+  const engine = await startEngine({ model: start, threads: options.threads });
+  const began = performance.now();
+  const endsBy = options.minutes === undefined ? Infinity : began + options.minutes * 60_000;
+  const losses: number[] = [];
+  let tokens = 0;
+  try {
+    for (const batch of batches(sequences, batchSize, seed)) {
+      signal?.throwIfAborted();
+      const spent = performance.now() - began;
+      if (losses.length === steps || began + spent >= endsBy) break;
+      const done = Math.max(losses.length / steps, options.minutes ? spent / (options.minutes * 60_000) : 0);
+      const { loss, skipped } = await engine.pretrain(batch, {
+        learningRate: options.learningRate * rate(losses.length, done),
+        gradientClip: 1,
+        adam,
+        aggregation: "TokenMean",
+        microBatchSize: batchSize,
+      });
+      if (skipped)
+        throw new Error(`the gradient of step ${losses.length + 1} is not finite; use a lower --learning-rate`);
+      losses.push(loss);
+      tokens += batch.reduce((sum, { prompt, response }) => sum + prompt.length + response.length, 0);
+      const seconds = (performance.now() - began) / 1000;
+      onProgress({
+        phase: "train",
+        step: losses.length,
+        steps,
+        loss: recentMean(losses),
+        tokensPerSecond: tokens / seconds,
+        secondsLeft: Math.min((seconds / losses.length) * (steps - losses.length), (endsBy - performance.now()) / 1000),
+      });
+    }
+    onProgress({ phase: "save" });
+    await engine.save(out);
+    return { loss: recentMean(losses), steps: losses.length, tokens };
+  } finally {
+    await engine.close();
+  }
+}
+
+/** Linear warm-up, then half a cosine; `done` is the share of the training that lies behind. */
+function rate(step: number, done: number): number {
+  const cosine = (1 + Math.cos(Math.PI * done)) / 2;
+  return Math.min(1, (step + 1) / warmupSteps) * (lastRate + (1 - lastRate) * cosine);
+}
+
+/** Endless: epoch after epoch, each in another order. */
+function* batches(sequences: readonly Sequence[], size: number, seed: number): Generator<Sequence[]> {
+  const lengthOf = (index: number) => sequences[index].prompt.length + sequences[index].response.length;
+  for (let epoch = 0; ; epoch++) {
+    const next = uniforms(seed, "pretraining order", epoch);
+    const order = permutation(sequences.length, next);
+    const groups: number[][] = [];
+    for (let at = 0; at < order.length; at += size * poolBatches) {
+      const pool = order.slice(at, at + size * poolBatches).sort((a, b) => lengthOf(a) - lengthOf(b) || a - b);
+      for (let k = 0; k < pool.length; k += size) groups.push(pool.slice(k, k + size));
+    }
+    for (const group of permutation(groups.length, next)) yield groups[group].map((index) => sequences[index]);
+  }
+}
+
+function recentMean(losses: readonly number[]): number {
+  const recent = losses.slice(-50);
+  return recent.reduce((sum, loss) => sum + loss, 0) / recent.length;
+}
+
+export type CorpusFacts = ReturnType<typeof corpusFacts>;
+
+/** What the policy was made from, for corpus.json. Nothing in it depends on when or where it was made. */
+function corpusFacts(
+  corpus: readonly CorpusText[],
+  sequences: readonly Sequence[],
+  options: PretrainOptions,
+  trained: { loss: number; steps: number; tokens: number },
+) {
+  const mean = (lengths: number[]) => lengths.reduce((sum, length) => sum + length, 0) / lengths.length;
+  const round = (value: number, digits: number) => Number(value.toFixed(digits));
+  const promptTokens = (kind: CorpusText["kind"]) =>
+    round(mean(sequences.filter((_, i) => corpus[i].kind === kind).map(({ prompt }) => prompt.length)), 1);
+  return {
+    seed: options.seed,
+    tasks: shapes.map(({ name }) => name),
+    texts: corpus.length,
+    distinctTexts: new Set(corpus.map(({ response }) => response)).size,
+    distinctPrograms: new Set(corpus.map(({ program }) => program)).size,
+    improveShare: defaultCorpus.improveShare,
+    mistakeShare: defaultCorpus.mistakeShare,
+    responseTokens: round(mean(sequences.map(({ response }) => response.length)), 1),
+    scratchPromptTokens: promptTokens("scratch"),
+    improvePromptTokens: promptTokens("improve"),
+    vocabulary: vocabSize,
+    steps: trained.steps,
+    batchSize: options.batchSize,
+    learningRate: options.learningRate,
+    threads: options.threads,
+    trainedTokens: trained.tokens,
+    loss: round(trained.loss, 4),
+  };
+}
