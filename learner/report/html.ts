@@ -23,7 +23,7 @@ export function terminalText(text: string): string {
     text
       .replace(/\r\n/g, "\n")
       .split("\n")
-      .map((line) => line.replace(/\r+$/, "").replace(/^.*\r/, ""))
+      .map((line) => line.replace(/\r+$/, "").replace(/^[^\n]*\r/, ""))
       .join("\n")
       // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
       .replace(/\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[@-Z\\-_])/g, "")

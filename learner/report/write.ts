@@ -1,12 +1,14 @@
 import { rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ReportError } from "./errors.ts";
-import { renderPage } from "./page.ts";
 import { readRunFolder } from "./run-folder.ts";
 
 /** Writes `report.html` of a run folder, whole or not at all, and gives its path. */
 export async function writeReport(runDirectory: string): Promise<string> {
-  const page = await renderPage(await readRunFolder(runDirectory));
+  const run = await readRunFolder(runDirectory);
+  // Vega takes most of a second to load: a wrong folder is refused before.
+  const { renderPage } = await import("./page.ts");
+  const page = await renderPage(run);
   const path = join(runDirectory, "report.html");
   const next = `${path}.${process.pid}.new`;
   try {

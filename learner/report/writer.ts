@@ -17,6 +17,7 @@ type Answer = { path: string } | { error: string };
 export class ReportWriter {
   readonly #options: ReportWriterOptions;
   #worker: Worker | undefined;
+  #answer: ((answer: Answer) => void) | undefined;
   #writing: Promise<void> | undefined;
   #wanted = false;
   #timer: NodeJS.Timeout | undefined;
@@ -65,24 +66,29 @@ export class ReportWriter {
   }
 
   #ask(): Promise<Answer> {
-    const worker = this.#worker ?? new Worker(new URL("./worker.ts", import.meta.url));
-    this.#worker = worker;
+    const worker = this.#worker ?? this.#start();
+    // Only a report in the making keeps the process alive.
     worker.ref();
-    return new Promise<Answer>((resolve) => {
-      const settle = (answer: Answer) => {
-        worker.removeAllListeners();
-        if ("error" in answer && answer.error.startsWith(CRASHED)) this.#worker = undefined;
-        else worker.unref();
+    return new Promise((resolve) => {
+      this.#answer = (answer) => {
+        worker.unref();
         resolve(answer);
       };
-      worker.once("message", settle);
-      worker.once("error", (error) =>
-        settle({ error: `${CRASHED}: ${error instanceof Error ? error.message : error}` }),
-      );
-      worker.once("exit", (code) => settle({ error: `${CRASHED} with code ${code}` }));
       worker.postMessage({ directory: this.#options.runDirectory });
     });
   }
-}
 
-const CRASHED = "the report thread ended";
+  #start(): Worker {
+    const worker = new Worker(new URL("./worker.ts", import.meta.url));
+    worker.on("message", (answer: Answer) => this.#answer?.(answer));
+    worker.on("error", (error: unknown) => this.#ended(error instanceof Error ? error.message : String(error)));
+    worker.on("exit", (code) => this.#ended(`exit code ${code}`));
+    this.#worker = worker;
+    return worker;
+  }
+
+  #ended(reason: string): void {
+    this.#worker = undefined;
+    this.#answer?.({ error: `the report thread ended: ${reason}` });
+  }
+}

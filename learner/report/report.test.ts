@@ -1,0 +1,171 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { appendFile, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { after, before, describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { type MadeUpRun, writeMadeUpRun } from "./made-up-run.fixture.ts";
+import { writeReport } from "./write.ts";
+import { ReportWriter } from "./writer.ts";
+
+const MAIN = fileURLToPath(new URL("./main.ts", import.meta.url));
+
+async function folder(): Promise<string> {
+  return mkdtemp(join(tmpdir(), "longrun-report-"));
+}
+
+const runs: [name: string, run: MadeUpRun, has: RegExp[], hasNot: RegExp[]][] = [
+  [
+    "a finished run",
+    { iterations: 12, finished: 12, state: "succeeded" },
+    [/done, 12 iterations/, /after \(128 samples\)/, /best so far/, /Terminal output/, /the darker, the more/],
+    [/Nothing measured yet/, /No valid program yet/],
+  ],
+  [
+    "a run that goes on",
+    { iterations: 12, finished: 4, state: "running" },
+    [/running, iteration 5 of 12/, /newest iteration 2000-01-01/],
+    [/done,/],
+  ],
+  [
+    "a run before its first iteration",
+    { iterations: 12, finished: 0, state: "running" },
+    [/running, iteration 1 of 12/, /Plots appear when/, /No iteration has ended yet/],
+    [/<svg/],
+  ],
+  [
+    "no valid program",
+    { iterations: 3, finished: 1, state: "failed", validAtStart: 0 },
+    [/failed in iteration 2 of 3/, /No valid program yet, so there is no score/, /see logs\/actor-0\.log/],
+    [/program\.py/],
+  ],
+  [
+    "slow work is lost",
+    { iterations: 3, finished: 3, state: "succeeded", weighting: "Off", collection: "Discard", losesSlow: true },
+    [/shorter. Slow work is being lost/],
+    [/they agree/],
+  ],
+  [
+    "several tasks, many iterations",
+    { iterations: 100, finished: 60, state: "stopped", tasks: ["diamonds", "wage"] },
+    [
+      /stopped after 60 of 100 iterations/,
+      /Score of diamonds by time/,
+      /Score of wage by iteration/,
+      /iteration 1 → 60/,
+    ],
+    [/Mean score<\/dt>/],
+  ],
+];
+
+describe("report", () => {
+  let directory: string;
+  before(async () => {
+    directory = await folder();
+  });
+  after(() => rm(directory, { recursive: true, force: true }));
+
+  for (const [name, run, has, hasNot] of runs) {
+    test(name, async () => {
+      await rm(directory, { recursive: true, force: true });
+      await writeMadeUpRun(directory, run);
+      const page = await readFile(await writeReport(directory), "utf8");
+      for (const pattern of has) assert.match(page, pattern);
+      for (const pattern of hasNot) assert.doesNotMatch(page, pattern);
+      assertSelfContained(page);
+      assert.deepEqual(
+        (await readdir(directory)).filter((file) => file.endsWith(".new")),
+        [],
+      );
+    });
+  }
+
+  test("without summary.json, evaluations or best/: the lines are enough", async () => {
+    await rm(directory, { recursive: true, force: true });
+    await writeMadeUpRun(directory, { iterations: 5, finished: 3, state: "running" });
+    await rm(join(directory, "summary.json"));
+    await rm(join(directory, "best"), { recursive: true });
+    await appendFile(join(directory, "metrics.jsonl"), '{"iteration":4,"torn');
+    const page = await readFile(await writeReport(directory), "utf8");
+    assert.match(page, /running, iteration 4 of 5/);
+    assert.match(page, /<th scope="col">iteration 1<\/th><th scope="col">iteration 3<\/th>/);
+    assertSelfContained(page);
+  });
+
+  test("what a program writes stays text", async () => {
+    await rm(directory, { recursive: true, force: true });
+    await writeMadeUpRun(directory, { iterations: 2, finished: 2, state: "succeeded" });
+    await writeFile(join(directory, "best", "output.txt"), "</pre><img src=x onerror=alert(1)>\u001b[31m");
+    await writeFile(join(directory, "best", "program.py"), 'x = "</pre><script>alert(1)</script>"\n');
+    const page = await readFile(await writeReport(directory), "utf8");
+    assert.doesNotMatch(page, /<img|onerror=alert\(1\)>|<script/);
+    assert.match(page, /&#60;img src=x onerror=alert\(1\)&#62;/);
+  });
+
+  const refusals: [name: string, arguments_: () => string[], exitCode: number, message: RegExp][] = [
+    ["no folder", () => [], 2, /usage: longrun report DIR/],
+    ["two folders", () => [directory, directory], 2, /usage: longrun report DIR/],
+    ["a folder that is not there", () => [join(directory, "none")], 2, /none does not exist; name the folder of a run/],
+    ["a folder of something else", () => [tmpdir()], 2, /has no trainingrun\.yaml; name the folder of a run/],
+    ["an unknown option", () => ["--fast", directory], 2, /--fast/],
+  ];
+  for (const [name, arguments_, exitCode, message] of refusals) {
+    test(`command line: ${name}`, () => {
+      const { status, stderr, stdout } = spawnSync(process.execPath, [MAIN, ...arguments_()], { encoding: "utf8" });
+      assert.equal(stdout, "");
+      assert.match(stderr, message);
+      assert.equal(stderr.trim().split("\n").length, 1, stderr);
+      assert.equal(status, exitCode);
+    });
+  }
+
+  test("command line: a damaged manifest or summary is one clear line", async () => {
+    await writeMadeUpRun(directory, { iterations: 2, finished: 1, state: "running" });
+    await writeFile(join(directory, "summary.json"), "{");
+    const damaged = () => spawnSync(process.execPath, [MAIN, directory], { encoding: "utf8" });
+    assert.match(damaged().stderr, /summary\.json cannot be read: .*\n$/);
+    await writeFile(join(directory, "trainingrun.yaml"), "spec: [");
+    const { status, stderr } = damaged();
+    assert.match(stderr, /trainingrun\.yaml cannot be read: .*\n$/);
+    assert.equal(status, 2);
+  });
+
+  test("writer: many requests, few reports, and the main thread stays free", async () => {
+    await rm(directory, { recursive: true, force: true });
+    await writeMadeUpRun(directory, { iterations: 12, finished: 12, state: "succeeded" });
+    const errors: string[] = [];
+    const writer = new ReportWriter({ runDirectory: directory, onError: (error) => errors.push(error) });
+    const delay = monitorEventLoopDelay({ resolution: 5 });
+    delay.enable();
+    for (let request = 0; request < 20; request++) writer.request();
+    await writer.close();
+    delay.disable();
+    assert.deepEqual(errors, []);
+    assertSelfContained(await readFile(join(directory, "report.html"), "utf8"));
+    assert.ok(delay.max / 1e6 < 150, `the main thread stood still for ${delay.max / 1e6} ms`);
+  });
+
+  test("writer: a report that cannot be written is told, and the next one is tried", async () => {
+    const gone = join(directory, "gone");
+    const errors: string[] = [];
+    const writer = new ReportWriter({
+      runDirectory: gone,
+      onError: (error) => errors.push(error),
+      minimumIntervalSeconds: 0,
+    });
+    writer.request();
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    await writer.close();
+    assert.ok(errors.length >= 1 && errors.every((error) => /gone does not exist/.test(error)), errors.join("; "));
+  });
+});
+
+function assertSelfContained(page: string): void {
+  assert.doesNotMatch(page, /<script|<link|<img|<iframe|@import|\bon\w+="/i);
+  assert.doesNotMatch(page.replaceAll("http://www.w3.org/", ""), /https?:\/\//);
+  assert.doesNotMatch(page, /NaN|undefined|Infinity|\[object/);
+  for (const svg of page.match(/<svg[\s\S]*?<\/svg>/g) ?? [])
+    assert.match(svg, /^<svg viewBox="[\d .]+" role="img" aria-label="[^"]+">/);
+}

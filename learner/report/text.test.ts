@@ -1,0 +1,124 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { IterationMetrics } from "../metrics/iteration.ts";
+import { addedHistogram, durationSentence } from "./durations.ts";
+import { change, count, duration, number, percent, span, time } from "./format.ts";
+import { html, terminalText } from "./html.ts";
+import { highlightPython } from "./python.ts";
+
+const formats: [shown: string, expected: string][] = [
+  [number(null), "–"],
+  [number(Number.NaN), "–"],
+  [number(0), "0.000"],
+  [number(280), "280"],
+  [number(280.25), "280.3"],
+  [number(-1.5), "−1.500"],
+  [number(0.00002), "2.0e−5"],
+  [number(1234567), "1,234,567"],
+  [count(1234), "1,234"],
+  [percent(0), "0 %"],
+  [percent(0.051), "5.1 %"],
+  [percent(0.996), "100 %"],
+  [percent(undefined), "–"],
+  [duration(0.0123), "12 ms"],
+  [duration(1.234), "1.23 s"],
+  [duration(12.34), "12.3 s"],
+  [duration(75), "1 min 15 s"],
+  [span(59.6), "1 min 0 s"],
+  [span(7260), "2 h 1 min"],
+  [span(90_000), "1 d 1 h"],
+  [change(1, 3, number), "+2.000"],
+  [change(3, 1, number), "−2.000"],
+  [change(0.5, 0.9, percent), "+40 %"],
+  [change(1, 1, number), "±0"],
+  [change(null, 1, number), "–"],
+  [time("2026-01-02T03:04:05.000Z"), "2026-01-02 03:04 UTC"],
+];
+
+formats.forEach(([shown, expected], index) => {
+  test(`format ${index}: ${expected}`, () => assert.equal(shown, expected));
+});
+
+const terminals: [name: string, text: string, shown: string][] = [
+  ["colours go", "\u001b[1;31mred\u001b[0m", "red"],
+  ["titles and links go", "\u001b]0;title\u0007\u001b]8;;http://x\u001b\\link", "link"],
+  ["a progress bar keeps its last state", "10 %\r50 %\r100 %\nnext", "100 %\nnext"],
+  ["Windows line ends", "a\r\nb\r\n", "a\nb\n"],
+  ["control characters are seen", "a\u0000b\u0008", "a␀b␈"],
+  ["text cannot be turned around", "safe\u202eevil", "safe\ufffdevil"],
+  ["tabs and other languages stay", "\tθ = π", "\tθ = π"],
+  ["an escape that never ends", "\u001b[", "␛["],
+];
+
+for (const [name, text, shown] of terminals) {
+  test(`terminal text: ${name}`, () => assert.equal(terminalText(text), shown));
+}
+
+test("html: what is put in is escaped, HTML is not", () => {
+  const list = ["<b>", "&"].map((text) => html`<li title="${text}">${text}</li>`);
+  assert.equal(
+    html`<ul>${list}${null}${undefined}${false}${0}</ul>`.html,
+    '<ul><li title="&#60;b&#62;">&#60;b&#62;</li><li title="&#38;">&#38;</li>0</ul>',
+  );
+});
+
+const sources: [name: string, source: string, has: string][] = [
+  ["keywords", "for x in y:\n  pass", '<span class="py-keyword">for</span> x'],
+  ["strings are escaped", 'a = "</pre>"', '<span class="py-string">&#34;&#60;/pre&#62;&#34;</span>'],
+  ["comments", "# if", '<span class="py-comment"># if</span>'],
+  ["names that begin as keywords", "format = 1", 'format = <span class="py-number">1</span>'],
+  ["broken source", 'def (((\n "', "def"],
+  ["formatted strings", "f'{a}'", '<span class="py-string">f&#39;{a}&#39;</span>'],
+];
+
+for (const [name, source, has] of sources) {
+  test(`python: ${name}`, () => {
+    const { html: marked } = highlightPython(source);
+    assert.ok(marked.includes(has), marked);
+    const plain = marked.replace(/<\/?span[^>]*>/g, "").replace(/&#(\d+);/g, (_, code) => String.fromCharCode(code));
+    assert.equal(plain, source);
+  });
+}
+
+function lineOf(launched: number[], trained: number[], edges = [0, 1, 2, 4]): IterationMetrics {
+  const bins = (values: number[]) =>
+    edges.map((edge, i) => values.filter((v) => v >= edge && v < (edges[i + 1] ?? Infinity)).length);
+  const mean = (values: number[]) => (values.length > 0 ? values.reduce((a, b) => a + b) / values.length : null);
+  return {
+    durationHistogram: { edgesSeconds: edges, launched: bins(launched), trained: bins(trained) },
+    launchedMeanDurationSeconds: mean(launched),
+    trainedMeanDurationSeconds: mean(trained),
+  } as IterationMetrics;
+}
+
+const agree = [lineOf([1, 3], [1, 3])];
+const shorter = [lineOf([1, 3], [1])];
+const longer = [lineOf([1, 3], [3])];
+const meanings: [name: string, lines: IterationMetrics[], weighting: string, meaning: RegExp][] = [
+  ["off, agree", agree, "Off", /they agree, so no slow work is being lost .*Every program counts the same/],
+  ["paper, agree", agree, "Paper", /they agree.*does not repair a loss. It prefers slow programs, by choice/],
+  ["capped, agree", agree, "Capped", /by choice.*, up to the cap\./],
+  ["completion, agree", agree, "Completion", /near 1.*count the same/],
+  ["off, shorter", shorter, "Off", /50 % shorter. Slow work is being lost.*drifts towards fast programs/],
+  ["paper, shorter", shorter, "Paper", /Slow work is being lost.*only in part: no weight restores/],
+  ["completion, shorter", shorter, "Completion", /only in part/],
+  ["longer", longer, "Paper", /50 % longer/],
+  ["nothing ran", [lineOf([], [])], "Paper", /^$/],
+  ["no line", [], "Paper", /^$/],
+  ["means are over programs, not over lines", [lineOf([1, 1, 1], [1]), lineOf([3], [1, 1, 3])], "Off", /agree/],
+];
+
+for (const [name, lines, weighting, meaning] of meanings) {
+  test(`durations in a sentence: ${name}`, () => {
+    assert.match(durationSentence(lines, weighting, "CarryOver"), meaning);
+  });
+}
+
+test("durations: histograms of lines add up, empty ends go, holes stay", () => {
+  assert.deepEqual(addedHistogram([lineOf([1], [1]), lineOf([5, 5, 1.5], [])]), [
+    { label: "1–2", launchedShare: 0.5, trainedShare: 1 },
+    { label: "2–4", launchedShare: 0, trainedShare: 0 },
+    { label: "≥ 4", launchedShare: 0.5, trainedShare: 0 },
+  ]);
+  assert.deepEqual(addedHistogram([]), []);
+});
