@@ -124,6 +124,7 @@ export class Run {
   /** Iteration to run now, from 1. Its seconds count from here. */
   beginIteration(): number {
     this.#parts.signal.throwIfAborted();
+    this.#endPhase(undefined);
     this.#seconds = {};
     this.#iterationSince = performance.now();
     return this.state.iteration + 1;
