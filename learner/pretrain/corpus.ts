@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { uniforms } from "../rng.ts";
+import { instrument } from "../rollout/instrument.ts";
 import { improveMessages, type Message, type PromptTask, scratchMessages } from "../rollout/prompts.ts";
 import { formatSolution } from "../rollout/solution.ts";
 import { readRegistry } from "../tasks/registry.ts";
@@ -28,7 +29,7 @@ export interface CorpusText {
   mistake?: string;
 }
 
-export const defaultCorpus: CorpusOptions = { seed: 0, texts: 12_000, improveShare: 0.3, mistakeShare: 0.4 };
+export const defaultCorpus: CorpusOptions = { seed: 0, texts: 12_000, improveShare: 0.25, mistakeShare: 0.4 };
 
 /**
  * Prompts with solutions that a generator wrote: what people know of scikit-learn, and the mistakes that they make.
@@ -77,19 +78,17 @@ function promptTask(shape: TaskShape): PromptTask {
   };
 }
 
-/** Terminal output as an execution of the program would leave it, with losses that mean nothing. */
+/** Terminal output as an execution of the program would leave it, markers and all, with losses that mean nothing. */
 function inventOutput(program: string, shape: TaskShape, draw: Draw): string {
-  const loss = () => String(draw.logUniform(...shape.lossRange).toPrecision(draw.integer(3, 6)));
-  const lines = ["imported packages", "loaded data", "defined model"];
-  const training = program.includes("training loss") ? loss() : undefined;
-  if (program.includes("validation loss")) {
-    const validation = loss();
-    lines.push(`testing loss ${validation}`, `validation loss: ${validation}`);
-  }
-  lines.push("trained model");
-  if (training !== undefined) lines.push(`training loss ${training}`, `training loss: ${training}`);
-  lines.push("predicted test labels");
-  return lines.join("\n");
+  const losses = new Map<string, string>();
+  const loss = (name: string) => {
+    if (!losses.has(name)) losses.set(name, String(draw.logUniform(...shape.lossRange)));
+    return losses.get(name)!;
+  };
+  const printed = instrument(program, "Syntax").program.matchAll(/^print\("(?:@@NONCE@@:)?([^"]+)"(?:, (\w+))?[,)]/gm);
+  return [...printed]
+    .map(([, text, name]) => (name === undefined || name === "flush" ? text : `${text} ${loss(name)}`))
+    .join("\n");
 }
 
 /** First eight bytes of the SHA-256 of each distinct program, sorted, one after the other. */

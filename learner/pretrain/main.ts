@@ -84,7 +84,7 @@ main().then(
   },
   (error) => {
     const badInput = error instanceof RangeError || (error as { code?: string }).code?.startsWith("ERR_PARSE_ARGS");
-    process.stderr.write(`${badInput ? (error as Error).message : ((error as Error).stack ?? error)}\n`);
+    process.stderr.write(`${badInput ? (error as Error).message.split(". ")[0] : ((error as Error).stack ?? error)}\n`);
     process.exitCode = badInput ? 2 : 1;
   },
 );

@@ -267,7 +267,8 @@ export function writeDraft(design: Design, shape: TaskShape, draw: Draw): Draft 
     );
   }
   body.push("model.fit(X, y)");
-  if (report === "training") body.push("loss = np.abs(y - model.predict(X)).mean()", 'print("training loss:", loss)');
+  if (report === "training")
+    body.push("training_loss = np.abs(y - model.predict(X)).mean()", 'print("training loss:", training_loss)');
   body.push(
     `test["${shape.target}"] = ${logTarget ? "np.exp(model.predict(X_test))" : "model.predict(X_test)"}`,
     `test[["id", "${shape.target}"]].to_csv("submission.csv", index=False)`,

@@ -1,0 +1,96 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { readModelFolder, readTokenizer } from "../model/folder.ts";
+import { defaultCorpus, inCorpus, makeCorpus } from "./corpus.ts";
+import { defaultPretrain, type Progress, pretrain } from "./pretrain.ts";
+
+const directory = mkdtempSync(join(tmpdir(), "pretrain-"));
+after(() => rmSync(directory, { recursive: true }));
+
+const small = { ...defaultPretrain, texts: 40, steps: 3, batchSize: 4 };
+const digests = (folder: string) =>
+  Object.fromEntries(
+    readdirSync(folder)
+      .sort()
+      .map((name) => [
+        name,
+        createHash("sha256")
+          .update(readFileSync(join(folder, name)))
+          .digest("hex"),
+      ]),
+  );
+
+test("a policy folder: the same seed gives the same bytes, another seed others", async () => {
+  const [first, again, other] = ["first", "again", "other"].map((name) => join(directory, name));
+  const progress: Progress[] = [];
+  const result = await pretrain({ ...small, out: first, onProgress: (line) => progress.push(line) });
+  assert.equal(result.steps, 3);
+  assert.ok(result.loss > 5 && result.loss < 9, `loss of an untrained model is ${result.loss}`);
+  assert.deepEqual(new Set(progress.map(({ phase }) => phase)), new Set(["corpus", "tokenizer", "train", "save"]));
+
+  mkdirSync(again); // whatever is there is replaced
+  writeFileSync(join(again, "old.txt"), "old");
+  await pretrain({ ...small, out: again });
+  assert.deepEqual(digests(again), digests(first));
+  await pretrain({ ...small, seed: 1, out: other });
+  assert.notEqual(digests(other)["model.safetensors"], digests(first)["model.safetensors"]);
+  assert.deepEqual(readdirSync(directory).sort(), ["again", "first", "other"], "nothing is left behind");
+
+  assert.deepEqual(Object.keys(digests(first)), [
+    "README.md",
+    "config.json",
+    "corpus.hashes",
+    "corpus.json",
+    "generation_config.json",
+    "model.safetensors",
+    "tokenizer.json",
+    "tokenizer_config.json",
+  ]);
+  const model = readModelFolder(first);
+  const tokenizer = readTokenizer(first);
+  assert.deepEqual(model.eosIds, [tokenizer.tokenId("<|im_end|>")]);
+  const facts = JSON.parse(readFileSync(join(first, "corpus.json"), "utf8"));
+  assert.equal(facts.texts, 40);
+  assert.equal(facts.steps, 3);
+  const hashes = readFileSync(join(first, "corpus.hashes"));
+  assert.equal(hashes.length, 8 * facts.distinctPrograms);
+  const [text] = makeCorpus({ ...defaultCorpus, texts: 1 });
+  assert.ok(inCorpus(text.program, hashes));
+  const prompt = tokenizer.decode(tokenizer.encodeChat(text.messages), { skipSpecialTokens: false });
+  assert.match(
+    prompt,
+    /^<\|im_start\|>system\n.*<\|im_end\|>\n<\|im_start\|>user\n[\s\S]*<\|im_end\|>\n<\|im_start\|>assistant\n$/,
+  );
+});
+
+test("an aborted training leaves nothing", async () => {
+  const out = join(directory, "aborted");
+  const abort = new AbortController();
+  const onProgress = (line: Progress) => line.phase === "train" && abort.abort();
+  await assert.rejects(pretrain({ ...small, out, signal: abort.signal, onProgress }), { name: "AbortError" });
+  assert.ok(!readdirSync(directory).some((name) => name.startsWith("aborted")));
+});
+
+test("bad options are refused in one line", async (t) => {
+  const cases: [string[], string][] = [
+    [["--steps", "0"], "--steps is 0; give a whole number of at least 1"],
+    [["--texts", "many"], "--texts is many; give a whole number of at least 1"],
+    [["--minutes=-1"], "--minutes is -1; give a number above 0"],
+    [["--sedd", "1"], "Unknown option '--sedd'"],
+  ];
+  const main = fileURLToPath(new URL("main.ts", import.meta.url));
+  for (const [options, message] of cases) {
+    await t.test(options.join(" "), () => {
+      const { status, stderr } = spawnSync(process.execPath, [main, ...options], { encoding: "utf8" });
+      assert.equal(status, 2);
+      assert.ok(stderr.startsWith(message), stderr);
+      assert.equal(stderr.trim().split("\n").length, 1);
+    });
+  }
+});
