@@ -86,7 +86,12 @@ function describe(parts: Parts, finish: (status: number) => void): Command {
     .addOption(pythonOption())
     .action(async (tasks: string[], options: { python?: string }) => {
       await interruptible(async (signal) => {
-        const steps = { parts, signal, progress: (text: string) => void process.stderr.write(`${text}\n`) };
+        const steps = {
+          parts,
+          signal,
+          env: process.env,
+          progress: (text: string) => void process.stderr.write(`${text}\n`),
+        };
         const { python } = await preparePython(options.python, steps);
         for (const task of tasks) process.stdout.write(`${await prepareBundledTask(task, python, steps)}\n`);
       });

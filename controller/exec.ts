@@ -81,7 +81,12 @@ export async function executeProgram(
       `--task ${options.task}: holds no task.yaml; make the folder with: longrun prepare TASK`,
     );
   const progress = (text: string): void => void process.stderr.write(`${text}\n`);
-  const python = await preparePython(options.python, { parts, signal, progress: options.json ? () => {} : progress });
+  const python = await preparePython(options.python, {
+    parts,
+    signal,
+    env: process.env,
+    progress: options.json ? () => {} : progress,
+  });
 
   const temporary = mkdtempSync(join(tmpdir(), "longrun-exec-"));
   const cleanUp = (): void => rmSync(temporary, { recursive: true, force: true });
@@ -166,8 +171,11 @@ function show(result: ExecResult, json: boolean): void {
   }
   const { output, ...facts } = result;
   process.stdout.write(output.endsWith("\n") || output === "" ? output : `${output}\n`);
-  for (const [name, value] of Object.entries(facts))
-    process.stdout.write(`${name.padEnd(16)}${Array.isArray(value) ? value.join(", ") : (value ?? "-")}\n`);
+  for (const [name, value] of Object.entries(facts)) {
+    const text =
+      typeof value === "number" ? Number(value.toPrecision(6)) : Array.isArray(value) ? value.join(", ") : value;
+    process.stdout.write(`${name.padEnd(16)}${text ?? "-"}\n`);
+  }
 }
 
 function readProgram(file: string): string {

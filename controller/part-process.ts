@@ -10,6 +10,7 @@ export interface PartResult {
 
 export interface PartOptions {
   stdin?: string;
+  env?: NodeJS.ProcessEnv;
   /** Ends it when aborted: SIGTERM, and SIGKILL after `KILL_AFTER_SECONDS`. */
   signal?: AbortSignal | undefined;
   /** Called with each line that it writes to stderr. */
@@ -24,7 +25,11 @@ export async function runPart(file: string, args: string[], options: PartOptions
   options.signal?.throwIfAborted();
   // A process group of its own: Ctrl-C reaches this process alone, which then ends the group, grandchildren included.
   // The IPC channel tells the program when this process is gone.
-  const child = spawn(process.execPath, [file, ...args], { stdio: ["pipe", "pipe", "pipe", "ipc"], detached: true });
+  const child = spawn(process.execPath, [file, ...args], {
+    stdio: ["pipe", "pipe", "pipe", "ipc"],
+    detached: true,
+    ...(options.env && { env: options.env }),
+  });
   const result: PartResult = { exitStatus: 1, stdout: "", stderr: "" };
   child.stdout!.setEncoding("utf8").on("data", (text: string) => {
     result.stdout += text;

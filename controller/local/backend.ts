@@ -5,6 +5,7 @@ import { ControllerError, EXIT } from "../errors.ts";
 import { ActorPool } from "./actors.ts";
 import { type Address, dialledHost, formatAddress } from "./address.ts";
 import { actorCores, usableCores } from "./cpus.ts";
+import { readMetrics } from "./metrics-lines.ts";
 import { describeExit, type Exit, type Fate, readableLine, SupervisedProcess } from "./process.ts";
 import type { RunOptions, Surroundings } from "./run.ts";
 import { type PhaseName, phaseName, type StatusReceived, type Watch, watchStatus } from "./status.ts";
@@ -52,7 +53,7 @@ export class Backend {
         name: "learner",
         file: options.around.parts.learner,
         args: () => this.#learnerArguments(),
-        env: { LOG_LEVEL: options.around.env.LOG_LEVEL ?? "info" },
+        env: options.around.env,
         logFile: join(directory, "logs", "learner.log"),
       },
       {
@@ -114,6 +115,7 @@ export class Backend {
       );
     await this.#actors.stop();
     await this.#watch?.close(LAST_STATUS_SECONDS);
+    this.#showIterations();
     showEnd(terminal, directory);
     return EXIT.done;
   }
@@ -145,6 +147,8 @@ export class Backend {
     const { type, port, metricsPort } = message as { type?: string; port?: number; metricsPort?: number };
     if (type !== "listening" || port === undefined) return;
     clearTimeout(this.#starting);
+    // A resumed run shows what it does from here on.
+    if (!this.started) this.#lastIteration = readMetrics(this.#o.directory).at(-1)?.line.iteration ?? 0;
     this.started = true;
     this.#phase = "STARTING";
     // A restarted learner listens where the actors look for it.
@@ -160,20 +164,28 @@ export class Backend {
   }
 
   #onStatus(status: StatusReceived): void {
-    const { options, around, terminal } = this.#o;
     this.#phase = phaseName(status);
     this.#message = status.message;
     this.#actors.scale(
       { queued: status.executions?.queued ?? 0, running: status.executions?.running ?? 0 },
       status.actors.map((actor) => ({ name: actor.name ?? "", running: actor.running ?? 0 })),
     );
-    if (status.iterationJson !== "") {
-      const line = JSON.parse(status.iterationJson);
-      if (options.json && line.iteration > this.#lastIteration) around.stdout.write(`${status.iterationJson}\n`);
-      this.#lastIteration = Math.max(this.#lastIteration, line.iteration);
-      terminal.iteration(line);
+    if (status.iterationJson !== "") this.#showIterations();
+    this.#o.terminal.progress(progressText(status));
+  }
+
+  /**
+   * Shows the iterations that finished since the last call. They are read from the run folder: of statuses, the stream
+   * delivers the newest, so that two short iterations, or one that ends while it reconnects, can come as one.
+   */
+  #showIterations(): void {
+    const { directory, options, around, terminal } = this.#o;
+    for (const { text, line } of readMetrics(directory)) {
+      if (line.iteration <= this.#lastIteration) continue;
+      this.#lastIteration = line.iteration;
+      if (options.json) around.stdout.write(`${text}\n`);
+      else terminal.iteration(line);
     }
-    terminal.progress(progressText(status));
   }
 
   #limitStart(): void {
@@ -211,7 +223,7 @@ export class Backend {
           ...(cores ? ["--cpus", cores[index % cores.length]!] : []),
           ...(actors.requireIsolation ? [] : ["--allow-no-isolation"]),
         ],
-        env: { LOG_LEVEL: around.env.LOG_LEVEL ?? "info" },
+        env: around.env,
         logFile: join(directory, "logs", `${name}.log`),
       }),
       onRestart: (name, exit, wait) => this.#onRestart(name, exit, wait),

@@ -10,12 +10,13 @@ import type { Parts } from "../parts.ts";
 export interface Steps {
   parts: Parts;
   signal: AbortSignal;
+  env: NodeJS.ProcessEnv;
   /** Shows what is going on. */
   progress: (text: string) => void;
 }
 
 /** Folder of what longrun keeps from run to run: `$LONGRUN_CACHE`, `$XDG_CACHE_HOME/longrun` or `~/.cache/longrun`. */
-export function cacheFolder(env: NodeJS.ProcessEnv = process.env): string {
+export function cacheFolder(env: NodeJS.ProcessEnv): string {
   return env.LONGRUN_CACHE || join(env.XDG_CACHE_HOME || join(homedir(), ".cache"), "longrun");
 }
 
@@ -28,11 +29,12 @@ export interface PythonEnvironment {
 /** Makes the environment that programs run in, or finds the one that an earlier run made. */
 export function preparePython(
   python: string | undefined,
-  { parts, signal, progress }: Steps,
+  { parts, signal, env, progress }: Steps,
 ): Promise<PythonEnvironment> {
   progress("Python environment …");
   return askPart<PythonEnvironment>(parts.pythonEnvironment, python ? ["--python", python] : [], {
     signal,
+    env,
     onStderrLine: (line) => progress(`Python environment: ${line}`),
   });
 }
@@ -41,13 +43,14 @@ export function preparePython(
 export async function prepareBundledTask(
   name: string,
   python: string,
-  { parts, signal, progress }: Steps,
+  { parts, signal, env, progress }: Steps,
 ): Promise<string> {
   progress(`task ${name} …`);
-  const out = join(cacheFolder(), "tasks");
+  const out = join(cacheFolder(env), "tasks");
   const args = ["--task", name, "--out", out, "--python", python];
   const { directory } = await askPart<{ directory: string }>(parts.prepareTask, args, {
     signal,
+    env,
     onStderrLine: (line) => progress(`task ${name}: ${line}`),
   });
   return directory;

@@ -16,7 +16,7 @@ export interface Program {
   file: string;
   /** Asked for at every start, since a restart may need others. */
   args: () => string[];
-  env?: Record<string, string>;
+  env?: NodeJS.ProcessEnv;
   logFile: string;
 }
 
@@ -137,7 +137,7 @@ export class SupervisedProcess {
     const child = spawn(process.execPath, [file, ...args()], {
       stdio: ["ignore", "pipe", "pipe", "ipc"],
       detached: true,
-      env: { ...process.env, ...env },
+      ...(env && { env }),
     });
     this.#child = child;
     const lines: string[] = [];

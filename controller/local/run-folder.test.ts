@@ -5,19 +5,24 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { parseTrainingRun } from "../../crds/trainingrun.ts";
-import { createRunFolder, holdRunFolder, MANIFEST, releaseRunFolder } from "./run-folder.ts";
+import { createRunFolder as create, holdRunFolder, MANIFEST, newRunFolder, releaseRunFolder } from "./run-folder.ts";
 
 const run = parseTrainingRun(
   "apiVersion: longrun.dev/v1alpha1\nkind: TrainingRun\nmetadata: { name: test }\nspec: { tasks: [{ name: wage }], model: { policy: p } }",
   "test",
 );
+function createRunFolder(out: string | undefined, now: Date): string {
+  const directory = newRunFolder(run, out, now);
+  create(directory, run);
+  return directory;
+}
 const NOW = new Date("2026-01-31T09:05:07.123Z");
 const parent = mkdtempSync(join(tmpdir(), "longrun-run-folder-"));
 after(() => rmSync(parent, { recursive: true, force: true }));
 
 describe("createRunFolder", () => {
   test("writes the resolved manifest", () => {
-    const directory = createRunFolder(run, join(parent, "a", "b"), NOW);
+    const directory = createRunFolder(join(parent, "a", "b"), NOW);
     assert.deepEqual(parseTrainingRun(readFileSync(join(directory, MANIFEST), "utf8"), MANIFEST), run);
     assert.ok(existsSync(join(directory, "logs")));
   });
@@ -25,36 +30,36 @@ describe("createRunFolder", () => {
     const before = process.cwd();
     context.after(() => process.chdir(before));
     process.chdir(parent);
-    assert.match(createRunFolder(run, undefined, NOW), /\/runs\/test-20260131T090507Z$/);
+    assert.match(createRunFolder(undefined, NOW), /\/runs\/test-20260131T090507Z$/);
   });
   test("takes an empty folder, and no other", () => {
     const empty = join(parent, "empty");
     mkdirSync(empty);
-    createRunFolder(run, empty, NOW);
+    createRunFolder(empty, NOW);
     releaseRunFolder(empty);
     assert.throws(
-      () => createRunFolder(run, empty, NOW),
+      () => createRunFolder(empty, NOW),
       /not empty; choose another one, or go on with the run in it: --resume/,
     );
     const other = join(parent, "other");
     mkdirSync(other);
     writeFileSync(join(other, "file"), "");
-    assert.throws(() => createRunFolder(run, other, NOW), { code: "input", message: /not empty; choose another one$/ });
+    assert.throws(() => createRunFolder(other, NOW), { code: "input", message: /not empty; choose another one$/ });
   });
   test("says in one line why it cannot", () => {
     writeFileSync(join(parent, "file"), "");
-    assert.throws(() => createRunFolder(run, join(parent, "file", "x"), NOW), {
+    assert.throws(() => createRunFolder(join(parent, "file", "x"), NOW), {
       code: "failed",
       message: /a part of this path is not a folder$/,
     });
-    assert.throws(() => createRunFolder(run, join(parent, "file"), NOW), { code: "input", message: /is a file/ });
+    assert.throws(() => createRunFolder(join(parent, "file"), NOW), { code: "input", message: /is a file/ });
   });
 });
 
 describe("a run folder", () => {
   const directory = join(parent, "held");
   test("is held by one living process", async () => {
-    createRunFolder(run, directory, NOW);
+    createRunFolder(directory, NOW);
     assert.throws(() => holdRunFolder(directory), {
       code: "input",
       message: new RegExp(`alive \\(process ${process.pid}\\)`),

@@ -9,18 +9,22 @@ export const MANIFEST = "trainingrun.yaml";
 const LOCK = "lock";
 
 /**
- * Makes the folder with its manifest, and holds it.
- *
  * @param out the folder itself; absent: `runs/<name>-<UTC time>` below the working directory
+ * @returns the path of a new run's folder, which is not made yet
+ * @throws ControllerError `input` if something is there already
  */
-export function createRunFolder(run: TrainingRun, out: string | undefined, now: Date): string {
+export function newRunFolder(run: TrainingRun, out: string | undefined, now: Date): string {
   const directory = resolve(out ?? join("runs", `${run.metadata.name}-${compactTime(now)}`));
-  if (existsSync(directory) && !statSync(directory).isDirectory())
+  if (!existsSync(directory)) return directory;
+  if (!statSync(directory).isDirectory())
     throw new ControllerError("input", `--out ${directory}: is a file; name a folder`);
-  if (existsSync(directory) && readdirSync(directory).length > 0) {
-    const resume = existsSync(join(directory, MANIFEST)) ? `, or go on with the run in it: --resume ${directory}` : "";
-    throw new ControllerError("input", `--out ${directory}: the folder is not empty; choose another one${resume}`);
-  }
+  if (readdirSync(directory).length === 0) return directory;
+  const resume = existsSync(join(directory, MANIFEST)) ? `, or go on with the run in it: --resume ${directory}` : "";
+  throw new ControllerError("input", `--out ${directory}: the folder is not empty; choose another one${resume}`);
+}
+
+/** Makes the folder with its manifest, whole or not at all, and holds it. */
+export function createRunFolder(directory: string, run: TrainingRun): void {
   try {
     mkdirSync(join(directory, "logs"), { recursive: true });
     writeManifest(directory, run);
@@ -29,7 +33,6 @@ export function createRunFolder(run: TrainingRun, out: string | undefined, now: 
     throw new ControllerError("failed", describeFileError(directory, cause), { cause });
   }
   holdRunFolder(directory);
-  return directory;
 }
 
 /** Writes the resolved manifest, whole or not at all. */

@@ -11,7 +11,14 @@ import { Backend } from "./backend.ts";
 import { listenForInterrupts } from "./interrupt.ts";
 import { layOutCustomTask, prepareBundledTask, preparePython } from "./prepare.ts";
 import { resolveForThisMachine } from "./resolve.ts";
-import { createRunFolder, holdRunFolder, MANIFEST, releaseRunFolder, writeManifest } from "./run-folder.ts";
+import {
+  createRunFolder,
+  holdRunFolder,
+  MANIFEST,
+  newRunFolder,
+  releaseRunFolder,
+  writeManifest,
+} from "./run-folder.ts";
 import { type Screen, Terminal } from "./terminal.ts";
 
 export interface RunOptions {
@@ -74,12 +81,18 @@ export async function runLocally(file: string | undefined, options: RunOptions, 
         `--replay ${options.replay}: there is no such store; name a run's store.sqlite`,
       );
 
+    const directory = options.resume ? resolve(options.resume) : newRunFolder(run, options.out, around.now());
+    if (options.resume) {
+      holdRunFolder(directory);
+      cleanUps.push(() => releaseRunFolder(directory));
+    }
+
     const temporary = mkdtempSync(join(tmpdir(), "longrun-")); // mode 0700
     cleanUps.push(() => rmSync(temporary, { recursive: true, force: true }));
-
     const steps = {
       parts: around.parts,
       signal: interruption.signal,
+      env: around.env,
       progress: (text: string) => terminal.progress(text),
     };
     const python = await preparePython(options.python, steps);
@@ -88,12 +101,10 @@ export async function runLocally(file: string | undefined, options: RunOptions, 
       ? layOutCustomTask(task!, join(temporary, "task"))
       : await prepareBundledTask(task!.name, python.python, steps);
 
-    const directory = options.resume ? resolve(options.resume) : createRunFolder(run, options.out, around.now());
-    if (options.resume) {
-      holdRunFolder(directory);
-      if (options.set.length > 0) writeManifest(directory, run);
-    }
-    cleanUps.push(() => releaseRunFolder(directory));
+    if (!options.resume) {
+      createRunFolder(directory, run);
+      cleanUps.push(() => releaseRunFolder(directory));
+    } else if (options.set.length > 0) writeManifest(directory, run);
     terminal.line(
       `${options.resume ? "Resuming" : "Training"} ${run.metadata.name} on task ${task!.name} (${source}) in ${directory}`,
     );

@@ -110,7 +110,6 @@ describe("Terminal", () => {
     terminal.progress("working");
     terminal.iteration(line);
     terminal.progress("working on");
-    terminal.iteration(line);
     terminal.iteration({ ...line, iteration: 4 });
     terminal.clear();
     assert.equal(written().includes("\u001b"), false);

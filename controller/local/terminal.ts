@@ -137,7 +137,6 @@ export class Terminal {
   readonly #env: NodeJS.ProcessEnv;
   #live = "";
   #headerShown = false;
-  #shownIteration = 0;
 
   constructor(screen: Screen, env: NodeJS.ProcessEnv = process.env) {
     this.#screen = screen;
@@ -164,10 +163,8 @@ export class Terminal {
     this.#screen.write(`${emphasis ? this.#style(BOLD, text) : text}\n`);
   }
 
-  /** Writes the row of an iteration, once each. */
+  /** Writes the row of an iteration. */
   iteration(line: IterationLine): void {
-    if (line.iteration <= this.#shownIteration) return;
-    this.#shownIteration = line.iteration;
     if (!this.#headerShown) this.line(iterationHeader(this.width), true);
     this.#headerShown = true;
     this.line(iterationRow(line, this.width));
