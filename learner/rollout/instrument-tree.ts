@@ -29,8 +29,7 @@ export interface Program {
 
 /** The statements of a Python program; undefined if it has a syntax error. */
 export function parseProgram(text: string): Program | undefined {
-  // The byte order mark is no part of the grammar; a line break in its place keeps the offsets.
-  const root = parser.parse(text.replace(/^\uFEFF/, "\n")).topNode;
+  const root = parser.parse(forGrammar(text)).topNode;
   const expressionLines = new Set<number>();
   let broken = false;
   root.cursor().iterate(({ type, name, from, to }) => {
@@ -42,16 +41,41 @@ export function parseProgram(text: string): Program | undefined {
     }
     return !broken;
   });
-  return broken ? undefined : { text, statements: statementsOf(root, text), expressionLines };
+  if (broken) return undefined;
+  const statements = statementsOf(root, text);
+  return isEven(statements) ? { text, statements, expressionLines } : undefined;
+}
+
+/**
+ * The program with what the grammar does not know replaced, offsets as they were: the byte order mark, `print` as a plain
+ * name (a keyword of Python 2), numbers such as `1.` and a bare `yield`. Only ever parsed, never executed.
+ */
+function forGrammar(text: string): string {
+  return text
+    .replace(/^\uFEFF/, "\n")
+    .replace(/\bprint\b(?![ \t]*\()/g, "prinT")
+    .replace(/(?<![\w.])(?<digits>\d[\d_]*)\.(?![\w.])/g, "$<digits>0")
+    .replace(/(?<![\w.])(?<digits>\d[\d_]*)\.(?=[eE][+-]?\d)/g, "$<digits>0")
+    .replace(/^([ \t]*)yield(?=[ \t]*(?:#|[\r\n]|$))/gm, "$1break");
+}
+
+/** True if the statements of every suite begin at the same indentation, which Python demands and the grammar does not. */
+function isEven(statements: Statement[], inline = false): boolean {
+  const [first] = statements;
+  return statements.every(
+    ({ indentation, bodies }) =>
+      (inline || indentation === first?.indentation) && bodies.every((body) => isEven(body.statements, body.inline)),
+  );
 }
 
 function statementsOf(parent: SyntaxNode, text: string): Statement[] {
   const found: Statement[] = [];
   for (let node = parent.firstChild; node; node = node.nextSibling) {
     if (node.name === "StatementGroup") {
-      // `a; b`: what goes after either of them goes after both.
-      for (let part = node.firstChild; part; part = part.nextSibling)
-        if (isStatement(part)) found.push(statement(part, node, text));
+      // `a; b`: what goes after either of them goes after both. The group itself reaches over the line break.
+      const parts = [];
+      for (let part = node.firstChild; part; part = part.nextSibling) if (isStatement(part)) parts.push(part);
+      for (const part of parts) found.push(statement(part, { from: node.from, to: parts.at(-1)!.to }, text));
     } else if (isStatement(node)) found.push(statement(node, node, text));
   }
   return found;
@@ -61,8 +85,8 @@ function isStatement(node: SyntaxNode): boolean {
   return /Statement$|Definition$/.test(node.name);
 }
 
-/** @param line the node that has the statement's line for itself: the statement, or the group that it is in */
-function statement(node: SyntaxNode, line: SyntaxNode, text: string): Statement {
+/** @param line what has the line for itself: the statement, or the group that it is in */
+function statement(node: SyntaxNode, line: { from: number; to: number }, text: string): Statement {
   const defined =
     node.name === "DecoratedStatement"
       ? (node.getChild("FunctionDefinition") ?? node.getChild("ClassDefinition"))
