@@ -13,7 +13,7 @@ export interface EngineOptions {
   model: string;
   /** threads of one operator; 0: all cores. The same number gives the same bits */
   threads: number;
-  /** tokens that go through a graph together; few stay in the caches, many fill more threads (default 512) */
+  /** tokens that go through a graph together; few stay in the caches, many fill more threads (default 512 a thread) */
   microBatchTokens?: number;
 }
 
