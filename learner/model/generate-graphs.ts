@@ -120,8 +120,8 @@ function weightInputs(graph: Graph, config: ModelConfig): Weights {
  * Keys and values of prompts, padded on the left.
  *
  * Inputs: tokens int64 [prompts, length]; positions int64 [prompts, length]; padding float32
- * [prompts, 1, 1, length] and causal float32 [length, length], 0 or MASKED; cosines, sines. Outputs per layer: keys [prompts, keyValueHeads, headSize, length] and
- * values [prompts, keyValueHeads, length, headSize].
+ * [prompts, 1, 1, length] and causal float32 [length, length], 0 or MASKED; cosines, sines. Outputs per layer: keys and values
+ * [prompts, keyValueHeads, length, headSize].
  */
 export function prefillGraph(config: ModelConfig): Graph {
   const graph = new Graph("prefill", { opset: 21 });
@@ -155,13 +155,13 @@ export function prefillGraph(config: ModelConfig): Graph {
       ["prompts", keyValueHeads, queries + 1, "length", headSize],
     );
     const [query, key] = emit.split(turned, 2, [queries, 1]);
-    const keys = emit.transpose(emit.reshape(key, ["prompts", keyValueHeads, "length", headSize]), [0, 1, 3, 2]);
+    const keys = emit.reshape(key, ["prompts", keyValueHeads, "length", headSize]);
     const values = emit.reshape(value, ["prompts", keyValueHeads, "length", headSize]);
     graph.output(`keys.${layer}`, keys);
     graph.output(`values.${layer}`, values);
     if (layer === config.layers - 1) return graph; // no logits are wanted: the last prompt token is decoded
     const rows = `${queries}*length`;
-    const scores = emit.reshape(emit.matMul(emit.reshape(query, ["prompts", keyValueHeads, rows, headSize]), keys), [
+    const scores = emit.reshape(emit.matMulTransposed(emit.reshape(query, ["prompts", keyValueHeads, rows, headSize]), keys), [
       "prompts",
       keyValueHeads * queries,
       "length",
@@ -185,8 +185,8 @@ export function prefillGraph(config: ModelConfig): Graph {
  * Inputs: token int64 [rows], the last token of each row, rows in the order [slots, group]; positions int64
  * [slots, keyValueHeads, group], that token's position, and padding float32 [slots, 1, 1, prompt], 0 or MASKED;
  * uniforms float32 [steps, rows]; inverseTemperature, topP float32 []; cosines, sines; per layer
- * promptKeys [slots, keyValueHeads, headSize, prompt], promptValues [slots, keyValueHeads, prompt, headSize],
- * pastKeys [slots*keyValueHeads*group, past, headSize], pastValues the same.
+ * promptKeys, promptValues [slots, keyValueHeads, prompt, headSize],
+ * pastKeys, pastValues [slots*keyValueHeads*group, past, headSize].
  * Outputs: tokens int64 [steps, rows], logProbs float32 [steps, rows]; per layer keys, values
  * [slots*keyValueHeads*group, past + steps, headSize].
  */
@@ -209,7 +209,7 @@ export function decodeGraph(config: ModelConfig, sampling: Sampling): Graph {
   const past: [Value, Value][] = [];
   for (let layer = 0; layer < layers; layer++) {
     prompt.push([
-      graph.input(`promptKeys.${layer}`, "float32", ["slots", keyValueHeads, headSize, "prompt"]),
+      graph.input(`promptKeys.${layer}`, "float32", ["slots", keyValueHeads, "prompt", headSize]),
       graph.input(`promptValues.${layer}`, "float32", ["slots", keyValueHeads, "prompt", headSize]),
     ]);
     past.push([
@@ -255,7 +255,7 @@ export function decodeGraph(config: ModelConfig, sampling: Sampling): Graph {
         const shared = `group*${queries}`;
         const promptScores = emit.op(
           "Add",
-          [emit.matMul(emit.reshape(query, ["slots", keyValueHeads, shared, headSize]), prompt[layer][0]), padding],
+          [emit.matMulTransposed(emit.reshape(query, ["slots", keyValueHeads, shared, headSize]), prompt[layer][0]), padding],
           ["slots", keyValueHeads, shared, "prompt"],
         );
         const scores = emit.op(

@@ -31,6 +31,8 @@ export interface Response {
 const CHUNK_TOKENS = 16;
 /** Rows leave the batch when this fraction of the work is saved by it. */
 const COMPACTION_GAIN = 0.1;
+/** The prompt's length is padded to a multiple of this: a product with 192 columns takes two thirds of one with 185. */
+const ALIGNMENT = 16;
 /** Attention scores of one prefill run, numbers. */
 const PREFILL_SCORES = 1 << 23;
 
@@ -240,12 +242,13 @@ export class Generator {
       if (same === undefined) byPrompt.set(row.prompt, [row]);
       else same.push(row);
     }
-    let promptLength = 1;
+    let longest = 1;
     let most = 1;
     for (const [prompt, same] of byPrompt) {
-      promptLength = Math.max(promptLength, prompt.tokens.length - 1);
+      longest = Math.max(longest, prompt.tokens.length - 1);
       most = Math.max(most, same.length);
     }
+    const promptLength = Math.ceil(longest / ALIGNMENT) * ALIGNMENT;
     let best = { group: 1, slots: rows.length, promptLength };
     for (let parts = 1; parts < most; parts++) {
       const group = Math.ceil(most / parts);
@@ -336,7 +339,7 @@ function take(
 /** Keys and values of a layout: its slots' prompts, and what its rows have generated. */
 class Cache {
   readonly #config: ModelConfig;
-  readonly #prompt: Float32Array[] = []; // per layer keys [slot, head, headSize, prompt], values [slot, head, prompt, headSize]
+  readonly #prompt: Float32Array[] = []; // per layer keys, values, each [slot, head, prompt, headSize]
   #past: Float32Array[] = []; // per layer keys, values, each [slot, head, group, past, headSize]
   #next: Float32Array[] = [];
 
@@ -349,12 +352,7 @@ class Cache {
     const feeds: Record<string, Tensor> = {};
     const shape = [slots.length * keyValueHeads * group, past, headSize];
     for (let layer = 0; layer < layers; layer++) {
-      feeds[`promptKeys.${layer}`] = tensor(this.#prompt[2 * layer], [
-        slots.length,
-        keyValueHeads,
-        headSize,
-        promptLength,
-      ]);
+      feeds[`promptKeys.${layer}`] = tensor(this.#prompt[2 * layer], [slots.length, keyValueHeads, promptLength, headSize]);
       feeds[`promptValues.${layer}`] = tensor(this.#prompt[2 * layer + 1], [
         slots.length,
         keyValueHeads,
@@ -426,16 +424,10 @@ class Cache {
         if (cache === undefined) continue; // a prompt of one token has nothing before it
         const source = cache.layers[part >> 1][part % 2 === 0 ? "keys" : "values"];
         const length = tokens.length - 1;
-        // keys: a run of tokens for every head and feature; values: a run of features for every head and token
-        const isKeys = part % 2 === 0;
-        const runs = isKeys ? keyValueHeads * headSize : keyValueHeads;
-        const unit = isKeys ? 1 : headSize;
-        for (let run = 0; run < runs; run++) {
-          const end = (cache.index * runs + run + 1) * cache.length * unit;
-          target.set(
-            source.subarray(end - length * unit, end),
-            slot * size + ((run + 1) * promptLength - length) * unit,
-          );
+        for (let head = 0; head < keyValueHeads; head++) {
+          const end = (cache.index * keyValueHeads + head + 1) * cache.length * headSize;
+          const at = slot * size + ((head + 1) * promptLength - length) * headSize;
+          target.set(source.subarray(end - length * headSize, end), at);
         }
       }
       this.#prompt[part] = target;
