@@ -13,11 +13,24 @@ import { fileURLToPath } from "node:url";
 const here = import.meta.dirname;
 const BANNER = "// Generated from longrun.proto by proto/generate.ts. Do not edit.\n";
 
-/** 64-bit fields become plain numbers (nothing here nears 2^53); what grpc-js does not use is left out. */
+/** What grpc-js does not use is left out. */
 const OPTIONS = [
   ...["--target", "static-module", "--wrap", "esm", "--force-number"],
-  ...["--no-service", "--no-verify", "--no-delimited", "--no-typeurl"],
+  ...["--no-service", "--no-verify", "--no-convert", "--no-delimited", "--no-typeurl"],
 ];
+
+/**
+ * `--force-number` makes 64-bit fields numbers in the declarations only: where the package `long` is installed, decoding
+ * gives Long objects all the same. Nothing here nears 2^53, so decoding gives numbers, too.
+ */
+function numbersFor64Bits(code: string): string {
+  return code
+    .replaceAll("$util.Long ? $util.Long.fromBits(0,0,true) : 0", "0")
+    .replaceAll(
+      'typeof (value = reader.uint64()) === "object" ? value.low || value.high : value !== 0',
+      "(value = Number(reader.uint64())) !== 0",
+    );
+}
 
 function pbjs(...args: string[]): void {
   const cli = fileURLToPath(import.meta.resolve("protobufjs-cli/bin/pbjs"));
@@ -31,7 +44,9 @@ export function generate(): Map<string, string> {
     // Twice: the declarations are made from the comments, which the committed JavaScript does without.
     pbjs("--dts", "--out", join(scratch, "commented.js"));
     pbjs("--no-comments", "--out", join(scratch, "plain.js"));
-    const code = readFileSync(join(scratch, "plain.js"), "utf8");
+    const code = numbersFor64Bits(readFileSync(join(scratch, "plain.js"), "utf8"));
+    if (/Long|reader\.(int64|sint64|fixed64|sfixed64)/.test(code))
+      throw new Error("a 64-bit field that numbersFor64Bits does not know");
     const declarations = readFileSync(join(scratch, "commented.d.ts"), "utf8")
       // `import = require` is CommonJS, and no field is a Long.
       .replace('import Long = require("long");\n', "");

@@ -72,27 +72,6 @@ export namespace longrun {
              * @throws {$protobuf.util.ProtocolError} If required fields are missing
              */
             static decode(reader: ($protobuf.Reader|Uint8Array), length?: number): longrun.v1alpha1.FromActor & longrun.v1alpha1.FromActor.$Shape;
-
-            /**
-             * Creates a FromActor message from a plain object. Also converts values to their respective internal types.
-             * @param object Plain object
-             * @returns FromActor
-             */
-            static fromObject(object: { [k: string]: any }): longrun.v1alpha1.FromActor;
-
-            /**
-             * Creates a plain object from a FromActor message. Also converts values to other types if specified.
-             * @param message FromActor
-             * @param [options] Conversion options
-             * @returns Plain object
-             */
-            static toObject(message: longrun.v1alpha1.FromActor, options?: $protobuf.IConversionOptions): { [k: string]: any };
-
-            /**
-             * Converts this FromActor to JSON.
-             * @returns JSON object
-             */
-            toJSON(): { [k: string]: any };
         }
 
         namespace FromActor {
@@ -201,27 +180,6 @@ export namespace longrun {
              * @throws {$protobuf.util.ProtocolError} If required fields are missing
              */
             static decode(reader: ($protobuf.Reader|Uint8Array), length?: number): longrun.v1alpha1.FromLearner & longrun.v1alpha1.FromLearner.$Shape;
-
-            /**
-             * Creates a FromLearner message from a plain object. Also converts values to their respective internal types.
-             * @param object Plain object
-             * @returns FromLearner
-             */
-            static fromObject(object: { [k: string]: any }): longrun.v1alpha1.FromLearner;
-
-            /**
-             * Creates a plain object from a FromLearner message. Also converts values to other types if specified.
-             * @param message FromLearner
-             * @param [options] Conversion options
-             * @returns Plain object
-             */
-            static toObject(message: longrun.v1alpha1.FromLearner, options?: $protobuf.IConversionOptions): { [k: string]: any };
-
-            /**
-             * Converts this FromLearner to JSON.
-             * @returns JSON object
-             */
-            toJSON(): { [k: string]: any };
         }
 
         namespace FromLearner {
@@ -332,27 +290,6 @@ export namespace longrun {
              * @throws {$protobuf.util.ProtocolError} If required fields are missing
              */
             static decode(reader: ($protobuf.Reader|Uint8Array), length?: number): longrun.v1alpha1.Hello & longrun.v1alpha1.Hello.$Shape;
-
-            /**
-             * Creates a Hello message from a plain object. Also converts values to their respective internal types.
-             * @param object Plain object
-             * @returns Hello
-             */
-            static fromObject(object: { [k: string]: any }): longrun.v1alpha1.Hello;
-
-            /**
-             * Creates a plain object from a Hello message. Also converts values to other types if specified.
-             * @param message Hello
-             * @param [options] Conversion options
-             * @returns Plain object
-             */
-            static toObject(message: longrun.v1alpha1.Hello, options?: $protobuf.IConversionOptions): { [k: string]: any };
-
-            /**
-             * Converts this Hello to JSON.
-             * @returns JSON object
-             */
-            toJSON(): { [k: string]: any };
         }
 
         namespace Hello {
@@ -445,27 +382,6 @@ export namespace longrun {
              * @throws {$protobuf.util.ProtocolError} If required fields are missing
              */
             static decode(reader: ($protobuf.Reader|Uint8Array), length?: number): longrun.v1alpha1.Attempt & longrun.v1alpha1.Attempt.$Shape;
-
-            /**
-             * Creates an Attempt message from a plain object. Also converts values to their respective internal types.
-             * @param object Plain object
-             * @returns Attempt
-             */
-            static fromObject(object: { [k: string]: any }): longrun.v1alpha1.Attempt;
-
-            /**
-             * Creates a plain object from an Attempt message. Also converts values to other types if specified.
-             * @param message Attempt
-             * @param [options] Conversion options
-             * @returns Plain object
-             */
-            static toObject(message: longrun.v1alpha1.Attempt, options?: $protobuf.IConversionOptions): { [k: string]: any };
-
-            /**
-             * Converts this Attempt to JSON.
-             * @returns JSON object
-             */
-            toJSON(): { [k: string]: any };
         }
 
         namespace Attempt {
@@ -537,27 +453,6 @@ export namespace longrun {
              * @throws {$protobuf.util.ProtocolError} If required fields are missing
              */
             static decode(reader: ($protobuf.Reader|Uint8Array), length?: number): longrun.v1alpha1.Ready & longrun.v1alpha1.Ready.$Shape;
-
-            /**
-             * Creates a Ready message from a plain object. Also converts values to their respective internal types.
-             * @param object Plain object
-             * @returns Ready
-             */
-            static fromObject(object: { [k: string]: any }): longrun.v1alpha1.Ready;
-
-            /**
-             * Creates a plain object from a Ready message. Also converts values to other types if specified.
-             * @param message Ready
-             * @param [options] Conversion options
-             * @returns Plain object
-             */
-            static toObject(message: longrun.v1alpha1.Ready, options?: $protobuf.IConversionOptions): { [k: string]: any };
-
-            /**
-             * Converts this Ready to JSON.
-             * @returns JSON object
-             */
-            toJSON(): { [k: string]: any };
         }
 
         namespace Ready {
@@ -638,27 +533,6 @@ export namespace longrun {
              * @throws {$protobuf.util.ProtocolError} If required fields are missing
              */
             static decode(reader: ($protobuf.Reader|Uint8Array), length?: number): longrun.v1alpha1.Welcome & longrun.v1alpha1.Welcome.$Shape;
-
-            /**
-             * Creates a Welcome message from a plain object. Also converts values to their respective internal types.
-             * @param object Plain object
-             * @returns Welcome
-             */
-            static fromObject(object: { [k: string]: any }): longrun.v1alpha1.Welcome;
-
-            /**
-             * Creates a plain object from a Welcome message. Also converts values to other types if specified.
-             * @param message Welcome
-             * @param [options] Conversion options
-             * @returns Plain object
-             */
-            static toObject(message: longrun.v1alpha1.Welcome, options?: $protobuf.IConversionOptions): { [k: string]: any };
-
-            /**
-             * Converts this Welcome to JSON.
-             * @returns JSON object
-             */
-            toJSON(): { [k: string]: any };
         }
 
         namespace Welcome {
@@ -760,27 +634,6 @@ export namespace longrun {
              * @throws {$protobuf.util.ProtocolError} If required fields are missing
              */
             static decode(reader: ($protobuf.Reader|Uint8Array), length?: number): longrun.v1alpha1.Limits & longrun.v1alpha1.Limits.$Shape;
-
-            /**
-             * Creates a Limits message from a plain object. Also converts values to their respective internal types.
-             * @param object Plain object
-             * @returns Limits
-             */
-            static fromObject(object: { [k: string]: any }): longrun.v1alpha1.Limits;
-
-            /**
-             * Creates a plain object from a Limits message. Also converts values to other types if specified.
-             * @param message Limits
-             * @param [options] Conversion options
-             * @returns Plain object
-             */
-            static toObject(message: longrun.v1alpha1.Limits, options?: $protobuf.IConversionOptions): { [k: string]: any };
-
-            /**
-             * Converts this Limits to JSON.
-             * @returns JSON object
-             */
-            toJSON(): { [k: string]: any };
         }
 
         namespace Limits {
@@ -882,27 +735,6 @@ export namespace longrun {
              * @throws {$protobuf.util.ProtocolError} If required fields are missing
              */
             static decode(reader: ($protobuf.Reader|Uint8Array), length?: number): longrun.v1alpha1.Lease & longrun.v1alpha1.Lease.$Shape;
-
-            /**
-             * Creates a Lease message from a plain object. Also converts values to their respective internal types.
-             * @param object Plain object
-             * @returns Lease
-             */
-            static fromObject(object: { [k: string]: any }): longrun.v1alpha1.Lease;
-
-            /**
-             * Creates a plain object from a Lease message. Also converts values to other types if specified.
-             * @param message Lease
-             * @param [options] Conversion options
-             * @returns Plain object
-             */
-            static toObject(message: longrun.v1alpha1.Lease, options?: $protobuf.IConversionOptions): { [k: string]: any };
-
-            /**
-             * Converts this Lease to JSON.
-             * @returns JSON object
-             */
-            toJSON(): { [k: string]: any };
         }
 
         namespace Lease {
@@ -995,27 +827,6 @@ export namespace longrun {
              * @throws {$protobuf.util.ProtocolError} If required fields are missing
              */
             static decode(reader: ($protobuf.Reader|Uint8Array), length?: number): longrun.v1alpha1.Progress & longrun.v1alpha1.Progress.$Shape;
-
-            /**
-             * Creates a Progress message from a plain object. Also converts values to their respective internal types.
-             * @param object Plain object
-             * @returns Progress
-             */
-            static fromObject(object: { [k: string]: any }): longrun.v1alpha1.Progress;
-
-            /**
-             * Creates a plain object from a Progress message. Also converts values to other types if specified.
-             * @param message Progress
-             * @param [options] Conversion options
-             * @returns Plain object
-             */
-            static toObject(message: longrun.v1alpha1.Progress, options?: $protobuf.IConversionOptions): { [k: string]: any };
-
-            /**
-             * Converts this Progress to JSON.
-             * @returns JSON object
-             */
-            toJSON(): { [k: string]: any };
         }
 
         namespace Progress {
@@ -1099,27 +910,6 @@ export namespace longrun {
              * @throws {$protobuf.util.ProtocolError} If required fields are missing
              */
             static decode(reader: ($protobuf.Reader|Uint8Array), length?: number): longrun.v1alpha1.Heartbeat & longrun.v1alpha1.Heartbeat.$Shape;
-
-            /**
-             * Creates a Heartbeat message from a plain object. Also converts values to their respective internal types.
-             * @param object Plain object
-             * @returns Heartbeat
-             */
-            static fromObject(object: { [k: string]: any }): longrun.v1alpha1.Heartbeat;
-
-            /**
-             * Creates a plain object from a Heartbeat message. Also converts values to other types if specified.
-             * @param message Heartbeat
-             * @param [options] Conversion options
-             * @returns Plain object
-             */
-            static toObject(message: longrun.v1alpha1.Heartbeat, options?: $protobuf.IConversionOptions): { [k: string]: any };
-
-            /**
-             * Converts this Heartbeat to JSON.
-             * @returns JSON object
-             */
-            toJSON(): { [k: string]: any };
         }
 
         namespace Heartbeat {
@@ -1222,27 +1012,6 @@ export namespace longrun {
              * @throws {$protobuf.util.ProtocolError} If required fields are missing
              */
             static decode(reader: ($protobuf.Reader|Uint8Array), length?: number): longrun.v1alpha1.Marker & longrun.v1alpha1.Marker.$Shape;
-
-            /**
-             * Creates a Marker message from a plain object. Also converts values to their respective internal types.
-             * @param object Plain object
-             * @returns Marker
-             */
-            static fromObject(object: { [k: string]: any }): longrun.v1alpha1.Marker;
-
-            /**
-             * Creates a plain object from a Marker message. Also converts values to other types if specified.
-             * @param message Marker
-             * @param [options] Conversion options
-             * @returns Plain object
-             */
-            static toObject(message: longrun.v1alpha1.Marker, options?: $protobuf.IConversionOptions): { [k: string]: any };
-
-            /**
-             * Converts this Marker to JSON.
-             * @returns JSON object
-             */
-            toJSON(): { [k: string]: any };
         }
 
         namespace Marker {
@@ -1359,27 +1128,6 @@ export namespace longrun {
              * @throws {$protobuf.util.ProtocolError} If required fields are missing
              */
             static decode(reader: ($protobuf.Reader|Uint8Array), length?: number): longrun.v1alpha1.ResultHeader & longrun.v1alpha1.ResultHeader.$Shape;
-
-            /**
-             * Creates a ResultHeader message from a plain object. Also converts values to their respective internal types.
-             * @param object Plain object
-             * @returns ResultHeader
-             */
-            static fromObject(object: { [k: string]: any }): longrun.v1alpha1.ResultHeader;
-
-            /**
-             * Creates a plain object from a ResultHeader message. Also converts values to other types if specified.
-             * @param message ResultHeader
-             * @param [options] Conversion options
-             * @returns Plain object
-             */
-            static toObject(message: longrun.v1alpha1.ResultHeader, options?: $protobuf.IConversionOptions): { [k: string]: any };
-
-            /**
-             * Converts this ResultHeader to JSON.
-             * @returns JSON object
-             */
-            toJSON(): { [k: string]: any };
         }
 
         namespace ResultHeader {
@@ -1499,27 +1247,6 @@ export namespace longrun {
              * @throws {$protobuf.util.ProtocolError} If required fields are missing
              */
             static decode(reader: ($protobuf.Reader|Uint8Array), length?: number): longrun.v1alpha1.SubmissionInfo & longrun.v1alpha1.SubmissionInfo.$Shape;
-
-            /**
-             * Creates a SubmissionInfo message from a plain object. Also converts values to their respective internal types.
-             * @param object Plain object
-             * @returns SubmissionInfo
-             */
-            static fromObject(object: { [k: string]: any }): longrun.v1alpha1.SubmissionInfo;
-
-            /**
-             * Creates a plain object from a SubmissionInfo message. Also converts values to other types if specified.
-             * @param message SubmissionInfo
-             * @param [options] Conversion options
-             * @returns Plain object
-             */
-            static toObject(message: longrun.v1alpha1.SubmissionInfo, options?: $protobuf.IConversionOptions): { [k: string]: any };
-
-            /**
-             * Converts this SubmissionInfo to JSON.
-             * @returns JSON object
-             */
-            toJSON(): { [k: string]: any };
         }
 
         namespace SubmissionInfo {
@@ -1600,27 +1327,6 @@ export namespace longrun {
              * @throws {$protobuf.util.ProtocolError} If required fields are missing
              */
             static decode(reader: ($protobuf.Reader|Uint8Array), length?: number): longrun.v1alpha1.SubmissionChunk & longrun.v1alpha1.SubmissionChunk.$Shape;
-
-            /**
-             * Creates a SubmissionChunk message from a plain object. Also converts values to their respective internal types.
-             * @param object Plain object
-             * @returns SubmissionChunk
-             */
-            static fromObject(object: { [k: string]: any }): longrun.v1alpha1.SubmissionChunk;
-
-            /**
-             * Creates a plain object from a SubmissionChunk message. Also converts values to other types if specified.
-             * @param message SubmissionChunk
-             * @param [options] Conversion options
-             * @returns Plain object
-             */
-            static toObject(message: longrun.v1alpha1.SubmissionChunk, options?: $protobuf.IConversionOptions): { [k: string]: any };
-
-            /**
-             * Converts this SubmissionChunk to JSON.
-             * @returns JSON object
-             */
-            toJSON(): { [k: string]: any };
         }
 
         namespace SubmissionChunk {
@@ -1698,27 +1404,6 @@ export namespace longrun {
              * @throws {$protobuf.util.ProtocolError} If required fields are missing
              */
             static decode(reader: ($protobuf.Reader|Uint8Array), length?: number): longrun.v1alpha1.Ack & longrun.v1alpha1.Ack.$Shape;
-
-            /**
-             * Creates an Ack message from a plain object. Also converts values to their respective internal types.
-             * @param object Plain object
-             * @returns Ack
-             */
-            static fromObject(object: { [k: string]: any }): longrun.v1alpha1.Ack;
-
-            /**
-             * Creates a plain object from an Ack message. Also converts values to other types if specified.
-             * @param message Ack
-             * @param [options] Conversion options
-             * @returns Plain object
-             */
-            static toObject(message: longrun.v1alpha1.Ack, options?: $protobuf.IConversionOptions): { [k: string]: any };
-
-            /**
-             * Converts this Ack to JSON.
-             * @returns JSON object
-             */
-            toJSON(): { [k: string]: any };
         }
 
         namespace Ack {
@@ -1793,27 +1478,6 @@ export namespace longrun {
              * @throws {$protobuf.util.ProtocolError} If required fields are missing
              */
             static decode(reader: ($protobuf.Reader|Uint8Array), length?: number): longrun.v1alpha1.Revoke & longrun.v1alpha1.Revoke.$Shape;
-
-            /**
-             * Creates a Revoke message from a plain object. Also converts values to their respective internal types.
-             * @param object Plain object
-             * @returns Revoke
-             */
-            static fromObject(object: { [k: string]: any }): longrun.v1alpha1.Revoke;
-
-            /**
-             * Creates a plain object from a Revoke message. Also converts values to other types if specified.
-             * @param message Revoke
-             * @param [options] Conversion options
-             * @returns Plain object
-             */
-            static toObject(message: longrun.v1alpha1.Revoke, options?: $protobuf.IConversionOptions): { [k: string]: any };
-
-            /**
-             * Converts this Revoke to JSON.
-             * @returns JSON object
-             */
-            toJSON(): { [k: string]: any };
         }
 
         namespace Revoke {
@@ -1882,27 +1546,6 @@ export namespace longrun {
              * @throws {$protobuf.util.ProtocolError} If required fields are missing
              */
             static decode(reader: ($protobuf.Reader|Uint8Array), length?: number): longrun.v1alpha1.Drain & longrun.v1alpha1.Drain.$Shape;
-
-            /**
-             * Creates a Drain message from a plain object. Also converts values to their respective internal types.
-             * @param object Plain object
-             * @returns Drain
-             */
-            static fromObject(object: { [k: string]: any }): longrun.v1alpha1.Drain;
-
-            /**
-             * Creates a plain object from a Drain message. Also converts values to other types if specified.
-             * @param message Drain
-             * @param [options] Conversion options
-             * @returns Plain object
-             */
-            static toObject(message: longrun.v1alpha1.Drain, options?: $protobuf.IConversionOptions): { [k: string]: any };
-
-            /**
-             * Converts this Drain to JSON.
-             * @returns JSON object
-             */
-            toJSON(): { [k: string]: any };
         }
 
         namespace Drain {
@@ -1965,27 +1608,6 @@ export namespace longrun {
              * @throws {$protobuf.util.ProtocolError} If required fields are missing
              */
             static decode(reader: ($protobuf.Reader|Uint8Array), length?: number): longrun.v1alpha1.Drained & longrun.v1alpha1.Drained.$Shape;
-
-            /**
-             * Creates a Drained message from a plain object. Also converts values to their respective internal types.
-             * @param object Plain object
-             * @returns Drained
-             */
-            static fromObject(object: { [k: string]: any }): longrun.v1alpha1.Drained;
-
-            /**
-             * Creates a plain object from a Drained message. Also converts values to other types if specified.
-             * @param message Drained
-             * @param [options] Conversion options
-             * @returns Plain object
-             */
-            static toObject(message: longrun.v1alpha1.Drained, options?: $protobuf.IConversionOptions): { [k: string]: any };
-
-            /**
-             * Converts this Drained to JSON.
-             * @returns JSON object
-             */
-            toJSON(): { [k: string]: any };
         }
 
         namespace Drained {
@@ -2045,27 +1667,6 @@ export namespace longrun {
              * @throws {$protobuf.util.ProtocolError} If required fields are missing
              */
             static decode(reader: ($protobuf.Reader|Uint8Array), length?: number): longrun.v1alpha1.WatchRequest & longrun.v1alpha1.WatchRequest.$Shape;
-
-            /**
-             * Creates a WatchRequest message from a plain object. Also converts values to their respective internal types.
-             * @param object Plain object
-             * @returns WatchRequest
-             */
-            static fromObject(object: { [k: string]: any }): longrun.v1alpha1.WatchRequest;
-
-            /**
-             * Creates a plain object from a WatchRequest message. Also converts values to other types if specified.
-             * @param message WatchRequest
-             * @param [options] Conversion options
-             * @returns Plain object
-             */
-            static toObject(message: longrun.v1alpha1.WatchRequest, options?: $protobuf.IConversionOptions): { [k: string]: any };
-
-            /**
-             * Converts this WatchRequest to JSON.
-             * @returns JSON object
-             */
-            toJSON(): { [k: string]: any };
         }
 
         namespace WatchRequest {
@@ -2198,27 +1799,6 @@ export namespace longrun {
              * @throws {$protobuf.util.ProtocolError} If required fields are missing
              */
             static decode(reader: ($protobuf.Reader|Uint8Array), length?: number): longrun.v1alpha1.Status & longrun.v1alpha1.Status.$Shape;
-
-            /**
-             * Creates a Status message from a plain object. Also converts values to their respective internal types.
-             * @param object Plain object
-             * @returns Status
-             */
-            static fromObject(object: { [k: string]: any }): longrun.v1alpha1.Status;
-
-            /**
-             * Creates a plain object from a Status message. Also converts values to other types if specified.
-             * @param message Status
-             * @param [options] Conversion options
-             * @returns Plain object
-             */
-            static toObject(message: longrun.v1alpha1.Status, options?: $protobuf.IConversionOptions): { [k: string]: any };
-
-            /**
-             * Converts this Status to JSON.
-             * @returns JSON object
-             */
-            toJSON(): { [k: string]: any };
         }
 
         namespace Status {
@@ -2332,27 +1912,6 @@ export namespace longrun {
              * @throws {$protobuf.util.ProtocolError} If required fields are missing
              */
             static decode(reader: ($protobuf.Reader|Uint8Array), length?: number): longrun.v1alpha1.Executions & longrun.v1alpha1.Executions.$Shape;
-
-            /**
-             * Creates an Executions message from a plain object. Also converts values to their respective internal types.
-             * @param object Plain object
-             * @returns Executions
-             */
-            static fromObject(object: { [k: string]: any }): longrun.v1alpha1.Executions;
-
-            /**
-             * Creates a plain object from an Executions message. Also converts values to other types if specified.
-             * @param message Executions
-             * @param [options] Conversion options
-             * @returns Plain object
-             */
-            static toObject(message: longrun.v1alpha1.Executions, options?: $protobuf.IConversionOptions): { [k: string]: any };
-
-            /**
-             * Converts this Executions to JSON.
-             * @returns JSON object
-             */
-            toJSON(): { [k: string]: any };
         }
 
         namespace Executions {
@@ -2445,27 +2004,6 @@ export namespace longrun {
              * @throws {$protobuf.util.ProtocolError} If required fields are missing
              */
             static decode(reader: ($protobuf.Reader|Uint8Array), length?: number): longrun.v1alpha1.ActorStatus & longrun.v1alpha1.ActorStatus.$Shape;
-
-            /**
-             * Creates an ActorStatus message from a plain object. Also converts values to their respective internal types.
-             * @param object Plain object
-             * @returns ActorStatus
-             */
-            static fromObject(object: { [k: string]: any }): longrun.v1alpha1.ActorStatus;
-
-            /**
-             * Creates a plain object from an ActorStatus message. Also converts values to other types if specified.
-             * @param message ActorStatus
-             * @param [options] Conversion options
-             * @returns Plain object
-             */
-            static toObject(message: longrun.v1alpha1.ActorStatus, options?: $protobuf.IConversionOptions): { [k: string]: any };
-
-            /**
-             * Converts this ActorStatus to JSON.
-             * @returns JSON object
-             */
-            toJSON(): { [k: string]: any };
         }
 
         namespace ActorStatus {
@@ -2552,27 +2090,6 @@ export namespace longrun {
              * @throws {$protobuf.util.ProtocolError} If required fields are missing
              */
             static decode(reader: ($protobuf.Reader|Uint8Array), length?: number): longrun.v1alpha1.Checkpoint & longrun.v1alpha1.Checkpoint.$Shape;
-
-            /**
-             * Creates a Checkpoint message from a plain object. Also converts values to their respective internal types.
-             * @param object Plain object
-             * @returns Checkpoint
-             */
-            static fromObject(object: { [k: string]: any }): longrun.v1alpha1.Checkpoint;
-
-            /**
-             * Creates a plain object from a Checkpoint message. Also converts values to other types if specified.
-             * @param message Checkpoint
-             * @param [options] Conversion options
-             * @returns Plain object
-             */
-            static toObject(message: longrun.v1alpha1.Checkpoint, options?: $protobuf.IConversionOptions): { [k: string]: any };
-
-            /**
-             * Converts this Checkpoint to JSON.
-             * @returns JSON object
-             */
-            toJSON(): { [k: string]: any };
         }
 
         namespace Checkpoint {
