@@ -1,12 +1,13 @@
 /**
  * Runs one program in the sandbox that actors use and prints one JSON object.
  *
- *     node actor/exec.ts --task DIR --program FILE --python VENV [--nonce HEX] [--limits JSON] [--out DIR]
- *         [--isolation namespaces|landlock|none] [--allow-no-isolation] [--cpus 0,1] [--seed N]
+ *     node actor/exec.ts --task DIR (or --task-dir) --program FILE --python VENV [--nonce HEX] [--limits JSON] [--out DIR]
+ *         [--isolation namespaces|landlock|none] [--allow-no-isolation] [--cpus 0,1] [--seed N] [--scratch DIR]
  *
  * Exit status 0 however the program ended, 1 if the sandbox could not run it, 2 for bad arguments.
  */
-import { mkdir, mkdtemp, readFile, realpath, rm, stat, writeFile } from "node:fs/promises";
+import { rmSync } from "node:fs";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
@@ -15,9 +16,12 @@ import { execute } from "./execution.ts";
 import { describeIsolation, LEVELS, startIsolated } from "./isolation.ts";
 import { parseLimits } from "./limits.ts";
 import type { IsolationLevel } from "./sandbox.ts";
+import { findPublicData } from "./tasks.ts";
 
 const options = {
   task: { type: "string" },
+  "task-dir": { type: "string" },
+  scratch: { type: "string" },
   program: { type: "string" },
   python: { type: "string" },
   nonce: { type: "string", default: "" },
@@ -36,6 +40,7 @@ export function parseExecArguments(args: string[]) {
   } catch (cause) {
     throw new ActorError("arguments", (cause as Error).message.split(". ")[0]!, cause);
   }
+  values.task ??= values["task-dir"];
   for (const name of ["task", "program", "python"] as const)
     if (!values[name]) throw new ActorError("arguments", `--${name} is missing`);
   if (values.nonce !== "" && !/^[0-9a-f]{32}$/.test(values.nonce!))
@@ -57,6 +62,7 @@ export function parseExecArguments(args: string[]) {
     limits: parseLimits(limits),
     seed,
     out: values.out,
+    scratch: values.scratch ?? tmpdir(),
     cpus: parseCpus(values.cpus),
     level: parseLevel(values.isolation),
     allowNoIsolation: values["allow-no-isolation"]!,
@@ -87,35 +93,30 @@ export function parseLevel(level: string | undefined): IsolationLevel | undefine
   throw new ActorError("arguments", `--isolation: is ${level}, must be one of ${LEVELS.join(", ")}`);
 }
 
-/** The public data below a task folder. Throws ActorError `task`. */
-export async function publicDataOf(taskDirectory: string): Promise<string> {
-  const path = join(taskDirectory, "prepared", "public");
-  const found = await stat(path).catch(() => undefined);
-  if (!found?.isDirectory())
-    throw new ActorError("task", `task: ${path} is not a directory; prepare the task first (longrun prepare)`);
-  return realpath(path);
-}
-
 export async function execOnce(args: string[]): Promise<Record<string, unknown>> {
   const parsed = parseExecArguments(args);
-  const input = await publicDataOf(parsed.task);
+  const inputs = await findPublicData(parsed.task);
+  const task = Object.keys(inputs)[0]!;
   const program = await readFile(parsed.program).catch((cause) => {
     throw new ActorError("arguments", `--program: cannot read ${parsed.program} (${cause.code})`, cause);
   });
-  const directory = await mkdtemp(join(tmpdir(), "longrun-exec-"));
+  const directory = await mkdtemp(join(parsed.scratch, "longrun-exec-"));
+  const cleanUp = () => rmSync(directory, { recursive: true, force: true });
+  const interrupted = () => process.exit(130);
+  process.on("exit", cleanUp).on("SIGINT", interrupted).on("SIGTERM", interrupted);
   try {
     const { sandbox } = await startIsolated({
       python: parsed.python,
       level: parsed.level,
       allowNoIsolation: parsed.allowNoIsolation,
-      inputs: { task: input },
+      inputs,
       space: join(directory, "space"),
       cpus: parsed.cpus,
     });
     try {
       const { nonce, limits, seed } = parsed;
-      const result = await execute(sandbox, { task: "task", program, nonce, limits, seed });
-      const { submission, terminalOutput, ...rest } = result;
+      const result = await execute(sandbox, { task, program, nonce, limits, seed });
+      const { submission, terminalOutput, markers, ...rest } = result;
       let path: string | null = null;
       if (submission && parsed.out) {
         await mkdir(parsed.out, { recursive: true });
@@ -124,6 +125,8 @@ export async function execOnce(args: string[]): Promise<Record<string, unknown>>
       }
       return {
         ...rest,
+        markers: markers.map(({ name }) => name),
+        markersSeen: markers,
         output: terminalOutput.toString("utf8"),
         submission: path,
         submissionBytes: submission?.length ?? null,
@@ -135,10 +138,13 @@ export async function execOnce(args: string[]): Promise<Record<string, unknown>>
     }
   } finally {
     await rm(directory, { recursive: true, force: true });
+    process.off("exit", cleanUp).off("SIGINT", interrupted).off("SIGTERM", interrupted);
   }
 }
 
 if (import.meta.main) {
+  // The sandbox ends with us; only its directory would stay. (No-op without an IPC channel.)
+  process.on("disconnect", () => process.exit(1));
   try {
     process.stdout.write(`${JSON.stringify(await execOnce(process.argv.slice(2)))}\n`);
   } catch (error) {

@@ -122,6 +122,24 @@ export async function execute(
   };
 }
 
+/** The result of an execution that could not be run, through no fault of the program. */
+export function lostResult(detail: string): ExecutionResult {
+  return {
+    outcome: "lost",
+    exitStatus: 0,
+    signal: 0,
+    durationSeconds: 0,
+    cpuSeconds: 0,
+    peakMemoryBytes: 0,
+    markers: [],
+    forgedMarkers: 0,
+    imitatedMarkers: 0,
+    terminalOutput: Buffer.alloc(0),
+    outputBytes: 0,
+    detail,
+  };
+}
+
 /**
  * The outcome, by who killed the program and why; only what nobody killed is judged by how it ended itself.
  *

@@ -46,3 +46,11 @@ export function parseLimits(value: unknown): Limits {
   }
   return limits;
 }
+
+/** Limits from a lease, where 0 and absent mean the default. */
+export function limitsOf(given: Partial<Record<keyof Limits, unknown>>): Limits {
+  const limits = { ...DEFAULT_LIMITS };
+  // Number(): 64-bit fields are objects where protobufjs finds the package `long`.
+  for (const name of Object.keys(limits) as (keyof Limits)[]) limits[name] = Number(given[name] ?? 0) || limits[name];
+  return limits;
+}

@@ -1,0 +1,361 @@
+/** The client against a learner of the test's own, over real mutual TLS. */
+import assert from "node:assert/strict";
+import { createHash, randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, afterEach, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { inflateSync } from "node:zlib";
+import * as grpc from "@grpc/grpc-js";
+import { writeRunCertificates } from "../proto/certificates.ts";
+import { serverCredentials } from "../proto/channel.ts";
+import {
+  ActorProtocolService,
+  channelOptions,
+  type FromActorReceived,
+  type FromLearnerMessage,
+  type longrun,
+  messages,
+} from "../proto/service.ts";
+import { ActorClient, type ClientOptions, type Lease } from "./client.ts";
+import { type ExecutionResult, lostResult } from "./execution.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "longrun-client-"));
+const tls = await writeRunCertificates(join(folder, "tls"), { validSeconds: 600 });
+const strangersTls = await writeRunCertificates(join(folder, "other"), { validSeconds: 600 });
+after(() => rmSync(folder, { recursive: true }));
+
+type ServerStream = grpc.ServerDuplexStream<FromActorReceived, FromLearnerMessage>;
+
+/** Takes streams and notes what comes; a test answers. */
+class Learner {
+  streams: ServerStream[] = [];
+  received: FromActorReceived[] = [];
+  port = 0;
+  welcome: longrun.v1alpha1.Welcome.$Properties = { heartbeatSeconds: 0.05, leaseSeconds: 1, idleSeconds: 0 };
+  /** Instead of a welcome. */
+  refusal: grpc.status | undefined;
+  #grpc!: grpc.Server;
+  #wakers: (() => void)[] = [];
+
+  async start(port = 0): Promise<void> {
+    this.#grpc = new grpc.Server(channelOptions());
+    this.#grpc.addService(ActorProtocolService, {
+      work: (stream: ServerStream) => {
+        this.streams.push(stream);
+        stream.on("error", () => {}).on("end", () => stream.end());
+        stream.on("data", (message: FromActorReceived) => {
+          this.received.push(message);
+          if (message.message === "hello") {
+            if (this.refusal) stream.emit("error", { code: this.refusal, details: "go away" });
+            else stream.write({ welcome: { protocolVersion: 1, lineage: "a", ...this.welcome } });
+          }
+          for (const wake of this.#wakers.splice(0)) wake();
+        });
+      },
+    });
+    this.port = await new Promise((resolve, reject) =>
+      this.#grpc.bindAsync(`127.0.0.1:${port}`, serverCredentials(tls.learner), (error, bound) =>
+        error ? reject(error) : resolve(bound),
+      ),
+    );
+  }
+
+  /** At once, as a process that is killed. */
+  kill(): void {
+    this.#grpc.forceShutdown();
+  }
+
+  send(message: FromLearnerMessage): void {
+    this.streams.at(-1)!.write(message);
+  }
+
+  lease(execution: string, change: Partial<Lease> = {}): longrun.v1alpha1.Attempt.$Properties {
+    const attempt = { execution, number: 1, fence: "7" };
+    this.send({ lease: { attempt, task: "t", program: Buffer.from("pass"), markerNonce: "", seed: 1, ...change } });
+    return attempt;
+  }
+
+  /** The `count`-th message of that kind so far, waited for. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests look at whatever part of a message they mean
+  async next<Kind extends string>(kind: Kind, count = 1, accept = (_: FromActorReceived) => true): Promise<any> {
+    const deadline = performance.now() + 5000;
+    for (;;) {
+      const found = this.received.filter((message) => message.message === kind && accept(message))[count - 1];
+      // biome-ignore lint/suspicious/noExplicitAny: as above
+      if (found) return (found as any)[kind];
+      assert.ok(performance.now() < deadline, `no ${kind} number ${count} came`);
+      await Promise.race([new Promise<void>((resolve) => this.#wakers.push(resolve)), sleep(100)]);
+    }
+  }
+  count(kind: string): number {
+    return this.received.filter((message) => message.message === kind).length;
+  }
+}
+
+const stops: (() => void)[] = [];
+afterEach(() => {
+  for (const stop of stops.splice(0)) stop();
+});
+
+/** A learner, a client that dials it, and executions that end when the test says so. */
+async function setUp(options: Partial<ClientOptions> & { learner?: Partial<Learner> } = {}) {
+  const learner = Object.assign(new Learner(), options.learner);
+  await learner.start();
+  const executions = new Map<string, { lease: Lease; signal: AbortSignal; end: (result: ExecutionResult) => void }>();
+  const client = new ActorClient({
+    address: `127.0.0.1:${learner.port}`,
+    tlsDirectory: tls.actor,
+    name: "actor-0",
+    slots: 2,
+    isolationLevel: "namespaces",
+    maxReconnectSeconds: 0.2,
+    execute: (lease, signal, onProgress) =>
+      new Promise((end) => {
+        executions.set(lease.attempt.execution!, { lease, signal, end });
+        onProgress({ elapsedSeconds: 1, cpuSeconds: 0.5, memoryBytes: 7, markers: ["loaded data"] });
+        signal.addEventListener("abort", () => end(lostResult("revoked")));
+      }),
+    ...options,
+  });
+  const ended = client.run();
+  ended.catch(() => {});
+  stops.push(() => {
+    client.stop();
+    learner.kill();
+  });
+  const started = async (execution: string) => {
+    for (let i = 0; !executions.has(execution); i++) {
+      assert.ok(i < 500, `${execution} was not started`);
+      await sleep(10);
+    }
+    return executions.get(execution)!;
+  };
+  return { learner, client, ended, started };
+}
+
+const completed = (submission?: Buffer): ExecutionResult => ({
+  ...lostResult(""),
+  outcome: "completed",
+  durationSeconds: 1.5,
+  submission,
+});
+
+describe("one execution", () => {
+  test("hello, ready, lease, heartbeat, result in chunks, ack, ready", async () => {
+    const { learner, client, started } = await setUp({ pythonDigest: "abc", versions: { numpy: "2" } });
+    const hello = await learner.next("hello");
+    assert.deepEqual(
+      [hello.protocolVersion, hello.actor, hello.slots, hello.isolationLevel, hello.pythonDigest, hello.holding.length],
+      [1, "actor-0", 2, "namespaces", "abc", 0],
+    );
+    assert.equal((await learner.next("ready")).freeSlots, 2);
+    const attempt = learner.lease("e1");
+    const running = await started("e1");
+    const heartbeat = await learner.next("heartbeat", 1, (message) => (message.heartbeat?.running?.length ?? 0) > 0);
+    assert.equal(heartbeat.running[0].attempt.execution, "e1");
+    assert.deepEqual(heartbeat.running[0].markers, ["loaded data"]);
+    const submission = randomBytes(700_000); // does not compress: three chunks
+    running.end(completed(submission));
+    const result = await learner.next("result");
+    assert.equal(result.outcome, messages.Outcome.COMPLETED);
+    assert.equal(result.durationSeconds, 1.5);
+    assert.equal(result.submission.chunks, 3);
+    await learner.next("chunk", 3);
+    const chunks = learner.received.filter((message) => message.message === "chunk").map((message) => message.chunk!);
+    assert.deepEqual(
+      chunks.map((chunk) => chunk.index),
+      [0, 1, 2],
+    );
+    const inflated = inflateSync(Buffer.concat(chunks.map((chunk) => chunk.data!)));
+    assert.equal(createHash("sha256").update(inflated).digest("hex"), result.submission.sha256);
+    assert.deepEqual(inflated, submission);
+    assert.equal(client.held, 1, "a result is kept until it is acknowledged");
+    learner.send({ ack: { attempt, accepted: true, reason: "accepted" } });
+    await learner.next("ready", 3);
+    assert.equal(client.held, 0);
+  });
+
+  test("an empty submission is one, and none is none", async () => {
+    const { learner, started } = await setUp();
+    await learner.next("ready");
+    learner.lease("empty");
+    learner.lease("none");
+    (await started("empty")).end(completed(Buffer.alloc(0)));
+    const empty = await learner.next("result", 1);
+    assert.deepEqual([Number(empty.submission.bytes), empty.submission.chunks], [0, 1]);
+    (await started("none")).end(completed());
+    assert.equal((await learner.next("result", 2)).submission ?? null, null);
+  });
+
+  test("a lease that comes twice runs once", async () => {
+    const { learner, client, started } = await setUp();
+    await learner.next("ready");
+    learner.lease("e1");
+    learner.lease("e1");
+    await started("e1");
+    await sleep(50);
+    assert.equal(client.held, 1);
+  });
+
+  test("a result that arrived damaged is sent again, three times in all", async () => {
+    const { learner, client, started } = await setUp();
+    await learner.next("ready");
+    const attempt = learner.lease("e1");
+    (await started("e1")).end(completed(Buffer.from("a")));
+    for (let times = 1; times <= 3; times++) {
+      await learner.next("chunk", times);
+      learner.send({ ack: { attempt, accepted: false, reason: "digest" } });
+    }
+    await sleep(100);
+    assert.equal(learner.count("result"), 3);
+    assert.equal(client.held, 0);
+  });
+});
+
+describe("a broken stream", () => {
+  test("the program runs on; its attempt is in the next Hello and its result is handed in", async () => {
+    const { learner, started } = await setUp();
+    await learner.next("ready");
+    learner.lease("e1");
+    const running = await started("e1");
+    learner.kill();
+    await sleep(50);
+    assert.equal(running.signal.aborted, false);
+    await learner.start(learner.port);
+    const hello = await learner.next("hello", 2);
+    assert.deepEqual(
+      hello.holding.map((attempt: longrun.v1alpha1.Attempt.$Properties) => [
+        attempt.execution,
+        attempt.number,
+        attempt.fence,
+      ]),
+      [["e1", 1, "7"]],
+    );
+    await learner.next("ready", 2);
+    running.end(completed(Buffer.from("x")));
+    assert.equal((await learner.next("result")).attempt.execution, "e1");
+  });
+
+  test("what was finished while it was broken, or not acknowledged before, is sent again after it", async () => {
+    const { learner, client, started } = await setUp();
+    await learner.next("ready");
+    const first = learner.lease("unacknowledged");
+    const second = learner.lease("offline");
+    (await started("unacknowledged")).end(completed(Buffer.from("1")));
+    await learner.next("result");
+    learner.kill();
+    await sleep(50);
+    (await started("offline")).end(completed(Buffer.from("2")));
+    await learner.start(learner.port);
+    await learner.next("result", 3);
+    const sent = learner.received.filter((message) => message.message === "result");
+    assert.deepEqual(
+      sent
+        .slice(1)
+        .map((message) => message.result!.attempt!.execution)
+        .sort(),
+      ["offline", "unacknowledged"],
+    );
+    learner.send({ ack: { attempt: first, accepted: false, reason: "duplicate" } });
+    learner.send({ ack: { attempt: second, accepted: true, reason: "accepted" } });
+    for (let i = 0; client.held > 0; i++) {
+      assert.ok(i < 100);
+      await sleep(10);
+    }
+  });
+
+  test("attempts that the Welcome revokes are killed and not handed in", async () => {
+    const { learner, client, started } = await setUp();
+    await learner.next("ready");
+    const attempt = learner.lease("e1");
+    const running = await started("e1");
+    learner.kill();
+    learner.welcome = { ...learner.welcome, revoked: [attempt] };
+    await sleep(30);
+    await learner.start(learner.port);
+    await learner.next("ready", 2);
+    assert.equal(running.signal.aborted, true);
+    await sleep(50);
+    assert.equal(learner.count("result"), 0);
+    assert.equal(client.held, 0);
+  });
+
+  test("it dials on while nobody listens, and a stranger's certificate does not end it either", async () => {
+    const { learner, client } = await setUp({ tlsDirectory: strangersTls.actor });
+    await sleep(700);
+    assert.equal(learner.received.length, 0);
+    client.stop();
+  });
+});
+
+describe("being told", () => {
+  test("revoke kills the program and nothing is handed in", async () => {
+    const { learner, client, started } = await setUp();
+    await learner.next("ready");
+    const attempt = learner.lease("e1");
+    const running = await started("e1");
+    learner.send({ revoke: { attempt, reason: "discarded" } });
+    await learner.next("ready", 2);
+    assert.equal(running.signal.aborted, true);
+    assert.equal(client.held, 0);
+    assert.equal(learner.count("result"), 0);
+  });
+
+  test("drain finishes what runs, hands it in, says Drained and ends; it asks for nothing more", async () => {
+    const { learner, ended, started } = await setUp();
+    await learner.next("ready");
+    const attempt = learner.lease("e1");
+    const running = await started("e1");
+    learner.send({ drain: { reason: "scaled down" } });
+    await sleep(50);
+    running.end(completed(Buffer.from("x")));
+    await learner.next("chunk");
+    assert.equal(learner.count("drained"), 0, "not before the acknowledgement");
+    learner.send({ ack: { attempt, accepted: true, reason: "accepted" } });
+    await learner.next("drained");
+    assert.equal(await ended, "drained");
+    assert.equal(learner.count("ready"), 1);
+  });
+
+  test("without a lease for idleSeconds it leaves", async () => {
+    const { learner, ended } = await setUp({ learner: { welcome: { heartbeatSeconds: 5, idleSeconds: 0.2 } } });
+    await learner.next("ready");
+    assert.equal(await ended, "idle");
+  });
+
+  test("a running program keeps it from being idle", async () => {
+    const { learner, client, started } = await setUp({
+      learner: { welcome: { heartbeatSeconds: 5, idleSeconds: 0.15 } },
+    });
+    await learner.next("ready");
+    learner.lease("e1");
+    await started("e1");
+    await sleep(400);
+    assert.equal(client.held, 1);
+  });
+
+  for (const refusal of [
+    grpc.status.PERMISSION_DENIED,
+    grpc.status.UNAUTHENTICATED,
+    grpc.status.INVALID_ARGUMENT,
+    grpc.status.FAILED_PRECONDITION,
+  ])
+    test(`${grpc.status[refusal]} in answer to Hello ends it with what the learner said`, async () => {
+      const { ended } = await setUp({ learner: { refusal } });
+      await assert.rejects(ended, { code: "refused", message: /go away/ });
+    });
+
+  test("a drained actor whose learner stays away gives its results up in the end", async () => {
+    const { learner, client, ended, started } = await setUp({ handInSeconds: 0.1 });
+    await learner.next("ready");
+    learner.lease("e1");
+    const running = await started("e1");
+    learner.kill();
+    await sleep(50);
+    running.end(completed());
+    client.drain("SIGTERM");
+    assert.equal(await ended, "drained");
+  });
+});

@@ -1,0 +1,380 @@
+/**
+ * The actor's end of the protocol (proto/longrun.proto): one stream that the actor dials.
+ *
+ * A broken stream stops nothing: programs run on, the client dials again for as long as it takes, says what it still
+ * holds, and hands in what was finished meanwhile. A result is kept until the learner has acknowledged it.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { status as Status } from "@grpc/grpc-js";
+import { clientCredentials } from "../proto/channel.ts";
+import {
+  ActorProtocolClient,
+  type ChannelLimits,
+  clientOptions,
+  type FromActorMessage,
+  type FromLearnerReceived,
+  type longrun,
+  messages,
+  PROTOCOL_VERSION,
+} from "../proto/service.ts";
+import { ActorError } from "./errors.ts";
+import type { ExecutionResult, Progress } from "./execution.ts";
+import { type PackedSubmission, packSubmission } from "./submission.ts";
+
+type Attempt = longrun.v1alpha1.Attempt.$Properties;
+export type Lease = longrun.v1alpha1.Lease.$Properties & { attempt: Attempt };
+type Stream = ReturnType<ActorProtocolClient["work"]>;
+
+/** Why `run` came to its end. */
+export type EndReason = "drained" | "idle" | "stopped";
+
+export interface ClientOptions {
+  /** `host:port` of the learner. */
+  address: string;
+  /** Folder with ca.crt, tls.crt, tls.key. */
+  tlsDirectory: string;
+  name: string;
+  slots: number;
+  isolationLevel: string;
+  pythonDigest?: string;
+  versions?: Record<string, string>;
+  /** Runs a lease; must not reject. */
+  execute: (lease: Lease, signal: AbortSignal, onProgress: (progress: Progress) => void) => Promise<ExecutionResult>;
+  log?: { info: LogMethod; warn: LogMethod };
+  channel?: Partial<ChannelLimits>;
+  /** Longest pause before dialling again; the pauses double up to it, each shortened by chance. */
+  maxReconnectSeconds?: number;
+  /** How long the learner may take to answer Hello. */
+  welcomeSeconds?: number;
+  /** A drained actor with a result that it cannot hand in gives up after this. */
+  handInSeconds?: number;
+  random?: () => number;
+}
+
+type LogMethod = (fields: object, message: string) => void;
+
+/** An attempt from its lease to its acknowledgement. */
+interface Held {
+  lease: Lease;
+  abort: AbortController;
+  progress: Progress;
+  result?: { header: longrun.v1alpha1.ResultHeader.$Properties; submission?: PackedSubmission };
+  damagedUploads: number;
+}
+
+const SHORTEST_PAUSE_SECONDS = 0.2;
+const DAMAGED_UPLOADS = 3;
+/** Statuses that another try cannot mend. */
+const FINAL_STATUSES = new Set([Status.UNAUTHENTICATED, Status.PERMISSION_DENIED, Status.UNIMPLEMENTED]);
+/** Final as well if the learner answers Hello with it: it speaks another version, or does not take this actor. */
+const FINAL_BEFORE_WELCOME = new Set([Status.INVALID_ARGUMENT, Status.FAILED_PRECONDITION]);
+
+export class ActorClient {
+  readonly #options: ClientOptions;
+  readonly #held = new Map<string, Held>();
+  readonly #startedAt = performance.now();
+  readonly #end = Promise.withResolvers<EndReason>();
+  #stream: Stream | undefined;
+  #welcomed = false;
+  #draining = false;
+  #ended = false;
+  #running = 0;
+  #busySeconds = 0;
+  #busySince = new Map<Held, number>();
+  #idleTimer: NodeJS.Timeout | undefined;
+  #idleSeconds = 0;
+  #wake = new AbortController();
+
+  constructor(options: ClientOptions) {
+    this.#options = options;
+  }
+
+  /** Works until drained, idle or stopped. Throws ActorError `refused` if the learner turns the actor away. */
+  async run(): Promise<EndReason> {
+    const dialling = this.#dialForEver();
+    try {
+      return await Promise.race([this.#end.promise, dialling as Promise<never>]);
+    } finally {
+      this.#ended = true;
+      clearTimeout(this.#idleTimer);
+      this.#wake.abort();
+      this.#stream?.cancel();
+      for (const held of this.#held.values()) held.abort.abort();
+    }
+  }
+
+  /** Takes no more leases; `run` ends when all that is held has been handed in. */
+  drain(reason: string): void {
+    if (this.#draining) return;
+    this.#draining = true;
+    this.#options.log?.info({ reason, held: this.#held.size }, "draining");
+    this.#finishIfDrained();
+    const giveUp = setTimeout(() => void this.#giveUpWhenCutOff(), (this.#options.handInSeconds ?? 60) * 1000);
+    giveUp.unref();
+  }
+
+  /** Ends `run` at once and kills what runs. */
+  stop(): void {
+    this.#finish("stopped");
+  }
+
+  /** Attempts that run or await their acknowledgement. */
+  get held(): number {
+    return this.#held.size;
+  }
+
+  // --- The stream ---------------------------------------------------------------------------------------------------
+
+  async #dialForEver(): Promise<void> {
+    const { maxReconnectSeconds = 5, random = Math.random, log } = this.#options;
+    for (let failures = 0; !this.#ended; ) {
+      const { code, details, welcomed } = await this.#connect();
+      if (this.#ended) return;
+      if (FINAL_STATUSES.has(code) || (!welcomed && FINAL_BEFORE_WELCOME.has(code)))
+        throw new ActorError("refused", `the learner refused this actor: ${details}`);
+      failures = welcomed ? 0 : failures + 1;
+      const longest = Math.min(maxReconnectSeconds, SHORTEST_PAUSE_SECONDS * 2 ** Math.min(failures, 16));
+      const seconds = longest * (0.5 + 0.5 * random());
+      // Many failures in a row are one piece of news.
+      if (failures < 3 || Number.isInteger(Math.log2(failures)))
+        log?.warn({ code: Status[code], details, held: this.#held.size, seconds }, "the stream to the learner broke");
+      await sleep(seconds * 1000, undefined, { signal: this.#wake.signal }).catch(() => {});
+    }
+  }
+
+  /** One stream, from Hello to its end. */
+  async #connect(): Promise<{ code: Status; details: string; welcomed: boolean }> {
+    const { address, tlsDirectory, name, slots, isolationLevel, pythonDigest, versions, channel } = this.#options;
+    // A client of its own each time: no backoff but ours, and certificates that were renewed are read again.
+    const client = new ActorProtocolClient(address, clientCredentials(tlsDirectory), clientOptions(address, channel));
+    const stream = client.work();
+    let heartbeat: NodeJS.Timeout | undefined;
+    const welcomeDue = setTimeout(() => stream.cancel(), (this.#options.welcomeSeconds ?? 15) * 1000);
+    try {
+      return await new Promise((resolve) => {
+        let welcomed = false;
+        stream.on("error", () => {}); // told by `status`
+        stream.on("status", ({ code, details }) => resolve({ code, details, welcomed }));
+        stream.on("data", (message: FromLearnerReceived) => {
+          if (message.message === "welcome" && !welcomed) {
+            welcomed = true;
+            clearTimeout(welcomeDue);
+            this.#stream = stream;
+            const seconds = message.welcome.heartbeatSeconds || 5;
+            heartbeat = setInterval(() => this.#send({ heartbeat: this.#heartbeat() }), seconds * 1000);
+            this.#onWelcome(message.welcome);
+          } else if (welcomed) this.#onMessage(message);
+        });
+        const hello = { actor: name, slots, isolationLevel, pythonDigest, versions };
+        const holding = [...this.#held.values()].map(({ lease }) => lease.attempt);
+        stream.write({ hello: { protocolVersion: PROTOCOL_VERSION, capabilities: ["zlib"], ...hello, holding } });
+      });
+    } finally {
+      clearTimeout(welcomeDue);
+      clearInterval(heartbeat);
+      if (this.#stream === stream) {
+        this.#stream = undefined;
+        this.#welcomed = false;
+        clearTimeout(this.#idleTimer);
+      }
+      client.close();
+    }
+  }
+
+  #send(message: FromActorMessage): boolean {
+    return this.#stream?.write(message) ?? false;
+  }
+
+  #onWelcome(welcome: longrun.v1alpha1.Welcome.$Properties): void {
+    this.#welcomed = true;
+    this.#idleSeconds = welcome.idleSeconds ?? 0;
+    for (const attempt of welcome.revoked ?? []) this.#forget(attempt, "it was revoked while the stream was broken");
+    this.#options.log?.info({ lineage: welcome.lineage, held: this.#held.size }, "connected to the learner");
+    for (const held of this.#held.values()) if (held.result) void this.#handIn(held);
+    this.#offer();
+    this.#restartIdleTimer();
+    this.#finishIfDrained();
+  }
+
+  #onMessage(message: FromLearnerReceived): void {
+    if (message.message === "lease") void this.#work(message.lease as Lease);
+    else if (message.message === "ack") this.#onAck(message.ack);
+    else if (message.message === "revoke") this.#forget(message.revoke.attempt!, message.revoke.reason || "revoked");
+    else if (message.message === "drain") this.drain(message.drain.reason || "asked to by the learner");
+  }
+
+  // --- Work ---------------------------------------------------------------------------------------------------------
+
+  /** Tells how many leases we could take. */
+  #offer(): void {
+    if (this.#welcomed && !this.#draining)
+      this.#send({ ready: { freeSlots: Math.max(0, this.#options.slots - this.#running) } });
+  }
+
+  async #work(lease: Lease): Promise<void> {
+    const key = keyOf(lease.attempt);
+    if (this.#held.has(key) || this.#ended) return;
+    const progress = { elapsedSeconds: 0, cpuSeconds: 0, memoryBytes: 0, markers: [] };
+    const held: Held = { lease, abort: new AbortController(), progress, damagedUploads: 0 };
+    this.#held.set(key, held);
+    this.#running++;
+    this.#busySince.set(held, performance.now());
+    clearTimeout(this.#idleTimer);
+    const result = await this.#options.execute(lease, held.abort.signal, (now) => {
+      held.progress = now;
+    });
+    const submission = result.submission && (await packSubmission(result.submission));
+    this.#busySeconds += (performance.now() - this.#busySince.get(held)!) / 1000;
+    this.#busySince.delete(held);
+    this.#running--;
+    this.#options.log?.info(
+      {
+        execution: lease.attempt.execution,
+        attempt: lease.attempt.number,
+        outcome: result.outcome,
+        durationSeconds: result.durationSeconds,
+        detail: result.detail,
+      },
+      "executed",
+    );
+    if (this.#held.get(key) === held) {
+      held.result = { header: headerOf(lease.attempt, result, submission, this.#options.isolationLevel), submission };
+      await this.#handIn(held);
+    }
+    this.#offer();
+    this.#restartIdleTimer();
+    this.#finishIfDrained();
+  }
+
+  /** Sends a result over the stream that there is now; without one, #onWelcome does it later. */
+  async #handIn(held: Held): Promise<void> {
+    const stream = this.#stream;
+    const { header, submission } = held.result!;
+    if (!stream) return;
+    stream.write({ result: header });
+    for (const [index, data] of (submission?.chunks ?? []).entries()) {
+      // Gone, or revoked: the rest would be thrown away.
+      if (this.#stream !== stream || !this.#held.has(keyOf(held.lease.attempt))) return;
+      if (!stream.write({ chunk: { attempt: held.lease.attempt, index, data } })) await drained(stream);
+    }
+  }
+
+  #onAck({ attempt, accepted, reason }: longrun.v1alpha1.Ack.$Properties): void {
+    const held = this.#held.get(keyOf(attempt!));
+    if (!held?.result) return;
+    if (!accepted && reason === "digest" && ++held.damagedUploads < DAMAGED_UPLOADS) {
+      void this.#handIn(held);
+      return;
+    }
+    if (!accepted && reason !== "duplicate")
+      this.#options.log?.warn({ execution: attempt!.execution, reason }, "the learner did not take a result");
+    this.#held.delete(keyOf(attempt!));
+    this.#offer();
+    this.#restartIdleTimer();
+    this.#finishIfDrained();
+  }
+
+  #forget(attempt: Attempt, reason: string): void {
+    const held = this.#held.get(keyOf(attempt));
+    if (!held) return;
+    this.#options.log?.info({ execution: attempt.execution, reason }, "revoked");
+    this.#held.delete(keyOf(attempt));
+    held.abort.abort();
+    this.#finishIfDrained();
+  }
+
+  #heartbeat(): longrun.v1alpha1.Heartbeat.$Properties {
+    const now = performance.now();
+    let busySeconds = this.#busySeconds;
+    for (const since of this.#busySince.values()) busySeconds += (now - since) / 1000;
+    return {
+      // Those that await their acknowledgement too: an upload may take longer than a lease.
+      running: [...this.#held.values()].map(({ lease, progress }) => ({ attempt: lease.attempt, ...progress })),
+      busySeconds,
+      aliveSeconds: (this.#options.slots * (now - this.#startedAt)) / 1000,
+    };
+  }
+
+  // --- The end ------------------------------------------------------------------------------------------------------
+
+  #restartIdleTimer(): void {
+    clearTimeout(this.#idleTimer);
+    if (this.#idleSeconds > 0 && this.#held.size === 0 && this.#running === 0 && this.#welcomed)
+      this.#idleTimer = setTimeout(() => this.#leave("idle"), this.#idleSeconds * 1000);
+  }
+
+  #finishIfDrained(): void {
+    if (this.#draining && this.#held.size === 0 && this.#running === 0) this.#leave("drained");
+  }
+
+  /** Says goodbye if there is anybody to say it to. */
+  #leave(reason: EndReason): void {
+    const stream = this.#stream;
+    if (!stream) {
+      this.#finish(reason);
+      return;
+    }
+    stream.write({ drained: {} }, () => stream.end());
+    // The learner ends its side in answer; it need not.
+    const finish = () => this.#finish(reason);
+    stream.once("status", finish);
+    setTimeout(finish, 1000).unref();
+  }
+
+  async #giveUpWhenCutOff(): Promise<void> {
+    while (!this.#ended) {
+      if (!this.#welcomed && this.#running === 0) {
+        this.#options.log?.warn({ held: this.#held.size }, "the learner stays away; results are given up");
+        return this.#finish("drained");
+      }
+      await sleep(1000, undefined, { ref: false });
+    }
+  }
+
+  #finish(reason: EndReason): void {
+    this.#ended = true;
+    this.#end.resolve(reason);
+  }
+}
+
+function keyOf({ execution, number, fence }: Attempt): string {
+  return `${execution} ${number} ${fence}`;
+}
+
+function drained(stream: Stream): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      for (const event of ["drain", "close", "status"]) stream.off(event, done);
+      resolve();
+    };
+    for (const event of ["drain", "close", "status"]) stream.once(event, done);
+  });
+}
+
+const OUTCOMES = {
+  completed: messages.Outcome.COMPLETED,
+  failed: messages.Outcome.FAILED,
+  timedOut: messages.Outcome.TIMED_OUT,
+  outOfMemory: messages.Outcome.OUT_OF_MEMORY,
+  outputLimit: messages.Outcome.OUTPUT_LIMIT,
+  lost: messages.Outcome.LOST,
+} as const;
+
+/** The result as it travels. */
+export function headerOf(
+  attempt: Attempt,
+  result: ExecutionResult,
+  submission: PackedSubmission | undefined,
+  isolationLevel: string,
+): longrun.v1alpha1.ResultHeader.$Properties {
+  const { outcome, submission: _, markers, ...rest } = result;
+  return {
+    ...rest,
+    attempt,
+    outcome: OUTCOMES[outcome],
+    markers: markers.map(({ name, value, atSeconds }) => ({ name, value, atSeconds })),
+    peakMemoryBytes: Math.round(rest.peakMemoryBytes),
+    submission: submission?.info,
+    isolationLevel,
+  };
+}
