@@ -76,7 +76,7 @@ export class ActorPool {
     clearTimeout(this.#replacing);
     const { stopGraceSeconds } = this.#options.actors;
     const all = [...this.#actors.values(), ...this.#draining];
-    await Promise.all(all.map((actor) => actor.stop(stopGraceSeconds, { again: true })));
+    await Promise.all(all.map((actor) => actor.stop(stopGraceSeconds, { atOnce: true })));
   }
 
   #start(index: number): void {

@@ -9,7 +9,7 @@ import { readMetrics } from "./metrics-lines.ts";
 import { describeExit, type Exit, type Fate, readableLine, SupervisedProcess } from "./process.ts";
 import type { RunOptions, Surroundings } from "./run.ts";
 import { type PhaseName, phaseName, type StatusReceived, type Watch, watchStatus } from "./status.ts";
-import { showEnd } from "./summary.ts";
+import { readSummary, showEnd } from "./summary.ts";
 import { progressText, type Terminal } from "./terminal.ts";
 
 /** How long the last status of a learner that ended may take to arrive. */
@@ -40,13 +40,15 @@ export class Backend {
   #watch: Watch | undefined;
   #phase: PhaseName = "STARTING";
   #message = "";
-  #lastIteration = 0;
+  /** Metrics lines that were shown, or that an earlier process showed. */
+  readonly #shown: Set<string>;
   #starting: NodeJS.Timeout | undefined;
 
   constructor(options: BackendOptions) {
     this.#o = options;
     this.#address = options.listen;
     this.#metricsAddress = options.metricsListen;
+    this.#shown = new Set(readMetrics(options.directory).map(({ text }) => text));
     const { run, directory } = options;
     this.#learner = new SupervisedProcess(
       {
@@ -136,19 +138,21 @@ export class Backend {
     ];
   }
 
-  /** An end is what its last status says; whatever else ends the learner, a restart goes on from its store. */
+  /**
+   * An end is what its last status or, where that came before anybody watched, the run folder says; whatever else ends
+   * the learner, a restart goes on from its store.
+   */
   async #isLearnersEnd(exit: Exit): Promise<boolean> {
     if (exit.status === EXIT.badInput) return true;
     if (exit.signal === undefined) await this.#watch?.close(LAST_STATUS_SECONDS);
-    return this.#phase === "SUCCEEDED" || this.#phase === "FAILED_RUN";
+    if (exit.status === EXIT.done) return readSummary(this.#o.directory)?.state === "succeeded";
+    return this.#phase === "FAILED_RUN";
   }
 
   #onLearnerMessage(message: unknown): void {
     const { type, port, metricsPort } = message as { type?: string; port?: number; metricsPort?: number };
     if (type !== "listening" || port === undefined) return;
     clearTimeout(this.#starting);
-    // A resumed run shows what it does from here on.
-    if (!this.started) this.#lastIteration = readMetrics(this.#o.directory).at(-1)?.line.iteration ?? 0;
     this.started = true;
     this.#phase = "STARTING";
     // A restarted learner listens where the actors look for it.
@@ -181,8 +185,8 @@ export class Backend {
   #showIterations(): void {
     const { directory, options, around, terminal } = this.#o;
     for (const { text, line } of readMetrics(directory)) {
-      if (line.iteration <= this.#lastIteration) continue;
-      this.#lastIteration = line.iteration;
+      if (this.#shown.has(text)) continue;
+      this.#shown.add(text);
       if (options.json) around.stdout.write(`${text}\n`);
       else terminal.iteration(line);
     }

@@ -79,13 +79,13 @@ export class SupervisedProcess {
   }
 
   /**
-   * Asks it to end and starts it no more: SIGTERM, `again` a second SIGTERM at once (for an actor: stop now, do not
-   * drain), SIGKILL to its group after `graceSeconds`.
+   * Asks it to end and starts it no more: SIGTERM, with `atOnce` SIGINT as well (to an actor, the second signal means
+   * that it must not drain; two of a kind can arrive as one), SIGKILL to its group after `graceSeconds`.
    */
-  async stop(graceSeconds: number, { again = false } = {}): Promise<Fate> {
+  async stop(graceSeconds: number, { atOnce = false } = {}): Promise<Fate> {
     this.#stopping.abort();
     this.signal("SIGTERM");
-    if (again) this.signal("SIGTERM");
+    if (atOnce) this.signal("SIGINT");
     const killing = new AbortController();
     sleep(graceSeconds * 1000, undefined, { signal: killing.signal }).then(
       () => this.kill(),

@@ -3,8 +3,9 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { comparison, type EvaluationFigures, type Terminal } from "./terminal.ts";
 
-/** The part of `summary.json` that is shown; the learner writes it. */
+/** What is read of `summary.json`; the learner writes it. */
 interface Summary {
+  state?: "running" | "succeeded" | "failed" | "stopped";
   evaluation?: { before?: EvaluationFigures; after?: EvaluationFigures };
 }
 
@@ -15,9 +16,13 @@ interface Best {
   iteration: number;
 }
 
+export function readSummary(directory: string): Summary | undefined {
+  return read<Summary>(join(directory, "summary.json"));
+}
+
 /** Shows the before/after table, the best program and the report. */
 export function showEnd(terminal: Terminal, directory: string): void {
-  const { evaluation } = read<Summary>(join(directory, "summary.json")) ?? {};
+  const { evaluation } = readSummary(directory) ?? {};
   const best = read<Best>(join(directory, "best", "score.json"));
   const table = comparison(evaluation?.before, evaluation?.after, best?.metric ?? "score");
   if (table.length > 0) terminal.line("");

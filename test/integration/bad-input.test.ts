@@ -1,37 +1,19 @@
 /** What `longrun run` says to input that it cannot use. In one process, since no child is started before the checks. */
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { readdirSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { exitStatusOf } from "../../controller/errors.ts";
 import { type RunOptions, runLocally } from "../../controller/local/run.ts";
+import { customTask, DATA, environment, GRADER, makeHome, removeHome } from "./fakes/home.ts";
 import { FAKES } from "./fakes/parts.ts";
 
-const home = mkdtempSync(join(tmpdir(), "longrun-bad-input-"));
+const home = makeHome();
 const start = process.cwd();
 before(() => process.chdir(home));
 after(() => {
   process.chdir(start);
-  rmSync(home, { recursive: true, force: true });
+  removeHome(home);
 });
-for (const folder of ["policy", "custom/public", "custom/private", "custom/empty"])
-  mkdirSync(join(home, folder), { recursive: true });
-for (const file of ["config.json", "model.safetensors", "tokenizer.json"])
-  writeFileSync(join(home, "policy", file), "");
-for (const file of ["public/train.csv", "public/sample_submission.csv", "private/answers.csv"])
-  writeFileSync(join(home, "custom", file), "id,y\n");
-writeFileSync(
-  join(home, "run.yaml"),
-  `apiVersion: longrun.dev/v1alpha1
-kind: TrainingRun
-metadata: { name: test }
-spec: { tasks: [{ name: diamonds }], model: { policy: ./policy } }
-`,
-);
-const grader = "grader: { metric: R2, idColumn: id, targetColumns: [y], direction: Higher }";
-const custom = (extra: string): string => `tasks=[{ name: own, ${extra} }]`;
-const data = "publicData: { path: custom/public }, privateData: { path: custom/private }";
 const defaults: RunOptions = {
   set: [],
   json: false,
@@ -71,25 +53,29 @@ describe("is refused, and nothing is made", () => {
     [
       "a claim",
       "run.yaml",
-      { set: [custom(`publicData: { persistentVolumeClaim: { claimName: a } }, privateData: { path: b }, ${grader}`)] },
+      {
+        set: [
+          customTask(`publicData: { persistentVolumeClaim: { claimName: a } }, privateData: { path: b }, ${GRADER}`),
+        ],
+      },
       /spec\.tasks\[0\]\.publicData cannot be used here: works on Kubernetes only; give a path$/,
     ],
     [
       "a custom task without a grader",
       "run.yaml",
-      { set: [custom(data)] },
+      { set: [customTask(DATA)] },
       /spec\.tasks\[0\]\.grader is missing; a custom task states its own$/,
     ],
     [
       "a custom task without answers",
       "run.yaml",
-      { set: [custom(`publicData: { path: custom/public }, privateData: { path: custom/empty }, ${grader}`)] },
+      { set: [customTask(`publicData: { path: custom/public }, privateData: { path: custom/empty }, ${GRADER}`)] },
       /custom\/empty has no answers\.csv and no test\.csv; nothing can be graded without the answers$/,
     ],
     [
       "a custom task without data",
       "run.yaml",
-      { set: [custom(`publicData: { path: custom/empty }, privateData: { path: custom/private }, ${grader}`)] },
+      { set: [customTask(`publicData: { path: custom/empty }, privateData: { path: custom/private }, ${GRADER}`)] },
       /custom\/empty\/train\.csv is missing; name a folder with train\.csv and test\.csv$/,
     ],
     ["a wrong address", "run.yaml", { listen: "7000" }, /^--listen 7000: write HOST:PORT/],
@@ -105,13 +91,13 @@ describe("is refused, and nothing is made", () => {
     test(name, async () => {
       let written = "";
       const screen = { write: (text: string) => (written += text) };
-      const around = { parts: FAKES, stdout: screen, stderr: screen, env: {}, now: () => new Date() };
+      const around = { parts: FAKES, stdout: screen, stderr: screen, env: environment(home), now: () => new Date() };
       await assert.rejects(runLocally(file, { ...defaults, ...options }, around), (error: Error) => {
         assert.match(error.message, expected);
         assert.equal(exitStatusOf(error), 2);
         return true;
       });
       assert.equal(written, "");
-      assert.deepEqual(readdirSync(home).sort(), ["custom", "policy", "run.yaml"]);
+      assert.deepEqual(readdirSync(home).sort(), ["custom", "policy", "run.yaml", "tmp"]);
     });
 });

@@ -74,6 +74,13 @@ process.send?.({ type: "listening", port, metricsPort: port });
 
 const finish = async (phase: number, exitStatus: number): Promise<never> => {
   writeFileSync(stateFile, JSON.stringify(state));
+  const figures = { samples: 4, validFraction: 0.5, meanScore: 1000, bestScore: 900, meanDurationSeconds: 1 };
+  const evaluation = { before: figures, after: { ...figures, validFraction: 1, meanScore: 333 } };
+  const states: Record<number, string> = {
+    [messages.Phase.SUCCEEDED]: "succeeded",
+    [messages.Phase.STOPPED]: "stopped",
+  };
+  writeFileSync(join(run, "summary.json"), JSON.stringify({ state: states[phase] ?? "failed", evaluation }));
   tell({ phase, message: exitStatus === 0 ? "" : "the fake learner was told to fail" });
   for (const watcher of watchers) watcher.end();
   await sleep(50);
@@ -113,11 +120,6 @@ while (state.iteration < behaviour.iterations) {
   writeFileSync(stateFile, JSON.stringify(state));
   tell({ iterationJson: line, executions: { queued: 0, running: 0 } });
 }
-const figures = { samples: 4, validFraction: 0.5, meanScore: 1000, bestScore: 900, meanDurationSeconds: 1 };
-writeFileSync(
-  join(run, "summary.json"),
-  JSON.stringify({ evaluation: { before: figures, after: { ...figures, validFraction: 1, meanScore: 333 } } }),
-);
 mkdirSync(join(run, "best"), { recursive: true });
 writeFileSync(join(run, "best", "score.json"), JSON.stringify({ score: 300, metric: "MAE", iteration: 3 }));
 writeFileSync(join(run, "best", "program.py"), 'print("fake")\n');
