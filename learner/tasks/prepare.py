@@ -1,19 +1,18 @@
 """Splits a bundled data set into MLE-bench layout: python prepare.py NAME PACKAGE OUT < entry of registry.yaml as JSON.
 
 Reads one file of the package (never imports or runs any of it) and writes OUT/public/{train,test,sample_submission}.csv
-and OUT/private/answers.csv. Cells are copied as text, so the bytes do not depend on a library's float formatting; numpy
-is there for its permutation alone, which is frozen across versions.
+and OUT/private/answers.csv. Cells are copied as text, so the bytes do not depend on a library's float formatting. Needs
+nothing but Python's standard library.
 """
 
 import csv
 import io
 import json
 import os
+import random
 import sys
 import tarfile
 import zipfile
-
-import numpy as np
 
 
 def read_member(package, member, inner=None):
@@ -58,6 +57,26 @@ def wage(text):
 READERS = {"diamonds": diamonds, "movie": movie, "wage": wage}
 
 
+def permutation(count):
+    """The same as np.random.RandomState(0).permutation(count), without numpy.
+
+    Both draw from MT19937, which numpy seeds by its 2002 `init_genrand`; the shuffle is Fisher-Yates with masked
+    rejection. numpy's legacy generator is frozen, so neither ever changes.
+    """
+    state = [0]
+    for i in range(1, 624):
+        state.append((1812433253 * (state[-1] ^ (state[-1] >> 30)) + i) & 0xFFFFFFFF)
+    draw = random.Random()
+    draw.setstate((3, (*state, 624), None))
+    order = list(range(count))
+    for last in range(count - 1, 0, -1):
+        mask = (1 << last.bit_length()) - 1
+        while (chosen := draw.getrandbits(32) & mask) > last:
+            pass
+        order[last], order[chosen] = order[chosen], order[last]
+    return order
+
+
 def write(path, header, rows, mode):
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -71,7 +90,7 @@ def main(name, package, out):
     text = read_member(package, entry["member"], entry.get("inner")).decode("utf-8-sig")
     # The target is the last column; the id is the position after the shuffle, so that it says nothing about a row.
     header, rows = READERS[name](text)
-    order = np.random.RandomState(0).permutation(len(rows))
+    order = permutation(len(rows))
     rows = [[position, *rows[index]] for position, index in enumerate(order)]
     count = entry["rows"]
     if len(rows) < count["test"] + count["train"]:

@@ -20,16 +20,17 @@ export interface PrepareOptions {
   task: string;
   /** Folder that gets the folder `<task>`. */
   out: string;
-  /** A Python with numpy and pip. */
+  /** A Python with pip. */
   python: string;
   /** Folder of fetched packages, kept from run to run. */
   downloads: string;
+  /** By default the bundled tasks. */
+  registry?: Record<string, RegistryEntry>;
 }
 
 /** Prepares one bundled task. @throws TaskError */
 export function prepareTask(options: PrepareOptions): { task: string; directory: string; created: boolean } {
-  const { task } = options;
-  const registry = readRegistry();
+  const { task, registry = readRegistry() } = options;
   const entry = Object.hasOwn(registry, task) ? registry[task] : undefined;
   if (!entry)
     throw new TaskError("input", `--task: no bundled task "${task}"; there are ${Object.keys(registry).join(", ")}`);
@@ -71,7 +72,7 @@ function makeFolder(made: string, task: string, entry: RegistryEntry, file: stri
     if (fileSha256(join(prepared, path)) !== sha256)
       throw new TaskError(
         "hash",
-        `task ${task}: ${path} came out different from registry.yaml; check ${python}'s numpy`,
+        `task ${task}: ${path} came out different from registry.yaml; report it with the version of ${python}`,
       );
   writeFileSync(join(prepared, "public", "description.md"), entry.description);
   writeFileSync(join(made, "task.yaml"), taskYaml(task, entry));
