@@ -1,0 +1,218 @@
+/** A learner's server on loopback with real certificates, and an actor that does as a test says. */
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { deflateSync } from "node:zlib";
+import { credentials, type StatusObject } from "@grpc/grpc-js";
+import { pino } from "pino";
+import { type Role, writeRunCertificates } from "../../proto/certificates.ts";
+import { clientCredentials } from "../../proto/channel.ts";
+import {
+  ActorProtocolClient,
+  CHUNK_BYTES,
+  clientOptions,
+  type FromActorMessage,
+  type FromLearnerReceived,
+  type longrun,
+  messages,
+  PROTOCOL_VERSION,
+} from "../../proto/service.ts";
+import { scratchFolder } from "../store/fixtures.ts";
+import { openStore, type StoreOptions } from "../store/store.ts";
+import { type ServerOptions, startServer } from "./server.ts";
+import { StatusBoard } from "./status.ts";
+
+export type Attempt = longrun.v1alpha1.Attempt.$Properties;
+export type Lease = longrun.v1alpha1.Lease.$Properties & { attempt: Attempt };
+
+const folder = scratchFolder();
+export const tls: Record<Role, string> = await writeRunCertificates(join(folder, "tls"), { validSeconds: 3600 });
+/** Of another run. */
+export const strangersTls = await writeRunCertificates(join(folder, "other"), { validSeconds: 3600 });
+
+export const LIMITS = {
+  timeoutSeconds: 10,
+  memoryBytes: 2 ** 30,
+  outputBytes: 2 ** 20,
+  keptOutputBytes: 1024,
+  submissionBytes: 2 ** 21,
+};
+
+let files = 0;
+
+export type Learner = Awaited<ReturnType<typeof startLearner>>;
+
+/** Opens the store (a new one unless `path` is given), begins a lineage and serves. */
+export async function startLearner({
+  path = join(folder, `${files++}.sqlite`),
+  store: storeOptions = {},
+  ...options
+}: Partial<Omit<ServerOptions, "store">> & { path?: string; store?: StoreOptions } = {}) {
+  const store = openStore(path, { leaseSeconds: 0.6, leaseGraceSeconds: 0.6, maxAttempts: 3, ...storeOptions });
+  await store.beginLineage(() => true);
+  const status = new StatusBoard({ intervalSeconds: 0.01 });
+  const server = await startServer({
+    store,
+    status,
+    address: "127.0.0.1:0",
+    tlsDirectory: tls.learner,
+    limitsOf: () => LIMITS,
+    log: pino({ level: "silent" }),
+    heartbeatSeconds: 0.1,
+    closeSeconds: 0.2,
+    ...options,
+  });
+  const stop = async () => {
+    await server.close();
+    store.close();
+  };
+  return { store, status, server, path, address: `127.0.0.1:${server.port}`, stop };
+}
+
+/** Ends with an error if a promise takes longer; what it waits for is named. */
+export async function within<T>(promise: Promise<T>, what: string, seconds = 5): Promise<T> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => late.reject(new Error(`waited ${seconds} s for ${what}`)), seconds * 1000);
+  try {
+    return await Promise.race([promise, late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+const actors = new Set<TestActor>();
+
+/** Closes every connection that is still open, which would keep the process. */
+export function closeActors(): void {
+  for (const actor of actors) actor.vanish();
+}
+
+export class TestActor {
+  readonly name: string;
+  #client: ActorProtocolClient;
+  #stream: ReturnType<ActorProtocolClient["work"]>;
+  #received: FromLearnerReceived[] = [];
+  #waiting: (() => void)[] = [];
+  /** How the stream ended. */
+  readonly status: Promise<StatusObject>;
+
+  /** @param certificate folder of TLS files; null connects without a certificate */
+  constructor(address: string, name = "actor-0", certificate: string | null = tls.actor, authority = tls.actor) {
+    this.name = name;
+    actors.add(this);
+    const channel =
+      certificate === null
+        ? credentials.createSsl(readFileSync(join(authority, "ca.crt")))
+        : clientCredentials(certificate);
+    this.#client = new ActorProtocolClient(address, channel, clientOptions(address, { maxReconnectSeconds: 0.1 }));
+    this.#stream = this.#client.work();
+    this.#stream.on("data", (message: FromLearnerReceived) => {
+      this.#received.push(message);
+      for (const wake of this.#waiting.splice(0)) wake();
+    });
+    this.#stream.on("error", () => {});
+    this.status = new Promise((resolve) => this.#stream.on("status", resolve));
+  }
+
+  send(message: FromActorMessage): void {
+    this.#stream.write(message);
+  }
+
+  /** Introduces itself. @returns the welcome */
+  async hello(change: longrun.v1alpha1.Hello.$Properties = {}) {
+    const hello = {
+      protocolVersion: PROTOCOL_VERSION,
+      actor: this.name,
+      isolationLevel: "namespaces",
+      slots: 1,
+      ...change,
+    };
+    this.send({ hello });
+    return this.next("welcome");
+  }
+
+  ready(freeSlots: number): void {
+    this.send({ ready: { freeSlots } });
+  }
+
+  /** The first message of that kind which was not read yet. */
+  async next<K extends "welcome" | "lease" | "ack" | "revoke" | "drain">(
+    kind: K,
+  ): Promise<NonNullable<FromLearnerReceived[K]>> {
+    for (;;) {
+      const index = this.#received.findIndex(({ message }) => message === kind);
+      if (index >= 0) return this.#received.splice(index, 1)[0][kind]!;
+      await within(new Promise<void>((resolve) => this.#waiting.push(resolve)), `${kind} to ${this.name}`);
+    }
+  }
+
+  async nextLease(): Promise<Lease> {
+    return (await this.next("lease")) as Lease;
+  }
+
+  /** Whether a message of that kind is there and unread. */
+  has(kind: FromLearnerReceived["message"]): boolean {
+    return this.#received.some(({ message }) => message === kind);
+  }
+
+  /** Sends a result, with a submission if a text is given; `corrupt` may change what goes over the wire. */
+  handIn(
+    attempt: Attempt,
+    { submission, header = {}, corrupt }: { submission?: Buffer; header?: object; corrupt?: Corruption } = {},
+  ): void {
+    const compressed = submission && deflateSync(submission);
+    const chunks: Uint8Array[] = [];
+    for (let at = 0; compressed && at < compressed.length; at += CHUNK_BYTES)
+      chunks.push(compressed.subarray(at, at + CHUNK_BYTES));
+    const wire: Wire = {
+      info: submission && {
+        bytes: submission.length,
+        sha256: createHash("sha256").update(submission).digest("hex"),
+        compressedBytes: compressed?.length ?? 0,
+        chunks: chunks.length,
+      },
+      chunks,
+      firstIndex: 0,
+    };
+    if (wire.info) corrupt?.(wire as Parameters<Corruption>[0]);
+    this.send({
+      result: {
+        attempt,
+        outcome: messages.Outcome.COMPLETED,
+        durationSeconds: 0.25,
+        cpuSeconds: 0.2,
+        peakMemoryBytes: 1e6,
+        terminalOutput: Buffer.from("done\n"),
+        isolationLevel: "namespaces",
+        submission: wire.info,
+        ...header,
+      },
+    });
+    wire.chunks.forEach((data, index) => {
+      this.send({ chunk: { attempt, index: wire.firstIndex + index, data } });
+    });
+  }
+
+  heartbeat(running: Attempt[], change: object = {}): void {
+    this.send({ heartbeat: { running: running.map((attempt) => ({ attempt, elapsedSeconds: 0.5 })), ...change } });
+  }
+
+  /** Breaks the stream and the connection, as a crash does. */
+  vanish(): void {
+    this.#stream.cancel();
+    this.#client.close();
+  }
+
+  end(): void {
+    this.#stream.end();
+    this.#client.close();
+  }
+}
+
+interface Wire {
+  info: longrun.v1alpha1.SubmissionInfo.$Properties | undefined;
+  chunks: Uint8Array[];
+  /** Index of the first chunk. */
+  firstIndex: number;
+}
+export type Corruption = (wire: Wire & { info: NonNullable<Wire["info"]> }) => void;
