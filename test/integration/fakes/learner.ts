@@ -19,6 +19,8 @@ interface Behaviour {
   dieInIteration?: number;
   /** Says that the run failed in this iteration. */
   failInIteration?: number;
+  /** Does not end its first iteration before these logs have so many lines. */
+  awaitLines?: Record<string, number>;
   /** Does not react to SIGTERM. */
   stubborn?: boolean;
   /** Executions queued, as told in the status. */
@@ -89,6 +91,8 @@ const finish = async (phase: number, exitStatus: number): Promise<never> => {
 if (behaviour.stubborn) process.on("SIGTERM", () => {});
 else process.on("SIGTERM", () => void finish(messages.Phase.STOPPED, 0));
 
+const linesOf = (file: string): number => (existsSync(file) ? readFileSync(file, "utf8").split("\n").length - 1 : 0);
+
 while (state.iteration < behaviour.iterations) {
   const iteration = state.iteration + 1;
   tell({
@@ -98,6 +102,8 @@ while (state.iteration < behaviour.iterations) {
     phaseTotal: 4,
     executions: { queued: behaviour.queued ?? 1, running: 0 },
   });
+  for (const [log, lines] of Object.entries(iteration === 1 ? (behaviour.awaitLines ?? {}) : {}))
+    while (linesOf(join(run, "logs", log)) < lines) await sleep(20);
   await sleep(behaviour.iterationSeconds * 1000);
   if (behaviour.dieInIteration === iteration && state.starts === 1) {
     writeFileSync(stateFile, JSON.stringify(state));
