@@ -29,6 +29,7 @@ export interface RunSummary {
   message: string;
   startedAt: string;
   updatedAt: string;
+  /** That are finished. */
   iterations: number;
   elapsedSeconds: number;
   evaluation: { before?: EvaluationSummary; after?: EvaluationSummary };

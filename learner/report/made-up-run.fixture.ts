@@ -66,7 +66,7 @@ export async function writeMadeUpRun(directory: string, run: MadeUpRun): Promise
     message: run.state === "failed" ? "made up: actor-0 could not be started; see logs/actor-0.log" : "",
     startedAt: "2000-01-01T00:00:00.000Z",
     updatedAt: "2000-01-01T00:10:00.000Z",
-    iterations: run.iterations,
+    iterations: run.finished,
     elapsedSeconds: lines.at(-1)?.elapsedSeconds ?? 3,
     evaluation: { ...(before && { before }), ...(after && { after }) },
     corpus: { programs: 12_000, bestScore: 291.2, bestProgram: "made up: boosting" },

@@ -65,7 +65,7 @@ ${await figures(clock)}`;
 }
 
 function heading({ name, manifest, lines, summary }: RunFolder): Html {
-  const of = summary?.iterations ?? manifest.spec?.stopping?.iterations;
+  const of = manifest.spec?.stopping?.iterations;
   const done = lines.at(-1)?.iteration ?? 0;
   const state = summary?.state ?? (done > 0 && done === of ? "succeeded" : "running");
   const words = {

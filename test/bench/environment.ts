@@ -1,0 +1,18 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { cacheRoot, ensurePythonEnvironment } from "../../actor/python-env.ts";
+import { finished } from "./processes.ts";
+
+const PREPARE = fileURLToPath(new URL("../../learner/tasks/prepare.ts", import.meta.url));
+
+/** What programs run in and on: the actors' Python environment and the quickstart's task, made if they are not there. */
+export async function benchEnvironment(task = "diamonds") {
+  const { directory, python } = await ensurePythonEnvironment();
+  const tasks = join(cacheRoot(), "tasks");
+  const taskDirectory = join(tasks, task);
+  if (!existsSync(join(taskDirectory, "prepared", "public", "train.csv"))) {
+    await finished(process.execPath, [PREPARE, "--task", task, "--out", tasks, "--python", python]);
+  }
+  return { environment: directory, python, taskDirectory };
+}

@@ -1,0 +1,68 @@
+/** What a benchmark found, printed as a table and kept as dated JSON in `results/`. */
+import { mkdir, writeFile } from "node:fs/promises";
+import os from "node:os";
+
+export interface Goal {
+  what: string;
+  /** e.g. `>= 1.0x`. */
+  goal: string;
+  measured: string;
+  met: boolean;
+}
+
+export interface BenchResult {
+  rows: Record<string, string | number>[];
+  goals: Goal[];
+  /** How it was measured, in sentences; part of the result. */
+  method: string;
+  /** Every single measurement. */
+  raw: unknown;
+}
+
+export interface Bench {
+  about: string;
+  run(flags: string[]): Promise<BenchResult>;
+}
+
+export function print(name: string, { rows, goals, method }: BenchResult): void {
+  const lines = [`\n${name}: ${method}\n`, ...table(rows), ""];
+  for (const { what, goal, measured, met } of goals) {
+    lines.push(`  ${met ? "met   " : "missed"}  ${what}: ${measured} (goal ${goal})`);
+  }
+  process.stdout.write(`${lines.join("\n")}\n`);
+}
+
+/** Writes `results/DATE-NAME.json` and gives its path. */
+export async function save(name: string, result: BenchResult, date: Date): Promise<string> {
+  const directory = new URL("./results/", import.meta.url);
+  const file = new URL(`${date.toISOString().slice(0, 10)}-${name}.json`, directory);
+  const machine = {
+    processor: os.cpus()[0]?.model.trim() ?? "unknown",
+    cores: os.availableParallelism(),
+    memoryBytes: os.totalmem(),
+    system: `${os.type()} ${os.release()} ${os.arch()}`,
+    node: process.version,
+  };
+  await mkdir(directory, { recursive: true });
+  await writeFile(file, `${JSON.stringify({ name, date: date.toISOString(), machine, ...result }, null, 2)}\n`);
+  return file.pathname;
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = Math.floor(sorted.length / 2);
+  if (sorted.length === 0) return Number.NaN;
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+}
+
+function table(rows: Record<string, string | number>[]): string[] {
+  const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+  const cells = [columns, ...rows.map((row) => columns.map((column) => String(row[column] ?? "")))];
+  const widths = columns.map((_, column) => Math.max(...cells.map((row) => row[column]!.length)));
+  return cells.map((row) =>
+    row
+      .map((cell, column) => (column === 0 ? cell.padEnd(widths[column]!) : cell.padStart(widths[column]!)))
+      .join("   ")
+      .trimEnd(),
+  );
+}

@@ -1,0 +1,34 @@
+/**
+ * `npm run bench [NAME …] [-- FLAGS of the benchmark]`: measures, prints a table and writes `results/DATE-NAME.json`.
+ * Ratios are of two things measured in turn in one run, so that both see the same machine.
+ */
+import { busy } from "./busy.ts";
+import { learning } from "./learning.ts";
+import { overhead } from "./overhead.ts";
+import { type Bench, print, save } from "./result.ts";
+import { generate, step } from "./twins.ts";
+
+const BENCHES: Record<string, Bench> = { step, generate, overhead, busy, learning };
+/** Takes most of an hour, so it runs only when it is named. */
+const ONLY_NAMED = ["learning"];
+
+const given = process.argv.slice(2);
+const firstFlag = given.findIndex((word) => word.startsWith("-"));
+const names = firstFlag < 0 ? given : given.slice(0, firstFlag);
+const flags = firstFlag < 0 ? [] : given.slice(firstFlag);
+const unknown = names.filter((name) => !Object.hasOwn(BENCHES, name));
+if (unknown.length > 0 || (flags.length > 0 && names.length !== 1)) {
+  const list = Object.entries(BENCHES).map(([name, { about }]) => `  ${name.padEnd(10)}${about}`);
+  const why =
+    unknown.length > 0 ? `no benchmark is called ${unknown.join(", ")}` : "flags need the one benchmark they are of";
+  process.stderr.write(`${why}; there are:\n${list.join("\n")}\n`);
+  process.exit(2);
+}
+const chosen = names.length > 0 ? names : Object.keys(BENCHES).filter((name) => !ONLY_NAMED.includes(name));
+for (const name of chosen) {
+  const date = new Date();
+  const result = await BENCHES[name]!.run(flags);
+  print(name, result);
+  process.stdout.write(`  written to ${await save(name, result, date)}\n`);
+}
+process.exit(0);
