@@ -5,7 +5,7 @@
  * Padding stands on the right, so the causal mask alone keeps it out of what real tokens see; what padding computes itself
  * is never read.
  */
-import { attention } from "../graph/attention.ts";
+import { attention, causalMasks } from "../graph/attention.ts";
 import {
   affine,
   type EmbeddingPlan,
@@ -18,6 +18,7 @@ import {
 } from "../graph/composites.ts";
 import type { Graph, Value } from "../graph/graph.ts";
 import { add, linear, reshape } from "../graph/primitives.ts";
+import { product } from "../graph/shapes.ts";
 import { type Tensor, tensor } from "../graph/tensor.ts";
 import type { ModelConfig } from "./config.ts";
 import { rotaryTable } from "./rotary.ts";
@@ -27,8 +28,8 @@ export interface DecoderInputs {
   /** int32 [batch*time] */
   ids: Value;
   plan: EmbeddingPlan;
-  /** float32 [time, time], 0 or a large negative number */
-  mask: Value;
+  /** float32 [block, block], a large negative number above the diagonal */
+  triangle: Value;
   /** float32 [time, headSize / 2] */
   cos: Value;
   sin: Value;
@@ -40,8 +41,11 @@ export interface DecoderInputs {
 }
 
 const BATCH = "batch";
-const TIME = "time";
-const ROWS = "batch*time";
+/** Positions are this many blocks of attention; PPO updates at 250 tokens: MEASURE. */
+const BLOCKS = Number(process.env.BLOCKS ?? 2);
+const BLOCK = "block";
+const TIME = product([BLOCKS, BLOCK]);
+const ROWS = product([BATCH, TIME]);
 /** the named dim of all response tokens in a micro-batch */
 export const RESPONSE = "response";
 
@@ -56,7 +60,7 @@ export function decoderInputs(g: Graph, config: ModelConfig): DecoderInputs {
       begins: g.input("begins", "int32", ["distinct"]),
       ends: g.input("ends", "int32", ["distinct"]),
     },
-    mask: g.input("mask", "float32", [TIME, TIME]),
+    triangle: g.input("triangle", "float32", [BLOCK, BLOCK]),
     cos: g.input("cos", "float32", [TIME, half]),
     sin: g.input("sin", "float32", [TIME, half]),
     negativeSin: g.input("negativeSin", "float32", [TIME, half]),
@@ -78,7 +82,8 @@ export function decoderParameters(
 export function decoder(config: ModelConfig, weights: ReadonlyMap<string, Value>, inputs: DecoderInputs): Value {
   const weight = (name: string) => weights.get(name)!;
   const { headSize, heads, keyValueHeads, normEpsilon } = config;
-  const shape = { batch: BATCH, time: TIME, heads, keyValueHeads, headSize };
+  const shape = { batch: BATCH, blocks: BLOCKS, block: BLOCK, heads, keyValueHeads, headSize };
+  const masks = causalMasks(inputs.triangle, BLOCKS);
   let x = embedding(weight("model.embed_tokens.weight"), inputs.ids, inputs.plan);
   for (let layer = 0; layer < config.layers; layer++) {
     const at = (name: string) => weight(`model.layers.${layer}.${name}`);
@@ -95,7 +100,7 @@ export function decoder(config: ModelConfig, weights: ReadonlyMap<string, Value>
     const normed = rmsNorm(x, at("input_layernorm.weight"), normEpsilon);
     const query = turn(project(normed, "q_proj"), heads);
     const key = turn(project(normed, "k_proj"), keyValueHeads);
-    let context = attention(query, key, project(normed, "v_proj"), inputs.mask, shape);
+    let context = attention(query, key, project(normed, "v_proj"), masks, shape);
     if (layer === config.layers - 1) {
       // past the last attention nobody looks at other positions any more
       context = rows(context, inputs.positions, inputs.inverse);
@@ -123,7 +128,7 @@ export interface TokenSequence {
 export function decoderFeeds(sequences: readonly TokenSequence[], config: ModelConfig): Record<string, Tensor> {
   const batch = sequences.length;
   const lengths = sequences.map(({ prompt, response }) => prompt.length + response.length);
-  const time = Math.max(...lengths);
+  const time = Math.ceil(Math.max(...lengths) / BLOCKS) * BLOCKS;
   const ids = new Int32Array(batch * time);
   const responseTokens = sequences.reduce((total, { response }) => total + response.length, 0);
   const positions = new Int32Array(responseTokens);
@@ -156,11 +161,12 @@ const MASKED = -1e9;
 /** Causal mask and rotary tables for a length. */
 function positionFeeds(time: number, config: ModelConfig): Record<string, Tensor> {
   const half = config.headSize / 2;
-  const mask = new Float32Array(time * time);
-  for (let row = 0; row < time; row++) mask.fill(MASKED, row * time + row + 1, (row + 1) * time);
+  const block = time / BLOCKS;
+  const triangle = new Float32Array(block * block);
+  for (let row = 0; row < block; row++) triangle.fill(MASKED, row * block + row + 1, (row + 1) * block);
   const { cosines, sines } = rotaryTable(config, time);
   return {
-    mask: tensor(mask, [time, time]),
+    triangle: tensor(triangle, [block, block]),
     cos: tensor(cosines, [time, half]),
     sin: tensor(sines, [time, half]),
     negativeSin: tensor(

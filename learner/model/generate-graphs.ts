@@ -161,12 +161,10 @@ export function prefillGraph(config: ModelConfig): Graph {
     graph.output(`values.${layer}`, values);
     if (layer === config.layers - 1) return graph; // no logits are wanted: the last prompt token is decoded
     const rows = `${queries}*length`;
-    const scores = emit.reshape(emit.matMulTransposed(emit.reshape(query, ["prompts", keyValueHeads, rows, headSize]), keys), [
-      "prompts",
-      keyValueHeads * queries,
-      "length",
-      "length",
-    ]);
+    const scores = emit.reshape(
+      emit.matMulTransposed(emit.reshape(query, ["prompts", keyValueHeads, rows, headSize]), keys),
+      ["prompts", keyValueHeads * queries, "length", "length"],
+    );
     const masked = emit.op("Add", [scores, mask], scores.shape);
     const probabilities = emit.op("Softmax", [masked], masked.shape, { axis: -1 });
     const mixed = emit.matMul(emit.reshape(probabilities, ["prompts", keyValueHeads, rows, "length"]), values);
@@ -255,7 +253,10 @@ export function decodeGraph(config: ModelConfig, sampling: Sampling): Graph {
         const shared = `group*${queries}`;
         const promptScores = emit.op(
           "Add",
-          [emit.matMulTransposed(emit.reshape(query, ["slots", keyValueHeads, shared, headSize]), prompt[layer][0]), padding],
+          [
+            emit.matMulTransposed(emit.reshape(query, ["slots", keyValueHeads, shared, headSize]), prompt[layer][0]),
+            padding,
+          ],
           ["slots", keyValueHeads, shared, "prompt"],
         );
         const scores = emit.op(

@@ -161,10 +161,7 @@ export class Generator {
     let session = this.#sessions.get(kind);
     if (session === undefined) {
       const graph = kind === "prefill" ? prefillGraph(this.#config) : decodeGraph(this.#config, kind);
-      session = await Session.create(graph, {
-        threads: this.#threads,
-        ...(process.env.PROF && { profilePrefix: `${process.env.PROF}-${kind}` }),
-      });
+      session = await Session.create(graph, { threads: this.#threads });
       this.#sessions.set(kind, session);
     }
     return session;
@@ -352,7 +349,12 @@ class Cache {
     const feeds: Record<string, Tensor> = {};
     const shape = [slots.length * keyValueHeads * group, past, headSize];
     for (let layer = 0; layer < layers; layer++) {
-      feeds[`promptKeys.${layer}`] = tensor(this.#prompt[2 * layer], [slots.length, keyValueHeads, promptLength, headSize]);
+      feeds[`promptKeys.${layer}`] = tensor(this.#prompt[2 * layer], [
+        slots.length,
+        keyValueHeads,
+        promptLength,
+        headSize,
+      ]);
       feeds[`promptValues.${layer}`] = tensor(this.#prompt[2 * layer + 1], [
         slots.length,
         keyValueHeads,

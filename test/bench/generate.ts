@@ -1,0 +1,68 @@
+/**
+ * Tokens per second of generation on one thread, for the size of policy that the quickstart trains.
+ *
+ *     node test/bench/generate.ts [--rows 64] [--prompt 60:200] [--distinct 64] [--new 160] [--end 0] [--top-p 1]
+ *
+ * `--prompt` are the shortest and the longest prompt, `--distinct` is how many different prompts there are, `--end` is
+ * the chance of a token to end its row. `generate_hf.py` takes the same options and measures transformers. Run them in turn,
+ * so that both see the same load. The best of several repeats is printed, as tokens per second
+ * of wall clock and of CPU time; tokens after the end of a row are not counted.
+ */
+import { parseArgs } from "node:util";
+import { parseConfig } from "../../learner/model/config.ts";
+import { Generator } from "../../learner/model/generate.ts";
+import { initialWeights } from "../../learner/model/weights.ts";
+
+const { values } = parseArgs({
+  options: {
+    rows: { type: "string", default: "64" },
+    prompt: { type: "string", default: "60:200" },
+    distinct: { type: "string", default: "64" },
+    new: { type: "string", default: "160" },
+    end: { type: "string", default: "0" },
+    "top-p": { type: "string", default: "1" },
+    repeats: { type: "string", default: "5" },
+    threads: { type: "string", default: "1" },
+  },
+});
+const [shortest, longest] = values.prompt.split(":").map(Number);
+const rows = Number(values.rows);
+const distinct = Math.min(rows, Number(values.distinct));
+const maxNewTokens = Number(values.new);
+
+const config = parseConfig({
+  model_type: "qwen2",
+  vocab_size: 2048,
+  hidden_size: 128,
+  intermediate_size: 384,
+  num_hidden_layers: 4,
+  num_attention_heads: 4,
+  num_key_value_heads: 2,
+  tie_word_embeddings: true,
+});
+const weights = initialWeights(config, 1); // near uniform probabilities, so that a share of the ids is that chance
+const eosIds = Array.from({ length: Math.round(Number(values.end) * config.vocabSize) }, (_, id) => id);
+const prompts = Array.from({ length: rows }, (_, row) => {
+  const which = row % distinct;
+  const length = Math.round(shortest + ((longest - shortest) * which) / Math.max(1, distinct - 1));
+  return Int32Array.from({ length }, (_, i) => (which * 31 + i * 7) % config.vocabSize);
+});
+
+const generator = new Generator(config, { threads: Number(values.threads) });
+let best = { wall: 0, cpu: 0, tokens: 0 };
+for (let repeat = 0; repeat <= Number(values.repeats); repeat++) {
+  const start = performance.now();
+  const cpuStart = process.cpuUsage();
+  const seeds = prompts.map((_, row) => row);
+  const options = { seeds, temperature: 1, topP: Number(values["top-p"]), maxNewTokens, eosIds };
+  const responses = await generator.generate(weights, prompts, options);
+  const seconds = (performance.now() - start) / 1000;
+  const { user, system } = process.cpuUsage(cpuStart);
+  const tokens = responses.reduce((sum, { response }) => sum + response.length, 0);
+  const [wall, cpu] = [tokens / seconds, tokens / ((user + system) / 1e6)];
+  if (repeat > 0) best = { wall: Math.max(best.wall, wall), cpu: Math.max(best.cpu, cpu), tokens }; // the first warms up
+}
+await generator.release();
+console.log(
+  `longrun       ${best.wall.toFixed(0)} tokens/s, ${best.cpu.toFixed(0)} tokens per CPU second (${best.tokens} tokens)`,
+);
