@@ -197,6 +197,13 @@ export class TestActor {
     this.send({ heartbeat: { running: running.map((attempt) => ({ attempt, elapsedSeconds: 0.5 })), ...change } });
   }
 
+  /** Heartbeats from now on, with what `running` says, so that neither the actor nor its leases are given up. */
+  beat(running: () => Attempt[] = () => []): this {
+    const timer = setInterval(() => this.heartbeat(running()), 100);
+    void this.status.then(() => clearInterval(timer));
+    return this;
+  }
+
   /** Breaks the stream and the connection, as a crash does. */
   vanish(): void {
     this.#stream.cancel();

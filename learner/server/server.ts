@@ -99,7 +99,8 @@ export class LearnerServer {
     options.status.addSource(() => this.#statusFields());
     const { events } = options.store;
     events.on("queued", () => this.#pump());
-    events.on("finished", () => options.status.changed());
+    // A result frees its slot only when it is accepted, which can be after the actor said that it has room.
+    events.on("finished", () => this.#pump());
     events.on("attemptLost", (attempt, reason, state) => {
       options.log.warn({ ...attempt, reason, execution_state: state }, "an attempt was lost");
       options.status.changed();
