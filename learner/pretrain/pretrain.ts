@@ -51,7 +51,7 @@ const architecture = {
 } as const satisfies Omit<ModelConfig, "vocabSize">;
 
 const vocabSize = 2048;
-const warmupSteps = 60;
+const warmupSteps = 100;
 /** The rate falls to this share of its height along half a cosine. */
 const lastRate = 0.05;
 /** Batches hold sequences of similar length: sorted within this many batches, so that little is padded. */
@@ -61,9 +61,9 @@ const adam = { beta1: 0.9, beta2: 0.98, epsilon: 1e-8, weightDecay: 0.01 };
 export const defaultPretrain = {
   seed: defaultCorpus.seed,
   texts: defaultCorpus.texts,
-  steps: 1000,
-  batchSize: 32,
-  learningRate: 3e-3,
+  steps: 2000,
+  batchSize: 16,
+  learningRate: 2.5e-3,
   threads: 1,
 };
 

@@ -40,7 +40,11 @@ export function readPromptTask(task: SnippetSource, rows: number, packages = pro
       packages,
     };
   } catch (cause) {
-    throw new RolloutError("task", `task ${task.name}: cannot show ${folder} in a prompt: ${(cause as Error).message}`, cause);
+    throw new RolloutError(
+      "task",
+      `task ${task.name}: cannot show ${folder} in a prompt: ${(cause as Error).message}`,
+      cause,
+    );
   }
 }
 

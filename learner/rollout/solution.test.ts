@@ -19,7 +19,11 @@ const accepted: [string, string, { plan: string; program: string }][] = [
   ["longer fence around a short one", "Plan.\n````\na\n```\nb\n````", { plan: "Plan.", program: "a\n```\nb\n" }],
   ["indented fences", "Plan.\n   ```python\na\n   ```", { plan: "Plan.", program: "a\n" }],
   ["closing fence longer", "Plan.\n```\na\n`````", { plan: "Plan.", program: "a\n" }],
-  ["a fence with a language does not close", "Plan.\n```\na\n```python\n```", { plan: "Plan.", program: "a\n```python\n" }],
+  [
+    "a fence with a language does not close",
+    "Plan.\n```\na\n```python\n```",
+    { plan: "Plan.", program: "a\n```python\n" },
+  ],
   ["inline code in the plan", `Use \`Ridge\`.\n${block("a")}`, { plan: "Use `Ridge`.", program: "a\n" }],
   ["plan in another script", `使用岭回归。\n${block("a")}`, { plan: "使用岭回归。", program: "a\n" }],
   ["indentation is kept", `Plan.\n${block("for a in b:\n    a")}`, { plan: "Plan.", program: "for a in b:\n    a\n" }],

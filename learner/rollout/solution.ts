@@ -1,10 +1,5 @@
 /** Why a policy text is not executed. Such a sample earns the failure reward (-10, paper section 4.1). */
-export type SolutionFault =
-  | "noPlan"
-  | "noCodeBlock"
-  | "unclosedCodeBlock"
-  | "emptyCodeBlock"
-  | "severalCodeBlocks";
+export type SolutionFault = "noPlan" | "noCodeBlock" | "unclosedCodeBlock" | "emptyCodeBlock" | "severalCodeBlocks";
 
 /** What a policy text comes to: a plan with one program, or the reason why it is not executed. */
 export type ParsedSolution = { plan: string; program: string } | { fault: SolutionFault };
