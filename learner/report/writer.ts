@@ -31,7 +31,7 @@ export class ReportWriter {
   request(): void {
     this.#wanted = true;
     if (this.#writing || this.#timer) return;
-    const interval = (this.#options.minimumIntervalSeconds ?? 5) * 1000;
+    const interval = (this.#options.minimumIntervalSeconds ?? 10) * 1000;
     const wait = Math.max(0, this.#lastEnded + interval - performance.now());
     this.#timer = setTimeout(() => {
       this.#timer = undefined;

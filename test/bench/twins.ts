@@ -9,7 +9,13 @@ import { finished } from "./processes.ts";
 import { type Bench, median } from "./result.ts";
 
 /** `evaluate  wall 1234 ms, cpu 1230 ms, 5678 tokens/s`, `longrun  1234 tokens/s, 1200 tokens per CPU second`. */
-const LINE = /^(\S.*?)\s+(?:wall .*, )?(\d+) tokens\/s/;
+const LINE = /^(\S.*?)\s+(?:wall (\d+) ms, cpu (\d+) ms, )?(\d+) tokens\/s(?:, (\d+) tokens per CPU second)?/;
+
+/** Tokens per second of wall clock and of CPU time. */
+interface Speed {
+  wall: number;
+  cpu: number;
+}
 
 interface Twins {
   about: string;
@@ -31,27 +37,28 @@ function twins(o: Twins): Bench {
       const python = await peerPython();
       const at = flags.indexOf("--rounds");
       const [, rounds] = at < 0 ? [] : flags.splice(at, 2);
-      const found = new Map<string, { ours: number[]; peer: number[] }>();
+      const found = new Map<string, { ours: Speed[]; peer: Speed[] }>();
       for (let round = 0; round < Number(rounds ?? 3); round++) {
         const ours = speeds((await finished(process.execPath, [path(o.ours), ...flags])).stdout, o.goalOf);
         const peer = speeds((await finished(python, [path(o.peer), ...flags])).stdout, o.goalOf);
         for (const [name, speed] of ours) {
-          const entry = found.get(name) ?? { ours: [], peer: [] };
-          found.set(name, entry);
           const other = peer.get(name);
           if (other === undefined) continue;
+          const entry = found.get(name) ?? { ours: [], peer: [] };
+          found.set(name, entry);
           entry.ours.push(speed);
           entry.peer.push(other);
         }
       }
-      const compared = [...found].filter(([, { ours }]) => ours.length > 0);
-      const ratio = ({ ours, peer }: { ours: number[]; peer: number[] }) =>
-        median(ours.map((speed, i) => speed / peer[i]!));
+      const compared = [...found];
+      const ratio = ({ ours, peer }: { ours: Speed[]; peer: Speed[] }, of: keyof Speed = "wall") =>
+        median(ours.map((speed, i) => speed[of] / peer[i]![of]));
       const rows = compared.map(([name, entry]) => ({
         work: name || "tokens",
-        "longrun tokens/s": Math.round(median(entry.ours)),
-        [`${o.peerName} tokens/s`]: Math.round(median(entry.peer)),
+        "longrun tokens/s": Math.round(median(entry.ours.map(({ wall }) => wall))),
+        [`${o.peerName} tokens/s`]: Math.round(median(entry.peer.map(({ wall }) => wall))),
         ratio: `${ratio(entry).toFixed(2)}x`,
+        "by CPU time": `${ratio(entry, "cpu").toFixed(2)}x`,
       }));
       const goals = compared
         .filter(([name]) => name === o.goalOf)
@@ -66,15 +73,24 @@ function twins(o: Twins): Bench {
   };
 }
 
-/** Tokens per second by the line's name; all lines have one name where the goal is about the only one. */
-function speeds(stdout: string, goalOf: string): Map<string, number> {
-  const matches = stdout.split("\n").map((line) => LINE.exec(line));
-  return new Map(matches.flatMap((match) => (match ? [[goalOf === "" ? "" : match[1]!, Number(match[2])]] : [])));
+/** By the line's name; all lines have one name where the goal is about the only one. */
+function speeds(stdout: string, goalOf: string): Map<string, Speed> {
+  const found = new Map<string, Speed>();
+  for (const text of stdout.split("\n")) {
+    const match = LINE.exec(text);
+    if (!match) continue;
+    const [, name, wallMilliseconds, cpuMilliseconds, perSecond, perCpuSecond] = match;
+    const wall = Number(perSecond);
+    const cpu = Number(perCpuSecond ?? (wall * Number(wallMilliseconds)) / Number(cpuMilliseconds));
+    found.set(goalOf === "" ? "" : name!, { wall, cpu });
+  }
+  return found;
 }
 
 export const step = twins({
   about: "log-probs and PPO updates, longrun beside PyTorch eager",
-  method: "the same 64 sequences, weights, loss and threads; median of the rounds' ratios",
+  method:
+    "the same sequences, weights, loss and threads; medians of the rounds; by CPU time the load of other work counts less",
   ours: "./step.ts",
   peer: "./step_torch.py",
   peerName: "PyTorch",
@@ -84,7 +100,8 @@ export const step = twins({
 
 export const generate = twins({
   about: "generation, longrun beside transformers",
-  method: "the same weights, prompts, lengths and threads; median of the rounds' ratios",
+  method:
+    "the same sizes, prompts, lengths and threads; medians of the rounds; by CPU time the load of other work counts less",
   ours: "./generate.ts",
   peer: "./generate_hf.py",
   peerName: "transformers",
