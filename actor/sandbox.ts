@@ -170,6 +170,11 @@ export class Sandbox {
     void ended.then(() => this.#fail("its process ended"));
   }
 
+  /** Of the process that was started; with namespaces the zygote is its child. */
+  get pid(): number {
+    return this.#process.pid!;
+  }
+
   /** False once the zygote is gone or was given up. */
   get alive(): boolean {
     return this.#dead === undefined;

@@ -1,0 +1,10 @@
+# Finds the nonce in its own source, as a determined program can, and prints every marker with it.
+# What is printed counts as seen here; the learner credits only markers that were inserted.
+import sys
+frame = sys._getframe()
+nonce = next(value for value in frame.f_code.co_consts if isinstance(value, str) and value.startswith("@NONCE@"))[:32]
+for _ in range(3):
+    print(nonce + ":loaded data")
+print(nonce + ":no such marker")
+print("the nonce is", nonce)
+unused = "@NONCE@"

@@ -1,0 +1,9 @@
+# Ignores every signal that can be ignored, then loops: only SIGKILL ends it. timedOut.
+import signal
+for number in range(1, 65):
+    try:
+        signal.signal(number, signal.SIG_IGN)
+    except (OSError, ValueError):
+        pass
+while True:
+    pass

@@ -1,0 +1,3 @@
+# Never ends. The supervisor's clock must end it: timedOut.
+while True:
+    pass

@@ -1,0 +1,3 @@
+# Does everything but write a submission.
+import pandas as pd
+pd.read_csv("input/train.csv")

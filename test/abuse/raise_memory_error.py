@@ -1,0 +1,2 @@
+# Claims to be out of memory. Earns nothing: a failure like others.
+raise MemoryError("not really")

@@ -1,0 +1,3 @@
+# A directory of that name.
+import os
+os.mkdir("submission.csv")

@@ -1,0 +1,8 @@
+# A file of 5 GB that takes no room, for whoever reads it whole; then as large as it can be made.
+import os
+descriptor = os.open("submission.csv", os.O_CREAT | os.O_RDWR)
+try:
+    os.ftruncate(descriptor, 5 << 30)
+    print("BREACH 5 GB")
+except OSError:
+    os.ftruncate(descriptor, 60 << 20)

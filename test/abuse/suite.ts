@@ -1,0 +1,151 @@
+/** Runs every hostile program of this folder as a real execution at one isolation level, and the honest ones. */
+import assert from "node:assert/strict";
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { ActorError } from "../../actor/errors.ts";
+import { type ExecutionResult, execute } from "../../actor/execution.ts";
+import { startIsolated } from "../../actor/isolation.ts";
+import { DEFAULT_LIMITS, type Limits } from "../../actor/limits.ts";
+import { ensurePythonEnvironment } from "../../actor/python-env.ts";
+import type { IsolationLevel, Sandbox } from "../../actor/sandbox.ts";
+import { expectationOf, HONEST_SKIPPED } from "./expectations.ts";
+import { createWorld, descendants, NONCE, SECRET, type World } from "./world.ts";
+
+const HERE = import.meta.dirname;
+const LIMITS: Limits = {
+  ...DEFAULT_LIMITS,
+  timeoutSeconds: 10,
+  memoryBytes: 256 << 20,
+  outputBytes: 1 << 20,
+  keptOutputBytes: 8 << 10,
+  scratchBytes: 64 << 20,
+  scratchFiles: 500,
+  processes: 32,
+  submissionBytes: 1 << 20,
+};
+/** For programs that only the clock ends. */
+const SHORT_SECONDS = 1;
+const HONEST_LIMITS = { ...LIMITS, timeoutSeconds: 60, memoryBytes: 1 << 30 };
+
+const programs = (folder: string) =>
+  readdirSync(folder)
+    .filter((name) => name.endsWith(".py"))
+    .sort();
+export const hostile = programs(HERE).map((name) => basename(name, ".py"));
+const honest = programs(join(HERE, "honest")).map((name) => basename(name, ".py"));
+
+// In this order the second finds what the first left.
+const ordered = [
+  ...hostile.filter((name) => !["leave_behind", "find_left", "guess_random"].includes(name)),
+  "leave_behind",
+  "find_left",
+];
+
+export interface Suite {
+  name: string;
+  level: IsolationLevel;
+  landlockAbi?: number;
+  only?: string[];
+}
+
+/** What older kernels leave to seccomp, and to namespaces. */
+export const MASKED = [
+  "tcp",
+  "udp",
+  "unix_sockets",
+  "kill_everyone",
+  "harm_outside",
+  "write_outside",
+  "tamper_public",
+  "read_answers",
+  "poison_packages",
+  "leave_behind",
+  "find_left",
+];
+const environment = await ensurePythonEnvironment();
+
+export function runSuite({ name, level, landlockAbi, only }: Suite): void {
+  describe(`hostile programs at ${name}`, { concurrency: false }, () => {
+    let world: World;
+    let sandbox: Sandbox | undefined;
+    let why = "";
+    const space = mkdtempSync(join(tmpdir(), "longrun-abuse-space-"));
+    chmodSync(space, 0o755);
+
+    before(async () => {
+      world = await createWorld(environment.directory);
+      try {
+        const { python } = environment;
+        const inputs = { task: world.publicData };
+        ({ sandbox } = await startIsolated({ python, level, landlockAbi, inputs, space: join(space, "slot-0") }));
+      } catch (error) {
+        if (!(error instanceof ActorError) || error.code !== "isolation") throw error;
+        why = error.message;
+      }
+    });
+    after(async () => {
+      const pid = sandbox?.pid;
+      await sandbox?.stop();
+      world.close();
+      rmSync(space, { recursive: true, force: true });
+      if (pid) assert.deepEqual(descendants(pid), []);
+    });
+
+    const run = async (path: string, limits: Limits, seed = 1): Promise<ExecutionResult> => {
+      const program = Buffer.from(world.fill(readFileSync(path, "utf8")));
+      return execute(sandbox!, { task: "task", program, nonce: NONCE, limits, seed });
+    };
+    const settled = (result: ExecutionResult) => {
+      const said = result.terminalOutput.toString("latin1");
+      assert.ok(!said.includes("BREACH"), said);
+      assert.ok(!said.includes(SECRET) && !result.submission?.includes(SECRET), "the secret came out");
+      world.check();
+      assert.ok(sandbox!.alive, "the sandbox broke");
+      const zygotes = level === "namespaces" ? 1 : 0;
+      assert.equal(descendants(sandbox!.pid).length, zygotes, "a process was left");
+      for (const place of level === "landlock" ? ["scratch", "tmp"] : [])
+        assert.deepEqual(readdirSync(join(space, "slot-0", place)), [], `something was left in ${place}`);
+    };
+
+    for (const program of only ?? ordered)
+      test(program, async (context) => {
+        if (!sandbox) return context.skip(why);
+        const expected = expectationOf(program, level);
+        assert.ok(expected, `expectations.ts says nothing about ${program} at ${level}`);
+        const outcomes = [expected.outcome ?? "completed"].flat();
+        const timeoutSeconds = outcomes.includes("timedOut") ? SHORT_SECONDS : LIMITS.timeoutSeconds;
+        const result = await run(join(HERE, `${program}.py`), { ...LIMITS, timeoutSeconds });
+        const said = `${result.outcome} ${result.detail}\n${result.terminalOutput.toString("latin1").slice(-2000)}`;
+        assert.ok(outcomes.includes(result.outcome), `must be ${outcomes.join(" or ")}, is ${said}`);
+        if (expected.signal) assert.ok(expected.signal.includes(result.signal), said);
+        if (expected.refused) assert.match(result.submissionRefused ?? "nothing refused", expected.refused);
+        if (expected.detail) assert.match(result.detail, expected.detail);
+        if (expected.held) assert.match(result.terminalOutput.toString("latin1"), /held\n$/, said);
+        if (expected.check) assert.ok(expected.check(result), said);
+        assert.ok(result.durationSeconds < timeoutSeconds + 1.5, `took ${result.durationSeconds} s`);
+        settled(result);
+      });
+
+    if (only) return;
+    test("random numbers follow the seed of the execution", async (context) => {
+      if (!sandbox) return context.skip(why);
+      const drawn = [];
+      for (const seed of [1, 2, 1])
+        drawn.push((await run(join(HERE, "guess_random.py"), LIMITS, seed)).terminalOutput.toString());
+      assert.notEqual(drawn[0], drawn[1]);
+      assert.equal(drawn[0], drawn[2]);
+    });
+
+    for (const program of honest)
+      test(`honest: ${program}`, async (context) => {
+        if (!sandbox) return context.skip(why);
+        if (HONEST_SKIPPED[program]?.includes(level)) return context.skip("one process only at this level");
+        const result = await run(join(HERE, "honest", `${program}.py`), HONEST_LIMITS);
+        assert.equal(result.outcome, "completed", `${result.detail}\n${result.terminalOutput}`);
+        assert.ok(result.submission && result.submission.length > 0, "no submission");
+        settled(result);
+      });
+  });
+}

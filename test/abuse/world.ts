@@ -1,0 +1,146 @@
+/**
+ * What hostile programs are let loose on: answers, a bystander process, listening sockets, a directory with
+ * something precious in it, all open to any user, so that nothing but the sandbox protects them. `check` looks at all
+ * of it from outside.
+ */
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const SECRET = "secret-answer-4711";
+export const NONCE = "0123456789abcdef0123456789abcdef";
+
+export interface World {
+  /** Task folder. */
+  task: string;
+  publicData: string;
+  /** Puts the paths, process ids and ports of this world into a program. */
+  fill: (program: string) => string;
+  /** Throws if anything was read, changed, contacted or killed. */
+  check: () => void;
+  close: () => void;
+}
+
+export async function createWorld(environment: string): Promise<World> {
+  const folder = mkdtempSync(join(tmpdir(), "longrun-abuse-"));
+  chmodSync(folder, 0o755);
+  const task = join(folder, "task");
+  const publicData = join(task, "prepared", "public");
+  const answers = join(task, "prepared", "private", "answers.csv");
+  const outside = join(folder, "outside");
+  for (const path of [publicData, join(answers, ".."), join(outside, "empty")]) mkdirSync(path, { recursive: true });
+  const rows = Array.from({ length: 60 }, (_, index) => `${index},${Math.sin(index)},${index % 7},${index % 5}`);
+  writeFileSync(join(publicData, "train.csv"), `id,a,b,target\n${rows.join("\n")}\n`);
+  writeFileSync(join(publicData, "test.csv"), `id,a,b\n${rows.map((row) => row.replace(/,\d+$/, "")).join("\n")}\n`);
+  writeFileSync(answers, `id,target\n1,${SECRET}\n`);
+  writeFileSync(join(outside, "precious"), "precious");
+  for (const path of [outside, publicData, join(outside, "precious"), join(publicData, "train.csv"), answers])
+    chmodSync(path, 0o777);
+
+  let contacts = 0;
+  const onContact = () => {
+    contacts++;
+  };
+  const tcp = createServer(onContact).listen(0, "127.0.0.1");
+  const abstractName = `longrun-abuse-${process.pid}`;
+  const abstract = createServer(onContact).listen(`\0${abstractName}`);
+  const path = createServer(onContact).listen(join(outside, "socket"));
+  const udp = createSocket("udp4").on("message", onContact).bind(0, "127.0.0.1");
+  await Promise.all([tcp, abstract, path, udp].map((server) => once(server, "listening")));
+  chmodSync(join(outside, "socket"), 0o777);
+  const victim: ChildProcess = spawn("sleep", ["1000"], { stdio: "ignore" });
+  process.env.LONGRUN_ABUSE_SECRET = SECRET;
+
+  const values: Record<string, string> = {
+    ANSWERS: answers,
+    OUTSIDE: outside,
+    TASK: task,
+    SUPERVISOR: String(process.pid),
+    VICTIM: String(victim.pid),
+    TCP: String((tcp.address() as { port: number }).port),
+    UDP: String(udp.address().port),
+    ABSTRACT: abstractName,
+    SANDBOX: fileURLToPath(new URL("../../actor/sandbox", import.meta.url)),
+    NONCE,
+  };
+  const site = join(environment, "lib", readdirSync(join(environment, "lib"))[0]!, "site-packages");
+  const state = () => ({
+    outside: listing(outside),
+    task: listing(task),
+    site: readdirSync(site).sort().join(" "),
+    numpy: digest(join(site, "numpy", "__init__.py")),
+    limits: readFileSync(`/proc/${victim.pid}/limits`, "utf8"),
+    victim: readFileSync(`/proc/${victim.pid}/stat`, "utf8").replace(/^\d+ \(sleep\) [RSD] .*/s, "alive"),
+    nice: readFileSync(`/proc/${victim.pid}/stat`, "utf8").split(" ").slice(17, 19).join(" "),
+    machineFiles: [
+      "/abuse-was-here",
+      "/etc/abuse-was-here",
+      "/var/tmp/abuse-was-here",
+      "/root/abuse-was-here",
+      "/tmp/left-behind",
+    ]
+      .filter((file) => existsSync(file))
+      .join(" "),
+    sockets: contacts,
+  });
+  const before = state();
+  return {
+    task,
+    publicData,
+    fill: (program) => program.replace(/@([A-Z]+)@/g, (whole, name) => values[name] ?? whole),
+    check: () => assert.deepEqual(state(), before),
+    close: () => {
+      victim.kill("SIGKILL");
+      for (const server of [tcp, abstract, path, udp]) server.close();
+      delete process.env.LONGRUN_ABUSE_SECRET;
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function digest(path: string): string {
+  return createHash("sha256").update(readFileSync(path)).digest("hex");
+}
+
+/** Names, modes, times and contents of everything below a directory. */
+function listing(directory: string): string[] {
+  return readdirSync(directory, { recursive: true, withFileTypes: true })
+    .map((entry) => {
+      const path = join(entry.parentPath, entry.name);
+      const { mode, mtimeMs, size, nlink } = statSync(path);
+      return `${path} ${mode} ${mtimeMs} ${size} ${nlink} ${entry.isFile() ? digest(path) : ""}`;
+    })
+    .sort();
+}
+
+/** Process ids below `pid`, found in /proc. */
+export function descendants(pid: number): number[] {
+  const parents = new Map<number, number>();
+  for (const name of readdirSync("/proc").filter((entry) => /^\d+$/.test(entry)))
+    try {
+      const text = readFileSync(`/proc/${name}/stat`, "utf8");
+      parents.set(Number(name), Number(text.slice(text.lastIndexOf(")") + 4).split(" ")[0]));
+    } catch {
+      // It ended.
+    }
+  const below = [pid];
+  for (const current of below) for (const [child, parent] of parents) if (parent === current) below.push(child);
+  return below.slice(1);
+}
