@@ -25,7 +25,8 @@ const maxColumns = 10_000;
 
 /**
  * Reads a CSV with a header row: UTF-8 with or without a byte order mark, fields quoted where need be, any line ending,
- * blank lines skipped, rows as long as the header. Never throws, whatever the bytes.
+ * blank lines skipped, rows as long as the header; of columns with the same name the first counts, as in pandas. Never
+ * throws, whatever the bytes.
  */
 export function readTable(bytes: Buffer, limits: TableLimits): Table | TableFault {
   if (bytes.length === 0) return { reason: "the file is empty" };
@@ -56,7 +57,6 @@ export function readTable(bytes: Buffer, limits: TableLimits): Table | TableFaul
   for (const name of names) {
     const place = header.indexOf(name);
     if (place < 0) return { reason: `missing column ${oneLine(name)}; the header is ${oneLine(header.join(","))}` };
-    if (header.indexOf(name, place + 1) >= 0) return { reason: `column ${oneLine(name)} occurs twice` };
     places.push(place);
     columns.set(name, new Array<string>(records.length - 1));
   }
@@ -85,11 +85,18 @@ const missing = new Set(
   ]),
 );
 
+const booleans = new Map([
+  ...["True", "TRUE", "true"].map((text) => [text, 1] as const),
+  ...["False", "FALSE", "false"].map((text) => [text, 0] as const),
+]);
+
 /**
- * A column as numbers: decimal and scientific notation, True and False as 1 and 0. Anything else, a missing value and an
- * infinite number included, is a fault that names the row.
+ * A column as numbers: decimal and scientific notation, or True and False throughout (1 and 0). Anything else, a missing
+ * value and an infinite number included, is a fault that names the row.
  */
 export function numericColumn(cells: readonly string[], name: string): Float64Array | TableFault {
+  if (cells.every((cell) => booleans.has(cell.trim())))
+    return Float64Array.from(cells, (cell) => booleans.get(cell.trim())!);
   const values = new Float64Array(cells.length);
   for (let row = 0; row < cells.length; row++) {
     const cell = cells[row]!;
@@ -109,8 +116,6 @@ export function numberOf(cell: string): number | undefined {
   if (numberText.test(cell)) return Number(cell);
   const text = cell.trim();
   if (numberText.test(text)) return Number(text);
-  if (/^(true|True|TRUE)$/.test(text)) return 1;
-  if (/^(false|False|FALSE)$/.test(text)) return 0;
   if (/^[+-]?inf(inity)?$/i.test(text)) return text.startsWith("-") ? -Infinity : Infinity;
   return undefined;
 }

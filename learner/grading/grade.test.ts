@@ -1,0 +1,185 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import type { Grader } from "../../crds/trainingrun.ts";
+import { type Answers, gradeSubmission, readAnswers } from "./grade.ts";
+
+const grader = (metric: Grader["metric"], targetColumns = ["y"]): Grader => ({
+  metric,
+  idColumn: "id",
+  targetColumns,
+  direction: metric === "MAE" || metric === "RMSE" || metric === "LogLoss" ? "Lower" : "Higher",
+  rewardFloor: -9,
+});
+const mae = grader("MAE");
+const bytes = (text: string) => Buffer.from(text);
+const answers = readAnswers(bytes("id,y\n0,10\n1,20\n2,30\n"), mae, { sample: bytes("id,y\n0,1\n1,2\n2,3\n") });
+const textIds = readAnswers(bytes('id,y\na,1\n"b, c",2\n'), mae);
+
+const valid: [string, string | Buffer, number, Answers?][] = [
+  ["exact", "id,y\n0,10\n1,20\n2,30\n", 0],
+  ["no final line break", "id,y\n0,13\n1,20\n2,30", 1],
+  ["rows in another order", "id,y\n2,30\n0,10\n1,17\n", 1],
+  ["columns in another order", "y,id\n10,0\n20,1\n33,2\n", 1],
+  ["further columns", "row,id,y,z\n9,0,10,a\n9,1,20,b\n9,2,33,c\n", 1],
+  ["byte order mark, CRLF", "\uFEFFid,y\r\n0,10\r\n1,20\r\n2,33\r\n", 1],
+  ["old Mac line ends", "id,y\r0,10\r1,20\r2,33\r", 1],
+  ["blank lines", "\nid,y\n\n0,10\n1,20\n\n2,33\n\n", 1],
+  ["quoted", '"id","y"\n"0","10"\n"1","20"\n"2","33"\n', 1],
+  ["scientific, signs, spaces", "id,y\n0, 1e1\n1,+2.0E1 \n2,.33e2\n", 1],
+  ["ids as floats, with zeros", "id,y\n0.0,10\n01,20\n2 ,33\n", 1],
+  ["of two columns with one name the first", "id,y,y\n0,10,0\n1,20,0\n2,33,0\n", 1],
+  ["True and False", "id,y\n0,True\n1,False\n2,True\n", 58 / 3],
+  ["text ids", 'id,y\n"b, c",2\na,3\n', 1, textIds],
+];
+
+const invalid: [string, string | Buffer, RegExp, Answers?][] = [
+  ["empty", "", /^the file is empty$/],
+  ["white space", " \n", /^missing column id/],
+  ["header alone", "id,y\n", /^0 rows, the test set has 3$/],
+  ["no header", "0,10\n1,20\n2,30\n", /^missing column id; the header is 0,10$/],
+  ["target column missing", "id,x\n0,1\n1,1\n2,1\n", /^missing column y; the header is id,x$/],
+  ["id column missing", "y\n1\n1\n1\n", /^missing column id/],
+  ["header in capitals", "ID,Y\n0,1\n1,1\n2,1\n", /^missing column id/],
+  ["row missing", "id,y\n0,1\n1,1\n", /^2 rows, the test set has 3$/],
+  ["row too many", "id,y\n0,1\n1,1\n2,1\n3,1\n", /^more than 3 rows$/],
+  ["id twice", "id,y\n0,1\n1,1\n1,1\n", /^id 1 occurs twice$/],
+  ["id twice as number", "id,y\n0,1\n1,1\n1.0,1\n", /^id 1.0 occurs twice$/],
+  ["unknown id", "id,y\n0,1\n1,1\n7,1\n", /^id 7 is not in the test set$/],
+  ["id empty", "id,y\n0,1\n1,1\n,1\n", /^id {2}is not in the test set$/],
+  ["text id with a space", 'id,y\n"a ",1\n"b, c",1\n', /^id a {2}is not in the test set$/, textIds],
+  ["short row", "id,y\n0,1\n1\n2,1\n", /^row 2 has 1 fields, the header has 2$/],
+  ["long row", "id,y\n0,1\n1,1,1\n2,1\n", /^row 2 has 3 fields, the header has 2$/],
+  ["NaN", "id,y\n0,1\n1,nan\n2,1\n", /^y is missing \(NaN\) in row 2$/],
+  ["empty cell", "id,y\n0,1\n1,\n2,1\n", /^y is missing \(NaN\) in row 2$/],
+  ["infinite", "id,y\n0,1\n1,-inf\n2,1\n", /^y in row 2 is infinite$/],
+  ["number too large", "id,y\n0,1\n1,1e999\n2,1\n", /^y in row 2 is infinite$/],
+  ["overflow of the metric", "id,y\n0,1.7e308\n1,-1.7e308\n2,1.7e308\n", /^MAE is not a finite number/],
+  ["text", "id,y\n0,1\n1,high\n2,1\n", /^y in row 2 is not a number: high$/],
+  ["decimal comma", 'id,y\n0,1\n1,"1,5"\n2,1\n', /^y in row 2 is not a number: 1,5$/],
+  ["hexadecimal", "id,y\n0,1\n1,0x1F\n2,1\n", /not a number/],
+  ["one True among numbers", "id,y\n0,1\n1,True\n2,1\n", /not a number: True/],
+  ["digits of another script", "id,y\n0,1\n1,١\n2,1\n", /not a number/],
+  ["separated by semicolons", "id;y\n0;1\n1;1\n2;1\n", /^missing column id; the header is id;y$/],
+  ["separated by tabs", "id\ty\n0\t1\n1\t1\n2\t1\n", /^missing column id/],
+  ["open quote", 'id,y\n0,"1\n1,1\n2,1\n', /^not CSV: /],
+  ["quote inside a field", 'id,y\n0,1"2\n1,1\n2,1\n', /^not CSV: /],
+  ["UTF-16", Buffer.from("id,y\n0,1\n1,1\n2,1\n", "utf16le"), /NUL/],
+  ["not UTF-8", Buffer.from([0x69, 0x64, 0x2c, 0x79, 0x0a, 0xff, 0xfe]), /^the file is not UTF-8 text$/],
+  ["pickle", Buffer.from([0x80, 0x04, 0x95, 0x00]), /NUL/],
+  ["escape sequence is not passed on", "id,y\n0,1\n1,\u001b[31m\n2,1\n", /^y in row 2 is not a number: {2}\[31m$/],
+  ["too large", Buffer.alloc(2 ** 20 + 1, "a"), /^the file has 1048577 bytes, more than the 1048576/],
+  ["many columns", `${"a,".repeat(20_000)}id,y\n`, /^the header has 20002 columns$/],
+];
+
+test("submissions that are graded", async (t) => {
+  for (const [name, submission, score, against = answers] of valid)
+    await t.test(name, () => {
+      const graded = gradeSubmission(Buffer.from(submission), against, mae);
+      assert.deepEqual([graded.valid, graded.reason], [true, "valid"]);
+      assert.ok(Math.abs(graded.score! - score) < 1e-12, `${graded.score}`);
+    });
+});
+
+test("submissions that are not", async (t) => {
+  for (const [name, submission, reason, against = answers] of invalid)
+    await t.test(name, () => {
+      const graded = gradeSubmission(Buffer.from(submission), against, mae);
+      assert.deepEqual([graded.valid, graded.score], [false, undefined]);
+      assert.match(graded.reason, reason);
+      assert.match(graded.reason, /^\P{C}+$/u);
+    });
+});
+
+test("probabilities", async (t) => {
+  const names = ["a", "b"];
+  const two = readAnswers(bytes("id,a,b\n0,1,0\n1,0,1\n"), grader("LogLoss", names));
+  const one = readAnswers(bytes("id,y\n0,1\n1,0\n"), grader("LogLoss"));
+  const table: [string, Answers, string[], string, boolean, RegExp][] = [
+    ["sum 1", two, names, "id,a,b\n0,.5,.5\n1,0,1\n", true, /valid/],
+    ["sum almost 1", two, names, "id,a,b\n0,.5,.50001\n1,0,1\n", true, /valid/],
+    ["sum not 1", two, names, "id,a,b\n0,.5,.4999\n1,0,1\n", false, /add up to 0.9999, not to 1/],
+    ["negative", two, names, "id,a,b\n0,-.1,1.1\n1,0,1\n", false, /a has values outside 0..1/],
+    ["one column", one, ["y"], "id,y\n0,.5\n1,.25\n", true, /valid/],
+    ["one column above 1", one, ["y"], "id,y\n0,1.5\n1,.25\n", false, /outside 0..1/],
+  ];
+  for (const [name, against, columns, text, ok, reason] of table)
+    await t.test(name, () => {
+      const graded = gradeSubmission(bytes(text), against, grader("LogLoss", columns));
+      assert.equal(graded.valid, ok);
+      assert.match(graded.reason, reason);
+    });
+});
+
+test("labels may be text, or numbers however they are written", () => {
+  const accuracy = grader("Accuracy");
+  const text = readAnswers(bytes("id,y\n0,cat\n1,dog\n2,cat\n3,1\n"), accuracy);
+  assert.equal(gradeSubmission(bytes("id,y\n0,cat\n1,cow\n2,NA\n3,1\n"), text, accuracy).score, 0.5);
+  const numbers = readAnswers(bytes("id,y\n0,1\n1,2\n"), accuracy);
+  assert.equal(gradeSubmission(bytes("id,y\n0,1.0\n1,2\n"), numbers, accuracy).score, 1);
+  assert.equal(gradeSubmission(bytes("id,y\n0,one\n1,2\n"), numbers, accuracy).valid, false);
+});
+
+test("guards flag what no model has earned", () => {
+  const guards = (text: string) => gradeSubmission(bytes(text), answers, mae).guards;
+  assert.deepEqual(guards("id,y\n2,3\n1,2.0\n0,1\n"), ["sampleSubmission"]);
+  assert.deepEqual(guards("id,y\n0,5\n1,5\n2,5.0\n"), ["constant"]);
+  assert.deepEqual(guards("id,y\n0,5\n1,5\n2,6\n"), []);
+});
+
+test("rewardSplit Half: two fixed halves that share no row", () => {
+  const half = readAnswers(bytes("id,y\n0,0\n1,0\n2,0\n3,0\n"), mae, { split: "Half" });
+  const graded = gradeSubmission(bytes("id,y\n0,1\n1,10\n2,3\n3,20\n"), half, mae);
+  assert.deepEqual([graded.score, graded.reportedScore], [2, 15]);
+});
+
+test("answers that do not fit the grader", async (t) => {
+  const table: [string, string, Grader, RegExp][] = [
+    ["no such column", "id,x\n0,1\n", mae, /missing column y/],
+    ["no rows", "id,y\n", mae, /there is no row/],
+    ["repeated ids", "id,y\n1,1\n1,2\n", mae, /repeated values/],
+    ["text where numbers are needed", "id,y\n1,a\n", mae, /y in row 1 is not a number: a/],
+  ];
+  for (const [name, text, of, message] of table)
+    await t.test(name, () => assert.throws(() => readAnswers(bytes(text), of), message));
+});
+
+test("no bytes make a grader throw", () => {
+  const graded = (submission: Uint8Array) => gradeSubmission(Buffer.from(submission), answers, mae);
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 200 }), (submission) =>
+      assert.equal(typeof graded(submission).valid, "boolean"),
+    ),
+  );
+  const cell = fc.oneof(fc.constantFrom("id", "y", "0", "1", "2", "", "nan", '"', "1e5", "\r"), fc.string());
+  const rows = fc.array(fc.array(cell, { maxLength: 4 }), { maxLength: 6 });
+  fc.assert(
+    fc.property(rows, (table) => {
+      const { valid, score } = graded(bytes(["id,y", ...table.map((row) => row.join(","))].join("\n")));
+      assert.equal(valid, score !== undefined && Number.isFinite(score));
+    }),
+  );
+});
+
+test("the order of rows and columns changes nothing", () => {
+  const values = fc.array(fc.integer({ min: -99, max: 99 }), { minLength: 3, maxLength: 3 });
+  fc.assert(
+    fc.property(values, fc.shuffledSubarray([0, 1, 2], { minLength: 3 }), (predicted, order) => {
+      const straight = `id,y\n${predicted.map((value, id) => `${id},${value}`).join("\n")}`;
+      const shuffled = `y,id\n${order.map((id) => `${predicted[id]},${id}`).join("\n")}`;
+      assert.deepEqual(gradeSubmission(bytes(straight), answers, mae), gradeSubmission(bytes(shuffled), answers, mae));
+    }),
+  );
+});
+
+test("10,000 rows take less than 50 ms of processor time", () => {
+  const rows = Array.from({ length: 10_000 }, (_, id) => `${id},${(id * 7919) % 1000}.123456`);
+  const text = bytes(`id,y\n${rows.join("\n")}\n`);
+  const many = readAnswers(text, mae, { sample: text });
+  gradeSubmission(text, many, mae);
+  const before = process.cpuUsage();
+  for (let i = 0; i < 5; i++) assert.equal(gradeSubmission(text, many, mae).score, 0);
+  const used = process.cpuUsage(before);
+  const milliseconds = (used.user + used.system) / 5 / 1000;
+  assert.ok(milliseconds < 50, `${milliseconds} ms`);
+});

@@ -1,0 +1,248 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import type { Grader } from "../../crds/trainingrun.ts";
+import { MARKERS } from "../rollout/instrument.ts";
+import { readRegistry } from "../tasks/registry.ts";
+import { type Reward, type RewardFacts, rewardOf, rewardOrderFault, scoreReward } from "./reward.ts";
+
+/** Table 3 and section 4.1 of the paper. */
+const constants = { failureReward: -10, markerReward: 0.1 };
+const ranged: Grader = {
+  ...{ metric: "MAE", idColumn: "id", targetColumns: ["y"], direction: "Lower", rewardFloor: -9 },
+  rewardRange: { worst: 1100, best: 250 },
+};
+const lower: Grader = { metric: "RMSE", idColumn: "id", targetColumns: ["y"], direction: "Lower", rewardFloor: -9 };
+const higher: Grader = { metric: "R2", idColumn: "id", targetColumns: ["y"], direction: "Higher", rewardFloor: -9 };
+
+const graded = (score: number) => ({ valid: true, score, reason: "valid", guards: [] });
+const completed: RewardFacts = {
+  outcome: "completed",
+  exitStatus: 0,
+  insertedMarkers: MARKERS,
+  seenMarkers: MARKERS,
+  forgedMarkers: 0,
+  graded: graded(250),
+};
+const refused = { valid: false, reason: "missing column id", guards: [] };
+const noMarkers = { insertedMarkers: [], seenMarkers: [], forgedMarkers: 0 };
+const four = MARKERS.slice(0, 4);
+
+type Expected = Partial<Reward> | undefined;
+const invalid = (reward: number, reason: string): Expected => ({ reward, reason, valid: false });
+const table: [string, RewardFacts, Grader, Expected][] = [
+  // Solutions that are never executed.
+  ["no plan", { ...noMarkers, fault: "noPlan" }, ranged, invalid(-10, "noPlan")],
+  ["no code block", { ...noMarkers, fault: "noCodeBlock" }, ranged, invalid(-10, "noCodeBlock")],
+  [
+    "truncated: the block is not closed",
+    { ...noMarkers, fault: "unclosedCodeBlock" },
+    ranged,
+    invalid(-10, "unclosedCodeBlock"),
+  ],
+  ["several blocks with code", { ...noMarkers, fault: "severalCodeBlocks" }, ranged, invalid(-10, "severalCodeBlocks")],
+  // Programs without a valid submission.
+  [
+    "imports fail",
+    { ...completed, outcome: "failed", exitStatus: 1, seenMarkers: [], graded: undefined },
+    ranged,
+    invalid(-10, "failed"),
+  ],
+  [
+    "imports work, data does not",
+    { ...completed, outcome: "failed", exitStatus: 1, seenMarkers: [MARKERS[0]] },
+    ranged,
+    invalid(-9.9, "failed"),
+  ],
+  [
+    "completed without submission",
+    { ...completed, graded: undefined, seenMarkers: four },
+    ranged,
+    invalid(-9.6, "noSubmission"),
+  ],
+  [
+    "completed, submission refused by the grader",
+    { ...completed, graded: refused },
+    ranged,
+    invalid(-9.3, "missing column id"),
+  ],
+  [
+    "failed, submission left behind",
+    { ...completed, outcome: "failed", exitStatus: 1 },
+    ranged,
+    invalid(-9.3, "failed"),
+  ],
+  ["completed but for its exit status", { ...completed, exitStatus: 3 }, ranged, invalid(-9.3, "failed")],
+  ["no exit status known", { ...completed, exitStatus: undefined }, ranged, invalid(-9.3, "failed")],
+  [
+    "timed out, submission left behind",
+    { ...completed, outcome: "timedOut", seenMarkers: four },
+    ranged,
+    invalid(-9.6, "timedOut"),
+  ],
+  ["out of memory", { ...completed, outcome: "outOfMemory", seenMarkers: four }, ranged, invalid(-9.6, "outOfMemory")],
+  [
+    "printed too much",
+    { ...completed, outcome: "outputLimit", seenMarkers: four },
+    ranged,
+    invalid(-9.6, "outputLimit"),
+  ],
+  [
+    "NaN score",
+    { ...completed, graded: graded(Number.NaN) },
+    ranged,
+    invalid(-9.3, "the score is not a finite number"),
+  ],
+  [
+    "infinite score",
+    { ...completed, graded: graded(Infinity) },
+    ranged,
+    invalid(-9.3, "the score is not a finite number"),
+  ],
+  ["lost", { ...completed, outcome: "lost" }, ranged, undefined],
+  // Markers.
+  [
+    "a marker printed twice counts once",
+    { ...completed, graded: undefined, seenMarkers: [MARKERS[0], MARKERS[0]] },
+    ranged,
+    invalid(-9.9, "noSubmission"),
+  ],
+  [
+    "only inserted markers count",
+    { ...completed, graded: undefined, insertedMarkers: [MARKERS[1]] },
+    ranged,
+    { reward: -9.9, creditedMarkers: [MARKERS[1]] },
+  ],
+  [
+    "none inserted",
+    { ...completed, graded: undefined, insertedMarkers: [] },
+    ranged,
+    { reward: -10, creditedMarkers: [] },
+  ],
+  [
+    "the order of markers does not matter",
+    { ...completed, graded: undefined, seenMarkers: MARKERS.toReversed() },
+    ranged,
+    { reward: -9.3 },
+  ],
+  [
+    "one forgery zeroes the credit",
+    { ...completed, graded: undefined, forgedMarkers: 1 },
+    ranged,
+    { reward: -10, creditedMarkers: [] },
+  ],
+  ["a forgery does not touch a valid score", { ...completed, forgedMarkers: 3 }, ranged, { reward: 1, valid: true }],
+  // Valid submissions: the score alone.
+  [
+    "best end of the range",
+    completed,
+    ranged,
+    { reward: 1, valid: true, score: 250, reason: "valid", clamped: false, creditedMarkers: [] },
+  ],
+  ["worst end of the range", { ...completed, graded: graded(1100) }, ranged, { reward: 0, valid: true }],
+  ["between", { ...completed, graded: graded(675) }, ranged, { reward: 0.5 }],
+  ["better than the best end", { ...completed, graded: graded(0) }, ranged, { reward: 1100 / 850, clamped: false }],
+  ["below the range, above the floor", { ...completed, graded: graded(8750) }, ranged, { reward: -9, clamped: false }],
+  [
+    "below the floor",
+    { ...completed, graded: graded(1e9) },
+    ranged,
+    { reward: -9, score: 1e9, valid: true, clamped: true },
+  ],
+  ["no range, higher is better", { ...completed, graded: graded(0.48) }, higher, { reward: 0.48 }],
+  [
+    "no range, lower is better: the sign is flipped",
+    { ...completed, graded: graded(0.25) },
+    lower,
+    { reward: -0.25, score: 0.25 },
+  ],
+  [
+    "no range, an RMSE of 50 is not worse than a crash",
+    { ...completed, graded: graded(50) },
+    lower,
+    { reward: -9, score: 50, clamped: true },
+  ],
+  [
+    "guards and the reported half are passed on",
+    { ...completed, graded: { ...graded(250), guards: ["constant"], reportedScore: 3 } },
+    ranged,
+    { guards: ["constant"], reportedScore: 3 },
+  ],
+];
+
+test("reward, edge by edge", async (t) => {
+  for (const [name, facts, grader, expected] of table)
+    await t.test(name, () => {
+      const actual = rewardOf(facts, constants, grader);
+      if (expected === undefined) return assert.equal(actual, undefined);
+      assert.ok(actual);
+      const { reward, ...rest } = expected;
+      if (reward !== undefined) assert.ok(Math.abs(actual.reward - reward) < 1e-12, `${actual.reward}, not ${reward}`);
+      assert.deepEqual(Object.fromEntries(Object.keys(rest).map((key) => [key, actual[key as keyof Reward]])), rest);
+      if (!actual.valid) assert.equal(actual.score, undefined);
+    });
+});
+
+const markers = fc.subarray([...MARKERS, "made up"]);
+const outcomes = fc.constantFrom(
+  "completed",
+  "failed",
+  "timedOut",
+  "outOfMemory",
+  "outputLimit",
+) as fc.Arbitrary<"completed">;
+const anyFacts = fc.record({
+  outcome: outcomes,
+  exitStatus: fc.constantFrom(0, 1),
+  insertedMarkers: markers,
+  seenMarkers: markers,
+  forgedMarkers: fc.nat(2),
+  graded: fc.option(fc.double().map(graded), { nil: undefined }),
+});
+
+test("every valid reward is above every invalid one, for every task", () => {
+  const graders = Object.values(readRegistry()).map(({ task }) => task.grader as Grader);
+  for (const grader of [...graders, lower, higher]) {
+    assert.equal(rewardOrderFault(constants, grader), undefined);
+    fc.assert(
+      fc.property(anyFacts, anyFacts, (a, b) => {
+        const [first, second] = [rewardOf(a, constants, grader)!, rewardOf(b, constants, grader)!];
+        assert.ok(Number.isFinite(first.reward));
+        if (first.valid && !second.valid) assert.ok(first.reward > second.reward);
+      }),
+    );
+  }
+});
+
+test("a better score never earns less", () => {
+  const score = fc.double({ min: -1e6, max: 1e6, noNaN: true });
+  fc.assert(
+    fc.property(score, score, (a, b) => {
+      const [low, high] = a < b ? [a, b] : [b, a];
+      assert.ok(scoreReward(high, higher) >= scoreReward(low, higher));
+      assert.ok(scoreReward(high, lower) <= scoreReward(low, lower));
+      assert.ok(scoreReward(high, ranged) <= scoreReward(low, ranged));
+    }),
+  );
+});
+
+test("constants that would let markers beat a valid submission are refused", () => {
+  assert.match(rewardOrderFault({ failureReward: -10, markerReward: 0.2 }, ranged)!, /rewardFloor is -9.*markerReward/);
+  assert.match(rewardOrderFault({ failureReward: 0, markerReward: 0 }, ranged)!, /rewardFloor/);
+  assert.equal(
+    rewardOrderFault({ failureReward: -10, markerReward: 0.1 }, { ...ranged, rewardFloor: -9.2 }),
+    undefined,
+  );
+  assert.ok(rewardOrderFault({ failureReward: -10, markerReward: -1 }, { ...ranged, rewardFloor: -10 }));
+});
+
+test("the bundled ranges: what fast and slow programs reach lies in 0..1, a constant below", () => {
+  const reward = (task: string, score: number) => scoreReward(score, readRegistry()[task]!.task.grader as Grader);
+  for (const [task, scores] of Object.entries({
+    diamonds: [1010, 732, 423, 264.5],
+    movie: [0.33, 0.484, 0.527],
+    wage: [39.5, 36.09, 35.8],
+  }))
+    for (const score of scores) assert.ok(reward(task, score) > 0 && reward(task, score) < 1, `${task} ${score}`);
+  assert.ok(reward("diamonds", 3043) < 0);
+});

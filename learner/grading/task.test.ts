@@ -1,0 +1,177 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { stringify } from "yaml";
+import type { Grader, Task as TaskSpec } from "../../crds/trainingrun.ts";
+import { TaskError } from "../tasks/errors.ts";
+import { gradeSample, openTask } from "./task.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "longrun-task-"));
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+const grader: Grader = {
+  ...{ metric: "MAE", idColumn: "id", targetColumns: ["y"], direction: "Lower", rewardFloor: -9 },
+  rewardRange: { worst: 10, best: 0 },
+};
+
+/** Writes a task folder; a text of undefined leaves the file out. */
+function taskFolder(name: string, changes: Record<string, string | undefined> = {}): string {
+  const files: Record<string, string | undefined> = {
+    "task.yaml": stringify({ name: "small", grader, executionTimeoutSeconds: 7 }),
+    "prepared/public/description.md": "# Small\n",
+    "prepared/public/train.csv": 'id,"a, b",y\n2,"x",1\n3,y,2\n',
+    "prepared/public/test.csv": 'id,"a, b"\n0,x\n1,y\n',
+    "prepared/public/sample_submission.csv": "id,y\n0,0\n1,0\n",
+    "prepared/private/answers.csv": "id,y\n0,1\n1,2\n",
+    ...changes,
+  };
+  const directory = join(folder, name);
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(join(directory, path, ".."), { recursive: true });
+    if (text !== undefined) writeFileSync(join(directory, path), text);
+  }
+  return directory;
+}
+
+test("a task folder", () => {
+  const directory = taskFolder("whole");
+  const task = openTask(directory);
+  assert.equal(task.name, "small");
+  assert.deepEqual(task.grader, grader);
+  assert.equal(task.spec.executionTimeoutSeconds, 7);
+  assert.equal(task.spec.outputBytes, 4194304);
+  assert.equal(task.description, "# Small\n");
+  assert.deepEqual(task.columns, ["id", "a, b", "y"]);
+  assert.deepEqual(task.snippet, ['id,"a, b",y', '2,"x",1', "3,y,2"]);
+  assert.equal(task.publicDirectory, join(directory, "prepared/public"));
+  assert.equal(task.grade(Buffer.from("id,y\n0,1\n1,4\n")).score, 1);
+  assert.deepEqual(task.grade(Buffer.from("id,y\n0,0\n1,0\n")).guards, ["sampleSubmission", "constant"]);
+});
+
+test("what the TrainingRun says of the task wins", () => {
+  const directory = taskFolder("overridden");
+  const spec: TaskSpec = { ...openTask(directory).spec, executionTimeoutSeconds: 99 };
+  const { grader: _, ...withoutGrader } = spec;
+  assert.deepEqual(openTask(directory, withoutGrader as TaskSpec).grader, grader);
+  assert.equal(openTask(directory, spec).spec.executionTimeoutSeconds, 99);
+  assert.equal(openTask(directory, { ...spec, description: "Other" }).description, "Other");
+  const rmse: TaskSpec = { ...spec, grader: { ...grader, metric: "RMSE" } };
+  assert.equal(openTask(directory, rmse).grader.metric, "RMSE");
+  assert.equal(
+    typeof openTask(directory, { ...spec, rewardSplit: "Half" }).grade(Buffer.from("id,y\n0,1\n1,4\n")).reportedScore,
+    "number",
+  );
+});
+
+test("a folder that mlebench prepared: answers in test.csv, the grader from the TrainingRun", () => {
+  const directory = taskFolder("mlebench", {
+    "task.yaml": undefined,
+    "prepared/private/answers.csv": undefined,
+    "prepared/private/test.csv": "id,y\n0,1\n1,2\n",
+  });
+  const spec = openTask(taskFolder("other")).spec;
+  assert.equal(openTask(directory, spec).grade(Buffer.from("id,y\n0,1\n1,2\n")).score, 0);
+});
+
+test("folders that are refused, in one line", async (t) => {
+  const yaml = (change: object) => stringify({ name: "small", grader: { ...grader, ...change } });
+  const table: [string, Record<string, string | undefined>, string, RegExp][] = [
+    [
+      "no answers",
+      { "prepared/private/answers.csv": undefined },
+      "answers",
+      /has no answers.csv and no test.csv; prepare the task again/,
+    ],
+    [
+      "answers without target",
+      { "prepared/private/answers.csv": "id,x\n0,1\n" },
+      "answers",
+      /does not fit the grader: missing column y/,
+    ],
+    ["no grader", { "task.yaml": undefined }, "folder", /does not say how it is graded; give spec.tasks/],
+    ["unknown metric", { "task.yaml": yaml({ metric: "Luck" }) }, "folder", /metric.*Luck/],
+    ["wrong direction", { "task.yaml": yaml({ direction: "Higher" }) }, "folder", /direction/],
+    ["task.yaml is no YAML", { "task.yaml": "a: [" }, "folder", /not valid YAML/],
+    ["no description", { "prepared/public/description.md": undefined }, "folder", /has no description.md/],
+  ];
+  for (const [name, changes, code, message] of table)
+    await t.test(name, () => {
+      const directory = taskFolder(name.replaceAll(" ", "-"), changes);
+      assert.throws(
+        () => openTask(directory),
+        (error) => {
+          assert.ok(error instanceof TaskError, String(error));
+          assert.equal(error.code, code);
+          assert.match(error.message, message);
+          return true;
+        },
+      );
+    });
+  await t.test("no folder", () => assert.throws(() => openTask(join(folder, "none")), /no task folder/));
+});
+
+test("grade and reward of samples as the store holds them", () => {
+  const task = openTask(taskFolder("samples"));
+  const constants = { failureReward: -10, markerReward: 0.1 };
+  const result = {
+    ...{
+      outcome: "completed" as const,
+      exitStatus: 0,
+      signal: 0,
+      durationSeconds: 1,
+      cpuSeconds: 1,
+      peakMemoryBytes: 1,
+    },
+    ...{ markers: [{ name: "loaded data", value: "", atSeconds: 0.1 }], forgedMarkers: 0, imitatedMarkers: 0 },
+    ...{ terminalOutput: "", outputBytes: 0, submissionRefused: "", detail: "", isolationLevel: "none" },
+    ...{ actor: "actor-0", attempt: 1, queueSeconds: 0 },
+  };
+  const executed = {
+    state: "finished" as const,
+    solution: "",
+    insertedMarkers: ["imported packages", "loaded data"],
+    result,
+  };
+  const submission = new Uint8Array(Buffer.from("xxid,y\n0,1\n1,4\n")).subarray(2);
+  const of = (sample: Parameters<typeof gradeSample>[0], bytes?: Uint8Array) => {
+    const { reward, reason, valid, score } = gradeSample(sample, bytes, task, constants);
+    return [reward, reason, valid, score];
+  };
+  assert.deepEqual(of(executed, submission), [0.9, "valid", true, 1]);
+  assert.deepEqual(of(executed), [-9.9, "noSubmission", false, undefined]);
+  assert.deepEqual(of({ ...executed, result: { ...result, submissionRefused: "symbolic link" } }), [
+    ...[-9.9, "submission refused: symbolic link", false, undefined],
+  ]);
+  assert.deepEqual(of({ ...executed, result: { ...result, outcome: "timedOut" } }, submission), [
+    -9.9,
+    "timedOut",
+    false,
+    undefined,
+  ]);
+  const notExecuted = { state: "notExecuted" as const, solution: "Just a plan.", insertedMarkers: [] };
+  assert.deepEqual(of(notExecuted), [-10, "noCodeBlock", false, undefined]);
+});
+
+test("the grade command", () => {
+  const directory = taskFolder("command");
+  const submission = join(folder, "submission.csv");
+  writeFileSync(submission, "id,y\n0,1\n1,4\n");
+  const command = fileURLToPath(new URL("grade-command.ts", import.meta.url));
+  const run = (...options: string[]) => spawnSync(process.execPath, [command, ...options], { encoding: "utf8" });
+  const reward = (...options: string[]) =>
+    JSON.parse(run("--task", directory, "--submission", submission, ...options).stdout);
+  assert.deepEqual([reward().reward, reward().score], [0.9, 1]);
+  const markers = ["--inserted", "loaded data,defined model", "--seen", "loaded data,made up"];
+  assert.deepEqual(reward("--outcome", "timedOut", ...markers).reward, -9.9);
+  assert.equal(reward("--outcome", "lost").reward, null);
+  const wrong = run("--task", join(folder, "none"));
+  assert.deepEqual([wrong.status, wrong.stdout], [2, ""]);
+  assert.match(wrong.stderr, /^grade: .*no task folder.*\n$/);
+  assert.equal(run("--task", directory, "--outcome", "won").status, 2);
+  cpSync(submission, join(directory, "prepared/private/answers.csv"));
+  assert.equal(reward().score, 0);
+});
