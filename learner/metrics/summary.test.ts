@@ -1,0 +1,85 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newResult, newSample, scratchFolder } from "../store/fixtures.ts";
+import type { Grade, Sample } from "../store/types.ts";
+import { measuredSample } from "./samples.ts";
+import { readSummary, summarize, writeSummary } from "./summary.ts";
+
+function finished(grade: Grade, change: Partial<Sample> = {}, seconds = 1.5): Sample {
+  const result = { ...newResult({ durationSeconds: seconds }), actor: "actor-0", attempt: 1, queueSeconds: 0.5 };
+  return { ...newSample("s"), sequence: 1, state: "finished", attempts: 1, createdAt: 0, result, grade, ...change };
+}
+
+const valid = (score: number): Grade => ({ valid: true, score, reward: -score, reason: "valid", family: "ridge" });
+const failed: Grade = { valid: false, reward: -10, reason: "failed" };
+const unwritten = { state: "notExecuted", result: undefined } as const;
+const lost = { state: "lost", result: undefined, grade: undefined } as const;
+
+test("an evaluation in numbers: means, the best by direction, lost ones left out", () => {
+  const samples = [
+    finished(valid(3)),
+    finished(valid(1), {}, 2.5),
+    finished(failed, unwritten),
+    finished(failed, lost),
+  ];
+  const expected = {
+    samples: 3,
+    validFraction: 2 / 3,
+    meanScore: 2,
+    bestScore: 1,
+    meanReward: -14 / 3,
+    meanDurationSeconds: 2,
+  };
+  assert.deepEqual(summarize(samples, "Lower"), expected);
+  assert.equal(summarize(samples, "Higher").bestScore, 3);
+});
+
+test("an evaluation in numbers: by kind of prompt where there are improvements", () => {
+  const { kinds, samples } = summarize([finished(valid(3)), finished(failed, { kind: "improve" })], "Lower");
+  assert.deepEqual([samples, kinds?.scratch?.validFraction, kinds?.improve?.validFraction], [2, 1, 0]);
+});
+
+test("an evaluation in numbers: nothing valid, nothing at all", () => {
+  assert.deepEqual(summarize([finished(failed)], "Lower").bestScore, null);
+  const nothing = { samples: 0, validFraction: 0, meanScore: null, bestScore: null };
+  assert.deepEqual(summarize([], "Higher"), { ...nothing, meanReward: null, meanDurationSeconds: null });
+});
+
+test("summary.json: what is written is read, and none is no error", async () => {
+  const folder = scratchFolder();
+  assert.equal(await readSummary(folder), undefined);
+  const summary = {
+    state: "running" as const,
+    message: "",
+    startedAt: "2026-01-01T00:00:00.000Z",
+    updatedAt: "2026-01-01T00:00:00.000Z",
+    iterations: 2,
+    elapsedSeconds: 9,
+    evaluation: { before: summarize([finished(valid(3))], "Lower") },
+    versions: { node: "v24" },
+  };
+  await writeSummary(folder, summary);
+  assert.deepEqual(await readSummary(folder), summary);
+});
+
+const measured: [name: string, sample: Sample, expected: Record<string, unknown>][] = [
+  [
+    "an executed one",
+    finished(valid(3)),
+    { outcome: "completed", durationSeconds: 1.5, score: 3, family: "ridge", lag: 2 },
+  ],
+  [
+    "one that was not executed",
+    finished(failed, unwritten),
+    { outcome: undefined, durationSeconds: undefined, reward: -10 },
+  ],
+  ["a lost one", finished(failed, lost), { outcome: "lost", valid: false, reward: undefined }],
+];
+
+for (const [name, sample, expected] of measured) {
+  test(`what the metrics read of a sample: ${name}`, () => {
+    const got = measuredSample({ ...sample, iteration: 4 }, 7) as unknown as Record<string, unknown>;
+    const read = Object.fromEntries(Object.keys(expected).map((key) => [key, got[key]]));
+    assert.deepEqual(read, expected);
+  });
+}
