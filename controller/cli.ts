@@ -86,12 +86,8 @@ function describe(parts: Parts, finish: (status: number) => void): Command {
     .addOption(pythonOption())
     .action(async (tasks: string[], options: { python?: string }) => {
       await interruptible(async (signal) => {
-        const steps = {
-          parts,
-          signal,
-          env: process.env,
-          progress: (text: string) => void process.stderr.write(`${text}\n`),
-        };
+        const say = (text: string): void => void process.stderr.write(`${text}\n`);
+        const steps = { parts, signal, env: process.env, step: say, progress: say };
         const { python } = await preparePython(options.python, steps);
         for (const task of tasks) process.stdout.write(`${await prepareBundledTask(task, python, steps)}\n`);
       });

@@ -80,12 +80,13 @@ export async function executeProgram(
       "input",
       `--task ${options.task}: holds no task.yaml; make the folder with: longrun prepare TASK`,
     );
-  const progress = (text: string): void => void process.stderr.write(`${text}\n`);
+  const say = (text: string): void => void (options.json || process.stderr.write(`${text}\n`));
   const python = await preparePython(options.python, {
     parts,
     signal,
     env: process.env,
-    progress: options.json ? () => {} : progress,
+    step: () => {},
+    progress: say,
   });
 
   const temporary = mkdtempSync(join(tmpdir(), "longrun-exec-"));

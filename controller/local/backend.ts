@@ -168,13 +168,15 @@ export class Backend {
   }
 
   #onStatus(status: StatusReceived): void {
-    this.#phase = phaseName(status);
+    if (status.iterationJson !== "") this.#showIterations();
+    const phase = phaseName(status);
+    if (phase === "FINAL_EVALUATION" && phase !== this.#phase) this.#o.terminal.step(progressText(status));
+    this.#phase = phase;
     this.#message = status.message;
     this.#actors.scale(
       { queued: status.executions?.queued ?? 0, running: status.executions?.running ?? 0 },
       status.actors.map((actor) => ({ name: actor.name ?? "", running: actor.running ?? 0 })),
     );
-    if (status.iterationJson !== "") this.#showIterations();
     this.#o.terminal.progress(progressText(status));
   }
 

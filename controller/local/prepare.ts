@@ -11,7 +11,9 @@ export interface Steps {
   parts: Parts;
   signal: AbortSignal;
   env: NodeJS.ProcessEnv;
-  /** Shows what is going on. */
+  /** Shows what begins. */
+  step: (text: string) => void;
+  /** Shows how it goes. */
   progress: (text: string) => void;
 }
 
@@ -29,13 +31,13 @@ export interface PythonEnvironment {
 /** Makes the environment that programs run in, or finds the one that an earlier run made. */
 export function preparePython(
   python: string | undefined,
-  { parts, signal, env, progress }: Steps,
+  { parts, signal, env, step, progress }: Steps,
 ): Promise<PythonEnvironment> {
-  progress("Python environment …");
+  step("Preparing the Python environment");
   return askPart<PythonEnvironment>(parts.pythonEnvironment, python ? ["--python", python] : [], {
     signal,
     env,
-    onStderrLine: (line) => progress(`Python environment: ${line}`),
+    onStderrLine: (line) => progress(`Preparing the Python environment: ${line}`),
   });
 }
 
@@ -43,15 +45,15 @@ export function preparePython(
 export async function prepareBundledTask(
   name: string,
   python: string,
-  { parts, signal, env, progress }: Steps,
+  { parts, signal, env, step, progress }: Steps,
 ): Promise<string> {
-  progress(`task ${name} …`);
+  step(`Preparing task ${name}`);
   const out = join(cacheFolder(env), "tasks");
   const args = ["--task", name, "--out", out, "--python", python];
   const { directory } = await askPart<{ directory: string }>(parts.prepareTask, args, {
     signal,
     env,
-    onStderrLine: (line) => progress(`task ${name}: ${line}`),
+    onStderrLine: (line) => progress(`Preparing task ${name}: ${line}`),
   });
   return directory;
 }

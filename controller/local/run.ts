@@ -93,6 +93,7 @@ export async function runLocally(file: string | undefined, options: RunOptions, 
       parts: around.parts,
       signal: interruption.signal,
       env: around.env,
+      step: (text: string) => terminal.step(text),
       progress: (text: string) => terminal.progress(text),
     };
     const python = await preparePython(options.python, steps);

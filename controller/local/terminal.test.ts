@@ -89,7 +89,7 @@ describe("progress", () => {
     ],
     [
       { phase: Phase.FINAL_EVALUATION, iteration: 12, iterations: 12, phaseDone: 1, phaseTotal: 8 },
-      "evaluating the trained policy 1/8",
+      "evaluating the policy 1/8",
     ],
   ];
   for (const [status, expected] of cases)

@@ -101,7 +101,7 @@ const PHASES: Partial<Record<PhaseName, string>> = {
   EVALUATING: "log-probs and values",
   TRAINING: "training",
   CHECKPOINTING: "writing a checkpoint",
-  FINAL_EVALUATION: "evaluating the trained policy",
+  FINAL_EVALUATION: "evaluating the policy",
 };
 
 /** @returns what is going on, e.g. `iteration 3/12 · executing programs 14/32 · 2 queued, 1 running · 1 actor` */
@@ -155,6 +155,12 @@ export class Terminal {
     if (shown === this.#live) return;
     this.#live = shown;
     this.#screen.write(`${CLEAR_LINE}${this.#style(DIM, shown)}`);
+  }
+
+  /** Begins something that takes time: a live line on a terminal, a line that stays elsewhere. */
+  step(text: string): void {
+    if (this.#screen.isTTY) this.progress(text);
+    else this.line(text);
   }
 
   /** Writes a line that stays. */

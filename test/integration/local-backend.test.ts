@@ -61,6 +61,7 @@ describe("a run", { concurrency: 2 }, () => {
     assert.equal(stderr, "");
     assert.equal(status, 0);
     const lines = stdout.split("\n");
+    assert.deepEqual(lines.splice(0, 2), ["Preparing the Python environment", "Preparing task diamonds"]);
     assert.equal(lines[0], `Training test on task diamonds (run.yaml) in ${join(home, "done")}`);
     assert.match(lines[1]!, /^iteration {3}valid {2}mean score/);
     assert.deepEqual(
