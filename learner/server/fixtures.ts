@@ -48,7 +48,7 @@ export async function startLearner({
   store: storeOptions = {},
   ...options
 }: Partial<Omit<ServerOptions, "store">> & { path?: string; store?: StoreOptions } = {}) {
-  const store = openStore(path, { leaseSeconds: 0.6, leaseGraceSeconds: 0.6, maxAttempts: 3, ...storeOptions });
+  const store = openStore(path, { leaseSeconds: 60, leaseGraceSeconds: 60, maxAttempts: 3, ...storeOptions });
   await store.beginLineage(() => true);
   const status = new StatusBoard({ intervalSeconds: 0.01 });
   const server = await startServer({
@@ -70,7 +70,7 @@ export async function startLearner({
 }
 
 /** Ends with an error if a promise takes longer; what it waits for is named. */
-export async function within<T>(promise: Promise<T>, what: string, seconds = 5): Promise<T> {
+export async function within<T>(promise: Promise<T>, what: string, seconds = 15): Promise<T> {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => late.reject(new Error(`waited ${seconds} s for ${what}`)), seconds * 1000);
   try {

@@ -48,6 +48,8 @@ export interface ServerOptions {
   maxSlots?: number;
   /** Streams at once, of any kind. */
   maxStreams?: number;
+  /** How often leases and silent streams are looked at. [at most 1, well below leaseSeconds] */
+  tickSeconds?: number;
   /** How long `close` waits for what is being sent. */
   closeSeconds?: number;
   channel?: Partial<ChannelLimits>;
@@ -86,6 +88,7 @@ export class LearnerServer {
       helloSeconds: 10,
       maxSlots: 256,
       maxStreams: 4096,
+      tickSeconds: Math.min(1, options.store.leases.leaseSeconds / 4),
       closeSeconds: 1,
       channel: {},
       ...options,
@@ -112,7 +115,7 @@ export class LearnerServer {
   }
 
   async listen(): Promise<void> {
-    const { address, tlsDirectory, store, heartbeatSeconds } = this.#options;
+    const { address, tlsDirectory, store, tickSeconds } = this.#options;
     const credentials = serverCredentials(tlsDirectory);
     this.#port = await new Promise<number>((resolve, reject) => {
       this.#grpc.bindAsync(address, credentials, (cause, port) => {
@@ -126,8 +129,7 @@ export class LearnerServer {
       });
     });
     store.leases.startGrace();
-    const seconds = Math.min(1, heartbeatSeconds / 2, store.leases.leaseSeconds / 4);
-    this.#tick = setInterval(() => this.#onTick(), seconds * 1000);
+    this.#tick = setInterval(() => this.#onTick(), tickSeconds * 1000);
   }
 
   get port(): number {

@@ -29,12 +29,12 @@ function watch(address: string, channel = clientCredentials(tls.controller)) {
   const ended = new Promise<StatusObject>((resolve) => stream.on("status", resolve)).finally(() => client.close());
   stops.push(async () => stream.cancel());
   const until = async (condition: (status: StatusReceived) => boolean) => {
-    for (let waited = 0; waited < 5000; waited += 5) {
+    for (let waited = 0; waited < 15000; waited += 5) {
       const found = received.find(condition);
       if (found) return found;
       await sleep(5);
     }
-    throw new Error(`waited 5 s for a status; the last one was ${JSON.stringify(received.at(-1))}`);
+    throw new Error(`waited 15 s for a status; the last one was ${JSON.stringify(received.at(-1))}`);
   };
   return { received, ended, until, stream };
 }
@@ -103,13 +103,15 @@ for (const [name, channel, expected] of refused) {
 test("many changes become few messages, the newest last", async () => {
   const board = new StatusBoard({ intervalSeconds: 0.05 });
   const seen: StatusMessage[] = [];
+  const started = performance.now();
   const stop = board.watch((status) => seen.push(status));
   for (let done = 1; done <= 200; done++) {
     board.update({ phase: Phase.EXECUTING, phaseDone: done });
     await sleep(1);
   }
   await sleep(100);
-  assert.ok(seen.length >= 3 && seen.length <= 12, `${seen.length} messages`);
+  const most = (performance.now() - started) / 50 + 2;
+  assert.ok(seen.length >= 3 && seen.length <= Math.min(most, 100), `${seen.length} messages, ${most} allowed`);
   assert.equal(seen.at(-1)?.phaseDone, 200);
   stop();
   const before = seen.length;
