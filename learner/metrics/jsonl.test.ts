@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { mkdtemp, readFile, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
+import { scratchFolder } from "../store/fixtures.ts";
 import type { IterationMetrics } from "./iteration.ts";
 import { MetricsFile, readMetrics } from "./jsonl.ts";
 
@@ -10,7 +10,7 @@ const line = (iteration: number, lineage = 1) => ({ iteration, lineage }) as Ite
 const text = (...lines: IterationMetrics[]) => lines.map((one) => `${JSON.stringify(one)}\n`).join("");
 
 async function file(content?: string): Promise<string> {
-  const path = join(await mkdtemp(join(tmpdir(), "longrun-metrics-")), "metrics.jsonl");
+  const path = join(scratchFolder(), "metrics.jsonl");
   if (content !== undefined) await writeFile(path, content);
   return path;
 }
