@@ -1,0 +1,135 @@
+import { type Tensor, tensor } from "../graph/tensor.ts";
+import type { ModelConfig } from "./config.ts";
+
+/** A row of the batch while it is being generated. */
+export interface Row {
+  readonly prompt: Prompt;
+  readonly uniform: () => number;
+  readonly tokens: number[];
+  readonly logProbs: number[];
+  finished: boolean;
+  last: number;
+}
+
+/** A distinct prompt and its keys and values (all tokens but the last, which is the first to be decoded). */
+export interface Prompt {
+  readonly tokens: Int32Array;
+  cache: { layers: { keys: Float32Array; values: Float32Array }[]; index: number; length: number } | undefined;
+}
+
+/** Rows laid out as [slots, group]; a hole is undefined. All rows of a slot have the same prompt. */
+export interface Layout {
+  readonly group: number;
+  readonly slots: (Row | undefined)[][];
+  readonly promptLength: number;
+}
+
+/** Keys and values of a layout: its slots' prompts, and what its rows have generated. */
+export class Cache {
+  readonly #config: ModelConfig;
+  readonly #prompt: Float32Array[] = []; // per layer keys, values, each [slot, head, prompt, headSize]
+  #past: Float32Array[] = []; // per layer keys, values, each [slot, head, group, past, headSize]
+  #next: Float32Array[] = [];
+
+  constructor(config: ModelConfig) {
+    this.#config = config;
+  }
+
+  feeds({ group, slots, promptLength }: Layout, past: number): Record<string, Tensor> {
+    const { layers, keyValueHeads, headSize } = this.#config;
+    const feeds: Record<string, Tensor> = {};
+    const shape = [slots.length * keyValueHeads * group, past, headSize];
+    for (let layer = 0; layer < layers; layer++) {
+      feeds[`promptKeys.${layer}`] = tensor(this.#prompt[2 * layer], [
+        slots.length,
+        keyValueHeads,
+        promptLength,
+        headSize,
+      ]);
+      feeds[`promptValues.${layer}`] = tensor(this.#prompt[2 * layer + 1], [
+        slots.length,
+        keyValueHeads,
+        promptLength,
+        headSize,
+      ]);
+      feeds[`pastKeys.${layer}`] = tensor(this.#past[2 * layer], shape);
+      feeds[`pastValues.${layer}`] = tensor(this.#past[2 * layer + 1], shape);
+    }
+    return feeds;
+  }
+
+  /** Buffers that the next run writes the longer past into. */
+  targets({ group, slots }: Layout, past: number): Record<string, Tensor> {
+    const { layers, keyValueHeads, headSize } = this.#config;
+    const shape = [slots.length * keyValueHeads * group, past, headSize];
+    const targets: Record<string, Tensor> = {};
+    for (let layer = 0; layer < layers; layer++) {
+      for (const [which, name] of ["keys", "values"].entries()) {
+        const data = resized(this.#next[2 * layer + which], shape[0] * shape[1] * shape[2]);
+        this.#next[2 * layer + which] = data;
+        targets[`${name}.${layer}`] = tensor(data, shape);
+      }
+    }
+    return targets;
+  }
+
+  swap(): void {
+    [this.#past, this.#next] = [this.#next, this.#past];
+  }
+
+  /** Moves rows from one layout to another. */
+  arrange(from: Layout | undefined, to: Layout, past: number): void {
+    this.#arrangePrompts(to);
+    const { layers, keyValueHeads, headSize } = this.#config;
+    const block = past * headSize;
+    const places = new Map<Row, [slot: number, member: number]>();
+    for (const [slot, members] of from?.slots.entries() ?? []) {
+      for (const [member, row] of members.entries()) if (row !== undefined) places.set(row, [slot, member]);
+    }
+    for (let part = 0; part < 2 * layers; part++) {
+      const target = resized(this.#next[part], to.slots.length * keyValueHeads * to.group * block);
+      for (const [slot, members] of to.slots.entries()) {
+        for (const [member, row] of members.entries()) {
+          const place = row && places.get(row);
+          for (let head = 0; head < keyValueHeads; head++) {
+            const at = ((slot * keyValueHeads + head) * to.group + member) * block;
+            if (place === undefined)
+              target.fill(0, at, at + block); // a hole must hold something finite
+            else {
+              const source = ((place[0] * keyValueHeads + head) * from!.group + place[1]) * block;
+              target.set(this.#past[part].subarray(source, source + block), at);
+            }
+          }
+        }
+      }
+      this.#next[part] = target;
+    }
+    this.swap();
+  }
+
+  #arrangePrompts({ slots, promptLength }: Layout): void {
+    const { layers, keyValueHeads, headSize } = this.#config;
+    const size = keyValueHeads * headSize * promptLength;
+    for (let part = 0; part < 2 * layers; part++) {
+      const target = new Float32Array(slots.length * size);
+      for (const [slot, members] of slots.entries()) {
+        const { tokens, cache } = members[0]!.prompt;
+        if (cache === undefined) continue; // a prompt of one token has nothing before it
+        const source = cache.layers[part >> 1][part % 2 === 0 ? "keys" : "values"];
+        const length = tokens.length - 1;
+        for (let head = 0; head < keyValueHeads; head++) {
+          const end = (cache.index * keyValueHeads + head + 1) * cache.length * headSize;
+          const at = slot * size + ((head + 1) * promptLength - length) * headSize;
+          target.set(source.subarray(end - length * headSize, end), at);
+        }
+      }
+      this.#prompt[part] = target;
+    }
+  }
+}
+
+/** A view of `length` numbers on the same memory where it suffices, with room to grow where it does not. */
+function resized(data: Float32Array | undefined, length: number): Float32Array {
+  if (data !== undefined && data.buffer.byteLength >= length * 4) return new Float32Array(data.buffer, 0, length);
+  return new Float32Array(new ArrayBuffer(length * 8), 0, length);
+}
