@@ -1,0 +1,155 @@
+/** Starts `longrun run` on the quickstart's manifest, small, with real processes, and looks at what it left. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+
+const ROOT = new URL("../../", import.meta.url).pathname;
+const MANIFEST = join(ROOT, "manifests/quickstart/trainingrun.yaml");
+/** A run of a few seconds an iteration; the critic too, so that all state of a learner is there. */
+const SMALL = [
+  "algorithm.batchSize=4",
+  "algorithm.miniBatchSize=2",
+  "algorithm.microBatchSize=2",
+  "algorithm.baseline=Critic",
+  "evaluation.before=false",
+  "evaluation.after=false",
+  "learner.leaseSeconds=4",
+  "learner.heartbeatSeconds=0.5",
+  "restart.backoffSeconds=0.2",
+];
+
+export interface Ended {
+  status: number | null;
+  signal: NodeJS.Signals | null;
+  output: string;
+}
+
+export class RealRun {
+  readonly child: ChildProcess;
+  readonly ended: Promise<Ended>;
+  readonly directory: string;
+  output = "";
+
+  constructor(directory: string, options: { iterations: number; resume?: boolean; replay?: string }) {
+    this.directory = directory;
+    const settings = [...SMALL, `stopping.iterations=${options.iterations}`].flatMap((setting) => ["--set", setting]);
+    const what = options.resume ? ["--resume", directory] : [MANIFEST, "--out", directory, ...settings];
+    const replay = options.replay ? ["--replay", options.replay] : [];
+    this.child = spawn(process.execPath, [join(ROOT, "controller/cli.ts"), "run", ...what, ...replay], {
+      cwd: tmpdir(),
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    for (const stream of [this.child.stdout!, this.child.stderr!]) {
+      stream.setEncoding("utf8").on("data", (text: string) => {
+        this.output += text;
+      });
+    }
+    this.ended = new Promise((resolve) => {
+      this.child.once("close", (status, signal) => resolve({ status, signal, output: this.output }));
+    });
+  }
+
+  /** Waits until `iteration` has a line in metrics.jsonl. */
+  async reached(iteration: number): Promise<void> {
+    await this.until(`iteration ${iteration}`, () => this.lines().length >= iteration);
+  }
+
+  /** Ends the run if a failed test left it going. */
+  stop(): void {
+    if (this.child.exitCode === null) this.child.kill("SIGKILL");
+  }
+
+  /** @throws when the run ends, or two minutes pass, before `condition` holds */
+  async until<Found>(what: string, condition: () => Found): Promise<NonNullable<Found>> {
+    let over = false;
+    void this.ended.then(() => {
+      over = true;
+    });
+    for (const start = performance.now(); performance.now() - start < 120_000; ) {
+      const found = condition();
+      if (found) return found;
+      if (over) throw new Error(`the run ended before ${what}:\n${this.output}`);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    throw new Error(`no ${what} within two minutes:\n${this.output}`);
+  }
+
+  /** Process number of the run's process whose command line holds `part`. */
+  find(part: string): number | undefined {
+    return this.descendants().find(({ command }) => command.includes(part))?.pid;
+  }
+
+  /** All processes that this run has started, and those that they have. */
+  descendants(): { pid: number; command: string }[] {
+    return processes().filter(({ pid }) => pid !== this.child.pid && this.#owns(pid));
+  }
+
+  #owns(pid: number): boolean {
+    for (let at = pid; at > 1; at = parentOf(at)) if (at === this.child.pid) return true;
+    return false;
+  }
+
+  lines(): { iteration: number; samples: number }[] {
+    const path = join(this.directory, "metrics.jsonl");
+    if (!existsSync(path)) return [];
+    const whole = readFileSync(path, "utf8").split("\n").slice(0, -1);
+    return whole.map((line) => JSON.parse(line));
+  }
+
+  query(sql: string): Record<string, unknown>[] {
+    const store = new DatabaseSync(join(this.directory, "store.sqlite"), { readOnly: true });
+    try {
+      return store.prepare(sql).all() as Record<string, unknown>[];
+    } finally {
+      store.close();
+    }
+  }
+
+  /** Digest of the newest checkpoint: of policy, critic and both optimisers' state, every bit. */
+  newestDigest(): string {
+    const [row] = this.query(
+      "SELECT digest FROM checkpoints WHERE superseded_by IS NULL ORDER BY iteration DESC LIMIT 1",
+    );
+    return String(row?.digest);
+  }
+
+  /** SHA-256 of the newest checkpoint's policy as it lies on disk. */
+  newestPolicy(): string {
+    const [row] = this.query(
+      "SELECT path FROM checkpoints WHERE superseded_by IS NULL ORDER BY iteration DESC LIMIT 1",
+    );
+    const file = join(this.directory, String(row?.path), "policy", "model.safetensors");
+    return createHash("sha256").update(readFileSync(file)).digest("hex");
+  }
+}
+
+export function processes(): { pid: number; command: string }[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((name) => {
+      try {
+        const command = readFileSync(`/proc/${name}/cmdline`, "utf8").replaceAll("\0", " ").trim();
+        return [{ pid: Number(name), command }];
+      } catch {
+        return []; // it has ended
+      }
+    });
+}
+
+function parentOf(pid: number): number {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]);
+  } catch {
+    return 0;
+  }
+}
+
+/** A folder that `remove` takes away. */
+export function temporaryFolder(): { path: string; remove: () => void } {
+  const path = mkdtempSync(join(tmpdir(), "longrun-faults-"));
+  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+}
