@@ -96,6 +96,19 @@ for (const name of ["qwen2", "llama"]) {
       assert.ok(responses.some(({ finished }) => finished) && responses.some(({ finished }) => !finished));
     });
 
+    it("samples a row that outlives most of its batch as if it were alone", async () => {
+      const batch = Array.from({ length: 12 }, (_, row) => prompts[[4, 3, 3, 2][row % 4]]);
+      const options = { temperature: 1.5, eosIds: [0, 1, 2] };
+      const responses = await generate(batch, options);
+      const lengths = new Set(responses.map(({ response }) => Math.ceil(response.length / 16)));
+      assert.ok(lengths.size > 3, "rows must end at many times");
+      for (const [row, prompt] of batch.entries()) {
+        const [alone] = await generate([prompt], { ...options, seeds: [row + 1] });
+        assert.deepEqual(responses[row].response, alone.response);
+        assert.ok(largestDifference(responses[row].logProbs, alone.logProbs) < 1e-4);
+      }
+    });
+
     it("stops at maxNewTokens, wherever that is", async () => {
       for (const maxNewTokens of [1, 15, 16, 17, 33]) {
         const responses = await generate(prompts, { temperature: 0, maxNewTokens });
