@@ -31,6 +31,8 @@ export interface MeasuredSample {
 
 export interface TaskScale {
   name: string;
+  /** e.g. `MAE`. */
+  metric?: string | undefined;
   direction: "Higher" | "Lower";
   /** Score that counts as 0 and score that counts as 1 when tasks are put on one scale. */
   worst?: number | undefined;
@@ -79,6 +81,9 @@ export interface IterationInput {
 }
 
 export interface TaskMetrics {
+  /** Absent if the caller did not say. */
+  metric?: string;
+  direction: "Higher" | "Lower";
   samples: number;
   validFraction: number;
   meanScore: number | null;
@@ -238,6 +243,8 @@ function taskMetrics(
   const bestScore = bestOf(scores, task.direction);
   const before = previous?.tasks[task.name]?.bestScoreSoFar ?? null;
   return {
+    ...(task.metric !== undefined && { metric: task.metric }),
+    direction: task.direction,
     samples: own.length,
     validFraction: share(valid.length, own.length) ?? 0,
     meanScore: mean(scores),

@@ -3,7 +3,7 @@ import type { TopLevelSpec } from "vega-lite";
 import type { IterationMetrics } from "../metrics/iteration.ts";
 import { addedHistogram, type HistogramBin } from "./durations.ts";
 import { groupedPlot, heatPlot, linePlot, type Series, type Size, stackPlot } from "./plots.ts";
-import type { RunFolder, TaskGrader } from "./run-folder.ts";
+import type { ReportedTask, RunFolder } from "./run-folder.ts";
 import { color, PALETTE } from "./theme.ts";
 
 export interface Chart {
@@ -45,11 +45,10 @@ const PHASES: readonly [string, string][] = [
   ["other", color("grey")],
 ];
 
-export function chartsOf({ lines, manifest }: RunFolder): Record<ChartSection, Chart[]> {
-  const tasks = manifest.spec?.tasks ?? [];
+export function chartsOf({ lines, manifest, tasks }: RunFolder): Record<ChartSection, Chart[]> {
   return {
     learning: [
-      ...tasks.flatMap((task) => scores(lines, task.name ?? "", task.grader ?? {}, tasks.length > 1)),
+      ...tasks.flatMap((task) => scores(lines, task, tasks.length > 1)),
       validity(lines, tasks),
       reward(lines),
     ],
@@ -61,35 +60,38 @@ export function chartsOf({ lines, manifest }: RunFolder): Record<ChartSection, C
       third("Clipped tokens", lines, (line) => line.clipFraction, "orange", "share of tokens", ".1%"),
       third("Gradient norm, policy", lines, (line) => line.gradientNorm, "purple", "before clipping"),
       third("Largest ratio of an update", lines, (line) => line.ratioMax, "red", "π new / π old"),
-      third("Critic: explained variance", lines, (line) => line.explainedVariance, "green", "share of returns"),
+      manifest.spec?.algorithm?.baseline === "BatchMean"
+        ? third("Lag", lines, (line) => line.meanLag, "green", "iterations, mean")
+        : third("Critic: explained variance", lines, (line) => line.explainedVariance, "green", "share of returns"),
     ],
     time: [phases(lines), busy(lines)],
   };
 }
 
-function scores(lines: Lines, task: string, grader: TaskGrader, several: boolean): Chart[] {
-  const suffix = several ? ` of ${task}` : "";
+function scores(lines: Lines, { name, metric, better }: ReportedTask, several: boolean): Chart[] {
+  const suffix = several ? ` of ${name}` : "";
   const best: Series = { label: "best so far", color: color("blue"), step: true };
   const mean: Series = { label: "mean of the valid programs", color: color("orange") };
-  const caption = `${grader.direction === "Lower" ? "Lower" : "Higher"} is better.`;
-  const plot = (title: string, x: { title: string; whole?: boolean }, at: (line: IterationMetrics) => number) => {
+  const caption = better ? `${better === "lower" ? "Lower" : "Higher"} is better.` : "";
+  const plot = (title: string, x: LineText["x"], at: (line: IterationMetrics) => number) => {
     const points = lines.flatMap((line) => [
-      { x: at(line), y: line.tasks[task]?.bestScoreSoFar ?? null, series: best.label },
-      { x: at(line), y: line.tasks[task]?.meanScore ?? null, series: mean.label },
+      { x: at(line), y: line.tasks[name]?.bestScoreSoFar ?? null, series: best.label },
+      { x: at(line), y: line.tasks[name]?.meanScore ?? null, series: mean.label },
     ]);
-    return lineChart(
-      { title, caption, points, series: [best, mean], x, y: { title: grader.metric ?? "score" } },
-      NO_VALID,
-    );
+    return lineChart({ title, caption, points, series: [best, mean], x, y: { title: metric } }, NO_VALID);
   };
   return [
     plot(`Score${suffix} by iteration`, ITERATION, (line) => line.iteration),
-    plot(`Score${suffix} by time`, { title: "minutes since the start" }, (line) => line.elapsedSeconds / 60),
+    plot(
+      `Score${suffix} by time`,
+      { title: "minutes since the start", zero: true },
+      (line) => line.elapsedSeconds / 60,
+    ),
   ];
 }
 
-function validity(lines: Lines, tasks: readonly { name?: string }[]): Chart {
-  const names = tasks.length > 1 ? tasks.map((task) => task.name ?? "") : [];
+function validity(lines: Lines, tasks: readonly ReportedTask[]): Chart {
+  const names = tasks.length > 1 ? tasks.map(({ name }) => name) : [];
   const all: Series = { label: names.length > 0 ? "all tasks" : "valid", color: color("green") };
   const perTask = names.map((label, index) => ({ label, color: palette(index), dashed: true }));
   return lineChart({
@@ -278,7 +280,7 @@ function third(
 type LineText = Omit<Parameters<typeof linePlot>[0], "x" | "size"> & {
   title: string;
   caption: string;
-  x?: { title: string; whole?: boolean };
+  x?: Parameters<typeof linePlot>[0]["x"];
   size?: Size;
 };
 

@@ -21,6 +21,8 @@ export interface MadeUpRun {
   /** Slow programs are thrown away. */
   losesSlow?: boolean;
   seed?: number;
+  /** The manifest only names the task, as that of a bundled one does. */
+  bundled?: boolean;
 }
 
 export const MARKER_NAMES = [
@@ -49,7 +51,7 @@ const FAMILIES = [
 
 export async function writeMadeUpRun(directory: string, run: MadeUpRun): Promise<void> {
   const tasks = (run.tasks ?? ["diamonds"]).map(
-    (name): TaskScale => ({ name, direction: "Lower", worst: 3000, best: 260 }),
+    (name): TaskScale => ({ name, metric: "MAE", direction: "Lower", worst: 3000, best: 260 }),
   );
   await mkdir(join(directory, "best"), { recursive: true });
   await writeFile(join(directory, "trainingrun.yaml"), manifest(run, tasks));
@@ -211,10 +213,10 @@ function madeUpSample(
 }
 
 function manifest(run: MadeUpRun, tasks: TaskScale[]): string {
-  const items = tasks.map(
-    ({ name }) =>
-      `    - name: ${name}\n      grader: { metric: MAE, idColumn: id, targetColumns: [price], direction: Lower }\n      executionTimeoutSeconds: 20`,
-  );
+  const grader = "      grader: { metric: MAE, idColumn: id, targetColumns: [price], direction: Lower }\n";
+  const items = tasks.map(({ name }) => {
+    return `    - name: ${name}\n${run.bundled ? "" : grader}      executionTimeoutSeconds: 20`;
+  });
   return `apiVersion: longrun.dev/v1alpha1
 kind: TrainingRun
 metadata: { name: made-up-run }

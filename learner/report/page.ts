@@ -64,7 +64,7 @@ ${await figures(optimisation)}
 ${await figures(clock)}`;
 }
 
-function heading({ name, manifest, lines, summary }: RunFolder): Html {
+function heading({ name, manifest, tasks, lines, summary }: RunFolder): Html {
   const of = manifest.spec?.stopping?.iterations;
   const done = lines.at(-1)?.iteration ?? 0;
   const state = summary?.state ?? (done > 0 && done === of ? "succeeded" : "running");
@@ -74,21 +74,20 @@ function heading({ name, manifest, lines, summary }: RunFolder): Html {
     failed: `failed in iteration ${done + 1} of ${count(of)}`,
     stopped: `stopped after ${done} of ${count(of)} iterations`,
   }[state];
-  const tasks = (manifest.spec?.tasks ?? []).map(
-    ({ name: task, grader }) =>
-      `${task} (${grader?.metric}, ${grader?.direction === "Lower" ? "lower" : "higher"} is better)`,
+  const described = tasks.map(({ name: task, metric, better }) =>
+    better ? `${task} (${metric}, ${better} is better)` : task,
   );
   const facts = [
-    tasks.length === 1 ? `Task ${tasks[0]}` : `Tasks ${tasks.join(", ")}`,
+    `${tasks.length === 1 ? "Task" : "Tasks"} ${described.join(", ")}`,
     summary?.isolationLevel && `isolation ${summary.isolationLevel}`,
     summary && `started ${time(summary.startedAt)}`,
     lines.length > 0 && `newest iteration ${time(lines.at(-1)!.wallTime)}`,
   ].filter(Boolean);
   return html`<header><div class="top"><h1>${name}</h1><span class="state ${state}">${words}</span></div>
-<p class="soft">${facts.join(" · ")}</p>${summary?.message && html`<p>${summary.message}</p>`}</header>`;
+<p class="soft">${facts.join(" · ")}</p>${summary?.message && html`<p class="soft">${summary.message}</p>`}</header>`;
 }
 
-function tiles({ lines, summary, manifest }: RunFolder): Html {
+function tiles({ lines, summary, tasks }: RunFolder): Html {
   const first = lines[0];
   const last = lines.at(-1);
   const from = (value: string) => (lines.length > 1 ? `first iteration ${value}` : "");
@@ -97,7 +96,7 @@ function tiles({ lines, summary, manifest }: RunFolder): Html {
   const spent = lines.reduce((sum, line) => sum + line.seconds, 0);
   // Scores of different tasks have no common unit; rewards do.
   const scores =
-    (manifest.spec?.tasks ?? []).length > 1
+    tasks.length > 1
       ? [tile("Mean reward", number(last?.meanReward), from(number(first?.meanReward)))]
       : [
           tile("Mean score", number(last?.meanScore), from(number(first?.meanScore))),
@@ -139,7 +138,8 @@ function bestProgram(best: BestProgram | undefined): Html {
   const { score, metric, iteration, durationSeconds, family, plan } = best.facts;
   const facts = [
     typeof score === "number" && `${typeof metric === "string" ? metric : "score"} ${number(score)}`,
-    typeof iteration === "number" && `written by the policy of iteration ${iteration}`,
+    typeof iteration === "number" &&
+      `written by the ${iteration === 0 ? "starting policy" : `policy of iteration ${iteration}`}`,
     typeof durationSeconds === "number" && `ran ${duration(durationSeconds)}`,
     typeof family === "string" && family,
   ].filter(Boolean);

@@ -29,7 +29,7 @@ const HEIGHTS: Record<Size, number> = { wide: 240, half: 230, third: 170 };
 interface LinePlot {
   points: Point[];
   series: Series[];
-  x: AxisText & { whole?: boolean };
+  x: AxisText & { whole?: boolean; zero?: boolean };
   y: AxisText & { zero?: boolean; domain?: [number, number] };
   size: Size;
   /** A horizontal rule, e.g. a goal or a level to compare with. */
@@ -39,7 +39,7 @@ interface LinePlot {
 export function linePlot({ points, series, x, y, size, rule }: LinePlot): TopLevelSpec {
   const drawn = points.filter((point) => point.y !== null && Number.isFinite(point.y));
   const xs = drawn.map((point) => point.x);
-  const [from, to] = [Math.min(...xs), Math.max(...xs)];
+  const [from, to] = [x.zero ? 0 : Math.min(...xs), Math.max(...xs)];
   const ys = drawn.map((point) => point.y ?? 0);
   const flat = Math.min(...ys) === Math.max(...ys) && !y.zero;
   const domain =

@@ -42,6 +42,12 @@ const runs: [name: string, run: MadeUpRun, has: RegExp[], hasNot: RegExp[]][] = 
     [/program\.py/],
   ],
   [
+    "a bundled task, whose grader is not in the manifest",
+    { iterations: 3, finished: 3, state: "succeeded", bundled: true },
+    [/Task diamonds \(MAE, lower is better\)/, />Lower is better\.</],
+    [/higher is better/i],
+  ],
+  [
     "slow work is lost",
     { iterations: 3, finished: 3, state: "succeeded", weighting: "Off", collection: "Discard", losesSlow: true },
     [/shorter. Slow work is being lost/],

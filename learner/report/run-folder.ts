@@ -13,14 +13,21 @@ export interface RunManifest {
   spec?: {
     tasks?: { name?: string; grader?: TaskGrader }[];
     model?: { policy?: string };
-    algorithm?: { durationWeighting?: string; collection?: string; batchSize?: number };
+    algorithm?: { durationWeighting?: string; collection?: string; baseline?: string };
     stopping?: { iterations?: number };
   };
 }
 
-export interface TaskGrader {
+interface TaskGrader {
   metric?: string;
   direction?: "Higher" | "Lower";
+}
+
+/** A task as the report speaks of it. */
+export interface ReportedTask {
+  name: string;
+  metric: string;
+  better: "lower" | "higher" | undefined;
 }
 
 export interface BestProgram {
@@ -35,6 +42,7 @@ export interface RunFolder {
   name: string;
   manifest: RunManifest;
   manifestText: string;
+  tasks: ReportedTask[];
   lines: IterationMetrics[];
   summary: RunSummary | undefined;
   best: BestProgram | undefined;
@@ -48,17 +56,29 @@ export async function readRunFolder(directory: string): Promise<RunFolder> {
     const what = (await exists(directory)) ? "has no trainingrun.yaml" : "does not exist";
     throw new ReportError("run-folder", `${directory} ${what}; name the folder of a run, for example runs/NAME-TIME`);
   }
-  const manifest = await parsed(manifestPath, () => parse(manifestText) as RunManifest | null);
+  const manifest = (await parsed(manifestPath, () => parse(manifestText) as RunManifest | null)) ?? {};
   const summary = await parsed(join(directory, "summary.json"), () => readSummary(directory));
+  const lines = await readMetrics(join(directory, "metrics.jsonl"));
   return {
     directory,
-    name: manifest?.metadata?.name ?? "run",
-    manifest: manifest ?? {},
+    name: manifest.metadata?.name ?? "run",
+    manifest,
     manifestText,
-    lines: await readMetrics(join(directory, "metrics.jsonl")),
+    tasks: reportedTasks(manifest, lines.at(-1)),
+    lines,
     summary,
     best: await readBest(join(directory, "best")),
   };
+}
+
+/** A bundled task's grader does not stand in the manifest; the lines of metrics have what is needed of it. */
+function reportedTasks({ spec }: RunManifest, line: IterationMetrics | undefined): ReportedTask[] {
+  return (spec?.tasks ?? []).map(({ name = "", grader }) => {
+    const measured = line?.tasks[name];
+    const direction = grader?.direction ?? measured?.direction;
+    const metric = grader?.metric ?? measured?.metric ?? "score";
+    return { name, metric, better: direction && (direction === "Lower" ? "lower" : "higher") };
+  });
 }
 
 async function readBest(directory: string): Promise<BestProgram | undefined> {

@@ -9,23 +9,22 @@ import type { RunFolder } from "./run-folder.ts";
 type Unit = (value: number | null | undefined) => string;
 
 /** First and last iteration task by task, where there are several. */
-export function byTask({ manifest, lines }: RunFolder): Html | undefined {
-  const tasks = manifest.spec?.tasks ?? [];
+export function byTask({ tasks, lines }: RunFolder): Html | undefined {
   const [first, last] = [lines[0], lines.at(-1)];
   if (tasks.length < 2 || !first || !last) return undefined;
   const pair = (name: string, value: (task: TaskMetrics) => string) =>
     [first, last].map((line) => (line.tasks[name] ? value(line.tasks[name]) : NONE)).join(" → ");
   const rows = tasks.map(
-    ({ name = "", grader }) =>
-      html`<tr><th scope="row">${name}</th><td>${grader?.metric}</td><td>${pair(name, (task) => percent(task.validFraction))}</td><td>${pair(name, (task) => number(task.meanScore))}</td><td>${pair(name, (task) => number(task.bestScoreSoFar))}</td></tr>`,
+    ({ name, metric }) =>
+      html`<tr><th scope="row">${name}</th><td>${metric}</td><td>${pair(name, (task) => percent(task.validFraction))}</td><td>${pair(name, (task) => number(task.meanScore))}</td><td>${pair(name, (task) => number(task.bestScoreSoFar))}</td></tr>`,
   );
   return html`<table class="comparison"><thead><tr><th scope="col">iteration ${first.iteration} → ${last.iteration}</th><th scope="col">metric</th><th scope="col">valid</th><th scope="col">mean score</th><th scope="col">best so far</th></tr></thead><tbody>${rows}</tbody></table>`;
 }
 
 /** Before/after of the evaluations, or, without them, of the first iterations and the last. */
-export function beforeAfter({ summary, lines, manifest }: RunFolder): Html {
+export function beforeAfter({ summary, lines, tasks }: RunFolder): Html {
   // Scores of several tasks have no common unit; `byTask` has them.
-  const scored = (manifest.spec?.tasks ?? []).length < 2;
+  const scored = tasks.length < 2;
   const measures = (...of: Parameters<typeof measured>) =>
     measured(...of).filter(([label]) => scored || !label.includes("score"));
   const { before, after } = summary?.evaluation ?? {};
