@@ -78,8 +78,9 @@ export function runSuite({ name, level, landlockAbi, only }: Suite): void {
       world = await createWorld(environment.directory);
       try {
         const { python } = environment;
+        const warm = only && ["numpy", "pandas"];
         const inputs = { task: world.publicData };
-        ({ sandbox } = await startIsolated({ python, level, landlockAbi, inputs, space: join(space, "slot-0") }));
+        ({ sandbox } = await startIsolated({ python, level, landlockAbi, warm, inputs, space: join(space, "slot-0") }));
       } catch (error) {
         if (!(error instanceof ActorError) || error.code !== "isolation") throw error;
         why = error.message;

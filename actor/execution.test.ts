@@ -1,0 +1,72 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { judge } from "./execution.ts";
+import type { RunEnd } from "./sandbox.ts";
+
+const end = (change: Partial<RunEnd> = {}): RunEnd => ({
+  status: 0,
+  signal: 0,
+  durationSeconds: 1,
+  cpuSeconds: 1,
+  peakMemoryBytes: 1,
+  ...change,
+});
+
+describe("judge", () => {
+  const cases: [
+    name: string,
+    end: RunEnd | undefined,
+    reason: Parameters<typeof judge>[1],
+    outcome: string,
+    detail: RegExp,
+  ][] = [
+    ["status 0", end(), undefined, "completed", /^$/],
+    ["status 1", end({ status: 1 }), undefined, "failed", /exit status 1/],
+    [
+      "an exception",
+      end({ status: 1, exception: { type: "ValueError", line: 7, memory: false } }),
+      undefined,
+      "failed",
+      /^ValueError in line 7$/,
+    ],
+    [
+      "an exception without a line",
+      end({ status: 1, exception: { type: "ValueError", memory: false } }),
+      undefined,
+      "failed",
+      /^ValueError$/,
+    ],
+    [
+      "MemoryError",
+      end({ status: 1, exception: { type: "_ArrayMemoryError", memory: true } }),
+      undefined,
+      "outOfMemory",
+      /Array/,
+    ],
+    [
+      "MemoryError that was claimed and survived",
+      end({ exception: { type: "MemoryError", memory: true } }),
+      undefined,
+      "completed",
+      /^$/,
+    ],
+    ["a signal", end({ signal: 11 }), undefined, "failed", /signal 11/],
+    ["SIGKILL that nobody of us sent", end({ signal: 9 }), undefined, "failed", /signal 9/],
+    ["the memory watch", end({ signal: 9, killedFor: "memory" }), undefined, "outOfMemory", /memory/],
+    ["too many processes", end({ signal: 9, killedFor: "processes" }), undefined, "failed", /processes/],
+    ["too many files", end({ signal: 9, killedFor: "scratch" }), undefined, "failed", /scratch/],
+    ["the clock", end({ signal: 9 }), "timeout", "timedOut", /after 5 s/],
+    ["the clock, and it had ended by itself", end({ status: 0 }), "timeout", "completed", /^$/],
+    ["the clock, and a sandbox that broke over it", undefined, "timeout", "timedOut", /after 5 s/],
+    ["too much output", end({ signal: 9 }), "output", "outputLimit", /printed/],
+    ["too much output, ended before the signal", end(), "output", "outputLimit", /printed/],
+    ["revoked", end({ signal: 9 }), "revoked", "lost", /revoked/],
+    ["a broken sandbox", undefined, undefined, "lost", /it broke/],
+  ];
+  for (const [name, ended, reason, outcome, detail] of cases)
+    test(`${name}: ${outcome}`, () => {
+      const judged = judge(ended, reason, 5, "it broke");
+      assert.equal(judged.outcome, outcome);
+      assert.match(judged.detail, detail);
+    });
+});

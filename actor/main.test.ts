@@ -1,0 +1,228 @@
+/** The actor as a process, against a learner of the test's own. */
+import assert from "node:assert/strict";
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, afterEach, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { inflateSync } from "node:zlib";
+import { writeRunCertificates } from "../proto/certificates.ts";
+import { messages } from "../proto/service.ts";
+import { Learner } from "./learner.fixture.ts";
+import { ensurePythonEnvironment } from "./python-env.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "longrun-actor-"));
+const tls = await writeRunCertificates(join(folder, "tls"), { validSeconds: 600 });
+const environment = await ensurePythonEnvironment();
+const task = join(folder, "small");
+mkdirSync(join(task, "prepared", "public"), { recursive: true });
+writeFileSync(join(task, "task.yaml"), "name: small\n");
+writeFileSync(join(task, "prepared", "public", "train.csv"), "id,x\n1,2\n");
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+const ends: (() => void)[] = [];
+afterEach(() => {
+  for (const end of ends.splice(0)) end();
+});
+
+let actors = 0;
+
+async function startActor(args: string[] = []) {
+  const learner = new Learner(tls.learner);
+  await learner.start();
+  const scratch = join(folder, `scratch-${actors++}`);
+  const fixed = [
+    "--learner",
+    `127.0.0.1:${learner.port}`,
+    "--tls",
+    tls.actor,
+    "--name",
+    "actor-0",
+    "--scratch",
+    scratch,
+  ];
+  const actor = fork(
+    join(import.meta.dirname, "main.ts"),
+    [...fixed, "--task-dir", folder, "--python", environment.directory, "--warm", "numpy", ...args],
+    { stdio: ["ignore", "ignore", "pipe", "ipc"], env: { ...process.env, LOG_LEVEL: "info" } },
+  );
+  let log = "";
+  actor.stderr!.setEncoding("utf8").on("data", (text: string) => {
+    log += text;
+  });
+  ends.push(() => {
+    actor.kill("SIGKILL");
+    learner.kill();
+  });
+  return { learner, actor, scratch, log: () => log };
+}
+
+const exitOf = async (actor: ChildProcess) => {
+  if (actor.exitCode === null && actor.signalCode === null) await once(actor, "exit");
+  return actor.exitCode ?? actor.signalCode;
+};
+
+/** Processes anywhere whose command line names `text`, or whose parents' does. */
+function processesOf(text: string): number[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+    .filter((name) => {
+      try {
+        return (
+          readFileSync(`/proc/${name}/environ`, "utf8").includes(text) ||
+          readFileSync(`/proc/${name}/cmdline`, "utf8").includes(text)
+        );
+      } catch {
+        return false;
+      }
+    })
+    .map(Number);
+}
+
+async function gone(pids: number[]): Promise<void> {
+  for (let i = 0; pids.some((pid) => isRunning(pid)); i++) {
+    assert.ok(i < 100, `still running: ${pids.filter(isRunning)}`);
+    await sleep(50);
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return !/^\d+ \(.*\) [ZX]/s.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
+  } catch {
+    return false;
+  }
+}
+
+/** Every process below `pid`. */
+function tree(pid: number): number[] {
+  const below = [pid];
+  for (const current of below)
+    try {
+      for (const thread of readdirSync(`/proc/${current}/task`))
+        below.push(
+          ...readFileSync(`/proc/${current}/task/${thread}/children`, "utf8").split(" ").filter(Boolean).map(Number),
+        );
+    } catch {
+      // It ended.
+    }
+  return below.slice(1);
+}
+
+const program = `
+import pandas as pd, time
+print("${"a".repeat(32)}:loaded data")
+pd.read_csv("input/train.csv").to_csv("submission.csv", index=False)
+`;
+const limits = { timeoutSeconds: 30, memoryBytes: 2 ** 30, scratchBytes: 2 ** 26 };
+
+for (const level of ["namespaces", "landlock"])
+  describe(`an actor at ${level}`, () => {
+    test("runs leases in two slots, hands in, drains on SIGTERM and exits 0", async (context) => {
+      const { learner, actor, scratch, log } = await startActor(["--isolation", level, "--slots", "2"]);
+      const hello = await Promise.race([learner.next("hello", 1, () => true, 60), exitOf(actor).then(() => undefined)]);
+      if (!hello) return context.skip(log());
+      assert.equal(hello.isolationLevel, level);
+      assert.match(hello.versions.numpy, /^2\./);
+      await learner.next("ready");
+      const first = learner.lease("e1", {
+        task: "small",
+        program: Buffer.from(program),
+        markerNonce: "a".repeat(32),
+        limits,
+      });
+      const second = learner.lease("e2", { task: "small", program: Buffer.from("import time; time.sleep(1)"), limits });
+      learner.lease("e3", { task: "unknown", program: Buffer.from(""), limits });
+      const result = await learner.next("result", 1, (message) => message.result?.attempt?.execution === "e1", 20);
+      assert.equal(result.outcome, messages.Outcome.COMPLETED, result.detail);
+      assert.deepEqual(
+        result.markers.map((marker: { name: string }) => marker.name),
+        ["loaded data"],
+      );
+      const chunk = await learner.next("chunk");
+      assert.equal(inflateSync(chunk.data).toString(), "id,x\n1,2\n");
+      const lost = await learner.next("result", 1, (message) => message.result?.attempt?.execution === "e3", 60);
+      assert.equal(lost.outcome, messages.Outcome.LOST);
+      assert.match(lost.detail, /no public data/);
+      actor.kill("SIGTERM");
+      await learner.next("result", 3, () => true, 20);
+      for (const attempt of [first, second, { execution: "e3", number: 1, fence: "7" }])
+        learner.send({ ack: { attempt, accepted: true, reason: "accepted" } });
+      await learner.next("drained");
+      assert.equal(await exitOf(actor), 0);
+      assert.deepEqual(readdirSync(scratch), [], "scratch is removed");
+    });
+
+    test("SIGKILL of the actor, or of a zygote, leaves no process behind", async (context) => {
+      const { learner, actor, log } = await startActor(["--isolation", level]);
+      const hello = await Promise.race([learner.next("hello", 1, () => true, 60), exitOf(actor).then(() => undefined)]);
+      if (!hello) return context.skip(log());
+      await learner.next("ready");
+      const sleeper = {
+        task: "small",
+        program: Buffer.from("import time; print(1); time.sleep(600)"),
+        limits: { ...limits, timeoutSeconds: 600 },
+      };
+      learner.lease("e1", sleeper);
+      await learner.next("heartbeat", 1, (message) => (message.heartbeat?.running?.[0]?.elapsedSeconds ?? 0) > 0, 20);
+      const sandbox = tree(actor.pid!);
+      process.kill(sandbox[0]!, "SIGKILL");
+      const lost = await learner.next("result", 1, () => true, 20);
+      assert.equal(lost.outcome, messages.Outcome.LOST);
+      await gone(sandbox);
+      learner.send({ ack: { attempt: lost.attempt, accepted: true, reason: "accepted" } });
+      learner.lease("e2", sleeper); // on a new sandbox
+      const runs = (message: {
+        heartbeat?: { running?: { attempt?: object | null; elapsedSeconds?: number | null }[] | null } | null;
+      }) =>
+        (message.heartbeat?.running ?? []).some(
+          (running) =>
+            (running.elapsedSeconds ?? 0) > 0 && (running.attempt as { execution?: string }).execution === "e2",
+        );
+      await learner.next("heartbeat", 1, runs, 60);
+      const processes = tree(actor.pid!);
+      assert.ok(processes.length >= 2);
+      actor.kill("SIGKILL");
+      await gone(processes);
+    });
+  });
+
+describe("an actor's start and end", () => {
+  test("it exits when its parent's channel closes", async () => {
+    const { learner, actor } = await startActor();
+    await learner.next("hello", 1, () => true, 60);
+    const processes = tree(actor.pid!);
+    actor.disconnect();
+    assert.equal(await exitOf(actor), 1);
+    await gone(processes);
+  });
+
+  const cases: [string, string[], RegExp][] = [
+    ["no level without the flag", ["--isolation", "none"], /--allow-no-isolation/],
+    ["slots", ["--slots", "0"], /--slots is 0/],
+    ["cpus", ["--cpus", "1-0"], /--cpus/],
+    ["unknown option", ["--frobnicate"], /frobnicate/],
+    ["a task folder without tasks", ["--task-dir", tls.actor], /prepared\/public/],
+  ];
+  for (const [name, args, message] of cases)
+    test(`bad input: ${name}: one line, exit status 2`, async () => {
+      const { actor, log } = await startActor(args);
+      assert.equal(await exitOf(actor), 2);
+      const lines = log().trim().split("\n");
+      assert.match(lines.at(-1)!, message);
+      assert.equal(lines.length, 1);
+      assert.deepEqual(processesOf(`scratch-${actors - 1}`), []);
+    });
+
+  test("without isolation every line says so", async () => {
+    const { learner, actor, log } = await startActor(["--isolation", "none", "--allow-no-isolation"]);
+    await learner.next("hello", 1, () => true, 60);
+    actor.kill("SIGTERM");
+    assert.equal(await exitOf(actor), 0);
+    const lines = log().trim().split("\n");
+    assert.ok(lines.length > 1);
+    for (const line of lines) assert.match(line, /NO ISOLATION/);
+  });
+});

@@ -1,0 +1,37 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { OutputCapture } from "./output.ts";
+
+const cases: [name: string, kept: number, chunks: string[], expected: string][] = [
+  ["nothing", 4, [], ""],
+  ["less than the first part", 4, ["ab"], "ab"],
+  ["exactly the first part", 4, ["abcd"], "abcd"],
+  ["both parts, nothing missing", 4, ["abcdefgh"], "abcdefgh"],
+  ["one byte missing", 4, ["abcdefghi"], "abcd\n[... 1 bytes left out ...]\nfghi"],
+  ["in small chunks", 2, ["a", "b", "c", "d", "e"], "ab\n[... 1 bytes left out ...]\nde"],
+  ["a large chunk after small ones", 2, ["a", "bcdefgh"], "ab\n[... 4 bytes left out ...]\ngh"],
+];
+for (const [name, kept, chunks, expected] of cases)
+  test(name, () => {
+    const capture = new OutputCapture(kept);
+    for (const chunk of chunks) capture.push(Buffer.from(chunk));
+    assert.equal(capture.bytes().toString(), expected);
+    assert.equal(capture.totalBytes, chunks.join("").length);
+  });
+
+test("first and last part of whatever comes", () => {
+  fc.assert(
+    fc.property(fc.array(fc.string({ maxLength: 20 })), fc.integer({ min: 1, max: 50 }), (chunks, kept) => {
+      const capture = new OutputCapture(kept);
+      for (const chunk of chunks) capture.push(Buffer.from(chunk));
+      const all = Buffer.from(chunks.join(""));
+      const text = capture.bytes();
+      if (all.length <= 2 * kept) assert.deepEqual(text, all);
+      else {
+        assert.deepEqual(text.subarray(0, kept), all.subarray(0, kept));
+        assert.deepEqual(text.subarray(-kept), all.subarray(-kept));
+      }
+    }),
+  );
+});

@@ -1,0 +1,129 @@
+import assert from "node:assert/strict";
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, describe, test } from "node:test";
+import { cacheRoot, ensurePythonEnvironment, explainFailure } from "./python-env.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "longrun-python-"));
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+/** An interpreter that says of itself what a test wants. */
+function fakePython(name: string, said: object | string, venv = "exit 1"): string {
+  const path = join(folder, name);
+  const answer = typeof said === "string" ? said : `echo '${JSON.stringify(said)}'`;
+  writeFileSync(path, `#!/bin/sh\ncase "$*" in *venv*) ${venv};; *) ${answer};; esac\n`);
+  chmodSync(path, 0o755);
+  return path;
+}
+const sound = {
+  executable: "",
+  version: "3.12.1",
+  info: [3, 12],
+  machine: "x86_64",
+  prefix: "/",
+  implementation: "cpython",
+  missing: [],
+};
+
+describe("a Python that will not do: one line with a remedy, nothing half made", () => {
+  const cases: [name: string, python: string, code: string, message: RegExp][] = [
+    ["absent", join(folder, "none"), "pythonMissing", /cannot run ".*none" \(not found\); install Python >= 3\.10/],
+    [
+      "too old",
+      fakePython("old", { ...sound, version: "3.9.2", info: [3, 9] }),
+      "pythonTooOld",
+      /is Python 3\.9\.2, and >= 3\.10 is needed/,
+    ],
+    [
+      "without ensurepip",
+      fakePython("bare", { ...sound, missing: ["ensurepip"] }),
+      "pythonVenv",
+      /lacks the modules ensurepip.*python3-venv/,
+    ],
+    ["PyPy", fakePython("pypy", { ...sound, implementation: "pypy" }), "pythonMissing", /CPython is needed/],
+    ["breaking at once", fakePython("broken", "exit 3"), "pythonMissing", /cannot run/],
+  ];
+  for (const [name, python, code, message] of cases)
+    test(name, async () => {
+      const cache = join(folder, `cache-${code}-${name}`);
+      await assert.rejects(ensurePythonEnvironment({ python, cacheRoot: cache }), (error: Error & { code: string }) => {
+        assert.equal(error.code, code);
+        assert.match(error.message, message);
+        assert.ok(!error.message.includes("\n"));
+        return true;
+      });
+    });
+
+  test("a venv that fails leaves neither folder nor lock", async () => {
+    const python = fakePython(
+      "full",
+      { ...sound, executable: join(folder, "full") },
+      'echo "No space left on device" >&2; exit 1',
+    );
+    const cache = join(folder, "cache-full");
+    await assert.rejects(ensurePythonEnvironment({ python, cacheRoot: cache }), { code: "diskFull" });
+    assert.deepEqual(readdirSync(join(cache, "python")), []);
+  });
+
+  test("a folder that cannot be written is named", async () => {
+    writeFileSync(join(folder, "file"), "");
+    const python = fakePython("sound", sound);
+    await assert.rejects(ensurePythonEnvironment({ python, cacheRoot: join(folder, "file") }), {
+      message: /cannot write .*LONGRUN_CACHE/,
+    });
+  });
+
+  test("a lock of a living process is waited for, that of a dead one is not", async () => {
+    const python = fakePython("locked", { ...sound, executable: join(folder, "locked") });
+    const cache = join(folder, "cache-lock");
+    mkdirSync(join(cache, "python"), { recursive: true });
+    // Which digest it has shows the name of the lock file that a failing build leaves for a moment: take all of them.
+    const attempt = () => ensurePythonEnvironment({ python, cacheRoot: cache, waitSeconds: 0.3 });
+    await assert.rejects(attempt(), { code: "pythonVenv" });
+    const digest = await ensureDigest(python);
+    const lock = join(cache, "python", `.${digest}.lock`);
+    writeFileSync(lock, String(process.pid));
+    await assert.rejects(attempt(), { message: new RegExp(`process ${process.pid} has held`) });
+    writeFileSync(lock, "4194304");
+    await assert.rejects(attempt(), { code: "pythonVenv" });
+  });
+});
+
+/** The digest that an environment of this interpreter would have, from the message of a build that works up to pip. */
+async function ensureDigest(python: string): Promise<string> {
+  let line = "";
+  const options = {
+    python,
+    cacheRoot: join(folder, "cache-digest"),
+    onProgress: (text: string) => {
+      line = text;
+    },
+  };
+  await ensurePythonEnvironment(options).catch(() => {});
+  return /([0-9a-f]{16}) \(/.exec(line)![1]!;
+}
+
+describe("explainFailure", () => {
+  const cases: [printed: string, code: string, message: RegExp][] = [
+    ["OSError: [Errno 28] No space left on device", "diskFull", /disk is full.*LONGRUN_CACHE/],
+    ["Max retries exceeded with url: /simple/numpy/", "pythonPackages", /cannot be reached.*PIP_INDEX_URL/],
+    ["Temporary failure in name resolution", "pythonPackages", /cannot be reached/],
+    ["ERROR: No matching distribution found for numpy==2.4.6", "pythonPackages", /no wheels for this machine/],
+    ["ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE", "pythonPackages", /pinned hash/],
+    ["noise\nERROR: something else\nnoise", "pythonPackages", /pip failed: ERROR: something else/],
+  ];
+  for (const [printed, code, message] of cases)
+    test(printed.slice(0, 50), () => {
+      const error = explainFailure("pythonPackages", "/cache", printed);
+      assert.equal(error.code, code);
+      assert.match(error.message, message);
+      assert.ok(!error.message.includes("\n"));
+    });
+});
+
+test("cacheRoot", () => {
+  assert.equal(cacheRoot({ LONGRUN_CACHE: "/a", XDG_CACHE_HOME: "/b" }), "/a");
+  assert.equal(cacheRoot({ XDG_CACHE_HOME: "/b" }), "/b/longrun");
+  assert.match(cacheRoot({}), /\.cache\/longrun$/);
+});
