@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { attention } from "./attention.ts";
+import { attention, causalMasks } from "./attention.ts";
 import { affine, embedding, embeddingPlan, rmsNorm, rotary, rows, swiglu } from "./composites.ts";
 import { checkGradient, draw, type GradientCase } from "./differences.ts";
 import { gradients } from "./gradients.ts";
@@ -163,18 +163,24 @@ const CASES: GradientCase[] = [
       return op.square(embedding(w, ints(g, ids), plan));
     },
   },
-  {
-    name: "attention with shared key heads",
-    shapes: [
-      [6, 8],
-      [6, 4],
-      [6, 4],
-    ],
-    f: ([q, k, v], g) => {
-      const mask = g.initializer("mask", tensor(Float32Array.of(0, -1e9, -1e9, 0, 0, -1e9, 0, 0, 0), [3, 3]));
-      return attention(q, k, v, mask, { batch: 2, time: 3, heads: 4, keyValueHeads: 2, headSize: 2 });
-    },
-  },
+  ...[1, 2, 4].map((blocks): GradientCase => {
+    const block = 4 / blocks;
+    return {
+      name: `attention with shared key heads in ${blocks} blocks`,
+      shapes: [
+        [8, 8],
+        [8, 4],
+        [8, 4],
+      ],
+      f: ([q, k, v], g) => {
+        const above = Float32Array.from({ length: block * block }, (_, i) =>
+          i % block > Math.floor(i / block) ? -1e9 : 0,
+        );
+        const masks = causalMasks(g.initializer("triangle", tensor(above, [block, block])), blocks);
+        return attention(q, k, v, masks, { batch: 2, blocks, block, heads: 4, keyValueHeads: 2, headSize: 2 });
+      },
+    };
+  }),
 ];
 
 for (const rule of CASES) test(`gradient of ${rule.name}`, () => checkGradient(rule));
