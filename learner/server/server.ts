@@ -80,6 +80,8 @@ export class LearnerServer {
   #closed = false;
   #pumping = false;
   #tick: NodeJS.Timeout | undefined;
+  /** Why the store cannot be used any more. */
+  #failure: Error | undefined;
 
   constructor(options: ServerOptions) {
     this.#options = {
@@ -171,6 +173,7 @@ export class LearnerServer {
    */
   async waitForChange(options: WaitOptions = {}): Promise<void> {
     const { log, status, store } = this.#options;
+    if (this.#failure !== undefined) throw this.#failure;
     let shown = false;
     const onBlocked = (blocked: Blocked, seconds: number) => {
       const { reason, message } = blocked;
@@ -251,6 +254,7 @@ export class LearnerServer {
       onEnd: (it) => this.#onEnd(it),
       onFailure: (it, error) => {
         log.warn({ actor: it.actor, peer: stream.getPeer(), err: error }, "an actor's stream is ended");
+        this.#noteFailure(error);
         const { code, details } = statusOf(error);
         it.abort(code, details);
       },
@@ -302,10 +306,11 @@ export class LearnerServer {
 
   #onTick(): void {
     try {
+      this.#options.store.checkFence();
       this.#options.store.leases.expire();
       this.#pump();
     } catch (error) {
-      this.#options.log.error({ err: error }, "the store cannot be written");
+      this.#noteFailure(error);
     }
     const now = performance.now();
     const { helloSeconds, store } = this.#options;
@@ -317,6 +322,14 @@ export class LearnerServer {
       if (now - session.heardAt > store.leases.leaseSeconds * 1000)
         session.abort(grpc.status.DEADLINE_EXCEEDED, `no heartbeat for ${store.leases.leaseSeconds} s`);
     }
+  }
+
+  /** The loop learns of it in its next wait; a lock that was held too long is no reason to stop. */
+  #noteFailure(error: unknown): void {
+    if (!(error instanceof StoreError) || error.code === "busy" || this.#failure !== undefined) return;
+    this.#failure = error;
+    this.#options.log.error({ err: error }, "the store cannot be used any more");
+    this.#options.store.events.emit("failed", error);
   }
 
   #statusFields(): longrun.v1alpha1.Status.$Properties {

@@ -55,7 +55,7 @@ export interface WaitOptions {
 
 /**
  * Resolves at the next result, lost attempt or discarded execution.
- * @throws ServerError `stalled` naming what blocks; the reason of `signal` if it fires
+ * @throws ServerError `stalled` naming what blocks; StoreError if the store fails; the reason of `signal` if it fires
  */
 export async function waitForChange(
   store: Store,
@@ -80,6 +80,7 @@ export async function waitForChange(
   const deadline = setTimeout(look, stallSeconds * 1000);
   const stop = () => changed.reject(signal?.reason);
   signal?.addEventListener("abort", stop);
+  store.events.on("failed", changed.reject);
   const events = ["finished", "attemptLost", "revoked"] as const;
   for (const event of events) store.events.on(event, changed.resolve as () => void);
   try {
@@ -88,6 +89,7 @@ export async function waitForChange(
     clearInterval(reports);
     clearTimeout(deadline);
     signal?.removeEventListener("abort", stop);
+    store.events.off("failed", changed.reject);
     for (const event of events) store.events.off(event, changed.resolve as () => void);
   }
 }

@@ -169,18 +169,23 @@ export class Database {
     try {
       return this.#run(() =>
         this.#exclusive(() => {
-          const current = this.#currentFence();
-          if (current !== this.#fence)
-            throw new StoreError(
-              "fenced",
-              `${this.path} was taken over by a newer learner (fence ${current}, ours is ${this.#fence}): stop this one`,
-            );
+          this.checkFence();
           return work();
         }),
       );
     } finally {
       this.#writing = false;
     }
+  }
+
+  /** @throws StoreError `fenced` if another process has opened the store to write since */
+  checkFence(): void {
+    const current = this.#run(() => this.#currentFence());
+    if (current !== this.#fence)
+      throw new StoreError(
+        "fenced",
+        `${this.path} was taken over by a newer learner (fence ${current}, ours is ${this.#fence}): stop this one`,
+      );
   }
 
   close(): void {

@@ -476,6 +476,11 @@ export class Store {
     return executions.length;
   }
 
+  /** @throws StoreError `fenced` if a newer learner has taken the store over. Every write checks it, too */
+  checkFence(): void {
+    this.#database.checkFence();
+  }
+
   close(): void {
     this.events.removeAllListeners();
     this.#database.close();

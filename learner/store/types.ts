@@ -229,6 +229,8 @@ export interface StoreEvents {
   finished: [sampleId: string];
   /** An attempt ended without a result; the execution is queued again, or lost. */
   attemptLost: [attempt: HeldAttempt, reason: string, executionState: "queued" | "lost"];
+  /** The server found that the store cannot be used any more: fenced off, disk full, damaged. Ends waits. */
+  failed: [error: Error];
   /** Attempts that run somewhere and no longer count. */
   revoked: [attempts: HeldAttempt[], reason: string];
 }
