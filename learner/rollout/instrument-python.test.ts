@@ -85,7 +85,7 @@ const { block } = fc.letrec<{ block: string[]; statement: string[] }>((tie) => (
         .map(([headers, blocks, only, inline]) =>
           inline
             ? headers.map((header) => `${header} ${only}`)
-            : headers.flatMap((header, i) => [header, ...blocks[i]!.map((line) => `\u0001${line}`)]),
+            : headers.flatMap((header, i) => [header, ...blocks[i]!.map((line) => `»${line}`)]),
         ),
       weight: 2,
     },
@@ -101,8 +101,8 @@ const program = fc
   });
 
 function indent(line: string, unit: string): string {
-  const depth = /^\u0001*/.exec(line)![0].length;
-  const text = line.slice(depth).replaceAll("\u0001", "");
+  const depth = /^»*/.exec(line)![0].length;
+  const text = line.slice(depth).replaceAll("»", "");
   const starts = /^(#|\n|@)/.test(text);
   return text
     .split("\n")

@@ -373,6 +373,7 @@ test("programs that are left as they are", async (t) => {
     "bad indentation": "import os\nif x:\nprint(1)\n",
     "uneven indentation": "import os\nif x:\n    y = 1\n  z = 2\n",
     "indented module": "  import os\n  y = 2\nx = 1\n",
+    "a line that goes on into an empty one": "import os\nmodel = Ridge() \\\n\nmodel.fit(X, y)\n",
     "Python 2": "import os\nprint 1\n",
     prose: "I would use a random forest.",
     "unterminated string": 'import os\nx = """abc',
