@@ -1,0 +1,77 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { microBatches, tokenScale } from "./microbatches.ts";
+
+const sequences = (lengths: [number, number][]) =>
+  lengths.map(([prompt, response]) => ({ prompt: new Int32Array(prompt), response: new Int32Array(response) }));
+
+const CASES: [name: string, lengths: [number, number][], sequences: number, tokens: number, groups: number[][]][] = [
+  [
+    "longest first, equal ones in order",
+    [
+      [1, 2],
+      [5, 5],
+      [1, 2],
+    ],
+    8,
+    100,
+    [[1, 0, 2]],
+  ],
+  [
+    "at most so many sequences",
+    [
+      [1, 1],
+      [1, 1],
+      [1, 1],
+    ],
+    2,
+    100,
+    [[0, 1], [2]],
+  ],
+  [
+    "padding counts as tokens",
+    [
+      [1, 9],
+      [1, 1],
+      [1, 1],
+    ],
+    8,
+    20,
+    [[0, 1], [2]],
+  ],
+  [
+    "a long one goes alone",
+    [
+      [1, 1],
+      [50, 50],
+    ],
+    8,
+    20,
+    [[1], [0]],
+  ],
+  [
+    "empty responses are left out",
+    [
+      [3, 0],
+      [1, 1],
+    ],
+    8,
+    20,
+    [[1]],
+  ],
+  ["nothing", [], 8, 20, []],
+];
+
+for (const [name, lengths, count, tokens, groups] of CASES) {
+  test(name, () => assert.deepEqual(microBatches(sequences(lengths), { sequences: count, tokens }), groups));
+}
+
+test("what a token counts for adds up to the mean", () => {
+  const batch = sequences([
+    [1, 2],
+    [1, 8],
+  ]);
+  assert.deepEqual(tokenScale(batch, "TokenMean"), [1 / 10, 1 / 10]);
+  assert.deepEqual(tokenScale(batch, "SeqMeanTokenMean"), [1 / 4, 1 / 16]);
+  assert.deepEqual(tokenScale(batch, "SeqMeanTokenMean", { sequences: 10, tokens: 0 }), [1 / 20, 1 / 80]);
+});
