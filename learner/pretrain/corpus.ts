@@ -29,7 +29,7 @@ export interface CorpusText {
   mistake?: string;
 }
 
-export const defaultCorpus: CorpusOptions = { seed: 0, texts: 12_000, improveShare: 0.2, mistakeShare: 0.42 };
+export const defaultCorpus: CorpusOptions = { seed: 0, texts: 12_000, improveShare: 0.2, mistakeShare: 0.7 };
 
 /**
  * Prompts with solutions that a generator wrote: what people know of scikit-learn, and the mistakes that they make.

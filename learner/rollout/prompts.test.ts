@@ -37,8 +37,7 @@ test("the paper's scratch prompt says what Appendix C.1 says", () => {
     "First outline your proposed solution in natural language (3-5 sentences), followed by a single markdown code block",
     "- Datasets `train.csv`, `test.csv` are available in `./input/`.",
     "- You MUST produce a submission file at `./submission.csv` by running your model on the test split.",
-    "Predict the weight\nof a stone.",
-    "Two tables.",
+    "test split.\n\n# Stones\n\nPredict the weight\nof a stone.\n\n## Data\n\nTwo tables.\n\n- Submissions",
     "- Submissions are evaluated on MAE, lower is better.",
     "packages such as: `pandas`, `scikit-learn`.",
     "You can't access the internet",
@@ -52,6 +51,8 @@ test("the paper's scratch prompt says what Appendix C.1 says", () => {
 test("what a task does not have is not mentioned", () => {
   const bare = { ...task, metric: undefined, columns: [], packages: [], submissionFormat: [], snippet: [] };
   const { content } = scratchMessages(bare, "Paper")[1];
+  const line = scratchMessages({ ...bare, description: "Predict the weight.\n" }, "Paper")[1].content;
+  assert.ok(line.includes("\n\n- Predict the weight.\n\n"), "a statement of one paragraph is a note like the others");
   for (const word of ["evaluated", "packages", "following format", "snippet"]) assert.ok(!content.includes(word), word);
   assert.equal(scratchMessages(bare, "Short")[1].content, "Predict the weight of a stone.");
 });

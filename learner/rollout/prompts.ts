@@ -170,23 +170,25 @@ function defuse(text: string): string {
 
 function paperScratch(task: PromptTask): string {
   const notes = [
-    `Datasets ${task.files.map((file) => `\`${file}\``).join(", ")} are available in \`./input/\`.`,
-    "You MUST produce a submission file at `./submission.csv` by running your model on the test split.",
-    task.description.trim(),
+    `- Datasets ${task.files.map((file) => `\`${file}\``).join(", ")} are available in \`./input/\`.`,
+    "- You MUST produce a submission file at `./submission.csv` by running your model on the test split.",
+    /\n\s*\n/.test(task.description.trim()) ? task.description.trim() : `- ${task.description.trim()}`,
   ];
-  if (task.metric) notes.push(`Submissions are evaluated on ${metricText(task.metric)}.`);
+  if (task.metric) notes.push(`- Submissions are evaluated on ${metricText(task.metric)}.`);
   if (task.packages.length > 0) {
-    notes.push(`You can use pre-installed packages such as: ${task.packages.map((name) => `\`${name}\``).join(", ")}.`);
+    notes.push(
+      `- You can use pre-installed packages such as: ${task.packages.map((name) => `\`${name}\``).join(", ")}.`,
+    );
   }
-  notes.push("You can't access the internet, so don't use any pre-trained models that need downloading.");
+  notes.push("- You can't access the internet, so don't use any pre-trained models that need downloading.");
   if (task.submissionFormat.length > 0) {
     const format = `${fence}\n${task.submissionFormat.join("\n")}\netc.\n${fence}`;
-    notes.push(`\`./submission.csv\` should have the following format:\n${format}`);
+    notes.push(`- \`./submission.csv\` should have the following format:\n${format}`);
   }
   const instruction =
     "First outline your proposed solution in natural language (3-5 sentences), followed by a single markdown code " +
     `block (wrapped in ${fence}). Note:`;
-  const parts = [`${instruction}\n\n${notes.map((note) => `- ${note}`).join("\n\n")}`];
+  const parts = [`${instruction}\n\n${notes.join("\n\n")}`];
   if (task.snippet.length > 0) {
     const files = task.snippet.map(({ file, head, records }) =>
       [`-> ./input/${file}:`, ...(head === undefined ? [] : [head]), ...records, "..."].join("\n"),
