@@ -117,8 +117,7 @@ export class ActorPool {
 }
 
 function actorFailure(name: string, kind: string, exit: Exit): ControllerError {
-  const said = exit.lastLines.length > 0 ? `: ${exit.lastLines.join(" | ")}` : "";
   return kind === "gaveUp"
-    ? new ControllerError("failed", `${name} keeps failing (${describeExit(exit)})${said}`)
-    : new ControllerError("input", `${name} cannot start${said}`);
+    ? new ControllerError("failed", `${name} keeps failing (${describeExit(exit)})`)
+    : new ControllerError("input", `${name} cannot start: ${exit.said || describeExit(exit)}`);
 }

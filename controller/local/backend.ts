@@ -101,20 +101,13 @@ export class Backend {
 
   async #finish({ kind, exit }: Fate): Promise<number> {
     const { directory, terminal } = this.#o;
-    const said = exit.lastLines.map(readableLine).join(" | ");
-    const log = join(directory, "logs", "learner.log");
+    const log = `its log is ${join(directory, "logs", "learner.log")}`;
     if (kind === "gaveUp")
-      throw new ControllerError(
-        "failed",
-        `the learner keeps failing (${describeExit(exit)}): ${said}; its log is ${log}`,
-      );
+      throw new ControllerError("failed", `the learner keeps failing (${describeExit(exit)}); ${log}`);
     if (exit.status === EXIT.badInput)
-      throw new ControllerError("input", `the learner cannot start: ${exit.lastLines.at(-1) ?? log}`);
+      throw new ControllerError("input", `the learner cannot start: ${exit.said || describeExit(exit)}`);
     if (this.#phase === "FAILED_RUN")
-      throw new ControllerError(
-        "failed",
-        `the run failed: ${this.#message || said || describeExit(exit)}; its log is ${log}`,
-      );
+      throw new ControllerError("failed", `the run failed: ${this.#message || describeExit(exit)}; ${log}`);
     await this.#actors.stop();
     await this.#watch?.close(LAST_STATUS_SECONDS);
     this.#showIterations();

@@ -8,6 +8,7 @@ import {
   backoffSeconds,
   describeExit,
   type Exit,
+  lastWords,
   readableLine,
   SupervisedProcess,
   type Supervision,
@@ -76,8 +77,7 @@ describe("a supervised process", () => {
     );
     const { kind, exit } = await child.fate;
     assert.equal(kind, "gaveUp");
-    assert.equal(describeExit(exit), "status 7");
-    assert.equal(exit.lastLines.at(-1), "cannot go on: no such file");
+    assert.equal(describeExit(exit), "status 7: cannot go on: no such file");
     assert.equal(pids().length, 1 + restart.maxFailures);
   });
 
@@ -158,4 +158,26 @@ test("log lines are made readable", () => {
     ["null", "null"],
   ];
   for (const [line, expected] of cases) assert.equal(readableLine(line), expected);
+});
+
+test("the last words of a process are the message of its error", () => {
+  const uncaught = [
+    "file:///a/b.ts:12",
+    "    throw new Error('the disk is full');",
+    "          ^",
+    "Error: the disk is full",
+    "    at f (file:///a/b.ts:12:11)",
+    "    at async main {",
+    "  code: 'ENOSPC',",
+    "  [cause]: undefined",
+    "}",
+    "Node.js v24.21.0",
+  ];
+  const cases: [lines: string[], expected: string][] = [
+    [[], ""],
+    [["one", "two"], "two"],
+    [uncaught, "Error: the disk is full"],
+    [['{"level":50,"msg":"the run failed","err":{"message":"disk full"}}'], "the run failed: disk full"],
+  ];
+  for (const [lines, expected] of cases) assert.equal(lastWords(lines), expected);
 });

@@ -24,8 +24,8 @@ export interface Exit {
   /** Undefined if a signal ended it. */
   status: number | undefined;
   signal: NodeJS.Signals | undefined;
-  /** The last lines of its log, made readable. */
-  lastLines: string[];
+  /** The last thing that it said, made readable; empty if it said nothing. */
+  said: string;
 }
 
 /** `ended`: it came to its end and is not started again. `stopped`: we ended it. `gaveUp`: it fails too often. */
@@ -42,7 +42,8 @@ export interface Supervision {
   now?: () => number;
 }
 
-const LAST_LINES = 5;
+/** Enough for a stack trace and what stands before it. */
+const LAST_LINES = 60;
 
 const living = new Set<ChildProcess>();
 process.on("exit", () => {
@@ -157,7 +158,7 @@ export class SupervisedProcess {
         living.delete(child);
         // Whatever it started and did not end.
         killGroup(child);
-        resolve({ status: status ?? undefined, signal: signal ?? undefined, lastLines: lines.map(readableLine) });
+        resolve({ status: status ?? undefined, signal: signal ?? undefined, said: lastWords(lines) });
       };
       child.once("error", (error) => {
         onLine(error.message);
@@ -183,9 +184,23 @@ export function backoffSeconds(failures: number, restart: Restart): number {
   return Math.min(restart.maxBackoffSeconds, restart.backoffSeconds * 2 ** (failures - 1));
 }
 
-/** @returns `signal SIGKILL` or `status 1` */
-export function describeExit(exit: Exit): string {
-  return exit.signal ? `signal ${exit.signal}` : `status ${exit.status}`;
+/** @returns `signal SIGKILL` or `status 1: the disk is full` */
+export function describeExit({ signal, status, said }: Exit): string {
+  if (signal) return `signal ${signal}`;
+  return said === "" ? `status ${status}` : `status ${status}: ${said}`;
+}
+
+/** Lines of Node's report of an uncaught error that are not its message. */
+const AROUND_ERROR = /^\s+at |^Node\.js v|^[\s{}^]*$|^\s+\[?\w+\]?: |^(node|file):/;
+
+/** @returns the last line that is for a person, made readable */
+export function lastWords(lines: string[]): string {
+  return (
+    lines
+      .filter((line) => !AROUND_ERROR.test(line))
+      .map(readableLine)
+      .at(-1) ?? ""
+  );
 }
 
 function killGroup(child: ChildProcess | undefined): void {

@@ -141,7 +141,7 @@ describe("a run that cannot go on says so in one line", { concurrency: 2 }, () =
     const { status, stderr } = await run("failing", { learner: { exitAtStart: 1 } });
     assert.match(
       stderr,
-      /starting it again in 0\.05 s\n.*starting it again in 0\.1 s\nthe learner keeps failing \(status 1\): the fake learner cannot start: check its input; its log is .*learner\.log\n$/s,
+      /starting it again in 0\.05 s\n.*starting it again in 0\.1 s\nthe learner keeps failing \(status 1: the fake learner cannot start: check its input\); its log is .*learner\.log\n$/s,
     );
     assert.equal(status, 1);
   });
@@ -154,7 +154,7 @@ describe("a run that cannot go on says so in one line", { concurrency: 2 }, () =
     const { status, stderr } = await run("actor", { learner: { iterations: 1000 }, actor: { exitAtStart: 1 } });
     assert.match(
       stderr,
-      /actor-0 keeps failing \(status 1\): this machine can confine no program: neither namespaces nor Landlock\n$/,
+      /actor-0 keeps failing \(status 1: this machine can confine no program: neither namespaces nor Landlock\)\n$/,
     );
     assert.equal(status, 1);
   });
