@@ -12,7 +12,7 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 function fakePython(name: string, said: object | string, venv = "exit 1"): string {
   const path = join(folder, name);
   const answer = typeof said === "string" ? said : `echo '${JSON.stringify(said)}'`;
-  writeFileSync(path, `#!/bin/sh\ncase "$*" in *venv*) ${venv};; *) ${answer};; esac\n`);
+  writeFileSync(path, `#!/bin/sh\ncase "$*" in *"-m venv"*) ${venv};; *) ${answer};; esac\n`);
   chmodSync(path, 0o755);
   return path;
 }
