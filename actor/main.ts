@@ -84,10 +84,11 @@ async function main(): Promise<void> {
     inputs: await inputs(),
     space: `${config.scratch}/slot-0`,
   });
-  const { level } = first.info;
+  const { level, ...facts } = first.info;
   if (level === "none") log = log.child({ isolation: "NO ISOLATION: programs run with all rights of this user" });
-  for (const [tried, reason] of Object.entries(refused)) log.warn({ level: tried, reason }, "isolation level refused");
-  log.info({ ...first.info, slots: config.slots }, describeIsolation(first.info));
+  for (const [tried, reason] of Object.entries(refused))
+    log.warn({ isolation: tried, reason }, "isolation level refused");
+  log.info({ isolation: level, ...facts, slots: config.slots }, describeIsolation(first.info));
 
   const { scratch, cpus } = config;
   const onBroken = (slot: number, error: Error) => log.error({ slot, error: error.message }, "a sandbox did not start");

@@ -11,6 +11,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { ManifestError, parseTrainingRun, type TrainingRun } from "../crds/trainingrun.ts";
 import { loadCheckpoint } from "./checkpoint.ts";
+import { rewardOrderFault } from "./grading/reward.ts";
 import { openTask, type Task } from "./grading/task.ts";
 import { createLog, type Logger } from "./log.ts";
 import { serveMetrics } from "./metrics/http.ts";
@@ -21,6 +22,7 @@ import { type RunSummary, readSummary } from "./metrics/summary.ts";
 import { ModelError } from "./model/errors.ts";
 import { readTokenizer } from "./model/folder.ts";
 import { startEngine } from "./ppo/engine.ts";
+import { type Corpus, readCorpus } from "./pretrain/facts.ts";
 import { recordedBatches } from "./replay.ts";
 import { ReportWriter } from "./report/writer.ts";
 import { RolloutError } from "./rollout/errors.ts";
@@ -70,6 +72,8 @@ async function main(): Promise<number> {
   try {
     const manifest = readManifest(options.run);
     const task = openTask(options["task-dir"], manifest.spec.tasks[0]);
+    const fault = rewardOrderFault(manifest.spec.algorithm, task.grader);
+    if (fault !== undefined) return refuse(fault);
     return await learn(manifest, task, options, { log, status, signal: stopping.signal });
   } catch (error) {
     if (isBadInput(error)) return refuse((error as Error).message);
@@ -141,7 +145,7 @@ async function learn(
     message: Object.keys(Phase)[status.current.phase ?? 0],
   }));
   const report = new ReportWriter({ runDirectory: directory, onError: (message) => log.warn(message) });
-  const corpusPath = join(spec.model.policy, "corpus.hashes");
+  const corpus = readCorpus(spec.model.policy, task.name);
   const run = new Run({
     directory,
     spec,
@@ -158,9 +162,9 @@ async function learn(
     signal,
     lines,
     state,
-    summary: (await readSummary(directory)) ?? newSummary(),
+    summary: { ...((await readSummary(directory)) ?? newSummary(corpus)), state: "running", message: "" },
     recorded: options.replay === undefined ? undefined : recordedBatches(options.replay),
-    corpus: existsSync(corpusPath) ? readFileSync(corpusPath) : undefined,
+    corpus: corpus?.hashes,
   });
   status.update({
     iteration: state.iteration + 1,
@@ -204,7 +208,7 @@ function readManifest(directory: string): TrainingRun {
   return parseTrainingRun(readFileSync(path, "utf8"), path);
 }
 
-function newSummary(): RunSummary {
+function newSummary(corpus: Corpus | undefined): RunSummary {
   const now = new Date().toISOString();
   return {
     state: "running",
@@ -214,6 +218,7 @@ function newSummary(): RunSummary {
     iterations: 0,
     elapsedSeconds: 0,
     evaluation: {},
+    ...(corpus && { corpus: corpus.summary }),
     versions: versions(),
   };
 }

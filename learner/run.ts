@@ -75,8 +75,10 @@ export class Run {
   #seconds: Partial<Record<PhaseName, number>> = {};
   #iterationSince = performance.now();
   #launched: Launched = { samples: 0, tokens: 0, refusedPrevious: 0, verificationFailures: 0 };
-  /** Executions that ended since the last line of metrics. */
-  #ended: string[] = [];
+  /** Seconds of each execution for training that ended since the last line of metrics. */
+  #ended: number[] = [];
+  /** Executions lost and attempts repeated, up to the last line. */
+  #counted = { lost: 0, retried: 0 };
   #bestId = "";
   #busy = new Map<string, { busySeconds: number; aliveSeconds: number }>();
 
@@ -85,10 +87,9 @@ export class Run {
     this.lines = parts.lines;
     this.state = parts.state;
     this.summary = parts.summary;
-    parts.store.events.on("finished", (id) => {
-      this.#ended.push(id);
-      this.gradeFinished();
-    });
+    const { lost, retried } = parts.store.counts();
+    this.#counted = { lost, retried };
+    parts.store.events.on("finished", () => this.gradeFinished());
     this.gradeFinished();
   }
 
@@ -126,6 +127,7 @@ export class Run {
     this.#parts.signal.throwIfAborted();
     this.#endPhase(undefined);
     this.#seconds = {};
+    this.#busyGrowth();
     this.#iterationSince = performance.now();
     return this.state.iteration + 1;
   }
@@ -164,6 +166,7 @@ export class Run {
       store.setGrade(sample.id, { ...grade, family: sample.program && family(sample.program) });
       metrics.observeStage("grade", (performance.now() - started) / 1000);
       if (sample.result) {
+        if (sample.purpose === "training") this.#ended.push(sample.result.durationSeconds);
         metrics.observeStage("execute", sample.result.durationSeconds);
         metrics.observeStage("queue", sample.result.queueSeconds);
       }
@@ -212,19 +215,21 @@ export class Run {
     const measured = (sample: Sample): MeasuredSample =>
       measuredSample(sample, iteration, corpus && sample.program ? inCorpus(sample.program, corpus) : undefined);
     const { queued, running, lost, retried } = store.counts();
+    const executions = { queued, running, lost: lost - this.#counted.lost, retried: retried - this.#counted.retried };
     const seconds = (performance.now() - this.#iterationSince) / 1000;
     const launched = this.#launched;
     const ended = this.#ended;
     this.#launched = { samples: 0, tokens: 0, refusedPrevious: 0, verificationFailures: 0 };
     this.#ended = [];
+    this.#counted = { lost, retried };
     return iterationMetrics({
       iteration,
       lineage: store.lineage,
-      tasks: [{ name: task.name, direction: task.grader.direction, ...task.grader.rewardRange }],
+      tasks: [{ name: task.name, ...task.grader, ...task.grader.rewardRange }],
       markerNames: MARKERS,
       trained: batch.map(measured),
       launchedSeconds: [
-        ...(this.recorded ? batch : store.samples(ended)).flatMap(({ result }) => result?.durationSeconds ?? []),
+        ...(this.recorded ? batch.flatMap(({ result }) => result?.durationSeconds ?? []) : ended),
         ...abandonedSeconds,
       ],
       durationWeights: updated.weights,
@@ -239,7 +244,7 @@ export class Run {
       seconds,
       elapsedSeconds: this.state.elapsedSeconds + seconds,
       actors: this.#busyGrowth(),
-      executions: { queued, running, lost, retried },
+      executions,
       verificationFailures: launched.verificationFailures,
       staleDropped: droppedIds.length,
       checkpoint,
@@ -284,9 +289,14 @@ export class Run {
 
   /** Changes the given fields of summary.json. */
   async updateSummary(change: Partial<RunSummary>): Promise<void> {
-    const { directory } = this.#parts;
+    const { directory, server } = this.#parts;
+    const [actor] = server.actors().filter(({ connected }) => connected);
     this.summary = {
       ...this.summary,
+      ...(actor && {
+        isolationLevel: actor.isolationLevel,
+        versions: { ...this.summary.versions, ...actor.versions },
+      }),
       iterations: this.state.iteration,
       elapsedSeconds: this.state.elapsedSeconds,
       updatedAt: new Date().toISOString(),

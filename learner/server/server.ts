@@ -57,6 +57,8 @@ export interface ServerOptions {
 
 export interface ActorState extends ActorView {
   isolationLevel: string;
+  /** Of Python and its packages. */
+  versions: Record<string, string>;
   busySeconds: number;
   aliveSeconds: number;
 }
@@ -149,6 +151,7 @@ export class LearnerServer {
       slots: session.slots,
       running: running.get(session.actor) ?? 0,
       isolationLevel: session.isolationLevel,
+      versions: session.versions,
       busySeconds: session.busySeconds,
       aliveSeconds: session.aliveSeconds,
     }));
@@ -161,6 +164,7 @@ export class LearnerServer {
         slots: 0,
         running: count,
         isolationLevel: "",
+        versions: {},
         busySeconds: 0,
         aliveSeconds: 0,
       })),
@@ -268,7 +272,7 @@ export class LearnerServer {
     this.#sessions.set(session.actor, session);
     older?.abort(grpc.status.ABORTED, `a newer stream of ${session.actor} replaces this one`);
     this.#options.log.info(
-      { actor: session.actor, slots: session.slots, level: session.isolationLevel },
+      { actor: session.actor, slots: session.slots, isolation: session.isolationLevel },
       "actor connected",
     );
     if (this.#draining !== undefined) session.drain(this.#draining);

@@ -53,6 +53,8 @@ export class Session {
   /** Empty until Hello. */
   actor = "";
   isolationLevel = "";
+  /** Of Python and its packages, as the actor found them. */
+  versions: Record<string, string> = {};
   slots = 0;
   /** slot-seconds since the actor started */
   busySeconds = 0;
@@ -181,6 +183,7 @@ export class Session {
     this.actor = actor;
     this.slots = slots;
     this.isolationLevel = hello.isolationLevel ?? "";
+    this.versions = hello.versions ?? {};
     const revoked = this.#options.leases.reconcile(actor, held);
     this.#send({
       welcome: {

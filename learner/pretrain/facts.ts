@@ -1,0 +1,31 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { CorpusSummary } from "../metrics/summary.ts";
+
+/** What a model folder says of the corpus that it was pretrained on. */
+export interface Corpus {
+  /** As `programHashes` makes them. */
+  hashes: Buffer;
+  summary: CorpusSummary;
+}
+
+/** Measured apart from pretraining, by executing the corpus: see `best.ts`. */
+interface BestOfTask {
+  score: number;
+  family: string;
+  executed: number;
+}
+
+/** Undefined if `folder` was not made by `longrun pretrain`. */
+export function readCorpus(folder: string, task: string): Corpus | undefined {
+  const path = join(folder, "corpus.hashes");
+  if (!existsSync(path)) return undefined;
+  const hashes = readFileSync(path);
+  const best = read<Record<string, BestOfTask>>(join(folder, "corpus-best.json"))?.[task];
+  const programs = hashes.length / 8;
+  return { hashes, summary: { programs, ...(best && { bestScore: best.score, bestProgram: best.family }) } };
+}
+
+function read<Value>(path: string): Value | undefined {
+  return existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : undefined;
+}
