@@ -3,14 +3,15 @@
  * Ratios are of two things measured in turn in one run, so that both see the same machine.
  */
 import { busy } from "./busy.ts";
+import { corpus } from "./corpus.ts";
 import { learning } from "./learning.ts";
 import { overhead } from "./overhead.ts";
 import { type Bench, print, save } from "./result.ts";
 import { generate, step } from "./twins.ts";
 
-const BENCHES: Record<string, Bench> = { step, generate, overhead, busy, learning };
-/** Takes most of an hour, so it runs only when it is named. */
-const ONLY_NAMED = ["learning"];
+const BENCHES: Record<string, Bench> = { step, generate, overhead, busy, learning, corpus };
+/** These take long, so they run only when they are named. */
+const ONLY_NAMED = ["learning", "corpus"];
 
 const given = process.argv.slice(2);
 const firstFlag = given.findIndex((word) => word.startsWith("-"));
