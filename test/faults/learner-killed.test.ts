@@ -157,10 +157,11 @@ test("a learner that was replaced while it lived notices at its next write and e
   const folder = scratchFolder();
   const tls = await writeRunCertificates(join(folder, "tls"), { validSeconds: 3600 });
   const old = startLearner(folder, "127.0.0.1:0", tls.learner, 8);
+  // From now: it may end as soon as the young one has opened the store.
+  const oldEnds = once(old, "exit");
   const { port } = await message(old, "listening");
   const young = startLearner(folder, "127.0.0.1:0", tls.learner, 8);
   const { port: youngPort } = await message(young, "listening");
-  const oldEnds = once(old, "exit");
   const lured = startActor(`127.0.0.1:${port}`, tls.actor, "actor-0", async () => completed("from the old one"));
   startActor(`127.0.0.1:${youngPort}`, tls.actor, "actor-1", async () => completed("from the young one"));
   assert.deepEqual((await oldEnds)[0], 3);
