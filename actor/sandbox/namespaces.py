@@ -93,7 +93,9 @@ def build_root(runtime, inputs):
         _bind(f"/dev/{name}", f"{base}/dev/{name}", read_only=False)
     for name, place in (("fd", "/proc/self/fd"), ("shm", SPACE + "/shm")):
         os.symlink(place, f"{base}/dev/{name}")
-    os.symlink(SPACE + "/tmp", base + "/tmp")
+    # An environment below /tmp makes it a directory of the read-only root; $TMPDIR is what programs have then.
+    if not os.path.lexists(base + "/tmp"):
+        os.symlink(SPACE + "/tmp", base + "/tmp")
     for path in (SPACE + "/tmp", SPACE + "/shm", "/proc", PRIVATE):
         os.makedirs(base + path, mode=0o755)
     # A mount of its own, so that a child can drop it and all in it with one call.

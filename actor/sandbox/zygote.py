@@ -268,7 +268,7 @@ class Execution:
             namespaces.isolate(input_place, limits["scratchBytes"], limits["scratchFiles"], zygote.child_proc)
         elif input_place:
             os.symlink(os.path.abspath(input_place), f"{space}/scratch/input")
-        scratch, temporary = f"{space}/scratch", f"{space}/tmp" if zygote.level != "namespaces" else "/tmp"
+        scratch, temporary = f"{space}/scratch", f"{space}/tmp"
         os.chdir(scratch)
         descriptor = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         os.environ.update(program.environment(scratch, temporary, zygote.config["cpusPerSlot"]))
