@@ -9,7 +9,7 @@ import { readMetrics } from "./metrics-lines.ts";
 import { describeExit, type Exit, type Fate, readableLine, SupervisedProcess } from "./process.ts";
 import type { RunOptions, Surroundings } from "./run.ts";
 import { type PhaseName, phaseName, type StatusReceived, type Watch, watchStatus } from "./status.ts";
-import { readSummary, showEnd } from "./summary.ts";
+import { readSummarySince, type Summary, showEnd } from "./summary.ts";
 import { progressText, type Terminal } from "./terminal.ts";
 
 /** How long the last status of a learner that ended may take to arrive. */
@@ -39,7 +39,10 @@ export class Backend {
   #metricsAddress: Address;
   #watch: Watch | undefined;
   #phase: PhaseName = "STARTING";
-  #message = "";
+  /** What the learner that ended last wrote of the run. */
+  #summary: Summary | undefined;
+  /** Unix milliseconds. */
+  #learnerStartedAt = 0;
   /** Metrics lines that were shown, or that an earlier process showed. */
   readonly #shown: Set<string>;
   #starting: NodeJS.Timeout | undefined;
@@ -54,7 +57,10 @@ export class Backend {
       {
         name: "learner",
         file: options.around.parts.learner,
-        args: () => this.#learnerArguments(),
+        args: () => {
+          this.#learnerStartedAt = Date.now();
+          return this.#learnerArguments();
+        },
         env: options.around.env,
         logFile: join(directory, "logs", "learner.log"),
       },
@@ -106,8 +112,8 @@ export class Backend {
       throw new ControllerError("failed", `the learner keeps failing (${describeExit(exit)}); ${log}`);
     if (exit.status === EXIT.badInput)
       throw new ControllerError("input", `the learner cannot start: ${exit.said || describeExit(exit)}`);
-    if (this.#phase === "FAILED_RUN")
-      throw new ControllerError("failed", `the run failed: ${this.#message || describeExit(exit)}; ${log}`);
+    if (exit.status !== EXIT.done)
+      throw new ControllerError("failed", `the run failed: ${this.#summary?.message || describeExit(exit)}; ${log}`);
     await this.#actors.stop();
     await this.#watch?.close(LAST_STATUS_SECONDS);
     this.#showIterations();
@@ -131,15 +137,12 @@ export class Backend {
     ];
   }
 
-  /**
-   * An end is what its last status or, where that came before anybody watched, the run folder says; whatever else ends
-   * the learner, a restart goes on from its store.
-   */
-  async #isLearnersEnd(exit: Exit): Promise<boolean> {
+  /** An end is what the run folder calls one; whatever else ends the learner, a restart goes on from its store. */
+  #isLearnersEnd(exit: Exit): boolean {
     if (exit.status === EXIT.badInput) return true;
-    if (exit.signal === undefined) await this.#watch?.close(LAST_STATUS_SECONDS);
-    if (exit.status === EXIT.done) return readSummary(this.#o.directory)?.state === "succeeded";
-    return this.#phase === "FAILED_RUN";
+    this.#summary = readSummarySince(this.#o.directory, this.#learnerStartedAt);
+    const { state } = this.#summary ?? {};
+    return exit.status === EXIT.done ? state === "succeeded" : exit.signal === undefined && state === "failed";
   }
 
   #onLearnerMessage(message: unknown): void {
@@ -147,7 +150,6 @@ export class Backend {
     if (type !== "listening" || port === undefined) return;
     clearTimeout(this.#starting);
     this.started = true;
-    this.#phase = "STARTING";
     // A restarted learner listens where the actors look for it.
     this.#address = { ...this.#address, port };
     if (metricsPort !== undefined) this.#metricsAddress = { ...this.#metricsAddress, port: metricsPort };
@@ -165,7 +167,6 @@ export class Backend {
     const phase = phaseName(status);
     if (phase === "FINAL_EVALUATION" && phase !== this.#phase) this.#o.terminal.step(progressText(status));
     this.#phase = phase;
-    this.#message = status.message;
     this.#actors.scale(
       { queued: status.executions?.queued ?? 0, running: status.executions?.running ?? 0 },
       status.actors.map((actor) => ({ name: actor.name ?? "", running: actor.running ?? 0 })),

@@ -1,10 +1,14 @@
 /** What stands in a finished run folder, for the last lines of `longrun run`. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { comparison, type EvaluationFigures, type Terminal } from "./terminal.ts";
 
+const SUMMARY = "summary.json";
+
 /** What is read of `summary.json`; the learner writes it. */
-interface Summary {
+export interface Summary {
+  /** For a person: what blocks or failed, and how to mend it. */
+  message?: string;
   state?: "running" | "succeeded" | "failed" | "stopped";
   evaluation?: { before?: EvaluationFigures; after?: EvaluationFigures };
 }
@@ -17,7 +21,13 @@ interface Best {
 }
 
 export function readSummary(directory: string): Summary | undefined {
-  return read<Summary>(join(directory, "summary.json"));
+  return read<Summary>(join(directory, SUMMARY));
+}
+
+/** @returns the summary if it was written at `since` (Unix milliseconds) or later: what an older one says is past */
+export function readSummarySince(directory: string, since: number): Summary | undefined {
+  const written = statSync(join(directory, SUMMARY), { throwIfNoEntry: false })?.mtimeMs ?? 0;
+  return written >= since ? readSummary(directory) : undefined;
 }
 
 /** Shows the before/after table, the best program and the report. */

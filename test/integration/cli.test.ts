@@ -92,7 +92,7 @@ describe("bad input ends with status 2, one line, and nothing made", { concurren
       const { status, stderr, stdout } = await longrun(args);
       assert.match(stderr, expected);
       assert.equal(status, 2);
-      assert.equal(stdout, "");
+      assert.equal(stdout.replaceAll(/^Preparing .*\n/gm, ""), "");
       assert.equal(existsSync(join(home, "runs")), false);
     });
 
@@ -195,7 +195,7 @@ describe("an interrupted run", { concurrency: 2 }, () => {
     await nothingLeft("MARK=killed");
     const resumed = await new Longrun(["run", "--resume", "killed"], fakes).finished;
     assert.equal(resumed.status, 0, resumed.stderr);
-    assert.match(resumed.stdout, /^Resuming test on task diamonds/);
+    assert.match(resumed.stdout, /^Resuming test on task diamonds/m);
   });
 });
 

@@ -76,14 +76,15 @@ process.send?.({ type: "listening", port, metricsPort: port });
 
 const finish = async (phase: number, exitStatus: number): Promise<never> => {
   writeFileSync(stateFile, JSON.stringify(state));
+  const message = exitStatus === 0 ? "" : "the fake learner was told to fail";
   const figures = { samples: 4, validFraction: 0.5, meanScore: 1000, bestScore: 900, meanDurationSeconds: 1 };
   const evaluation = { before: figures, after: { ...figures, validFraction: 1, meanScore: 333 } };
   const states: Record<number, string> = {
     [messages.Phase.SUCCEEDED]: "succeeded",
     [messages.Phase.STOPPED]: "stopped",
   };
-  writeFileSync(join(run, "summary.json"), JSON.stringify({ state: states[phase] ?? "failed", evaluation }));
-  tell({ phase, message: exitStatus === 0 ? "" : "the fake learner was told to fail" });
+  writeFileSync(join(run, "summary.json"), JSON.stringify({ state: states[phase] ?? "failed", message, evaluation }));
+  tell({ phase, message });
   for (const watcher of watchers) watcher.end();
   await sleep(50);
   process.exit(exitStatus);
