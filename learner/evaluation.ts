@@ -22,7 +22,7 @@ export async function evaluatePolicy(run: Run, when: "before" | "after"): Promis
     await allFinished(run, purpose);
   }
   await run.updateSummary({
-    evaluation: { ...run.summary.evaluation, [when]: summarize(store.samplesFor(purpose), run.task.grader.direction) },
+    evaluation: { ...run.summary.evaluation, [when]: summarize(store.samplesFor(purpose), run.task.grader) },
   });
 }
 

@@ -102,6 +102,7 @@ async function learn(
     state = loaded ?? fresh;
     return loaded !== undefined;
   });
+  if (checkpoint === undefined && spec.initFrom?.path !== undefined) await engine.load(spec.initFrom.path);
   log.info({ lineage, iteration: state.iteration, checkpoint: checkpoint?.path }, "the run begins");
 
   const lines = store.iterationRows().map((row) => row.metrics as unknown as IterationMetrics);
@@ -189,7 +190,10 @@ async function learn(
   }
   clearInterval(counting);
   log.info({ state: outcome.state }, outcome.message);
-  await run.updateSummary({ state: outcome.state, message: outcome.message });
+  await run.updateSummary({ state: outcome.state, message: outcome.message }).catch((error: Error) => {
+    // What stopped the run, a full disk say, may stop its last words too.
+    log.error({ err: error }, "summary.json could not be written");
+  });
   server.drain(outcome.message);
   // A learner that is asked to stop does so at once: the report is made anew when the run goes on.
   if (outcome.state !== "stopped") await report.close();

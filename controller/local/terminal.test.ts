@@ -6,24 +6,29 @@ import { comparison, type IterationLine, iterationHeader, iterationRow, progress
 const line: IterationLine = {
   ...{ iteration: 3, validFraction: 0.59375, meanScore: 512.3149, bestScore: 301.2, meanDurationSeconds: 1.324 },
   ...{ launchedMeanDurationSeconds: 1.401, trainedMeanDurationSeconds: 1.324, kl: 0.00123, seconds: 21.42 },
+  meanNormalizedScore: 0.6914,
 };
 
 describe("rows", () => {
   test("line up with the header", () => {
     assert.equal(
       iterationHeader(120),
-      "iteration   valid  mean score  best score  duration        KL  launched   trained      took",
+      "iteration   valid  mean score  0 to 1  best score  duration        KL  launched   trained      took",
     );
     assert.equal(
       iterationRow(line, 120),
-      "        3   59.4%      512.31      301.20    1.32 s   0.00123    1.40 s    1.32 s   21.42 s",
+      "        3   59.4%      512.31   0.691      301.20    1.32 s   0.00123    1.40 s    1.32 s   21.42 s",
     );
   });
   const figures: [name: string, change: Partial<IterationLine>, expected: RegExp][] = [
-    ["no valid program", { validFraction: 0, meanScore: null, bestScore: null }, / 0\.0% {11}- {11}- /],
+    [
+      "no valid program",
+      { validFraction: 0, meanScore: null, bestScore: null, meanNormalizedScore: null },
+      / 0\.0% {11}- {7}- {11}- /,
+    ],
     ["nothing was executed", { meanDurationSeconds: null, launchedMeanDurationSeconds: null }, / - .* - /],
     ["all valid", { validFraction: 1 }, / 100\.0% /],
-    ["small scores", { meanScore: 0.48372, bestScore: 0.5 }, / 0\.48372 {5}0\.50000 /],
+    ["small scores", { meanScore: 0.48372, bestScore: 0.5 }, / 0\.48372 {3}0\.691 {5}0\.50000 /],
     ["negative scores", { meanScore: -0.0123456 }, / -0\.012346 /],
     ["large scores", { meanScore: 1234567.8 }, / 1234568 /],
     ["huge scores", { meanScore: 1.5e12 }, / 1\.50e\+12 /],
@@ -48,15 +53,19 @@ describe("rows", () => {
 });
 
 describe("comparison", () => {
-  const before = { samples: 32, validFraction: 0.5, meanScore: 500, bestScore: 300, meanDurationSeconds: 1 };
+  const before = {
+    ...{ samples: 32, validFraction: 0.5, meanScore: 500, bestScore: 300, meanDurationSeconds: 1 },
+    meanNormalizedScore: 0.706,
+  };
   test("of both", () => {
     assert.deepEqual(comparison(before, { ...before, validFraction: 0.9375, meanScore: 333.3333 }, "MAE"), [
-      "                before   after",
-      "valid programs   50.0%   93.8%",
-      "mean MAE        500.00  333.33",
-      "best MAE        300.00  300.00",
-      "mean duration   1.00 s  1.00 s",
-      "samples             32      32",
+      "                    before   after",
+      "valid programs       50.0%   93.8%",
+      "mean MAE            500.00  333.33",
+      "mean score, 0 to 1   0.706   0.706",
+      "best MAE            300.00  300.00",
+      "mean duration       1.00 s  1.00 s",
+      "samples                 32      32",
     ]);
   });
   test("of one", () => assert.match(comparison(undefined, before, "R2")[1]!, /^valid programs +- +50\.0%$/));

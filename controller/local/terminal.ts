@@ -7,6 +7,8 @@ export interface IterationLine {
   validFraction: number;
   meanScore: number | null;
   bestScore: number | null;
+  /** Between the task's `rewardRange.worst` (0) and `.best` (1), clipped: one wild program does not hide the others. */
+  meanNormalizedScore: number | null;
   meanDurationSeconds: number | null;
   launchedMeanDurationSeconds: number | null;
   trainedMeanDurationSeconds: number | null;
@@ -19,6 +21,7 @@ export interface EvaluationFigures {
   validFraction: number;
   meanScore: number | null;
   bestScore: number | null;
+  meanNormalizedScore: number | null;
   meanDurationSeconds: number | null;
 }
 
@@ -34,6 +37,7 @@ const COLUMNS: Column[] = [
   { title: "iteration", width: 9, priority: 0, text: (line) => String(line.iteration) },
   { title: "valid", width: 6, priority: 1, text: (line) => percent(line.validFraction) },
   { title: "mean score", width: 10, priority: 2, text: (line) => significant(line.meanScore) },
+  { title: "0 to 1", width: 6, priority: 2.5, text: (line) => significant(line.meanNormalizedScore, 3) },
   { title: "best score", width: 10, priority: 3, text: (line) => significant(line.bestScore) },
   { title: "duration", width: 8, priority: 5, text: (line) => seconds(line.meanDurationSeconds) },
   { title: "KL", width: 8, priority: 6, text: (line) => significant(line.kl, 3) },
@@ -84,6 +88,7 @@ export function comparison(
     ["", "before", "after"],
     row("valid programs", (f) => percent(f.validFraction)),
     row(`mean ${scoreLabel}`, (f) => significant(f.meanScore)),
+    row("mean score, 0 to 1", (f) => significant(f.meanNormalizedScore, 3)),
     row(`best ${scoreLabel}`, (f) => significant(f.bestScore)),
     row("mean duration", (f) => seconds(f.meanDurationSeconds)),
     row("samples", (f) => String(f.samples)),

@@ -259,11 +259,16 @@ function taskMetrics(
 /** Scores between `worst` (0) and `best` (1) of their task, clipped; tasks that state no range are left out. */
 function normalizedScores(tasks: readonly TaskScale[], valid: readonly MeasuredSample[]): number[] {
   const scales = new Map(tasks.map((task) => [task.name, task]));
-  return valid.flatMap((sample) => {
-    const { worst, best } = scales.get(sample.task) ?? {};
-    if (worst === undefined || best === undefined || worst === best || sample.score === undefined) return [];
-    return Math.min(1, Math.max(0, (sample.score - worst) / (best - worst)));
-  });
+  return valid.flatMap(({ task, score }) => normalizedScore(score, scales.get(task) ?? {}) ?? []);
+}
+
+/** A score between `worst` (0) and `best` (1), clipped; undefined without a score or a range. */
+export function normalizedScore(
+  score: number | undefined,
+  { worst, best }: Pick<TaskScale, "worst" | "best">,
+): number | undefined {
+  if (worst === undefined || best === undefined || worst === best || score === undefined) return undefined;
+  return Math.min(1, Math.max(0, (score - worst) / (best - worst)));
 }
 
 function markerRates(names: readonly string[], executed: readonly MeasuredSample[]): Record<string, number> {

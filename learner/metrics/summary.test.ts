@@ -27,22 +27,26 @@ test("an evaluation in numbers: means, the best by direction, lost ones left out
     validFraction: 2 / 3,
     meanScore: 2,
     bestScore: 1,
+    meanNormalizedScore: 0.25,
     meanReward: -14 / 3,
     meanDurationSeconds: 2,
   };
-  assert.deepEqual(summarize(samples, "Lower"), expected);
-  assert.equal(summarize(samples, "Higher").bestScore, 3);
+  // 3 is beyond the worst, 1 half way to the best.
+  assert.deepEqual(summarize(samples, { direction: "Lower", rewardRange: { worst: 2, best: 0 } }), expected);
+  assert.equal(summarize(samples, { direction: "Higher" }).bestScore, 3);
 });
 
 test("an evaluation in numbers: by kind of prompt where there are improvements", () => {
-  const { kinds, samples } = summarize([finished(valid(3)), finished(failed, { kind: "improve" })], "Lower");
+  const { kinds, samples } = summarize([finished(valid(3)), finished(failed, { kind: "improve" })], {
+    direction: "Lower",
+  });
   assert.deepEqual([samples, kinds?.scratch?.validFraction, kinds?.improve?.validFraction], [2, 1, 0]);
 });
 
 test("an evaluation in numbers: nothing valid, nothing at all", () => {
-  assert.deepEqual(summarize([finished(failed)], "Lower").bestScore, null);
-  const nothing = { samples: 0, validFraction: 0, meanScore: null, bestScore: null };
-  assert.deepEqual(summarize([], "Higher"), { ...nothing, meanReward: null, meanDurationSeconds: null });
+  assert.deepEqual(summarize([finished(failed)], { direction: "Lower" }).bestScore, null);
+  const nothing = { samples: 0, validFraction: 0, meanScore: null, bestScore: null, meanNormalizedScore: null };
+  assert.deepEqual(summarize([], { direction: "Higher" }), { ...nothing, meanReward: null, meanDurationSeconds: null });
 });
 
 test("summary.json: what is written is read, and none is no error", async () => {
@@ -55,7 +59,7 @@ test("summary.json: what is written is read, and none is no error", async () => 
     updatedAt: "2026-01-01T00:00:00.000Z",
     iterations: 2,
     elapsedSeconds: 9,
-    evaluation: { before: summarize([finished(valid(3))], "Lower") },
+    evaluation: { before: summarize([finished(valid(3))], { direction: "Lower" }) },
     versions: { node: "v24" },
   };
   await writeSummary(folder, summary);

@@ -59,6 +59,7 @@ function measured(
   const rows: Row[] = [
     [`Valid programs${suffix}`, before?.validFraction, after?.validFraction, percent],
     [`Mean score${suffix}`, before?.meanScore, after?.meanScore, number],
+    [`Mean score, 0 to 1${suffix}`, before?.meanNormalizedScore, after?.meanNormalizedScore, number],
     [`Best score${suffix}`, before?.bestScore, after?.bestScore, number],
   ];
   if (kind) return rows;
@@ -86,8 +87,8 @@ function points(before: number | null | undefined, after: number | null | undefi
 }
 
 function asEvaluation(line: IterationMetrics): Partial<EvaluationSummary> {
-  const { validFraction, meanScore, bestScore, meanReward, meanDurationSeconds } = line;
-  return { validFraction, meanScore, bestScore, meanReward, meanDurationSeconds };
+  const { validFraction, meanScore, meanNormalizedScore, bestScore, meanReward, meanDurationSeconds } = line;
+  return { validFraction, meanScore, meanNormalizedScore, bestScore, meanReward, meanDurationSeconds };
 }
 
 const COLUMNS: readonly [string, (line: IterationMetrics) => string][] = [
@@ -95,6 +96,7 @@ const COLUMNS: readonly [string, (line: IterationMetrics) => string][] = [
   ["samples", (line) => count(line.samples)],
   ["valid", (line) => percent(line.validFraction)],
   ["mean score", (line) => number(line.meanScore)],
+  ["0 to 1", (line) => number(line.meanNormalizedScore)],
   ["best score", (line) => number(line.bestScore)],
   ["reward", (line) => number(line.meanReward)],
   ["launched", (line) => duration(line.launchedMeanDurationSeconds)],
