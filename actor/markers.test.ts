@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
-import { MARKERS, MarkerParser } from "./markers.ts";
+import { MARKERS } from "../proto/markers.ts";
+import { MarkerParser } from "./markers.ts";
 
 const N = "0123456789abcdef0123456789abcdef";
 const OTHER = "f".repeat(32);

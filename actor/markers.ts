@@ -1,13 +1,4 @@
-/** The paper's milestones, in its order. */
-export const MARKERS = [
-  "imported packages",
-  "loaded data",
-  "defined model",
-  "training loss",
-  "trained model",
-  "testing loss",
-  "predicted test labels",
-] as const;
+import { MARKERS } from "../proto/markers.ts";
 
 export interface MarkerSeen {
   name: string;

@@ -1,4 +1,5 @@
 import type { TrainingRunSpec } from "../crds/trainingrun.ts";
+import { MARKERS } from "../proto/markers.ts";
 import { writeBest } from "./best.ts";
 import { pruneCheckpoints, saveCheckpoint, type TrainerState } from "./checkpoint.ts";
 import type { Collected } from "./collect.ts";
@@ -14,7 +15,6 @@ import type { UpdateResult } from "./ppo/update.ts";
 import { inCorpus } from "./pretrain/corpus.ts";
 import type { ReportWriter } from "./report/writer.ts";
 import { family } from "./rollout/family.ts";
-import { MARKERS } from "./rollout/instrument.ts";
 import type { Launched, Rollout } from "./rollout/rollout.ts";
 import type { LearnerServer } from "./server/server.ts";
 import { Phase, type StatusBoard } from "./server/status.ts";

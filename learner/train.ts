@@ -67,7 +67,8 @@ function trainingSample(run: Run, sample: Sample, iteration: number): TrainingSa
     behaviourLogProbs: sample.behaviourLogProbs,
     reward: grade.reward,
     goodness: grade.valid && grade.score !== undefined ? (higherIsBetter ? grade.score : -grade.score) : undefined,
-    lag: iteration - 1 - sample.iteration,
+    // A version that a restart took back may be ahead of the weights; it is as far from them as one behind.
+    lag: Math.abs(iteration - 1 - sample.iteration),
     outcome: result?.outcome,
     durationSeconds: result?.durationSeconds,
     cpuSeconds: result?.cpuSeconds,

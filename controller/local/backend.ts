@@ -20,6 +20,8 @@ export interface BackendOptions {
   directory: string;
   temporary: string;
   taskFolder: string;
+  /** The part of it that actors see. */
+  publicFolder: string;
   python: string;
   tls: { learner: string; actor: string; controller: string };
   listen: Address;
@@ -206,7 +208,7 @@ export class Backend {
   }
 
   #actorPool(): ActorPool {
-    const { run, directory, temporary, taskFolder, python, tls, around } = this.#o;
+    const { run, directory, temporary, publicFolder, python, tls, around } = this.#o;
     const { actors, restart, learner, tasks } = run.spec;
     const cores = actorCores(usableCores(), learner.threads, actors.max);
     return new ActorPool({
@@ -218,7 +220,7 @@ export class Backend {
         file: around.parts.actor,
         args: () => [
           ...["--learner", formatAddress(this.#dialled), "--tls", tls.actor, "--name", name],
-          ...["--slots", String(actors.slots), "--task-dir", taskFolder, "--python", python],
+          ...["--slots", String(actors.slots), "--task-dir", publicFolder, "--python", python],
           ...["--scratch", join(temporary, name)],
           ...(cores ? ["--cpus", cores[index % cores.length]!] : []),
           ...(actors.requireIsolation ? [] : ["--allow-no-isolation"]),

@@ -58,6 +58,14 @@ export async function prepareBundledTask(
   return directory;
 }
 
+/** What an actor gets of a task: a folder of its name with a link to the public data alone. No actor knows of answers. */
+export function layOutPublicData(name: string, taskFolder: string, parent: string): string {
+  const directory = join(parent, name);
+  mkdirSync(join(directory, "prepared"), { recursive: true });
+  symlinkSync(join(taskFolder, "prepared", "public"), join(directory, "prepared", "public"));
+  return directory;
+}
+
 /** Lays a custom task out below `parent` as a bundled one is: links to its data, its grader in task.yaml. */
 export function layOutCustomTask(task: Task, parent: string): string {
   const directory = join(parent, task.name);

@@ -9,7 +9,7 @@ import type { Parts } from "../parts.ts";
 import { checkFree, parseAddress } from "./address.ts";
 import { Backend } from "./backend.ts";
 import { listenForInterrupts } from "./interrupt.ts";
-import { layOutCustomTask, prepareBundledTask, preparePython } from "./prepare.ts";
+import { layOutCustomTask, layOutPublicData, prepareBundledTask, preparePython } from "./prepare.ts";
 import { resolveForThisMachine } from "./resolve.ts";
 import {
   createRunFolder,
@@ -119,6 +119,7 @@ export async function runLocally(file: string | undefined, options: RunOptions, 
       directory,
       temporary,
       taskFolder,
+      publicFolder: layOutPublicData(task!.name, taskFolder, join(temporary, "public")),
       python: python.directory,
       tls,
       listen,

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { Grader } from "../../crds/trainingrun.ts";
-import { MARKERS } from "../rollout/instrument.ts";
+import { MARKERS } from "../../proto/markers.ts";
 import { readRegistry } from "../tasks/registry.ts";
 import { type Reward, type RewardFacts, rewardOf, rewardOrderFault, scoreReward } from "./reward.ts";
 

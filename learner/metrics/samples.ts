@@ -20,7 +20,7 @@ export function measuredSample(sample: Sample, iteration: number, verbatim?: boo
     score: grade?.score,
     reward: grade?.reward,
     family: grade?.family,
-    lag: iteration - 1 - sample.iteration,
+    lag: Math.abs(iteration - 1 - sample.iteration),
     verbatim,
     promptTokens: sample.promptTokens,
     responseTokens: sample.responseTokens,

@@ -1,4 +1,4 @@
-import type { Marker } from "./instrument.ts";
+import type { Marker } from "../../proto/markers.ts";
 import { type Event, eventsOf, type FunctionSummary, type Loss, lossOf } from "./instrument-events.ts";
 import { learnNames, type Names } from "./instrument-names.ts";
 import type { Body, Program, Statement } from "./instrument-tree.ts";

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { instrument, MARKERS, type Marker, verifyInstrumented, withNonce } from "./instrument.ts";
+import { MARKERS, type Marker } from "../../proto/markers.ts";
+import { instrument, verifyInstrumented, withNonce } from "./instrument.ts";
 
 const shown = (marker: string, value?: string, print = "print") =>
   `${print}("@@NONCE@@:${marker}"${value ? `, ${value}` : ""}, flush=True)`;

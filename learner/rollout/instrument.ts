@@ -1,17 +1,6 @@
+import { MARKERS, type Marker } from "../../proto/markers.ts";
 import { markerPlaces } from "./instrument-places.ts";
 import { parseProgram } from "./instrument-tree.ts";
-
-/** The milestones of Appendix C.3, in its order. */
-export const MARKERS = [
-  "imported packages",
-  "loaded data",
-  "defined model",
-  "training loss",
-  "trained model",
-  "testing loss",
-  "predicted test labels",
-] as const;
-export type Marker = (typeof MARKERS)[number];
 
 /** What inserts markers: a frozen copy of the starting policy, the program's syntax, or nothing. */
 export type Instrumenter = "StaticPolicy" | "Syntax" | "None";

@@ -68,7 +68,7 @@ describe("a run", { concurrency: 2 }, () => {
       lines.slice(2, 5).map((line) => line.trim().split(" ")[0]),
       ["1", "2", "3"],
     );
-    assert.match(stdout, /valid programs {3}50\.0% {2}100\.0%\nmean MAE/);
+    assert.match(stdout, /valid programs {7}50\.0% {2}100\.0%\nmean MAE/);
     assert.match(stdout, new RegExp(`Best program: ${join(home, "done")}/best/program\\.py \\(MAE 300\\)`));
     assert.match(read("done", "trainingrun.yaml"), /batchSize: 128/);
     assert.match(read("done", "logs/actor-0.log"), /actor-0 looks for 127\.0\.0\.1:\d+/);
