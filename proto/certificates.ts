@@ -9,7 +9,7 @@ import { webcrypto } from "node:crypto";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { isIP } from "node:net";
 import { join } from "node:path";
-import "./reflect.ts"; // first: x509 does not load without it
+import "reflect-metadata"; // first: x509 does not load without it
 import * as x509 from "@peculiar/x509";
 
 export type Role = "learner" | "actor" | "controller";
