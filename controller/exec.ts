@@ -55,7 +55,7 @@ interface Executed {
   durationSeconds: number;
   cpuSeconds: number;
   peakMemoryBytes: number;
-  markers: { name: string; value: string }[];
+  markers: string[];
   forgedMarkers: number;
   output: string;
   submission: string | null;
@@ -103,7 +103,7 @@ export async function executeProgram(
       durationSeconds,
       cpuSeconds,
       peakMemoryBytes,
-      markers: markers.map(({ name }) => name),
+      markers,
     };
     show({ ...measured, output, ...graded }, options.json);
     return EXIT.done;
@@ -156,7 +156,7 @@ async function gradeIfPossible(
     parts.grade,
     [
       ...["--task", task, "--outcome", outcome, "--exit-status", String(exitStatus)],
-      ...["--inserted", instrumented.markers.join(), "--seen", markers.map(({ name }) => name).join()],
+      ...["--inserted", instrumented.markers.join(), "--seen", markers.join()],
       ...["--forged", String(forgedMarkers), ...(submission === null ? [] : ["--submission", submission])],
     ],
     { signal },

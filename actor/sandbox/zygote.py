@@ -173,6 +173,7 @@ class Zygote:
         gc.collect()
         gc.freeze()  # else the first collection in a child copies every page
         gc.disable()
+        self.inherited_bytes = watch.inherited_bytes(self.proc)
         return versions
 
     def serve(self):
@@ -184,7 +185,7 @@ class Zygote:
                 sys.exit(f"unexpected frame {kind!r}")
 
     def execute(self, request):
-        execution = Execution(self, request, *watch.own_bytes(self.proc))
+        execution = Execution(self, request, watch.own_bytes(self.proc)[0], self.inherited_bytes)
         execution.start()
         execution.follow()
         execution.hand_in()
