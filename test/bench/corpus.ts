@@ -50,8 +50,7 @@ async function run(flags: string[]) {
         limits,
         seed: 0,
       });
-      const graded =
-        result.submission && result.outcome === "completed" ? task.grade(result.submission) : undefined;
+      const graded = result.submission && result.outcome === "completed" ? task.grade(result.submission) : undefined;
       if (graded?.valid && graded.score !== undefined)
         valid.push({ score: graded.score, family: family(program), program, durationSeconds: result.durationSeconds });
       if (index % 100 === 99) process.stderr.write(`  ${index + 1} of ${programs.length} programs\n`);

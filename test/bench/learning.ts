@@ -19,15 +19,6 @@ const CLI = path("../../controller/cli.ts");
 const MANIFEST = path("../../manifests/quickstart/trainingrun.yaml");
 const LAST = 3;
 
-/**
- * Scores that count as 0 and as 1: what predicting the mean reaches, and the best that a careful program of seconds
- * reached when the tasks were chosen.
- */
-const SCALES: Record<string, { zero: number; one: number }> = {
-  diamonds: { zero: 3043, one: 264.5 },
-  movie: { zero: 0, one: 0.527 },
-};
-
 const ARMS: Record<string, string[]> = {
   quickstart: [],
   "learning rate 0": ["algorithm.learningRate=0", "algorithm.criticLearningRate=0"],
@@ -36,8 +27,9 @@ const ARMS: Record<string, string[]> = {
 /** Of an iteration; each is better when higher. */
 const MEASURES: Record<string, (line: IterationMetrics) => number> = {
   "valid fraction": (line) => line.validFraction,
-  "normalised score of valid programs": (line) => scores(line).valid,
-  "normalised score, invalid ones 0": (line) => scores(line).all,
+  // Between the task's rewardRange.worst (0) and .best (1), clipped.
+  "score of valid programs, 0 to 1": (line) => line.meanNormalizedScore ?? 0,
+  "score, 0 to 1, invalid ones 0": (line) => (line.meanNormalizedScore ?? 0) * line.validFraction,
 };
 
 async function run(flags: string[]) {
@@ -101,20 +93,7 @@ async function run(flags: string[]) {
   const method =
     `${values.seeds} seeds each, mean of the last ${LAST} iterations, programs executed ${programs(treated).toFixed(0)} and ` +
     `${programs(control).toFixed(0)} a run, bootstrap over runs and their iterations`;
-  return { rows, goals, method, raw: { scales: SCALES, set: values.set, lines } };
-}
-
-/** Mean over the tasks' valid programs, and over all samples. */
-function scores(line: IterationMetrics): { valid: number; all: number } {
-  let [sum, valid] = [0, 0];
-  for (const [name, task] of Object.entries(line.tasks)) {
-    const scale = SCALES[name];
-    if (!scale) throw new Error(`task ${name} has no scale in learning.ts`);
-    const count = task.validFraction * task.samples;
-    if (task.meanScore !== null) sum += (count * (task.meanScore - scale.zero)) / (scale.one - scale.zero);
-    valid += count;
-  }
-  return { valid: valid > 0 ? sum / valid : 0, all: line.samples > 0 ? sum / line.samples : 0 };
+  return { rows, goals, method, raw: { set: values.set, lines } };
 }
 
 export const learning: Bench = { about: "the quickstart beside runs with a learning rate of 0 (most of an hour)", run };
