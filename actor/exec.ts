@@ -145,6 +145,7 @@ export async function execOnce(args: string[]): Promise<Record<string, unknown>>
 if (import.meta.main) {
   // The sandbox ends with us; only its directory would stay. (No-op without an IPC channel.)
   process.on("disconnect", () => process.exit(1));
+  if (process.connected === false) process.exit(1); // the parent was gone before we could listen
   process.channel?.unref(); // a channel that is listened to would keep us from ending
   try {
     process.stdout.write(`${JSON.stringify(await execOnce(process.argv.slice(2)))}\n`);

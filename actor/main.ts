@@ -67,6 +67,7 @@ async function main(): Promise<void> {
   const config = configuration();
   // Nothing may wait for a parent that is gone. (Sandboxes end with us, by their parent-death signal.)
   process.on("disconnect", () => process.exit(1));
+  if (process.connected === false) process.exit(1); // it was gone before we could listen
   let log = pino({ level: process.env.LOG_LEVEL || "info", base: { actor: config.name } }, pino.destination(2));
 
   const python = pythonOf(config.environment);

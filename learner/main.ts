@@ -66,6 +66,7 @@ async function main(): Promise<number> {
   process.once("SIGTERM", stop);
   process.once("SIGINT", stop);
   process.once("disconnect", () => process.exit(0));
+  if (process.connected === false) process.exit(0); // the parent was gone before we could listen
 
   const log = createLog("learner");
   const status = new StatusBoard();

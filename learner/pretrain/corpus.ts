@@ -29,12 +29,13 @@ export interface CorpusText {
   mistake?: string;
 }
 
-export const defaultCorpus: CorpusOptions = { seed: 0, texts: 12_000, improveShare: 0.2, mistakeShare: 0.7 };
+export const defaultCorpus: CorpusOptions = { seed: 0, texts: 12_000, improveShare: 0.3, mistakeShare: 0.7 };
 
 /**
  * Prompts with solutions that a generator wrote: what people know of scikit-learn, and the mistakes that they make.
- * No data is read, no program is run and nothing here knows a score, so no choice is more likely because it is better;
- * families are as likely as they are usual. What an improve prompt leads to is another such solution, better or worse.
+ * No data is read, no program is run and nothing here knows a score. How likely each choice is was set by hand: cheap
+ * and middling families often, strong ones less often. What an improve prompt leads to is mostly the shown solution with
+ * one choice drawn anew, better or worse.
  */
 export function makeCorpus(options: CorpusOptions): CorpusText[] {
   const tasks = new Map(shapes.map((shape) => [shape.name, promptTask(shape)]));
@@ -47,7 +48,7 @@ export function makeCorpus(options: CorpusOptions): CorpusText[] {
       const program = previous.lines.join("\n");
       const output = inventOutput(program, shape, draw);
       const messages = improveMessages({ plan: previous.plan, program, output }, "Short", 1024);
-      const next = draw.chance(0.5) ? redrawPart(design, shape, draw) : drawDesign(shape, draw);
+      const next = draw.chance(0.8) ? redrawPart(design, shape, draw) : drawDesign(shape, draw);
       return { task: shape.name, kind: "improve", messages, ...respond(next, shape, options, draw) };
     }
     const messages = scratchMessages(tasks.get(shape.name)!, "Short");

@@ -7,7 +7,8 @@ export interface Estimator {
   imports: readonly string[];
 }
 
-type Family = (draw: Draw) => Estimator;
+/** Draws one estimator of a family. */
+export type Family = (draw: Draw) => Estimator;
 
 const pipelineImport = "from sklearn.pipeline import make_pipeline";
 const scalerImport = "from sklearn.preprocessing import StandardScaler";
@@ -263,7 +264,7 @@ const sparseMembers: Choices = [
   [1, neighbors],
 ];
 
-/** How often each family is written for a table: the cheap and the usual ones more often, whatever they score. */
+/** How often each family is written for a table: cheap and middling ones often, strong ones less, so that there is a ladder to climb. */
 export const tabularFamilies: Choices = [
   [5, baseline],
   [17, linear],

@@ -61,7 +61,7 @@ const adam = { beta1: 0.9, beta2: 0.98, epsilon: 1e-8, weightDecay: 0.01 };
 export const defaultPretrain = {
   seed: defaultCorpus.seed,
   texts: defaultCorpus.texts,
-  steps: 2000,
+  steps: 2400,
   batchSize: 16,
   learningRate: 2.5e-3,
   threads: 1,

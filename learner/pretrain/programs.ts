@@ -1,10 +1,11 @@
 import type { Draw } from "./draw.ts";
-import { type Choices, type Estimator, sparseFamilies, tabularFamilies } from "./estimators.ts";
+import { type Choices, type Estimator, type Family, sparseFamilies, tabularFamilies } from "./estimators.ts";
 import type { TaskShape } from "./shapes.ts";
 
 /** The choices that make a program. Two programs differ by any of them; an improved program keeps some. */
 export interface Design {
   features: Features;
+  family: Family;
   model: Estimator;
   logTarget: boolean;
   report: Report;
@@ -29,29 +30,50 @@ export interface Draft {
 
 export function drawDesign(shape: TaskShape, draw: Draw): Design {
   const features = drawFeatures(shape, draw);
+  const family = draw.weighted(features.families);
   return {
     features,
-    model: draw.weighted(features.families)(draw),
+    family,
+    model: family(draw),
     logTarget: shape.text === undefined && draw.chance(0.18),
-    report: draw.weighted([
-      [4, "nothing"],
-      [4, "training"],
-      [2, "validation"],
-    ] as const),
+    report: drawReport(draw),
   };
 }
 
 /** The design with one of its choices drawn anew, whether that is for the better or not. */
 export function redrawPart(design: Design, shape: TaskShape, draw: Draw): Design {
-  const fresh = drawDesign(shape, draw);
-  switch (draw.pick(["features", "model", "model", "target"] as const)) {
-    case "features":
+  const part = draw.weighted([
+    [3, "parameters"],
+    [3, "family"],
+    [3, "features"],
+    [shape.text === undefined ? 2 : 0, "target"],
+    [1, "report"],
+  ] as const);
+  switch (part) {
+    case "parameters":
+      return { ...design, model: design.family(draw) };
+    case "family": {
+      const family = draw.weighted(design.features.families);
+      return { ...design, family, model: family(draw) };
+    }
+    case "features": {
+      const fresh = drawDesign(shape, draw);
+      // A model for a sparse matrix may not be one for a table.
       return fresh.features.families === design.features.families ? { ...design, features: fresh.features } : fresh;
-    case "model":
-      return { ...design, model: draw.weighted(design.features.families)(draw), report: fresh.report };
+    }
     case "target":
-      return { ...design, logTarget: shape.text === undefined && !design.logTarget, report: fresh.report };
+      return { ...design, logTarget: !design.logTarget };
+    case "report":
+      return { ...design, report: drawReport(draw) };
   }
+}
+
+function drawReport(draw: Draw): Report {
+  return draw.weighted([
+    [4, "nothing"],
+    [4, "training"],
+    [2, "validation"],
+  ] as const);
 }
 
 function drawFeatures(shape: TaskShape, draw: Draw): Features {

@@ -13,11 +13,12 @@ cores, not a general model: it knows no English beyond its plans, no Python beyo
 \`longrun pretrain\` trained it from random weights on texts that a generator wrote (learner/pretrain): ${facts.texts} solutions,
 ${facts.distinctPrograms} distinct programs, each a plan of three to five sentences and one program. The generator draws an encoding of
 the columns, added features, one of a dozen model families with hyper-parameters, and what is printed. ${Math.round(100 * facts.mistakeShare)} % of the
-programs get a mistake such as a wrong column, a forgotten import or a missing parenthesis. Families are as frequent as
-they are usual; the generator reads no data, runs no program and knows no score, and an improved solution in the corpus
-is a different one, not a better one. The best families, features and hyper-parameters do occur in the corpus, rarely:
-reinforcement learning finds and combines them, it does not invent them. \`longrun report\` says which share of a run's
-valid programs is not in the corpus verbatim.
+programs get a mistake such as a wrong column, a forgotten import or a missing parenthesis. How often each choice is
+drawn was set by hand: cheap and middling families are common, strong ones rarer, so that there is something to learn.
+The generator reads no data, runs no program and knows no score, and what follows an improve prompt in the corpus is
+mostly the shown solution with one choice drawn anew, better or worse. The best families, features and hyper-parameters
+do occur in the corpus: reinforcement learning finds and combines them, it does not invent them. \`longrun report\` says
+which share of a run's valid programs is not in the corpus verbatim.
 
 Trained for ${facts.steps} steps of ${facts.batchSize} texts on the cross entropy of the response (${facts.loss} nats a token at the end).
 The same seed and number of threads give the same bytes.

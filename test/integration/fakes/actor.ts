@@ -39,6 +39,7 @@ const end = (status: number): never => {
   process.exit(status);
 };
 process.on("disconnect", () => end(1));
+if (process.connected === false) end(1); // the parent was gone before we could listen
 process.on("SIGTERM", () => (behaviour.stubborn ? undefined : end(0)));
 if (behaviour.idleSeconds !== undefined) setTimeout(() => end(0), behaviour.idleSeconds * 1000);
 setInterval(() => {}, 1000);

@@ -45,6 +45,7 @@ const state: { iteration: number; starts: number; ports: string[] } = existsSync
   : { iteration: 0, starts: 0, ports: [] };
 
 process.on("disconnect", () => process.exit(1));
+if (process.connected === false) process.exit(1); // the parent was gone before we could listen
 state.starts++;
 state.ports.push(values.listen!);
 if (behaviour.exitAtStart !== undefined) {
