@@ -16,7 +16,7 @@ export interface Collected {
  * | `collection` | in flight | trained on | the rest |
  * | --- | --- | --- | --- |
  * | `CarryOver` | topped up to m B | the B that were dispatched first, of those that are complete | stays in flight and trains later |
- * | `Discard` | m B | the same | thrown away: Algorithm 1 to the letter |
+ * | `Discard` | m B | the same | what has not finished is thrown away; what has finished trains later |
  * | `WaitAll` | B | all of them | there is none |
  *
  * It never waits for a particular execution, except for those that would pass `maxStaleness` by the next iteration,
