@@ -1,0 +1,403 @@
+/**
+ * What the controller's benchmark measures with: a real API server, one controller process, and a stub in place of
+ * learners, of the controllers of Deployments and Jobs, and of kubelets.
+ */
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { KubeConfig } from "@kubernetes/client-node";
+import { COMPONENT, RUN, type Run } from "../../controller/desired/names.ts";
+import { ApiClient } from "../../controller/kube/api-client.ts";
+import { Reflector } from "../../controller/kube/reflector.ts";
+import type { Deployment, Job, Pod } from "../../controller/kube/resources.ts";
+import * as resources from "../../controller/kube/resources.ts";
+import type { KubeObject } from "../../controller/kube/types.ts";
+import { type ControlPlane, startControlPlane } from "../cluster/control-plane.ts";
+
+const CRD = fileURLToPath(new URL("../../crds/longrun.dev_trainingruns.yaml", import.meta.url));
+const CONTROLLER = fileURLToPath(new URL("./controller-process.ts", import.meta.url));
+const NAMESPACE = "default";
+/** Requests of the stub that are on their way at once. */
+export const STUB_PARALLEL = 24;
+const DIRECT_CHANGES = 300;
+const CLOCK_TICKS_PER_SECOND = 100;
+
+export interface Round {
+  runs: number;
+  /** Objects that the controller made, statuses not counted. */
+  creations: number;
+  /** Until every run has its learner and its actor. */
+  creationSeconds: number;
+  creationCores: Record<string, number>;
+  pods: number;
+  bytesPerPod: number;
+  heapBytes: number;
+  residentBytes: number;
+  /** Every run's pod changes as fast as the stub can write. */
+  burst: {
+    changes: number;
+    seconds: number;
+    milliseconds: number[];
+    reconciles: number;
+    requests: number;
+    cores: Record<string, number>;
+  };
+  /** The same two writes of each change, by the stub alone: what the API server takes with no controller in between. */
+  direct: { changes: number; seconds: number };
+  /** Milliseconds from the pod's event to the run's, at a steady rate. */
+  steady: { perSecond: number; milliseconds: number[]; cores: Record<string, number> };
+  requestsPerRun: number;
+}
+
+export class BenchWorld {
+  readonly #cluster: ControlPlane;
+  readonly #client: ApiClient;
+  readonly #controller: ChildProcess;
+  readonly #metricsPort: number;
+  readonly #stopping = new AbortController();
+  readonly #jobs = new Map<string, Job>();
+  readonly #deployments = new Map<string, Deployment>();
+  readonly #runs = new Map<string, Run>();
+  /** Called for each event of a run, and of a pod. */
+  #onRun: (run: Run) => void = () => {};
+  #onPod: (pod: Pod) => void = () => {};
+
+  static async start(qps: number, workers: number): Promise<BenchWorld> {
+    // The audit log is the tests' way to count; here it would only cost.
+    const off = { "audit-policy-file": undefined, "audit-log-path": undefined, "audit-log-mode": undefined };
+    const cluster = await startControlPlane({ crds: [CRD], users: { controller: ["system:masters"] }, apiServer: off });
+    const args = [await cluster.kubeconfigOf("controller"), String(qps), String(workers)];
+    const controller = fork(CONTROLLER, args, { execArgv: ["--expose-gc"] });
+    const [{ metricsPort }] = await once(controller, "message");
+    return new BenchWorld(cluster, controller, metricsPort);
+  }
+
+  private constructor(cluster: ControlPlane, controller: ChildProcess, metricsPort: number) {
+    this.#cluster = cluster;
+    this.#controller = controller;
+    this.#metricsPort = metricsPort;
+    const config = new KubeConfig();
+    config.loadFromFile(cluster.kubeconfig);
+    const client = new ApiClient(config, { qps: 1e6, burst: 1e6, timeoutSeconds: 120 });
+    this.#client = client;
+    const follow = <T extends KubeObject>(resource: typeof resources.JOB, onChange: (key: string, object: T) => void) =>
+      void new Reflector<T>({
+        ...{ client, resource, namespace: NAMESPACE },
+        onChange: (key, object) => object && onChange(key, object),
+      }).run(this.#stopping.signal);
+    follow<Job>(resources.JOB, (key, job) => {
+      if (!this.#jobs.has(key)) this.#start(podOf(job, job.metadata.name));
+      this.#jobs.set(key, job);
+    });
+    follow<Deployment>(resources.DEPLOYMENT, (key, deployment) => {
+      if (!this.#deployments.has(key)) this.#start(podOf(deployment, `${deployment.metadata.name}-0`));
+      this.#deployments.set(key, deployment);
+    });
+    follow<Pod>(resources.POD, (_, pod) => this.#onPod(pod));
+    follow<Run>(resources.TRAINING_RUN, (key, run) => {
+      this.#runs.set(key, run);
+      this.#onRun(run);
+    });
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    this.#client.close();
+    const exited = once(this.#controller, "exit");
+    this.#controller.disconnect();
+    await exited;
+    await this.#cluster.stop();
+  }
+
+  async measure(count: number, rate: number, seconds: number): Promise<Round> {
+    const names = Array.from({ length: count }, (_, i) => `run-${i}`);
+    const say = (what: string) => process.stderr.write(`  ${count} runs: ${what}\n`);
+
+    const cpu = this.#cpuSeconds();
+    const startedMs = performance.now();
+    await inParallel(names, (name) => this.#createRun(name));
+    await this.#until(() => this.#saying("AsDesired") === count, "every run has its learner and its actor");
+    const creationSeconds = (performance.now() - startedMs) / 1000;
+    const creationCores = this.#coresSince(cpu, creationSeconds);
+    const made = await this.#counters();
+    const actors = [...this.#jobs.values()].map((job) => podOf(job, job.metadata.name));
+    say(
+      `all have their learner and their actor after ${creationSeconds.toFixed(0)} s (${describeCores(creationCores)})`,
+    );
+
+    await this.#quiet();
+    const before = await this.#memory();
+    // As many again, of actors that have ended and whose pods are kept.
+    await inParallel([...this.#jobs.values()], (job) => {
+      const name = `${job.metadata.name}-ended`;
+      return this.#runPod(podOf({ ...job, metadata: { ...job.metadata, name } }, name), "Succeeded");
+    });
+    await this.#quiet();
+    const memory = await this.#memory();
+
+    const burst = await this.#burst(actors);
+    const direct = await this.#direct(actors[0]!);
+    say(`${perSecond(burst).toFixed(0)} changes/s, ${perSecond(direct).toFixed(0)} without a controller`);
+    const steady = await this.#steady(actors, rate, seconds);
+    return {
+      runs: count,
+      creations: made.created,
+      creationSeconds,
+      creationCores,
+      requestsPerRun: made.requests / count,
+      pods: 3 * count,
+      bytesPerPod: (memory.heapUsed - before.heapUsed) / count,
+      heapBytes: memory.heapUsed,
+      residentBytes: memory.rss,
+      burst,
+      direct,
+      steady,
+    };
+  }
+
+  /** Runs that this controller leaves alone, each with a pod; the stub writes both statuses. */
+  async #direct(like: Pod): Promise<Round["direct"]> {
+    const status = [...this.#runs.values()].find((run) => reasonOf(run) !== undefined)!.status!;
+    const names = Array.from({ length: DIRECT_CHANGES }, (_, i) => `direct-${i}`);
+    const pods = names.map((name) => ({ ...like, metadata: { name, namespace: NAMESPACE } }));
+    await inParallel(names, (name) => this.#createRun(name, { managedBy: "example.com/nobody" }));
+    await inParallel(pods, (pod) => this.#runPod(pod));
+    const startedMs = performance.now();
+    await inParallel(pods, async (pod) => {
+      await this.#setStatus(pod, "image");
+      const metadata = { name: pod.metadata.name, namespace: NAMESPACE };
+      await this.#client.apply(resources.TRAINING_RUN, { metadata, status } as KubeObject, { subresource: "status" });
+    });
+    return { changes: DIRECT_CHANGES, seconds: (performance.now() - startedMs) / 1000 };
+  }
+
+  async #burst(actors: Pod[]): Promise<Round["burst"]> {
+    await this.#quiet();
+    const before = { ...(await this.#counters()), cpu: this.#cpuSeconds() };
+    const latency = this.#latency("Pending", "ImagePullFailed");
+    const startedMs = performance.now();
+    await inParallel(actors, (pod) => this.#setStatus(pod, "image"));
+    await this.#until(() => latency.count() === actors.length, "every status says so");
+    const seconds = (performance.now() - startedMs) / 1000;
+    const after = await this.#counters();
+    return {
+      changes: actors.length,
+      seconds,
+      milliseconds: latency.stop(),
+      reconciles: after.reconciles - before.reconciles,
+      requests: after.requests - before.requests,
+      cores: this.#coresSince(before.cpu, seconds),
+    };
+  }
+
+  async #steady(actors: Pod[], perSecond: number, seconds: number): Promise<Round["steady"]> {
+    await this.#quiet();
+    const latency = this.#latency("Running", "AsDesired");
+    const changes = Math.min(actors.length, perSecond * seconds);
+    const cpu = this.#cpuSeconds();
+    const startedMs = performance.now();
+    const sent: Promise<void>[] = [];
+    for (let i = 0; i < changes; i++) {
+      await sleep(Math.max(0, startedMs + (1000 * i) / perSecond - performance.now()));
+      sent.push(this.#setStatus(actors[i]!, "running"));
+    }
+    await Promise.all(sent);
+    await this.#until(() => latency.count() >= changes, "every change is a status");
+    const cores = this.#coresSince(cpu, (performance.now() - startedMs) / 1000);
+    return { perSecond, milliseconds: latency.stop(), cores };
+  }
+
+  /** Of each run, from its actor's pod being in `phase` to its status saying `reason`; each changes once. */
+  #latency(phase: string, reason: string) {
+    // Two watches: the status may be seen before the pod that it is about.
+    const podMs = new Map<string, number>();
+    const statusMs = new Map<string, number>();
+    const note = (times: Map<string, number>, name: string | undefined) => {
+      if (name !== undefined && !times.has(name)) times.set(name, performance.now());
+    };
+    this.#onPod = ({ metadata, status }) => {
+      if (metadata.labels?.[COMPONENT] === "actor" && status?.phase === phase) note(podMs, metadata.labels[RUN]);
+    };
+    this.#onRun = (run) => {
+      if (reasonOf(run) === reason) note(statusMs, run.metadata.name);
+    };
+    return {
+      count: () => Math.min(podMs.size, statusMs.size),
+      stop: () => {
+        this.#onPod = this.#onRun = () => {};
+        return [...podMs].map(([name, seen]) => Math.max(0, statusMs.get(name)! - seen));
+      },
+    };
+  }
+
+  #createRun(name: string, more: object = {}): Promise<KubeObject> {
+    const spec = {
+      tasks: [{ name: "diamonds" }],
+      model: { policy: "quickstart" },
+      actors: { min: 1, max: 1 },
+      ...more,
+    };
+    return this.#client.create(resources.TRAINING_RUN, {
+      metadata: { name, namespace: NAMESPACE },
+      spec,
+    } as KubeObject);
+  }
+
+  /** As controllers and kubelets do. */
+  #start(pod: Pod): void {
+    this.#runPod(pod).catch((error) => process.stderr.write(`the stub: ${(error as Error).message}\n`));
+  }
+
+  async #runPod(pod: Pod, phase: "Running" | "Succeeded" = "Running"): Promise<void> {
+    await this.#client.create(resources.POD, pod);
+    await this.#setStatus(pod, phase === "Running" ? "running" : "succeeded");
+  }
+
+  async #setStatus(pod: Pod, to: "running" | "succeeded" | "image"): Promise<void> {
+    const startedAt = new Date().toISOString().replace(/\.\d+/, "");
+    const states = {
+      running: { running: { startedAt } },
+      succeeded: { terminated: { exitCode: 0, reason: "Completed", startedAt, finishedAt: startedAt } },
+      image: { waiting: { reason: "ImagePullBackOff", message: "Back-off pulling image" } },
+    };
+    const container = (name: string, state: object) => ({
+      ...{ name, state, image: "docker.io/longrun/longrun:dev", imageID: `sha256:${"0".repeat(64)}`, restartCount: 0 },
+      ...{ ready: to === "running", started: to === "running", containerID: `containerd://${"0".repeat(64)}` },
+    });
+    const ready = { status: to === "running" ? "True" : "False", lastTransitionTime: startedAt };
+    const status = {
+      phase: { running: "Running", succeeded: "Succeeded", image: "Pending" }[to],
+      ...{ startTime: startedAt, podIP: "10.0.0.1", hostIP: "10.0.0.2" },
+      conditions: ["PodScheduled", "Initialized", "ContainersReady", "Ready"].map((type) => ({
+        type,
+        ...ready,
+        status: type === "PodScheduled" ? "True" : ready.status,
+      })),
+      // Sandboxes run before the supervisor does.
+      initContainerStatuses: (pod.spec?.initContainers ?? []).map(({ name }) =>
+        container(name, states[to === "image" ? "running" : to]),
+      ),
+      containerStatuses: pod.spec!.containers.map(({ name }) => container(name, states[to])),
+    };
+    await this.#client.mergePatch(
+      resources.POD,
+      { namespace: NAMESPACE, name: pod.metadata.name },
+      { status },
+      { subresource: "status" },
+    );
+  }
+
+  /** Runs whose actors are said to be so. */
+  #saying(reason: string): number {
+    let count = 0;
+    for (const run of this.#runs.values()) if (reasonOf(run) === reason) count++;
+    return count;
+  }
+
+  async #until(holds: () => boolean, what: string): Promise<void> {
+    for (let last = Date.now(), seen = ""; !holds(); ) {
+      await sleep(20);
+      const progress = `${this.#deployments.size} ${this.#jobs.size} ${this.#saying("AsDesired")} ${this.#saying("ImagePullFailed")}`;
+      if (progress !== seen) [last, seen] = [Date.now(), progress];
+      if (Date.now() - last > 60_000)
+        throw new Error(`nothing has moved for 60 s while waiting for: ${what} (${progress})`);
+    }
+  }
+
+  /** No write of the controller for 3 s. */
+  async #quiet(): Promise<void> {
+    for (let last = -1; ; ) {
+      const { requests } = await this.#counters();
+      if (requests === last) return;
+      last = requests;
+      await sleep(3000);
+    }
+  }
+
+  /** From the controller's own metrics. Watches do not count as requests. */
+  async #counters(): Promise<{ reconciles: number; requests: number; created: number }> {
+    const text = await (await fetch(`http://127.0.0.1:${this.#metricsPort}/metrics`)).text();
+    const sum = (name: string, of: (labels: string) => boolean = () => true) =>
+      text
+        .split("\n")
+        .filter((line) => line.startsWith(`${name}{`) && of(line))
+        .reduce((total, line) => total + Number(line.slice(line.lastIndexOf(" ") + 1)), 0);
+    return {
+      reconciles: sum("controller_runtime_reconcile_total"),
+      requests: sum("rest_client_requests_total", (line) => !line.includes('method="WATCH"')),
+      created: sum("rest_client_requests_total", (line) => line.includes('code="201"')),
+    };
+  }
+
+  async #memory(): Promise<{ heapUsed: number; rss: number }> {
+    this.#controller.send("memory");
+    const [memory] = await once(this.#controller, "message");
+    return memory;
+  }
+
+  #cpuSeconds(): Record<string, number> {
+    const pids = { controller: this.#controller.pid!, ...this.#cluster.pids, stub: process.pid };
+    return Object.fromEntries(Object.entries(pids).map(([name, pid]) => [name, cpuSecondsOf(pid)]));
+  }
+
+  #coresSince(before: Record<string, number>, seconds: number): Record<string, number> {
+    const now = this.#cpuSeconds();
+    return Object.fromEntries(Object.entries(now).map(([name, cpu]) => [name, (cpu - before[name]!) / seconds]));
+  }
+}
+
+export function perSecond({ changes, seconds }: { changes: number; seconds: number }): number {
+  return changes / seconds;
+}
+
+function reasonOf(run: Run): string | undefined {
+  return run.status?.conditions?.find(({ type }) => type === "ActorsScaled")?.reason;
+}
+
+/** As its Deployment or Job would make it. */
+function podOf({ kind, metadata, spec }: Deployment | Job, name: string): Pod {
+  const { metadata: template, spec: podSpec } = spec!.template;
+  const isJob = template?.labels?.[COMPONENT] === "actor";
+  return {
+    metadata: {
+      ...template,
+      ...{
+        name,
+        namespace: NAMESPACE,
+        labels: { ...template?.labels, ...(isJob && { "batch.kubernetes.io/job-name": metadata.name }) },
+      },
+      ownerReferences: [
+        {
+          apiVersion: isJob ? "batch/v1" : "apps/v1",
+          kind: kind!,
+          name: metadata.name,
+          uid: metadata.uid!,
+          controller: true,
+        },
+      ],
+    },
+    spec: podSpec,
+  } as Pod;
+}
+
+async function inParallel<T>(items: T[], work: (item: T) => Promise<unknown>): Promise<void> {
+  const queue = items.values();
+  await Promise.all(
+    Array.from({ length: STUB_PARALLEL }, async () => {
+      for (const item of queue) await work(item);
+    }),
+  );
+}
+
+/** User and system time, all threads; fields 14 and 15 of proc_pid_stat(5). */
+function cpuSecondsOf(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]!.split(" ");
+  return (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS_PER_SECOND;
+}
+
+export function describeCores(cores: Record<string, number>): string {
+  const sorted = Object.entries(cores).sort((a, b) => b[1] - a[1]);
+  return sorted.map(([name, share]) => `${name} ${share.toFixed(2)}`).join(", ");
+}
