@@ -1,4 +1,5 @@
 /** Starts `longrun run` on the quickstart's manifest, small, with real processes, and looks at what it left. */
+import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -8,9 +9,10 @@ import { DatabaseSync } from "node:sqlite";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
 const MANIFEST = join(ROOT, "manifests/quickstart/trainingrun.yaml");
+const BATCH = 4;
 /** A run of a few seconds an iteration; critic and decay too, so that all that a learner goes on from is there. */
 const SMALL = [
-  "algorithm.batchSize=4",
+  `algorithm.batchSize=${BATCH}`,
   "algorithm.miniBatchSize=2",
   "algorithm.microBatchSize=2",
   "algorithm.baseline=Critic",
@@ -125,6 +127,30 @@ export class RealRun {
     const file = join(this.directory, String(row?.path), "policy", "model.safetensors");
     return createHash("sha256").update(readFileSync(file)).digest("hex");
   }
+}
+
+/** Each iteration trained on a whole batch, no sample is in two, and nothing is left half done. */
+export function assertAccounted(run: RealRun, iterations: number): void {
+  assert.deepEqual(
+    run.lines().map(({ iteration, samples }) => [iteration, samples]),
+    Array.from({ length: iterations }, (_, i) => [i + 1, BATCH]),
+  );
+  const used = run.query(
+    `SELECT b.sample FROM batches b JOIN iterations i USING (lineage, iteration) WHERE i.superseded_by IS NULL`,
+  );
+  assert.equal(used.length, iterations * BATCH);
+  assert.equal(new Set(used.map(({ sample }) => sample)).size, used.length, "a sample was trained on twice");
+  const [trained] = run.query("SELECT count(*) AS n FROM samples WHERE used = 'trained'");
+  assert.equal(trained.n, used.length);
+  assert.deepEqual(run.query("SELECT id, state FROM samples WHERE state = 'lost'"), []);
+  const doubled = run.query(
+    "SELECT execution FROM attempts WHERE state = 'accepted' GROUP BY execution HAVING count(*) > 1",
+  );
+  assert.deepEqual(doubled, [], "an execution whose result was accepted ran again");
+  const ungraded = run.query(
+    "SELECT s.id FROM samples s LEFT JOIN grades g ON g.sample = s.id WHERE s.state IN ('finished', 'notExecuted') AND g.sample IS NULL",
+  );
+  assert.deepEqual(ungraded, []);
 }
 
 export function processes(): { pid: number; command: string }[] {

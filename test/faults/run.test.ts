@@ -1,11 +1,11 @@
 /**
  * A whole run of real processes and what must hold when parts of it die: every sample accounted for, none trained on
- * twice, the same weights bit for bit (promises 1 to 3 of the design).
+ * twice (promises 1 and 2 of the design).
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { processes, RealRun, temporaryFolder } from "./real-run.ts";
+import { assertAccounted, processes, RealRun, temporaryFolder } from "./real-run.ts";
 
 const folder = temporaryFolder();
 const runs: RealRun[] = [];
@@ -18,32 +18,6 @@ function start(name: string, options: ConstructorParameters<typeof RealRun>[1]):
   const run = new RealRun(join(folder.path, name), options);
   runs.push(run);
   return run;
-}
-
-const BATCH = 4;
-
-/** Each iteration trained on a whole batch, no sample is in two, and nothing is left half done. */
-function assertAccounted(run: RealRun, iterations: number): void {
-  assert.deepEqual(
-    run.lines().map(({ iteration, samples }) => [iteration, samples]),
-    Array.from({ length: iterations }, (_, i) => [i + 1, BATCH]),
-  );
-  const used = run.query(
-    `SELECT b.sample FROM batches b JOIN iterations i USING (lineage, iteration) WHERE i.superseded_by IS NULL`,
-  );
-  assert.equal(used.length, iterations * BATCH);
-  assert.equal(new Set(used.map(({ sample }) => sample)).size, used.length, "a sample was trained on twice");
-  const [trained] = run.query("SELECT count(*) AS n FROM samples WHERE used = 'trained'");
-  assert.equal(trained.n, used.length);
-  assert.deepEqual(run.query("SELECT id, state FROM samples WHERE state = 'lost'"), []);
-  const doubled = run.query(
-    "SELECT execution FROM attempts WHERE state = 'accepted' GROUP BY execution HAVING count(*) > 1",
-  );
-  assert.deepEqual(doubled, [], "an execution whose result was accepted ran again");
-  const ungraded = run.query(
-    "SELECT s.id FROM samples s LEFT JOIN grades g ON g.sample = s.id WHERE s.state IN ('finished', 'notExecuted') AND g.sample IS NULL",
-  );
-  assert.deepEqual(ungraded, []);
 }
 
 test("killed actor, sandbox and learner: the run ends by itself with every sample accounted for", async () => {
@@ -61,39 +35,6 @@ test("killed actor, sandbox and learner: the run ends by itself with every sampl
   assertAccounted(run, 4);
   const lineages = run.query("SELECT lineage FROM lineages");
   assert.equal(lineages.length, 2, "a restarted learner begins a new lineage");
-});
-
-test("interrupted and resumed: the same weights, bit for bit, as a replay that was not, and one that was", async () => {
-  const broken = start("broken", { iterations: 3 });
-  await broken.reached(1);
-  await broken.until(
-    "a running program",
-    () => broken.query("SELECT 1 FROM samples WHERE state = 'leased'").length > 0,
-  );
-  broken.child.kill("SIGINT");
-  const stopped = await broken.ended;
-  assert.equal(stopped.status, 130, stopped.output);
-  assert.match(stopped.output, /--resume/);
-
-  const resumed = start("broken", { iterations: 3, resume: true });
-  assert.equal((await resumed.ended).status, 0, resumed.output);
-  assertAccounted(resumed, 3);
-
-  const store = join(resumed.directory, "store.sqlite");
-  const unbroken = start("unbroken", { iterations: 3, replay: store });
-  assert.equal((await unbroken.ended).status, 0, unbroken.output);
-  assert.equal(unbroken.newestDigest(), resumed.newestDigest());
-  assert.equal(unbroken.newestPolicy(), resumed.newestPolicy());
-
-  const again = start("again", { iterations: 3, replay: store });
-  await again.reached(1);
-  again.child.kill("SIGINT");
-  // It may have been faster than the signal.
-  if ((await again.ended).status === 130) {
-    const goesOn = start("again", { iterations: 3, resume: true, replay: store });
-    assert.equal((await goesOn.ended).status, 0, goesOn.output);
-  }
-  assert.equal(again.newestDigest(), resumed.newestDigest());
 });
 
 test("SIGKILL of the parent leaves no process", async () => {

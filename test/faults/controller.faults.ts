@@ -1,0 +1,3 @@
+import { THE_OTHERS, testUnderFaults } from "./controller-cases.ts";
+
+testUnderFaults(THE_OTHERS);
