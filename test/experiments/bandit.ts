@@ -99,8 +99,8 @@ interface Execution {
   probability: number;
 }
 
-/** One course of {@link UPDATES} updates with batches of {@link BATCH}, reproducible by its seed. */
-export function simulate({ world, collection, weighting, advantage }: Cell, seed: number): Course {
+/** One course of `updates` with batches of {@link BATCH}, reproducible by its seed. */
+export function simulate({ world, collection, weighting, advantage }: Cell, seed: number, updates = UPDATES): Course {
   const { actions } = world;
   // Without the arm in its name, so that arms of one seed meet the same luck.
   const next = uniforms(seed, "bandit", world.name);
@@ -126,7 +126,7 @@ export function simulate({ world, collection, weighting, advantage }: Cell, seed
     }
   };
 
-  for (let update = 0; update < UPDATES; update++) {
+  for (let update = 0; update < updates; update++) {
     const policy = softmax(logits);
     let batch: Execution[];
     let abandoned: number[] = [];
