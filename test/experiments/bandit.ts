@@ -144,6 +144,7 @@ export function simulate({ world, collection, weighting, advantage }: Cell, seed
       inFlight = [];
     } else {
       dispatch(policy, Math.ceil(collection.oversampling * BATCH) - inFlight.length);
+      const began = now;
       const byEnd = [...inFlight].sort((a, b) => a.ends - b.ends);
       now = Math.max(now, byEnd[BATCH - 1]!.ends);
       const complete = inFlight.filter(({ ends }) => ends <= now);
@@ -153,8 +154,10 @@ export function simulate({ world, collection, weighting, advantage }: Cell, seed
           : complete.sort((a, b) => a.dispatched - b.dispatched).slice(0, BATCH);
       const taken = new Set(batch);
       const rest = inFlight.filter((execution) => !taken.has(execution));
-      if (collection.kind === "Discard")
-        abandoned = rest.map(({ ends, seconds }) => Math.min(now - (ends - seconds), seconds));
+      if (collection.kind === "Discard") {
+        // Its end is noticed a moment after the last that is kept.
+        abandoned = rest.map(() => now - began + 1e-6);
+      }
       inFlight = collection.kind === "CarryOver" ? rest : [];
     }
     if (update === 0)
