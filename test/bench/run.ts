@@ -9,11 +9,12 @@ import { corpus } from "./corpus.ts";
 import { grading } from "./grading.ts";
 import { learning } from "./learning.ts";
 import { overhead } from "./overhead.ts";
+import { queue } from "./queue.ts";
 import { type Bench, print, save } from "./result.ts";
 import { generate, step } from "./twins.ts";
 
 const BENCHES: Record<string, Bench> = {
-  ...{ step, generate, overhead, busy, grading },
+  ...{ step, generate, overhead, busy, queue, grading },
   ...{ controller, learning, algorithms, corpus },
 };
 /** These take long, so they run only when they are named. */
