@@ -90,7 +90,6 @@ async function simulated(what: string, count: number, actors: string, seconds: s
 async function through(
   what: string,
   count: number,
-  // biome-ignore lint/suspicious/noConfusingVoidType: a starter may have nothing to return
   start: (backlog: Backlog) => Promise<void | (() => Promise<void>)>,
 ): Promise<Measured> {
   const backlog = await Backlog.start(Array.from({ length: count }, () => "pass\n"));
