@@ -1,20 +1,10 @@
 /** How much of its time an actor executes programs while executions wait: a real learner's server, real actors. */
-import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { createLog } from "../../learner/log.ts";
 import { uniforms } from "../../learner/rng.ts";
-import { startServer } from "../../learner/server/server.ts";
-import { StatusBoard } from "../../learner/server/status.ts";
-import { openStore } from "../../learner/store/store.ts";
-import { writeRunCertificates } from "../../proto/certificates.ts";
+import { Backlog } from "./backlog.ts";
 import { benchEnvironment } from "./environment.ts";
 import { type Bench, median } from "./result.ts";
 
-const ACTOR = fileURLToPath(new URL("../../actor/main.ts", import.meta.url));
 const GOAL = 0.9;
 
 /** A program that takes about `seconds`. */
@@ -41,7 +31,7 @@ async function run(flags: string[]) {
     const programs = Array.from({ length: Number(values.programs) }, () =>
       program(Math.round(1000 * (shortest + (longest - shortest) * next())) / 1000),
     );
-    raw[kind] = await backlog(programs, Number(values.actors), environment, taskDirectory);
+    raw[kind] = await executed(programs, Number(values.actors), environment, taskDirectory);
   }
   const shares = (kind: string) => Object.values(raw[kind]!).map(busyShare);
   const rows = Object.keys(raw).map((kind) => ({
@@ -63,91 +53,19 @@ async function run(flags: string[]) {
 }
 
 /** Executes all; when and how long, by actor. */
-async function backlog(programs: string[], actors: number, environment: string, taskDirectory: string) {
-  const directory = await mkdtemp(join(tmpdir(), "longrun-bench-"));
-  const tls = await writeRunCertificates(join(directory, "tls"), { validSeconds: 3600 });
-  const store = openStore(join(directory, "store.sqlite"), { leaseSeconds: 60, leaseGraceSeconds: 60, maxAttempts: 3 });
-  const { lineage } = await store.beginLineage(() => true);
-  const limits = {
-    timeoutSeconds: 60,
-    memoryBytes: 2 ** 31,
-    outputBytes: 2 ** 20,
-    keptOutputBytes: 2 ** 14,
-    submissionBytes: 2 ** 24,
-  };
-  const log = createLog("learner", "warn");
-  const server = await startServer({
-    store,
-    status: new StatusBoard(),
-    address: "127.0.0.1:0",
-    tlsDirectory: tls.learner,
-    limitsOf: () => limits,
-    suspend: async () => ({}),
-    log,
-  });
-  const finishedAt = new Map<string, number>();
-  const done = Promise.withResolvers<void>();
-  store.events.on("finished", (id) => {
-    finishedAt.set(id, performance.now() / 1000);
-    if (finishedAt.size === programs.length) done.resolve();
-  });
-  store.addSamples(
-    programs.map((program, index) => ({
-      id: `bench-${index}`,
-      purpose: "training",
-      iteration: 0,
-      lineage,
-      task: "diamonds",
-      kind: "scratch" as const,
-      promptTokens: Int32Array.of(1),
-      responseTokens: Int32Array.of(2),
-      behaviourLogProbs: Float32Array.of(-1),
-      solution: program,
-      plan: "",
-      program,
-      instrumented: program,
-      insertedMarkers: [],
-      instrumenter: "None",
-      executionSeed: 0,
-      state: "queued" as const,
-    })),
-  );
-  const children: ChildProcess[] = [];
+async function executed(programs: string[], actors: number, environment: string, taskDirectory: string) {
+  const backlog = await Backlog.start(programs);
   try {
-    for (let index = 0; index < actors; index++) {
-      const name = `actor-${index}`;
-      const flags = {
-        learner: `127.0.0.1:${server.port}`,
-        tls: tls.actor,
-        name,
-        slots: "1",
-        "task-dir": taskDirectory,
-        python: environment,
-        scratch: join(directory, name),
-      };
-      const args = Object.entries(flags).flatMap(([flag, value]) => [`--${flag}`, value]);
-      const env = { ...process.env, LOG_LEVEL: "warn" };
-      const child = spawn(process.execPath, [ACTOR, ...args], { stdio: ["ignore", "ignore", "inherit", "ipc"], env });
-      child.on("exit", (code) => done.reject(new Error(`${name} exited with ${code} before its work was done`)));
-      children.push(child);
-    }
-    await done.promise;
+    await backlog.startActors(actors, { slots: 1, environment, taskDirectory });
+    await backlog.done;
     const byActor: Record<string, { at: number; seconds: number }[]> = {};
-    for (const { id, result } of store.samples([...finishedAt.keys()])) {
-      if (result?.outcome !== "completed") throw new Error(`${id} came to ${result?.outcome}: ${result?.detail}`);
+    for (const { at, result } of backlog.results()) {
       byActor[result.actor] ??= [];
-      byActor[result.actor]!.push({ at: finishedAt.get(id)!, seconds: result.durationSeconds });
+      byActor[result.actor]!.push({ at, seconds: result.durationSeconds });
     }
     return byActor;
   } finally {
-    for (const child of children) {
-      child.removeAllListeners("exit");
-      child.kill("SIGTERM");
-      if (child.exitCode === null) await new Promise((resolve) => child.once("exit", resolve));
-    }
-    await server.close();
-    store.close();
-    await rm(directory, { recursive: true, force: true });
+    await backlog.close();
   }
 }
 

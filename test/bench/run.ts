@@ -6,14 +6,16 @@ import { algorithms } from "./algorithms.ts";
 import { busy } from "./busy.ts";
 import { controller } from "./controller.ts";
 import { corpus } from "./corpus.ts";
+import { durations } from "./durations.ts";
 import { grading } from "./grading.ts";
 import { learning } from "./learning.ts";
 import { overhead } from "./overhead.ts";
+import { queue } from "./queue.ts";
 import { type Bench, print, save } from "./result.ts";
 import { generate, step } from "./twins.ts";
 
 const BENCHES: Record<string, Bench> = {
-  ...{ step, generate, overhead, busy, grading },
+  ...{ step, generate, overhead, busy, queue, durations, grading },
   ...{ controller, learning, algorithms, corpus },
 };
 /** These take long, so they run only when they are named. */

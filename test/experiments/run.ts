@@ -1,0 +1,20 @@
+/**
+ * `npm run experiment NAME [-- FLAGS]`: one experiment of the lab report (README.md beside this file), reproducible by its
+ * seeds. Writes `results/DATE/`.
+ */
+import { e0 } from "./e0.ts";
+import { type Experiment, keep } from "./result.ts";
+
+const EXPERIMENTS: Record<string, Experiment> = { E0: e0 };
+
+const [name = "", ...flags] = process.argv.slice(2);
+const experiment = Object.hasOwn(EXPERIMENTS, name) ? EXPERIMENTS[name] : undefined;
+if (experiment === undefined) {
+  const list = Object.entries(EXPERIMENTS).map(([each, { question }]) => `  ${each}  ${question}`);
+  process.stderr.write(`no experiment is called ${JSON.stringify(name)}; there are:\n${list.join("\n")}\n`);
+  process.exit(2);
+}
+const began = new Date();
+const findings = await experiment.run(flags);
+process.stdout.write(`${findings.page}\n`);
+for (const path of await keep(name, findings, began)) process.stdout.write(`written to ${path}\n`);
