@@ -115,11 +115,11 @@ class Emit {
 }
 
 /**
- * Keys and values of prompts, padded on the left.
+ * Keys and values of prompts, padded on the left, or of a block of one long prompt's tokens after those of the blocks before.
  *
  * Inputs: tokens int64 [prompts, length]; positions int64 [prompts, length]; padding float32
- * [prompts, 1, 1, length] and causal float32 [length, length], 0 or MASKED; cosines, sines. Outputs per layer: keys and values
- * [prompts, keyValueHeads, length, headSize].
+ * [prompts, 1, 1, all] and causal float32 [length, all], 0 or MASKED, all = past + length; cosines, sines; per layer pastKeys,
+ * pastValues [prompts, keyValueHeads, past, headSize]. Outputs per layer: keys and values [prompts, keyValueHeads, all, headSize].
  */
 export function prefillGraph(config: ModelConfig, weightsOf: WeightsOf): Graph {
   const graph = new Graph("prefill", { opset: 21 });
@@ -127,12 +127,12 @@ export function prefillGraph(config: ModelConfig, weightsOf: WeightsOf): Graph {
   const queries = config.heads / keyValueHeads; // per key-value head
   const tokens = graph.input("tokens", "int64", ["prompts", "length"]);
   const positions = graph.input("positions", "int64", ["prompts", "length"]);
-  const padding = graph.input("padding", "float32", ["prompts", 1, 1, "length"]);
-  const causal = graph.input("causal", "float32", ["length", "length"]);
+  const padding = graph.input("padding", "float32", ["prompts", 1, 1, "all"]);
+  const causal = graph.input("causal", "float32", ["length", "all"]);
   const cosines = graph.input("cosines", "float32", ["positions", headSize / 2]);
   const sines = graph.input("sines", "float32", ["positions", headSize / 2]);
   const emit = new Emit(graph, config, weightsOf(graph));
-  const mask = emit.op("Add", [padding, causal], ["prompts", 1, "length", "length"]);
+  const mask = emit.op("Add", [padding, causal], ["prompts", 1, "length", "all"]);
 
   const flat = "prompts*length";
   let x = emit.weights.embed(emit.reshape(tokens, [flat]));
@@ -156,19 +156,24 @@ export function prefillGraph(config: ModelConfig, weightsOf: WeightsOf): Graph {
       ["prompts", keyValueHeads, queries + 1, "length", headSize],
     );
     const [query, key] = emit.split(turned, 2, [queries, 1]);
-    const keys = emit.reshape(key, ["prompts", keyValueHeads, "length", headSize]);
-    const values = emit.reshape(value, ["prompts", keyValueHeads, "length", headSize]);
+    const extended = (name: string, fresh: Value) => {
+      const past = graph.input(`${name}.${layer}`, "float32", ["prompts", keyValueHeads, "past", headSize]);
+      const block = emit.reshape(fresh, ["prompts", keyValueHeads, "length", headSize]);
+      return emit.op("Concat", [past, block], ["prompts", keyValueHeads, "all", headSize], { axis: 2 });
+    };
+    const keys = extended("pastKeys", key);
+    const values = extended("pastValues", value);
     graph.output(`keys.${layer}`, keys);
     graph.output(`values.${layer}`, values);
     if (layer === config.layers - 1) return graph; // no logits are wanted: the last prompt token is decoded
     const rows = `${queries}*length`;
     const scores = emit.reshape(
       emit.matMulTransposed(emit.reshape(query, ["prompts", keyValueHeads, rows, headSize]), keys),
-      ["prompts", keyValueHeads * queries, "length", "length"],
+      ["prompts", keyValueHeads * queries, "length", "all"],
     );
     const masked = emit.op("Add", [scores, mask], scores.shape);
     const probabilities = emit.op("Softmax", [masked], masked.shape, { axis: -1 });
-    const mixed = emit.matMul(emit.reshape(probabilities, ["prompts", keyValueHeads, rows, "length"]), values);
+    const mixed = emit.matMul(emit.reshape(probabilities, ["prompts", keyValueHeads, rows, "all"]), values);
     const heads = emit.reshape(mixed, ["prompts", config.heads, "length", headSize]);
     const joined = emit.reshape(emit.transpose(heads, [0, 2, 1, 3]), [flat, config.heads * headSize]);
     let delta = emit.weights.linear(joined, `${layer}.out`);
