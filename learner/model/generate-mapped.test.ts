@@ -71,7 +71,7 @@ for (const [dtype, tied] of [
     it("casts matrices within the loop, a part at a time and before all else, and holds none of them outside", () => {
       const casts = ({ nodes }: Graph) =>
         nodes.filter(({ type, outputs: [{ shape }] }) => type === "Cast" && shape.every((n) => typeof n === "number"));
-      const decode = decodeGraph(config, "greedy", (graph) => mappedInitializers(graph, mapped));
+      const decode = decodeGraph(config, "greedy", true, (graph) => mappedInitializers(graph, mapped));
       assert.ok(casts(decode).every(({ outputs }) => outputs[0].shape.length === 1));
       const body = decode.nodes.find(({ type }) => type === "Loop")!.attributes.body as Graph;
       const parts = casts(body);

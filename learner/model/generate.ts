@@ -164,14 +164,16 @@ export class Generator {
     return { cosines: tensor(this.#rotary.cosines, shape), sines: tensor(this.#rotary.sines, shape) };
   }
 
-  async #session(kind: "prefill" | Sampling, frozen: Frozen | undefined): Promise<Session> {
-    const key = JSON.stringify([kind, frozen?.mapped.folder, frozen?.lora]);
+  async #session(kind: "prefill" | Sampling, frozen: Frozen | undefined, grouped = false): Promise<Session> {
+    const key = JSON.stringify([kind, grouped, frozen?.mapped.folder, frozen?.lora]);
     let session = this.#sessions.get(key);
     if (session === undefined) {
       const weightsOf: WeightsOf = (graph) =>
         frozen ? mappedInitializers(graph, frozen.mapped, frozen.lora) : fusedInputs(graph, this.#config);
       const graph =
-        kind === "prefill" ? prefillGraph(this.#config, weightsOf) : decodeGraph(this.#config, kind, weightsOf);
+        kind === "prefill"
+          ? prefillGraph(this.#config, weightsOf)
+          : decodeGraph(this.#config, kind, grouped, weightsOf);
       session = await Session.create(graph, { threads: this.#threads, ...frozen?.mapped.sessionOptions });
       this.#sessions.set(key, session);
     }
@@ -185,7 +187,7 @@ export class Generator {
     frozen?: Frozen,
   ): Promise<void> {
     const { temperature, topP, maxNewTokens } = options;
-    const session = await this.#session(temperature === 0 ? "greedy" : topP < 1 ? "nucleus" : "all", frozen);
+    const sampling = temperature === 0 ? "greedy" : topP < 1 ? "nucleus" : "all";
     const constants = {
       ...weights,
       inverseTemperature: tensor(Float32Array.of(temperature === 0 ? 1 : 1 / temperature), []),
@@ -200,6 +202,7 @@ export class Generator {
         cache.arrange(layout, next, past);
         layout = next;
       }
+      const session = await this.#session(sampling, frozen, layout.group > 1);
       const steps = Math.min(CHUNK_TOKENS, maxNewTokens - past);
       const results = await session.run(
         { ...constants, ...cache.feeds(layout, past), ...this.#rowFeeds(layout, past, steps) },
@@ -258,13 +261,15 @@ export class Generator {
   #rowFeeds({ group, slots, promptLength }: Layout, past: number, steps: number): Record<string, Tensor> {
     const { keyValueHeads } = this.#config;
     const count = slots.length * group;
+    const copies = group === 1 ? keyValueHeads : 1; // see decodeGraph
     const token = new BigInt64Array(count);
     const positions = new BigInt64Array(count * keyValueHeads);
-    const padding = new Float32Array(slots.length * promptLength);
+    const padding = new Float32Array(slots.length * copies * promptLength);
     const uniform = new Float32Array(steps * count);
     for (const [slot, members] of slots.entries()) {
       const length = members[0]!.prompt.tokens.length - 1;
-      padding.fill(MASKED, slot * promptLength, (slot + 1) * promptLength - length);
+      for (let copy = slot * copies; copy < (slot + 1) * copies; copy++)
+        padding.fill(MASKED, copy * promptLength, (copy + 1) * promptLength - length);
       positions.fill(BigInt(length + past), slot * keyValueHeads * group, (slot + 1) * keyValueHeads * group);
       for (const [member, row] of members.entries()) {
         if (row === undefined) continue;
@@ -278,7 +283,7 @@ export class Generator {
       steps: tensor(BigInt64Array.of(BigInt(steps)), []),
       token: tensor(token, [slots.length, group]),
       positions: tensor(positions, [count * keyValueHeads, 1]),
-      padding: tensor(padding, [slots.length, 1, 1, promptLength]),
+      padding: tensor(padding, [slots.length * copies, 1, 1, promptLength]),
       uniforms: tensor(uniform, [steps, count]),
     };
   }
