@@ -1,4 +1,4 @@
-import { type Tensor, tensor } from "../graph/tensor.ts";
+import { elementCount, type Tensor, tensor } from "../graph/tensor.ts";
 import type { ModelConfig } from "./config.ts";
 
 /** A row of the batch while it is being generated. */
@@ -11,10 +11,11 @@ export interface Row {
   last: number;
 }
 
-/** A distinct prompt and its keys and values (all tokens but the last, which is the first to be decoded). */
+/** A distinct prompt and where its keys and values are (of all tokens but the last, which is the first to be decoded). */
 export interface Prompt {
   readonly tokens: Int32Array;
-  cache: { layers: { keys: Float32Array; values: Float32Array }[]; index: number; length: number } | undefined;
+  /** per layer keys, values, each [prompts, head, length, headSize], padded on the left; `index` is this prompt's */
+  cache: { parts: readonly Float32Array[]; index: number; length: number } | undefined;
 }
 
 /** Rows laid out as [slots, group]; a hole is undefined. All rows of a slot have the same prompt. */
@@ -27,7 +28,9 @@ export interface Layout {
 /** Keys and values of a layout: its slots' prompts, and what its rows have generated. */
 export class Cache {
   readonly #config: ModelConfig;
-  readonly #prompt: Float32Array[] = []; // per layer keys, values, each [slot, head, prompt, headSize]
+  #prompt: Float32Array[] = []; // per layer keys, values, each [slot, head, prompt, headSize]
+  #prompts: readonly Prompt[] = []; // by slot
+  #promptLength = 0;
   #past: Float32Array[] = []; // per layer keys, values, each [slot, head, group, past, headSize]
   #next: Float32Array[] = [];
 
@@ -38,20 +41,12 @@ export class Cache {
   feeds({ group, slots, promptLength }: Layout, past: number): Record<string, Tensor> {
     const { layers, keyValueHeads, headSize } = this.#config;
     const feeds: Record<string, Tensor> = {};
-    const shape = [slots.length * keyValueHeads * group, past, headSize];
+    const shape = [slots.length * keyValueHeads * group, 1, past, headSize];
+    const heads = group === 1 ? [slots.length * keyValueHeads, 1] : [slots.length, keyValueHeads];
+    const promptShape = [...heads, promptLength, headSize];
     for (let layer = 0; layer < layers; layer++) {
-      feeds[`promptKeys.${layer}`] = tensor(this.#prompt[2 * layer], [
-        slots.length,
-        keyValueHeads,
-        promptLength,
-        headSize,
-      ]);
-      feeds[`promptValues.${layer}`] = tensor(this.#prompt[2 * layer + 1], [
-        slots.length,
-        keyValueHeads,
-        promptLength,
-        headSize,
-      ]);
+      feeds[`promptKeys.${layer}`] = tensor(this.#prompt[2 * layer], promptShape);
+      feeds[`promptValues.${layer}`] = tensor(this.#prompt[2 * layer + 1], promptShape);
       feeds[`pastKeys.${layer}`] = tensor(this.#past[2 * layer], shape);
       feeds[`pastValues.${layer}`] = tensor(this.#past[2 * layer + 1], shape);
     }
@@ -61,11 +56,11 @@ export class Cache {
   /** Buffers that the next run writes the longer past into. */
   targets({ group, slots }: Layout, past: number): Record<string, Tensor> {
     const { layers, keyValueHeads, headSize } = this.#config;
-    const shape = [slots.length * keyValueHeads * group, past, headSize];
+    const shape = [slots.length * keyValueHeads * group, 1, past, headSize];
     const targets: Record<string, Tensor> = {};
     for (let layer = 0; layer < layers; layer++) {
       for (const [which, name] of ["keys", "values"].entries()) {
-        const data = resized(this.#next[2 * layer + which], shape[0] * shape[1] * shape[2]);
+        const data = resized(this.#next[2 * layer + which], elementCount(shape));
         this.#next[2 * layer + which] = data;
         targets[`${name}.${layer}`] = tensor(data, shape);
       }
@@ -107,24 +102,37 @@ export class Cache {
     this.swap();
   }
 
+  /** One block per slot, however many rows share it. Where a block came from is freed, part by part: there are no two copies. */
   #arrangePrompts({ slots, promptLength }: Layout): void {
+    const prompts = slots.map((members) => members[0]!.prompt);
+    const same = prompts.length === this.#prompts.length && prompts.every((prompt, i) => prompt === this.#prompts[i]);
+    if (same && promptLength === this.#promptLength) return;
     const { layers, keyValueHeads, headSize } = this.#config;
     const size = keyValueHeads * headSize * promptLength;
+    const arranged: Float32Array[] = [];
     for (let part = 0; part < 2 * layers; part++) {
-      const target = new Float32Array(slots.length * size);
-      for (const [slot, members] of slots.entries()) {
-        const { tokens, cache } = members[0]!.prompt;
+      const target = new Float32Array(prompts.length * size);
+      const read = new Set<ArrayBufferLike>();
+      for (const [slot, { tokens, cache }] of prompts.entries()) {
         if (cache === undefined) continue; // a prompt of one token has nothing before it
-        const source = cache.layers[part >> 1][part % 2 === 0 ? "keys" : "values"];
+        const source = cache.parts[part];
         const length = tokens.length - 1;
         for (let head = 0; head < keyValueHeads; head++) {
           const end = (cache.index * keyValueHeads + head + 1) * cache.length * headSize;
           const at = slot * size + ((head + 1) * promptLength - length) * headSize;
           target.set(source.subarray(end - length * headSize, end), at);
         }
+        read.add(source.buffer);
       }
-      this.#prompt[part] = target;
+      for (const buffer of read) (buffer as ArrayBuffer).transfer(0); // garbage collection would take its time
+      arranged.push(target);
     }
+    for (const prompt of this.#prompts) prompt.cache = undefined;
+    for (const [index, prompt] of prompts.entries())
+      if (prompt.tokens.length > 1) prompt.cache = { parts: arranged, index, length: promptLength };
+    this.#prompt = arranged;
+    this.#prompts = prompts;
+    this.#promptLength = promptLength;
   }
 }
 
