@@ -424,8 +424,8 @@ export class Store {
   setGrade(id: string, grade: Grade): void {
     this.#database.write(() => {
       this.#database.change(
-        `INSERT INTO grades VALUES (:id, :valid, :score, :reward, :reason, :family)
-         ON CONFLICT DO UPDATE SET valid = :valid, score = :score, reward = :reward, reason = :reason, family = :family`,
+        `INSERT OR REPLACE INTO grades (sample, valid, score, reward, reason, family, guards, clamped, capped)
+         VALUES (:id, :valid, :score, :reward, :reason, :family, :guards, :clamped, :capped)`,
         {
           id,
           valid: Number(grade.valid),
@@ -433,6 +433,9 @@ export class Store {
           reward: grade.reward,
           reason: grade.reason,
           family: grade.family ?? null,
+          guards: JSON.stringify(grade.guards ?? []),
+          clamped: Number(grade.clamped ?? false),
+          capped: Number(grade.capped ?? false),
         },
       );
     });
