@@ -210,6 +210,8 @@ export interface Prompts {
   previousSolutions: number;
   /** First rows of the data that a prompt shows (default 3; ours). */
   dataSnippetRows: number;
+  /** Python packages that the prompts of style Paper name; give them with an actors.sandboxImage of your own. Absent: those of the sandbox that comes along, proto/packages.json (paper, Appendix C.1). */
+  packages?: string[];
   /** Bytes of the end of the terminal output that an improve prompt shows (default 1024; ours). */
   outputTailBytes: number;
 }
