@@ -14,7 +14,7 @@ export interface BestSample {
   durationSeconds: number;
   family: string;
   /** What flagged the submission. */
-  guards: readonly string[];
+  guards?: readonly string[];
 }
 
 /**
