@@ -303,6 +303,15 @@ test("long cells, many columns and many rows are refused in bounded time", async
       const { user, system } = process.cpuUsage(started);
       assert.ok(user + system < 2e6, `${(user + system) / 1e6} s`);
     });
+  await t.test("a text of millions of words", () => {
+    const one = plain.find(({ task, case: name }) => task.startsWith("tweet") && name === "random_A")!;
+    const [header, first, ...rows] = linesOf(one);
+    const words = Array.from({ length: 4e6 }, (_, i) => i.toString(36)).join(" ");
+    const started = process.cpuUsage();
+    assert.equal(graded(one, [header!, `${first!.split(",")[0]},${words}`, ...rows]).reason.code, "longText");
+    const { user, system } = process.cpuUsage(started);
+    assert.ok(user + system < 2e6, `${(user + system) / 1e6} s`);
+  });
   await t.test("more bytes than any submission needs", () => {
     const { reason } = gradeMleBench(Buffer.alloc(maxSubmissionBytes + 1), answers);
     assert.equal(reason.code, "fileTooLarge");
