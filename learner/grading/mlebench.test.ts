@@ -304,7 +304,7 @@ test("long cells, many columns and many rows are refused in bounded time", async
       assert.ok(user + system < 2e6, `${(user + system) / 1e6} s`);
     });
   await t.test("a text of millions of words", () => {
-    const one = plain.find(({ task, case: name }) => task.startsWith("tweet") && name === "random_A")!;
+    const one = plain.find(({ task, case: name }) => task.startsWith("tweet") && name === "all_empty")!;
     const [header, first, ...rows] = linesOf(one);
     const words = Array.from({ length: 4e6 }, (_, i) => i.toString(36)).join(" ");
     const started = process.cpuUsage();
