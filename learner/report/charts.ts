@@ -3,7 +3,7 @@ import type { TopLevelSpec } from "vega-lite";
 import { guardNames } from "../grading/guards.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
 import { addedHistogram, type HistogramBin } from "./durations.ts";
-import { flaggedOf, guardWords } from "./guards.ts";
+import { guardWords } from "./guards.ts";
 import { groupedPlot, heatPlot, linePlot, type Series, type Size, stackPlot } from "./plots.ts";
 import type { ReportedTask, RunFolder } from "./run-folder.ts";
 import { color, PALETTE } from "./theme.ts";
@@ -180,7 +180,8 @@ function markers(lines: Lines): Chart {
 
 /** Where nothing was flagged there is nothing to draw. */
 function flagged(lines: Lines): Chart[] {
-  if (!lines.some((line) => flaggedOf(line) > 0)) return [];
+  const seen = guardNames.filter((guard) => lines.some((line) => (line.guards?.[guard] ?? 0) > 0));
+  if (seen.length === 0) return [];
   const colors = { sampleSubmission: color("orange"), constant: color("purple"), perfect: color("red") };
   const share = (line: IterationMetrics, found = 0) => (line.samples > 0 ? found / line.samples : null);
   return [
@@ -188,13 +189,13 @@ function flagged(lines: Lines): Chart[] {
       title: "Flagged submissions",
       caption: "Valid, and yet earned by no model. One submission can have several of these.",
       points: lines.flatMap((line) =>
-        guardNames.map((guard) => ({
+        seen.map((guard) => ({
           x: line.iteration,
           y: share(line, line.guards?.[guard]),
           series: guardWords(guard),
         })),
       ),
-      series: guardNames.map((guard) => ({ label: guardWords(guard), color: colors[guard] })),
+      series: seen.map((guard) => ({ label: guardWords(guard), color: colors[guard] })),
       y: { title: "share of samples", format: ".1%", zero: true },
     }),
   ];
