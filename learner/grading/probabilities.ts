@@ -1,5 +1,5 @@
 /** Metrics of probabilities and of scores that rank, as scikit-learn 1.x defines them; NaN where they are undefined. */
-import { mean, pairwiseSum } from "./sums.ts";
+import { mean, sum } from "./sums.ts";
 
 type Columns = readonly Float64Array[];
 
@@ -34,7 +34,7 @@ export function rocAuc(truth: Float64Array, predicted: Float64Array): number {
     const width = curve.falses[i + 1]! / zeros - curve.falses[i]! / zeros;
     areas[i] = (width * (curve.trues[i + 1]! / ones + curve.trues[i]! / ones)) / 2;
   }
-  return pairwiseSum(areas);
+  return sum(areas);
 }
 
 /** How many rows of class 0 and of class 1 have at least a score: nothing first, then score by score from the highest. */
