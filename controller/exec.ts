@@ -34,6 +34,8 @@ export interface ExecResult {
   score: number | null;
   reward: number | null;
   reason: string;
+  /** What flagged a valid submission (learner/grading/README.md). */
+  guards: string[];
 }
 
 interface Instrumented {
@@ -47,7 +49,11 @@ interface Grade {
   score: number | null;
   reward: number | null;
   reason: string;
+  /** What flagged a valid submission (learner/grading/README.md). */
+  guards: string[];
 }
+
+const NOT_GRADED: Grade = { valid: false, score: null, reward: null, reason: "", guards: [] };
 
 /** What actor/exec.ts prints, as far as it is used here. */
 interface Executed {
@@ -146,7 +152,7 @@ async function gradeIfPossible(
   signal: AbortSignal,
 ): Promise<Grade> {
   if (!ANSWERS.some((file) => existsSync(join(task, "prepared", "private", file))))
-    return { valid: false, score: null, reward: null, reason: "the answers are not at hand, so nothing was graded" };
+    return { ...NOT_GRADED, reason: "the answers are not at hand, so nothing was graded" };
   const { outcome, exitStatus, markers, forgedMarkers, submission } = executed;
   const answer = await askPart<Partial<Grade>>(
     parts.grade,
@@ -157,8 +163,8 @@ async function gradeIfPossible(
     ],
     { signal },
   );
-  const { valid = false, score = null, reward = null, reason = "" } = answer;
-  return { valid, score, reward, reason };
+  const { valid, score, reward, reason, guards } = { ...NOT_GRADED, ...answer };
+  return { valid, score, reward, reason, guards };
 }
 
 function show(result: ExecResult, json: boolean): void {

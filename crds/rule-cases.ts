@@ -612,6 +612,7 @@ const CHANGE: RuleCase[] = [
     "{metric: RMSE, idColumn: id, targetColumns: [price], direction: Lower}",
   ]),
   fixed("tasks[].rewardSplit", "Half"),
+  ...fixedOptional("spec.tasks[]", "guardedRewardCap", "guardedRewardCap cannot change", ["0", "0.5"]),
   fixed("model.policy", "other"),
   ...fixedOptional("spec.model", "volume", "model.volume cannot change", [
     "{image: {reference: a}}",

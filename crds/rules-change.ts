@@ -66,6 +66,11 @@ export const CHANGE_RULES: Rule[] = [
     `grader cannot change while the run exists: earlier scores would mean something else; ${GO_ON}`,
   ),
   fixed("spec.tasks[].rewardSplit", "rewardSplit", ": earlier rewards would mean something else"),
+  fixedOptional(
+    "spec.tasks[]",
+    "guardedRewardCap",
+    `guardedRewardCap cannot change while the run exists: earlier rewards would mean something else; ${GO_ON}`,
+  ),
 
   fixed("spec.model.policy", "model.policy"),
   fixedOptional("spec.model", "volume", `model.volume cannot change while the run exists; ${GO_ON}`),

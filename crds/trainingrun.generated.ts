@@ -72,6 +72,8 @@ export interface Task {
   grader?: Grader;
   /** Cannot change. Which of the answers' rows make the reward, all or a fixed half while the other half is only reported (default Full; paper, section 4.1). */
   rewardSplit: 'Full' | 'Half';
+  /** Cannot change. Most reward of a valid submission that a guard flags: a copy of the sample submission, one prediction throughout, or a perfect score. Never below the grader's rewardFloor. Absent: no cap. */
+  guardedRewardCap?: number;
   /** Seconds of wall time that one execution may take (default 600; ours). */
   executionTimeoutSeconds: number;
   /** Bytes of memory that one execution may use; above it the outcome is outOfMemory (default 4294967296; ours). */
@@ -132,8 +134,6 @@ export interface Grader {
   rewardRange?: RewardRange;
   /** Least reward of a valid submission, above algorithm.failureReward, for metrics without a bound (default -9; ours). */
   rewardFloor: number;
-  /** Most reward of a valid submission that a guard flags: a copy of the sample submission, one prediction throughout, or a perfect score. Never below rewardFloor. Absent: no cap. */
-  guardedRewardCap?: number;
 }
 
 /** Range of valid predictions, ends included; one outside makes the submission invalid. Absent: what the metric itself allows. */
@@ -210,6 +210,8 @@ export interface Prompts {
   previousSolutions: number;
   /** First rows of the data that a prompt shows (default 3; ours). */
   dataSnippetRows: number;
+  /** Python packages that the prompts of style Paper name; give them with an actors.sandboxImage of your own. Absent: those of the sandbox that comes along, proto/packages.json (paper, Appendix C.1). */
+  packages?: string[];
   /** Bytes of the end of the terminal output that an improve prompt shows (default 1024; ours). */
   outputTailBytes: number;
 }

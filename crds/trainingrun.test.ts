@@ -126,7 +126,7 @@ describe("a wrong manifest is refused with place, value and remedy", () => {
     [
       "an unknown field",
       spec("  prompts: { zzz: 1 }\n"),
-      "run.yaml:10: spec.prompts.zzz is unknown; remove it (spec.prompts has style, improveProbability, previousSolutions, dataSnippetRows, outputTailBytes)",
+      "run.yaml:10: spec.prompts.zzz is unknown; remove it (spec.prompts has style, improveProbability, previousSolutions, dataSnippetRows, packages, outputTailBytes)",
     ],
     [
       "text for a number",

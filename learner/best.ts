@@ -13,6 +13,8 @@ export interface BestSample {
   metric: string;
   durationSeconds: number;
   family: string;
+  /** What flagged the submission. */
+  guards?: readonly string[];
 }
 
 /**

@@ -157,7 +157,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const rollout = new Rollout({
     engine,
     store,
-    task: readPromptTask(task, spec.prompts.dataSnippetRows),
+    task: readPromptTask(task, spec.prompts.dataSnippetRows, spec.prompts.packages),
     spec,
     encode: (messages) => tokenizer.encodeChat(messages),
     decode: (tokens) => tokenizer.decode(tokens),

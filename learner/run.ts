@@ -335,6 +335,7 @@ export class Run {
       metric: task.grader.metric,
       durationSeconds: best.result.durationSeconds,
       family: best.grade.family ?? "other",
+      guards: best.grade.guards,
     });
     this.#bestId = best.id;
   }

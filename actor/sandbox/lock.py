@@ -3,18 +3,17 @@
     python3 actor/sandbox/lock.py > actor/sandbox/requirements.txt
 
 Asks pip alone (`pip install --dry-run --report`), so it works with whatever index pip is set up for; nothing is
-downloaded but metadata. Run it again after a change of WANTED.
+downloaded but metadata. Run it again after a change of proto/packages.json, which prompts read too.
 """
 
 import json
+import pathlib
 import subprocess
 import sys
 
-# Newer releases of all four need Python 3.11: 3.10 gets the last ones that it can have.
-WANTED = {
-    "3.10": ["numpy==2.2.6", "pandas==2.3.3", "scipy==1.15.3", "scikit-learn==1.7.2"],
-    "3.11": ["numpy==2.4.6", "pandas==3.1.1", "scipy==1.17.1", "scikit-learn==1.9.1"],
-}
+# Newer releases of all of them need Python 3.11: 3.10 gets the last ones that it can have.
+PACKAGES = json.loads((pathlib.Path(__file__).parents[2] / "proto/packages.json").read_text())
+WANTED = {python: [f"{name}=={release}" for name, release in packages.items()] for python, packages in PACKAGES.items()}
 WANTED |= {version: WANTED["3.11"] for version in ("3.12", "3.13", "3.14")}
 MACHINES = ("x86_64", "aarch64")
 GLIBC = ("2_28", "2_27", "2_17")

@@ -1,7 +1,15 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { messages, type StatusMessage, type StatusReceived } from "../../proto/service.ts";
-import { comparison, type IterationLine, iterationHeader, iterationRow, progressText, Terminal } from "./terminal.ts";
+import {
+  comparison,
+  type IterationLine,
+  iterationHeader,
+  iterationRow,
+  iterationRows,
+  progressText,
+  Terminal,
+} from "./terminal.ts";
 
 const line: IterationLine = {
   ...{ iteration: 3, validFraction: 0.59375, meanScore: 512.3149, bestScore: 301.2, meanDurationSeconds: 1.324 },
@@ -42,6 +50,15 @@ describe("rows", () => {
       assert.match(row, expected);
       assert.equal(row.length, iterationHeader(120).length);
     });
+  test("flagged submissions stand in the row, or below it where it is full", () => {
+    const flagged = { ...line, flagged: 3 };
+    assert.deepEqual(iterationRows(flagged, 120), [`${iterationRow(line, 120)}  3 flagged`]);
+    assert.deepEqual(iterationRows({ ...line, flagged: 0 }, 120), [iterationRow(line, 120)]);
+    assert.deepEqual(iterationRows(line, 120), [iterationRow(line, 120)]);
+    const full = iterationRow(line, 120).length;
+    assert.deepEqual(iterationRows(flagged, full), [iterationRow(line, full), "3 flagged".padStart(full)]);
+    assert.deepEqual(iterationRows(flagged, 9), ["        3", "3 flagged"]);
+  });
   test("a narrow terminal gets fewer columns, never a broken line", () => {
     for (let width = 10; width < 130; width++) {
       assert.ok(iterationRow(line, width).length <= width, `${width}`);

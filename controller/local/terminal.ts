@@ -14,6 +14,8 @@ export interface IterationLine {
   trainedMeanDurationSeconds: number | null;
   kl: number | null;
   seconds: number;
+  /** Valid submissions that a guard flags; lines of an earlier longrun have no such count. */
+  flagged?: number;
 }
 
 export interface EvaluationFigures {
@@ -70,6 +72,15 @@ export function iterationRow(line: IterationLine, width: number): string {
   return fitting(width)
     .map((column) => column.text(line).padStart(column.width))
     .join(GAP);
+}
+
+/** @returns the row, behind it how many submissions guards flagged, if any; on a line of its own where that does not fit */
+export function iterationRows(line: IterationLine, width: number): string[] {
+  const row = iterationRow(line, width);
+  if (!line.flagged) return [row];
+  const note = `${line.flagged} flagged`;
+  const whole = `${row}${GAP}${note}`;
+  return whole.length <= width ? [whole] : [row, note.padStart(Math.min(row.length, width))];
 }
 
 /** @returns the lines of the table of what the policy's programs came to before and after training */
@@ -178,7 +189,7 @@ export class Terminal {
   iteration(line: IterationLine): void {
     if (!this.#headerShown) this.line(iterationHeader(this.width), true);
     this.#headerShown = true;
-    this.line(iterationRow(line, this.width));
+    for (const row of iterationRows(line, this.width)) this.line(row);
   }
 
   clear(): void {

@@ -108,7 +108,7 @@ function gradeExecution(directory: string, values: Values, print: Print): void {
     forgedMarkers: count(values.forged, "--forged"),
   };
   if (values.submission && existsSync(values.submission)) facts.graded = task.grade(readFileSync(values.submission));
-  const reward = rewardOf(facts, constants, task.grader) ?? { reward: null, valid: false, reason: "lost" };
+  const reward = rewardOf(facts, constants, task.rewardRules) ?? { reward: null, valid: false, reason: "lost" };
   print(`${JSON.stringify(reward)}\n`);
 }
 

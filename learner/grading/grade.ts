@@ -175,7 +175,7 @@ export function readAnswers(
     ...(labelNumbers && { labelNumbers }),
     ...(o.split === "Half" && { halves: halvesOf(frame.rows) }),
     // Probabilities of 20 digits where the answers say 0 or 1, and room for a few columns more.
-    maxBytes: Math.max(2 ** 20, 32 * bytes.length),
+    maxBytes: Math.min(2 ** 30, Math.max(2 ** 20, 32 * bytes.length)),
   };
   const sample = o.sample && predictions(o.sample, answers, grader);
   if (sample && !("reason" in sample)) answers.sample = sample;

@@ -21,7 +21,8 @@ export function guardsOf(
   const found: Guard[] = [];
   if (sample && predicted.every((column, c) => column.every((value, row) => value === sample[c]![row])))
     found.push("sampleSubmission");
-  if (predicted.every((column) => column.every((value) => value === column[0]))) found.push("constant");
+  const isConstant = (column: Column) => column.length > 1 && column.every((value) => value === column[0]);
+  if (predicted.every(isConstant)) found.push("constant");
   if (Math.abs(score - (metrics[metric].direction === "Higher" ? 1 : 0)) <= 1e-12) found.push("perfect");
   return found;
 }

@@ -71,11 +71,19 @@ export function labelsOrTexts(column: Column, truth?: Float64Array | readonly st
   return new Float64Array(column.rows).fill(Number.NaN);
 }
 
+/** The words of a longer text could take gigabytes. */
+export const maxTextCharacters = 2 ** 20;
+
 /** Texts as `fillna("").astype(str)` has them: a missing cell is empty, and numbers are as Python writes them. */
-export function texts(column: Column): string[] {
-  const { rows, cell } = column;
+export function texts(column: Column): string[] | Refusal {
+  const { rows, cell, name } = column;
   const all = (text: (row: number) => string) => Array.from({ length: rows }, (_, row) => text(row));
-  if (column.kind === "text") return all((row) => (column.isMissing(row) ? "" : cell(row)));
+  if (column.kind === "text") {
+    const found = all((row) => (column.isMissing(row) ? "" : cell(row)));
+    const row = found.findIndex(({ length }) => length > maxTextCharacters);
+    if (row < 0) return found;
+    return refuse("longText", { column: name, row: row + 1, found: found[row]!.length, expected: maxTextCharacters });
+  }
   if (column.kind === "int") return all((row) => wholeNumber(cell(row)).toString());
   if (column.kind === "float") {
     const { values } = column;

@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { accuracy } from "./labels.ts";
 import { type MetricName, metrics, scoreColumns } from "./metrics.ts";
 import { rocAuc } from "./probabilities.ts";
+import { mean, sum } from "./sums.ts";
 
 const columns = (...values: number[][]) => values.map((column) => Float64Array.from(column));
 
@@ -100,6 +101,22 @@ test("ROC AUC is the share of pairs in the right order", () => {
       assert.ok(Object.is(actual, expected) || Math.abs(actual - expected) < 1e-12);
     }),
   );
+});
+
+/** numpy 2.2's sums of 1/1 + 1/2 + ... + 1/n. */
+const harmonic: [number, number][] = [
+  [7, 2.5928571428571425],
+  [128, 5.433147092589173],
+  [8192, 9.58819004609531],
+  [20_000, 10.480728217229329],
+  [100_001, 12.090156129763434],
+];
+test("sums are numpy's to the last bit", () => {
+  for (const [n, expected] of harmonic) {
+    const values = Float64Array.from({ length: n }, (_, i) => 1 / (i + 1));
+    assert.deepEqual([sum(values), mean(values)], [expected, expected / n], String(n));
+  }
+  assert.deepEqual([sum(new Float64Array()), sum(Float64Array.of(3))], [0, 3]);
 });
 
 test("a label that is not among the answers' is wrong", () => {

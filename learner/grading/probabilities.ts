@@ -1,5 +1,5 @@
 /** Metrics of probabilities and of scores that rank, as scikit-learn 1.x defines them; NaN where they are undefined. */
-import { mean } from "./sums.ts";
+import { mean, sum } from "./sums.ts";
 
 type Columns = readonly Float64Array[];
 
@@ -19,10 +19,31 @@ export function logLoss(truth: Columns, predicted: Columns): number {
   return mean(losses);
 }
 
-/** Area under the ROC curve: the chance that a row of class 1 ranks above one of class 0, ties half. NaN with one class. */
+/**
+ * Area under the ROC curve: the chance that a row of class 1 ranks above one of class 0, ties half. NaN with one class.
+ * Summed as scikit-learn sums it, trapezoid by trapezoid, so that a score on a tie of the fifth decimal is rounded alike.
+ */
 export function rocAuc(truth: Float64Array, predicted: Float64Array): number {
   let ones = 0;
   for (let i = 0; i < truth.length; i++) if (truth[i] === 1) ones++;
+  const zeros = truth.length - ones;
+  if (ones === 0 || zeros === 0) return Number.NaN;
+  const curve = withoutMiddles(rocPoints(truth, predicted, ones));
+  const areas = new Float64Array(curve.trues.length - 1);
+  for (let i = 0; i < areas.length; i++) {
+    const width = curve.falses[i + 1]! / zeros - curve.falses[i]! / zeros;
+    areas[i] = (width * (curve.trues[i + 1]! / ones + curve.trues[i]! / ones)) / 2;
+  }
+  return sum(areas);
+}
+
+/** How many rows of class 0 and of class 1 have at least a score: nothing first, then score by score from the highest. */
+interface Curve {
+  falses: Float64Array;
+  trues: Float64Array;
+}
+
+function rocPoints(truth: Float64Array, predicted: Float64Array, ones: number): Curve {
   const positives = new Float64Array(ones);
   const negatives = new Float64Array(truth.length - ones);
   for (let i = 0, p = 0, n = 0; i < truth.length; i++)
@@ -30,16 +51,36 @@ export function rocAuc(truth: Float64Array, predicted: Float64Array): number {
     else negatives[n++] = predicted[i]!;
   positives.sort();
   negatives.sort();
-  // Twice the number of pairs in the right order, a whole number.
-  let pairs = 0;
-  let below = 0;
-  let upTo = 0;
-  for (const score of positives) {
-    while (below < negatives.length && negatives[below]! < score) below++;
-    while (upTo < negatives.length && negatives[upTo]! <= score) upTo++;
-    pairs += below + upTo;
+  const falses = new Float64Array(truth.length + 1);
+  const trues = new Float64Array(truth.length + 1);
+  let [p, n, points] = [positives.length - 1, negatives.length - 1, 1];
+  while (p >= 0 || n >= 0) {
+    const score = n < 0 || (p >= 0 && positives[p]! > negatives[n]!) ? positives[p]! : negatives[n]!;
+    while (p >= 0 && !(positives[p]! < score)) p--;
+    while (n >= 0 && !(negatives[n]! < score)) n--;
+    falses[points] = negatives.length - 1 - n;
+    trues[points] = positives.length - 1 - p;
+    points++;
   }
-  return pairs / 2 / (positives.length * negatives.length);
+  return { falses: falses.subarray(0, points), trues: trues.subarray(0, points) };
+}
+
+/** Leaves out points half-way between their neighbours (`drop_intermediate`); the first three that it looks at are scores. */
+function withoutMiddles({ falses, trues }: Curve): Curve {
+  let kept = 0;
+  let [beforeFalses, beforeTrues] = [0, 0];
+  for (let i = 0; i < falses.length; i++) {
+    const [here, there] = [falses[i]!, trues[i]!];
+    const isEnd = i < 2 || i === falses.length - 1;
+    const bends =
+      isEnd || falses[i + 1]! - 2 * here + beforeFalses !== 0 || trues[i + 1]! - 2 * there + beforeTrues !== 0;
+    [beforeFalses, beforeTrues] = [here, there];
+    if (!bends) continue;
+    falses[kept] = here;
+    trues[kept] = there;
+    kept++;
+  }
+  return { falses: falses.subarray(0, kept), trues: trues.subarray(0, kept) };
 }
 
 /**

@@ -47,6 +47,7 @@ export const reasonMessages = {
   notInteger: (f) => `${text(f.column)} in row ${f.row} is ${text(f.value)}; labels are whole numbers`,
   outOfRange: (f) => `${text(f.column)} in row ${f.row} is ${text(f.value)}, it has to be ${f.expected}`,
   rowSum: (f) => `the probabilities of row ${f.row} add up to ${f.value}, not to 1`,
+  longText: (f) => `${text(f.column)} in row ${f.row} has ${f.found} characters, more than ${f.expected}`,
   noWords: (f) =>
     `${text(f.column)} has no word in row ${f.row}, and neither has the answer, so their overlap is undefined`,
   // Its score.

@@ -6,7 +6,7 @@ import { MARKERS } from "../../proto/markers.ts";
 import { mleBenchTasks } from "../tasks/mlebench.ts";
 import { readRegistry } from "../tasks/registry.ts";
 import { guardNames } from "./guards.ts";
-import { type Reward, type RewardFacts, rewardOf, rewardOrderFault, scoreReward } from "./reward.ts";
+import { type Reward, type RewardFacts, type RewardRules, rewardOf, rewardOrderFault, scoreReward } from "./reward.ts";
 import { graderOf } from "./task.ts";
 
 /** Table 3 and section 4.1 of the paper. */
@@ -42,7 +42,7 @@ const four = MARKERS.slice(0, 4);
 
 type Expected = Partial<Reward> | undefined;
 const invalid = (reward: number, reason: string): Expected => ({ reward, reason, valid: false });
-const table: [string, RewardFacts, Grader, Expected][] = [
+const table: [string, RewardFacts, RewardRules, Expected][] = [
   // Solutions that are never executed.
   ["no plan", { ...noMarkers, fault: "noPlan" }, ranged, invalid(-10, "noPlan")],
   ["no code block", { ...noMarkers, fault: "noCodeBlock" }, ranged, invalid(-10, "noCodeBlock")],

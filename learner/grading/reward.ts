@@ -1,4 +1,4 @@
-import type { Grader } from "../../crds/trainingrun.ts";
+import type { Grader, Task } from "../../crds/trainingrun.ts";
 import type { Graded } from "./grade.ts";
 import type { Guard } from "./guards.ts";
 
@@ -24,6 +24,9 @@ export interface RewardConstants {
   markerReward: number;
 }
 
+/** What a task says of rewards: its grader's part, and the cap, which a task whose grader comes along can have too. */
+export type RewardRules = Pick<Grader, "direction" | "rewardRange" | "rewardFloor"> & Pick<Task, "guardedRewardCap">;
+
 export interface Reward {
   reward: number;
   valid: boolean;
@@ -38,7 +41,7 @@ export interface Reward {
   creditedMarkers: string[];
   /** The score was so bad that the reward was raised to the grader's `rewardFloor`. */
   clamped: boolean;
-  /** A guard flagged the submission and the reward was lowered to the grader's `guardedRewardCap`. */
+  /** A guard flagged the submission and the reward was lowered to the task's `guardedRewardCap`. */
   capped: boolean;
   guards: Guard[];
 }
@@ -53,7 +56,7 @@ const markerCount = 7;
  *
  * @returns undefined for `lost`: an infrastructure failure has no reward and takes no part in training
  */
-export function rewardOf(facts: RewardFacts, constants: RewardConstants, grader: Grader): Reward | undefined {
+export function rewardOf(facts: RewardFacts, constants: RewardConstants, rules: RewardRules): Reward | undefined {
   if (facts.outcome === "lost") return undefined;
   const { failureReward, markerReward } = constants;
   const without = (reason: string, creditedMarkers: string[]): Reward => ({
@@ -75,17 +78,17 @@ export function rewardOf(facts: RewardFacts, constants: RewardConstants, grader:
   if (graded === undefined) return without("noSubmission", credited);
   if (!graded.valid || graded.score === undefined || !Number.isFinite(graded.score))
     return without(graded.valid ? "the score is not a finite number" : graded.reason.message, credited);
-  const earned = scoreReward(graded.score, grader);
-  const cap = graded.guards.length > 0 ? (grader.guardedRewardCap ?? Infinity) : Infinity;
+  const earned = scoreReward(graded.score, rules);
+  const cap = graded.guards.length > 0 ? (rules.guardedRewardCap ?? Infinity) : Infinity;
   return {
-    reward: Math.max(Math.min(earned, cap), grader.rewardFloor),
+    reward: Math.max(Math.min(earned, cap), rules.rewardFloor),
     valid: true,
     score: graded.score,
     ...(graded.scoreRaw !== undefined && { scoreRaw: graded.scoreRaw }),
     ...(graded.reportedScore !== undefined && { reportedScore: graded.reportedScore }),
     reason: "valid",
     creditedMarkers: [],
-    clamped: earned < grader.rewardFloor,
+    clamped: earned < rules.rewardFloor,
     capped: earned > cap,
     guards: graded.guards,
   };
@@ -102,13 +105,13 @@ function creditedMarkers(facts: RewardFacts): string[] {
 }
 
 /** A score as a reward: through `rewardRange` (`worst` -> 0, `best` -> 1, linear beyond), or with its sign alone. */
-export function scoreReward(score: number, grader: Grader): number {
-  const range = grader.rewardRange;
+export function scoreReward(score: number, rules: Pick<RewardRules, "direction" | "rewardRange">): number {
+  const range = rules.rewardRange;
   if (range) {
     const reward = (score - range.worst) / (range.best - range.worst); // of a score near the largest number: infinite
     return Math.max(-Number.MAX_VALUE, Math.min(Number.MAX_VALUE, reward));
   }
-  return grader.direction === "Higher" ? score : -score;
+  return rules.direction === "Higher" ? score : -score;
 }
 
 /**

@@ -15,7 +15,7 @@ export function gradeSample(
   task: Task,
   constants: Pick<Algorithm, "failureReward" | "markerReward">,
 ): Grade & Reward {
-  const reward = rewardOf(factsOf(sample, submission, task), constants, task.grader);
+  const reward = rewardOf(factsOf(sample, submission, task), constants, task.rewardRules);
   if (reward === undefined) throw new Error("a lost execution has no reward");
   return reward;
 }

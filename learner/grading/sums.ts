@@ -1,9 +1,19 @@
 /** Sums as numpy makes them (pairwise, `numpy/_core/src/umath/loops_utils.h.src`), so that their error does not grow. */
 
 const blockLength = 128;
+/** numpy's reductions take so many elements at once, and add up what these come to one after the other. */
+const bufferLength = 8192;
 
-/** Sum of `values[from .. from + length)`; its rounding error grows with the logarithm of the length. */
-export function pairwiseSum(values: Float64Array, from = 0, length = values.length): number {
+/** Sum of the values, bit for bit numpy's. */
+export function sum(values: Float64Array): number {
+  let total = 0;
+  for (let from = 0; from < values.length; from += bufferLength)
+    total += pairwiseSum(values, from, Math.min(bufferLength, values.length - from));
+  return total;
+}
+
+/** Of `values[from .. from + length)`; its rounding error grows with the logarithm of the length. */
+function pairwiseSum(values: Float64Array, from: number, length: number): number {
   if (length < 8) {
     let sum = 0;
     for (let i = from; i < from + length; i++) sum += values[i]!;
@@ -67,5 +77,5 @@ export function pairwiseSquaredError(a: Float64Array, b: Float64Array, from = 0,
 }
 
 export function mean(values: Float64Array): number {
-  return pairwiseSum(values) / values.length;
+  return sum(values) / values.length;
 }

@@ -8,6 +8,7 @@ import { readFrame } from "./frame.ts";
 import { type Graded, gradeSubmission, readAnswers } from "./grade.ts";
 import { metrics } from "./metrics.ts";
 import { gradeMleBench, readMleBenchAnswers } from "./mlebench.ts";
+import type { RewardRules } from "./reward.ts";
 
 export { gradeSample } from "./sample.ts";
 
@@ -20,6 +21,8 @@ export interface Task {
   /** Limits and split: the TrainingRun's where it names the task, otherwise those of the folder's task.yaml. */
   spec: TaskSpec;
   grader: Grader;
+  /** What a score is worth. */
+  rewardRules: RewardRules;
   /** How MLE-bench grades it, if it is one of the twelve and no grader of its own is given. */
   mleBench?: MleBenchTask;
   /** The task statement, Markdown. */
@@ -41,8 +44,8 @@ const headBytes = 1 << 16;
  * One of the twelve MLE-bench tasks (by the name of the task, or of the folder where nothing names it) is graded as
  * MLE-bench does, unless a grader is given.
  *
- * @param spec the task's item of a resolved TrainingRun. Its description and grader win over the folder's if they are
- * given; its limits always do.
+ * @param spec the task's item of a resolved TrainingRun. Its description, grader and guardedRewardCap win over the
+ * folder's if they are given; its limits always do.
  * @throws TaskError `folder` or `answers`, in one line
  */
 export function openTask(directory: string, spec?: TaskSpec): Task {
@@ -80,6 +83,7 @@ export function openTask(directory: string, spec?: TaskSpec): Task {
     publicDirectory,
     spec: { ...used, grader },
     grader,
+    rewardRules: { ...grader, guardedRewardCap: spec?.guardedRewardCap ?? own?.guardedRewardCap },
     ...(mleBench && { mleBench }),
     description,
     ...readHead(join(publicDirectory, "train.csv")),

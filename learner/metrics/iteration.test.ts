@@ -147,6 +147,24 @@ const cases: [name: string, input: Partial<IterationInput>, expected: Record<str
     { instrumenterFaults: ["changed", "cutOff", "changed"] },
     { instrumenterFaults: { changed: 2, cutOff: 1 } },
   ],
+  ["nothing was flagged", { trained: mixed }, { flagged: 0, guards: { sampleSubmission: 0, constant: 0, perfect: 0 } }],
+  [
+    "a flagged sample counts once, and once for each guard",
+    {
+      trained: [
+        valid(1, 1, { guards: ["sampleSubmission", "constant"], capped: true }),
+        valid(2, 1, { guards: ["constant"], capped: true, clamped: true }),
+        valid(3, 1, { guards: [] }),
+        failed(1),
+      ],
+    },
+    {
+      flagged: 2,
+      guards: { sampleSubmission: 1, constant: 2, perfect: 0 },
+      clampedRewards: 1,
+      cappedRewards: 2,
+    },
+  ],
   ["busy share of slot-seconds", { actors: { busySeconds: 9, aliveSeconds: 12 } }, { actorBusyShare: 0.75 }],
   ["no actor, no share", {}, { actorBusyShare: null, generationTokensPerSecond: null }],
 ];

@@ -2,6 +2,7 @@
  * One line of `metrics.jsonl`: everything that an iteration measured, computed once and used by the terminal view,
  * Prometheus and the report alike. Fields are documented in README.md beside this file; their names are stable.
  */
+import { type Guard, guardNames } from "../grading/guards.ts";
 import type { CriticStepResult, PolicyStepResult } from "../ppo/engine.ts";
 import { addDuration, type DurationHistogram, emptyHistogram } from "./durations.ts";
 
@@ -19,6 +20,12 @@ export interface MeasuredSample {
   valid: boolean;
   score?: number | undefined;
   reward?: number | undefined;
+  /** Guards that flagged its submission; absent if none did. */
+  guards?: readonly string[] | undefined;
+  /** The reward was raised to the grader's `rewardFloor`. */
+  clamped?: boolean | undefined;
+  /** A guard lowered the reward to the task's `guardedRewardCap`. */
+  capped?: boolean | undefined;
   /** Kind of model that the program fits, e.g. `gradient boosting`. */
   family?: string | undefined;
   /** The iterations between dispatch and training. */
@@ -161,6 +168,10 @@ export interface IterationMetrics {
   promptKinds: Record<string, number>;
   tasks: Record<string, TaskMetrics>;
   forgedMarkers: number;
+  flagged: number;
+  guards: Record<Guard, number>;
+  clampedRewards: number;
+  cappedRewards: number;
   verificationFailures: number;
   instrumenterFaults: Record<string, number>;
   verbatimValidShare: number | null;
@@ -250,6 +261,10 @@ export function iterationMetrics(input: IterationInput): IterationMetrics {
     promptKinds: counts(trained, (sample) => sample.kind),
     tasks,
     forgedMarkers: sum(trained.map((sample) => sample.forgedMarkers ?? 0)),
+    flagged: trained.filter(({ guards = [] }) => guards.length > 0).length,
+    guards: guardCounts(trained),
+    clampedRewards: trained.filter(({ clamped }) => clamped).length,
+    cappedRewards: trained.filter(({ capped }) => capped).length,
     verificationFailures: input.verificationFailures,
     instrumenterFaults: counts(input.instrumenterFaults, (fault) => fault),
     verbatimValidShare: share(judged.filter((sample) => sample.verbatim).length, judged.length),
@@ -307,6 +322,12 @@ export function normalizedScore(
 function markerRates(names: readonly string[], executed: readonly MeasuredSample[]): Record<string, number> {
   const reached = (name: string) => executed.filter((sample) => sample.markers?.some((marker) => marker.name === name));
   return Object.fromEntries(names.map((name) => [name, share(reached(name).length, executed.length) ?? 0]));
+}
+
+/** Every guard has a count, 0 too: a line of metrics always has the same fields. */
+function guardCounts(trained: readonly MeasuredSample[]): Record<Guard, number> {
+  const flaggedBy = (guard: Guard) => trained.filter(({ guards = [] }) => guards.includes(guard)).length;
+  return Object.fromEntries(guardNames.map((guard) => [guard, flaggedBy(guard)])) as Record<Guard, number>;
 }
 
 /** Mean duration as the policy gradient counts it; samples without an execution carry no duration and are left out. */

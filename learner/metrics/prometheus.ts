@@ -3,6 +3,7 @@
  * shares from 0 to 1); labels have few values, and none names a sample or an attempt.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { type Guard, guardNames } from "../grading/guards.ts";
 import type { IterationMetrics } from "./iteration.ts";
 
 /** The parts of a sample's way that are timed one by one. */
@@ -126,6 +127,8 @@ export class LearnerMetrics {
       labelNames: ["event"],
       registers,
     });
+    // From 0 on, so that the first one is an increase.
+    for (const event of [...guardNames, "clamped", "capped"]) this.#gradings.inc({ event }, 0);
   }
 
   /** Call once per new line. A number that is null leaves its gauge unset. */
@@ -145,7 +148,7 @@ export class LearnerMetrics {
   }
 
   /** Call once per graded sample. */
-  observeGrade({ guards, clamped, capped }: { guards: readonly string[]; clamped: boolean; capped: boolean }): void {
+  observeGrade({ guards, clamped, capped }: { guards: readonly Guard[]; clamped: boolean; capped: boolean }): void {
     for (const event of [...guards, ...(clamped ? ["clamped"] : []), ...(capped ? ["capped"] : [])])
       this.#gradings.inc({ event });
   }

@@ -1,7 +1,9 @@
 /** Which plots the report has, from the lines of `metrics.jsonl`. Pure: rendering is svg.ts. */
 import type { TopLevelSpec } from "vega-lite";
+import { guardNames } from "../grading/guards.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
 import { addedHistogram, type HistogramBin } from "./durations.ts";
+import { guardWords } from "./guards.ts";
 import { groupedPlot, heatPlot, linePlot, type Series, type Size, stackPlot } from "./plots.ts";
 import type { ReportedTask, RunFolder } from "./run-folder.ts";
 import { color, PALETTE } from "./theme.ts";
@@ -52,7 +54,7 @@ export function chartsOf({ lines, manifest, tasks }: RunFolder): Record<ChartSec
       validity(lines, tasks),
       reward(lines),
     ],
-    programs: [outcomes(lines), families(lines), markers(lines)],
+    programs: [outcomes(lines), families(lines), markers(lines), ...flagged(lines)],
     durations: [histogram(addedHistogram(lines)), meanDurations(lines), sampleSize(lines), largestWeight(lines)],
     optimisation: [
       third("KL to the starting policy", lines, (line) => line.kl, "blue", "nats per token"),
@@ -174,6 +176,29 @@ function markers(lines: Lines): Chart {
     spec: cells.length > 0 ? heatPlot(cells, ITERATION, color("blue"), "wide") : undefined,
     empty: NOT_YET,
   };
+}
+
+/** Where nothing was flagged there is nothing to draw. */
+function flagged(lines: Lines): Chart[] {
+  const seen = guardNames.filter((guard) => lines.some((line) => (line.guards?.[guard] ?? 0) > 0));
+  if (seen.length === 0) return [];
+  const colors = { sampleSubmission: color("orange"), constant: color("purple"), perfect: color("red") };
+  const share = (line: IterationMetrics, found = 0) => (line.samples > 0 ? found / line.samples : null);
+  return [
+    lineChart({
+      title: "Flagged submissions",
+      caption: "Valid, and yet earned by no model. One submission can have several of these.",
+      points: lines.flatMap((line) =>
+        seen.map((guard) => ({
+          x: line.iteration,
+          y: share(line, line.guards?.[guard]),
+          series: guardWords(guard),
+        })),
+      ),
+      series: seen.map((guard) => ({ label: guardWords(guard), color: colors[guard] })),
+      y: { title: "share of samples", format: ".1%", zero: true },
+    }),
+  ];
 }
 
 function histogram(bins: HistogramBin[]): Chart {

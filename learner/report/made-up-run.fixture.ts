@@ -21,6 +21,8 @@ export interface MadeUpRun {
   /** Slow programs are thrown away. */
   losesSlow?: boolean;
   seed?: number;
+  /** Guards that flag every tenth valid submission. */
+  guards?: readonly string[];
   /** The manifest only names the task, as that of a bundled one does. */
   bundled?: boolean;
 }
@@ -92,6 +94,7 @@ export async function writeMadeUpRun(directory: string, run: MadeUpRun): Promise
     iteration: run.finished,
     durationSeconds: 3.21,
     family: "boosting",
+    guards: run.guards ?? [],
     plan: "Made up: encode the grades in order, fit boosted trees to the log of the price.",
   };
   await writeFile(join(directory, "best", "score.json"), JSON.stringify(facts));
@@ -110,7 +113,7 @@ function madeUpLine(
   const batch = run.batch ?? 48;
   const ended = Array.from({ length: run.losesSlow ? Math.round(batch * 1.5) : batch }, () =>
     madeUpSample(uniform, validChance, progress, tasks, iteration),
-  );
+  ).map((sample, i) => (run.guards && sample.valid && i % 10 === 0 ? { ...sample, guards: run.guards } : sample));
   const trained = run.losesSlow
     ? [...ended].sort((a, b) => (a.durationSeconds ?? 0) - (b.durationSeconds ?? 0)).slice(0, batch)
     : ended;

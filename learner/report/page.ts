@@ -5,6 +5,7 @@ import type { RunSummary } from "../metrics/summary.ts";
 import { type Chart, chartsOf } from "./charts.ts";
 import { durationSentence } from "./durations.ts";
 import { count, duration, number, percent, span, time } from "./format.ts";
+import { guardSentence, guardWords } from "./guards.ts";
 import { type Html, html, terminalText, trusted } from "./html.ts";
 import { highlightPython } from "./python.ts";
 import type { BestProgram, RunFolder } from "./run-folder.ts";
@@ -51,9 +52,11 @@ ${settings(run.manifestText)}
 async function plots(run: RunFolder): Promise<Html> {
   const { learning, programs, durations, optimisation, time: clock } = chartsOf(run);
   const { durationWeighting = "Paper", collection = "CarryOver" } = run.manifest.spec?.algorithm ?? {};
+  const flagged = guardSentence(run.lines);
   return html`<h2>Learning</h2>
 ${await figures(learning)}
 <h2>Programs</h2>
+${flagged && html`<p>${flagged}</p>`}
 ${await figures(programs)}
 <h2>Durations</h2>
 <p>${durationSentence(run.lines, durationWeighting, collection) || "No program has run yet."}</p>
@@ -135,13 +138,14 @@ ${plot ? html`<div class="plot">${plot}</div>` : html`<p class="empty">${chart.e
 function bestProgram(best: BestProgram | undefined): Html {
   if (!best)
     return html`<p class="empty">No valid program yet. The first one will stand here with its terminal output.</p>`;
-  const { score, metric, iteration, durationSeconds, family, plan } = best.facts;
+  const { score, metric, iteration, durationSeconds, family, guards, plan } = best.facts;
   const facts = [
     typeof score === "number" && `${typeof metric === "string" ? metric : "score"} ${number(score)}`,
     typeof iteration === "number" &&
       `written by the ${iteration === 0 ? "starting policy" : `policy of iteration ${iteration}`}`,
     typeof durationSeconds === "number" && `ran ${duration(durationSeconds)}`,
     typeof family === "string" && family,
+    Array.isArray(guards) && guards.length > 0 && `flagged: ${guards.map(guardWords).join(", ")}`,
   ].filter(Boolean);
   return html`<p>${facts.join(" · ")}</p>
 ${typeof plan === "string" && plan && html`<p class="soft">${plan}</p>`}

@@ -20,7 +20,7 @@ const runs: [name: string, run: MadeUpRun, has: RegExp[], hasNot: RegExp[]][] = 
     "a finished run",
     { iterations: 12, finished: 12, state: "succeeded" },
     [/done, 12 iterations/, /after \(128 samples\)/, /best so far/, /Terminal output/, /the darker, the more/],
-    [/Nothing measured yet/, /No valid program yet/],
+    [/Nothing measured yet/, /No valid program yet/, /flagged/i],
   ],
   [
     "a run that goes on",
@@ -45,6 +45,17 @@ const runs: [name: string, run: MadeUpRun, has: RegExp[], hasNot: RegExp[]][] = 
     { iterations: 3, finished: 3, state: "succeeded", bundled: true },
     [/Task diamonds \(MAE, lower is better\)/, />Lower is better\.</],
     [/higher is better/i],
+  ],
+  [
+    "submissions that guards flagged",
+    { iterations: 3, finished: 3, state: "succeeded", guards: ["constant", "perfect"] },
+    [
+      /valid submissions guards flagged \d+ .*: one prediction throughout \d+, perfect score \d+\. No reward/,
+      /Flagged submissions/,
+      /<th scope="col">flagged<\/th>/,
+      /flagged: one prediction throughout, perfect score/,
+    ],
+    [/copy of the sample/],
   ],
   [
     "slow work is lost",

@@ -3,6 +3,7 @@ import { parse } from "yaml";
 import type { IterationMetrics, TaskMetrics } from "../metrics/iteration.ts";
 import type { EvaluationSummary } from "../metrics/summary.ts";
 import { change, count, duration, NONE, number, percent, span } from "./format.ts";
+import { flaggedOf } from "./guards.ts";
 import { type Html, html } from "./html.ts";
 import type { RunFolder } from "./run-folder.ts";
 
@@ -108,9 +109,13 @@ const COLUMNS: readonly [string, (line: IterationMetrics) => string][] = [
   ["time", (line) => span(line.seconds)],
 ];
 
+/** Stands there only where something was flagged. */
+const FLAGGED: (typeof COLUMNS)[number] = ["flagged", (line) => count(flaggedOf(line))];
+
 export function iterations(lines: readonly IterationMetrics[]): Html {
-  const head = COLUMNS.map(([title]) => html`<th scope="col">${title}</th>`);
-  const body = lines.map((line) => html`<tr>${COLUMNS.map(([, cell]) => html`<td>${cell(line)}</td>`)}</tr>`);
+  const columns = lines.some((line) => flaggedOf(line) > 0) ? COLUMNS.toSpliced(3, 0, FLAGGED) : COLUMNS;
+  const head = columns.map(([title]) => html`<th scope="col">${title}</th>`);
+  const body = lines.map((line) => html`<tr>${columns.map(([, cell]) => html`<td>${cell(line)}</td>`)}</tr>`);
   return html`<div class="scroll"><table class="numbers"><thead><tr>${head}</tr></thead><tbody>${body}</tbody></table></div>`;
 }
 

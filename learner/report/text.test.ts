@@ -3,6 +3,7 @@ import { test } from "node:test";
 import type { IterationMetrics } from "../metrics/iteration.ts";
 import { addedHistogram, durationSentence } from "./durations.ts";
 import { change, count, duration, number, percent, span, time } from "./format.ts";
+import { guardSentence } from "./guards.ts";
 import { html, terminalText } from "./html.ts";
 import { highlightPython } from "./python.ts";
 
@@ -113,6 +114,23 @@ for (const [name, lines, weighting, meaning] of meanings) {
     assert.match(durationSentence(lines, weighting, "CarryOver"), meaning);
   });
 }
+
+const counted = (samples: number, flagged: number, guards: Partial<IterationMetrics["guards"]>, cappedRewards = 0) =>
+  ({ samples, validFraction: 0.5, flagged, guards, cappedRewards }) as IterationMetrics;
+const flags: [name: string, lines: IterationMetrics[], sentence: RegExp][] = [
+  ["no line", [], /^$/],
+  ["none", [counted(8, 0, {})], /^$/],
+  ["lines of an earlier longrun", [{ samples: 8, validFraction: 1 } as IterationMetrics], /^$/],
+  [
+    "over all lines, and in the last",
+    [counted(8, 3, { sampleSubmission: 2, constant: 3 }), counted(12, 1, { constant: 1 })],
+    /^Of 10 valid submissions guards flagged 4 \(40 %; in the last iteration 1 of 6\).*submission 2, one .* 4\. No reward was lowered; tasks\[\]\.guardedRewardCap would\.$/,
+  ],
+  ["capped", [counted(8, 1, { constant: 1 }, 1)], /guardedRewardCap lowered the reward of 1\.$/],
+  ["perfect", [counted(8, 1, { perfect: 1 })], /perfect score 1\..* answers were found, not predicted/],
+];
+for (const [name, lines, sentence] of flags)
+  test(`guards in a sentence: ${name}`, () => assert.match(guardSentence(lines), sentence));
 
 test("durations: histograms of lines add up, empty ends go, holes stay", () => {
   assert.deepEqual(addedHistogram([lineOf([1], [1]), lineOf([5, 5, 1.5], [])]), [

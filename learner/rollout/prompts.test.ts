@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
+import { parseTrainingRun } from "../../crds/trainingrun.ts";
 import { describeColumns } from "./columns.ts";
 import {
   type EncodeChat,
@@ -25,6 +27,8 @@ const task: PromptTask = {
   submissionFormat: ["id,weight", "7,0"],
   packages: ["pandas", "scikit-learn"],
 };
+
+const quickstart = new URL("../../manifests/quickstart/trainingrun.yaml", import.meta.url);
 
 /** A token per character. */
 const encode: EncodeChat = (messages) => new Int32Array(messages.reduce((sum, { content }) => sum + content.length, 0));
@@ -66,6 +70,13 @@ test("the short scratch prompt is statement, columns and metric", () => {
     user.content,
     "Predict the weight of a stone.\nColumns: id, size, weight.\nMetric: MAE, lower is better.",
   );
+});
+
+test("packages are the paper's prompts' alone: the quickstart's policy, which has learned the short ones, sees none", () => {
+  const short = (packages: string[]) => scratchMessages({ ...task, packages }, "Short");
+  assert.deepEqual(short(["numpy", "torch"]), short([]));
+  const { spec } = parseTrainingRun(readFileSync(quickstart, "utf8"), "quickstart");
+  assert.equal(spec.prompts.style, "Short");
 });
 
 test("a scratch prompt that is too long is cut in a fixed order, never in its statement", () => {

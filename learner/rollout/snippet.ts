@@ -1,5 +1,6 @@
 import { closeSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
+import { PACKAGES } from "../../proto/packages.ts";
 import type { Task } from "../grading/task.ts";
 import type { TableFacts } from "../tasks/profile.ts";
 import { describeFile, isSampleSubmission, listPublicFiles, type PublicFile } from "../tasks/public-files.ts";
@@ -13,22 +14,20 @@ const headBytes = 1 << 16;
 const recordCharacters = 1000;
 const jsonCharacters = 8000;
 
-/** Packages of the programs' Python that a prompt names; the paper lists those of its sandbox. */
-export const programPackages: readonly string[] = ["numpy", "pandas", "scipy", "scikit-learn"];
-
 type SnippetSource = Pick<Task, "name" | "publicDirectory" | "description" | "grader" | "columns" | "mleBench">;
 
 /**
  * What prompts say of a task, from its public folder: the files and what is in them, types and missing cells of the
  * training table, the first `rows` records of each table, JSON or text file (training data first), and the first lines of
  * the sample submission. It depends on the folder's contents alone.
+ * @param packages what programs can import; default: what the sandbox that comes along has
  * @param listed the public folder's files, where they have been looked at before
  * @throws RolloutError `task` if the public folder cannot be read
  */
 export function readPromptTask(
   task: SnippetSource,
   rows: number,
-  packages = programPackages,
+  packages = PACKAGES,
   listed?: readonly PublicFile[],
 ): PromptTask {
   const folder = task.publicDirectory;

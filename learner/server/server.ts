@@ -23,7 +23,8 @@ import {
 } from "../../proto/service.ts";
 import type { Logger } from "../log.ts";
 import { StoreError } from "../store/errors.ts";
-import type { Selection, Store } from "../store/store.ts";
+import type { Selection } from "../store/samples.ts";
+import type { Store } from "../store/store.ts";
 import { controlHandlers, type SuspendRequest } from "./control.ts";
 import { ServerError, statusOf } from "./errors.ts";
 import { type Limits, parseResult } from "./results.ts";

@@ -7,7 +7,7 @@
  */
 import { DatabaseSync, type SQLInputValue, type SQLOutputValue, type StatementSync } from "node:sqlite";
 import { StoreError } from "./errors.ts";
-import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from "./schema.ts";
+import { APPLICATION_ID, OLDEST_VERSION, SCHEMA, SCHEMA_VERSION, UPGRADES } from "./schema.ts";
 
 export type Row = Record<string, SQLOutputValue>;
 export type Parameters = Record<string, SQLInputValue>;
@@ -101,13 +101,15 @@ export class Database {
     if (this.#pragma("application_id") !== APPLICATION_ID)
       throw new StoreError("open", `${this.path} is no store of longrun: give the store.sqlite of a run folder`);
     const version = this.#pragma("user_version");
-    if (version !== SCHEMA_VERSION)
+    if (version < OLDEST_VERSION || version > SCHEMA_VERSION)
       throw new StoreError(
         "schemaVersion",
-        `${this.path} has schema version ${version}, this longrun reads ${SCHEMA_VERSION}: use the longrun that made it`,
+        `${this.path} has schema version ${version}, this longrun reads ${OLDEST_VERSION} to ${SCHEMA_VERSION}: use the longrun that made it`,
       );
     if (this.#readOnly) return;
     this.#exclusive(() => {
+      for (let from = this.#pragma("user_version"); from < SCHEMA_VERSION; from++)
+        this.#sqlite.exec(`${UPGRADES[from]} PRAGMA user_version = ${from + 1};`);
       this.#sqlite.exec("UPDATE writer SET fence = fence + 1");
       this.#fence = this.#currentFence();
     });

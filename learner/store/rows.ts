@@ -85,6 +85,10 @@ function gradeOf(row: Row): Grade {
     reward: Number(row.reward),
     reason: String(row.reason),
     family: optional(row.family, String),
+    // A store of version 2 that is only read has none of these.
+    guards: JSON.parse(String(row.guards ?? "[]")) as string[],
+    clamped: Boolean(row.clamped),
+    capped: Boolean(row.capped),
   };
 }
 

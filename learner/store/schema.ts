@@ -9,8 +9,16 @@
  * Times are Unix milliseconds. Token arrays are little-endian int32, log-probs little-endian float32.
  */
 
-/** Grows with every change of the tables; a store of another version is refused. */
-export const SCHEMA_VERSION = 2;
+/** Grows with every change of the tables; a store of a later version is refused. */
+export const SCHEMA_VERSION = 3;
+
+/** What makes a store of a version one of the next. One that is only read stays as it is: what was added is absent there. */
+export const UPGRADES: Readonly<Record<number, string>> = {
+  2: `ALTER TABLE grades ADD COLUMN guards TEXT NOT NULL DEFAULT '[]';
+      ALTER TABLE grades ADD COLUMN clamped INTEGER NOT NULL DEFAULT 0;
+      ALTER TABLE grades ADD COLUMN capped INTEGER NOT NULL DEFAULT 0;`,
+};
+export const OLDEST_VERSION = Math.min(...Object.keys(UPGRADES).map(Number));
 
 /** PRAGMA application_id: tells a store from any other SQLite file. ASCII `lrun`. */
 export const APPLICATION_ID = 0x6c72756e;
@@ -115,7 +123,10 @@ CREATE TABLE grades (
   score REAL,                                  -- in the task's own unit
   reward REAL NOT NULL,
   reason TEXT NOT NULL,
-  family TEXT
+  family TEXT,
+  guards TEXT NOT NULL DEFAULT '[]',           -- JSON array: sampleSubmission, constant, perfect
+  clamped INTEGER NOT NULL DEFAULT 0,          -- the reward was raised to the grader's rewardFloor
+  capped INTEGER NOT NULL DEFAULT 0            -- it was lowered to the task's guardedRewardCap
 ) STRICT;
 
 CREATE TABLE previous_solutions (

@@ -83,10 +83,14 @@ describe("samples", () => {
       terminalOutput: "a\u0000b\ufffd",
     });
     assert.equal(store.leases.accept("actor-0", lease, result, deflateSync(text)), "accepted");
-    store.setGrade("a", { valid: true, score: 0.5, reward: 0.5, reason: "valid", family: "ridge" });
+    const grade = {
+      ...{ valid: true, score: 0.5, reward: 0.5, reason: "valid", family: "ridge" },
+      ...{ guards: ["sampleSubmission", "constant"], clamped: false, capped: true },
+    };
+    store.setGrade("a", grade);
     const [sample] = store.samples(["a"]);
     assert.deepEqual(sample.result, { ...result, actor: "actor-0", attempt: 1, queueSeconds: 3 });
-    assert.deepEqual(sample.grade, { valid: true, score: 0.5, reward: 0.5, reason: "valid", family: "ridge" });
+    assert.deepEqual(sample.grade, grade);
     assert.deepEqual(store.submission("a"), text);
     store.setGrade("a", { valid: false, reward: -10, reason: "again" });
     assert.deepEqual(store.samples(["a"])[0].grade, {
@@ -95,6 +99,7 @@ describe("samples", () => {
       reward: -10,
       reason: "again",
       family: undefined,
+      ...{ guards: [], clamped: false, capped: false },
     });
   });
 
@@ -659,6 +664,30 @@ describe("the file", () => {
     const enlarged = openStore(path);
     enlarged.addSamples([big]);
     assert.equal(enlarged.counts().queued, 3);
+  });
+
+  test("a store of the version before is read as it is, and brought up to date by whoever writes", async () => {
+    const { store, path } = await newStore();
+    store.addSamples([newSample("a")]);
+    const lease = taken(store);
+    assert.equal(store.leases.accept("actor-0", lease, newResult()), "accepted");
+    store.setGrade("a", { valid: true, score: 1, reward: 1, reason: "valid" });
+    store.close();
+    const old = new DatabaseSync(path);
+    for (const column of ["guards", "clamped", "capped"]) old.exec(`ALTER TABLE grades DROP COLUMN ${column}`);
+    old.exec("PRAGMA user_version = 2");
+    old.close();
+    const none = { guards: [], clamped: false, capped: false };
+    const graded = { valid: true, score: 1, reward: 1, reason: "valid", family: undefined };
+    const reader = openStore(path, { readOnly: true });
+    assert.deepEqual(reader.samples(["a"])[0].grade, { ...graded, ...none });
+    reader.close();
+    const writer = openStore(path);
+    assert.deepEqual(writer.samples(["a"])[0].grade, { ...graded, ...none });
+    const flagged = { guards: ["perfect"], clamped: true, capped: true };
+    writer.setGrade("a", { ...graded, ...flagged });
+    writer.close();
+    assert.deepEqual(openStore(path).samples(["a"])[0].grade, { ...graded, ...flagged });
   });
 
   test("a copy of the file alone can be read after a clean close", async () => {

@@ -15,8 +15,10 @@ import { EventEmitter } from "node:events";
 import { inflateSync } from "node:zlib";
 import { Database, type Parameters } from "./database.ts";
 import { StoreError } from "./errors.ts";
+import { Iterations } from "./iterations.ts";
 import { Leases } from "./leases.ts";
-import { checkpointOf, iterationOf, openGroupOf, previousSolutionOf, sampleOf, toBlob } from "./rows.ts";
+import { openGroupOf, previousSolutionOf, sampleOf } from "./rows.ts";
+import { AVAILABLE, countSamples, insertSample, SAMPLE, SELECTED, type Selection, selection } from "./samples.ts";
 import type {
   CheckpointRow,
   Counts,
@@ -50,40 +52,20 @@ export function openStore(path: string, options: StoreOptions = {}): Store {
   return new Store(path, options);
 }
 
-const SAMPLE = `SELECT s.*, r.*, g.* FROM samples s
-  LEFT JOIN results r ON r.execution = s.id LEFT JOIN grades g ON g.sample = s.id`;
-
-/** Which samples: of `purpose`, written by the policies of iterations `since` to `until`, both included. */
-export interface Selection {
-  purpose?: string;
-  since?: number;
-  until?: number;
-}
-
-const SELECTED = "s.purpose = :purpose AND s.iteration BETWEEN :since AND :until";
-
-/** What training can draw from. */
-const AVAILABLE = `${SELECTED} AND s.state IN ('finished', 'notExecuted') AND s.used IS NULL`;
-
-const selection = ({ purpose = "training", since = 0, until = Number.MAX_SAFE_INTEGER }: Selection) => ({
-  purpose,
-  since,
-  until,
-});
-
 export class Store {
   readonly path: string;
   readonly events = new EventEmitter<StoreEvents>();
   /** The server's side: who runs what. */
   readonly leases: Leases;
   #database: Database;
+  #iterations: Iterations;
   #now: () => number;
-  #lineage: number | undefined;
 
   constructor(path: string, options: StoreOptions) {
     this.path = path;
     this.#now = options.now ?? (() => performance.timeOrigin + performance.now());
     this.#database = new Database(path, options);
+    this.#iterations = new Iterations(this.#database, () => this.#at());
     this.leases = new Leases(this.#database, {
       leaseSeconds: options.leaseSeconds ?? 60,
       leaseGraceSeconds: options.leaseGraceSeconds ?? 30,
@@ -93,177 +75,38 @@ export class Store {
     });
   }
 
-  // Policy versions ---------------------------------------------------------------------------------------------
+  // Policy versions: Iterations says what each does ----------------------------------------------------------------
 
-  /**
-   * A learner starts: finds the newest checkpoint that `isValid` accepts (the caller checks the files' digest), takes
-   * back everything that later iterations had used, and begins a new lineage.
-   */
-  async beginLineage(isValid: (checkpoint: CheckpointRow) => boolean | Promise<boolean>): Promise<Lineage> {
-    let checkpoint: CheckpointRow | undefined;
-    for (const candidate of this.checkpoints()) {
-      if (await isValid(candidate)) {
-        checkpoint = candidate;
-        break;
-      }
-    }
-    const iteration = checkpoint?.iteration ?? 0;
-    return this.#database.write(() => {
-      const row = this.#database.get(
-        `INSERT INTO lineages (from_lineage, from_iteration, started_at) VALUES (:from, :iteration, :at) RETURNING lineage`,
-        { from: checkpoint?.lineage ?? null, iteration, at: this.#at() },
-      );
-      const lineage = Number(row?.lineage);
-      const unconsumed = this.#database.change(
-        "UPDATE samples SET used = NULL, used_iteration = NULL WHERE used_iteration > :iteration",
-        { iteration },
-      );
-      this.#database.change("DELETE FROM previous_solutions WHERE iteration > :iteration", { iteration });
-      for (const table of ["iterations", "checkpoints"]) {
-        this.#database.change(
-          `UPDATE ${table} SET superseded_by = :lineage WHERE iteration > :iteration AND superseded_by IS NULL`,
-          { lineage, iteration },
-        );
-      }
-      // Without a checkpoint not even the starting policy's stands.
-      if (checkpoint === undefined)
-        this.#database.change("UPDATE checkpoints SET superseded_by = :lineage WHERE superseded_by IS NULL", {
-          lineage,
-        });
-      this.#lineage = lineage;
-      return { lineage, iteration, checkpoint, unconsumed };
-    });
+  beginLineage(isValid: (checkpoint: CheckpointRow) => boolean | Promise<boolean>): Promise<Lineage> {
+    return this.#iterations.beginLineage(isValid);
   }
 
-  /** For a process that trains nothing any more: the newest lineage stays as it is. @throws StoreError `conflict` */
   continueLineage(): number {
-    const row = this.#database.get("SELECT max(lineage) AS lineage FROM lineages");
-    if (row?.lineage === null || row?.lineage === undefined)
-      throw new StoreError("conflict", `${this.path} has no lineage: no learner has begun this run`);
-    this.#lineage = Number(row.lineage);
-    return this.#lineage;
+    return this.#iterations.continueLineage();
   }
 
-  /** The one begun here. @throws StoreError `conflict` before beginLineage */
   get lineage(): number {
-    if (this.#lineage === undefined) throw new StoreError("conflict", "no lineage: call beginLineage first");
-    return this.#lineage;
+    return this.#iterations.lineage;
   }
 
-  /** Those that a restart can go back to, newest first. */
   checkpoints(): CheckpointRow[] {
-    return this.#database
-      .all(
-        "SELECT * FROM checkpoints WHERE superseded_by IS NULL AND NOT deleted ORDER BY iteration DESC, lineage DESC",
-      )
-      .map(checkpointOf);
+    return this.#iterations.checkpoints();
   }
 
-  /** Of the checkpoints that a restart can go back to, keeps the newest `n`. @returns their paths; other files may go */
   keepCheckpoints(n: number): string[] {
-    const paths = this.checkpoints().map(({ path }) => path);
-    const keep = paths.slice(0, n);
-    this.#database.write(() => {
-      for (const path of paths.slice(n))
-        this.#database.change("UPDATE checkpoints SET deleted = 1 WHERE path = :path", { path });
-    });
-    return keep;
+    return this.#iterations.keepCheckpoints(n);
   }
 
-  /**
-   * An iteration is over: its metrics, what it trained on, what it left out and, if it was saved, its checkpoint become
-   * part of the store together or not at all. Submissions that are not needed any more go.
-   * @throws StoreError `conflict` if it is not the iteration after the last one, or a sample was used before
-   */
   commitIteration(record: IterationRecord, checkpoint?: { digest: string; path: string }): void {
-    const { lineage } = this;
-    const { iteration, sampleIds, droppedIds = [], metrics } = record;
-    this.#database.write(() => {
-      const last = this.#lastIteration();
-      if (iteration !== last + 1)
-        throw new StoreError("conflict", `iteration ${iteration} cannot be committed: the last one was ${last}`);
-      this.#database.change(
-        "INSERT INTO iterations (lineage, iteration, metrics, committed_at) VALUES (:lineage, :iteration, :metrics, :at)",
-        { lineage, iteration, metrics: JSON.stringify(metrics), at: this.#at() },
-      );
-      sampleIds.forEach((id, position) => {
-        this.#use(id, "trained", iteration);
-        this.#database.change("INSERT INTO batches VALUES (:lineage, :iteration, :position, :id)", {
-          lineage,
-          iteration,
-          position,
-          id,
-        });
-      });
-      for (const id of droppedIds) this.#use(id, "dropped", iteration);
-      if (checkpoint !== undefined) this.#commitCheckpoint(iteration, checkpoint);
-    });
+    this.#iterations.commitIteration(record, checkpoint);
   }
 
-  /** A checkpoint of the newest iteration, or of the starting policy (0), outside of commitIteration. */
   commitCheckpoint(checkpoint: { iteration: number; digest: string; path: string }): void {
-    this.#database.write(() => {
-      const last = this.#lastIteration();
-      if (checkpoint.iteration !== last)
-        throw new StoreError(
-          "conflict",
-          `a checkpoint of iteration ${checkpoint.iteration}: the weights are at ${last}`,
-        );
-      this.#commitCheckpoint(checkpoint.iteration, checkpoint);
-    });
+    this.#iterations.commitCheckpoint(checkpoint);
   }
 
-  #lastIteration(): number {
-    const row = this.#database.get(
-      `SELECT coalesce((SELECT max(iteration) FROM iterations WHERE lineage = :lineage),
-         (SELECT from_iteration FROM lineages WHERE lineage = :lineage)) AS last`,
-      { lineage: this.lineage },
-    );
-    return Number(row?.last);
-  }
-
-  #use(id: string, use: "trained" | "dropped", iteration: number): void {
-    const changed = this.#database.change(
-      `UPDATE samples SET used = :use, used_iteration = :iteration
-       WHERE id = :id AND used IS NULL AND state IN ('finished', 'notExecuted')`,
-      { id, use, iteration },
-    );
-    if (changed !== 1)
-      throw new StoreError("conflict", `sample ${id} cannot be ${use}: it is not finished, or was used before`);
-  }
-
-  #commitCheckpoint(iteration: number, { digest, path }: { digest: string; path: string }): void {
-    this.#database.change(
-      `INSERT INTO checkpoints (lineage, iteration, digest, path, committed_at) VALUES (:lineage, :iteration, :digest, :path, :at)
-       ON CONFLICT DO UPDATE SET digest = :digest, path = :path, committed_at = :at, deleted = 0`,
-      { lineage: this.lineage, iteration, digest, path, at: this.#at() },
-    );
-    this.#database.change(
-      `DELETE FROM submissions WHERE execution IN (
-         SELECT id FROM samples WHERE used_iteration <= :iteration AND id NOT IN (
-           SELECT s.id FROM samples s JOIN grades g ON g.sample = s.id JOIN
-             (SELECT task, min(score) AS lowest, max(score) AS highest FROM samples JOIN grades ON sample = id
-              WHERE valid GROUP BY task) best ON best.task = s.task
-           WHERE g.valid AND g.score IN (best.lowest, best.highest)))`,
-      { iteration },
-    );
-  }
-
-  /** Iterations that the weights have behind them, oldest first; those that a restart took back left out. */
   iterationRows(): IterationRow[] {
-    return this.#database
-      .all("SELECT * FROM iterations WHERE superseded_by IS NULL ORDER BY iteration")
-      .map(iterationOf);
-  }
-
-  /** What `iteration` trained on, in the order of its batch. */
-  samplesOf(iteration: number): Sample[] {
-    return this.#samples(
-      `${SAMPLE} JOIN batches b ON b.sample = s.id
-       JOIN iterations i ON i.lineage = b.lineage AND i.iteration = b.iteration
-       WHERE b.iteration = :iteration AND i.superseded_by IS NULL ORDER BY b.position`,
-      { iteration },
-    );
+    return this.#iterations.iterationRows();
   }
 
   // Samples -----------------------------------------------------------------------------------------------------
@@ -271,77 +114,18 @@ export class Store {
   /** Stores samples and queues their executions, in this order. */
   addSamples(samples: readonly NewSample[]): void {
     this.#database.write(() => {
-      for (const sample of samples) this.#addSample(sample);
+      for (const sample of samples) insertSample(this.#database, sample, this.#at());
     });
     if (samples.some(({ state }) => state === "queued")) this.events.emit("queued");
   }
 
-  #addSample(sample: NewSample): void {
-    if (sample.responseTokens.length !== sample.behaviourLogProbs.length)
-      throw new StoreError("conflict", `sample ${sample.id}: responseTokens and behaviourLogProbs differ in length`);
-    if (sample.state === "queued" && sample.instrumented === undefined)
-      throw new StoreError("conflict", `sample ${sample.id}: queued without an instrumented program`);
-    const at = this.#at();
-    this.#database.change(
-      `INSERT INTO samples (id, purpose, iteration, lineage, task, kind, previous, prompt_group, prompt_tokens, response_tokens,
-         behaviour_log_probs, solution, plan, program, instrumented, inserted_markers, instrumenter, execution_seed, state,
-         created_at, finished_at)
-       VALUES (:id, :purpose, :iteration, :lineage, :task, :kind, :previous, :group, :promptTokens, :responseTokens,
-         :behaviourLogProbs, :solution, :plan, :program, :instrumented, :insertedMarkers, :instrumenter, :executionSeed, :state,
-         :at, :finishedAt)`,
-      {
-        id: sample.id,
-        purpose: sample.purpose,
-        iteration: sample.iteration,
-        lineage: sample.lineage,
-        task: sample.task,
-        kind: sample.kind,
-        previous: sample.previous ?? null,
-        group: sample.group ?? null,
-        promptTokens: toBlob(sample.promptTokens),
-        responseTokens: toBlob(sample.responseTokens),
-        behaviourLogProbs: toBlob(sample.behaviourLogProbs),
-        solution: sample.solution,
-        plan: sample.plan,
-        program: sample.program ?? null,
-        instrumented: sample.instrumented ?? null,
-        insertedMarkers: JSON.stringify(sample.insertedMarkers),
-        instrumenter: sample.instrumenter,
-        executionSeed: sample.executionSeed,
-        state: sample.state,
-        at,
-        finishedAt: sample.state === "notExecuted" ? at : null,
-      },
-    );
-  }
-
   counts(purpose = "training"): Counts {
-    return this.#count("WHERE purpose = :purpose", { purpose });
+    return countSamples(this.#database, "WHERE purpose = :purpose", { purpose });
   }
 
   /** Of all purposes together. */
   totals(): Counts {
-    return this.#count("", {});
-  }
-
-  #count(where: string, parameters: Parameters): Counts {
-    const row = this.#database.get(
-      `SELECT
-         count(*) FILTER (WHERE state = 'queued') AS queued,
-         count(*) FILTER (WHERE state = 'leased') AS running,
-         count(*) FILTER (WHERE state IN ('finished', 'notExecuted') AND used IS NULL) AS completedUnconsumed,
-         count(*) FILTER (WHERE state IN ('finished', 'notExecuted')) AS completed,
-         count(*) FILTER (WHERE used = 'trained') AS consumed,
-         count(*) FILTER (WHERE used = 'dropped') AS dropped,
-         count(*) FILTER (WHERE state = 'lost') AS lost,
-         count(*) FILTER (WHERE state = 'discarded') AS discarded,
-         coalesce(sum(max(attempts - 1, 0)), 0) AS retried
-       FROM samples ${where}`,
-      parameters,
-    );
-    return Object.fromEntries(
-      Object.entries(row ?? {}).map(([name, value]) => [name, Number(value)]),
-    ) as unknown as Counts;
+    return countSamples(this.#database, "", {});
   }
 
   /** How many finished samples nextBatch could draw. */
@@ -400,6 +184,16 @@ export class Store {
     return this.#samples(`${SAMPLE} WHERE s.purpose = :purpose ORDER BY s.sequence`, { purpose });
   }
 
+  /** What `iteration` trained on, in the order of its batch. */
+  samplesOf(iteration: number): Sample[] {
+    return this.#samples(
+      `${SAMPLE} JOIN batches b ON b.sample = s.id
+       JOIN iterations i ON i.lineage = b.lineage AND i.iteration = b.iteration
+       WHERE b.iteration = :iteration AND i.superseded_by IS NULL ORDER BY b.position`,
+      { iteration },
+    );
+  }
+
   /** In the order of `ids`. @throws StoreError `conflict` if one is not there */
   samples(ids: readonly string[]): Sample[] {
     return ids.map((id) => {
@@ -424,8 +218,8 @@ export class Store {
   setGrade(id: string, grade: Grade): void {
     this.#database.write(() => {
       this.#database.change(
-        `INSERT INTO grades VALUES (:id, :valid, :score, :reward, :reason, :family)
-         ON CONFLICT DO UPDATE SET valid = :valid, score = :score, reward = :reward, reason = :reason, family = :family`,
+        `INSERT OR REPLACE INTO grades (sample, valid, score, reward, reason, family, guards, clamped, capped)
+         VALUES (:id, :valid, :score, :reward, :reason, :family, :guards, :clamped, :capped)`,
         {
           id,
           valid: Number(grade.valid),
@@ -433,6 +227,9 @@ export class Store {
           reward: grade.reward,
           reason: grade.reason,
           family: grade.family ?? null,
+          guards: JSON.stringify(grade.guards ?? []),
+          clamped: Number(grade.clamped ?? false),
+          capped: Number(grade.capped ?? false),
         },
       );
     });

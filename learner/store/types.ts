@@ -110,6 +110,12 @@ export interface Grade {
   reason: string;
   /** Which kind of model the program uses, as far as its text tells. */
   family?: string;
+  /** Of a valid submission: what says that no model has earned it (`grading/guards.ts`). Absent: nothing. */
+  guards?: readonly string[];
+  /** The reward was raised to the grader's `rewardFloor`. */
+  clamped?: boolean;
+  /** A guard lowered the reward to the task's `guardedRewardCap`. */
+  capped?: boolean;
 }
 
 export interface Sample extends Omit<NewSample, "state"> {

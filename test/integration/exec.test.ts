@@ -43,6 +43,13 @@ test[["id", "y"]].to_csv("submission.csv", index=False)
     },
   ],
   [
+    "a program that copies the sample submission",
+    `import shutil
+shutil.copy("input/sample_submission.csv", "submission.csv")
+`,
+    { outcome: "completed", valid: true, score: 7, guards: ["sampleSubmission", "constant"] },
+  ],
+  [
     "a program that fails after reading the data",
     `import pandas as pd
 train = pd.read_csv("input/train.csv")
@@ -70,7 +77,7 @@ for (const [name, program, expected] of PROGRAMS) {
     const answer = JSON.parse(run.stdout);
     assert.deepEqual(
       Object.keys(answer),
-      "outcome durationSeconds cpuSeconds peakMemoryBytes markers output valid score reward reason".split(" "),
+      "outcome durationSeconds cpuSeconds peakMemoryBytes markers output valid score reward reason guards".split(" "),
     );
     for (const [field, value] of Object.entries(expected)) assert.deepEqual(answer[field], value, field);
   });

@@ -13,6 +13,7 @@ import { type EncodeChat, type PromptLimits, scratchPrompt } from "../../learner
 import { readPromptTask } from "../../learner/rollout/snippet.ts";
 import { checkTask } from "../../learner/tasks/check.ts";
 import { mleBenchTasks } from "../../learner/tasks/mlebench.ts";
+import { PACKAGES } from "../../proto/packages.ts";
 import { findTokenizer, missingTokenizer } from "../tokenizers.ts";
 import { standIn, writeStandIn } from "./standins.ts";
 
@@ -70,6 +71,8 @@ for (const id of ids) {
     const { content } = prompt.messages[1]!;
     assert.ok(content.includes(`- ${mleBenchTasks()[id]!.statement}\n`), "the statement is whole");
     for (const file of task.files) assert.ok(content.includes(`\`${file}\``), file);
+    const packages = PACKAGES.map((name) => `\`${name}\``).join(", ");
+    assert.ok(content.includes(`- You can use pre-installed packages such as: ${packages}.\n`), "packages are named");
     assert.match(content, /^Columns of \.\/input\/train\.(csv|json) /m);
     assert.match(content, /Data snippet:\n-> \.\/input\/train/);
     assert.ok(!content.includes("https://"));

@@ -1,0 +1,48 @@
+/** What the guards flagged: valid submissions that no model has earned (learner/grading/guards.ts). */
+import type { Guard } from "../grading/guards.ts";
+import type { IterationMetrics } from "../metrics/iteration.ts";
+import { count, percent } from "./format.ts";
+
+const GUARD_WORDS: Readonly<Record<Guard, string>> = {
+  sampleSubmission: "copy of the sample submission",
+  constant: "one prediction throughout",
+  perfect: "perfect score",
+};
+
+export function guardWords(guard: unknown): string {
+  return GUARD_WORDS[guard as Guard] ?? String(guard);
+}
+
+/** Lines that an earlier longrun wrote have no such counts. */
+export function flaggedOf(line: Partial<Pick<IterationMetrics, "flagged">>): number {
+  return line.flagged ?? 0;
+}
+
+/** One paragraph for the report; empty if nothing was flagged. */
+export function guardSentence(lines: readonly IterationMetrics[]): string {
+  const flagged = total(lines, flaggedOf);
+  const last = lines.at(-1);
+  if (flagged === 0 || !last) return "";
+  const valid = total(lines, validOf);
+  const kinds = (Object.keys(GUARD_WORDS) as Guard[])
+    .map((guard) => ({ guard, found: total(lines, (line) => line.guards?.[guard] ?? 0) }))
+    .filter(({ found }) => found > 0)
+    .map(({ guard, found }) => `${GUARD_WORDS[guard]} ${count(found)}`);
+  const capped = total(lines, (line) => line.cappedRewards ?? 0);
+  return [
+    `Of ${count(valid)} valid submissions guards flagged ${count(flagged)} (${percent(flagged / valid)}; in the last`,
+    `iteration ${count(flaggedOf(last))} of ${count(validOf(last))}), which no model has earned: ${kinds.join(", ")}.`,
+    capped > 0
+      ? `guardedRewardCap lowered the reward of ${count(capped)}.`
+      : "No reward was lowered; tasks[].guardedRewardCap would.",
+    ...(kinds.some((kind) => kind.startsWith(GUARD_WORDS.perfect))
+      ? ["A perfect score on real data means that answers were found, not predicted: read those programs."]
+      : []),
+  ].join(" ");
+}
+
+const validOf = (line: IterationMetrics) => Math.round(line.validFraction * line.samples);
+
+function total(lines: readonly IterationMetrics[], of: (line: IterationMetrics) => number): number {
+  return lines.reduce((sum, line) => sum + of(line), 0);
+}
