@@ -2,6 +2,7 @@
 import type { Rule } from "./rules.ts";
 import type {
   Algorithm,
+  Evaluation,
   Grader,
   InitFrom,
   LearningRateSchedule,
@@ -213,6 +214,20 @@ const SPEC: Rule[] = [
     fields: ["stopping.convergence.window", "stopping.iterations"],
     message: "convergence could never be seen: keep stopping.convergence.window at most stopping.iterations",
     holds: ({ stopping }: TrainingRunSpec) => (stopping.convergence?.window ?? 0) <= stopping.iterations,
+  },
+  {
+    at: "spec",
+    fields: ["evaluation.protocol", "evaluation.improve", "prompts.improveProbability"],
+    message:
+      "evaluation.protocol Equal divides evaluation.samples between both kinds of prompt; set evaluation.improve to true, or protocol to Paper",
+    holds: ({ evaluation: { protocol, improve }, prompts }: TrainingRunSpec) =>
+      protocol !== "Equal" || (improve ?? prompts.improveProbability > 0),
+  },
+  {
+    at: "spec.evaluation",
+    fields: ["samples", "protocol"],
+    message: "protocol Equal gives each kind of prompt half of evaluation.samples; give an even number",
+    holds: ({ samples, protocol }: Evaluation) => protocol !== "Equal" || samples % 2 === 0,
   },
   {
     at: "spec",

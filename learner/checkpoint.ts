@@ -46,7 +46,7 @@ export async function saveCheckpoint(
 export async function loadCheckpoint(
   runDirectory: string,
   engine: Engine,
-  row: CheckpointRow,
+  row: Pick<CheckpointRow, "path" | "digest">,
   onInvalid: (reason: string) => void,
 ): Promise<TrainerState | undefined> {
   try {
