@@ -28,7 +28,10 @@ const headOf: Record<When, (summary: EvaluationSummary) => string> = {
 /** Evaluated policies side by side; where there are improvements, by kind of prompt too. */
 export function evaluationTable(evaluation: Evaluation): EvaluationTable {
   const policies = WHENS.flatMap((when) => (evaluation[when] ? [{ when, summary: evaluation[when] }] : []));
-  const heads = policies.map(({ when, summary }) => headOf[when](summary));
+  const heads = [
+    ...policies.map(({ when, summary }) => headOf[when](summary)),
+    ...(evaluation.change ? ["change"] : []),
+  ];
   const kinds = policies.some(({ summary }) => summary.kinds);
   const of = (title: string, figures: (summary: EvaluationSummary) => Figures | undefined, change?: Change) => ({
     title,
@@ -36,12 +39,12 @@ export function evaluationTable(evaluation: Evaluation): EvaluationTable {
       policies.map(({ summary }) => figures(summary)),
       evaluation.settings,
       change,
-    ),
+    ).map(({ label, cells }) => ({ label, cells: heads.map((_, column) => cells[column] ?? "") })),
   });
   return {
-    heads: [...heads, ...(evaluation.change ? ["change"] : [])],
+    heads,
     groups: [
-      of(kinds ? "the better of the two" : "", (summary) => summary, evaluation.change),
+      of(kinds ? "both kinds of prompt" : "", (summary) => summary, evaluation.change),
       ...(kinds
         ? [of("from scratch", ({ kinds }) => kinds?.scratch), of("improve prompts", ({ kinds }) => kinds?.improve)]
         : []),
@@ -71,20 +74,19 @@ export function describeSettings({ settings, ...evaluation }: Evaluation): strin
 
 type Unit = (value: number | null | undefined) => string;
 
-/** @param change of the last column; absent: the column stays empty */
+/** @param change shown after the policies, for what it is measured of */
 function rowsOf(policies: (Figures | undefined)[], settings: EvaluationSettings | undefined, change?: Change) {
   const metric = settings?.metric ?? "score";
-  const hasChange = change !== undefined;
   const measured = (label: string, name: keyof Statistics, unit: Unit) => ({
     label,
     cells: [
       ...policies.map((figures) => withInterval(figures?.[name], figures?.intervals?.[name], unit)),
-      ...(hasChange ? [changeCell(change, name, unit)] : []),
+      ...(change ? [changeCell(change, name, unit)] : []),
     ],
   });
   const plain = (label: string, text: (figures: Figures) => string) => ({
     label,
-    cells: [...policies.map((figures) => (figures ? text(figures) : NONE)), ...(hasChange ? [""] : [])],
+    cells: policies.map((figures) => (figures ? text(figures) : NONE)),
   });
   const isKnown = (name: keyof Statistics) => policies.some((figures) => figures?.[name] !== null);
   const ranked = policies.some((figures) => figures?.medals);

@@ -25,7 +25,7 @@ const runs: [name: string, run: MadeUpRun, has: RegExp[], hasNot: RegExp[]][] = 
         /<h2>Evaluation<\/h2>\s*<p>Protocol paper: 64 programs from scratch and 64 improvements/,
         /after 12 iterations/,
       ],
-      ...[/<summary>Best program after training, improving another<\/summary>/, /the better of the two/],
+      ...[/<summary>Best program after training, improving another<\/summary>/, /both kinds of prompt/],
     ],
     [/Nothing measured yet/, /No valid program yet/],
   ],
