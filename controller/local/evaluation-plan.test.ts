@@ -132,7 +132,7 @@ describe("bad input is one line", () => {
       { run: at("run"), samples: "7", protocol: "equal" },
       /^--samples 7: .* give an even number$/,
     ],
-    ["a bad setting", undefined, { run: at("run"), set: ["model.temp=1"] }, /did you mean temperature/],
+    ["a bad setting", undefined, { run: at("run"), set: ["model.temprature=1"] }, /did you mean temperature/],
   ];
   for (const [name, file, change, message] of cases)
     test(name, () => {
