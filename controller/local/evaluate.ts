@@ -44,10 +44,10 @@ export async function evaluateLocally(
     }
     const prepared = await prepare(session, run);
     if (state === "new") createEvaluationFolder(directory, plan);
-    const { after, model } = policies;
-    const which = after ? `before and after ${after.iteration} iterations` : (model && run.spec.model.policy) || "";
+    const { after } = policies;
+    const what = after ? `${run.metadata.name}, before and after iteration ${after.iteration},` : run.spec.model.policy;
     const verb = state === "new" ? "Evaluating" : "Going on to evaluate";
-    session.terminal.line(`${verb} ${run.metadata.name} (${which}) on task ${run.spec.tasks[0]!.name} in ${directory}`);
+    session.terminal.line(`${verb} ${what} on task ${run.spec.tasks[0]!.name} in ${directory}`);
     const status = await startBackend(session, prepared, {
       ...{ run, directory, json: false, isNew: state === "new" },
       learnerArguments: [],

@@ -51,7 +51,7 @@ test("an evaluation of a run: stopped, gone on with, done, and printed again", a
   const stopped = await evaluate(run, { evaluateSeconds: 30 }, /evaluating the policy/);
   assert.match(
     stopped.stdout,
-    /^Evaluating test \(before and after 3 iterations\) on task diamonds in .*trained\/evaluation$/m,
+    /^Evaluating test, before and after iteration 3, on task diamonds in .*trained\/evaluation$/m,
   );
   assert.equal(
     stopped.stderr,
