@@ -332,8 +332,8 @@ const FIT: RuleCase[] = [
     accepted: ["evaluation={protocol: Equal, improve: true}", "prompts.improveProbability=0"],
   },
   {
-    at: "spec.evaluation",
-    message: "protocol Equal gives each kind of prompt half of evaluation.samples",
+    at: "spec",
+    message: "evaluation.protocol Equal gives each kind of prompt half of evaluation.samples",
     refused: ["evaluation={protocol: Equal, samples: 7}"],
     accepted: ["evaluation={protocol: Equal, samples: 8}"],
   },

@@ -2,7 +2,6 @@
 import type { Rule } from "./rules.ts";
 import type {
   Algorithm,
-  Evaluation,
   Grader,
   InitFrom,
   LearningRateSchedule,
@@ -224,10 +223,10 @@ const SPEC: Rule[] = [
       protocol !== "Equal" || (improve ?? prompts.improveProbability > 0),
   },
   {
-    at: "spec.evaluation",
-    fields: ["samples", "protocol"],
-    message: "protocol Equal gives each kind of prompt half of evaluation.samples; give an even number",
-    holds: ({ samples, protocol }: Evaluation) => protocol !== "Equal" || samples % 2 === 0,
+    at: "spec",
+    fields: ["evaluation.samples", "evaluation.protocol"],
+    message: "evaluation.protocol Equal gives each kind of prompt half of evaluation.samples; give an even number",
+    holds: ({ evaluation: { samples, protocol } }: TrainingRunSpec) => protocol !== "Equal" || samples % 2 === 0,
   },
   {
     at: "spec",

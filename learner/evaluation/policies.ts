@@ -38,7 +38,7 @@ export async function evaluatePolicies(run: Run, policies: Policies): Promise<st
     run.state = { ...run.state, iteration };
     await evaluatePolicy(run, when);
   }
-  return `${Object.keys(policies).join(" and ")} evaluated`;
+  return policies.model ? "the model was evaluated" : "the policies before and after training were evaluated";
 }
 
 async function loadWeights({ engine }: Run, checkpoint: string): Promise<void> {
