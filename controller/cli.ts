@@ -78,8 +78,11 @@ function describe(parts: Parts, finish: (status: number) => void): Command {
     .option("--output <DIR>", "folder of the evaluation (default: RUN/evaluation, or evaluations/MODEL-TASK)")
     .addOption(setOption())
     .option("--json", "print all numbers as one object in place of the live view", false)
-    .option("--table <RUN...>", "the evaluations of these run folders as a table like the paper's Table 2, in Markdown")
-    .option("--csv", "the table in CSV; with --output, it goes to DIR/table.md and DIR/table.csv", false)
+    .option(
+      "--table <RUN...>",
+      "evaluates nothing: prints what these run folders hold as a table like the paper's Table 2, in Markdown; with --output, writes table.md and table.csv there",
+    )
+    .option("--csv", "print the table as CSV", false)
     .addOption(verboseOption())
     .addOption(listenOption())
     .addOption(metricsListenOption())
