@@ -1,6 +1,6 @@
 /**
- * The command line: `longrun run | controller | exec | grade | task | logprobs | generate | model | report | validate |
- * pretrain | prepare`.
+ * The command line: `longrun run | evaluate | controller | exec | grade | task | logprobs | generate | model | report |
+ * validate | pretrain | prepare`.
  *
  * Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted. What belongs to another part is a program of that part,
  * started as a process (`parts.ts`).
@@ -48,16 +48,61 @@ function describe(parts: Parts, finish: (status: number) => void): Command {
     .addOption(setOption())
     .option("--resume <DIR>", "go on with the run in this folder, as its own manifest says")
     .option("--json", "print a line of metrics for each iteration in place of the live view", false)
-    .option("--verbose", "show the processes' logs", false)
-    .option("--listen <HOST:PORT>", "where the learner serves actors; port 0 is any free one", "127.0.0.1:0")
-    .option("--metrics-listen <HOST:PORT>", "where the learner serves Prometheus metrics", "127.0.0.1:0")
+    .addOption(verboseOption())
+    .addOption(listenOption())
+    .addOption(metricsListenOption())
     .option("--replay <STORE>", "take batches and results from the store.sqlite of an earlier run")
     .addOption(pythonOption())
     .action(async (file: string | undefined, options) => {
       // Loaded here, since it brings the channel with it, which the other commands have no use for.
       const { runLocally } = await import("./local/run.ts");
-      const around = { parts, stdout: process.stdout, stderr: process.stderr, env: process.env, now: () => new Date() };
-      finish(await runLocally(file, options, around));
+      finish(await runLocally(file, options, surroundings(parts)));
+    });
+
+  program
+    .command("evaluate")
+    .description("how good a policy is: programs from scratch and improvements of them, executed and graded")
+    .argument("[FILE]", "TrainingRun manifest whose model, task, prompts and limits are used; not with --run")
+    .option("--run <DIR>", "run folder: its starting weights and its newest checkpoint, on its task")
+    .option("--model <DIR>", "model folder, or the name of a bundled policy")
+    .option("--task <DIR>", "prepared task folder")
+    .option("--samples <N>", "programs from scratch; with --protocol equal, programs in all", "128")
+    .option("--improve", "improve the valid ones, too", false)
+    .addOption(
+      new Option(
+        "--protocol <PROTOCOL>",
+        "paper: N from scratch and N improvements, the better of the two; equal: N/2 and N/2 (with --improve: paper)",
+      ).choices(["paper", "equal"]),
+    )
+    .option("--seed <S>", "the same seed gives the same programs (default: the manifest's, else 0)")
+    .option("--output <DIR>", "folder of the evaluation (default: RUN/evaluation, or evaluations/MODEL-TASK)")
+    .addOption(setOption())
+    .option("--json", "print all numbers as one object in place of the live view", false)
+    .option(
+      "--table <RUN...>",
+      "evaluates nothing: prints what these run folders hold as a table like the paper's Table 2, in Markdown; with --output, writes table.md and table.csv there",
+    )
+    .option("--csv", "print the table as CSV", false)
+    .addOption(verboseOption())
+    .addOption(listenOption())
+    .addOption(metricsListenOption())
+    .addOption(pythonOption())
+    .addHelpText(
+      "after",
+      "\nThe folder keeps what has finished: after Ctrl-C the same command goes on, and once it is done it prints the result.",
+    )
+    .action(async (file: string | undefined, { table, csv, ...options }) => {
+      if (table) {
+        const { output } = options as { output?: string };
+        const how = [
+          ...(csv ? ["--csv"] : []),
+          ...(output ? ["--output", output] : []),
+          ...(options.json ? ["--json"] : []),
+        ];
+        return finish(await becomePart(parts.evaluationTable, [...how, "--", ...table]));
+      }
+      const { evaluateLocally } = await import("./local/evaluate.ts");
+      finish(await evaluateLocally(file, options, surroundings(parts)));
     });
 
   program
@@ -135,6 +180,26 @@ function describe(parts: Parts, finish: (status: number) => void): Command {
       .action(async (_: string[], __: unknown, command: Command) => finish(await becomePart(file, command.args)));
   }
   return program;
+}
+
+function surroundings(parts: Parts) {
+  return { parts, stdout: process.stdout, stderr: process.stderr, env: process.env, now: () => new Date() };
+}
+
+function verboseOption(): Option {
+  return new Option("--verbose", "show the processes' logs").default(false);
+}
+
+function listenOption(): Option {
+  return new Option("--listen <HOST:PORT>", "where the learner serves actors; port 0 is any free one").default(
+    "127.0.0.1:0",
+  );
+}
+
+function metricsListenOption(): Option {
+  return new Option("--metrics-listen <HOST:PORT>", "where the learner serves Prometheus metrics").default(
+    "127.0.0.1:0",
+  );
 }
 
 function setOption(): Option {

@@ -182,7 +182,7 @@ function show(result: ExecResult, json: boolean): void {
 }
 
 /** The limits of the task: those of its task.yaml, or the defaults for a folder that `mlebench prepare` made. */
-function readTask(directory: string, given: string): Task {
+export function readTask(directory: string, given: string): Task {
   const path = join(directory, "task.yaml");
   if (existsSync(path)) return parseTask(readFileSync(path, "utf8"), path);
   const name = basename(directory);

@@ -10,6 +10,7 @@ export const PARTS = {
   grade: file("learner/grading/grade-command.ts"),
   task: file("learner/tasks/task-command.ts"),
   report: file("learner/report/main.ts"),
+  evaluationTable: file("learner/evaluation/table-command.ts"),
   pretrain: file("learner/pretrain/main.ts"),
   logProbs: file("learner/model/logprobs-command.ts"),
   generate: file("learner/model/generate-command.ts"),

@@ -13,6 +13,7 @@ import { type Context, type Pass, tell } from "./context.ts";
 import { FINALIZER, reconcileDeletion, reconcileFinalizer, volumeEvent } from "./deletion.ts";
 import { learnerHash } from "./desired/learner.ts";
 import { learnerHost, type Run, stableJson } from "./desired/names.ts";
+import { evaluationAnnouncements } from "./evaluation-status.ts";
 import { CONFIRM_SECONDS } from "./expectations.ts";
 import { EVENT, TRAINING_RUN } from "./kube/resources.ts";
 import type { KubeObject, ReconcileResult } from "./kube/types.ts";
@@ -255,7 +256,8 @@ async function reconcileStatus(pass: Pass, desired: TrainingRunStatus): Promise<
   if (waitMs > 0 && stableJson(withoutCounts(before)) === stableJson(withoutCounts(desired))) return waitMs / 1000;
   await writes.applyStatus(TRAINING_RUN, run, desired);
   memory.statusWrittenMs = nowMs;
-  for (const { type, reason, message } of announcements(desired.conditions ?? [], before.conditions ?? []))
+  const told = announcements(desired.conditions ?? [], before.conditions ?? []);
+  for (const { type, reason, message } of [...told, ...evaluationAnnouncements(desired, before)])
     tell(pass, type, reason, message);
   pass.context.metrics.blocked(labelsOf(pass), blockedReason(desired), blockedReason(before));
   return undefined;

@@ -86,6 +86,13 @@ describe("conditions", () => {
       "Running",
     ],
     ["generating", { said: { phase: Phase.GENERATING } }, { Progressing: "True Generating" }],
+    ["evaluating", { said: { phase: Phase.FINAL_EVALUATION } }, { Progressing: "True Evaluating" }, "Evaluating"],
+    [
+      "evaluating, and told to stop",
+      { stage: "Suspending", said: { phase: Phase.FINAL_EVALUATION } },
+      { Suspended: "False Suspending" },
+      "Running",
+    ],
     [
       "nobody takes executions",
       { said: { blocked: "NoActors", message: "no actor is connected" } },
@@ -204,8 +211,15 @@ describe("fields", () => {
       iterationJson: JSON.stringify(LINE),
       executions: { queued: 3, running: 2, completed: 40, lost: 1 },
       checkpoint: { iteration: 4, digest: "d", path: "p" },
+      evaluationJson: '{"protocol":"Equal","before":{"iteration":0,"samples":8,"validFraction":0.5,"best":null}}',
     },
   });
+
+  test("say what the evaluations came to", () =>
+    assert.deepEqual(status.evaluation, {
+      protocol: "Equal",
+      before: { iteration: 0, samples: 8, validFraction: 0.5 },
+    }));
 
   test("come from the newest line of metrics", () => {
     const {
@@ -251,7 +265,15 @@ describe("fields", () => {
       observed: { run, link: undefined },
       learner: { available: false, reason: "LearnerStarting", message: "m" },
     });
-    for (const field of ["iteration", "score", "executions", "checkpoint", "percent", "startTime"] as const)
+    for (const field of [
+      "iteration",
+      "score",
+      "executions",
+      "checkpoint",
+      "evaluation",
+      "percent",
+      "startTime",
+    ] as const)
       assert.deepEqual(away[field], status[field], field);
   });
 

@@ -12,6 +12,7 @@ import {
   stamp,
 } from "./conditions.ts";
 import { COMPONENT, RUN } from "./desired/names.ts";
+import { evaluationStatus } from "./evaluation-status.ts";
 import type { StatusReceived } from "./learner-link.ts";
 import type { LearnerState } from "./learner-state.ts";
 import { finalPhase, type LifecyclePlan, lastWords, type Stage } from "./lifecycle.ts";
@@ -66,13 +67,14 @@ export function desiredStatus(facts: StatusFacts): TrainingRunStatus {
     : (written ?? before.checkpoint);
   return dropUndefined({
     observedGeneration: run.metadata.generation,
-    phase: phaseOf(lifecycle.stage, conditions, began),
+    phase: phaseOf(lifecycle.stage, conditions, began, learner.available && learnerPhase(link) === "FINAL_EVALUATION"),
     conditions,
     startTime: began,
     completionTime: ended,
     executions: ended && executions ? { ...executions, queued: 0, running: 0 } : executions,
     actors,
     checkpoint,
+    evaluation: evaluationStatus(heard?.evaluationJson, before.evaluation),
     ...progress,
     display: displayOf(progress, actors, run.spec.stopping.iterations),
   });
@@ -119,12 +121,18 @@ function percentOf(iteration: number, iterations: number): number {
   return Math.min(100, Math.floor((100 * iteration) / iterations));
 }
 
-function phaseOf(stage: Stage, conditions: Condition[], began: string | undefined): TrainingRunStatus["phase"] {
+function phaseOf(
+  stage: Stage,
+  conditions: Condition[],
+  began: string | undefined,
+  evaluating: boolean,
+): TrainingRunStatus["phase"] {
   const succeeded = conditions.find(({ type }) => type === "Succeeded");
   if (succeeded?.status === "True") return "Succeeded";
   if (succeeded?.reason === "RunFailed") return "Failed";
   if (stage === "Suspended") return "Suspended";
-  return began === undefined || stage === "Refused" ? "Pending" : "Running";
+  if (began === undefined || stage === "Refused") return "Pending";
+  return stage === "Running" && evaluating ? "Evaluating" : "Running";
 }
 
 function actorsOf({ observed, scale, actorsRefused }: StatusFacts, now: string): ActorsStatus {

@@ -249,6 +249,20 @@ const STATUS: TrainingRunStatus = {
   iteration: 7,
   policyVersion: "1-7",
   score: { best: 293.7790080000008, mean: 448.543, validFraction: 0.906 },
+  evaluation: {
+    protocol: "Paper",
+    before: { iteration: 0, samples: 256, validFraction: 0.76, mean: 1207.3, best: 308.24, bestFromScratch: 310 },
+    after: {
+      iteration: 12,
+      samples: 256,
+      validFraction: 0.96,
+      best: 299.5,
+      bestImproved: 299.5,
+      bestMedal: "gold",
+      medalFraction: 0.1,
+      aboveMedianFraction: 0.5,
+    },
+  },
   meanDurationSeconds: 1.26,
   executions: { queued: 4, running: 8, completed: 300, lost: 1 },
   actors: {

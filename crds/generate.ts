@@ -29,6 +29,9 @@ const NAMES: Record<string, string> = {
   "status.conditions": "Condition",
   "status.score": "ScoreStatus",
   "status.executions": "ExecutionsStatus",
+  "status.evaluation": "EvaluationStatus",
+  "status.evaluation.before": "EvaluatedPolicyStatus",
+  "status.evaluation.after": "EvaluatedPolicyStatus",
   "status.actors": "ActorsStatus",
   "status.checkpoint": "CheckpointStatus",
 };

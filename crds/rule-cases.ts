@@ -321,6 +321,24 @@ const FIT: RuleCase[] = [
   },
   {
     at: "spec",
+    message: "evaluation.protocol Equal divides evaluation.samples",
+    refused: ["evaluation={protocol: Equal, improve: false}"],
+    accepted: ["evaluation={protocol: Paper, improve: false}"],
+  },
+  {
+    at: "spec",
+    message: "evaluation.protocol Equal divides evaluation.samples",
+    refused: ["evaluation.protocol=Equal", "prompts.improveProbability=0"],
+    accepted: ["evaluation={protocol: Equal, improve: true}", "prompts.improveProbability=0"],
+  },
+  {
+    at: "spec",
+    message: "evaluation.protocol Equal gives each kind of prompt half of evaluation.samples",
+    refused: ["evaluation={protocol: Equal, samples: 7}"],
+    accepted: ["evaluation={protocol: Equal, samples: 8}"],
+  },
+  {
+    at: "spec",
     message: "leases would end between two heartbeats",
     refused: ["learner={heartbeatSeconds: 5, leaseSeconds: 9.5}"],
     accepted: ["learner={heartbeatSeconds: 5, leaseSeconds: 10}"],

@@ -216,6 +216,20 @@ const SPEC: Rule[] = [
   },
   {
     at: "spec",
+    fields: ["evaluation.protocol", "evaluation.improve", "prompts.improveProbability"],
+    message:
+      "evaluation.protocol Equal divides evaluation.samples between both kinds of prompt; set evaluation.improve to true, or protocol to Paper",
+    holds: ({ evaluation: { protocol, improve }, prompts }: TrainingRunSpec) =>
+      protocol !== "Equal" || (improve ?? prompts.improveProbability > 0),
+  },
+  {
+    at: "spec",
+    fields: ["evaluation.samples", "evaluation.protocol"],
+    message: "evaluation.protocol Equal gives each kind of prompt half of evaluation.samples; give an even number",
+    holds: ({ evaluation: { samples, protocol } }: TrainingRunSpec) => protocol !== "Equal" || samples % 2 === 0,
+  },
+  {
+    at: "spec",
     fields: ["learner.heartbeatSeconds", "learner.leaseSeconds"],
     message:
       "leases would end between two heartbeats: keep learner.heartbeatSeconds at most half of learner.leaseSeconds",

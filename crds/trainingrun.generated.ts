@@ -38,7 +38,7 @@ export interface TrainingRunSpec {
   learner: Learner;
   /** The processes that execute programs. */
   actors: Actors;
-  /** Samples from scratch, each then improved once, graded and not trained on; a phase of the run on the same actors. */
+  /** Programs from scratch and improvements of the valid ones, graded and not trained on; a phase of the run on the same actors. */
   evaluation: Evaluation;
   /** When the run is done; whichever comes first. */
   stopping: Stopping;
@@ -531,10 +531,14 @@ export interface Actors {
   podTemplate?: PodTemplate;
 }
 
-/** Samples from scratch, each then improved once, graded and not trained on; a phase of the run on the same actors. */
+/** Programs from scratch and improvements of the valid ones, graded and not trained on; a phase of the run on the same actors. */
 export interface Evaluation {
-  /** Solutions from scratch (default 128; paper, section 4.1). */
+  /** N: programs from scratch, and with protocol Paper as many improvements besides (default 128; paper, section 4.1). */
   samples: number;
+  /** Improve the valid programs too, each once, then again until there are as many improvements as the protocol says. Absent: if prompts.improveProbability is above 0 (paper, section 3.3). */
+  improve?: boolean;
+  /** Paper: N from scratch and N improvements, the better of the two. Equal: N/2 and N/2, as many programs as N from scratch (default Paper; paper, section 3.3). */
+  protocol: 'Paper' | 'Equal';
   /** Evaluate the starting policy (default true; ours). */
   before: boolean;
   /** Evaluate the trained policy (default true; paper, section 4.1). */
@@ -585,8 +589,8 @@ export interface InitFrom {
 export interface TrainingRunStatus {
   /** metadata.generation that this status is about. */
   observedGeneration?: number;
-  /** Summary for people; programs read conditions. */
-  phase?: 'Pending' | 'Running' | 'Suspended' | 'Succeeded' | 'Failed';
+  /** Summary for people; programs read conditions. Evaluating: the policy is evaluated, before or after training. */
+  phase?: 'Pending' | 'Running' | 'Evaluating' | 'Suspended' | 'Succeeded' | 'Failed';
   /** Ready, Succeeded, Suspended, LearnerAvailable, ActorsScaled, Progressing. */
   conditions?: Condition[];
   /** Finished iterations. */
@@ -595,6 +599,8 @@ export interface TrainingRunStatus {
   policyVersion?: string;
   /** Scores of the newest iteration's valid samples, in the metric's unit. */
   score?: ScoreStatus;
+  /** What the evaluations came to, in the metric's unit; absent until the first is over. */
+  evaluation?: EvaluationStatus;
   /** Mean seconds that a program ran in the newest iteration. */
   meanDurationSeconds?: number;
   /** Executions by state. */
@@ -639,6 +645,40 @@ export interface ScoreStatus {
   mean?: number;
   /** Valid samples as a share of all, 0..1. */
   validFraction?: number;
+}
+
+/** What the evaluations came to, in the metric's unit; absent until the first is over. */
+export interface EvaluationStatus {
+  /** Of spec.evaluation; Scratch where nothing is improved. */
+  protocol?: 'Paper' | 'Equal' | 'Scratch';
+  /** Of the starting policy. */
+  before?: EvaluatedPolicyStatus;
+  /** Of the trained policy. */
+  after?: EvaluatedPolicyStatus;
+}
+
+/** Of the starting policy. */
+export interface EvaluatedPolicyStatus {
+  /** Iterations that the policy had behind it. */
+  iteration?: number;
+  /** Programs, of both kinds of prompt. */
+  samples?: number;
+  /** Valid ones as a share, 0..1. */
+  validFraction?: number;
+  /** Mean score of the valid ones. */
+  mean?: number;
+  /** Best score. */
+  best?: number;
+  /** Best score from scratch. */
+  bestFromScratch?: number;
+  /** Best score of an improvement. */
+  bestImproved?: number;
+  /** Medal of the best score. */
+  bestMedal?: 'gold' | 'silver' | 'bronze';
+  /** Programs that would have won a medal, as a share. */
+  medalFraction?: number;
+  /** Programs better than the median team, as a share. */
+  aboveMedianFraction?: number;
 }
 
 /** Executions by state. */

@@ -1,7 +1,8 @@
 import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { Sample } from "./store/types.ts";
 
-/** The best valid sample so far, as it is kept for a person in `best/` of the run folder. */
+/** A valid sample as it is kept for a person: the best so far in `best/` of the run folder, an evaluation's in `programs/`. */
 export interface BestSample {
   id: string;
   iteration: number;
@@ -10,6 +11,8 @@ export interface BestSample {
   submission: Buffer;
   terminalOutput: string;
   score: number;
+  /** On the answers' other half, with `rewardSplit: Half`. */
+  reportedScore?: number | undefined;
   metric: string;
   durationSeconds: number;
   family: string;
@@ -17,17 +20,31 @@ export interface BestSample {
   guards?: readonly string[];
 }
 
+/** @returns undefined if the sample is not valid, or its submission is not kept any more */
+export function bestSampleOf(sample: Sample, submission: Buffer | undefined, metric: string): BestSample | undefined {
+  const { id, iteration, program, plan, result, grade } = sample;
+  if (result === undefined || grade?.score === undefined || program === undefined || submission === undefined)
+    return undefined;
+  return {
+    ...{ id, iteration, program, plan, submission, metric },
+    terminalOutput: result.terminalOutput,
+    score: grade.score,
+    durationSeconds: result.durationSeconds,
+    family: grade.family ?? "other",
+    guards: grade.guards,
+  };
+}
+
 /**
- * Writes `best/{program.py,submission.csv,output.txt,score.json}`. The folder is made whole beside the old one and
- * then takes its place, so a reader never sees a program with another program's score.
+ * Writes `{program.py,submission.csv,output.txt,score.json}`. The folder is made whole beside the old one and then takes
+ * its place, so a reader never sees a program with another program's score.
  */
-export async function writeBest(runDirectory: string, best: BestSample): Promise<void> {
-  const directory = join(runDirectory, "best");
+export async function writeBest(directory: string, best: BestSample): Promise<void> {
   const next = `${directory}.next`;
   const old = `${directory}.old`;
   await rm(next, { recursive: true, force: true });
   await rm(old, { recursive: true, force: true });
-  await mkdir(next);
+  await mkdir(next, { recursive: true });
   const { program, submission, terminalOutput, ...facts } = best;
   await writeFile(join(next, "program.py"), program);
   await writeFile(join(next, "submission.csv"), submission);

@@ -74,7 +74,7 @@ export function checkBase(directory: string, base: string | undefined, model: st
 export async function loadCheckpoint(
   runDirectory: string,
   engine: Engine,
-  row: CheckpointRow,
+  row: Pick<CheckpointRow, "path" | "digest">,
   onInvalid: (reason: string) => void,
 ): Promise<TrainerState | undefined> {
   try {

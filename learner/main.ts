@@ -4,6 +4,9 @@
  *     node learner/main.ts --run DIR --listen HOST:PORT --metrics-listen HOST:PORT --tls DIR --task-dir DIR
  *         [--manifest FILE] [--model-dir DIR] [--stay] [--termination-log FILE] [--replay STORE]
  *
+ * In a folder that `longrun evaluate` made (it has a policies.json) nothing is trained: the policies that it names are
+ * evaluated.
+ *
  * --manifest: goes by this manifest and keeps it in the run folder; what cannot change in a run that has begun must be as
  * it was. --stay: serves status and metrics on after the end, until SIGTERM; a run that has succeeded is not begun again.
  *
@@ -16,6 +19,7 @@ import { join } from "node:path";
 import { policyFolder } from "../crds/policy.ts";
 import { ManifestError, type TrainingRun } from "../crds/trainingrun.ts";
 import { checkBase, loadCheckpoint, type TrainerState } from "./checkpoint.ts";
+import { evaluatePolicies, type Policies, readPolicies } from "./evaluation/policies.ts";
 import { Fence } from "./fence.ts";
 import { rewardOrderFault } from "./grading/reward.ts";
 import { openTask, type Task } from "./grading/task.ts";
@@ -195,7 +199,8 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   status.update({ iteration: state.iteration + 1, checkpoint });
   const counting = setInterval(() => metrics.observeExecutions(store.totals()), 1000);
 
-  const end = await endOf(run, it, server);
+  if (run.summary.evaluation.settings) run.announceEvaluation(run.summary.evaluation);
+  const end = await endOf(run, it, server, readPolicies(directory));
   clearInterval(counting);
   if (end.state === "fenced") {
     // Another learner has the run: not a word more, neither to the disk nor to the controller.
@@ -228,12 +233,19 @@ interface End {
 }
 
 /**
- * Trains, and says what it came to. A suspended run has its last finished iteration on disk then; one that is stopped has
+ * Trains, or evaluates `policies`, and says what it came to. A suspended run has its last finished iteration on disk then; one that is stopped has
  * it too, unless it is stopped in the middle of an update.
  */
-async function endOf(run: Run, { options, suspension, signal, log }: Process, server: LearnerServer): Promise<End> {
+async function endOf(
+  run: Run,
+  { options, suspension, signal, log }: Process,
+  server: LearnerServer,
+  policies: Policies | undefined,
+): Promise<End> {
   try {
-    const message = await train(run).catch(async (error: unknown) => {
+    const work = policies ? evaluatePolicies(run, policies) : train(run);
+    const message = await work.catch(async (error: unknown) => {
+      if (policies) throw error;
       // Of any other end the weights may be ahead of what the store has.
       if (error === signal.reason && run.isBetweenUpdates) await run.checkpoint();
       if (!(error instanceof SuspendedError) || signal.aborted) throw error;

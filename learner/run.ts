@@ -1,8 +1,10 @@
+import { join } from "node:path";
 import type { TrainingRunSpec } from "../crds/trainingrun.ts";
 import { MARKERS } from "../proto/markers.ts";
-import { writeBest } from "./best.ts";
+import { bestSampleOf, writeBest } from "./best.ts";
 import { pruneCheckpoints, saveCheckpoint, type TrainerState } from "./checkpoint.ts";
 import type { Collected } from "./collect.ts";
+import { type Evaluation, headline } from "./evaluation/figures.ts";
 import { gradeSample, type Task } from "./grading/task.ts";
 import type { Logger } from "./log.ts";
 import { type IterationMetrics, iterationMetrics, type MeasuredSample } from "./metrics/iteration.ts";
@@ -102,6 +104,9 @@ export class Run {
     this.gradeFinished();
   }
 
+  get directory(): string {
+    return this.#parts.directory;
+  }
   get spec(): TrainingRunSpec {
     return this.#parts.spec;
   }
@@ -151,6 +156,11 @@ export class Run {
       phaseTotal: total,
       phaseDone: done,
     });
+  }
+
+  /** How far the phase is that the last call of `phase` began, and on what it is. */
+  progress(done: number, message: string): void {
+    this.#parts.status.update({ phaseDone: done, message });
   }
 
   #endPhase(next: PhaseName | undefined): void {
@@ -322,22 +332,15 @@ export class Run {
     const { directory, store, task } = this.#parts;
     const best = store.bestSample(task.name, task.grader.direction);
     const submission = best && store.submission(best.id);
-    if (best?.result === undefined || best.grade?.score === undefined || best.program === undefined) return;
-    if (submission === undefined || this.#bestId === best.id) return;
-    await writeBest(directory, {
-      id: best.id,
-      iteration: best.iteration,
-      program: best.program,
-      plan: best.plan,
-      submission,
-      terminalOutput: best.result.terminalOutput,
-      score: best.grade.score,
-      metric: task.grader.metric,
-      durationSeconds: best.result.durationSeconds,
-      family: best.grade.family ?? "other",
-      guards: best.grade.guards,
-    });
-    this.#bestId = best.id;
+    const kept = best && bestSampleOf(best, submission, task.grader.metric);
+    if (kept === undefined || this.#bestId === kept.id) return;
+    await writeBest(join(directory, "best"), kept);
+    this.#bestId = kept.id;
+  }
+
+  /** Tells whoever watches what the evaluations came to. */
+  announceEvaluation(evaluation: Evaluation): void {
+    this.#parts.status.update({ evaluationJson: JSON.stringify(headline(evaluation)) });
   }
 
   /** Changes the given fields of summary.json. */

@@ -1,5 +1,5 @@
 import { collect } from "./collect.ts";
-import { evaluatePolicy } from "./evaluation.ts";
+import { evaluatePolicy } from "./evaluation/evaluate.ts";
 import { durationClock } from "./ppo/durations.ts";
 import { type TrainingSample, update } from "./ppo/update.ts";
 import type { Run } from "./run.ts";

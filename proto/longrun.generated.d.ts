@@ -1783,6 +1783,9 @@ export namespace longrun {
             /** Status blocked. */
             blocked: string;
 
+            /** Status evaluationJson. */
+            evaluationJson: string;
+
             /**
              * Creates a new Status instance using the specified properties.
              * @param [properties] Properties to set
@@ -1856,6 +1859,9 @@ export namespace longrun {
 
                 /** Status blocked */
                 blocked?: (string|null);
+
+                /** Status evaluationJson */
+                evaluationJson?: (string|null);
 
                 /** Unknown fields preserved while decoding when enabled */
                 $unknowns?: Uint8Array[];

@@ -2481,6 +2481,7 @@ export const longrun = $root.longrun = (() => {
             Status.prototype.reportPath = "";
             Status.prototype.checkpoint = null;
             Status.prototype.blocked = "";
+            Status.prototype.evaluationJson = "";
 
             Status.create = function(properties) {
                 return new Status(properties);
@@ -2522,6 +2523,8 @@ export const longrun = $root.longrun = (() => {
                     $root.longrun.v1alpha1.Checkpoint.encode(message.checkpoint, writer.uint32(106).fork(), _depth + 1).ldelim();
                 if (message.blocked != null && $Object.hasOwnProperty.call(message, "blocked") && message.blocked !== "")
                     writer.uint32(114).string(message.blocked);
+                if (message.evaluationJson != null && $Object.hasOwnProperty.call(message, "evaluationJson") && message.evaluationJson !== "")
+                    writer.uint32(122).string(message.evaluationJson);
                 if (message.$unknowns != null && $Object.hasOwnProperty.call(message, "$unknowns"))
                     for (let i = 0; i < message.$unknowns.length; ++i)
                         writer.raw(message.$unknowns[i]);
@@ -2672,6 +2675,15 @@ export const longrun = $root.longrun = (() => {
                                 message.blocked = value;
                             else
                                 delete message.blocked;
+                            continue;
+                        }
+                    case 15: {
+                            if (wireType !== 2)
+                                break;
+                            if ((value = reader.stringVerify()).length)
+                                message.evaluationJson = value;
+                            else
+                                delete message.evaluationJson;
                             continue;
                         }
                     }

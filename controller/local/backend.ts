@@ -1,5 +1,5 @@
 /** The processes of a run on this machine: the learner, the actors that its demand asks for, and their end. */
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import type { TrainingRun } from "../../crds/trainingrun.ts";
 import { ControllerError, EXIT } from "../errors.ts";
 import { runPart } from "../part-process.ts";
@@ -8,9 +8,9 @@ import { type Address, dialledHost, formatAddress } from "./address.ts";
 import { actorCores, usableCores } from "./cpus.ts";
 import { readMetrics } from "./metrics-lines.ts";
 import { describeExit, type Exit, type Fate, readableLine, SupervisedProcess } from "./process.ts";
-import type { RunOptions, Surroundings } from "./run.ts";
+import type { Surroundings } from "./session.ts";
 import { type PhaseName, phaseName, type StatusReceived, type Watch, watchStatus } from "./status.ts";
-import { readSummarySince, type Summary, showEnd } from "./summary.ts";
+import { readSummarySince, type Summary } from "./summary.ts";
 import { progressText, type Terminal } from "./terminal.ts";
 
 /** How long the last status of a learner that ended may take to arrive. */
@@ -29,7 +29,16 @@ export interface BackendOptions {
   tls: { learner: string; actor: string; controller: string };
   listen: Address;
   metricsListen: Address;
-  options: RunOptions;
+  /** What the learner is told besides where everything is. */
+  learnerArguments: string[];
+  /** Metrics lines on stdout. */
+  json: boolean;
+  /** Logs on stderr. */
+  verbose: boolean;
+  /** Shows what it came to, on the terminal. */
+  showEnd: () => void;
+  /** How to go on with it once it was stopped, in words. */
+  goOn: string;
   around: Surroundings;
   terminal: Terminal;
 }
@@ -99,7 +108,7 @@ export class Backend {
   }
 
   async #stopEarly(): Promise<number> {
-    const { directory, run, around, terminal } = this.#o;
+    const { run, around, terminal, goOn } = this.#o;
     terminal.progress("stopping the actors");
     await this.#actors.stop();
     terminal.progress("stopping the learner");
@@ -107,8 +116,7 @@ export class Backend {
     terminal.progress("writing the report");
     await this.#writeReport();
     terminal.clear();
-    const command = around.env.npm_lifecycle_event ? "npm run longrun -- run" : "longrun run";
-    around.stderr.write(`Stopped. Go on with: ${command} --resume ${directory}\n`);
+    around.stderr.write(`Stopped. Go on with: ${goOn}\n`);
     return EXIT.interrupted;
   }
 
@@ -121,7 +129,7 @@ export class Backend {
   }
 
   async #finish({ kind, exit }: Fate): Promise<number> {
-    const { directory, terminal } = this.#o;
+    const { directory, showEnd } = this.#o;
     const log = `its log is ${join(directory, "logs", "learner.log")}`;
     if (kind === "gaveUp")
       throw new ControllerError("failed", `the learner keeps failing (${describeExit(exit)}); ${log}`);
@@ -135,12 +143,12 @@ export class Backend {
     await this.#actors.stop();
     await this.#watch?.close(LAST_STATUS_SECONDS);
     this.#showIterations();
-    showEnd(terminal, directory);
+    showEnd();
     return EXIT.done;
   }
 
   #learnerArguments(): string[] {
-    const { directory, tls, taskFolder, options } = this.#o;
+    const { directory, tls, taskFolder, learnerArguments } = this.#o;
     return [
       ...[
         "--run",
@@ -151,7 +159,7 @@ export class Backend {
         formatAddress(this.#metricsAddress),
       ],
       ...["--tls", tls.learner, "--task-dir", taskFolder],
-      ...(options.replay === undefined ? [] : ["--replay", resolve(options.replay)]),
+      ...learnerArguments,
     ];
   }
 
@@ -197,11 +205,11 @@ export class Backend {
    * delivers the newest, so that two short iterations, or one that ends while it reconnects, can come as one.
    */
   #showIterations(): void {
-    const { directory, options, around, terminal } = this.#o;
+    const { directory, json, around, terminal } = this.#o;
     for (const { text, line } of readMetrics(directory)) {
       if (this.#shown.has(text)) continue;
       this.#shown.add(text);
-      if (options.json) around.stdout.write(`${text}\n`);
+      if (json) around.stdout.write(`${text}\n`);
       else terminal.iteration(line);
     }
   }
@@ -218,7 +226,7 @@ export class Backend {
   }
 
   #onOutput(name: string, line: string): void {
-    if (!this.#o.options.verbose) return;
+    if (!this.#o.verbose) return;
     this.#o.terminal.clear();
     this.#o.around.stderr.write(`[${name}] ${readableLine(line)}\n`);
   }

@@ -43,13 +43,17 @@ export function writeManifest(directory: string, run: TrainingRun): void {
   renameSync(`${path}.new`, path);
 }
 
+/** @throws ControllerError `input` if a living process has the folder */
+export function refuseLiving(directory: string): void {
+  const holder = readHolder(join(directory, LOCK));
+  if (holder && startTicks(holder.pid) === holder.startTicks)
+    throw new ControllerError("input", `${directory}: this run is alive (process ${holder.pid}); stop that one first`);
+}
+
 /** Takes the folder for this process until it ends. @throws ControllerError `input` if a living process has it */
 export function holdRunFolder(directory: string): void {
   const lock = join(directory, LOCK);
-  const holder = readHolder(lock);
-  if (holder && startTicks(holder.pid) === holder.startTicks) {
-    throw new ControllerError("input", `${directory}: this run is alive (process ${holder.pid}); stop that one first`);
-  }
+  refuseLiving(directory);
   try {
     rmSync(lock, { force: true });
     writeFileSync(lock, JSON.stringify({ pid: process.pid, startTicks: startTicks(process.pid) }), { flag: "wx" });

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { summarize } from "../evaluation/figures.ts";
 import { newResult, newSample, scratchFolder } from "../store/fixtures.ts";
 import type { Grade, Sample } from "../store/types.ts";
 import { measuredSample } from "./samples.ts";
-import { readSummary, summarize, writeSummary } from "./summary.ts";
+import { readSummary, writeSummary } from "./summary.ts";
 
 function finished(grade: Grade, change: Partial<Sample> = {}, seconds = 1.5): Sample {
   const result = { ...newResult({ durationSeconds: seconds }), actor: "actor-0", attempt: 1, queueSeconds: 0.5 };
@@ -15,40 +16,6 @@ const failed: Grade = { valid: false, reward: -10, reason: "failed" };
 const unwritten = { state: "notExecuted", result: undefined } as const;
 const lost = { state: "lost", result: undefined, grade: undefined } as const;
 
-test("an evaluation in numbers: means, the best by direction, lost ones left out", () => {
-  const samples = [
-    finished(valid(3)),
-    finished(valid(1), {}, 2.5),
-    finished(failed, unwritten),
-    finished(failed, lost),
-  ];
-  const expected = {
-    samples: 3,
-    validFraction: 2 / 3,
-    meanScore: 2,
-    bestScore: 1,
-    meanNormalizedScore: 0.25,
-    meanReward: -14 / 3,
-    meanDurationSeconds: 2,
-  };
-  // 3 is beyond the worst, 1 half way to the best.
-  assert.deepEqual(summarize(samples, { direction: "Lower", rewardRange: { worst: 2, best: 0 } }), expected);
-  assert.equal(summarize(samples, { direction: "Higher" }).bestScore, 3);
-});
-
-test("an evaluation in numbers: by kind of prompt where there are improvements", () => {
-  const { kinds, samples } = summarize([finished(valid(3)), finished(failed, { kind: "improve" })], {
-    direction: "Lower",
-  });
-  assert.deepEqual([samples, kinds?.scratch?.validFraction, kinds?.improve?.validFraction], [2, 1, 0]);
-});
-
-test("an evaluation in numbers: nothing valid, nothing at all", () => {
-  assert.deepEqual(summarize([finished(failed)], { direction: "Lower" }).bestScore, null);
-  const nothing = { samples: 0, validFraction: 0, meanScore: null, bestScore: null, meanNormalizedScore: null };
-  assert.deepEqual(summarize([], { direction: "Higher" }), { ...nothing, meanReward: null, meanDurationSeconds: null });
-});
-
 test("summary.json: what is written is read, and none is no error", async () => {
   const folder = scratchFolder();
   assert.equal(await readSummary(folder), undefined);
@@ -59,7 +26,7 @@ test("summary.json: what is written is read, and none is no error", async () => 
     updatedAt: "2026-01-01T00:00:00.000Z",
     iterations: 2,
     elapsedSeconds: 9,
-    evaluation: { before: summarize([finished(valid(3))], { direction: "Lower" }) },
+    evaluation: { before: summarize([], { direction: "Lower" }, { iteration: 0, lost: 0, seed: 0 }) },
     versions: { node: "v24" },
   };
   await writeSummary(folder, summary);

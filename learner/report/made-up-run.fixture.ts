@@ -4,8 +4,9 @@
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { changeOf, type Evaluation, type Outcome, summarize } from "../evaluation/figures.ts";
 import { type IterationMetrics, iterationMetrics, type MeasuredSample, type TaskScale } from "../metrics/iteration.ts";
-import { type EvaluationSummary, writeSummary } from "../metrics/summary.ts";
+import { writeSummary } from "../metrics/summary.ts";
 import { uniforms } from "../rng.ts";
 
 export interface MadeUpRun {
@@ -61,10 +62,6 @@ export async function writeMadeUpRun(directory: string, run: MadeUpRun): Promise
   for (let iteration = 1; iteration <= run.finished; iteration++)
     lines.push(madeUpLine(run, tasks, iteration, lines.at(-1)));
   await writeFile(join(directory, "metrics.jsonl"), lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
-  const evaluation = (line: IterationMetrics | undefined): EvaluationSummary | undefined =>
-    line && { ...line, samples: 128 };
-  const before = evaluation(lines[0]);
-  const after = run.state === "succeeded" ? evaluation(lines.at(-1)) : undefined;
   await writeSummary(directory, {
     state: run.state,
     message: run.state === "failed" ? "made up: actor-0 could not be started; see logs/actor-0.log" : "",
@@ -72,7 +69,7 @@ export async function writeMadeUpRun(directory: string, run: MadeUpRun): Promise
     updatedAt: "2000-01-01T00:10:00.000Z",
     iterations: run.finished,
     elapsedSeconds: lines.at(-1)?.elapsedSeconds ?? 3,
-    evaluation: { ...(before && { before }), ...(after && { after }) },
+    evaluation: lines[0] ? madeUpEvaluation(run, lines[0], lines.at(-1)!) : {},
     corpus: { programs: 12_000, bestScore: 291.2, bestProgram: "made up: boosting" },
     versions: {
       longrun: "0.0.0",
@@ -86,8 +83,15 @@ export async function writeMadeUpRun(directory: string, run: MadeUpRun): Promise
   });
   const best = lines.at(-1)?.bestScoreSoFar;
   if (best === null || best === undefined) return;
-  await writeFile(join(directory, "best", "program.py"), PROGRAM);
-  await writeFile(join(directory, "best", "output.txt"), OUTPUT);
+  for (const name of ["before-scratch", "after-improve"])
+    await writeProgram(join(directory, "programs", name), run, best);
+  await writeProgram(join(directory, "best"), run, best);
+}
+
+async function writeProgram(directory: string, run: MadeUpRun, best: number): Promise<void> {
+  await mkdir(directory, { recursive: true });
+  await writeFile(join(directory, "program.py"), PROGRAM);
+  await writeFile(join(directory, "output.txt"), OUTPUT);
   const facts = {
     score: best,
     metric: "MAE",
@@ -97,7 +101,42 @@ export async function writeMadeUpRun(directory: string, run: MadeUpRun): Promise
     guards: run.guards ?? [],
     plan: "Made up: encode the grades in order, fit boosted trees to the log of the price.",
   };
-  await writeFile(join(directory, "best", "score.json"), JSON.stringify(facts));
+  await writeFile(join(directory, "score.json"), JSON.stringify(facts));
+}
+
+/** 64 programs from scratch and as many improvements, about as good as those of the line. */
+function madeUpOutcomes({ iteration, validFraction, meanScore }: IterationMetrics): Outcome[] {
+  const uniform = uniforms(1, "made up evaluation", iteration);
+  return Array.from({ length: 128 }, (_, index) => {
+    const valid = uniform() < validFraction;
+    const score = (meanScore ?? 500) * (0.6 + 0.8 * uniform());
+    const kind = index < 64 ? "scratch" : "improve";
+    const previous = kind === "improve" ? `s${index - 64}` : undefined;
+    return {
+      ...{ id: `s${index}`, kind, previous, valid, reward: valid ? -score / 1000 : -10, durationSeconds: uniform() },
+      ...(valid && { score, reported: score }),
+    };
+  });
+}
+
+function madeUpEvaluation(run: MadeUpRun, first: IterationMetrics, last: IterationMetrics): Evaluation {
+  const scale = { direction: "Lower", rewardRange: { worst: 3000, best: 260 } } as const;
+  const [before, after] = [madeUpOutcomes(first), madeUpOutcomes(last)];
+  const of = (outcomes: Outcome[], iteration: number) => summarize(outcomes, scale, { iteration, lost: 0, seed: 0 });
+  return {
+    settings: {
+      ...{
+        task: run.tasks?.[0] ?? "diamonds",
+        metric: "MAE",
+        direction: "Lower",
+        rewardSplit: "Full",
+        protocol: "Paper",
+      },
+      ...{ samples: 64, temperature: 0.7, seed: 0, confidence: 0.95 },
+    },
+    before: of(before, 0),
+    ...(run.state === "succeeded" && { after: of(after, run.finished), change: changeOf(before, after, scale, 0) }),
+  };
 }
 
 function madeUpLine(

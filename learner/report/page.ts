@@ -4,6 +4,7 @@ import type { IterationMetrics } from "../metrics/iteration.ts";
 import type { RunSummary } from "../metrics/summary.ts";
 import { type Chart, chartsOf } from "./charts.ts";
 import { durationSentence } from "./durations.ts";
+import { evaluationSection } from "./evaluation.ts";
 import { count, duration, number, percent, span, time } from "./format.ts";
 import { guardSentence, guardWords } from "./guards.ts";
 import { type Html, html, terminalText, trusted } from "./html.ts";
@@ -15,7 +16,7 @@ import { beforeAfter, byTask, iterations, settings, versions } from "./tables.ts
 const STYLE = readFileSync(new URL("./report.css", import.meta.url), "utf8");
 
 export async function renderPage(run: RunFolder): Promise<string> {
-  const { lines, summary } = run;
+  const { summary } = run;
   const page = html`<!doctype html>
 <html lang="en">
 <head>
@@ -28,16 +29,8 @@ ${trusted(STYLE)}</style>
 <body>
 <main>
 ${heading(run)}
-${tiles(run)}
-<h2>Before and after</h2>
-${beforeAfter(run)}
-${byTask(run)}
-${lines.length > 0 ? await plots(run) : html`<p class="empty">Plots appear when the first iteration has ended.</p>`}
-<h2>Best program</h2>
-${bestProgram(run.best)}
-${corpus(summary, lines)}
-<h2>Every iteration</h2>
-${lines.length > 0 ? iterations(lines) : html`<p class="empty">No iteration has ended yet.</p>`}
+${run.trains && (await training(run))}
+${!run.trains && (run.evaluation ? evaluationSection(run.evaluation, bestProgram) : html`<p class="empty">Nothing is evaluated yet.</p>`)}
 <h2>Settings and versions</h2>
 ${summary && versions(summary.versions)}
 ${settings(run.manifestText)}
@@ -47,6 +40,22 @@ ${settings(run.manifestText)}
 </html>
 `;
   return page.html;
+}
+
+/** All that a run has and an evaluation has not. */
+async function training(run: RunFolder): Promise<Html> {
+  const { lines, summary } = run;
+  return html`${tiles(run)}
+<h2>Before and after</h2>
+${beforeAfter(run)}
+${byTask(run)}
+${run.evaluation && evaluationSection(run.evaluation, bestProgram)}
+${lines.length > 0 ? await plots(run) : html`<p class="empty">Plots appear when the first iteration has ended.</p>`}
+<h2>Best program</h2>
+${bestProgram(run.best)}
+${corpus(summary, lines)}
+<h2>Every iteration</h2>
+${lines.length > 0 ? iterations(lines) : html`<p class="empty">No iteration has ended yet.</p>`}`;
 }
 
 async function plots(run: RunFolder): Promise<Html> {
@@ -67,11 +76,12 @@ ${await figures(optimisation)}
 ${await figures(clock)}`;
 }
 
-function heading({ name, manifest, tasks, lines, summary }: RunFolder): Html {
+function heading({ name, manifest, tasks, lines, summary, trains }: RunFolder): Html {
   const of = manifest.spec?.stopping?.iterations;
   const done = lines.at(-1)?.iteration ?? 0;
   const state = summary?.state ?? (done > 0 && done === of ? "succeeded" : "running");
-  const words = {
+  const evaluated = { running: "being evaluated", succeeded: "evaluated", failed: "failed", stopped: "stopped" }[state];
+  const trained = {
     running: `running, iteration ${Math.min(done + 1, of ?? done + 1)} of ${count(of)}`,
     succeeded: `done, ${done} iterations`,
     failed: `failed in iteration ${done + 1} of ${count(of)}`,
@@ -86,7 +96,7 @@ function heading({ name, manifest, tasks, lines, summary }: RunFolder): Html {
     summary && `started ${time(summary.startedAt)}`,
     lines.length > 0 && `newest iteration ${time(lines.at(-1)!.wallTime)}`,
   ].filter(Boolean);
-  return html`<header><div class="top"><h1>${name}</h1><span class="state ${state}">${words}</span></div>
+  return html`<header><div class="top"><h1>${name}</h1><span class="state ${state}">${trains ? trained : evaluated}</span></div>
 <p class="soft">${facts.join(" · ")}</p>${summary?.message && html`<p class="soft">${summary.message}</p>`}</header>`;
 }
 

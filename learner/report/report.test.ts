@@ -19,7 +19,14 @@ const runs: [name: string, run: MadeUpRun, has: RegExp[], hasNot: RegExp[]][] = 
   [
     "a finished run",
     { iterations: 12, finished: 12, state: "succeeded" },
-    [/done, 12 iterations/, /after \(128 samples\)/, /best so far/, /Terminal output/, /the darker, the more/],
+    [
+      ...[/done, 12 iterations/, /after \(128 samples\)/, /best so far/, /Terminal output/, /the darker, the more/],
+      ...[
+        /<h2>Evaluation<\/h2>\s*<p>Protocol paper: 64 programs from scratch and 64 improvements/,
+        /after 12 iterations/,
+      ],
+      ...[/<summary>Best program after training, improving another<\/summary>/, /both kinds of prompt/],
+    ],
     [/Nothing measured yet/, /No valid program yet/, /flagged/i],
   ],
   [
@@ -32,7 +39,7 @@ const runs: [name: string, run: MadeUpRun, has: RegExp[], hasNot: RegExp[]][] = 
     "a run before its first iteration",
     { iterations: 12, finished: 0, state: "running" },
     [/running, iteration 1 of 12/, /Plots appear when/, /No iteration has ended yet/],
-    [/<svg/],
+    [/<svg/, /<h2>Evaluation/],
   ],
   [
     "no valid program",
@@ -107,6 +114,29 @@ describe("report", () => {
     const page = await readFile(await writeReport(directory), "utf8");
     assert.match(page, /running, iteration 4 of 5/);
     assert.match(page, /<th scope="col">iteration 1<\/th><th scope="col">iteration 3<\/th>/);
+    assertSelfContained(page);
+  });
+
+  test("the evaluation that was made of a run stands in for the run's own", async () => {
+    await rm(directory, { recursive: true, force: true });
+    await writeMadeUpRun(directory, { iterations: 5, finished: 5, state: "succeeded" });
+    await writeMadeUpRun(join(directory, "evaluation"), { iterations: 5, finished: 3, state: "stopped", seed: 7 });
+    const page = await readFile(await writeReport(directory), "utf8");
+    assert.match(page, /It is not finished\./);
+    assert.doesNotMatch(page, /after \d+ iterations/);
+    assert.match(page, /Best program before training, from scratch/);
+    assertSelfContained(page);
+  });
+
+  test("an evaluation's folder has a page without a training in it", async () => {
+    await rm(directory, { recursive: true, force: true });
+    await writeMadeUpRun(directory, { iterations: 5, finished: 5, state: "succeeded" });
+    await writeFile(join(directory, "policies.json"), "{}");
+    await rm(join(directory, "metrics.jsonl"));
+    const page = await readFile(await writeReport(directory), "utf8");
+    assert.match(page, /<span class="state succeeded">evaluated<\/span>/);
+    assert.match(page, /<h2>Evaluation<\/h2>/);
+    assert.doesNotMatch(page, /Every iteration|Plots appear|Programs executed/);
     assertSelfContained(page);
   });
 

@@ -6,6 +6,7 @@ import type { IterationMetrics } from "../metrics/iteration.ts";
 import { readMetrics } from "../metrics/jsonl.ts";
 import { type RunSummary, readSummary } from "../metrics/summary.ts";
 import { ReportError } from "./errors.ts";
+import { type ReportedEvaluation, readEvaluation } from "./evaluation.ts";
 
 /** The fields of a resolved `trainingrun.yaml` that the report speaks of; the rest is shown as it stands. */
 export interface RunManifest {
@@ -46,6 +47,9 @@ export interface RunFolder {
   lines: IterationMetrics[];
   summary: RunSummary | undefined;
   best: BestProgram | undefined;
+  evaluation: ReportedEvaluation | undefined;
+  /** False: `longrun evaluate` made it, and nothing is trained in it. */
+  trains: boolean;
 }
 
 /** Throws `ReportError` with code `run-folder` if this is none, or a file in it is damaged. */
@@ -68,6 +72,8 @@ export async function readRunFolder(directory: string): Promise<RunFolder> {
     lines,
     summary,
     best: await readBest(join(directory, "best")),
+    evaluation: await parsed(join(directory, "evaluation"), () => readEvaluation(directory, readBest)),
+    trains: !(await exists(join(directory, "policies.json"))),
   };
 }
 

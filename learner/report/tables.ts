@@ -1,7 +1,7 @@
 /** The report's tables. */
 import { parse } from "yaml";
+import type { EvaluationSummary } from "../evaluation/figures.ts";
 import type { IterationMetrics, TaskMetrics } from "../metrics/iteration.ts";
-import type { EvaluationSummary } from "../metrics/summary.ts";
 import { change, count, duration, NONE, number, percent, span } from "./format.ts";
 import { flaggedOf } from "./guards.ts";
 import { type Html, html } from "./html.ts";
@@ -22,7 +22,7 @@ export function byTask({ tasks, lines }: RunFolder): Html | undefined {
   return html`<table class="comparison"><thead><tr><th scope="col">iteration ${first.iteration} → ${last.iteration}</th><th scope="col">metric</th><th scope="col">valid</th><th scope="col">mean score</th><th scope="col">best so far</th></tr></thead><tbody>${rows}</tbody></table>`;
 }
 
-/** Before/after of the evaluations, or, without them, of the first iterations and the last. */
+/** Before/after of the run's own evaluations in short, or, without them, of the first iterations and the last. */
 export function beforeAfter({ summary, lines, tasks }: RunFolder): Html {
   // Scores of several tasks have no common unit; `byTask` has them.
   const scored = tasks.length < 2;
@@ -30,16 +30,11 @@ export function beforeAfter({ summary, lines, tasks }: RunFolder): Html {
     measured(...of).filter(([label]) => scored || !label.includes("score"));
   const { before, after } = summary?.evaluation ?? {};
   if (before) {
-    const improve = before.kinds?.improve ?? after?.kinds?.improve;
-    const rows = measures(before, after);
-    const split = improve
-      ? (["scratch", "improve"] as const).flatMap((kind) => measures(before.kinds?.[kind], after?.kinds?.[kind], kind))
-      : [];
     const heads = [
       `before (${count(before.samples)} samples)`,
       after ? `after (${count(after.samples)} samples)` : "after",
     ];
-    return comparison(heads, [...rows, ...split]);
+    return comparison(heads, measures(before, after));
   }
   const first = lines[0];
   const last = lines.at(-1);
@@ -54,18 +49,12 @@ type Row = [label: string, before: number | null | undefined, after: number | nu
 function measured(
   before: Partial<EvaluationSummary> | undefined,
   after: Partial<EvaluationSummary> | undefined,
-  kind?: string,
 ): Row[] {
-  const suffix = kind ? `, ${kind} prompts` : "";
-  const rows: Row[] = [
-    [`Valid programs${suffix}`, before?.validFraction, after?.validFraction, percent],
-    [`Mean score${suffix}`, before?.meanScore, after?.meanScore, number],
-    [`Mean score, 0 to 1${suffix}`, before?.meanNormalizedScore, after?.meanNormalizedScore, number],
-    [`Best score${suffix}`, before?.bestScore, after?.bestScore, number],
-  ];
-  if (kind) return rows;
   return [
-    ...rows,
+    ["Valid programs", before?.validFraction, after?.validFraction, percent],
+    ["Mean score", before?.meanScore, after?.meanScore, number],
+    ["Mean score, 0 to 1", before?.meanNormalizedScore, after?.meanNormalizedScore, number],
+    ["Best score", before?.bestScore, after?.bestScore, number],
     ["Mean reward", before?.meanReward, after?.meanReward, number],
     ["Mean duration", before?.meanDurationSeconds, after?.meanDurationSeconds, duration],
   ];

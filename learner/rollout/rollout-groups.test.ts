@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { TrainingRunSpec } from "../../crds/trainingrun.ts";
 import type { Engine, GenerateOptions } from "../ppo/engine.ts";
-import type { NewSample } from "../store/types.ts";
+import type { NewSample, Sample } from "../store/types.ts";
 import { Rollout } from "./rollout.ts";
 
 const PREVIOUS = {
@@ -79,4 +79,48 @@ test("without a group baseline every sample draws a prompt of its own", async ()
   const samples = stored.flat();
   assert.deepEqual(new Set(samples.map(({ group }) => group)), new Set([undefined]));
   assert.ok(new Set(samples.map(({ previous }) => previous)).size > 1);
+});
+
+const drawnBy = (samples: NewSample[], asked: { options: GenerateOptions }[]) => ({
+  seeds: asked.flatMap(({ options }) => options.seeds),
+  executions: samples.map(({ executionSeed }) => executionSeed),
+});
+
+test("an evaluation's samples depend on their index, not on what was sampled before, nor on where it was interrupted", async () => {
+  const whole = rolloutOf({}, 4);
+  await whole.rollout.launchScratch({ from: 0, to: 6 }, 0, "evaluation-before");
+  const later = rolloutOf({}, 4);
+  await later.rollout.launch(3, 1);
+  later.stored.length = later.asked.length = 0;
+  await later.rollout.launchScratch({ from: 0, to: 2 }, 12, "evaluation-after-12");
+  await later.rollout.launchScratch({ from: 2, to: 6 }, 12, "evaluation-after-12");
+  assert.deepEqual(drawnBy(later.stored.flat(), later.asked), drawnBy(whole.stored.flat(), whole.asked));
+  assert.equal(new Set(drawnBy(whole.stored.flat(), whole.asked).seeds).size, 6);
+  const [first, ...others] = later.stored.flat().map(({ id }) => id);
+  assert.equal(first, "s000010", "ids are never used twice");
+  assert.equal(new Set(others).size, 5);
+  await later.rollout.launchScratch({ from: 6, to: 6 }, 12, "evaluation-after-12");
+  assert.equal(later.stored.flat().length, 6, "nothing is missing");
+});
+
+test("an evaluation's improvements go round the valid samples whose solution fits", async () => {
+  const { rollout, stored, asked } = rolloutOf({}, 8);
+  const solved = (id: string, program: string) => ({ id, plan: "A plan.", program }) as Sample;
+  const samples = [solved("a", "x = 1\n"), solved("huge", "x".repeat(2e6)), solved("b", "x = 2\n")];
+  const launched = await rollout.launchImprovements({ from: 1, to: 5 }, samples, 0, "evaluation-before");
+  assert.deepEqual([launched.samples, launched.refusedPrevious], [4, 1]);
+  assert.deepEqual(
+    stored.flat().map(({ kind, previous }) => [kind, previous]),
+    [
+      ["improve", "b"],
+      ["improve", "a"],
+      ["improve", "b"],
+      ["improve", "a"],
+    ],
+  );
+  const scratch = rolloutOf({}, 8);
+  await scratch.rollout.launchScratch({ from: 1, to: 5 }, 0, "evaluation-before");
+  assert.notDeepEqual(asked[0]!.options.seeds, scratch.asked[0]!.options.seeds);
+  const none = await rollout.launchImprovements({ from: 0, to: 4 }, [], 0, "evaluation-before");
+  assert.equal(none.samples, 0);
 });

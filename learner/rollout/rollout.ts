@@ -46,11 +46,21 @@ interface Drawn {
   previous?: string;
 }
 
+/** Samples of one kind of an evaluation by their index, from 0; `to` is not one of them. */
+export interface Range {
+  from: number;
+  to: number;
+}
+
+/** What the random choices for a sample are named by, besides the seed. */
+type Name = readonly (string | number)[];
+
 /**
  * The first half of the way of a sample: draws a prompt, samples a solution, stores it with its behaviour log-probs and
  * policy version, inserts markers, queues the execution.
  *
- * Every random choice is a function of `spec.seed` and the sample's number.
+ * Every random choice is a function of `spec.seed` and the sample's number, or, of an evaluation, its index in that: two
+ * policies are asked with the same random numbers, whatever was sampled before.
  */
 export class Rollout {
   readonly #o: RolloutOptions;
@@ -75,25 +85,47 @@ export class Rollout {
     return this.#generate(prompts * perPrompt, iteration, "training", draw, perPrompt);
   }
 
-  /** Launches `count` scratch samples for an evaluation. */
-  launchScratch(count: number, iteration: number, purpose: string): Promise<Launched> {
-    return this.#generate(count, iteration, purpose, () => ({ drawn: { prompt: this.#scratch }, refused: 0 }));
+  /** Launches scratch samples for an evaluation. */
+  launchScratch(range: Range, iteration: number, purpose: string): Promise<Launched> {
+    return this.#launchRange(range, iteration, purpose, "scratch", () => ({ prompt: this.#scratch }));
   }
 
-  /** Launches an improve sample for each of `samples` whose solution fits in a prompt. */
-  async launchImprovements(samples: Sample[], iteration: number, purpose: string): Promise<Launched> {
+  /**
+   * Launches improve samples for an evaluation: the sample of index i improves `samples[i mod n]`, where `samples` are those
+   * n whose solution fits in a prompt. None if there is no such sample.
+   */
+  async launchImprovements(
+    range: Range,
+    samples: readonly Sample[],
+    iteration: number,
+    purpose: string,
+  ): Promise<Launched> {
     const prompts = await mapInTurns(samples, (sample): Drawn | undefined => {
       const output = sample.result?.terminalOutput ?? "";
       const prompt = this.#improve({ plan: sample.plan, program: sample.program ?? "", output });
       return prompt && { prompt, previous: sample.id };
     });
     const fitting = prompts.filter((drawn) => drawn !== undefined);
-    const first = this.#number;
-    const launched = await this.#generate(fitting.length, iteration, purpose, (number) => ({
-      drawn: fitting[number - first],
+    const refusedPrevious = prompts.length - fitting.length;
+    if (fitting.length === 0) return { ...nothingLaunched(), refusedPrevious };
+    const drawnFor = (index: number) => fitting[index % fitting.length]!;
+    const launched = await this.#launchRange(range, iteration, purpose, "improve", drawnFor);
+    return { ...launched, refusedPrevious };
+  }
+
+  #launchRange(
+    { from, to }: Range,
+    iteration: number,
+    purpose: string,
+    kind: string,
+    drawnFor: (index: number) => Drawn,
+  ) {
+    const first = this.#number - from;
+    return this.#generate(Math.max(0, to - from), iteration, purpose, (number) => ({
+      drawn: drawnFor(number - first),
       refused: 0,
+      name: ["evaluation", kind, number - first],
     }));
-    return { ...launched, refusedPrevious: prompts.length - fitting.length };
   }
 
   /** With probability `improveProbability` a uniformly drawn previous solution, once there are any. */
@@ -130,7 +162,7 @@ export class Rollout {
     count: number,
     iteration: number,
     purpose: string,
-    draw: (number: number) => { drawn: Drawn; refused: number },
+    draw: (number: number) => { drawn: Drawn; refused: number; name?: Name },
     perPrompt = 1,
   ): Promise<Launched> {
     const { engine, spec, store, signal } = this.#o;
@@ -141,12 +173,15 @@ export class Rollout {
       const numbers = Array.from({ length: size }, (_, i) => this.#number + i);
       const leading = numbers.filter((_, i) => i % perPrompt === 0);
       const firsts = await mapInTurns(leading, (number) => ({ number, ...draw(number) }));
-      const draws = numbers.map((_, i) => firsts[Math.floor(i / perPrompt)]);
+      const draws = numbers.map((number, i) => {
+        const drawn = firsts[Math.floor(i / perPrompt)];
+        return { ...drawn, name: drawn.name ?? [number] };
+      });
       total.refusedPrevious += firsts.reduce((sum, { refused }) => sum + refused, 0);
       const generated = await engine.generate(
         draws.map(({ drawn }) => drawn.prompt.tokens),
         {
-          seeds: numbers.map((number) => seedFor(spec.seed, "solution", number)),
+          seeds: draws.map(({ name }) => seedFor(spec.seed, "solution", ...name)),
           temperature: spec.model.temperature,
           topP: spec.model.topP,
           maxNewTokens: spec.model.maxResponseTokens,
@@ -172,7 +207,7 @@ export class Rollout {
           promptTokens: drawn.prompt.tokens,
           responseTokens: response,
           behaviourLogProbs: logProbs,
-          executionSeed: seedFor(spec.seed, "execution", numbers[i]) % 2 ** 32,
+          executionSeed: seedFor(spec.seed, "execution", ...draws[i].name) % 2 ** 32,
         };
       });
       store.addSamples(samples);

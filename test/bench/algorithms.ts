@@ -1,6 +1,7 @@
 /** What each `algorithm.baseline` learns in the quickstart: the first iteration, by the starting policy, and the last three. */
+
+import { mean } from "../../learner/evaluation/bootstrap.ts";
 import { first, LAST, last, MEASURES, programs, runArms } from "./arms.ts";
-import { mean } from "./bootstrap.ts";
 import type { Bench } from "./result.ts";
 
 /** All with the quickstart's validScoreWeight, which RLOO can have only where advantages are whitened. */

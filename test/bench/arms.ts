@@ -5,9 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { mean } from "../../learner/evaluation/bootstrap.ts";
 import type { IterationMetrics } from "../../learner/metrics/iteration.ts";
 import { readMetrics } from "../../learner/metrics/jsonl.ts";
-import { mean } from "./bootstrap.ts";
 import { finished } from "./processes.ts";
 
 const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url));

@@ -2,9 +2,10 @@
  * Does the quickstart learn, or only select? Quickstart runs beside control runs that differ in nothing but a learning
  * rate of 0, so that they execute as many programs; the last three iterations of each are compared.
  */
+
+import { lowerBound, mean } from "../../learner/evaluation/bootstrap.ts";
 import type { IterationMetrics } from "../../learner/metrics/iteration.ts";
 import { first, LAST, last, MEASURES, programs, runArms } from "./arms.ts";
-import { lowerBound, mean } from "./bootstrap.ts";
 import type { Bench } from "./result.ts";
 
 const ARMS: Record<string, string[]> = {

@@ -325,6 +325,20 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
     await hasEvent(namespace, /^CheckpointNotWaitedFor: .*within 1 s/);
   });
 
+  test("an evaluation is a phase of the run, and what it came to is in status and events", async () => {
+    const { namespace, learner } = await start();
+    learner.say({ phase: Phase.FINAL_EVALUATION, iteration: 1 });
+    await eventually(async () => (await world.status(namespace, "run")).phase === "Evaluating");
+    await hasEvent(namespace, /^Evaluating: the policy is evaluated before training/);
+    const before = { iteration: 0, samples: 8, validFraction: 0.5, best: 900, mean: 1200.5, bestFromScratch: 900 };
+    const told = { protocol: "Paper", before: { ...before, bestImproved: null, bestMedal: null, medalFraction: null } };
+    learner.say({ phase: Phase.GENERATING, iteration: 1, evaluationJson: JSON.stringify(told) });
+    await eventually(async () => (await world.status(namespace, "run")).phase === "Running");
+    assert.deepEqual((await world.status(namespace, "run")).evaluation, { protocol: "Paper", before });
+    await hasEvent(namespace, /^Evaluated: before training: 50 % of 8 programs are valid, best score 900, mean 1201/);
+    await hasActors(namespace, 1);
+  });
+
   test("a run that succeeds is recorded, and its learner and actors go", async () => {
     const { namespace, learner } = await start({ learner: { storage: { retain: "OnSuccess" } } });
     const line = {

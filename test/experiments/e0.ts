@@ -1,7 +1,7 @@
 /** E0: where eq. 3 of the paper repairs, does nothing and harms, on the bandit of its section 3.1. */
 import { parseArgs } from "node:util";
+import { mean, percentileIntervals } from "../../learner/evaluation/bootstrap.ts";
 import { color, GREY } from "../../learner/report/theme.ts";
-import { mean } from "../bench/bootstrap.ts";
 import {
   type Advantage,
   BATCH,
@@ -18,7 +18,6 @@ import {
   type Weighting,
   type World,
 } from "./bandit.ts";
-import { type Interval, interval } from "./interval.ts";
 import type { Experiment, Findings } from "./result.ts";
 
 const FAST = { name: "fast", seconds: 1 };
@@ -120,6 +119,18 @@ function rows(seeds: number): Row[] {
       ),
     ),
   );
+}
+
+interface Interval {
+  mean: number;
+  low: number;
+  high: number;
+}
+
+/** 95 % interval of the mean; of `values` that are differences between arms, paired by seed. */
+function interval(values: readonly number[]): Interval {
+  const { middle } = percentileIntervals(values, (drawn) => ({ middle: mean(drawn) }), { seed: 0 });
+  return { mean: mean(values), low: middle![0], high: middle![1] };
 }
 
 /** Eq. 3 against no weights, everything else equal. */

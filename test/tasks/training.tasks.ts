@@ -81,5 +81,8 @@ for (const [id, task] of Object.entries(mleBenchTasks()))
       assert.equal(summary.state, "succeeded");
       assert.equal(summary.evaluation.before.samples, 2);
       assert.ok(summary.evaluation.after.samples >= 2);
+      const { medals, bestMedal, aboveMedianFraction } = summary.evaluation.after;
+      assert.deepEqual(Object.keys(medals), ["gold", "silver", "bronze"]);
+      assert.ok([null, "gold", "silver", "bronze"].includes(bestMedal) && aboveMedianFraction >= 0);
     });
   });

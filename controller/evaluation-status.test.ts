@@ -1,0 +1,56 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { TrainingRunStatus } from "../crds/trainingrun.ts";
+import { evaluationAnnouncements, evaluationStatus } from "./evaluation-status.ts";
+
+const BEFORE = { iteration: 0, samples: 48, validFraction: 0.7625, best: 308.2412, mean: 1207.31 };
+const AFTER = { iteration: 12, samples: 48, validFraction: 1, best: 0.16, bestMedal: "gold" as const };
+
+test("what the learner says becomes the status; what has no number is absent, and nothing said changes nothing", () => {
+  const said = { protocol: "Paper", before: { ...BEFORE, bestMedal: null, medalFraction: null } };
+  const expected = { protocol: "Paper" as const, before: BEFORE };
+  assert.deepEqual(evaluationStatus(JSON.stringify(said), undefined), expected);
+  for (const silent of ["", undefined, null, "{}", '{"protocol":"Paper"}'])
+    assert.deepEqual(evaluationStatus(silent, expected), expected);
+});
+
+const cases: [name: string, now: TrainingRunStatus, before: TrainingRunStatus, told: string[]][] = [
+  [
+    "it begins, before training",
+    { phase: "Evaluating" },
+    { phase: "Pending" },
+    ["Evaluating: the policy is evaluated before training (spec.evaluation)"],
+  ],
+  [
+    "and is over",
+    { phase: "Running", evaluation: { before: BEFORE } },
+    { phase: "Evaluating" },
+    ["Evaluated: before training: 76 % of 48 programs are valid, best score 308.2, mean 1207"],
+  ],
+  [
+    "it begins, after training",
+    { phase: "Evaluating", iteration: 12, evaluation: { before: BEFORE } },
+    { phase: "Running", evaluation: { before: BEFORE } },
+    ["Evaluating: the policy is evaluated after training (spec.evaluation)"],
+  ],
+  [
+    "and is over with the run",
+    { phase: "Succeeded", iteration: 12, evaluation: { before: BEFORE, after: AFTER } },
+    { phase: "Evaluating", iteration: 12, evaluation: { before: BEFORE } },
+    ["Evaluated: after training: 100 % of 48 programs are valid, best score 0.16 (gold medal)"],
+  ],
+  ["it goes on", { phase: "Evaluating" }, { phase: "Evaluating" }, []],
+  [
+    "nothing new",
+    { phase: "Running", evaluation: { before: BEFORE } },
+    { phase: "Running", evaluation: { before: BEFORE } },
+    [],
+  ],
+];
+for (const [name, now, before, told] of cases)
+  test(`events of evaluations: ${name}`, () => {
+    assert.deepEqual(
+      evaluationAnnouncements(now, before).map(({ reason, message }) => `${reason}: ${message}`),
+      told,
+    );
+  });

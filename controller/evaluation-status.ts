@@ -1,0 +1,42 @@
+/** The evaluations before and after training as the status shows them, and what is told of them in events. Pure. */
+import type { EvaluatedPolicyStatus, EvaluationStatus, TrainingRunStatus } from "../crds/trainingrun.ts";
+
+/** @param json `evaluation_json` of the learner's status, null in it where there is no number; empty before the first is over */
+export function evaluationStatus(
+  json: string | null | undefined,
+  before: EvaluationStatus | undefined,
+): EvaluationStatus | undefined {
+  if (!json) return before;
+  const said = JSON.parse(json, (_, value) => (value === null ? undefined : value)) as EvaluationStatus;
+  return said.before || said.after ? said : before;
+}
+
+export interface Announcement {
+  type: "Normal";
+  reason: "Evaluating" | "Evaluated";
+  message: string;
+}
+
+/** @returns what of the change is worth an event */
+export function evaluationAnnouncements(now: TrainingRunStatus, before: TrainingRunStatus): Announcement[] {
+  const told: Announcement[] = [];
+  for (const when of ["before", "after"] as const) {
+    const policy = now.evaluation?.[when];
+    if (policy && policy.iteration !== before.evaluation?.[when]?.iteration)
+      told.push({ type: "Normal", reason: "Evaluated", message: `${when} training: ${describe(policy)}` });
+  }
+  if (now.phase === "Evaluating" && before.phase !== "Evaluating") {
+    const when = (now.iteration ?? 0) === 0 && !now.evaluation?.before ? "before training" : "after training";
+    told.push({ type: "Normal", reason: "Evaluating", message: `the policy is evaluated ${when} (spec.evaluation)` });
+  }
+  return told;
+}
+
+function describe({ samples, validFraction, best, mean, bestMedal }: EvaluatedPolicyStatus): string {
+  const number = (value: number) => Number(value.toPrecision(4)).toString();
+  return [
+    `${Math.round((validFraction ?? 0) * 100)} % of ${samples} programs are valid`,
+    ...(best === undefined ? [] : [`best score ${number(best)}${bestMedal ? ` (${bestMedal} medal)` : ""}`]),
+    ...(mean === undefined ? [] : [`mean ${number(mean)}`]),
+  ].join(", ");
+}

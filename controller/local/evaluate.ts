@@ -1,0 +1,82 @@
+/** `longrun evaluate`: how good a policy is, with the same learner and actors that `longrun run` uses; nothing is trained. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { ControllerError, EXIT } from "../errors.ts";
+import { runPart } from "../part-process.ts";
+import { createEvaluationFolder, openEvaluationFolder } from "./evaluation-folder.ts";
+import { type EvaluationRequest, planEvaluation } from "./evaluation-plan.ts";
+import { releaseRunFolder } from "./run-folder.ts";
+import {
+  checkAddresses,
+  inSession,
+  prepare,
+  type Session,
+  type SessionOptions,
+  type Surroundings,
+  startBackend,
+} from "./session.ts";
+import { readSummary } from "./summary.ts";
+
+export type EvaluateOptions = SessionOptions & EvaluationRequest;
+
+/**
+ * Evaluates, or goes on with an evaluation that was interrupted: what has finished is kept in its folder.
+ *
+ * @param file manifest whose settings are used; what `--run`, `--model` and `--task` say counts more
+ * @returns the exit status
+ * @throws ManifestError | ControllerError; no process is left behind, and no folder when the input was bad
+ */
+export async function evaluateLocally(
+  file: string | undefined,
+  options: EvaluateOptions,
+  around: Surroundings,
+): Promise<number> {
+  return inSession(options, around, async (session) => {
+    const plan = planEvaluation(file, options);
+    const { run, directory, policies, trained } = plan;
+    await checkAddresses(session);
+    const state = openEvaluationFolder(directory, plan);
+    if (state === "begun") session.atEnd(() => releaseRunFolder(directory));
+    if (state === "done") {
+      session.terminal.line(`Evaluated before: ${directory}`);
+      showEvaluation(session, directory);
+      return EXIT.done;
+    }
+    const prepared = await prepare(session, run);
+    if (state === "new") createEvaluationFolder(directory, plan);
+    const { after } = policies;
+    const what = after ? `${run.metadata.name}, before and after iteration ${after.iteration},` : run.spec.model.policy;
+    const verb = state === "new" ? "Evaluating" : "Going on to evaluate";
+    session.terminal.line(`${verb} ${what} on task ${run.spec.tasks[0]!.name} in ${directory}`);
+    const status = await startBackend(session, prepared, {
+      ...{ run, directory, json: false, isNew: state === "new" },
+      learnerArguments: [],
+      showEnd: () => showEvaluation(session, directory),
+      goOn: `the same command; what has finished is kept in ${directory}`,
+    });
+    if (status === EXIT.done && trained !== undefined) await renewReport(session, trained);
+    return status;
+  });
+}
+
+/** The table on the terminal, or all numbers as one object. */
+function showEvaluation({ terminal, options, around }: Session, directory: string): void {
+  const { evaluation } = (readSummary(directory) ?? {}) as { evaluation?: object };
+  if (!evaluation) throw new ControllerError("failed", `${directory}: the evaluation left no summary.json`);
+  if (options.json) {
+    around.stdout.write(`${JSON.stringify({ directory, ...evaluation })}\n`);
+    return;
+  }
+  terminal.line("");
+  for (const line of readFileSync(join(directory, "evaluation.md"), "utf8").trimEnd().split("\n").slice(2))
+    terminal.line(line);
+  terminal.line("");
+  terminal.line(`Report: ${join(directory, "report.html")}`);
+}
+
+/** The report of the run that trained the policy shows its evaluation, too. */
+async function renewReport({ around, terminal }: Session, trained: string): Promise<void> {
+  const { exitStatus, stderr } = await runPart(around.parts.report, [trained], { env: around.env });
+  if (exitStatus !== 0) around.stderr.write(`the report of ${trained} was not renewed: ${stderr.trim()}\n`);
+  else terminal.line(`Report of the run: ${join(trained, "report.html")}`);
+}

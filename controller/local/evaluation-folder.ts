@@ -1,0 +1,65 @@
+/** The folder of an evaluation: like a run's, with `policies.json` besides. */
+import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
+import { parseTrainingRun } from "../../crds/trainingrun.ts";
+import { ControllerError } from "../errors.ts";
+import type { EvaluationPlan } from "./evaluation-plan.ts";
+import { createRunFolder, holdRunFolder, MANIFEST, writeManifest } from "./run-folder.ts";
+import { readSummary } from "./summary.ts";
+
+const POLICIES = "policies.json";
+/** What its numbers depend on; the rest may be another when it goes on. */
+const SETTINGS = ["seed", "tasks", "model", "prompts", "evaluation"] as const;
+
+export function createEvaluationFolder(directory: string, { run, policies }: EvaluationPlan): void {
+  createRunFolder(directory, run);
+  const path = join(directory, POLICIES);
+  writeFileSync(`${path}.new`, `${JSON.stringify(policies, null, 2)}\n`, { flush: true });
+  renameSync(`${path}.new`, path);
+}
+
+/**
+ * Looks at the folder, and takes it if there is an evaluation in it to go on with (`begun`).
+ *
+ * @returns `new`: to be created
+ * @throws ControllerError `input` if something else is there, or an evaluation of something else
+ */
+export function openEvaluationFolder(directory: string, plan: EvaluationPlan): "new" | "begun" | "done" {
+  if (!existsSync(directory)) return "new";
+  if (!statSync(directory).isDirectory()) throw refusal(directory, "is a file; name a folder");
+  if (readdirSync(directory).length === 0) return "new";
+  const manifest = join(directory, MANIFEST);
+  const policies = join(directory, POLICIES);
+  if (!existsSync(manifest) || !existsSync(policies))
+    throw refusal(directory, "the folder is not empty, and no evaluation is in it; choose another one");
+  const earlier = parseTrainingRun(readFileSync(manifest, "utf8"), manifest);
+  const pick = ({ spec }: typeof earlier) => Object.fromEntries(SETTINGS.map((field) => [field, spec[field]]));
+  const now = { ...pick(plan.run), policies: plan.policies };
+  const then = { ...pick(earlier), policies: JSON.parse(readFileSync(policies, "utf8")) };
+  const differs = difference(then, JSON.parse(JSON.stringify(now)), "");
+  if (differs)
+    throw refusal(
+      directory,
+      `has an evaluation whose ${differs}; choose another folder with --output, or remove this one`,
+    );
+  if (readSummary(directory)?.state === "succeeded") return "done";
+  holdRunFolder(directory);
+  writeManifest(directory, plan.run);
+  return "begun";
+}
+
+const refusal = (directory: string, what: string) => new ControllerError("input", `--output ${directory}: ${what}`);
+
+/** @returns the first difference in words, e.g. `evaluation.samples is 128, not 64` */
+function difference(then: unknown, now: unknown, path: string): string | undefined {
+  if (isDeepStrictEqual(then, now)) return undefined;
+  const isObject = (value: unknown) => typeof value === "object" && value !== null;
+  if (!isObject(then) || !isObject(now)) return `${path} is ${JSON.stringify(then)}, not ${JSON.stringify(now)}`;
+  const [a, b] = [then, now] as [Record<string, unknown>, Record<string, unknown>];
+  for (const key of new Set([...Object.keys(a), ...Object.keys(b)])) {
+    const found = difference(a[key], b[key], path === "" ? key : `${path}.${key}`);
+    if (found) return found;
+  }
+  return undefined;
+}

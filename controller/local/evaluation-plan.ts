@@ -1,0 +1,173 @@
+/** What `longrun evaluate` is asked to evaluate, as a TrainingRun and the weights that are evaluated on its task. */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+import { stringify } from "yaml";
+import { isPolicyName, policyFolder } from "../../crds/policy.ts";
+import { parseTrainingRun, type Task, type TrainingRun } from "../../crds/trainingrun.ts";
+import { ControllerError, describeFileError } from "../errors.ts";
+import { readTask } from "../exec.ts";
+import { resolveForThisMachine } from "./resolve.ts";
+import { MANIFEST, refuseLiving } from "./run-folder.ts";
+
+/** The command line. */
+export interface EvaluationRequest {
+  /** Folder of a run: its starting weights and its newest checkpoint, on its own task. */
+  run?: string | undefined;
+  /** Model folder, or the name of a bundled policy. */
+  model?: string | undefined;
+  /** Prepared task folder. */
+  task?: string | undefined;
+  samples: string;
+  improve: boolean;
+  protocol?: "paper" | "equal" | undefined;
+  /** Absent: the manifest's. */
+  seed?: string | undefined;
+  /** Absent: `RUN/evaluation`, or `evaluations/<model>-<task>`. */
+  output?: string | undefined;
+  /** `path=value` */
+  set: string[];
+}
+
+/** Weights that are evaluated; `policies.json` of the folder. */
+export interface EvaluatedPolicy {
+  /** Iterations that it has behind it. */
+  iteration: number;
+  /** Folder; absent: the weights of the model folder. */
+  checkpoint?: string;
+}
+
+export interface EvaluationPlan {
+  run: TrainingRun;
+  policies: { before?: EvaluatedPolicy; after?: EvaluatedPolicy; model?: EvaluatedPolicy };
+  directory: string;
+  /** Folder of the run that trained the policy. */
+  trained?: string;
+}
+
+const MOST_SAMPLES = 65_536;
+const input = (message: string, cause?: unknown) => new ControllerError("input", message, { cause });
+
+/** @throws ManifestError | ControllerError `input`, one line a problem */
+export function planEvaluation(file: string | undefined, request: EvaluationRequest): EvaluationPlan {
+  checkCombination(file, request);
+  const overrides = [...request.set, ...evaluationOverrides(request)];
+  const { text, source, directory } = baseOf(file, request);
+  const parsed = parseTrainingRun(text, source, overrides);
+  if (request.model !== undefined) parsed.spec.model.policy = policyOf(request.model);
+  if (request.task !== undefined) parsed.spec.tasks = [taskOf(request.task, parsed.spec.tasks[0]!)];
+  const { initFrom } = parsed.spec;
+  const run = resolveForThisMachine(parsed, source, directory);
+  // Which weights are evaluated is said by `policies`.
+  delete run.spec.initFrom;
+  const start: EvaluatedPolicy = {
+    iteration: 0,
+    ...(initFrom?.path && { checkpoint: resolve(directory, initFrom.path) }),
+  };
+  if (request.run === undefined) {
+    const name = `${basename(run.spec.model.policy)}-${run.spec.tasks[0]!.name}`;
+    return { run, policies: { model: start }, directory: resolve(request.output ?? join("evaluations", name)) };
+  }
+  const trained = resolve(request.run);
+  return {
+    run,
+    policies: { before: start, after: newestCheckpoint(trained) },
+    directory: resolve(request.output ?? join(trained, "evaluation")),
+    trained,
+  };
+}
+
+function checkCombination(file: string | undefined, { run, model, task }: EvaluationRequest): void {
+  if (run !== undefined && (model !== undefined || file !== undefined))
+    throw input("--run evaluates the policy of that run with its own settings; leave the manifest and --model away");
+  if (run === undefined && file === undefined && (model === undefined || task === undefined))
+    throw input(
+      model === undefined
+        ? "nothing to evaluate; give --run DIR, or --model DIR and --task DIR"
+        : `--model ${model}: on which task? give --task DIR, a prepared task folder`,
+    );
+}
+
+function evaluationOverrides({ samples, improve, protocol, seed }: EvaluationRequest): string[] {
+  const count = wholeNumber("--samples", samples, 1, MOST_SAMPLES);
+  if (protocol === "equal" && count % 2 === 1)
+    throw input(`--samples ${samples}: protocol equal gives each kind of prompt half of them; give an even number`);
+  const asked = {
+    ...{ samples: count, improve: improve || protocol !== undefined },
+    ...{ protocol: protocol === "equal" ? "Equal" : "Paper" },
+  };
+  const seeds = seed === undefined ? [] : [`seed=${wholeNumber("--seed", seed, 0, Number.MAX_SAFE_INTEGER)}`];
+  return [...seeds, `evaluation=${JSON.stringify(asked)}`];
+}
+
+function wholeNumber(option: string, text: string, least: number, most: number): number {
+  const value = Number(text);
+  if (text.trim() !== "" && Number.isInteger(value) && value >= least && value <= most) return value;
+  throw input(`${option} ${text}: give a whole number from ${least} to ${most}`);
+}
+
+/** The manifest that the settings come from. @returns its text, its name in errors, and where its relative paths start from */
+function baseOf(file: string | undefined, { run, model, task }: EvaluationRequest) {
+  if (run !== undefined) {
+    refuseLiving(run);
+    const source = join(run, MANIFEST);
+    return { text: read(source, `--run ${run}: this is no run folder: `), source, directory: resolve(run) };
+  }
+  if (file !== undefined) return { text: read(file, ""), source: file, directory: resolve(dirname(file)) };
+  const policy = policyOf(model!);
+  const manifest = {
+    ...{ apiVersion: "longrun.dev/v1alpha1", kind: "TrainingRun", metadata: { name: "evaluation" } },
+    spec: { tasks: [readTask(resolve(task!), task!)], model: { policy }, ...knownPrompts(policy) },
+  };
+  return { text: stringify(manifest), source: "longrun evaluate", directory: process.cwd() };
+}
+
+/** A policy that `longrun pretrain` made knows short prompts alone. */
+function knownPrompts(policy: string): object {
+  const folder = policyFolder(policy, "--model", process.cwd());
+  if (!existsSync(join(folder, "corpus.hashes"))) return {};
+  return {
+    prompts: { style: "Short" },
+    model: { policy, maxPromptTokens: 256, maxResponseTokens: 256 },
+  };
+}
+
+/** A folder, where there is one of that name. */
+function policyOf(model: string): string {
+  return isPolicyName(model) && !existsSync(model) ? model : resolve(model);
+}
+
+/** The limits of the same task stand; of another one those of its folder. */
+function taskOf(directory: string, known: Task): Task {
+  const prepared = join(resolve(directory), "prepared");
+  const own = readTask(resolve(directory), directory);
+  const limits = own.name === known.name ? known : own;
+  const grader = own.grader ?? limits.grader;
+  return {
+    ...limits,
+    ...(grader && { grader }),
+    publicData: { path: join(prepared, "public") },
+    privateData: { path: join(prepared, "private") },
+  };
+}
+
+/** Folders are called `<lineage>-<iteration>`; a newer lineage went on from an older one's. */
+function newestCheckpoint(run: string): EvaluatedPolicy {
+  const folder = join(run, "checkpoints");
+  const found = (existsSync(folder) ? readdirSync(folder) : [])
+    .map((name) => /^(\d+)-(\d+)$/.exec(name))
+    .filter((match) => match !== null)
+    .map(([name, lineage, iteration]) => ({ name, lineage: Number(lineage), iteration: Number(iteration) }))
+    .sort((a, b) => b.lineage - a.lineage || b.iteration - a.iteration);
+  const [newest] = found;
+  if (!newest)
+    throw input(`--run ${run}: there is no checkpoint in it; go on with the run, or evaluate its policy with --model`);
+  return { iteration: newest.iteration, checkpoint: join(folder, newest.name) };
+}
+
+function read(path: string, what: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (cause) {
+    throw input(what + describeFileError(path, cause), cause);
+  }
+}

@@ -1,0 +1,128 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { uniforms } from "../rng.ts";
+import { differenceIntervals, lowerBound, mean, percentileIntervals, standardError } from "./bootstrap.ts";
+
+const cases: [name: string, treated: number[][], control: number[][], low: number, high: number][] = [
+  [
+    "no spread: the difference itself",
+    [
+      [3, 3],
+      [3, 3],
+    ],
+    [
+      [1, 1],
+      [1, 1],
+    ],
+    2,
+    2,
+  ],
+  [
+    "far apart, some spread",
+    [
+      [9, 10, 11],
+      [10, 10, 10],
+    ],
+    [
+      [0, 1, 2],
+      [1, 1, 1],
+    ],
+    7.5,
+    9,
+  ],
+  [
+    "the same values",
+    [
+      [1, 2, 3],
+      [1, 2, 3],
+    ],
+    [
+      [1, 2, 3],
+      [1, 2, 3],
+    ],
+    -1.5,
+    -0.3,
+  ],
+  [
+    "runs that differ count as runs, not as values",
+    [
+      [0, 0, 0],
+      [10, 10, 10],
+    ],
+    [
+      [4, 4, 4],
+      [4, 4, 4],
+    ],
+    -4,
+    -4,
+  ],
+];
+
+for (const [name, treated, control, low, high] of cases) {
+  test(`bootstrap: ${name}`, () => {
+    const bound = lowerBound(treated, control, 2000);
+    assert.ok(bound >= low && bound <= high, String(bound));
+    assert.ok(bound <= mean(treated.map(mean)) - mean(control.map(mean)));
+    assert.equal(lowerBound(treated, control, 2000), bound);
+  });
+}
+
+const statistics = (values: number[]) => ({
+  mean: values.length > 0 ? mean(values) : null,
+  most: Math.max(...values),
+  aboveTwo: values.some((value) => value > 2) ? mean(values.filter((value) => value > 2)) : null,
+  never: null,
+});
+
+test("percentile intervals: of a mean what theory says, and the same again for the same seed", () => {
+  const next = uniforms(5, "values");
+  const values = Array.from({ length: 400 }, () => next());
+  const found = percentileIntervals(values, statistics, { seed: 1, draws: 4000 });
+  const spread = standardError(values)! * 1.96;
+  const [low, high] = found.mean!;
+  assert.ok(Math.abs(low - (mean(values) - spread)) < 0.1 * spread, `${low}`);
+  assert.ok(Math.abs(high - (mean(values) + spread)) < 0.1 * spread, `${high}`);
+  assert.equal(found.most![1], Math.max(...values), "of a maximum nothing above what was seen");
+  assert.deepEqual(percentileIntervals(values, statistics, { seed: 1, draws: 4000 }), found);
+  assert.notDeepEqual(percentileIntervals(values, statistics, { seed: 2, draws: 4000 }).mean, found.mean);
+});
+
+test("percentile intervals: draws without a value are left out, and a statistic that never has one has no interval", () => {
+  const { aboveTwo, never } = percentileIntervals([1, 1, 1, 3], statistics, { seed: 0 });
+  assert.deepEqual([aboveTwo, never], [[3, 3], null]);
+  assert.equal(percentileIntervals([], statistics, { seed: 0, draws: 10 }).mean, null);
+});
+
+test("percentile intervals: what belongs together is drawn together", () => {
+  const ofUnits = (units: number[][]) => statistics(units.flat());
+  const alone = percentileIntervals(
+    [0, 0, 0, 0, 1, 1, 1, 1].map((value) => [value]),
+    ofUnits,
+    { seed: 3 },
+  ).mean!;
+  const together = percentileIntervals(
+    [
+      [0, 0, 0, 0],
+      [1, 1, 1, 1],
+    ],
+    ofUnits,
+    { seed: 3 },
+  ).mean!;
+  assert.deepEqual(together, [0, 1]);
+  assert.ok(alone[1] - alone[0] < 0.9, `${alone}`);
+});
+
+test("intervals of a difference: around it, and null where one side has no value", () => {
+  const found = differenceIntervals([3, 4, 5, 4], [1, 2, 1, 2], statistics, { seed: 0 });
+  assert.ok(
+    found.mean![0] > 1.2 && found.mean![1] < 3.8 && found.mean![0] < 2.5 && found.mean![1] > 2.5,
+    `${found.mean}`,
+  );
+  assert.equal(found.aboveTwo, null);
+});
+
+test("standard error: numpy's std(ddof=1) / sqrt(n)", () => {
+  // numpy.std([0.895, 0.896, 0.893], ddof=1) / 3 ** 0.5
+  assert.ok(Math.abs(standardError([0.895, 0.896, 0.893])! - 0.0008819171036881961) < 1e-15);
+  assert.equal(standardError([1]), undefined);
+});

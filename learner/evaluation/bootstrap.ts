@@ -1,0 +1,110 @@
+/**
+ * The bootstrap (Efron and Tibshirani, An Introduction to the Bootstrap, 1993): what a number could as well have been, from
+ * drawing what was measured again with replacement. Seeded: the same values give the same bounds.
+ */
+import { uniforms } from "../rng.ts";
+
+/** Both ends, in the number's own unit. */
+export type Interval = [low: number, high: number];
+
+export const CONFIDENCE = 0.95;
+const DRAWS = 2000;
+
+interface BootstrapOptions {
+  seed: number;
+  draws?: number;
+  confidence?: number;
+}
+
+/** Numbers by name; null where there is nothing to compute one from. */
+type Statistics<Name extends string> = Record<Name, number | null>;
+
+/**
+ * Percentile intervals of statistics of `units`. A draw in which a statistic is null says nothing of it and is left out;
+ * a statistic that is null in all of them has no interval.
+ *
+ * @param units drawn as a whole, since what is in one of them is not independent
+ */
+export function percentileIntervals<Unit, Name extends string>(
+  units: readonly Unit[],
+  statistics: (drawn: Unit[]) => Statistics<Name>,
+  options: BootstrapOptions,
+): Record<Name, Interval | null> {
+  const next = uniforms(options.seed, "bootstrap");
+  return intervalsOf(() => statistics(redraw(units, next)), options);
+}
+
+/** The same of the statistics of `treated` minus those of `control`, which are drawn independently. */
+export function differenceIntervals<Unit, Name extends string>(
+  treated: readonly Unit[],
+  control: readonly Unit[],
+  statistics: (drawn: Unit[]) => Statistics<Name>,
+  options: BootstrapOptions,
+): Record<Name, Interval | null> {
+  const next = uniforms(options.seed, "bootstrap");
+  return intervalsOf(() => difference(statistics(redraw(treated, next)), statistics(redraw(control, next))), options);
+}
+
+/** Of each statistic; null where one of the two is. */
+export function difference<Name extends string>(a: Statistics<Name>, b: Statistics<Name>): Statistics<Name> {
+  const names = Object.keys(a) as Name[];
+  const entries = names.map((name) => [name, a[name] === null || b[name] === null ? null : a[name] - b[name]]);
+  return Object.fromEntries(entries) as Statistics<Name>;
+}
+
+/**
+ * One-sided 95 % lower bound of mean(treated) - mean(control) by the bootstrap: runs are drawn with replacement, and
+ * within a run its values, because values of one run are not independent.
+ *
+ * @param treated one list of values per run
+ */
+export function lowerBound(treated: number[][], control: number[][], draws = 10_000): number {
+  const next = uniforms(0, "bootstrap");
+  const pick = <T>(values: readonly T[]) => values[Math.floor(next() * values.length)]!;
+  const redrawn = (runs: number[][]) => mean(runs.map(() => pick(runs)).map((run) => mean(run.map(() => pick(run)))));
+  const differences = Array.from({ length: draws }, () => redrawn(treated) - redrawn(control));
+  return differences.sort((a, b) => a - b)[Math.floor(0.05 * draws)]!;
+}
+
+export function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+/** Of a mean: the sample's standard deviation (Bessel) over the root of its size; undefined for a single value. */
+export function standardError(values: readonly number[]): number | undefined {
+  if (values.length < 2) return undefined;
+  const center = mean(values);
+  const squares = values.reduce((sum, value) => sum + (value - center) ** 2, 0);
+  return Math.sqrt(squares / (values.length - 1) / values.length);
+}
+
+function redraw<Unit>(units: readonly Unit[], next: () => number): Unit[] {
+  return units.map(() => units[Math.floor(next() * units.length)]!);
+}
+
+function intervalsOf<Name extends string>(
+  draw: () => Statistics<Name>,
+  { draws = DRAWS, confidence = CONFIDENCE }: BootstrapOptions,
+): Record<Name, Interval | null> {
+  const seen = new Map<Name, number[]>();
+  for (let count = 0; count < draws; count++)
+    for (const [name, value] of Object.entries(draw()) as [Name, number | null][]) {
+      const values = seen.get(name) ?? [];
+      if (value !== null) values.push(value);
+      seen.set(name, values);
+    }
+  const tail = (1 - confidence) / 2;
+  return Object.fromEntries(
+    [...seen].map(([name, values]) => {
+      const sorted = values.sort((a, b) => a - b);
+      return [name, sorted.length > 0 ? [quantile(sorted, tail), quantile(sorted, 1 - tail)] : null];
+    }),
+  ) as Record<Name, Interval | null>;
+}
+
+/** With linear interpolation, as numpy.quantile does it. */
+function quantile(sorted: readonly number[], share: number): number {
+  const at = share * (sorted.length - 1);
+  const below = sorted[Math.floor(at)]!;
+  return below + (at - Math.floor(at)) * (sorted[Math.ceil(at)]! - below);
+}

@@ -1,0 +1,221 @@
+import assert from "node:assert/strict";
+import { existsSync, mkdtempSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { deflateSync } from "node:zlib";
+import type { Run } from "../run.ts";
+import { newResult, newSample, scratchFolder } from "../store/fixtures.ts";
+import { openStore, type Store } from "../store/store.ts";
+import type { Sample } from "../store/types.ts";
+import { evaluatePolicy } from "./evaluate.ts";
+import type { Evaluation } from "./figures.ts";
+import { evaluatePolicies } from "./policies.ts";
+
+const scratch = scratchFolder();
+
+interface Setting {
+  evaluation?: object;
+  rewardSplit?: "Full" | "Half";
+  /** Of the i-th program that is executed, from 0; undefined: not valid. */
+  scores?: (index: number) => number | undefined;
+  /** Ends the wait for results after so many. */
+  interruptAfter?: number;
+}
+
+/** A run over a real store, whose programs end one at a time. A second call on the same folder is a restart. */
+async function runOf(directory: string, o: Setting = {}) {
+  const { scores = (index) => (index % 4 === 3 ? undefined : 10 - index) } = o;
+  const store = openStore(join(directory, "store.sqlite"));
+  await store.beginLineage(() => true);
+  const launched: { kind: string; index: number; previous?: string }[] = [];
+  const loaded: string[] = [];
+  let ended = 0;
+  const add = (kind: Sample["kind"], index: number, iteration: number, purpose: string, previous?: string) => {
+    launched.push({ kind, index, previous });
+    const { completed, queued, running, lost } = store.totals();
+    const id = `s${completed + queued + running + lost}`;
+    store.addSamples([newSample(id, { kind, previous, purpose, iteration, lineage: store.lineage })]);
+  };
+  const summary: { evaluation: Evaluation } = { evaluation: {} };
+  const run = {
+    directory,
+    store,
+    state: { iteration: 0 },
+    summary,
+    recorded: undefined,
+    waiting: {},
+    spec: {
+      seed: 5,
+      evaluation: { samples: 4, protocol: "Paper", improve: true, ...o.evaluation },
+      prompts: { improveProbability: 0.5 },
+      model: { temperature: 0.7 },
+    },
+    task: {
+      name: "diamonds",
+      grader: { metric: "MAE", direction: "Lower" },
+      spec: { rewardSplit: o.rewardSplit ?? "Full" },
+      grade: (submission: Buffer) => ({ reportedScore: Number(submission.toString()) + 100 }),
+    },
+    engine: {
+      load: async (checkpoint: string) => void loaded.push(checkpoint),
+    },
+    phase: () => {},
+    progress: () => {},
+    announceEvaluation: () => {},
+    updateSummary: async (change: { evaluation: Evaluation }) => void Object.assign(summary, change),
+    gradeFinished: () => {
+      for (const sample of store.ungraded()) {
+        const text = store.submission(sample.id)?.toString() ?? "";
+        const score = text === "" ? undefined : Number(text);
+        store.setGrade(sample.id, {
+          ...{ valid: score !== undefined, reward: -(score ?? 10), reason: "made up" },
+          ...(score !== undefined && { score }),
+        });
+      }
+    },
+    rollout: {
+      launchScratch: async ({ from, to }: { from: number; to: number }, iteration: number, purpose: string) => {
+        for (let index = from; index < to; index++) add("scratch", index, iteration, purpose);
+      },
+      launchImprovements: async (
+        { from, to }: { from: number; to: number },
+        valid: Sample[],
+        iteration: number,
+        purpose: string,
+      ) => {
+        for (let index = from; index < to && valid.length > 0; index++)
+          add("improve", index, iteration, purpose, valid[index % valid.length]!.id);
+      },
+    },
+    server: {
+      waitForFinished: async () => {
+        if (ended === o.interruptAfter) throw new Error("interrupted");
+        const lease = store.leases.take("actor-0")!;
+        const score = scores(Number(lease.execution.slice(1)));
+        finish(store, lease, score);
+        ended++;
+      },
+    },
+  };
+  return { run: run as unknown as Run, launched, loaded, summary, close: () => store.close() };
+}
+
+function finish(store: Store, lease: { execution: string; number: number; fence: string }, score: number | undefined) {
+  const submission = score === undefined ? undefined : Buffer.from(String(score));
+  const result = newResult({ ...(submission && { submissionBytes: submission.length, submissionSha256: "made up" }) });
+  store.leases.accept("actor-0", lease, result, submission && deflateSync(submission));
+}
+
+const folder = () => mkdtempSync(join(scratch, "run-"));
+
+test("N from scratch, N improvements that go round the valid ones; numbers, programs and the page are written", async () => {
+  const directory = folder();
+  const { run, launched, summary, close } = await runOf(directory);
+  await evaluatePolicy(run, "before");
+  assert.deepEqual(
+    launched.map(({ kind, previous }) => [kind, previous]),
+    [
+      ...new Array(4).fill(["scratch", undefined]),
+      ...[
+        ["improve", "s0"],
+        ["improve", "s1"],
+        ["improve", "s2"],
+        ["improve", "s0"],
+      ],
+    ],
+  );
+  const { before, settings } = summary.evaluation;
+  assert.deepEqual([settings?.protocol, settings?.samples, settings?.seed, settings?.metric], ["Paper", 4, 5, "MAE"]);
+  assert.deepEqual([before?.samples, before?.validFraction, before?.bestScore], [8, 0.75, 4]);
+  assert.deepEqual([before?.kinds?.scratch.bestScore, before?.kinds?.improve.bestScore], [8, 4]);
+  assert.match(readFileSync(join(directory, "evaluation.md"), "utf8"), /Protocol paper: 4 programs from scratch and 4/);
+  const score = JSON.parse(readFileSync(join(directory, "programs/before-improve/score.json"), "utf8"));
+  assert.deepEqual([score.id, score.score], ["s6", 4]);
+  assert.equal(readFileSync(join(directory, "programs/before-scratch/submission.csv"), "utf8"), "8");
+  await evaluatePolicy(run, "before");
+  assert.equal(launched.length, 8, "what was evaluated is not evaluated again");
+  close();
+});
+
+const protocols: [name: string, evaluation: object, kinds: string[]][] = [
+  ["equal", { protocol: "Equal" }, ["scratch", "scratch", "improve", "improve"]],
+  ["from scratch alone", { improve: false }, ["scratch", "scratch", "scratch", "scratch"]],
+];
+for (const [name, evaluation, kinds] of protocols)
+  test(`protocol ${name}`, async () => {
+    const { run, launched, close } = await runOf(folder(), { evaluation });
+    await evaluatePolicy(run, "before");
+    assert.deepEqual(
+      launched.map(({ kind }) => kind),
+      kinds,
+    );
+    close();
+  });
+
+test("nothing valid: nothing to improve, and no program", async () => {
+  const directory = folder();
+  const { run, launched, summary, close } = await runOf(directory, { scores: () => undefined });
+  await evaluatePolicy(run, "before");
+  assert.equal(launched.length, 4);
+  assert.deepEqual([summary.evaluation.before?.validFraction, summary.evaluation.before?.bestScore], [0, null]);
+  assert.equal(existsSync(join(directory, "programs")), false);
+  close();
+});
+
+for (const interruptAfter of [0, 2, 4, 6])
+  test(`interrupted after ${interruptAfter} results, it goes on where it was`, async () => {
+    const directory = folder();
+    const first = await runOf(directory, { interruptAfter });
+    await assert.rejects(evaluatePolicy(first.run, "before"), /interrupted/);
+    first.close();
+    const second = await runOf(directory);
+    await evaluatePolicy(second.run, "before");
+    const all = [...first.launched, ...second.launched].map(({ kind, index }) => `${kind} ${index}`);
+    assert.deepEqual(
+      all,
+      ["scratch", "improve"].flatMap((kind) => [0, 1, 2, 3].map((index) => `${kind} ${index}`)),
+    );
+    const { before } = second.summary.evaluation;
+    assert.deepEqual([before?.samples, before?.bestScore], [8, 4]);
+    second.close();
+  });
+
+test("after training: another iteration is another policy, and the change is measured", async () => {
+  const { run, launched, summary, close } = await runOf(folder(), { evaluation: { improve: false } });
+  const change = () => summary.evaluation.change;
+  await evaluatePolicy(run, "before");
+  assert.equal(change(), undefined);
+  run.state = { ...run.state, iteration: 3 };
+  await evaluatePolicy(run, "after");
+  assert.equal(summary.evaluation.after?.iteration, 3);
+  // s4, s5, s6 score 6, 5, 4 where s0, s1, s2 score 10, 9, 8.
+  assert.equal(change()?.meanScore, -4);
+  await evaluatePolicy(run, "after");
+  assert.equal(launched.length, 8);
+  run.state = { ...run.state, iteration: 5 };
+  await evaluatePolicy(run, "after");
+  assert.equal(launched.length, 12);
+  close();
+});
+
+test("rewardSplit Half: what is reported is the other half's score, what is chosen by is not", async () => {
+  const directory = folder();
+  const { run, summary, close } = await runOf(directory, { rewardSplit: "Half" });
+  await evaluatePolicy(run, "before");
+  assert.equal(summary.evaluation.before?.bestScore, 104);
+  assert.equal(summary.evaluation.settings?.rewardSplit, "Half");
+  const score = JSON.parse(readFileSync(join(directory, "programs/before-improve/score.json"), "utf8"));
+  assert.deepEqual([score.score, score.reportedScore], [4, 104]);
+  close();
+});
+
+test("longrun evaluate: the model's own weights first, then the checkpoint's; what is known is left alone", async () => {
+  const directory = folder();
+  const { run, loaded, launched, summary, close } = await runOf(directory, { evaluation: { improve: false } });
+  const checkpoint = join(directory, "1-000007");
+  const policies = { before: { iteration: 0 }, after: { iteration: 7, checkpoint } };
+  await assert.rejects(evaluatePolicies(run, policies), /ENOENT.*state\.json/);
+  assert.equal(summary.evaluation.before?.iteration, 0);
+  assert.deepEqual([launched.length, loaded.length], [4, 0]);
+  close();
+});

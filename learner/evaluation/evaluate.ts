@@ -1,0 +1,147 @@
+/** Section 4.1: how good a policy is, from programs that the same actors execute; nothing is trained on. */
+import { rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { bestSampleOf, writeBest } from "../best.ts";
+import type { Run } from "../run.ts";
+import type { Sample } from "../store/types.ts";
+import { CONFIDENCE } from "./bootstrap.ts";
+import {
+  bestOutcome,
+  changeOf,
+  type Evaluation,
+  type EvaluationSettings,
+  type Outcome,
+  type Scale,
+  summarize,
+  type When,
+} from "./figures.ts";
+import { evaluationMarkdown } from "./markdown.ts";
+import { armsOf } from "./protocol.ts";
+
+/**
+ * Programs from scratch, then improvements of the valid ones, as many as `spec.evaluation` says (protocol.ts), executed and
+ * graded. What an interrupted evaluation had already launched is not launched again. Its numbers go to `summary.json` and
+ * `evaluation.md`, the best program of each kind to `programs/<when>-<kind>/`.
+ */
+export async function evaluatePolicy(run: Run, when: When): Promise<void> {
+  const { iteration } = run.state;
+  const known = run.summary.evaluation[when];
+  // A run that goes on after its end has another policy at its next end.
+  if (run.recorded || (known && (when !== "after" || known.iteration === iteration))) return;
+  const { store, rollout, spec } = run;
+  const purpose = purposeOf(when, iteration);
+  const { scratch, improve } = armsOf(spec);
+  const launched = (kind: Sample["kind"]) => store.samplesFor(purpose).filter((sample) => sample.kind === kind);
+
+  run.phase("evaluatePolicy", scratch + improve, store.counts(purpose).completed);
+  const showProgress = () => run.progress(store.counts(purpose).completed, SAID[when]);
+  showProgress();
+  store.events.on("finished", showProgress);
+  try {
+    await rollout.launchScratch({ from: launched("scratch").length, to: scratch }, iteration, purpose);
+    await allFinished(run, purpose);
+    const valid = launched("scratch").filter(({ grade }) => grade?.valid);
+    await rollout.launchImprovements({ from: launched("improve").length, to: improve }, valid, iteration, purpose);
+    await allFinished(run, purpose);
+  } finally {
+    store.events.off("finished", showProgress);
+  }
+  await record(run, when, purpose);
+}
+
+async function allFinished(run: Run, purpose: string): Promise<void> {
+  const { store, server, spec } = run;
+  const { scratch, improve } = armsOf(spec);
+  const counts = () => {
+    const { queued, running, completed } = store.counts(purpose);
+    run.phase("evaluatePolicy", scratch + improve, completed);
+    return { open: queued + running, completed };
+  };
+  for (let { open, completed } = counts(); open > 0; { open, completed } = counts()) {
+    await server.waitForFinished(completed + 1, { ...run.waiting, purpose });
+  }
+  run.gradeFinished();
+}
+
+async function record(run: Run, when: When, purpose: string): Promise<void> {
+  const { store, state, spec, directory } = run;
+  const scale = scaleOf(run);
+  const outcomes = outcomesOf(run, purpose);
+  const { iteration } = state;
+  const { seed } = spec;
+  const evaluation: Evaluation = {
+    ...run.summary.evaluation,
+    settings: settingsOf(run),
+    [when]: summarize(outcomes, scale, { iteration, lost: store.counts(purpose).lost, seed }),
+  };
+  // Its programs are gone where the run was evaluated by an older longrun.
+  const before = when === "after" ? outcomesOf(run, purposeOf("before", 0)) : [];
+  if (before.length > 0) evaluation.change = changeOf(before, outcomes, scale, seed);
+  await writePrograms(run, when, outcomes);
+  await run.updateSummary({ evaluation });
+  run.announceEvaluation(evaluation);
+  const path = join(directory, "evaluation.md");
+  await writeFile(`${path}.new`, evaluationMarkdown(evaluation), { flush: true });
+  await rename(`${path}.new`, path);
+}
+
+/** What stayed lost says nothing of the policy, and has no outcome. */
+function outcomesOf(run: Run, purpose: string): Outcome[] {
+  return run.store
+    .samplesFor(purpose)
+    .filter(({ state }) => state === "finished" || state === "notExecuted")
+    .map((sample): Outcome => {
+      const { id, kind, previous, grade, result } = sample;
+      const valid = grade?.valid ?? false;
+      return {
+        ...{ id, kind, previous, valid },
+        score: grade?.score,
+        reported: valid ? reportedScore(run, sample) : undefined,
+        reward: grade?.reward,
+        durationSeconds: result?.durationSeconds,
+      };
+    });
+}
+
+/** With `rewardSplit: Half` the score on the rows that no reward has seen, which is taken here for the first time. */
+function reportedScore({ task, store }: Run, { id, grade }: Sample): number | undefined {
+  if (task.spec.rewardSplit === "Full") return grade?.score;
+  const submission = store.submission(id);
+  const reported = submission && task.grade(submission).reportedScore;
+  return Number.isFinite(reported) ? reported : undefined;
+}
+
+async function writePrograms(run: Run, when: When, outcomes: readonly Outcome[]): Promise<void> {
+  const { store, task, directory } = run;
+  for (const kind of ["scratch", "improve"] as const) {
+    const ofKind = outcomes.filter((outcome) => outcome.kind === kind);
+    const best = bestOutcome(ofKind, task.grader.direction);
+    if (best === undefined) continue;
+    const [sample] = store.samples([best.id]);
+    const kept = bestSampleOf(sample!, store.submission(best.id), task.grader.metric);
+    const reportedScore = task.spec.rewardSplit === "Half" ? best.reported : undefined;
+    if (kept) await writeBest(join(directory, "programs", `${when}-${kind}`), { ...kept, reportedScore });
+  }
+}
+
+function settingsOf({ task, spec }: Run): EvaluationSettings {
+  const { metric, direction } = task.grader;
+  return {
+    ...{ task: task.name, metric, direction, rewardSplit: task.spec.rewardSplit },
+    ...{ protocol: armsOf(spec).protocol, samples: spec.evaluation.samples },
+    ...{ temperature: spec.model.temperature, seed: spec.seed, confidence: CONFIDENCE },
+  };
+}
+
+/** Medals are won on the whole hidden test alone. */
+function scaleOf({ task }: Run): Scale {
+  const { direction, rewardRange } = task.grader;
+  const ranked = task.spec.rewardSplit === "Full";
+  return { direction, rewardRange, leaderboard: ranked ? task.mleBench?.leaderboard : undefined };
+}
+
+/** Beside the progress. */
+const SAID: Record<When, string> = { before: "before training", after: "after training", model: "" };
+
+const purposeOf = (when: When, iteration: number): string =>
+  when === "after" ? `evaluation-after-${iteration}` : `evaluation-${when}`;

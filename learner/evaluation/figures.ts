@@ -1,0 +1,223 @@
+/** What an evaluation came to, in numbers with their bootstrap intervals. Pure. */
+import type { Grader } from "../../crds/trainingrun.ts";
+import { rankOf } from "../grading/leaderboard.ts";
+import { normalizedScore } from "../metrics/iteration.ts";
+import type { Leaderboard } from "../tasks/mlebench.ts";
+import { difference, differenceIntervals, type Interval, percentileIntervals } from "./bootstrap.ts";
+import type { Protocol } from "./protocol.ts";
+
+/** What became of one program, or of a response that held none. */
+export interface Outcome {
+  id: string;
+  kind: "scratch" | "improve";
+  /** Of an improvement: the id of what it improves. */
+  previous?: string | undefined;
+  valid: boolean;
+  /** What the best is chosen by; with `rewardSplit: Half`, of the half that makes the reward. There if valid. */
+  score?: number | undefined;
+  /** What is reported; the same, but with `Half`, of the other half. Absent where it is undefined there. */
+  reported?: number | undefined;
+  reward?: number | undefined;
+  durationSeconds?: number | undefined;
+}
+
+/** How a task's scores are read. */
+export interface Scale extends Pick<Grader, "direction" | "rewardRange"> {
+  /** Absent where a score has no rank: no task of MLE-bench, or `rewardSplit: Half`. */
+  leaderboard?: Leaderboard | undefined;
+}
+
+export type Medal = "gold" | "silver" | "bronze";
+
+/** The numbers that have intervals; null where there is nothing to compute one from. */
+export interface Statistics {
+  /** Of all programs. */
+  validFraction: number | null;
+  /** Of the valid ones, in the task's unit. */
+  meanScore: number | null;
+  bestScore: number | null;
+  /** Mean of the scores between `rewardRange.worst` (0) and `.best` (1), clipped; null without a range. */
+  meanNormalizedScore: number | null;
+  /** Share of all programs that would have won a medal; null where a score has no rank. */
+  medalFraction: number | null;
+  /** Share of all programs that are strictly better than the median team. */
+  aboveMedianFraction: number | null;
+}
+
+type StatisticName = keyof Statistics;
+
+export interface Figures extends Statistics {
+  validFraction: number;
+  samples: number;
+  meanReward: number | null;
+  meanDurationSeconds: number | null;
+  /** Programs by the best medal that each would have won; null where a score has no rank. */
+  medals: Record<Medal, number> | null;
+  bestMedal: Medal | null;
+  /** 95 %. Of a best score it never reaches beyond the best that was seen. */
+  intervals: Record<StatisticName, Interval | null>;
+}
+
+/** Of one policy. */
+export interface EvaluationSummary extends Figures {
+  /** Iterations that the policy had behind it. */
+  iteration: number;
+  /** Executions that the infrastructure lost; they count nowhere else. */
+  lost: number;
+  /** The same by kind of prompt, where there is more than one. */
+  kinds?: Record<"scratch" | "improve", Figures>;
+}
+
+/** How the policies of a run were evaluated: what numbers must have in common to be compared. */
+export interface EvaluationSettings {
+  task: string;
+  metric: string;
+  direction: "Higher" | "Lower";
+  rewardSplit: "Full" | "Half";
+  protocol: Protocol;
+  /** N. */
+  samples: number;
+  temperature: number;
+  seed: number;
+  /** Of the intervals. */
+  confidence: number;
+}
+
+/** Which policy: that before training, after it, or one that was given as a model folder. */
+export type When = "before" | "after" | "model";
+
+export interface Evaluation extends Partial<Record<When, EvaluationSummary>> {
+  settings?: EvaluationSettings;
+  /** After training minus before it. */
+  change?: Change;
+}
+
+export interface Change extends Statistics {
+  intervals: Record<StatisticName, Interval | null>;
+}
+
+/** What a status says of one policy. */
+export interface PolicyHeadline {
+  iteration: number;
+  samples: number;
+  validFraction: number;
+  mean: number | null;
+  best: number | null;
+  bestFromScratch: number | null;
+  /** null where nothing was improved. */
+  bestImproved: number | null;
+  bestMedal: Medal | null;
+  medalFraction: number | null;
+  aboveMedianFraction: number | null;
+}
+
+export interface EvaluationHeadline extends Partial<Record<"before" | "after", PolicyHeadline>> {
+  protocol?: Protocol;
+}
+
+export function headline({ settings, before, after }: Evaluation): EvaluationHeadline {
+  const of = (summary: EvaluationSummary): PolicyHeadline => {
+    const { iteration, samples, validFraction, bestMedal, medalFraction, aboveMedianFraction, kinds } = summary;
+    return {
+      ...{ iteration, samples, validFraction, mean: summary.meanScore, best: summary.bestScore },
+      ...{ bestFromScratch: (kinds?.scratch ?? summary).bestScore, bestImproved: kinds?.improve.bestScore ?? null },
+      ...{ bestMedal, medalFraction, aboveMedianFraction },
+    };
+  };
+  return {
+    ...(settings && { protocol: settings.protocol }),
+    ...(before && { before: of(before) }),
+    ...(after && { after: of(after) }),
+  };
+}
+
+/** @param lost executions that have no outcome */
+export function summarize(
+  outcomes: readonly Outcome[],
+  scale: Scale,
+  { iteration, lost, seed }: { iteration: number; lost: number; seed: number },
+): EvaluationSummary {
+  const of = (kind: Outcome["kind"]) =>
+    figuresOf(
+      outcomes.filter((outcome) => outcome.kind === kind),
+      scale,
+      seed,
+    );
+  const improved = outcomes.some(({ kind }) => kind === "improve");
+  return {
+    iteration,
+    ...figuresOf(outcomes, scale, seed),
+    lost,
+    ...(improved && { kinds: { scratch: of("scratch"), improve: of("improve") } }),
+  };
+}
+
+export function changeOf(before: readonly Outcome[], after: readonly Outcome[], scale: Scale, seed: number): Change {
+  const statistics = (units: Outcome[][]) => statisticsOf(units.flat(), scale);
+  return {
+    ...difference(statisticsOf(after, scale), statisticsOf(before, scale)),
+    intervals: differenceIntervals(unitsOf(after), unitsOf(before), statistics, { seed }),
+  };
+}
+
+/** The outcome that a practitioner would hand in: the best score on the rows that are not only reported. */
+export function bestOutcome(outcomes: readonly Outcome[], direction: Scale["direction"]): Outcome | undefined {
+  const sign = direction === "Higher" ? 1 : -1;
+  return outcomes.reduce<Outcome | undefined>((best, outcome) => {
+    if (!outcome.valid || outcome.score === undefined) return best;
+    return best?.score === undefined || sign * outcome.score > sign * best.score ? outcome : best;
+  }, undefined);
+}
+
+function figuresOf(outcomes: readonly Outcome[], scale: Scale, seed: number): Figures {
+  const ranks = reportedOf(outcomes).map((score) => medalOf(score, scale));
+  const count = (medal: Medal) => ranks.filter((rank) => rank === medal).length;
+  const numbers = statisticsOf(outcomes, scale);
+  return {
+    samples: outcomes.length,
+    ...numbers,
+    validFraction: numbers.validFraction ?? 0,
+    meanReward: mean(outcomes.flatMap(({ reward }) => reward ?? [])),
+    meanDurationSeconds: mean(outcomes.flatMap(({ durationSeconds }) => durationSeconds ?? [])),
+    medals: scale.leaderboard ? { gold: count("gold"), silver: count("silver"), bronze: count("bronze") } : null,
+    bestMedal: numbers.bestScore === null ? null : medalOf(numbers.bestScore, scale),
+    intervals: percentileIntervals(unitsOf(outcomes), (units) => statisticsOf(units.flat(), scale), { seed }),
+  };
+}
+
+function statisticsOf(outcomes: readonly Outcome[], scale: Scale): Statistics {
+  const scores = reportedOf(outcomes);
+  const { leaderboard, rewardRange = {} } = scale;
+  const share = (holds: (score: number) => boolean): number | null =>
+    leaderboard && outcomes.length > 0 ? scores.filter(holds).length / outcomes.length : null;
+  return {
+    validFraction: mean(outcomes.map(({ valid }) => (valid ? 1 : 0))),
+    meanScore: mean(scores),
+    bestScore: bestOutcome(outcomes, scale.direction)?.reported ?? null,
+    meanNormalizedScore: mean(scores.flatMap((score) => normalizedScore(score, rewardRange) ?? [])),
+    medalFraction: share((score) => medalOf(score, scale) !== null),
+    aboveMedianFraction: share((score) => rankOf(score, leaderboard!).aboveMedian),
+  };
+}
+
+/**
+ * What the bootstrap draws: a program from scratch together with the improvements of it, which depend on it. Improvements
+ * whose program is not among the outcomes stay together likewise.
+ */
+function unitsOf(outcomes: readonly Outcome[]): Outcome[][] {
+  const units = Map.groupBy(outcomes, ({ id, kind, previous }) => (kind === "improve" ? (previous ?? id) : id));
+  return [...units.values()];
+}
+
+const reportedOf = (outcomes: readonly Outcome[]): number[] =>
+  outcomes.flatMap(({ valid, reported }) => (valid && reported !== undefined ? [reported] : []));
+
+function medalOf(score: number, { leaderboard }: Scale): Medal | null {
+  if (!leaderboard) return null;
+  const { goldMedal, silverMedal, bronzeMedal } = rankOf(score, leaderboard);
+  return goldMedal ? "gold" : silverMedal ? "silver" : bronzeMedal ? "bronze" : null;
+}
+
+function mean(values: readonly number[]): number | null {
+  return values.length > 0 ? values.reduce((sum, value) => sum + value, 0) / values.length : null;
+}

@@ -1,0 +1,51 @@
+/** `longrun evaluate`: a folder like a run's, whose `policies.json` says which weights are evaluated. */
+import { existsSync, readFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { loadCheckpoint } from "../checkpoint.ts";
+import type { Run } from "../run.ts";
+import { evaluatePolicy } from "./evaluate.ts";
+import type { When } from "./figures.ts";
+
+/** One of them; without a checkpoint the model folder's own weights. */
+export interface EvaluatedPolicy {
+  /** Iterations that it has behind it. */
+  iteration: number;
+  /** Folder of a checkpoint. */
+  checkpoint?: string;
+}
+
+/** In the order in which they are evaluated. */
+export type Policies = Partial<Record<When, EvaluatedPolicy>>;
+
+const POLICIES = "policies.json";
+
+/** Undefined in the folder of a run that trains. @throws Error in one line if the file is damaged */
+export function readPolicies(directory: string): Policies | undefined {
+  const path = join(directory, POLICIES);
+  if (!existsSync(path)) return undefined;
+  try {
+    return JSON.parse(readFileSync(path, "utf8")) as Policies;
+  } catch (cause) {
+    throw new Error(`${path} cannot be read: ${(cause as Error).message}`, { cause });
+  }
+}
+
+/** Evaluates each in turn; one that was evaluated before a restart is not evaluated again. @returns what was done */
+export async function evaluatePolicies(run: Run, policies: Policies): Promise<string> {
+  for (const [when, { iteration, checkpoint }] of Object.entries(policies) as [When, EvaluatedPolicy][]) {
+    if (run.summary.evaluation[when]) continue;
+    if (checkpoint !== undefined) await loadWeights(run, checkpoint);
+    run.state = { ...run.state, iteration };
+    await evaluatePolicy(run, when);
+  }
+  return policies.model ? "the model was evaluated" : "the policies before and after training were evaluated";
+}
+
+async function loadWeights({ engine }: Run, checkpoint: string): Promise<void> {
+  const { digest } = JSON.parse(readFileSync(join(checkpoint, "state.json"), "utf8")) as { digest: string };
+  const path = basename(checkpoint);
+  const loaded = await loadCheckpoint(dirname(checkpoint), engine, { path, digest }, (reason) => {
+    throw new Error(`${checkpoint} cannot be evaluated: ${reason}`);
+  });
+  if (!loaded) throw new Error(`${checkpoint} cannot be evaluated`);
+}

@@ -1,0 +1,135 @@
+/** An evaluation as a table: what is said in the report, in Markdown and on the terminal. */
+import { change, count, duration, NONE, number, percent } from "../report/format.ts";
+import type {
+  Change,
+  Evaluation,
+  EvaluationSettings,
+  EvaluationSummary,
+  Figures,
+  Statistics,
+  When,
+} from "./figures.ts";
+
+export interface EvaluationTable {
+  /** The first column has no head. */
+  heads: string[];
+  groups: { title: string; rows: { label: string; cells: string[] }[] }[];
+}
+
+/** In the order in which they are shown. */
+export const WHENS: readonly When[] = ["before", "after", "model"];
+
+const headOf: Record<When, (summary: EvaluationSummary) => string> = {
+  before: () => "before training",
+  after: ({ iteration }) => `after ${count(iteration)} ${iteration === 1 ? "iteration" : "iterations"}`,
+  model: () => "the model",
+};
+
+/** Evaluated policies side by side; where there are improvements, by kind of prompt too. */
+export function evaluationTable(evaluation: Evaluation): EvaluationTable {
+  const policies = WHENS.flatMap((when) => (evaluation[when] ? [{ when, summary: evaluation[when] }] : []));
+  const heads = [
+    ...policies.map(({ when, summary }) => headOf[when](summary)),
+    ...(evaluation.change ? ["change"] : []),
+  ];
+  const kinds = policies.some(({ summary }) => summary.kinds);
+  const of = (title: string, figures: (summary: EvaluationSummary) => Figures | undefined, change?: Change) => ({
+    title,
+    rows: rowsOf(
+      policies.map(({ summary }) => figures(summary)),
+      evaluation.settings,
+      change,
+    ).map(({ label, cells }) => ({ label, cells: heads.map((_, column) => cells[column] ?? "") })),
+  });
+  return {
+    heads,
+    groups: [
+      of(kinds ? "both kinds of prompt" : "", (summary) => summary, evaluation.change),
+      ...(kinds
+        ? [of("from scratch", ({ kinds }) => kinds?.scratch), of("improve prompts", ({ kinds }) => kinds?.improve)]
+        : []),
+    ],
+  };
+}
+
+/** One sentence or two: how it was evaluated. */
+export function describeSettings({ settings, ...evaluation }: Evaluation): string {
+  if (!settings) return "";
+  const { protocol, samples, seed, temperature, metric, direction, rewardSplit, confidence } = settings;
+  const half = count(samples / 2);
+  const asked = {
+    Paper: `${count(samples)} programs from scratch and ${count(samples)} improvements of the valid ones, the better of the two counts`,
+    Equal: `${half} programs from scratch and ${half} improvements of the valid ones, ${count(samples)} in all`,
+    Scratch: `${count(samples)} programs from scratch, none improved`,
+  }[protocol];
+  const lost = WHENS.reduce((sum, when) => sum + (evaluation[when]?.lost ?? 0), 0);
+  const sentences = [
+    `Protocol ${protocol.toLowerCase()}: ${asked}; seed ${seed}, temperature ${temperature}.`,
+    `Score: ${metric}, ${direction.toLowerCase()} is better${rewardSplit === "Half" ? ", on the half of the answers that no reward has seen (the best program is chosen on the other)" : ""}.`,
+    `In brackets: ${count(confidence * 100)} % bootstrap intervals; that of a best score cannot reach beyond the best that was seen.`,
+    ...(lost > 0 ? [`${count(lost)} executions were lost by the infrastructure and count nowhere.`] : []),
+  ];
+  return sentences.join(" ");
+}
+
+type Unit = (value: number | null | undefined) => string;
+
+/** @param change shown after the policies, for what it is measured of */
+function rowsOf(policies: (Figures | undefined)[], settings: EvaluationSettings | undefined, change?: Change) {
+  const metric = settings?.metric ?? "score";
+  const measured = (label: string, name: keyof Statistics, unit: Unit) => ({
+    label,
+    cells: [
+      ...policies.map((figures) => withInterval(figures?.[name], figures?.intervals?.[name], unit)),
+      ...(change ? [changeCell(change, name, unit)] : []),
+    ],
+  });
+  const plain = (label: string, text: (figures: Figures) => string) => ({
+    label,
+    cells: policies.map((figures) => (figures ? text(figures) : NONE)),
+  });
+  const isKnown = (name: keyof Statistics) => policies.some((figures) => figures?.[name] !== null);
+  const ranked = policies.some((figures) => figures?.medals);
+  return [
+    plain("programs", ({ samples }) => count(samples)),
+    measured("valid", "validFraction", percent),
+    measured(`best ${metric}`, "bestScore", number),
+    measured(`mean ${metric}`, "meanScore", number),
+    ...(isKnown("meanNormalizedScore") ? [measured("mean, 0 to 1", "meanNormalizedScore", number)] : []),
+    ...(ranked
+      ? [
+          plain("medal of the best", ({ bestMedal }) => bestMedal ?? "none"),
+          plain("gold, silver, bronze", ({ medals }) =>
+            medals ? `${medals.gold}, ${medals.silver}, ${medals.bronze}` : NONE,
+          ),
+          measured("any medal", "medalFraction", percent),
+          measured("above median", "aboveMedianFraction", percent),
+        ]
+      : []),
+    plain("mean duration", ({ meanDurationSeconds }) => duration(meanDurationSeconds)),
+  ];
+}
+
+function withInterval(
+  value: number | null | undefined,
+  interval: [number, number] | null | undefined,
+  unit: Unit,
+): string {
+  if (value === null || value === undefined) return NONE;
+  return interval ? `${unit(value)} [${unit(interval[0])}, ${unit(interval[1])}]` : unit(value);
+}
+
+/** A difference of shares is in percentage points. */
+function changeCell(change: Change, name: keyof Statistics, unit: Unit): string {
+  const value = change[name];
+  const interval = change.intervals[name];
+  if (value === null) return NONE;
+  const signed = (difference: number) => {
+    const text = signedText(difference, unit);
+    return unit === percent ? text.replace(" %", "") : text;
+  };
+  const bounds = interval ? ` [${signed(interval[0])}, ${signed(interval[1])}]` : "";
+  return `${signed(value)}${bounds}${unit === percent ? " points" : ""}`;
+}
+
+const signedText = (difference: number, unit: Unit) => change(0, difference, unit);

@@ -1,0 +1,175 @@
+/** `longrun evaluate --table`: evaluations of several runs (seeds) by task, as the paper's Tables 1, 2 and 4 print them. Pure. */
+import { mleBenchTasks } from "../tasks/mlebench.ts";
+import { mean, standardError } from "./bootstrap.ts";
+import type { Evaluation, EvaluationSettings, Figures, When } from "./figures.ts";
+import { markdownTable } from "./markdown.ts";
+import { WHENS } from "./rows.ts";
+
+/** An evaluation that was found in a folder. */
+export interface Evaluated {
+  folder: string;
+  evaluation: Evaluation & { settings: EvaluationSettings };
+}
+
+/** Mean and standard error over the runs that have a value. */
+export interface Cell {
+  mean: number | null;
+  /** null for fewer than two. */
+  standardError: number | null;
+  runs: number;
+}
+
+interface Column {
+  /** In CSV. */
+  key: string;
+  head: string;
+  figures: (evaluation: Evaluation) => Figures | undefined;
+}
+
+const STATISTICS = [
+  { key: "best", title: "Best score", of: (figures: Figures) => figures.bestScore },
+  { key: "mean", title: "Mean score of the valid programs", of: (figures: Figures) => figures.meanScore },
+  { key: "valid", title: "Valid programs, as a share", of: (figures: Figures) => figures.validFraction },
+] as const;
+
+export interface TableRow {
+  task: string;
+  direction: "Higher" | "Lower";
+  metric: string;
+  runs: number;
+  statistic: (typeof STATISTICS)[number]["key"];
+  /** One a column. */
+  cells: Cell[];
+}
+
+export interface Table {
+  columns: Pick<Column, "key" | "head">[];
+  rows: TableRow[];
+  settings: EvaluationSettings;
+  runs: number;
+}
+
+const PLACES: Record<When, string> = { before: "before", after: "after RL", model: "model" };
+
+/** @throws Error in one line if the evaluations cannot stand in one table */
+export function tableOf(found: readonly Evaluated[]): Table {
+  const [first] = found;
+  if (!first) throw new Error("no run is given");
+  for (const other of found) refuseUnlike(first, other);
+  const columns = columnsOf(found);
+  const tasks = [...Map.groupBy(found, ({ evaluation }) => evaluation.settings.task)].sort(
+    ([a], [b]) => placeOf(a) - placeOf(b) || a.localeCompare(b),
+  );
+  const rows = STATISTICS.flatMap(({ key, of }) =>
+    tasks.map(([task, group]): TableRow => {
+      const { direction, metric } = group[0]!.evaluation.settings;
+      const cells = columns.map((column) =>
+        cellOf(
+          group.map(({ evaluation }) => {
+            const figures = column.figures(evaluation);
+            return figures ? of(figures) : null;
+          }),
+        ),
+      );
+      return { task, direction, metric, runs: group.length, statistic: key, cells };
+    }),
+  );
+  return { columns, rows, settings: first.evaluation.settings, runs: found.length };
+}
+
+/** Numbers that were measured in different ways do not belong in one table. */
+function refuseUnlike(a: Evaluated, b: Evaluated): void {
+  const [x, y] = [a.evaluation.settings, b.evaluation.settings];
+  for (const field of ["protocol", "samples", "temperature", "rewardSplit"] as const)
+    if (x[field] !== y[field])
+      throw new Error(
+        `${b.folder} was evaluated with ${field} ${y[field]}, ${a.folder} with ${x[field]}: such numbers do not compare; evaluate one of them again`,
+      );
+  if (x.task === y.task && (x.metric !== y.metric || x.direction !== y.direction))
+    throw new Error(
+      `${b.folder} has task ${y.task} by ${y.metric}, ${a.folder} by ${x.metric}: such scores do not compare`,
+    );
+}
+
+/** Before, after from scratch, after with improve prompts, after with the better of the two; only those that there are. */
+function columnsOf(found: readonly Evaluated[]): Column[] {
+  const columns: Column[] = [];
+  for (const when of WHENS) {
+    const summaries = found.flatMap(({ evaluation }) => evaluation[when] ?? []);
+    if (summaries.length === 0) continue;
+    const place = PLACES[when];
+    if (!summaries.some(({ kinds }) => kinds)) {
+      columns.push({ key: when, head: place, figures: (evaluation) => evaluation[when] });
+      continue;
+    }
+    columns.push(
+      {
+        key: `${when}_scratch`,
+        head: `${place}, from scratch`,
+        figures: (evaluation) => evaluation[when]?.kinds?.scratch ?? evaluation[when],
+      },
+      {
+        key: `${when}_improve`,
+        head: `${place}, improve previous`,
+        figures: (evaluation) => evaluation[when]?.kinds?.improve,
+      },
+      { key: when, head: `${place}, both`, figures: (evaluation) => evaluation[when] },
+    );
+  }
+  return columns;
+}
+
+function cellOf(values: readonly (number | null)[]): Cell {
+  const known = values.filter((value) => value !== null);
+  return {
+    mean: known.length > 0 ? mean(known) : null,
+    standardError: standardError(known) ?? null,
+    runs: known.length,
+  };
+}
+
+/** The paper's order, then the others. */
+function placeOf(task: string): number {
+  const place = Object.keys(mleBenchTasks()).indexOf(task);
+  return place < 0 ? Number.MAX_SAFE_INTEGER : place;
+}
+
+export function tableMarkdown(table: Table): string {
+  const { columns, rows, settings, runs } = table;
+  const parts = STATISTICS.map(({ key, title }) => {
+    const body = rows
+      .filter(({ statistic }) => statistic === key)
+      .map((row) => [
+        `${row.task} (${row.direction === "Higher" ? "↑" : "↓"})`,
+        ...row.cells.map((cell) => shown(cell, row.runs)),
+      ]);
+    return `${title}:\n\n${markdownTable(["Tasks", ...columns.map(({ head }) => head)], body)}`;
+  });
+  const split =
+    settings.rewardSplit === "Half" ? " Scores are of the half of the answers that no reward has seen." : "";
+  const note =
+    `Mean +/- standard error over the runs of a task (${runs} in all); N/A: no valid program. ` +
+    `${settings.samples} samples, protocol ${settings.protocol.toLowerCase()}, temperature ${settings.temperature}.${split}`;
+  return `${[note, ...parts].join("\n\n")}\n`;
+}
+
+/** As the paper prints it: three decimals. */
+function shown({ mean: value, standardError: error, runs }: Cell, of: number): string {
+  if (value === null) return "N/A";
+  const some = runs < of ? ` (${runs} of ${of})` : "";
+  return `${value.toFixed(3)}${error === null ? "" : ` +/- ${error.toFixed(3)}`}${some}`;
+}
+
+/** A row for each task and statistic; numbers as they are. */
+export function tableCsv({ columns, rows }: Table): string {
+  const head = columns.flatMap(({ key }) => [`${key}`, `${key}_standard_error`, `${key}_runs`]);
+  const lines = rows.map(({ task, direction, metric, runs, statistic, cells }) => [
+    ...[task, direction, metric, statistic, runs],
+    ...cells.flatMap(({ mean: value, standardError: error, runs: known }) => [value ?? "", error ?? "", known]),
+  ]);
+  return [["task", "direction", "metric", "statistic", "runs", ...head], ...lines]
+    .map((cells) => `${cells.map((cell) => quoted(String(cell))).join(",")}\n`)
+    .join("");
+}
+
+const quoted = (text: string): string => (/[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);

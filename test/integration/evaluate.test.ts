@@ -1,0 +1,93 @@
+/** `longrun evaluate` as a process, with fakes of the learner and the actors: its folder, its end, Ctrl-C and going on. */
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { environment, makeHome, nothingLeft, removeHome } from "./fakes/home.ts";
+
+const CLI = fileURLToPath(new URL("./fakes/cli.ts", import.meta.url));
+const home = makeHome();
+after(() => removeHome(home));
+mkdirSync(join(home, "trained/checkpoints/1-000003"), { recursive: true });
+writeFileSync(
+  join(home, "trained/trainingrun.yaml"),
+  readFileSync(join(home, "run.yaml"), "utf8").replace("./policy", join(home, "policy")),
+);
+
+interface Finished {
+  status: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+/** @param interrupt sends Ctrl-C once it has said this on stdout */
+function evaluate(args: string[], learner: object = {}, interrupt?: RegExp): Promise<Finished> {
+  const child = spawn(process.execPath, [CLI, "evaluate", ...args], {
+    cwd: home,
+    env: { ...environment(home, { learner }), MARK: "evaluate", COLUMNS: "120" },
+  });
+  const said = { stdout: "", stderr: "" };
+  child.stdout.on("data", (text) => {
+    said.stdout += text;
+    if (!interrupt?.test(said.stdout)) return;
+    interrupt = undefined;
+    child.kill("SIGINT");
+  });
+  child.stderr.on("data", (text) => (said.stderr += text));
+  const timer = setTimeout(() => child.kill("SIGKILL"), 60_000);
+  return new Promise((resolve) =>
+    child.once("close", (status) => {
+      clearTimeout(timer);
+      resolve({ status, ...said });
+    }),
+  );
+}
+const run = ["--run", "trained", "--improve", "--samples", "4"];
+const folder = join(home, "trained/evaluation");
+
+test("an evaluation of a run: stopped, gone on with, done, and printed again", async () => {
+  const stopped = await evaluate(run, { evaluateSeconds: 30 }, /evaluating the policy/);
+  assert.match(
+    stopped.stdout,
+    /^Evaluating test, before and after iteration 3, on task diamonds in .*trained\/evaluation$/m,
+  );
+  assert.equal(
+    stopped.stderr,
+    `Stopping; once more stops at once.\nStopped. Go on with: the same command; what has finished is kept in ${folder}\n`,
+  );
+  assert.equal(stopped.status, 130);
+  await nothingLeft("MARK=evaluate");
+  assert.deepEqual(JSON.parse(readFileSync(join(folder, "policies.json"), "utf8")), {
+    before: { iteration: 0 },
+    after: { iteration: 3, checkpoint: join(home, "trained/checkpoints/1-000003") },
+  });
+
+  const other = await evaluate([...run, "--seed", "9"]);
+  assert.match(other.stderr, /^--output .*evaluation: has an evaluation whose seed is 0, not 9; choose another folder/);
+  assert.equal(other.status, 2);
+
+  const finished = await evaluate(run);
+  assert.match(finished.stdout, /^Going on to evaluate test/m);
+  assert.match(finished.stdout, /\n\nA fake table\.\n\nReport: .*evaluation\/report\.html\n/);
+  assert.equal(finished.status, 0, finished.stderr);
+  assert.equal(existsSync(join(folder, "lock")), false);
+
+  const again = await evaluate([...run, "--json"]);
+  const { directory, before } = JSON.parse(again.stdout);
+  assert.deepEqual([directory, before.samples, again.status], [folder, 4, 0]);
+  assert.equal(again.stderr, "");
+});
+
+test("a learner that refuses what it was given leaves no folder", async () => {
+  const { status, stderr } = await evaluate(
+    ["--model", "policy", "--task", "custom", "--output", "refused", "run.yaml"],
+    { exitAtStart: 2 },
+  );
+  assert.match(stderr, /^--task custom: holds no task\.yaml/);
+  assert.equal(status, 2);
+  const refused = await evaluate(["run.yaml", "--output", "refused"], { exitAtStart: 2 });
+  assert.match(refused.stderr, /^the learner cannot start: the fake learner cannot start: check its input\n$/);
+  assert.deepEqual([refused.status, existsSync(join(home, "refused"))], [2, false]);
+});
