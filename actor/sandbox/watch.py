@@ -82,23 +82,27 @@ class Usage:
             except (OSError, IndexError):
                 continue  # it ended while we looked
         if shared_bytes and memory + shared_bytes > limit_bytes:
-            memory += self._shared_by_descendants()
+            memory += self._shared_by_descendants(limit_bytes - memory)
         self.memory_bytes, self.tasks = memory, tasks
 
-    def _shared_by_descendants(self):
-        """What the descendants have in mappings that are shared (anonymous ones and files in memory), in bytes, a page
-        of several processes divided among them. The program's own process has its part whole already, so that is taken off."""
-        found = 0
-        for pid in self._pids:
-            try:
-                if pid != self.pid:
-                    found += _kilobytes(f"{self.proc}/{pid}/smaps_rollup", b"Pss_Shmem:")
-                else:
-                    whole = _kilobytes(f"{self.proc}/{pid}/status", b"RssShmem:")
-                    found -= whole - _kilobytes(f"{self.proc}/{pid}/smaps_rollup", b"Pss_Shmem:")
-            except OSError:
-                continue
-        return max(0, found)
+    def _shared_by_descendants(self, free_bytes):
+        """What the descendants have in mappings that are shared (anonymous ones and files in memory), in bytes; 0 if it is
+        below `free_bytes` even where each page counts for everybody who has it."""
+        at_most = sum(self._kilobytes(pid, "status", b"RssShmem:") for pid in self._pids if pid != self.pid)
+        if at_most <= free_bytes:
+            return 0
+        # A page of several processes divided among them, which takes the kernel longer. The program's own process has its
+        # pages whole in what was counted.
+        divided = sum(self._kilobytes(pid, "smaps_rollup", b"Pss_Shmem:") for pid in self._pids)
+        return max(0, divided - self._kilobytes(self.pid, "status", b"RssShmem:"))
+
+    def _kilobytes(self, pid, name, field):
+        """The value of a line `Field: 12 kB` of /proc/<pid>/<name>, in bytes; 0 if the process has ended."""
+        try:
+            with open(f"{self.proc}/{pid}/{name}", "rb") as file:
+                return next((int(line.split()[1]) * 1024 for line in file if line.startswith(field)), 0)
+        except OSError:
+            return 0
 
     def open_files(self):
         """Descriptors of all processes together."""
@@ -122,15 +126,6 @@ class Usage:
             except OSError:
                 continue
         return sum(found.values())
-
-
-def _kilobytes(path, name):
-    """The value of a line `Name: 12 kB`, in bytes."""
-    with open(path, "rb") as file:
-        for line in file:
-            if line.startswith(name):
-                return int(line.split()[1]) * 1024
-    return 0
 
 
 def files_below(directory, limit_files):

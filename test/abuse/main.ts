@@ -97,12 +97,15 @@ function columnOf(name: string): Column {
 async function note(rows: typeof attacks, name: string, { name: column }: Column, work: () => Promise<string>) {
   const row = rows.get(name) ?? new Map<string, string>();
   rows.set(name, row);
+  const since = performance.now();
   try {
     row.set(column, await work());
   } catch (error) {
     row.set(column, "FAILED");
     failures.push(`${name} at ${column}: ${(error as Error).message}`);
   }
+  const seconds = ((performance.now() - since) / 1000).toFixed(1);
+  process.stderr.write(`${column}: ${name}: ${row.get(column)} (${seconds} s)\n`);
 }
 
 function show(title: string, rows: typeof attacks): void {

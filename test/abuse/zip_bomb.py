@@ -1,8 +1,8 @@
 # A small archive that unpacks to a gigabyte.
 import io, zipfile
 packed = io.BytesIO()
-with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-    for number in range(16):
+with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+    for number in range(8):
         archive.writestr(f"zeros{number}", b"\0" * (16 << 20))
 print(len(packed.getvalue()))
 try:
