@@ -202,7 +202,7 @@ setInterval(() => { shift = shift === 0 ? 86_400_000 : shift > 0 ? -86_400_000 :
   const attempt = learner.lease("e1", { task: "small", program: Buffer.from("import time; time.sleep(1)"), limits });
   const result = await learner.next("result", 1, () => true, 20);
   assert.equal(result.outcome, messages.Outcome.COMPLETED, result.detail);
-  assert.ok(result.durationSeconds >= 1 && result.durationSeconds < 5, `${result.durationSeconds} s`);
+  assert.ok(result.durationSeconds > 0.8 && result.durationSeconds < 10, `${result.durationSeconds} s`);
   learner.send({ ack: { attempt, accepted: true, reason: "accepted" } });
   actor.kill("SIGTERM");
   await learner.next("drained");

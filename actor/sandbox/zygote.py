@@ -87,7 +87,12 @@ class Zygote:
             os.makedirs(f"{self.space}/{name}", mode=0o700, exist_ok=True)
         self.runtime = [sys.prefix, sys.base_prefix, os.path.dirname(os.path.realpath(sys.executable))]
         if self.level == "landlock":
-            self.readable = [*namespaces.SYSTEM, *namespaces.CONFIGURATION, *self.runtime, "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"]
+            # Of /proc what libraries ask for: which of them are loaded (threadpoolctl, and KMeans with it), how many and
+            # what processors, how much memory. "self" is the child that is restricted.
+            own = [f"/proc/self/{name}" for name in ("maps", "status", "stat", "statm")]
+            machine = ["/proc/cpuinfo", "/proc/meminfo", "/sys/devices/system/cpu"]
+            devices = [f"/dev/{name}" for name in ("zero", "full", "random", "urandom")]
+            self.readable = [*namespaces.SYSTEM, *namespaces.CONFIGURATION, *self.runtime, *devices, *own, *machine]
             self.writable = [f"{self.space}/scratch", f"{self.space}/tmp", "/dev/null"]
             self.filter = seccomp.assemble(seccomp.everywhere() + seccomp.alone())
         if os.getuid() == 0 and self._nobody_reaches([*self.runtime, self.space, *self.inputs.values()]):

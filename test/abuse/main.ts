@@ -1,7 +1,8 @@
 /**
  * `npm run test:abuse`: every hostile program at every level, then rewards and honest programs; prints the matrix.
  *
- *     node test/abuse/main.ts [--columns namespaces,landlock,…] [--only NAME,…] [--python ENVIRONMENT] [--markdown]
+ *     node test/abuse/main.ts [--columns "namespaces|landlock|…"] [--parts hostile,rewards,honest] [--only NAME,…]
+ *         [--python ENVIRONMENT] [--markdown]
  *
  * --python: a Python environment with more packages (xgboost, lightgbm, catboost, torch, pyarrow, pillow, matplotlib) than
  * the pinned one, for honest programs that need them. Exit status 0 if everything held that is not listed as open, 1 if
@@ -21,6 +22,7 @@ const WHOLE = COLUMNS.filter(({ landlockAbi }) => landlockAbi === undefined);
 const { values } = parseArgs({
   options: {
     columns: { type: "string" },
+    parts: { type: "string", default: "hostile,rewards,honest" },
     only: { type: "string" },
     python: { type: "string" },
     markdown: { type: "boolean", default: false },
@@ -29,6 +31,7 @@ const { values } = parseArgs({
 const environment = values.python ? resolve(values.python) : (await ensurePythonEnvironment()).directory;
 const columns = values.columns === undefined ? COLUMNS : values.columns.split("|").map(columnOf);
 const asked = values.only?.split(",");
+const parts = values.parts.split(",");
 const wanted = (name: string) => asked === undefined || asked.includes(name);
 const failures: string[] = [];
 /** Row -> column -> what came of it. */
@@ -48,8 +51,9 @@ for (const column of columns) {
     continue;
   }
   const since = performance.now();
-  for (const name of HOSTILE.filter(wanted)) await note(attacks, name, column, () => arena.attack(name));
-  if (WHOLE.includes(column)) {
+  for (const name of parts.includes("hostile") ? HOSTILE.filter(wanted) : [])
+    await note(attacks, name, column, () => arena.attack(name));
+  if (parts.includes("rewards") && WHOLE.includes(column)) {
     for (const name of Object.keys(REWARD_CASES).filter(wanted))
       await note(rewardRows, name, column, async () => {
         const { verdict, reward, weight } = await rewards.tryCase(arena, name);
@@ -60,9 +64,10 @@ for (const column of columns) {
         await rewards.samePlace(arena);
         return "no gain: cannot tell";
       });
+  }
+  if (parts.includes("honest") && WHOLE.includes(column))
     for (const name of honest.names.filter(wanted))
       await note(honestRows, name, column, async () => (await honest.tryProgram(arena, name)) ?? "one process");
-  }
   await arena.close();
   process.stdout.write(`${column.name}: ${((performance.now() - since) / 1000).toFixed(0)} s\n`);
 }
@@ -105,7 +110,8 @@ async function note(rows: typeof attacks, name: string, { name: column }: Column
     failures.push(`${name} at ${column}: ${(error as Error).message}`);
   }
   const seconds = ((performance.now() - since) / 1000).toFixed(1);
-  process.stderr.write(`${column}: ${name}: ${row.get(column)} (${seconds} s)\n`);
+  const said = row.get(column) === "FAILED" ? failures.at(-1) : `${column}: ${name}: ${row.get(column)}`;
+  process.stderr.write(`${said} (${seconds} s)\n`);
 }
 
 function show(title: string, rows: typeof attacks): void {
