@@ -36,7 +36,14 @@ function hierarchy(files: Record<string, string>, membership: string, made: Reco
   return { place, read, groupsIn, root };
 }
 
-const V2 = { "cgroup.procs": "", "memory.max": "max", "memory.current": String(30 * MIB), "pids.max": "max", "memory.events": "oom 1\noom_kill 2\n", "memory.swap.max": "max" };
+const V2 = {
+  "cgroup.procs": "",
+  "memory.max": "max",
+  "memory.current": String(30 * MIB),
+  "pids.max": "max",
+  "memory.events": "oom 1\noom_kill 2\n",
+  "memory.swap.max": "max",
+};
 const parent = (path: string, enabled = "memory pids", max?: string) => ({
   [`${path}cgroup.procs`]: "1\n",
   [`${path}cgroup.controllers`]: "cpu memory pids\n",
@@ -82,7 +89,11 @@ describe("version 2", () => {
   });
 
   const without: [string, Record<string, string>, string][] = [
-    ["no controllers, as beside version 1", { "cgroup.procs": "", "cgroup.controllers": "\n", "cgroup.subtree_control": "\n" }, "0::/\n"],
+    [
+      "no controllers, as beside version 1",
+      { "cgroup.procs": "", "cgroup.controllers": "\n", "cgroup.subtree_control": "\n" },
+      "0::/\n",
+    ],
     ["no control groups at all", {}, "0::/\n"],
     ["a membership that is none", {}, "nonsense\n"],
   ];
@@ -92,7 +103,12 @@ describe("version 2", () => {
 
 test("version 1: memory and pids are apart", () => {
   const files = { "memory/a/cgroup.procs": "", "pids/cgroup.procs": "" };
-  const made = { "memory.limit_in_bytes": "9", "memory.usage_in_bytes": "0", "memory.oom_control": "under_oom 0\noom_kill 3\n", "pids.max": "max" };
+  const made = {
+    "memory.limit_in_bytes": "9",
+    "memory.usage_in_bytes": "0",
+    "memory.oom_control": "under_oom 0\noom_kill 3\n",
+    "pids.max": "max",
+  };
   const { place, read, groupsIn } = hierarchy(files, "4:memory:/a\n8:pids:/\n0::/\n", made);
   const group = ControlGroup.make(place)!;
   assert.equal(group.version, 1);
@@ -117,7 +133,10 @@ test("on this machine: a process that takes more than its group has is killed an
   const group = ControlGroup.make();
   if (!group) return context.skip("no control group can be made here: needs root or a delegated group");
   try {
-    const hog = spawn("python3", ["-c", "import sys; sys.stdin.read(1); x = bytearray(b'x') * (400 << 20); print('BREACH')"]);
+    const hog = spawn("python3", [
+      "-c",
+      "import sys; sys.stdin.read(1); x = bytearray(b'x') * (400 << 20); print('BREACH')",
+    ]);
     assert.ok(group.add(hog.pid!));
     group.limit({ memoryBytes: 50 * MIB, filesBytes: 0, processes: 4 });
     hog.stdin.end("x");

@@ -114,7 +114,8 @@ function membershipsOf(text: string): Map<string, string> {
 function parentsOfVersion2(own: string): string[] {
   const unlimited = ["", "max"].includes(read(join(own, "memory.max")));
   return [own, ...(unlimited ? [dirname(own)] : [])].filter((path) => {
-    const has = (file: string) => ["memory", "pids"].every((name) => read(join(path, file)).split(/\s+/).includes(name));
+    const has = (file: string) =>
+      ["memory", "pids"].every((name) => read(join(path, file)).split(/\s+/).includes(name));
     if (!has("cgroup.controllers")) return false;
     if (!has("cgroup.subtree_control")) write(join(path, "cgroup.subtree_control"), "+memory +pids");
     return has("cgroup.subtree_control");

@@ -30,6 +30,9 @@ describe("what is missing", () => {
 test("one line says what is applied and what not, and what that means", () => {
   const all = "namespaces + own user + control group (v2) + rlimits + no capabilities + Landlock ABI 7 + seccomp";
   assert.equal(describeIsolation(laptop), `namespaces: ${all}; nothing is missing`);
-  assert.match(describeIsolation(pod), /^landlock: own container \+ .*seccomp; missing: namespaces \(programs have one process/);
+  assert.match(
+    describeIsolation(pod),
+    /^landlock: own container \+ .*seccomp; missing: namespaces \(programs have one process/,
+  );
   assert.match(describeIsolation({ ...laptop, level: "none" }), /^NO ISOLATION/);
 });

@@ -29,7 +29,10 @@ afterEach(() => {
 
 let actors = 0;
 
-async function startActor(args: string[] = [], { execArgv = [] as string[], scratch = join(folder, `scratch-${actors++}`) } = {}) {
+async function startActor(
+  args: string[] = [],
+  { execArgv = [] as string[], scratch = join(folder, `scratch-${actors++}`) } = {},
+) {
   const learner = new Learner(tls.learner);
   await learner.start();
   const fixed = [
@@ -238,7 +241,12 @@ describe("a disk that is full or read-only, at landlock", () => {
       assert.match(lost.detail, /disk .* is full/);
       rmSync(join(disk, "ballast"));
       const before = learner.count("ready");
-      await learner.next("ready", 1, (message) => message.ready?.freeSlots === 1 && learner.count("ready") > before, 30);
+      await learner.next(
+        "ready",
+        1,
+        (message) => message.ready?.freeSlots === 1 && learner.count("ready") > before,
+        30,
+      );
       const attempt = learner.lease("e2", writer);
       const result = await learner.next("result", 2, () => true, 20);
       assert.equal(result.outcome, messages.Outcome.COMPLETED, `${result.detail} ${log()}`);

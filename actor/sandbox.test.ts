@@ -29,15 +29,17 @@ async function zygote(hello: Buffer, answer: Buffer[]): Promise<{ socket: string
   const server = createServer((connection) => {
     const reader = new FrameReader();
     let kinds = "";
-    connection.on("error", () => {}).on("data", (chunk) => {
-      if (kinds.includes("R")) return;
-      for (const { kind } of reader.push(chunk)) {
-        kinds += kind;
-        if (kind === "C") connection.write(hello);
-        if (kind === "R") connection.write(Buffer.concat(answer));
-        if (kind === "R") break;
-      }
-    });
+    connection
+      .on("error", () => {})
+      .on("data", (chunk) => {
+        if (kinds.includes("R")) return;
+        for (const { kind } of reader.push(chunk)) {
+          kinds += kind;
+          if (kind === "C") connection.write(hello);
+          if (kind === "R") connection.write(Buffer.concat(answer));
+          if (kind === "R") break;
+        }
+      });
   }).listen(socket);
   await once(server, "listening");
   return { socket, server };
@@ -66,12 +68,28 @@ describe("what a zygote may say", () => {
     ["two starts", [frame("S"), frame("S")], /unexpected frame "S"/],
     ["two ends", [frame("S"), frame("X", END), frame("X", END)], /unexpected frame "X"/],
     ["a submission before the end", [frame("S"), frame("E", NONE)], /unexpected frame "E"/],
-    ["more than announced", [...whole.slice(0, 2), frame("E", { bytes: 1, present: true }), frame("D", "ab")], /more submission/],
-    ["less than announced", [...whole.slice(0, 2), frame("E", { bytes: 3, present: true }), frame("D", "ab"), frame("F")], /unexpected frame "F"/],
-    ["a submission above its limit", [...whole.slice(0, 2), frame("E", { bytes: 1e12, present: true })], /above its limit/],
+    [
+      "more than announced",
+      [...whole.slice(0, 2), frame("E", { bytes: 1, present: true }), frame("D", "ab")],
+      /more submission/,
+    ],
+    [
+      "less than announced",
+      [...whole.slice(0, 2), frame("E", { bytes: 3, present: true }), frame("D", "ab"), frame("F")],
+      /unexpected frame "F"/,
+    ],
+    [
+      "a submission above its limit",
+      [...whole.slice(0, 2), frame("E", { bytes: 1e12, present: true })],
+      /above its limit/,
+    ],
     ["bytes below zero", [...whole.slice(0, 2), frame("E", { bytes: -1, present: true })], /not an amount: -1/],
     ["amounts that are text", [frame("S"), frame("X", { ...END, cpuSeconds: "1" })], /not an amount: 1/],
-    ["amounts without end", [frame("S"), frame("P", '{"cpuSeconds":1e999,"memoryBytes":0}')], /not an amount: Infinity/],
+    [
+      "amounts without end",
+      [frame("S"), frame("P", '{"cpuSeconds":1e999,"memoryBytes":0}')],
+      /not an amount: Infinity/,
+    ],
     ["no JSON", [frame("S"), frame("P", "{")], /cannot be read/],
     ["JSON that is no object", [frame("S"), frame("X", "null")], /cannot be read/],
     ["a frame of 4 GB", [frame("S"), Buffer.from("O\xff\xff\xff\xff", "latin1")], /frame of 4294967295 bytes/],
@@ -86,17 +104,27 @@ describe("what a zygote may say", () => {
     });
 
   test("a report that is none, a reason that there is not, names that are keys of objects", async () => {
-    const hostile = { ...END, status: 1, killedFor: "__proto__", report: '{"exception":"A B","line":-4,"memory":1}', __proto__: null };
+    const hostile = {
+      ...END,
+      status: 1,
+      killedFor: "__proto__",
+      report: '{"exception":"A B","line":-4,"memory":1}',
+      __proto__: null,
+    };
     const { result } = await answered([frame("S"), frame("X", hostile), frame("E", NONE), frame("F")]);
     assert.deepEqual([result.outcome, result.detail], ["failed", "exit status 1"]);
   });
 
   test("a hello with much in it keeps a little, and one with nothing is refused in one line", async () => {
     const versions = Object.fromEntries(Array.from({ length: 5000 }, (_, i) => [`n${i}`.repeat(50), "v".repeat(99_9)]));
-    const much = await zygote(frame("H", { ...HELLO, versions: Object.fromEntries(Object.entries(versions).slice(0, 400)) }), whole);
+    const much = await zygote(
+      frame("H", { ...HELLO, versions: Object.fromEntries(Object.entries(versions).slice(0, 400)) }),
+      whole,
+    );
     const sandbox = await Sandbox.start({ socket: much.socket, inputs: {}, level: "landlock", startSeconds: 5 });
     assert.equal(Object.keys(sandbox.info.versions).length, 32);
-    for (const [name, value] of Object.entries(sandbox.info.versions)) assert.ok(name.length <= 100 && value.length <= 100);
+    for (const [name, value] of Object.entries(sandbox.info.versions))
+      assert.ok(name.length <= 100 && value.length <= 100);
     await sandbox.stop();
     much.server.close();
     const none = await zygote(frame("H", "null"), []);

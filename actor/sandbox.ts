@@ -252,7 +252,8 @@ export class Sandbox {
     } else if (kind === "X" && running.startedAt !== undefined && !running.end) {
       running.end = parseEnd(payload, (performance.now() - running.startedAt) / 1000);
       const { group } = this.#zygote;
-      if (running.end.signal === SIGKILL && group && group.oomKills() > this.#oomKills) running.end.killedFor ??= "memory";
+      if (running.end.signal === SIGKILL && group && group.oomKills() > this.#oomKills)
+        running.end.killedFor ??= "memory";
       this.#expect("the submission", 60);
     } else if (kind === "E" && running.end) {
       const { bytes, refused, present } = JSON.parse(payload.toString());

@@ -99,7 +99,11 @@ test("prometheus: counters of executions grow by what is new", async () => {
 
 test("prometheus: connected actors by isolation, and the layers that their machines lack", async () => {
   const metrics = new LearnerMetrics();
-  const actor = (isolationLevel: string, isolationMissing: string[], connected = true) => ({ isolationLevel, isolationMissing, connected });
+  const actor = (isolationLevel: string, isolationMissing: string[], connected = true) => ({
+    isolationLevel,
+    isolationMissing,
+    connected,
+  });
   metrics.observeActors([actor("none", ["proc"])]);
   metrics.observeActors([
     actor("namespaces", []),
@@ -110,7 +114,10 @@ test("prometheus: connected actors by isolation, and the layers that their machi
   const values = await scraped(metrics);
   const numbers = ['actors{isolation="namespaces"}', 'actors{isolation="landlock"}', 'actors{isolation="none"}'];
   const layers = ["namespaces", "controlGroup", "proc"].map((layer) => `actors_missing_layer{layer="${layer}"}`);
-  assert.deepEqual([...numbers, ...layers].map((name) => values.get(`longrun_${name}`)), [1, 2, undefined, 2, 1, undefined]);
+  assert.deepEqual(
+    [...numbers, ...layers].map((name) => values.get(`longrun_${name}`)),
+    [1, 2, undefined, 2, 1, undefined],
+  );
 });
 
 test("prometheus: what a guard flags and what a bound changes is counted", async () => {

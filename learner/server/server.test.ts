@@ -495,7 +495,9 @@ describe("who gets what", { concurrency: 6 }, () => {
 });
 
 describe("a sandbox that breaks under a program", { concurrency: 6 }, () => {
-  const broke = (detail: string) => ({ header: { outcome: messages.Outcome.LOST, detail, sandboxBroke: true, durationSeconds: 0.5 } });
+  const broke = (detail: string) => ({
+    header: { outcome: messages.Outcome.LOST, detail, sandboxBroke: true, durationSeconds: 0.5 },
+  });
   const gone = { header: { outcome: messages.Outcome.LOST, detail: "no slot was free" } };
 
   test("three times: the program is the cause, and it has failed", async () => {

@@ -7,11 +7,34 @@ import { Arena, COLUMNS, programsIn } from "./suite.ts";
 
 /** One of each kind, and none that waits for the clock. */
 const QUICK = [
-  ...["read_answers", "read_supervisor", "other_slots", "search_stack", "write_outside", "harm_outside", "tamper_public"],
+  ...[
+    "read_answers",
+    "read_supervisor",
+    "other_slots",
+    "search_stack",
+    "write_outside",
+    "harm_outside",
+    "tamper_public",
+  ],
   ...["poison_packages", "swap_scratch", "kill_everyone", "trace", "tcp", "udp", "unix_sockets", "control_socket"],
   ...["new_namespaces", "mount", "kernel_interfaces", "raw_machine_code", "system_calls_32_bit", "own_filters"],
-  ...["raise_own_limits", "regain_privileges", "eat_memory", "fill_temporary", "fill_deleted", "daemon", "print_forever"],
-  ...["submission_symlink", "submission_hardlink", "submission_race", "break_runner", "forged_markers", "dug_out_nonce"],
+  ...[
+    "raise_own_limits",
+    "regain_privileges",
+    "eat_memory",
+    "fill_temporary",
+    "fill_deleted",
+    "daemon",
+    "print_forever",
+  ],
+  ...[
+    "submission_symlink",
+    "submission_hardlink",
+    "submission_race",
+    "break_runner",
+    "forged_markers",
+    "dug_out_nonce",
+  ],
   ...["leave_behind", "find_left"],
 ];
 

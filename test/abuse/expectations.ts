@@ -123,7 +123,9 @@ export const EXPECTATIONS: Record<string, ByLevel> = {
   other_slots: held,
   ask_for_names: {
     namespaces: held,
-    landlock: { open: "names, sizes and times of files can be asked for; a pod's sandbox has no answers, nor others' files" },
+    landlock: {
+      open: "names, sizes and times of files can be asked for; a pod's sandbox has no answers, nor others' files",
+    },
   },
   devices: held,
 

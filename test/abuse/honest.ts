@@ -40,7 +40,11 @@ export class Honest {
   async tryProgram(arena: Arena, name: string): Promise<string | undefined> {
     if (IMPOSSIBLE[arena.column.level]?.includes(name)) return undefined;
     const result = await arena.run(textOf(name), LIMITS);
-    assert.equal(result.outcome, "completed", `${result.outcome} ${result.detail}\n${result.terminalOutput.toString().slice(-2000)}`);
+    assert.equal(
+      result.outcome,
+      "completed",
+      `${result.outcome} ${result.detail}\n${result.terminalOutput.toString().slice(-2000)}`,
+    );
     assert.ok(result.submission && result.submission.length > 0, "no submission");
     const outside = this.#submissionOutside(name, arena.world.publicData);
     assert.equal(result.submission.toString(), outside.toString(), "another submission than outside");

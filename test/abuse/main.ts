@@ -14,7 +14,7 @@ import { ensurePythonEnvironment } from "../../actor/python-env.ts";
 import { EXPECTATIONS, expectationOf } from "./expectations.ts";
 import { Honest } from "./honest.ts";
 import { REWARD_CASES, Rewards } from "./rewards.ts";
-import { Arena, type Column, COLUMNS, HOSTILE } from "./suite.ts";
+import { Arena, COLUMNS, type Column, HOSTILE } from "./suite.ts";
 
 /** At these, honest programs and rewards as well. */
 const WHOLE = COLUMNS.filter(({ landlockAbi }) => landlockAbi === undefined);
@@ -41,7 +41,8 @@ const honestRows = new Map<string, Map<string, string>>();
 
 const rewards = new Rewards();
 const honest = new Honest(environment);
-for (const [needed, names] of honest.missing) process.stdout.write(`${needed} is not installed: not run: ${names.join(", ")}\n`);
+for (const [needed, names] of honest.missing)
+  process.stdout.write(`${needed} is not installed: not run: ${names.join(", ")}\n`);
 const began = process.cpuUsage();
 const start = performance.now();
 for (const column of columns) {
@@ -95,7 +96,9 @@ process.exit(failures.length > 0 ? 1 : 0);
 function columnOf(name: string): Column {
   const found = COLUMNS.find((column) => column.name === name.trim());
   if (found) return found;
-  process.stderr.write(`--columns: there is no ${name}; separate with | ${COLUMNS.map((column) => column.name).join(" | ")}\n`);
+  process.stderr.write(
+    `--columns: there is no ${name}; separate with | ${COLUMNS.map((column) => column.name).join(" | ")}\n`,
+  );
   process.exit(2);
 }
 
@@ -117,12 +120,16 @@ async function note(rows: typeof attacks, name: string, { name: column }: Column
 function show(title: string, rows: typeof attacks): void {
   if (rows.size === 0) return;
   const there = COLUMNS.filter(({ name }) => [...rows.values()].some((row) => row.has(name)));
-  const table = [["program", ...there.map(({ name }) => name)], ...[...rows].map(([name, row]) => [name, ...there.map((column) => row.get(column.name) ?? "")])];
+  const table = [
+    ["program", ...there.map(({ name }) => name)],
+    ...[...rows].map(([name, row]) => [name, ...there.map((column) => row.get(column.name) ?? "")]),
+  ];
   const widths = table[0]!.map((_, index) => Math.max(...table.map((row) => row[index]!.length)));
   const lines = table.map((row) => row.map((cell, index) => cell.padEnd(widths[index]!)));
   process.stdout.write(`\n${title}\n`);
   for (const [index, line] of lines.entries()) {
     process.stdout.write(values.markdown ? `| ${line.join(" | ")} |\n` : `${line.join("  ").trimEnd()}\n`);
-    if (values.markdown && index === 0) process.stdout.write(`|${widths.map((width) => "-".repeat(width + 2)).join("|")}|\n`);
+    if (values.markdown && index === 0)
+      process.stdout.write(`|${widths.map((width) => "-".repeat(width + 2)).join("|")}|\n`);
   }
 }

@@ -114,7 +114,17 @@ export class Rewards {
 
   /** @returns a line of what it earned. @throws AssertionError if it gained something */
   async tryCase(arena: Arena, name: string): Promise<{ verdict: string; reward: number; weight: number }> {
-    const { after, beside, task = "double", timeoutSeconds = 20, earns, reason, guard, weight, open } = REWARD_CASES[name]!;
+    const {
+      after,
+      beside,
+      task = "double",
+      timeoutSeconds = 20,
+      earns,
+      reason,
+      guard,
+      weight,
+      open,
+    } = REWARD_CASES[name]!;
     const guess = await this.#standing(arena, "guess");
     const expected = typeof earns === "object" ? await this.#standing(arena, earns.as) : guess;
     if (after) await this.#run(arena, after, "double", LIMITS);
@@ -141,7 +151,8 @@ export class Rewards {
   /** What a program sees of where it runs must not tell a graded execution from another one. */
   async samePlace(arena: Arena): Promise<void> {
     const seen = [];
-    for (const seed of [1, 2]) seen.push((await this.#run(arena, "finds_out_that_it_is_graded", "double", LIMITS, seed)).result);
+    for (const seed of [1, 2])
+      seen.push((await this.#run(arena, "finds_out_that_it_is_graded", "double", LIMITS, seed)).result);
     assert.match(seen[0]!.terminalOutput.toString(), /[0-9a-f]{64}\n$/);
     assert.equal(seen[0]!.terminalOutput.toString(), seen[1]!.terminalOutput.toString());
   }
@@ -149,7 +160,10 @@ export class Rewards {
   async #standing(arena: Arena, name: string): Promise<Earned> {
     const known = this.#earned.get(name) ?? (await this.#run(arena, name, "double", LIMITS));
     this.#earned.set(name, known);
-    assert.ok(known.reward.valid, `${name}: ${known.reward.reason} ${known.result.detail} ${known.result.terminalOutput}`);
+    assert.ok(
+      known.reward.valid,
+      `${name}: ${known.reward.reason} ${known.result.detail} ${known.result.terminalOutput}`,
+    );
     return known;
   }
 
@@ -166,7 +180,12 @@ export class Rewards {
     const told = parseResult(header, instrumented.markers, limits);
     assert.ok(told, `lost: ${result.detail}`);
     const accepted: AcceptedResult = { ...told, actor: "actor-0", attempt: 1, queueSeconds: 0 };
-    const sample = { state: "finished", solution: "", insertedMarkers: instrumented.markers, result: accepted } as const;
+    const sample = {
+      state: "finished",
+      solution: "",
+      insertedMarkers: instrumented.markers,
+      result: accepted,
+    } as const;
     return { result, reward: gradeSample(sample, result.submission, this.#tasks[task]!, REWARDS) };
   }
 
@@ -180,7 +199,8 @@ export class Rewards {
         return { id: from + row, x, y: Number((3 * x + Math.sin(row)).toFixed(4)) };
       });
     const test = rows(101, 40);
-    const csv = (head: string, lines: (string | number)[][]) => `${[head, ...lines.map((line) => line.join())].join("\n")}\n`;
+    const csv = (head: string, lines: (string | number)[][]) =>
+      `${[head, ...lines.map((line) => line.join())].join("\n")}\n`;
     const files = {
       "task.yaml": `name: ${name}
 executionTimeoutSeconds: 20
@@ -194,13 +214,22 @@ grader:
   guardedRewardCap: ${CAP}
 `,
       "prepared/public/description.md": "Predict y.\n",
-      "prepared/public/train.csv": csv("id,x,y", rows(1, 60).map(({ id, x, y }) => [id, x, y])),
+      "prepared/public/train.csv": csv(
+        "id,x,y",
+        rows(1, 60).map(({ id, x, y }) => [id, x, y]),
+      ),
       "prepared/public/test.csv": csv(
         leaks ? "id,x,y" : "id,x",
         test.map(({ id, x, y }) => (leaks ? [id, x, y] : [id, x])),
       ),
-      "prepared/public/sample_submission.csv": csv("id,y", test.map(({ id }, row) => [id, row % 7])),
-      "prepared/private/answers.csv": csv("id,y", test.map(({ id, y }) => [id, y])),
+      "prepared/public/sample_submission.csv": csv(
+        "id,y",
+        test.map(({ id }, row) => [id, row % 7]),
+      ),
+      "prepared/private/answers.csv": csv(
+        "id,y",
+        test.map(({ id, y }) => [id, y]),
+      ),
     };
     for (const [path, text] of Object.entries(files)) writeFileSync(join(folder, path), text);
     return openTask(folder);

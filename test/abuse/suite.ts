@@ -9,7 +9,7 @@ import { startIsolated } from "../../actor/isolation.ts";
 import { DEFAULT_LIMITS, type Limits } from "../../actor/limits.ts";
 import type { IsolationLevel, Sandbox } from "../../actor/sandbox.ts";
 import { Sidecar } from "../../actor/sidecar.fixture.ts";
-import { type Expectation, EXPECTATIONS, expectationOf } from "./expectations.ts";
+import { EXPECTATIONS, type Expectation, expectationOf } from "./expectations.ts";
 import { createWorld, descendants, NEIGHBOUR_NOTE, NONCE, SECRET, type World } from "./world.ts";
 
 const HERE = import.meta.dirname;
@@ -74,7 +74,13 @@ export class Arena {
   readonly #space: string;
   readonly #sidecar: Sidecar | undefined;
 
-  private constructor(column: Column, options: ArenaOptions, parts: Pick<Arena, "sandbox" | "world">, space: string, sidecar?: Sidecar) {
+  private constructor(
+    column: Column,
+    options: ArenaOptions,
+    parts: Pick<Arena, "sandbox" | "world">,
+    space: string,
+    sidecar?: Sidecar,
+  ) {
     this.column = column;
     this.#options = options;
     this.sandbox = parts.sandbox;
@@ -98,8 +104,15 @@ export class Arena {
     await sidecar?.listening();
     const world = await createWorld(environment, sidecar?.socketInside, join(space, "slot-1"));
     try {
-      const place = sidecar ? { socket: sidecar.socket } : { ...pythonOf(environment), warm, space: join(space, "slot-0") };
-      const { sandbox } = await startIsolated({ ...place, level, landlockAbi, inputs: { ...options.inputs, task: world.publicData } });
+      const place = sidecar
+        ? { socket: sidecar.socket }
+        : { ...pythonOf(environment), warm, space: join(space, "slot-0") };
+      const { sandbox } = await startIsolated({
+        ...place,
+        level,
+        landlockAbi,
+        inputs: { ...options.inputs, task: world.publicData },
+      });
       return new Arena(column, options, { sandbox, world }, space, sidecar);
     } catch (error) {
       world.close();
@@ -126,7 +139,11 @@ export class Arena {
   }
 
   /** Runs a program with the paths, processes and ports of this world filled in. */
-  run(text: string, limits: Limits = LIMITS, { seed = 1, nonce = NONCE, task = "task" } = {}): Promise<ExecutionResult> {
+  run(
+    text: string,
+    limits: Limits = LIMITS,
+    { seed = 1, nonce = NONCE, task = "task" } = {},
+  ): Promise<ExecutionResult> {
     const program = Buffer.from(this.world.fill(text));
     return execute(this.sandbox, { task, program, nonce, limits, seed });
   }
@@ -187,7 +204,9 @@ export class Arena {
     const { environment } = this.#options;
     const sidecar = this.#sidecar && new Sidecar({ environment, warm: [] });
     await sidecar?.listening();
-    const place = sidecar ? { socket: sidecar.socket } : { ...pythonOf(environment), warm: ["numpy"], space: join(this.#space, "slot-1") };
+    const place = sidecar
+      ? { socket: sidecar.socket }
+      : { ...pythonOf(environment), warm: ["numpy"], space: join(this.#space, "slot-1") };
     const inputs = { ...this.#options.inputs, task: this.world.publicData };
     const { sandbox } = await startIsolated({ ...place, level, landlockAbi, inputs });
     try {
