@@ -18,7 +18,7 @@ import {
   PROTOCOL_VERSION,
 } from "../proto/service.ts";
 import { ActorError } from "./errors.ts";
-import type { ExecutionResult, Progress } from "./execution.ts";
+import { type ExecutionResult, idleShareOf, type Progress } from "./execution.ts";
 import { type PackedSubmission, packSubmission } from "./submission.ts";
 
 type Attempt = longrun.v1alpha1.Attempt.$Properties;
@@ -38,6 +38,8 @@ export interface ClientOptions {
   /** Of `slots`, those that can work now; call `offer` when it changes. Absent: all. */
   usableSlots?: () => number;
   isolationLevel: string;
+  /** Layers that this machine does not have: for the learner's metrics. */
+  isolationMissing?: string[];
   pythonDigest?: string;
   versions?: Record<string, string>;
   /** Runs a lease; must not reject. */
@@ -149,7 +151,8 @@ export class ActorClient {
 
   /** One stream, from Hello to its end. */
   async #connect(): Promise<{ code: Status; details: string; welcomed: boolean }> {
-    const { address, tlsDirectory, name, slots, isolationLevel, pythonDigest, versions, channel } = this.#options;
+    const { address, tlsDirectory, name, slots, isolationLevel, isolationMissing } = this.#options;
+    const { pythonDigest, versions, channel } = this.#options;
     // A client of its own each time: no backoff but ours, and certificates that were renewed are read again.
     const client = new ActorProtocolClient(address, clientCredentials(tlsDirectory), clientOptions(address, channel));
     const stream = client.work();
@@ -170,7 +173,7 @@ export class ActorClient {
             this.#onWelcome(message.welcome);
           } else if (welcomed) this.#onMessage(message);
         });
-        const hello = { actor: name, slots, isolationLevel, pythonDigest, versions };
+        const hello = { actor: name, slots, isolationLevel, isolationMissing, pythonDigest, versions };
         const holding = [...this.#held.values()].map(({ lease }) => lease.attempt);
         stream.write({ hello: { protocolVersion: PROTOCOL_VERSION, capabilities: ["zlib"], ...hello, holding } });
       });
@@ -241,6 +244,7 @@ export class ActorClient {
         outcome: result.outcome,
         slot: result.slot,
         durationSeconds: result.durationSeconds,
+        idleShare: idleShareOf(result),
         detail: result.detail,
       },
       "executed",

@@ -31,6 +31,13 @@ export interface ExecutionResult {
   detail: string;
   /** Of the actor, from 0; absent if it came to none. */
   slot?: number;
+  /** Of `lost`: the sandbox came to its end while this program ran in it, and nobody had asked it to. */
+  sandboxBroke?: boolean;
+}
+
+/** Share of its duration in which no processor worked for it, 0 to 1. */
+export function idleShareOf({ cpuSeconds, durationSeconds }: ExecutionResult): number {
+  return durationSeconds > 0 ? Math.max(0, 1 - cpuSeconds / durationSeconds) : 0;
 }
 
 export interface Progress {
@@ -78,7 +85,9 @@ export async function execute(
   };
 
   let timeout: NodeJS.Timeout | undefined;
+  let started = false;
   const onStart = () => {
+    started = true;
     startedAt = performance.now();
     timeout = setTimeout(() => kill("timeout"), limits.timeoutSeconds * 1000);
     if (options.signal?.aborted) kill("revoked");
@@ -106,6 +115,9 @@ export async function execute(
   markers.end(elapsedSeconds());
 
   const { outcome, detail } = judge(end, killReason, limits.timeoutSeconds, broken);
+  // Whoever brings it back tries whether there is room again.
+  if (outcome === "lost" && end?.diskFull) sandbox.giveUp(detail);
+  const sandboxBroke = outcome === "lost" && started && !end && killReason === undefined && !sandbox.stopped;
   return {
     outcome,
     exitStatus: end?.status ?? 0,
@@ -121,6 +133,7 @@ export async function execute(
     submission: end?.submission,
     submissionRefused: end?.submissionRefused,
     detail,
+    sandboxBroke,
   };
 }
 
@@ -162,9 +175,11 @@ export function judge(
   if (!end) return { outcome: "lost", detail: broken };
   if (end.killedFor === "memory") return { outcome: "outOfMemory", detail: "used more memory than allowed" };
   if (end.killedFor === "processes") return { outcome: "failed", detail: "more processes and threads than allowed" };
+  if (end.killedFor === "openFiles") return { outcome: "failed", detail: "more open files than allowed" };
   if (end.killedFor === "scratch") return { outcome: "failed", detail: "more files or bytes in scratch than allowed" };
   if (end.signal > 0) return { outcome: "failed", detail: `ended by signal ${end.signal}` };
   if (end.status === 0) return { outcome: "completed", detail: "" };
+  if (end.diskFull) return { outcome: "lost", detail: "the disk below the sandbox's scratch directory is full" };
   if (end.exception?.memory) return { outcome: "outOfMemory", detail: describe(end.exception) };
   return { outcome: "failed", detail: end.exception ? describe(end.exception) : `exit status ${end.status}` };
 }

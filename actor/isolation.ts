@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { ActorError } from "./errors.ts";
 import { execute } from "./execution.ts";
 import { DEFAULT_LIMITS } from "./limits.ts";
-import { type IsolationLevel, Sandbox, type SandboxInfo, type SandboxOptions } from "./sandbox.ts";
+import { type IsolationLevel, Sandbox, type SandboxOptions } from "./sandbox.ts";
 
 export const LEVELS: IsolationLevel[] = ["namespaces", "landlock", "none"];
 
@@ -53,7 +53,7 @@ export async function startIsolated(options: IsolationOptions): Promise<ProbedSa
   for (const level of levels) {
     try {
       const sandbox = await Sandbox.start({ ...rest, level });
-      const broken = level === "none" ? undefined : await attack(sandbox, options);
+      const broken = level === "none" ? undefined : await attack(sandbox, options).catch(tellWhy);
       if (broken === undefined) return { sandbox, refused };
       refused[level] = broken;
       await sandbox.stop();
@@ -68,6 +68,9 @@ export async function startIsolated(options: IsolationOptions): Promise<ProbedSa
     `isolation: no level works here (${reasons.join("; ")}). Allow unprivileged user namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0), or use a kernel >= 5.13 with Landlock; --allow-no-isolation runs programs without any`,
   );
 }
+
+/** A probe that cannot even be prepared, as on a full or read-only disk. */
+const tellWhy = (error: Error) => `it cannot be tried: ${error.message}`;
 
 /** Undefined if the sandbox held, else what did not. */
 async function attack(sandbox: Sandbox, options: SandboxOptions): Promise<string | undefined> {
@@ -93,17 +96,4 @@ async function attack(sandbox: Sandbox, options: SandboxOptions): Promise<string
   } finally {
     await rm(directory, { recursive: true, force: true });
   }
-}
-
-/** One line on what is applied, for logs and people. */
-export function describeIsolation({ level, landlockAbi, ownUser }: SandboxInfo): string {
-  if (level === "none") return "NO ISOLATION: programs run with all rights of this user";
-  const parts = [
-    level === "namespaces" ? "namespaces" : undefined,
-    landlockAbi ? `Landlock ABI ${landlockAbi}` : undefined,
-  ];
-  const user = ownUser
-    ? "programs run as an unprivileged user"
-    : "programs run as the actor's user, without capabilities";
-  return `${level}: ${[...parts, "seccomp", "rlimits"].filter(Boolean).join(" + ")}; ${user}`;
 }

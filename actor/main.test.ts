@@ -1,6 +1,6 @@
 /** The actor as a process, against a learner of the test's own. */
 import assert from "node:assert/strict";
-import { type ChildProcess, fork } from "node:child_process";
+import { type ChildProcess, fork, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -29,10 +29,12 @@ afterEach(() => {
 
 let actors = 0;
 
-async function startActor(args: string[] = []) {
+async function startActor(
+  args: string[] = [],
+  { execArgv = [] as string[], scratch = join(folder, `scratch-${actors++}`) } = {},
+) {
   const learner = new Learner(tls.learner);
   await learner.start();
-  const scratch = join(folder, `scratch-${actors++}`);
   const fixed = [
     "--learner",
     `127.0.0.1:${learner.port}`,
@@ -46,7 +48,7 @@ async function startActor(args: string[] = []) {
   const actor = fork(
     join(import.meta.dirname, "main.ts"),
     [...fixed, "--task-dir", folder, "--python", environment.directory, "--warm", "numpy", ...args],
-    { stdio: ["ignore", "ignore", "pipe", "ipc"], env: { ...process.env, LOG_LEVEL: "info" } },
+    { stdio: ["ignore", "ignore", "pipe", "ipc"], env: { ...process.env, LOG_LEVEL: "info" }, execArgv },
   );
   let log = "";
   actor.stderr!.setEncoding("utf8").on("data", (text: string) => {
@@ -188,6 +190,87 @@ for (const level of ["namespaces", "landlock"])
       await gone(processes);
     });
   });
+
+test("a wall clock that jumps a day to and fro changes no duration and loses nothing", async () => {
+  const jumps = `data:text/javascript,${encodeURIComponent(`
+const Real = Date;
+let shift = 0;
+globalThis.Date = class extends Real {
+  constructor(...args) { if (args.length > 0) super(...args); else super(Real.now() + shift); }
+  static now() { return Real.now() + shift; }
+};
+setInterval(() => { shift = shift === 0 ? 86_400_000 : shift > 0 ? -86_400_000 : 0; }, 100).unref();`)}`;
+  const { learner, actor } = await startActor(["--isolation", "landlock"], { execArgv: ["--import", jumps] });
+  await learner.next("ready", 1, () => true, 60);
+  const attempt = learner.lease("e1", { task: "small", program: Buffer.from("import time; time.sleep(1)"), limits });
+  const result = await learner.next("result", 1, () => true, 20);
+  assert.equal(result.outcome, messages.Outcome.COMPLETED, result.detail);
+  assert.ok(result.durationSeconds > 0.8 && result.durationSeconds < 10, `${result.durationSeconds} s`);
+  learner.send({ ack: { attempt, accepted: true, reason: "accepted" } });
+  actor.kill("SIGTERM");
+  await learner.next("drained");
+  assert.equal(await exitOf(actor), 0);
+  assert.equal(learner.count("result"), 1);
+});
+
+describe("a disk that is full or read-only, at landlock", () => {
+  const disk = join(folder, "disk");
+  const mounted = () => spawnSync("mount", ["-t", "tmpfs", "-o", "size=4m,mode=0755", "tmpfs", disk]).status === 0;
+  const fill = () => spawnSync("dd", ["if=/dev/zero", `of=${disk}/ballast`, "bs=64k"], { stdio: "ignore" });
+  const writer = { task: "small", program: Buffer.from("open('a', 'w').write('x' * 500_000)"), limits };
+  mkdirSync(disk, { recursive: true });
+
+  /** An actor on it, with its first lease lost because of `harm`. */
+  async function harmed(harm: () => unknown, args: string[]) {
+    const started = await startActor(["--isolation", "landlock", ...args], { scratch: join(disk, "scratch") });
+    const { learner } = started;
+    await learner.next("ready", 1, () => true, 60);
+    harm();
+    const attempt = learner.lease("e1", writer);
+    const lost = await learner.next("result", 1, () => true, 20);
+    assert.equal(lost.outcome, messages.Outcome.LOST, lost.detail);
+    learner.send({ ack: { attempt, accepted: true, reason: "accepted" } });
+    await learner.next("ready", 1, (message) => message.ready?.freeSlots === 0, 20);
+    return { ...started, lost };
+  }
+
+  test("the program is not to blame; the slot takes no lease until there is room again", async (context) => {
+    if (!mounted()) return context.skip("needs root, to mount a small disk");
+    try {
+      const { learner, actor, lost, log } = await harmed(fill, []);
+      assert.match(lost.detail, /disk .* is full/);
+      rmSync(join(disk, "ballast"));
+      const before = learner.count("ready");
+      await learner.next(
+        "ready",
+        1,
+        (message) => message.ready?.freeSlots === 1 && learner.count("ready") > before,
+        30,
+      );
+      const attempt = learner.lease("e2", writer);
+      const result = await learner.next("result", 2, () => true, 20);
+      assert.equal(result.outcome, messages.Outcome.COMPLETED, `${result.detail} ${log()}`);
+      learner.send({ ack: { attempt, accepted: true, reason: "accepted" } });
+      actor.kill("SIGTERM");
+      assert.equal(await exitOf(actor), 0);
+    } finally {
+      spawnSync("umount", ["-l", disk]);
+    }
+  });
+
+  test("where there is none again the actor leaves, and says why", async (context) => {
+    if (!mounted()) return context.skip("needs root, to mount a small disk");
+    try {
+      const readOnly = () => spawnSync("mount", ["-o", "remount,ro", disk]);
+      const { actor, log } = await harmed(readOnly, ["--restart-seconds", "1"]);
+      assert.equal(await exitOf(actor), 1);
+      assert.match(log(), /a sandbox did not start/);
+      assert.match(log(), /EROFS|[Rr]ead-only/);
+    } finally {
+      spawnSync("umount", ["-l", disk]);
+    }
+  });
+});
 
 describe("an actor's start and end", () => {
   test("it exits when its parent's channel closes", async () => {

@@ -22,10 +22,10 @@ import { pino } from "pino";
 import { ActorClient, type Lease } from "./client.ts";
 import type { ActorError } from "./errors.ts";
 import { type ExecutionResult, execute, lostResult, type Progress } from "./execution.ts";
-import { describeIsolation, startIsolated } from "./isolation.ts";
+import { startIsolated } from "./isolation.ts";
+import { describeIsolation, layersOf } from "./layers.ts";
 import { limitsOf } from "./limits.ts";
 import { parseOptions } from "./options.ts";
-import { Sandbox } from "./sandbox.ts";
 import { Slots } from "./slots.ts";
 
 async function main(): Promise<void> {
@@ -57,11 +57,16 @@ async function main(): Promise<void> {
   if (level === "none") log = log.child({ isolation: "NO ISOLATION: programs run with all rights of this user" });
   for (const [tried, reason] of Object.entries(refused))
     log.warn({ isolation: tried, reason }, "isolation level refused");
-  log.info({ isolation: level, ...facts, slots: config.slots }, describeIsolation(first.info));
+  const { applied, missing } = layersOf(first.info);
+  log.info({ isolation: level, applied, missing, ...facts, slots: config.slots }, describeIsolation(first.info));
 
   const slots = new Slots({
     ...{ count: config.slots, startSeconds, restartSeconds },
-    start: async (slot, seconds) => Sandbox.start({ ...(await sandboxOf(slot)), level, startSeconds: seconds }),
+    // Tried again each time: one that came back on a full disk, or without what it had, is none.
+    start: async (slot, seconds) => {
+      const place = await sandboxOf(slot);
+      return (await startIsolated({ ...place, level, allowNoIsolation, startSeconds: seconds })).sandbox;
+    },
     onChange: (slot, fault) => {
       if (fault) log.warn({ slot, error: fault.message }, "a sandbox broke; its slot takes no lease until it is back");
       else log.info({ slot }, "a sandbox is back");
@@ -95,7 +100,8 @@ async function main(): Promise<void> {
       })
       .catch((error: Error) => lostResult(error.message));
   client = new ActorClient({
-    ...{ address, tlsDirectory, name, slots: config.slots, isolationLevel: level, log, execute: run },
+    ...{ address, tlsDirectory, name, slots: config.slots, isolationLevel: level, isolationMissing: missing },
+    ...{ log, execute: run },
     usableSlots: () => slots.usable,
     maxExecutions: config.maxExecutions,
     pythonDigest: basename(config.environment),

@@ -4,11 +4,14 @@
  */
 import { once } from "node:events";
 import type { Duplex } from "node:stream";
+import type { ControlGroup } from "./control-group.ts";
 import { ActorError } from "./errors.ts";
 import { encodeFrame, type Frame, FrameReader } from "./frames.ts";
 import type { Limits } from "./limits.ts";
 import { type ProcessOptions, spawnZygote } from "./zygote-process.ts";
 import { connectZygote, type SocketOptions } from "./zygote-socket.ts";
+
+const SIGKILL = 9;
 
 export type IsolationLevel = "namespaces" | "landlock" | "none";
 
@@ -35,6 +38,8 @@ export interface Zygote {
   readonly ended: Promise<void>;
   /** Of the process that was started; with namespaces the zygote is its child. Absent: not started by us. */
   readonly pid?: number;
+  /** Where the kernel holds what programs use; absent: it does not, or in a container's group. */
+  readonly group?: ControlGroup;
   /** For a person. */
   whyEnded(): string;
   /** Ends it with everything in it. */
@@ -50,6 +55,12 @@ export interface SandboxInfo {
   landlockAbi: number;
   /** Programs run as another user than the supervisor. */
   ownUser: boolean;
+  /** Programs have a /proc, with their own processes only. */
+  procMounted: boolean;
+  /** The kernel holds the number of processes. */
+  processesCounted: boolean;
+  /** Version of the control group that the slot has to itself; absent: none. */
+  controlGroup?: 1 | 2;
   versions: Record<string, string>;
   residentBytes: number;
   /** The most memory that a program can use, because of the container's limit; absent: only its own limit counts. */
@@ -71,6 +82,9 @@ export interface RunHandlers {
   onProgress?: (progress: { cpuSeconds: number; memoryBytes: number }) => void;
 }
 
+const KILL_REASONS = ["memory", "processes", "scratch", "openFiles"] as const;
+export type KillReason = (typeof KILL_REASONS)[number];
+
 /** How a program ended, as the sandbox tells it. */
 export interface RunEnd {
   status: number;
@@ -80,7 +94,9 @@ export interface RunEnd {
   cpuSeconds: number;
   peakMemoryBytes: number;
   /** The limit for which the zygote killed it, if it did. */
-  killedFor?: "memory" | "processes" | "scratch";
+  killedFor?: KillReason;
+  /** The disk below scratch was full, and not by this program. */
+  diskFull?: boolean;
   /** The Python exception that ended it; the program's own word. */
   exception?: { type: string; line?: number; memory: boolean };
   submission?: Buffer;
@@ -104,10 +120,14 @@ export class Sandbox {
   readonly inputs: Record<string, string>;
   /** Settles when the zygote is gone. */
   readonly ended: Promise<void>;
+  /** We ended it while it worked. */
+  stopped = false;
   readonly #zygote: Zygote;
   readonly #control: Duplex;
   readonly #reader: FrameReader;
   #running?: Running;
+  /** Of the control group, before the program that runs. */
+  #oomKills = 0;
   #watchdog?: NodeJS.Timeout;
   #dead?: ActorError;
 
@@ -138,7 +158,8 @@ export class Sandbox {
     this.#reader = reader;
     this.ended = zygote.ended;
     this.inputs = inputs;
-    this.info = info;
+    zygote.group?.start();
+    this.info = { ...info, ...(zygote.group && { controlGroup: zygote.group.version }) };
     this.#control.on("data", (chunk: Buffer) => {
       try {
         for (const frame of this.#reader.push(chunk)) this.#onFrame(frame);
@@ -171,6 +192,10 @@ export class Sandbox {
     return new Promise((resolve, reject) => {
       this.#running = { request, handlers, resolve, reject, expectedBytes: 0, parts: [], receivedBytes: 0 };
       const { program, ...rest } = request;
+      const { memoryBytes, scratchBytes, processes } = request.limits;
+      // At `namespaces` scratch is memory, too.
+      this.#zygote.group?.limit({ memoryBytes, filesBytes: scratchBytes, processes });
+      this.#oomKills = this.#zygote.group?.oomKills() ?? 0;
       const header = { ...rest, programBytes: program.length };
       this.#control.write(Buffer.concat([encodeFrame("R", JSON.stringify(header)), program]));
       this.#expect("the start", 30);
@@ -184,8 +209,14 @@ export class Sandbox {
     this.#expect("the end of a killed program", 10);
   }
 
+  /** It works and is not to be trusted to: ends it, as if it had broken. */
+  giveUp(why: string): void {
+    this.#fail(why);
+  }
+
   /** Ends the zygote and everything in it, and removes its directory; one that listens does that itself. */
   async stop(): Promise<void> {
+    this.stopped ||= this.alive;
     this.#fail("it was stopped");
     await this.ended;
     await this.#zygote.cleanUp();
@@ -220,6 +251,9 @@ export class Sandbox {
       running.handlers.onProgress?.({ cpuSeconds: amount(cpuSeconds), memoryBytes: amount(memoryBytes) });
     } else if (kind === "X" && running.startedAt !== undefined && !running.end) {
       running.end = parseEnd(payload, (performance.now() - running.startedAt) / 1000);
+      const { group } = this.#zygote;
+      if (running.end.signal === SIGKILL && group && group.oomKills() > this.#oomKills)
+        running.end.killedFor ??= "memory";
       this.#expect("the submission", 60);
     } else if (kind === "E" && running.end) {
       const { bytes, refused, present } = JSON.parse(payload.toString());
@@ -259,7 +293,7 @@ async function firstFrame(zygote: Zygote, reader: FrameReader, seconds: number, 
 }
 
 function parseHello({ kind, payload }: Frame, level: IsolationLevel): SandboxInfo {
-  const hello = JSON.parse(payload.toString());
+  const hello = JSON.parse(payload.toString()) ?? {};
   if (kind !== "H") throw new ActorError("sandbox", `sandbox: unexpected first frame ${JSON.stringify(kind)}`);
   if (typeof hello.error === "string") throw new ActorError("isolation", hello.error.slice(0, 500));
   if (hello.level !== level) throw new ActorError("sandbox", `sandbox: it was to apply ${level} and did not`);
@@ -267,11 +301,18 @@ function parseHello({ kind, payload }: Frame, level: IsolationLevel): SandboxInf
     level,
     landlockAbi: amount(hello.landlockAbi),
     ownUser: hello.ownUser === true,
-    versions: Object.fromEntries(Object.entries(hello.versions ?? {}).map(([name, value]) => [name, String(value)])),
+    procMounted: hello.procMounted === true,
+    processesCounted: hello.processesCounted === true,
+    versions: parseVersions(hello.versions),
     residentBytes: amount(hello.residentBytes),
     ...(hello.memoryBytes != null && { memoryBytes: amount(hello.memoryBytes) }),
     ...(typeof hello.directory === "string" && { directory: hello.directory.slice(0, 1000) }),
   };
+}
+
+function parseVersions(versions: unknown): Record<string, string> {
+  const entries = Object.entries(versions ?? {}).slice(0, 32);
+  return Object.fromEntries(entries.map(([name, value]) => [name.slice(0, 100), String(value).slice(0, 100)]));
 }
 
 function parseEnd(payload: Buffer, durationSeconds: number): RunEnd {
@@ -283,7 +324,8 @@ function parseEnd(payload: Buffer, durationSeconds: number): RunEnd {
     cpuSeconds: amount(told.cpuSeconds),
     peakMemoryBytes: amount(told.peakMemoryBytes),
   };
-  if (["memory", "processes", "scratch"].includes(told.killedFor)) end.killedFor = told.killedFor;
+  if (KILL_REASONS.includes(told.killedFor)) end.killedFor = told.killedFor;
+  if (told.diskFull === true) end.diskFull = true;
   try {
     const { exception, line, memory } = JSON.parse(String(told.report));
     if (typeof exception === "string" && /^\w{1,100}$/.test(exception)) {

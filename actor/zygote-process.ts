@@ -5,6 +5,7 @@ import { mkdir, rm } from "node:fs/promises";
 import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { ControlGroup } from "./control-group.ts";
 import type { Zygote } from "./sandbox.ts";
 
 const ZYGOTE = fileURLToPath(new URL("./sandbox/zygote.py", import.meta.url));
@@ -23,6 +24,10 @@ export async function spawnZygote({ python, space, onLog }: ProcessOptions): Pro
   // A hash seed that never changes: a program's sets iterate alike whichever zygote it meets.
   const env = { LANG: "C.UTF-8", PATH: "/usr/bin:/bin", PYTHONHASHSEED: "0", PYTHONSAFEPATH: "1", PYTHONUTF8: "1" };
   const child = spawn(python, ["-s", "-B", ZYGOTE], { cwd: "/", env, stdio: ["ignore", "ignore", "pipe", "pipe"] });
+  // Before it is configured it forks nothing.
+  const made = child.pid === undefined ? undefined : ControlGroup.make();
+  const group = made?.add(child.pid!) ? made : undefined;
+  if (!group) made?.remove();
   const control = child.stdio[3] as unknown as Duplex;
   control.on("error", () => {}); // its end is noticed by the process's
   let lastLine = "no message";
@@ -34,6 +39,7 @@ export async function spawnZygote({ python, space, onLog }: ProcessOptions): Pro
   });
   return {
     control,
+    group,
     pid: child.pid,
     ended: once(child, "close").then(
       () => {},
@@ -42,6 +48,7 @@ export async function spawnZygote({ python, space, onLog }: ProcessOptions): Pro
     whyEnded: () => `its process ended: ${lastLine}`,
     end: () => void child.kill("SIGKILL"),
     async cleanUp() {
+      group?.remove();
       for (let attempt = 0; attempt < 5; attempt++) {
         try {
           return await rm(space, { recursive: true, force: true });

@@ -197,7 +197,10 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
     corpus: corpus?.hashes,
   });
   status.update({ iteration: state.iteration + 1, checkpoint });
-  const counting = setInterval(() => metrics.observeExecutions(store.totals()), 1000);
+  const counting = setInterval(() => {
+    metrics.observeExecutions(store.totals());
+    metrics.observeActors(server.actors());
+  }, 1000);
 
   if (run.summary.evaluation.settings) run.announceEvaluation(run.summary.evaluation);
   const end = await endOf(run, it, server, readPolicies(directory));

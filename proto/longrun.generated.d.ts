@@ -265,6 +265,9 @@ export namespace longrun {
             /** Hello capabilities. */
             capabilities: string[];
 
+            /** Hello isolationMissing. */
+            isolationMissing: string[];
+
             /**
              * Creates a new Hello instance using the specified properties.
              * @param [properties] Properties to set
@@ -320,6 +323,9 @@ export namespace longrun {
 
                 /** Hello capabilities */
                 capabilities?: (string[]|null);
+
+                /** Hello isolationMissing */
+                isolationMissing?: (string[]|null);
 
                 /** Unknown fields preserved while decoding when enabled */
                 $unknowns?: Uint8Array[];
@@ -1106,6 +1112,9 @@ export namespace longrun {
             /** ResultHeader slot. */
             slot?: (number|null);
 
+            /** ResultHeader sandboxBroke. */
+            sandboxBroke: boolean;
+
             /**
              * Creates a new ResultHeader instance using the specified properties.
              * @param [properties] Properties to set
@@ -1188,6 +1197,9 @@ export namespace longrun {
 
                 /** ResultHeader slot */
                 slot?: (number|null);
+
+                /** ResultHeader sandboxBroke */
+                sandboxBroke?: (boolean|null);
 
                 /** Unknown fields preserved while decoding when enabled */
                 $unknowns?: Uint8Array[];

@@ -293,6 +293,7 @@ export const longrun = $root.longrun = (() => {
                 this.holding = [];
                 this.versions = {};
                 this.capabilities = [];
+                this.isolationMissing = [];
                 if (properties)
                     for (let keys = $Object.keys(properties), i = 0; i < keys.length; ++i)
                         if (properties[keys[i]] != null && keys[i] !== "__proto__")
@@ -307,6 +308,7 @@ export const longrun = $root.longrun = (() => {
             Hello.prototype.holding = $util.emptyArray;
             Hello.prototype.versions = $util.emptyObject;
             Hello.prototype.capabilities = $util.emptyArray;
+            Hello.prototype.isolationMissing = $util.emptyArray;
 
             Hello.create = function(properties) {
                 return new Hello(properties);
@@ -338,6 +340,9 @@ export const longrun = $root.longrun = (() => {
                 if (message.capabilities != null && message.capabilities.length)
                     for (let i = 0; i < message.capabilities.length; ++i)
                         writer.uint32(66).string(message.capabilities[i]);
+                if (message.isolationMissing != null && message.isolationMissing.length)
+                    for (let i = 0; i < message.isolationMissing.length; ++i)
+                        writer.uint32(74).string(message.isolationMissing[i]);
                 if (message.$unknowns != null && $Object.hasOwnProperty.call(message, "$unknowns"))
                     for (let i = 0; i < message.$unknowns.length; ++i)
                         writer.raw(message.$unknowns[i]);
@@ -466,6 +471,14 @@ export const longrun = $root.longrun = (() => {
                             if (!(message.capabilities && message.capabilities.length))
                                 message.capabilities = [];
                             message.capabilities.push(reader.stringVerify());
+                            continue;
+                        }
+                    case 9: {
+                            if (wireType !== 2)
+                                break;
+                            if (!(message.isolationMissing && message.isolationMissing.length))
+                                message.isolationMissing = [];
+                            message.isolationMissing.push(reader.stringVerify());
                             continue;
                         }
                     }
@@ -1533,6 +1546,7 @@ export const longrun = $root.longrun = (() => {
             ResultHeader.prototype.detail = "";
             ResultHeader.prototype.isolationLevel = "";
             ResultHeader.prototype.slot = null;
+            ResultHeader.prototype.sandboxBroke = false;
 
             let $oneOfFields;
 
@@ -1588,6 +1602,8 @@ export const longrun = $root.longrun = (() => {
                     writer.uint32(130).string(message.isolationLevel);
                 if (message.slot != null && $Object.hasOwnProperty.call(message, "slot"))
                     writer.uint32(136).uint32(message.slot);
+                if (message.sandboxBroke != null && $Object.hasOwnProperty.call(message, "sandboxBroke") && message.sandboxBroke !== false)
+                    writer.uint32(144).bool(message.sandboxBroke);
                 if (message.$unknowns != null && $Object.hasOwnProperty.call(message, "$unknowns"))
                     for (let i = 0; i < message.$unknowns.length; ++i)
                         writer.raw(message.$unknowns[i]);
@@ -1763,6 +1779,15 @@ export const longrun = $root.longrun = (() => {
                                 break;
                             message.slot = reader.uint32();
                             message._slot = "slot";
+                            continue;
+                        }
+                    case 18: {
+                            if (wireType !== 0)
+                                break;
+                            if (value = reader.bool())
+                                message.sandboxBroke = value;
+                            else
+                                delete message.sandboxBroke;
                             continue;
                         }
                     }

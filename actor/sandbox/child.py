@@ -11,10 +11,11 @@ import signal
 import socket
 import sys
 
+import limits
 import namespaces
 import program
 import restrict
-from frames import CONTROL, receive
+from protocol import CONTROL, receive
 
 ORDERS = 4  # in the child: the request comes from here; it says here that it starts, or why it cannot
 LARGEST_REQUEST = 64 << 10
@@ -38,7 +39,10 @@ class Child:
                 os.write(ORDERS, f"!{type(error).__name__}: {error}".encode()[:500])
                 os._exit(126)
             os.close(ORDERS)
-            os._exit(program.run(source))
+            try:
+                os._exit(program.run(source))
+            finally:  # an error of the runner itself, as where no memory is left, must not go on as a zygote
+                os._exit(1)
         os.close(output)
         os.close(report)
         orders.close()
@@ -72,6 +76,7 @@ def _become(zygote, address_space_bytes, output, report, orders):
     os.environ.clear()
     restrict.die_with_parent()
     watched_pid = os.readlink(zygote.proc + "/self")
+    limits.prefer_as_victim(zygote.proc)
     if zygote.level == "namespaces":
         namespaces.isolate(zygote.child_proc)
 
@@ -81,11 +86,11 @@ def _become(zygote, address_space_bytes, output, report, orders):
     request = json.loads(message)
     source = receive(request["programBytes"], ORDERS + 1)
     os.close(ORDERS + 1)
-    limits = request["limits"]
+    allowed = request["limits"]
     input_place = zygote.inputs.get(request["task"])
     space = zygote.space
     if zygote.level == "namespaces":
-        namespaces.furnish(input_place, limits["scratchBytes"], limits["scratchFiles"])
+        namespaces.furnish(input_place, allowed["scratchBytes"], allowed["scratchFiles"])
     elif input_place:
         os.symlink(os.path.abspath(input_place), f"{space}/scratch/input")
     scratch, temporary = f"{space}/scratch", f"{space}/tmp"
@@ -94,7 +99,7 @@ def _become(zygote, address_space_bytes, output, report, orders):
     os.environ.update(program.environment(scratch, temporary, zygote.config["cpusPerSlot"]))
     program.open_streams()
 
-    restrict.limit_resources(limits, address_space_bytes, zygote.count_processes)
+    limits.set_rlimits(allowed, address_space_bytes, zygote.count_processes)
     if zygote.level != "none":
         if zygote.user:
             restrict.become(*zygote.user)

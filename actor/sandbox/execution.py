@@ -10,13 +10,13 @@ import termios
 import time
 
 import watch
-from frames import CONTROL, LARGEST_FRAME, announce, receive_frame, send, send_json
+from limits import OPEN_FILES_OF_ALL, SLOW_WATCH_SECONDS, WATCH_SECONDS
+from protocol import CONTROL, LARGEST_FRAME, announce, receive_frame, send, send_json
 from submission import open_submission
 
-WATCH_SECONDS = 0.025
 PROGRESS_SECONDS = 0.5
-SCRATCH_WATCH_SECONDS = 0.25
 LARGEST_REPORT = 4096
+FULL_DISK_BYTES = 1 << 20  # with less than this free, a disk is full
 
 
 class Execution:
@@ -24,10 +24,12 @@ class Execution:
         self.zygote = zygote
         self.child = child
         self.limits = request["limits"]
-        self.inherited_bytes = zygote.inherited_bytes
         self.peak_bytes = 0
         self.killed_for = None
-        self.watched_pid, self.scratch = child.start(request)
+        watched_pid, self.scratch = child.start(request)
+        self.usage = watch.Usage(zygote.proc, watched_pid, zygote.inherited_bytes)
+        # A tmpfs has a size; directories have to be counted.
+        self.counted = [] if zygote.level == "namespaces" else [self.scratch, os.open(f"{zygote.space}/tmp", os.O_RDONLY | os.O_DIRECTORY)]
         send(b"S")
 
     def follow(self):
@@ -35,7 +37,7 @@ class Execution:
         poll = select.poll()
         for descriptor in (self.child.output, self.child.pidfd, CONTROL):
             poll.register(descriptor, select.POLLIN)
-        started = last_progress = last_scratch = time.monotonic()
+        started = last_progress = last_slow = time.monotonic()
         open_output = True
         while True:
             ready = dict(poll.poll(WATCH_SECONDS * 1000))
@@ -49,19 +51,21 @@ class Execution:
             if self.child.pidfd in ready:
                 break
             now = time.monotonic()
-            memory, tasks, cpu_seconds = watch.usage(self.zygote.proc, self.watched_pid, self.inherited_bytes)
-            self.peak_bytes = max(self.peak_bytes, memory)
-            if memory > self.limits["memoryBytes"]:
+            usage, slow = self.usage, now - last_slow >= SLOW_WATCH_SECONDS
+            usage.look(self.limits["memoryBytes"])
+            self.peak_bytes = max(self.peak_bytes, usage.memory_bytes)
+            if usage.memory_bytes > self.limits["memoryBytes"]:
                 self.kill("memory")
-            elif tasks > self.limits["processes"] + 1:
+            elif usage.tasks > self.limits["processes"] + 1:
                 self.kill("processes")
-            if self.zygote.level != "namespaces" and now - last_scratch >= SCRATCH_WATCH_SECONDS:
-                files, bytes_ = watch.files_below(self.scratch, self.limits["scratchFiles"])
-                if files > self.limits["scratchFiles"] or bytes_ > self.limits["scratchBytes"]:
-                    self.kill("scratch")
-                last_scratch = time.monotonic()
+            elif slow and usage.tasks > 1 and usage.open_files() > OPEN_FILES_OF_ALL:
+                self.kill("openFiles")
+            elif slow and self.counted and self.is_scratch_full():
+                self.kill("scratch")
+            if slow:
+                last_slow = now
             if now - last_progress >= PROGRESS_SECONDS:
-                send_json(b"P", {"cpuSeconds": cpu_seconds, "memoryBytes": memory})
+                send_json(b"P", {"cpuSeconds": usage.cpu_seconds, "memoryBytes": usage.memory_bytes})
                 last_progress = now
         _, status, used = os.wait4(self.child.pid, 0)
         if self.zygote.level == "none":
@@ -70,10 +74,12 @@ class Execution:
             except ProcessLookupError:
                 pass
         code = os.waitstatus_to_exitcode(status)
-        peak_bytes = max(self.peak_bytes, used.ru_maxrss * 1024 - self.inherited_bytes)
+        # Not by this program, which kept to its limit: then it is not to blame for what it could not write.
+        disk_full = code != 0 and bool(self.counted) and free_bytes(self.scratch) < FULL_DISK_BYTES and not self.is_scratch_full()
+        peak_bytes = max(self.peak_bytes, used.ru_maxrss * 1024 - self.zygote.inherited_bytes)
         self.reaped = {
-            "status": max(code, 0), "signal": max(-code, 0), "cpuSeconds": used.ru_utime + used.ru_stime,
-            "peakMemoryBytes": max(peak_bytes, 0), "killedFor": self.killed_for, "seconds": time.monotonic() - started,
+            "status": max(code, 0), "signal": max(-code, 0), "cpuSeconds": max(used.ru_utime + used.ru_stime, self.usage.cpu_seconds),
+            "peakMemoryBytes": max(peak_bytes, 0), "killedFor": self.killed_for, "diskFull": disk_full, "seconds": time.monotonic() - started,
         }
         os.set_blocking(self.child.report, False)
         try:
@@ -83,6 +89,15 @@ class Execution:
         send_json(b"X", self.reaped)
         while open_output and self.pass_on_output():
             pass
+
+    def is_scratch_full(self):
+        """Whether there is more in scratch and $TMPDIR together than allowed."""
+        files = 0
+        bytes_ = self.usage.deleted_bytes(os.fstat(self.scratch).st_dev)
+        for directory in self.counted:
+            files_here, bytes_here = watch.files_below(directory, self.limits["scratchFiles"])
+            files, bytes_ = files + files_here, bytes_ + bytes_here
+        return files > self.limits["scratchFiles"] or bytes_ > self.limits["scratchBytes"]
 
     def kill(self, reason=None):
         """SIGKILL, at once: nothing else is worth trying on a program that may ignore it. In a PID namespace the
@@ -117,5 +132,10 @@ class Execution:
                     offset += sent
                     count -= sent
             os.close(descriptor)
-        for descriptor in (self.child.output, self.child.report, self.child.pidfd, self.scratch):
+        for descriptor in (self.child.output, self.child.report, self.child.pidfd, self.scratch, *self.counted[1:]):
             os.close(descriptor)
+
+
+def free_bytes(directory):
+    found = os.fstatvfs(directory)
+    return found.f_bavail * found.f_frsize

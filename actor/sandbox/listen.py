@@ -18,8 +18,8 @@ import sys
 
 import restrict
 import watch
-from frames import CONTROL
 from linux import PR_SET_CHILD_SUBREAPER, prctl
+from protocol import CONTROL
 
 REAP_SECONDS = 1
 # As the supervisor gives it to a zygote that it starts itself. A hash seed that never changes: a program's sets iterate

@@ -9,7 +9,7 @@ becomes an unprivileged user besides.
 import os
 
 from linux import CLONE_NEWIPC, CLONE_NEWNET, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER, CLONE_NEWUTS
-from linux import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_PRIVATE, MS_REC
+from linux import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_PRIVATE, MS_RDONLY, MS_REC
 from linux import make_read_only, mount, pivot_root, setns, umount, unshare
 
 INSIDE_ID = 1000  # who the program is, as it sees itself
@@ -172,7 +172,8 @@ def can_mount_proc(own_pid_namespace):
 
 
 def _mount_proc():
-    mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "subset=pid")
+    # Read-only, or without Landlock a program could write its own oom_score_adj.
+    mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, "subset=pid")
 
 
 def isolate(with_proc):

@@ -29,7 +29,7 @@ NUMBERS = {
     "fsconfig": (431, 431), "fsmount": (432, 432), "fspick": (433, 433), "mount_setattr": (442, 442),
     "statmount": (457, 457), "listmount": (458, 458), "open_tree_attr": (467, 467),
     "bpf": (321, 280), "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
-    "keyctl": (250, 219), "add_key": (248, 217), "request_key": (249, 218),
+    "io_setup": (206, 0), "keyctl": (250, 219), "add_key": (248, 217), "request_key": (249, 218),
     "shmget": (29, 194), "shmat": (30, 196), "shmctl": (31, 195), "shmdt": (67, 197), "semget": (64, 190),
     "semop": (65, 193), "semctl": (66, 191), "semtimedop": (220, 192), "msgget": (68, 186), "msgsnd": (69, 189),
     "msgrcv": (70, 188), "msgctl": (71, 187), "mq_open": (240, 180), "mq_unlink": (241, 181),
@@ -61,7 +61,7 @@ DENIED = """
     process_mrelease perf_event_open
     mount umount2 pivot_root chroot unshare setns open_tree move_mount fsopen fsconfig fsmount fspick mount_setattr
     statmount listmount open_tree_attr
-    bpf io_uring_setup io_uring_enter io_uring_register keyctl add_key request_key
+    bpf io_uring_setup io_uring_enter io_uring_register io_setup keyctl add_key request_key
     shmget shmat shmctl shmdt semget semop semctl semtimedop msgget msgsnd msgrcv msgctl
     mq_open mq_unlink mq_timedsend mq_timedreceive mq_notify mq_getsetattr
     mknod mknodat userfaultfd memfd_secret name_to_handle_at open_by_handle_at
@@ -96,6 +96,8 @@ def everywhere():
     options = (PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_MM, PR_SET_CHILD_SUBREAPER, PR_SET_PTRACER)
     rules += [("prctl", EPERM, (0, ANY, "eq", option)) for option in options]
     rules += [("prlimit64", EPERM, (0, ANY, "ne", 0))]
+    # A lease on a file of one's own lets everybody who opens it wait, 45 s each time.
+    rules += [("fcntl", EPERM, (1, ANY, "eq", F_SETLEASE))]
     return rules
 
 
@@ -106,7 +108,7 @@ def alone():
     rules += [("clone", EPERM, (0, CLONE_THREAD, "eq", 0))]
     rules += [(name, EPERM, (0, ANY, "ne", OWN_PID)) for name in ("kill", "tgkill", "rt_sigqueueinfo")]
     rules += [("tkill", EPERM, None), ("rt_tgsigqueueinfo", EPERM, (0, ANY, "ne", OWN_PID))]
-    rules += [("fcntl", EPERM, (1, ANY, "eq", command)) for command in (F_SETOWN, F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY)]
+    rules += [("fcntl", EPERM, (1, ANY, "eq", command)) for command in (F_SETOWN, F_SETSIG, F_SETOWN_EX, F_NOTIFY)]
     rules += [("ioctl", EPERM, (1, ANY, "eq", request))
               for request in (FIOSETOWN, SIOCSPGRP, FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR)]
     # Silently without effect (errno 0), because shutil.copy fails where these do.

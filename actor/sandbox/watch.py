@@ -1,4 +1,4 @@
-"""What an execution uses, seen from the zygote: memory, processes, processor time, files."""
+"""What an execution uses, seen from the zygote: memory, processes, processor time, files. limits.py says what is held."""
 
 import os
 
@@ -38,32 +38,94 @@ def resident_bytes(directory):
     return int(fields[1]) * PAGE_BYTES, int(fields[2]) * PAGE_BYTES
 
 
-def usage(proc, pid, inherited_bytes):
-    """(memory in bytes, tasks, cpu seconds) of the process `pid` in the mount `proc`, with all its descendants.
+class Usage:
+    """Looks at a program, again and again: the process `pid` in the mount `proc`, with all its descendants.
 
-    The program's own process shares `inherited_bytes` with the zygote, which are not its fault. Of its descendants
-    only memory that is theirs alone counts. Orphans are adopted by the program itself, process 1 of its namespace, so
-    that nothing is missed.
+    The program's own process shares `inherited_bytes` with the zygote, which are not its fault. Orphans are adopted by
+    the program itself, process 1 of its namespace, so that nothing is missed.
     """
-    memory = tasks = ticks = 0
-    waiting = [pid]
-    while waiting:
-        current = waiting.pop()
-        directory = f"{proc}/{current}"
+
+    def __init__(self, proc, pid, inherited_bytes):
+        self.proc, self.pid, self.inherited_bytes = proc, pid, inherited_bytes
+        self.memory_bytes = self.tasks = 0
+        self._pids = []
+        self._ticks = {}  # by process, also of those that ended: wait4 tells nothing of those that nobody waited for
+
+    @property
+    def cpu_seconds(self):
+        return sum(self._ticks.values()) / TICKS_PER_SECOND
+
+    def look(self, limit_bytes):
+        """Renews `memory_bytes`, `tasks` and `cpu_seconds`. Memory that processes share is looked for, which takes
+        longer, only where with it they could be above `limit_bytes`."""
+        memory = tasks = shared_bytes = 0
+        waiting, self._pids = [self.pid], []
+        while waiting:
+            current = waiting.pop()
+            directory = f"{self.proc}/{current}"
+            try:
+                resident, shared = resident_bytes(directory)
+                if current == self.pid:
+                    memory += max(0, resident - self.inherited_bytes)
+                else:
+                    memory += max(0, resident - shared)
+                    shared_bytes += shared
+                with open(f"{directory}/stat", "rb") as file:
+                    fields = file.read().rpartition(b")")[2].split()
+                self._ticks[current] = max(self._ticks.get(current, 0), int(fields[11]) + int(fields[12]))
+                threads = os.listdir(f"{directory}/task")
+                tasks += len(threads)
+                self._pids.append(current)
+                for thread in threads:
+                    with open(f"{directory}/task/{thread}/children", "rb") as file:
+                        waiting.extend(int(child) for child in file.read().split())
+            except (OSError, IndexError):
+                continue  # it ended while we looked
+        if shared_bytes and memory + shared_bytes > limit_bytes:
+            memory += self._shared_by_descendants(limit_bytes - memory)
+        self.memory_bytes, self.tasks = memory, tasks
+
+    def _shared_by_descendants(self, free_bytes):
+        """What the descendants have in mappings that are shared (anonymous ones and files in memory), in bytes; 0 if it is
+        below `free_bytes` even where each page counts for everybody who has it."""
+        at_most = sum(self._kilobytes(pid, "status", b"RssShmem:") for pid in self._pids if pid != self.pid)
+        if at_most <= free_bytes:
+            return 0
+        # A page of several processes divided among them, which takes the kernel longer. The program's own process has its
+        # pages whole in what was counted.
+        divided = sum(self._kilobytes(pid, "smaps_rollup", b"Pss_Shmem:") for pid in self._pids)
+        return max(0, divided - self._kilobytes(self.pid, "status", b"RssShmem:"))
+
+    def _kilobytes(self, pid, name, field):
+        """The value of a line `Field: 12 kB` of /proc/<pid>/<name>, in bytes; 0 if the process has ended."""
         try:
-            resident, shared = resident_bytes(directory)
-            memory += max(0, resident - inherited_bytes) if current == pid else max(0, resident - shared)
-            with open(f"{directory}/stat", "rb") as file:
-                fields = file.read().rpartition(b")")[2].split()
-            ticks += int(fields[11]) + int(fields[12])
-            threads = os.listdir(f"{directory}/task")
-            tasks += len(threads)
-            for thread in threads:
-                with open(f"{directory}/task/{thread}/children", "rb") as file:
-                    waiting.extend(int(child) for child in file.read().split())
-        except (OSError, IndexError):
-            continue  # it ended while we looked
-    return memory, tasks, ticks / TICKS_PER_SECOND
+            with open(f"{self.proc}/{pid}/{name}", "rb") as file:
+                return next((int(line.split()[1]) * 1024 for line in file if line.startswith(field)), 0)
+        except OSError:
+            return 0
+
+    def open_files(self):
+        """Descriptors of all processes together."""
+        count = 0
+        for pid in self._pids:
+            try:
+                count += len(os.listdir(f"{self.proc}/{pid}/fd"))
+            except OSError:
+                continue
+        return count
+
+    def deleted_bytes(self, device):
+        """Bytes on `device` of files that have no name any more and are still open."""
+        found = {}
+        for pid in self._pids:
+            try:
+                for number in os.listdir(f"{self.proc}/{pid}/fd"):
+                    file = os.stat(f"{self.proc}/{pid}/fd/{number}")
+                    if file.st_nlink == 0 and file.st_dev == device:
+                        found[file.st_ino] = file.st_blocks * 512
+            except OSError:
+                continue
+        return sum(found.values())
 
 
 def files_below(directory, limit_files):

@@ -7,17 +7,10 @@ It holds no secret: no certificate, no answers. A program never passes through i
 socket itself), neither do output and submission (`splice`, `sendfile`), so that nothing of one execution can be found
 in the heap of the next.
 
-Frames on the socket: one byte kind, four bytes length (big endian), payload.
-  to the zygote     C {config}                         once, first
-                    R {request}, then the program      run; only while none runs
-                    K                                  kill what runs; without effect if nothing does
-  to the supervisor H {level, …} or {error}            once, ready or given up
-                    S                                  the program starts now
-                    O bytes                            output
-                    P {cpuSeconds, memoryBytes}        progress, twice a second
-                    X {status, …}                      the program is reaped, all of it is dead
-                    E {submission …}, then D bytes     the submission
-                    F                                  cleaned up, ready for the next
+What passes over the socket is in protocol.py, what a program must not have in restrict.py, how much it may use in limits.py.
+Covered here: one program's memory, descriptors, files, processes, imported modules and random numbers are nothing to the next
+one, as each runs in a fork of a process that no program ever ran in. Not covered: the addresses of what was imported are the
+same in every fork (no new layout for each program), which helps to exploit a fault of an interpreter that programs own anyhow.
 """
 
 import gc
@@ -40,12 +33,12 @@ import seccomp  # noqa: E402
 import watch  # noqa: E402
 from child import Child  # noqa: E402
 from execution import Execution  # noqa: E402
-from frames import CONTROL, receive_frame, send, send_json  # noqa: E402
 from linux import use_huge_pages  # noqa: E402
+from protocol import CONTROL, receive_frame, send, send_json  # noqa: E402
 
 sys.path[:] = [path for path in sys.path if path != _HERE]
-for _name in ("cgroup", "child", "execution", "frames", "landlock", "linux", "listen", "namespaces",
-              "program", "restrict", "seccomp", "submission", "watch"):
+for _name in ("cgroup", "child", "execution", "landlock", "limits", "linux", "listen", "namespaces", "program", "protocol",
+              "restrict", "seccomp", "submission", "watch"):
     del sys.modules[_name]
 
 WARM = ("numpy", "pandas", "scipy.sparse", "scipy.stats", "joblib", "sklearn.compose", "sklearn.ensemble", "sklearn.impute",
@@ -94,7 +87,12 @@ class Zygote:
             os.makedirs(f"{self.space}/{name}", mode=0o700, exist_ok=True)
         self.runtime = [sys.prefix, sys.base_prefix, os.path.dirname(os.path.realpath(sys.executable))]
         if self.level == "landlock":
-            self.readable = [*namespaces.SYSTEM, *namespaces.CONFIGURATION, *self.runtime, "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"]
+            # Of /proc what libraries ask for: which of them are loaded (threadpoolctl, and KMeans with it), how many and
+            # what processors, how much memory. "self" is the child that is restricted.
+            own = [f"/proc/self/{name}" for name in ("maps", "status", "stat", "statm")]
+            machine = ["/proc/cpuinfo", "/proc/meminfo", "/sys/devices/system/cpu"]
+            devices = [f"/dev/{name}" for name in ("zero", "full", "random", "urandom")]
+            self.readable = [*namespaces.SYSTEM, *namespaces.CONFIGURATION, *self.runtime, *devices, *own, *machine]
             self.writable = [f"{self.space}/scratch", f"{self.space}/tmp", "/dev/null"]
             self.filter = seccomp.assemble(seccomp.everywhere() + seccomp.alone())
         if os.getuid() == 0 and self._nobody_reaches([*self.runtime, self.space, *self.inputs.values()]):

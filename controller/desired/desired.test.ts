@@ -90,6 +90,12 @@ describe("pods", () => {
     );
   });
 
+  test("a runtime class is passed through, and none is named without it", () => {
+    assert.equal(podsOf(runOf()).actor.runtimeClassName, undefined);
+    for (const runtimeClassName of ["gvisor", "kata"])
+      assert.equal(podsOf(runOf({ actors: { runtimeClassName } })).actor.runtimeClassName, runtimeClassName);
+  });
+
   const ARGUMENTS: [what: string, spec: object, part: "learner" | "actor", expected: RegExp][] = [
     ["a bundled task", {}, "learner", /--task-dir \/opt\/longrun-tasks\/diamonds/],
     ["a custom task", CUSTOM, "learner", /--task-dir \/tasks\/own/],

@@ -97,6 +97,29 @@ test("prometheus: counters of executions grow by what is new", async () => {
   assert.equal(values.get('longrun_execution_events_total{event="retried"}'), 1);
 });
 
+test("prometheus: connected actors by isolation, and the layers that their machines lack", async () => {
+  const metrics = new LearnerMetrics();
+  const actor = (isolationLevel: string, isolationMissing: string[], connected = true) => ({
+    isolationLevel,
+    isolationMissing,
+    connected,
+  });
+  metrics.observeActors([actor("none", ["proc"])]);
+  metrics.observeActors([
+    actor("namespaces", []),
+    actor("landlock", ["namespaces", "controlGroup"]),
+    actor("landlock", ["namespaces"]),
+    actor("landlock", ["namespaces"], false),
+  ]);
+  const values = await scraped(metrics);
+  const numbers = ['actors{isolation="namespaces"}', 'actors{isolation="landlock"}', 'actors{isolation="none"}'];
+  const layers = ["namespaces", "controlGroup", "proc"].map((layer) => `actors_missing_layer{layer="${layer}"}`);
+  assert.deepEqual(
+    [...numbers, ...layers].map((name) => values.get(`longrun_${name}`)),
+    [1, 2, undefined, 2, 1, undefined],
+  );
+});
+
 test("prometheus: what a guard flags and what a bound changes is counted", async () => {
   const metrics = new LearnerMetrics();
   metrics.observeGrade({ guards: ["constant", "sampleSubmission"], clamped: true, capped: false });

@@ -18,6 +18,13 @@ export interface ExecutionCounts {
   retried: number;
 }
 
+/** Of a connected actor, what its machine holds programs with. */
+export interface ActorIsolation {
+  connected: boolean;
+  isolationLevel: string;
+  isolationMissing: readonly string[];
+}
+
 type Value = (line: IterationMetrics) => number | null;
 
 /** One gauge per number: name, meaning, where it stands in the line. */
@@ -92,6 +99,8 @@ export class LearnerMetrics {
   readonly #counters: [Counter, string | undefined, (line: IterationMetrics) => Record<string, number>][];
   readonly #stages: Histogram<"stage">;
   readonly #inFlight: Gauge<"state">;
+  readonly #actors: Gauge<"isolation">;
+  readonly #missing: Gauge<"layer">;
   readonly #ended: Counter<"event">;
   readonly #gradings: Counter<"event">;
   #counted: ExecutionCounts = { queued: 0, running: 0, completed: 0, lost: 0, retried: 0 };
@@ -115,6 +124,14 @@ export class LearnerMetrics {
       registers,
     });
     this.#inFlight = new Gauge({ name: name("executions"), help: "Executions now", labelNames: ["state"], registers });
+    this.#actors = new Gauge({
+      ...{ name: name("actors"), help: "Connected actors, by the isolation level that their machine gives" },
+      ...{ labelNames: ["isolation"] as const, registers },
+    });
+    this.#missing = new Gauge({
+      ...{ name: name("actors_missing_layer"), help: "Connected actors whose machine lacks a layer of isolation" },
+      ...{ labelNames: ["layer"] as const, registers },
+    });
     this.#ended = new Counter({
       name: name("execution_events_total"),
       help: "Executions completed, lost, or queued again",
@@ -151,6 +168,17 @@ export class LearnerMetrics {
   observeGrade({ guards, clamped, capped }: { guards: readonly Guard[]; clamped: boolean; capped: boolean }): void {
     for (const event of [...guards, ...(clamped ? ["clamped"] : []), ...(capped ? ["capped"] : [])])
       this.#gradings.inc({ event });
+  }
+
+  /** Call as often as it changes, or from a timer. */
+  observeActors(actors: readonly ActorIsolation[]): void {
+    this.#actors.reset();
+    this.#missing.reset();
+    for (const { connected, isolationLevel, isolationMissing } of actors) {
+      if (!connected) continue;
+      this.#actors.inc({ isolation: isolationLevel });
+      for (const layer of isolationMissing) this.#missing.inc({ layer });
+    }
   }
 
   /** Call as often as it changes, or from a timer; counters grow by what is new. */

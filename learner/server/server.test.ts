@@ -494,6 +494,39 @@ describe("who gets what", { concurrency: 6 }, () => {
   });
 });
 
+describe("a sandbox that breaks under a program", { concurrency: 6 }, () => {
+  const broke = (detail: string) => ({
+    header: { outcome: messages.Outcome.LOST, detail, sandboxBroke: true, durationSeconds: 0.5 },
+  });
+  const gone = { header: { outcome: messages.Outcome.LOST, detail: "no slot was free" } };
+
+  test("three times: the program is the cause, and it has failed", async () => {
+    const { actor, lease, store } = await leased();
+    for (let { attempt } = lease; ; { attempt } = await actor.nextLease()) {
+      actor.handIn(attempt, broke("its process ended"));
+      assert.equal((await actor.next("ack")).reason, "accepted");
+      if (attempt.number === 3) break;
+      assert.equal(store.counts().queued, 1, "it is tried again");
+      actor.ready(1);
+    }
+    const [sample] = store.samples(["a"]);
+    assert.deepEqual([sample.state, sample.result?.outcome], ["finished", "failed"]);
+    assert.match(sample.result!.detail, /the sandbox broke under the program, 3 times in a row: its process ended/);
+  });
+
+  test("twice, and once for another reason: lost, as infrastructure is", async () => {
+    const { actor, lease, store } = await leased();
+    for (let { attempt } = lease; ; { attempt } = await actor.nextLease()) {
+      actor.handIn(attempt, attempt.number === 2 ? gone : broke("its process ended"));
+      await actor.next("ack");
+      if (attempt.number === 3) break;
+      actor.ready(1);
+    }
+    const [sample] = store.samples(["a"]);
+    assert.deepEqual([sample.state, sample.result], ["lost", undefined]);
+  });
+});
+
 describe("waiting", { concurrency: 6 }, () => {
   test("resolves at the number asked for", async () => {
     const { actor, lease, server } = await leased();

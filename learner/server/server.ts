@@ -67,6 +67,8 @@ export interface ServerOptions {
 
 export interface ActorState extends ActorView {
   isolationLevel: string;
+  /** Layers of isolation that its machine does not have. */
+  isolationMissing: string[];
   /** Of Python and its packages. */
   versions: Record<string, string>;
   busySeconds: number;
@@ -175,6 +177,7 @@ export class LearnerServer {
       slots: session.slots,
       running: running.get(session.actor) ?? 0,
       isolationLevel: session.isolationLevel,
+      isolationMissing: session.isolationMissing,
       versions: session.versions,
       busySeconds: session.busySeconds,
       aliveSeconds: session.aliveSeconds,
@@ -188,6 +191,7 @@ export class LearnerServer {
         slots: 0,
         running: count,
         isolationLevel: "",
+        isolationMissing: [],
         versions: {},
         busySeconds: 0,
         aliveSeconds: 0,

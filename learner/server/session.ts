@@ -7,10 +7,11 @@ import {
   type FromActorReceived,
   type FromLearnerMessage,
   type longrun,
+  messages,
   PROTOCOL_VERSION,
 } from "../../proto/service.ts";
 import type { Logger } from "../log.ts";
-import type { Leases } from "../store/leases.ts";
+import { type Leases, SANDBOX_BROKE } from "../store/leases.ts";
 import type { AttemptKey, LeasedExecution } from "../store/types.ts";
 import { ServerError } from "./errors.ts";
 import { type Limits, parseAttempt, parseResult } from "./results.ts";
@@ -56,6 +57,8 @@ export class Session {
   /** Empty until Hello. */
   actor = "";
   isolationLevel = "";
+  /** Layers of isolation that its machine does not have. */
+  isolationMissing: string[] = [];
   /** Of Python and its packages, as the actor found them. */
   versions: Record<string, string> = {};
   slots = 0;
@@ -189,6 +192,8 @@ export class Session {
     this.actor = actor;
     this.slots = slots;
     this.isolationLevel = hello.isolationLevel ?? "";
+    // Values of a metric's label: few, and of a shape.
+    this.isolationMissing = (hello.isolationMissing ?? []).filter((it) => /^[A-Za-z]{1,40}$/.test(it)).slice(0, 32);
     this.versions = hello.versions ?? {};
     const revoked = this.#options.leases.reconcile(actor, held);
     this.#send({
@@ -289,7 +294,12 @@ export class Session {
     const cause = known ? undefined : this.#explainLoss(attempt, header);
     const result = known ?? (cause && parseResult(cause, insertedMarkers, limitsOf(task)));
     if (result === undefined) {
-      this.#acknowledge(attempt, leases.fail(this.actor, attempt, header.detail || "lost by the actor"));
+      const reason = header.detail || "lost by the actor";
+      const broke = header.sandboxBroke === true;
+      const last = broke && leases.brokenSandboxes(attempt.execution) + 1 >= leases.maxAttempts;
+      const failed = last && parseResult(brokeSandboxes(header, leases.maxAttempts), insertedMarkers, limitsOf(task));
+      if (failed) this.#acknowledge(attempt, leases.accept(this.actor, attempt, failed));
+      else this.#acknowledge(attempt, leases.fail(this.actor, attempt, broke ? `${SANDBOX_BROKE}: ${reason}` : reason));
       return;
     }
     if (submission !== undefined) {
@@ -326,4 +336,10 @@ export class Session {
       throw error;
     }
   }
+}
+
+/** Sandboxes that ended under one program again and again: it is the program. */
+function brokeSandboxes(header: longrun.v1alpha1.ResultHeader.$Properties, times: number) {
+  const detail = `${SANDBOX_BROKE}, ${times} times in a row: ${header.detail ?? ""}`;
+  return { ...header, outcome: messages.Outcome.FAILED, submission: undefined, detail };
 }

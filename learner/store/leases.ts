@@ -25,6 +25,9 @@ export interface LeaseOptions {
   events: EventEmitter<StoreEvents>;
 }
 
+/** How the reason of an attempt begins that was lost because its sandbox ended under the program. */
+export const SANDBOX_BROKE = "the sandbox broke under the program";
+
 /** Where the instrumenter wants an attempt's nonce. */
 const NONCE_PLACEHOLDER = "@@NONCE@@";
 
@@ -54,6 +57,19 @@ export class Leases {
 
   get leaseSeconds(): number {
     return this.#options.leaseSeconds;
+  }
+
+  get maxAttempts(): number {
+    return this.#options.maxAttempts;
+  }
+
+  /** How many attempts of this execution were lost because their sandboxes ended under the program. */
+  brokenSandboxes(execution: string): number {
+    const row = this.#database.get(
+      "SELECT count(*) AS times FROM attempts WHERE execution = :execution AND substr(reason, 1, :length) = :reason",
+      { execution, reason: SANDBOX_BROKE, length: SANDBOX_BROKE.length },
+    );
+    return Number(row?.times ?? 0);
   }
 
   /** Whether a result of this attempt, from this actor, would be accepted now. */

@@ -2,6 +2,7 @@
  * as it was, print no line with BREACH, leave no process and no file, and its sandbox must go on working. */
 import type { ExecutionResult, Outcome } from "../../actor/execution.ts";
 import type { IsolationLevel } from "../../actor/sandbox.ts";
+import { NONCE } from "./world.ts";
 
 export interface Expectation {
   /** Without one: `completed`. */
@@ -12,69 +13,68 @@ export interface Expectation {
   detail?: RegExp;
   /** Prints `held` at its end. */
   held?: boolean;
+  /** It cannot be stopped here, and prints `open` at its end: the consequence. */
+  open?: string;
+  /** Runs twice in a row: the second must find nothing of the first. */
+  twice?: boolean;
   check?: (result: ExecutionResult) => boolean;
 }
 
-type ByLevel = Expectation | Partial<Record<IsolationLevel, Expectation>>;
+type Levels = Exclude<IsolationLevel, "none">;
+type ByLevel = Expectation | Record<Levels, Expectation>;
 
 const held: Expectation = { held: true };
+const timedOut: Expectation = { outcome: "timedOut" };
+/** A tmpfs has a size and says so; directories are counted four times a second. */
+const tooMuchScratch: ByLevel = { namespaces: held, landlock: { outcome: "failed", detail: /more files or bytes/ } };
 
 export const EXPECTATIONS: Record<string, ByLevel> = {
-  loop_forever: { outcome: "timedOut" },
-  sleep_forever: { outcome: "timedOut" },
-  ignore_signals: { outcome: "timedOut" },
+  // Never ends, or not when it should.
+  loop_forever: timedOut,
+  sleep_forever: timedOut,
+  ignore_signals: timedOut,
+  endless_exit: timedOut,
+  close_everything: timedOut,
+  vfork_hang: timedOut,
+  regex_bomb: timedOut,
+  constant_bomb: { outcome: ["timedOut", "outOfMemory"] },
   // Process 1 of its namespace cannot stop itself.
-  stop_itself: { namespaces: held, landlock: { outcome: "timedOut" } },
+  stop_itself: { namespaces: held, landlock: timedOut },
+
+  // Output.
   print_forever: { outcome: "outputLimit", check: (result) => result.terminalOutput.length < 20_000 },
   print_long_line: { outcome: "outputLimit", check: (result) => result.terminalOutput.length < 20_000 },
   print_control: { check: (result) => result.terminalOutput.includes(Buffer.from([0, 0xff, 0xfe, 0xc3])) },
+  print_bytewise: { held: true, check: (result) => result.outputBytes === 200_006 },
+
+  // Memory, processes, threads, files.
   eat_memory: { outcome: "outOfMemory" },
   eat_memory_stubborn: { outcome: ["outOfMemory", "timedOut"] },
   eat_memory_shared_out: { namespaces: { outcome: "outOfMemory" }, landlock: held },
+  eat_memory_shared_mapping: { namespaces: { outcome: "outOfMemory" }, landlock: held },
   eat_memory_files: { namespaces: held, landlock: { outcome: ["completed", "failed"] } },
+  eat_memory_sockets: {
+    namespaces: { outcome: ["failed", "outOfMemory"], detail: /open files|memory/ },
+    landlock: held,
+  },
+  eat_memory_huge_pages: held,
   raise_memory_error: { outcome: "outOfMemory" },
   // What a fork shares with its parent counts in each: which limit comes first is chance.
   fork_bomb: {
     namespaces: { outcome: ["timedOut", "failed", "outOfMemory"] },
-    landlock: { outcome: "timedOut" },
+    landlock: timedOut,
   },
   thread_bomb: { outcome: ["completed", "failed"] },
+  // Which limit comes first is chance, as with the fork bomb.
+  zombies: { namespaces: { outcome: ["completed", "failed"] }, landlock: held },
+  open_many_files: {
+    namespaces: { outcome: ["failed", "outOfMemory"], detail: /open files|memory/ },
+    landlock: held,
+  },
+  exhaust_async_io: held,
   daemon: held,
-  segfault: { outcome: "failed", signal: [11] },
-  abort: { outcome: "failed", signal: [6, 11] },
-  recurse: { outcome: ["failed", "outOfMemory", "timedOut"] },
-  exit_zero: { check: (result) => result.submission === undefined },
-  no_submission: { check: (result) => result.submission === undefined && result.submissionRefused === undefined },
-  submission_garbage: { check: (result) => result.submission?.length === 1024 },
-  submission_symlink: { refused: /symbolic link/ },
-  submission_fifo: held,
-  submission_hardlink: { refused: /hard link/ },
-  submission_directory: { refused: /directory/ },
-  submission_sparse: { refused: /62914560 bytes/ },
-  submission_device: held,
-  read_passwd: held,
-  read_answers: held,
-  read_supervisor: held,
-  write_supervisor: held,
-  trace: held,
-  kill_everyone: held,
-  signal_by_descriptor: held,
-  change_others_limits: held,
-  raise_own_limits: held,
-  regain_privileges: held,
-  tcp: held,
-  udp: held,
-  unix_sockets: held,
-  control_socket: held,
-  write_outside: held,
-  harm_outside: held,
-  tamper_public: held,
-  poison_packages: held,
-  new_namespaces: held,
-  mount: held,
-  kernel_interfaces: held,
-  terminal_input: held,
-  exec_shell: held,
+  clone_parent: held,
+  hide_processor_time: { held: true, check: (result) => result.cpuSeconds > 0.3 },
   many_files: {
     namespaces: { outcome: "failed", detail: /OSError/ },
     landlock: { outcome: "failed", detail: /more files/ },
@@ -82,6 +82,94 @@ export const EXPECTATIONS: Record<string, ByLevel> = {
   // Too deep a tree ends it at `landlock`, if it is seen in time.
   deep_tree: { namespaces: held, landlock: { outcome: ["completed", "failed"] } },
   big_file: { namespaces: held, landlock: { outcome: ["completed", "failed"] } },
+  fill_temporary: tooMuchScratch,
+  fill_deleted: tooMuchScratch,
+  fill_allocated: held,
+  zip_bomb: tooMuchScratch,
+
+  // Ends of its own making.
+  segfault: { outcome: "failed", signal: [11] },
+  abort: { outcome: "failed", signal: [6, 11] },
+  recurse: { outcome: ["failed", "outOfMemory", "timedOut"] },
+  exit_zero: { check: (result) => result.submission === undefined },
+  parser_bomb: { outcome: ["failed", "outOfMemory"] },
+  program_with_nul: { outcome: "failed" },
+  program_encoding: { outcome: "failed", detail: /SyntaxError/ },
+  program_of_50_mb: { outcome: ["completed", "outOfMemory"] },
+  break_runner: { outcome: "failed" },
+  fill_report: { outcome: "failed", detail: /exit status 1/ },
+  // Status 0 is what it makes of it, and is worth nothing without a submission.
+  patch_runner: { outcome: ["completed", "failed"] },
+
+  // The submission.
+  no_submission: { check: (result) => result.submission === undefined && result.submissionRefused === undefined },
+  submission_garbage: { check: (result) => result.submission?.length === 1024 },
+  submission_pickle: { check: (result) => result.submission?.[0] === 0x80 },
+  submission_symlink: { refused: /symbolic link/ },
+  submission_fifo: held,
+  submission_hardlink: { refused: /hard link/ },
+  submission_directory: { refused: /directory/ },
+  submission_sparse: { refused: /62914560 bytes/ },
+  submission_device: held,
+  submission_race: held,
+  submission_rewritten_later: { held: true, check: (result) => (result.submission?.length ?? 0) <= 20_000 },
+
+  // Reading.
+  read_passwd: held,
+  read_answers: held,
+  read_supervisor: held,
+  read_kernel: held,
+  search_stack: held,
+  other_slots: held,
+  ask_for_names: {
+    namespaces: held,
+    landlock: {
+      open: "names, sizes and times of files can be asked for; a pod's sandbox has no answers, nor others' files",
+    },
+  },
+  devices: held,
+
+  // Writing.
+  write_supervisor: held,
+  write_outside: held,
+  harm_outside: held,
+  tamper_public: held,
+  poison_packages: held,
+  pip_install: held,
+  preload: held,
+  swap_scratch: held,
+  strange_names: held,
+  unremovable_files: held,
+  lock_public_data: held,
+  escape_by_settings: held,
+
+  // Other processes, the network, the kernel.
+  trace: held,
+  kill_everyone: held,
+  signal_by_descriptor: held,
+  change_others_limits: held,
+  raise_own_limits: held,
+  regain_privileges: held,
+  process_options: held,
+  own_filters: held,
+  tcp: held,
+  udp: held,
+  unix_sockets: held,
+  control_socket: held,
+  new_namespaces: held,
+  mount: held,
+  kernel_interfaces: held,
+  privileged_calls: held,
+  raw_machine_code: held,
+  // SIGSYS; without 32-bit programs in the kernel the instruction itself is a fault.
+  system_calls_32_bit: { outcome: "failed", signal: [31, 11] },
+  system_calls_x32: held,
+  change_clock: held,
+  fake_clock: { held: true, check: (result) => result.durationSeconds >= 0.4 },
+  terminal_input: held,
+  exec_shell: held,
+
+  // Markers.
   forged_markers: {
     check: ({ markers, forgedMarkers, imitatedMarkers }) =>
       markers.length === 0 && forgedMarkers === 7 && imitatedMarkers === 7,
@@ -90,20 +178,20 @@ export const EXPECTATIONS: Record<string, ByLevel> = {
     check: ({ markers, forgedMarkers, terminalOutput }) =>
       markers.length === 1 && forgedMarkers === 1 && !/[0-9a-f]{32}/.test(terminalOutput.toString()),
   },
+  print_nonce_apart: {
+    check: ({ markers, terminalOutput }) => markers.length === 0 && !terminalOutput.toString().includes(NONCE),
+  },
+  replay_nonce: { check: ({ markers, forgedMarkers }) => markers.length === 0 && forgedMarkers === 64 },
+
+  // The next execution. (`guess_random` is run three times, with seeds of its own.)
+  guess_random: {},
+  shared_memory_left: { held: true, twice: true },
   leave_behind: held,
   find_left: held,
-  break_runner: { outcome: "failed" },
-};
-
-export const HONEST_SKIPPED: Partial<Record<string, IsolationLevel[]>> = {
-  // One process only, by design: joblib is told so, multiprocessing cannot be.
-  processes: ["landlock"],
 };
 
 export function expectationOf(name: string, level: IsolationLevel): Expectation | undefined {
   const found = EXPECTATIONS[name];
   if (!found) return undefined;
-  return "namespaces" in found || "landlock" in found
-    ? (found as Record<string, Expectation>)[level]
-    : (found as Expectation);
+  return "namespaces" in found ? found[level as Levels] : (found as Expectation);
 }

@@ -1,5 +1,5 @@
 # Looks for what `leave_behind` left, and for anybody else's program or output in memory.
-import builtins, os, sys
+import builtins, os, re, sys
 import pandas
 for place in (".", "/tmp", "/dev/shm", os.environ["TMPDIR"], os.environ["HOME"], "/var/tmp", "/space", "/"):
     if os.path.exists(place + "/left-behind"):
@@ -8,7 +8,7 @@ if hasattr(builtins, "left_behind") or "left_behind" in sys.modules or hasattr(p
     print("BREACH state")
 if sorted(os.listdir(".")) != ["input"]:
     print("BREACH", os.listdir("."))
-needle = "leave_beh" + "ind` must"  # not whole in this program
+pattern = re.compile(rb"find_left` must f[i]nd none")  # which is not what it finds
 try:
     for line in open("/proc/self/maps"):
         span, rights = line.split()[:2]
@@ -17,7 +17,7 @@ try:
         start, end = (int(part, 16) for part in span.split("-"))
         with open("/proc/self/mem", "rb") as memory:
             memory.seek(start)
-            if ("find_left" + "` must find none").encode() in memory.read(end - start):
+            if pattern.search(memory.read(end - start)):
                 print("BREACH the last program is in memory")
 except OSError:
     pass

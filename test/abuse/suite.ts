@@ -1,18 +1,16 @@
-/** Runs every hostile program of this folder as a real execution at one isolation level, and the honest ones. */
+/** One isolation level as hostile and honest programs meet it: a world, a sandbox, and what must have come of each. */
 import assert from "node:assert/strict";
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { after, before, describe, test } from "node:test";
 import { ActorError } from "../../actor/errors.ts";
 import { type ExecutionResult, execute } from "../../actor/execution.ts";
 import { startIsolated } from "../../actor/isolation.ts";
 import { DEFAULT_LIMITS, type Limits } from "../../actor/limits.ts";
-import { ensurePythonEnvironment } from "../../actor/python-env.ts";
 import type { IsolationLevel, Sandbox } from "../../actor/sandbox.ts";
 import { Sidecar } from "../../actor/sidecar.fixture.ts";
-import { expectationOf, HONEST_SKIPPED } from "./expectations.ts";
-import { createWorld, descendants, NONCE, SECRET, type World } from "./world.ts";
+import { EXPECTATIONS, type Expectation, expectationOf } from "./expectations.ts";
+import { createWorld, descendants, NEIGHBOUR_NOTE, NONCE, SECRET, type World } from "./world.ts";
 
 const HERE = import.meta.dirname;
 const LIMITS: Limits = {
@@ -28,140 +26,223 @@ const LIMITS: Limits = {
 };
 /** For programs that only the clock ends. */
 const SHORT_SECONDS = 1;
-const HONEST_LIMITS = { ...LIMITS, timeoutSeconds: 60, memoryBytes: 1 << 30 };
+/** How late the end may come on a machine that is busy with just such a program. */
+const LATE_SECONDS = 20;
 
-const programs = (folder: string) =>
-  readdirSync(folder)
+/** Names of the programs in a folder. */
+export const programsIn = (folder: string) =>
+  readdirSync(join(HERE, folder))
     .filter((name) => name.endsWith(".py"))
+    .map((name) => basename(name, ".py"))
     .sort();
-export const hostile = programs(HERE).map((name) => basename(name, ".py"));
-const honest = programs(join(HERE, "honest")).map((name) => basename(name, ".py"));
+/** In the order in which they are run: the last finds what the one before has left. */
+export const HOSTILE = Object.keys(EXPECTATIONS);
 
-// In this order the second finds what the first left.
-const ordered = [
-  ...hostile.filter((name) => !["leave_behind", "find_left", "guess_random"].includes(name)),
-  "leave_behind",
-  "find_left",
-];
-
-export interface Suite {
+export interface Column {
   name: string;
   level: IsolationLevel;
+  /** Hides newer Landlock versions: what they would hold is then held by namespaces or seccomp. */
   landlockAbi?: number;
-  /** The sandbox is a process apart that listens, as in a pod. */
+  /** The sandbox is a container apart that listens, as in a pod, and has no namespaces of its own. */
   sidecar?: boolean;
-  only?: string[];
 }
 
-/** What older kernels leave to seccomp, and to namespaces. */
-export const MASKED = [
-  "tcp",
-  "udp",
-  "unix_sockets",
-  "control_socket",
-  "kill_everyone",
-  "harm_outside",
-  "write_outside",
-  "tamper_public",
-  "read_answers",
-  "poison_packages",
-  "leave_behind",
-  "find_left",
+export const COLUMNS: Column[] = [
+  { name: "namespaces", level: "namespaces" },
+  { name: "namespaces, no Landlock", level: "namespaces", landlockAbi: 0 },
+  { name: "landlock", level: "landlock" },
+  { name: "landlock, ABI 4", level: "landlock", landlockAbi: 4 },
+  { name: "landlock, ABI 1", level: "landlock", landlockAbi: 1 },
+  { name: "pod", level: "landlock", sidecar: true },
+  { name: "pod, ABI 1", level: "landlock", landlockAbi: 1, sidecar: true },
 ];
-const environment = await ensurePythonEnvironment();
 
-export function runSuite({ name, level, landlockAbi, sidecar: inSidecar, only }: Suite): void {
-  describe(`hostile programs at ${name}`, { concurrency: false }, () => {
-    let world: World;
-    let sandbox: Sandbox | undefined;
-    let sidecar: Sidecar | undefined;
-    let why = "";
+export interface ArenaOptions {
+  /** Of the Python environment. */
+  environment: string;
+  /** Modules that zygotes import beforehand. */
+  warm?: string[];
+  /** Further tasks: directories with public data by name. */
+  inputs?: Record<string, string>;
+}
+
+export class Arena {
+  readonly column: Column;
+  readonly sandbox: Sandbox;
+  readonly world: World;
+  readonly #options: ArenaOptions;
+  readonly #space: string;
+  readonly #sidecar: Sidecar | undefined;
+
+  private constructor(
+    column: Column,
+    options: ArenaOptions,
+    parts: Pick<Arena, "sandbox" | "world">,
+    space: string,
+    sidecar?: Sidecar,
+  ) {
+    this.column = column;
+    this.#options = options;
+    this.sandbox = parts.sandbox;
+    this.world = parts.world;
+    this.#space = space;
+    this.#sidecar = sidecar;
+  }
+
+  /** @returns in one line why not, where this machine cannot have such a sandbox */
+  static async open(column: Column, options: ArenaOptions): Promise<Arena | string> {
+    const { level, landlockAbi } = column;
+    const { environment, warm } = options;
     const space = mkdtempSync(join(tmpdir(), "longrun-abuse-space-"));
     chmodSync(space, 0o755);
-
-    before(async () => {
-      const { python, directory } = environment;
-      const warm = only && ["numpy", "pandas"];
-      if (inSidecar) sidecar = new Sidecar({ environment: directory, warm });
-      await sidecar?.listening();
-      world = await createWorld(directory, sidecar?.socketInside);
-      try {
-        const place = sidecar ? { socket: sidecar.socket } : { python, warm, space: join(space, "slot-0") };
-        ({ sandbox } = await startIsolated({ ...place, level, landlockAbi, inputs: { task: world.publicData } }));
-      } catch (error) {
-        if (!(error instanceof ActorError) || error.code !== "isolation") throw error;
-        why = error.message;
-      }
-    });
-    after(async () => {
-      const pid = sidecar?.pid ?? sandbox?.pid;
-      await sandbox?.stop();
-      await sidecar?.listening(); // once nothing is left
+    const sidecar = column.sidecar ? new Sidecar({ environment, warm }) : undefined;
+    if (sidecar && !sidecar.contained) {
+      await sidecar.stop();
+      rmSync(space, { recursive: true });
+      return "needs root and namespaces, to make a container";
+    }
+    await sidecar?.listening();
+    const world = await createWorld(environment, sidecar?.socketInside, join(space, "slot-1"));
+    try {
+      const place = sidecar
+        ? { socket: sidecar.socket }
+        : { ...pythonOf(environment), warm, space: join(space, "slot-0") };
+      const { sandbox } = await startIsolated({
+        ...place,
+        level,
+        landlockAbi,
+        inputs: { ...options.inputs, task: world.publicData },
+      });
+      return new Arena(column, options, { sandbox, world }, space, sidecar);
+    } catch (error) {
       world.close();
-      rmSync(space, { recursive: true, force: true });
-      if (pid) assert.deepEqual(descendants(pid), []);
       await sidecar?.stop();
+      rmSync(space, { recursive: true, force: true });
+      if (!(error instanceof ActorError) || error.code !== "isolation") throw error;
+      return error.message;
+    }
+  }
+
+  async close(): Promise<void> {
+    const pid = this.#pid;
+    await this.sandbox.stop();
+    await this.#sidecar?.listening(); // once nothing is left
+    this.world.close();
+    rmSync(this.#space, { recursive: true, force: true });
+    const left = descendants(pid);
+    await this.#sidecar?.stop();
+    assert.deepEqual(left, []);
+  }
+
+  get #pid(): number {
+    return this.#sidecar?.pid ?? this.sandbox.pid!;
+  }
+
+  /** Runs a program with the paths, processes and ports of this world filled in. */
+  run(
+    text: string,
+    limits: Limits = LIMITS,
+    { seed = 1, nonce = NONCE, task = "task" } = {},
+  ): Promise<ExecutionResult> {
+    const program = Buffer.from(this.world.fill(text));
+    return execute(this.sandbox, { task, program, nonce, limits, seed });
+  }
+
+  /** Runs a hostile program. @returns what held, in a word. @throws AssertionError if something did not */
+  async attack(name: string): Promise<string> {
+    const expected = expectationOf(name, this.column.level);
+    assert.ok(expected, `expectations.ts says nothing about ${name} at ${this.column.level}`);
+    const text = readFileSync(join(HERE, `${name}.py`), "utf8");
+    if (name === "guess_random") return this.#guessRandom(text);
+    if (name === "other_slots") return this.#besideNeighbour(() => this.#attackWith(text, expected));
+    if (expected.twice) await this.#attackWith(text, expected);
+    return this.#attackWith(text, expected);
+  }
+
+  async #attackWith(text: string, expected: Expectation): Promise<string> {
+    const outcomes = [expected.outcome ?? "completed"].flat();
+    const timeoutSeconds = outcomes.includes("timedOut") ? SHORT_SECONDS : LIMITS.timeoutSeconds;
+    const result = await this.run(text, { ...LIMITS, timeoutSeconds });
+    const said = `${result.outcome} ${result.detail}\n${result.terminalOutput.toString("latin1").slice(-2000)}`;
+    assert.ok(outcomes.includes(result.outcome), `must be ${outcomes.join(" or ")}, is ${said}`);
+    if (expected.signal) assert.ok(expected.signal.includes(result.signal), `signal ${result.signal}: ${said}`);
+    if (expected.refused) assert.match(result.submissionRefused ?? "nothing refused", expected.refused);
+    if (expected.detail) assert.match(result.detail, expected.detail);
+    if (expected.held) assert.match(result.terminalOutput.toString("latin1"), /held\n$/, said);
+    if (expected.open) assert.match(result.terminalOutput.toString("latin1"), /open\n$/, said);
+    if (expected.check) assert.ok(expected.check(result), said);
+    assert.ok(result.durationSeconds < timeoutSeconds + LATE_SECONDS, `took ${result.durationSeconds} s`);
+    this.settled(result);
+    if (expected.open) return "OPEN";
+    if (expected.refused) return "refused";
+    return outcomes.includes("completed") && result.outcome === "completed" ? "held" : result.outcome;
+  }
+
+  /** Random numbers follow the seed of the execution. */
+  async #guessRandom(text: string): Promise<string> {
+    const drawn = [];
+    for (const seed of [1, 2, 1]) drawn.push((await this.run(text, LIMITS, { seed })).terminalOutput.toString());
+    assert.notEqual(drawn[0], drawn[1]);
+    assert.equal(drawn[0], drawn[2]);
+    return "held";
+  }
+
+  /** Another slot of the same actor has a program that runs meanwhile, which has printed and sleeps. */
+  async #besideNeighbour(work: () => Promise<string>): Promise<string> {
+    const text = `open("note", "w").write("${NEIGHBOUR_NOTE}")`;
+    return this.beside(text, "task", async () => {
+      const verdict = await work();
+      if (this.column.level === "landlock" && !this.#sidecar)
+        assert.equal(readFileSync(join(this.#space, "slot-1/scratch/note"), "utf8"), NEIGHBOUR_NOTE);
+      return verdict;
     });
+  }
 
-    const run = async (path: string, limits: Limits, seed = 1): Promise<ExecutionResult> => {
-      const program = Buffer.from(world.fill(readFileSync(path, "utf8")));
-      return execute(sandbox!, { task: "task", program, nonce: NONCE, limits, seed });
-    };
-    const settled = (result: ExecutionResult) => {
-      const said = result.terminalOutput.toString("latin1");
-      assert.ok(!said.includes("BREACH"), said);
-      assert.ok(!said.includes(SECRET) && !result.submission?.includes(SECRET), "the secret came out");
-      world.check();
-      assert.ok(sandbox!.alive, "the sandbox broke");
-      // The child that waits for the next program, and the zygote where the process that we know is its parent.
-      const expected = sidecar || level === "namespaces" ? 2 : 1;
-      assert.equal(descendants(sidecar?.pid ?? sandbox!.pid!).length, expected, "a process was left");
-      for (const place of level === "landlock" ? ["scratch", "tmp"] : [])
-        assert.deepEqual(
-          readdirSync(join(sidecar?.scratch ?? join(space, "slot-0"), place)),
-          [],
-          `something was left in ${place}`,
-        );
-      if (sidecar) assert.deepEqual(readdirSync(sidecar.shared), [], "there is a socket while programs run");
-    };
+  /** Does `work` while another slot of the same actor has run `text`, and sleeps with what it wrote. */
+  async beside<T>(text: string, task: string, work: () => Promise<T>): Promise<T> {
+    const { level, landlockAbi } = this.column;
+    const { environment } = this.#options;
+    const sidecar = this.#sidecar && new Sidecar({ environment, warm: [] });
+    await sidecar?.listening();
+    const place = sidecar
+      ? { socket: sidecar.socket }
+      : { ...pythonOf(environment), warm: ["numpy"], space: join(this.#space, "slot-1") };
+    const inputs = { ...this.#options.inputs, task: this.world.publicData };
+    const { sandbox } = await startIsolated({ ...place, level, landlockAbi, inputs });
+    try {
+      const program = Buffer.from(`${text}\nimport time\nprint("up", flush=True)\ntime.sleep(60)\n`);
+      const printed = Promise.withResolvers<void>();
+      const limits = { ...LIMITS, timeoutSeconds: 60, memoryBytes: 1 << 30 };
+      const running = sandbox.run({ task, program, limits, seed: 1 }, { onOutput: () => printed.resolve() });
+      await Promise.race([printed.promise, running]);
+      running.catch(() => {});
+      const done = await work();
+      assert.ok(sandbox.alive, "the neighbour's sandbox broke");
+      return done;
+    } finally {
+      await sandbox.stop();
+      await sidecar?.stop();
+    }
+  }
 
-    for (const program of only ?? ordered)
-      test(program, async (context) => {
-        if (!sandbox) return context.skip(why);
-        const expected = expectationOf(program, level);
-        assert.ok(expected, `expectations.ts says nothing about ${program} at ${level}`);
-        const outcomes = [expected.outcome ?? "completed"].flat();
-        const timeoutSeconds = outcomes.includes("timedOut") ? SHORT_SECONDS : LIMITS.timeoutSeconds;
-        const result = await run(join(HERE, `${program}.py`), { ...LIMITS, timeoutSeconds });
-        const said = `${result.outcome} ${result.detail}\n${result.terminalOutput.toString("latin1").slice(-2000)}`;
-        assert.ok(outcomes.includes(result.outcome), `must be ${outcomes.join(" or ")}, is ${said}`);
-        if (expected.signal) assert.ok(expected.signal.includes(result.signal), said);
-        if (expected.refused) assert.match(result.submissionRefused ?? "nothing refused", expected.refused);
-        if (expected.detail) assert.match(result.detail, expected.detail);
-        if (expected.held) assert.match(result.terminalOutput.toString("latin1"), /held\n$/, said);
-        if (expected.check) assert.ok(expected.check(result), said);
-        assert.ok(result.durationSeconds < timeoutSeconds + 1.5, `took ${result.durationSeconds} s`);
-        settled(result);
-      });
+  /** After an execution: nothing came out, nothing was harmed, nothing is left. */
+  settled(result: ExecutionResult): void {
+    const said = result.terminalOutput.toString("latin1");
+    assert.ok(!said.includes("BREACH"), said);
+    assert.ok(!said.includes(SECRET) && !result.submission?.includes(SECRET), "the secret came out");
+    this.world.check();
+    assert.ok(this.sandbox.alive, "the sandbox broke");
+    // The child that waits for the next program, and the zygote where the process that we know is its parent.
+    const expected = this.#sidecar || this.column.level === "namespaces" ? 2 : 1;
+    assert.equal(descendants(this.#pid).length, expected, "a process was left");
+    for (const place of this.column.level === "landlock" ? ["scratch", "tmp"] : []) {
+      const folder = join(this.#sidecar?.scratch ?? join(this.#space, "slot-0"), place);
+      assert.deepEqual(readdirSync(folder), [], `something was left in ${place}`);
+    }
+    if (this.#sidecar) assert.deepEqual(readdirSync(this.#sidecar.shared), [], "there is a socket while programs run");
+  }
+}
 
-    if (only) return;
-    test("random numbers follow the seed of the execution", async (context) => {
-      if (!sandbox) return context.skip(why);
-      const drawn = [];
-      for (const seed of [1, 2, 1])
-        drawn.push((await run(join(HERE, "guess_random.py"), LIMITS, seed)).terminalOutput.toString());
-      assert.notEqual(drawn[0], drawn[1]);
-      assert.equal(drawn[0], drawn[2]);
-    });
-
-    for (const program of honest)
-      test(`honest: ${program}`, async (context) => {
-        if (!sandbox) return context.skip(why);
-        if (HONEST_SKIPPED[program]?.includes(level)) return context.skip("one process only at this level");
-        const result = await run(join(HERE, "honest", `${program}.py`), HONEST_LIMITS);
-        assert.equal(result.outcome, "completed", `${result.detail}\n${result.terminalOutput}`);
-        assert.ok(result.submission && result.submission.length > 0, "no submission");
-        settled(result);
-      });
-  });
+function pythonOf(environment: string) {
+  return { python: join(environment, "bin", "python") };
 }

@@ -27,6 +27,10 @@ import { fileURLToPath } from "node:url";
 export const SECRET = "secret-answer-4711";
 export const NONCE = "0123456789abcdef0123456789abcdef";
 
+/** In a file of the execution beside. */
+export const NEIGHBOUR_NOTE = "neighbour-4711";
+const PROGRAM_BYTES = 50_000_000;
+
 export interface World {
   /** Task folder. */
   task: string;
@@ -38,8 +42,11 @@ export interface World {
   close: () => void;
 }
 
-/** `controlSocket`: of the sandbox, as programs would have to name it, where it has one. */
-export async function createWorld(environment: string, controlSocket?: string): Promise<World> {
+/**
+ * `controlSocket`: of the sandbox, as programs would have to name it, where it has one. `neighbour`: the directory of
+ * another slot.
+ */
+export async function createWorld(environment: string, controlSocket?: string, neighbour = "/none"): Promise<World> {
   const folder = mkdtempSync(join(tmpdir(), "longrun-abuse-"));
   chmodSync(folder, 0o755);
   const task = join(folder, "task");
@@ -80,7 +87,9 @@ export async function createWorld(environment: string, controlSocket?: string): 
     ABSTRACT: abstractName,
     SANDBOX: fileURLToPath(new URL("../../actor/sandbox", import.meta.url)),
     CONTROL: controlSocket ?? join(outside, "socket"),
+    NEIGHBOUR: neighbour,
     NONCE,
+    NUL: "\0",
   };
   const site = join(environment, "lib", readdirSync(join(environment, "lib"))[0]!, "site-packages");
   const state = () => ({
@@ -106,7 +115,11 @@ export async function createWorld(environment: string, controlSocket?: string): 
   return {
     task,
     publicData,
-    fill: (program) => program.replace(/@([A-Z]+)@/g, (whole, name) => values[name] ?? whole),
+    fill: (program) =>
+      program.replace(/@([A-Z]+)@/g, (whole, name) => {
+        if (name === "PADDING") return "x".repeat(PROGRAM_BYTES - program.length);
+        return values[name] ?? whole;
+      }),
     check: () => assert.deepEqual(state(), before),
     close: () => {
       victim.kill("SIGKILL");

@@ -1,0 +1,70 @@
+/** What isolates programs here, layer by layer, and what is missing: for logs, people and the learner's metrics. */
+import type { SandboxInfo } from "./sandbox.ts";
+
+/** Layers that are missing, and what that means. Names are values of a metric's label: do not change them. */
+const MISSING = {
+  namespaces: "programs have one process; names, sizes and times of files can be asked for",
+  landlock: "files and signals are held by namespaces and seccomp alone",
+  landlockTruncate: "Landlock below ABI 3: truncation is held by seccomp alone",
+  landlockTcp: "Landlock below ABI 4: connections are held by seccomp alone",
+  landlockScopes: "Landlock below ABI 6: signals and abstract sockets are held by seccomp alone",
+  ownUser: "programs run as the actor's own user",
+  controlGroup: "memory and processes are held by rlimits and a look every 25 ms, not by a control group",
+  processCount: "Linux below 5.14: the number of processes is looked at, not held by the kernel",
+  proc: "programs have no /proc",
+} as const;
+export type MissingLayer = keyof typeof MISSING;
+
+export interface Layers {
+  /** In the order in which they are applied. */
+  applied: string[];
+  missing: MissingLayer[];
+}
+
+/** @returns nothing applied and nothing missing at `none`, where the level says it all */
+export function layersOf(info: SandboxInfo): Layers {
+  const { level, landlockAbi, ownUser, controlGroup, memoryBytes } = info;
+  if (level === "none") return { applied: [], missing: [] };
+  const namespaces = level === "namespaces";
+  // In a pod programs have a container and a user to themselves, and its limit is the kernel's.
+  const inContainer = info.directory !== undefined;
+  const held = controlGroup !== undefined || (inContainer && memoryBytes !== undefined);
+  const applied = [
+    namespaces && "namespaces",
+    ownUser && "own user",
+    inContainer && "own container",
+    controlGroup !== undefined && `control group (v${controlGroup})`,
+    "rlimits",
+    "no capabilities",
+    landlockAbi > 0 && `Landlock ABI ${landlockAbi}`,
+    "seccomp",
+  ];
+  const missing: Record<MissingLayer, boolean> = {
+    namespaces: !namespaces,
+    landlock: landlockAbi === 0,
+    landlockTruncate: landlockAbi > 0 && landlockAbi < 3,
+    landlockTcp: landlockAbi > 0 && landlockAbi < 4,
+    landlockScopes: landlockAbi > 0 && landlockAbi < 6,
+    ownUser: !ownUser && !inContainer,
+    controlGroup: !held,
+    // Where there are no namespaces, there is one process.
+    processCount: namespaces && !info.processesCounted,
+    proc: namespaces && !info.procMounted,
+  };
+  return {
+    applied: applied.filter((layer) => layer !== false),
+    missing: (Object.keys(missing) as MissingLayer[]).filter((layer) => missing[layer]),
+  };
+}
+
+/** One line on what is applied, for logs and people. */
+export function describeIsolation(info: SandboxInfo): string {
+  if (info.level === "none") return "NO ISOLATION: programs run with all rights of this user";
+  const { applied, missing } = layersOf(info);
+  const lacks = missing.length === 0 ? "nothing is missing" : `missing: ${missing.map(describeMissing).join("; ")}`;
+  return `${info.level}: ${applied.join(" + ")}; ${lacks}`;
+}
+
+export function describeMissing(layer: MissingLayer): string {
+  return `${layer} (${MISSING[layer]})`;
+}

@@ -1,0 +1,168 @@
+/** A supervisor and a zygote that lies: whatever it sends, one sandbox is given up and nothing else happens. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer, type Server } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, describe, test } from "node:test";
+import { execute } from "./execution.ts";
+import { encodeFrame, FrameReader } from "./frames.ts";
+import { DEFAULT_LIMITS } from "./limits.ts";
+import { Sandbox } from "./sandbox.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "lr-sandbox-"));
+after(() => rmSync(folder, { recursive: true }));
+
+const HELLO = { level: "landlock", landlockAbi: 7, residentBytes: 1, versions: { python: "3" } };
+const END = { status: 0, signal: 0, cpuSeconds: 0.1, peakMemoryBytes: 10, killedFor: null, report: "" };
+const NONE = { bytes: 0, refused: null, present: false };
+const frame = (kind: string, payload: unknown = "") =>
+  encodeFrame(kind, typeof payload === "string" || Buffer.isBuffer(payload) ? payload : JSON.stringify(payload));
+const whole = [frame("S"), frame("X", END), frame("E", NONE), frame("F")];
+
+let sockets = 0;
+
+/** A zygote that answers the configuration and the program with these bytes. */
+async function zygote(hello: Buffer, answer: Buffer[]): Promise<{ socket: string; server: Server }> {
+  const socket = join(folder, `${sockets++}.sock`);
+  const server = createServer((connection) => {
+    const reader = new FrameReader();
+    let kinds = "";
+    connection
+      .on("error", () => {})
+      .on("data", (chunk) => {
+        if (kinds.includes("R")) return;
+        for (const { kind } of reader.push(chunk)) {
+          kinds += kind;
+          if (kind === "C") connection.write(hello);
+          if (kind === "R") connection.write(Buffer.concat(answer));
+          if (kind === "R") break;
+        }
+      });
+  }).listen(socket);
+  await once(server, "listening");
+  return { socket, server };
+}
+
+const request = { task: "t", program: Buffer.from("pass"), nonce: "", limits: DEFAULT_LIMITS, seed: 0 };
+
+async function answered(answer: Buffer[]) {
+  const { socket, server } = await zygote(frame("H", HELLO), answer);
+  const sandbox = await Sandbox.start({ socket, inputs: {}, level: "landlock", startSeconds: 5 });
+  const result = await execute(sandbox, request);
+  await sandbox.stop();
+  server.close();
+  return { sandbox, result };
+}
+
+describe("what a zygote may say", () => {
+  test("an execution from start to end", async () => {
+    const { result } = await answered(whole);
+    assert.deepEqual([result.outcome, result.cpuSeconds, result.sandboxBroke], ["completed", 0.1, false]);
+  });
+
+  const lies: [name: string, answer: Buffer[], detail: RegExp][] = [
+    ["a kind that there is not", [frame("S"), frame("Z")], /unexpected frame "Z"/],
+    ["output before the start is output, an end is not", [frame("X", END)], /unexpected frame "X"/],
+    ["two starts", [frame("S"), frame("S")], /unexpected frame "S"/],
+    ["two ends", [frame("S"), frame("X", END), frame("X", END)], /unexpected frame "X"/],
+    ["a submission before the end", [frame("S"), frame("E", NONE)], /unexpected frame "E"/],
+    [
+      "more than announced",
+      [...whole.slice(0, 2), frame("E", { bytes: 1, present: true }), frame("D", "ab")],
+      /more submission/,
+    ],
+    [
+      "less than announced",
+      [...whole.slice(0, 2), frame("E", { bytes: 3, present: true }), frame("D", "ab"), frame("F")],
+      /unexpected frame "F"/,
+    ],
+    [
+      "a submission above its limit",
+      [...whole.slice(0, 2), frame("E", { bytes: 1e12, present: true })],
+      /above its limit/,
+    ],
+    ["bytes below zero", [...whole.slice(0, 2), frame("E", { bytes: -1, present: true })], /not an amount: -1/],
+    ["amounts that are text", [frame("S"), frame("X", { ...END, cpuSeconds: "1" })], /not an amount: 1/],
+    [
+      "amounts without end",
+      [frame("S"), frame("P", '{"cpuSeconds":1e999,"memoryBytes":0}')],
+      /not an amount: Infinity/,
+    ],
+    ["no JSON", [frame("S"), frame("P", "{")], /cannot be read/],
+    ["JSON that is no object", [frame("S"), frame("X", "null")], /cannot be read/],
+    ["a frame of 4 GB", [frame("S"), Buffer.from("O\xff\xff\xff\xff", "latin1")], /frame of 4294967295 bytes/],
+    ["an error in the midst of it", [frame("S"), frame("H", { error: "y".repeat(9000) })], /^.{0,600}$/],
+  ];
+  for (const [name, answer, detail] of lies)
+    test(`${name}: the sandbox is given up, the execution lost`, async () => {
+      const { sandbox, result } = await answered(answer);
+      assert.equal(result.outcome, "lost", result.detail);
+      assert.match(result.detail, detail);
+      assert.equal(sandbox.alive, false);
+    });
+
+  test("a report that is none, a reason that there is not, names that are keys of objects", async () => {
+    const hostile = {
+      ...END,
+      status: 1,
+      killedFor: "__proto__",
+      report: '{"exception":"A B","line":-4,"memory":1}',
+      __proto__: null,
+    };
+    const { result } = await answered([frame("S"), frame("X", hostile), frame("E", NONE), frame("F")]);
+    assert.deepEqual([result.outcome, result.detail], ["failed", "exit status 1"]);
+  });
+
+  test("a hello with much in it keeps a little, and one with nothing is refused in one line", async () => {
+    const versions = Object.fromEntries(Array.from({ length: 5000 }, (_, i) => [`n${i}`.repeat(50), "v".repeat(99_9)]));
+    const much = await zygote(
+      frame("H", { ...HELLO, versions: Object.fromEntries(Object.entries(versions).slice(0, 400)) }),
+      whole,
+    );
+    const sandbox = await Sandbox.start({ socket: much.socket, inputs: {}, level: "landlock", startSeconds: 5 });
+    assert.equal(Object.keys(sandbox.info.versions).length, 32);
+    for (const [name, value] of Object.entries(sandbox.info.versions))
+      assert.ok(name.length <= 100 && value.length <= 100);
+    await sandbox.stop();
+    much.server.close();
+    const none = await zygote(frame("H", "null"), []);
+    const start = Sandbox.start({ socket: none.socket, inputs: {}, level: "landlock", startSeconds: 5 });
+    await assert.rejects(start, { code: "sandbox", message: /it was to apply landlock and did not/ });
+    none.server.close();
+  });
+});
+
+describe("whose fault it is", () => {
+  test("a sandbox that ends under a program says so; one that we stop, or that ended before the start, does not", async () => {
+    const { socket, server } = await zygote(frame("H", HELLO), [frame("S")]);
+    const start = () => Sandbox.start({ socket, inputs: {}, level: "landlock", startSeconds: 5 });
+    const broken = await start();
+    const ended = execute(broken, request);
+    setTimeout(() => broken.giveUp("it was killed"), 20);
+    assert.deepEqual([(await ended).outcome, (await ended).sandboxBroke], ["lost", true]);
+    await broken.stop();
+
+    const stopped = await start();
+    const result = execute(stopped, request);
+    setTimeout(() => stopped.stop(), 20);
+    assert.deepEqual([(await result).outcome, (await result).sandboxBroke], ["lost", false]);
+    server.close();
+
+    const { result: early } = await answered([frame("H", { error: "no disk" })]);
+    assert.deepEqual([early.outcome, early.sandboxBroke], ["lost", false]);
+  });
+
+  test("a full disk is not the program's: lost, and the sandbox is given up to be tried again", async () => {
+    const failed = { ...END, status: 1, diskFull: true, report: '{"exception":"OSError","line":3,"memory":false}' };
+    const { sandbox, result } = await answered([frame("S"), frame("X", failed), frame("E", NONE), frame("F")]);
+    assert.equal(result.outcome, "lost");
+    assert.match(result.detail, /disk .* is full/);
+    assert.match(sandbox.fault!.message, /disk .* is full/);
+    assert.equal(result.sandboxBroke, false);
+    const done = { ...failed, status: 0 };
+    const completed = await answered([frame("S"), frame("X", done), frame("E", NONE), frame("F")]);
+    assert.equal(completed.result.outcome, "completed");
+  });
+});

@@ -1,0 +1,54 @@
+"""Limits on what one program may use, held by the kernel where it can and by the watch where it cannot.
+
+Covered, at both levels: address space, so that a program that takes too much gets a MemoryError of its own (RLIMIT_AS);
+the size of a file; open files of a process, and of all processes of the program together; processor seconds, as a backstop
+to the supervisor's clock; core dumps; locked memory; message queues. Every WATCH_SECONDS (watch.py): resident memory with
+everything that shared mappings hold, processes and threads; every SLOW_WATCH_SECONDS: files and bytes in scratch and
+$TMPDIR where these are directories (at `namespaces` a tmpfs with a size), those that were deleted and are still open
+included.
+Covered only at `namespaces` on Linux >= 5.14: the number of processes, by the kernel. Covered only where the supervisor has
+a control group for the slot (control-group.ts): that even a program that takes everything between two looks of the watch
+cannot drive the machine out of memory; it is also the first that the kernel ends there (`prefer_as_victim`).
+Not covered: how fast disks are written to; kernel memory of pipes and sockets (bounded by the open files) outside of a
+control group.
+"""
+
+import resource
+
+OPEN_FILES = 1024  # of one process
+OPEN_FILES_OF_ALL = 4096  # of a program with all its processes: sockets and pipes hold kernel memory
+WATCH_SECONDS = 0.025
+SLOW_WATCH_SECONDS = 0.25
+# Not 0: a machine may pipe core dumps to a program of root's, which that does not stop. 1 does (`man 5 core`, and
+# fs/coredump.c), and is too small for a file.
+CORE_BYTES = 1
+
+
+def set_rlimits(limits, address_space_bytes, count_processes):
+    """rlimits of this process for good. `address_space_bytes`: what the fork has inherited and may keep beside its memory."""
+    ceilings = {
+        resource.RLIMIT_AS: limits["memoryBytes"] + address_space_bytes,
+        resource.RLIMIT_FSIZE: limits["scratchBytes"],
+        resource.RLIMIT_NOFILE: OPEN_FILES,
+        resource.RLIMIT_CORE: CORE_BYTES,
+        # A backstop only: the supervisor's clock is what ends an execution.
+        resource.RLIMIT_CPU: int(limits["timeoutSeconds"] * max(1, limits["processes"])) + 10,
+        resource.RLIMIT_MEMLOCK: 0,
+        resource.RLIMIT_MSGQUEUE: 0,
+    }
+    if count_processes:
+        ceilings[resource.RLIMIT_NPROC] = limits["processes"] + 3  # the zygote, who waits for it and the next child may count too
+    for name, ceiling in ceilings.items():
+        _, hard = resource.getrlimit(name)
+        if hard != resource.RLIM_INFINITY:
+            ceiling = min(ceiling, hard)
+        resource.setrlimit(name, (ceiling, ceiling))
+
+
+def prefer_as_victim(proc):
+    """Where memory runs out all the same, in a control group or on the machine, the kernel takes us first."""
+    try:
+        with open(f"{proc}/self/oom_score_adj", "w") as file:
+            file.write("1000")
+    except OSError:
+        pass  # a /proc that is read-only

@@ -1,0 +1,60 @@
+"""The protocol between the zygote and its supervisor: frames of one byte kind, four bytes length (big endian), payload.
+
+  to the zygote     C {config}                         once, first
+                    R {request}, then the program      run; only while none runs
+                    K                                  kill what runs; without effect if nothing does
+  to the supervisor H {level, …} or {error}            once, ready or given up
+                    S                                  the program starts now
+                    O bytes                            output
+                    P {cpuSeconds, memoryBytes}        progress, twice a second
+                    X {status, …}                      the program is reaped, all of it is dead
+                    E {submission …}, then D bytes     the submission
+                    F                                  cleaned up, ready for the next
+
+Covered: the supervisor takes every frame as hostile bytes (frames.ts, sandbox.ts): a length above LARGEST_FRAME, a frame
+out of its order, a number that is none, more bytes than announced end the sandbox and nothing else. No frame names a path
+that the supervisor opens, none is unpickled. A program has no descriptor of this socket while it runs.
+Not covered: a zygote that was taken over could tell lies about exit status, memory and processor time, never about the
+duration (the supervisor's clock) or the markers' nonce (it has to print what it was given).
+"""
+
+import json
+import os
+import struct
+import sys
+
+CONTROL = 3  # the descriptor of our end of the socket
+LARGEST_FRAME = 1 << 20
+
+
+def receive(count, descriptor=CONTROL):
+    """Exactly `count` bytes from the supervisor; without a supervisor there is nothing to live for."""
+    data = bytearray()
+    while len(data) < count:
+        part = os.read(descriptor, count - len(data))
+        if not part:
+            os._exit(0)
+        data += part
+    return bytes(data)
+
+
+def receive_frame():
+    kind, length = struct.unpack(">cI", receive(5))
+    if length > LARGEST_FRAME:
+        sys.exit("frame too large")
+    return kind, receive(length)
+
+
+def announce(kind, length):
+    """The head of a frame whose payload follows without passing through our memory."""
+    os.write(CONTROL, struct.pack(">cI", kind, length))
+
+
+def send(kind, payload=b""):
+    data = struct.pack(">cI", kind, len(payload)) + payload
+    while data:
+        data = data[os.write(CONTROL, data):]
+
+
+def send_json(kind, value):
+    send(kind, json.dumps(value).encode())

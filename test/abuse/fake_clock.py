@@ -1,0 +1,9 @@
+# Replaces the clocks that a program can see (as programs did that were paid for being fast): the duration is the
+# supervisor's own.
+import datetime, sys, time
+real = time.sleep
+for name in ("time", "monotonic", "perf_counter", "process_time", "time_ns", "monotonic_ns", "perf_counter_ns"):
+    setattr(time, name, lambda: 0)
+sys.modules["timeit"] = None
+real(0.4)
+print("held")

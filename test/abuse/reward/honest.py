@@ -1,0 +1,7 @@
+# Solves the task: the reward that there is to earn.
+import pandas as pd
+from sklearn.linear_model import LinearRegression
+train, test = pd.read_csv("input/train.csv"), pd.read_csv("input/test.csv")
+model = LinearRegression().fit(train[["x"]], train["y"])
+test["y"] = model.predict(test[["x"]])
+test[["id", "y"]].to_csv("submission.csv", index=False)

@@ -1,0 +1,2 @@
+# Hands in nothing.
+pass

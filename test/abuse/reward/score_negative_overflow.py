@@ -1,0 +1,5 @@
+# The same below zero: a difference that overflows.
+import pandas as pd
+test = pd.read_csv("input/test.csv")
+test["y"] = -1.7e308
+test[["id", "y"]].to_csv("submission.csv", index=False)

