@@ -24,6 +24,7 @@ const OPTIONS = {
   "allow-no-isolation": { type: "boolean", default: false },
   "start-seconds": { type: "string", default: "120" },
   "restart-seconds": { type: "string" },
+  "metrics-listen": { type: "string" },
 } as const;
 
 const OF_ONE_MACHINE = ["task-dir", "python", "scratch"] as const;
@@ -61,6 +62,7 @@ export function parseOptions(args: string[]) {
     allowNoIsolation: values["allow-no-isolation"]!,
     startSeconds: parseSeconds("start-seconds", values["start-seconds"]!),
     restartSeconds: parseSeconds("restart-seconds", values["restart-seconds"] ?? (inPod ? "600" : "60")),
+    metricsListen: values["metrics-listen"],
     sandboxOf: inPod ? listening(values.sandboxes!, values.inputs!) : ownProcesses(values, slots),
   };
 }

@@ -50,7 +50,11 @@ function describe(parts: Parts, finish: (status: number) => void): Command {
     .option("--json", "print a line of metrics for each iteration in place of the live view", false)
     .option("--verbose", "show the processes' logs", false)
     .option("--listen <HOST:PORT>", "where the learner serves actors; port 0 is any free one", "127.0.0.1:0")
-    .option("--metrics-listen <HOST:PORT>", "where the learner serves Prometheus metrics", "127.0.0.1:0")
+    .option(
+      "--metrics-listen <HOST:PORT>",
+      "where the learner serves Prometheus metrics; actors at the ports after it",
+      "127.0.0.1:0",
+    )
     .option("--replay <STORE>", "take batches and results from the store.sqlite of an earlier run")
     .addOption(pythonOption())
     .action(async (file: string | undefined, options) => {

@@ -25,6 +25,7 @@ import { readManifest, writeManifest } from "./manifest.ts";
 import { type MetricsServer, serveMetrics } from "./metrics/http.ts";
 import type { IterationMetrics } from "./metrics/iteration.ts";
 import { MetricsFile } from "./metrics/jsonl.ts";
+import { observeLive } from "./metrics/live.ts";
 import { LearnerMetrics } from "./metrics/prometheus.ts";
 import { newSummary, type RunSummary, readSummary } from "./metrics/summary.ts";
 import { ModelError } from "./model/errors.ts";
@@ -102,6 +103,14 @@ async function main(): Promise<number> {
     const parts = { options, manifest, task, store, status, metrics, metricsServer, health, log };
     const it = { ...parts, suspension: new Suspension(), signal: stopping.signal };
     const summary = await readSummary(options.run);
+    const startedAt = summary ? Date.parse(summary.startedAt) : Date.now();
+    observeLive(metrics.registry, {
+      status,
+      checkpoint: () => store.checkpoints()[0],
+      startedAt,
+      directory: options.run,
+      tlsDirectory: options.tls,
+    });
     const reason =
       options.stay && summary?.state === "succeeded" && reasonToStop(linesOf(store), manifest.spec.stopping);
     return reason ? await stayFinished(it, summary?.message ?? reason) : await learn(it, summary);
@@ -138,6 +147,8 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   log.info({ lineage, iteration: state.iteration, checkpoint: checkpoint?.path }, "the run begins");
 
   const lines = linesOf(store);
+  const newest = lines.at(-1);
+  if (newest) metrics.show(newest);
   const metricsFile = await MetricsFile.open(join(directory, "metrics.jsonl"), state.iteration);
   // A crash between the store's commit and the line: the store has it.
   for (const line of lines) if (line.iteration > (metricsFile.last?.iteration ?? 0)) await metricsFile.append(line);
@@ -248,14 +259,16 @@ async function endOf(run: Run, { options, suspension, signal, log }: Process, se
 
 /** A run that has succeeded before: says so at once, loads nothing and trains nothing. */
 async function stayFinished(it: Process, message: string): Promise<number> {
-  const { store, status, health, log } = it;
+  const { store, status, metrics, health, log } = it;
   const lines = linesOf(store);
+  const newest = lines.at(-1);
+  if (newest) metrics.show(newest);
   store.continueLineage();
   health.over();
   const server = await serve(it);
   server.drain(message);
   const [checkpoint] = store.checkpoints();
-  status.update({ iteration: lines.length, iterationJson: JSON.stringify(lines.at(-1) ?? {}), checkpoint });
+  status.update({ iteration: lines.length, iterationJson: JSON.stringify(newest ?? {}), checkpoint });
   log.info({ iterations: lines.length }, "the run has succeeded before");
   await finish(it, server, { message, phase: Phase.SUCCEEDED });
   return 0;

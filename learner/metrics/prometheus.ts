@@ -3,6 +3,7 @@
  * shares from 0 to 1); labels have few values, and none names a sample or an attempt.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { OUTCOMES } from "../store/types.ts";
 import type { IterationMetrics } from "./iteration.ts";
 
 /** The parts of a sample's way that are timed one by one. */
@@ -23,9 +24,12 @@ type Value = (line: IterationMetrics) => number | null;
 const GAUGES: readonly [string, string, Value][] = [
   ["iteration", "Newest finished iteration", (line) => line.iteration],
   ["iteration_seconds", "Wall-clock seconds of the newest iteration", (line) => line.seconds],
+  ["batch_samples", "Samples of the newest batch", (line) => line.samples],
   ["valid_ratio", "Share of the batch whose submission was graded", (line) => line.validFraction],
+  ["score_normalized_mean", "Mean score, 0 worst to 1 best of the task's range", (line) => line.meanNormalizedScore],
   ["reward_mean", "Mean reward of the batch", (line) => line.meanReward],
   ["duration_trained_mean_seconds", "Mean duration of the programs trained on", (line) => line.meanDurationSeconds],
+  ["duration_weighted_mean_seconds", "The same, as the update weighs them", (line) => line.weightedMeanDurationSeconds],
   ["duration_launched_mean_seconds", "Mean duration of all that ended", (line) => line.launchedMeanDurationSeconds],
   ["effective_sample_size", "Effective sample size of the duration weights", (line) => line.effectiveSampleSize],
   ["duration_weight_max", "Largest duration weight of the batch", (line) => line.maxDurationWeight],
@@ -82,6 +86,18 @@ const COUNTERS: readonly [string, string, string | undefined, (line: IterationMe
   ["stale_waited_total", "Executions that a full batch waited for", undefined, (line) => ({ "": line.staleWaited })],
 ];
 
+/** Label values that are shown as 0 before they first come: a rate cannot see a counter's first step otherwise. */
+const KNOWN_VALUES: Record<string, readonly string[]> = {
+  samples_total: [...OUTCOMES, "notExecuted"],
+  prompts_total: ["scratch", "improve"],
+  phase_seconds_total: ["generate", "execute", "evaluate", "train", "checkpoint", "other"],
+};
+
+/** Of the process. Gauges that prom-client names like counters, which tools for metrics refuse; they say little. */
+const MISNAMED = ["nodejs_active_handles_total", "nodejs_active_requests_total", "nodejs_active_resources_total"];
+
+const EXECUTION_EVENTS = ["completed", "lost", "retried"] as const;
+
 const STAGE_BUCKETS_SECONDS = [0.001, 0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600];
 
 export class LearnerMetrics {
@@ -99,12 +115,20 @@ export class LearnerMetrics {
     const registers = [this.registry];
     const name = (suffix: string) => `longrun_${suffix}`;
     collectDefaultMetrics({ register: this.registry });
-    this.#gauges = GAUGES.map(([suffix, help, value]) => [new Gauge({ name: name(suffix), help, registers }), value]);
+    for (const misnamed of MISNAMED) this.registry.removeSingleMetric(misnamed);
+    this.#gauges = GAUGES.map(([suffix, help, value]) => {
+      const gauge = new Gauge({ name: name(suffix), help, registers });
+      // Nothing measured is not 0; that no iteration is finished is.
+      if (suffix !== "iteration") gauge.remove();
+      return [gauge, value];
+    });
     this.#labelled = LABELLED.map(([suffix, help, label, values]) => {
       return [new Gauge({ name: name(suffix), help, labelNames: [label], registers }), label, values];
     });
     this.#counters = COUNTERS.map(([suffix, help, label, values]) => {
-      return [new Counter({ name: name(suffix), help, labelNames: label ? [label] : [], registers }), label, values];
+      const counter = new Counter({ name: name(suffix), help, labelNames: label ? [label] : [], registers });
+      if (label) for (const value of KNOWN_VALUES[suffix] ?? []) counter.inc({ [label]: value }, 0);
+      return [counter, label, values];
     });
     this.#stages = new Histogram({
       name: name("stage_duration_seconds"),
@@ -120,6 +144,7 @@ export class LearnerMetrics {
       labelNames: ["event"],
       registers,
     });
+    for (const event of EXECUTION_EVENTS) this.#ended.inc({ event }, 0);
     this.#gradings = new Counter({
       name: name("grading_events_total"),
       help: "Valid submissions that a guard flagged, and rewards that were raised to the floor or lowered to the cap",
@@ -130,13 +155,18 @@ export class LearnerMetrics {
 
   /** Call once per new line. A number that is null leaves its gauge unset. */
   observeIteration(line: IterationMetrics): void {
+    this.show(line);
+    for (const [counter, label, values] of this.#counters) {
+      for (const [key, growth] of Object.entries(values(line))) counter.inc(label ? { [label]: key } : {}, growth);
+    }
+  }
+
+  /** The gauges alone: of a line that an earlier process has counted. */
+  show(line: IterationMetrics): void {
     for (const [gauge, value] of this.#gauges) set(gauge, {}, value(line));
     for (const [gauge, label, values] of this.#labelled) {
       gauge.reset();
       for (const [key, value] of Object.entries(values(line))) set(gauge, { [label]: key }, value);
-    }
-    for (const [counter, label, values] of this.#counters) {
-      for (const [key, growth] of Object.entries(values(line))) counter.inc(label ? { [label]: key } : {}, growth);
     }
   }
 
@@ -154,7 +184,7 @@ export class LearnerMetrics {
   observeExecutions(counts: ExecutionCounts): void {
     this.#inFlight.set({ state: "queued" }, counts.queued);
     this.#inFlight.set({ state: "running" }, counts.running);
-    for (const event of ["completed", "lost", "retried"] as const) {
+    for (const event of EXECUTION_EVENTS) {
       this.#ended.inc({ event }, Math.max(0, counts[event] - this.#counted[event]));
     }
     this.#counted = { ...counts };
