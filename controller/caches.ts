@@ -47,6 +47,7 @@ export class Caches implements Cache {
   constructor({ client, namespace, onChange, metrics, log }: CachesOptions) {
     for (const resource of [TRAINING_RUN, ...CHILDREN]) {
       const isRun = resource === TRAINING_RUN;
+      metrics.watches(resource.plural);
       const transform = TRANSFORMS.get(resource) as ((object: KubeObject) => KubeObject) | undefined;
       const reflector = new Reflector({
         ...{ client, resource, log, onFault: (kind) => metrics.observeFault(resource.plural, kind) },

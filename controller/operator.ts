@@ -134,6 +134,8 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
     }));
 
   const following = caches.run(signal);
+  // One that is alone leads; of several, none until it has the lease.
+  metrics.observeLeader(LEASE_NAME, options.lease === undefined);
   if (options.lease) elector = electorOf(options, options.lease, metrics, work);
   const working = elector ? elector.run(signal) : work(signal);
   const done = (async () => {

@@ -295,6 +295,7 @@ function measure(
     executions: ended ? { completed: total("completed"), lost: total("lost"), retried: total("retried") } : undefined,
     actors: { desired, ...counts, idle: status.actors?.idle ?? 0 },
     learnerDue: LEARNER_DUE.includes(stage),
-    certificatesExpireAtMs: memory.certificates?.expireAtMs,
+    // Those of a run that is over are not renewed, and not used.
+    certificatesExpireAtMs: stage === "Ended" ? undefined : memory.certificates?.expireAtMs,
   });
 }

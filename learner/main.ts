@@ -164,6 +164,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
     nextNumber: completed + queued + running + lost + discarded + 1,
     signal: AbortSignal.any([signal, suspension.signal]),
   });
+  metrics.continueFrom(store.totals());
   const server = await serve(it);
   suspension.signal.addEventListener("abort", () => {
     log.info(suspension.request, "asked to suspend");

@@ -163,6 +163,11 @@ export class KubeMetrics {
     this.#leader.set({ name }, leading ? 1 : 0);
   }
 
+  /** Faults of this resource are counted from now on: from 0, which is seen. */
+  watches(resource: string): void {
+    for (const kind of ["list", "watch", "handler"]) this.#faults.inc({ resource, kind }, 0);
+  }
+
   /** Give it to a `Reflector` as `onFault`, with its resource. */
   observeFault(resource: string, kind: "list" | "watch" | "handler"): void {
     this.#faults.inc({ resource, kind });

@@ -12,7 +12,7 @@ export type Stage = "queue" | "instrument" | "execute" | "grade";
 export interface ExecutionCounts {
   queued: number;
   running: number;
-  /** Since the learner process started. */
+  /** Since the run began. */
   completed: number;
   lost: number;
   retried: number;
@@ -62,6 +62,8 @@ const GAUGES: readonly [string, string, Value][] = [
 
 /** One gauge per record of the line: name, meaning, label, where it stands. */
 const LABELLED: readonly [string, string, string, (line: IterationMetrics) => Record<string, number | null>][] = [
+  ["outcome_ratio", "Share of the newest batch by outcome", "outcome", (line) => shares(line.outcomes)],
+  ["iteration_phase_seconds", "Seconds of the newest iteration by phase", "phase", (line) => line.secondsByPhase],
   ["marker_ratio", "Share of executed programs that reached a marker", "marker", (line) => line.markers],
   ["family_ratio", "Share of executed programs by kind of model", "family", (line) => line.families],
   ["score_mean", "Mean score of the valid programs", "task", (line) => perTask(line, (task) => task.meanScore)],
@@ -180,6 +182,11 @@ export class LearnerMetrics {
       this.#gradings.inc({ event });
   }
 
+  /** What an earlier process of the run has counted: the counters of this one begin after it. */
+  continueFrom(counts: ExecutionCounts): void {
+    this.#counted = { ...counts };
+  }
+
   /** Call as often as it changes, or from a timer; counters grow by what is new. */
   observeExecutions(counts: ExecutionCounts): void {
     this.#inFlight.set({ state: "queued" }, counts.queued);
@@ -194,6 +201,11 @@ export class LearnerMetrics {
 function set(gauge: Gauge, labels: Record<string, string>, value: number | null): void {
   if (value !== null && Number.isFinite(value)) gauge.set(labels, value);
   else gauge.remove(labels);
+}
+
+function shares(counts: Record<string, number>): Record<string, number> {
+  const total = Object.values(counts).reduce((sum, count) => sum + count, 0);
+  return Object.fromEntries(Object.entries(counts).map(([key, count]) => [key, count / total]));
 }
 
 function perTask(line: IterationMetrics, value: (task: IterationMetrics["tasks"][string]) => number | null) {

@@ -34,12 +34,16 @@ export class RealRun {
   readonly directory: string;
   output = "";
 
-  constructor(directory: string, options: { iterations: number; resume?: boolean; replay?: string }) {
+  constructor(
+    directory: string,
+    options: { iterations: number; resume?: boolean; replay?: string; metricsListen?: string },
+  ) {
     this.directory = directory;
     const settings = [...SMALL, `stopping.iterations=${options.iterations}`].flatMap((setting) => ["--set", setting]);
     const what = options.resume ? ["--resume", directory] : [MANIFEST, "--out", directory, ...settings];
     const replay = options.replay ? ["--replay", options.replay] : [];
-    this.child = spawn(process.execPath, [join(ROOT, "controller/cli.ts"), "run", ...what, ...replay], {
+    const metrics = options.metricsListen ? ["--metrics-listen", options.metricsListen] : [];
+    this.child = spawn(process.execPath, [join(ROOT, "controller/cli.ts"), "run", ...what, ...replay, ...metrics], {
       cwd: tmpdir(),
       stdio: ["ignore", "pipe", "pipe"],
     });
