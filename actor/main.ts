@@ -2,7 +2,7 @@
  * An actor: leases executions from the learner, runs them in sandboxes, hands in results.
  *
  *     node actor/main.ts --learner HOST:PORT --tls DIR --name NAME [--slots N] [--executions N] [--isolation namespaces|landlock]
- *         [--allow-no-isolation] [--start-seconds S] [--restart-seconds S] [--metrics-listen HOST:PORT], and
+ *         [--allow-no-isolation] [--start-seconds S] [--restart-seconds S] [--metrics-listen HOST:PORT] [--run-id ID], and
  *     on one machine, where it starts its sandboxes itself:
  *         --task-dir DIR --python VENV --scratch DIR [--cpus 0,2-3] [--warm numpy,pandas]
  *     in a pod, where each slot is a container (sandbox/listen.py):
@@ -14,6 +14,7 @@
  * 600 in a pod, where the kubelet pauses up to 300 s before it starts a container again. Meanwhile the slot takes no
  * lease; after that the actor drains and exits 1.
  * --metrics-listen: where Prometheus finds /metrics; nowhere without it.
+ * --run-id: what log lines call the run, as the learner's and the controller's do.
  * --executions: leases after which the actor drains by itself: 1 gives each execution a pod of its own.
  * SIGTERM or SIGINT: takes no more, finishes, hands in, exits 0; a second one: stops at once. Exit status 0 drained,
  * idle or stopped, 1 failed, 2 bad arguments. Logs are JSON lines on stderr; LOG_LEVEL sets how many.
@@ -45,7 +46,10 @@ async function main(): Promise<void> {
       if (++signals === 1) client.drain(signal);
       else client.stop();
     });
-  let log = pino({ level: process.env.LOG_LEVEL || "info", base: { actor: name } }, pino.destination(2));
+  let log = pino(
+    { level: process.env.LOG_LEVEL || "info", base: { run: config.runId, actor: name } },
+    pino.destination(2),
+  );
 
   const sandboxOf = async (slot: number) => ({
     ...(await config.sandboxOf(slot)),

@@ -2,7 +2,7 @@
  * The learner process: reads its configuration, wires the parts, trains, stops.
  *
  *     node learner/main.ts --run DIR --listen HOST:PORT --metrics-listen HOST:PORT --tls DIR --task-dir DIR
- *         [--manifest FILE] [--model-dir DIR] [--stay] [--termination-log FILE] [--replay STORE]
+ *         [--run-id ID] [--manifest FILE] [--model-dir DIR] [--stay] [--termination-log FILE] [--replay STORE]
  *
  * --manifest: goes by this manifest and keeps it in the run folder; what cannot change in a run that has begun must be as
  * it was. --stay: serves status and metrics on after the end, until SIGTERM; a run that has succeeded is not begun again.
@@ -79,7 +79,7 @@ async function main(): Promise<number> {
   if (process.connected === false) process.exit(0); // the parent was gone before we could listen
 
   let terminationLog = defaultTerminationLog();
-  const log = createLog("learner");
+  let log = createLog("learner");
   try {
     const options = parseOptions(process.argv.slice(2));
     terminationLog = options.terminationLog;
@@ -88,6 +88,7 @@ async function main(): Promise<number> {
     const metrics = new LearnerMetrics();
     const metricsServer = await serveMetrics(options.metricsListen, metrics.registry, health);
     const manifest = readManifest(options.run, options.manifest);
+    log = log.child({ run: options.runId ?? manifest.metadata.name });
     const task = openTask(options.taskDir, manifest.spec.tasks[0]);
     const fault = rewardOrderFault(manifest.spec.algorithm, task.grader);
     if (fault !== undefined) throw new ManifestError([fault]);

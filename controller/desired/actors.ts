@@ -15,6 +15,7 @@ import {
   METRICS_PORT,
   queueLabels,
   type Run,
+  runId,
   SPEC_HASH,
 } from "./names.ts";
 import {
@@ -120,7 +121,7 @@ function supervisor(run: Run, name: string, inputs: string[], settings: Settings
     imagePullPolicy: actors.imagePullPolicy ?? settings.imagePullPolicy,
     command: ["node", `${APP}/actor/main.ts`],
     args: [
-      ...["--learner", `${learnerHost(run)}:${GRPC_PORT}`, "--tls", "/tls", "--name", name],
+      ...["--learner", `${learnerHost(run)}:${GRPC_PORT}`, "--tls", "/tls", "--name", name, "--run-id", runId(run)],
       ...["--slots", String(actors.slots), "--sandboxes", "/sandboxes", "--metrics-listen", `0.0.0.0:${METRICS_PORT}`],
       ...["--inputs", inputs.join(",")],
       ...(actors.isolation === "Pod" ? ["--executions", "1"] : []),

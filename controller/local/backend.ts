@@ -241,7 +241,16 @@ export class Backend {
         name,
         file: around.parts.actor,
         args: () => [
-          ...["--learner", formatAddress(this.#dialled), "--tls", tls.actor, "--name", name],
+          ...[
+            "--learner",
+            formatAddress(this.#dialled),
+            "--tls",
+            tls.actor,
+            "--name",
+            name,
+            "--run-id",
+            run.metadata.name,
+          ],
           ...["--slots", String(actors.slots), "--task-dir", publicFolder, "--python", python],
           ...["--scratch", join(temporary, name), "--metrics-listen", this.#actorMetrics(index)],
           ...(cores ? ["--cpus", cores[index % cores.length]!] : []),
