@@ -1,5 +1,5 @@
 /**
- * The command line: `longrun run | controller | exec | grade | task | logprobs | generate | model | report | validate |
+ * The command line: `longrun run | controller | exec | debug | grade | task | logprobs | generate | model | report | validate |
  * pretrain | prepare`.
  *
  * Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted. What belongs to another part is a program of that part,
@@ -104,6 +104,18 @@ function describe(parts: Parts, finish: (status: number) => void): Command {
       const before = replaces === undefined ? undefined : parseTrainingRun(readManifest(replaces), replaces);
       const run = parseTrainingRun(readManifest(file), file, set, { cluster, before });
       process.stdout.write(`${file}: TrainingRun ${run.metadata.name} is valid\n`);
+    });
+
+  program
+    .command("debug")
+    .description("collect what is needed to find out what went wrong with a run, without secrets, answers or weights")
+    .argument("<RUN>", "run folder; or NAME or NAMESPACE/NAME of a TrainingRun on the cluster")
+    .option("--namespace <NAMESPACE>", "of the TrainingRun", "default")
+    .option("--kubeconfig <FILE>", "how to reach the cluster (default: the pod's own account, else as kubectl does)")
+    .option("--out <FILE>", "the bundle (default: longrun-debug-RUN-TIME.tar.gz)")
+    .action(async (run: string, options: { namespace: string; kubeconfig?: string; out?: string }) => {
+      const { writeBundle } = await import("./debug/bundle.ts");
+      process.stdout.write(`${await writeBundle(run, options, new Date())}\n`);
     });
 
   program

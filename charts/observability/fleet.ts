@@ -105,7 +105,7 @@ export const FLEET: Dashboard = {
       panels: [
         {
           title: "Executions a second",
-          unit: "none",
+          unit: "ops",
           description: "Programs that ended, of all runs.",
           queries: [
             ['sum(rate(longrun_run_execution_events_total{@, event="completed"}[$__rate_interval]))', "completed"],

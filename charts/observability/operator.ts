@@ -64,7 +64,7 @@ export const OPERATOR: Dashboard = {
       panels: [
         {
           title: "Reconciles a second",
-          unit: "none",
+          unit: "ops",
           description:
             "Looks at a run, by what came of them: requeue_after is to look again later, error to try again.",
           queries: [
@@ -109,7 +109,7 @@ export const OPERATOR: Dashboard = {
         },
         {
           title: "Added and retried a second",
-          unit: "none",
+          unit: "ops",
           description: "Changes that called for a look, and looks after a failure.",
           queries: [
             [`sum(rate(workqueue_adds_total${QUEUE}[$__rate_interval]))`, "added"],
@@ -134,17 +134,17 @@ export const OPERATOR: Dashboard = {
       panels: [
         {
           title: "Requests a second",
-          unit: "none",
+          unit: "reqps",
           description: "By method. In a quiet cluster there are watches and the lease's renewals alone.",
           queries: [["sum by (method) (rate(rest_client_requests_total[$__rate_interval]))", "{{method}}"]],
           stacked: true,
           min: 0,
         },
         {
-          title: "Answers that are no success, a second",
-          unit: "none",
+          title: "Answers that are no success",
+          unit: "reqps",
           description:
-            "409 is a conflict that is tried again, 429 too many requests, 403 a right that is missing, <error> no answer.",
+            "A second, by status. 409 is a conflict that is tried again, 429 too many requests, 403 a right that is missing, <error> no answer.",
           queries: [['sum by (code) (rate(rest_client_requests_total{code!~"2.."}[$__rate_interval]))', "{{code}}"]],
           min: 0,
         },
@@ -185,7 +185,7 @@ export const OPERATOR: Dashboard = {
         {
           title: "CPU",
           unit: "none",
-          description: "Cores in use.",
+          description: "Processor cores in use by the process.",
           queries: [
             [
               `(${"rate(process_cpu_seconds_total[$__rate_interval])"}) and on (job, instance) workqueue_depth${QUEUE}`,
