@@ -72,7 +72,8 @@ function learnerPod(run: Run, inputs: Omit<LearnerInputs, "replicas">): V1PodTem
     imagePullPolicy: spec.learner.imagePullPolicy ?? settings.imagePullPolicy,
     command: ["node", `${APP}/learner/main.ts`],
     args: [
-      ...["--run", "/data/run", "--run-id", runId(run), "--manifest", `/config/${MANIFEST}`, "--tls", "/tls", "--stay"],
+      ...["--run", "/data/run", "--manifest", `/config/${MANIFEST}`, "--tls", "/tls", "--stay"],
+      ...["--run-id", runId(run)],
       ...["--listen", `0.0.0.0:${GRPC_PORT}`, "--metrics-listen", `0.0.0.0:${METRICS_PORT}`],
       ...["--task-dir", isCustom(task!) ? taskFolder(task!) : `${BUNDLED_TASKS}/${task!.name}`],
     ],

@@ -34,7 +34,7 @@ const skip = missingBinaries([...CONTROL_PLANE, ...MONITORING]) ?? false;
 /** Of the real run: enough for a valid program, and for every gauge to have changed. */
 const ITERATIONS = 6;
 const RUN_LABELS = { namespace: "local", run: "quickstart" };
-/** What Grafana puts for its own variables, at a scrape each second. */
+/** What Grafana puts for its own variables, at a scrape every two seconds. */
 const RATE_INTERVAL = "10s";
 
 describe("observability", { skip }, () => {
@@ -46,7 +46,9 @@ describe("observability", { skip }, () => {
     standby: "",
   };
   let prometheus: Prometheus;
+  /** Unix seconds. */
   let startedAt: number;
+  let lookedAt: number;
 
   before(async () => {
     startedAt = Date.now() / 1000;
@@ -82,6 +84,12 @@ describe("observability", { skip }, () => {
       () => run.lines().length >= ITERATIONS && run.query("SELECT 1 FROM grades WHERE score IS NOT NULL").length > 0,
     );
     await sleep(3000); // the newest iteration is scraped, and rates have two samples
+    // What is asked is asked of a moment at which every target was there: this process is one of them, and has more to do.
+    lookedAt = await eventually(async () => {
+      const at = Date.now() / 1000;
+      const [up] = await prometheus.query("sum(up)", at);
+      return Number(up?.value?.[1]) === Object.keys(addresses).length && at;
+    });
   });
   after(async () => {
     for (const end of ends.reverse()) await end();
@@ -104,10 +112,9 @@ describe("observability", { skip }, () => {
         const answers: Drawing["answers"] = [];
         for (const { expr, legendFormat = "", instant } of targets) {
           const query = replaceVariables(expr, dashboard);
-          const now = Date.now() / 1000;
           const series = instant
-            ? await prometheus.query(query)
-            : await prometheus.queryRange(query, startedAt, now, 1);
+            ? await prometheus.query(query, lookedAt)
+            : await prometheus.queryRange(query, startedAt, lookedAt, 1);
           if (!series.some(hasNumber)) empty.push(`${title}: ${query}`);
           answers.push({ legend: legendFormat, series });
         }
@@ -151,7 +158,7 @@ describe("observability", { skip }, () => {
   });
 
   test("labels have few values", async () => {
-    const series = await prometheus.query('count by (__name__) ({__name__=~"longrun_.+", job!=""})');
+    const series = await prometheus.query('count by (__name__) ({__name__=~"longrun_.+", job!=""})', lookedAt);
     const many = series.filter(({ value }) => Number(value![1]) > 200);
     assert.deepEqual(
       many.map(({ metric, value }) => `${metric.__name__}: ${value![1]}`),
