@@ -111,10 +111,12 @@ function variableOf({ name, label, query, several }: Dashboard["variables"][numb
 function panelOf(panel: Panel, variables: Dashboard["variables"]) {
   const kind = panel.as ?? "time";
   const { title, description } = panel;
-  const instant = kind === "table";
+  // Of a range, a number would be the last one of every series that was there at some time in it.
+  const instant = kind === "table" || kind === "number" || kind === "name";
   const targets = panel.queries.map(([query, legend], index) => ({
     ...{ refId: refId(index), datasource: SOURCE, editorMode: "code", expr: expand(query, variables) },
-    ...(instant ? { format: "table", instant: true, range: false } : { legendFormat: legend, range: true }),
+    ...(instant ? { instant: true, range: false } : { range: true }),
+    ...(kind === "table" ? { format: "table" } : { legendFormat: legend }),
   }));
   const defaults = {
     unit: panel.unit,

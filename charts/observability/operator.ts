@@ -87,12 +87,16 @@ export const OPERATOR: Dashboard = {
         {
           title: "Workers",
           unit: "none",
+          description: "That have a run now, of --workers.",
+          queries: [[`sum(controller_runtime_active_workers${CONTROLLER})`, "busy"]],
+          min: 0,
+        },
+        {
+          title: "Longest reconcile",
+          unit: "s",
           description:
-            "That have a run now, and how long the longest has been at it, seconds. Over 300 s the process is restarted.",
-          queries: [
-            [`sum(controller_runtime_active_workers${CONTROLLER})`, "busy"],
-            [`max(workqueue_longest_running_processor_seconds${QUEUE})`, "longest, s"],
-          ],
+            "Seconds that the run that is looked at longest has taken until now. Over 300 s the process is restarted.",
+          queries: [[`max(workqueue_longest_running_processor_seconds${QUEUE})`, "longest"]],
           min: 0,
         },
       ],
@@ -164,10 +168,8 @@ export const OPERATOR: Dashboard = {
           title: "Watches that failed, in an hour",
           unit: "none",
           description:
-            "Lists and watches that broke and were begun again, by kind. Some are usual when an API server restarts.",
-          queries: [
-            ["sum by (resource, kind) (increase(longrun_reflector_faults_total[1h]))", "{{resource}}, {{kind}}"],
-          ],
+            "Lists and watches that broke and were begun again, and handlers that failed. Some are usual when an API server restarts.",
+          queries: [["sum by (kind) (increase(longrun_reflector_faults_total[1h]))", "{{kind}}"]],
           min: 0,
         },
       ],

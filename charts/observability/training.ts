@@ -4,7 +4,7 @@ import type { Dashboard } from "./grafana.ts";
 const BUSY = "sum(rate(longrun_actor_busy_slot_seconds_total{@}[$__rate_interval]))";
 const SLOT = "sum(rate(longrun_actor_slot_seconds_total{@}[$__rate_interval]))";
 const quantile = (q: number, stage: string) =>
-  `histogram_quantile(${q}, sum by (le) (rate(longrun_stage_duration_seconds_bucket{@, stage="${stage}"}[$__rate_interval])))`;
+  `histogram_quantile(${q}, sum by (le) (rate(longrun_stage_duration_seconds_bucket{@, stage="${stage}"}[15m])))`;
 
 export const TRAINING: Dashboard = {
   uid: "longrun-training",
@@ -180,7 +180,7 @@ export const TRAINING: Dashboard = {
         {
           title: "Duration of executions",
           unit: "s",
-          description: "Half, nine in ten, and 99 in 100 programs are faster than this.",
+          description: "Half, nine in ten, and 99 in 100 programs of the last 15 minutes were faster than this.",
           queries: [
             [quantile(0.5, "execute"), "50 %"],
             [quantile(0.9, "execute"), "90 %"],
@@ -222,7 +222,7 @@ export const TRAINING: Dashboard = {
           title: "Queue, instrument, grade",
           unit: "s",
           description:
-            "Nine in ten executions wait, are instrumented and are graded faster than this. A long queue wants more actors.",
+            "Nine in ten executions of the last 15 minutes waited, were instrumented and were graded faster than this. A long queue wants more actors.",
           queries: [
             [quantile(0.9, "queue"), "queue"],
             [quantile(0.9, "instrument"), "instrument"],
@@ -384,8 +384,12 @@ export const TRAINING: Dashboard = {
         {
           title: "Memory",
           unit: "bytes",
-          description: "Resident memory of the learner's and the actors' processes; programs are not counted.",
-          queries: [["process_resident_memory_bytes{@}", "{{instance}}"]],
+          description:
+            "Resident memory of the learner's process and of the largest supervisor of an actor; programs are not counted.",
+          queries: [
+            ["max(process_resident_memory_bytes{@} and on (instance) longrun_iteration{@})", "learner"],
+            ["max(process_resident_memory_bytes{@} and on (instance) longrun_actor_connected{@})", "largest actor"],
+          ],
           min: 0,
         },
         {
@@ -413,15 +417,19 @@ export const TRAINING: Dashboard = {
         {
           title: "Sandboxes that broke",
           unit: "none",
-          description: "Since each actor began. A sandbox that broke is started anew; its execution is tried again.",
-          queries: [["longrun_actor_sandbox_failures_total{@}", "{{instance}}"]],
+          description:
+            "In the last hour, on all actors. A sandbox that broke is started anew; its execution is tried again.",
+          queries: [["sum(increase(longrun_actor_sandbox_failures_total{@}[1h]))", "broke"]],
           min: 0,
         },
         {
           title: "Certificates",
           unit: "s",
-          description: "Seconds that the certificates in use are still good for. They are renewed with ten days to go.",
-          queries: [["longrun_certificate_expiration_timestamp_seconds{@} - time()", "{{certificate}}, {{instance}}"]],
+          description:
+            "Seconds that the oldest certificate in use is still good for, and the oldest authority. Certificates are renewed with ten days to go.",
+          queries: [
+            ["min by (certificate) (longrun_certificate_expiration_timestamp_seconds{@}) - time()", "{{certificate}}"],
+          ],
           min: 0,
         },
       ],

@@ -60,9 +60,12 @@ const GAUGES: readonly [string, string, Value][] = [
   ["checkpoint_bytes", "Size of the newest checkpoint", (line) => line.checkpointBytes],
 ];
 
+/** Each outcome is shown, also where there was none of it. */
+const NONE = Object.fromEntries([...OUTCOMES, "notExecuted"].map((outcome) => [outcome, 0]));
+
 /** One gauge per record of the line: name, meaning, label, where it stands. */
 const LABELLED: readonly [string, string, string, (line: IterationMetrics) => Record<string, number | null>][] = [
-  ["outcome_ratio", "Share of the newest batch by outcome", "outcome", (line) => shares(line.outcomes)],
+  ["outcome_ratio", "Share of the newest batch by outcome", "outcome", (line) => shares({ ...NONE, ...line.outcomes })],
   ["iteration_phase_seconds", "Seconds of the newest iteration by phase", "phase", (line) => line.secondsByPhase],
   ["marker_ratio", "Share of executed programs that reached a marker", "marker", (line) => line.markers],
   ["family_ratio", "Share of executed programs by kind of model", "family", (line) => line.families],
@@ -90,7 +93,7 @@ const COUNTERS: readonly [string, string, string | undefined, (line: IterationMe
 
 /** Label values that are shown as 0 before they first come: a rate cannot see a counter's first step otherwise. */
 const KNOWN_VALUES: Record<string, readonly string[]> = {
-  samples_total: [...OUTCOMES, "notExecuted"],
+  samples_total: Object.keys(NONE),
   prompts_total: ["scratch", "improve"],
   phase_seconds_total: ["generate", "execute", "evaluate", "train", "checkpoint", "other"],
 };
@@ -205,7 +208,7 @@ function set(gauge: Gauge, labels: Record<string, string>, value: number | null)
 
 function shares(counts: Record<string, number>): Record<string, number> {
   const total = Object.values(counts).reduce((sum, count) => sum + count, 0);
-  return Object.fromEntries(Object.entries(counts).map(([key, count]) => [key, count / total]));
+  return Object.fromEntries(Object.entries(counts).map(([key, count]) => [key, count / Math.max(1, total)]));
 }
 
 function perTask(line: IterationMetrics, value: (task: IterationMetrics["tasks"][string]) => number | null) {
