@@ -26,7 +26,7 @@ const TRANSFORMS = new Map<Resource, (object: never) => KubeObject>([
   [POD, slimPod],
   [JOB, slimJob],
 ]);
-const CHILDREN = [
+export const CHILDREN = [
   ...[CONFIG_MAP, DEPLOYMENT, JOB, NETWORK_POLICY, PERSISTENT_VOLUME_CLAIM, POD],
   ...[POD_DISRUPTION_BUDGET, SECRET, SERVICE, SERVICE_ACCOUNT],
 ];
@@ -47,7 +47,6 @@ export class Caches implements Cache {
   constructor({ client, namespace, onChange, metrics, log }: CachesOptions) {
     for (const resource of [TRAINING_RUN, ...CHILDREN]) {
       const isRun = resource === TRAINING_RUN;
-      metrics.watches(resource.plural);
       const transform = TRANSFORMS.get(resource) as ((object: KubeObject) => KubeObject) | undefined;
       const reflector = new Reflector({
         ...{ client, resource, log, onFault: (kind) => metrics.observeFault(resource.plural, kind) },

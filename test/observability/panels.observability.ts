@@ -9,9 +9,12 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { CHART, DASHBOARDS } from "../../charts/observability/generate.ts";
+import { clusterFiles } from "../../controller/debug/cluster.ts";
+import { SECRET, type Secret } from "../../controller/kube/resources.ts";
 import { CONTROL_PLANE, MONITORING, missingBinaries } from "../cluster/binaries.ts";
 import { freePorts } from "../cluster/processes.ts";
 import { eventually, World } from "../controller/world.ts";
@@ -46,6 +49,10 @@ describe("observability", { skip }, () => {
     standby: "",
   };
   let prometheus: Prometheus;
+  let run: RealRun;
+  let world: World;
+  /** Of the runs of the fleet. */
+  let namespace: string;
   /** Unix seconds. */
   let startedAt: number;
   let lookedAt: number;
@@ -56,12 +63,12 @@ describe("observability", { skip }, () => {
     addresses.learner = `127.0.0.1:${port}`;
     addresses.actor = `127.0.0.1:${port + 1}`;
     const folder = temporaryFolder();
-    const run = new RealRun(folder.path, { iterations: 1000, metricsListen: addresses.learner });
+    run = new RealRun(folder.path, { iterations: 1000, metricsListen: addresses.learner });
     ends.push(folder.remove, async () => {
       run.child.kill("SIGINT");
       await run.ended;
     });
-    const world = await World.start();
+    world = await World.start();
     ends.push(() => world.stop());
     const [metrics, standby] = await freePorts(2);
     addresses.controller = `127.0.0.1:${metrics}`;
@@ -78,7 +85,7 @@ describe("observability", { skip }, () => {
       rules,
     );
     ends.push(() => prometheus.stop());
-    await occupy(world);
+    namespace = await occupy(world);
     await run.until(
       "a score",
       () => run.lines().length >= ITERATIONS && run.query("SELECT 1 FROM grades WHERE score IS NOT NULL").length > 0,
@@ -157,6 +164,44 @@ describe("observability", { skip }, () => {
     }
   });
 
+  test("one id of a run and of an execution goes through the logs of learner and actor", () => {
+    const logOf = (name: string) =>
+      readFileSync(join(run.directory, "logs", `${name}.log`), "utf8")
+        .split("\n")
+        .flatMap((line): Record<string, unknown>[] => (line.startsWith("{") ? [JSON.parse(line)] : []));
+    const [learner, actor] = [logOf("learner"), logOf("actor-0")];
+    const [{ id }] = run.query("SELECT execution AS id FROM results ORDER BY attempt LIMIT 1") as [{ id: string }];
+    assert.ok(
+      learner.some(({ execution, msg }) => execution === id && msg === "graded"),
+      id,
+    );
+    assert.ok(
+      actor.some(({ execution, msg }) => execution === id && msg === "executed"),
+      id,
+    );
+    const named = [...learner.filter(({ msg }) => msg === "graded"), ...actor];
+    assert.deepEqual([...new Set(named.map((line) => line.run))], ["quickstart"]);
+  });
+
+  test("longrun debug has what the cluster knows of a run, and no secret", async () => {
+    const files = await clusterFiles(world.config, namespace, "working");
+    const text = (path: string) => files.find((file) => file.path === path)?.text ?? "";
+    assert.match(text("trainingrun.yaml"), /kind: TrainingRun/);
+    assert.match(text("objects/deployments.yaml"), /name: working-learner/);
+    assert.match(text("events.yaml"), /ScaledUp/);
+    assert.match(text("run-id.txt"), /^team-\d+\/working\n$/);
+    assert.ok(files.some(({ path }) => /^logs\/working-learner-[^/]+\/learner\.log$/.test(path)));
+    for (const secret of await world.list<Secret>(SECRET, namespace))
+      for (const [name, data] of Object.entries(secret.data ?? {}))
+        for (const { path, text } of files)
+          for (const form of [data, Buffer.from(data, "base64").toString()])
+            assert.ok(!text.includes(form), `${path} has ${name} of ${secret.metadata.name}`);
+    await assert.rejects(clusterFiles(world.config, namespace, "nobody"), {
+      code: "input",
+      message: /there is no TrainingRun/,
+    });
+  });
+
   test("labels have few values", async () => {
     const series = await prometheus.query('count by (__name__) ({__name__=~"longrun_.+", job!=""})', lookedAt);
     const many = series.filter(({ value }) => Number(value![1]) > 200);
@@ -193,8 +238,8 @@ async function lead(world: World, ...ports: number[]): Promise<void> {
   }
 }
 
-/** Runs of every kind that the fleet's panels tell apart. */
-async function occupy(world: World): Promise<void> {
+/** Runs of every kind that the fleet's panels tell apart. @returns their namespace */
+async function occupy(world: World): Promise<string> {
   const namespace = await world.namespace();
   world.holds = (pod) => pod.metadata.name.startsWith("waiting-actor");
   await world.createRun(namespace, "working", { actors: { min: 1, max: 4, scaleDownSeconds: 1 } });
@@ -213,6 +258,7 @@ async function occupy(world: World): Promise<void> {
     await sleep(500);
   }
   learner.work(0, 1);
+  return namespace;
 }
 
 /** The first of two ports that are free and follow each other. */
