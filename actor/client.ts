@@ -59,6 +59,20 @@ export interface ClientOptions {
 
 type LogMethod = (fields: object, message: string) => void;
 
+export interface ActorState {
+  connected: boolean;
+  draining: boolean;
+  /** Programs that run now. */
+  running: number;
+  /** Results that the learner has not acknowledged. */
+  unacknowledged: number;
+  /** Streams that broke after the learner's welcome. */
+  brokenStreams: number;
+  /** slot-seconds since the actor started */
+  busySeconds: number;
+  aliveSeconds: number;
+}
+
 /** An attempt from its lease to its acknowledgement. */
 interface Held {
   lease: Lease;
@@ -88,6 +102,7 @@ export class ActorClient {
   #leased = 0;
   #busySeconds = 0;
   #busySince = new Map<Held, number>();
+  #brokenStreams = 0;
   #idleTimer: NodeJS.Timeout | undefined;
   #idleSeconds = 0;
   #wake = new AbortController();
@@ -130,6 +145,16 @@ export class ActorClient {
     return this.#held.size;
   }
 
+  /** How it stands, for metrics. */
+  get state(): ActorState {
+    const { busySeconds, aliveSeconds } = this.#heartbeat();
+    return {
+      ...{ connected: this.#welcomed, draining: this.#draining, running: this.#running },
+      unacknowledged: [...this.#held.values()].filter(({ result }) => result !== undefined).length,
+      ...{ brokenStreams: this.#brokenStreams, busySeconds: busySeconds ?? 0, aliveSeconds: aliveSeconds ?? 0 },
+    };
+  }
+
   // --- The stream ---------------------------------------------------------------------------------------------------
 
   async #dialForEver(): Promise<void> {
@@ -137,6 +162,7 @@ export class ActorClient {
     for (let failures = 0; !this.#ended; ) {
       const { code, details, welcomed } = await this.#connect();
       if (this.#ended) return;
+      if (welcomed) this.#brokenStreams++;
       if (FINAL_STATUSES.has(code) || (!welcomed && FINAL_BEFORE_WELCOME.has(code)))
         throw new ActorError("refused", `the learner refused this actor: ${details}`);
       failures = welcomed ? 0 : failures + 1;

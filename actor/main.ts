@@ -2,7 +2,7 @@
  * An actor: leases executions from the learner, runs them in sandboxes, hands in results.
  *
  *     node actor/main.ts --learner HOST:PORT --tls DIR --name NAME [--slots N] [--executions N] [--isolation namespaces|landlock]
- *         [--allow-no-isolation] [--start-seconds S] [--restart-seconds S], and
+ *         [--allow-no-isolation] [--start-seconds S] [--restart-seconds S] [--metrics-listen HOST:PORT] [--run-id ID], and
  *     on one machine, where it starts its sandboxes itself:
  *         --task-dir DIR --python VENV --scratch DIR [--cpus 0,2-3] [--warm numpy,pandas]
  *     in a pod, where each slot is a container (sandbox/listen.py):
@@ -13,6 +13,8 @@
  * --start-seconds: longest wait for a sandbox at the start, 120. --restart-seconds: longest wait for one that broke, 60;
  * 600 in a pod, where the kubelet pauses up to 300 s before it starts a container again. Meanwhile the slot takes no
  * lease; after that the actor drains and exits 1.
+ * --metrics-listen: where Prometheus finds /metrics; nowhere without it.
+ * --run-id: what log lines call the run, as the learner's and the controller's do.
  * --executions: leases after which the actor drains by itself: 1 gives each execution a pod of its own.
  * SIGTERM or SIGINT: takes no more, finishes, hands in, exits 0; a second one: stops at once. Exit status 0 drained,
  * idle or stopped, 1 failed, 2 bad arguments. Logs are JSON lines on stderr; LOG_LEVEL sets how many.
@@ -25,6 +27,7 @@ import { type ExecutionResult, execute, lostResult, type Progress } from "./exec
 import { startIsolated } from "./isolation.ts";
 import { describeIsolation, layersOf } from "./layers.ts";
 import { limitsOf } from "./limits.ts";
+import { ActorMetrics, serveMetrics } from "./metrics.ts";
 import { parseOptions } from "./options.ts";
 import { Slots } from "./slots.ts";
 
@@ -43,7 +46,10 @@ async function main(): Promise<void> {
       if (++signals === 1) client.drain(signal);
       else client.stop();
     });
-  let log = pino({ level: process.env.LOG_LEVEL || "info", base: { actor: name } }, pino.destination(2));
+  let log = pino(
+    { level: process.env.LOG_LEVEL || "info", base: { run: config.runId, actor: name } },
+    pino.destination(2),
+  );
 
   const sandboxOf = async (slot: number) => ({
     ...(await config.sandboxOf(slot)),
@@ -60,6 +66,15 @@ async function main(): Promise<void> {
   const { applied, missing } = layersOf(first.info);
   log.info({ isolation: level, applied, missing, ...facts, slots: config.slots }, describeIsolation(first.info));
 
+  const metrics = new ActorMetrics({
+    ...{ slots: config.slots, isolationLevel: level, tlsDirectory },
+    usableSlots: () => slots.usable,
+    client: () => client?.state,
+  });
+  const metricsServer =
+    config.metricsListen === undefined ? undefined : await serveMetrics(config.metricsListen, metrics.registry);
+  if (metricsServer) log.info({ port: metricsServer.port }, "serves metrics");
+
   const slots = new Slots({
     ...{ count: config.slots, startSeconds, restartSeconds },
     // Tried again each time: one that came back on a full disk, or without what it had, is none.
@@ -70,6 +85,7 @@ async function main(): Promise<void> {
     onChange: (slot, fault) => {
       if (fault) log.warn({ slot, error: fault.message }, "a sandbox broke; its slot takes no lease until it is back");
       else log.info({ slot }, "a sandbox is back");
+      if (fault) metrics.broken();
       client?.offer();
     },
     onRetry: (slot, error) => log.error({ slot, error: error.message }, "a sandbox did not start"),
@@ -98,7 +114,11 @@ async function main(): Promise<void> {
         warnOfMemory(request.limits.memoryBytes, sandbox.info.memoryBytes);
         return { ...(await execute(sandbox, request, { signal, onProgress })), slot };
       })
-      .catch((error: Error) => lostResult(error.message));
+      .catch((error: Error) => lostResult(error.message))
+      .then((result) => {
+        metrics.executed(result);
+        return result;
+      });
   client = new ActorClient({
     ...{ address, tlsDirectory, name, slots: config.slots, isolationLevel: level, isolationMissing: missing },
     ...{ log, execute: run },
@@ -119,6 +139,7 @@ async function main(): Promise<void> {
     log.info({ reason }, "the actor ends");
   } finally {
     client.stop();
+    metricsServer?.close();
     await slots.stop();
   }
   if (failure) throw failure;

@@ -11,6 +11,7 @@ const OPTIONS = {
   learner: { type: "string" },
   tls: { type: "string" },
   name: { type: "string" },
+  "run-id": { type: "string" },
   "task-dir": { type: "string" },
   python: { type: "string" },
   scratch: { type: "string" },
@@ -24,6 +25,7 @@ const OPTIONS = {
   "allow-no-isolation": { type: "boolean", default: false },
   "start-seconds": { type: "string", default: "120" },
   "restart-seconds": { type: "string" },
+  "metrics-listen": { type: "string" },
 } as const;
 
 const OF_ONE_MACHINE = ["task-dir", "python", "scratch"] as const;
@@ -54,6 +56,7 @@ export function parseOptions(args: string[]) {
     address: values.learner!,
     tlsDirectory: values.tls!,
     name: values.name!,
+    runId: values["run-id"],
     environment: values.python ?? "",
     slots,
     maxExecutions: executions,
@@ -61,6 +64,7 @@ export function parseOptions(args: string[]) {
     allowNoIsolation: values["allow-no-isolation"]!,
     startSeconds: parseSeconds("start-seconds", values["start-seconds"]!),
     restartSeconds: parseSeconds("restart-seconds", values["restart-seconds"] ?? (inPod ? "600" : "60")),
+    metricsListen: values["metrics-listen"],
     sandboxOf: inPod ? listening(values.sandboxes!, values.inputs!) : ownProcesses(values, slots),
   };
 }

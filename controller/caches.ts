@@ -26,7 +26,7 @@ const TRANSFORMS = new Map<Resource, (object: never) => KubeObject>([
   [POD, slimPod],
   [JOB, slimJob],
 ]);
-const CHILDREN = [
+export const CHILDREN = [
   ...[CONFIG_MAP, DEPLOYMENT, JOB, NETWORK_POLICY, PERSISTENT_VOLUME_CLAIM, POD],
   ...[POD_DISRUPTION_BUDGET, SECRET, SERVICE, SERVICE_ACCOUNT],
 ];

@@ -48,6 +48,10 @@ test("a new run gets an authority and two leaves, and then nothing is written un
     assert.ok(!pem(write[role], "tls.key").includes(pem(write.authority, "ca.key")));
   }
   for (const host of HOSTS) assert.equal(leafOf(write, "learner").checkHost(host), host);
+  assert.ok(
+    Math.abs((await ensure(write, START)).expireAtMs - (START + 30 * DAY_MS)) < 0.01 * DAY_MS,
+    "a leaf is first",
+  );
   assert.ok(Math.abs(renewAtMs - (START + 20 * DAY_MS)) < 0.01 * DAY_MS, new Date(renewAtMs).toISOString());
   for (const now of [START, START + DAY_MS, renewAtMs - 1000])
     assert.deepEqual((await ensure(write, now)).write, {}, new Date(now).toISOString());

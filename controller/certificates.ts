@@ -72,6 +72,8 @@ export interface EnsuredCertificates {
   reasons: string[];
   /** Unix milliseconds: when to look again, if nothing changes before. */
   renewAtMs: number;
+  /** Unix milliseconds: when the first of those in use expires, the authority that signs or a leaf. */
+  expireAtMs: number;
 }
 
 /** An authority as its secret has it. */
@@ -103,6 +105,7 @@ export async function ensureCertificates(
   if (!sameData(observed.authority, authorityData)) write.authority = authorityData;
   const bundle = bundleOf(authority);
   const { signing, next, former } = authority;
+  const ends = [validToMs(signing.certificate)];
   const looks = [next ? signsFromMs(next, t) : renewalMs(signing.certificate, t), ...former.map(validToMs)];
 
   for (const role of ["learner", "actor"] as const) {
@@ -125,8 +128,9 @@ export async function ensureCertificates(
     const data = dataOfLeaf(leaf);
     if (!sameData(observed[role], data)) write[role] = data;
     looks.push(renewalMs(leaf.certificate, t));
+    ends.push(validToMs(leaf.certificate));
   }
-  return { write, reasons, renewAtMs: Math.max(now, Math.min(...looks)) };
+  return { write, reasons, renewAtMs: Math.max(now, Math.min(...looks)), expireAtMs: Math.min(...ends) };
 }
 
 /**

@@ -82,7 +82,7 @@ async function reconcileCertificates(pass: Pass): Promise<void> {
   const data: CertificateSecrets = {};
   for (const [part, secret] of Object.entries(secrets))
     data[part as keyof CertificateSecrets] = (secret.data ?? {}) as SecretData;
-  const { write, reasons, renewAtMs } = await ensureCertificates(data, {
+  const { write, reasons, renewAtMs, expireAtMs } = await ensureCertificates(data, {
     name: run.metadata.name,
     hosts: learnerHosts(run),
     now: nowMs,
@@ -92,7 +92,7 @@ async function reconcileCertificates(pass: Pass): Promise<void> {
     await pass.writes.apply(SECRET, secret);
   }
   if (reasons.length > 0 && secrets.authority) tell(pass, "Normal", "CertificatesRenewed", reasons.join("; "), "Renew");
-  memory.certificates = reasons.length > 0 ? undefined : { versions, renewAtMs };
+  memory.certificates = reasons.length > 0 ? undefined : { versions, renewAtMs, expireAtMs };
 }
 
 function desiredSecret(run: Run, part: keyof CertificateSecrets, data: SecretData): Secret {

@@ -1,5 +1,5 @@
 /**
- * The command line: `longrun run | evaluate | controller | exec | grade | task | logprobs | generate | model | report |
+ * The command line: `longrun run | evaluate | controller | exec | debug | grade | task | logprobs | generate | model | report |
  * validate | pretrain | prepare`.
  *
  * Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted. What belongs to another part is a program of that part,
@@ -148,6 +148,18 @@ function describe(parts: Parts, finish: (status: number) => void): Command {
     });
 
   program
+    .command("debug")
+    .description("collect what is needed to find out what went wrong with a run, without secrets, answers or weights")
+    .argument("<RUN>", "run folder; or NAME or NAMESPACE/NAME of a TrainingRun on the cluster")
+    .option("--namespace <NAMESPACE>", "of the TrainingRun", "default")
+    .option("--kubeconfig <FILE>", "how to reach the cluster (default: the pod's own account, else as kubectl does)")
+    .option("--out <FILE>", "the bundle (default: longrun-debug-RUN-TIME.tar.gz)")
+    .action(async (run: string, options: { namespace: string; kubeconfig?: string; out?: string }) => {
+      const { writeBundle } = await import("./debug/bundle.ts");
+      process.stdout.write(`${await writeBundle(run, options, new Date())}\n`);
+    });
+
+  program
     .command("prepare")
     .description("get bundled tasks and the Python environment ready")
     .argument("<TASK...>", "names of bundled tasks, e.g. diamonds")
@@ -197,9 +209,10 @@ function listenOption(): Option {
 }
 
 function metricsListenOption(): Option {
-  return new Option("--metrics-listen <HOST:PORT>", "where the learner serves Prometheus metrics").default(
-    "127.0.0.1:0",
-  );
+  return new Option(
+    "--metrics-listen <HOST:PORT>",
+    "where the learner serves Prometheus metrics; actors at the ports after it",
+  ).default("127.0.0.1:0");
 }
 
 function setOption(): Option {

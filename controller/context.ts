@@ -42,17 +42,14 @@ export interface Pass {
 
 /** An event about the run of this pass. */
 export function tell(
-  { observed, context }: Pass,
+  { key, observed, context }: Pass,
   type: "Normal" | "Warning",
   reason: string,
   note: string,
   action = "Reconcile",
 ): void {
   context.events.record(observed.run, { type, reason, note, action });
-  context.log[type === "Warning" ? "warn" : "info"](
-    { run: observed.run.metadata.name, namespace: observed.run.metadata.namespace, reason },
-    note,
-  );
+  context.log[type === "Warning" ? "warn" : "info"]({ run: key, reason }, note);
 }
 
 /**

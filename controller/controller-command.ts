@@ -71,7 +71,8 @@ export async function runController(options: ControllerOptions, signal: AbortSig
   throw new ControllerError("failed", `${lost}; the controller ends, another leads`);
 }
 
-function loadConfig(path: string | undefined): { config: KubeConfig; inCluster: boolean } {
+/** @throws ControllerError `input` */
+export function loadConfig(path: string | undefined): { config: KubeConfig; inCluster: boolean } {
   const config = new KubeConfig();
   const inCluster =
     path === undefined && process.env.KUBERNETES_SERVICE_HOST !== undefined && existsSync(NAMESPACE_FILE);

@@ -20,8 +20,8 @@ export interface RunMemory {
   derived: Derived | undefined;
   suspension: Suspension | undefined;
   applied: Applied;
-  /** Versions of the secrets that were found right, and until when they are. */
-  certificates: { versions: string; renewAtMs: number } | undefined;
+  /** Versions of the secrets that were found right, until when they are, and when the first of them expires. */
+  certificates: { versions: string; renewAtMs: number; expireAtMs: number } | undefined;
   /** Actors that were told to leave, by name: by which learner, and when. */
   toldToDrain: Map<string, { instance: string; atMs: number }>;
   /** Terminations that the learner knows of. */

@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import type { KubeConfig } from "@kubernetes/client-node";
-import { Caches } from "./caches.ts";
+import { Caches, CHILDREN } from "./caches.ts";
 import { controllerCertificate, type SecretData } from "./certificates.ts";
 import type { Context, Log } from "./context.ts";
 import { COMPONENT, childName, GRPC_PORT } from "./desired/names.ts";
@@ -14,7 +14,7 @@ import { ApiClient } from "./kube/api-client.ts";
 import { EventRecorder } from "./kube/event-recorder.ts";
 import { LeaderElector } from "./kube/leader-elector.ts";
 import { KubeMetrics } from "./kube/metrics.ts";
-import { POD, type Pod, SECRET, type Secret } from "./kube/resources.ts";
+import { POD, type Pod, SECRET, type Secret, TRAINING_RUN } from "./kube/resources.ts";
 import { parseKey } from "./kube/types.ts";
 import { WorkQueue } from "./kube/work-queue.ts";
 import { LearnerLinks, type LearnerLinksOptions, type LinkTarget } from "./learner-link.ts";
@@ -70,6 +70,7 @@ export interface Operator {
 export async function startOperator(options: OperatorOptions): Promise<Operator> {
   const { config, settings, log, now = Date.now } = options;
   const metrics = new KubeMetrics();
+  for (const { plural } of [TRAINING_RUN, ...CHILDREN]) metrics.watches(plural);
   const stopping = new AbortController();
   const { signal } = stopping;
   const leading = Promise.withResolvers<void>();
@@ -134,6 +135,8 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
     }));
 
   const following = caches.run(signal);
+  // One that is alone leads; of several, none until it has the lease.
+  metrics.observeLeader(LEASE_NAME, options.lease === undefined);
   if (options.lease) elector = electorOf(options, options.lease, metrics, work);
   const working = elector ? elector.run(signal) : work(signal);
   const done = (async () => {

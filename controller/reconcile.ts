@@ -8,7 +8,7 @@ import type { TrainingRunStatus } from "../crds/trainingrun.ts";
 import { labelsOf, REFUSED_SECONDS, reconcileActors, reportTerminations } from "./actor-jobs.ts";
 import { eventBlocker, isSilent, NO_POD_SECONDS, writeBlocker } from "./blockers.ts";
 import { derivedOf, reconcileChildren } from "./children.ts";
-import { announcements, type Finding, findCondition, isBlocker } from "./conditions.ts";
+import { announcements, type Finding, findCondition } from "./conditions.ts";
 import { type Context, type Pass, tell } from "./context.ts";
 import { FINALIZER, reconcileDeletion, reconcileFinalizer, volumeEvent } from "./deletion.ts";
 import { learnerHash } from "./desired/learner.ts";
@@ -77,19 +77,14 @@ export async function reconcile(key: string, context: Context): Promise<Reconcil
   });
   again.push(learner.againSeconds, scale.againSeconds, warning.againSeconds);
   if (refused ?? actorsRefused) again.push(REFUSED_SECONDS);
-  again.push(
-    isUnheard(pass)
-      ? HEAR_SECONDS
-      : await reconcileStatus(
-          pass,
-          desiredStatus({
-            ...{ observed: pass.observed, lifecycle, learner, scale, nowMs: pass.nowMs },
-            written: pass.memory.suspension?.checkpoint,
-            actorsRefused: actorsRefused ?? (warning.actors && eventBlocker(warning.actors, "actors")),
-          }),
-        ),
-  );
-  measure(pass, scale);
+  const status = desiredStatus({
+    ...{ observed: pass.observed, lifecycle, learner, scale, nowMs: pass.nowMs },
+    written: pass.memory.suspension?.checkpoint,
+    actorsRefused: actorsRefused ?? (warning.actors && eventBlocker(warning.actors, "actors")),
+  });
+  const unheard = isUnheard(pass);
+  again.push(unheard ? HEAR_SECONDS : await reconcileStatus(pass, status));
+  measure(pass, unheard ? (run.status ?? {}) : status, lifecycle, scale);
   again.push(
     (expiryMs(pass) - pass.nowMs) / 1000,
     pass.memory.certificates && (pass.memory.certificates.renewAtMs - pass.nowMs) / 1000,
@@ -117,7 +112,7 @@ function forget(key: string, context: Context): ReconcileResult {
   const event = { type: "Normal", action: "Delete", ...volumeEvent(run, memory.volume) } as const;
   if (!run.metadata.finalizers?.includes(FINALIZER)) context.events.record(run, event); // or it has been told
   const { namespace, name } = run.metadata;
-  context.metrics.forget({ namespace, run: name }, blockedReason(run.status));
+  context.metrics.forget({ namespace, run: name });
   return {};
 }
 
@@ -259,7 +254,6 @@ async function reconcileStatus(pass: Pass, desired: TrainingRunStatus): Promise<
   const told = announcements(desired.conditions ?? [], before.conditions ?? []);
   for (const { type, reason, message } of [...told, ...evaluationAnnouncements(desired, before)])
     tell(pass, type, reason, message);
-  pass.context.metrics.blocked(labelsOf(pass), blockedReason(desired), blockedReason(before));
   return undefined;
 }
 
@@ -282,14 +276,28 @@ function withoutCounts({ executions: _, actors, display, ...rest }: TrainingRunS
   return { ...rest, actors: { desired, replicas, waitingReason }, display: { ...display, actors: undefined } };
 }
 
-function blockedReason(status: TrainingRunStatus | undefined): string | undefined {
-  const reason = findCondition(status?.conditions, "Ready")?.reason;
-  return reason !== undefined && isBlocker(reason) ? reason : undefined;
-}
+/** Stages in which there should be a learner that answers. */
+const LEARNER_DUE = ["Initialising", "Running", "Refused"];
 
-function measure(pass: Pass, { demand, desired }: ScalePlan): void {
-  const active = pass.observed.actors.filter(isActive);
+function measure(
+  pass: Pass,
+  status: TrainingRunStatus,
+  { stage }: LifecyclePlan,
+  { demand, desired }: ScalePlan,
+): void {
+  const { observed, memory } = pass;
+  const active = observed.actors.filter(isActive);
   const counts = { running: 0, starting: 0, draining: 0 };
   for (const actor of active) counts[isDraining(actor) ? "draining" : (actor.state as "running" | "starting")]++;
-  pass.context.metrics.observe(labelsOf(pass), demand && { ...demand }, { desired, ...counts });
+  const ended = observed.link?.status?.executions;
+  // 64-bit numbers are objects where protobufjs finds the package `long`.
+  const total = (of: "completed" | "lost" | "retried") => Number(ended?.[of] ?? 0);
+  pass.context.metrics.observe(labelsOf(pass), {
+    ...{ run: observed.run, status, demand },
+    executions: ended ? { completed: total("completed"), lost: total("lost"), retried: total("retried") } : undefined,
+    actors: { desired, ...counts, idle: status.actors?.idle ?? 0 },
+    learnerDue: LEARNER_DUE.includes(stage),
+    // Those of a run that is over are not renewed, and not used.
+    certificatesExpireAtMs: stage === "Ended" ? undefined : memory.certificates?.expireAtMs,
+  });
 }

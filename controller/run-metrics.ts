@@ -1,67 +1,203 @@
-/** Why there are as many actors as there are, as metrics: the signal, the decision, what came of it. */
+/** Each run as metrics, for whoever watches all of them: what it does, what it needs, what it got, what is in its way. */
 import { Counter, Gauge, type Registry } from "prom-client";
+import type { TrainingRunStatus } from "../crds/trainingrun.ts";
+import type { Demand } from "./autoscale.ts";
+import { findCondition, isBlocker } from "./conditions.ts";
+import type { Run } from "./desired/names.ts";
 
 type RunLabels = "namespace" | "run";
+export type RunName = Record<RunLabels, string>;
+
+const PHASES = ["Pending", "Running", "Suspended", "Succeeded", "Failed"];
+
+/** What of a run is measured after each reconcile. */
+export interface RunMeasurement {
+  run: Run;
+  /** As it is now: what was written, or would be if anything had changed. */
+  status: TrainingRunStatus;
+  /** Undefined: the learner has not said. */
+  demand: Demand | undefined;
+  /** Since the run began, as its learner counts; undefined: it has not said. */
+  executions: { completed: number; lost: number; retried: number } | undefined;
+  /** By state; one that is undefined is not known and stays as it was. */
+  actors: { desired: number | undefined; running: number; starting: number; draining: number; idle: number };
+  /** Whether a learner is to be there. */
+  learnerDue: boolean;
+  /** Unix milliseconds at which the first of its certificates expires; undefined: none is due. */
+  certificatesExpireAtMs: number | undefined;
+}
+
+/** What was shown of a run, so that labels that it has no more can be taken away. */
+interface Shown {
+  blocked?: string | undefined;
+  waiting?: string | undefined;
+  executions: Record<string, number>;
+}
 
 export class RunMetrics {
-  readonly #demand: Gauge<RunLabels | "state">;
-  readonly #actors: Gauge<RunLabels | "state">;
-  readonly #decisions: Counter<RunLabels | "direction">;
-  readonly #blocked: Gauge<RunLabels | "reason">;
+  readonly #gauges: Gauge[] = [];
+  readonly #counters: Counter[] = [];
+  readonly #phase = this.#gauge("phase", "1 for the phase of a run, 0 for the others", "phase");
+  readonly #iteration = this.#gauge("iteration", "Iterations that a run has finished");
+  readonly #iterations = this.#gauge("stopping_iterations", "Iterations that a run has in all");
+  readonly #demand = this.#gauge(
+    "executions",
+    "Executions of a run by state (queued, running), as its learner says: what actors are scaled by",
+    "state",
+  );
+  readonly #events = this.#counter(
+    "execution_events_total",
+    "Executions of a run that were completed, were lost for good, or were tried again",
+    "event",
+  );
+  readonly #actors = this.#gauge(
+    "actors",
+    "Actors of a run by state: desired; running, starting and draining; and idle, which are running too",
+    "state",
+  );
+  readonly #waiting = this.#gauge(
+    "actors_waiting",
+    "Actors of a run that do not run yet; the reason is that of its condition ActorsScaled",
+    "reason",
+  );
+  readonly #decisions = this.#counter(
+    "scalings_total",
+    "Changes of the number of desired actors, by direction (up, down)",
+    "direction",
+  );
+  readonly #blocked = this.#gauge(
+    "blocked",
+    "1 while something keeps a run from going on; the reason is that of its condition Ready",
+    "reason",
+  );
+  readonly #learner = this.#gauge(
+    "learner_available",
+    "1 while the learner of a run answers, 0 while it does not; absent while none is due",
+  );
+  readonly #gpus = this.#gauge(
+    "gpus",
+    "GPUs that the pods of a run ask for, by component (learner, actor)",
+    "component",
+  );
+  readonly #expiration = this.#gauge(
+    "certificate_expiration_timestamp_seconds",
+    "Unix time at which the first of a run's certificates expires; each is renewed long before",
+  );
+  readonly #shown = new Map<string, Shown>();
 
   constructor(registry: Registry) {
-    const registers = [registry];
-    this.#demand = new Gauge({
-      name: "longrun_run_executions",
-      help: "Executions of a run by state (queued, running), as its learner says: what actors are scaled by",
-      labelNames: ["namespace", "run", "state"],
-      registers,
-    });
-    this.#actors = new Gauge({
-      name: "longrun_run_actors",
-      help: "Actors of a run by state: desired, running, starting, draining",
-      labelNames: ["namespace", "run", "state"],
-      registers,
-    });
-    this.#decisions = new Counter({
-      name: "longrun_run_scalings_total",
-      help: "Changes of the number of desired actors, by direction (up, down)",
-      labelNames: ["namespace", "run", "direction"],
-      registers,
-    });
-    this.#blocked = new Gauge({
-      name: "longrun_run_blocked",
-      help: "1 while something keeps a run from going on; the reason is that of its condition Ready",
-      labelNames: ["namespace", "run", "reason"],
-      registers,
-    });
+    for (const metric of [...this.#gauges, ...this.#counters]) registry.registerMetric(metric);
   }
 
-  observe(
-    run: Record<RunLabels, string>,
-    demand: Record<string, number> | undefined,
-    actors: Record<string, number | undefined>,
-  ): void {
-    for (const [state, count] of Object.entries(demand ?? {})) this.#demand.set({ ...run, state }, count);
+  observe(name: RunName, it: RunMeasurement): void {
+    const { run, status, demand, actors } = it;
+    const shown = this.#of(name);
+    for (const phase of PHASES) this.#phase.set({ ...name, phase }, status.phase === phase ? 1 : 0);
+    this.#iteration.set(name, status.iteration ?? 0);
+    this.#iterations.set(name, run.spec.stopping.iterations);
+    for (const [state, count] of Object.entries(demand ?? {})) this.#demand.set({ ...name, state }, count);
+    for (const [event, total] of Object.entries(it.executions ?? {})) {
+      this.#events.inc({ ...name, event }, Math.max(0, total - (shown.executions[event] ?? 0)));
+      shown.executions[event] = Math.max(total, shown.executions[event] ?? 0);
+    }
     for (const [state, count] of Object.entries(actors))
-      if (count !== undefined) this.#actors.set({ ...run, state }, count);
+      if (count !== undefined) this.#actors.set({ ...name, state }, count);
+    this.#showReason(this.#waiting, name, shown, "waiting", waitingReason(status, actors.starting), actors.starting);
+    this.#showReason(this.#blocked, name, shown, "blocked", blockedReason(status), 1);
+    if (it.learnerDue)
+      this.#learner.set(name, findCondition(status.conditions, "LearnerAvailable")?.status === "True" ? 1 : 0);
+    else this.#learner.remove(name);
+    const active = actors.running + actors.starting + actors.draining;
+    for (const [component, count] of Object.entries(gpusOf(run, it.learnerDue ? 1 : 0, active)))
+      this.#gpus.set({ ...name, component }, count);
+    if (it.certificatesExpireAtMs === undefined) this.#expiration.remove(name);
+    else this.#expiration.set(name, it.certificatesExpireAtMs / 1000);
   }
 
-  scaled(run: Record<RunLabels, string>, direction: "up" | "down"): void {
-    this.#decisions.inc({ ...run, direction });
-  }
-
-  /** @param reason undefined: nothing blocks it */
-  blocked(run: Record<RunLabels, string>, reason: string | undefined, before: string | undefined): void {
-    if (before !== undefined && before !== reason) this.#blocked.remove({ ...run, reason: before });
-    if (reason !== undefined) this.#blocked.set({ ...run, reason }, 1);
+  scaled(name: RunName, direction: "up" | "down"): void {
+    for (const each of ["up", "down"]) this.#decisions.inc({ ...name, direction: each }, each === direction ? 1 : 0);
   }
 
   /** The run is gone. */
-  forget(run: Record<RunLabels, string>, blocked: string | undefined): void {
-    for (const state of ["queued", "running"]) this.#demand.remove({ ...run, state });
-    for (const state of ["desired", "running", "starting", "draining"]) this.#actors.remove({ ...run, state });
-    for (const direction of ["up", "down"]) this.#decisions.remove({ ...run, direction });
-    this.blocked(run, undefined, blocked);
+  forget(name: RunName): void {
+    const shown = this.#of(name);
+    this.#shown.delete(keyOf(name));
+    const without = (metric: Gauge | Counter, label: string, values: readonly string[]) => {
+      for (const value of values) metric.remove({ ...name, [label]: value });
+    };
+    for (const gauge of [this.#iteration, this.#iterations, this.#learner, this.#expiration]) gauge.remove(name);
+    without(this.#phase, "phase", PHASES);
+    without(this.#demand, "state", ["queued", "running"]);
+    without(this.#events, "event", ["completed", "lost", "retried"]);
+    without(this.#actors, "state", ["desired", "running", "starting", "draining", "idle"]);
+    without(this.#decisions, "direction", ["up", "down"]);
+    without(this.#gpus, "component", ["learner", "actor"]);
+    if (shown.waiting !== undefined) without(this.#waiting, "reason", [shown.waiting]);
+    if (shown.blocked !== undefined) without(this.#blocked, "reason", [shown.blocked]);
   }
+
+  /** One reason at a time: the one before is taken away. */
+  #showReason(
+    gauge: Gauge,
+    name: RunName,
+    shown: Shown,
+    what: "blocked" | "waiting",
+    reason: string | undefined,
+    value: number,
+  ): void {
+    const before = shown[what];
+    if (before !== undefined && before !== reason) gauge.remove({ ...name, reason: before });
+    if (reason !== undefined) gauge.set({ ...name, reason }, value);
+    shown[what] = reason;
+  }
+
+  #of(name: RunName): Shown {
+    const key = keyOf(name);
+    const known = this.#shown.get(key) ?? { executions: {} };
+    this.#shown.set(key, known);
+    return known;
+  }
+
+  #gauge(suffix: string, help: string, label?: string): Gauge {
+    const gauge = new Gauge({ ...named(suffix, help, label), registers: [] });
+    this.#gauges.push(gauge);
+    return gauge;
+  }
+
+  #counter(suffix: string, help: string, label: string): Counter {
+    const counter = new Counter({ ...named(suffix, help, label), registers: [] });
+    this.#counters.push(counter);
+    return counter;
+  }
+}
+
+const named = (suffix: string, help: string, label: string | undefined) => ({
+  ...{ name: `longrun_run_${suffix}`, help },
+  labelNames: ["namespace", "run", ...(label === undefined ? [] : [label])],
+});
+
+const keyOf = ({ namespace, run }: RunName): string => `${namespace}/${run}`;
+
+function blockedReason(status: TrainingRunStatus): string | undefined {
+  const reason = findCondition(status.conditions, "Ready")?.reason;
+  return reason !== undefined && isBlocker(reason) ? reason : undefined;
+}
+
+function waitingReason(status: TrainingRunStatus, starting: number): string | undefined {
+  return starting > 0 ? findCondition(status.conditions, "ActorsScaled")?.reason : undefined;
+}
+
+/** Extended resources that are GPUs: `nvidia.com/gpu`, `amd.com/gpu`. */
+const GPU = /\/gpu$/;
+
+function gpusOf({ spec }: Run, learners: number, actors: number): { learner: number; actor: number } {
+  const each = (resources: { limits?: Record<string, unknown>; requests?: Record<string, unknown> } | undefined) =>
+    Object.entries(resources?.limits ?? resources?.requests ?? {})
+      .filter(([name]) => GPU.test(name))
+      .reduce((sum, [, count]) => sum + Number(count), 0);
+  const { slots, resources, sandboxResources } = spec.actors;
+  return {
+    learner: learners * each(spec.learner.resources),
+    actor: actors * (each(resources) + slots * each(sandboxResources)),
+  };
 }

@@ -2,7 +2,7 @@
  * The learner process: reads its configuration, wires the parts, trains, stops.
  *
  *     node learner/main.ts --run DIR --listen HOST:PORT --metrics-listen HOST:PORT --tls DIR --task-dir DIR
- *         [--manifest FILE] [--model-dir DIR] [--stay] [--termination-log FILE] [--replay STORE]
+ *         [--run-id ID] [--manifest FILE] [--model-dir DIR] [--stay] [--termination-log FILE] [--replay STORE]
  *
  * In a folder that `longrun evaluate` made (it has a policies.json) nothing is trained: the policies that it names are
  * evaluated.
@@ -29,6 +29,7 @@ import { readManifest, writeManifest } from "./manifest.ts";
 import { type MetricsServer, serveMetrics } from "./metrics/http.ts";
 import type { IterationMetrics } from "./metrics/iteration.ts";
 import { MetricsFile } from "./metrics/jsonl.ts";
+import { observeLive } from "./metrics/live.ts";
 import { LearnerMetrics } from "./metrics/prometheus.ts";
 import { newSummary, type RunSummary, readSummary } from "./metrics/summary.ts";
 import { ModelError } from "./model/errors.ts";
@@ -84,7 +85,7 @@ async function main(): Promise<number> {
   if (process.connected === false) process.exit(0); // the parent was gone before we could listen
 
   let terminationLog = defaultTerminationLog();
-  const log = createLog("learner");
+  let log = createLog("learner");
   try {
     const options = parseOptions(process.argv.slice(2));
     terminationLog = options.terminationLog;
@@ -93,6 +94,7 @@ async function main(): Promise<number> {
     const metrics = new LearnerMetrics();
     const metricsServer = await serveMetrics(options.metricsListen, metrics.registry, health);
     const manifest = readManifest(options.run, options.manifest);
+    log = log.child({ run: options.runId ?? manifest.metadata.name });
     const task = openTask(options.taskDir, manifest.spec.tasks[0]);
     const fault = rewardOrderFault(manifest.spec.algorithm, task.grader);
     if (fault !== undefined) throw new ManifestError([fault]);
@@ -108,6 +110,14 @@ async function main(): Promise<number> {
     const parts = { options, manifest, task, store, status, metrics, metricsServer, health, log };
     const it = { ...parts, suspension: new Suspension(), signal: stopping.signal };
     const summary = await readSummary(options.run);
+    const startedAt = summary ? Date.parse(summary.startedAt) : Date.now();
+    observeLive(metrics.registry, {
+      status,
+      checkpoint: () => store.checkpoints()[0],
+      startedAt,
+      directory: options.run,
+      tlsDirectory: options.tls,
+    });
     const reason =
       options.stay && summary?.state === "succeeded" && reasonToStop(linesOf(store), manifest.spec.stopping);
     return reason ? await stayFinished(it, summary?.message ?? reason) : await learn(it, summary);
@@ -153,6 +163,8 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   log.info({ lineage, iteration: state.iteration, checkpoint: checkpoint?.path }, "the run begins");
 
   const lines = linesOf(store);
+  const newest = lines.at(-1);
+  if (newest) metrics.show(newest);
   const metricsFile = await MetricsFile.open(join(directory, "metrics.jsonl"), state.iteration);
   // A crash between the store's commit and the line: the store has it.
   for (const line of lines) if (line.iteration > (metricsFile.last?.iteration ?? 0)) await metricsFile.append(line);
@@ -168,6 +180,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
     nextNumber: completed + queued + running + lost + discarded + 1,
     signal: AbortSignal.any([signal, suspension.signal]),
   });
+  metrics.continueFrom(store.totals());
   const server = await serve(it);
   suspension.signal.addEventListener("abort", () => {
     log.info(suspension.request, "asked to suspend");
@@ -274,14 +287,16 @@ async function endOf(
 
 /** A run that has succeeded before: says so at once, loads nothing and trains nothing. */
 async function stayFinished(it: Process, message: string): Promise<number> {
-  const { store, status, health, log } = it;
+  const { store, status, metrics, health, log } = it;
   const lines = linesOf(store);
+  const newest = lines.at(-1);
+  if (newest) metrics.show(newest);
   store.continueLineage();
   health.over();
   const server = await serve(it);
   server.drain(message);
   const [checkpoint] = store.checkpoints();
-  status.update({ iteration: lines.length, iterationJson: JSON.stringify(lines.at(-1) ?? {}), checkpoint });
+  status.update({ iteration: lines.length, iterationJson: JSON.stringify(newest ?? {}), checkpoint });
   log.info({ iterations: lines.length }, "the run has succeeded before");
   await finish(it, server, { message, phase: Phase.SUCCEEDED });
   return 0;

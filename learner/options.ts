@@ -6,6 +6,8 @@ import { ManifestError } from "../crds/trainingrun.ts";
 export interface Options {
   /** The run folder. */
   run: string;
+  /** What log lines call the run, as the controller's do; absent: its name. */
+  runId: string | undefined;
   /** `HOST:PORT` of the gRPC server; port 0 is any free one. */
   listen: string;
   /** `HOST:PORT` of `/metrics`, `/healthz` and `/readyz`. */
@@ -41,6 +43,7 @@ export function parseOptions(args: string[]): Options {
           "metrics-listen": { type: "string", default: "127.0.0.1:0" },
           tls: { type: "string" },
           "task-dir": { type: "string" },
+          "run-id": { type: "string" },
           replay: { type: "string" },
           manifest: { type: "string" },
           "model-dir": { type: "string", default: "/model" },
@@ -59,6 +62,7 @@ export function parseOptions(args: string[]): Options {
   };
   return {
     run: needed("run"),
+    runId: values["run-id"],
     listen: values.listen,
     metricsListen: values["metrics-listen"],
     tls: needed("tls"),

@@ -191,6 +191,16 @@ export class Run {
       const started = performance.now();
       const grade = gradeSample(sample, store.submission(sample.id), task, spec.algorithm);
       store.setGrade(sample.id, { ...grade, family: sample.program && family(sample.program) });
+      this.#parts.log.info(
+        {
+          execution: sample.id,
+          outcome: sample.result?.outcome,
+          score: grade.score,
+          reward: grade.reward,
+          reason: grade.reason,
+        },
+        "graded",
+      );
       metrics.observeGrade(grade);
       metrics.observeStage("grade", (performance.now() - started) / 1000);
       if (sample.result) {

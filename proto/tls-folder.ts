@@ -36,6 +36,21 @@ export function readTls(directory: string): TlsBuffers {
   return { authority: read("ca.crt"), certificate: read("tls.crt"), key: read("tls.key") };
 }
 
+/**
+ * When the certificates of a folder expire, Unix seconds: its own, and that of the authority which signs.
+ *
+ * @returns undefined while the files cannot be read, as in the middle of a change
+ */
+export function certificateExpirations(directory: string): { own: number; authority: number } | undefined {
+  try {
+    const { authority, certificate } = readTls(directory);
+    const [own, signs] = [certificate, authority].map((pem) => new X509Certificate(pem).validToDate.getTime() / 1000);
+    return { own: own!, authority: signs! };
+  } catch {
+    return undefined;
+  }
+}
+
 export class TlsFolder implements experimental.CertificateProvider {
   readonly #directory: string;
   readonly #refreshSeconds: number;

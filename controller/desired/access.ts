@@ -49,7 +49,10 @@ function learnerPolicy(run: Run, { controllerNamespace }: Settings): NetworkPoli
   };
 }
 
-/** In: nothing. Out: the learner's port, and DNS to find it. */
+/**
+ * In: whoever reads metrics, of the supervisor, which answers nothing else; programs share its network and have no
+ * sockets. Out: the learner's port, and DNS to find it.
+ */
 function actorPolicy(run: Run): NetworkPolicy {
   return {
     apiVersion: "networking.k8s.io/v1",
@@ -58,6 +61,7 @@ function actorPolicy(run: Run): NetworkPolicy {
     spec: {
       podSelector: { matchLabels: podLabels(run, "actor") },
       policyTypes: ["Ingress", "Egress"],
+      ingress: [{ ports: [{ port: METRICS_PORT, protocol: "TCP" }] }],
       egress: [
         {
           to: [{ podSelector: { matchLabels: podLabels(run, "learner") } }],

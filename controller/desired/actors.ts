@@ -12,8 +12,10 @@ import {
   GRPC_PORT,
   labelsOf,
   learnerHost,
+  METRICS_PORT,
   queueLabels,
   type Run,
+  runId,
   SPEC_HASH,
 } from "./names.ts";
 import {
@@ -119,12 +121,13 @@ function supervisor(run: Run, name: string, inputs: string[], settings: Settings
     imagePullPolicy: actors.imagePullPolicy ?? settings.imagePullPolicy,
     command: ["node", `${APP}/actor/main.ts`],
     args: [
-      ...["--learner", `${learnerHost(run)}:${GRPC_PORT}`, "--tls", "/tls", "--name", name],
-      ...["--slots", String(actors.slots), "--sandboxes", "/sandboxes"],
+      ...["--learner", `${learnerHost(run)}:${GRPC_PORT}`, "--tls", "/tls", "--name", name, "--run-id", runId(run)],
+      ...["--slots", String(actors.slots), "--sandboxes", "/sandboxes", "--metrics-listen", `0.0.0.0:${METRICS_PORT}`],
       ...["--inputs", inputs.join(",")],
       ...(actors.isolation === "Pod" ? ["--executions", "1"] : []),
       ...(actors.requireIsolation ? [] : ["--allow-no-isolation"]),
     ],
+    ports: [{ name: "metrics", containerPort: METRICS_PORT, protocol: "TCP" }],
     resources: actors.resources as V1Container["resources"],
     securityContext: CONTAINER_SECURITY,
     terminationMessagePolicy: "FallbackToLogsOnError",

@@ -282,7 +282,7 @@ describe("network policies", () => {
 
   test("actors reach the learner's port and DNS, nobody reaches them", () => {
     assert.deepEqual(actor!.spec!.policyTypes, ["Ingress", "Egress"]);
-    assert.equal(actor!.spec!.ingress, undefined);
+    assert.deepEqual(actor!.spec!.ingress, [{ ports: [{ port: 9400, protocol: "TCP" }] }]);
     const [toLearner, toDns] = actor!.spec!.egress!;
     assert.deepEqual(toLearner!.ports, [{ port: 7443, protocol: "TCP" }]);
     assert.deepEqual(toLearner!.to![0]!.podSelector!.matchLabels, {

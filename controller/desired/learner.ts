@@ -13,6 +13,7 @@ import {
   podLabels,
   queueLabels,
   type Run,
+  runId,
   SPEC_HASH,
 } from "./names.ts";
 import { ANSWERS_GROUP, APP, BUNDLED_TASKS, CONTAINER_SECURITY, dataVolume, overlay, POD_SECURITY } from "./pod.ts";
@@ -72,6 +73,7 @@ function learnerPod(run: Run, inputs: Omit<LearnerInputs, "replicas">): V1PodTem
     command: ["node", `${APP}/learner/main.ts`],
     args: [
       ...["--run", "/data/run", "--manifest", `/config/${MANIFEST}`, "--tls", "/tls", "--stay"],
+      ...["--run-id", runId(run)],
       ...["--listen", `0.0.0.0:${GRPC_PORT}`, "--metrics-listen", `0.0.0.0:${METRICS_PORT}`],
       ...["--task-dir", isCustom(task!) ? taskFolder(task!) : `${BUNDLED_TASKS}/${task!.name}`],
     ],

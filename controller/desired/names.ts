@@ -26,6 +26,11 @@ const QUEUE_NAME = "kueue.x-k8s.io/queue-name";
 export const GRPC_PORT = 7443;
 export const METRICS_PORT = 9400;
 
+/** What every part's log lines call the run: the key by which the controller knows it. */
+export function runId({ metadata: { namespace, name } }: Run): string {
+  return `${namespace}/${name}`;
+}
+
 export function childName(run: { metadata: { name: string } }, suffix: string): string {
   return `${run.metadata.name}-${suffix}`;
 }

@@ -5,6 +5,9 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { RequestObservation } from "./api-client.ts";
 
+/** Of the process. Gauges that prom-client names like counters, which tools for metrics refuse; they say little. */
+const MISNAMED = ["nodejs_active_handles_total", "nodejs_active_requests_total", "nodejs_active_resources_total"];
+
 const RECONCILE_BUCKETS_SECONDS = [
   0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.25, 1.5, 1.75, 2,
   2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60,
@@ -42,6 +45,7 @@ export class KubeMetrics {
   constructor(registry?: Registry) {
     this.registry = registry ?? new Registry();
     if (!registry) collectDefaultMetrics({ register: this.registry });
+    for (const misnamed of MISNAMED) this.registry.removeSingleMetric(misnamed);
     const registers = [this.registry];
     const queues = this.#queues;
     const ofQueues = (name: string, help: string, value: (queue: ObservedQueue) => number, label = "name") =>
@@ -133,6 +137,8 @@ export class KubeMetrics {
   /** For one queue and its reconciles; the name is the label `name` and the label `controller`. */
   queue(name: string): QueueMetrics {
     for (const counter of [this.#adds, this.#retries]) counter.inc({ name }, 0);
+    this.#reconcileErrors.inc({ controller: name }, 0);
+    for (const result of ["success", "requeue_after", "error"]) this.#reconciles.inc({ controller: name, result }, 0);
     return {
       observe: (queue) => this.#queues.set(name, queue),
       added: () => this.#adds.inc({ name }),
@@ -155,6 +161,11 @@ export class KubeMetrics {
 
   observeLeader(name: string, leading: boolean): void {
     this.#leader.set({ name }, leading ? 1 : 0);
+  }
+
+  /** Faults of this resource are counted from now on: from 0, which is seen. */
+  watches(resource: string): void {
+    for (const kind of ["list", "watch", "handler"]) this.#faults.inc({ resource, kind }, 0);
   }
 
   /** Give it to a `Reflector` as `onFault`, with its resource. */

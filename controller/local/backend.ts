@@ -184,6 +184,12 @@ export class Backend {
     this.#actors.replaceNow();
   }
 
+  /** Where actor `index` serves its metrics: at the ports after the learner's; where that is any free one, so is this. */
+  #actorMetrics(index: number): string {
+    const { host, port } = this.#o.metricsListen;
+    return formatAddress({ host, port: port === 0 ? 0 : port + 1 + index });
+  }
+
   get #dialled(): Address {
     return { host: dialledHost(this.#address.host), port: this.#address.port };
   }
@@ -243,9 +249,18 @@ export class Backend {
         name,
         file: around.parts.actor,
         args: () => [
-          ...["--learner", formatAddress(this.#dialled), "--tls", tls.actor, "--name", name],
+          ...[
+            "--learner",
+            formatAddress(this.#dialled),
+            "--tls",
+            tls.actor,
+            "--name",
+            name,
+            "--run-id",
+            run.metadata.name,
+          ],
           ...["--slots", String(actors.slots), "--task-dir", publicFolder, "--python", python],
-          ...["--scratch", join(temporary, name)],
+          ...["--scratch", join(temporary, name), "--metrics-listen", this.#actorMetrics(index)],
           ...(cores ? ["--cpus", cores[index % cores.length]!] : []),
           ...(actors.requireIsolation ? [] : ["--allow-no-isolation"]),
         ],

@@ -85,6 +85,31 @@ test("prometheus: gauges show the newest line, counters add lines up", async () 
   for (const [name, value] of expected) assert.equal(values.get(name), value, name);
 });
 
+test("prometheus: before the first line nothing is measured, and nothing has been counted", async () => {
+  const values = await scraped(new LearnerMetrics());
+  assert.equal(values.get("longrun_iteration"), 0);
+  assert.equal(values.get("longrun_valid_ratio"), undefined);
+  assert.equal(values.get('longrun_samples_total{outcome="lost"}'), 0);
+  assert.equal(values.get('longrun_execution_events_total{event="retried"}'), 0);
+});
+
+test("prometheus: a learner that goes on shows the newest line, and counts from there", async () => {
+  const metrics = new LearnerMetrics();
+  metrics.show(line({ iteration: 7 }));
+  metrics.continueFrom({ queued: 0, running: 0, completed: 40, lost: 2, retried: 3 });
+  metrics.observeExecutions({ queued: 0, running: 0, completed: 41, lost: 2, retried: 3 });
+  const values = await scraped(metrics);
+  const expected: [string, number][] = [
+    ["longrun_iteration", 7],
+    ['longrun_outcome_ratio{outcome="completed"}', 0.5],
+    ['longrun_outcome_ratio{outcome="timedOut"}', 0],
+    ['longrun_samples_total{outcome="completed"}', 0],
+    ['longrun_execution_events_total{event="completed"}', 1],
+    ['longrun_execution_events_total{event="lost"}', 0],
+  ];
+  for (const [name, value] of expected) assert.equal(values.get(name), value, name);
+});
+
 test("prometheus: counters of executions grow by what is new", async () => {
   const metrics = new LearnerMetrics();
   metrics.observeExecutions({ queued: 5, running: 2, completed: 3, lost: 0, retried: 1 });
@@ -112,7 +137,11 @@ test("prometheus: connected actors by isolation, and the layers that their machi
     actor("landlock", ["namespaces"], false),
   ]);
   const values = await scraped(metrics);
-  const numbers = ['actors{isolation="namespaces"}', 'actors{isolation="landlock"}', 'actors{isolation="none"}'];
+  const numbers = [
+    'actors_by_isolation{isolation="namespaces"}',
+    'actors_by_isolation{isolation="landlock"}',
+    'actors_by_isolation{isolation="none"}',
+  ];
   const layers = ["namespaces", "controlGroup", "proc"].map((layer) => `actors_missing_layer{layer="${layer}"}`);
   assert.deepEqual(
     [...numbers, ...layers].map((name) => values.get(`longrun_${name}`)),

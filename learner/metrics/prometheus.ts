@@ -4,6 +4,7 @@
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { type Guard, guardNames } from "../grading/guards.ts";
+import { OUTCOMES } from "../store/types.ts";
 import type { IterationMetrics } from "./iteration.ts";
 
 /** The parts of a sample's way that are timed one by one. */
@@ -12,7 +13,7 @@ export type Stage = "queue" | "instrument" | "execute" | "grade";
 export interface ExecutionCounts {
   queued: number;
   running: number;
-  /** Since the learner process started. */
+  /** Since the run began. */
   completed: number;
   lost: number;
   retried: number;
@@ -31,9 +32,12 @@ type Value = (line: IterationMetrics) => number | null;
 const GAUGES: readonly [string, string, Value][] = [
   ["iteration", "Newest finished iteration", (line) => line.iteration],
   ["iteration_seconds", "Wall-clock seconds of the newest iteration", (line) => line.seconds],
+  ["batch_samples", "Samples of the newest batch", (line) => line.samples],
   ["valid_ratio", "Share of the batch whose submission was graded", (line) => line.validFraction],
+  ["score_normalized_mean", "Mean score, 0 worst to 1 best of the task's range", (line) => line.meanNormalizedScore],
   ["reward_mean", "Mean reward of the batch", (line) => line.meanReward],
   ["duration_trained_mean_seconds", "Mean duration of the programs trained on", (line) => line.meanDurationSeconds],
+  ["duration_weighted_mean_seconds", "The same, as the update weighs them", (line) => line.weightedMeanDurationSeconds],
   ["duration_launched_mean_seconds", "Mean duration of all that ended", (line) => line.launchedMeanDurationSeconds],
   ["effective_sample_size", "Effective sample size of the duration weights", (line) => line.effectiveSampleSize],
   ["duration_weight_max", "Largest duration weight of the batch", (line) => line.maxDurationWeight],
@@ -64,8 +68,13 @@ const GAUGES: readonly [string, string, Value][] = [
   ["checkpoint_bytes", "Size of the newest checkpoint", (line) => line.checkpointBytes],
 ];
 
+/** Each outcome is shown, also where there was none of it. */
+const NONE = Object.fromEntries([...OUTCOMES, "notExecuted"].map((outcome) => [outcome, 0]));
+
 /** One gauge per record of the line: name, meaning, label, where it stands. */
 const LABELLED: readonly [string, string, string, (line: IterationMetrics) => Record<string, number | null>][] = [
+  ["outcome_ratio", "Share of the newest batch by outcome", "outcome", (line) => shares({ ...NONE, ...line.outcomes })],
+  ["iteration_phase_seconds", "Seconds of the newest iteration by phase", "phase", (line) => line.secondsByPhase],
   ["marker_ratio", "Share of executed programs that reached a marker", "marker", (line) => line.markers],
   ["family_ratio", "Share of executed programs by kind of model", "family", (line) => line.families],
   ["score_mean", "Mean score of the valid programs", "task", (line) => perTask(line, (task) => task.meanScore)],
@@ -90,6 +99,18 @@ const COUNTERS: readonly [string, string, string | undefined, (line: IterationMe
   ["stale_waited_total", "Executions that a full batch waited for", undefined, (line) => ({ "": line.staleWaited })],
 ];
 
+/** Label values that are shown as 0 before they first come: a rate cannot see a counter's first step otherwise. */
+const KNOWN_VALUES: Record<string, readonly string[]> = {
+  samples_total: Object.keys(NONE),
+  prompts_total: ["scratch", "improve"],
+  phase_seconds_total: ["generate", "execute", "evaluate", "train", "checkpoint", "other"],
+};
+
+/** Of the process. Gauges that prom-client names like counters, which tools for metrics refuse; they say little. */
+const MISNAMED = ["nodejs_active_handles_total", "nodejs_active_requests_total", "nodejs_active_resources_total"];
+
+const EXECUTION_EVENTS = ["completed", "lost", "retried"] as const;
+
 const STAGE_BUCKETS_SECONDS = [0.001, 0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600];
 
 export class LearnerMetrics {
@@ -109,12 +130,20 @@ export class LearnerMetrics {
     const registers = [this.registry];
     const name = (suffix: string) => `longrun_${suffix}`;
     collectDefaultMetrics({ register: this.registry });
-    this.#gauges = GAUGES.map(([suffix, help, value]) => [new Gauge({ name: name(suffix), help, registers }), value]);
+    for (const misnamed of MISNAMED) this.registry.removeSingleMetric(misnamed);
+    this.#gauges = GAUGES.map(([suffix, help, value]) => {
+      const gauge = new Gauge({ name: name(suffix), help, registers });
+      // Nothing measured is not 0; that no iteration is finished is.
+      if (suffix !== "iteration") gauge.remove();
+      return [gauge, value];
+    });
     this.#labelled = LABELLED.map(([suffix, help, label, values]) => {
       return [new Gauge({ name: name(suffix), help, labelNames: [label], registers }), label, values];
     });
     this.#counters = COUNTERS.map(([suffix, help, label, values]) => {
-      return [new Counter({ name: name(suffix), help, labelNames: label ? [label] : [], registers }), label, values];
+      const counter = new Counter({ name: name(suffix), help, labelNames: label ? [label] : [], registers });
+      if (label) for (const value of KNOWN_VALUES[suffix] ?? []) counter.inc({ [label]: value }, 0);
+      return [counter, label, values];
     });
     this.#stages = new Histogram({
       name: name("stage_duration_seconds"),
@@ -125,7 +154,10 @@ export class LearnerMetrics {
     });
     this.#inFlight = new Gauge({ name: name("executions"), help: "Executions now", labelNames: ["state"], registers });
     this.#actors = new Gauge({
-      ...{ name: name("actors"), help: "Connected actors, by the isolation level that their machine gives" },
+      ...{
+        name: name("actors_by_isolation"),
+        help: "Connected actors, by the isolation level that their machine gives",
+      },
       ...{ labelNames: ["isolation"] as const, registers },
     });
     this.#missing = new Gauge({
@@ -138,6 +170,7 @@ export class LearnerMetrics {
       labelNames: ["event"],
       registers,
     });
+    for (const event of EXECUTION_EVENTS) this.#ended.inc({ event }, 0);
     this.#gradings = new Counter({
       name: name("grading_events_total"),
       help: "Valid submissions that a guard flagged, and rewards that were raised to the floor or lowered to the cap",
@@ -150,13 +183,18 @@ export class LearnerMetrics {
 
   /** Call once per new line. A number that is null leaves its gauge unset. */
   observeIteration(line: IterationMetrics): void {
+    this.show(line);
+    for (const [counter, label, values] of this.#counters) {
+      for (const [key, growth] of Object.entries(values(line))) counter.inc(label ? { [label]: key } : {}, growth);
+    }
+  }
+
+  /** The gauges alone: of a line that an earlier process has counted. */
+  show(line: IterationMetrics): void {
     for (const [gauge, value] of this.#gauges) set(gauge, {}, value(line));
     for (const [gauge, label, values] of this.#labelled) {
       gauge.reset();
       for (const [key, value] of Object.entries(values(line))) set(gauge, { [label]: key }, value);
-    }
-    for (const [counter, label, values] of this.#counters) {
-      for (const [key, growth] of Object.entries(values(line))) counter.inc(label ? { [label]: key } : {}, growth);
     }
   }
 
@@ -181,11 +219,16 @@ export class LearnerMetrics {
     }
   }
 
+  /** What an earlier process of the run has counted: the counters of this one begin after it. */
+  continueFrom(counts: ExecutionCounts): void {
+    this.#counted = { ...counts };
+  }
+
   /** Call as often as it changes, or from a timer; counters grow by what is new. */
   observeExecutions(counts: ExecutionCounts): void {
     this.#inFlight.set({ state: "queued" }, counts.queued);
     this.#inFlight.set({ state: "running" }, counts.running);
-    for (const event of ["completed", "lost", "retried"] as const) {
+    for (const event of EXECUTION_EVENTS) {
       this.#ended.inc({ event }, Math.max(0, counts[event] - this.#counted[event]));
     }
     this.#counted = { ...counts };
@@ -195,6 +238,11 @@ export class LearnerMetrics {
 function set(gauge: Gauge, labels: Record<string, string>, value: number | null): void {
   if (value !== null && Number.isFinite(value)) gauge.set(labels, value);
   else gauge.remove(labels);
+}
+
+function shares(counts: Record<string, number>): Record<string, number> {
+  const total = Object.values(counts).reduce((sum, count) => sum + count, 0);
+  return Object.fromEntries(Object.entries(counts).map(([key, count]) => [key, count / Math.max(1, total)]));
 }
 
 function perTask(line: IterationMetrics, value: (task: IterationMetrics["tasks"][string]) => number | null) {

@@ -25,6 +25,7 @@ import type { Logger } from "../log.ts";
 import { StoreError } from "../store/errors.ts";
 import type { Selection } from "../store/samples.ts";
 import type { Store } from "../store/store.ts";
+import type { HeldAttempt } from "../store/types.ts";
 import { controlHandlers, type SuspendRequest } from "./control.ts";
 import { ServerError, statusOf } from "./errors.ts";
 import { type Limits, parseResult } from "./results.ts";
@@ -135,7 +136,7 @@ export class LearnerServer {
     // A result frees its slot only when it is accepted, which can be after the actor said that it has room.
     events.on("finished", () => this.#pump());
     events.on("attemptLost", (attempt, reason, state) => {
-      options.log.warn({ ...attempt, reason, execution_state: state }, "an attempt was lost");
+      options.log.warn({ ...named(attempt), reason, state }, "an attempt was lost");
       options.status.changed();
     });
     events.on("revoked", (attempts, reason) => {
@@ -353,7 +354,7 @@ export class LearnerServer {
     const result =
       expected && parseResult(outOfMemory(loss, termination), expected.insertedMarkers, limitsOf(expected.task));
     if (result === undefined || !store.leases.settle(loss.actor, loss.attempt, result)) return false;
-    log.info({ actor: loss.actor, slot: loss.slot, ...loss.attempt }, result.detail);
+    log.info({ ...named({ ...loss.attempt, actor: loss.actor }), slot: loss.slot }, result.detail);
     return true;
   }
 
@@ -370,6 +371,7 @@ export class LearnerServer {
         const execution = roomiest && this.#options.store.leases.take(roomiest.actor);
         if (roomiest === undefined || execution === undefined) break;
         roomiest.lease(execution);
+        this.#options.log.debug(named({ ...execution, actor: roomiest.actor }), "leased");
       }
     } finally {
       this.#pumping = false;
@@ -419,6 +421,9 @@ export class LearnerServer {
     return { executions: { queued, running, completed, lost, retried }, actors };
   }
 }
+
+/** An attempt as log lines name it, here as in actors. */
+const named = ({ execution, number, actor }: HeldAttempt) => ({ execution, attempt: number, actor });
 
 /** What an actor reported as lost, as the program's own end. */
 function outOfMemory({ header }: Loss, { reason, exitCode }: Termination): longrun.v1alpha1.ResultHeader.$Properties {

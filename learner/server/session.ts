@@ -279,7 +279,9 @@ export class Session {
   #refuseDamaged(attempt: AttemptKey): void {
     const times = (this.#damaged.get(attempt.fence) ?? 0) + 1;
     this.#damaged.set(attempt.fence, times);
-    this.#options.log.warn({ actor: this.actor, ...attempt, times }, "a submission arrived damaged");
+    const { execution, number } = attempt;
+    const { log } = this.#options;
+    log.warn({ execution, attempt: number, actor: this.actor, times }, "a submission arrived damaged");
     if (times >= DAMAGED_UPLOADS) {
       this.#options.leases.fail(this.actor, attempt, "its submission arrived damaged");
       this.#damaged.delete(attempt.fence);

@@ -26,6 +26,13 @@ type Listener = (status: StatusMessage) => void;
 const FINAL: readonly number[] = [Phase.SUCCEEDED, Phase.FAILED_RUN, Phase.STOPPED];
 export const isFinal = (status: StatusMessage) => FINAL.includes(status.phase ?? Phase.STARTING);
 
+/** Whether a change says that more of the work is done; counts of what is running say nothing of it. */
+function moves(change: StatusMessage, before: StatusMessage): boolean {
+  const differs = (field: "iteration" | "phaseDone" | "iterationJson") =>
+    change[field] !== undefined && change[field] !== before[field];
+  return differs("iteration") || differs("phaseDone") || differs("iterationJson");
+}
+
 export class StatusBoard {
   #status: StatusMessage = { phase: Phase.STARTING };
   #sources: (() => StatusMessage)[] = [];
@@ -33,6 +40,7 @@ export class StatusBoard {
   #timer: NodeJS.Timeout | undefined;
   #sentAt = Number.NEGATIVE_INFINITY;
   #phaseSince: number;
+  #progressAt: number;
   readonly #intervalMs: number;
   readonly #maxWatchers: number;
   readonly #now: () => number;
@@ -42,12 +50,14 @@ export class StatusBoard {
     this.#maxWatchers = maxWatchers;
     this.#now = now;
     this.#phaseSince = now();
+    this.#progressAt = now();
   }
 
   /** Changes the given fields, keeps the others. A new phase starts with no progress and no message. */
   update(change: StatusMessage): void {
     const next = change.phase !== undefined && change.phase !== this.#status.phase;
     if (next) this.#phaseSince = this.#now();
+    if (next || moves(change, this.#status)) this.#progressAt = this.#now();
     const fresh = next ? { phaseDone: 0, phaseTotal: 0, message: "", blocked: "" } : {};
     this.#status = { ...this.#status, ...fresh, ...change };
     this.changed();
@@ -56,6 +66,11 @@ export class StatusBoard {
   /** Fields that are computed when a status goes out. Call `changed` when they have changed. */
   addSource(source: () => StatusMessage): void {
     this.#sources.push(source);
+  }
+
+  /** Since a phase began or came on, however long it has to wait for something. */
+  get secondsSinceProgress(): number {
+    return (this.#now() - this.#progressAt) / 1000;
   }
 
   get current(): StatusMessage {

@@ -4,6 +4,7 @@
  *
  *     node test/cluster/binaries.ts                 # what `npm test` needs
  *     node test/cluster/binaries.ts --all           # what `npm run test:e2e` needs
+ *     node test/cluster/binaries.ts --observability # what `npm run test:observability` needs
  *     node test/cluster/binaries.ts --if-possible   # ends with 0 also where that cannot be, as the tests then skip
  *
  * prints the folders where they are. Where one can neither be found nor built, it says so on one line and ends with 1.
@@ -19,6 +20,8 @@ import { cacheRoot } from "../../actor/python-env.ts";
 export const KUBERNETES_VERSION = "1.34.2";
 const ETCD_VERSION = "3.6.4";
 const COREDNS_VERSION = "1.12.4";
+/** 3.5, a release with long support. */
+const PROMETHEUS_VERSION = "0.305.0";
 /** What Kubernetes' own go.mod asks for. */
 const LEAST_GO = "1.24";
 
@@ -45,6 +48,12 @@ const COREDNS: GoModule = {
   folder: `coredns-${COREDNS_VERSION}`,
 };
 
+const PROMETHEUS: GoModule = {
+  path: "github.com/prometheus/prometheus",
+  version: `v${PROMETHEUS_VERSION}`,
+  folder: `prometheus-${PROMETHEUS_VERSION}`,
+};
+
 const SOURCES = {
   "kube-apiserver": { module: KUBERNETES, package: "k8s.io/kubernetes/cmd/kube-apiserver" },
   etcd: { module: ETCD, package: ETCD.path },
@@ -54,6 +63,8 @@ const SOURCES = {
   "kube-proxy": { module: KUBERNETES, package: "k8s.io/kubernetes/cmd/kube-proxy" },
   kubectl: { module: KUBERNETES, package: "k8s.io/kubernetes/cmd/kubectl" },
   coredns: { module: COREDNS, package: COREDNS.path },
+  prometheus: { module: PROMETHEUS, package: "github.com/prometheus/prometheus/cmd/prometheus" },
+  promtool: { module: PROMETHEUS, package: "github.com/prometheus/prometheus/cmd/promtool" },
 } satisfies Record<string, { module: GoModule; package: string }>;
 
 export type Binary = keyof typeof SOURCES;
@@ -61,7 +72,12 @@ export type Binary = keyof typeof SOURCES;
 export const API_SERVER: readonly Binary[] = ["kube-apiserver", "etcd"];
 /** What some of `npm test` needs. */
 export const CONTROL_PLANE: readonly Binary[] = [...API_SERVER, "kube-controller-manager"];
-export const ALL = Object.keys(SOURCES) as Binary[];
+/** What scrapes, and what checks rules; needs no cluster. */
+export const MONITORING: readonly Binary[] = ["prometheus", "promtool"];
+/** What a cluster with a node needs. */
+export const ALL = (Object.keys(SOURCES) as Binary[]).filter((name) => !MONITORING.includes(name));
+/** What `npm run test:observability` needs. */
+const OBSERVABILITY: readonly Binary[] = [...CONTROL_PLANE, ...MONITORING];
 
 const cached = (name: Binary, env: NodeJS.ProcessEnv) =>
   join(cacheRoot(env), "cluster", SOURCES[name].module.folder, name);
@@ -78,7 +94,11 @@ export function findBinary(name: Binary, env = process.env): string | undefined 
 export function missingBinaries(names: readonly Binary[], env = process.env): string | undefined {
   const missing = names.filter((name) => !findBinary(name, env));
   if (missing.length === 0) return undefined;
-  const all = names.every((name) => CONTROL_PLANE.includes(name)) ? "" : " --all";
+  const all = names.every((name) => CONTROL_PLANE.includes(name))
+    ? ""
+    : names.every((name) => OBSERVABILITY.includes(name))
+      ? " --observability"
+      : " --all";
   return `${missing.join(", ")} not found: run \`node test/cluster/binaries.ts${all}\` (needs Go >= ${LEAST_GO}, minutes, once), or set KUBEBUILDER_ASSETS to a folder with Kubernetes ${KUBERNETES_VERSION}`;
 }
 
@@ -177,11 +197,11 @@ function isExecutable(path: string): boolean {
 
 if (import.meta.main) {
   const args = process.argv.slice(2);
-  if (args.some((arg) => !["--all", "--if-possible"].includes(arg))) {
-    process.stderr.write("usage: node test/cluster/binaries.ts [--all] [--if-possible]\n");
+  if (args.some((arg) => !["--all", "--observability", "--if-possible"].includes(arg))) {
+    process.stderr.write("usage: node test/cluster/binaries.ts [--all | --observability] [--if-possible]\n");
     process.exit(2);
   }
-  const names = args.includes("--all") ? ALL : CONTROL_PLANE;
+  const names = args.includes("--all") ? ALL : args.includes("--observability") ? OBSERVABILITY : CONTROL_PLANE;
   try {
     const found = await ensureBinaries(names, { log: (line) => process.stderr.write(`${line}\n`) });
     process.stdout.write(`${[...new Set(Object.values(found).map(dirname))].join("\n")}\n`);

@@ -39,14 +39,21 @@ export class RealRun {
   /** @param options.settings `path=value`, of a run that begins or of one that goes on */
   constructor(
     directory: string,
-    options: { iterations: number; resume?: boolean; replay?: string; settings?: readonly string[] },
+    options: {
+      iterations: number;
+      resume?: boolean;
+      replay?: string;
+      settings?: readonly string[];
+      metricsListen?: string;
+    },
   ) {
     this.directory = directory;
     const small = options.resume ? [] : [...SMALL, `stopping.iterations=${options.iterations}`];
     const settings = [...small, ...(options.settings ?? [])].flatMap((setting) => ["--set", setting]);
     const what = [...(options.resume ? ["--resume", directory] : [MANIFEST, "--out", directory]), ...settings];
     const replay = options.replay ? ["--replay", options.replay] : [];
-    this.child = spawn(process.execPath, [join(ROOT, "controller/cli.ts"), "run", ...what, ...replay], {
+    const metrics = options.metricsListen ? ["--metrics-listen", options.metricsListen] : [];
+    this.child = spawn(process.execPath, [join(ROOT, "controller/cli.ts"), "run", ...what, ...replay, ...metrics], {
       cwd: tmpdir(),
       stdio: ["ignore", "pipe", "pipe"],
     });

@@ -1,0 +1,64 @@
+/** Every metric that longrun serves, read from the code of its parts. */
+import type { Registry } from "prom-client";
+import { ActorMetrics } from "../../actor/metrics.ts";
+import { KubeMetrics } from "../../controller/kube/metrics.ts";
+import { RunMetrics } from "../../controller/run-metrics.ts";
+import { observeLive } from "../../learner/metrics/live.ts";
+import { LearnerMetrics } from "../../learner/metrics/prometheus.ts";
+
+export type Part = "learner" | "actor" | "controller";
+
+export interface Metric {
+  name: string;
+  type: "counter" | "gauge" | "histogram" | "summary";
+  help: string;
+  labels: string[];
+}
+
+/** What prom-client knows of a metric beside what it declares. */
+interface Declared {
+  name: string;
+  help: string;
+  labelNames: string[];
+}
+
+const nothing = () => undefined;
+
+const REGISTRIES: Record<Part, () => Registry> = {
+  learner() {
+    const { registry } = new LearnerMetrics();
+    const status = { current: {}, secondsSinceProgress: 0 };
+    observeLive(registry, { status, checkpoint: nothing, startedAt: 0, directory: ".", tlsDirectory: "." });
+    return registry;
+  },
+  actor() {
+    return new ActorMetrics({ slots: 1, usableSlots: () => 1, client: nothing, isolationLevel: "", tlsDirectory: "." })
+      .registry;
+  },
+  controller() {
+    const { registry } = new KubeMetrics();
+    new RunMetrics(registry);
+    return registry;
+  },
+};
+
+export const PARTS = Object.keys(REGISTRIES) as Part[];
+
+/** In the order in which the code declares them. */
+export async function metricsOf(part: Part): Promise<Metric[]> {
+  const registry = REGISTRIES[part]();
+  const types = new Map((await registry.getMetricsAsJSON()).map(({ name, type }) => [name, String(type)]));
+  return (registry.getMetricsAsArray() as unknown as Declared[]).map(({ name, help, labelNames }) => ({
+    ...{ name, help, labels: [...labelNames] },
+    type: types.get(name) as Metric["type"],
+  }));
+}
+
+/** Of all parts, as PromQL names them: a histogram is three. */
+export async function seriesNames(): Promise<Set<string>> {
+  const names = new Set<string>();
+  for (const part of PARTS)
+    for (const { name, type } of await metricsOf(part))
+      for (const suffix of type === "histogram" ? ["_bucket", "_sum", "_count"] : [""]) names.add(name + suffix);
+  return names;
+}

@@ -1,0 +1,30 @@
+/** Takes out of a support bundle what nobody outside should read. */
+import type { KubeObject } from "../kube/types.ts";
+
+const HIDDEN = "[redacted]";
+
+const SECRETS: readonly [pattern: RegExp, replacement: string][] = [
+  [/-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(-----END [A-Z ]*PRIVATE KEY-----|$)/g, HIDDEN],
+  [/\beyJ[\w-]+\.[\w-]+\.[\w-]*/g, HIDDEN], // a JSON web token
+  [/\b(Bearer|Basic)\s+[\w.~+/=-]+/gi, `$1 ${HIDDEN}`],
+  [/:\/\/[^/\s:@"]+:[^/\s@"]+@/g, `://${HIDDEN}@`], // https://user:password@host
+  [/((?:password|passwd|secret|token|api[-_]?key|access[-_]?key)["']?\s*[:=]\s*["']?)[^\s"',}]+/gi, `$1${HIDDEN}`],
+];
+
+/** Keys, tokens and passwords, as far as text tells them from other text. */
+export function redactText(text: string): string {
+  return SECRETS.reduce((before, [pattern, replacement]) => before.replace(pattern, replacement), text);
+}
+
+/** An object without the values of environment variables, and without what only repeats it. */
+export function redactObject<T extends KubeObject>(object: T): T {
+  const copy = JSON.parse(JSON.stringify(object), (key, value: unknown) =>
+    key === "env" && Array.isArray(value) ? value.map(withoutValue) : value,
+  ) as T;
+  delete (copy.metadata as { managedFields?: unknown }).managedFields;
+  delete copy.metadata.annotations?.["kubectl.kubernetes.io/last-applied-configuration"];
+  return copy;
+}
+
+/** Where a value comes from is no secret, what it is may be. */
+const withoutValue = (entry: { value?: unknown }) => (entry.value === undefined ? entry : { ...entry, value: HIDDEN });
