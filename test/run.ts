@@ -23,7 +23,7 @@ process.env.GOGC ??= "200";
 
 const filesIn = (pattern: string) => globSync(`${pattern}/**/*.test.ts`, { cwd: ROOT }).sort();
 const long = [...new Set(["test/faults", "test/controller", "test"].flatMap(filesIn))];
-const short = filesIn("{actor,controller,crds,learner,proto}");
+const short = filesIn("{actor,charts,controller,crds,learner,proto}");
 const all = [
   ...long.flatMap((file, i) => [file, ...short.slice(SHORT_EACH * i, SHORT_EACH * (i + 1))]),
   ...short.slice(SHORT_EACH * long.length),
