@@ -1,5 +1,7 @@
 /** The chart as Helm sees it. */
 import { execFile } from "node:child_process";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { parseAllDocuments } from "yaml";
@@ -8,6 +10,10 @@ import { findBinary, KUBERNETES_VERSION, missingBinaries } from "../cluster/bina
 
 export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 export const CHART = `${ROOT}charts/longrun`;
+const VALUES = join(import.meta.dirname, "values");
+/** Names of the files of `values/`. */
+export const VALUE_SETS = readdirSync(VALUES).map((file) => file.replace(".yaml", ""));
+export const valuesFile = (set: string) => join(VALUES, `${set}.yaml`);
 /** What `helm template` is told that a cluster with prometheus-operator serves. */
 export const MONITORING = ["--api-versions", "monitoring.coreos.com/v1"];
 

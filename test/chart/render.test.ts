@@ -1,12 +1,12 @@
 /**
- * What the chart renders to: for each file of `values/` a snapshot in `snapshots/`, valid for several Kubernetes versions and
- * for the controller that reads it; and, with the defaults, the same as `manifests/install`.
+ * What the chart renders to: for each file of `values/` a snapshot in `snapshots/`, which the controller can read; and, with
+ * the defaults, the same as `manifests/install`.
  *
  *     node --test --test-update-snapshots test/chart/render.test.ts      writes the snapshots anew
  */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -15,21 +15,16 @@ import { parseRunDefaults } from "../../controller/desired/run-defaults.ts";
 import type { KubeObject } from "../../controller/kube/types.ts";
 import { parseTrainingRun } from "../../crds/trainingrun.ts";
 import { findBinary, missingBinaries } from "../cluster/binaries.ts";
-import { CHART, helm, helmUnavailable, isHook, keyOf, MONITORING, objectsOf, ROOT, template } from "./helm.ts";
-import { KUBERNETES_MINORS, kubernetesValidator } from "./kubernetes-schemas.ts";
+import { CHART, helmUnavailable, isHook, keyOf, MONITORING, objectsOf, ROOT, template, VALUE_SETS, valuesFile } from "./helm.ts";
 
 const skip = helmUnavailable() ?? false;
-const VALUES = join(import.meta.dirname, "values");
-const SETS = readdirSync(VALUES).map((file) => file.replace(".yaml", ""));
-/** Kinds that Kubernetes itself does not have. */
-const FOREIGN = new Set(["ServiceMonitor", "PodMonitor", "PrometheusRule"]);
 
 type Loose = KubeObject & { data?: Record<string, string>; spec?: never };
 const rendered = new Map<string, { text: string; objects: Loose[] }>();
 before(async () => {
   if (skip) return;
-  for (const set of SETS) {
-    const text = await template(["--values", join(VALUES, `${set}.yaml`), ...MONITORING]);
+  for (const set of VALUE_SETS) {
+    const text = await template(["--values", valuesFile(set), ...MONITORING]);
     rendered.set(set, { text, objects: objectsOf(text) as Loose[] });
   }
 });
@@ -39,7 +34,7 @@ const find = (set: string, kind: string, name: string | RegExp) =>
   objects(set).find((object) => object.kind === kind && object.metadata.name.match(name));
 
 describe("the chart, rendered", { skip }, () => {
-  for (const set of SETS) {
+  for (const set of VALUE_SETS) {
     test(`${set}: as it was`, (t) => {
       const documents = rendered
         .get(set)!
@@ -50,43 +45,13 @@ describe("the chart, rendered", { skip }, () => {
       });
     });
 
-    for (const minor of KUBERNETES_MINORS)
-      test(`${set}: every object is one of Kubernetes ${minor}`, () => {
-        const problemsOf = kubernetesValidator(minor);
-        for (const object of objects(set)) {
-          const problems = problemsOf(object);
-          const known = minor === "1.29" ? /selectableFields/ : /^$/; // since 1.30; without it nothing is missed but a selector
-          if (problems === undefined) assert.ok(FOREIGN.has(object.kind!), `${object.kind} is unknown`);
-          else
-            assert.deepEqual(
-              problems.filter((problem) => !known.test(problem)),
-              [],
-              keyOf(object),
-            );
-        }
-      });
-
     test(`${set}: the controller takes the run defaults and the run of helm test`, () => {
       const defaults = find(set, "ConfigMap", /-run-defaults$/)?.data?.["run-defaults.yaml"];
       if (defaults !== undefined) parseRunDefaults(defaults, "run-defaults.yaml");
       const manifest = find(set, "ConfigMap", /-smoke-test$/)!.data!["trainingrun.yaml"]!;
       parseTrainingRun(manifest, "trainingrun.yaml", [], { cluster: true });
     });
-
-    test(`${set}: helm lint --strict`, async () => {
-      await helm(["lint", "--strict", "--quiet", CHART, "--values", join(VALUES, `${set}.yaml`)]);
-    });
   }
-
-  test("a schema that is meant to find mistakes finds them", () => {
-    const problemsOf = kubernetesValidator("1.29");
-    const deployment = find("default", "Deployment", "longrun-controller") as never as {
-      spec: Record<string, unknown>;
-    };
-    const wrong = { ...deployment, spec: { ...deployment.spec, replicas: "2", replica: 2 } };
-    assert.deepEqual(problemsOf(wrong as never)?.length, 2);
-    assert.equal(problemsOf({ ...deployment, apiVersion: "apps/v2" } as never), undefined);
-  });
 
   test("gpu: the run defaults that are meant", () => {
     const defaults = parse(find("gpu", "ConfigMap", /-run-defaults$/)!.data!["run-defaults.yaml"]!);
@@ -160,7 +125,7 @@ describe("alerts and dashboards are files of the chart", { skip }, () => {
     writeFileSync(join(chart, "alerts/test.yaml"), JSON.stringify({ groups: [{ name: "test", rules: [rule] }] }));
     writeFileSync(join(chart, "dashboards/test.json"), '{"title": "{{ test }}"}');
     const found = objectsOf(
-      await template(["--values", join(VALUES, "watched.yaml"), ...MONITORING], chart),
+      await template(["--values", valuesFile("watched"), ...MONITORING], chart),
     ) as Loose[];
     const { spec } = found.find(({ kind }) => kind === "PrometheusRule") as never as {
       spec: { groups: { name: string }[] };
