@@ -4,7 +4,7 @@
  * there, and those that the chart makes run as processes of this machine, with the rights of their service account.
  */
 import assert from "node:assert/strict";
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -29,7 +29,7 @@ import {
   TRAINING_RUN,
 } from "../../controller/kube/resources.ts";
 import type { KubeObject, Resource } from "../../controller/kube/types.ts";
-import { CONTROL_PLANE } from "../cluster/binaries.ts";
+import { CONTROL_PLANE, findBinary, missingBinaries } from "../cluster/binaries.ts";
 import { type ControlPlane, controlPlaneUnavailable, kubeconfig, startControlPlane } from "../cluster/control-plane.ts";
 import { PodRunner } from "../cluster/pod-runner.ts";
 import { eventually as within } from "../controller/world.ts";
@@ -249,9 +249,17 @@ describe("the chart on a real API server", { skip, concurrency: false }, () => {
     assert.ok(await eventually(async () => (await leftOver()).length === 0), (await leftOver()).join("; "));
   });
 
-  test("install again over the CRD that stayed; runs deleted first, then uninstall", async () => {
-    await run("install", "longrun", CHART, ...INSTALL);
+  test("what kubectl apply -k made is taken over, with the CRD that stayed; runs deleted first, then uninstall", {
+    skip: missingBinaries(["kubectl"]) ?? false,
+  }, async () => {
+    const kubectl = [findBinary("kubectl")!, "--kubeconfig", controlPlane.kubeconfig] as const;
+    execFileSync(kubectl[0], [...kubectl.slice(1), "apply", "--kustomize", join(ROOT, "manifests/install")]);
     await startRun("training");
+    const before = await client.get(DEPLOYMENT, { namespace: SYSTEM, name: "longrun-controller" });
+    await run("install", "longrun", CHART, ...INSTALL, "--take-ownership");
+    const taken = await client.get(DEPLOYMENT, { namespace: SYSTEM, name: "longrun-controller" });
+    assert.equal(taken!.metadata.uid, before!.metadata.uid);
+    assert.equal(taken!.metadata.labels?.["app.kubernetes.io/managed-by"], "Helm");
     await removeRun("training");
     assert.ok(
       await eventually(() => isGone("training")),
@@ -260,6 +268,7 @@ describe("the chart on a real API server", { skip, concurrency: false }, () => {
     await run("uninstall", "longrun", "--namespace", SYSTEM, "--wait", "--timeout", "300s");
     assert.ok(await eventually(async () => (await leftOver()).length === 0), (await leftOver()).join("; "));
     await client.delete(CRD, { name: CRD_NAME }, { uid: (await client.get(CRD, { name: CRD_NAME }))!.metadata.uid! });
+    await eventually(async () => (await client.get(CRD, { name: CRD_NAME })) === undefined);
   });
 
   test("two namespaces and no other; crds.keep false: the CRD goes with its runs", async () => {
@@ -291,7 +300,8 @@ describe("the chart on a real API server", { skip, concurrency: false }, () => {
     });
     assert.equal(learner?.spec.template.metadata.annotations?.a, "b", "runs.learner of the values");
 
-    await run("uninstall", "longrun", "--namespace", SYSTEM, "--wait", "--timeout", "300s");
+    // --wait would wait for the CRD, which waits for the runs, which the job releases that comes after.
+    await run("uninstall", "longrun", "--namespace", SYSTEM, "--timeout", "300s");
     assert.ok(
       await eventually(async () => (await client.get(CRD, { name: CRD_NAME })) === undefined),
       "the CRD is gone",
