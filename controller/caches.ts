@@ -1,4 +1,4 @@
-/** The caches: one watch for each kind, of TrainingRuns and of what carries longrun's label. */
+/** The caches: one watch for each kind and namespace, of TrainingRuns and of what carries longrun's label. */
 import { CHILD_SELECTOR, RUN, RUN_UID, type Run } from "./desired/names.ts";
 import type { ApiClient } from "./kube/api-client.ts";
 import type { KubeMetrics } from "./kube/metrics.ts";
@@ -16,7 +16,7 @@ import {
   SERVICE_ACCOUNT,
   TRAINING_RUN,
 } from "./kube/resources.ts";
-import type { KubeObject, Resource } from "./kube/types.ts";
+import { type KubeObject, parseKey, type Resource } from "./kube/types.ts";
 import { type Cache, slimJob, slimPod } from "./observe.ts";
 
 /** A watch that the API server has not fed for so long, bookmarks included, makes the controller not ready. */
@@ -33,74 +33,92 @@ export const CHILDREN = [
 
 export interface CachesOptions {
   client: ApiClient;
-  /** Absent: all namespaces. */
-  namespace?: string | undefined;
+  /** Empty: all namespaces. */
+  namespaces: readonly string[];
   /** The run of this key, or a child of it, has changed. */
   onChange: (key: string) => void;
   metrics: KubeMetrics;
   log: ReflectorLog;
 }
 
-export class Caches implements Cache {
-  readonly #reflectors = new Map<Resource, Reflector>();
+/** Key of the one reflector of a kind that has all namespaces. */
+const ALL = "";
 
-  constructor({ client, namespace, onChange, metrics, log }: CachesOptions) {
+export class Caches implements Cache {
+  /** By kind and namespace. */
+  readonly #reflectors = new Map<Resource, Map<string, Reflector>>();
+
+  constructor({ namespaces, ...options }: CachesOptions) {
     for (const resource of [TRAINING_RUN, ...CHILDREN]) {
-      const isRun = resource === TRAINING_RUN;
-      const transform = TRANSFORMS.get(resource) as ((object: KubeObject) => KubeObject) | undefined;
-      const reflector = new Reflector({
-        ...{ client, resource, log, onFault: (kind) => metrics.observeFault(resource.plural, kind) },
-        ...(namespace !== undefined && { namespace }),
-        ...(!isRun && { labelSelector: CHILD_SELECTOR, indexLabel: RUN_UID }),
-        ...(transform && { transform }),
-        onChange: (key, object, previous) => {
-          const run = isRun ? key : runKeyOf(object ?? previous);
-          if (run !== undefined) onChange(run);
-        },
-      });
-      this.#reflectors.set(resource, reflector);
+      const places = namespaces.length === 0 ? [ALL] : namespaces;
+      const reflectors = places.map((namespace) => [namespace, reflectorOf(resource, namespace, options)] as const);
+      this.#reflectors.set(resource, new Map(reflectors));
     }
   }
 
   /** Follows the API server until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
-    await Promise.all([...this.#reflectors.values()].map((reflector) => reflector.run(signal)));
+    await Promise.all(this.#all().map(({ reflector }) => reflector.run(signal)));
   }
 
   /** Resolves when every kind was listed once. */
   async synced(): Promise<void> {
-    await Promise.all([...this.#reflectors.values()].map((reflector) => reflector.synced));
+    await Promise.all(this.#all().map(({ reflector }) => reflector.synced));
   }
 
   /** Kinds that were not listed yet or are not heard of any more, for people; empty: all is well. */
   faults(): string[] {
-    return [...this.#reflectors].flatMap(([{ plural }, reflector]) => {
+    return this.#all().flatMap(({ what, reflector }) => {
       if (!reflector.hasSynced)
         return [
-          `${plural} are not listed yet: check that the API server is reached, the CRD installed and the role bound`,
+          `${what} are not listed yet: check that the API server is reached, the CRD installed and the role bound`,
         ];
       const silent = reflector.silentSeconds ?? 0;
-      return silent > SILENT_SECONDS
-        ? [`${plural}: nothing heard from the API server for ${Math.round(silent)} s`]
-        : [];
+      return silent > SILENT_SECONDS ? [`${what}: nothing heard from the API server for ${Math.round(silent)} s`] : [];
     });
   }
 
   get(resource: Resource, key: string): never {
-    return this.#of(resource).get(key) as never;
+    const reflectors = this.#reflectors.get(resource)!;
+    const reflector = reflectors.get(ALL) ?? reflectors.get(parseKey(key).namespace ?? ALL);
+    return reflector?.get(key) as never;
   }
 
   trainingRun(key: string): Run | undefined {
-    return this.#of(TRAINING_RUN).get(key) as Run | undefined;
+    return this.get(TRAINING_RUN, key);
   }
 
   childrenOf(resource: Resource, runUid: string): never[] {
-    return this.#of(resource).byLabel(runUid) as never[];
+    return [...this.#reflectors.get(resource)!.values()].flatMap((reflector) => reflector.byLabel(runUid)) as never[];
   }
 
-  #of(resource: Resource): Reflector {
-    return this.#reflectors.get(resource)!;
+  #all(): { what: string; reflector: Reflector }[] {
+    return [...this.#reflectors].flatMap(([{ plural }, reflectors]) =>
+      [...reflectors].map(([namespace, reflector]) => ({
+        what: namespace === ALL ? plural : `${plural} of namespace ${namespace}`,
+        reflector,
+      })),
+    );
   }
+}
+
+function reflectorOf(
+  resource: Resource,
+  namespace: string,
+  { client, onChange, metrics, log }: Omit<CachesOptions, "namespaces">,
+): Reflector {
+  const isRun = resource === TRAINING_RUN;
+  const transform = TRANSFORMS.get(resource) as ((object: KubeObject) => KubeObject) | undefined;
+  return new Reflector({
+    ...{ client, resource, log, onFault: (kind) => metrics.observeFault(resource.plural, kind) },
+    ...(namespace !== ALL && { namespace }),
+    ...(!isRun && { labelSelector: CHILD_SELECTOR, indexLabel: RUN_UID }),
+    ...(transform && { transform }),
+    onChange: (key, object, previous) => {
+      const run = isRun ? key : runKeyOf(object ?? previous);
+      if (run !== undefined) onChange(run);
+    },
+  });
 }
 
 function runKeyOf(child: KubeObject | undefined): string | undefined {

@@ -1,6 +1,6 @@
 /**
- * The command line: `longrun run | evaluate | controller | exec | debug | grade | task | logprobs | generate | model | report |
- * validate | pretrain | prepare`.
+ * The command line: `longrun run | evaluate | controller | smoke-test | release-runs | exec | debug | grade | task | logprobs |
+ * generate | model | report | validate | pretrain | prepare`.
  *
  * Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted. What belongs to another part is a program of that part,
  * started as a process (`parts.ts`).
@@ -108,19 +108,57 @@ function describe(parts: Parts, finish: (status: number) => void): Command {
   program
     .command("controller")
     .description("reconcile the TrainingRuns of a Kubernetes cluster, from within it or from outside")
-    .option("--kubeconfig <FILE>", "how to reach the cluster (default: the pod's own account, else as kubectl does)")
-    .option("--namespace <NAME>", "only this namespace (default: all)")
+    .addOption(kubeconfigOption())
+    .option("--namespace <NAME>", "only this namespace; may be repeated (default: all)", collect, [])
     .option("--leader-elect", "take turns with other replicas by a Lease", false)
     .option("--metrics-address <HOST:PORT>", "where /metrics, /healthz and /readyz are", "0.0.0.0:8080")
-    .option("--image <IMAGE>", "of learners and supervisors, where a run names none", DEFAULT_SETTINGS.image)
+    .option("--image <IMAGE>", "of learners, where a run names none", DEFAULT_SETTINGS.image)
+    .option("--actor-image <IMAGE>", "of actors' supervisors, likewise (default: --image)")
     .option("--sandbox-image <IMAGE>", "that programs run in, likewise", DEFAULT_SETTINGS.sandboxImage)
-    .option("--image-pull-policy <POLICY>", "of both, likewise", DEFAULT_SETTINGS.imagePullPolicy)
+    .option("--image-pull-policy <POLICY>", "of all three, likewise", DEFAULT_SETTINGS.imagePullPolicy)
+    .option("--run-defaults <FILE>", "part of a TrainingRun's spec: what runs get that they leave out")
     .option("--workers <N>", "runs that are reconciled at once", "8")
     .option("--qps <N>", "requests a second to the API server, on average", "50")
     .option("--burst <N>", "requests at once after a rest", "100")
     .action(async (options) => {
       const { runController } = await import("./controller-command.ts");
       finish(await stoppable((signal) => runController(options, signal)));
+    });
+
+  program
+    .command("smoke-test")
+    .description("make a TrainingRun on a cluster, wait for its end, delete it: whether an installation works")
+    .argument("<FILE>", "TrainingRun manifest")
+    .addOption(kubeconfigOption())
+    .option("--namespace <NAME>", "where", "default")
+    .option("--timeout <SECONDS>", "longest wait for its end", "900")
+    .action(async (file: string, { kubeconfig, namespace, timeout }) => {
+      const { clusterClient, positive } = await import("./controller-command.ts");
+      const { smokeTest } = await import("./smoke-test.ts");
+      const manifest = { manifest: readManifest(file), source: file, namespace };
+      const timeoutSeconds = positive(timeout, "--timeout");
+      finish(
+        await interruptible((signal) =>
+          smokeTest({ client: clusterClient(kubeconfig), ...manifest, timeoutSeconds, say: sayLine, signal }),
+        ),
+      );
+    });
+
+  program
+    .command("release-runs")
+    .description("take longrun's finalizer off all TrainingRuns, once no controller is left that would")
+    .addOption(kubeconfigOption())
+    .option("--namespace <NAME>", "only this namespace; may be repeated (default: all)", collect, [])
+    .option("--quiet <SECONDS>", "ends when no finalizer was found for so long", "10")
+    .action(async ({ kubeconfig, namespace: namespaces, quiet }) => {
+      const { clusterClient, positive } = await import("./controller-command.ts");
+      const { releaseRuns } = await import("./release-runs.ts");
+      const quietSeconds = positive(quiet, "--quiet");
+      finish(
+        await interruptible((signal) =>
+          releaseRuns({ client: clusterClient(kubeconfig), namespaces, quietSeconds, say: sayLine, signal }),
+        ),
+      );
     });
 
   program
@@ -194,6 +232,8 @@ function describe(parts: Parts, finish: (status: number) => void): Command {
   return program;
 }
 
+const collect = (value: string, previous: string[]): string[] => [...previous, value];
+
 function surroundings(parts: Parts) {
   return { parts, stdout: process.stdout, stderr: process.stderr, env: process.env, now: () => new Date() };
 }
@@ -217,9 +257,18 @@ function metricsListenOption(): Option {
 
 function setOption(): Option {
   return new Option("--set <PATH=VALUE>", "change a field, e.g. stopping.iterations=2; may be repeated")
-    .argParser((value: string, previous: string[]) => [...previous, value])
+    .argParser(collect)
     .default([], "none");
 }
+
+function kubeconfigOption(): Option {
+  return new Option(
+    "--kubeconfig <FILE>",
+    "how to reach the cluster (default: the pod's own account, else as kubectl)",
+  );
+}
+
+const sayLine = (line: string): void => void process.stdout.write(`${line}\n`);
 
 function pythonOption(): Option {
   return new Option("--python <PYTHON>", "interpreter that the programs' environment is made from (default: python3)");

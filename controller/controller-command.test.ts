@@ -17,10 +17,11 @@ const config = {
   "current-context": "x",
 };
 writeFileSync(kubeconfig, JSON.stringify(config));
+writeFileSync(join(folder, "defaults"), "seed: 3");
 writeFileSync(join(folder, "empty"), JSON.stringify({ clusters: [], users: [], contexts: [] }));
 
 const OPTIONS: ControllerOptions = {
-  ...{ kubeconfig, namespace: undefined, leaderElect: false, metricsAddress: "127.0.0.1:0" },
+  ...{ kubeconfig, namespace: [], leaderElect: false, metricsAddress: "127.0.0.1:0" },
   ...{ workers: "8", qps: "50", burst: "100", ...DEFAULT_SETTINGS },
 };
 
@@ -37,6 +38,13 @@ const CASES: [what: string, change: Partial<ControllerOptions>, code: string, me
     { imagePullPolicy: "Sometimes" },
     "input",
     /Sometimes, must be one of Always, IfNotPresent, Never/,
+  ],
+  ["no such defaults", { runDefaults: join(folder, "none") }, "input", /--run-defaults .*none: there is no such file/],
+  [
+    "defaults for a field that has one",
+    { runDefaults: join(folder, "defaults") },
+    "manifest",
+    /defaults: seed cannot have a default/,
   ],
   ["no workers", { workers: "0" }, "input", /--workers is 0, must be a number above 0/],
   ["no number", { qps: "many" }, "input", /--qps is many/],

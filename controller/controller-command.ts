@@ -2,19 +2,24 @@
 import { existsSync, readFileSync } from "node:fs";
 import { KubeConfig } from "@kubernetes/client-node";
 import { pino } from "pino";
+import { parseRunDefaults, type RunDefaults } from "./desired/run-defaults.ts";
 import type { Settings } from "./desired/settings.ts";
-import { ControllerError, EXIT } from "./errors.ts";
+import { ControllerError, describeFileError, EXIT } from "./errors.ts";
+import { ApiClient } from "./kube/api-client.ts";
 import { formatAddress, parseAddress } from "./local/address.ts";
 import { startOperator } from "./operator.ts";
 
 export interface ControllerOptions {
   kubeconfig?: string | undefined;
-  namespace?: string | undefined;
+  /** Empty: all. */
+  namespace: string[];
   leaderElect: boolean;
   metricsAddress: string;
   image: string;
+  actorImage?: string | undefined;
   sandboxImage: string;
   imagePullPolicy: string;
+  runDefaults?: string | undefined;
   workers: string;
   qps: string;
   burst: string;
@@ -35,17 +40,20 @@ export async function runController(options: ControllerOptions, signal: AbortSig
       "input",
       `--image-pull-policy is ${options.imagePullPolicy}, must be one of ${PULL_POLICIES.join(", ")}`,
     );
-  const { image, sandboxImage } = options;
+  const { image, actorImage, sandboxImage, namespace: namespaces } = options;
+  const runDefaults = options.runDefaults === undefined ? undefined : readRunDefaults(options.runDefaults);
   let lost: string | undefined;
   const metricsAddress = parseAddress(options.metricsAddress, "--metrics-address");
   const operator = await startOperator({
-    ...{ config, inCluster, log, namespace: options.namespace },
+    ...{ config, inCluster, log, namespaces },
     settings: {
       ...{ image, sandboxImage, imagePullPolicy: options.imagePullPolicy as Settings["imagePullPolicy"] },
+      ...(actorImage !== undefined && { actorImage }),
       ...(ownNamespace !== undefined && { controllerNamespace: ownNamespace }),
+      ...(runDefaults && { runDefaults }),
     },
     metricsAddress,
-    lease: options.leaderElect ? { namespace: ownNamespace ?? options.namespace ?? "default" } : undefined,
+    lease: options.leaderElect ? { namespace: ownNamespace ?? namespaces[0] ?? "default" } : undefined,
     workers: positive(options.workers, "--workers"),
     qps: positive(options.qps, "--qps"),
     burst: positive(options.burst, "--burst"),
@@ -57,7 +65,7 @@ export async function runController(options: ControllerOptions, signal: AbortSig
   });
   log.info(
     {
-      namespace: options.namespace ?? "all",
+      namespace: namespaces.join(", ") || "all",
       inCluster,
       metrics: formatAddress({ ...metricsAddress, port: operator.metricsPort! }),
     },
@@ -71,7 +79,21 @@ export async function runController(options: ControllerOptions, signal: AbortSig
   throw new ControllerError("failed", `${lost}; the controller ends, another leads`);
 }
 
+function readRunDefaults(path: string): RunDefaults {
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (cause) {
+    throw new ControllerError("input", `--run-defaults ${describeFileError(path, cause)}`, { cause });
+  }
+  return parseRunDefaults(text, path);
+}
+
 /** @throws ControllerError `input` */
+export function clusterClient(kubeconfig: string | undefined): ApiClient {
+  return new ApiClient(loadConfig(kubeconfig).config);
+}
+
 export function loadConfig(path: string | undefined): { config: KubeConfig; inCluster: boolean } {
   const config = new KubeConfig();
   const inCluster =
@@ -90,7 +112,8 @@ export function loadConfig(path: string | undefined): { config: KubeConfig; inCl
   return { config, inCluster };
 }
 
-function positive(text: string, option: string): number {
+/** @throws ControllerError `input` */
+export function positive(text: string, option: string): number {
   const value = Number(text);
   if (!(value > 0)) throw new ControllerError("input", `${option} is ${text}, must be a number above 0`);
   return value;

@@ -33,8 +33,8 @@ export interface OperatorOptions {
   config: KubeConfig;
   settings: Settings;
   log: Log;
-  /** Only this one; absent: all. */
-  namespace?: string | undefined;
+  /** Only these; absent or empty: all. */
+  namespaces?: readonly string[] | undefined;
   /** Of the Lease; undefined: this process is alone. */
   lease?:
     | { namespace: string; identity?: string; leaseSeconds?: number; renewSeconds?: number; retrySeconds?: number }
@@ -85,7 +85,8 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
     onError: (run, error, retryInSeconds) =>
       log.warn({ run, retryInSeconds, error: (error as Error).message }, "reconcile failed"),
   });
-  const caches = new Caches({ client, namespace: options.namespace, onChange: (key) => queue.add(key), metrics, log });
+  const namespaces = options.namespaces ?? [];
+  const caches = new Caches({ client, namespaces, onChange: (key) => queue.add(key), metrics, log });
   const links =
     options.links ??
     new LearnerLinks({

@@ -13,6 +13,7 @@ import { type Context, type Pass, tell } from "./context.ts";
 import { FINALIZER, reconcileDeletion, reconcileFinalizer, volumeEvent } from "./deletion.ts";
 import { learnerHash } from "./desired/learner.ts";
 import { learnerHost, type Run, stableJson } from "./desired/names.ts";
+import { withRunDefaults } from "./desired/run-defaults.ts";
 import { evaluationAnnouncements } from "./evaluation-status.ts";
 import { CONFIRM_SECONDS } from "./expectations.ts";
 import { EVENT, TRAINING_RUN } from "./kube/resources.ts";
@@ -96,7 +97,11 @@ export async function reconcile(key: string, context: Context): Promise<Reconcil
 function look(key: string, run: Run, context: Context): Pass {
   const nowMs = context.now();
   const memory = context.memories.of(key, run, nowMs);
-  const observed = observe(run, context.cache, context.links.observed(key));
+  const observed = observe(
+    withRunDefaults(run, context.settings.runDefaults),
+    context.cache,
+    context.links.observed(key),
+  );
   memory.volume = observed.volume?.metadata.name ?? memory.volume;
   const writes = new Writes(run, { ...context, applied: memory.applied });
   return { key, observed, memory, writes, context, nowMs };

@@ -511,7 +511,7 @@ export interface Actors {
   idleSeconds: number;
   /** Seconds between asking an actor to stop at once and killing it (default 10; ours). */
   stopGraceSeconds: number;
-  /** Container image of the supervisor; only on Kubernetes. Absent: the controller's --image. */
+  /** Container image of the supervisor; only on Kubernetes. Absent: the controller's --actor-image. */
   image?: string;
   /** Container image that programs run in; only on Kubernetes. Absent: the controller's --sandbox-image. */
   sandboxImage?: string;

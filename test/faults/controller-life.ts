@@ -132,7 +132,7 @@ export class Controller {
     this.#proxies.push(proxy);
     const config = new KubeConfig();
     config.loadFromFile(await proxy.kubeconfigOf("controller"));
-    this.#operator = this.#world.operator({ config, namespace: this.namespace });
+    this.#operator = this.#world.operator({ config, namespaces: [this.namespace] });
     // One that was killed before it was ready.
     this.#operator.catch(() => {});
   }

@@ -14,7 +14,7 @@ const operator = await startOperator({
   config,
   settings: DEFAULT_SETTINGS,
   log: pino({ level: process.env.CONTROLLER_LOG ?? "silent" }, pino.destination(2)),
-  namespace: namespace!,
+  namespaces: [namespace!],
   inCluster: true,
   dial: () => Promise.reject(new Error("no learner is reached from here")),
   lease: { namespace: leaseNamespace!, identity: identity!, leaseSeconds: 8, renewSeconds: 6, retrySeconds: 1 },

@@ -1,0 +1,183 @@
+{{- define "longrun.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride -}}
+{{- else if contains "longrun" .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-longrun" (.Release.Name | trunc 32 | trimSuffix "-") -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "longrun.labels" -}}
+{{ with .Values.commonLabels }}{{ toYaml . }}
+{{ end -}}
+app.kubernetes.io/name: longrun
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{/* What learners admit in the controller's namespace. The same as of manifests/install, so that a release can take that over. */}}
+{{- define "longrun.controllerSelector" -}}
+app.kubernetes.io/name: longrun
+app.kubernetes.io/component: controller
+{{- end -}}
+
+{{- define "longrun.controllerLabels" -}}
+{{ include "longrun.labels" . }}
+app.kubernetes.io/component: controller
+{{- end -}}
+
+{{- define "longrun.controllerName" -}}
+{{ include "longrun.fullname" . }}-controller
+{{- end -}}
+
+{{- define "longrun.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- .Values.serviceAccount.name | default (include "longrun.controllerName" .) -}}
+{{- else -}}
+{{- required "serviceAccount.create is false: name an account that is there in serviceAccount.name" .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
+{{/* list . "controller" */}}
+{{- define "longrun.image" -}}
+{{- $root := index . 0 -}}
+{{- $name := index . 1 -}}
+{{- $image := index $root.Values.images $name -}}
+{{- with $root.Values.images.registry }}{{ . }}/{{ end -}}
+{{- $image.repository -}}
+{{- if $image.digest -}}
+@{{ $image.digest }}
+{{- else -}}
+:{{ required (printf "images.%s has neither tag nor digest: give one" $name) $image.tag }}
+{{- end -}}
+{{- end -}}
+
+{{/* Namespaces that are served, as a JSON list; empty: all. */}}
+{{- define "longrun.namespaces" -}}
+{{- if eq .Values.watch.scope "cluster" -}}
+{{- if or .Values.watch.namespaces .Values.watch.createNamespaces -}}
+{{- fail "watch.namespaces and watch.createNamespaces mean nothing while watch.scope is cluster: set it to namespaces, or leave them out" -}}
+{{- end -}}
+[]
+{{- else -}}
+{{- .Values.watch.namespaces | default (list .Release.Namespace) | uniq | toJson -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "longrun.testNamespace" -}}
+{{- $namespaces := include "longrun.namespaces" . | fromJsonArray -}}
+{{- if .Values.test.namespace -}}
+{{- .Values.test.namespace -}}
+{{- else if or (empty $namespaces) (has .Release.Namespace $namespaces) -}}
+{{- .Release.Namespace -}}
+{{- else -}}
+{{- first $namespaces -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "longrun.containerSecurityContext" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end -}}
+
+{{- define "longrun.pullSecrets" -}}
+{{- with .Values.images.pullSecrets }}
+imagePullSecrets:
+{{- range . }}
+  - name: {{ . }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* What controller, test and hook pods have in common. */}}
+{{- define "longrun.podPlacement" -}}
+{{- with .Values.controller.nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.controller.tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.controller.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- end -}}
+
+{{/* Part of a TrainingRun's spec that the controller lays under every run; empty where there is nothing. */}}
+{{- define "longrun.runDefaults" -}}
+{{- $v := .Values -}}
+{{- $fullname := include "longrun.fullname" . -}}
+{{- $learnerSpec := dict -}}
+{{- $actorSpec := dict -}}
+{{- $learner := dict -}}
+{{- $actors := dict -}}
+{{- $nodeSelector := $v.runs.learner.nodeSelector -}}
+{{- $tolerations := $v.runs.learner.tolerations -}}
+{{- with $v.runs.learner.resources }}{{ $_ := set $learner "resources" . }}{{ end -}}
+{{- if $v.gpu.enabled -}}
+{{- $resources := deepCopy $v.runs.learner.resources -}}
+{{- $limits := merge (dict $v.gpu.resourceName 1) (dig "limits" dict $resources) -}}
+{{- $_ := set $resources "limits" $limits -}}
+{{- $_ := set $learner "resources" $resources -}}
+{{- $nodeSelector = merge dict $v.runs.learner.nodeSelector $v.gpu.nodeSelector -}}
+{{- $tolerations = concat $v.runs.learner.tolerations $v.gpu.tolerations -}}
+{{- with $v.gpu.runtimeClassName }}{{ $_ := set $learnerSpec "runtimeClassName" . }}{{ end -}}
+{{- end -}}
+{{- with $nodeSelector }}{{ $_ := set $learnerSpec "nodeSelector" . }}{{ end -}}
+{{- with $tolerations }}{{ $_ := set $learnerSpec "tolerations" . }}{{ end -}}
+{{- with $v.runs.actors.nodeSelector }}{{ $_ := set $actorSpec "nodeSelector" . }}{{ end -}}
+{{- with $v.runs.actors.tolerations }}{{ $_ := set $actorSpec "tolerations" . }}{{ end -}}
+{{- $learnerClass := $v.runs.learner.priorityClassName -}}
+{{- $actorClass := $v.runs.actors.priorityClassName -}}
+{{- if $v.priorityClasses.create -}}
+{{- $learnerClass = $learnerClass | default (printf "%s-learner" $fullname) -}}
+{{- $actorClass = $actorClass | default (printf "%s-actor" $fullname) -}}
+{{- end -}}
+{{- with $learnerClass }}{{ $_ := set $learnerSpec "priorityClassName" . }}{{ end -}}
+{{- with $actorClass }}{{ $_ := set $actorSpec "priorityClassName" . }}{{ end -}}
+{{- if $v.images.pullSecrets -}}
+{{- $secrets := list -}}
+{{- range $v.images.pullSecrets }}{{ $secrets = append $secrets (dict "name" .) }}{{ end -}}
+{{- $_ := set $learnerSpec "imagePullSecrets" $secrets -}}
+{{- $_ := set $actorSpec "imagePullSecrets" $secrets -}}
+{{- end -}}
+{{- $learnerTemplate := dict -}}
+{{- $actorTemplate := dict -}}
+{{- with $v.runs.learner.podAnnotations }}{{ $_ := set $learnerTemplate "metadata" (dict "annotations" .) }}{{ end -}}
+{{- with $v.runs.actors.podAnnotations }}{{ $_ := set $actorTemplate "metadata" (dict "annotations" .) }}{{ end -}}
+{{- with $learnerSpec }}{{ $_ := set $learnerTemplate "spec" . }}{{ end -}}
+{{- with $actorSpec }}{{ $_ := set $actorTemplate "spec" . }}{{ end -}}
+{{- with $learnerTemplate }}{{ $_ := set $learner "podTemplate" . }}{{ end -}}
+{{- with $actorTemplate }}{{ $_ := set $actors "podTemplate" . }}{{ end -}}
+{{- with $v.runs.storageClassName }}{{ $_ := set $learner "storage" (dict "className" .) }}{{ end -}}
+{{- with $v.runs.actors.resources }}{{ $_ := set $actors "resources" . }}{{ end -}}
+{{- with $v.runs.actors.sandboxResources }}{{ $_ := set $actors "sandboxResources" . }}{{ end -}}
+{{- with $v.runs.actors.runtimeClassName }}{{ $_ := set $actors "runtimeClassName" . }}{{ end -}}
+{{- $defaults := dict -}}
+{{- with $v.kueue.queueName }}{{ $_ := set $defaults "queueName" . }}{{ end -}}
+{{- with $learner }}{{ $_ := set $defaults "learner" . }}{{ end -}}
+{{- with $actors }}{{ $_ := set $defaults "actors" . }}{{ end -}}
+{{- if $defaults }}{{ toYaml $defaults }}{{ end -}}
+{{- end -}}
+
+{{/* list . "metrics.serviceMonitor.enabled": says in one line what a cluster lacks. */}}
+{{- define "longrun.needsPrometheusOperator" -}}
+{{- $root := index . 0 -}}
+{{- if not ($root.Capabilities.APIVersions.Has "monitoring.coreos.com/v1") -}}
+{{- fail (printf "%s is true, but the cluster does not serve monitoring.coreos.com/v1: install prometheus-operator first, or set it to false (helm template: --api-versions monitoring.coreos.com/v1)" (index . 1)) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* list . "test" -1: labels and annotations of an object that Helm makes at a time of its own, in the order of the number. */}}
+{{- define "longrun.hookMetadata" }}
+{{- $hook := index . 1 }}
+  labels: {{- include "longrun.labels" (index . 0) | nindent 4 }}
+  annotations:
+    helm.sh/hook: {{ $hook }}
+    helm.sh/hook-weight: {{ index . 2 | quote }}
+    helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded{{ if ne $hook "test" }},hook-failed{{ end }}
+{{- end -}}

@@ -1,0 +1,87 @@
+/**
+ * What runs get that their TrainingRun leaves out, as a cluster's administrator has it: `longrun controller
+ * --run-defaults FILE`, a file with a part of a TrainingRun's spec.
+ */
+import { parse, stringify } from "yaml";
+import { ManifestError, type PodTemplate, parseTrainingRun, type Resources } from "../../crds/trainingrun.ts";
+import type { Run } from "./names.ts";
+import { mergeStrategically } from "./pod.ts";
+
+export interface RunDefaults {
+  queueName?: string;
+  learner?: { resources?: Resources; podTemplate?: PodTemplate; storage?: { className?: string } };
+  actors?: {
+    resources?: Resources;
+    sandboxResources?: Resources;
+    runtimeClassName?: string;
+    podTemplate?: PodTemplate;
+  };
+}
+
+/** Fields that the API server leaves as they are. Of all others it has filled in the default before a controller sees them. */
+const FIELDS = [
+  "queueName",
+  ...["learner.resources", "learner.podTemplate", "learner.storage.className"],
+  ...["actors.resources", "actors.sandboxResources", "actors.runtimeClassName", "actors.podTemplate"],
+];
+
+/** @throws ManifestError that names what cannot have a default, or breaks a rule that holds for every TrainingRun */
+export function parseRunDefaults(text: string, source: string): RunDefaults {
+  const spec: unknown = parse(text) ?? {};
+  const other = pathsOf(spec).find((path) => !FIELDS.includes(path));
+  if (other !== undefined)
+    throw new ManifestError([
+      `${source}: ${other || "the file"} cannot have a default; these can: ${FIELDS.join(", ")}`,
+    ]);
+  const run = {
+    ...{ apiVersion: "longrun.dev/v1alpha1", kind: "TrainingRun", metadata: { name: "run-defaults" } },
+    spec: { tasks: [{ name: "diamonds" }], model: { policy: "quickstart" }, ...(spec as RunDefaults) },
+  };
+  parseTrainingRun(stringify(run), source, [], { cluster: true });
+  return spec as RunDefaults;
+}
+
+/** Paths down to the fields that can have a default, or to what is none. */
+function pathsOf(value: unknown, path = ""): string[] {
+  const isMap = value !== null && typeof value === "object" && !Array.isArray(value);
+  if (FIELDS.includes(path) || !isMap) return [path];
+  return Object.entries(value).flatMap(([key, part]) => pathsOf(part, path ? `${path}.${key}` : key));
+}
+
+/**
+ * The run, with the defaults where it says nothing. Of `podTemplate` the run's own is laid over the default's, field by
+ * field; of `resources` it has its own or the default's. Not here: `learner.storage.className`, since the class of a
+ * volume that is there cannot change (`volume.ts`).
+ */
+export function withRunDefaults(run: Run, defaults: RunDefaults | undefined): Run {
+  if (defaults === undefined) return run;
+  const { queueName, learner = {}, actors = {} } = defaults;
+  const { spec } = run;
+  const resources = (own: Resources, byDefault: Resources | undefined) => (isEmpty(own) ? (byDefault ?? own) : own);
+  return {
+    ...run,
+    spec: {
+      ...(queueName !== undefined && { queueName }),
+      ...spec,
+      learner: {
+        ...spec.learner,
+        resources: resources(spec.learner.resources, learner.resources),
+        ...podTemplate(spec.learner.podTemplate, learner.podTemplate),
+      },
+      actors: {
+        ...(actors.runtimeClassName !== undefined && { runtimeClassName: actors.runtimeClassName }),
+        ...spec.actors,
+        resources: resources(spec.actors.resources, actors.resources),
+        sandboxResources: resources(spec.actors.sandboxResources, actors.sandboxResources),
+        ...podTemplate(spec.actors.podTemplate, actors.podTemplate),
+      },
+    },
+  };
+}
+
+const isEmpty = ({ requests = {}, limits = {} }: Resources) => Object.keys({ ...requests, ...limits }).length === 0;
+
+function podTemplate(own: PodTemplate | undefined, byDefault: PodTemplate | undefined): { podTemplate?: PodTemplate } {
+  if (byDefault === undefined) return own ? { podTemplate: own } : {};
+  return { podTemplate: own ? (mergeStrategically(byDefault, own) as PodTemplate) : byDefault };
+}

@@ -1,0 +1,327 @@
+/**
+ * `npm run test:chart`: install, upgrade and removal of the chart against a real API server with real controllers of
+ * Deployments and Jobs, in both orders, with a TrainingRun going on. There is no node: pods are ready as soon as they are
+ * there, and those that the chart makes run as processes of this machine, with the rights of their service account.
+ */
+import assert from "node:assert/strict";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { KubeConfig } from "@kubernetes/client-node";
+import { findCondition } from "../../controller/conditions.ts";
+import { FINALIZER } from "../../controller/deletion.ts";
+import type { Run } from "../../controller/desired/names.ts";
+import { ApiClient } from "../../controller/kube/api-client.ts";
+import { Reflector } from "../../controller/kube/reflector.ts";
+import {
+  CONFIG_MAP,
+  type ConfigMap,
+  DEPLOYMENT,
+  NAMESPACE,
+  PERSISTENT_VOLUME_CLAIM,
+  POD,
+  type Pod,
+  SECRET,
+  TRAINING_RUN,
+} from "../../controller/kube/resources.ts";
+import type { KubeObject, Resource } from "../../controller/kube/types.ts";
+import { CONTROL_PLANE, findBinary, missingBinaries } from "../cluster/binaries.ts";
+import { type ControlPlane, controlPlaneUnavailable, kubeconfig, startControlPlane } from "../cluster/control-plane.ts";
+import { PodRunner } from "../cluster/pod-runner.ts";
+import { eventually as within } from "../controller/world.ts";
+import { CHART, helm, ROOT } from "./helm.ts";
+
+const skip = controlPlaneUnavailable([...CONTROL_PLANE, "helm"]) ?? false;
+const SYSTEM = "longrun-system";
+const CRD: Resource = {
+  group: "apiextensions.k8s.io",
+  version: "v1",
+  plural: "customresourcedefinitions",
+  kind: "CustomResourceDefinition",
+  namespaced: false,
+};
+const CRD_NAME = "trainingruns.longrun.dev";
+const CONTROLLERS = [
+  ...["deployment-controller", "replicaset-controller", "job-controller", "garbage-collector-controller"],
+  ...["namespace-controller", "persistentvolumeclaim-protection-controller"],
+];
+/** As HELM_ARGS of the documentation. */
+const INSTALL = ["--namespace", SYSTEM, "--create-namespace", "--wait", "--timeout", "300s"];
+
+/** Longer than anything takes on a machine that is not busy. */
+const eventually = <T>(look: Parameters<typeof within<T>>[0]) => within(look, 180);
+
+let controlPlane: ControlPlane;
+let client: ApiClient;
+let folder: string;
+let pods: PodRunner;
+const stopping = new AbortController();
+const processes = new Map<string, ChildProcess>();
+let output = "";
+
+before(async () => {
+  if (skip) return;
+  folder = mkdtempSync(join(tmpdir(), "longrun-chart-"));
+  controlPlane = await startControlPlane({ controllers: CONTROLLERS });
+  const config = new KubeConfig();
+  config.loadFromFile(controlPlane.kubeconfig);
+  client = new ApiClient(config, { qps: 1000, burst: 1000 });
+  pods = new PodRunner({ client });
+  void pods.run(stopping.signal);
+  const system = new Reflector<Pod>({
+    ...{ client, resource: POD, namespace: SYSTEM },
+    onChange: (_, pod, previous) => {
+      const uid = (pod ?? previous)!.metadata.uid!;
+      if (!pod || pod.metadata.deletionTimestamp) processes.get(uid)?.kill("SIGTERM");
+      else if (!processes.has(uid)) void runAsProcess(pod).catch((error) => (output += `${error.stack}\n`));
+    },
+  });
+  void system.run(stopping.signal);
+});
+after(async () => {
+  stopping.abort();
+  for (const child of processes.values()) child.kill("SIGKILL");
+  client?.close();
+  await controlPlane?.stop();
+  if (folder) rmSync(folder, { recursive: true });
+});
+
+/** What the pod's container would do, with its own account's token. */
+async function runAsProcess(pod: Pod): Promise<void> {
+  const [container] = pod.spec!.containers;
+  const [, script, ...command] = [...container!.command!, ...(container!.args ?? [])];
+  if (script !== "/opt/longrun/controller/cli.ts") return;
+  const { namespace, uid } = pod.metadata;
+  const account = pod.spec!.serviceAccountName!;
+  const { status } = await client.request<{ status: { token: string } }>({
+    method: "POST",
+    path: `/api/v1/namespaces/${namespace}/serviceaccounts/${account}/token`,
+    body: { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} },
+  });
+  const file = join(folder, `kubeconfig-${uid}`);
+  writeFileSync(file, kubeconfig(controlPlane.url, controlPlane.caFile, account, status.token));
+  const env = Object.fromEntries((container!.env ?? []).map(({ name, value }) => [name, value ?? ""]));
+  const args = [];
+  for (const text of command) {
+    // Two controllers on one machine, each of which leads: with server-side apply they agree.
+    if (text === "--leader-elect") continue;
+    if (text.startsWith("--metrics-address")) args.push("--metrics-address=127.0.0.1:0");
+    else if (text.startsWith("--run-defaults")) args.push(`--run-defaults=${await runDefaultsFile(namespace!)}`);
+    else args.push(text.replace(/\$\((\w+)\)/g, (_, name) => env[name]!));
+  }
+  const child = spawn(
+    process.execPath,
+    [join(ROOT, "controller/cli.ts"), args[0]!, "--kubeconfig", file, ...args.slice(1)],
+    {
+      env: { ...process.env, ...env },
+      stdio: ["ignore", "pipe", "pipe"],
+    },
+  );
+  processes.set(uid!, child);
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => (output += text));
+  const [code] = await once(child, "exit");
+  if (args[0] !== "controller") await pods.end(pod, code ?? 1);
+}
+
+async function runDefaultsFile(namespace: string): Promise<string> {
+  const config = await client.get<ConfigMap>(CONFIG_MAP, { namespace, name: "longrun-run-defaults" });
+  const file = join(folder, "run-defaults.yaml");
+  writeFileSync(file, config!.data!["run-defaults.yaml"]!);
+  return file;
+}
+
+const run = (...args: string[]) => helm(args, { KUBECONFIG: controlPlane.kubeconfig });
+const trainingRun = (namespace: string, name = "run") => client.get<Run>(TRAINING_RUN, { namespace, name });
+
+/** A run whose volume stays, so that it has a finalizer while it goes on. Nobody answers for its learner. */
+async function startRun(namespace: string): Promise<Run> {
+  const made = await client.create(TRAINING_RUN, {
+    metadata: { namespace, name: "run" },
+    spec: {
+      tasks: [{ name: "diamonds" }],
+      model: { policy: "quickstart" },
+      learner: { checkpoint: { waitSeconds: 1 } },
+      actors: { min: 1 },
+    },
+  } as never as Run);
+  await eventually(async () => (await trainingRun(namespace))?.metadata.finalizers?.includes(FINALIZER));
+  await eventually(async () => findCondition((await trainingRun(namespace))?.status?.conditions, "Ready"));
+  return made;
+}
+
+const removeRun = async (namespace: string) => {
+  const found = await trainingRun(namespace);
+  if (found) await client.delete(TRAINING_RUN, { namespace, name: "run" }, { uid: found.metadata.uid });
+};
+const isGone = async (namespace: string) => (await trainingRun(namespace)) === undefined;
+const newNamespace = (name: string) =>
+  client.create(NAMESPACE, { metadata: { name, labels: { "pod-security.kubernetes.io/enforce": "restricted" } } });
+
+/** All that the chart could have made and anything that a run left behind. */
+async function leftOver(): Promise<string[]> {
+  const kinds: [string, string][] = [
+    ["rbac.authorization.k8s.io", "clusterroles"],
+    ["rbac.authorization.k8s.io", "clusterrolebindings"],
+    ["rbac.authorization.k8s.io", "roles"],
+    ["rbac.authorization.k8s.io", "rolebindings"],
+    ["apps", "deployments"],
+    ["batch", "jobs"],
+    ["policy", "poddisruptionbudgets"],
+    ["", "serviceaccounts"],
+    ["", "configmaps"],
+    ["", "secrets"],
+    ["", "pods"],
+  ];
+  const names = [];
+  for (const [group, plural] of kinds) {
+    const resource: Resource = { group, version: "v1", plural, kind: plural, namespaced: true };
+    const { items } = await client.list<KubeObject>(resource, {
+      labelSelector: "app.kubernetes.io/managed-by in (Helm, longrun)",
+    });
+    names.push(...items.map(({ metadata }) => `${plural} ${metadata.namespace ?? ""}/${metadata.name}`));
+  }
+  return names;
+}
+
+describe("the chart on a real API server", { skip, concurrency: false }, () => {
+  test("install, upgrade with a run going on, uninstall first: the run stays and can be deleted", async () => {
+    await newNamespace(SYSTEM);
+    await newNamespace("training");
+    await run("install", "longrun", CHART, ...INSTALL);
+    await startRun("training");
+
+    const watched: [Resource, string][] = [
+      [DEPLOYMENT, "run-learner"],
+      [PERSISTENT_VOLUME_CLAIM, "run-data"],
+      [SECRET, "run-ca"],
+      [CONFIG_MAP, "run-config"],
+    ];
+    const state = async () => {
+      const found = [];
+      for (const [resource, name] of watched) {
+        const object = await eventually(() => client.get(resource, { namespace: "training", name }));
+        found.push([name, object.metadata.uid, object.metadata.generation ?? (object as { data?: unknown }).data]);
+      }
+      const learners = (await client.list<Pod>(POD, { namespace: "training" })).items;
+      return [
+        ...found,
+        learners.map(({ metadata }) => metadata.uid).sort(),
+        (await trainingRun("training"))!.metadata.generation,
+      ];
+    };
+    const before = await state();
+    const said = output.length;
+
+    const next = join(folder, "next");
+    cpSync(CHART, next, { recursive: true });
+    const chart = readFileSync(join(next, "Chart.yaml"), "utf8");
+    writeFileSync(
+      join(next, "Chart.yaml"),
+      chart.replace(/^version: .*/m, "version: 0.9.9").replace(/^appVersion: .*/m, "appVersion: 0.9.9"),
+    );
+    await run("package", next, "--destination", folder);
+    await run(
+      "upgrade",
+      "longrun",
+      join(folder, "longrun-0.9.9.tgz"),
+      ...INSTALL,
+      "--set",
+      "controller.logLevel=debug",
+    );
+    await eventually(() => output.slice(said).includes("the controller runs"));
+    await sleep(5000);
+    assert.deepEqual(await state(), before, "the run has not noticed");
+
+    await run("uninstall", "longrun", "--namespace", SYSTEM, "--wait", "--timeout", "300s");
+    assert.ok(await client.get(CRD, { name: CRD_NAME }), "the CRD stays");
+    const released = (await trainingRun("training"))!;
+    assert.deepEqual(released.metadata.finalizers ?? [], []);
+    await removeRun("training");
+    assert.ok(await eventually(() => isGone("training")));
+    assert.ok(
+      await client.get(PERSISTENT_VOLUME_CLAIM, { namespace: "training", name: "run-data" }),
+      "its volume stays",
+    );
+    assert.ok(await eventually(async () => (await leftOver()).length === 0), (await leftOver()).join("; "));
+  });
+
+  test("what kubectl apply -k made is taken over, with the CRD that stayed; runs deleted first, then uninstall", {
+    skip: missingBinaries(["kubectl"]) ?? false,
+  }, async () => {
+    const kubectl = [findBinary("kubectl")!, "--kubeconfig", controlPlane.kubeconfig] as const;
+    execFileSync(kubectl[0], [...kubectl.slice(1), "apply", "--kustomize", join(ROOT, "manifests/install")]);
+    await startRun("training");
+    const before = await client.get(DEPLOYMENT, { namespace: SYSTEM, name: "longrun-controller" });
+    await run("install", "longrun", CHART, ...INSTALL, "--take-ownership");
+    const taken = await client.get(DEPLOYMENT, { namespace: SYSTEM, name: "longrun-controller" });
+    assert.equal(taken!.metadata.uid, before!.metadata.uid);
+    assert.equal(taken!.metadata.labels?.["app.kubernetes.io/managed-by"], "Helm");
+    await removeRun("training");
+    assert.ok(
+      await eventually(() => isGone("training")),
+      "the controller waits for the checkpoint no longer than it may",
+    );
+    await run("uninstall", "longrun", "--namespace", SYSTEM, "--wait", "--timeout", "300s");
+    assert.ok(await eventually(async () => (await leftOver()).length === 0), (await leftOver()).join("; "));
+    await client.delete(CRD, { name: CRD_NAME }, { uid: (await client.get(CRD, { name: CRD_NAME }))!.metadata.uid! });
+    await eventually(async () => (await client.get(CRD, { name: CRD_NAME })) === undefined);
+  });
+
+  test("two namespaces and no other; crds.keep false: the CRD goes with its runs", async () => {
+    await newNamespace("elsewhere");
+    const values = join(ROOT, "test/chart/values/namespaces.yaml");
+    await run(
+      "install",
+      "longrun",
+      CHART,
+      ...INSTALL,
+      "--values",
+      values,
+      "--set",
+      "crds.keep=false",
+      "--set",
+      "runs.learner.podAnnotations.a=b",
+    );
+    await startRun("team-a");
+    await startRun("team-b");
+    await client.create(TRAINING_RUN, {
+      metadata: { namespace: "elsewhere", name: "run" },
+      spec: { tasks: [{ name: "diamonds" }], model: { policy: "quickstart" } },
+    } as never as Run);
+    await sleep(2000);
+    assert.equal((await trainingRun("elsewhere"))!.status, undefined, "not served");
+    const learner = await client.get<KubeObject & { spec: { template: KubeObject } }>(DEPLOYMENT, {
+      namespace: "team-a",
+      name: "run-learner",
+    });
+    assert.equal(learner?.spec.template.metadata.annotations?.a, "b", "runs.learner of the values");
+
+    // --wait would wait for the CRD, which waits for the runs, which the job releases that comes after.
+    await run("uninstall", "longrun", "--namespace", SYSTEM, "--timeout", "300s");
+    assert.ok(
+      await eventually(async () => (await client.get(CRD, { name: CRD_NAME })) === undefined),
+      "the CRD is gone",
+    );
+    const namespace = await client.get(NAMESPACE, { name: "team-a" });
+    assert.equal(
+      namespace?.metadata.labels?.["pod-security.kubernetes.io/enforce"],
+      "restricted",
+      "the namespace stays",
+    );
+    assert.ok(await eventually(async () => (await leftOver()).length === 0), (await leftOver()).join("; "));
+  });
+
+  test("no request was refused for want of a right", () => {
+    const accounts = /^system:serviceaccount:longrun-system:/;
+    // Controllers that are no pods reach learners through the API server; those of a cluster have no right to that.
+    const refused = controlPlane
+      .audit()
+      .filter(({ user, code, subresource }) => accounts.test(user) && code === 403 && subresource !== "portforward");
+    assert.deepEqual(refused, []);
+    assert.ok(controlPlane.audit().some(({ user }) => user.endsWith(":longrun-release-runs")));
+  });
+});

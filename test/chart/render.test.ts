@@ -1,0 +1,219 @@
+/**
+ * What the chart renders to: for each file of `values/` a snapshot in `snapshots/`, which the controller can read; and, with
+ * the defaults, the same as `manifests/install`.
+ *
+ *     node --test --test-update-snapshots test/chart/render.test.ts      writes the snapshots anew
+ */
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { parse } from "yaml";
+import { parseRunDefaults } from "../../controller/desired/run-defaults.ts";
+import type { KubeObject } from "../../controller/kube/types.ts";
+import { parseTrainingRun } from "../../crds/trainingrun.ts";
+import { findBinary, missingBinaries } from "../cluster/binaries.ts";
+import {
+  CHART,
+  helmUnavailable,
+  isHook,
+  keyOf,
+  MONITORING,
+  objectsOf,
+  ROOT,
+  template,
+  VALUE_SETS,
+  valuesFile,
+} from "./helm.ts";
+
+const skip = helmUnavailable() ?? false;
+
+type Loose = KubeObject & { data?: Record<string, string>; spec?: never };
+const rendered = new Map<string, { text: string; objects: Loose[] }>();
+before(async () => {
+  if (skip) return;
+  for (const set of VALUE_SETS) {
+    const text = await template(["--values", valuesFile(set), ...MONITORING]);
+    rendered.set(set, { text, objects: objectsOf(text) as Loose[] });
+  }
+});
+
+const objects = (set: string) => rendered.get(set)!.objects;
+const find = (set: string, kind: string, name: string | RegExp) =>
+  objects(set).find((object) => object.kind === kind && object.metadata.name.match(name));
+
+describe("the chart, rendered", { skip }, () => {
+  for (const set of VALUE_SETS) {
+    test(`${set}: as it was`, (t) => {
+      const documents = rendered
+        .get(set)!
+        .text.split(/^---\n/m)
+        .filter((text) => /^kind: (?!CustomResourceDefinition$)/m.test(text));
+      t.assert.fileSnapshot(documents.join("---\n"), join(import.meta.dirname, "snapshots", `${set}.yaml`), {
+        serializers: [(text: string) => text],
+      });
+    });
+
+    test(`${set}: the controller takes the run defaults and the run of helm test`, () => {
+      const defaults = find(set, "ConfigMap", /-run-defaults$/)?.data?.["run-defaults.yaml"];
+      if (defaults !== undefined) parseRunDefaults(defaults, "run-defaults.yaml");
+      const manifest = find(set, "ConfigMap", /-smoke-test$/)!.data!["trainingrun.yaml"]!;
+      parseTrainingRun(manifest, "trainingrun.yaml", [], { cluster: true });
+    });
+  }
+
+  test("gpu: the run defaults that are meant", () => {
+    const defaults = parse(find("gpu", "ConfigMap", /-run-defaults$/)!.data!["run-defaults.yaml"]!);
+    assert.deepEqual(defaults, {
+      queueName: "training",
+      learner: {
+        resources: { requests: { cpu: 4, memory: "32Gi" }, limits: { memory: "32Gi", "nvidia.com/gpu": 1 } },
+        storage: { className: "fast" },
+        podTemplate: {
+          spec: {
+            imagePullSecrets: [{ name: "registry" }],
+            nodeSelector: { "nvidia.com/gpu.present": "true" },
+            priorityClassName: "longrun-learner",
+            runtimeClassName: "nvidia",
+            tolerations: [
+              { key: "dedicated", operator: "Equal", value: "training", effect: "NoSchedule" },
+              { key: "nvidia.com/gpu", operator: "Exists", effect: "NoSchedule" },
+            ],
+          },
+        },
+      },
+      actors: {
+        sandboxResources: { requests: { cpu: "500m" } },
+        runtimeClassName: "gvisor",
+        podTemplate: {
+          metadata: { annotations: { "cluster-autoscaler.kubernetes.io/safe-to-evict": "true" } },
+          spec: {
+            imagePullSecrets: [{ name: "registry" }],
+            nodeSelector: { "node.example.com/pool": "spot" },
+            priorityClassName: "longrun-actor",
+            tolerations: [{ key: "node.example.com/spot", operator: "Exists", effect: "NoSchedule" }],
+          },
+        },
+      },
+    });
+  });
+});
+
+describe("what cannot be is refused in one line", { skip }, () => {
+  const REFUSED: [what: string, args: string[], message: RegExp][] = [
+    ["an unknown value", ["--set", "replicas=3"], /additional propert.*replicas/i],
+    [
+      "no prometheus-operator",
+      ["--set", "metrics.podMonitor.enabled=true"],
+      /metrics\.podMonitor\.enabled is true, but the cluster does not serve monitoring\.coreos\.com\/v1: install prometheus-operator first/,
+    ],
+    [
+      "an account that nobody names",
+      ["--set", "serviceAccount.create=false"],
+      /name an account that is there in serviceAccount\.name/,
+    ],
+    [
+      "namespaces where all are served",
+      ["--set", "watch.namespaces={team}"],
+      /mean nothing while watch\.scope is cluster/,
+    ],
+    ["an image without a version", ["--set", "images.sandbox.tag="], /images\.sandbox has neither tag nor digest/],
+    ["an old Kubernetes", ["--kube-version", "1.28.0"], /requires kubeVersion: >=1\.29\.0-0/],
+  ];
+  for (const [what, args, message] of REFUSED) test(what, () => assert.rejects(template(args), message));
+});
+
+describe("alerts and dashboards are files of the chart", { skip }, () => {
+  const folder = mkdtempSync(join(tmpdir(), "longrun-chart-"));
+  after(() => rmSync(folder, { recursive: true }));
+
+  test("each file of alerts/ adds its groups, untouched but for the runbook; each of dashboards/ is a ConfigMap", async () => {
+    const chart = join(folder, "longrun");
+    cpSync(CHART, chart, { recursive: true });
+    const rule = { alert: "LongrunTest", expr: "up == 0", annotations: { summary: "{{ $labels.run }} is down" } };
+    writeFileSync(join(chart, "alerts/test.yaml"), JSON.stringify({ groups: [{ name: "test", rules: [rule] }] }));
+    writeFileSync(join(chart, "dashboards/test.json"), '{"title": "{{ test }}"}');
+    const found = objectsOf(await template(["--values", valuesFile("watched"), ...MONITORING], chart)) as Loose[];
+    const { spec } = found.find(({ kind }) => kind === "PrometheusRule") as never as {
+      spec: { groups: { name: string }[] };
+    };
+    const annotations = { ...rule.annotations, runbook_url: "https://git.example.com/longrun/runbooks/LongrunTest.md" };
+    assert.deepEqual(
+      spec.groups.find(({ name }) => name === "test"),
+      { name: "test", rules: [{ ...rule, annotations }] },
+    );
+    const dashboard = found.find(({ metadata }) => metadata.name === "longrun-dashboard-test")!;
+    assert.deepEqual(dashboard.data, { "test.json": '{"title": "{{ test }}"}' });
+    assert.equal(dashboard.metadata.labels?.grafana_dashboard, "1");
+  });
+});
+
+describe("manifests/install is what the chart renders to", {
+  skip: skip || (missingBinaries(["kubectl"]) ?? false),
+}, () => {
+  const kustomize = (folder: string) =>
+    objectsOf(
+      execFileSync(findBinary("kubectl")!, ["kustomize", join(ROOT, folder)], {
+        encoding: "utf8",
+        maxBuffer: 64 << 20,
+      }),
+    );
+
+  test("for all namespaces", async () => {
+    const namespace = ({ kind }: KubeObject) => kind === "Namespace"; // helm's --create-namespace makes it
+    const manifests = kustomize("manifests/install").filter((object) => !namespace(object));
+    assert.deepEqual(comparable(objects("default")), comparable(manifests));
+  });
+
+  test("for one", async () => {
+    const sets = ["--set", "watch.scope=namespaces", "--set", "rbac.aggregateToUsers=false", "--namespace", "longrun"];
+    const text = JSON.stringify(kustomize("manifests/install/namespaced")).replaceAll("$(NAMESPACE)", "longrun");
+    const manifests = JSON.parse(text) as KubeObject[];
+    for (const { spec } of manifests as never as {
+      spec?: { template?: { spec: { containers: { env: { name: string }[] }[] } } };
+    }[])
+      for (const container of spec?.template?.spec.containers ?? [])
+        container.env = container.env.filter(({ name }) => name !== "NAMESPACE"); // the chart knows it
+    assert.deepEqual(comparable(objectsOf(await template(sets))), comparable(manifests));
+  });
+
+  /** By kind and name, without what Helm needs and kustomize does not have. */
+  function comparable(of: KubeObject[]): Record<string, unknown> {
+    const helms = /^(helm\.sh\/.*|app\.kubernetes\.io\/(instance|version|managed-by))$/;
+    const clean = (value: unknown, key = ""): unknown => {
+      if (Array.isArray(value)) return value.map((item) => clean(item));
+      if (value === null || typeof value !== "object") return value;
+      const isLabels = ["labels", "matchLabels", "annotations"].includes(key);
+      const entries = Object.entries(value)
+        .filter(([name]) => !(isLabels && helms.test(name)))
+        .map(([name, part]) => [name, clean(part, name)] as const)
+        .filter(
+          ([name, part]) => !(["labels", "annotations"].includes(name) && Object.keys(part as object).length === 0),
+        );
+      return Object.fromEntries(entries);
+    };
+    return Object.fromEntries(
+      of
+        .filter((object) => !isHook(object))
+        .map((object) => [
+          keyOf(object),
+          clean(object.kind === "CustomResourceDefinition" ? { spec: (object as Loose).spec } : object),
+        ])
+        .sort(),
+    );
+  }
+});
+
+test("Chart.yaml names the version of package.json and the default images", { skip: false }, () => {
+  const chart = parse(readFileSync(join(CHART, "Chart.yaml"), "utf8"));
+  const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+  assert.deepEqual([chart.version, chart.appVersion], [version, version]);
+  const { images } = parse(readFileSync(join(CHART, "values.yaml"), "utf8"));
+  const names = ["controller", "learner", "actor", "sandbox"].map(
+    (name) => `${images[name].repository}:${images[name].tag}`,
+  );
+  const annotated = parse(chart.annotations["artifacthub.io/images"]).map(({ image }: { image: string }) => image);
+  assert.deepEqual(annotated, [...new Set(names)]);
+});

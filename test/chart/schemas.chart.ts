@@ -1,0 +1,84 @@
+/**
+ * `npm run test:chart`: every object of the chart, with each file of `values/`, and every child that the controller makes of
+ * a TrainingRun, is one that several versions of Kubernetes know; and `helm lint --strict`.
+ */
+import assert from "node:assert/strict";
+import { before, describe, test } from "node:test";
+import { desiredNetworkPolicies, desiredServiceAccounts } from "../../controller/desired/access.ts";
+import { desiredActor } from "../../controller/desired/actors.ts";
+import { desiredConfigMap } from "../../controller/desired/config-map.ts";
+import { desiredInit } from "../../controller/desired/init.ts";
+import { desiredDisruptionBudget, desiredLearner, desiredService } from "../../controller/desired/learner.ts";
+import { DEFAULT_SETTINGS } from "../../controller/desired/settings.ts";
+import { desiredVolume } from "../../controller/desired/volume.ts";
+import type { KubeObject } from "../../controller/kube/types.ts";
+import { runOf } from "../../controller/run.fixture.ts";
+import {
+  CHART,
+  helm,
+  helmUnavailable,
+  keyOf,
+  MONITORING,
+  objectsOf,
+  template,
+  VALUE_SETS,
+  valuesFile,
+} from "./helm.ts";
+import { KUBERNETES_MINORS, kubernetesValidator } from "./kubernetes-schemas.ts";
+
+const skip = helmUnavailable() ?? false;
+/** Kinds that Kubernetes itself does not have. */
+const FOREIGN = new Set(["ServiceMonitor", "PodMonitor", "PrometheusRule"]);
+/** Newer than the oldest version, which leaves it out, with a warning: kubectl get --field-selector misses it. */
+const SINCE_1_30 = / must NOT have additional properties \{"additionalProperty":"selectableFields"\}$/;
+
+function problemsOf(minor: string, object: KubeObject): string[] {
+  const problems = kubernetesValidator(minor)(object);
+  if (problems === undefined) return FOREIGN.has(object.kind!) ? [] : [`${object.kind} is unknown`];
+  return problems.filter((problem) => !(minor === "1.29" && SINCE_1_30.test(problem)));
+}
+
+function childrenOfRun(): KubeObject[] {
+  const run = runOf({ actors: { slots: 2, runtimeClassName: "gvisor" }, queueName: "team" });
+  const inputs = { configHash: "c", claimName: "quick-data", replicas: 1, settings: DEFAULT_SETTINGS } as const;
+  return [
+    ...desiredServiceAccounts(run),
+    ...desiredNetworkPolicies(run, DEFAULT_SETTINGS),
+    ...[desiredConfigMap(run), desiredVolume(run, "quick-data", false), desiredService(run)],
+    ...[desiredDisruptionBudget(run), desiredLearner(run, inputs), desiredActor(run, 0, 0, DEFAULT_SETTINGS)],
+    desiredInit(run, "quick-data", "other-data", DEFAULT_SETTINGS),
+  ];
+}
+
+describe("Kubernetes knows every field", () => {
+  const sets = new Map<string, KubeObject[]>([["the children of a run", childrenOfRun()]]);
+  before(async () => {
+    if (skip) return;
+    for (const set of VALUE_SETS)
+      sets.set(set, objectsOf(await template(["--values", valuesFile(set), ...MONITORING])));
+  });
+
+  for (const minor of KUBERNETES_MINORS) {
+    test(`${minor}: the children of a run`, () => {
+      for (const object of childrenOfRun()) assert.deepEqual(problemsOf(minor, object), [], keyOf(object));
+    });
+    for (const set of VALUE_SETS)
+      test(`${minor}: the chart with values/${set}.yaml`, { skip }, () => {
+        for (const object of sets.get(set)!) assert.deepEqual(problemsOf(minor, object), [], keyOf(object));
+      });
+  }
+
+  test("a mistake is found", () => {
+    const learner = childrenOfRun().find(({ kind }) => kind === "Deployment") as never as { spec: object };
+    const wrong = { ...learner, spec: { ...learner.spec, replicas: "2", replica: 2 } } as never as KubeObject;
+    assert.equal(problemsOf("1.29", wrong).length, 2);
+    assert.deepEqual(problemsOf("1.29", { ...wrong, apiVersion: "apps/v2" }), ["Deployment is unknown"]);
+  });
+});
+
+describe("helm lint --strict", { skip }, () => {
+  for (const set of VALUE_SETS)
+    test(`values/${set}.yaml`, async () => {
+      await helm(["lint", "--strict", "--quiet", CHART, "--values", valuesFile(set)]);
+    });
+});
