@@ -2,7 +2,7 @@
  * The learner process: reads its configuration, wires the parts, trains, stops.
  *
  *     node learner/main.ts --run DIR --listen HOST:PORT --metrics-listen HOST:PORT --tls DIR --task-dir DIR
- *         [--manifest FILE] [--model-dir DIR] [--stay] [--termination-log FILE] [--replay STORE]
+ *         [--manifest FILE] [--model-dir DIR] [--device auto|cpu|cuda:N] [--memory-bytes N] [--stay] [--termination-log FILE] [--replay STORE]
  *
  * --manifest: goes by this manifest and keeps it in the run folder; what cannot change in a run that has begun must be as
  * it was. --stay: serves status and metrics on after the end, until SIGTERM; a run that has succeeded is not begun again.
@@ -19,6 +19,7 @@ import { loadCheckpoint } from "./checkpoint.ts";
 import { Fence } from "./fence.ts";
 import { rewardOrderFault } from "./grading/reward.ts";
 import { openTask, type Task } from "./grading/task.ts";
+import { type Device, deviceName, parseDevice, resolveDevice } from "./graph/device.ts";
 import { Health } from "./health.ts";
 import { createLog, type Logger } from "./log.ts";
 import { readManifest, writeManifest } from "./manifest.ts";
@@ -31,7 +32,9 @@ import { ModelError } from "./model/errors.ts";
 import { readConfig, readTokenizer } from "./model/folder.ts";
 import { defaultTerminationLog, type Options, parseOptions } from "./options.ts";
 import { adapterOf } from "./ppo/adaptation.ts";
+import { gpuMemory, hostMemory } from "./ppo/available-memory.ts";
 import { startEngine } from "./ppo/engine.ts";
+import { fitRun, planTable, requestOf } from "./ppo/fit.ts";
 import { readCorpus } from "./pretrain/facts.ts";
 import { recordedBatches } from "./replay.ts";
 import { ReportWriter } from "./report/writer.ts";
@@ -120,9 +123,9 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const policy = policyFolder(spec.model.policy, join(directory, "trainingrun.yaml"), options.modelDir);
   const tokenizer = readTokenizer(policy);
   checkInstrumenter(spec.model, readConfig(policy).maxPositions);
+  const { device, microBatchTokens } = await place(it, policy);
   const engine = await startEngine({
-    model: policy,
-    threads: spec.learner.threads,
+    ...{ model: policy, device, microBatchTokens, threads: spec.learner.threads },
     adapter: adapterOf(spec),
     critic: spec.algorithm.baseline === "Critic",
   });
@@ -207,6 +210,33 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   await finish(it, server, end);
   if (end.exitStatus !== 0) refuse(end.message, options.terminationLog);
   return end.exitStatus;
+}
+
+/** Where the networks run and what they take there, said in the log and to whoever started the learner. */
+async function place({ options, manifest: { spec }, log }: Process, policy: string) {
+  const wish = parseDevice(options.device ?? spec.learner.device);
+  const { device, reason } = await resolveDevice(wish, probe);
+  log.info(
+    { device: deviceName(device), reason },
+    `the networks run on ${deviceName(device)}${reason ? `: ${reason}` : ""}`,
+  );
+  const given = options.memoryBytes && { bytes: options.memoryBytes, source: "given" };
+  const onGpu = device.kind === "cuda";
+  const budget = {
+    host: (!onGpu && given) || hostMemory(),
+    gpu: onGpu ? given || gpuMemory(device) : undefined,
+  };
+  const plan = fitRun(requestOf(spec, policy, device), spec.learner.threads, budget);
+  const table = planTable(plan, budget);
+  log.info({ plan }, table[0]);
+  process.send?.({ type: "plan", table });
+  return plan;
+}
+
+/** Whether a session can be made on a device. ONNX Runtime is loaded for this alone, so not where there is no GPU. */
+async function probe(device: Device): Promise<void> {
+  const { probeDevice } = await import("./graph/session.ts");
+  await probeDevice(device);
 }
 
 interface End {
@@ -319,6 +349,8 @@ function isBadInput(error: unknown): boolean {
     error instanceof ModelError ||
     error instanceof RolloutError ||
     code === "listen" ||
+    code === "device" ||
+    code === "memory" ||
     isDiskFull(error)
   );
 }

@@ -4,10 +4,11 @@
  */
 import os from "node:os";
 import * as ort from "onnxruntime-node";
+import { cudaFault, type Device, deviceName } from "./device.ts";
 import { GraphError } from "./errors.ts";
-import type { Graph } from "./graph.ts";
+import { Graph } from "./graph.ts";
 import { serialise } from "./serialise.ts";
-import type { DType, Tensor, TypedArray } from "./tensor.ts";
+import { type DType, type Tensor, type TypedArray, tensor } from "./tensor.ts";
 
 export interface SessionOptions {
   /** threads within one operator; 0: as many as there are cores. More than the cores is slower, not faster */
@@ -25,13 +26,21 @@ export interface SessionOptions {
   externalDirectory?: string;
   /** false: external weights stay memory-mapped and are shared by all sessions that use the file */
   prepacking?: boolean;
-  executionProviders?: readonly string[];
+  /** where it runs; default: what `useDevice` said, else the CPU */
+  device?: Device;
   graphOptimizationLevel?: "disabled" | "basic" | "extended" | "all";
   /** write a profile of every run to files that start with this */
   profilePrefix?: string;
 }
 
 export type Feeds = Record<string, Tensor>;
+
+let usedDevice: Device = { kind: "cpu" };
+
+/** All sessions that this thread makes from now on are on `device`. */
+export function useDevice(device: Device): void {
+  usedDevice = device;
+}
 
 export class Session {
   readonly #session: ort.InferenceSession;
@@ -47,6 +56,7 @@ export class Session {
   /** A session of `graph`, or of the bytes of an ONNX model. */
   static async create(graph: Graph | Uint8Array, options: SessionOptions = {}): Promise<Session> {
     const bytes = graph instanceof Uint8Array ? graph : serialise(graph);
+    const device = options.device ?? usedDevice;
     const session: Record<string, string> = { "intra_op.allow_spinning": options.spinning ? "1" : "0" };
     if (options.externalDirectory) session.model_external_initializers_file_folder_path = options.externalDirectory;
     if (options.prepacking === false) session.disable_prepacking = "1";
@@ -59,7 +69,7 @@ export class Session {
     try {
       return new Session(
         await ort.InferenceSession.create(bytes, {
-          executionProviders: [...(options.executionProviders ?? ["cpu"])],
+          executionProviders: executionProviders(device),
           executionMode: "sequential",
           intraOpNumThreads: options.threads || os.availableParallelism(), // ORT's own 0 pins threads to cores
           interOpNumThreads: 1,
@@ -72,6 +82,8 @@ export class Session {
         }),
       );
     } catch (cause) {
+      const fault = device.kind === "cuda" ? cudaFault(device, (cause as Error).message) : undefined;
+      if (fault !== undefined) throw new GraphError("device", fault, { cause });
       throw new GraphError("session", `ONNX Runtime refused the model: ${(cause as Error).message}`, { cause });
     }
   }
@@ -112,6 +124,27 @@ export class Session {
   async release(): Promise<void> {
     await this.#session.release();
   }
+}
+
+/** @throws GraphError `device` where no session can be made or run on it, one line with the remedy */
+export async function probeDevice(device: Device): Promise<void> {
+  const graph = new Graph("probe");
+  const x = graph.input("x", "float32", [1]);
+  graph.output("y", graph.op("Add", [x, x], {}, [x])[0]!);
+  try {
+    const session = await Session.create(graph, { device, threads: 1 });
+    await session.run({ x: tensor(Float32Array.of(1)) });
+    await session.release();
+  } catch (cause) {
+    if (cause instanceof GraphError && cause.code === "device") throw cause;
+    const [line] = (cause as Error).message.split("\n");
+    throw new GraphError("device", `${deviceName(device)} cannot be used: ${line}`, { cause });
+  }
+}
+
+/** What CUDA has no kernel for runs on the CPU; the binding takes the device's number and no other option of CUDA's. */
+export function executionProviders(device: Device): ort.InferenceSession.ExecutionProviderConfig[] {
+  return device.kind === "cuda" ? [{ name: "cuda", deviceId: device.id }, "cpu"] : ["cpu"];
 }
 
 function toOrt(tensor: Tensor): ort.Tensor {

@@ -21,7 +21,8 @@ export async function runCommand(usage: string, command: () => Promise<void>): P
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     const usageError = code?.startsWith("ERR_PARSE_ARGS") ?? false;
-    const badInput = usageError || error instanceof InputError || error instanceof ModelError;
+    const refused = code === "memory" || code === "device";
+    const badInput = usageError || refused || error instanceof InputError || error instanceof ModelError;
     process.stderr.write(`${usageError ? `${message.split(". ")[0]}\n${usage}` : message}\n`);
     process.exitCode = badInput ? 2 : 1;
   }

@@ -5,6 +5,7 @@
  */
 
 import { Worker } from "node:worker_threads";
+import type { Device } from "../graph/device.ts";
 import type { LoraConfig } from "../model/lora.ts";
 import { EngineError } from "./errors.ts";
 import type { Answer, Call } from "./worker.ts";
@@ -21,6 +22,8 @@ export interface EngineOptions {
   threads: number;
   /** tokens that go through a graph together; few stay in the caches, many fill more threads (default 512 a thread) */
   microBatchTokens?: number;
+  /** where the networks run; default the CPU */
+  device?: Device;
   /** low-rank adapters are trained and the model is frozen; left out: every weight is trained */
   adapter?: AdapterOptions | undefined;
   /** whether `load` takes the critic that a checkpoint has; default true */

@@ -13,7 +13,7 @@ import type { ModelConfig } from "../model/config.ts";
 import { decoderFeeds } from "../model/decoder.ts";
 import { Generator } from "../model/generate.ts";
 import { VALUE_BIAS, valueHeadShapes } from "../model/valuehead.ts";
-import { type Adaptation, fullAdaptation, loraAdaptation } from "./adaptation.ts";
+import { type Adaptation, adaptationOf } from "./adaptation.ts";
 import { digestOf, readCritic, readMoments, writeCritic, writeMoments } from "./checkpoint.ts";
 import type {
   CriticStepResult,
@@ -32,12 +32,10 @@ import type {
   ValueStep,
 } from "./engine.ts";
 import { EngineError } from "./errors.ts";
-import { microBatches, tokenScale } from "./microbatches.ts";
+import { MICRO_BATCH_TOKENS, microBatches, tokenScale } from "./microbatches.ts";
 import { evaluateGraph, policyStepGraph, pretrainStepGraph, valueGraph, valueStepGraph } from "./steps.ts";
 import { Trainable } from "./trainable.ts";
 
-/** Per thread. 64 sequences on one thread: 2.2 s at 512, 3.2 s at 256, 2.4 s at 1024 (test/bench/step.ts). */
-const MICRO_BATCH_TOKENS = 512;
 const OFF = 1e30; // a clip that never binds
 
 export class Trainer implements Engine {
@@ -52,8 +50,7 @@ export class Trainer implements Engine {
 
   constructor(options: EngineOptions) {
     this.#options = options;
-    const { model, adapter } = options;
-    this.#model = adapter ? loraAdaptation(model, adapter, adapter.seed) : fullAdaptation(model);
+    this.#model = adaptationOf(options.model, options.adapter);
     this.#config = this.#model.config;
     this.policy = new Trainable(this.#model.shapes.policy);
     for (const [name, data] of this.#model.initial()) this.policy.weights.set(name, data);

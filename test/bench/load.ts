@@ -1,9 +1,9 @@
 /**
- * What loading a model folder takes: `node test/bench/load.ts [--layers N] [--dtype F32|BF16|F16]`.
+ * What loading a model folder takes: `node test/bench/load.ts [--layers N] [--dtype F32|BF16|F16] [--shape 0.5b|1.5b|3b]`.
  *
- * Writes a folder of random weights (hidden size 1024, 50 MB a layer in float32), then scores and generates a few tokens
- * with it in this process and prints proportional set size from /proc/self/smaps_rollup: resident size counts shared
- * pages once per mapping. `file` is what is mapped, weights and libraries; `anonymous` is memory of this process alone.
+ * Writes a folder of random weights (hidden size 1024, 50 MB a layer in float32), or of zeros in a hole of a file with
+ * `--shape` (Qwen2.5's, in bfloat16), then scores and generates a few tokens with it in this process and prints proportional
+ * set size from /proc/self/smaps_rollup as lines of JSON, megabytes: resident size counts shared pages once per mapping. `file` is what is mapped, weights and libraries; `anonymous` is memory of this process alone.
  */
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
@@ -12,6 +12,7 @@ import path from "node:path";
 import { parseArgs } from "node:util";
 import { configJson, parseConfig } from "../../learner/model/config.ts";
 import { Generator } from "../../learner/model/generate.ts";
+import { SHAPES, writeHollowModel } from "../../learner/model/hollow.fixture.ts";
 import { MappedWeights } from "../../learner/model/mapped.ts";
 import type { SafetensorsDType } from "../../learner/model/safetensors-header.ts";
 import { saveWeights } from "../../learner/model/save.ts";
@@ -22,6 +23,7 @@ const { values } = parseArgs({
   options: {
     layers: { type: "string", default: "8" },
     dtype: { type: "string", default: "F32" },
+    shape: { type: "string" },
     write: { type: "string" }, // only write the folder, in a process of its own
   },
 });
@@ -37,6 +39,12 @@ function proportionalSetSize(): { total: number; anonymous: number; file: number
 }
 
 function writeFolder(folder: string): void {
+  if (values.shape !== undefined) {
+    const shape = SHAPES[values.shape as keyof typeof SHAPES];
+    if (!shape) throw new Error(`--shape is ${values.shape}; it is one of ${Object.keys(SHAPES).join(", ")}`);
+    writeHollowModel(folder, shape);
+    return;
+  }
   fs.writeFileSync(path.join(folder, "config.json"), JSON.stringify(configJson(config)));
   const block = Float32Array.from({ length: 1024 }, () => Math.random() * 0.06 - 0.03);
   const tensors = parameters(config).map(({ name, shape, kind }) => ({
@@ -57,17 +65,23 @@ async function measure(folder: string): Promise<void> {
   let started = performance.now();
   const say = (what: string, bytes: number) => {
     const now = proportionalSetSize();
-    const grown = (field: keyof typeof now) => `${Math.round(now[field] - before[field])} MB`;
-    const ratio = ((now.total - before.total) / (bytes / 1e6)).toFixed(2);
-    const seconds = ((performance.now() - started) / 1000).toFixed(1);
+    const grown = (field: keyof typeof now) => Math.round(now[field] - before[field]);
+    const ratio = (now.total - before.total) / (bytes / 1e6);
+    const seconds = Math.round((performance.now() - started) / 100) / 10;
     console.log(
-      `${what.padEnd(22)}+${grown("total")} (file ${grown("file")}, anonymous ${grown("anonymous")}), ${ratio} of the weights, ${seconds} s`,
+      JSON.stringify({
+        what,
+        megabytes: grown("total"),
+        file: grown("file"),
+        anonymous: grown("anonymous"),
+        ratio,
+        seconds,
+      }),
     );
     started = performance.now();
   };
   const weights = new MappedWeights(folder);
   const bytes = weights.tensors.reduce((sum, { length }) => sum + length, 0);
-  console.log(`weights: ${Math.round(bytes / 1e6)} MB of ${values.dtype}`);
   say("opened", bytes);
   const scorer = new Scorer(weights);
   await scorer.logProbs([Int32Array.of(1, 2, 3)]);
