@@ -1,5 +1,7 @@
+import { existsSync, readFileSync } from "node:fs";
 import { mkdir, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { ModelError } from "./model/errors.ts";
 import type { Engine } from "./ppo/engine.ts";
 import type { CheckpointRow } from "./store/types.ts";
 
@@ -12,6 +14,8 @@ export interface TrainerState {
   elapsedSeconds: number;
   /** Of the engine's state, as `Engine.digest` computes it. */
   digest: string;
+  /** Where adapters are trained: `modelIdentity` of the frozen model that they belong to. */
+  base?: string;
 }
 
 const STATE = "state.json";
@@ -37,6 +41,30 @@ export async function saveCheckpoint(
   await rm(directory, { recursive: true, force: true });
   await rename(partial, directory);
   return { path, digest, bytes };
+}
+
+/**
+ * Adapters beside another model than they were trained with would go on, and write nonsense. Checkpoints of earlier versions
+ * do not say which it was.
+ *
+ * @param base `modelIdentity` of `model`, where adapters are trained
+ * @throws ModelError `weights` if the checkpoint in `directory` belongs to another model
+ */
+export function checkBase(directory: string, base: string | undefined, model: string): void {
+  const file = join(directory, STATE);
+  if (base === undefined || !existsSync(file)) return;
+  let trained: string | undefined;
+  try {
+    trained = (JSON.parse(readFileSync(file, "utf8")) as Partial<TrainerState>).base;
+  } catch {
+    return; // torn, which the reader of the whole checkpoint says
+  }
+  if (trained === undefined || trained === base) return;
+  throw new ModelError(
+    "weights",
+    `${model} is another model (${base.slice(0, 12)}) than the one (${trained.slice(0, 12)}) that the adapters in ${directory} ` +
+      "were trained with: put that one back, or begin a new run",
+  );
 }
 
 /**

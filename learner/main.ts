@@ -15,7 +15,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { policyFolder } from "../crds/policy.ts";
 import { ManifestError, type TrainingRun } from "../crds/trainingrun.ts";
-import { loadCheckpoint } from "./checkpoint.ts";
+import { checkBase, loadCheckpoint, type TrainerState } from "./checkpoint.ts";
 import { Fence } from "./fence.ts";
 import { rewardOrderFault } from "./grading/reward.ts";
 import { openTask, type Task } from "./grading/task.ts";
@@ -30,6 +30,8 @@ import { LearnerMetrics } from "./metrics/prometheus.ts";
 import { newSummary, type RunSummary, readSummary } from "./metrics/summary.ts";
 import { ModelError } from "./model/errors.ts";
 import { readConfig, readTokenizer } from "./model/folder.ts";
+import { modelIdentity } from "./model/identity.ts";
+import { MappedWeights } from "./model/mapped.ts";
 import { defaultTerminationLog, type Options, parseOptions } from "./options.ts";
 import { adapterOf } from "./ppo/adaptation.ts";
 import { gpuMemory, hostMemory } from "./ppo/available-memory.ts";
@@ -124,19 +126,27 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const tokenizer = readTokenizer(policy);
   checkInstrumenter(spec.model, readConfig(policy).maxPositions);
   const { device, microBatchTokens } = await place(it, policy);
+  const adapter = adapterOf(spec);
+  const base = adapter && modelIdentity(new MappedWeights(policy));
   const engine = await startEngine({
-    ...{ model: policy, device, microBatchTokens, threads: spec.learner.threads },
-    adapter: adapterOf(spec),
+    ...{ model: policy, device, microBatchTokens, adapter, threads: spec.learner.threads },
     critic: spec.algorithm.baseline === "Critic",
   });
-  const fresh = { iteration: 0, klCoefficient: spec.algorithm.klCoefficient, elapsedSeconds: 0 };
+  const fresh: Omit<TrainerState, "digest"> = {
+    ...{ iteration: 0, klCoefficient: spec.algorithm.klCoefficient, elapsedSeconds: 0 },
+    ...(base && { base }),
+  };
   let state = fresh;
   const { lineage, checkpoint } = await store.beginLineage(async (row) => {
+    checkBase(join(directory, row.path), base, policy);
     const loaded = await loadCheckpoint(directory, engine, row, (reason) => log.warn(reason));
-    state = loaded ?? fresh;
+    state = { ...fresh, ...loaded };
     return loaded !== undefined;
   });
-  if (checkpoint === undefined && spec.initFrom?.path !== undefined) await engine.load(spec.initFrom.path);
+  if (checkpoint === undefined && spec.initFrom?.path !== undefined) {
+    checkBase(spec.initFrom.path, base, policy);
+    await engine.load(spec.initFrom.path);
+  }
   health.loaded(engine);
   log.info({ lineage, iteration: state.iteration, checkpoint: checkpoint?.path }, "the run begins");
 

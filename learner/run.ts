@@ -201,7 +201,7 @@ export class Run {
     const { everyIterations } = spec.learner.checkpoint;
     const startedAt = performance.now();
     const elapsedSeconds = this.state.elapsedSeconds + (startedAt - this.#iterationSince) / 1000;
-    const state = { iteration, klCoefficient: updated.nextKlCoefficient, elapsedSeconds };
+    const state = { ...this.state, iteration, klCoefficient: updated.nextKlCoefficient, elapsedSeconds };
     let checkpoint: Awaited<ReturnType<typeof saveCheckpoint>> | undefined;
     if (iteration % everyIterations === 0 || iteration === spec.stopping.iterations) {
       this.phase("checkpoint", 1);

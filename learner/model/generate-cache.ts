@@ -11,10 +11,11 @@ export interface Row {
   last: number;
 }
 
-/** A distinct prompt and its keys and values (all tokens but the last, which is the first to be decoded). */
+/** A distinct prompt and where its keys and values are (of all tokens but the last, which is the first to be decoded). */
 export interface Prompt {
   readonly tokens: Int32Array;
-  cache: { layers: { keys: Float32Array; values: Float32Array }[]; index: number; length: number } | undefined;
+  /** per layer keys, values, each [prompts, head, length, headSize], padded on the left; `index` is this prompt's */
+  cache: { parts: readonly Float32Array[]; index: number; length: number } | undefined;
 }
 
 /** Rows laid out as [slots, group]; a hole is undefined. All rows of a slot have the same prompt. */
@@ -27,7 +28,9 @@ export interface Layout {
 /** Keys and values of a layout: its slots' prompts, and what its rows have generated. */
 export class Cache {
   readonly #config: ModelConfig;
-  readonly #prompt: Float32Array[] = []; // per layer keys, values, each [slot, head, prompt, headSize]
+  #prompt: Float32Array[] = []; // per layer keys, values, each [slot, head, prompt, headSize]
+  #prompts: readonly Prompt[] = []; // by slot
+  #promptLength = 0;
   #past: Float32Array[] = []; // per layer keys, values, each [slot, head, group, past, headSize]
   #next: Float32Array[] = [];
 
@@ -107,24 +110,37 @@ export class Cache {
     this.swap();
   }
 
+  /** One block per slot, however many rows share it. Where a block came from is freed, part by part: there are no two copies. */
   #arrangePrompts({ slots, promptLength }: Layout): void {
+    const prompts = slots.map((members) => members[0]!.prompt);
+    const same = prompts.length === this.#prompts.length && prompts.every((prompt, i) => prompt === this.#prompts[i]);
+    if (same && promptLength === this.#promptLength) return;
     const { layers, keyValueHeads, headSize } = this.#config;
     const size = keyValueHeads * headSize * promptLength;
+    const arranged: Float32Array[] = [];
     for (let part = 0; part < 2 * layers; part++) {
-      const target = new Float32Array(slots.length * size);
-      for (const [slot, members] of slots.entries()) {
-        const { tokens, cache } = members[0]!.prompt;
+      const target = new Float32Array(prompts.length * size);
+      const read = new Set<ArrayBufferLike>();
+      for (const [slot, { tokens, cache }] of prompts.entries()) {
         if (cache === undefined) continue; // a prompt of one token has nothing before it
-        const source = cache.layers[part >> 1][part % 2 === 0 ? "keys" : "values"];
+        const source = cache.parts[part];
         const length = tokens.length - 1;
         for (let head = 0; head < keyValueHeads; head++) {
           const end = (cache.index * keyValueHeads + head + 1) * cache.length * headSize;
           const at = slot * size + ((head + 1) * promptLength - length) * headSize;
           target.set(source.subarray(end - length * headSize, end), at);
         }
+        read.add(source.buffer);
       }
-      this.#prompt[part] = target;
+      for (const buffer of read) (buffer as ArrayBuffer).transfer(0); // garbage collection would take its time
+      arranged.push(target);
     }
+    for (const prompt of this.#prompts) prompt.cache = undefined;
+    for (const [index, prompt] of prompts.entries())
+      if (prompt.tokens.length > 1) prompt.cache = { parts: arranged, index, length: promptLength };
+    this.#prompt = arranged;
+    this.#prompts = prompts;
+    this.#promptLength = promptLength;
   }
 }
 

@@ -1,12 +1,12 @@
 /** The two ways in which the generation graphs have a model's weights. */
 import { type Graph, innermost, type Value } from "../graph/graph.ts";
-import { cast, concat, expand, gather, mul, reshape } from "../graph/primitives.ts";
+import { add, cast, concat, expand, gather, mul, reshape } from "../graph/primitives.ts";
 import type { ModelConfig } from "./config.ts";
 import { fusedParameters, transformersName } from "./fuse.ts";
 import { adapted, adapterInputs, type LoraConfig } from "./lora.ts";
 import type { MappedWeights } from "./mapped.ts";
 
-/** x is float32 [rows, in]. What depends on weights alone is computed outside of the loop over tokens. */
+/** x is float32 [rows, in]. */
 export interface GraphWeights {
   /** rows of the embedding, float32 [tokens, hiddenSize] */
   embed(tokens: Value): Value;
@@ -47,23 +47,43 @@ export function fusedInputs(graph: Graph, config: ModelConfig): GraphWeights {
   };
 }
 
-/** Weights of a folder's files as they are, with the inputs of an adapter beside them where `lora` is given. */
+/**
+ * Half precision is cast where it is used, for every token anew, this many numbers at a time: their float32 copy stays in
+ * the processor's cache until the product has read it, so that a step reads the file's bytes from memory and no more.
+ */
+export const CAST_NUMBERS = 1 << 20;
+
+const EMBEDDING = "model.embed_tokens.weight";
+
+/**
+ * Weights of a folder's files as they are, with the inputs of an adapter beside them where `lora` is given. No copy of a
+ * matrix is held: those in half precision are cast in the graph that multiplies with them.
+ */
 export function mappedInitializers(graph: Graph, mapped: MappedWeights, lora?: LoraConfig): GraphWeights {
-  const { config } = mapped;
+  const { config, tensors } = mapped;
   const { heads, keyValueHeads, headSize } = config;
   const queries = heads / keyValueHeads;
-  const stored = mapped.initializers(graph);
-  const weight = (name: string) => stored.get(name);
-  const adapter = lora && adapterInputs(graph, config, lora, { requiresGrad: false });
-  const project = (x: Value, name: string) => {
-    const y = gemm(x, weight(`${name}.weight`)!, weight(`${name}.bias`));
-    return adapter ? adapted(y, x, name, adapter) : y;
-  };
   const scale = 1 / Math.sqrt(headSize);
-  const outputLayer = config.tied ? "model.embed_tokens.weight" : "lm_head.weight";
+  const stored = mapped.stored(graph, ({ name, shape }) => shape.length === 1 || name === EMBEDDING);
+  const vectors = new Map(
+    [...stored].flatMap(([name, value]) => (value.shape.length === 1 ? [[name, cast(value, "float32")]] : [])),
+  );
+  const byName = new Map(tensors.map((tensor) => [tensor.name, tensor]));
+  const adapter = lora && adapterInputs(graph, config, lora, { requiresGrad: false });
+
+  const project = (x: Value, path: string) => {
+    const name = `${path}.weight`;
+    const { dtype, shape } = byName.get(name)!;
+    const rows = dtype === "F32" ? shape[0] : Math.max(1, Math.floor(CAST_NUMBERS / shape[1]));
+    const products = mapped.rowChunks(graph, name, rows).map((part) => gemm(x, castBeside(x, part), undefined));
+    const whole = products.length === 1 ? products[0] : concat(products, 1);
+    const bias = vectors.get(`${path}.bias`);
+    const y = bias ? add(whole, bias) : whole;
+    return adapter ? adapted(y, x, path, adapter) : y;
+  };
   return {
-    embed: (tokens) => cast(gather(stored.get("model.embed_tokens.weight")!, tokens), "float32"),
-    norm: (name) => weight(transformersName(name)!)!,
+    embed: (tokens) => cast(gather(stored.get(EMBEDDING)!, tokens), "float32"),
+    norm: (name) => vectors.get(transformersName(name)!)!,
     queryKeyValue(x, layer) {
       const part = (name: string, count: number): Value =>
         reshape(project(x, `model.layers.${layer}.self_attn.${name}_proj`), [
@@ -77,18 +97,28 @@ export function mappedInitializers(graph: Graph, mapped: MappedWeights, lora?: L
       return reshape(concat(parts, 2), [x.shape[0], (heads + 2 * keyValueHeads) * headSize]);
     },
     headNorms(layer) {
-      const at = (name: string) => weight(`model.layers.${layer}.self_attn.${name}_norm.weight`)!;
+      const at = (name: string) => vectors.get(`model.layers.${layer}.self_attn.${name}_norm.weight`)!;
       return concat([expand(mul(at("q"), scale), [queries, headSize]), reshape(at("k"), [1, headSize])], 0);
     },
     linear: (x, name) =>
-      name === "head"
-        ? gemm(x, cast(weight(outputLayer)!, "float32"), undefined)
-        : project(x, transformersName(name)!.replace(/\.weight$/, "")),
+      project(x, (name === "head" ? mapped.outputName : transformersName(name)!).replace(/\.weight$/, "")),
     gateAndUp: (x, layer) => [
       project(x, `model.layers.${layer}.mlp.gate_proj`),
       project(x, `model.layers.${layer}.mlp.up_proj`),
     ],
   };
+}
+
+/**
+ * `weight` in float32, cast by a node of the graph that x is in: the primitive would put it outside of a loop, and the loop
+ * would hold the copies of all weights. It is the graph's first node, so that it runs right before the product: see
+ * `MappedWeights.initializers`.
+ */
+function castBeside({ graph }: Value, weight: Value): Value {
+  if (weight.dtype === "float32") return weight;
+  const [copy] = graph.op("Cast", [weight], { to: 1 }, [{ dtype: "float32", shape: weight.shape }]);
+  graph.nodes.unshift(graph.nodes.pop()!);
+  return copy;
 }
 
 /** x [rows, in] times a weight [out, in], plus a bias [out] where there is one. */

@@ -206,11 +206,10 @@ export class Generator {
         padding: tensor(padding, [batch.length, 1, 1, length]),
         causal: tensor(causal, [length, length]),
       });
-      const layers = Array.from({ length: this.#config.layers }, (_, layer) => ({
-        keys: results[`keys.${layer}`].data as Float32Array,
-        values: results[`values.${layer}`].data as Float32Array,
-      }));
-      for (const [index, prompt] of batch.entries()) prompt.cache = { layers, index, length };
+      const parts = Array.from({ length: this.#config.layers }, (_, layer) =>
+        ["keys", "values"].map((name) => results[`${name}.${layer}`].data as Float32Array),
+      ).flat();
+      for (const [index, prompt] of batch.entries()) prompt.cache = { parts, index, length };
     }
   }
 

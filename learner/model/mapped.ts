@@ -41,8 +41,10 @@ export class MappedWeights {
   }
 
   /** By transformers' name, in the dtype of the file. */
-  stored(graph: Graph): Map<string, Value> {
-    return new Map(this.tensors.map((tensor) => [tensor.name, this.#initializer(graph, tensor, tensor.name)]));
+  stored(graph: Graph, wanted: (tensor: StoredTensor) => boolean = () => true): Map<string, Value> {
+    return new Map(
+      this.tensors.filter(wanted).map((tensor) => [tensor.name, this.#initializer(graph, tensor, tensor.name)]),
+    );
   }
 
   /**
@@ -58,7 +60,11 @@ export class MappedWeights {
 
   /** The output layer by rows of at most `size`, float32 [rows, hiddenSize] each; like `initializers`, call it early. */
   outputChunks(graph: Graph, size: number): Value[] {
-    const name = this.config.tied ? "model.embed_tokens.weight" : "lm_head.weight";
+    return this.rowChunks(graph, this.outputName, size).map((chunk) => cast(chunk, "float32"));
+  }
+
+  /** A matrix by rows of at most `size`, in the dtype of the file. */
+  rowChunks(graph: Graph, name: string, size: number): Value[] {
     const whole = this.tensors.find((tensor) => tensor.name === name)!;
     const [count, width] = whole.shape;
     const rowBytes = whole.length / count;
@@ -66,9 +72,14 @@ export class MappedWeights {
     for (let begin = 0; begin < count; begin += size) {
       const rows = Math.min(size, count - begin);
       const part = { ...whole, shape: [rows, width], offset: whole.offset + begin * rowBytes, length: rows * rowBytes };
-      chunks.push(cast(this.#initializer(graph, part, `${name} from ${begin}`), "float32"));
+      chunks.push(this.#initializer(graph, part, `${name} from ${begin}`));
     }
     return chunks;
+  }
+
+  /** The output layer's name, which is the embedding where they are tied. */
+  get outputName(): string {
+    return this.config.tied ? "model.embed_tokens.weight" : "lm_head.weight";
   }
 
   #initializer(graph: Graph, { file, dtype, shape, offset, length }: StoredTensor, name: string): Value {

@@ -12,7 +12,6 @@ import type { ModelConfig } from "../model/config.ts";
 import { decoderFeeds } from "../model/decoder.ts";
 import { locateWeights } from "../model/files.ts";
 import { valueHeadShapes } from "../model/valuehead.ts";
-import { parameters } from "../model/weights.ts";
 import { type Adaptation, adaptationOf } from "./adaptation.ts";
 import type { AdapterOptions } from "./engine.ts";
 import { fusedBytes, generationMemory } from "./plan-generation.ts";
@@ -154,18 +153,13 @@ export class Planner {
       promptTokens: maxPromptTokens,
       responseTokens: maxResponseTokens,
     });
-    const castBytes = this.#castBytes;
     const row = (what: string, detail: string, bytes: number): PlanRow =>
       this.#onGpu ? { what, detail, hostBytes: 0, gpuBytes: bytes } : { what, detail, hostBytes: bytes, gpuBytes: 0 };
     return [
       row("activations", `${this.#graphs.length} graphs, ${trainedTogether} x ${this.longest} tokens`, activations),
       row("logits", `vocabulary of ${config.vocabSize}`, logits + generation.logits),
       row("keys, values", `${generationBatchSize} x ${this.longest} tokens`, generation.cache),
-      row(
-        "generation",
-        castBytes > 0 ? "prompts being read, weights in float32" : "prompts being read",
-        generation.activations + castBytes,
-      ),
+      row("generation", "prompts being read", generation.activations),
     ];
   }
 
@@ -193,12 +187,6 @@ export class Planner {
     const { critic } = this.#model.shapes;
     const head = valueHeadShapes(this.#model.config);
     return this.#policyBytes + (this.#request.critic ? float32Bytes([...critic, ...head]) : 0);
-  }
-
-  /** ONNX Runtime casts half precision once, before the loop over tokens. */
-  get #castBytes(): number {
-    const whole = float32Bytes(parameters(this.#model.config));
-    return this.#request.adapter && this.#fileBytes < whole ? whole : 0;
   }
 }
 

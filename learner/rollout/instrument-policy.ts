@@ -3,6 +3,7 @@ import { RolloutError } from "./errors.ts";
 import { type Instrumented, type Instrumenter, instrument, NONCE_PLACEHOLDER } from "./instrument.ts";
 import { type AnswerFault, readAnswer } from "./instrument-answer.ts";
 import { defuse, type EncodeChat, type Message } from "./prompts.ts";
+import { mapInTurns } from "./turns.ts";
 
 /** Why a program was not instrumented by the static policy. */
 export type StaticPolicyFault = AnswerFault | "promptTooLong" | "cutOff";
@@ -83,8 +84,8 @@ export async function instrumentAll(
   instrumenter: Instrumenter,
   policy: StaticPolicy,
 ): Promise<InstrumentedByPolicy[]> {
-  if (instrumenter !== "StaticPolicy") return programs.map((program) => instrument(program, instrumenter));
-  const prompts = programs.map((program) => policy.encode(instrumentMessages(program)));
+  if (instrumenter !== "StaticPolicy") return mapInTurns(programs, (program) => instrument(program, instrumenter));
+  const prompts = await mapInTurns(programs, (program) => policy.encode(instrumentMessages(program)));
   // a program that holds the placeholder is executed as it is, whoever instruments
   const asked = programs
     .map((_, index) => index)
@@ -97,7 +98,7 @@ export async function instrumentAll(
     );
     for (const [at, index] of asked.entries()) answers.set(index, generated[at]);
   }
-  return programs.map((program, index) => {
+  return mapInTurns(programs, (program, index): InstrumentedByPolicy => {
     if (program.includes(NONCE_PLACEHOLDER)) return instrument(program, "None");
     const answer = answers.get(index);
     if (answer === undefined) return fallBack(program, "promptTooLong");

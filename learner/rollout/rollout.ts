@@ -6,6 +6,7 @@ import type { NewSample, PreviousSolution, Sample } from "../store/types.ts";
 import { instrumentAll, type StaticPolicyFault } from "./instrument-policy.ts";
 import { type EncodeChat, improvePrompt, type Prompt, type PromptTask, scratchPrompt } from "./prompts.ts";
 import { parseSolution } from "./solution.ts";
+import { mapInTurns } from "./turns.ts";
 
 /** What the rollout needs of the store. */
 interface SampleStore {
@@ -81,7 +82,7 @@ export class Rollout {
 
   /** Launches an improve sample for each of `samples` whose solution fits in a prompt. */
   async launchImprovements(samples: Sample[], iteration: number, purpose: string): Promise<Launched> {
-    const prompts = samples.map((sample): Drawn | undefined => {
+    const prompts = await mapInTurns(samples, (sample): Drawn | undefined => {
       const output = sample.result?.terminalOutput ?? "";
       const prompt = this.#improve({ plan: sample.plan, program: sample.program ?? "", output });
       return prompt && { prompt, previous: sample.id };
@@ -138,7 +139,8 @@ export class Rollout {
     while (total.samples < count && !signal?.aborted) {
       const size = Math.min(most, count - total.samples);
       const numbers = Array.from({ length: size }, (_, i) => this.#number + i);
-      const firsts = numbers.filter((_, i) => i % perPrompt === 0).map((number) => ({ number, ...draw(number) }));
+      const leading = numbers.filter((_, i) => i % perPrompt === 0);
+      const firsts = await mapInTurns(leading, (number) => ({ number, ...draw(number) }));
       const draws = numbers.map((_, i) => firsts[Math.floor(i / perPrompt)]);
       total.refusedPrevious += firsts.reduce((sum, { refused }) => sum + refused, 0);
       const generated = await engine.generate(
@@ -182,7 +184,7 @@ export class Rollout {
 
   /** Plan, program and instrumented program of each response, or the facts of one that is never executed. */
   async #read(responses: Int32Array[]) {
-    const solutions = responses.map(this.#o.decode);
+    const solutions = await mapInTurns(responses, (response) => this.#o.decode(response));
     const parsed = solutions.map(parseSolution);
     const started = performance.now();
     const instrumented = await this.#instrument(parsed.flatMap((each) => ("program" in each ? each.program : [])));

@@ -189,26 +189,26 @@ const lora: Row = async ({ threads, short }) => {
   };
 };
 
+/** `opened  +12 MB = 0.01 of the weights; highest +13 MB = 0.01 of the weights (...), 0.1 s` of load.ts. */
+const LOADED = /^(.+?) +\+.* = ([\d.]+) of the weights; highest \+(.*) MB = ([\d.]+) \(.*\), ([\d.]+) s/gm;
+
 /** Reading a folder of Qwen2.5-3B's shape: opened, and its weights used once. */
 const load: Row = async ({ short }) => {
-  const { stdout } = await finished(process.execPath, [here("./load.ts"), "--shape", short ? "0.5b" : "3b"]);
-  const steps = stdout
-    .trim()
-    .split("\n")
-    .map(
-      (line) =>
-        JSON.parse(line) as { what: string; ratio: number; megabytes: number; anonymous: number; seconds: number },
-    );
-  const loaded = steps.filter(({ what }) => what !== "16 tokens generated");
-  const highest = Math.max(...loaded.map(({ ratio }) => ratio));
+  const shape = short ? "0.5b" : "3b";
+  const { stdout } = await finished(process.execPath, [here("./load.ts"), "--shape", shape, "--dtype", "BF16"]);
+  const steps = [...stdout.matchAll(LOADED)].map(([, what, end, megabytes, highest, seconds]) => ({
+    ...{ what: what!.trim(), end: Number(end), highest: Number(highest) },
+    ...{ megabytes: Number(megabytes), seconds: Number(seconds) },
+  }));
+  const loaded = steps[1]!; // opened, and all weights read by scoring three tokens
   return {
-    rows: steps.map(({ what, seconds, megabytes, anonymous, ratio }) => ({
-      ...{ side: what, seconds, "peak MB": megabytes, anonymous, ratio: `${ratio.toFixed(2)} of the file` },
+    rows: steps.map(({ what, seconds, megabytes, highest }) => ({
+      ...{ side: what, seconds, "peak MB": megabytes, ratio: `${highest.toFixed(2)} of the file` },
     })),
     goals: [
       {
-        what: `loading a ${short ? "0.5B" : "3B"}-shape folder and scoring with it, resident memory over the file's size`,
-        ...{ goal: "<= 1.1x", measured: `${highest.toFixed(2)}x`, met: highest <= 1.1 },
+        what: `loading a ${shape} folder and scoring three tokens, resident memory over the file's size`,
+        ...{ goal: "<= 1.1x", measured: `${loaded.highest.toFixed(2)}x`, met: loaded.highest <= 1.1 },
       },
     ],
     raw: steps,

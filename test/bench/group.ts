@@ -1,0 +1,100 @@
+/**
+ * What rows of one prompt cost beside as many rows of different prompts: time to the first token, and memory.
+ *
+ *     node test/bench/group.ts [--rows 8,64] [--prompt 1000] [--new 64] [--threads 2] [--size quickstart|large]
+ *
+ * The time to the first token is that of a whole call for one token, sessions made before. Memory is what the resident set
+ * has grown by at its highest over the call for `--new` tokens, read every 10 ms from another thread; each row is a process
+ * of its own, and weights are random.
+ */
+import { execFileSync } from "node:child_process";
+import fs from "node:fs";
+import { parseArgs } from "node:util";
+import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
+import { parseConfig } from "../../learner/model/config.ts";
+import { Generator } from "../../learner/model/generate.ts";
+import { initialWeights } from "../../learner/model/weights.ts";
+
+const { values } = parseArgs({
+  args: isMainThread ? process.argv.slice(2) : (workerData as string[]),
+  options: {
+    rows: { type: "string", default: "8,64" },
+    prompt: { type: "string", default: "1000" },
+    new: { type: "string", default: "64" },
+    threads: { type: "string", default: "2" },
+    size: { type: "string", default: "quickstart" },
+    distinct: { type: "string" }, // one measurement, in a process of its own
+  },
+});
+const [hidden, intermediate, layers, heads, vocabulary] = {
+  quickstart: [128, 384, 4, 4, 2048],
+  large: [512, 1536, 8, 8, 8192],
+}[values.size]!;
+const config = parseConfig({
+  ...{ model_type: "qwen2", vocab_size: vocabulary, hidden_size: hidden, intermediate_size: intermediate },
+  ...{ num_hidden_layers: layers, num_attention_heads: heads, num_key_value_heads: 2, tie_word_embeddings: true },
+});
+
+const residentMegabytes = () => {
+  const kilobytes = /^VmRSS:\s+(\d+)/m.exec(fs.readFileSync("/proc/self/status", "utf8"))![1];
+  return (Number(kilobytes) * 1024) / 1e6;
+};
+
+/** In a worker, since ONNX Runtime blocks the thread that calls it. */
+async function work(): Promise<void> {
+  const weights = initialWeights(config, 1);
+  const generator = new Generator(config, { threads: Number(values.threads) });
+  const prompts = Array.from({ length: Number(values.rows) }, (_, row) =>
+    Int32Array.from(
+      { length: Number(values.prompt) },
+      (_, i) => ((row % Number(values.distinct)) * 31 + i * 7) % vocabulary,
+    ),
+  );
+  const call = async (rows: Int32Array[], maxNewTokens: number) => {
+    const start = performance.now();
+    const options = { seeds: rows.map((_, i) => i), temperature: 1, topP: 1, maxNewTokens, eosIds: [] };
+    await generator.generate(weights, rows, options);
+    return (performance.now() - start) / 1000;
+  };
+  await call([Int32Array.of(1, 2, 3)], 1); // makes the sessions
+  parentPort!.postMessage("begin");
+  const first = Math.min(await call(prompts, 1), await call(prompts, 1));
+  const whole = await call(prompts, Number(values.new));
+  parentPort!.postMessage({ first, whole });
+}
+
+async function measure() {
+  let [before, highest] = [0, 0];
+  const timer = setInterval(() => {
+    highest = Math.max(highest, residentMegabytes());
+  }, 10);
+  const worker = new Worker(import.meta.filename, { workerData: process.argv.slice(2) });
+  const found = await new Promise<{ first: number; whole: number }>((resolve, reject) =>
+    worker.on("error", reject).on("message", (message) => {
+      if (message !== "begin") return resolve(message);
+      before = residentMegabytes();
+      highest = before;
+    }),
+  );
+  clearInterval(timer);
+  process.stdout.write(JSON.stringify({ ...found, megabytes: highest - before }));
+  process.exit(0);
+}
+
+if (!isMainThread) await work();
+else if (values.distinct !== undefined) await measure();
+else {
+  for (const rows of values.rows.split(",")) {
+    for (const distinct of ["1", rows]) {
+      const flags = [...process.argv.slice(2), "--rows", rows, "--distinct", distinct];
+      const { first, whole, megabytes } = JSON.parse(
+        execFileSync(process.execPath, [import.meta.filename, ...flags], { encoding: "utf8" }),
+      );
+      const what = `${rows} rows of ${distinct === "1" ? "one prompt" : `${rows} prompts`}`;
+      const speed = ((Number(rows) * Number(values.new)) / whole).toFixed(0);
+      console.log(
+        `${what.padEnd(24)}first token after ${first.toFixed(2)} s, ${speed} tokens/s in all, memory +${megabytes.toFixed(0)} MB`,
+      );
+    }
+  }
+}
