@@ -169,7 +169,7 @@ const lora: Row = async ({ threads, short }) => {
   const [batch, tokens] = short ? [1, 64] : [4, 512];
   const { stdout } = await finished(process.execPath, [
     ...[here("./lora-memory.ts"), "--shape", short ? "80m" : "0.5b", "--dtype", "BF16", "--threads", String(threads)],
-    ...["--batch", String(batch), "--tokens", String(tokens)],
+    ...["--batch", String(batch), "--tokens", String(tokens), "--new-tokens", "16"],
   ]);
   const { peaksMiB, ...facts } = JSON.parse(stdout.trim().split("\n").at(-1)!) as {
     peaksMiB: Record<string, { pss: number; anonymous: number; seconds: number }>;

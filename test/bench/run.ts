@@ -6,6 +6,7 @@ import { algorithms } from "./algorithms.ts";
 import { busy } from "./busy.ts";
 import { controller } from "./controller.ts";
 import { corpus } from "./corpus.ts";
+import { gpu } from "./gpu.ts";
 import { grading } from "./grading.ts";
 import { learner } from "./learner.ts";
 import { learning } from "./learning.ts";
@@ -14,10 +15,10 @@ import { type Bench, print, save } from "./result.ts";
 
 const BENCHES: Record<string, Bench> = {
   ...{ overhead, busy, grading },
-  ...{ learner, controller, learning, algorithms, corpus },
+  ...{ learner, gpu, controller, learning, algorithms, corpus },
 };
 /** These take long, so they run only when they are named. */
-const ONLY_NAMED = ["learner", "controller", "learning", "algorithms", "corpus"];
+const ONLY_NAMED = ["learner", "gpu", "controller", "learning", "algorithms", "corpus"];
 
 const given = process.argv.slice(2);
 const firstFlag = given.findIndex((word) => word.startsWith("-"));
