@@ -2,7 +2,6 @@
 import fs from "node:fs";
 import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
 import { hasGpu, parseDevice, resolveDevice } from "../graph/device.ts";
-import { probeDevice, useDevice } from "../graph/session.ts";
 import { ModelError } from "./errors.ts";
 
 /** Arguments or lines that cannot be used. */
@@ -53,6 +52,7 @@ export function wholeNumber(text: string, option: string, least: number): number
  * @throws GraphError `device`
  */
 export async function placeSessions(wish = process.env.LONGRUN_DEVICE || "auto"): Promise<void> {
+  const { probeDevice, useDevice } = await import("../graph/session.ts"); // not all commands need ONNX Runtime
   const gpu = hasGpu();
   const { device, reason } = await resolveDevice(parseDevice(wish), probeDevice, gpu);
   useDevice(device);
