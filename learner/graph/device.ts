@@ -1,5 +1,8 @@
 /** Where graphs run, and what to say when that place cannot be used. */
+import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
+import path from "node:path";
 import { GraphError } from "./errors.ts";
 
 export type Device = { readonly kind: "cpu" } | { readonly kind: "cuda"; readonly id: number };
@@ -47,12 +50,35 @@ export async function resolveDevice(
 }
 
 const INSTALL = "`ONNXRUNTIME_NODE_INSTALL=1 npm rebuild onnxruntime-node` downloads ONNX Runtime's CUDA files";
+/** What it loads for CUDA, beside its own library. */
+const CUDA_FILES = ["libonnxruntime_providers_shared.so", "libonnxruntime_providers_cuda.so"];
+
+const binaries = (): string =>
+  path.join(
+    path.dirname(createRequire(import.meta.url).resolve("onnxruntime-node/package.json")),
+    ...["bin", "napi-v6", process.platform, process.arch],
+  );
+
+/** Asked before ONNX Runtime is, which writes of a missing file to stderr itself. @throws GraphError `device` */
+export function checkCudaFiles(device: Device, folder = binaries()): void {
+  const missing = CUDA_FILES.find((file) => !existsSync(path.join(folder, file)));
+  if (missing === undefined) return;
+  throw new GraphError("device", `${deviceName(device)} cannot be used: ${folder} has no ${missing}; ${INSTALL}`);
+}
+
+/** ONNX Runtime's error does not say what its CUDA library lacks; the dynamic linker does. */
+function linkerSays(folder = binaries()): string {
+  try {
+    const linked = execFileSync("ldd", [path.join(folder, "libonnxruntime_providers_cuda.so")], { encoding: "utf8" });
+    const [, library] = /^\s*(\S+) => not found/m.exec(linked) ?? [];
+    return library ? `${library}: cannot open shared object file` : "";
+  } catch {
+    return ""; // no ldd: the message stays as it is
+  }
+}
+
 /** Of what ONNX Runtime says when a session on CUDA cannot be made: what is wrong, and the remedy. First match counts. */
 const FAULTS: readonly [pattern: RegExp, fault: (match: RegExpMatchArray) => string][] = [
-  [
-    /(libonnxruntime_providers_\w+\.so): cannot open shared object file/,
-    ([, file]) => `ONNX Runtime's ${file} is not beside libonnxruntime.so.1; ${INSTALL}`,
-  ],
   [
     /(lib(?:cublas|cublasLt|cudart|cudnn|curand|cufft|nvrtc|nvJitLink)[\w.]*): cannot open shared object file/,
     ([, file]) => `${file} is not found; install CUDA 13 and cuDNN 9, or add their folder to LD_LIBRARY_PATH`,
@@ -79,7 +105,10 @@ const FAULTS: readonly [pattern: RegExp, fault: (match: RegExpMatchArray) => str
     /out of memory|Failed to allocate memory|CUDA failure 2\b/,
     () => "the GPU's memory is full; end what else uses it (nvidia-smi), or see `longrun model info DIR --plan lora`",
   ],
-  [/Failed to load library ([^\n]+)/, ([, what]) => `ONNX Runtime cannot load ${what}; ${INSTALL}`],
+  [
+    /Failed to load (?:shared )?library/,
+    () => "ONNX Runtime cannot load its CUDA library, its log on stderr says why; install CUDA 13 and cuDNN 9",
+  ],
 ];
 
 /**
@@ -87,9 +116,10 @@ const FAULTS: readonly [pattern: RegExp, fault: (match: RegExpMatchArray) => str
  *
  * @returns undefined where the message is not about the device
  */
-export function cudaFault(device: Device, message: string): string | undefined {
+export function cudaFault(device: Device, message: string, linker = linkerSays): string | undefined {
+  const told = /Failed to load (shared )?library/.test(message) ? `${message}\n${linker()}` : message;
   for (const [pattern, fault] of FAULTS) {
-    const match = pattern.exec(message);
+    const match = pattern.exec(told);
     if (match) return `${deviceName(device)} cannot be used: ${fault(match)}`;
   }
   return undefined;

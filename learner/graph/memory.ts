@@ -34,14 +34,60 @@ const IN_PLACE = new Set(
   ),
 );
 
+/** Memory that values share; what is an input's or an initializer's has none. */
 interface Buffer {
   value: Value;
-  bytes: number;
-  /** reads that are still to come */
-  uses: number;
+  reads: number;
   output: boolean;
-  born: number;
-  died: number;
+}
+
+/** A node as its buffers, by number. */
+interface Step {
+  reads: number[];
+  makes: number[];
+  inPlace: boolean;
+  bodies: Graph[];
+}
+
+interface Lifetimes {
+  /** of the graph when it was looked at */
+  nodes: number;
+  buffers: Buffer[];
+  steps: Step[];
+  tripCounts: Dims;
+}
+
+const known = new WeakMap<Graph, Lifetimes>();
+
+/** What does not depend on the sizes of dims; found once for a graph. */
+function lifetimesOf(graph: Graph): Lifetimes {
+  const before = known.get(graph);
+  if (before?.nodes === graph.nodes.length) return before;
+  const order = executionOrder(graph);
+  const buffers: Buffer[] = [];
+  const numbers = new Map<string, number>();
+  const steps = order.map((node): Step => {
+    const reads = [...new Set(namesRead(node).flatMap((name) => numbers.get(name) ?? []))];
+    for (const number of reads) buffers[number]!.reads++;
+    const makes: number[] = [];
+    for (const value of node.outputs) {
+      if (ALIASES.has(node.type)) {
+        const base = numbers.get(node.inputs[0]!);
+        if (base !== undefined) numbers.set(value.name, base);
+        continue;
+      }
+      numbers.set(value.name, buffers.push({ value, reads: 0, output: false }) - 1);
+      makes.push(buffers.length - 1);
+    }
+    return { reads, makes, inPlace: IN_PLACE.has(node.type), bodies: bodies(node) };
+  });
+  for (const { value } of graph.outputs) {
+    const number = numbers.get(value.name);
+    if (number !== undefined) buffers[number]!.output = true;
+  }
+  const found = { nodes: graph.nodes.length, buffers, steps, tripCounts: tripCounts(order) };
+  known.set(graph, found);
+  return found;
 }
 
 /**
@@ -50,56 +96,39 @@ interface Buffer {
  * @throws GraphError `shape` for a dim whose size is not known
  */
 export function peakMemory(graph: Graph, dims: Dims, { outputsHeld = false } = {}): PeakMemory {
-  const order = executionOrder(graph);
-  const sizes = { ...dims, ...tripCounts(order) };
-  const buffers = new Map<string, Buffer>();
-  const all: Buffer[] = [];
-  for (const node of order) {
-    const base = ALIASES.has(node.type) ? node.inputs[0] : undefined;
-    for (const value of node.outputs) {
-      const aliased = base === undefined ? undefined : buffers.get(base);
-      const bytes = base === undefined ? byteSize(value, sizes) : 0; // of an input's alias: nothing
-      const buffer = aliased ?? { value, bytes, uses: 0, output: false, born: -1, died: order.length };
-      if (!aliased) all.push(buffer);
-      buffers.set(value.name, buffer);
-    }
-    for (const buffer of inputBuffers(node, buffers)) buffer.uses++;
-  }
-  for (const { value } of graph.outputs) {
-    const buffer = buffers.get(value.name);
-    if (buffer === undefined) continue;
-    buffer.output = true;
-    if (outputsHeld) buffer.bytes = 0;
-  }
-
+  const { buffers, steps, tripCounts: counts } = lifetimesOf(graph);
+  const sizes = { ...dims, ...counts };
+  const bytes = buffers.map(({ value, output }) => (output && outputsHeld ? 0 : byteSize(value, sizes)));
+  const left = buffers.map(({ reads }) => reads);
+  const born = new Array<number>(buffers.length).fill(0);
+  const died = new Array<number>(buffers.length).fill(steps.length);
   let live = 0;
   let peak = { bytes: 0, at: -1 };
-  for (const [at, node] of order.entries()) {
-    const inputs = inputBuffers(node, buffers);
-    const done = inputs.filter((buffer) => --buffer.uses === 0 && !buffer.output);
-    const reusable = IN_PLACE.has(node.type) ? [...done] : [];
-    for (const value of node.outputs) {
-      const buffer = buffers.get(value.name)!;
-      if (buffer.born >= 0) continue; // an alias
-      buffer.born = at;
-      const over = buffer.output ? -1 : reusable.findIndex(({ bytes }) => bytes === buffer.bytes);
+  for (const [at, { reads, makes, inPlace, bodies: inner }] of steps.entries()) {
+    const done = reads.filter((number) => --left[number]! === 0 && !buffers[number]!.output);
+    const reusable = inPlace ? [...done] : [];
+    for (const number of makes) {
+      const { output, reads: readers } = buffers[number]!;
+      born[number] = at;
+      const over = output ? -1 : reusable.findIndex((other) => bytes[other] === bytes[number]);
       if (over >= 0) {
-        const [taken] = reusable.splice(over, 1);
+        const [taken] = reusable.splice(over, 1) as [number];
         done.splice(done.indexOf(taken), 1);
-        taken.died = at - 1;
-      } else live += buffer.bytes;
-      if (buffer.uses === 0 && !buffer.output) done.push(buffer); // nobody reads it
+        died[taken] = at - 1;
+      } else live += bytes[number]!;
+      if (readers === 0 && !output) done.push(number);
     }
-    const inside = Math.max(0, ...bodies(node).map((body) => peakMemory(body, sizes).bytes));
+    const inside = Math.max(0, ...inner.map((body) => peakMemory(body, sizes).bytes));
     if (live + inside > peak.bytes) peak = { bytes: live + inside, at };
-    for (const buffer of done) {
-      live -= buffer.bytes;
-      buffer.died = at;
+    for (const number of done) {
+      live -= bytes[number]!;
+      died[number] = at;
     }
   }
-  const atPeak = all.filter(({ bytes, born, died }) => bytes > 0 && born >= 0 && born <= peak.at && died >= peak.at);
-  atPeak.sort((a, b) => b.bytes - a.bytes);
-  return { bytes: peak.bytes, live: atPeak.map(({ value, bytes }) => ({ value, bytes })) };
+  const atPeak = buffers.flatMap(({ value }, i) =>
+    bytes[i]! > 0 && born[i]! <= peak.at && died[i]! >= peak.at ? [{ value, bytes: bytes[i]! }] : [],
+  );
+  return { bytes: peak.bytes, live: atPeak.sort((a, b) => b.bytes - a.bytes) };
 }
 
 /**
@@ -137,10 +166,6 @@ const bodies = (node: OpNode): Graph[] => Object.values(node.attributes).filter(
 /** Also what the bodies of loops and branches capture. */
 function namesRead(node: OpNode): string[] {
   return [...node.inputs, ...bodies(node).flatMap((body) => body.nodes.flatMap(namesRead))];
-}
-
-function inputBuffers(node: OpNode, buffers: ReadonlyMap<string, Buffer>): Buffer[] {
-  return [...new Set(namesRead(node).flatMap((name) => buffers.get(name) ?? []))];
 }
 
 /** Of loops with a constant number of iterations: the first dim of what they stack. */

@@ -4,7 +4,7 @@
  */
 import os from "node:os";
 import * as ort from "onnxruntime-node";
-import { cudaFault, type Device, deviceName } from "./device.ts";
+import { checkCudaFiles, cudaFault, type Device, deviceName } from "./device.ts";
 import { GraphError } from "./errors.ts";
 import { Graph } from "./graph.ts";
 import { serialise } from "./serialise.ts";
@@ -57,6 +57,7 @@ export class Session {
   static async create(graph: Graph | Uint8Array, options: SessionOptions = {}): Promise<Session> {
     const bytes = graph instanceof Uint8Array ? graph : serialise(graph);
     const device = options.device ?? usedDevice;
+    if (device.kind === "cuda") checkCudaFiles(device);
     const session: Record<string, string> = { "intra_op.allow_spinning": options.spinning ? "1" : "0" };
     if (options.externalDirectory) session.model_external_initializers_file_folder_path = options.externalDirectory;
     if (options.prepacking === false) session.disable_prepacking = "1";

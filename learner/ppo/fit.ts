@@ -9,7 +9,7 @@ import type { AvailableMemory } from "./available-memory.ts";
 import { EngineError } from "./errors.ts";
 import { samplesPerPrompt } from "./groups.ts";
 import { MICRO_BATCH_TOKENS } from "./microbatches.ts";
-import { type MemoryPlan, Planner, type PlanRequest } from "./plan.ts";
+import { type MemoryPlan, Planner, type PlanRequest, RunGraphs } from "./plan.ts";
 
 /** What there is; undefined where it is not known, and nothing is refused. */
 export interface Budget {
@@ -45,8 +45,12 @@ export function fitRun(request: PlanRequest, threads: number, budget: Budget): M
     request.device.kind === "cuda"
       ? request.microBatchSize * planner.longest
       : MICRO_BATCH_TOKENS * (threads || os.availableParallelism());
+  const built = new Map<string, RunGraphs>();
   const attempt = (wanted: PlanRequest) => {
-    const planner = new Planner(wanted);
+    const key = JSON.stringify([wanted.adapter, wanted.critic]);
+    const graphs = built.get(key) ?? new RunGraphs(wanted);
+    built.set(key, graphs);
+    const planner = new Planner(wanted, graphs);
     let plan = planner.plan(fastest(planner));
     while (!fits(plan, budget) && plan.microBatchTokens > planner.longest)
       plan = planner.plan(Math.max(planner.longest, Math.floor(plan.microBatchTokens / 2)));

@@ -7,7 +7,7 @@ import type { Device } from "../graph/device.ts";
 import type { Graph, Value } from "../graph/graph.ts";
 import { boundDims, peakMemory } from "../graph/memory.ts";
 import type { ParameterShape } from "../graph/parameters.ts";
-import { elementCount, type Tensor } from "../graph/tensor.ts";
+import { elementCount } from "../graph/tensor.ts";
 import type { ModelConfig } from "../model/config.ts";
 import { decoderFeeds } from "../model/decoder.ts";
 import { locateWeights } from "../model/files.ts";
@@ -64,27 +64,61 @@ interface RunGraph {
   step: boolean;
 }
 
-/** Plans of one request for passes of different sizes; the graphs are built once. */
-export class Planner {
-  readonly #request: PlanRequest;
-  readonly #model: Adaptation;
-  /** each has a session, whose arena keeps what its largest batch took */
-  readonly #graphs: RunGraph[];
-  readonly #fileBytes: number;
+/** The graphs of a run, whatever its lengths and batches. Each has a session, whose arena keeps what its largest batch took. */
+export class RunGraphs {
+  readonly model: Adaptation;
+  readonly graphs: readonly RunGraph[];
+  /** of the model's weights as they are stored */
+  readonly fileBytes: number;
+  readonly #peaks = new Map<string, { activations: number; logits: number }>();
 
   /** Reads headers and config, no weights. @throws ModelError for a folder that cannot be used */
-  constructor(request: PlanRequest) {
-    this.#request = request;
-    const model = adaptationOf(request.model, request.adapter);
-    this.#model = model;
-    this.#graphs = [
+  constructor({ model: folder, adapter, critic }: Pick<PlanRequest, "model" | "adapter" | "critic">) {
+    const model = adaptationOf(folder, adapter);
+    this.model = model;
+    this.graphs = [
       { graph: policyStepGraph(model), step: true },
       { graph: evaluateGraph(model, "policy"), step: false },
       { graph: evaluateGraph(model, "reference"), step: false },
+      ...(critic
+        ? [
+            { graph: valueStepGraph(model), step: true },
+            { graph: valueGraph(model), step: false },
+          ]
+        : []),
     ];
-    if (request.critic)
-      this.#graphs.push({ graph: valueStepGraph(model), step: true }, { graph: valueGraph(model), step: false });
-    this.#fileBytes = locateWeights(request.model, model.config).reduce((total, { length }) => total + length, 0);
+    this.fileBytes = locateWeights(folder, model.config).reduce((total, { length }) => total + length, 0);
+  }
+
+  /** What a graph holds at its worst moment, bytes, in a pass of `sequences` of these lengths. */
+  peak(index: number, sequences: number, promptTokens: number, responseTokens: number) {
+    const key = [index, sequences, promptTokens, responseTokens].join();
+    const found =
+      this.#peaks.get(key) ?? this.#peak(this.graphs[index]!.graph, sequences, promptTokens, responseTokens);
+    this.#peaks.set(key, found);
+    return found;
+  }
+
+  #peak(graph: Graph, sequences: number, promptTokens: number, responseTokens: number) {
+    const { config } = this.model;
+    const ids = (length: number) => Int32Array.from({ length }, (_, i) => i % config.vocabSize);
+    const longest = { prompt: ids(promptTokens), response: ids(responseTokens) };
+    const feeds = decoderFeeds(new Array(sequences).fill(longest), config);
+    // outputs are written into the gradient's own memory
+    const peak = peakMemory(graph, boundDims(graph, feeds), { outputsHeld: true });
+    const logits = peak.live.reduce((total, { value, bytes }) => total + (isLogits(value, config) ? bytes : 0), 0);
+    return { activations: peak.bytes - logits, logits };
+  }
+}
+
+/** Plans of one request for passes of different sizes. */
+export class Planner {
+  readonly #request: PlanRequest;
+  readonly #run: RunGraphs;
+
+  constructor(request: PlanRequest, run = new RunGraphs(request)) {
+    this.#request = request;
+    this.#run = run;
   }
 
   /** Tokens of the longest sequence. */
@@ -112,16 +146,16 @@ export class Planner {
     const { critic, adapter } = this.#request;
     const owners = critic ? "policy, reference, critic" : "policy, reference";
     const ours = this.#trainedBytes + this.#policyBytes; // the reference is a second policy
-    const sessions = this.#graphs.length + 2; // prefill and decode
+    const sessions = this.#run.graphs.length + 2; // prefill and decode
     if (!adapter) {
       // fed at every run, so that each session's arena on a GPU holds them
       const gpuBytes = this.#onGpu ? sessions * this.#policyBytes : 0;
       const detail = `${owners}, matrices joined for generation`;
-      return { what: "weights", detail, hostBytes: ours + fusedBytes(this.#model.config), gpuBytes };
+      return { what: "weights", detail, hostBytes: ours + fusedBytes(this.#run.model.config), gpuBytes };
     }
     const detail = `the frozen model${this.#onGpu ? ` in ${sessions} sessions` : ", mapped once"}, adapters of ${owners}`;
-    const gpuBytes = this.#onGpu ? sessions * this.#fileBytes + ours : 0;
-    return { what: "weights", detail, hostBytes: this.#fileBytes + ours, gpuBytes };
+    const gpuBytes = this.#onGpu ? sessions * this.#run.fileBytes + ours : 0;
+    return { what: "weights", detail, hostBytes: this.#run.fileBytes + ours, gpuBytes };
   }
 
   #training(): PlanRow[] {
@@ -138,12 +172,13 @@ export class Planner {
   /** What sessions need to run; on a GPU, if there is one. */
   #work(microBatchTokens: number): PlanRow[] {
     const { microBatchSize, maxPromptTokens, maxResponseTokens, generationBatchSize, samplesPerPrompt } = this.#request;
-    const { config } = this.#model;
+    const { config } = this.#run.model;
     const fitting = Math.max(1, Math.floor(microBatchTokens / this.longest));
     const trainedTogether = Math.min(fitting, microBatchSize);
     let [activations, logits] = [0, 0];
-    for (const { graph, step } of this.#graphs) {
-      const peak = this.#peak(graph, step ? trainedTogether : fitting);
+    for (const [index, { step }] of this.#run.graphs.entries()) {
+      const sequences = step ? trainedTogether : fitting;
+      const peak = this.#run.peak(index, sequences, maxPromptTokens, maxResponseTokens);
       activations += ARENA * peak.activations;
       logits += ARENA * peak.logits;
     }
@@ -156,36 +191,20 @@ export class Planner {
     const row = (what: string, detail: string, bytes: number): PlanRow =>
       this.#onGpu ? { what, detail, hostBytes: 0, gpuBytes: bytes } : { what, detail, hostBytes: bytes, gpuBytes: 0 };
     return [
-      row("activations", `${this.#graphs.length} graphs, ${trainedTogether} x ${this.longest} tokens`, activations),
+      row("activations", `${this.#run.graphs.length} graphs, ${trainedTogether} x ${this.longest} tokens`, activations),
       row("logits", `vocabulary of ${config.vocabSize}`, logits + generation.logits),
       row("keys, values", `${generationBatchSize} x ${this.longest} tokens`, generation.cache),
       row("generation", "prompts being read", generation.activations),
     ];
   }
 
-  #peak(graph: Graph, sequences: number): { activations: number; logits: number } {
-    const { config } = this.#model;
-    // outputs are written into the gradient's own memory
-    const peak = peakMemory(graph, boundDims(graph, this.#feeds(sequences)), { outputsHeld: true });
-    const logits = peak.live.reduce((total, { value, bytes }) => total + (isLogits(value, config) ? bytes : 0), 0);
-    return { activations: peak.bytes - logits, logits };
-  }
-
-  #feeds(sequences: number): Readonly<Record<string, Tensor>> {
-    const { maxPromptTokens, maxResponseTokens } = this.#request;
-    const { config } = this.#model;
-    const ids = (length: number) => Int32Array.from({ length }, (_, i) => i % config.vocabSize);
-    const longest = { prompt: ids(maxPromptTokens), response: ids(maxResponseTokens) };
-    return decoderFeeds(new Array(sequences).fill(longest), config);
-  }
-
   get #policyBytes(): number {
-    return float32Bytes(this.#model.shapes.policy);
+    return float32Bytes(this.#run.model.shapes.policy);
   }
 
   get #trainedBytes(): number {
-    const { critic } = this.#model.shapes;
-    const head = valueHeadShapes(this.#model.config);
+    const { critic } = this.#run.model.shapes;
+    const head = valueHeadShapes(this.#run.model.config);
     return this.#policyBytes + (this.#request.critic ? float32Bytes([...critic, ...head]) : 0);
   }
 }
