@@ -125,6 +125,8 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
     threads: spec.learner.threads,
     adapter: adapterOf(spec),
     critic: spec.algorithm.baseline === "Critic",
+    activationCheckpointing: spec.learner.activationCheckpointing,
+    compute: spec.learner.compute === "BFloat16" ? "bfloat16" : "float32",
   });
   const fresh = { iteration: 0, klCoefficient: spec.algorithm.klCoefficient, elapsedSeconds: 0 };
   let state = fresh;

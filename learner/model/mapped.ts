@@ -14,6 +14,7 @@ import { locateWeights } from "./files.ts";
 import { readConfig } from "./folder.ts";
 import { readTensor } from "./safetensors.ts";
 import type { SafetensorsDType, StoredTensor } from "./safetensors-header.ts";
+import type { VocabularyChunk } from "./vocabulary.ts";
 import { checkFinite } from "./weights.ts";
 
 const DTYPES: Record<SafetensorsDType, DType> = { F32: "float32", BF16: "bfloat16", F16: "float16" };
@@ -56,17 +57,18 @@ export class MappedWeights {
     return new Map([...stored].map(([name, value]) => [name, LARGE.has(name) ? value : cast(value, "float32")]));
   }
 
-  /** The output layer by rows of at most `size`, float32 [rows, hiddenSize] each; like `initializers`, call it early. */
-  outputChunks(graph: Graph, size: number): Value[] {
+  /** The output layer by rows of at most `size`; like `initializers`, call it early. */
+  outputChunks(graph: Graph, size: number): VocabularyChunk[] {
     const name = this.config.tied ? "model.embed_tokens.weight" : "lm_head.weight";
     const whole = this.tensors.find((tensor) => tensor.name === name)!;
     const [count, width] = whole.shape;
     const rowBytes = whole.length / count;
-    const chunks: Value[] = [];
+    const chunks: VocabularyChunk[] = [];
     for (let begin = 0; begin < count; begin += size) {
       const rows = Math.min(size, count - begin);
       const part = { ...whole, shape: [rows, width], offset: whole.offset + begin * rowBytes, length: rows * rowBytes };
-      chunks.push(cast(this.#initializer(graph, part, `${name} from ${begin}`), "float32"));
+      const stored = this.#initializer(graph, part, `${name} from ${begin}`);
+      chunks.push({ forward: cast(stored, "float32"), backward: cast(stored, "float32") });
     }
     return chunks;
   }

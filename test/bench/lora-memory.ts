@@ -3,6 +3,7 @@
  * with LoRA or with every weight trained:
  *
  *     node test/bench/lora-memory.ts --type lora|full [--shape 80m|0.5b] [--dtype F32|BF16] [--batch 4] [--tokens 512]
+ *         [--checkpointing Auto|Always|Never]
  *
  * The model is made with random weights. Proportional set size (smaps_rollup) is read every 20 ms from the main thread
  * while the engine's worker works: it counts a mapped file once, however many sessions map it. Prints one JSON line.
@@ -15,7 +16,7 @@ import { configJson, type ModelConfig } from "../../learner/model/config.ts";
 import { PROJECTIONS } from "../../learner/model/lora.ts";
 import { saveWeights } from "../../learner/model/save.ts";
 import { elementCount, parameters } from "../../learner/model/weights.ts";
-import { startEngine } from "../../learner/ppo/engine.ts";
+import { type ActivationCheckpointing, startEngine } from "../../learner/ppo/engine.ts";
 import { uniforms } from "../../learner/rng.ts";
 
 const COMMON = { modelType: "qwen2", normEpsilon: 1e-6, ropeTheta: 1e6, tied: true, queryKeyValueBias: true } as const;
@@ -38,6 +39,7 @@ const { values: given } = parseArgs({
     batch: { type: "string", default: "4" },
     tokens: { type: "string", default: "512" },
     rank: { type: "string", default: "16" },
+    checkpointing: { type: "string", default: "Auto" },
     threads: { type: "string", default: "2" },
     "new-tokens": { type: "string", default: "16" },
   },
@@ -88,7 +90,10 @@ async function phase<T>(name: string, work: () => Promise<T>): Promise<T> {
 
 const adapter = given.type === "lora" ? { rank, alpha: rank, targets: PROJECTIONS, seed: 1 } : undefined;
 const engine = await phase("load", () =>
-  startEngine({ model, threads: Number(given.threads), microBatchTokens: length, adapter }),
+  startEngine({
+    ...{ model, threads: Number(given.threads), microBatchTokens: length, adapter },
+    activationCheckpointing: given.checkpointing as ActivationCheckpointing,
+  }),
 );
 const next = uniforms(2, "tokens");
 const draw = (count: number) =>
