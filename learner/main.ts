@@ -125,12 +125,14 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const policy = policyFolder(spec.model.policy, join(directory, "trainingrun.yaml"), options.modelDir);
   const tokenizer = readTokenizer(policy);
   checkInstrumenter(spec.model, readConfig(policy).maxPositions);
-  const { device, microBatchTokens } = await place(it, policy);
+  const { device, microBatchTokens, checkpointing } = await place(it, policy);
   const adapter = adapterOf(spec);
   const base = adapter && modelIdentity(new MappedWeights(policy));
   const engine = await startEngine({
     ...{ model: policy, device, microBatchTokens, adapter, threads: spec.learner.threads },
     critic: spec.algorithm.baseline === "Critic",
+    activationCheckpointing: checkpointing ? "Always" : "Never",
+    compute: spec.learner.compute === "BFloat16" ? "bfloat16" : "float32",
   });
   const fresh: Omit<TrainerState, "digest"> = {
     ...{ iteration: 0, klCoefficient: spec.algorithm.klCoefficient, elapsedSeconds: 0 },
@@ -236,7 +238,8 @@ async function place({ options, manifest: { spec }, log }: Process, policy: stri
     host: (!onGpu && given) || hostMemory(),
     gpu: onGpu ? given || gpuMemory(device) : undefined,
   };
-  const plan = fitRun(requestOf(spec, policy, device), spec.learner.threads, budget);
+  const { threads, activationCheckpointing } = spec.learner;
+  const plan = fitRun(requestOf(spec, policy, device), threads, budget, activationCheckpointing);
   const table = planTable(plan, budget);
   log.info({ plan }, table[0]);
   process.send?.({ type: "plan", table });

@@ -20,7 +20,7 @@ export interface SessionOptions {
   spinning?: boolean;
   /** reuse of memory between runs of the same shapes; off: 40 % less resident memory */
   memoryPattern?: boolean;
-  /** names of graph optimisers to leave out, e.g. CommonSubexpressionElimination where activations are recomputed */
+  /** names of graph optimisers to leave out; those that undo recomputation are left out where a graph recomputes */
   disabledOptimizers?: readonly string[];
   /** the folder that external initializers are in */
   externalDirectory?: string;
@@ -32,6 +32,9 @@ export interface SessionOptions {
   /** write a profile of every run to files that start with this */
   profilePrefix?: string;
 }
+
+/** The first merges what is computed twice with what is still there; the second resolves the edges of `after` (checkpoint.ts). */
+const RECOMPUTING = ["CommonSubexpressionElimination", "ConstantFolding"];
 
 export type Feeds = Record<string, Tensor>;
 
@@ -61,10 +64,12 @@ export class Session {
     const session: Record<string, string> = { "intra_op.allow_spinning": options.spinning ? "1" : "0" };
     if (options.externalDirectory) session.model_external_initializers_file_folder_path = options.externalDirectory;
     if (options.prepacking === false) session.disable_prepacking = "1";
+    const graphNeeds = graph instanceof Uint8Array || !graph.model.recomputes ? [] : RECOMPUTING;
+    const disabledOptimizers = [...new Set([...(options.disabledOptimizers ?? []), ...graphNeeds])];
     const extra = {
       session,
-      ...(options.disabledOptimizers?.length && {
-        optimization: { disable_specified_optimizers: options.disabledOptimizers.join(";") },
+      ...(disabledOptimizers.length > 0 && {
+        optimization: { disable_specified_optimizers: disabledOptimizers.join(";") },
       }),
     };
     try {
@@ -119,6 +124,11 @@ export class Session {
         return [name, { dtype: result.type as DType, shape: result.dims, data: result.data as TypedArray }];
       }),
     );
+  }
+
+  /** Writes the profile that `profilePrefix` asked for. */
+  endProfiling(): void {
+    this.#session.endProfiling();
   }
 
   /** Frees the native session. */

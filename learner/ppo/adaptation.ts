@@ -11,6 +11,7 @@ import { frozenSessionOptions, frozenTrunk } from "../model/frozen.ts";
 import type { GeneratorWeights } from "../model/generate.ts";
 import { adapterInputs, adapterParameters, initialAdapter, type LoraConfig, PROJECTIONS } from "../model/lora.ts";
 import { MappedWeights } from "../model/mapped.ts";
+import type { OutputLayer } from "../model/tokenlogprobs.ts";
 import { parameters } from "../model/weights.ts";
 import type { AdapterOptions } from "./engine.ts";
 import { EngineError } from "./errors.ts";
@@ -24,8 +25,8 @@ export interface Trunk {
   readonly weights: ReadonlyMap<string, Value>;
   /** left out: linear layers have nothing but their weights */
   readonly project?: Project;
-  /** float32 [vocabSize, hiddenSize]; a critic has none */
-  readonly outputLayer: Value | undefined;
+  /** a critic has none */
+  readonly outputLayer: OutputLayer | undefined;
 }
 
 export interface Adaptation {

@@ -6,6 +6,7 @@ import { size } from "../model/info.ts";
 import { PROJECTIONS } from "../model/lora.ts";
 import { adapterOf } from "./adaptation.ts";
 import type { AvailableMemory } from "./available-memory.ts";
+import type { ActivationCheckpointing } from "./engine.ts";
 import { EngineError } from "./errors.ts";
 import { samplesPerPrompt } from "./groups.ts";
 import { MICRO_BATCH_TOKENS } from "./microbatches.ts";
@@ -19,7 +20,7 @@ export interface Budget {
 
 /** What a manifest asks for. */
 export function requestOf(
-  spec: Pick<TrainingRunSpec, "model" | "algorithm" | "seed">,
+  spec: Pick<TrainingRunSpec, "model" | "algorithm" | "seed" | "learner">,
   model: string,
   device: Device,
 ): PlanRequest {
@@ -30,6 +31,7 @@ export function requestOf(
     critic: spec.algorithm.baseline === "Critic",
     microBatchSize: spec.algorithm.microBatchSize,
     samplesPerPrompt: samplesPerPrompt(spec.algorithm),
+    compute: spec.learner.compute === "BFloat16" ? "bfloat16" : "float32",
   };
 }
 
@@ -38,16 +40,22 @@ export function requestOf(
  * there are), or as fit.
  *
  * @param threads of the CPU; 0: all cores
+ * @param mode whether layers are recomputed in the backward pass; Auto: where a single sequence does not fit otherwise
  * @throws EngineError `memory`, one line that says what to change; ModelError for a folder that cannot be used
  */
-export function fitRun(request: PlanRequest, threads: number, budget: Budget): MemoryPlan {
+export function fitRun(
+  request: PlanRequest,
+  threads: number,
+  budget: Budget,
+  mode: ActivationCheckpointing = "Auto",
+): MemoryPlan {
   const fastest = (planner: Planner) =>
     request.device.kind === "cuda"
       ? request.microBatchSize * planner.longest
       : MICRO_BATCH_TOKENS * (threads || os.availableParallelism());
   const built = new Map<string, RunGraphs>();
-  const attempt = (wanted: PlanRequest) => {
-    const key = JSON.stringify([wanted.adapter, wanted.critic]);
+  const once = (wanted: PlanRequest) => {
+    const key = JSON.stringify([wanted.adapter, wanted.critic, wanted.checkpointing]);
     const graphs = built.get(key) ?? new RunGraphs(wanted);
     built.set(key, graphs);
     const planner = new Planner(wanted, graphs);
@@ -55,6 +63,10 @@ export function fitRun(request: PlanRequest, threads: number, budget: Budget): M
     while (!fits(plan, budget) && plan.microBatchTokens > planner.longest)
       plan = planner.plan(Math.max(planner.longest, Math.floor(plan.microBatchTokens / 2)));
     return plan;
+  };
+  const attempt = (wanted: PlanRequest) => {
+    const plan = once({ ...wanted, checkpointing: mode === "Always" });
+    return mode === "Auto" && !fits(plan, budget) ? once({ ...wanted, checkpointing: true }) : plan;
   };
   const plan = attempt(request);
   if (fits(plan, budget)) return plan;

@@ -4,7 +4,7 @@
  * and the lifetimes of their values followed (graph/memory.ts), so that the plan goes by what the engine does.
  */
 import type { Device } from "../graph/device.ts";
-import type { Graph, Value } from "../graph/graph.ts";
+import type { Compute, Graph, Value } from "../graph/graph.ts";
 import { boundDims, peakMemory } from "../graph/memory.ts";
 import type { ParameterShape } from "../graph/parameters.ts";
 import { elementCount } from "../graph/tensor.ts";
@@ -31,6 +31,10 @@ export interface PlanRequest {
   generationBatchSize: number;
   samplesPerPrompt: number;
   device: Device;
+  /** layers are computed again in the backward pass; default false */
+  checkpointing?: boolean;
+  /** what matrix products are computed in; default float32 */
+  compute?: Compute;
 }
 
 export interface PlanRow {
@@ -49,6 +53,7 @@ export interface MemoryPlan {
   gpuBytes: number;
   /** most tokens of a forward and backward pass, padding included, unless a single sequence is longer */
   microBatchTokens: number;
+  checkpointing: boolean;
 }
 
 /** Node.js, ONNX Runtime, tokenizer, store, and what the garbage collector has not taken yet. */
@@ -64,6 +69,9 @@ interface RunGraph {
   step: boolean;
 }
 
+/** What graphs depend on. */
+export type GraphRequest = Pick<PlanRequest, "model" | "adapter" | "critic" | "checkpointing" | "compute">;
+
 /** The graphs of a run, whatever its lengths and batches. Each has a session, whose arena keeps what its largest batch took. */
 export class RunGraphs {
   readonly model: Adaptation;
@@ -73,17 +81,17 @@ export class RunGraphs {
   readonly #peaks = new Map<string, { activations: number; logits: number }>();
 
   /** Reads headers and config, no weights. @throws ModelError for a folder that cannot be used */
-  constructor({ model: folder, adapter, critic }: Pick<PlanRequest, "model" | "adapter" | "critic">) {
+  constructor({ model: folder, adapter, critic, checkpointing, compute }: GraphRequest) {
     const model = adaptationOf(folder, adapter);
     this.model = model;
     this.graphs = [
-      { graph: policyStepGraph(model), step: true },
-      { graph: evaluateGraph(model, "policy"), step: false },
-      { graph: evaluateGraph(model, "reference"), step: false },
+      { graph: policyStepGraph(model, { checkpointing, compute }), step: true },
+      { graph: evaluateGraph(model, "policy", { compute }), step: false },
+      { graph: evaluateGraph(model, "reference", { compute }), step: false },
       ...(critic
         ? [
-            { graph: valueStepGraph(model), step: true },
-            { graph: valueGraph(model), step: false },
+            { graph: valueStepGraph(model, { checkpointing, compute }), step: true },
+            { graph: valueGraph(model, { compute }), step: false },
           ]
         : []),
     ];
@@ -127,10 +135,11 @@ export class Planner {
   }
 
   plan(microBatchTokens: number): MemoryPlan {
-    const { device } = this.#request;
+    const { device, checkpointing = false } = this.#request;
     const rows = [this.#process(), this.#weights(), ...this.#training(), ...this.#work(microBatchTokens)];
     const sum = (of: "hostBytes" | "gpuBytes") => rows.reduce((total, row) => total + row[of], 0);
-    return { device, rows, hostBytes: sum("hostBytes"), gpuBytes: sum("gpuBytes"), microBatchTokens };
+    const totals = { hostBytes: sum("hostBytes"), gpuBytes: sum("gpuBytes") };
+    return { device, rows, ...totals, microBatchTokens, checkpointing };
   }
 
   get #onGpu(): boolean {
@@ -171,7 +180,8 @@ export class Planner {
 
   /** What sessions need to run; on a GPU, if there is one. */
   #work(microBatchTokens: number): PlanRow[] {
-    const { microBatchSize, maxPromptTokens, maxResponseTokens, generationBatchSize, samplesPerPrompt } = this.#request;
+    const { microBatchSize, maxPromptTokens, maxResponseTokens, generationBatchSize } = this.#request;
+    const { samplesPerPrompt, checkpointing } = this.#request;
     const { config } = this.#run.model;
     const fitting = Math.max(1, Math.floor(microBatchTokens / this.longest));
     const trainedTogether = Math.min(fitting, microBatchSize);
@@ -191,7 +201,11 @@ export class Planner {
     const row = (what: string, detail: string, bytes: number): PlanRow =>
       this.#onGpu ? { what, detail, hostBytes: 0, gpuBytes: bytes } : { what, detail, hostBytes: bytes, gpuBytes: 0 };
     return [
-      row("activations", `${this.#run.graphs.length} graphs, ${trainedTogether} x ${this.longest} tokens`, activations),
+      row(
+        "activations",
+        `${this.#run.graphs.length} graphs, ${trainedTogether} x ${this.longest} tokens${checkpointing ? ", recomputed" : ""}`,
+        activations,
+      ),
       row("logits", `vocabulary of ${config.vocabSize}`, logits + generation.logits),
       row("keys, values", `${generationBatchSize} x ${this.longest} tokens`, generation.cache),
       row("generation", "prompts being read", generation.activations),

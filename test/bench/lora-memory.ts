@@ -4,6 +4,7 @@
  *
  *     node test/bench/lora-memory.ts --type lora|full [--shape quickstart|3.4m|27m|80m|0.5b] [--dtype F32|BF16]
  *         [--batch 4] [--tokens 512] [--micro 1]
+ *         [--checkpointing Always|Never]
  *
  * The model is made with random weights. Proportional set size (smaps_rollup) is read every 20 ms from the main thread
  * while the engine's worker works: it counts a mapped file once, however many sessions map it. Prints one JSON line, with
@@ -38,6 +39,7 @@ const { values: given } = parseArgs({
     batch: { type: "string", default: "4" },
     tokens: { type: "string", default: "512" },
     rank: { type: "string", default: "16" },
+    checkpointing: { type: "string", default: "Never" },
     threads: { type: "string", default: "2" },
     micro: { type: "string", default: "1" },
     "new-tokens": { type: "string" }, // default: as many as responses have
@@ -47,6 +49,7 @@ const config = SHAPES[given.shape];
 const rank = Number(given.rank);
 const length = Number(given.tokens);
 const micro = Number(given.micro);
+const checkpointing = given.checkpointing === "Always";
 const newTokens = Number(given["new-tokens"] ?? length / 2);
 const model = fs.mkdtempSync(path.join(os.tmpdir(), "lora-memory-"));
 
@@ -76,7 +79,10 @@ async function phase<T>(name: string, work: () => Promise<T>): Promise<T> {
 
 const adapter = given.type === "lora" ? { rank, alpha: rank, targets: PROJECTIONS, seed: 1 } : undefined;
 const engine = await phase("load", () =>
-  startEngine({ model, threads: Number(given.threads), microBatchTokens: micro * length, adapter }),
+  startEngine({
+    ...{ model, threads: Number(given.threads), microBatchTokens: micro * length, adapter },
+    activationCheckpointing: checkpointing ? "Always" : "Never",
+  }),
 );
 const next = uniforms(2, "tokens");
 const draw = (count: number) =>
@@ -130,6 +136,7 @@ await engine.close();
 const plan = new Planner({
   ...{ model, adapter, critic: true, maxPromptTokens: length / 2, maxResponseTokens: length / 2 },
   ...{ microBatchSize: micro, generationBatchSize: Number(given.batch), samplesPerPrompt: 1, device: { kind: "cpu" } },
+  checkpointing,
 }).plan(micro * length);
 fs.rmSync(model, { recursive: true });
 const mebibytes = (count: number) => Math.round(count / 1048576);
