@@ -69,7 +69,8 @@ export function checkCudaFiles(device: Device, folder = binaries()): void {
 /** ONNX Runtime's error does not say what its CUDA library lacks; the dynamic linker does. */
 function linkerSays(folder = binaries()): string {
   try {
-    const linked = execFileSync("ldd", [path.join(folder, "libonnxruntime_providers_cuda.so")], { encoding: "utf8" });
+    const file = path.join(folder, "libonnxruntime_providers_cuda.so");
+    const linked = execFileSync("ldd", [file], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
     const [, library] = /^\s*(\S+) => not found/m.exec(linked) ?? [];
     return library ? `${library}: cannot open shared object file` : "";
   } catch {

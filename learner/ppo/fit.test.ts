@@ -80,6 +80,15 @@ test("the micro-batch has 512 tokens a thread, or as many as fit", () => {
   assert.ok(tight.hostBytes < room.hostBytes);
 });
 
+test("layers are recomputed where a single sequence does not fit otherwise", () => {
+  const kept = fitRun(small(), 1, host(64 * GB));
+  assert.equal(kept.checkpointing, false);
+  const recomputed = fitRun(small(), 1, host(kept.hostBytes - 1));
+  assert.equal(recomputed.checkpointing, true);
+  assert.ok(bytesOf(recomputed, "activations") < 0.7 * bytesOf(kept, "activations"));
+  assert.deepEqual(fitRun(small(), 1, host(64 * GB), "Always"), recomputed);
+});
+
 test("what does not fit is refused in one line with changes that suffice", () => {
   const plan = fitRun(small(), 1, host(64 * GB));
   const there = plan.hostBytes - bytesOf(plan, "keys, values") / 3;
@@ -88,11 +97,11 @@ test("what does not fit is refused in one line with changes that suffice", () =>
     assert.match(error.message, /^the run needs about [\d.]+ GB of memory \(.*keys, values.*\), but .* is free on/);
     assert.doesNotMatch(error.message, /\n/);
     const [, generation] = /model\.generationBatchSize (\d+)/.exec(error.message)!;
-    fitRun(small({ generationBatchSize: Number(generation) }), 1, host(there)); // it says the truth
-    assert.throws(() => fitRun(small({ generationBatchSize: 2 * Number(generation) }), 1, host(there)));
+    fitRun(small({ generationBatchSize: Number(generation) }), 1, host(there), "Never"); // it says the truth
+    assert.throws(() => fitRun(small({ generationBatchSize: 2 * Number(generation) }), 1, host(there), "Never"));
     return true;
   };
-  assert.throws(() => fitRun(small(), 1, host(there)), refused);
+  assert.throws(() => fitRun(small(), 1, host(there), "Never"), refused);
   const gpu = { ...host(64 * GB), gpu: { bytes: 2 * GB, source: "free on cuda:0" } };
   assert.throws(() => fitRun(small({ device: { kind: "cuda", id: 0 } }), 1, gpu), {
     code: "memory",
