@@ -27,9 +27,10 @@ test("a value is there until its last reader has run, and is written over by it 
   assert.equal(peakMemory(h, { rows: 2 }).bytes, 6 * KB);
   const k = new Graph("two users");
   const z = transpose(exp(square(k)), [1, 0]);
-  k.output("a", transpose(exp(z), [1, 0]));
+  k.output("a", transpose(exp(exp(z)), [1, 0])); // z and one more: the second exp is in place
   k.output("b", transpose(add(z, 1), [1, 0]));
   assert.equal(peakMemory(k, { rows: 2 }).bytes, 6 * KB);
+  assert.equal(peakMemory(k, { rows: 2 }, { outputsHeld: true }).bytes, 4 * KB);
 });
 
 test("views take nothing, outputs stay, and outputs of the caller's memory do not count", () => {

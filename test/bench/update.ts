@@ -5,7 +5,7 @@
  *     node test/bench/update.ts --folder DIR [--threads 2] [--micro 8] [--lora]
  *
  * Every line on stdin asks for an update and is answered by a line of JSON: seconds, CPU seconds, highest resident memory,
- * how long the main thread was blocked, and losses and gradient norms, which the twins must agree on.
+ * how long the main thread was blocked and what it did itself, and losses and gradient norms, which the twins must agree on.
  */
 import fs from "node:fs";
 import path from "node:path";
@@ -57,7 +57,7 @@ async function update() {
   resetPeakResident();
   const delay = monitorEventLoopDelay({ resolution: 5 });
   delay.enable();
-  const [cpu, wall] = [process.cpuUsage(), performance.now()];
+  const [cpu, own, wall] = [process.cpuUsage(), process.threadCpuUsage(), performance.now()];
   const critic = await engine.updateCritic(samples, { ...step, valueClip: batch.valueClip });
   const criticSeconds = (performance.now() - wall) / 1000;
   const { temperature, clipRatio, entropyCoefficient } = batch;
@@ -70,10 +70,12 @@ async function update() {
   });
   const seconds = (performance.now() - wall) / 1000;
   const { user, system } = process.cpuUsage(cpu);
+  const mine = process.threadCpuUsage(own);
   delay.disable();
   return {
     ...{ seconds, criticSeconds, policySeconds: seconds - criticSeconds, cpuSeconds: (user + system) / 1e6 },
     ...{ peakBytes: peakResident(), blockedMilliseconds: delay.max / 1e6 },
+    mainThreadMilliseconds: (mine.user + mine.system) / 1e3,
     losses: [critic.loss, critic.gradientNorm, policy.loss, policy.gradientNorm],
   };
 }
