@@ -162,7 +162,7 @@ describe("longrun model", () => {
       "optimiser",
       "activations",
       "logits",
-      "keys, values",
+      "cache",
       "generation",
     ];
     assert.deepEqual(

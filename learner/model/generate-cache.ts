@@ -1,4 +1,4 @@
-import { type Tensor, tensor } from "../graph/tensor.ts";
+import { elementCount, type Tensor, tensor } from "../graph/tensor.ts";
 import type { ModelConfig } from "./config.ts";
 
 /** A row of the batch while it is being generated. */
@@ -41,20 +41,12 @@ export class Cache {
   feeds({ group, slots, promptLength }: Layout, past: number): Record<string, Tensor> {
     const { layers, keyValueHeads, headSize } = this.#config;
     const feeds: Record<string, Tensor> = {};
-    const shape = [slots.length * keyValueHeads * group, past, headSize];
+    const shape = [slots.length * keyValueHeads * group, 1, past, headSize];
+    const heads = group === 1 ? [slots.length * keyValueHeads, 1] : [slots.length, keyValueHeads];
+    const promptShape = [...heads, promptLength, headSize];
     for (let layer = 0; layer < layers; layer++) {
-      feeds[`promptKeys.${layer}`] = tensor(this.#prompt[2 * layer], [
-        slots.length,
-        keyValueHeads,
-        promptLength,
-        headSize,
-      ]);
-      feeds[`promptValues.${layer}`] = tensor(this.#prompt[2 * layer + 1], [
-        slots.length,
-        keyValueHeads,
-        promptLength,
-        headSize,
-      ]);
+      feeds[`promptKeys.${layer}`] = tensor(this.#prompt[2 * layer], promptShape);
+      feeds[`promptValues.${layer}`] = tensor(this.#prompt[2 * layer + 1], promptShape);
       feeds[`pastKeys.${layer}`] = tensor(this.#past[2 * layer], shape);
       feeds[`pastValues.${layer}`] = tensor(this.#past[2 * layer + 1], shape);
     }
@@ -64,11 +56,11 @@ export class Cache {
   /** Buffers that the next run writes the longer past into. */
   targets({ group, slots }: Layout, past: number): Record<string, Tensor> {
     const { layers, keyValueHeads, headSize } = this.#config;
-    const shape = [slots.length * keyValueHeads * group, past, headSize];
+    const shape = [slots.length * keyValueHeads * group, 1, past, headSize];
     const targets: Record<string, Tensor> = {};
     for (let layer = 0; layer < layers; layer++) {
       for (const [which, name] of ["keys", "values"].entries()) {
-        const data = resized(this.#next[2 * layer + which], shape[0] * shape[1] * shape[2]);
+        const data = resized(this.#next[2 * layer + which], elementCount(shape));
         this.#next[2 * layer + which] = data;
         targets[`${name}.${layer}`] = tensor(data, shape);
       }

@@ -1,4 +1,4 @@
-import { float, Graph, type Shape, type Value } from "../graph/graph.ts";
+import { type Dim, float, Graph, type Shape, type Value } from "../graph/graph.ts";
 import { reshape } from "../graph/primitives.ts";
 import type { ModelConfig } from "./config.ts";
 import type { GraphWeights } from "./generate-weights.ts";
@@ -12,7 +12,12 @@ import { sampleFromAll, sampleFromNucleus, sampleGreedy } from "./sample.ts";
  * which costs nothing; what a Loop carries is copied in every iteration), and what this chunk has generated so far.
  *
  * Rows are laid out as [slots, group]: the `group` rows of a slot have the same prompt, whose keys are then read once
- * for all of them by one matrix product. Rows without a twin have group = 1.
+ * for all of them by one matrix product. Where no row has a twin, group = 1, a graph of its own leaves out what brings a
+ * slot's rows together and apart: nine nodes of 43 a layer, and a node costs some 6 us in a small model.
+ *
+ * A query that is alone with its keys is multiplied by itself, as a vector, though its head's other queries have the same
+ * keys: a product of two rows first copies the keys into another order, which takes longer than the product (scores of 128
+ * cells of 2 queries on 208 keys of 32: 196 us by themselves, 323 us together; of 7 queries on keys of 64 1.7 and 2.0 ms).
  */
 
 export type Sampling = "greedy" | "all" | "nucleus";
@@ -115,11 +120,11 @@ class Emit {
 }
 
 /**
- * Keys and values of prompts, padded on the left.
+ * Keys and values of prompts, padded on the left, or of a block of one long prompt's tokens after those of the blocks before.
  *
  * Inputs: tokens int64 [prompts, length]; positions int64 [prompts, length]; padding float32
- * [prompts, 1, 1, length] and causal float32 [length, length], 0 or MASKED; cosines, sines. Outputs per layer: keys and values
- * [prompts, keyValueHeads, length, headSize].
+ * [prompts, 1, 1, all] and causal float32 [length, all], 0 or MASKED, all = past + length; cosines, sines; per layer pastKeys,
+ * pastValues [prompts, keyValueHeads, past, headSize]. Outputs per layer: keys and values [prompts, keyValueHeads, all, headSize].
  */
 export function prefillGraph(config: ModelConfig, weightsOf: WeightsOf): Graph {
   const graph = new Graph("prefill", { opset: 21 });
@@ -127,12 +132,12 @@ export function prefillGraph(config: ModelConfig, weightsOf: WeightsOf): Graph {
   const queries = config.heads / keyValueHeads; // per key-value head
   const tokens = graph.input("tokens", "int64", ["prompts", "length"]);
   const positions = graph.input("positions", "int64", ["prompts", "length"]);
-  const padding = graph.input("padding", "float32", ["prompts", 1, 1, "length"]);
-  const causal = graph.input("causal", "float32", ["length", "length"]);
+  const padding = graph.input("padding", "float32", ["prompts", 1, 1, "all"]);
+  const causal = graph.input("causal", "float32", ["length", "all"]);
   const cosines = graph.input("cosines", "float32", ["positions", headSize / 2]);
   const sines = graph.input("sines", "float32", ["positions", headSize / 2]);
   const emit = new Emit(graph, config, weightsOf(graph));
-  const mask = emit.op("Add", [padding, causal], ["prompts", 1, "length", "length"]);
+  const mask = emit.op("Add", [padding, causal], ["prompts", 1, "length", "all"]);
 
   const flat = "prompts*length";
   let x = emit.weights.embed(emit.reshape(tokens, [flat]));
@@ -156,19 +161,24 @@ export function prefillGraph(config: ModelConfig, weightsOf: WeightsOf): Graph {
       ["prompts", keyValueHeads, queries + 1, "length", headSize],
     );
     const [query, key] = emit.split(turned, 2, [queries, 1]);
-    const keys = emit.reshape(key, ["prompts", keyValueHeads, "length", headSize]);
-    const values = emit.reshape(value, ["prompts", keyValueHeads, "length", headSize]);
+    const extended = (name: string, fresh: Value) => {
+      const past = graph.input(`${name}.${layer}`, "float32", ["prompts", keyValueHeads, "past", headSize]);
+      const block = emit.reshape(fresh, ["prompts", keyValueHeads, "length", headSize]);
+      return emit.op("Concat", [past, block], ["prompts", keyValueHeads, "all", headSize], { axis: 2 });
+    };
+    const keys = extended("pastKeys", key);
+    const values = extended("pastValues", value);
     graph.output(`keys.${layer}`, keys);
     graph.output(`values.${layer}`, values);
     if (layer === config.layers - 1) return graph; // no logits are wanted: the last prompt token is decoded
     const rows = `${queries}*length`;
     const scores = emit.reshape(
       emit.matMulTransposed(emit.reshape(query, ["prompts", keyValueHeads, rows, headSize]), keys),
-      ["prompts", keyValueHeads * queries, "length", "length"],
+      ["prompts", keyValueHeads * queries, "length", "all"],
     );
     const masked = emit.op("Add", [scores, mask], scores.shape);
     const probabilities = emit.op("Softmax", [masked], masked.shape, { axis: -1 });
-    const mixed = emit.matMul(emit.reshape(probabilities, ["prompts", keyValueHeads, rows, "length"]), values);
+    const mixed = emit.matMul(emit.reshape(probabilities, ["prompts", keyValueHeads, rows, "all"]), values);
     const heads = emit.reshape(mixed, ["prompts", config.heads, "length", headSize]);
     const joined = emit.reshape(emit.transpose(heads, [0, 2, 1, 3]), [flat, config.heads * headSize]);
     let delta = emit.weights.linear(joined, `${layer}.out`);
@@ -181,127 +191,115 @@ export function prefillGraph(config: ModelConfig, weightsOf: WeightsOf): Graph {
 /**
  * Samples `steps` tokens for every row.
  *
- * Inputs: token int64 [rows], the last token of each row, rows in the order [slots, group]; positions int64
- * [slots, keyValueHeads, group], that token's position, and padding float32 [slots, 1, 1, prompt], 0 or MASKED;
- * uniforms float32 [steps, rows]; inverseTemperature, topP float32 []; cosines, sines; per layer
- * promptKeys, promptValues [slots, keyValueHeads, prompt, headSize],
- * pastKeys, pastValues [slots*keyValueHeads*group, past, headSize].
- * Outputs: tokens int64 [steps, rows], logProbs float32 [steps, rows]; per layer keys, values
- * [slots*keyValueHeads*group, past + steps, headSize].
+ * Inputs: token int64 [rows], the last token of each row, rows in the order [slots, group]; positions int64 [cells, 1],
+ * that token's position, cells in the order [slots, keyValueHeads, group]; padding float32, 0 or MASKED; uniforms float32
+ * [steps, rows]; inverseTemperature, topP float32 []; cosines, sines; per layer promptKeys, promptValues, and pastKeys,
+ * pastValues [cells, 1, past, headSize]. Outputs: tokens int64 [steps, rows], logProbs float32 [steps, rows]; per layer
+ * keys, values [cells, 1, past + steps, headSize].
+ *
+ * | `grouped` | padding | promptKeys, promptValues |
+ * | --- | --- | --- |
+ * | yes | [slots, 1, 1, prompt] | [slots, keyValueHeads, prompt, headSize] |
+ * | no: group = 1 | [cells, 1, 1, prompt] | [cells, 1, prompt, headSize] |
  */
-export function decodeGraph(config: ModelConfig, sampling: Sampling, weightsOf: WeightsOf): Graph {
+export function decodeGraph(config: ModelConfig, sampling: Sampling, grouped: boolean, weightsOf: WeightsOf): Graph {
   const graph = new Graph("decode", { opset: 21 });
   const { headSize, keyValueHeads, layers } = config;
   const queries = config.heads / keyValueHeads;
-  const rows = "slots*group";
-  const cells = `slots*${keyValueHeads}*group`; // one per row and key-value head
+  const group = grouped ? "group" : 1;
+  const rows = grouped ? "slots*group" : "slots";
+  const cells = `${rows}*${keyValueHeads}`; // one per row and key-value head
   const steps = graph.input("steps", "int64", []);
-  const token = graph.input("token", "int64", ["slots", "group"]);
+  const token = graph.input("token", "int64", ["slots", group]);
   const positions = graph.input("positions", "int64", [cells, 1]);
-  const padding = graph.input("padding", "float32", ["slots", 1, 1, "prompt"]);
+  const padding = graph.input("padding", "float32", [grouped ? "slots" : cells, 1, 1, "prompt"]);
   const uniforms = graph.input("uniforms", "float32", ["steps", rows]);
   const inverseTemperature = graph.input("inverseTemperature", "float32", []);
   const topP = sampling === "nucleus" ? graph.input("topP", "float32", []) : undefined;
   const cosines = graph.input("cosines", "float32", ["positions", headSize / 2]);
   const sines = graph.input("sines", "float32", ["positions", headSize / 2]);
+  const promptShape = [...(grouped ? ["slots", keyValueHeads] : [cells, 1]), "prompt", headSize];
   const prompt: [Value, Value][] = [];
   const past: [Value, Value][] = [];
   for (let layer = 0; layer < layers; layer++) {
     prompt.push([
-      graph.input(`promptKeys.${layer}`, "float32", ["slots", keyValueHeads, "prompt", headSize]),
-      graph.input(`promptValues.${layer}`, "float32", ["slots", keyValueHeads, "prompt", headSize]),
+      graph.input(`promptKeys.${layer}`, "float32", promptShape),
+      graph.input(`promptValues.${layer}`, "float32", promptShape),
     ]);
     past.push([
-      graph.input(`pastKeys.${layer}`, "float32", [cells, "past", headSize]),
-      graph.input(`pastValues.${layer}`, "float32", [cells, "past", headSize]),
+      graph.input(`pastKeys.${layer}`, "float32", [cells, 1, "past", headSize]),
+      graph.input(`pastValues.${layer}`, "float32", [cells, 1, "past", headSize]),
     ]);
   }
   const weights = weightsOf(graph);
   const outer = new Emit(graph, config, weights);
   const start = outer.reshape(token, [rows]);
-  const empty = graph.op("Slice", [past[0][0], ...[0, 0, 1].map((n) => graph.constant([n], "int64"))], {}, [
-    { dtype: "float32", shape: [cells, "none", headSize] },
+  const empty = graph.op("Slice", [past[0][0], ...[0, 0, 2].map((n) => graph.constant([n], "int64"))], {}, [
+    { dtype: "float32", shape: [cells, 1, "none", headSize] },
   ])[0];
+
+  /** [rows, keyValueHeads * (queries + 2) * headSize] -> [cells, queries + 2, 1, headSize] */
+  const byCell = (emit: Emit, x: Value): Value => {
+    const cell = [queries + 2, headSize];
+    const split = grouped && emit.reshape(x, ["slots", "group", keyValueHeads, ...cell]);
+    return emit.reshape(split ? emit.transpose(split, [0, 2, 1, 3, 4]) : x, [cells, queries + 2, 1, headSize]);
+  };
+  /** [cells, queries, 1, headSize] -> [rows, heads * headSize] */
+  const byRow = (emit: Emit, x: Value): Value => {
+    const split = grouped && emit.reshape(x, ["slots", keyValueHeads, "group", queries * headSize]);
+    return emit.reshape(split ? emit.transpose(split, [0, 2, 1, 3]) : x, [rows, config.heads * headSize]);
+  };
+  /** [cells, queries, 1, size] -> [slots, keyValueHeads, group * queries, size], and back */
+  const bySlot = (emit: Emit, x: Value, size: Dim): Value =>
+    grouped ? emit.reshape(x, ["slots", keyValueHeads, `group*${queries}`, size]) : x;
+  const alone = (emit: Emit, x: Value, size: Dim): Value => (grouped ? emit.reshape(x, [cells, queries, 1, size]) : x);
 
   const results = graph.loop({
     tripCount: steps,
     carried: [start, ...Array<Value>(2 * layers).fill(empty)],
-    carriedShapes: [start.shape, ...Array<Shape>(2 * layers).fill([cells, "chunk", headSize])],
+    carriedShapes: [start.shape, ...Array<Shape>(2 * layers).fill([cells, 1, "chunk", headSize])],
     body: (body, iteration, _condition, [last, ...chunk]) => {
       const emit = new Emit(body, config, weights);
       const position = body.op("Add", [positions, iteration], {}, [{ dtype: "int64", shape: [cells, 1] }])[0];
       const grown: Value[] = [];
+      const step = body.op("Reshape", [iteration, graph.constant([1], "int64")], {}, [
+        { dtype: "int64", shape: [1] },
+      ])[0];
+      const fresh = body.op("Add", [step, graph.constant([1], "int64")], {}, [{ dtype: "int64", shape: [1] }])[0];
+      const [sizes] = body.op("Concat", [graph.dim("prompt"), graph.dim("past"), fresh], { axis: 0 }, [
+        { dtype: "int64", shape: [3] },
+      ]);
       let x = weights.embed(last);
       let normed = emit.norm(x, weights.norm("0.norm1"));
       for (let layer = 0; layer < layers; layer++) {
         const qkv = weights.queryKeyValue(normed, layer);
-        const split = emit.reshape(qkv, ["slots", "group", keyValueHeads, queries + 2, headSize]);
-        const [toTurn, value] = emit.split(emit.transpose(split, [0, 2, 1, 3, 4]), 3, [queries + 1, 1]);
-        const headed = emit.headNorm(toTurn, layer, [queries + 1, headSize]);
-        const turned = emit.rotary(emit.reshape(headed, [cells, queries + 1, 1, headSize]), position, cosines, sines);
-        const [query, key] = emit.split(turned, 1, [queries, 1]);
-        const q = emit.reshape(query, [cells, queries, headSize]);
+        const [toTurn, value] = emit.split(byCell(emit, qkv), 1, [queries + 1, 1]);
+        const headed = emit.headNorm(toTurn, layer, [queries + 1, 1, headSize]);
+        const [query, key] = emit.split(emit.rotary(headed, position, cosines, sines), 1, [queries, 1]);
         const append = (old: Value, fresh: Value) =>
-          emit.op("Concat", [old, emit.reshape(fresh, [cells, 1, headSize])], [cells, "chunk+1", headSize], {
-            axis: 1,
-          });
+          emit.op("Concat", [old, fresh], [cells, 1, "chunk+1", headSize], { axis: 2 });
         const keys = append(chunk[2 * layer], key);
         const values = append(chunk[2 * layer + 1], value);
         grown.push(keys, values);
 
-        const shared = `group*${queries}`;
-        const promptScores = emit.op(
-          "Add",
-          [
-            emit.matMulTransposed(emit.reshape(query, ["slots", keyValueHeads, shared, headSize]), prompt[layer][0]),
-            padding,
-          ],
-          ["slots", keyValueHeads, shared, "prompt"],
-        );
-        const scores = emit.op(
-          "Concat",
-          [
-            emit.reshape(promptScores, [cells, queries, "prompt"]),
-            emit.matMulTransposed(q, past[layer][0]),
-            emit.matMulTransposed(q, keys),
-          ],
-          [cells, queries, "all"],
-          { axis: 2 },
-        );
+        const onKeys = emit.matMulTransposed(bySlot(emit, query, headSize), prompt[layer][0]);
+        const promptScores = alone(emit, emit.op("Add", [onKeys, padding], onKeys.shape), "prompt");
+        const others = [past[layer][0], keys].map((segment) => emit.matMulTransposed(query, segment));
+        const scores = emit.op("Concat", [promptScores, ...others], [cells, queries, 1, "all"], { axis: 3 });
         const probabilities = emit.op("Softmax", [scores], scores.shape, { axis: -1 });
-        const sizes = body.op(
-          "Concat",
-          [
-            graph.dim("prompt"),
-            graph.dim("past"),
-            body.op("Shape", [keys], { start: 1, end: 2 }, [{ dtype: "int64", shape: [1] }])[0],
-          ],
-          { axis: 0 },
-          [{ dtype: "int64", shape: [3] }],
-        )[0];
         const [onPrompt, onPast, onChunk] = body.op(
           "Split",
           [probabilities, sizes],
-          { axis: 2 },
-          ["prompt", "past", "chunk+1"].map((size) => ({ dtype: "float32", shape: [cells, queries, size] })),
+          { axis: 3 },
+          ["prompt", "past", "chunk+1"].map((size) => ({ dtype: "float32", shape: [cells, queries, 1, size] })),
         );
-        const fromPrompt = emit.matMul(
-          emit.reshape(onPrompt, ["slots", keyValueHeads, shared, "prompt"]),
-          prompt[layer][1],
-        );
-        const parts = [emit.matMul(onPast, past[layer][1]), emit.matMul(onChunk, values)];
-        const generated = emit.op("Add", parts, parts[0].shape);
-        const mixed = emit.op("Add", [emit.reshape(fromPrompt, generated.shape), generated], generated.shape);
-        const heads = emit.transpose(
-          emit.reshape(mixed, ["slots", keyValueHeads, "group", queries * headSize]),
-          [0, 2, 1, 3],
-        );
-        [normed, x] = emit.addNorm(
-          x,
-          weights.linear(emit.reshape(heads, [rows, config.heads * headSize]), `${layer}.out`),
-          `${layer}.norm2`,
-        );
-        const delta = emit.mlp(normed, layer);
+        const fromPrompt = alone(emit, emit.matMul(bySlot(emit, onPrompt, "prompt"), prompt[layer][1]), headSize);
+        const [fromPast, fromChunk] = [emit.matMul(onPast, past[layer][1]), emit.matMul(onChunk, values)];
+        const generated = emit.op("Add", [fromPast, fromChunk], fromPast.shape);
+        const mixed = byRow(emit, emit.op("Add", [fromPrompt, generated], generated.shape));
+        let delta = weights.linear(mixed, `${layer}.out`);
+        [normed, x] = emit.addNorm(x, delta, `${layer}.norm2`);
+        delta = emit.mlp(normed, layer);
         [normed, x] = emit.addNorm(x, delta, layer + 1 < layers ? `${layer + 1}.norm1` : "norm");
       }
       const scaled = emit.op("Mul", [normed, inverseTemperature], normed.shape);
@@ -323,8 +321,8 @@ export function decodeGraph(config: ModelConfig, sampling: Sampling, weightsOf: 
       const all = outer.op(
         "Concat",
         [past[layer][which], results[1 + 2 * layer + which]],
-        [cells, "past+steps", headSize],
-        { axis: 1 },
+        [cells, 1, "past+steps", headSize],
+        { axis: 2 },
       );
       graph.output(`${name}.${layer}`, all);
     }

@@ -4,6 +4,7 @@ import os from "node:os";
 import path from "node:path";
 import { after, describe, it } from "node:test";
 import type { Graph } from "../graph/graph.ts";
+import { Session } from "../graph/session.ts";
 import { configJson, type ModelConfig } from "./config.ts";
 import { readModelFolder } from "./folder.ts";
 import { Generator } from "./generate.ts";
@@ -12,6 +13,7 @@ import { CAST_NUMBERS, mappedInitializers } from "./generate-weights.ts";
 import { initialAdapter } from "./lora.ts";
 import { MappedWeights } from "./mapped.ts";
 import { saveWeights } from "./save.ts";
+import { Scorer } from "./scorer.ts";
 import { elementCount, initialWeights, parameters } from "./weights.ts";
 
 /** The embedding has more numbers than are cast at a time, so that its product is made of several. */
@@ -25,10 +27,8 @@ after(() => fs.rmSync(scratch, { recursive: true }));
 const prompts = [Int32Array.of(1, 2, 3), Int32Array.from({ length: 40 }, (_, i) => i * 11)];
 const options = { seeds: [1, 2], temperature: 1, topP: 1, maxNewTokens: 24, eosIds: [] };
 
-function write(dtype: "BF16" | "F16", tied: boolean): string {
-  const folder = path.join(scratch, `${dtype}-${tied}`);
-  fs.mkdirSync(folder);
-  const shape = { ...base, tied };
+function write(dtype: "F32" | "BF16" | "F16", shape: ModelConfig): string {
+  const folder = fs.mkdtempSync(path.join(scratch, dtype));
   fs.writeFileSync(path.join(folder, "config.json"), JSON.stringify(configJson(shape)));
   const weights = initialWeights(shape, 3);
   const tensors = parameters(shape).map((parameter) => ({ ...parameter, read: () => weights.get(parameter.name)! }));
@@ -41,7 +41,7 @@ for (const [dtype, tied] of [
   ["F16", false],
 ] as const) {
   describe(`generation from mapped ${dtype} weights, ${tied ? "tied" : "untied"}`, () => {
-    const folder = write(dtype, tied);
+    const folder = write(dtype, { ...base, tied });
     const mapped = new MappedWeights(folder);
     const { config } = mapped;
     const generator = new Generator(config, { threads: 1 });
@@ -71,7 +71,7 @@ for (const [dtype, tied] of [
     it("casts matrices within the loop, a part at a time and before all else, and holds none of them outside", () => {
       const casts = ({ nodes }: Graph) =>
         nodes.filter(({ type, outputs: [{ shape }] }) => type === "Cast" && shape.every((n) => typeof n === "number"));
-      const decode = decodeGraph(config, "greedy", (graph) => mappedInitializers(graph, mapped));
+      const decode = decodeGraph(config, "greedy", true, (graph) => mappedInitializers(graph, mapped));
       assert.ok(casts(decode).every(({ outputs }) => outputs[0].shape.length === 1));
       const body = decode.nodes.find(({ type }) => type === "Loop")!.attributes.body as Graph;
       const parts = casts(body);
@@ -87,3 +87,39 @@ for (const [dtype, tied] of [
     });
   });
 }
+
+describe("a prompt with more attention scores than a run has", () => {
+  it("is read in blocks, among short ones, to the same log-probs", async (t) => {
+    const many = {
+      ...base,
+      vocabSize: 64,
+      hiddenSize: 64,
+      intermediateSize: 64,
+      heads: 32,
+      keyValueHeads: 4,
+      headSize: 4,
+    };
+    const mapped = new MappedWeights(write("F32", { ...many, maxPositions: 1200 }));
+    const [generator, scorer] = [new Generator(mapped.config, { threads: 1 }), new Scorer(mapped, { threads: 1 })];
+    const long = Int32Array.from({ length: 1100 }, (_, i) => (i * i + 5) % 64);
+    const rows = [long.subarray(0, 9), long, long.subarray(3, 30)];
+    const run = t.mock.method(Session.prototype, "run");
+    const responses = await generator.generate(mapped, rows, { ...options, seeds: [1, 2, 3] });
+    const blocks = run.mock.calls.flatMap(({ arguments: [feeds] }) => ("tokens" in feeds ? [feeds.tokens.shape] : []));
+    assert.deepEqual(blocks, [
+      [1, 256],
+      [1, 256],
+      [1, 256],
+      [1, 256],
+      [1, 75],
+      [2, 26],
+    ]);
+    for (const [row, { response, logProbs }] of responses.entries()) {
+      const [all] = await scorer.logProbs([Int32Array.from([...rows[row], ...response])]);
+      for (const [i, logProb] of logProbs.entries())
+        assert.ok(Math.abs(logProb - all[rows[row].length - 1 + i]) < 1e-4);
+    }
+    await generator.release();
+    await scorer.release();
+  });
+});

@@ -51,7 +51,7 @@ export function fusedInputs(graph: Graph, config: ModelConfig): GraphWeights {
  * Half precision is cast where it is used, for every token anew, this many numbers at a time: their float32 copy stays in
  * the processor's cache until the product has read it, so that a step reads the file's bytes from memory and no more.
  */
-export const CAST_NUMBERS = 1 << 20;
+export const CAST_NUMBERS = 1 << 19;
 
 const EMBEDDING = "model.embed_tokens.weight";
 

@@ -3,6 +3,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { after, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
+import { type Feeds, Session } from "../graph/session.ts";
 import { type ModelConfig, parseConfig } from "./config.ts";
 import { type GenerateOptions, Generator } from "./generate.ts";
 import { readSafetensors } from "./safetensors.ts";
@@ -58,6 +59,26 @@ for (const name of ["qwen2", "llama"]) {
         for (const [index, tokens] of batch.entries()) {
           if (tokens === row) assert.deepEqual([...responses[index].response], greedy);
         }
+      }
+    });
+
+    it("reads a prompt once and keeps its keys once, however many rows have it and however many have ended", async (t) => {
+      const run = t.mock.method(Session.prototype, "run");
+      const eosIds = Array.from({ length: 16 }, (_, id) => id);
+      const responses = await generate(Array(8).fill(prompts[3]), { eosIds, temperature: 1.5 });
+      const feeds = run.mock.calls.map((call) => call.arguments[0] as Feeds);
+      assert.deepEqual(feeds[0].tokens.shape, [1, prompts[3].length - 1]);
+      const decoding = feeds.slice(1);
+      assert.ok(decoding.length > 1 && decoding.every((feed) => feed["promptKeys.0"].shape[0] === 1));
+      const groups = decoding.map(({ token }) => token.shape[1]);
+      assert.equal(groups[0], 8);
+      assert.ok(groups.at(-1)! < 8, "rows have left");
+      const buffers = new Set(decoding.map((feed) => feed["promptKeys.0"].data.buffer));
+      assert.equal(buffers.size, 1, "rows that leave do not move the prompt");
+      for (const [row, { response, logProbs }] of responses.entries()) {
+        const [alone] = await generate([prompts[3]], { eosIds, temperature: 1.5, seeds: [row + 1] });
+        assert.deepEqual(response, alone.response);
+        assert.ok(largestDifference(logProbs, alone.logProbs) < 1e-4);
       }
     });
 

@@ -6,6 +6,7 @@ import { ModelError } from "./errors.ts";
 import { FusedWeights, fusedParameters } from "./fuse.ts";
 import { Cache, type Layout, type Prompt, type Row } from "./generate-cache.ts";
 import { decodeGraph, MASKED, prefillGraph, type Sampling, type WeightsOf } from "./generate-graphs.ts";
+import { prefill } from "./generate-prefill.ts";
 import { fusedInputs, mappedInitializers } from "./generate-weights.ts";
 import { type Adapter, adapterFeeds, type LoraConfig } from "./lora.ts";
 import { MappedWeights } from "./mapped.ts";
@@ -49,8 +50,6 @@ const CHUNK_TOKENS = 16;
 const COMPACTION_GAIN = 0.1;
 /** The prompt's length is padded to a multiple of this: a product with 192 columns takes two thirds of one with 185. */
 const ALIGNMENT = 16;
-/** Attention scores of one prefill run, numbers. */
-const PREFILL_SCORES = 1 << 23;
 
 /** How many multiplications reading one cached number is worth. */
 const CACHE_COST = 8;
@@ -101,7 +100,9 @@ export class Generator {
         last: tokens[tokens.length - 1],
       };
     });
-    await this.#prefill(feeds, [...distinct.values()], frozen);
+    if (prompts.some((prompt) => prompt.length > 1)) {
+      await prefill(await this.#session("prefill", frozen), this.#config, feeds, [...distinct.values()]);
+    }
     await this.#decode(feeds, rows, options, frozen);
     return rows.map(({ tokens, logProbs, finished }) => ({
       response: Int32Array.from(tokens),
@@ -163,54 +164,20 @@ export class Generator {
     return { cosines: tensor(this.#rotary.cosines, shape), sines: tensor(this.#rotary.sines, shape) };
   }
 
-  async #session(kind: "prefill" | Sampling, frozen: Frozen | undefined): Promise<Session> {
-    const key = JSON.stringify([kind, frozen?.mapped.folder, frozen?.lora]);
+  async #session(kind: "prefill" | Sampling, frozen: Frozen | undefined, grouped = false): Promise<Session> {
+    const key = JSON.stringify([kind, grouped, frozen?.mapped.folder, frozen?.lora]);
     let session = this.#sessions.get(key);
     if (session === undefined) {
       const weightsOf: WeightsOf = (graph) =>
         frozen ? mappedInitializers(graph, frozen.mapped, frozen.lora) : fusedInputs(graph, this.#config);
       const graph =
-        kind === "prefill" ? prefillGraph(this.#config, weightsOf) : decodeGraph(this.#config, kind, weightsOf);
+        kind === "prefill"
+          ? prefillGraph(this.#config, weightsOf)
+          : decodeGraph(this.#config, kind, grouped, weightsOf);
       session = await Session.create(graph, { threads: this.#threads, ...frozen?.mapped.sessionOptions });
       this.#sessions.set(key, session);
     }
     return session;
-  }
-
-  /** Fills the caches of prompts, those of like length together so that little is padding. */
-  async #prefill(weights: Record<string, Tensor>, prompts: Prompt[], frozen?: Frozen): Promise<void> {
-    const waiting = prompts.filter(({ tokens }) => tokens.length > 1).sort((a, b) => a.tokens.length - b.tokens.length);
-    if (waiting.length === 0) return;
-    const session = await this.#session("prefill", frozen);
-    while (waiting.length > 0) {
-      const length = waiting.at(-1)!.tokens.length - 1;
-      const most = Math.max(1, Math.floor(PREFILL_SCORES / (this.#config.heads * length * length)));
-      const batch = waiting.splice(-most);
-      const tokens = new BigInt64Array(batch.length * length);
-      const positions = new BigInt64Array(batch.length * length);
-      const padding = new Float32Array(batch.length * length);
-      for (const [index, prompt] of batch.entries()) {
-        const offset = length - (prompt.tokens.length - 1);
-        padding.fill(MASKED, index * length, index * length + offset);
-        for (let i = offset; i < length; i++) {
-          tokens[index * length + i] = BigInt(prompt.tokens[i - offset]);
-          positions[index * length + i] = BigInt(i - offset);
-        }
-      }
-      const causal = new Float32Array(length * length);
-      for (let i = 0; i < length; i++) causal.fill(MASKED, i * length + i + 1, (i + 1) * length);
-      const results = await session.run({
-        ...weights,
-        tokens: tensor(tokens, [batch.length, length]),
-        positions: tensor(positions, [batch.length, length]),
-        padding: tensor(padding, [batch.length, 1, 1, length]),
-        causal: tensor(causal, [length, length]),
-      });
-      const parts = Array.from({ length: this.#config.layers }, (_, layer) =>
-        ["keys", "values"].map((name) => results[`${name}.${layer}`].data as Float32Array),
-      ).flat();
-      for (const [index, prompt] of batch.entries()) prompt.cache = { parts, index, length };
-    }
   }
 
   async #decode(
@@ -220,7 +187,7 @@ export class Generator {
     frozen?: Frozen,
   ): Promise<void> {
     const { temperature, topP, maxNewTokens } = options;
-    const session = await this.#session(temperature === 0 ? "greedy" : topP < 1 ? "nucleus" : "all", frozen);
+    const sampling = temperature === 0 ? "greedy" : topP < 1 ? "nucleus" : "all";
     const constants = {
       ...weights,
       inverseTemperature: tensor(Float32Array.of(temperature === 0 ? 1 : 1 / temperature), []),
@@ -235,6 +202,7 @@ export class Generator {
         cache.arrange(layout, next, past);
         layout = next;
       }
+      const session = await this.#session(sampling, frozen, layout.group > 1);
       const steps = Math.min(CHUNK_TOKENS, maxNewTokens - past);
       const results = await session.run(
         { ...constants, ...cache.feeds(layout, past), ...this.#rowFeeds(layout, past, steps) },
@@ -293,13 +261,15 @@ export class Generator {
   #rowFeeds({ group, slots, promptLength }: Layout, past: number, steps: number): Record<string, Tensor> {
     const { keyValueHeads } = this.#config;
     const count = slots.length * group;
+    const copies = group === 1 ? keyValueHeads : 1; // see decodeGraph
     const token = new BigInt64Array(count);
     const positions = new BigInt64Array(count * keyValueHeads);
-    const padding = new Float32Array(slots.length * promptLength);
+    const padding = new Float32Array(slots.length * copies * promptLength);
     const uniform = new Float32Array(steps * count);
     for (const [slot, members] of slots.entries()) {
       const length = members[0]!.prompt.tokens.length - 1;
-      padding.fill(MASKED, slot * promptLength, (slot + 1) * promptLength - length);
+      for (let copy = slot * copies; copy < (slot + 1) * copies; copy++)
+        padding.fill(MASKED, copy * promptLength, (copy + 1) * promptLength - length);
       positions.fill(BigInt(length + past), slot * keyValueHeads * group, (slot + 1) * keyValueHeads * group);
       for (const [member, row] of members.entries()) {
         if (row === undefined) continue;
@@ -313,7 +283,7 @@ export class Generator {
       steps: tensor(BigInt64Array.of(BigInt(steps)), []),
       token: tensor(token, [slots.length, group]),
       positions: tensor(positions, [count * keyValueHeads, 1]),
-      padding: tensor(padding, [slots.length, 1, 1, promptLength]),
+      padding: tensor(padding, [slots.length * copies, 1, 1, promptLength]),
       uniforms: tensor(uniform, [steps, count]),
     };
   }

@@ -65,11 +65,11 @@ test("activations and logits grow with what goes through together, keys and valu
   assert.ok(grown > 3.2 && grown < 4.1, `${grown}`);
   assert.ok(bytesOf(four, "logits") > 3 * bytesOf(one, "logits"));
   const half = new Planner(small({ generationBatchSize: 32 })).plan(2048);
-  assert.equal(2 * bytesOf(half, "keys, values"), bytesOf(one, "keys, values"));
+  assert.equal(2 * bytesOf(half, "cache"), bytesOf(one, "cache"));
   const shared = new Planner(small({ samplesPerPrompt: 8 })).plan(2048);
-  assert.ok(bytesOf(shared, "keys, values") < bytesOf(one, "keys, values"));
+  assert.ok(bytesOf(shared, "cache") < bytesOf(one, "cache"));
   const short = new Planner(small({ maxResponseTokens: 256 })).plan(2048);
-  assert.ok(bytesOf(short, "keys, values") < bytesOf(one, "keys, values") / 1.5);
+  assert.ok(bytesOf(short, "cache") < bytesOf(one, "cache") / 1.5);
 });
 
 test("the micro-batch has 512 tokens a thread, or as many as fit", () => {
@@ -91,10 +91,10 @@ test("layers are recomputed where a single sequence does not fit otherwise", () 
 
 test("what does not fit is refused in one line with changes that suffice", () => {
   const plan = fitRun(small(), 1, host(64 * GB));
-  const there = plan.hostBytes - bytesOf(plan, "keys, values") / 3;
+  const there = plan.hostBytes - bytesOf(plan, "cache") / 3;
   const refused = (error: Error & { code?: string }) => {
     assert.equal(error.code, "memory");
-    assert.match(error.message, /^the run needs about [\d.]+ GB of memory \(.*keys, values.*\), but .* is free on/);
+    assert.match(error.message, /^the run needs about [\d.]+ GB of memory \(.*cache.*\), but .* is free on/);
     assert.doesNotMatch(error.message, /\n/);
     const [, generation] = /model\.generationBatchSize (\d+)/.exec(error.message)!;
     fitRun(small({ generationBatchSize: Number(generation) }), 1, host(there), "Never"); // it says the truth

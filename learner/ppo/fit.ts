@@ -95,7 +95,9 @@ function shortage(plan: MemoryPlan, budget: Budget): string {
   return `${need} (${largest.join(", ")}), but ${size(there.bytes)} is ${there.source}`;
 }
 
+/** What remedies offer. */
 const RANK = 16;
+const SHORT_TOKENS = 256;
 
 /** Each change by itself, those that suffice. */
 function remedies(request: PlanRequest, budget: Budget, attempt: (request: PlanRequest) => MemoryPlan): string {
@@ -123,16 +125,18 @@ function remedies(request: PlanRequest, budget: Budget, attempt: (request: PlanR
     return [];
   });
   if (enough.length > 0) return `set ${enough.join(", or ")}`;
+  const maxPromptTokens = Math.min(request.maxPromptTokens, SHORT_TOKENS);
+  const maxResponseTokens = Math.min(request.maxResponseTokens, SHORT_TOKENS);
   const last = attempt({
     ...request,
     adapter: request.adapter ?? lora,
     critic: false,
-    maxPromptTokens: Math.min(request.maxPromptTokens, 256),
-    maxResponseTokens: Math.min(request.maxResponseTokens, 256),
+    maxPromptTokens,
+    maxResponseTokens,
     generationBatchSize: request.samplesPerPrompt,
   });
   const { which } = scarce(last, budget);
-  const all = `LoRA without a critic, 256 tokens and ${request.samplesPerPrompt} generated side by side need ${size(last[which])}`;
+  const all = `LoRA without a critic, ${maxPromptTokens} + ${maxResponseTokens} tokens and ${request.samplesPerPrompt} generated side by side need ${size(last[which])}`;
   return fits(last, budget)
     ? `no single change is enough, but together they are: ${all}`
     : `take a smaller model or more memory: even ${all}`;

@@ -207,7 +207,7 @@ export class Planner {
         activations,
       ),
       row("logits", `vocabulary of ${config.vocabSize}`, logits + generation.logits),
-      row("keys, values", `${generationBatchSize} x ${this.longest} tokens`, generation.cache),
+      row("cache", `keys and values of ${generationBatchSize} x ${this.longest} tokens`, generation.cache),
       row("generation", "prompts being read", generation.activations),
     ];
   }

@@ -45,16 +45,14 @@ const previous = Array.from({ length: 64 }, (_, i) => ({
   ...{ id: `s${i}`, task: "diamonds", plan: "Fit a mean.", program, score: i, durationSeconds: 1 },
   terminalOutput: "loaded data\n".repeat(400),
 }));
+const written = tokenizer.encode(text);
 const rollout = new Rollout({
   // the policy's own solutions are short: what it writes is timed, what is read is a program of a usual length
   engine: {
     ...engine,
     generate: async (prompts, options) => {
       const generated = await engine.generate(prompts, options);
-      return generated.map((each) => {
-        const response = tokenizer.encode(text);
-        return { ...each, response, logProbs: new Float32Array(response.length) };
-      });
+      return generated.map((each) => ({ ...each, response: written, logProbs: new Float32Array(written.length) }));
     },
   },
   store: {

@@ -34,10 +34,15 @@ export class RealRun {
   readonly directory: string;
   output = "";
 
-  constructor(directory: string, options: { iterations: number; resume?: boolean; replay?: string }) {
+  /** @param options.settings `path=value`, of a run that begins or of one that goes on */
+  constructor(
+    directory: string,
+    options: { iterations: number; resume?: boolean; replay?: string; settings?: readonly string[] },
+  ) {
     this.directory = directory;
-    const settings = [...SMALL, `stopping.iterations=${options.iterations}`].flatMap((setting) => ["--set", setting]);
-    const what = options.resume ? ["--resume", directory] : [MANIFEST, "--out", directory, ...settings];
+    const small = options.resume ? [] : [...SMALL, `stopping.iterations=${options.iterations}`];
+    const settings = [...small, ...(options.settings ?? [])].flatMap((setting) => ["--set", setting]);
+    const what = [...(options.resume ? ["--resume", directory] : [MANIFEST, "--out", directory]), ...settings];
     const replay = options.replay ? ["--replay", options.replay] : [];
     this.child = spawn(process.execPath, [join(ROOT, "controller/cli.ts"), "run", ...what, ...replay], {
       cwd: tmpdir(),
@@ -122,8 +127,11 @@ export class RealRun {
     const [row] = this.query(
       "SELECT path FROM checkpoints WHERE superseded_by IS NULL ORDER BY iteration DESC LIMIT 1",
     );
-    const file = join(this.directory, String(row?.path), "policy", "model.safetensors");
-    return createHash("sha256").update(readFileSync(file)).digest("hex");
+    const folder = join(this.directory, String(row?.path), "policy");
+    const weights = ["model.safetensors", "adapter_model.safetensors"].map((name) => join(folder, name));
+    return createHash("sha256")
+      .update(readFileSync(weights.find((file) => existsSync(file))!))
+      .digest("hex");
   }
 }
 
