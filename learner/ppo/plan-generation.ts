@@ -18,9 +18,11 @@ const PROMPT_COPIES = 2;
 const RESPONSE_COPIES = 4;
 /** Logits, probabilities, their running sum, a comparison. */
 const LOGITS_COPIES = 4;
-/** Attention scores of one prefill, numbers: PREFILL_SCORES of generate.ts; before, within and after the softmax. */
+/** Attention scores of a layer in one prefill, numbers, and the least block of a long prompt: generate-prefill.ts. */
 const PREFILL_SCORES = 2 ** 23;
-const PREFILL_COPIES = 3;
+const PREFILL_BLOCK = 256;
+/** Before, within and after the softmax. */
+const SCORES_COPIES = 3;
 
 /** Keys and values of one token of one sequence, float32. */
 export const cacheBytesPerToken = ({ layers, keyValueHeads, headSize }: ModelConfig): number =>
@@ -32,12 +34,13 @@ export function generationMemory(
 ): { cache: number; logits: number; activations: number } {
   const { heads, hiddenSize, intermediateSize, vocabSize } = config;
   const token = cacheBytesPerToken(config);
-  const scores = heads * promptTokens ** 2;
-  const together = Math.min(prompts, Math.max(1, Math.floor(PREFILL_SCORES / scores)));
+  const columns = Math.floor(PREFILL_SCORES / (heads * promptTokens));
+  const block = Math.min(promptTokens, Math.max(columns, PREFILL_BLOCK));
+  const together = block * Math.min(prompts, Math.max(1, Math.floor(columns / promptTokens)));
   return {
     cache: token * (PROMPT_COPIES * prompts * promptTokens + RESPONSE_COPIES * rows * responseTokens),
     logits: 4 * LOGITS_COPIES * rows * vocabSize,
-    activations: 4 * together * (PREFILL_COPIES * scores + promptTokens * (6 * hiddenSize + 3 * intermediateSize)),
+    activations: 4 * together * (SCORES_COPIES * heads * promptTokens + 6 * hiddenSize + 3 * intermediateSize),
   };
 }
 
