@@ -191,6 +191,12 @@ const FIT: RuleCase[] = [
   },
   {
     at: "spec",
+    message: "learner.compute BFloat16 needs a GPU",
+    refused: ["learner.compute=BFloat16"],
+    accepted: ["learner={compute: BFloat16, device: CUDA, resources: {limits: {nvidia.com/gpu: 1}}}"],
+  },
+  {
+    at: "spec",
     message: "a failed program with all markers",
     refused: ["algorithm.markerReward=0.15"],
     accepted: ["algorithm.markerReward=0.14"],

@@ -99,6 +99,12 @@ const SPEC: Rule[] = [
   },
   {
     at: "spec",
+    fields: ["learner.compute", "learner.device"],
+    message: "learner.compute BFloat16 needs a GPU; set learner.device to CUDA, or learner.compute to Float32",
+    holds: ({ learner }: TrainingRunSpec) => learner.compute === "Float32" || learner.device === "CUDA",
+  },
+  {
+    at: "spec",
     fields: ["algorithm.failureReward", "algorithm.markerReward"],
     message:
       "a failed program with all markers must earn less than any valid one: keep algorithm.failureReward + 7 * algorithm.markerReward below grader.rewardFloor",

@@ -2,7 +2,7 @@
  * The learner process: reads its configuration, wires the parts, trains, stops.
  *
  *     node learner/main.ts --run DIR --listen HOST:PORT --metrics-listen HOST:PORT --tls DIR --task-dir DIR
- *         [--run-id ID] [--manifest FILE] [--model-dir DIR] [--stay] [--termination-log FILE] [--replay STORE]
+ *         [--run-id ID] [--manifest FILE] [--model-dir DIR] [--device auto|cpu|cuda:N] [--memory-bytes N] [--stay] [--termination-log FILE] [--replay STORE]
  *
  * In a folder that `longrun evaluate` made (it has a policies.json) nothing is trained: the policies that it names are
  * evaluated.
@@ -23,6 +23,7 @@ import { evaluatePolicies, type Policies, readPolicies } from "./evaluation/poli
 import { Fence } from "./fence.ts";
 import { rewardOrderFault } from "./grading/reward.ts";
 import { openTask, type Task } from "./grading/task.ts";
+import { type Device, deviceName, parseDevice, resolveDevice } from "./graph/device.ts";
 import { Health } from "./health.ts";
 import { createLog, type Logger } from "./log.ts";
 import { readManifest, writeManifest } from "./manifest.ts";
@@ -38,7 +39,9 @@ import { modelIdentity } from "./model/identity.ts";
 import { MappedWeights } from "./model/mapped.ts";
 import { defaultTerminationLog, type Options, parseOptions } from "./options.ts";
 import { adapterOf } from "./ppo/adaptation.ts";
+import { gpuMemory, hostMemory } from "./ppo/available-memory.ts";
 import { startEngine } from "./ppo/engine.ts";
+import { fitRun, planTable, requestOf } from "./ppo/fit.ts";
 import { readCorpus } from "./pretrain/facts.ts";
 import { recordedBatches } from "./replay.ts";
 import { ReportWriter } from "./report/writer.ts";
@@ -136,13 +139,14 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const policy = policyFolder(spec.model.policy, join(directory, "trainingrun.yaml"), options.modelDir);
   const tokenizer = readTokenizer(policy);
   checkInstrumenter(spec.model, readConfig(policy).maxPositions);
+  const { device, microBatchTokens, checkpointing } = await place(it, policy);
   const adapter = adapterOf(spec);
   const base = adapter && modelIdentity(new MappedWeights(policy));
   const engine = await startEngine({
-    model: policy,
-    threads: spec.learner.threads,
-    adapter,
+    ...{ model: policy, device, microBatchTokens, adapter, threads: spec.learner.threads },
     critic: spec.algorithm.baseline === "Critic",
+    activationCheckpointing: checkpointing ? "Always" : "Never",
+    compute: spec.learner.compute === "BFloat16" ? "bfloat16" : "float32",
   });
   const fresh: Omit<TrainerState, "digest"> = {
     ...{ iteration: 0, klCoefficient: spec.algorithm.klCoefficient, elapsedSeconds: 0 },
@@ -239,6 +243,34 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   await finish(it, server, end);
   if (end.exitStatus !== 0) refuse(end.message, options.terminationLog);
   return end.exitStatus;
+}
+
+/** Where the networks run and what they take there, said in the log and to whoever started the learner. */
+async function place({ options, manifest: { spec }, log }: Process, policy: string) {
+  const wish = parseDevice(options.device ?? spec.learner.device);
+  const { device, reason } = await resolveDevice(wish, probe);
+  log.info(
+    { device: deviceName(device), reason },
+    `the networks run on ${deviceName(device)}${reason ? `: ${reason}` : ""}`,
+  );
+  const given = options.memoryBytes && { bytes: options.memoryBytes, source: "given" };
+  const onGpu = device.kind === "cuda";
+  const budget = {
+    host: (!onGpu && given) || hostMemory(),
+    gpu: onGpu ? given || gpuMemory(device) : undefined,
+  };
+  const { threads, activationCheckpointing } = spec.learner;
+  const plan = fitRun(requestOf(spec, policy, device), threads, budget, activationCheckpointing);
+  const table = planTable(plan, budget);
+  log.info({ plan }, table[0]);
+  process.send?.({ type: "plan", table });
+  return plan;
+}
+
+/** Whether a session can be made on a device. ONNX Runtime is loaded for this alone, so not where there is no GPU. */
+async function probe(device: Device): Promise<void> {
+  const { probeDevice } = await import("./graph/session.ts");
+  await probeDevice(device);
 }
 
 interface End {
@@ -360,6 +392,8 @@ function isBadInput(error: unknown): boolean {
     error instanceof ModelError ||
     error instanceof RolloutError ||
     code === "listen" ||
+    code === "device" ||
+    code === "memory" ||
     isDiskFull(error)
   );
 }

@@ -22,6 +22,10 @@ export interface Options {
   manifest: string | undefined;
   /** Where a relative `spec.model.policy` starts from: the mount of `spec.model.volume`. */
   modelDir: string;
+  /** `auto`, `cpu`, `cuda` or `cuda:N`; undefined: `spec.learner.device`. */
+  device: string | undefined;
+  /** What the run may take of its device's memory; undefined: what is free. */
+  memoryBytes: number | undefined;
   /** After the end of the run, status and metrics are served on until SIGTERM. */
   stay: boolean;
   /** Where one line says why the process ended, for the container's status. */
@@ -47,6 +51,8 @@ export function parseOptions(args: string[]): Options {
           replay: { type: "string" },
           manifest: { type: "string" },
           "model-dir": { type: "string", default: "/model" },
+          device: { type: "string", default: process.env.LONGRUN_DEVICE },
+          "memory-bytes": { type: "string", default: process.env.LONGRUN_MEMORY_BYTES },
           stay: { type: "boolean", default: false },
           "termination-log": { type: "string" },
         },
@@ -70,9 +76,17 @@ export function parseOptions(args: string[]): Options {
     replay: values.replay,
     manifest: values.manifest,
     modelDir: values["model-dir"],
+    device: values.device || undefined,
+    memoryBytes: byteCount(values["memory-bytes"]),
     stay: values.stay,
     terminationLog: values["termination-log"] ?? defaultTerminationLog(),
   };
+}
+
+function byteCount(text: string | undefined): number | undefined {
+  if (!text) return undefined;
+  if (/^\d+$/.test(text) && Number(text) > 0) return Number(text);
+  throw new ManifestError([`--memory-bytes (LONGRUN_MEMORY_BYTES) is ${text}; give a number of bytes`]);
 }
 
 /** Undefined outside of a container: nobody would read it. */

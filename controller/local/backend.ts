@@ -43,6 +43,16 @@ export interface BackendOptions {
   terminal: Terminal;
 }
 
+/** What the learner says over IPC. */
+interface LearnerMessage {
+  type?: string;
+  /** of `listening` */
+  port?: number;
+  metricsPort?: number;
+  /** of `plan`: the memory that the run will take, lines */
+  table?: string[];
+}
+
 export class Backend {
   /** Whether the learner has ever listened. */
   started = false;
@@ -52,6 +62,7 @@ export class Backend {
   #address: Address;
   #metricsAddress: Address;
   #watch: Watch | undefined;
+  #planShown = false;
   #phase: PhaseName = "STARTING";
   /** What the learner that ended last wrote of the run. */
   #summary: Summary | undefined;
@@ -172,7 +183,8 @@ export class Backend {
   }
 
   #onLearnerMessage(message: unknown): void {
-    const { type, port, metricsPort } = message as { type?: string; port?: number; metricsPort?: number };
+    const { type, port, metricsPort, table } = message as LearnerMessage;
+    if (type === "plan" && table) this.#showPlan(table);
     if (type !== "listening" || port === undefined) return;
     clearTimeout(this.#starting);
     this.started = true;
@@ -218,6 +230,12 @@ export class Backend {
       if (json) around.stdout.write(`${text}\n`);
       else terminal.iteration(line);
     }
+  }
+
+  /** Once: a learner that is started again says it anew. */
+  #showPlan(table: string[]): void {
+    if (!this.#planShown && !this.#o.json) for (const line of table) this.#o.terminal.line(line);
+    this.#planShown = true;
   }
 
   #limitStart(): void {

@@ -19,14 +19,6 @@ const CLUSTER_ONLY: { path: string; set: (run: TrainingRun) => boolean; remedy: 
   })),
 ];
 
-const NOT_THERE_YET: typeof CLUSTER_ONLY = [
-  {
-    path: "spec.learner.device",
-    set: ({ spec }) => spec.learner.device === "CUDA",
-    remedy: "CUDA is not implemented yet; set it to Auto or CPU",
-  },
-];
-
 /** What MLE-bench calls a task's answers. */
 export const ANSWERS = ["answers.csv", "test.csv"];
 const POLICY_FILES = ["config.json", "model.safetensors", "tokenizer.json"];
@@ -38,12 +30,10 @@ const POLICY_FILES = ["config.json", "model.safetensors", "tokenizer.json"];
  * @throws ManifestError | ControllerError `input`
  */
 export function resolveForThisMachine(run: TrainingRun, source: string, directory: string): TrainingRun {
-  const problems = [
-    ...CLUSTER_ONLY.map((rule) => ({ ...rule, remedy: `works on Kubernetes only; ${rule.remedy}` })),
-    ...NOT_THERE_YET,
-  ].filter((rule) => rule.set(run));
-  if (problems.length > 0)
-    throw new ManifestError(problems.map(({ path, remedy }) => `${source}: ${path} cannot be used here: ${remedy}`));
+  const problems = CLUSTER_ONLY.filter((rule) => rule.set(run)).map(
+    ({ path, remedy }) => `${source}: ${path} cannot be used here: works on Kubernetes only; ${remedy}`,
+  );
+  if (problems.length > 0) throw new ManifestError(problems);
 
   const resolved = structuredClone(run);
   const { spec } = resolved;

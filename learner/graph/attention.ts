@@ -67,6 +67,7 @@ export function attention(q: Value, k: Value, v: Value, masks: readonly Value[],
 
   let saved: { keys: Value[]; values: Value[]; queries: Value[]; probabilities: Value[]; contexts: Value[] };
   return custom(
+    "attention",
     [q, k, v],
     ([qIn, kIn, vIn]) => {
       const [key, value] = [keyHeads(kIn), keyHeads(vIn)];

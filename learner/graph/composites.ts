@@ -8,6 +8,7 @@ import {
   cumSum,
   expand,
   gather,
+  linear,
   matmul,
   mul,
   reshape,
@@ -24,6 +25,7 @@ export function rmsNorm(x: Value, weight: Value, epsilon: number): Value {
   const graph = innermost([x, weight]);
   let inverse: Value; // 1 / rms, [rows, 1]
   const [output] = custom(
+    "rmsNorm",
     [x, weight],
     ([input, scale]) => {
       const [y, second] = graph.op(
@@ -42,7 +44,7 @@ export function rmsNorm(x: Value, weight: Value, epsilon: number): Value {
       const normed = mul(x, inverse);
       const dNormed = mul(d!, normed);
       // mean(d * weight * normed) over a row, as a matrix-vector product
-      const projection = matmul(dNormed, reshape(weight, [size, 1]), { alpha: 1 / size });
+      const projection = matmul(dNormed, reshape(weight, [size, 1]), { alpha: 1 / size, precise: true });
       const dx = x.requiresGrad ? mul(sub(mul(d!, weight), mul(normed, projection)), inverse) : undefined;
       return [dx, weight.requiresGrad ? sum(dNormed, [0]) : undefined];
     },
@@ -54,6 +56,7 @@ export function rmsNorm(x: Value, weight: Value, epsilon: number): Value {
 export function swiglu(gate: Value, up: Value): Value {
   let activated: Value;
   const [output] = custom(
+    "swiglu",
     [gate, up],
     ([g, u]) => {
       activated = silu(g);
@@ -83,6 +86,7 @@ export function rotary(x: Value, cos: Value, sin: Value, negativeSin: Value, hea
       "com.microsoft",
     )[0];
   return custom(
+    "rotary",
     [x],
     ([input]) => [rotate(input, sin)],
     ([d]) => [rotate(d!, negativeSin)],
@@ -95,6 +99,7 @@ export function rotary(x: Value, cos: Value, sin: Value, negativeSin: Value, hea
  */
 export function rows(x: Value, indices: Value, inverse: Value): Value {
   return custom(
+    "rows",
     [x],
     ([input]) => [gather(input, indices)],
     ([d]) => [
@@ -127,6 +132,7 @@ export interface EmbeddingPlan {
 /** weight[ids]; weight [vocabulary, size], ids int32 [positions]. */
 export function embedding(weight: Value, ids: Value, plan: EmbeddingPlan): Value {
   return custom(
+    "embedding",
     [weight],
     ([table]) => [gather(table, ids)],
     ([d]) => {
@@ -171,7 +177,9 @@ export function embeddingPlan(ids: Int32Array, vocabulary: number) {
 /** x W^T + bias as one kernel; x [rows, in], weight [out, in], bias [out]. */
 export function affine(x: Value, weight: Value, bias: Value): Value {
   const graph = innermost([x, weight, bias]);
+  if (graph.model.compute !== "float32") return linear(x, weight, bias);
   return custom(
+    "affine",
     [x, weight, bias],
     ([a, w, b]) =>
       graph.op("Gemm", [a, w, b], { transB: 1 }, [{ dtype: x.dtype, shape: [x.shape[0], weight.shape[0]] }]),

@@ -29,7 +29,8 @@ export function draw(count: number, [low, high]: [number, number], seed: number)
   return Float32Array.from({ length: count }, () => low + (high - low) * next());
 }
 
-export async function checkGradient({ shapes, range = [-1, 1], f }: GradientCase): Promise<void> {
+/** The case's loss and its gradients as a graph. */
+export function gradientGraph({ shapes, f }: GradientCase): Graph {
   const g = new Graph("case");
   const inputs = shapes.map((shape, i) => g.input(`x${i}`, "float32", shape, { requiresGrad: true }));
   const loss = [f(inputs, g)]
@@ -44,7 +45,17 @@ export async function checkGradient({ shapes, range = [-1, 1], f }: GradientCase
     assert.deepEqual(d.shape, shapes[i], `shape of gradient ${i}`);
     g.output(`d${i}`, d);
   }
-  const session = await Session.create(g, { threads: 1 });
+  return g;
+}
+
+/** Names of the gradient rules that a graph's values were recorded with. */
+export function rulesOf(graph: Graph): string[] {
+  return graph.model.tape.map(({ name }) => name);
+}
+
+export async function checkGradient(rule: GradientCase): Promise<void> {
+  const { shapes, range = [-1, 1] } = rule;
+  const session = await Session.create(gradientGraph(rule), { threads: 1 });
   const feeds: Record<string, Tensor> = Object.fromEntries(
     shapes.map((shape, i) => [`x${i}`, tensor(draw(elementCount(shape), range, i + 1), shape)]),
   );

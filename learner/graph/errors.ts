@@ -1,6 +1,6 @@
-/** A graph that cannot be built or run. `code` is stable: shape, dtype, graph, gradient, session, feed. */
+/** A graph that cannot be built or run. `code` is stable: shape, dtype, graph, gradient, session, device, feed. */
 export class GraphError extends Error {
-  readonly code: "shape" | "dtype" | "graph" | "gradient" | "session" | "feed";
+  readonly code: "shape" | "dtype" | "graph" | "gradient" | "session" | "device" | "feed";
 
   constructor(code: GraphError["code"], message: string, options?: ErrorOptions) {
     super(message, options);

@@ -50,10 +50,11 @@ export function backward(seeds: readonly (readonly [Value, Value])[]): Map<strin
 }
 
 /**
- * An operator with a gradient of its own: `forward` is emitted without recording, `vjp` gets the cotangents of its outputs
+ * An operator with a gradient rule of its own, called `name` in the table of README.md: `forward` is emitted without recording, `vjp` gets the cotangents of its outputs
  * (undefined where the loss does not use one) and the outputs, and returns the cotangents of `inputs`.
  */
 export function custom(
+  name: string,
   inputs: readonly Value[],
   forward: (inputs: Value[]) => readonly Value[],
   vjp: (cotangents: (Value | undefined)[], outputs: readonly Value[]) => (Value | undefined)[],
@@ -67,7 +68,7 @@ export function custom(
   } finally {
     graph.model.recording = recording;
   }
-  return graph.record(inputs, outputs, (cotangents) => vjp(cotangents, outputs));
+  return graph.record(name, inputs, outputs, (cotangents) => vjp(cotangents, outputs));
 }
 
 /** The cotangent, or zeros of the value's shape. */

@@ -23,7 +23,8 @@
  * | size of a named dim | `g.dim('rows')` -> int64 [1]; `g.shapeOf(['rows', 3])` -> int64 [rank] |
  * | loop | `g.loop({ tripCount?, condition?, carried, body })`: body gets (graph, iteration, condition, carried), returns { condition, carried, scans? } |
  * | branch | `g.if(condition, (graph) => values, (graph) => values)` |
- * | own operator with a gradient | `custom(inputs, forward, vjp)` in gradients.ts |
+ * | own operator with a gradient | `custom(name, inputs, forward, vjp)` in gradients.ts |
+ * | computed again in the backward pass | `checkpoint(inputs, forward)` in checkpoint.ts |
  *
  * Where an operation goes: a primitive is emitted into the innermost graph that one of its inputs belongs to, so what a loop
  * body computes from outer values alone is hoisted out of the loop; `g.op` emits into `g` itself. Values of an outer graph
@@ -71,6 +72,8 @@ export type Initializer = { value: Value } & ({ data: TypedArray } | { external:
 
 /** One differentiable step: cotangents of `outputs` (undefined: zero) to those of `inputs` (undefined: none). */
 export interface TapeEntry {
+  /** of the rule, as the table in README.md has it */
+  name: string;
   inputs: readonly Value[];
   outputs: readonly Value[];
   vjp: (cotangents: (Value | undefined)[]) => (Value | undefined)[];
@@ -92,13 +95,26 @@ export interface LoopOptions {
   ) => { condition?: Value; carried: readonly Value[]; scans?: readonly Value[] };
 }
 
+/**
+ * What products of float32 matrices are computed in. `bfloat16`: operands are cast and products cast back, all else stays
+ * float32 (as torch.autocast does); ONNX Runtime has such products on CUDA only. `rounded` gives the same numbers anywhere:
+ * operands and products are rounded to bfloat16 and multiplied as float32.
+ */
+export type Compute = "float32" | "bfloat16" | "rounded";
+
 /** What all graphs of one model share. */
 interface Model {
   opset: number;
+  compute: Compute;
   counter: number;
   names: Set<string>;
   constants: Map<string, Value>;
+  /** by the name of a value: what it was cast from without loss, and its bfloat16 */
+  castFrom: Map<string, Value>;
+  halves: Map<string, Value>;
   tape: TapeEntry[];
+  /** something is computed a second time to save memory: the session must not merge it with the first (checkpoint.ts) */
+  recomputes: boolean;
   /** false while the inside of a custom operator is emitted */
   recording: boolean;
 }
@@ -116,16 +132,20 @@ export class Graph {
   readonly #sizes = new Map<string, Value>();
 
   /** `opset`: 21 for generation (random operators, smaller kernels), 23 for Attention and RMSNormalization. */
-  constructor(name: string, options: { opset?: number; parent?: Graph } = {}) {
+  constructor(name: string, options: { opset?: number; compute?: Compute; parent?: Graph } = {}) {
     this.name = name;
     this.parent = options.parent;
     this.depth = options.parent ? options.parent.depth + 1 : 0;
     this.model = options.parent?.model ?? {
       opset: options.opset ?? 23,
+      compute: options.compute ?? "float32",
       counter: 0,
       names: new Set(),
       constants: new Map(),
+      castFrom: new Map(),
+      halves: new Map(),
       tape: [],
+      recomputes: false,
       recording: true,
     };
   }
@@ -304,13 +324,13 @@ export class Graph {
     );
   }
 
-  /** Marks `outputs` as computed from `inputs` with this gradient; returns them as values that require a gradient. */
-  record(inputs: readonly Value[], outputs: readonly Value[], vjp: TapeEntry["vjp"]): Value[] {
+  /** Marks `outputs` as computed from `inputs` by the gradient rule `name`; returns them as values that require a gradient. */
+  record(name: string, inputs: readonly Value[], outputs: readonly Value[], vjp: TapeEntry["vjp"]): Value[] {
     if (!this.model.recording || !inputs.some((input) => input.requiresGrad)) return [...outputs];
     const differentiable = outputs.map((output) =>
       isFloat(output.dtype) ? { ...output, requiresGrad: true } : output,
     );
-    this.model.tape.push({ inputs, outputs: differentiable, vjp });
+    this.model.tape.push({ name, inputs, outputs: differentiable, vjp });
     return differentiable;
   }
 

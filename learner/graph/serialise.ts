@@ -1,7 +1,7 @@
 /** Graph -> the bytes of an ONNX model (protobuf, IR version 10). */
 import { fileURLToPath } from "node:url";
 import protobuf from "protobufjs";
-import { type Attribute, Graph, type Initializer, type Shape, type Value } from "./graph.ts";
+import { type Attribute, Graph, type Initializer, type OpNode, type Shape, type Value } from "./graph.ts";
 import { DTYPES, type Tensor, type TypedArray } from "./tensor.ts";
 
 const IR_VERSION = 10;
@@ -23,11 +23,30 @@ export function serialise(graph: Graph): Uint8Array {
   ).finish();
 }
 
+/** The nodes that an output depends on; ONNX Runtime would run the others, too. */
+export function liveNodes(graph: Graph): OpNode[] {
+  const needed = new Set(graph.outputs.map(({ value }) => value.name));
+  const live: OpNode[] = [];
+  for (const node of graph.nodes.toReversed()) {
+    if (!node.outputs.some(({ name }) => needed.has(name))) continue;
+    live.push(node);
+    for (const name of namesUsed(node)) needed.add(name);
+  }
+  return live.reverse();
+}
+
+/** Of the values that a node reads, in its loop body or branches, too. */
+function namesUsed({ inputs, attributes }: OpNode): string[] {
+  const inside = Object.values(attributes).filter((attribute) => attribute instanceof Graph);
+  return [...inputs, ...inside.flatMap((graph) => liveNodes(graph).flatMap(namesUsed))];
+}
+
 function graphProto(graph: Graph): object {
   const outputs = new Set(graph.outputs.map((output) => output.value.name));
+  const nodes = liveNodes(graph);
   return {
     name: graph.name,
-    node: graph.nodes.map((node) => ({
+    node: nodes.map((node) => ({
       name: node.name,
       opType: node.type,
       domain: node.domain,
@@ -39,7 +58,7 @@ function graphProto(graph: Graph): object {
     input: graph.inputs.map(valueInfo),
     output: graph.outputs.map((output) => valueInfo(output.value)),
     // written for every value: where ORT cannot infer a shape, creating a session takes quadratic time
-    valueInfo: graph.nodes.flatMap((node) => node.outputs.filter((value) => !outputs.has(value.name)).map(valueInfo)),
+    valueInfo: nodes.flatMap((node) => node.outputs.filter((value) => !outputs.has(value.name)).map(valueInfo)),
   };
 }
 

@@ -4,10 +4,11 @@
  */
 import os from "node:os";
 import * as ort from "onnxruntime-node";
+import { checkCudaFiles, cudaFault, type Device, deviceName } from "./device.ts";
 import { GraphError } from "./errors.ts";
-import type { Graph } from "./graph.ts";
+import { Graph } from "./graph.ts";
 import { serialise } from "./serialise.ts";
-import type { DType, Tensor, TypedArray } from "./tensor.ts";
+import { type DType, type Tensor, type TypedArray, tensor } from "./tensor.ts";
 
 export interface SessionOptions {
   /** threads within one operator; 0: as many as there are cores. More than the cores is slower, not faster */
@@ -19,19 +20,30 @@ export interface SessionOptions {
   spinning?: boolean;
   /** reuse of memory between runs of the same shapes; off: 40 % less resident memory */
   memoryPattern?: boolean;
-  /** names of graph optimisers to leave out, e.g. CommonSubexpressionElimination where activations are recomputed */
+  /** names of graph optimisers to leave out; those that undo recomputation are left out where a graph recomputes */
   disabledOptimizers?: readonly string[];
   /** the folder that external initializers are in */
   externalDirectory?: string;
   /** false: external weights stay memory-mapped and are shared by all sessions that use the file */
   prepacking?: boolean;
-  executionProviders?: readonly string[];
+  /** where it runs; default: what `useDevice` said, else the CPU */
+  device?: Device;
   graphOptimizationLevel?: "disabled" | "basic" | "extended" | "all";
   /** write a profile of every run to files that start with this */
   profilePrefix?: string;
 }
 
+/** The first merges what is computed twice with what is still there; the second resolves the edges of `after` (checkpoint.ts). */
+const RECOMPUTING = ["CommonSubexpressionElimination", "ConstantFolding"];
+
 export type Feeds = Record<string, Tensor>;
+
+let usedDevice: Device = { kind: "cpu" };
+
+/** All sessions that this thread makes from now on are on `device`. */
+export function useDevice(device: Device): void {
+  usedDevice = device;
+}
 
 export class Session {
   readonly #session: ort.InferenceSession;
@@ -47,19 +59,23 @@ export class Session {
   /** A session of `graph`, or of the bytes of an ONNX model. */
   static async create(graph: Graph | Uint8Array, options: SessionOptions = {}): Promise<Session> {
     const bytes = graph instanceof Uint8Array ? graph : serialise(graph);
+    const device = options.device ?? usedDevice;
+    if (device.kind === "cuda") checkCudaFiles(device);
     const session: Record<string, string> = { "intra_op.allow_spinning": options.spinning ? "1" : "0" };
     if (options.externalDirectory) session.model_external_initializers_file_folder_path = options.externalDirectory;
     if (options.prepacking === false) session.disable_prepacking = "1";
+    const graphNeeds = graph instanceof Uint8Array || !graph.model.recomputes ? [] : RECOMPUTING;
+    const disabledOptimizers = [...new Set([...(options.disabledOptimizers ?? []), ...graphNeeds])];
     const extra = {
       session,
-      ...(options.disabledOptimizers?.length && {
-        optimization: { disable_specified_optimizers: options.disabledOptimizers.join(";") },
+      ...(disabledOptimizers.length > 0 && {
+        optimization: { disable_specified_optimizers: disabledOptimizers.join(";") },
       }),
     };
     try {
       return new Session(
         await ort.InferenceSession.create(bytes, {
-          executionProviders: [...(options.executionProviders ?? ["cpu"])],
+          executionProviders: executionProviders(device),
           executionMode: "sequential",
           intraOpNumThreads: options.threads || os.availableParallelism(), // ORT's own 0 pins threads to cores
           interOpNumThreads: 1,
@@ -72,6 +88,8 @@ export class Session {
         }),
       );
     } catch (cause) {
+      const fault = device.kind === "cuda" ? cudaFault(device, (cause as Error).message) : undefined;
+      if (fault !== undefined) throw new GraphError("device", fault, { cause });
       throw new GraphError("session", `ONNX Runtime refused the model: ${(cause as Error).message}`, { cause });
     }
   }
@@ -108,10 +126,36 @@ export class Session {
     );
   }
 
+  /** Writes the profile that `profilePrefix` asked for. */
+  endProfiling(): void {
+    this.#session.endProfiling();
+  }
+
   /** Frees the native session. */
   async release(): Promise<void> {
     await this.#session.release();
   }
+}
+
+/** @throws GraphError `device` where no session can be made or run on it, one line with the remedy */
+export async function probeDevice(device: Device): Promise<void> {
+  const graph = new Graph("probe");
+  const x = graph.input("x", "float32", [1]);
+  graph.output("y", graph.op("Add", [x, x], {}, [x])[0]!);
+  try {
+    const session = await Session.create(graph, { device, threads: 1 });
+    await session.run({ x: tensor(Float32Array.of(1)) });
+    await session.release();
+  } catch (cause) {
+    if (cause instanceof GraphError && cause.code === "device") throw cause;
+    const [line] = (cause as Error).message.split("\n");
+    throw new GraphError("device", `${deviceName(device)} cannot be used: ${line}`, { cause });
+  }
+}
+
+/** What CUDA has no kernel for runs on the CPU; the binding takes the device's number and no other option of CUDA's. */
+export function executionProviders(device: Device): ort.InferenceSession.ExecutionProviderConfig[] {
+  return device.kind === "cuda" ? [{ name: "cuda", deviceId: device.id }, "cpu"] : ["cpu"];
 }
 
 function toOrt(tensor: Tensor): ort.Tensor {

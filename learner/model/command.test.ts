@@ -86,6 +86,21 @@ describe("longrun logprobs", () => {
   });
 });
 
+describe("--device", () => {
+  for (const [device, message] of [
+    ["gpu", /^the device is gpu; give auto, cpu, cuda or cuda:N\n$/],
+    ["cuda:999", /^cuda:999 cannot be used: [^\n]+\n$/], // nobody has as many
+  ] as [string, RegExp][]) {
+    it(`${device} is refused in one line`, () => {
+      const { status, lines, stderr } = longrun(
+        ...(["logprobs", "--model", LLAMA, "--tokens", write({ tokens: [1] }), "--device", device] as const),
+      );
+      assert.deepEqual([status, lines], [2, [""]]);
+      assert.match(stderr, message);
+    });
+  }
+});
+
 describe("longrun generate", () => {
   it("writes greedy tokens without a tokenizer", () => {
     write(...cases.map(({ prompt }) => ({ tokens: prompt })));
@@ -134,9 +149,24 @@ describe("longrun model", () => {
     );
   });
 
+  it("plans the memory of training it", () => {
+    const { status, lines, stderr } = longrun("model", "info", POLICY, "--plan", "lora", "--tokens", "64:64");
+    assert.equal(status, 0, stderr);
+    const plan = lines.slice(
+      lines.findIndex((line) => /^memory plan: \d+ MB of .*; micro-batches of \d+ tokens$/.test(line)),
+    );
+    const rows = ["process", "weights", "gradients", "optimiser", "activations", "logits", "cache", "generation"];
+    assert.deepEqual(
+      plan.slice(1).map((line) => line.slice(2, 15).trim()),
+      rows,
+    );
+  });
+
   it("refuses what it cannot do in one line", () => {
     for (const [args, message] of [
       [["info", path.join(root, "none")], /cannot read .*config.json/],
+      [["info", POLICY, "--plan", "half"], /--plan is half; give full or lora/],
+      [["info", POLICY, "--plan", "full", "--tokens", "5"], /--tokens is 5; give PROMPT:RESPONSE/],
       [["convert", LLAMA, "--out", root], /is there already; give a new or empty folder/],
     ] as [string[], RegExp][]) {
       const { status, stderr } = longrun("model", ...args);

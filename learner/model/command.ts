@@ -1,6 +1,7 @@
 /** What the commands of this part share: arguments, JSON lines and exit status. */
 import fs from "node:fs";
 import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
+import { hasGpu, parseDevice, resolveDevice } from "../graph/device.ts";
 import { ModelError } from "./errors.ts";
 
 /** Arguments or lines that cannot be used. */
@@ -21,7 +22,8 @@ export async function runCommand(usage: string, command: () => Promise<void>): P
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     const usageError = code?.startsWith("ERR_PARSE_ARGS") ?? false;
-    const badInput = usageError || error instanceof InputError || error instanceof ModelError;
+    const refused = code === "memory" || code === "device";
+    const badInput = usageError || refused || error instanceof InputError || error instanceof ModelError;
     process.stderr.write(`${usageError ? `${message.split(". ")[0]}\n${usage}` : message}\n`);
     process.exitCode = badInput ? 2 : 1;
   }
@@ -41,6 +43,20 @@ export function wholeNumber(text: string, option: string, least: number): number
   const value = Number(text);
   if (/^\d+$/.test(text) && Number.isSafeInteger(value) && value >= least) return value;
   throw new InputError(`${option} is ${text}; give a whole number of at least ${least}`);
+}
+
+/**
+ * All sessions of this command are on `device`: auto, cpu, cuda or cuda:N. Where auto does not take a GPU that is there, it
+ * says why on stderr.
+ *
+ * @throws GraphError `device`
+ */
+export async function placeSessions(wish = process.env.LONGRUN_DEVICE || "auto"): Promise<void> {
+  const { probeDevice, useDevice } = await import("../graph/session.ts"); // not all commands need ONNX Runtime
+  const gpu = hasGpu();
+  const { device, reason } = await resolveDevice(parseDevice(wish), probeDevice, gpu);
+  useDevice(device);
+  if (gpu && device.kind === "cpu" && reason) process.stderr.write(`on the CPU: ${reason}\n`);
 }
 
 /** A line of a file of JSON objects, whose place errors name. */

@@ -6,6 +6,7 @@
  * is never read.
  */
 import { attention, causalMasks } from "../graph/attention.ts";
+import { checkpoint } from "../graph/checkpoint.ts";
 import {
   affine,
   type EmbeddingPlan,
@@ -90,6 +91,16 @@ function plain(weights: ReadonlyMap<string, Value>): Project {
   };
 }
 
+export interface DecoderOptions {
+  /** the linear layers; left out: weights and nothing else */
+  project?: Project;
+  /**
+   * Of each layer but the last only the input is kept for the backward pass, which computes the layer again. The last
+   * layer's backward comes first, so what it keeps would have to be there then anyway.
+   */
+  checkpointing?: boolean;
+}
+
 /**
  * Hidden states after the last norm at `positions`: float32 [response, hiddenSize]. Weights are float32; the embedding may
  * be in half precision.
@@ -98,14 +109,14 @@ export function decoder(
   config: ModelConfig,
   weights: ReadonlyMap<string, Value>,
   inputs: DecoderInputs,
-  linearLayer: Project = plain(weights),
+  { project: linearLayer = plain(weights), checkpointing = false }: DecoderOptions = {},
 ): Value {
   const weight = (name: string) => weights.get(name)!;
   const { headSize, heads, keyValueHeads, normEpsilon } = config;
   const shape = { batch: BATCH, blocks: BLOCKS, block: BLOCK, heads, keyValueHeads, headSize };
   const masks = causalMasks(inputs.triangle, BLOCKS);
-  let x = cast(embedding(weight("model.embed_tokens.weight"), inputs.ids, inputs.plan), "float32");
-  for (let layer = 0; layer < config.layers; layer++) {
+  const layerOutput = (input: Value, layer: number): Value => {
+    let x = input;
     const at = (name: string) => weight(`model.layers.${layer}.${name}`);
     const project = (value: Value, name: string) => linearLayer(value, `model.layers.${layer}.${name}`);
     /** an RMSNorm over each head, in the models that have one */
@@ -133,7 +144,12 @@ export function decoder(
     x = add(x, project(context, "self_attn.o_proj"));
     const inner = rmsNorm(x, at("post_attention_layernorm.weight"), normEpsilon);
     const gated = swiglu(project(inner, "mlp.gate_proj"), project(inner, "mlp.up_proj"));
-    x = add(x, project(gated, "mlp.down_proj"));
+    return add(x, project(gated, "mlp.down_proj"));
+  };
+  let x = cast(embedding(weight("model.embed_tokens.weight"), inputs.ids, inputs.plan), "float32");
+  for (let layer = 0; layer < config.layers; layer++) {
+    const output = ([input]: Value[]) => [layerOutput(input, layer)];
+    [x] = checkpointing && layer < config.layers - 1 ? checkpoint([x], output) : output([x]);
   }
   return rmsNorm(x, weight("model.norm.weight"), normEpsilon);
 }

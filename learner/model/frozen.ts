@@ -10,13 +10,14 @@ import type { SessionOptions } from "../graph/session.ts";
 import type { Project } from "./decoder.ts";
 import { adapted, type GraphAdapter } from "./lora.ts";
 import type { MappedWeights } from "./mapped.ts";
+import { type OutputLayer, VOCABULARY_CHUNK } from "./tokenlogprobs.ts";
 
 export interface FrozenTrunk {
   /** float32 by transformers' name, but the embedding in the dtype of the file */
   readonly weights: ReadonlyMap<string, Value>;
   readonly project: Project;
-  /** float32 [vocabSize, hiddenSize], where logits are wanted */
-  readonly outputLayer: Value | undefined;
+  /** where logits are wanted */
+  readonly outputLayer: OutputLayer | undefined;
 }
 
 /**
@@ -33,25 +34,34 @@ export function frozenTrunk(
 ): FrozenTrunk {
   const stored = mapped.stored(g);
   const weights = mapped.initializers(g, stored);
-  // The backward pass casts half precision anew: the float32 copy of one layer is there at a time, not those of all.
+  // The backward pass casts half precision anew, and so does a layer that is computed again in it: the float32 copy of one layer is there at a time, not those of all.
   const again = new Map(
     wants.gradient
       ? [...stored].flatMap(([name, value]) => (name.endsWith("_proj.weight") ? [[name, cast(value, "float32")]] : []))
       : [],
   );
   const outputName = mapped.config.tied ? "model.embed_tokens.weight" : "lm_head.weight";
-  const outputLayer = wants.logits ? cast(weights.get(outputName)!, "float32") : undefined;
+  const large = mapped.config.vocabSize > VOCABULARY_CHUNK;
+  const outputLayer = !wants.logits
+    ? undefined
+    : large
+      ? mapped.outputChunks(g, VOCABULARY_CHUNK)
+      : cast(weights.get(outputName)!, "float32");
+  const used = new Set<string>();
   const project: Project = (x, path) => {
     const name = `${path}.weight`;
-    const y = frozenLinear(x, weights.get(name)!, again.get(name), weights.get(`${path}.bias`));
+    const weight = used.has(name) ? again.get(name)! : weights.get(name)!;
+    used.add(name);
+    const y = frozenLinear(x, weight, again.get(name), weights.get(`${path}.bias`));
     return adapter ? adapted(y, x, path, adapter) : y;
   };
   return { weights, project, outputLayer };
 }
 
 /** x W^T + bias, whose gradient reads W from another value. */
-function frozenLinear(x: Value, weight: Value, again: Value | undefined, bias: Value | undefined): Value {
+export function frozenLinear(x: Value, weight: Value, again: Value | undefined, bias: Value | undefined): Value {
   return custom(
+    "frozenLinear",
     [x],
     ([input]) => [bias ? affine(input, weight, bias) : linear(input, weight)],
     ([d]) => [matmul(d!, again!)],

@@ -16,6 +16,7 @@ import {
   InputError,
   type Line,
   parseOptions,
+  placeSessions,
   printLine,
   readLines,
   refuseOtherFields,
@@ -30,7 +31,7 @@ import { MappedWeights } from "./mapped.ts";
 import type { Message, Tokenizer } from "./tokenizer.ts";
 
 const USAGE = `usage: longrun generate --model DIR --prompts FILE.jsonl [--adapter DIR] [--max-tokens N] [--temperature T] [--seed S]
-       [--threads N]`;
+       [--threads N] [--device auto|cpu|cuda:N]`;
 /** Longest response, where --max-tokens does not say another; less where the model's context ends before. */
 const MAX_TOKENS = 256;
 /** Lines that are answered together, before the first of them is written. */
@@ -41,6 +42,7 @@ async function generate(): Promise<void> {
   const { values } = parseOptions({
     model: { type: "string" },
     prompts: { type: "string" },
+    device: { type: "string" },
     adapter: { type: "string" },
     "max-tokens": { type: "string" },
     temperature: { type: "string", default: "1" },
@@ -58,6 +60,7 @@ async function generate(): Promise<void> {
   const seed = wholeNumber(values.seed, "--seed", 0);
   const threads = wholeNumber(values.threads, "--threads", 0);
 
+  await placeSessions(values.device);
   const weights = new MappedWeights(folder);
   const adapter = values.adapter === undefined ? undefined : readAdapter(values.adapter, weights.config);
   const { vocabSize, maxPositions } = weights.config;

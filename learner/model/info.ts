@@ -94,7 +94,7 @@ export function printInfo(info: ModelInfo): void {
 }
 
 /** Decimal units, as in file sizes. */
-function size(bytes: number): string {
+export function size(bytes: number): string {
   for (const [unit, factor] of [
     ["GB", 1e9],
     ["MB", 1e6],

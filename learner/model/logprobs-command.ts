@@ -8,6 +8,7 @@
 import { readAdapter } from "./adapter-folder.ts";
 import {
   parseOptions,
+  placeSessions,
   printLine,
   readLines,
   refuseOtherFields,
@@ -19,7 +20,8 @@ import {
 import { MappedWeights } from "./mapped.ts";
 import { Scorer } from "./scorer.ts";
 
-const USAGE = "usage: longrun logprobs --model DIR --tokens FILE.jsonl [--adapter DIR] [--threads N]";
+const USAGE =
+  "usage: longrun logprobs --model DIR --tokens FILE.jsonl [--adapter DIR] [--threads N] [--device auto|cpu|cuda:N]";
 /** Lines that are scored together, before the first of them is written. */
 const LINES_AT_ONCE = 64;
 
@@ -27,12 +29,14 @@ async function logProbs(): Promise<void> {
   const { values } = parseOptions({
     model: { type: "string" },
     tokens: { type: "string" },
+    device: { type: "string" },
     adapter: { type: "string" },
     threads: { type: "string", default: "0" },
   });
   const folder = required(values.model, "--model", "a model folder");
   const file = required(values.tokens, "--tokens", 'a file of lines {"tokens":[...]}');
   const threads = wholeNumber(values.threads, "--threads", 0);
+  await placeSessions(values.device);
   const weights = new MappedWeights(folder);
   const adapter = values.adapter === undefined ? undefined : readAdapter(values.adapter, weights.config);
   const scorer = new Scorer(weights, { threads, adapter });

@@ -14,6 +14,7 @@ import { locateWeights } from "./files.ts";
 import { readConfig } from "./folder.ts";
 import { readTensor } from "./safetensors.ts";
 import type { SafetensorsDType, StoredTensor } from "./safetensors-header.ts";
+import type { VocabularyChunk } from "./vocabulary.ts";
 import { checkFinite } from "./weights.ts";
 
 const DTYPES: Record<SafetensorsDType, DType> = { F32: "float32", BF16: "bfloat16", F16: "float16" };
@@ -58,9 +59,10 @@ export class MappedWeights {
     return new Map([...stored].map(([name, value]) => [name, LARGE.has(name) ? value : cast(value, "float32")]));
   }
 
-  /** The output layer by rows of at most `size`, float32 [rows, hiddenSize] each; like `initializers`, call it early. */
-  outputChunks(graph: Graph, size: number): Value[] {
-    return this.rowChunks(graph, this.outputName, size).map((chunk) => cast(chunk, "float32"));
+  /** The output layer by rows of at most `size`; like `initializers`, call it early. */
+  outputChunks(graph: Graph, size: number): VocabularyChunk[] {
+    const chunks = this.rowChunks(graph, this.outputName, size);
+    return chunks.map((stored) => ({ forward: cast(stored, "float32"), backward: cast(stored, "float32") }));
   }
 
   /** A matrix by rows of at most `size`, in the dtype of the file. */

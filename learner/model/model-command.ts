@@ -1,17 +1,21 @@
 /**
- * `longrun model info DIR` says what a model folder holds; `longrun model convert DIR --out OUT` writes it anew in another
+ * `longrun model info DIR` says what a model folder holds, and with `--plan` what training it takes; `longrun model convert DIR --out OUT` writes it anew in another
  * dtype or with other shards, for transformers and for here; `longrun model merge` does so with a LoRA adapter added to it.
  */
 import fs from "node:fs";
 import { parseArgs } from "node:util";
+import { hostMemory } from "../ppo/available-memory.ts";
+import { fitRun, planTable } from "../ppo/fit.ts";
+import type { PlanRequest } from "../ppo/plan.ts";
 import { InputError, printLine, required, runCommand } from "./command.ts";
 import { convertFolder } from "./convert.ts";
 import { modelInfo, printInfo } from "./info.ts";
+import { PROJECTIONS } from "./lora.ts";
 import { MappedWeights } from "./mapped.ts";
 import { mergeFolder } from "./merge.ts";
 import { SHARD_BYTES } from "./save.ts";
 
-const USAGE = `usage: longrun model info DIR [--check] [--json]
+const USAGE = `usage: longrun model info DIR [--check] [--json] [--plan full|lora [--tokens PROMPT:RESPONSE]]
        longrun model convert DIR --out OUT [--dtype float32|bfloat16] [--shard-size BYTES|N GB|N MB]
        longrun model merge --model DIR --adapter DIR --out OUT [--dtype float32|bfloat16] [--shard-size BYTES|N GB|N MB]`;
 const DTYPES = { float32: "F32", bfloat16: "BF16" } as const;
@@ -27,14 +31,40 @@ async function model(): Promise<void> {
 function info(args: string[]): void {
   const { values, positionals } = parseArgs({
     args,
-    options: { check: { type: "boolean", default: false }, json: { type: "boolean", default: false } },
+    options: {
+      check: { type: "boolean", default: false },
+      json: { type: "boolean", default: false },
+      plan: { type: "string" },
+      tokens: { type: "string", default: "1024:1024" },
+    },
     allowPositionals: true,
   });
   const weights = new MappedWeights(onlyFolder(positionals));
   if (values.check) weights.checkFinite();
   const facts = modelInfo(weights);
-  if (values.json) printLine(facts);
-  else printInfo(facts);
+  const plan = values.plan === undefined ? undefined : trainingPlan(weights.folder, values.plan, values.tokens);
+  if (values.json) printLine({ ...facts, ...(plan && { plan: plan.plan }) });
+  else {
+    printInfo(facts);
+    for (const line of plan?.table ?? []) process.stdout.write(`${line}\n`);
+  }
+}
+
+/** Of PPO on this machine's CPU with a manifest's defaults. */
+function trainingPlan(model: string, adaptation: string, tokens: string) {
+  if (adaptation !== "full" && adaptation !== "lora")
+    throw new InputError(`--plan is ${adaptation}; give full or lora`);
+  const lengths = /^([1-9]\d{0,6}):([1-9]\d{0,6})$/.exec(tokens);
+  if (!lengths) throw new InputError(`--tokens is ${tokens}; give PROMPT:RESPONSE, the longest of each`);
+  const adapter = { rank: 16, alpha: 16, targets: PROJECTIONS, seed: 0 };
+  const request: PlanRequest = {
+    ...{ model, adapter: adaptation === "lora" ? adapter : undefined, critic: true, device: { kind: "cpu" } },
+    ...{ maxPromptTokens: Number(lengths[1]), maxResponseTokens: Number(lengths[2]) },
+    ...{ microBatchSize: 8, generationBatchSize: 64, samplesPerPrompt: 1 },
+  };
+  const budget = { host: hostMemory(), gpu: undefined };
+  const plan = fitRun(request, 0, budget);
+  return { plan, table: planTable(plan, budget) };
 }
 
 function convert(args: string[]): void {

@@ -8,11 +8,10 @@ import { ModelError } from "./errors.ts";
 import { frozenTrunk } from "./frozen.ts";
 import { type Adapter, adapterFeeds, adapterInputs, type LoraConfig } from "./lora.ts";
 import type { MappedWeights } from "./mapped.ts";
+import { VOCABULARY_CHUNK } from "./tokenlogprobs.ts";
 
 /** Tokens of a run, padding included; a longer sequence has a run of its own. */
 const BATCH_TOKENS = 2048;
-/** Entries of the vocabulary whose logits are held at once: 64 MB for 2048 tokens. */
-const VOCABULARY_CHUNK = 8192;
 
 export class Scorer {
   readonly #weights: MappedWeights;
@@ -94,10 +93,10 @@ function scoreGraph(weights: MappedWeights, lora: LoraConfig | undefined): Graph
   const g = new Graph("score");
   const adapter = lora && adapterInputs(g, weights.config, lora, { requiresGrad: false });
   const trunk = frozenTrunk(g, weights, adapter, { gradient: false, logits: false });
-  const chunks = weights.outputChunks(g, VOCABULARY_CHUNK);
+  const chunks = weights.outputChunks(g, VOCABULARY_CHUNK).map(({ forward }) => forward);
   const inputs = decoderInputs(g, weights.config);
   const targets = g.input("targets", "int32", [RESPONSE]);
-  const hidden = decoder(weights.config, trunk.weights, inputs, trunk.project);
+  const hidden = decoder(weights.config, trunk.weights, inputs, trunk);
   g.output("logProbs", logProbsOf(hidden, outputLayer(weights.config, trunk.weights), chunks, targets));
   return g;
 }

@@ -1,4 +1,7 @@
-/** Output layer, log-softmax, log-prob of the chosen token and entropy as one operator, so that logits are held once. */
+/**
+ * Output layer, log-softmax, log-prob of the chosen token and entropy as one operator. A small vocabulary goes through it
+ * as a whole and its logits are held once; a large one goes chunk by chunk (vocabulary.ts) and its logits never exist.
+ */
 import { custom } from "../graph/gradients.ts";
 import type { Value } from "../graph/graph.ts";
 import {
@@ -13,6 +16,7 @@ import {
   scatterElements,
   sum,
 } from "../graph/primitives.ts";
+import { chunkedTokenLogProbs, type VocabularyChunk } from "./vocabulary.ts";
 
 export interface TokenLogProbs {
   /** log softmax(hidden W^T / temperature)[target], float32 [rows] */
@@ -21,17 +25,38 @@ export interface TokenLogProbs {
   entropies: Value;
 }
 
+/** The matrix W that makes logits, float32 [vocabulary, size]: one value, or frozen chunks of its rows. */
+export type OutputLayer = Value | readonly VocabularyChunk[];
+
+/** Entries of the vocabulary up to which it goes as a whole, and of a chunk of one that does not. */
+export const VOCABULARY_CHUNK = 8192;
+
 /**
- * hidden float32 [rows, size], weight [vocabulary, size], targets int32 [rows], inverseTemperature a float32 scalar.
+ * hidden float32 [rows, size], targets int32 [rows], inverseTemperature a float32 scalar.
  *
- * With p the probabilities and H the entropy, d logits = dLogProb (onehot - p) - dEntropy p (log p + H).
+ * @param chunk for tests
  */
-export function tokenLogProbs(hidden: Value, weight: Value, targets: Value, inverseTemperature: Value): TokenLogProbs {
+export function tokenLogProbs(
+  hidden: Value,
+  layer: OutputLayer,
+  targets: Value,
+  inverseTemperature: Value,
+  chunk = VOCABULARY_CHUNK,
+): TokenLogProbs {
+  const whole = "shape" in layer ? layer : undefined;
+  return whole && (whole.shape[0] as number) <= chunk
+    ? wholeTokenLogProbs(hidden, whole, targets, inverseTemperature)
+    : chunkedTokenLogProbs(hidden, layer, targets, inverseTemperature, chunk);
+}
+
+/** With p the probabilities and H the entropy, d logits = dLogProb (onehot - p) - dEntropy p (log p + H). */
+function wholeTokenLogProbs(hidden: Value, weight: Value, targets: Value, inverseTemperature: Value): TokenLogProbs {
   const [rowCount] = hidden.shape;
   const column = (x: Value) => reshape(x, [rowCount, 1]);
   const index = column(targets);
   let saved: { scaled: Value; logs: Value; entropy: Value };
   const [logProbs, entropies] = custom(
+    "tokenLogProbs",
     [hidden, weight],
     ([h, w]) => {
       const scaled = mul(h, inverseTemperature); // cheaper than dividing the logits

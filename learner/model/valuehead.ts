@@ -24,6 +24,6 @@ export function valueHeadParameters(
 
 /** hidden float32 [rows, size] -> values float32 [rows] */
 export function valueHead(hidden: Value, weights: ReadonlyMap<string, Value>): Value {
-  const scores = matmul(hidden, weights.get(VALUE_WEIGHT)!, { transB: true });
+  const scores = matmul(hidden, weights.get(VALUE_WEIGHT)!, { transB: true, precise: true });
   return reshape(add(scores, weights.get(VALUE_BIAS)!), [hidden.shape[0]]);
 }

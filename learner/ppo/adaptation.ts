@@ -6,11 +6,12 @@ import type { SessionOptions } from "../graph/session.ts";
 import { readAdapter, writeAdapter } from "../model/adapter-folder.ts";
 import type { ModelConfig } from "../model/config.ts";
 import { decoderParameters, outputLayer, type Project } from "../model/decoder.ts";
-import { readEosIds, readModelFolder, readWeights, writeModelFolder } from "../model/folder.ts";
+import { readConfig, readEosIds, readModelFolder, readWeights, writeModelFolder } from "../model/folder.ts";
 import { frozenSessionOptions, frozenTrunk } from "../model/frozen.ts";
 import type { GeneratorWeights } from "../model/generate.ts";
 import { adapterInputs, adapterParameters, initialAdapter, type LoraConfig, PROJECTIONS } from "../model/lora.ts";
 import { MappedWeights } from "../model/mapped.ts";
+import type { OutputLayer } from "../model/tokenlogprobs.ts";
 import { parameters } from "../model/weights.ts";
 import type { AdapterOptions } from "./engine.ts";
 import { EngineError } from "./errors.ts";
@@ -24,8 +25,8 @@ export interface Trunk {
   readonly weights: ReadonlyMap<string, Value>;
   /** left out: linear layers have nothing but their weights */
   readonly project?: Project;
-  /** float32 [vocabSize, hiddenSize]; a critic has none */
-  readonly outputLayer: Value | undefined;
+  /** a critic has none */
+  readonly outputLayer: OutputLayer | undefined;
 }
 
 export interface Adaptation {
@@ -33,7 +34,11 @@ export interface Adaptation {
   readonly eosIds: readonly number[];
   /** what is trained of a policy; the critic's value head is not counted */
   readonly shapes: Readonly<Record<"policy" | "critic", readonly ParameterShape[]>>;
-  /** the policy that training starts from, which is the reference too; may be taken once */
+  /**
+   * The policy that training starts from, which is the reference too. Only this reads all weights.
+   *
+   * @throws ModelError `weights` naming the first that is not finite
+   */
   initial(): ReadonlyMap<string, Float32Array>;
   trunk(g: Graph, role: Role, options: { requiresGrad: boolean }): Trunk;
   readonly sessionOptions: SessionOptions;
@@ -44,6 +49,10 @@ export interface Adaptation {
   /** @throws ModelError | EngineError when `folder` holds no policy that fits */
   read(folder: string): ReadonlyMap<string, Float32Array>;
 }
+
+/** @param adapter left out: every weight is trained. @throws ModelError for a folder that cannot be used */
+export const adaptationOf = (model: string, adapter?: AdapterOptions): Adaptation =>
+  adapter ? loraAdaptation(model, adapter, adapter.seed) : fullAdaptation(model);
 
 /** The adapter that a manifest asks for; none trains every weight. */
 export function adapterOf({
@@ -63,18 +72,13 @@ const viewsOf = (weights: Parameters) =>
 
 /** Every weight is trained; policy, critic and reference are float32 copies in this process. */
 export function fullAdaptation(model: string): Adaptation {
-  const { config, eosIds, ...start } = readModelFolder(model);
-  let weights: ReadonlyMap<string, Float32Array> | undefined = start.weights;
+  const config = readConfig(model);
   const critic = { ...config, tied: true }; // a critic has no output layer
   return {
     config,
-    eosIds,
+    eosIds: readEosIds(model),
     shapes: { policy: parameters(config), critic: parameters(critic) },
-    initial() {
-      const taken = weights!;
-      weights = undefined; // they are copied; do not hold a second copy
-      return taken;
-    },
+    initial: () => readModelFolder(model).weights,
     trunk(g, role, options) {
       const trained = decoderParameters(g, role === "critic" ? critic : config, options);
       return {
@@ -93,14 +97,16 @@ export function fullAdaptation(model: string): Adaptation {
 /** Adapters are trained; the trunk is the model folder's files, memory-mapped once for all sessions. */
 export function loraAdaptation(model: string, lora: LoraConfig, seed: number): Adaptation {
   const mapped = new MappedWeights(model);
-  mapped.checkFinite();
   const { config } = mapped;
   const shapes = adapterParameters(config, lora);
   return {
     config,
     eosIds: readEosIds(model),
     shapes: { policy: shapes, critic: shapes },
-    initial: () => initialAdapter(config, lora, seed),
+    initial() {
+      mapped.checkFinite();
+      return initialAdapter(config, lora, seed);
+    },
     trunk(g, role, options) {
       const adapter = role === "reference" ? undefined : adapterInputs(g, config, lora, options);
       const wants = { gradient: options.requiresGrad, logits: role !== "critic" };

@@ -5,6 +5,7 @@
  */
 
 import { Worker } from "node:worker_threads";
+import type { Device } from "../graph/device.ts";
 import type { LoraConfig } from "../model/lora.ts";
 import { EngineError } from "./errors.ts";
 import type { Answer, Call } from "./worker.ts";
@@ -14,6 +15,8 @@ export interface AdapterOptions extends LoraConfig {
   seed: number;
 }
 
+export type ActivationCheckpointing = "Auto" | "Always" | "Never";
+
 export interface EngineOptions {
   /** a Hugging Face folder: the policy to start from, and the frozen reference */
   model: string;
@@ -21,6 +24,17 @@ export interface EngineOptions {
   threads: number;
   /** tokens that go through a graph together; few stay in the caches, many fill more threads (default 512 a thread) */
   microBatchTokens?: number;
+  /** where the networks run; default the CPU */
+  device?: Device;
+  /**
+   * Layers are computed again in the backward pass, not kept for it: a third more work, a fraction of the memory, the same
+   * gradients. Auto: in micro-batches that would need more than `activationBytes` without it. Default Auto
+   */
+  activationCheckpointing?: ActivationCheckpointing;
+  /** what the values of a micro-batch may take before Auto recomputes them; default half of the memory that is free */
+  activationBytes?: number;
+  /** what matrix products are computed in; weights, gradients and optimiser state are float32 always. Default float32 */
+  compute?: "float32" | "bfloat16";
   /** low-rank adapters are trained and the model is frozen; left out: every weight is trained */
   adapter?: AdapterOptions | undefined;
   /** whether `load` takes the critic that a checkpoint has; default true */

@@ -1,4 +1,4 @@
-/** A request to the engine that cannot be served. `code` is stable: batch, step, checkpoint, worker. */
+/** A request to the engine that cannot be served. `code` is stable: batch, step, checkpoint, memory, worker. */
 export class EngineError extends Error {
   readonly code: string;
 

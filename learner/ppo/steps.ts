@@ -1,6 +1,6 @@
 /** The graphs that evaluate and train: weights, sequences and loss inputs in; loss, per-token numbers and gradients out. */
 import { gradients } from "../graph/gradients.ts";
-import { Graph, type Value } from "../graph/graph.ts";
+import { type Compute, Graph, type Value } from "../graph/graph.ts";
 import { decoder, decoderInputs, RESPONSE } from "../model/decoder.ts";
 import { tokenLogProbs } from "../model/tokenlogprobs.ts";
 import { valueHead, valueHeadParameters } from "../model/valuehead.ts";
@@ -11,18 +11,31 @@ import { valueLoss, valueLossInputs } from "./valueloss.ts";
 /** The output that holds a parameter's gradient. */
 export const GRADIENT_PREFIX = "gradient of ";
 
-function policyTrunk(g: Graph, model: Adaptation, role: Role, requiresGrad: boolean) {
+export interface StepOptions {
+  /** layers are computed again in the backward pass, not kept for it; default false */
+  checkpointing?: boolean;
+  /** what matrix products are computed in; weights and gradients are float32 in any case. Default float32 */
+  compute?: Compute;
+}
+
+export type EvaluationOptions = Pick<StepOptions, "compute">;
+
+interface TrunkOptions extends StepOptions {
+  requiresGrad: boolean;
+}
+
+function policyTrunk(g: Graph, model: Adaptation, role: Role, { requiresGrad, checkpointing }: TrunkOptions) {
   const { trained, weights, project, outputLayer } = model.trunk(g, role, { requiresGrad });
-  const hidden = decoder(model.config, weights, decoderInputs(g, model.config), project);
+  const hidden = decoder(model.config, weights, decoderInputs(g, model.config), { project, checkpointing });
   const targets = g.input("targets", "int32", [RESPONSE]);
   const inverseTemperature = g.input("inverseTemperature", "float32", []);
   return { trained, ...tokenLogProbs(hidden, outputLayer!, targets, inverseTemperature) };
 }
 
-function criticTrunk(g: Graph, model: Adaptation, requiresGrad: boolean) {
+function criticTrunk(g: Graph, model: Adaptation, { requiresGrad, checkpointing }: TrunkOptions) {
   const head = valueHeadParameters(g, model.config, { requiresGrad });
   const { trained, weights, project } = model.trunk(g, "critic", { requiresGrad });
-  const hidden = decoder(model.config, weights, decoderInputs(g, model.config), project);
+  const hidden = decoder(model.config, weights, decoderInputs(g, model.config), { project, checkpointing });
   return { trained: new Map([...trained, ...head]), values: valueHead(hidden, head) };
 }
 
@@ -33,25 +46,25 @@ function outputGradients(g: Graph, loss: Value, trained: ReadonlyMap<string, Val
 }
 
 /** -> logProbs, and entropies of the policy */
-export function evaluateGraph(model: Adaptation, role: Role): Graph {
-  const g = new Graph("evaluate");
-  const { logProbs, entropies } = policyTrunk(g, model, role, false);
+export function evaluateGraph(model: Adaptation, role: Role, options: EvaluationOptions = {}): Graph {
+  const g = new Graph("evaluate", options);
+  const { logProbs, entropies } = policyTrunk(g, model, role, { requiresGrad: false });
   g.output("logProbs", logProbs);
   if (role === "policy") g.output("entropies", entropies);
   return g;
 }
 
 /** -> values */
-export function valueGraph(model: Adaptation): Graph {
-  const g = new Graph("values");
-  g.output("values", criticTrunk(g, model, false).values);
+export function valueGraph(model: Adaptation, options: EvaluationOptions = {}): Graph {
+  const g = new Graph("values", options);
+  g.output("values", criticTrunk(g, model, { requiresGrad: false }).values);
   return g;
 }
 
 /** -> loss, logProbs, entropies, gradients */
-export function policyStepGraph(model: Adaptation): Graph {
-  const g = new Graph("policy_step");
-  const { trained, logProbs, entropies } = policyTrunk(g, model, "policy", true);
+export function policyStepGraph(model: Adaptation, options: StepOptions = {}): Graph {
+  const g = new Graph("policy_step", options);
+  const { trained, logProbs, entropies } = policyTrunk(g, model, "policy", { requiresGrad: true, ...options });
   g.output("logProbs", logProbs);
   g.output("entropies", entropies);
   outputGradients(g, policyLoss(logProbs, entropies, policyLossInputs(g)), trained);
@@ -59,17 +72,17 @@ export function policyStepGraph(model: Adaptation): Graph {
 }
 
 /** -> loss, gradients */
-export function pretrainStepGraph(model: Adaptation): Graph {
-  const g = new Graph("pretrain_step");
-  const { trained, logProbs } = policyTrunk(g, model, "policy", true);
+export function pretrainStepGraph(model: Adaptation, options: StepOptions = {}): Graph {
+  const g = new Graph("pretrain_step", options);
+  const { trained, logProbs } = policyTrunk(g, model, "policy", { requiresGrad: true, ...options });
   outputGradients(g, crossEntropy(logProbs, g.input("scale", "float32", [RESPONSE])), trained);
   return g;
 }
 
 /** -> loss, values, gradients */
-export function valueStepGraph(model: Adaptation): Graph {
-  const g = new Graph("value_step");
-  const { trained, values } = criticTrunk(g, model, true);
+export function valueStepGraph(model: Adaptation, options: StepOptions = {}): Graph {
+  const g = new Graph("value_step", options);
+  const { trained, values } = criticTrunk(g, model, { requiresGrad: true, ...options });
   g.output("values", values);
   outputGradients(g, valueLoss(values, valueLossInputs(g)), trained);
   return g;

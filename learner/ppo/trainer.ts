@@ -5,15 +5,13 @@
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import type { Graph } from "../graph/graph.ts";
 import type { Parameters } from "../graph/parameters.ts";
-import { Session } from "../graph/session.ts";
 import { type Tensor, tensor } from "../graph/tensor.ts";
 import type { ModelConfig } from "../model/config.ts";
 import { decoderFeeds } from "../model/decoder.ts";
 import { Generator } from "../model/generate.ts";
 import { VALUE_BIAS, valueHeadShapes } from "../model/valuehead.ts";
-import { type Adaptation, fullAdaptation, loraAdaptation } from "./adaptation.ts";
+import { type Adaptation, adaptationOf } from "./adaptation.ts";
 import { digestOf, readCritic, readMoments, writeCritic, writeMoments } from "./checkpoint.ts";
 import type {
   CriticStepResult,
@@ -32,12 +30,11 @@ import type {
   ValueStep,
 } from "./engine.ts";
 import { EngineError } from "./errors.ts";
-import { microBatches, tokenScale } from "./microbatches.ts";
+import { MICRO_BATCH_TOKENS, microBatches, tokenScale } from "./microbatches.ts";
+import { Sessions } from "./sessions.ts";
 import { evaluateGraph, policyStepGraph, pretrainStepGraph, valueGraph, valueStepGraph } from "./steps.ts";
 import { Trainable } from "./trainable.ts";
 
-/** Per thread. 64 sequences on one thread: 2.2 s at 512, 3.2 s at 256, 2.4 s at 1024 (test/bench/step.ts). */
-const MICRO_BATCH_TOKENS = 512;
 const OFF = 1e30; // a clip that never binds
 
 export class Trainer implements Engine {
@@ -45,16 +42,16 @@ export class Trainer implements Engine {
   readonly #model: Adaptation;
   readonly #config: ModelConfig;
   readonly #reference: Parameters;
-  readonly #sessions = new Map<string, Session>();
+  readonly #sessions: Sessions;
   readonly #generator: Generator;
   readonly policy: Trainable;
   critic: Trainable | undefined;
 
   constructor(options: EngineOptions) {
     this.#options = options;
-    const { model, adapter } = options;
-    this.#model = adapter ? loraAdaptation(model, adapter, adapter.seed) : fullAdaptation(model);
+    this.#model = adaptationOf(options.model, options.adapter);
     this.#config = this.#model.config;
+    this.#sessions = new Sessions(this.#model, options);
     this.policy = new Trainable(this.#model.shapes.policy);
     for (const [name, data] of this.#model.initial()) this.policy.weights.set(name, data);
     this.#reference = this.policy.weights.copy();
@@ -69,13 +66,15 @@ export class Trainer implements Engine {
 
   async evaluate(batch: Sequence[], options: { temperature: number; values: boolean }): Promise<Evaluation[]> {
     this.#check(batch);
-    const policy = await this.#session("evaluate", () => evaluateGraph(this.#model, "policy"));
+    const policy = await this.#sessions.get("evaluate", () => evaluateGraph(this.#model, "policy", this.#options));
     const unchanged = Buffer.compare(bytes(this.policy.weights.data), bytes(this.#reference.data)) === 0;
     const reference = unchanged
       ? undefined
-      : await this.#session("reference", () => evaluateGraph(this.#model, "reference"));
+      : await this.#sessions.get("reference", () => evaluateGraph(this.#model, "reference", this.#options));
     if (options.values && !this.critic) await this.initializeCritic(0);
-    const values = options.values ? await this.#session("values", () => valueGraph(this.#model)) : undefined;
+    const values = options.values
+      ? await this.#sessions.get("values", () => valueGraph(this.#model, this.#options))
+      : undefined;
 
     const results = batch.map(({ response }): Evaluation => {
       const empty = () => new Float32Array(response.length);
@@ -111,7 +110,6 @@ export class Trainer implements Engine {
 
   async updatePolicy(batch: PolicySample[], o: PolicyStep): Promise<PolicyStepResult> {
     this.#check(batch);
-    const session = await this.#session("policyStep", () => policyStepGraph(this.#model));
     const scale = tokenScale(batch, o);
     const scalars = {
       ratioLow: scalar(1 - o.clipRatio),
@@ -122,7 +120,7 @@ export class Trainer implements Engine {
     this.policy.zeroGradient();
     for (const group of this.#microBatches(batch, o)) {
       const samples = group.map((i) => batch[i]);
-      const outputs = await this.policy.accumulate(session, {
+      const feeds = {
         ...decoderFeeds(samples, this.#config),
         ...logProbFeeds(samples, o.temperature),
         ...scalars,
@@ -138,7 +136,8 @@ export class Trainer implements Engine {
         klScale: tensor(
           join(group.map((i) => new Float32Array(batch[i].response.length).fill((o.klCoefficient ?? 0) * scale[i]))),
         ),
-      });
+      };
+      const outputs = await this.policy.accumulate(await this.#sessions.ofStep(policyStepGraph, feeds), feeds);
       totals.loss += outputs.loss.data[0] as number;
       const entropies = split(outputs.entropies.data as Float32Array, samples);
       for (const [j, logProbs] of split(outputs.logProbs.data as Float32Array, samples).entries()) {
@@ -161,7 +160,6 @@ export class Trainer implements Engine {
     this.#check(batch);
     if (!this.critic) await this.initializeCritic(0);
     const critic = this.critic!;
-    const session = await this.#session("valueStep", () => valueStepGraph(this.#model));
     const scale = tokenScale(batch, o);
     const spread = { returns: new Spread(), residuals: new Spread() };
     let loss = 0;
@@ -169,13 +167,14 @@ export class Trainer implements Engine {
     for (const group of this.#microBatches(batch, o)) {
       const samples = group.map((i) => batch[i]);
       const returns = join(samples.map((sample) => sample.returns));
-      const outputs = await critic.accumulate(session, {
+      const feeds = {
         ...decoderFeeds(samples, this.#config),
         oldValues: tensor(join(samples.map((sample) => sample.oldValues))),
         returns: tensor(returns),
         valueScale: tensor(join(group.map((i) => new Float32Array(batch[i].response.length).fill(scale[i])))),
         valueClip: scalar(o.valueClip || OFF),
-      });
+      };
+      const outputs = await critic.accumulate(await this.#sessions.ofStep(valueStepGraph, feeds), feeds);
       loss += outputs.loss.data[0] as number;
       const values = outputs.values.data as Float32Array;
       for (let t = 0; t < returns.length; t++) {
@@ -189,17 +188,17 @@ export class Trainer implements Engine {
 
   async pretrain(batch: Sequence[], o: PretrainStep): Promise<StepResult> {
     this.#check(batch);
-    const session = await this.#session("pretrainStep", () => pretrainStepGraph(this.#model));
     const scale = tokenScale(batch, o);
     let loss = 0;
     this.policy.zeroGradient();
     for (const group of this.#microBatches(batch, o)) {
       const sequences = group.map((i) => batch[i]);
-      const outputs = await this.policy.accumulate(session, {
+      const feeds = {
         ...decoderFeeds(sequences, this.#config),
         ...logProbFeeds(sequences, o.temperature ?? 1),
         scale: tensor(join(group.map((i) => new Float32Array(batch[i].response.length).fill(scale[i])))),
-      });
+      };
+      const outputs = await this.policy.accumulate(await this.#sessions.ofStep(pretrainStepGraph, feeds), feeds);
       loss += outputs.loss.data[0] as number;
     }
     return { loss, ...this.policy.step(o) };
@@ -236,8 +235,7 @@ export class Trainer implements Engine {
 
   async close(): Promise<void> {
     await this.#generator.release();
-    for (const session of this.#sessions.values()) await session.release();
-    this.#sessions.clear();
+    await this.#sessions.release();
   }
 
   get #microBatchTokens(): number {
@@ -250,13 +248,6 @@ export class Trainer implements Engine {
 
   #microBatches(batch: readonly Sequence[], { microBatchSize }: { microBatchSize: number }): number[][] {
     return microBatches(batch, { sequences: microBatchSize, tokens: this.#microBatchTokens });
-  }
-
-  async #session(name: string, build: () => Graph): Promise<Session> {
-    const options = { threads: this.#options.threads, ...this.#model.sessionOptions };
-    const session = this.#sessions.get(name) ?? (await Session.create(build(), options));
-    this.#sessions.set(name, session);
-    return session;
   }
 
   #check(batch: readonly Sequence[]): void {

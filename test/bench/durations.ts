@@ -7,6 +7,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { execute } from "../../actor/execution.ts";
@@ -18,9 +19,11 @@ import { findPublicData } from "../../actor/tasks.ts";
 import { actorCores, usableCores } from "../../controller/local/cpus.ts";
 import { sampleDuration } from "../../learner/ppo/durations.ts";
 import { benchEnvironment } from "./environment.ts";
+import lengths from "./quickstart-lengths.json" with { type: "json" };
 import { type Bench, median } from "./result.ts";
+import { writeWork } from "./update-work.ts";
 
-const UPDATES = fileURLToPath(new URL("./step.ts", import.meta.url));
+const UPDATES = fileURLToPath(new URL("./update.ts", import.meta.url));
 const LEARNER_THREADS = 1;
 const SLOTS = 2;
 const GOAL = 0.1;
@@ -48,6 +51,11 @@ async function run(flags: string[]) {
   const task = Object.keys(inputs)[0]!;
   const directory = await mkdtemp(join(tmpdir(), "longrun-bench-"));
   const cores = actorCores(usableCores(), LEARNER_THREADS, 1)?.[0]?.split(",").map(Number);
+  const work = join(directory, "work");
+  writeWork(work, {
+    ...{ size: "quickstart", lengths: lengths.samples as [number, number][] },
+    ...{ maxPromptTokens: lengths.maxPromptTokens, maxResponseTokens: lengths.maxResponseTokens },
+  });
   const sandboxes: Sandbox[] = [];
   for (let slot = 0; slot < SLOTS; slot++) {
     const space = join(directory, `slot-${slot}`);
@@ -70,7 +78,7 @@ async function run(flags: string[]) {
       await once(measured, source);
       for (let round = 0; round < Number(values.rounds); round++) {
         for (const situation of SITUATIONS) {
-          const stop = await disturb(situation, () => once(other, source));
+          const stop = await disturb(situation, () => once(other, source), work);
           const result = await once(measured, source);
           await stop();
           if (result.outcome !== "completed") throw new Error(`${name}: ${result.outcome}: ${result.detail}`);
@@ -118,13 +126,17 @@ async function run(flags: string[]) {
 }
 
 /** Starts what runs beside. @returns ends it */
-async function disturb(situation: Situation, inOtherSlot: () => Promise<unknown>): Promise<() => Promise<void>> {
+async function disturb(
+  situation: Situation,
+  inOtherSlot: () => Promise<unknown>,
+  work: string,
+): Promise<() => Promise<void>> {
   let going = situation === "the other slot runs too" || situation === "both";
   const beside = (async () => {
     while (going) await inOtherSlot();
   })();
   const training = situation === "the learner trains" || situation === "both";
-  const learner = training ? await startTraining() : undefined;
+  const learner = training ? await startTraining(work) : undefined;
   return async () => {
     going = false;
     await beside;
@@ -135,12 +147,16 @@ async function disturb(situation: Situation, inOtherSlot: () => Promise<unknown>
   };
 }
 
-/** Resolves when its first update is under way. */
-async function startTraining(): Promise<ChildProcess> {
-  const args = ["--threads", String(LEARNER_THREADS), "--repeat", "1000"];
-  const child = fork(UPDATES, args, { stdio: ["ignore", "pipe", "inherit", "ipc"] });
+/** Resolves when an update has been done, and the next one is under way. */
+async function startTraining(folder: string): Promise<ChildProcess> {
+  const args = ["--folder", folder, "--threads", String(LEARNER_THREADS)];
+  const child = fork(UPDATES, args, { stdio: ["pipe", "pipe", "inherit", "ipc"] });
   await new Promise<void>((resolve, reject) => {
-    child.stdout!.once("data", () => resolve());
+    let answers = 0;
+    createInterface({ input: child.stdout! }).on("line", () => {
+      child.stdin!.write("\n");
+      if (++answers === 2) resolve();
+    });
     child.once("exit", (code) => reject(new Error(`${UPDATES} exited with ${code}`)));
   });
   return child;

@@ -2,32 +2,33 @@
  * Memory of a whole update (generation, log-probs and values of policy, reference and critic, one optimiser step each),
  * with LoRA or with every weight trained:
  *
- *     node test/bench/lora-memory.ts --type lora|full [--shape 80m|0.5b] [--dtype F32|BF16] [--batch 4] [--tokens 512]
+ *     node test/bench/lora-memory.ts --type lora|full [--shape quickstart|3.4m|27m|80m|0.5b] [--dtype F32|BF16]
+ *         [--batch 4] [--tokens 512] [--micro 1]
+ *         [--checkpointing Always|Never]
  *
  * The model is made with random weights. Proportional set size (smaps_rollup) is read every 20 ms from the main thread
- * while the engine's worker works: it counts a mapped file once, however many sessions map it. Prints one JSON line.
+ * while the engine's worker works: it counts a mapped file once, however many sessions map it. Prints one JSON line, with
+ * what the plan of such a run says (learner/ppo/plan.ts) beside the highest.
  */
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
-import { configJson, type ModelConfig } from "../../learner/model/config.ts";
+import type { ModelConfig } from "../../learner/model/config.ts";
+import { SHAPES as QWEN } from "../../learner/model/hollow.fixture.ts";
 import { PROJECTIONS } from "../../learner/model/lora.ts";
-import { saveWeights } from "../../learner/model/save.ts";
-import { elementCount, parameters } from "../../learner/model/weights.ts";
 import { startEngine } from "../../learner/ppo/engine.ts";
+import { Planner } from "../../learner/ppo/plan.ts";
 import { uniforms } from "../../learner/rng.ts";
+import { writeRandomModel } from "./random-model.ts";
+import { SIZES } from "./update-work.ts";
 
-const COMMON = { modelType: "qwen2", normEpsilon: 1e-6, ropeTheta: 1e6, tied: true, queryKeyValueBias: true } as const;
-const REST = { maxPositions: 2048, initializerRange: 0.02 };
 const SHAPES: Record<string, ModelConfig> = {
+  ...SIZES,
+  ...QWEN,
   "80m": {
-    ...{ ...COMMON, ...REST, vocabSize: 8192, hiddenSize: 768, intermediateSize: 2048 },
+    ...{ ...QWEN["0.5b"], vocabSize: 8192, hiddenSize: 768, intermediateSize: 2048 },
     ...{ layers: 11, heads: 12, keyValueHeads: 4, headSize: 64 },
-  },
-  "0.5b": {
-    ...{ ...COMMON, ...REST, vocabSize: 151936, hiddenSize: 896, intermediateSize: 4864 },
-    ...{ layers: 24, heads: 14, keyValueHeads: 2, headSize: 64 },
   },
 };
 const { values: given } = parseArgs({
@@ -38,35 +39,25 @@ const { values: given } = parseArgs({
     batch: { type: "string", default: "4" },
     tokens: { type: "string", default: "512" },
     rank: { type: "string", default: "16" },
+    checkpointing: { type: "string", default: "Never" },
     threads: { type: "string", default: "2" },
-    "new-tokens": { type: "string", default: "16" },
+    micro: { type: "string", default: "1" },
+    "new-tokens": { type: "string" }, // default: as many as responses have
   },
 });
 const config = SHAPES[given.shape];
 const rank = Number(given.rank);
 const length = Number(given.tokens);
+const micro = Number(given.micro);
+const checkpointing = given.checkpointing === "Always";
+const newTokens = Number(given["new-tokens"] ?? length / 2);
 const model = fs.mkdtempSync(path.join(os.tmpdir(), "lora-memory-"));
-
-/** Sums of a few random numbers would do as weights; what is measured does not depend on them. */
-function writeModel(): number {
-  const next = uniforms(1, "weights");
-  const pool = Float32Array.from({ length: 1 << 20 }, () => 0.05 * (next() - 0.5));
-  const tensors = parameters(config).map(({ name, shape, kind }) => ({
-    name,
-    shape,
-    read: () =>
-      Float32Array.from({ length: elementCount(shape) }, (_, i) => (kind === "norm" ? 1 : pool[i % pool.length])),
-  }));
-  saveWeights(model, tensors, { dtype: given.dtype as "F32" | "BF16" });
-  fs.writeFileSync(path.join(model, "config.json"), JSON.stringify(configJson(config, { eos_token_id: 0 })));
-  return fs.statSync(path.join(model, "model.safetensors")).size;
-}
 
 const field = (name: string) =>
   Number(new RegExp(`^${name}: +(\\d+) kB`, "m").exec(fs.readFileSync("/proc/self/smaps_rollup", "utf8"))![1]) / 1024;
 const MB = (mebibytes: number) => Math.round(mebibytes);
 
-const bytes = writeModel();
+const bytes = writeRandomModel(model, config, given.dtype as "F32" | "BF16");
 const before = field("Pss");
 const peaks: Record<string, { pss: number; anonymous: number; seconds: number }> = {};
 let peak = { pss: 0, anonymous: 0 };
@@ -88,7 +79,10 @@ async function phase<T>(name: string, work: () => Promise<T>): Promise<T> {
 
 const adapter = given.type === "lora" ? { rank, alpha: rank, targets: PROJECTIONS, seed: 1 } : undefined;
 const engine = await phase("load", () =>
-  startEngine({ model, threads: Number(given.threads), microBatchTokens: length, adapter }),
+  startEngine({
+    ...{ model, threads: Number(given.threads), microBatchTokens: micro * length, adapter },
+    activationCheckpointing: checkpointing ? "Always" : "Never",
+  }),
 );
 const next = uniforms(2, "tokens");
 const draw = (count: number) =>
@@ -101,7 +95,7 @@ await phase("generate", () =>
   engine.generate(
     batch.map(({ prompt }) => prompt),
     {
-      ...{ seeds: batch.map((_, i) => i), temperature: 1, topP: 1, maxNewTokens: Number(given["new-tokens"]) },
+      ...{ seeds: batch.map((_, i) => i), temperature: 1, topP: 1, maxNewTokens: newTokens },
     },
   ),
 );
@@ -109,7 +103,7 @@ const update = async () => {
   await engine.initializeCritic(-1);
   const evaluated = await engine.evaluate(batch, { temperature: 1, values: true });
   const adam = { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weightDecay: 0.01 };
-  const step = { learningRate: 1e-4, gradientClip: 1, adam, aggregation: "TokenMean" as const, microBatchSize: 1 };
+  const step = { learningRate: 1e-4, gradientClip: 1, adam, aggregation: "TokenMean" as const, microBatchSize: micro };
   const values = batch.map((sample, i) => ({
     ...{ ...sample, oldValues: evaluated[i].values, returns: evaluated[i].values.map((v) => v + 1) },
   }));
@@ -139,10 +133,20 @@ const checkpoint = fs
   );
 clearInterval(timer);
 await engine.close();
+const plan = new Planner({
+  ...{ model, adapter, critic: true, maxPromptTokens: length / 2, maxResponseTokens: length / 2 },
+  ...{ microBatchSize: micro, generationBatchSize: Number(given.batch), samplesPerPrompt: 1, device: { kind: "cpu" } },
+  checkpointing,
+}).plan(micro * length);
 fs.rmSync(model, { recursive: true });
 const mebibytes = (count: number) => Math.round(count / 1048576);
+const highest = Math.max(...Object.entries(peaks).map(([name, { pss }]) => (name === "save" ? 0 : pss)));
 const facts = {
   ...given,
+  highestMiB: highest,
+  planMiB: mebibytes(plan.hostBytes),
+  planOverHighest: Number((plan.hostBytes / 1048576 / highest).toFixed(2)),
+  planRowsMiB: Object.fromEntries(plan.rows.map(({ what, hostBytes }) => [what, mebibytes(hostBytes)])),
   fileMiB: mebibytes(bytes),
   checkpointMiB: mebibytes(checkpoint),
   beforeMiB: MB(before),

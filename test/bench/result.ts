@@ -17,6 +17,8 @@ export interface BenchResult {
   method: string;
   /** Every single measurement. */
   raw: unknown;
+  /** false: shown, not written to `results/`; default true */
+  kept?: boolean;
 }
 
 export interface Bench {

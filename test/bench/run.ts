@@ -7,19 +7,20 @@ import { busy } from "./busy.ts";
 import { controller } from "./controller.ts";
 import { corpus } from "./corpus.ts";
 import { durations } from "./durations.ts";
+import { gpu } from "./gpu.ts";
 import { grading } from "./grading.ts";
+import { learner } from "./learner.ts";
 import { learning } from "./learning.ts";
 import { overhead } from "./overhead.ts";
 import { queue } from "./queue.ts";
 import { type Bench, print, save } from "./result.ts";
-import { generate, step } from "./twins.ts";
 
 const BENCHES: Record<string, Bench> = {
-  ...{ step, generate, overhead, busy, queue, durations, grading },
-  ...{ controller, learning, algorithms, corpus },
+  ...{ overhead, busy, queue, durations, grading },
+  ...{ learner, gpu, controller, learning, algorithms, corpus },
 };
 /** These take long, so they run only when they are named. */
-const ONLY_NAMED = ["controller", "learning", "algorithms", "corpus"];
+const ONLY_NAMED = ["learner", "gpu", "controller", "learning", "algorithms", "corpus"];
 
 const given = process.argv.slice(2);
 const firstFlag = given.findIndex((word) => word.startsWith("-"));
@@ -38,6 +39,6 @@ for (const name of chosen) {
   const date = new Date();
   const result = await BENCHES[name]!.run(flags);
   print(name, result);
-  process.stdout.write(`  written to ${await save(name, result, date)}\n`);
+  if (result.kept !== false) process.stdout.write(`  written to ${await save(name, result, date)}\n`);
 }
 process.exit(0);

@@ -62,10 +62,11 @@ describe("a run", { concurrency: 2 }, () => {
     assert.equal(status, 0);
     const lines = stdout.split("\n");
     assert.deepEqual(lines.splice(0, 2), ["Preparing the Python environment", "Preparing task diamonds"]);
-    assert.equal(lines[0], `Training test on task diamonds (run.yaml) in ${join(home, "done")}`);
-    assert.match(lines[1]!, /^iteration {3}valid {2}mean score/);
+    assert.equal(lines.shift(), `Training test on task diamonds (run.yaml) in ${join(home, "done")}`);
+    assert.deepEqual(lines.splice(0, 2), ["memory plan: 1.00 GB of 2.00 GB", "  weights  1.00 GB"]);
+    assert.match(lines[0]!, /^iteration {3}valid {2}mean score/);
     assert.deepEqual(
-      lines.slice(2, 5).map((line) => line.trim().split(" ")[0]),
+      lines.slice(1, 4).map((line) => line.trim().split(" ")[0]),
       ["1", "2", "3"],
     );
     assert.match(stdout, /valid programs {7}50\.0% {2}100\.0%\nmean MAE/);
@@ -92,6 +93,11 @@ describe("a run", { concurrency: 2 }, () => {
     );
     assert.match(stderr, /^\[actor-0\] actor-0 looks for 127\.0\.0\.1:\d+\n$/);
     assert.equal(status, 0);
+  });
+
+  test("says what memory it will take once, also where the learner is started again", async () => {
+    const { stdout } = await run("planned", { learner: { dieInIteration: 2 } });
+    assert.equal(stdout.match(/^memory plan: /gm)?.length, 1);
   });
 
   test("goes on when the learner is killed, at the same port", async () => {

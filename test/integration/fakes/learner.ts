@@ -75,6 +75,7 @@ const port = await new Promise<number>((resolve, reject) =>
     error ? reject(error) : resolve(bound),
   ),
 );
+process.send?.({ type: "plan", table: ["memory plan: 1.00 GB of 2.00 GB", "  weights  1.00 GB"] });
 process.send?.({ type: "listening", port, metricsPort: port });
 
 const finish = async (phase: number, exitStatus: number): Promise<never> => {

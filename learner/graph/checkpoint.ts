@@ -1,0 +1,70 @@
+/** Activation checkpointing: what the backward pass needs is computed again there, not kept from the forward pass. */
+import { backward } from "./gradients.ts";
+import { innermost, type Value } from "./graph.ts";
+import { add } from "./primitives.ts";
+
+/**
+ * The values of `forward(inputs)`. Of what it computes nothing is kept for the backward pass but `inputs`: there it is
+ * emitted a second time. Gradients are those of `forward` itself, bit for bit; so are those of what it captures.
+ */
+export function checkpoint(inputs: readonly Value[], forward: (inputs: Value[]) => readonly Value[]): Value[] {
+  const { model } = innermost(inputs);
+  const tape = model.tape;
+  model.tape = []; // read for what the values depend on, then forgotten
+  let outputs: readonly Value[];
+  let emitted: typeof tape;
+  try {
+    outputs = forward([...inputs]);
+  } finally {
+    emitted = model.tape;
+    model.tape = tape;
+  }
+  const inside = new Set(emitted.flatMap((entry) => entry.outputs.map(({ name }) => name)));
+  const sources = new Map(
+    emitted.flatMap((entry) =>
+      entry.inputs.flatMap((input) => (input.requiresGrad && !inside.has(input.name) ? [[input.name, input]] : [])),
+    ) as [string, Value][],
+  );
+  if (sources.size === 0) return [...outputs];
+  model.recomputes = true;
+  return innermost(inputs).record("checkpoint", [...sources.values()], outputs, (cotangents) => {
+    const last = cotangents.find((cotangent) => cotangent !== undefined)!;
+    const again = inputs.map((input) => after(input, last));
+    const { recording, tape: outer } = model;
+    model.recording = true;
+    model.tape = [];
+    try {
+      const seeds = forward(again).flatMap((output, i) => {
+        const cotangent = cotangents[i];
+        return cotangent ? [[output, cotangent] as const] : [];
+      });
+      const found = backward(seeds);
+      return [...sources.keys()].map((name) => {
+        // what is given may be captured, too
+        const copies = again.filter((_, i) => inputs[i]!.name === name).map((copy) => copy.name);
+        const parts = [name, ...copies].flatMap((source) => found.get(source) ?? []);
+        return parts.length > 0 ? parts.reduce((a, b) => add(a, b)) : undefined;
+      });
+    } finally {
+      model.recording = recording;
+      model.tape = outer;
+    }
+  });
+}
+
+/**
+ * The same value, which ONNX Runtime does not use before `other` is there: it orders a graph by data alone, and would
+ * recompute before the backward pass has come. The edge is a shape that says "as it is" and is made of `other`'s, so it
+ * costs nothing, provided that the session does not fold it (`Model.recomputes`).
+ *
+ * @param other of rank 1 at least
+ */
+export function after(value: Value, other: Value): Value {
+  const graph = innermost([value, other]);
+  graph.model.recomputes = true;
+  const [size] = graph.op("Shape", [other], { start: 0, end: 1 }, [{ dtype: "int64", shape: [1] }]);
+  const zeros = graph.constant(new Array(value.shape.length).fill(0), "int64"); // Reshape: 0 is the size it has
+  const [asItIs] = graph.op("Mul", [size!, zeros], {}, [{ dtype: "int64", shape: [value.shape.length] }]);
+  const [same] = graph.op("Reshape", [value, asItIs!], {}, [value]);
+  return { ...same!, requiresGrad: value.requiresGrad };
+}

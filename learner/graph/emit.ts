@@ -1,0 +1,72 @@
+/** How an operator enters a graph together with its gradient rule. */
+import { GraphError } from "./errors.ts";
+import { type Attribute, innermost, isFloat, type Shape, type Value } from "./graph.ts";
+import { broadcast } from "./shapes.ts";
+import type { DType } from "./tensor.ts";
+
+/**
+ * From the cotangent of the output to those of the inputs, in terms of primitives. `needs(i)`: whether the i-th input wants
+ * one. It closes over the inputs.
+ */
+export type Rule = (cotangent: Value, needs: (input: number) => boolean, output: Value) => (Value | undefined)[];
+/** A number in place of a value is a constant of the other operand's dtype. */
+export type Operand = Value | number;
+
+interface Emission {
+  type: string;
+  inputs: readonly Value[];
+  attributes?: Record<string, Attribute>;
+  shape: Shape;
+  dtype?: DType;
+  domain?: string;
+  rule?: Rule;
+  /** of the rule, in the table of README.md; default: the operator's type */
+  name?: string;
+}
+
+/**
+ * Emits one operator with one output.
+ *
+ * @throws GraphError `gradient` when it has no rule and would lose the gradient of an input
+ */
+export function emit({ type, inputs, attributes = {}, shape, dtype, domain, rule, name = type }: Emission): Value {
+  const graph = innermost(inputs);
+  const outputs = graph.op(type, inputs, attributes, [{ dtype: dtype ?? inputs[0]!.dtype, shape }], domain);
+  if (!rule) {
+    const lost = isFloat(outputs[0]!.dtype) && graph.model.recording && inputs.find((input) => input.requiresGrad);
+    if (lost) throw new GraphError("gradient", `${type} has no gradient, and '${lost.name}' requires one`);
+    return outputs[0]!;
+  }
+  const recorded = graph.record(name, inputs, outputs, ([cotangent]) =>
+    cotangent ? rule(cotangent, (i) => inputs[i]!.requiresGrad, recorded[0]!) : inputs.map(() => undefined),
+  );
+  return recorded[0]!;
+}
+
+export function lift(operand: Operand, like: Value): Value {
+  return typeof operand === "number" ? like.graph.constant(operand, like.dtype) : operand;
+}
+
+export function pair(a: Operand, b: Operand, operation: string): [Value, Value] {
+  if (typeof a === "number" && typeof b === "number")
+    throw new GraphError("graph", `${operation}: one operand has to be a value`);
+  const left = lift(a, b as Value);
+  const right = lift(b, left);
+  if (left.dtype !== right.dtype)
+    throw new GraphError("dtype", `${operation}: ${left.dtype} and ${right.dtype}; cast one of them`);
+  return [left, right];
+}
+
+export function binary(type: string, a: Operand, b: Operand, rule: (left: Value, right: Value) => Rule): Value {
+  const [left, right] = pair(a, b, type);
+  return emit({
+    type,
+    inputs: [left, right],
+    shape: broadcast([left.shape, right.shape], type),
+    rule: rule(left, right),
+  });
+}
+
+export function unary(type: string, x: Value, rule: Rule): Value {
+  return emit({ type, inputs: [x], shape: x.shape, rule });
+}

@@ -1,0 +1,109 @@
+/** Matrix products. */
+import { add, cast } from "./elementwise.ts";
+import { emit } from "./emit.ts";
+import { GraphError } from "./errors.ts";
+import { custom } from "./gradients.ts";
+import { float, innermost, type Value } from "./graph.ts";
+import { reshape } from "./layout.ts";
+import { sumTo } from "./reductions.ts";
+import { broadcast } from "./shapes.ts";
+
+export interface MatMulOptions {
+  transA?: boolean;
+  transB?: boolean;
+  /** the product is multiplied by this */
+  alpha?: number;
+  /** in float32 also where the graph computes its products in bfloat16 */
+  precise?: boolean;
+}
+
+/** alpha * A B over the last two axes, earlier axes broadcast; either operand may be read transposed. */
+export function matmul(a: Value, b: Value, options: MatMulOptions = {}): Value {
+  const { transA = false, transB = false, alpha = 1, precise = false } = options;
+  const [aShape, bShape] = [a.shape, b.shape];
+  if (aShape.length < 2 || bShape.length < 2)
+    throw new GraphError("shape", `matmul: [${aShape}] and [${bShape}] need two axes at least`);
+  const rows = aShape.at(transA ? -1 : -2)!;
+  const columns = bShape.at(transB ? -2 : -1)!;
+  if (aShape.at(transA ? -2 : -1) !== bShape.at(transB ? -1 : -2)) {
+    throw new GraphError(
+      "shape",
+      `matmul: the inner dims of [${aShape}]${transA ? "^T" : ""} and [${bShape}]${transB ? "^T" : ""} differ`,
+    );
+  }
+  const batch = broadcast(
+    [aShape.slice(0, -2), bShape.slice(0, -2)].map((s) => (s.length > 0 ? s : [1])),
+    "matmul",
+  );
+  const lead = Math.max(aShape.length, bShape.length) === 2 ? [] : batch;
+  const plain = !transA && !transB && alpha === 1;
+  const product = (left: Value, right: Value) =>
+    emit({
+      type: plain ? "MatMul" : "FusedMatMul",
+      domain: plain ? "" : "com.microsoft",
+      inputs: [left, right],
+      attributes: plain ? {} : { transA, transB, alpha: float(alpha) },
+      shape: [...lead, rows, columns],
+    });
+  const inGraph = innermost([a, b]).model.compute;
+  const compute = precise || a.dtype !== "float32" ? "float32" : inGraph;
+  return custom(
+    "MatMul",
+    [a, b],
+    ([left, right]) => {
+      if (compute === "float32") return [product(left!, right!)];
+      if (compute === "bfloat16") return [cast(product(half(left!), half(right!)), "float32")];
+      const [x, y] = [left!, right!].map((value) => cast(half(value), "float32"));
+      return [cast(cast(product(x!, y!), "bfloat16"), "float32")];
+    },
+    ([d]) => [
+      a.requiresGrad
+        ? sumTo(
+            transA
+              ? matmul(b, d!, { transA: transB, transB: true, alpha, precise })
+              : matmul(d!, b, { transB: !transB, alpha, precise }),
+            aShape,
+          )
+        : undefined,
+      b.requiresGrad ? weightCotangent(a, d!, b, { transA, transB, alpha, precise }) : undefined,
+    ],
+  )[0]!;
+}
+
+/** In bfloat16; asked for again, the same value. */
+function half(x: Value): Value {
+  const { halves } = x.graph.model;
+  const known = halves.get(x.name);
+  if (known) return known;
+  const value = cast(x, "bfloat16");
+  halves.set(x.name, value);
+  return value;
+}
+
+function weightCotangent(
+  a: Value,
+  d: Value,
+  b: Value,
+  { transA, transB, alpha, precise }: Required<MatMulOptions>,
+): Value {
+  if (b.shape.length === 2 && a.shape.length > 2 && !transA) {
+    // one tall product instead of one per batch entry and a sum
+    const rows = reshape(a, [-1, a.shape.at(-1)!]);
+    const cotangents = reshape(d, [-1, d.shape.at(-1)!]);
+    return transB
+      ? matmul(cotangents, rows, { transA: true, alpha, precise })
+      : matmul(rows, cotangents, { transA: true, alpha, precise });
+  }
+  return sumTo(
+    transB
+      ? matmul(d, a, { transA: true, transB: transA, alpha, precise })
+      : matmul(a, d, { transA: !transA, alpha, precise }),
+    b.shape,
+  );
+}
+
+/** x W^T (+ bias) with W in Hugging Face layout [out, in]; x [..., in]. */
+export function linear(x: Value, weight: Value, bias?: Value): Value {
+  const y = matmul(x, weight, { transB: true });
+  return bias ? add(y, bias) : y;
+}

@@ -1,0 +1,140 @@
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { after, test } from "node:test";
+import { SHAPES, writeHollowModel } from "../model/hollow.fixture.ts";
+import { PROJECTIONS } from "../model/lora.ts";
+import { elementCount, parameters } from "../model/weights.ts";
+import { gpuMemory, hostMemory } from "./available-memory.ts";
+import { type Budget, fitRun, planTable } from "./fit.ts";
+import { Planner, type PlanRequest } from "./plan.ts";
+
+const GB = 1e9;
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), "plan-"));
+after(() => fs.rmSync(folder, { recursive: true }));
+const SMALL = {
+  ...SHAPES["0.5b"],
+  ...{ vocabSize: 2048, hiddenSize: 128, intermediateSize: 384, layers: 4, heads: 4, headSize: 32 },
+};
+function model(name: keyof typeof SHAPES | "small", dtype?: "F32" | "BF16"): string {
+  const at = path.join(folder, `${name}-${dtype}`);
+  if (!fs.existsSync(at)) writeHollowModel(at, name === "small" ? SMALL : SHAPES[name], dtype);
+  return at;
+}
+const LORA = { rank: 16, alpha: 16, targets: PROJECTIONS, seed: 0 };
+/** A manifest's defaults. */
+const PAPER = {
+  ...{ adapter: undefined, critic: true, device: { kind: "cpu" } as const },
+  ...{ maxPromptTokens: 1024, maxResponseTokens: 1024, microBatchSize: 8 },
+  ...{ generationBatchSize: 64, samplesPerPrompt: 1 },
+};
+const small = (change: Partial<PlanRequest> = {}): PlanRequest => ({ ...PAPER, model: model("small"), ...change });
+const host = (bytes: number): Budget => ({ host: { bytes, source: "free on this machine" }, gpu: undefined });
+const bytesOf = ({ rows }: { rows: { what: string; hostBytes: number }[] }, what: string) =>
+  rows.find((row) => row.what === what)!.hostBytes;
+
+test("weights, gradients and moments are float32, of policy and critic; the reference is a second policy", () => {
+  const count = parameters(SMALL).reduce((total, { shape }) => total + elementCount(shape), 0);
+  const head = SMALL.hiddenSize + 1;
+  const plan = new Planner(small()).plan(512);
+  const fused = 4 * SMALL.layers * ((128 + 2 * 64) * 129 + 2 * 384 * 128);
+  assert.equal(bytesOf(plan, "weights"), 4 * (3 * count + head) + fused);
+  for (const what of ["gradients", "optimiser"]) assert.equal(bytesOf(plan, what), 8 * (2 * count + head));
+  const alone = new Planner(small({ critic: false })).plan(512);
+  assert.equal(bytesOf(alone, "optimiser"), 8 * count);
+  assert.equal(
+    plan.hostBytes,
+    plan.rows.reduce((total, row) => total + row.hostBytes, 0),
+  );
+  assert.equal(plan.gpuBytes, 0);
+});
+
+test("with LoRA the model counts once, and what is trained is the adapters", () => {
+  const plan = new Planner(small({ adapter: { ...LORA, rank: 2 } })).plan(512);
+  const file = fs.statSync(path.join(model("small"), "model.safetensors")).size;
+  const weights = bytesOf(plan, "weights");
+  assert.ok(weights > file && weights < 1.6 * file, `${weights} of ${file}`);
+  assert.ok(bytesOf(plan, "optimiser") < bytesOf(new Planner(small()).plan(512), "optimiser") / 3);
+});
+
+test("activations and logits grow with what goes through together, keys and values with rows and lengths", () => {
+  const one = new Planner(small()).plan(2048);
+  const four = new Planner(small()).plan(4 * 2048);
+  const grown = bytesOf(four, "activations") / bytesOf(one, "activations");
+  assert.ok(grown > 3.2 && grown < 4.1, `${grown}`);
+  assert.ok(bytesOf(four, "logits") > 3 * bytesOf(one, "logits"));
+  const half = new Planner(small({ generationBatchSize: 32 })).plan(2048);
+  assert.equal(2 * bytesOf(half, "cache"), bytesOf(one, "cache"));
+  const shared = new Planner(small({ samplesPerPrompt: 8 })).plan(2048);
+  assert.ok(bytesOf(shared, "cache") < bytesOf(one, "cache"));
+  const short = new Planner(small({ maxResponseTokens: 256 })).plan(2048);
+  assert.ok(bytesOf(short, "cache") < bytesOf(one, "cache") / 1.5);
+});
+
+test("the micro-batch has 512 tokens a thread, or as many as fit", () => {
+  const room = fitRun(small({ maxPromptTokens: 64, maxResponseTokens: 64 }), 4, host(64 * GB));
+  assert.equal(room.microBatchTokens, 2048);
+  const tight = fitRun(small({ maxPromptTokens: 64, maxResponseTokens: 64 }), 4, host(room.hostBytes - 1));
+  assert.equal(tight.microBatchTokens, 1024);
+  assert.ok(tight.hostBytes < room.hostBytes);
+});
+
+test("layers are recomputed where a single sequence does not fit otherwise", () => {
+  const kept = fitRun(small(), 1, host(64 * GB));
+  assert.equal(kept.checkpointing, false);
+  const recomputed = fitRun(small(), 1, host(kept.hostBytes - 1));
+  assert.equal(recomputed.checkpointing, true);
+  assert.ok(bytesOf(recomputed, "activations") < 0.7 * bytesOf(kept, "activations"));
+  assert.deepEqual(fitRun(small(), 1, host(64 * GB), "Always"), recomputed);
+});
+
+test("what does not fit is refused in one line with changes that suffice", () => {
+  const plan = fitRun(small(), 1, host(64 * GB));
+  const there = plan.hostBytes - bytesOf(plan, "cache") / 3;
+  const refused = (error: Error & { code?: string }) => {
+    assert.equal(error.code, "memory");
+    assert.match(error.message, /^the run needs about [\d.]+ GB of memory \(.*cache.*\), but .* is free on/);
+    assert.doesNotMatch(error.message, /\n/);
+    const [, generation] = /model\.generationBatchSize (\d+)/.exec(error.message)!;
+    fitRun(small({ generationBatchSize: Number(generation) }), 1, host(there), "Never"); // it says the truth
+    assert.throws(() => fitRun(small({ generationBatchSize: 2 * Number(generation) }), 1, host(there), "Never"));
+    return true;
+  };
+  assert.throws(() => fitRun(small(), 1, host(there), "Never"), refused);
+  const gpu = { ...host(64 * GB), gpu: { bytes: 2 * GB, source: "free on cuda:0" } };
+  assert.throws(() => fitRun(small({ device: { kind: "cuda", id: 0 } }), 1, gpu), {
+    code: "memory",
+    message: /of memory on cuda:0 \(.*\), but 2\.00 GB is free on cuda:0; set /,
+  });
+  assert.throws(() => fitRun(small(), 1, host(1e6)), /take a smaller model or more memory: even LoRA .* need \d/);
+});
+
+test("two fully trained models of 3B do not fit on a GPU of 80 GB, with LoRA they do", () => {
+  const gpu = { host: { bytes: 500 * GB, source: "given" }, gpu: { bytes: 79 * GB, source: "free on cuda:0" } };
+  const request = {
+    ...{ ...PAPER, model: model("3b"), device: { kind: "cuda", id: 0 } as const },
+    ...{ maxPromptTokens: 256, maxResponseTokens: 256, generationBatchSize: 16 },
+  };
+  assert.ok(new Planner(request).plan(512).gpuBytes > 79 * GB);
+  const plan = fitRun({ ...request, microBatchSize: 1, adapter: LORA }, 0, gpu);
+  assert.ok(plan.gpuBytes > 6.1 * GB * 7 && plan.gpuBytes <= 79 * GB, `${plan.gpuBytes}`);
+  const lines = planTable(plan, gpu);
+  assert.match(lines[0]!, /^memory plan: on cuda:0 [\d.]+ GB of 79\.0 GB free on cuda:0; here /);
+  assert.equal(lines.length, 1 + plan.rows.length);
+});
+
+test("there is what the container may use, or what is free", () => {
+  const machine = { limitBytes: 0, freeBytes: 5 * GB, nvidiaSmi: () => "81000\n" };
+  assert.deepEqual(hostMemory(machine), { bytes: 5 * GB, source: "free on this machine" });
+  assert.equal(hostMemory({ ...machine, limitBytes: 2 * GB }).source, "the container's limit");
+  assert.equal(hostMemory({ ...machine, limitBytes: 2 ** 63 }).bytes, 5 * GB);
+  const asked: string[][] = [];
+  const smi = { ...machine, nvidiaSmi: (args: string[]) => String(asked.push(args) && 81000) };
+  assert.deepEqual(gpuMemory({ kind: "cuda", id: 1 }, smi), { bytes: 81000 * 2 ** 20, source: "free on cuda:1" });
+  assert.ok(asked[0]!.includes("--id=1"));
+  const none = () => {
+    throw new Error("ENOENT");
+  };
+  assert.equal(gpuMemory({ kind: "cuda", id: 0 }, { ...machine, nvidiaSmi: none }), undefined);
+});

@@ -1,0 +1,161 @@
+/** Whether a run fits into memory: picks its micro-batch, says what it takes, or what to change. */
+import os from "node:os";
+import type { TrainingRunSpec } from "../../crds/trainingrun.ts";
+import { type Device, deviceName } from "../graph/device.ts";
+import { size } from "../model/info.ts";
+import { PROJECTIONS } from "../model/lora.ts";
+import { adapterOf } from "./adaptation.ts";
+import type { AvailableMemory } from "./available-memory.ts";
+import type { ActivationCheckpointing } from "./engine.ts";
+import { EngineError } from "./errors.ts";
+import { samplesPerPrompt } from "./groups.ts";
+import { MICRO_BATCH_TOKENS } from "./microbatches.ts";
+import { type MemoryPlan, Planner, type PlanRequest, RunGraphs } from "./plan.ts";
+
+/** What there is; undefined where it is not known, and nothing is refused. */
+export interface Budget {
+  host: AvailableMemory;
+  gpu: AvailableMemory | undefined;
+}
+
+/** What a manifest asks for. */
+export function requestOf(
+  spec: Pick<TrainingRunSpec, "model" | "algorithm" | "seed" | "learner">,
+  model: string,
+  device: Device,
+): PlanRequest {
+  const { maxPromptTokens, maxResponseTokens, generationBatchSize } = spec.model;
+  return {
+    ...{ model, device, maxPromptTokens, maxResponseTokens, generationBatchSize },
+    adapter: adapterOf(spec),
+    critic: spec.algorithm.baseline === "Critic",
+    microBatchSize: spec.algorithm.microBatchSize,
+    samplesPerPrompt: samplesPerPrompt(spec.algorithm),
+    compute: spec.learner.compute === "BFloat16" ? "bfloat16" : "float32",
+  };
+}
+
+/**
+ * The plan of a run. Its passes have as many tokens as are fastest (on a CPU few stay in the caches, a GPU takes as many as
+ * there are), or as fit.
+ *
+ * @param threads of the CPU; 0: all cores
+ * @param mode whether layers are recomputed in the backward pass; Auto: where a single sequence does not fit otherwise
+ * @throws EngineError `memory`, one line that says what to change; ModelError for a folder that cannot be used
+ */
+export function fitRun(
+  request: PlanRequest,
+  threads: number,
+  budget: Budget,
+  mode: ActivationCheckpointing = "Auto",
+): MemoryPlan {
+  const fastest = (planner: Planner) =>
+    request.device.kind === "cuda"
+      ? request.microBatchSize * planner.longest
+      : MICRO_BATCH_TOKENS * (threads || os.availableParallelism());
+  const built = new Map<string, RunGraphs>();
+  const once = (wanted: PlanRequest) => {
+    const key = JSON.stringify([wanted.adapter, wanted.critic, wanted.checkpointing]);
+    const graphs = built.get(key) ?? new RunGraphs(wanted);
+    built.set(key, graphs);
+    const planner = new Planner(wanted, graphs);
+    let plan = planner.plan(fastest(planner));
+    while (!fits(plan, budget) && plan.microBatchTokens > planner.longest)
+      plan = planner.plan(Math.max(planner.longest, Math.floor(plan.microBatchTokens / 2)));
+    return plan;
+  };
+  const attempt = (wanted: PlanRequest) => {
+    const plan = once({ ...wanted, checkpointing: mode === "Always" });
+    return mode === "Auto" && !fits(plan, budget) ? once({ ...wanted, checkpointing: true }) : plan;
+  };
+  const plan = attempt(request);
+  if (fits(plan, budget)) return plan;
+  throw new EngineError("memory", `${shortage(plan, budget)}; ${remedies(request, budget, attempt)}`);
+}
+
+function fits(plan: MemoryPlan, { host, gpu }: Budget): boolean {
+  return plan.hostBytes <= host.bytes && (gpu === undefined || plan.gpuBytes <= gpu.bytes);
+}
+
+/** The memory that is short: the GPU's first. */
+function scarce(plan: MemoryPlan, { host, gpu }: Budget) {
+  return gpu !== undefined && plan.gpuBytes > gpu.bytes
+    ? { which: "gpuBytes" as const, place: deviceName(plan.device), there: gpu }
+    : { which: "hostBytes" as const, place: "memory", there: host };
+}
+
+function shortage(plan: MemoryPlan, budget: Budget): string {
+  const { which, place, there } = scarce(plan, budget);
+  const largest = plan.rows
+    .filter((row) => row[which] > 0)
+    .sort((a, b) => b[which] - a[which])
+    .slice(0, 4)
+    .map((row) => `${row.what} ${size(row[which])}`);
+  const need = `the run needs about ${size(plan[which])} of ${place === "memory" ? place : `memory on ${place}`}`;
+  return `${need} (${largest.join(", ")}), but ${size(there.bytes)} is ${there.source}`;
+}
+
+/** What remedies offer. */
+const RANK = 16;
+const SHORT_TOKENS = 256;
+
+/** Each change by itself, those that suffice. */
+function remedies(request: PlanRequest, budget: Budget, attempt: (request: PlanRequest) => MemoryPlan): string {
+  const lora = { rank: RANK, alpha: RANK, targets: PROJECTIONS, seed: 0 };
+  const halves = (
+    field: "maxResponseTokens" | "maxPromptTokens" | "generationBatchSize",
+    least: number,
+  ): [string, PlanRequest][] => {
+    const values: number[] = [];
+    for (let value = request[field] >> 1; value >= least; value >>= 1) values.push(value);
+    return values.map((value) => [`model.${field} ${value}`, { ...request, [field]: value }]);
+  };
+  const changes: [what: string, changed: PlanRequest][][] = [
+    request.adapter ? [] : [[`model.adaptation {type: LoRA, rank: ${RANK}}`, { ...request, adapter: lora }]],
+    halves("generationBatchSize", request.samplesPerPrompt),
+    halves("maxResponseTokens", 64),
+    halves("maxPromptTokens", 64),
+    request.critic ? [["algorithm.baseline GRPO or RLOO (no critic)", { ...request, critic: false }]] : [],
+  ];
+  const enough = changes.flatMap((tries) => {
+    for (const [what, changed] of tries) {
+      const plan = attempt(changed);
+      if (fits(plan, budget)) return [`${what} (${size(plan[scarce(plan, budget).which])})`];
+    }
+    return [];
+  });
+  if (enough.length > 0) return `set ${enough.join(", or ")}`;
+  const maxPromptTokens = Math.min(request.maxPromptTokens, SHORT_TOKENS);
+  const maxResponseTokens = Math.min(request.maxResponseTokens, SHORT_TOKENS);
+  const last = attempt({
+    ...request,
+    adapter: request.adapter ?? lora,
+    critic: false,
+    maxPromptTokens,
+    maxResponseTokens,
+    generationBatchSize: request.samplesPerPrompt,
+  });
+  const { which } = scarce(last, budget);
+  const all = `LoRA without a critic, ${maxPromptTokens} + ${maxResponseTokens} tokens and ${request.samplesPerPrompt} generated side by side need ${size(last[which])}`;
+  return fits(last, budget)
+    ? `no single change is enough, but together they are: ${all}`
+    : `take a smaller model or more memory: even ${all}`;
+}
+
+/** A table for a terminal or a log. */
+export function planTable(plan: MemoryPlan, budget: Budget): string[] {
+  const gpu = plan.device.kind === "cuda";
+  const total = (bytes: number, there: AvailableMemory | undefined) =>
+    `${size(bytes)} of ${there ? `${size(there.bytes)} ${there.source}` : "a size that nvidia-smi does not say"}`;
+  const head = gpu
+    ? `memory plan: on ${deviceName(plan.device)} ${total(plan.gpuBytes, budget.gpu)}; here ${total(plan.hostBytes, budget.host)}`
+    : `memory plan: ${total(plan.hostBytes, budget.host)}; micro-batches of ${plan.microBatchTokens} tokens`;
+  const cells = (bytes: number) => (bytes > 0 ? size(bytes) : "-").padStart(9);
+  return [
+    head,
+    ...plan.rows.map(
+      ({ what, detail, hostBytes, gpuBytes }) =>
+        `  ${what.padEnd(13)}${gpu ? cells(gpuBytes) : ""}${cells(hostBytes)}  ${detail}`,
+    ),
+  ];
+}

@@ -1,0 +1,236 @@
+/**
+ * The memory that a run will take, found before it starts: bytes of weights, gradients, optimiser, activations, logits,
+ * keys and values for its largest batches. Activations are not estimated by a formula: the graphs that will run are built,
+ * and the lifetimes of their values followed (graph/memory.ts), so that the plan goes by what the engine does.
+ */
+import type { Device } from "../graph/device.ts";
+import type { Compute, Graph, Value } from "../graph/graph.ts";
+import { boundDims, peakMemory } from "../graph/memory.ts";
+import type { ParameterShape } from "../graph/parameters.ts";
+import { elementCount } from "../graph/tensor.ts";
+import type { ModelConfig } from "../model/config.ts";
+import { decoderFeeds } from "../model/decoder.ts";
+import { locateWeights } from "../model/files.ts";
+import { valueHeadShapes } from "../model/valuehead.ts";
+import { type Adaptation, adaptationOf } from "./adaptation.ts";
+import type { AdapterOptions } from "./engine.ts";
+import { fusedBytes, generationMemory } from "./plan-generation.ts";
+import { evaluateGraph, policyStepGraph, valueGraph, valueStepGraph } from "./steps.ts";
+
+export interface PlanRequest {
+  /** a Hugging Face folder */
+  model: string;
+  /** left out: every weight is trained */
+  adapter: AdapterOptions | undefined;
+  critic: boolean;
+  maxPromptTokens: number;
+  maxResponseTokens: number;
+  /** most sequences of a forward and backward pass */
+  microBatchSize: number;
+  /** solutions that are generated side by side, and how many of them share a prompt */
+  generationBatchSize: number;
+  samplesPerPrompt: number;
+  device: Device;
+  /** layers are computed again in the backward pass; default false */
+  checkpointing?: boolean;
+  /** what matrix products are computed in; default float32 */
+  compute?: Compute;
+}
+
+export interface PlanRow {
+  what: string;
+  detail: string;
+  /** in the learner's process */
+  hostBytes: number;
+  /** on the GPU; 0 without one */
+  gpuBytes: number;
+}
+
+export interface MemoryPlan {
+  device: Device;
+  rows: PlanRow[];
+  hostBytes: number;
+  gpuBytes: number;
+  /** most tokens of a forward and backward pass, padding included, unless a single sequence is longer */
+  microBatchTokens: number;
+  checkpointing: boolean;
+}
+
+/** Node.js, ONNX Runtime, tokenizer, store, and what the garbage collector has not taken yet. */
+const PROCESS_BYTES = 250e6;
+/** CUDA's context, kernels and workspaces: assumed, not measured. */
+const CUDA_BYTES = 1e9;
+/** What ONNX Runtime's arenas hold for each byte in use, as freed pieces do not always fit what comes next. */
+const ARENA = 1.15;
+
+interface RunGraph {
+  graph: Graph;
+  /** it trains, so that `microBatchSize` holds */
+  step: boolean;
+}
+
+/** What graphs depend on. */
+export type GraphRequest = Pick<PlanRequest, "model" | "adapter" | "critic" | "checkpointing" | "compute">;
+
+/** The graphs of a run, whatever its lengths and batches. Each has a session, whose arena keeps what its largest batch took. */
+export class RunGraphs {
+  readonly model: Adaptation;
+  readonly graphs: readonly RunGraph[];
+  /** of the model's weights as they are stored */
+  readonly fileBytes: number;
+  readonly #peaks = new Map<string, { activations: number; logits: number }>();
+
+  /** Reads headers and config, no weights. @throws ModelError for a folder that cannot be used */
+  constructor({ model: folder, adapter, critic, checkpointing, compute }: GraphRequest) {
+    const model = adaptationOf(folder, adapter);
+    this.model = model;
+    this.graphs = [
+      { graph: policyStepGraph(model, { checkpointing, compute }), step: true },
+      { graph: evaluateGraph(model, "policy", { compute }), step: false },
+      { graph: evaluateGraph(model, "reference", { compute }), step: false },
+      ...(critic
+        ? [
+            { graph: valueStepGraph(model, { checkpointing, compute }), step: true },
+            { graph: valueGraph(model, { compute }), step: false },
+          ]
+        : []),
+    ];
+    this.fileBytes = locateWeights(folder, model.config).reduce((total, { length }) => total + length, 0);
+  }
+
+  /** What a graph holds at its worst moment, bytes, in a pass of `sequences` of these lengths. */
+  peak(index: number, sequences: number, promptTokens: number, responseTokens: number) {
+    const key = [index, sequences, promptTokens, responseTokens].join();
+    const found =
+      this.#peaks.get(key) ?? this.#peak(this.graphs[index]!.graph, sequences, promptTokens, responseTokens);
+    this.#peaks.set(key, found);
+    return found;
+  }
+
+  #peak(graph: Graph, sequences: number, promptTokens: number, responseTokens: number) {
+    const { config } = this.model;
+    const ids = (length: number) => Int32Array.from({ length }, (_, i) => i % config.vocabSize);
+    const longest = { prompt: ids(promptTokens), response: ids(responseTokens) };
+    const feeds = decoderFeeds(new Array(sequences).fill(longest), config);
+    // outputs are written into the gradient's own memory
+    const peak = peakMemory(graph, boundDims(graph, feeds), { outputsHeld: true });
+    const logits = peak.live.reduce((total, { value, bytes }) => total + (isLogits(value, config) ? bytes : 0), 0);
+    return { activations: peak.bytes - logits, logits };
+  }
+}
+
+/** Plans of one request for passes of different sizes. */
+export class Planner {
+  readonly #request: PlanRequest;
+  readonly #run: RunGraphs;
+
+  constructor(request: PlanRequest, run = new RunGraphs(request)) {
+    this.#request = request;
+    this.#run = run;
+  }
+
+  /** Tokens of the longest sequence. */
+  get longest(): number {
+    return this.#request.maxPromptTokens + this.#request.maxResponseTokens;
+  }
+
+  plan(microBatchTokens: number): MemoryPlan {
+    const { device, checkpointing = false } = this.#request;
+    const rows = [this.#process(), this.#weights(), ...this.#training(), ...this.#work(microBatchTokens)];
+    const sum = (of: "hostBytes" | "gpuBytes") => rows.reduce((total, row) => total + row[of], 0);
+    const totals = { hostBytes: sum("hostBytes"), gpuBytes: sum("gpuBytes") };
+    return { device, rows, ...totals, microBatchTokens, checkpointing };
+  }
+
+  get #onGpu(): boolean {
+    return this.#request.device.kind === "cuda";
+  }
+
+  #process(): PlanRow {
+    const detail = `Node.js, ONNX Runtime${this.#onGpu ? ", CUDA" : ""}`;
+    return { what: "process", detail, hostBytes: PROCESS_BYTES, gpuBytes: this.#onGpu ? CUDA_BYTES : 0 };
+  }
+
+  #weights(): PlanRow {
+    const { critic, adapter } = this.#request;
+    const owners = critic ? "policy, reference, critic" : "policy, reference";
+    const ours = this.#trainedBytes + this.#policyBytes; // the reference is a second policy
+    const sessions = this.#run.graphs.length + 2; // prefill and decode
+    if (!adapter) {
+      // fed at every run, so that each session's arena on a GPU holds them
+      const gpuBytes = this.#onGpu ? sessions * this.#policyBytes : 0;
+      const detail = `${owners}, matrices joined for generation`;
+      return { what: "weights", detail, hostBytes: ours + fusedBytes(this.#run.model.config), gpuBytes };
+    }
+    const detail = `the frozen model${this.#onGpu ? ` in ${sessions} sessions` : ", mapped once"}, adapters of ${owners}`;
+    const gpuBytes = this.#onGpu ? sessions * this.#run.fileBytes + ours : 0;
+    return { what: "weights", detail, hostBytes: this.#run.fileBytes + ours, gpuBytes };
+  }
+
+  #training(): PlanRow[] {
+    const trained = this.#trainedBytes;
+    return [
+      {
+        ...{ what: "gradients", detail: "of a batch, of a micro-batch" },
+        ...{ hostBytes: 2 * trained, gpuBytes: this.#onGpu ? trained : 0 },
+      },
+      { what: "optimiser", detail: "two moments of what is trained", hostBytes: 2 * trained, gpuBytes: 0 },
+    ];
+  }
+
+  /** What sessions need to run; on a GPU, if there is one. */
+  #work(microBatchTokens: number): PlanRow[] {
+    const { microBatchSize, maxPromptTokens, maxResponseTokens, generationBatchSize } = this.#request;
+    const { samplesPerPrompt, checkpointing } = this.#request;
+    const { config } = this.#run.model;
+    const fitting = Math.max(1, Math.floor(microBatchTokens / this.longest));
+    const trainedTogether = Math.min(fitting, microBatchSize);
+    let [activations, logits] = [0, 0];
+    for (const [index, { step }] of this.#run.graphs.entries()) {
+      const sequences = step ? trainedTogether : fitting;
+      const peak = this.#run.peak(index, sequences, maxPromptTokens, maxResponseTokens);
+      activations += ARENA * peak.activations;
+      logits += ARENA * peak.logits;
+    }
+    const generation = generationMemory(config, {
+      rows: generationBatchSize,
+      prompts: Math.ceil(generationBatchSize / samplesPerPrompt),
+      promptTokens: maxPromptTokens,
+      responseTokens: maxResponseTokens,
+    });
+    const row = (what: string, detail: string, bytes: number): PlanRow =>
+      this.#onGpu ? { what, detail, hostBytes: 0, gpuBytes: bytes } : { what, detail, hostBytes: bytes, gpuBytes: 0 };
+    return [
+      row(
+        "activations",
+        `${this.#run.graphs.length} graphs, ${trainedTogether} x ${this.longest} tokens${checkpointing ? ", recomputed" : ""}`,
+        activations,
+      ),
+      row("logits", `vocabulary of ${config.vocabSize}`, logits + generation.logits),
+      row("cache", `keys and values of ${generationBatchSize} x ${this.longest} tokens`, generation.cache),
+      row("generation", "prompts being read", generation.activations),
+    ];
+  }
+
+  get #policyBytes(): number {
+    return float32Bytes(this.#run.model.shapes.policy);
+  }
+
+  get #trainedBytes(): number {
+    const { critic } = this.#run.model.shapes;
+    const head = valueHeadShapes(this.#run.model.config);
+    return this.#policyBytes + (this.#request.critic ? float32Bytes([...critic, ...head]) : 0);
+  }
+}
+
+function float32Bytes(shapes: readonly Pick<ParameterShape, "shape">[]): number {
+  return shapes.reduce((total, { shape }) => total + 4 * elementCount(shape), 0);
+}
+
+/** By its last axis: the vocabulary or a chunk of it, whatever no layer is as wide as. */
+function isLogits({ shape }: Value, config: ModelConfig): boolean {
+  const { hiddenSize, intermediateSize, heads, keyValueHeads, headSize } = config;
+  const widths = [1, hiddenSize, intermediateSize, heads * headSize, keyValueHeads * headSize, headSize];
+  const last = shape.at(-1);
+  return shape.length === 2 && typeof last === "number" && !widths.includes(last);
+}

@@ -1,0 +1,68 @@
+/** The sessions of a model's graphs. Each is made when it is first needed, and kept. */
+import type { Graph } from "../graph/graph.ts";
+import { boundDims, peakMemory } from "../graph/memory.ts";
+import { Session } from "../graph/session.ts";
+import type { Tensor } from "../graph/tensor.ts";
+import type { Adaptation } from "./adaptation.ts";
+import type { EngineOptions } from "./engine.ts";
+import { EngineError } from "./errors.ts";
+import type { StepOptions } from "./steps.ts";
+
+type StepGraph = (model: Adaptation, options?: StepOptions) => Graph;
+type Feeds = Readonly<Record<string, Tensor>>;
+
+interface Options extends Pick<EngineOptions, "threads" | "activationCheckpointing" | "activationBytes" | "compute"> {
+  /** default the CPU */
+  device?: { kind: string };
+}
+
+export class Sessions {
+  readonly #model: Adaptation;
+  readonly #options: Options;
+  readonly #activationBytes: number;
+  readonly #made = new Map<string, Session>();
+  /** step graphs without checkpointing, which say what memory they need */
+  readonly #plain = new Map<StepGraph, Graph>();
+
+  /** @throws EngineError `compute` for what the device cannot compute in */
+  constructor(model: Adaptation, options: Options) {
+    this.#model = model;
+    this.#options = options;
+    this.#activationBytes = options.activationBytes ?? process.availableMemory() / 2;
+    if (options.compute === "bfloat16" && options.device?.kind !== "cuda") {
+      throw new EngineError(
+        "compute",
+        "compute is bfloat16, but ONNX Runtime multiplies bfloat16 matrices on CUDA alone; set it to float32 on a CPU",
+      );
+    }
+  }
+
+  /** Of a graph that only evaluates. */
+  async get(name: string, build: () => Graph): Promise<Session> {
+    const options = { threads: this.#options.threads, ...this.#model.sessionOptions };
+    const session = this.#made.get(name) ?? (await Session.create(build(), options));
+    this.#made.set(name, session);
+    return session;
+  }
+
+  /** Of a step on this micro-batch, with checkpointing where that is asked for, or where memory asks for it. */
+  async ofStep(build: StepGraph, feeds: Feeds): Promise<Session> {
+    const { activationCheckpointing: mode = "Auto", compute } = this.#options;
+    const checkpointing = mode === "Always" || (mode === "Auto" && this.#bytes(build, feeds) > this.#activationBytes);
+    const name = checkpointing ? `${build.name}, checkpointing` : build.name;
+    const plain = checkpointing ? undefined : this.#plain.get(build);
+    return this.get(name, () => plain ?? build(this.#model, { checkpointing, compute }));
+  }
+
+  /** What the values of a step without checkpointing take at most. */
+  #bytes(build: StepGraph, feeds: Feeds): number {
+    const graph = this.#plain.get(build) ?? build(this.#model, { compute: this.#options.compute });
+    this.#plain.set(build, graph);
+    return peakMemory(graph, boundDims(graph, feeds), { outputsHeld: true }).bytes;
+  }
+
+  async release(): Promise<void> {
+    for (const session of this.#made.values()) await session.release();
+    this.#made.clear();
+  }
+}
