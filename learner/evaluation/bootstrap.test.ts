@@ -121,6 +121,14 @@ test("intervals of a difference: around it, and null where one side has no value
   assert.equal(found.aboveTwo, null);
 });
 
+test("intervals of a difference: what was made alike is drawn together, where there are as many of both", () => {
+  const control = [1, 5, 2, 9]; // four, whose means are exact
+  const treated = control.map((value) => value + 1);
+  assert.deepEqual(differenceIntervals(treated, control, statistics, { seed: 0 }).mean, [1, 1]);
+  const [low, high] = differenceIntervals([...treated, 4], control, statistics, { seed: 0 }).mean!;
+  assert.ok(low < 0 && high > 2, `${low} ${high}`);
+});
+
 test("standard error: numpy's std(ddof=1) / sqrt(n)", () => {
   // numpy.std([0.895, 0.896, 0.893], ddof=1) / 3 ** 0.5
   assert.ok(Math.abs(standardError([0.895, 0.896, 0.893])! - 0.0008819171036881961) < 1e-15);

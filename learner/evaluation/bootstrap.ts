@@ -34,7 +34,10 @@ export function percentileIntervals<Unit, Name extends string>(
   return intervalsOf(() => statistics(redraw(units, next)), options);
 }
 
-/** The same of the statistics of `treated` minus those of `control`, which are drawn independently. */
+/**
+ * The same of the statistics of `treated` minus those of `control`. Where there are as many of both, the i-th of one and the
+ * i-th of the other are drawn together: they share what they were made with. Otherwise they are drawn independently.
+ */
 export function differenceIntervals<Unit, Name extends string>(
   treated: readonly Unit[],
   control: readonly Unit[],
@@ -42,7 +45,13 @@ export function differenceIntervals<Unit, Name extends string>(
   options: BootstrapOptions,
 ): Record<Name, Interval | null> {
   const next = uniforms(options.seed, "bootstrap");
-  return intervalsOf(() => difference(statistics(redraw(treated, next)), statistics(redraw(control, next))), options);
+  const paired = treated.length === control.length;
+  return intervalsOf(() => {
+    const drawn = redraw([...treated.keys()], next);
+    const other = paired ? drawn : redraw([...control.keys()], next);
+    const [a, b] = [drawn.map((index) => treated[index]!), other.map((index) => control[index]!)];
+    return difference(statistics(a), statistics(b));
+  }, options);
 }
 
 /** Of each statistic; null where one of the two is. */

@@ -152,6 +152,7 @@ export function summarize(
   };
 }
 
+/** The i-th programs of both policies were asked with the same random numbers. */
 export function changeOf(before: readonly Outcome[], after: readonly Outcome[], scale: Scale, seed: number): Change {
   const statistics = (units: Outcome[][]) => statisticsOf(units.flat(), scale);
   return {

@@ -83,11 +83,6 @@ describe("bad input ends with status 2, one line, and nothing made", { concurren
     ["no program", ["exec", "--task", "custom", "no.py"], /^no\.py: there is no such file/],
     ["nothing to evaluate", ["evaluate"], /^nothing to evaluate; give --run DIR, or --model DIR and --task DIR\n$/],
     [
-      "an unknown protocol",
-      ["evaluate", "--protocol", "fair"],
-      /argument 'fair' is invalid\. Allowed choices are paper, equal\.\n$/,
-    ],
-    [
       "no evaluation for the table",
       ["evaluate", "--table", "policy"],
       /^--table policy: holds no evaluation; make one with/,

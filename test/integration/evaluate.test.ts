@@ -64,10 +64,6 @@ test("an evaluation of a run: stopped, gone on with, done, and printed again", a
     after: { iteration: 3, checkpoint: join(home, "trained/checkpoints/1-000003") },
   });
 
-  const other = await evaluate([...run, "--seed", "9"]);
-  assert.match(other.stderr, /^--output .*evaluation: has an evaluation whose seed is 0, not 9; choose another folder/);
-  assert.equal(other.status, 2);
-
   const finished = await evaluate(run);
   assert.match(finished.stdout, /^Going on to evaluate test/m);
   assert.match(finished.stdout, /\n\nA fake table\.\n\nReport: .*evaluation\/report\.html\n/);
@@ -78,16 +74,4 @@ test("an evaluation of a run: stopped, gone on with, done, and printed again", a
   const { directory, before } = JSON.parse(again.stdout);
   assert.deepEqual([directory, before.samples, again.status], [folder, 4, 0]);
   assert.equal(again.stderr, "");
-});
-
-test("a learner that refuses what it was given leaves no folder", async () => {
-  const { status, stderr } = await evaluate(
-    ["--model", "policy", "--task", "custom", "--output", "refused", "run.yaml"],
-    { exitAtStart: 2 },
-  );
-  assert.match(stderr, /^--task custom: holds no task\.yaml/);
-  assert.equal(status, 2);
-  const refused = await evaluate(["run.yaml", "--output", "refused"], { exitAtStart: 2 });
-  assert.match(refused.stderr, /^the learner cannot start: the fake learner cannot start: check its input\n$/);
-  assert.deepEqual([refused.status, existsSync(join(home, "refused"))], [2, false]);
 });
