@@ -27,13 +27,13 @@ const runs: [name: string, run: MadeUpRun, has: RegExp[], hasNot: RegExp[]][] = 
       ],
       ...[/<summary>Best program after training, improving another<\/summary>/, /both kinds of prompt/],
     ],
-    [/Nothing measured yet/, /No valid program yet/, /flagged/i],
+    [/Nothing measured yet/, /No valid program yet/],
   ],
   [
     "a run that goes on",
     { iterations: 12, finished: 4, state: "running" },
     [/running, iteration 5 of 12/, /newest iteration 2000-01-01/],
-    [/done,/],
+    [/done,/, /flagged/i],
   ],
   [
     "a run before its first iteration",
