@@ -14,6 +14,7 @@ const MISSING = {
   proc: "programs have no /proc",
 } as const;
 export type MissingLayer = keyof typeof MISSING;
+export const MISSING_LAYERS = Object.keys(MISSING) as MissingLayer[];
 
 export interface Layers {
   /** In the order in which they are applied. */
@@ -53,7 +54,7 @@ export function layersOf(info: SandboxInfo): Layers {
   };
   return {
     applied: applied.filter((layer) => layer !== false),
-    missing: (Object.keys(missing) as MissingLayer[]).filter((layer) => missing[layer]),
+    missing: MISSING_LAYERS.filter((layer) => missing[layer]),
   };
 }
 

@@ -106,7 +106,7 @@ export class Sidecar {
   /** Until it has imported its packages and listens. */
   async listening(): Promise<void> {
     for (let i = 0; !existsSync(this.socket); i++) {
-      if (this.#process.exitCode !== null || i > 600) throw new Error(`the zygote does not listen: ${this.log}`);
+      if (this.#process.exitCode !== null || i > 2400) throw new Error(`the zygote does not listen: ${this.log}`);
       await sleep(50);
     }
   }

@@ -1,4 +1,5 @@
 /** `charts/longrun/metrics.md`: every metric with its labels, and what each label can be. */
+import { MISSING_LAYERS } from "../../actor/layers.ts";
 import { type Metric, metricsOf, PARTS, type Part } from "./registries.ts";
 
 /**
@@ -26,6 +27,7 @@ const LABELS: Record<string, string> = {
   component: "`learner`, `actor`",
   certificate: "`own`, `authority`",
   isolation: "`namespaces`, `landlock`, `none`",
+  layer: MISSING_LAYERS.map((layer) => `\`${layer}\``).join(", "),
   controller: "`trainingrun`",
   result: "`success`, `requeue_after`, `error`",
   name: "of the work queue, `trainingrun`; of the lease, `longrun-controller`",

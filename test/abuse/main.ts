@@ -46,7 +46,11 @@ for (const [needed, names] of honest.missing)
 const began = process.cpuUsage();
 const start = performance.now();
 for (const column of columns) {
-  const arena = await Arena.open(column, { environment, inputs: rewards.inputs });
+  const arena = await Arena.open(column, { environment, inputs: rewards.inputs }).catch((error: Error) => error);
+  if (arena instanceof Error) {
+    failures.push(`${column.name}: ${arena.message}`);
+    continue;
+  }
   if (typeof arena === "string") {
     process.stdout.write(`${column.name}: not run: ${arena}\n`);
     continue;
@@ -117,16 +121,26 @@ async function note(rows: typeof attacks, name: string, { name: column }: Column
   process.stderr.write(`${said} (${seconds} s)\n`);
 }
 
+/** A table; as Markdown, programs that come to the same word everywhere are listed in front of it. */
 function show(title: string, rows: typeof attacks): void {
   if (rows.size === 0) return;
+  process.stdout.write(`\n${title}\n`);
   const there = COLUMNS.filter(({ name }) => [...rows.values()].some((row) => row.has(name)));
-  const table = [
-    ["program", ...there.map(({ name }) => name)],
-    ...[...rows].map(([name, row]) => [name, ...there.map((column) => row.get(column.name) ?? "")]),
-  ];
+  const alike = new Map<string, string[]>();
+  const apart: string[][] = [];
+  for (const [name, row] of rows) {
+    const words = new Set(row.values());
+    const [word = ""] = words;
+    if (values.markdown && words.size === 1) alike.set(word, [...(alike.get(word) ?? []), name]);
+    else apart.push([name, ...there.map((column) => row.get(column.name) ?? "")]);
+  }
+  for (const [word, names] of alike)
+    process.stdout.write(`\n**${word}** everywhere (${names.length}): ${names.join(", ")}.\n`);
+  if (apart.length === 0) return;
+  const table = [["program", ...there.map(({ name }) => name)], ...apart];
   const widths = table[0]!.map((_, index) => Math.max(...table.map((row) => row[index]!.length)));
   const lines = table.map((row) => row.map((cell, index) => cell.padEnd(widths[index]!)));
-  process.stdout.write(`\n${title}\n`);
+  process.stdout.write("\n");
   for (const [index, line] of lines.entries()) {
     process.stdout.write(values.markdown ? `| ${line.join(" | ")} |\n` : `${line.join("  ").trimEnd()}\n`);
     if (values.markdown && index === 0)

@@ -73,7 +73,7 @@ export async function createWorld(environment: string, controlSocket?: string, n
   const udp = createSocket("udp4").on("message", onContact).bind(0, "127.0.0.1");
   await Promise.all([tcp, abstract, path, udp].map((server) => once(server, "listening")));
   chmodSync(join(outside, "socket"), 0o777);
-  const victim: ChildProcess = spawn("sleep", ["1000"], { stdio: "ignore" });
+  const victim: ChildProcess = spawn("sleep", ["20000"], { stdio: "ignore" });
   process.env.LONGRUN_ABUSE_SECRET = SECRET;
 
   const values: Record<string, string> = {
