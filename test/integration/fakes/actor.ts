@@ -21,6 +21,8 @@ const { values } = parseArgs({
     tls: { type: "string" },
     name: { type: "string" },
     slots: { type: "string" },
+    "run-id": { type: "string" },
+    "metrics-listen": { type: "string" },
     "task-dir": { type: "string" },
     python: { type: "string" },
     scratch: { type: "string" },
