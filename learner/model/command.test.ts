@@ -155,16 +155,7 @@ describe("longrun model", () => {
     const plan = lines.slice(
       lines.findIndex((line) => /^memory plan: \d+ MB of .*; micro-batches of \d+ tokens$/.test(line)),
     );
-    const rows = [
-      "process",
-      "weights",
-      "gradients",
-      "optimiser",
-      "activations",
-      "logits",
-      "cache",
-      "generation",
-    ];
+    const rows = ["process", "weights", "gradients", "optimiser", "activations", "logits", "cache", "generation"];
     assert.deepEqual(
       plan.slice(1).map((line) => line.slice(2, 15).trim()),
       rows,
