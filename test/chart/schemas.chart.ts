@@ -13,7 +13,17 @@ import { DEFAULT_SETTINGS } from "../../controller/desired/settings.ts";
 import { desiredVolume } from "../../controller/desired/volume.ts";
 import type { KubeObject } from "../../controller/kube/types.ts";
 import { runOf } from "../../controller/run.fixture.ts";
-import { CHART, helm, helmUnavailable, keyOf, MONITORING, objectsOf, template, VALUE_SETS, valuesFile } from "./helm.ts";
+import {
+  CHART,
+  helm,
+  helmUnavailable,
+  keyOf,
+  MONITORING,
+  objectsOf,
+  template,
+  VALUE_SETS,
+  valuesFile,
+} from "./helm.ts";
 import { KUBERNETES_MINORS, kubernetesValidator } from "./kubernetes-schemas.ts";
 
 const skip = helmUnavailable() ?? false;
