@@ -15,7 +15,18 @@ import { parseRunDefaults } from "../../controller/desired/run-defaults.ts";
 import type { KubeObject } from "../../controller/kube/types.ts";
 import { parseTrainingRun } from "../../crds/trainingrun.ts";
 import { findBinary, missingBinaries } from "../cluster/binaries.ts";
-import { CHART, helmUnavailable, isHook, keyOf, MONITORING, objectsOf, ROOT, template, VALUE_SETS, valuesFile } from "./helm.ts";
+import {
+  CHART,
+  helmUnavailable,
+  isHook,
+  keyOf,
+  MONITORING,
+  objectsOf,
+  ROOT,
+  template,
+  VALUE_SETS,
+  valuesFile,
+} from "./helm.ts";
 
 const skip = helmUnavailable() ?? false;
 
@@ -124,9 +135,7 @@ describe("alerts and dashboards are files of the chart", { skip }, () => {
     const rule = { alert: "LongrunTest", expr: "up == 0", annotations: { summary: "{{ $labels.run }} is down" } };
     writeFileSync(join(chart, "alerts/test.yaml"), JSON.stringify({ groups: [{ name: "test", rules: [rule] }] }));
     writeFileSync(join(chart, "dashboards/test.json"), '{"title": "{{ test }}"}');
-    const found = objectsOf(
-      await template(["--values", valuesFile("watched"), ...MONITORING], chart),
-    ) as Loose[];
+    const found = objectsOf(await template(["--values", valuesFile("watched"), ...MONITORING], chart)) as Loose[];
     const { spec } = found.find(({ kind }) => kind === "PrometheusRule") as never as {
       spec: { groups: { name: string }[] };
     };
