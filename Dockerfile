@@ -1,10 +1,13 @@
-# Two images from one file:
+# The images, one target each:
 #
-#     docker build --target longrun -t longrun/longrun:dev .    controller, learner and the actors' supervisor
-#     docker build --target sandbox -t longrun/sandbox:dev .    what programs run in: Python and the tasks' public data
+#     docker build --target controller   -t longrun/controller:dev .     the controller of TrainingRuns
+#     docker build --target learner      -t longrun/learner:dev .        learners, on CPU
+#     docker build --target learner-cuda -t longrun/learner-cuda:dev .   the same with CUDA 13 for ONNX Runtime
+#     docker build --target actor        -t longrun/actor:dev .          supervisors of actors
+#     docker build --target sandbox      -t longrun/sandbox:dev .        what programs run in: Python, the tasks' public data
 #
-# Both run as a number that no user of the image has, on a read-only root file system; whatever they write goes to
-# volumes. Answers (`prepared/private`) are in the first image alone.
+# All run as a number that no user of the image has, on a read-only root file system; whatever they write goes to
+# volumes. Answers (`prepared/private`) are in the learner's image alone. None has a compiler, npm or pip.
 #
 # Reproducible: bases and packages are pinned by digest or lock file, Debian's packages by the day of a snapshot, Python
 # is compiled without time stamps. `docker build --build-arg SOURCE_DATE_EPOCH=0 --output type=image,rewrite-timestamp=true`
@@ -13,6 +16,9 @@
 # Indexes for amd64 and arm64. The same Debian is below both, so that Node finds the libraries that it was linked with.
 ARG NODE_IMAGE=docker.io/library/node:24.21.0-bookworm-slim@sha256:0e0ff40c39bc087845bfb27465a0df4ea419520094bc35842ff83dd8cbe6f9b6
 ARG DEBIAN_IMAGE=docker.io/library/debian:bookworm-20260918-slim@sha256:3783cc01769c7b2b1b83a5c5ad96c815348e28ed7da68e2e3687004faa906251
+# What the images' labels say of them.
+ARG VERSION=0.1.0
+ARG REVISION=unknown
 
 # --- What the lock file says, without what only development needs.
 FROM ${NODE_IMAGE} AS dependencies
@@ -24,10 +30,24 @@ RUN npm ci --omit=dev --ignore-scripts --no-update-notifier \
       ! -path "*/linux/$(node -p process.arch)" -prune -exec rm -rf {} + \
  && rm -rf /root/.npm
 
+# --- The same without what only learners need.
+FROM dependencies AS controller-dependencies
+RUN npm uninstall --no-save --omit=dev --ignore-scripts --no-audit --no-fund --no-update-notifier \
+      onnxruntime-node vega vega-lite @huggingface/jinja @huggingface/tokenizers @lezer/python \
+ && rm -rf /root/.npm
+
+# --- And without what only the controller needs. At once: a second uninstallation would put back what the first removed.
+FROM dependencies AS actor-dependencies
+RUN npm uninstall --no-save --omit=dev --ignore-scripts --no-audit --no-fund --no-update-notifier \
+      onnxruntime-node vega vega-lite @huggingface/jinja @huggingface/tokenizers @lezer/python \
+      @kubernetes/client-node ajv commander \
+ && rm -rf /root/.npm
+
 # --- Python, as Debian builds it.
 FROM ${DEBIAN_IMAGE} AS python
 # A day of snapshot.debian.org; empty: whatever the base's own sources give.
 ARG DEBIAN_SNAPSHOT=20260918T000000Z
+# The snapshot pins the versions. hadolint ignore=DL3008
 RUN if [ -n "$DEBIAN_SNAPSHOT" ]; then \
       rm -f /etc/apt/sources.list.d/* && for suite in debian/bookworm debian-security/bookworm-security; do \
         echo "deb [check-valid-until=no] http://snapshot.debian.org/archive/${suite%%/*}/$DEBIAN_SNAPSHOT ${suite#*/} main"; \
@@ -39,13 +59,17 @@ RUN if [ -n "$DEBIAN_SNAPSHOT" ]; then \
  && find /usr/lib/python3* -name __pycache__ -prune -exec rm -rf {} + \
  && python3 -m compileall -q -j 1 --invalidation-mode unchecked-hash /usr/lib/python3.*/
 
-# --- The packages that programs may import: exact versions, checked by hash.
-FROM python AS programs
+# --- Python that can install.
+FROM python AS pip
 ARG DEBIAN_SNAPSHOT
-RUN apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends python3-venv
+# hadolint ignore=DL3008
+RUN apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends python3-venv \
+ && python3 -m venv /opt/python
+
+# --- The packages that programs may import: exact versions, checked by hash.
+FROM pip AS programs
 COPY actor/sandbox/requirements.txt /tmp/requirements.txt
-RUN python3 -m venv /opt/python \
- && /opt/python/bin/python -m pip install --no-cache-dir --no-compile --no-input --disable-pip-version-check \
+RUN /opt/python/bin/python -m pip install --no-cache-dir --no-compile --no-input --disable-pip-version-check \
       --require-hashes --only-binary :all: --no-deps -r /tmp/requirements.txt
 # `-B` and a read-only file system: what is not compiled here would be compiled at every start.
 RUN cp -a /opt/python /opt/programs \
@@ -63,37 +87,101 @@ COPY learner/tasks /opt/longrun/learner/tasks
 RUN for task in diamonds movie wage; do \
       node /opt/longrun/learner/tasks/prepare.ts --task "$task" --out /opt/longrun-tasks --python /opt/python/bin/python \
         --downloads /tmp/downloads || exit 1; \
+      mkdir -p "/opt/public-tasks/$task/prepared" \
+      && cp -a "/opt/longrun-tasks/$task/prepared/public" "/opt/public-tasks/$task/prepared/" || exit 1; \
     done \
- && chmod 0750 /opt/longrun-tasks/*/prepared/private && chmod 0640 /opt/longrun-tasks/*/prepared/private/* \
- && mkdir -p /opt/public-tasks && cd /opt/longrun-tasks && for task in *; do \
-      mkdir -p "/opt/public-tasks/$task/prepared" && cp -a "$task/prepared/public" "/opt/public-tasks/$task/prepared/"; \
-    done
+ && chmod 0750 /opt/longrun-tasks/*/prepared/private && chmod 0640 /opt/longrun-tasks/*/prepared/private/*
 
 # --- What programs run in.
 FROM python AS sandbox
-LABEL org.opencontainers.image.title="longrun sandbox" org.opencontainers.image.licenses="Apache-2.0"
+ARG VERSION
+ARG REVISION
+LABEL org.opencontainers.image.title="longrun sandbox" \
+      org.opencontainers.image.description="What the programs of longrun's actors run in: Python, its packages, public data" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="$VERSION" \
+      org.opencontainers.image.revision="$REVISION"
 COPY --from=programs /opt/programs /opt/python
 COPY --from=tasks /opt/public-tasks /opt/longrun-tasks
 COPY actor/sandbox /opt/longrun/actor/sandbox
 RUN python3 -m compileall -q --invalidation-mode unchecked-hash /opt/longrun/actor/sandbox
 USER 10002:10002
+HEALTHCHECK --start-period=120s CMD ["test", "-S", "/sandbox/control.sock"]
 CMD ["/opt/python/bin/python", "-s", "-B", "/opt/longrun/actor/sandbox/zygote.py", "--listen", "/sandbox/control.sock"]
 
-# --- Controller, learner, supervisor: one image, because they speak one version of one protocol.
-FROM ${DEBIAN_IMAGE} AS longrun
-LABEL org.opencontainers.image.title="longrun" org.opencontainers.image.licenses="Apache-2.0"
+# --- What ONNX Runtime needs to compute on NVIDIA GPUs, out of wheels: the provider, CUDA 13 and cuDNN 9. For amd64.
+FROM pip AS cuda
+COPY learner/cuda/requirements.txt /tmp/cuda.txt
+RUN /opt/python/bin/python -m pip install --no-cache-dir --no-compile --no-input --disable-pip-version-check \
+      --require-hashes --only-binary :all: --no-deps --target /tmp/cuda -r /tmp/cuda.txt \
+ && mkdir /opt/cuda /opt/providers \
+ && cp /tmp/cuda/nvidia/*/lib/lib*.so* /opt/cuda/ \
+ && cp /tmp/cuda/onnxruntime/capi/libonnxruntime_providers_cuda.so \
+      /tmp/cuda/onnxruntime/capi/libonnxruntime_providers_shared.so /opt/providers/ \
+ && rm -rf /tmp/cuda
+# Fails where one is missing. libcuda is the driver's, which the node's container runtime brings.
+RUN LD_LIBRARY_PATH=/opt/cuda ldd /opt/providers/*.so /opt/cuda/*.so* >/tmp/libraries \
+ && test -e /opt/cuda/libcudnn.so.9 \
+ && if grep 'not found' /tmp/libraries | grep -v 'libcuda\.so\.1 '; then exit 1; fi
+
+# --- What controller, learner and supervisor have in common.
+FROM ${DEBIAN_IMAGE} AS service
+ARG VERSION
+ARG REVISION
+LABEL org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="$VERSION" \
+      org.opencontainers.image.revision="$REVISION"
 COPY --from=dependencies /usr/local/bin/node /usr/local/bin/node
-COPY --from=dependencies /opt/longrun /opt/longrun
-# Answers are for the group 10003 alone, which the learner's pod has and an actor's, of the same image, has not.
-COPY --from=tasks --chown=0:10003 /opt/longrun-tasks /opt/longrun-tasks
 WORKDIR /opt/longrun
+ENV NODE_ENV=production HOME=/tmp
+USER 10001:10001
+
+# --- The supervisor of an actor. It has neither answers nor what could read a cluster.
+FROM service AS actor
+LABEL org.opencontainers.image.title="longrun actor" \
+      org.opencontainers.image.description="Leases executions from longrun's learner and runs them in sandboxes beside it"
+COPY --from=actor-dependencies /opt/longrun ./
+COPY LICENSE ./
+COPY proto proto
+COPY actor actor
+# Every module is there: without arguments it ends with 2.
+RUN node actor/main.ts; [ $? = 2 ]
+CMD ["node", "/opt/longrun/actor/main.ts"]
+
+# --- The controller.
+FROM service AS controller
+LABEL org.opencontainers.image.title="longrun controller" \
+      org.opencontainers.image.description="Reconciles TrainingRuns: reinforcement learning of machine-learning-engineering agents"
+COPY --from=controller-dependencies /opt/longrun ./
 COPY LICENSE ./
 COPY crds crds
 COPY proto proto
-COPY manifests/quickstart manifests/quickstart
-COPY actor actor
-COPY learner learner
 COPY controller controller
-ENV NODE_ENV=production HOME=/tmp
-USER 10001:10001
+RUN node --eval 'for (const it of ["controller-command", "smoke-test", "release-runs"]) import(`/opt/longrun/controller/${it}.ts`)'
+HEALTHCHECK --start-period=60s CMD ["node", "--eval", "fetch('http://127.0.0.1:8080/healthz').then((it) => process.exit(it.ok ? 0 : 1), () => process.exit(1))"]
 CMD ["node", "/opt/longrun/controller/cli.ts", "controller"]
+
+# --- The learner.
+FROM service AS learner
+LABEL org.opencontainers.image.title="longrun learner" \
+      org.opencontainers.image.description="Trains the policy of a TrainingRun with ONNX Runtime"
+COPY --from=dependencies /opt/longrun ./
+# Answers are for the group 10003 alone, which learners' pods have.
+COPY --from=tasks --chown=0:10003 /opt/longrun-tasks /opt/longrun-tasks
+COPY LICENSE ./
+COPY manifests/quickstart manifests/quickstart
+COPY crds crds
+COPY proto proto
+COPY learner learner
+RUN node learner/main.ts; [ $? = 2 ]
+HEALTHCHECK --start-period=300s CMD ["node", "--eval", "fetch('http://127.0.0.1:9400/healthz').then((it) => process.exit(it.ok ? 0 : 1), () => process.exit(1))"]
+CMD ["node", "/opt/longrun/learner/main.ts"]
+
+# --- The learner with CUDA.
+FROM learner AS learner-cuda
+LABEL org.opencontainers.image.title="longrun learner with CUDA" \
+      org.opencontainers.image.description="Trains the policy of a TrainingRun with ONNX Runtime on an NVIDIA GPU"
+COPY --from=cuda /opt/cuda /opt/cuda
+# Where ONNX Runtime looks for them: beside its own library.
+COPY --from=cuda /opt/providers/ node_modules/onnxruntime-node/bin/napi-v6/linux/x64/
+ENV LD_LIBRARY_PATH=/opt/cuda NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility

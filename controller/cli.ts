@@ -113,7 +113,7 @@ function describe(parts: Parts, finish: (status: number) => void): Command {
     .option("--leader-elect", "take turns with other replicas by a Lease", false)
     .option("--metrics-address <HOST:PORT>", "where /metrics, /healthz and /readyz are", "0.0.0.0:8080")
     .option("--image <IMAGE>", "of learners, where a run names none", DEFAULT_SETTINGS.image)
-    .option("--actor-image <IMAGE>", "of actors' supervisors, likewise (default: --image)")
+    .option("--actor-image <IMAGE>", "of actors' supervisors, likewise", DEFAULT_SETTINGS.actorImage)
     .option("--sandbox-image <IMAGE>", "that programs run in, likewise", DEFAULT_SETTINGS.sandboxImage)
     .option("--image-pull-policy <POLICY>", "of all three, likewise", DEFAULT_SETTINGS.imagePullPolicy)
     .option("--run-defaults <FILE>", "part of a TrainingRun's spec: what runs get that they leave out")

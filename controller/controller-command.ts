@@ -16,7 +16,7 @@ export interface ControllerOptions {
   leaderElect: boolean;
   metricsAddress: string;
   image: string;
-  actorImage?: string | undefined;
+  actorImage: string;
   sandboxImage: string;
   imagePullPolicy: string;
   runDefaults?: string | undefined;
@@ -47,8 +47,7 @@ export async function runController(options: ControllerOptions, signal: AbortSig
   const operator = await startOperator({
     ...{ config, inCluster, log, namespaces },
     settings: {
-      ...{ image, sandboxImage, imagePullPolicy: options.imagePullPolicy as Settings["imagePullPolicy"] },
-      ...(actorImage !== undefined && { actorImage }),
+      ...{ image, actorImage, sandboxImage, imagePullPolicy: options.imagePullPolicy as Settings["imagePullPolicy"] },
       ...(ownNamespace !== undefined && { controllerNamespace: ownNamespace }),
       ...(runDefaults && { runDefaults }),
     },

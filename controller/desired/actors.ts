@@ -117,7 +117,7 @@ function supervisor(run: Run, name: string, inputs: string[], settings: Settings
   const { actors } = run.spec;
   return {
     name: SUPERVISOR,
-    image: actors.image ?? settings.actorImage ?? settings.image,
+    image: actors.image ?? settings.actorImage,
     imagePullPolicy: actors.imagePullPolicy ?? settings.imagePullPolicy,
     command: ["node", `${APP}/actor/main.ts`],
     args: [

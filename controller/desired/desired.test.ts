@@ -144,6 +144,7 @@ describe("pods", () => {
     );
     const { learner, actor } = podsOf(runOf());
     assert.equal(learner.containers[0]!.image, DEFAULT_SETTINGS.image);
+    assert.equal(actor.containers[0]!.image, DEFAULT_SETTINGS.actorImage);
     assert.equal(actor.initContainers![0]!.image, DEFAULT_SETTINGS.sandboxImage);
     assert.equal(actor.initContainers![0]!.imagePullPolicy, DEFAULT_SETTINGS.imagePullPolicy);
   });

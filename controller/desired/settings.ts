@@ -4,8 +4,8 @@ import type { RunDefaults } from "./run-defaults.ts";
 export interface Settings {
   /** Of the learner, where the run names none. */
   image: string;
-  /** Of an actor's supervisor, where the run names none; absent: `image`. */
-  actorImage?: string;
+  /** Of an actor's supervisor, where the run names none. */
+  actorImage: string;
   /** Of what programs run in, where the run names none. */
   sandboxImage: string;
   imagePullPolicy: "Always" | "IfNotPresent" | "Never";
@@ -16,7 +16,8 @@ export interface Settings {
 }
 
 export const DEFAULT_SETTINGS = {
-  image: "longrun/longrun:dev",
+  image: "longrun/learner:dev",
+  actorImage: "longrun/actor:dev",
   sandboxImage: "longrun/sandbox:dev",
   imagePullPolicy: "IfNotPresent",
 } satisfies Settings;

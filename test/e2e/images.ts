@@ -1,5 +1,5 @@
 /**
- * Builds the project's two images from its Dockerfile, and what a node needs besides, without a registry or a Docker engine.
+ * Builds the project's images from its Dockerfile, and what a node needs besides, without a registry or a Docker engine.
  *
  *     node test/e2e/images.ts           prints the archives, which `docker load` and `ctr images import` take
  *
@@ -22,7 +22,12 @@ const NPM_VERSION = "11.6.2";
 const DEBIAN = "localhost/longrun-test/debian:1";
 const NODE = "localhost/longrun-test/node:1";
 /** Of the Dockerfile, and what they are called by the controller's defaults. */
-const TARGETS = { longrun: "docker.io/longrun/longrun:dev", sandbox: "docker.io/longrun/sandbox:dev" };
+const TARGETS = {
+  controller: "docker.io/longrun/controller:dev",
+  learner: "docker.io/longrun/learner:dev",
+  actor: "docker.io/longrun/actor:dev",
+  sandbox: "docker.io/longrun/sandbox:dev",
+};
 /** Programs, which Debian has in packages of the same name. */
 export const PROGRAMS = ["buildah", "debootstrap"];
 
