@@ -12,6 +12,7 @@ const y = [3, -0.5, 2, 7, 4.25, 0, 1e6, 3];
 const p = [2.5, 0, 2, 8, 4, 0.125, 999999.5, -3];
 const labels = [0, 1, 1, 0, 1, 0, 0, 1, 1, 0];
 const chances = [0.1, 0.4, 0.35, 0.8, 0.4, 0.4, 0, 1, 0.9, 0.4];
+const similar = [0, 0.25, 0.5, 1, 0.75, 0.25];
 const twoTrue = [
   [1, 3, 8],
   [2, 5, 1],
@@ -43,6 +44,10 @@ const table: [string, keyof typeof metrics, number[][], number[][], number][] = 
   ["R2, constant truth missed", "R2", [[2, 2, 2]], [[1, 2, 3]], 0],
   ["R2, constant prediction", "R2", [[1, 2, 3]], [[2, 2, 2]], 0],
   ["R2 of one row", "R2", [[1]], [[1]], Number.NaN],
+  // Of scipy 1.15.
+  ["Pearson, subnormal", "Pearson", [similar], [[0, 5e-324, 0, 5e-324, 5e-324, 0]], 0.5],
+  ["Pearson, a few digits", "Pearson", [similar], [[0, 1e-320, 0, 3e-320, 2e-320, 1e-320]], 0.8327348327348327],
+  ["Pearson, overflow", "Pearson", [similar], [[0, 1e308, 0, 1.7e308, 1e308, 5e307]], Number.NaN],
   ["ROC AUC with ties", "RocAuc", [labels], [chances], 0.72],
   ["ROC AUC, all the same", "RocAuc", [[0, 1, 0, 1]], [[0.5, 0.5, 0.5, 0.5]], 0.5],
   ["ROC AUC, one class", "RocAuc", [[1, 1]], [[0.5, 0.6]], Number.NaN],

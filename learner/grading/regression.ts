@@ -1,5 +1,5 @@
 /** Metrics of numbers, as scikit-learn 1.x and scipy define them; NaN where they are undefined. */
-import { mean, pairwiseDot, pairwiseSquaredError } from "./sums.ts";
+import { mean, pairwiseDot, pairwiseSquaredError, sum } from "./sums.ts";
 
 // Loops over typed arrays throughout: with a callback for each row they take ten times as long.
 
@@ -45,23 +45,23 @@ export function mape(truth: Float64Array, predicted: Float64Array): number {
   return mean(errors);
 }
 
-/** Pearson's correlation as scipy computes it; NaN where a side is constant or there are fewer than two rows. */
+/** Pearson's correlation, step by step as scipy computes it; NaN where a side is constant or there are fewer than two rows. */
 export function pearson(truth: Float64Array, predicted: Float64Array): number {
   if (truth.length < 2 || isConstant(truth) || isConstant(predicted)) return Number.NaN;
   const [x, y] = [centered(truth), centered(predicted)];
-  const norms = normOf(x) * normOf(y);
-  const r = pairwiseDot(x, y) / norms;
+  const [xNorm, yNorm] = [normOf(x), normOf(y)];
+  for (let i = 0; i < x.length; i++) x[i] = ((x[i]! / xNorm) * y[i]!) / yNorm;
+  const r = sum(x);
   return truth.length === 2 ? Math.round(r) : Math.max(-1, Math.min(1, r));
 }
 
-/** The norm of the values, which are scaled first where squares would overflow or vanish. */
+/** The norm of the values, scaled before they are squared, so that squares neither overflow nor vanish. */
 function normOf(values: Float64Array): number {
-  const squares = pairwiseDot(values, values);
-  if (squares > 1e-200 && squares < 1e200) return Math.sqrt(squares);
   let largest = 0;
   for (let i = 0; i < values.length; i++) largest = Math.max(largest, Math.abs(values[i]!));
-  for (let i = 0; i < values.length; i++) values[i]! /= largest;
-  return Math.sqrt(pairwiseDot(values, values));
+  const squares = new Float64Array(values.length);
+  for (let i = 0; i < values.length; i++) squares[i] = (values[i]! / largest) ** 2;
+  return largest * Math.sqrt(sum(squares));
 }
 
 function isConstant(values: Float64Array): boolean {
