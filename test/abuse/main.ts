@@ -72,7 +72,7 @@ for (const column of columns) {
   }
   if (parts.includes("honest") && WHOLE.includes(column))
     for (const name of honest.names.filter(wanted))
-      await note(honestRows, name, column, async () => (await honest.tryProgram(arena, name)) ?? "one process");
+      await note(honestRows, name, column, async () => (await honest.tryProgram(arena, name)) ?? "cannot");
   await arena.close();
   process.stdout.write(`${column.name}: ${((performance.now() - since) / 1000).toFixed(0)} s\n`);
 }

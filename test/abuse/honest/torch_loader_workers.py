@@ -1,5 +1,5 @@
 # needs: torch
-# A DataLoader with two worker processes, which hand tensors over in shared memory.
+# A DataLoader with two worker processes, which hand tensors over in shared memory, and that by sockets: cannot work.
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 if __name__ == "__main__":
