@@ -2,9 +2,9 @@
  * What loading a model folder and generating with it take:
  *
  *     node test/bench/load.ts [--shape small|0.5b|1.5b|3b] [--dtype F32|BF16|F16] [--rows 1] [--prompt 64] [--new 16]
- *         [--temperature 0] [--threads 0] [--scored 512] [--tmp DIR]
+ *         [--temperature 0] [--threads 0] [--scored 512] [--tmp DIR | --folder DIR]
  *
- * Writes a folder of random weights in the shape of Qwen2.5, then opens it, scores tokens and generates some with it in a
+ * Writes a folder of random weights in the shape of Qwen2.5, or takes one that is there, then opens it, scores tokens and generates some with it in a
  * worker, and prints what proportional set size (/proc/self/smaps_rollup) has grown by after each step and at its highest,
  * read every 20 ms: resident size counts shared pages once per mapping. `file` is what is mapped, weights and libraries;
  * `anonymous` is memory of this process alone. Generating is done twice: the first time reads the file.
@@ -35,7 +35,7 @@ const { values } = parseArgs({
     threads: { type: "string", default: "0" },
     scored: { type: "string", default: "512" },
     tmp: { type: "string", default: os.tmpdir() },
-    folder: { type: "string" }, // of the worker
+    folder: { type: "string" }, // one that is there, of the shape
     write: { type: "string" }, // only write the folder, in a process of its own
   },
 });
@@ -146,6 +146,7 @@ async function measure(folder: string): Promise<void> {
 
 if (!isMainThread) await work(values.folder!);
 else if (values.write !== undefined) writeFolder(values.write);
+else if (values.folder !== undefined) await measure(values.folder);
 else {
   const folder = fs.mkdtempSync(path.join(values.tmp, "longrun-load-"));
   try {
