@@ -33,8 +33,12 @@ export interface SessionOptions {
   profilePrefix?: string;
 }
 
-/** The first merges what is computed twice with what is still there; the second resolves the edges of `after` (checkpoint.ts). */
-const RECOMPUTING = ["CommonSubexpressionElimination", "ConstantFolding"];
+/**
+ * The first merges what is computed twice with what is still there; the second resolves the edges of `after` (checkpoint.ts).
+ * The third takes away the copies that make outputs, after which the gradients of all weights are computed last, and what
+ * they need of every layer lives until then.
+ */
+const RECOMPUTING = ["CommonSubexpressionElimination", "ConstantFolding", "EliminateIdentity"];
 
 export type Feeds = Record<string, Tensor>;
 

@@ -10,7 +10,7 @@ import type { SessionOptions } from "../graph/session.ts";
 import type { Project } from "./decoder.ts";
 import { adapted, type GraphAdapter } from "./lora.ts";
 import type { MappedWeights } from "./mapped.ts";
-import { type OutputLayer, VOCABULARY_CHUNK } from "./tokenlogprobs.ts";
+import { type OutputLayer, VOCABULARY_CHUNK, WHOLE_VOCABULARY } from "./tokenlogprobs.ts";
 
 export interface FrozenTrunk {
   /** float32 by transformers' name, but the embedding in the dtype of the file */
@@ -41,7 +41,7 @@ export function frozenTrunk(
       : [],
   );
   const outputName = mapped.config.tied ? "model.embed_tokens.weight" : "lm_head.weight";
-  const large = mapped.config.vocabSize > VOCABULARY_CHUNK;
+  const large = mapped.config.vocabSize > WHOLE_VOCABULARY;
   const outputLayer = !wants.logits
     ? undefined
     : large
