@@ -4,6 +4,7 @@
  */
 import { GraphError } from "./errors.ts";
 import { type Dim, Graph, type OpNode, type Shape, type Value } from "./graph.ts";
+import { liveNodes } from "./serialise.ts";
 import { DTYPES, type Tensor } from "./tensor.ts";
 
 export type Dims = Readonly<Record<string, number>>;
@@ -133,10 +134,10 @@ export function peakMemory(graph: Graph, dims: Dims, { outputsHeld = false } = {
 
 /**
  * ONNX Runtime's default order: depth first from the nodes that nobody reads, of several candidates the one that was added
- * to the graph last.
+ * to the graph last. Nodes that no output needs are not in the file that it reads.
  */
 export function executionOrder(graph: Graph): OpNode[] {
-  const { nodes } = graph;
+  const nodes = liveNodes(graph);
   const producer = new Map(
     nodes.flatMap((node, index) => node.outputs.map(({ name }): [string, number] => [name, index])),
   );
