@@ -22,7 +22,7 @@
 import { basename } from "node:path";
 import { pino } from "pino";
 import { ActorClient, type Lease } from "./client.ts";
-import type { ActorError } from "./errors.ts";
+import { ActorError } from "./errors.ts";
 import { type ExecutionResult, execute, lostResult, type Progress } from "./execution.ts";
 import { startIsolated } from "./isolation.ts";
 import { describeIsolation, layersOf } from "./layers.ts";
@@ -142,7 +142,8 @@ async function main(): Promise<void> {
     metricsServer?.close();
     await slots.stop();
   }
-  if (failure) throw failure;
+  // Whatever its code: what worked at the start is no bad argument now.
+  if (failure) throw new ActorError("sandbox", failure.message, failure);
 }
 
 try {

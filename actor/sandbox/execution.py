@@ -78,7 +78,7 @@ class Execution:
         disk_full = code != 0 and bool(self.counted) and free_bytes(self.scratch) < FULL_DISK_BYTES and not self.is_scratch_full()
         peak_bytes = max(self.peak_bytes, used.ru_maxrss * 1024 - self.zygote.inherited_bytes)
         self.reaped = {
-            "status": max(code, 0), "signal": max(-code, 0), "cpuSeconds": used.ru_utime + used.ru_stime,
+            "status": max(code, 0), "signal": max(-code, 0), "cpuSeconds": max(used.ru_utime + used.ru_stime, self.usage.cpu_seconds),
             "peakMemoryBytes": max(peak_bytes, 0), "killedFor": self.killed_for, "diskFull": disk_full, "seconds": time.monotonic() - started,
         }
         os.set_blocking(self.child.report, False)

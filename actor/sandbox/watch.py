@@ -49,7 +49,7 @@ class Usage:
         self.proc, self.pid, self.inherited_bytes = proc, pid, inherited_bytes
         self.memory_bytes = self.tasks = 0
         self._pids = []
-        self._ticks = {}  # by process, also of those that ended
+        self._ticks = {}  # by process, also of those that ended: wait4 may not tell of those that nobody waited for
 
     @property
     def cpu_seconds(self):
