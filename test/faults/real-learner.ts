@@ -3,7 +3,7 @@
  * real client of an actor whose "programs" sleep and submit. No Python is needed.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
+import { on, once } from "node:events";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -161,12 +161,17 @@ export class RealLearner {
     });
     this.exit = once(this.child, "exit").then(([code]) => code as number | null);
     this.listening = Promise.race([
-      once(this.child, "message").then(([message]) => message as { port: number; metricsPort: number }),
+      this.#told("listening"),
       this.exit.then((code) => {
         throw new Error(`the learner ended with ${code} before it listened: ${this.output}`);
       }),
     ]);
     this.listening.catch(() => {});
+  }
+
+  async #told(type: string): Promise<{ port: number; metricsPort: number }> {
+    for await (const [message] of on(this.child, "message")) if (message.type === type) return message;
+    throw new Error("unreachable: events of a process do not end");
   }
 
   /** Why it ended, as Kubernetes shows it. */
