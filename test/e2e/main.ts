@@ -19,6 +19,7 @@ import { parseArgs } from "node:util";
 import * as node from "../cluster/node.ts";
 import { NODE_NAME } from "../cluster/node-config.ts";
 import { assertAccounted } from "./accounts.ts";
+import { chart } from "./chart.ts";
 import * as images from "./images.ts";
 import { Kubectl } from "./kubectl.ts";
 import { findInCgroup, machineState, processesThatName, whatIsNew } from "./machine.ts";
@@ -37,7 +38,7 @@ import {
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const NAMESPACE = "training";
 const SYSTEM = "longrun-system";
-const VOLUMES = 4;
+const VOLUMES = 7;
 
 const { values: options } = parseArgs({ options: { keep: { type: "boolean", default: false } } });
 
@@ -110,6 +111,7 @@ async function test(cluster: node.TestCluster): Promise<void> {
   await step("kubectl delete -k manifests/install", async () => {
     await whole.run("delete", "--kustomize", join(ROOT, "manifests/install"), "--timeout=60s");
   });
+  await step("helm install, test, upgrade, uninstall", () => chart(cluster, kubectl, system, whole));
 }
 
 async function install(kubectl: Kubectl, system: Kubectl): Promise<void> {

@@ -25,7 +25,11 @@ type Labelled = {
 export type StorePath = (run: string) => Promise<string>;
 
 /** The manifest that ships, with smaller numbers and what `change` does to it. */
-function manifest(name: string, iterations: number, change: (spec: Record<string, Record<string, unknown>>) => void) {
+export function manifest(
+  name: string,
+  iterations: number,
+  change: (spec: Record<string, Record<string, unknown>>) => void,
+) {
   const run = parse(readFileSync(join(ROOT, "manifests/quickstart/trainingrun.yaml"), "utf8"));
   run.metadata.name = name;
   run.spec.algorithm.batchSize = BATCH;
