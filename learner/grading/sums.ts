@@ -12,6 +12,22 @@ export function sum(values: Float64Array): number {
   return total;
 }
 
+/**
+ * The same of values that are only made to be added: an array of them all would take longer to allocate than to add up.
+ *
+ * @param fill puts values `from` to `from + block.length` into the block
+ */
+export function sumOf(count: number, fill: (block: Float64Array, from: number) => void): number {
+  const buffer = new Float64Array(Math.min(bufferLength, count));
+  let total = 0;
+  for (let from = 0; from < count; from += bufferLength) {
+    const block = buffer.subarray(0, Math.min(bufferLength, count - from));
+    fill(block, from);
+    total += pairwiseSum(block, 0, block.length);
+  }
+  return total;
+}
+
 /** Of `values[from .. from + length)`; its rounding error grows with the logarithm of the length. */
 function pairwiseSum(values: Float64Array, from: number, length: number): number {
   if (length < 8) {
@@ -73,6 +89,32 @@ export function pairwiseSquaredError(a: Float64Array, b: Float64Array, from = 0,
     odd += y * y;
   }
   for (let i = end; i < from + length; i++) even += (a[i]! - b[i]!) * (a[i]! - b[i]!);
+  return even + odd;
+}
+
+/** Sum of `(values[i] - center)^2`, likewise. */
+export function pairwiseSquaredDeviation(
+  values: Float64Array,
+  center: number,
+  from = 0,
+  length = values.length,
+): number {
+  if (length > blockLength) {
+    let half = length >> 1;
+    half -= half % 8;
+    return (
+      pairwiseSquaredDeviation(values, center, from, half) +
+      pairwiseSquaredDeviation(values, center, from + half, length - half)
+    );
+  }
+  let [even, odd] = [0, 0];
+  const end = from + length - (length % 2);
+  for (let i = from; i < end; i += 2) {
+    const [x, y] = [values[i]! - center, values[i + 1]! - center];
+    even += x * x;
+    odd += y * y;
+  }
+  for (let i = end; i < from + length; i++) even += (values[i]! - center) * (values[i]! - center);
   return even + odd;
 }
 
