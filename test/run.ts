@@ -28,9 +28,12 @@ const all = [
   ...long.flatMap((file, i) => [file, ...short.slice(SHORT_EACH * i, SHORT_EACH * (i + 1))]),
   ...short.slice(SHORT_EACH * long.length),
 ];
+/** Of a file: what waits for ever shall fail, and not keep the others from being told. */
+const FILE_SECONDS = 240;
+
 const asked = process.argv.slice(2);
 const files = asked.length > 0 ? asked : all.map((file) => join(ROOT, file));
-run({ files, concurrency: CONCURRENCY, cwd: ROOT })
+run({ files, concurrency: CONCURRENCY, cwd: ROOT, timeout: FILE_SECONDS * 1000 })
   .on("test:fail", ({ todo }) => {
     if (todo === undefined || todo === false) process.exitCode = 1;
   })

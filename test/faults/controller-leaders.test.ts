@@ -94,16 +94,16 @@ describe("controllers", { skip, concurrency: true }, () => {
     assert.deepEqual(writesTo(second.proxy), [], "who does not lead writes nothing");
 
     // The leader is stopped when its write of a changed configuration is on the wire, and has not arrived.
-    const held = Promise.withResolvers<ApiRequest>();
+    let held: ApiRequest | undefined;
     const released = Promise.withResolvers<void>();
     first.proxy.beforeWrite = async (request) => {
       if (request.resource !== "configmaps") return;
       first.child.kill("SIGSTOP");
-      held.resolve(request);
+      held = request;
       await released.promise;
     };
     await world.patchRun(namespace, RUN, { stopping: { iterations: 11 } });
-    const write = await held.promise;
+    const write = await eventually(() => held, SLOW);
     const stoppedAtMs = Date.now();
     await leads(namespace, "second");
     assert.ok(Date.now() - stoppedAtMs > LEASE_SECONDS * 500, "the lease was not waited for");
