@@ -108,7 +108,6 @@ export type CaseName = keyof typeof CASES;
 
 /** Those that `npm test` runs; `npm run test:faults` runs the others. */
 export const IN_SHORT: CaseName[] = [
-  "409: every fifth write or so",
   "the write is done and its answer lost",
   "watches break, expire and talk nonsense",
   "killed before and after every write",
