@@ -1,5 +1,5 @@
 /** Metrics of numbers, as scikit-learn 1.x and scipy define them; NaN where they are undefined. */
-import { mean, pairwiseDot, pairwiseSquaredDeviation, pairwiseSquaredError, sum, sumOf } from "./sums.ts";
+import { mean, pairwiseDot, pairwiseSquaredDeviation, pairwiseSquaredError, sumOf } from "./sums.ts";
 
 // Loops over typed arrays throughout: with a callback for each row they take ten times as long.
 
@@ -51,20 +51,29 @@ export function mape(truth: Float64Array, predicted: Float64Array): number {
 /** Pearson's correlation, step by step as scipy computes it; NaN where a side is constant or there are fewer than two rows. */
 export function pearson(truth: Float64Array, predicted: Float64Array): number {
   if (truth.length < 2 || isConstant(truth) || isConstant(predicted)) return Number.NaN;
-  const [x, y] = [centered(truth), centered(predicted)];
-  const [xNorm, yNorm] = [normOf(x), normOf(y)];
-  for (let i = 0; i < x.length; i++) x[i] = ((x[i]! / xNorm) * y[i]!) / yNorm;
-  const r = sum(x);
+  const [xMean, yMean] = [mean(truth), mean(predicted)];
+  const [xNorm, yNorm] = [normOf(truth, xMean), normOf(predicted, yMean)];
+  const r = sumOf(truth.length, (products, from) => {
+    for (let i = 0; i < products.length; i++)
+      products[i] = (((truth[from + i]! - xMean) / xNorm) * (predicted[from + i]! - yMean)) / yNorm;
+  });
   return truth.length === 2 ? Math.round(r) : Math.max(-1, Math.min(1, r));
 }
 
-/** The norm of the values, scaled before they are squared, so that squares neither overflow nor vanish. */
-function normOf(values: Float64Array): number {
+/** The norm of the values less `center`, scaled before they are squared, so that squares neither overflow nor vanish. */
+function normOf(values: Float64Array, center: number): number {
   let largest = 0;
-  for (let i = 0; i < values.length; i++) largest = Math.max(largest, Math.abs(values[i]!));
-  const squares = new Float64Array(values.length);
-  for (let i = 0; i < values.length; i++) squares[i] = (values[i]! / largest) ** 2;
-  return largest * Math.sqrt(sum(squares));
+  for (let i = 0; i < values.length; i++) {
+    const size = Math.abs(values[i]! - center);
+    if (size > largest) largest = size;
+  }
+  const squares = sumOf(values.length, (block, from) => {
+    for (let i = 0; i < block.length; i++) {
+      const scaled = (values[from + i]! - center) / largest;
+      block[i] = scaled * scaled;
+    }
+  });
+  return largest * Math.sqrt(squares);
 }
 
 function isConstant(values: Float64Array): boolean {
@@ -88,11 +97,4 @@ function ranks(values: Float64Array): Float64Array {
     start = end;
   }
   return ranked;
-}
-
-function centered(values: Float64Array): Float64Array {
-  const center = mean(values);
-  const deviations = new Float64Array(values.length);
-  for (let i = 0; i < values.length; i++) deviations[i] = values[i]! - center;
-  return deviations;
 }
