@@ -11,7 +11,7 @@ import {
   PROTOCOL_VERSION,
 } from "../../proto/service.ts";
 import type { Logger } from "../log.ts";
-import { type Leases, SANDBOX_BROKE } from "../store/leases.ts";
+import type { Leases } from "../store/leases.ts";
 import type { AttemptKey, LeasedExecution } from "../store/types.ts";
 import { ServerError } from "./errors.ts";
 import { type Limits, parseAttempt, parseResult } from "./results.ts";
@@ -51,6 +51,8 @@ interface PendingUpload {
   header: longrun.v1alpha1.ResultHeader.$Properties;
   upload: Upload;
 }
+
+const SANDBOX_BROKE = "the sandbox broke under the program";
 
 export class Session {
   readonly stream: ActorStream;
@@ -293,15 +295,15 @@ export class Session {
     const { leases, limitsOf } = this.#options;
     const { task, insertedMarkers } = this.#expectation(attempt);
     const known = parseResult(header, insertedMarkers, limitsOf(task));
-    const cause = known ? undefined : this.#explainLoss(attempt, header);
+    const cause = known ? undefined : (this.#explainLoss(attempt, header) ?? this.#blameProgram(attempt, header));
     const result = known ?? (cause && parseResult(cause, insertedMarkers, limitsOf(task)));
     if (result === undefined) {
       const reason = header.detail || "lost by the actor";
       const broke = header.sandboxBroke === true;
-      const last = broke && leases.brokenSandboxes(attempt.execution) + 1 >= leases.maxAttempts;
-      const failed = last && parseResult(brokeSandboxes(header, leases.maxAttempts), insertedMarkers, limitsOf(task));
-      if (failed) this.#acknowledge(attempt, leases.accept(this.actor, attempt, failed));
-      else this.#acknowledge(attempt, leases.fail(this.actor, attempt, broke ? `${SANDBOX_BROKE}: ${reason}` : reason));
+      this.#acknowledge(
+        attempt,
+        leases.fail(this.actor, attempt, broke ? `${SANDBOX_BROKE}: ${reason}` : reason, broke),
+      );
       return;
     }
     if (submission !== undefined) {
@@ -317,6 +319,14 @@ export class Session {
     const leasedAtMs = this.#options.leases.leasedAtMs(attempt);
     if (slot === undefined || slot === null || leasedAtMs === undefined) return undefined;
     return this.#options.onLost({ actor: this.actor, slot, attempt, header, leasedAtMs, lostAtMs: Date.now() });
+  }
+
+  /** @returns the result of a program under which every sandbox that tried it has ended: it is the program */
+  #blameProgram(attempt: AttemptKey, header: longrun.v1alpha1.ResultHeader.$Properties) {
+    const { leases } = this.#options;
+    if (!header.sandboxBroke || leases.brokenSandboxes(attempt.execution) + 1 < leases.maxAttempts) return undefined;
+    const detail = `${SANDBOX_BROKE}, ${leases.maxAttempts} times in a row: ${header.detail ?? ""}`;
+    return { ...header, outcome: messages.Outcome.FAILED, submission: undefined, detail };
   }
 
   #expectation(attempt: AttemptKey) {
@@ -338,10 +348,4 @@ export class Session {
       throw error;
     }
   }
-}
-
-/** Sandboxes that ended under one program again and again: it is the program. */
-function brokeSandboxes(header: longrun.v1alpha1.ResultHeader.$Properties, times: number) {
-  const detail = `${SANDBOX_BROKE}, ${times} times in a row: ${header.detail ?? ""}`;
-  return { ...header, outcome: messages.Outcome.FAILED, submission: undefined, detail };
 }

@@ -25,9 +25,6 @@ export interface LeaseOptions {
   events: EventEmitter<StoreEvents>;
 }
 
-/** How the reason of an attempt begins that was lost because its sandbox ended under the program. */
-export const SANDBOX_BROKE = "the sandbox broke under the program";
-
 /** Where the instrumenter wants an attempt's nonce. */
 const NONCE_PLACEHOLDER = "@@NONCE@@";
 
@@ -66,8 +63,8 @@ export class Leases {
   /** How many attempts of this execution were lost because their sandboxes ended under the program. */
   brokenSandboxes(execution: string): number {
     const row = this.#database.get(
-      "SELECT count(*) AS times FROM attempts WHERE execution = :execution AND substr(reason, 1, :length) = :reason",
-      { execution, reason: SANDBOX_BROKE, length: SANDBOX_BROKE.length },
+      "SELECT count(*) AS times FROM attempts WHERE execution = :execution AND sandbox_broke",
+      { execution },
     );
     return Number(row?.times ?? 0);
   }
@@ -173,11 +170,11 @@ export class Leases {
   }
 
   /** Takes back what was leased and never reached the actor, or whose actor said that it is gone. */
-  fail(actor: string, attempt: AttemptKey, reason: string): Acceptance {
+  fail(actor: string, attempt: AttemptKey, reason: string, sandboxBroke = false): Acceptance {
     const verdict = this.#database.write(() => this.#judge(actor, attempt));
     // An expired one was queued again already.
     if (verdict === "accepted" && this.#leases.has(attempt.fence))
-      this.#lose([{ ...keyOnly(attempt), actor }], "failed", reason);
+      this.#lose([{ ...keyOnly(attempt), actor }], "failed", reason, sandboxBroke);
     return verdict;
   }
 
@@ -321,11 +318,11 @@ export class Leases {
   }
 
   /** Attempts ended without a result: queue their executions again, or give them up. */
-  #lose(attempts: HeldAttempt[], state: "expired" | "failed", reason: string): void {
+  #lose(attempts: HeldAttempt[], state: "expired" | "failed", reason: string, sandboxBroke = false): void {
     if (attempts.length === 0) return;
     const ended = this.#database.write(() =>
       attempts.map((attempt) => {
-        this.#end(attempt, state, reason);
+        this.#end(attempt, state, reason, sandboxBroke);
         const row = this.#database.get(
           `UPDATE samples SET state = iif(attempts < :maxAttempts, 'queued', 'lost'),
              finished_at = iif(attempts < :maxAttempts, NULL, :at)
@@ -343,14 +340,16 @@ export class Leases {
     if (ended.includes("queued")) this.#options.events.emit("queued");
   }
 
-  #end(attempt: HeldAttempt, state: "expired" | "failed" | "revoked", reason: string): void {
+  #end(attempt: HeldAttempt, state: "expired" | "failed" | "revoked", reason: string, sandboxBroke = false): void {
     this.#database.change(
-      `UPDATE attempts SET state = :state, reason = :reason, elapsed_seconds = :elapsed, ended_at = :at WHERE fence = :fence`,
+      `UPDATE attempts SET state = :state, reason = :reason, elapsed_seconds = :elapsed, ended_at = :at,
+         sandbox_broke = :sandboxBroke WHERE fence = :fence`,
       {
         state,
         reason,
         elapsed: this.#leases.get(attempt.fence)?.elapsedSeconds ?? null,
         at: this.#now(),
+        sandboxBroke: Number(sandboxBroke),
         fence: Number(attempt.fence),
       },
     );

@@ -16,7 +16,8 @@ export const SCHEMA_VERSION = 3;
 export const UPGRADES: Readonly<Record<number, string>> = {
   2: `ALTER TABLE grades ADD COLUMN guards TEXT NOT NULL DEFAULT '[]';
       ALTER TABLE grades ADD COLUMN clamped INTEGER NOT NULL DEFAULT 0;
-      ALTER TABLE grades ADD COLUMN capped INTEGER NOT NULL DEFAULT 0;`,
+      ALTER TABLE grades ADD COLUMN capped INTEGER NOT NULL DEFAULT 0;
+      ALTER TABLE attempts ADD COLUMN sandbox_broke INTEGER NOT NULL DEFAULT 0;`,
 };
 export const OLDEST_VERSION = Math.min(...Object.keys(UPGRADES).map(Number));
 
@@ -84,6 +85,7 @@ CREATE TABLE attempts (
   elapsed_seconds REAL,                        -- that it had run when it ended without a result, as far as known
   leased_at INTEGER NOT NULL,
   ended_at INTEGER,
+  sandbox_broke INTEGER NOT NULL DEFAULT 0,    -- it was lost because its sandbox ended under the program
   UNIQUE (execution, number)
 ) STRICT;
 CREATE INDEX attempts_running ON attempts (actor) WHERE state = 'running';
