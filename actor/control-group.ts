@@ -7,6 +7,7 @@
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { isAlive } from "./is-alive.ts";
 
 /** Names of the files of both versions. */
 const FILES = {
@@ -139,15 +140,6 @@ function makeBelow(parent: string, name: string, mkdir: (path: string) => void):
     // Read-only, or not ours.
   }
   return undefined;
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
-  }
 }
 
 function removeGroup(path: string): void {

@@ -13,6 +13,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs, promisify } from "node:util";
 import { ActorError } from "./errors.ts";
+import { isAlive } from "./is-alive.ts";
 
 const run = promisify(execFile);
 
@@ -216,15 +217,6 @@ async function lock(path: string, waitSeconds: number): Promise<() => Promise<vo
         `python environment: process ${holder || "?"} has held ${path} for ${waitSeconds} s; end it, or remove that file`,
       );
     await sleep(200);
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
   }
 }
 
