@@ -190,7 +190,7 @@ function describe(parts: Parts, finish: (status: number) => void): Command {
     .description("collect what is needed to find out what went wrong with a run, without secrets, answers or weights")
     .argument("<RUN>", "run folder; or NAME or NAMESPACE/NAME of a TrainingRun on the cluster")
     .option("--namespace <NAMESPACE>", "of the TrainingRun", "default")
-    .option("--kubeconfig <FILE>", "how to reach the cluster (default: the pod's own account, else as kubectl does)")
+    .addOption(kubeconfigOption())
     .option("--out <FILE>", "the bundle (default: longrun-debug-RUN-TIME.tar.gz)")
     .action(async (run: string, options: { namespace: string; kubeconfig?: string; out?: string }) => {
       const { writeBundle } = await import("./debug/bundle.ts");
@@ -218,7 +218,7 @@ function describe(parts: Parts, finish: (status: number) => void): Command {
     ["pretrain", "make a starting policy", parts.pretrain],
     ["logprobs", "log-probs of tokens: logprobs --model DIR --tokens FILE.jsonl", parts.logProbs],
     ["generate", "responses to prompts: generate --model DIR --prompts FILE.jsonl", parts.generate],
-    ["model", "what a model folder holds, or another of the same: model info|convert DIR", parts.model],
+    ["model", "what a model folder holds, or another of the same: model info|convert|merge DIR", parts.model],
   ];
   for (const [name, description, file] of others) {
     program
