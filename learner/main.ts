@@ -2,7 +2,8 @@
  * The learner process: reads its configuration, wires the parts, trains, stops.
  *
  *     node learner/main.ts --run DIR --listen HOST:PORT --metrics-listen HOST:PORT --tls DIR --task-dir DIR
- *         [--run-id ID] [--manifest FILE] [--model-dir DIR] [--device auto|cpu|cuda:N] [--memory-bytes N] [--stay] [--termination-log FILE] [--replay STORE]
+ *         [--run-id ID] [--manifest FILE] [--model-dir DIR] [--device auto|cpu|cuda:N] [--memory-bytes N] [--stay]
+ *         [--termination-log FILE] [--replay STORE]
  *
  * In a folder that `longrun evaluate` made (it has a policies.json) nothing is trained: the policies that it names are
  * evaluated.
@@ -23,7 +24,6 @@ import { evaluatePolicies, type Policies, readPolicies } from "./evaluation/poli
 import { Fence } from "./fence.ts";
 import { rewardOrderFault } from "./grading/reward.ts";
 import { openTask, type Task } from "./grading/task.ts";
-import { type Device, deviceName, parseDevice, resolveDevice } from "./graph/device.ts";
 import { Health } from "./health.ts";
 import { createLog, type Logger } from "./log.ts";
 import { readManifest, writeManifest } from "./manifest.ts";
@@ -38,10 +38,9 @@ import { readConfig, readTokenizer } from "./model/folder.ts";
 import { modelIdentity } from "./model/identity.ts";
 import { MappedWeights } from "./model/mapped.ts";
 import { defaultTerminationLog, type Options, parseOptions } from "./options.ts";
+import { place } from "./placement.ts";
 import { adapterOf } from "./ppo/adaptation.ts";
-import { gpuMemory, hostMemory } from "./ppo/available-memory.ts";
 import { startEngine } from "./ppo/engine.ts";
-import { fitRun, planTable, requestOf } from "./ppo/fit.ts";
 import { readCorpus } from "./pretrain/facts.ts";
 import { recordedBatches } from "./replay.ts";
 import { ReportWriter } from "./report/writer.ts";
@@ -139,7 +138,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const policy = policyFolder(spec.model.policy, join(directory, "trainingrun.yaml"), options.modelDir);
   const tokenizer = readTokenizer(policy);
   checkInstrumenter(spec.model, readConfig(policy).maxPositions);
-  const { device, microBatchTokens, checkpointing } = await place(it, policy);
+  const { device, microBatchTokens, checkpointing } = await place(policy, spec, it.options, it.log);
   const adapter = adapterOf(spec);
   const base = adapter && modelIdentity(new MappedWeights(policy));
   const engine = await startEngine({
@@ -245,34 +244,6 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   return end.exitStatus;
 }
 
-/** Where the networks run and what they take there, said in the log and to whoever started the learner. */
-async function place({ options, manifest: { spec }, log }: Process, policy: string) {
-  const wish = parseDevice(options.device ?? spec.learner.device);
-  const { device, reason } = await resolveDevice(wish, probe);
-  log.info(
-    { device: deviceName(device), reason },
-    `the networks run on ${deviceName(device)}${reason ? `: ${reason}` : ""}`,
-  );
-  const given = options.memoryBytes && { bytes: options.memoryBytes, source: "given" };
-  const onGpu = device.kind === "cuda";
-  const budget = {
-    host: (!onGpu && given) || hostMemory(),
-    gpu: onGpu ? given || gpuMemory(device) : undefined,
-  };
-  const { threads, activationCheckpointing } = spec.learner;
-  const plan = fitRun(requestOf(spec, policy, device), threads, budget, activationCheckpointing);
-  const table = planTable(plan, budget);
-  log.info({ plan }, table[0]);
-  process.send?.({ type: "plan", table });
-  return plan;
-}
-
-/** Whether a session can be made on a device. ONNX Runtime is loaded for this alone, so not where there is no GPU. */
-async function probe(device: Device): Promise<void> {
-  const { probeDevice } = await import("./graph/session.ts");
-  await probeDevice(device);
-}
-
 interface End {
   state: RunSummary["state"] | "fenced";
   message: string;
@@ -281,8 +252,8 @@ interface End {
 }
 
 /**
- * Trains, or evaluates `policies`, and says what it came to. A suspended run has its last finished iteration on disk then; one that is stopped has
- * it too, unless it is stopped in the middle of an update.
+ * Trains, or evaluates `policies`, and says what it came to. A suspended run has its last finished iteration on disk then;
+ * one that is stopped has it too, unless it is stopped in the middle of an update.
  */
 async function endOf(
   run: Run,
