@@ -19,7 +19,8 @@ import {
 } from "../../proto/service.ts";
 import { scratchFolder } from "../store/fixtures.ts";
 import { openStore, type StoreOptions } from "../store/store.ts";
-import { type ServerOptions, startServer } from "./server.ts";
+import type { ServerOptions } from "./options.ts";
+import { startServer } from "./server.ts";
 import { StatusBoard } from "./status.ts";
 
 export type Attempt = longrun.v1alpha1.Attempt.$Properties;

@@ -13,68 +13,22 @@ import * as grpc from "@grpc/grpc-js";
 import { requireRole, serverCredentials } from "../../proto/channel.ts";
 import {
   ActorProtocolService,
-  type ChannelLimits,
   channelOptions,
   LearnerControlService,
   LearnerStatusService,
   type longrun,
   messages,
-  type SuspendResponseMessage,
 } from "../../proto/service.ts";
-import type { Logger } from "../log.ts";
 import { StoreError } from "../store/errors.ts";
 import type { Selection } from "../store/samples.ts";
-import type { Store } from "../store/store.ts";
 import type { HeldAttempt } from "../store/types.ts";
-import { controlHandlers, type SuspendRequest } from "./control.ts";
+import { controlHandlers } from "./control.ts";
 import { ServerError, statusOf } from "./errors.ts";
-import { type Limits, parseResult } from "./results.ts";
+import type { ActorState, ServerOptions } from "./options.ts";
+import { parseResult } from "./results.ts";
 import { type ActorStream, Session } from "./session.ts";
-import type { StatusBoard } from "./status.ts";
 import { isOutOfMemory, type Loss, type Termination, Terminations } from "./terminations.ts";
-import { type ActorView, type Blocked, type WaitOptions, waitForChange, whatBlocks } from "./waiting.ts";
-
-export interface ServerOptions {
-  /** After beginLineage. */
-  store: Store;
-  status: StatusBoard;
-  /** `host:port`; port 0 takes a free one. */
-  address: string;
-  /** Folder with ca.crt, tls.crt, tls.key; see proto/certificates.ts. */
-  tlsDirectory: string;
-  /** The limits of a task's executions. */
-  limitsOf: (task: string) => Limits;
-  log: Logger;
-  /** What LearnerControl.Suspend does. @throws ServerError `stopped` if the run cannot be suspended */
-  suspend: (request: SuspendRequest) => Promise<SuspendResponseMessage>;
-  /** How often changed certificates are looked for. */
-  tlsRefreshSeconds?: number;
-  /** `learner.heartbeatSeconds` */
-  heartbeatSeconds?: number;
-  /** `actors.idleSeconds`: an actor without a lease for this long exits; 0 is never. */
-  idleSeconds?: number;
-  /** An actor must introduce itself within this time. */
-  helloSeconds?: number;
-  /** Per actor. */
-  maxSlots?: number;
-  /** Streams at once, of any kind. */
-  maxStreams?: number;
-  /** How often leases and silent streams are looked at. [at most 1, well below leaseSeconds] */
-  tickSeconds?: number;
-  /** How long `close` waits for what is being sent. */
-  closeSeconds?: number;
-  channel?: Partial<ChannelLimits>;
-}
-
-export interface ActorState extends ActorView {
-  isolationLevel: string;
-  /** Layers of isolation that its machine does not have. */
-  isolationMissing: string[];
-  /** Of Python and its packages. */
-  versions: Record<string, string>;
-  busySeconds: number;
-  aliveSeconds: number;
-}
+import { type Blocked, type WaitOptions, waitForChange, whatBlocks } from "./waiting.ts";
 
 /** How often the end of the last executions is looked for. */
 const HAND_IN_LOOK_SECONDS = 0.2;
