@@ -138,11 +138,11 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const policy = policyFolder(spec.model.policy, join(directory, "trainingrun.yaml"), options.modelDir);
   const tokenizer = readTokenizer(policy);
   checkInstrumenter(spec.model, readConfig(policy).maxPositions);
-  const { device, microBatchTokens, checkpointing } = await place(policy, spec, it.options, it.log);
+  const { device, microBatchTokens, ranks, checkpointing } = await place(policy, spec, it.options, it.log);
   const adapter = adapterOf(spec);
   const base = adapter && modelIdentity(new MappedWeights(policy));
   const engine = await startEngine({
-    ...{ model: policy, device, microBatchTokens, adapter, threads: spec.learner.threads },
+    ...{ model: policy, device, microBatchTokens, ranks, adapter, threads: spec.learner.threads },
     critic: spec.algorithm.baseline === "Critic",
     activationCheckpointing: checkpointing ? "Always" : "Never",
     compute: spec.learner.compute === "BFloat16" ? "bfloat16" : "float32",

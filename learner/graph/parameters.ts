@@ -1,4 +1,4 @@
-/** Named float32 tensors in one flat buffer, so that an optimiser, an accumulator or a digest is one loop. */
+/** Named float32 tensors in one flat buffer, so that an optimiser, an accumulator or a digest is one loop; in shared memory, so that other threads can read it. */
 import { GraphError } from "./errors.ts";
 import { elementCount, type Tensor, tensor } from "./tensor.ts";
 
@@ -26,7 +26,7 @@ export class Parameters {
     }
     if (data && data.length !== size)
       throw new GraphError("shape", `parameters: the buffer has ${data.length} numbers, not ${size}`);
-    this.data = data ?? new Float32Array(size);
+    this.data = data ?? new Float32Array(new SharedArrayBuffer(4 * size));
     for (const { name, shape } of shapes) {
       const offset = this.#offsets.get(name)!;
       this.#tensors.set(name, tensor(this.data.subarray(offset, offset + elementCount(shape)), shape));

@@ -12,6 +12,7 @@ import type { GeneratorWeights } from "../model/generate.ts";
 import { adapterInputs, adapterParameters, initialAdapter, type LoraConfig, PROJECTIONS } from "../model/lora.ts";
 import { MappedWeights } from "../model/mapped.ts";
 import type { OutputLayer } from "../model/tokenlogprobs.ts";
+import { valueHeadShapes } from "../model/valuehead.ts";
 import { parameters } from "../model/weights.ts";
 import type { AdapterOptions } from "./engine.ts";
 import { EngineError } from "./errors.ts";
@@ -53,6 +54,11 @@ export interface Adaptation {
 /** @param adapter left out: every weight is trained. @throws ModelError for a folder that cannot be used */
 export const adaptationOf = (model: string, adapter?: AdapterOptions): Adaptation =>
   adapter ? loraAdaptation(model, adapter, adapter.seed) : fullAdaptation(model);
+
+/** What a role's weights are, a critic's value head included; the reference has what the policy has. */
+export function trainedShapes({ shapes, config }: Adaptation, role: Role): readonly ParameterShape[] {
+  return role === "critic" ? [...shapes.critic, ...valueHeadShapes(config)] : shapes.policy;
+}
 
 /** The adapter that a manifest asks for; none trains every weight. */
 export function adapterOf({

@@ -7,8 +7,8 @@
 import { Worker } from "node:worker_threads";
 import type { Device } from "../graph/device.ts";
 import type { LoraConfig } from "../model/lora.ts";
-import { EngineError } from "./errors.ts";
-import type { Answer, Call } from "./worker.ts";
+import { Caller } from "./calls.ts";
+import type { EngineError } from "./errors.ts";
 
 export interface AdapterOptions extends LoraConfig {
   /** of the matrices that begin at random */
@@ -20,8 +20,10 @@ export type ActivationCheckpointing = "Auto" | "Always" | "Never";
 export interface EngineOptions {
   /** a Hugging Face folder: the policy to start from, and the frozen reference */
   model: string;
-  /** threads of one operator; 0: all cores. The same number gives the same bits */
+  /** of the CPU; 0: all cores. The same number gives the same bits */
   threads: number;
+  /** threads that each run micro-batches of their own, if not all run one together; default `ranksOf` */
+  ranks?: number;
   /** tokens that go through a graph together; few stay in the caches, many fill more threads (default 512 a thread) */
   microBatchTokens?: number;
   /** where the networks run; default the CPU */
@@ -215,41 +217,11 @@ const METHODS = [
  */
 export async function startEngine(options: EngineOptions): Promise<RunningEngine> {
   const worker = new Worker(new URL("./worker.ts", import.meta.url), { workerData: options });
-  const waiting = new Map<number, { resolve: (result: unknown) => void; reject: (error: Error) => void }>();
-  let next = 0;
-  let ended: EngineError | undefined;
-  const end = (message: string, cause?: unknown) => {
-    ended ??= new EngineError("worker", message, { cause });
-    for (const { reject } of waiting.values()) reject(ended);
-    waiting.clear();
-  };
-  worker.on("message", (answer: Answer) => {
-    const call = waiting.get(answer.id);
-    waiting.delete(answer.id);
-    if ("result" in answer) call?.resolve(answer.result);
-    else
-      call?.reject(
-        Object.assign(new EngineError(answer.error.code ?? "worker", answer.error.message), {
-          stack: answer.error.stack,
-        }),
-      );
-  });
-  worker.on("error", (cause) =>
-    end(`the engine's worker failed: ${cause instanceof Error ? cause.message : cause}`, cause),
-  );
-  worker.on("exit", (code) => end(`the engine's worker has ended (${code})`));
-  const call = (method: Call["method"], parameters: unknown[]) =>
-    new Promise<unknown>((resolve, reject) => {
-      if (ended) return reject(ended);
-      const id = next++;
-      waiting.set(id, { resolve, reject });
-      const message: Call = { id, method, parameters };
-      worker.postMessage(message);
-    });
+  const caller = new Caller(worker, "the engine's worker");
   const proxy = Object.fromEntries(
-    METHODS.map((method) => [method, (...parameters: unknown[]) => call(method, parameters)]),
+    METHODS.map((method) => [method, (...parameters: unknown[]) => caller.call(method, ...parameters)]),
   );
-  const engine = Object.defineProperty(proxy, "failure", { get: () => ended }) as unknown as RunningEngine;
+  const engine = Object.defineProperty(proxy, "failure", { get: () => caller.failure }) as unknown as RunningEngine;
   try {
     await engine.digest(); // the model has been read, or the reason why not is known here
   } catch (cause) {

@@ -72,12 +72,25 @@ test("activations and logits grow with what goes through together, keys and valu
   assert.ok(bytesOf(short, "cache") < bytesOf(one, "cache") / 1.5);
 });
 
-test("the micro-batch has 512 tokens a thread, or as many as fit", () => {
-  const room = fitRun(small({ maxPromptTokens: 64, maxResponseTokens: 64 }), 4, host(64 * GB));
-  assert.equal(room.microBatchTokens, 2048);
-  const tight = fitRun(small({ maxPromptTokens: 64, maxResponseTokens: 64 }), 4, host(room.hostBytes - 1));
-  assert.equal(tight.microBatchTokens, 1024);
+test("a pass has 512 tokens a thread, or as many as fit", () => {
+  const lengths = { maxPromptTokens: 64, maxResponseTokens: 64 };
+  const frozen = { ...lengths, adapter: { rank: 4, alpha: 4, targets: PROJECTIONS, seed: 0 } };
+  const together = fitRun(small(frozen), 4, host(64 * GB));
+  assert.deepEqual([together.ranks, together.microBatchTokens], [1, 2048]);
+  const room = fitRun(small(lengths), 4, host(64 * GB));
+  assert.deepEqual([room.ranks, room.microBatchTokens], [4, 512]);
+  const tight = fitRun(small(lengths), 4, host(room.hostBytes - 1));
+  assert.deepEqual([tight.ranks, tight.microBatchTokens], [4, 256]);
   assert.ok(tight.hostBytes < room.hostBytes);
+});
+
+test("threads run one pass together where a pass each does not fit", () => {
+  const apart = fitRun(small(), 4, host(64 * GB), "Never");
+  assert.equal(apart.ranks, 4);
+  const together = fitRun(small(), 4, host(apart.hostBytes - 1), "Never");
+  assert.equal(together.ranks, 1);
+  assert.ok(bytesOf(together, "activations") < bytesOf(apart, "activations") / 3.9);
+  assert.ok(4 * bytesOf(together, "gradients") === bytesOf(apart, "gradients"));
 });
 
 test("layers are recomputed where a single sequence does not fit otherwise", () => {

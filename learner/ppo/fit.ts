@@ -1,5 +1,4 @@
 /** Whether a run fits into memory: picks its micro-batch, says what it takes, or what to change. */
-import os from "node:os";
 import type { TrainingRunSpec } from "../../crds/trainingrun.ts";
 import { type Device, deviceName } from "../graph/device.ts";
 import { size } from "../model/info.ts";
@@ -9,7 +8,7 @@ import type { AvailableMemory } from "./available-memory.ts";
 import type { ActivationCheckpointing } from "./engine.ts";
 import { EngineError } from "./errors.ts";
 import { samplesPerPrompt } from "./groups.ts";
-import { MICRO_BATCH_TOKENS } from "./microbatches.ts";
+import { passTokens, ranksOf } from "./microbatches.ts";
 import { type MemoryPlan, Planner, type PlanRequest, RunGraphs } from "./plan.ts";
 
 /** What there is; undefined where it is not known, and nothing is refused. */
@@ -49,20 +48,23 @@ export function fitRun(
   budget: Budget,
   mode: ActivationCheckpointing = "Auto",
 ): MemoryPlan {
-  const fastest = (planner: Planner) =>
-    request.device.kind === "cuda"
-      ? request.microBatchSize * planner.longest
-      : MICRO_BATCH_TOKENS * (threads || os.availableParallelism());
+  const onGpu = request.device.kind === "cuda";
   const built = new Map<string, RunGraphs>();
   const once = (wanted: PlanRequest) => {
     const key = JSON.stringify([wanted.adapter, wanted.critic, wanted.checkpointing]);
     const graphs = built.get(key) ?? new RunGraphs(wanted);
     built.set(key, graphs);
     const planner = new Planner(wanted, graphs);
-    let plan = planner.plan(fastest(planner));
-    while (!fits(plan, budget) && plan.microBatchTokens > planner.longest)
-      plan = planner.plan(Math.max(planner.longest, Math.floor(plan.microBatchTokens / 2)));
-    return plan;
+    const on = (ranks: number) => {
+      const tokens = onGpu ? wanted.microBatchSize * planner.longest : passTokens({ threads }, ranks);
+      let plan = planner.plan(tokens, ranks);
+      while (!fits(plan, budget) && plan.microBatchTokens > planner.longest)
+        plan = planner.plan(Math.max(planner.longest, Math.floor(plan.microBatchTokens / 2)), ranks);
+      return plan;
+    };
+    const ranks = ranksOf({ threads, device: wanted.device, adapter: wanted.adapter });
+    const plan = on(ranks);
+    return ranks > 1 && !fits(plan, budget) ? on(1) : plan;
   };
   const attempt = (wanted: PlanRequest) => {
     const plan = once({ ...wanted, checkpointing: mode === "Always" });

@@ -1,16 +1,45 @@
 /** Which sequences go through a graph together, and what a token counts for in a loss. */
 
-import type { Sequence, Step } from "./engine.ts";
+import os from "node:os";
+import type { EngineOptions, Sequence, Step } from "./engine.ts";
 import { EngineError } from "./errors.ts";
 
 /** Tokens per thread of a CPU. 64 sequences on one thread: 2.2 s at 512, 3.2 s at 256, 2.4 s at 1024. */
 export const MICRO_BATCH_TOKENS = 512;
+
+/** Each has sessions, gradients and activations of its own. */
+const MAX_RANKS = 8;
+
+const threadsOf = ({ threads }: Pick<EngineOptions, "threads">) => threads || os.availableParallelism();
+
+/**
+ * Threads that each run micro-batches of their own (data-parallel.ts): those of a CPU where every weight is trained, 8 at most.
+ * With adapters one: a frozen model can be large, its products fill many threads, and its layers are widened for every pass.
+ */
+export function ranksOf(
+  options: Pick<EngineOptions, "threads" | "ranks" | "adapter"> & { device?: { kind: string } },
+): number {
+  if (options.device?.kind === "cuda") return 1;
+  return options.ranks ?? (options.adapter ? 1 : Math.min(MAX_RANKS, threadsOf(options)));
+}
+
+/** Threads of one operator on each rank. */
+export function rankThreads(options: Pick<EngineOptions, "threads">, ranks: number): number {
+  return Math.max(1, Math.floor(threadsOf(options) / ranks));
+}
+
+/** Tokens of a pass that are fastest on a CPU. */
+export function passTokens(options: Pick<EngineOptions, "threads">, ranks: number): number {
+  return MICRO_BATCH_TOKENS * rankThreads(options, ranks);
+}
 
 export interface MicroBatchLimits {
   /** most sequences */
   sequences: number;
   /** most tokens, padding included; a longer sequence goes alone */
   tokens: number;
+  /** the groups are for so many ranks: cut so that each has about as much to do; default 1 */
+  ranks?: number;
 }
 
 const lengthOf = ({ prompt, response }: Sequence) => prompt.length + response.length;
@@ -24,16 +53,55 @@ export function microBatches(batch: readonly Sequence[], limits: MicroBatchLimit
     .map((_, i) => i)
     .filter((i) => batch[i].response.length > 0)
     .sort((a, b) => lengthOf(batch[b]) - lengthOf(batch[a]) || a - b);
+  const tokens = evenTokens(
+    order.map((i) => lengthOf(batch[i])),
+    limits,
+  );
   const groups: number[][] = [];
   for (const i of order) {
     const group = groups.at(-1);
     // the first of a group is its longest
-    const fits =
-      group && group.length < limits.sequences && (group.length + 1) * lengthOf(batch[group[0]]) <= limits.tokens;
+    const fits = group && group.length < limits.sequences && (group.length + 1) * lengthOf(batch[group[0]]) <= tokens;
     if (fits) group.push(i);
     else groups.push([i]);
   }
   return groups;
+}
+
+/** The limit at which every rank has the same number of groups of about the same size. */
+function evenTokens(lengths: readonly number[], { tokens, ranks = 1 }: MicroBatchLimits): number {
+  if (ranks === 1) return tokens;
+  const total = lengths.reduce((sum, length) => sum + length, 0);
+  return Math.ceil(total / (ranks * Math.ceil(total / (ranks * tokens))));
+}
+
+/**
+ * Indices of `sizes` for each of `ranks`, each next one for the rank that has the least to do (longest processing time
+ * first, as micro-batches come).
+ */
+export function balanced(sizes: readonly number[], ranks: number): number[][] {
+  const parts = Array.from({ length: ranks }, () => ({ size: 0, indices: [] as number[] }));
+  for (const [i, size] of sizes.entries()) {
+    const least = parts.reduce((a, b) => (b.size < a.size ? b : a));
+    least.size += size;
+    least.indices.push(i);
+  }
+  return parts.map(({ indices }) => indices);
+}
+
+/** Indices of `prompts` for each of `ranks`, as many for each, equal prompts side by side. */
+export function evenParts(prompts: readonly Int32Array[], ranks: number): number[][] {
+  const same = new Map<string, number[]>();
+  for (const [i, prompt] of prompts.entries()) {
+    const key = prompt.join();
+    const indices = same.get(key);
+    if (indices) indices.push(i);
+    else same.set(key, [i]);
+  }
+  const order = [...same.values()].flat();
+  return Array.from({ length: ranks }, (_, rank) =>
+    order.slice(Math.ceil((rank * order.length) / ranks), Math.ceil(((rank + 1) * order.length) / ranks)),
+  );
 }
 
 /**

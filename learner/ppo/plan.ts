@@ -11,8 +11,7 @@ import { elementCount } from "../graph/tensor.ts";
 import type { ModelConfig } from "../model/config.ts";
 import { decoderFeeds } from "../model/decoder.ts";
 import { locateWeights } from "../model/files.ts";
-import { valueHeadShapes } from "../model/valuehead.ts";
-import { type Adaptation, adaptationOf } from "./adaptation.ts";
+import { type Adaptation, adaptationOf, trainedShapes } from "./adaptation.ts";
 import type { AdapterOptions } from "./engine.ts";
 import { fusedBytes, generationMemory } from "./plan-generation.ts";
 import { evaluateGraph, policyStepGraph, valueGraph, valueStepGraph } from "./steps.ts";
@@ -53,11 +52,15 @@ export interface MemoryPlan {
   gpuBytes: number;
   /** most tokens of a forward and backward pass, padding included, unless a single sequence is longer */
   microBatchTokens: number;
+  /** threads that each run micro-batches of their own */
+  ranks: number;
   checkpointing: boolean;
 }
 
 /** Node.js, ONNX Runtime, tokenizer, store, and what the garbage collector has not taken yet. */
 const PROCESS_BYTES = 250e6;
+/** A thread of its own: its heap, and ONNX Runtime's sessions without their arenas. */
+const RANK_BYTES = 40e6;
 /** CUDA's context, kernels and workspaces: assumed, not measured. */
 const CUDA_BYTES = 1e9;
 /** What ONNX Runtime's arenas hold for each byte in use, as freed pieces do not always fit what comes next. */
@@ -134,24 +137,35 @@ export class Planner {
     return this.#request.maxPromptTokens + this.#request.maxResponseTokens;
   }
 
-  plan(microBatchTokens: number): MemoryPlan {
+  /** @param ranks each holds a pass, its gradients and the matrices that generation joins */
+  plan(microBatchTokens: number, ranks = 1): MemoryPlan {
     const { device, checkpointing = false } = this.#request;
-    const rows = [this.#process(), this.#weights(), ...this.#training(), ...this.#work(microBatchTokens)];
+    const rows = [
+      this.#process(ranks),
+      this.#weights(ranks),
+      ...this.#training(ranks),
+      ...this.#work(microBatchTokens, ranks),
+    ];
     const sum = (of: "hostBytes" | "gpuBytes") => rows.reduce((total, row) => total + row[of], 0);
     const totals = { hostBytes: sum("hostBytes"), gpuBytes: sum("gpuBytes") };
-    return { device, rows, ...totals, microBatchTokens, checkpointing };
+    return { device, rows, ...totals, microBatchTokens, ranks, checkpointing };
   }
 
   get #onGpu(): boolean {
     return this.#request.device.kind === "cuda";
   }
 
-  #process(): PlanRow {
+  #process(ranks: number): PlanRow {
     const detail = `Node.js, ONNX Runtime${this.#onGpu ? ", CUDA" : ""}`;
-    return { what: "process", detail, hostBytes: PROCESS_BYTES, gpuBytes: this.#onGpu ? CUDA_BYTES : 0 };
+    return {
+      what: "process",
+      detail,
+      hostBytes: PROCESS_BYTES + (ranks - 1) * RANK_BYTES,
+      gpuBytes: this.#onGpu ? CUDA_BYTES : 0,
+    };
   }
 
-  #weights(): PlanRow {
+  #weights(ranks: number): PlanRow {
     const { critic, adapter } = this.#request;
     const owners = critic ? "policy, reference, critic" : "policy, reference";
     const ours = this.#trainedBytes + this.#policyBytes; // the reference is a second policy
@@ -160,26 +174,26 @@ export class Planner {
       // fed at every run, so that each session's arena on a GPU holds them
       const gpuBytes = this.#onGpu ? sessions * this.#policyBytes : 0;
       const detail = `${owners}, matrices joined for generation`;
-      return { what: "weights", detail, hostBytes: ours + fusedBytes(this.#run.model.config), gpuBytes };
+      return { what: "weights", detail, hostBytes: ours + ranks * fusedBytes(this.#run.model.config), gpuBytes };
     }
     const detail = `the frozen model${this.#onGpu ? ` in ${sessions} sessions` : ", mapped once"}, adapters of ${owners}`;
     const gpuBytes = this.#onGpu ? sessions * this.#run.fileBytes + ours : 0;
     return { what: "weights", detail, hostBytes: this.#run.fileBytes + ours, gpuBytes };
   }
 
-  #training(): PlanRow[] {
+  #training(ranks: number): PlanRow[] {
     const trained = this.#trainedBytes;
     return [
       {
-        ...{ what: "gradients", detail: "of a batch, of a micro-batch" },
-        ...{ hostBytes: 2 * trained, gpuBytes: this.#onGpu ? trained : 0 },
+        ...{ what: "gradients", detail: `of a batch, of a micro-batch${times(ranks)}` },
+        ...{ hostBytes: 2 * ranks * trained, gpuBytes: this.#onGpu ? trained : 0 },
       },
       { what: "optimiser", detail: "two moments of what is trained", hostBytes: 2 * trained, gpuBytes: 0 },
     ];
   }
 
   /** What sessions need to run; on a GPU, if there is one. */
-  #work(microBatchTokens: number): PlanRow[] {
+  #work(microBatchTokens: number, ranks: number): PlanRow[] {
     const { microBatchSize, maxPromptTokens, maxResponseTokens, generationBatchSize } = this.#request;
     const { samplesPerPrompt, checkpointing } = this.#request;
     const { config } = this.#run.model;
@@ -189,8 +203,8 @@ export class Planner {
     for (const [index, { step }] of this.#run.graphs.entries()) {
       const sequences = step ? trainedTogether : fitting;
       const peak = this.#run.peak(index, sequences, maxPromptTokens, maxResponseTokens);
-      activations += ARENA * peak.activations;
-      logits += ARENA * peak.logits;
+      activations += ranks * ARENA * peak.activations;
+      logits += ranks * ARENA * peak.logits;
     }
     const generation = generationMemory(config, {
       rows: generationBatchSize,
@@ -203,12 +217,12 @@ export class Planner {
     return [
       row(
         "activations",
-        `${this.#run.graphs.length} graphs, ${trainedTogether} x ${this.longest} tokens${checkpointing ? ", recomputed" : ""}`,
+        `${this.#run.graphs.length} graphs, ${trainedTogether} x ${this.longest} tokens${times(ranks)}${checkpointing ? ", recomputed" : ""}`,
         activations,
       ),
       row("logits", `vocabulary of ${config.vocabSize}`, logits + generation.logits),
       row("cache", `keys and values of ${generationBatchSize} x ${this.longest} tokens`, generation.cache),
-      row("generation", "prompts being read", generation.activations),
+      row("generation", `prompts being read${times(ranks)}`, ranks * generation.activations),
     ];
   }
 
@@ -217,11 +231,11 @@ export class Planner {
   }
 
   get #trainedBytes(): number {
-    const { critic } = this.#run.model.shapes;
-    const head = valueHeadShapes(this.#run.model.config);
-    return this.#policyBytes + (this.#request.critic ? float32Bytes([...critic, ...head]) : 0);
+    return this.#policyBytes + (this.#request.critic ? float32Bytes(trainedShapes(this.#run.model, "critic")) : 0);
   }
 }
+
+const times = (ranks: number) => (ranks > 1 ? `, on each of ${ranks} threads` : "");
 
 function float32Bytes(shapes: readonly Pick<ParameterShape, "shape">[]): number {
   return shapes.reduce((total, { shape }) => total + 4 * elementCount(shape), 0);

@@ -13,8 +13,9 @@ export class Trainable {
   #part: Parameters | undefined;
   #parts = 0;
 
-  constructor(shapes: readonly ParameterShape[]) {
-    this.weights = new Parameters(shapes);
+  /** @param weights that exist already, in this layout */
+  constructor(shapes: readonly ParameterShape[], weights?: Float32Array) {
+    this.weights = new Parameters(shapes, weights);
   }
 
   /** Forgets the gradient of the step before. */
@@ -33,11 +34,20 @@ export class Trainable {
       { ...this.weights.views(), ...feeds },
       { ...target.views(GRADIENT_PREFIX), ...Object.fromEntries(others.map((name) => [name, null])) },
     );
-    if (!first) {
-      const [sum, part] = [this.#total.data, target.data];
-      for (let i = 0; i < sum.length; i++) sum[i] += part[i];
-    }
+    if (!first) this.#sum(target.data);
     return Object.fromEntries(others.map((name) => [name, results[name]]));
+  }
+
+  /** The gradient of another rank's micro-batches, of the same layout. */
+  add(gradient: Float32Array): void {
+    this.#total ??= this.weights.zeros();
+    if (this.#parts++ === 0) this.#total.data.set(gradient);
+    else this.#sum(gradient);
+  }
+
+  #sum(part: Float32Array): void {
+    const sum = this.#total!.data;
+    for (let i = 0; i < sum.length; i++) sum[i] += part[i];
   }
 
   /** Clips the accumulated gradient and takes an AdamW step; a gradient that is not finite changes nothing. */
@@ -51,7 +61,7 @@ export class Trainable {
     return { gradientNorm, skipped: false };
   }
 
-  /** The accumulated gradient (tests compare it). */
+  /** The accumulated gradient. */
   get gradient(): Parameters | undefined {
     return this.#parts > 0 ? this.#total : undefined;
   }

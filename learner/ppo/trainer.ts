@@ -1,18 +1,16 @@
 /**
- * The engine's work, in the thread that calls it: weights, sessions and optimisers of policy, reference and critic.
- * Sessions, critic, gradient and moments are made when they are first needed.
+ * The engine's work: weights and optimisers of policy, reference and critic in the thread that calls it, graphs and
+ * generation in one or more ranks. Critic, gradient and moments are made when they are first needed.
  */
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
-import type { Parameters } from "../graph/parameters.ts";
 import { type Tensor, tensor } from "../graph/tensor.ts";
 import type { ModelConfig } from "../model/config.ts";
 import { decoderFeeds } from "../model/decoder.ts";
-import { Generator } from "../model/generate.ts";
-import { VALUE_BIAS, valueHeadShapes } from "../model/valuehead.ts";
-import { type Adaptation, adaptationOf } from "./adaptation.ts";
+import { VALUE_BIAS } from "../model/valuehead.ts";
+import { type Adaptation, adaptationOf, trainedShapes } from "./adaptation.ts";
 import { digestOf, readCritic, readMoments, writeCritic, writeMoments } from "./checkpoint.ts";
+import { DataParallel } from "./data-parallel.ts";
 import type {
   CriticStepResult,
   Engine,
@@ -25,14 +23,14 @@ import type {
   PolicyStepResult,
   PretrainStep,
   Sequence,
+  Step,
   StepResult,
   ValueSample,
   ValueStep,
 } from "./engine.ts";
 import { EngineError } from "./errors.ts";
-import { MICRO_BATCH_TOKENS, microBatches, tokenScale } from "./microbatches.ts";
-import { Sessions } from "./sessions.ts";
-import { evaluateGraph, policyStepGraph, pretrainStepGraph, valueGraph, valueStepGraph } from "./steps.ts";
+import { microBatches, passTokens, ranksOf, tokenScale } from "./microbatches.ts";
+import type { Outputs } from "./rank.ts";
 import { Trainable } from "./trainable.ts";
 
 const OFF = 1e30; // a clip that never binds
@@ -41,9 +39,8 @@ export class Trainer implements Engine {
   readonly #options: EngineOptions;
   readonly #model: Adaptation;
   readonly #config: ModelConfig;
-  readonly #reference: Parameters;
-  readonly #sessions: Sessions;
-  readonly #generator: Generator;
+  readonly #reference: Trainable;
+  readonly #ranks: DataParallel;
   readonly policy: Trainable;
   critic: Trainable | undefined;
 
@@ -51,61 +48,57 @@ export class Trainer implements Engine {
     this.#options = options;
     this.#model = adaptationOf(options.model, options.adapter);
     this.#config = this.#model.config;
-    this.#sessions = new Sessions(this.#model, options);
-    this.policy = new Trainable(this.#model.shapes.policy);
+    const { policy } = this.#model.shapes;
+    this.policy = new Trainable(policy);
     for (const [name, data] of this.#model.initial()) this.policy.weights.set(name, data);
-    this.#reference = this.policy.weights.copy();
-    this.#generator = new Generator(this.#config, { threads: options.threads });
+    this.#reference = new Trainable(policy, this.policy.weights.copy().data);
+    this.#ranks = new DataParallel(options, this.#model, ranksOf(options));
+    this.#ranks.attach("policy", this.policy);
+    this.#ranks.attach("reference", this.#reference);
   }
 
   async generate(prompts: Int32Array[], options: GenerateOptions): Promise<Generated[]> {
-    const role = options.weights ?? "policy";
-    const weights = this.#model.generatorWeights(role === "reference" ? this.#reference : this.policy.weights, role);
-    return this.#generator.generate(weights, prompts, { ...options, eosIds: this.#model.eosIds });
+    const { weights = "policy", ...how } = options;
+    return this.#ranks.generate(weights, prompts, { ...how, eosIds: this.#model.eosIds });
   }
 
   async evaluate(batch: Sequence[], options: { temperature: number; values: boolean }): Promise<Evaluation[]> {
     this.#check(batch);
-    const policy = await this.#sessions.get("evaluate", () => evaluateGraph(this.#model, "policy", this.#options));
-    const unchanged = Buffer.compare(bytes(this.policy.weights.data), bytes(this.#reference.data)) === 0;
-    const reference = unchanged
-      ? undefined
-      : await this.#sessions.get("reference", () => evaluateGraph(this.#model, "reference", this.#options));
+    const unchanged = Buffer.compare(bytes(this.policy.weights.data), bytes(this.#reference.weights.data)) === 0;
     if (options.values && !this.critic) await this.initializeCritic(0);
-    const values = options.values
-      ? await this.#sessions.get("values", () => valueGraph(this.#model, this.#options))
-      : undefined;
-
+    const groups = this.#microBatches(batch);
+    const feeds = groups.map((group) => {
+      const sequences = group.map((i) => batch[i]);
+      return { ...decoderFeeds(sequences, this.#config), ...logProbFeeds(sequences, options.temperature) };
+    });
     const results = batch.map(({ response }): Evaluation => {
       const empty = () => new Float32Array(response.length);
       return { logProbs: empty(), referenceLogProbs: empty(), values: empty(), entropies: empty() };
     });
-    for (const group of microBatches(batch, { sequences: Number.POSITIVE_INFINITY, tokens: this.#microBatchTokens })) {
-      const sequences = group.map((i) => batch[i]);
-      const feeds = { ...decoderFeeds(sequences, this.#config), ...logProbFeeds(sequences, options.temperature) };
-      const scatter = (tokens: Tensor, field: keyof Evaluation) => {
-        for (const [part, i] of split(tokens.data as Float32Array, sequences).entries())
+    const scatter = (outputs: Outputs[], name: string, field = name as keyof Evaluation) => {
+      for (const [g, group] of groups.entries()) {
+        const sequences = group.map((i) => batch[i]);
+        for (const [part, i] of split(outputs[g][name].data as Float32Array, sequences).entries())
           results[group[part]][field].set(i);
-      };
-      const own = await policy.run({ ...this.policy.weights.views(), ...feeds });
-      scatter(own.logProbs, "logProbs");
-      scatter(own.entropies, "entropies");
-      scatter(
-        reference ? (await reference.run({ ...this.#reference.views(), ...feeds })).logProbs : own.logProbs,
-        "referenceLogProbs",
-      );
-      if (values) scatter((await values.run({ ...this.critic!.weights.views(), ...feeds })).values, "values");
-    }
+      }
+    };
+    const own = await this.#ranks.evaluate("evaluate", feeds);
+    scatter(own, "logProbs");
+    scatter(own, "entropies");
+    const reference = unchanged ? own : await this.#ranks.evaluate("reference", feeds);
+    scatter(reference, "logProbs", "referenceLogProbs");
+    if (options.values) scatter(await this.#ranks.evaluate("values", feeds), "values");
     return results;
   }
 
   async initializeCritic(value: number): Promise<void> {
     if (this.critic) return;
-    this.critic = new Trainable(this.#criticShapes());
+    this.critic = new Trainable(trainedShapes(this.#model, "critic"));
     for (const { name } of this.critic.weights.shapes) {
       if (name.startsWith("model.")) this.critic.weights.set(name, this.policy.weights.get(name).data as Float32Array);
     }
     this.critic.weights.set(VALUE_BIAS, Float32Array.of(value)); // the head's weights are 0, so it says this everywhere
+    this.#ranks.attach("critic", this.critic);
   }
 
   async updatePolicy(batch: PolicySample[], o: PolicyStep): Promise<PolicyStepResult> {
@@ -117,10 +110,10 @@ export class Trainer implements Engine {
       dualClip: scalar(o.dualClip || OFF),
     };
     const totals = { loss: 0, kl: 0, ratio: 0, ratioMax: 0, clipped: 0, entropy: 0, tokens: 0 };
-    this.policy.zeroGradient();
-    for (const group of this.#microBatches(batch, o)) {
+    const groups = this.#microBatches(batch, o);
+    const feeds = groups.map((group) => {
       const samples = group.map((i) => batch[i]);
-      const feeds = {
+      return {
         ...decoderFeeds(samples, this.#config),
         ...logProbFeeds(samples, o.temperature),
         ...scalars,
@@ -137,12 +130,14 @@ export class Trainer implements Engine {
           join(group.map((i) => new Float32Array(batch[i].response.length).fill((o.klCoefficient ?? 0) * scale[i]))),
         ),
       };
-      const outputs = await this.policy.accumulate(await this.#sessions.ofStep(policyStepGraph, feeds), feeds);
-      totals.loss += outputs.loss.data[0] as number;
-      const entropies = split(outputs.entropies.data as Float32Array, samples);
-      for (const [j, logProbs] of split(outputs.logProbs.data as Float32Array, samples).entries()) {
+    });
+    const outputs = await this.#ranks.step("policyStep", this.policy, feeds);
+    for (const [g, { loss, logProbs: found, entropies: spread }] of outputs.entries()) {
+      const samples = groups[g].map((i) => batch[i]);
+      totals.loss += loss.data[0] as number;
+      const entropies = split(spread.data as Float32Array, samples);
+      for (const [j, logProbs] of split(found.data as Float32Array, samples).entries())
         addStatistics(totals, samples[j], logProbs, entropies[j], o);
-      }
     }
     const { loss, tokens, ratioMax } = totals;
     return {
@@ -163,20 +158,22 @@ export class Trainer implements Engine {
     const scale = tokenScale(batch, o);
     const spread = { returns: new Spread(), residuals: new Spread() };
     let loss = 0;
-    critic.zeroGradient();
-    for (const group of this.#microBatches(batch, o)) {
+    const groups = this.#microBatches(batch, o);
+    const returnsOf = (group: number[]) => join(group.map((i) => batch[i].returns));
+    const feeds = groups.map((group) => {
       const samples = group.map((i) => batch[i]);
-      const returns = join(samples.map((sample) => sample.returns));
-      const feeds = {
+      return {
         ...decoderFeeds(samples, this.#config),
         oldValues: tensor(join(samples.map((sample) => sample.oldValues))),
-        returns: tensor(returns),
+        returns: tensor(returnsOf(group)),
         valueScale: tensor(join(group.map((i) => new Float32Array(batch[i].response.length).fill(scale[i])))),
         valueClip: scalar(o.valueClip || OFF),
       };
-      const outputs = await critic.accumulate(await this.#sessions.ofStep(valueStepGraph, feeds), feeds);
-      loss += outputs.loss.data[0] as number;
-      const values = outputs.values.data as Float32Array;
+    });
+    const outputs = await this.#ranks.step("valueStep", critic, feeds);
+    for (const [g, output] of outputs.entries()) {
+      loss += output.loss.data[0] as number;
+      const [values, returns] = [output.values.data as Float32Array, returnsOf(groups[g])];
       for (let t = 0; t < returns.length; t++) {
         spread.returns.add(returns[t]);
         spread.residuals.add(returns[t] - values[t]);
@@ -189,18 +186,16 @@ export class Trainer implements Engine {
   async pretrain(batch: Sequence[], o: PretrainStep): Promise<StepResult> {
     this.#check(batch);
     const scale = tokenScale(batch, o);
-    let loss = 0;
-    this.policy.zeroGradient();
-    for (const group of this.#microBatches(batch, o)) {
+    const feeds = this.#microBatches(batch, o).map((group) => {
       const sequences = group.map((i) => batch[i]);
-      const feeds = {
+      return {
         ...decoderFeeds(sequences, this.#config),
         ...logProbFeeds(sequences, o.temperature ?? 1),
         scale: tensor(join(group.map((i) => new Float32Array(batch[i].response.length).fill(scale[i])))),
       };
-      const outputs = await this.policy.accumulate(await this.#sessions.ofStep(pretrainStepGraph, feeds), feeds);
-      loss += outputs.loss.data[0] as number;
-    }
+    });
+    const outputs = await this.#ranks.step("pretrainStep", this.policy, feeds);
+    const loss = outputs.reduce((sum, output) => sum + (output.loss.data[0] as number), 0);
     return { loss, ...this.policy.step(o) };
   }
 
@@ -219,7 +214,7 @@ export class Trainer implements Engine {
     const policyMoments = readMoments(path.join(directory, "policy-optimizer.safetensors"), this.policy);
     let critic: Trainable | undefined;
     if (this.#options.critic !== false && fs.existsSync(path.join(directory, "critic"))) {
-      critic = new Trainable(this.#criticShapes());
+      critic = new Trainable(trainedShapes(this.#model, "critic"));
       readCritic(path.join(directory, "critic"), critic.weights);
       critic.moments = readMoments(path.join(directory, "critic-optimizer.safetensors"), critic);
     }
@@ -227,6 +222,7 @@ export class Trainer implements Engine {
     for (const [name, data] of weights) this.policy.weights.set(name, data);
     this.policy.moments = policyMoments;
     this.critic = critic;
+    if (critic) this.#ranks.attach("critic", critic);
   }
 
   async digest(): Promise<string> {
@@ -234,20 +230,13 @@ export class Trainer implements Engine {
   }
 
   async close(): Promise<void> {
-    await this.#generator.release();
-    await this.#sessions.release();
+    await this.#ranks.close();
   }
 
-  get #microBatchTokens(): number {
-    return this.#options.microBatchTokens ?? MICRO_BATCH_TOKENS * (this.#options.threads || os.availableParallelism());
-  }
-
-  #criticShapes() {
-    return [...this.#model.shapes.critic, ...valueHeadShapes(this.#config)];
-  }
-
-  #microBatches(batch: readonly Sequence[], { microBatchSize }: { microBatchSize: number }): number[][] {
-    return microBatches(batch, { sequences: microBatchSize, tokens: this.#microBatchTokens });
+  #microBatches(batch: readonly Sequence[], step?: Pick<Step, "microBatchSize">): number[][] {
+    const ranks = this.#ranks.size;
+    const tokens = this.#options.microBatchTokens ?? passTokens(this.#options, ranks);
+    return microBatches(batch, { sequences: step?.microBatchSize ?? Number.POSITIVE_INFINITY, tokens, ranks });
   }
 
   #check(batch: readonly Sequence[]): void {

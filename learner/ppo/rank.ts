@@ -1,0 +1,103 @@
+/**
+ * One rank of the engine: sessions of the model's graphs and the generator, in the thread that calls it, on weights that
+ * all ranks see. Sessions and gradients are made when they are first needed.
+ */
+import type { Graph } from "../graph/graph.ts";
+import type { Tensor } from "../graph/tensor.ts";
+import { type GenerateOptions, Generator, type Response } from "../model/generate.ts";
+import { type Adaptation, adaptationOf, type Role, trainedShapes } from "./adaptation.ts";
+import type { EngineOptions } from "./engine.ts";
+import { Sessions } from "./sessions.ts";
+import {
+  evaluateGraph,
+  policyStepGraph,
+  pretrainStepGraph,
+  type StepOptions,
+  valueGraph,
+  valueStepGraph,
+} from "./steps.ts";
+import { Trainable } from "./trainable.ts";
+
+export type Feeds = Record<string, Tensor>;
+export type Outputs = Record<string, Tensor>;
+
+interface GraphOf {
+  role: Role;
+  build: (model: Adaptation, options?: StepOptions) => Graph;
+  /** it has gradients, which are summed */
+  trains: boolean;
+}
+
+const GRAPHS = {
+  evaluate: { role: "policy", build: (model, o) => evaluateGraph(model, "policy", o), trains: false },
+  reference: { role: "reference", build: (model, o) => evaluateGraph(model, "reference", o), trains: false },
+  values: { role: "critic", build: valueGraph, trains: false },
+  policyStep: { role: "policy", build: policyStepGraph, trains: true },
+  valueStep: { role: "critic", build: valueStepGraph, trains: true },
+  pretrainStep: { role: "policy", build: pretrainStepGraph, trains: true },
+} satisfies Record<string, GraphOf>;
+
+export type GraphName = keyof typeof GRAPHS;
+
+export interface Done {
+  /** of each micro-batch, without gradients */
+  outputs: Outputs[];
+  /** the sum over the micro-batches, in shared memory; left out by graphs that do not train */
+  gradient?: Float32Array;
+}
+
+export class Rank {
+  readonly #options: EngineOptions;
+  readonly #model: Adaptation;
+  readonly #sessions: Sessions;
+  readonly #generator: Generator;
+  readonly #trainables = new Map<Role, Trainable>();
+
+  /** @throws EngineError, ModelError for options and folders that cannot be used */
+  constructor(options: EngineOptions, model: Adaptation = adaptationOf(options.model, options.adapter)) {
+    this.#options = options;
+    this.#model = model;
+    this.#sessions = new Sessions(model, options);
+    this.#generator = new Generator(model.config, { threads: options.threads });
+  }
+
+  /** The weights of a role from now on: what another rank trains, in shared memory. */
+  share(role: Role, weights: Float32Array): void {
+    this.attach(role, new Trainable(trainedShapes(this.#model, role), weights));
+  }
+
+  /** The same within a thread. */
+  attach(role: Role, trainable: Trainable): void {
+    this.#trainables.set(role, trainable);
+  }
+
+  /** Runs a graph on one micro-batch after the other. */
+  async run(name: GraphName, microBatches: Feeds[]): Promise<Done> {
+    const { role, build, trains } = GRAPHS[name];
+    const model = this.#of(role);
+    const outputs: Outputs[] = [];
+    if (!trains) {
+      const session = await this.#sessions.get(name, () => build(this.#model, { compute: this.#options.compute }));
+      for (const feeds of microBatches) outputs.push(await session.run({ ...model.weights.views(), ...feeds }));
+      return { outputs };
+    }
+    model.zeroGradient();
+    for (const feeds of microBatches)
+      outputs.push(await model.accumulate(await this.#sessions.ofStep(build, feeds), feeds));
+    return { outputs, gradient: model.gradient?.data };
+  }
+
+  async generate(role: Role, prompts: Int32Array[], options: GenerateOptions): Promise<Response[]> {
+    const weights = this.#model.generatorWeights(this.#of(role).weights, role);
+    return this.#generator.generate(weights, prompts, options);
+  }
+
+  async close(): Promise<void> {
+    await this.#generator.release();
+    await this.#sessions.release();
+  }
+
+  #of(role: Role): Trainable {
+    return this.#trainables.get(role)!;
+  }
+}
