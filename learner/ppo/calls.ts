@@ -18,13 +18,13 @@ type Answer =
 type Methods = Record<string, (...parameters: unknown[]) => unknown>;
 
 /** Answers the calls that come by `port`; `make` is called by the first. After `close` the thread can end. */
-export function serveCalls(port: MessagePort, make: () => object): void {
+export function serveCalls(port: MessagePort, make: () => object | Promise<object>): void {
   let queue: Promise<unknown> = Promise.resolve();
   let target: Methods | undefined;
   port.on("message", ({ id, method, parameters }: Call) => {
     queue = queue.then(async () => {
       try {
-        target ??= make() as Methods;
+        target ??= (await make()) as Methods;
         const answer: Answer = { id, result: await target[method]!(...parameters) };
         port.postMessage(answer);
         if (method === "close") port.close();
@@ -37,7 +37,7 @@ export function serveCalls(port: MessagePort, make: () => object): void {
   });
 }
 
-/** The calling side. */
+/** The calling side. The thread keeps its process alive only while something is asked of it. */
 export class Caller {
   readonly worker: Worker;
   readonly #waiting = new Map<number, { resolve: (result: unknown) => void; reject: (error: Error) => void }>();
@@ -55,6 +55,7 @@ export class Caller {
     worker.on("message", (answer: Answer) => this.#settle(answer));
     worker.on("error", (cause) => end(`failed: ${cause instanceof Error ? cause.message : cause}`, cause));
     worker.on("exit", (code) => end(`has ended (${code})`));
+    worker.unref();
   }
 
   /** Why nothing can be called any more. */
@@ -68,6 +69,7 @@ export class Caller {
       if (this.#failure) return reject(this.#failure);
       const id = this.#next++;
       this.#waiting.set(id, { resolve, reject });
+      this.worker.ref();
       const message: Call = { id, method, parameters };
       this.worker.postMessage(message);
     });
@@ -76,6 +78,7 @@ export class Caller {
   #settle(answer: Answer): void {
     const call = this.#waiting.get(answer.id);
     this.#waiting.delete(answer.id);
+    if (this.#waiting.size === 0) this.worker.unref();
     if ("result" in answer) {
       call?.resolve(answer.result);
     } else {

@@ -45,6 +45,11 @@ export class DataParallel {
     }
   }
 
+  /** The others have begun and see the weights. */
+  async ready(): Promise<void> {
+    await Promise.all(this.#shared.splice(0));
+  }
+
   /** Outputs of a graph that does not train, by micro-batch. */
   async evaluate(name: GraphName, microBatches: Feeds[]): Promise<Outputs[]> {
     const { outputs } = await this.#run(name, microBatches);
@@ -99,7 +104,7 @@ export class DataParallel {
     parts: number[][],
     work: (rank: Rank | Caller, part: number[]) => Promise<T>,
   ): Promise<(T | undefined)[]> {
-    await Promise.all(this.#shared.splice(0));
+    await this.ready();
     const others = this.#others.map((rank, i) => (parts[i + 1]!.length > 0 ? work(rank, parts[i + 1]!) : undefined));
     return Promise.all([work(this.#own, parts[0]!), ...others]);
   }

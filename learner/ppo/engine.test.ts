@@ -111,15 +111,18 @@ async function gradientOf(
   return (kind === "critic" ? trainer.critic! : trainer.policy).gradient!.data.slice();
 }
 
-test("no division into micro-batches changes a gradient", async () => {
-  const trainers = [1e6, 40, 90].map((microBatchTokens) => new Trainer({ model, threads: 1, microBatchTokens }));
+test("no division into micro-batches, nor among ranks, changes a gradient", async () => {
+  const trainers = [
+    ...[1e6, 40, 90].map((microBatchTokens) => new Trainer({ model, threads: 1, microBatchTokens })),
+    ...[2, 3].map((ranks) => new Trainer({ model, threads: ranks, ranks, microBatchTokens: 60 })),
+  ];
   const division = fc.record({
     count: fc.integer({ min: 1, max: 13 }),
     seed: fc.integer({ min: 1, max: 1000 }),
     kind: fc.constantFrom("policy", "critic", "pretrain"),
     aggregation: fc.constantFrom(...AGGREGATIONS),
     microBatchSize: fc.integer({ min: 1, max: 13 }),
-    trainer: fc.nat(2),
+    trainer: fc.nat(4),
   });
   let moved = 0;
   const property = fc.asyncProperty(division, async ({ count, seed, kind, aggregation, microBatchSize, trainer }) => {
@@ -134,6 +137,59 @@ test("no division into micro-batches changes a gradient", async () => {
   await fc.assert(property, { numRuns: 60, seed: 1 });
   assert.ok(moved > 50, `only ${moved} of 60 gradients are not 0`);
   for (const trainer of trainers) await trainer.close();
+});
+
+test("ranks follow every step, and the same number of them gives the same bits", async () => {
+  const train = async (trainer: Trainer) => {
+    const batch = samples(11);
+    const steps = [];
+    for (let step = 0; step < 3; step++) {
+      steps.push(await trainer.updateCritic(batch, VALUE), await trainer.updatePolicy(batch, POLICY));
+    }
+    const options = { temperature: 1, topP: 1, maxNewTokens: 6, seeds: batch.map((_, i) => i) };
+    const prompts = batch.map((_, i) => batch[i >> 1]!.prompt);
+    const [evaluated, generated] = [
+      await trainer.evaluate(batch, { temperature: 0.8, values: true }),
+      await trainer.generate(prompts, options),
+    ];
+    return {
+      steps,
+      evaluated,
+      generated,
+      reference: await trainer.generate(prompts, { ...options, weights: "reference" }),
+    };
+  };
+  const alone = await withTrainer(train, { microBatchTokens: 40 });
+  const two = await withTrainer(train, { microBatchTokens: 40, ranks: 2 });
+  assert.deepEqual(await withTrainer(train, { microBatchTokens: 40, ranks: 2 }), two);
+  const near = (a: ArrayLike<number>, b: ArrayLike<number>) => {
+    assert.equal(a.length, b.length);
+    for (let t = 0; t < a.length; t++) assert.ok(Math.abs(a[t]! - b[t]!) < 1e-4, `${a[t]} and ${b[t]}`);
+  };
+  const lossesOf = ({ steps }: typeof two) => steps.map(({ loss }) => loss);
+  near(lossesOf(two), lossesOf(alone));
+  for (const [i, sample] of alone.evaluated.entries()) {
+    for (const field of ["logProbs", "referenceLogProbs", "values", "entropies"] as const)
+      near(two.evaluated[i]![field], sample[field]);
+  }
+  for (const which of ["generated", "reference"] as const) {
+    for (const [i, { response, logProbs }] of alone[which].entries()) {
+      assert.deepEqual(two[which][i]!.response, response);
+      near(two[which][i]!.logProbs, logProbs);
+    }
+  }
+});
+
+test("a rank that cannot do its work says why", async () => {
+  await withTrainer(
+    async (trainer) => {
+      trainer.policy.weights.data.fill(Number.NaN);
+      const prompts = samples(4).map(({ prompt }) => prompt);
+      const options = { temperature: 1, topP: 1, maxNewTokens: 2, seeds: [1, 2, 3, 4] };
+      await assert.rejects(trainer.generate(prompts, options), { code: "generation", message: /not finite/ });
+    },
+    { ranks: 2 },
+  );
 });
 
 test("padding and neighbours change no log-prob", async () => {

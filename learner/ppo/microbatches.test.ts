@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { microBatches, tokenScale } from "./microbatches.ts";
+import { balanced, evenParts, microBatches, tokenScale } from "./microbatches.ts";
 
 const sequences = (lengths: [number, number][]) =>
   lengths.map(([prompt, response]) => ({ prompt: new Int32Array(prompt), response: new Int32Array(response) }));
@@ -78,4 +78,34 @@ test("what a token counts for adds up to the mean", () => {
   const sumNorm = { aggregation: "SeqMeanTokenSumNorm" as const };
   assert.deepEqual(tokenScale(batch, { ...sumNorm, maxResponseTokens: 16 }), [1 / 32, 1 / 32]);
   assert.throws(() => tokenScale(batch, sumNorm), { code: "step", message: /needs maxResponseTokens/ });
+});
+
+test("for ranks the groups are cut alike, whether there is little or much", () => {
+  const cut = (count: number, ranks: number) =>
+    microBatches(sequences(Array.from({ length: count }, () => [5, 5])), { sequences: 100, tokens: 80, ranks }).map(
+      ({ length }) => length,
+    );
+  assert.deepEqual(cut(8, 1), [8]);
+  assert.deepEqual(cut(8, 2), [4, 4]);
+  assert.deepEqual(cut(17, 1), [8, 8, 1]);
+  assert.deepEqual(cut(20, 2), [5, 5, 5, 5]);
+  assert.deepEqual(cut(1, 4), [1]);
+});
+
+test("each next group goes to the rank that has the least to do", () => {
+  assert.deepEqual(balanced([9, 5, 4, 3], 2), [
+    [0, 3],
+    [1, 2],
+  ]);
+  assert.deepEqual(balanced([1], 3), [[0], [], []]);
+  assert.deepEqual(balanced([], 2), [[], []]);
+});
+
+test("prompts are divided evenly, equal ones side by side", () => {
+  const prompts = [1, 2, 1, 3, 2, 1, 4].map((token) => Int32Array.of(token));
+  assert.deepEqual(evenParts(prompts, 2), [
+    [0, 2, 5, 1],
+    [4, 3, 6],
+  ]);
+  assert.deepEqual(evenParts(prompts.slice(0, 1), 2), [[0], []]);
 });

@@ -57,6 +57,11 @@ export class Trainer implements Engine {
     this.#ranks.attach("reference", this.#reference);
   }
 
+  /** All ranks have read the model folder. @throws what they could not do */
+  async ready(): Promise<void> {
+    await this.#ranks.ready();
+  }
+
   async generate(prompts: Int32Array[], options: GenerateOptions): Promise<Generated[]> {
     const { weights = "policy", ...how } = options;
     return this.#ranks.generate(weights, prompts, { ...how, eosIds: this.#model.eosIds });

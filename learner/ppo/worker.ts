@@ -7,4 +7,8 @@ import { Trainer } from "./trainer.ts";
 
 const options = workerData as EngineOptions;
 if (options.device) useDevice(options.device);
-serveCalls(parentPort!, () => new Trainer(options));
+serveCalls(parentPort!, async () => {
+  const trainer = new Trainer(options);
+  await trainer.ready();
+  return trainer;
+});

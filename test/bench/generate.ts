@@ -1,5 +1,5 @@
 /**
- * Tokens per second of generation on one thread, for the size of policy that the quickstart trains.
+ * Tokens per second of the engine's generation, for the size of policy that the quickstart trains.
  *
  *     node test/bench/generate.ts [--rows 64] [--prompt 60:200] [--distinct 64] [--new 160] [--end 0] [--top-p 1]
  *
@@ -8,10 +8,14 @@
  * so that both see the same load. The best of several repeats is printed, as tokens per second
  * of wall clock and of CPU time; tokens after the end of a row are not counted.
  */
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import os from "node:os";
+import path from "node:path";
 import { parseArgs } from "node:util";
-import { parseConfig } from "../../learner/model/config.ts";
-import { Generator } from "../../learner/model/generate.ts";
+import { configJson, parseConfig } from "../../learner/model/config.ts";
+import { writeModelFolder } from "../../learner/model/folder.ts";
 import { initialWeights } from "../../learner/model/weights.ts";
+import { startEngine } from "../../learner/ppo/engine.ts";
 
 const { values } = parseArgs({
   options: {
@@ -40,29 +44,33 @@ const config = parseConfig({
   num_key_value_heads: 2,
   tie_word_embeddings: true,
 });
-const weights = initialWeights(config, 1); // near uniform probabilities, so that a share of the ids is that chance
-const eosIds = Array.from({ length: Math.round(Number(values.end) * config.vocabSize) }, (_, id) => id);
+const ends = Array.from({ length: Math.round(Number(values.end) * config.vocabSize) }, (_, id) => id);
+const folder = await mkdtemp(path.join(os.tmpdir(), "longrun-generate-"));
+// near uniform probabilities, so that a share of the ids is that chance
+await writeFile(path.join(folder, "config.json"), JSON.stringify(configJson(config, { eos_token_id: ends })));
+writeModelFolder(folder, folder, config, initialWeights(config, 1));
 const prompts = Array.from({ length: rows }, (_, row) => {
   const which = row % distinct;
   const length = Math.round(shortest + ((longest - shortest) * which) / Math.max(1, distinct - 1));
   return Int32Array.from({ length }, (_, i) => (which * 31 + i * 7) % config.vocabSize);
 });
 
-const generator = new Generator(config, { threads: Number(values.threads) });
+const engine = await startEngine({ model: folder, threads: Number(values.threads) });
+await rm(folder, { recursive: true }); // it has been read
 let best = { wall: 0, cpu: 0, tokens: 0 };
 for (let repeat = 0; repeat <= Number(values.repeats); repeat++) {
   const start = performance.now();
   const cpuStart = process.cpuUsage();
   const seeds = prompts.map((_, row) => row);
-  const options = { seeds, temperature: 1, topP: Number(values["top-p"]), maxNewTokens, eosIds };
-  const responses = await generator.generate(weights, prompts, options);
+  const options = { seeds, temperature: 1, topP: Number(values["top-p"]), maxNewTokens };
+  const responses = await engine.generate(prompts, options);
   const seconds = (performance.now() - start) / 1000;
   const { user, system } = process.cpuUsage(cpuStart);
   const tokens = responses.reduce((sum, { response }) => sum + response.length, 0);
   const [wall, cpu] = [tokens / seconds, tokens / ((user + system) / 1e6)];
   if (repeat > 0) best = { wall: Math.max(best.wall, wall), cpu: Math.max(best.cpu, cpu), tokens }; // the first warms up
 }
-await generator.release();
+await engine.close();
 console.log(
   `longrun       ${best.wall.toFixed(0)} tokens/s, ${best.cpu.toFixed(0)} tokens per CPU second (${best.tokens} tokens)`,
 );
