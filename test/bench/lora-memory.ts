@@ -18,6 +18,7 @@ import type { ModelConfig } from "../../learner/model/config.ts";
 import { SHAPES as QWEN } from "../../learner/model/hollow.fixture.ts";
 import { PROJECTIONS } from "../../learner/model/lora.ts";
 import { startEngine } from "../../learner/ppo/engine.ts";
+import { ranksOf } from "../../learner/ppo/microbatches.ts";
 import { Planner } from "../../learner/ppo/plan.ts";
 import { uniforms } from "../../learner/rng.ts";
 import { writeRandomModel } from "./random-model.ts";
@@ -137,7 +138,7 @@ const plan = new Planner({
   ...{ model, adapter, critic: true, maxPromptTokens: length / 2, maxResponseTokens: length / 2 },
   ...{ microBatchSize: micro, generationBatchSize: Number(given.batch), samplesPerPrompt: 1, device: { kind: "cpu" } },
   checkpointing,
-}).plan(micro * length);
+}).plan(micro * length, ranksOf({ threads: Number(given.threads), adapter }));
 fs.rmSync(model, { recursive: true });
 const mebibytes = (count: number) => Math.round(count / 1048576);
 const highest = Math.max(...Object.entries(peaks).map(([name, { pss }]) => (name === "save" ? 0 : pss)));
