@@ -10,6 +10,8 @@ import { findBinary, KUBERNETES_VERSION, missingBinaries } from "../cluster/bina
 
 export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 export const CHART = `${ROOT}charts/longrun`;
+/** The chart of the release before, as `helm package` made it of its tag (`released/README.md`). */
+export const RELEASED = join(import.meta.dirname, "released/longrun-0.1.0.tgz");
 const VALUES = join(import.meta.dirname, "values");
 /** Names of the files of `values/`. */
 export const VALUE_SETS = readdirSync(VALUES).map((file) => file.replace(".yaml", ""));

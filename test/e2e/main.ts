@@ -38,7 +38,7 @@ import {
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const NAMESPACE = "training";
 const SYSTEM = "longrun-system";
-const VOLUMES = 7;
+const VOLUMES = 8;
 
 const { values: options } = parseArgs({ options: { keep: { type: "boolean", default: false } } });
 
