@@ -5,6 +5,7 @@
 import { Stabiliser } from "./autoscale.ts";
 import type { Finding } from "./conditions.ts";
 import { childName, type Run } from "./desired/names.ts";
+import type { Workload } from "./desired/workload.ts";
 import type { ConfigMap } from "./kube/resources.ts";
 import type { Warning } from "./learner-state.ts";
 import type { Suspension } from "./lifecycle.ts";
@@ -18,6 +19,8 @@ export interface RunMemory {
   scaleDownSeconds: number;
   /** What follows from the spec alone, of one generation of it. */
   derived: Derived | undefined;
+  /** What Kueue is asked for, of one generation and queue. */
+  workload: { of: string; desired: Workload } | undefined;
   suspension: Suspension | undefined;
   applied: Applied;
   /** Versions of the secrets that were found right, until when they are, and when the first of them expires. */
@@ -68,6 +71,7 @@ export class Memories {
       stabiliser: stabiliserOf(run, nowMs),
       scaleDownSeconds,
       derived: undefined,
+      workload: undefined,
       suspension: undefined,
       applied: new Map(),
       certificates: undefined,

@@ -20,7 +20,7 @@ import {
   helmUnavailable,
   isHook,
   keyOf,
-  MONITORING,
+  OPERATORS,
   objectsOf,
   ROOT,
   template,
@@ -35,7 +35,7 @@ const rendered = new Map<string, { text: string; objects: Loose[] }>();
 before(async () => {
   if (skip) return;
   for (const set of VALUE_SETS) {
-    const text = await template(["--values", valuesFile(set), ...MONITORING]);
+    const text = await template(["--values", valuesFile(set), ...OPERATORS]);
     rendered.set(set, { text, objects: objectsOf(text) as Loose[] });
   }
 });
@@ -121,6 +121,11 @@ describe("what cannot be is refused in one line", { skip }, () => {
       /metrics\.podMonitor\.enabled is true, but the cluster does not serve monitoring\.coreos\.com\/v1: install prometheus-operator first/,
     ],
     [
+      "no Kueue",
+      ["--set", "kueue.enabled=true"],
+      /kueue\.enabled is true, but the cluster does not serve kueue\.x-k8s\.io\/v1beta2: install Kueue/,
+    ],
+    [
       "an account that nobody names",
       ["--set", "serviceAccount.create=false"],
       /name an account that is there in serviceAccount\.name/,
@@ -146,7 +151,7 @@ describe("alerts and dashboards are files of the chart", { skip }, () => {
     const rule = { alert: "LongrunTest", expr: "up == 0", annotations: { summary: "{{ $labels.run }} is down" } };
     writeFileSync(join(chart, "alerts/test.yaml"), JSON.stringify({ groups: [{ name: "test", rules: [rule] }] }));
     writeFileSync(join(chart, "dashboards/test.json"), '{"title": "{{ test }}"}');
-    const found = objectsOf(await template(["--values", valuesFile("watched"), ...MONITORING], chart)) as Loose[];
+    const found = objectsOf(await template(["--values", valuesFile("watched"), ...OPERATORS], chart)) as Loose[];
     const { spec } = found.find(({ kind }) => kind === "PrometheusRule") as never as {
       spec: { groups: { name: string }[] };
     };
