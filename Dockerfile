@@ -146,6 +146,8 @@ COPY proto proto
 COPY actor actor
 # Every module is there: without arguments it ends with 2.
 RUN node actor/main.ts; [ $? = 2 ]
+# Of one that is started with `--metrics-listen 0.0.0.0:9400`, as the controller does.
+HEALTHCHECK --start-period=60s CMD ["node", "--eval", "fetch('http://127.0.0.1:9400/metrics').then((it) => process.exit(it.ok ? 0 : 1), () => process.exit(1))"]
 CMD ["node", "/opt/longrun/actor/main.ts"]
 
 # --- The controller.

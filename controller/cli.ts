@@ -33,7 +33,8 @@ export async function main(argv: string[], parts: Parts = PARTS): Promise<number
   }
 }
 
-function describe(parts: Parts, finish: (status: number) => void): Command {
+/** Every command with its options. @param finish gets the exit status of the one that ran */
+export function describe(parts: Parts, finish: (status: number) => void): Command {
   const program = new Command("longrun")
     .description("Trains machine-learning-engineering agents by reinforcement learning.")
     .exitOverride()
