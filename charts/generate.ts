@@ -135,7 +135,7 @@ export function rulesTemplates(path: string, manifest: string, names: string[]):
 /** Of the controller, and what it needs besides where it works with Kueue. */
 const ROLES: Record<string, string[]> = {
   "manifests/install/controller/role.yaml": ["longrun.controllerRules"],
-  "manifests/install/kueue/role.yaml": ["longrun.kueueRules", "longrun.priorityRules"],
+  "manifests/install/kueue/role.yaml": ["longrun.kueueRules", "longrun.kueueClassRules"],
 };
 
 const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), "utf8");

@@ -55,10 +55,11 @@ export async function reconcileChildren(pass: Pass, lifecycle: LifecyclePlan): P
 /** Computed once for each generation of the spec: of all that a reconcile does it takes longest. */
 export function derivedOf({ observed: { run }, memory, context }: Pass): Derived {
   const { generation } = run.metadata;
-  if (memory.derived?.generation !== generation) {
+  const flavors = memory.flavors?.of;
+  if (memory.derived?.generation !== generation || memory.derived.flavors !== flavors) {
     const config = desiredConfigMap(run);
     const hashes = { configHash: digestOf(config.data), actorHash: actorHash(run, context.settings) };
-    memory.derived = { generation, config, ...hashes };
+    memory.derived = { generation, flavors, config, ...hashes };
   }
   return memory.derived;
 }

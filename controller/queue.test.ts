@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { DEFAULT_SETTINGS } from "./desired/settings.ts";
 import { desiredWorkload, type Workload } from "./desired/workload.ts";
+import { choicesOf, placed, type ResourceFlavor } from "./flavors.ts";
 import { admissionOf, asksFor, coveredActors, setConditions } from "./queue.ts";
 import { runOf } from "./run.fixture.ts";
 
@@ -116,6 +117,41 @@ describe("what is asked for", () => {
     assert.equal(coveredActors(DESIRED), 2);
     const podSetAssignments = [{ name: "actors", count: 1 }];
     assert.equal(coveredActors({ ...DESIRED, status: { admission: { podSetAssignments } } }), 1);
+  });
+});
+
+describe("the nodes that were chosen", () => {
+  const flavors = new Map<string, ResourceFlavor>([
+    ["gpu", { metadata: { name: "gpu" }, spec: { nodeLabels: { pool: "gpu" }, tolerations: [{ key: "gpu" }] } }],
+    ["any", { metadata: { name: "any" } }],
+  ]);
+  const podSetAssignments = [
+    { name: "learner", flavors: { cpu: "gpu", memory: "gpu" } },
+    { name: "actors", flavors: { cpu: "any", memory: "any" } },
+  ];
+  const podSetUpdates = [{ name: "actors", annotations: { class: "fast" }, nodeSelector: { zone: "a" } }];
+  const admissionChecks = [{ name: "nodes", state: "Ready", podSetUpdates }];
+  const admitted: Workload = { ...DESIRED, status: { admission: { podSetAssignments }, admissionChecks } };
+
+  test("are those of flavors and admission checks", () =>
+    assert.deepEqual(choicesOf(admitted, flavors), {
+      learner: [{ nodeSelector: { pool: "gpu" }, tolerations: [{ key: "gpu" }] }],
+      actors: [{}, { annotations: { class: "fast" }, nodeSelector: { zone: "a" } }],
+    }));
+
+  test("are laid over the run's own templates", () => {
+    const run = runOf({
+      learner: { podTemplate: { spec: { nodeSelector: { arch: "amd64" }, priorityClassName: "high" } } },
+    });
+    const { learner, actors } = placed(run, choicesOf(admitted, flavors)).spec;
+    assert.deepEqual(learner.podTemplate?.spec, {
+      ...{ nodeSelector: { arch: "amd64", pool: "gpu" }, tolerations: [{ key: "gpu" }], priorityClassName: "high" },
+    });
+    assert.deepEqual(actors.podTemplate, {
+      metadata: { annotations: { class: "fast" } },
+      spec: { nodeSelector: { zone: "a" } },
+    });
+    assert.deepEqual(placed(run, {}), run);
   });
 });
 

@@ -16,10 +16,11 @@ import { learnerHost, type Run, stableJson } from "./desired/names.ts";
 import { withRunDefaults } from "./desired/run-defaults.ts";
 import { evaluationAnnouncements } from "./evaluation-status.ts";
 import { CONFIRM_SECONDS } from "./expectations.ts";
+import { followFlavors } from "./flavors.ts";
 import { EVENT, TRAINING_RUN } from "./kube/resources.ts";
 import type { KubeObject, ReconcileResult } from "./kube/types.ts";
 import { learnerState, type Warning } from "./learner-state.ts";
-import { finalPhase, type LifecyclePlan, planLifecycle } from "./lifecycle.ts";
+import { finalPhase, hasEnded, type LifecyclePlan, planLifecycle } from "./lifecycle.ts";
 import { createdMs, isActive, learnerPhase, type Observed, observe } from "./observe.ts";
 import type { Admission } from "./queue.ts";
 import { isDraining, planActors, type ScalePlan } from "./scale.ts";
@@ -54,11 +55,13 @@ export async function reconcile(key: string, context: Context): Promise<Reconcil
   const again: (number | undefined)[] = [];
 
   const queue = admission(pass);
+  const unplaced = await attempt(pass, () => place(pass, queue));
   again.push(suspend(pass, queue));
   const lifecycle = planLifecycle(pass.observed, pass.memory.suspension, currentLearnerHash(pass), queue);
   if (await reconcileFinalizer(pass, lifecycle)) return {};
 
   const refused =
+    unplaced ??
     (await attempt(pass, () => reconcileWorkload(pass, lifecycle))) ??
     (await attempt(pass, () => reconcileChildren(pass, lifecycle)));
   reconcileLink(pass, lifecycle);
@@ -125,6 +128,12 @@ function forget(key: string, context: Context): ReconcileResult {
   const { namespace, name } = run.metadata;
   context.metrics.forget({ namespace, run: name });
   return {};
+}
+
+/** A run that Kueue has admitted goes to the nodes that it was admitted to. */
+async function place(pass: Pass, { state }: Admission): Promise<void> {
+  if (state === "admitted" && !hasEnded(pass.observed)) await followFlavors(pass);
+  else pass.memory.flavors = undefined;
 }
 
 function currentLearnerHash(pass: Pass): string {

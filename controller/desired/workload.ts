@@ -1,5 +1,5 @@
 /** What Kueue is asked for: one Workload for the learner and the actors that a run always has. */
-import type { V1Container, V1PodSpec, V1PodTemplateSpec } from "@kubernetes/client-node";
+import type { V1Container, V1PodSpec, V1PodTemplateSpec, V1Toleration } from "@kubernetes/client-node";
 import type { KubeObject, Raw } from "../kube/types.ts";
 import { desiredActor } from "./actors.ts";
 import { desiredLearner } from "./learner.ts";
@@ -18,8 +18,17 @@ export interface Workload extends KubeObject {
   };
   status?: {
     conditions?: WorkloadCondition[];
-    admission?: { clusterQueue?: string; podSetAssignments?: { name: string; count?: number }[] };
-    admissionChecks?: { name: string; state: string; message?: string }[];
+    admission?: {
+      clusterQueue?: string;
+      /** `flavors`: by resource, the name of a ResourceFlavor. */
+      podSetAssignments?: { name: string; count?: number; flavors?: Record<string, string> }[];
+    };
+    admissionChecks?: {
+      name: string;
+      state: string;
+      message?: string;
+      podSetUpdates?: ({ name: string } & NodeChoice)[];
+    }[];
   };
 }
 
@@ -36,6 +45,14 @@ export interface PriorityClassRef {
   group: "kueue.x-k8s.io" | "scheduling.k8s.io";
   kind: "WorkloadPriorityClass" | "PriorityClass";
   name: string;
+}
+
+/** What is to be added to the pods of a set. */
+export interface NodeChoice {
+  labels?: Record<string, string>;
+  annotations?: Record<string, string>;
+  nodeSelector?: Record<string, string>;
+  tolerations?: V1Toleration[];
 }
 
 interface PodSet {

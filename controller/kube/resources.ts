@@ -52,6 +52,7 @@ export const WORKLOAD = namespaced("kueue.x-k8s.io", "v1beta2", "workloads", "Wo
 export const LEASE = namespaced("coordination.k8s.io", "v1", "leases", "Lease");
 export const EVENT = namespaced("events.k8s.io", "v1", "events", "Event");
 export const NAMESPACE = clusterWide("", "v1", "namespaces", "Namespace");
+export const RESOURCE_FLAVOR = clusterWide("kueue.x-k8s.io", "v1beta2", "resourceflavors", "ResourceFlavor");
 export const PRIORITY_CLASS = clusterWide("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass");
 export const WORKLOAD_PRIORITY_CLASS = clusterWide(
   "kueue.x-k8s.io",

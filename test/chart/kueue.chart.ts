@@ -9,9 +9,11 @@ import { findCondition } from "../../controller/conditions.ts";
 import { QUEUE_NAME } from "../../controller/desired/names.ts";
 import { DEFAULT_SETTINGS } from "../../controller/desired/settings.ts";
 import type { Workload, WorkloadCondition } from "../../controller/desired/workload.ts";
+import type { ResourceFlavor } from "../../controller/flavors.ts";
 import {
   DEPLOYMENT,
   POD,
+  RESOURCE_FLAVOR,
   SECRET,
   TRAINING_RUN,
   WORKLOAD,
@@ -36,9 +38,13 @@ before(async () => {
     crds: operatorCrds("kueue.x-k8s.io"),
     roles: [`${ROOT}manifests/install/kueue/role.yaml`],
   });
+  await flavor("default");
   await world.operator({ settings: { ...DEFAULT_SETTINGS, kueue: true } });
 });
 after(() => world?.stop());
+
+const flavor = (name: string, spec: ResourceFlavor["spec"] = {}) =>
+  world.client.create<ResourceFlavor>(RESOURCE_FLAVOR, { metadata: { name }, spec } as ResourceFlavor);
 
 type Change = Pick<WorkloadCondition, "type" | "status" | "reason" | "message">;
 const change = (type: string, status: "True" | "False", reason: string, message: string): Change => ({
@@ -57,9 +63,16 @@ describe("Kueue", { skip, concurrency: 4 }, () => {
     const key = { namespace, name: workload.metadata.name };
     await world.client.mergePatch(WORKLOAD, key, { status: { ...status, conditions } }, { subresource: "status" });
   };
-  const admit = async (namespace: string) => {
+  const admit = async (
+    namespace: string,
+    flavors: Record<string, string> = { learner: "default", actors: "default" },
+  ) => {
     const { spec } = await hasWorkload(namespace);
-    const podSetAssignments = spec.podSets.map(({ name, count }) => ({ name, count, flavors: { cpu: "default" } }));
+    const podSetAssignments = spec.podSets.map(({ name, count }) => ({
+      name,
+      count,
+      flavors: { cpu: flavors[name]! },
+    }));
     await says(
       namespace,
       [
@@ -178,6 +191,33 @@ describe("Kueue", { skip, concurrency: 4 }, () => {
     await world.patchRun(namespace, "run", { actors: { min: 2, max: 2 } });
     await eventually(async () => (await hasWorkload(namespace)).spec.podSets[1]!.count === 2);
     assert.equal((await workloadOf(namespace))?.spec.priority, 700);
+  });
+
+  test("its pods go to the nodes of the flavors that they were admitted to", async () => {
+    const tolerations = [{ key: "gpu", operator: "Exists", effect: "NoSchedule" }];
+    await flavor("gpu-nodes", { nodeLabels: { "example.com/pool": "gpu" }, tolerations });
+    await flavor("spot-nodes", { nodeLabels: { "example.com/pool": "spot" } });
+    const learnerOwn = { podTemplate: { spec: { nodeSelector: { "kubernetes.io/arch": "amd64" } } } };
+    const { namespace } = await start({ learner: learnerOwn });
+    const before = await hasWorkload(namespace);
+    await admit(namespace, { learner: "gpu-nodes", actors: "spot-nodes" });
+    await answers(namespace);
+    const [learner] = await world.podsOf(namespace, "run", "learner");
+    assert.deepEqual(learner!.spec!.nodeSelector, { "kubernetes.io/arch": "amd64", "example.com/pool": "gpu" });
+    assert.ok(learner!.spec!.tolerations!.some(({ key }) => key === "gpu"));
+    const [actor] = await eventually(async () => {
+      const pods = await world.podsOf(namespace, "run", "actor");
+      return pods.length > 0 && pods;
+    });
+    assert.deepEqual(actor!.spec!.nodeSelector, { "example.com/pool": "spot" });
+    assert.equal((await workloadOf(namespace))?.metadata.uid, before.metadata.uid, "it is what was asked for");
+
+    const gone = await start();
+    await admit(gone.namespace, { learner: "none", actors: "none" });
+    await eventually(async () =>
+      /ResourceFlavor none, which is gone/.test((await conditionOf(gone.namespace, "Ready"))!.message),
+    );
+    assert.deepEqual(await world.list(POD, gone.namespace), []);
   });
 
   test("a run without a queue starts at once", async () => {

@@ -54,7 +54,11 @@
   resources: [workloads/status]
   verbs: [patch]
 {{- end -}}
-{{- define "longrun.priorityRules" -}}
+{{- define "longrun.kueueClassRules" -}}
+# Which nodes a run was admitted to.
+- apiGroups: [kueue.x-k8s.io]
+  resources: [resourceflavors]
+  verbs: [get]
 # What the class that a run names is worth: a Workload says so as a number.
 - apiGroups: [kueue.x-k8s.io]
   resources: [workloadpriorityclasses]
