@@ -22,7 +22,7 @@ import {
 /** Of Kueue, on a TrainingRun: the WorkloadPriorityClass by which it is queued. */
 const PRIORITY_LABEL = "kueue.x-k8s.io/priority-class";
 /** Evictions after which Kueue queues a workload again at once; after others it does so itself, or a person does. */
-const REQUEUED_AT_ONCE = ["Preempted", "AdmissionCheck", "NodeFailures"];
+const REQUEUED_AT_ONCE = ["Preempted", "NodeFailures"];
 const MESSAGE_CHARACTERS = 1024;
 
 export function admission(pass: Pass): Admission {
