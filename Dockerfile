@@ -17,7 +17,7 @@
 ARG NODE_IMAGE=docker.io/library/node:24.21.0-bookworm-slim@sha256:0e0ff40c39bc087845bfb27465a0df4ea419520094bc35842ff83dd8cbe6f9b6
 ARG DEBIAN_IMAGE=docker.io/library/debian:bookworm-20260918-slim@sha256:3783cc01769c7b2b1b83a5c5ad96c815348e28ed7da68e2e3687004faa906251
 # What the images' labels say of them.
-ARG VERSION=0.1.0
+ARG VERSION=0.2.0
 ARG REVISION=unknown
 
 # --- What the lock file says, without what only development needs.
@@ -146,6 +146,8 @@ COPY proto proto
 COPY actor actor
 # Every module is there: without arguments it ends with 2.
 RUN node actor/main.ts; [ $? = 2 ]
+# Of one that is started with `--metrics-listen 0.0.0.0:9400`, as the controller does.
+HEALTHCHECK --start-period=60s CMD ["node", "--eval", "fetch('http://127.0.0.1:9400/metrics').then((it) => process.exit(it.ok ? 0 : 1), () => process.exit(1))"]
 CMD ["node", "/opt/longrun/actor/main.ts"]
 
 # --- The controller.

@@ -8,7 +8,7 @@ import {
   describeSchema,
   insertTable,
   readValues,
-  rulesTemplate,
+  rulesTemplates,
   type ValueSchema,
   valuesTable,
 } from "./generate.ts";
@@ -80,12 +80,14 @@ test("the CRD's template is the CRD with a switch, labels and what keeps it", ()
   assert.throws(() => crdTemplate("metadata:\n  name: '{{'"), /has \{\{ in it/);
 });
 
-test("the role's rules become a named template", () => {
+test("the roles' rules become named templates", () => {
+  const roles = "kind: Role\nrules:\n  - verbs: [get]\n---\nkind: Role\nrules:\n  - verbs: [list]\n---\nother\n";
+  const text = rulesTemplates("role.yaml", roles, ["a", "b"]);
   assert.match(
-    rulesTemplate("kind: Role\nrules:\n  - verbs: [get]\n---\nother\n"),
-    /define "longrun.controllerRules" -\}\}\n- verbs: \[get\]\n\{\{- end/,
+    text,
+    /define "a" -\}\}\n- verbs: \[get\]\n\{\{- end[\s\S]*define "b" -\}\}\n- verbs: \[list\]\n\{\{- end/,
   );
-  assert.throws(() => rulesTemplate("kind: Role\n"), /has no rules/);
+  assert.throws(() => rulesTemplates("role.yaml", roles, ["a"]), /role\.yaml has 2 roles, not 1/);
 });
 
 describe("values.schema.json", () => {

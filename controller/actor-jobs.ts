@@ -5,10 +5,12 @@ import { writeBlocker } from "./blockers.ts";
 import type { Finding } from "./conditions.ts";
 import { call, type Pass, tell } from "./context.ts";
 import { desiredActor, slotOf } from "./desired/actors.ts";
-import { DRAINING } from "./desired/names.ts";
+import { DRAINING, QUEUE_NAME } from "./desired/names.ts";
+import type { Settings } from "./desired/settings.ts";
 import { isAlreadyExists } from "./kube/errors.ts";
 import { JOB } from "./kube/resources.ts";
 import { isActive, type ObservedActor } from "./observe.ts";
+import { coveredActors } from "./queue.ts";
 import { describeScaling, drainingNote, isDraining, type ScalePlan } from "./scale.ts";
 
 /** After a refusal that only a person can lift, the next try. */
@@ -69,10 +71,11 @@ export function labelsOf({ observed: { run } }: Pass): { namespace: string; run:
 
 /** In batches of 1, 2, 4 …, so that a quota that refuses is asked once and not for each. */
 async function createActors({ observed, writes, context }: Pass, { create }: ScalePlan): Promise<void> {
+  let covered = placesInWorkload(observed, context.settings);
   for (let from = 0, size = 1; from < create.length; from += size, size *= 2) {
     const made = await Promise.allSettled(
       create.slice(from, from + size).map(async ({ index, generation }) => {
-        const job = desiredActor(observed.run, index, generation, context.settings);
+        const job = desiredActor(observed.run, index, generation, context.settings, covered-- <= 0);
         await writes.create(JOB, job).catch((error) => {
           if (!isAlreadyExists(error)) throw error; // one that is there is what was wanted, or is seen to be another's
         });
@@ -81,6 +84,15 @@ async function createActors({ observed, writes, context }: Pass, { create }: Sca
     const failed = made.find((it) => it.status === "rejected");
     if (failed) throw failed.reason;
   }
+}
+
+/** Actors that can still be made as part of what Kueue has admitted the run with; those beyond queue by themselves. */
+function placesInWorkload({ workload, actors }: Pass["observed"], { kueue }: Settings): number {
+  if (!kueue) return 0;
+  const inIt = actors.filter(
+    (actor) => isActive(actor) && !isDraining(actor) && actor.job.metadata.labels?.[QUEUE_NAME] === undefined,
+  );
+  return coveredActors(workload) - inIt.length;
 }
 
 /** Told once to each learner; again if the learner does not say that the actor drains. */

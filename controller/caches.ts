@@ -1,5 +1,6 @@
 /** The caches: one watch for each kind and namespace, of TrainingRuns and of what carries longrun's label. */
 import { CHILD_SELECTOR, RUN, RUN_UID, type Run } from "./desired/names.ts";
+import type { Settings } from "./desired/settings.ts";
 import type { ApiClient } from "./kube/api-client.ts";
 import type { KubeMetrics } from "./kube/metrics.ts";
 import { Reflector, type ReflectorLog } from "./kube/reflector.ts";
@@ -15,6 +16,7 @@ import {
   SERVICE,
   SERVICE_ACCOUNT,
   TRAINING_RUN,
+  WORKLOAD,
 } from "./kube/resources.ts";
 import { type KubeObject, parseKey, type Resource } from "./kube/types.ts";
 import { type Cache, slimJob, slimPod } from "./observe.ts";
@@ -26,15 +28,22 @@ const TRANSFORMS = new Map<Resource, (object: never) => KubeObject>([
   [POD, slimPod],
   [JOB, slimJob],
 ]);
-export const CHILDREN = [
+const CHILDREN = [
   ...[CONFIG_MAP, DEPLOYMENT, JOB, NETWORK_POLICY, PERSISTENT_VOLUME_CLAIM, POD],
   ...[POD_DISRUPTION_BUDGET, SECRET, SERVICE, SERVICE_ACCOUNT],
 ];
+
+/** Kinds that runs have children of. */
+export function childKinds({ kueue }: Pick<Settings, "kueue">): readonly Resource[] {
+  return kueue ? [...CHILDREN, WORKLOAD] : CHILDREN;
+}
 
 export interface CachesOptions {
   client: ApiClient;
   /** Empty: all namespaces. */
   namespaces: readonly string[];
+  /** Kinds of children. */
+  kinds: readonly Resource[];
   /** The run of this key, or a child of it, has changed. */
   onChange: (key: string) => void;
   metrics: KubeMetrics;
@@ -48,8 +57,8 @@ export class Caches implements Cache {
   /** By kind and namespace. */
   readonly #reflectors = new Map<Resource, Map<string, Reflector>>();
 
-  constructor({ namespaces, ...options }: CachesOptions) {
-    for (const resource of [TRAINING_RUN, ...CHILDREN]) {
+  constructor({ namespaces, kinds, ...options }: CachesOptions) {
+    for (const resource of [TRAINING_RUN, ...kinds]) {
       const places = namespaces.length === 0 ? [ALL] : namespaces;
       const reflectors = places.map((namespace) => [namespace, reflectorOf(resource, namespace, options)] as const);
       this.#reflectors.set(resource, new Map(reflectors));
@@ -105,7 +114,7 @@ export class Caches implements Cache {
 function reflectorOf(
   resource: Resource,
   namespace: string,
-  { client, onChange, metrics, log }: Omit<CachesOptions, "namespaces">,
+  { client, onChange, metrics, log }: Omit<CachesOptions, "namespaces" | "kinds">,
 ): Reflector {
   const isRun = resource === TRAINING_RUN;
   const transform = TRANSFORMS.get(resource) as ((object: KubeObject) => KubeObject) | undefined;

@@ -33,8 +33,8 @@ import { belongsTo } from "./observe.ts";
 export async function reconcileChildren(pass: Pass, lifecycle: LifecyclePlan): Promise<void> {
   const { observed, context } = pass;
   const { run } = observed;
-  // A run that cannot start gets nothing made.
-  if (lifecycle.stage === "Refused" && !observed.deployment) return;
+  // A run that cannot start, or may not yet, gets nothing made.
+  if ((lifecycle.stage === "Refused" || lifecycle.stage === "Queued") && !observed.deployment) return;
   for (const account of desiredServiceAccounts(run)) await apply(pass, SERVICE_ACCOUNT, account);
   for (const policy of desiredNetworkPolicies(run, context.settings)) await apply(pass, NETWORK_POLICY, policy);
   await reconcileCertificates(pass);
@@ -46,6 +46,8 @@ export async function reconcileChildren(pass: Pass, lifecycle: LifecyclePlan): P
   await apply(pass, SERVICE, desiredService(run));
   await apply(pass, POD_DISRUPTION_BUDGET, desiredDisruptionBudget(run));
   if (lifecycle.stage === "Initialising" && !observed.init) await createInit(pass, claimName);
+  // What was not admitted so must not start: the learner goes as it is.
+  if (lifecycle.stage === "Suspending" && lifecycle.admission?.state === "waiting") return;
   const inputs = { configHash, claimName, settings: context.settings };
   await apply(pass, DEPLOYMENT, desiredLearner(run, { ...inputs, replicas: lifecycle.learnerReplicas }));
 }
@@ -53,10 +55,11 @@ export async function reconcileChildren(pass: Pass, lifecycle: LifecyclePlan): P
 /** Computed once for each generation of the spec: of all that a reconcile does it takes longest. */
 export function derivedOf({ observed: { run }, memory, context }: Pass): Derived {
   const { generation } = run.metadata;
-  if (memory.derived?.generation !== generation) {
+  const flavors = memory.flavors?.of;
+  if (memory.derived?.generation !== generation || memory.derived.flavors !== flavors) {
     const config = desiredConfigMap(run);
     const hashes = { configHash: digestOf(config.data), actorHash: actorHash(run, context.settings) };
-    memory.derived = { generation, config, ...hashes };
+    memory.derived = { generation, flavors, config, ...hashes };
   }
   return memory.derived;
 }

@@ -33,7 +33,8 @@ export async function main(argv: string[], parts: Parts = PARTS): Promise<number
   }
 }
 
-function describe(parts: Parts, finish: (status: number) => void): Command {
+/** Every command with its options. @param finish gets the exit status of the one that ran */
+export function describe(parts: Parts, finish: (status: number) => void): Command {
   const program = new Command("longrun")
     .description("Trains machine-learning-engineering agents by reinforcement learning.")
     .exitOverride()
@@ -117,6 +118,7 @@ function describe(parts: Parts, finish: (status: number) => void): Command {
     .option("--sandbox-image <IMAGE>", "that programs run in, likewise", DEFAULT_SETTINGS.sandboxImage)
     .option("--image-pull-policy <POLICY>", "of all three, likewise", DEFAULT_SETTINGS.imagePullPolicy)
     .option("--run-defaults <FILE>", "part of a TrainingRun's spec: what runs get that they leave out")
+    .option("--kueue", "a run that names a queue starts when Kueue admits it; needs Kueue's CRDs", false)
     .option("--workers <N>", "runs that are reconciled at once", "8")
     .option("--qps <N>", "requests a second to the API server, on average", "50")
     .option("--burst <N>", "requests at once after a rest", "100")

@@ -9,7 +9,8 @@ export const CONDITION_TYPES = [
   "ActorsScaled",
   "Progressing",
 ] as const;
-export type ConditionType = (typeof CONDITION_TYPES)[number];
+/** Admitted: of runs that wait in a queue of Kueue, and no others. */
+export type ConditionType = (typeof CONDITION_TYPES)[number] | "Admitted";
 
 /**
  * Reasons by who is meant. `event` is of what kind the event is that tells when a condition takes this reason; none: it
@@ -33,6 +34,10 @@ export const REASONS = {
   Suspending: { event: "Normal" },
   Suspended: { event: "Normal" },
   Resumed: { event: "Normal" },
+  // Admitted
+  Admitted: { event: "Normal" },
+  Queued: { event: "Normal", blocks: true },
+  Evicted: { event: "Warning", blocks: true },
   // LearnerAvailable
   Connected: { event: "Normal" },
   LearnerStarting: {},

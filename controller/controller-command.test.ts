@@ -22,7 +22,7 @@ writeFileSync(join(folder, "empty"), JSON.stringify({ clusters: [], users: [], c
 
 const OPTIONS: ControllerOptions = {
   ...{ kubeconfig, namespace: [], leaderElect: false, metricsAddress: "127.0.0.1:0" },
-  ...{ workers: "8", qps: "50", burst: "100", ...DEFAULT_SETTINGS },
+  ...{ kueue: false, workers: "8", qps: "50", burst: "100", ...DEFAULT_SETTINGS },
 };
 
 const CASES: [what: string, change: Partial<ControllerOptions>, code: string, message: RegExp][] = [

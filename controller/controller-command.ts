@@ -20,6 +20,7 @@ export interface ControllerOptions {
   sandboxImage: string;
   imagePullPolicy: string;
   runDefaults?: string | undefined;
+  kueue: boolean;
   workers: string;
   qps: string;
   burst: string;
@@ -40,7 +41,7 @@ export async function runController(options: ControllerOptions, signal: AbortSig
       "input",
       `--image-pull-policy is ${options.imagePullPolicy}, must be one of ${PULL_POLICIES.join(", ")}`,
     );
-  const { image, actorImage, sandboxImage, namespace: namespaces } = options;
+  const { image, actorImage, sandboxImage, kueue, namespace: namespaces } = options;
   const runDefaults = options.runDefaults === undefined ? undefined : readRunDefaults(options.runDefaults);
   let lost: string | undefined;
   const metricsAddress = parseAddress(options.metricsAddress, "--metrics-address");
@@ -50,6 +51,7 @@ export async function runController(options: ControllerOptions, signal: AbortSig
       ...{ image, actorImage, sandboxImage, imagePullPolicy: options.imagePullPolicy as Settings["imagePullPolicy"] },
       ...(ownNamespace !== undefined && { controllerNamespace: ownNamespace }),
       ...(runDefaults && { runDefaults }),
+      kueue,
     },
     metricsAddress,
     lease: options.leaderElect ? { namespace: ownNamespace ?? namespaces[0] ?? "default" } : undefined,

@@ -55,6 +55,8 @@ export function learnerState(facts: LearnerFacts): LearnerState {
       return { available: false, reason: "Stopped", message: "the run is over: it needs no learner" };
     case "Suspended":
       return { available: false, reason: "Stopped", message: "the run is suspended: it has no learner" };
+    case "Queued":
+      return { available: false, ...lifecycle.admission!.finding };
     case "Initialising":
       return away(initState(observed));
   }

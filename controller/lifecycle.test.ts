@@ -3,6 +3,7 @@ import { describe, test } from "node:test";
 import { messages } from "../proto/service.ts";
 import { type LifecyclePlan, lastWords, planLifecycle, type Suspension } from "./lifecycle.ts";
 import type { Observed } from "./observe.ts";
+import type { Admission } from "./queue.ts";
 import { deploymentOf, linkOf, NOW_MS, observedOf, podOf, runOf } from "./run.fixture.ts";
 
 const { Phase } = messages;
@@ -123,6 +124,43 @@ describe("planLifecycle", () => {
     );
     assert.match(refusal!.message, /no such task; change the spec/);
   });
+});
+
+describe("planLifecycle: a queue", () => {
+  const waiting: Admission = { state: "waiting", finding: { reason: "Queued", message: "m" } };
+  const admitted: Admission = { state: "admitted", finding: { reason: "Admitted", message: "m" } };
+  const ended = runOf({}, conditions("Succeeded", "True", "Completed"));
+  const CASES: [
+    what: string,
+    observed: Partial<Observed>,
+    admission: Admission,
+    stage: LifecyclePlan["stage"],
+    replicas: 0 | 1,
+    suspension?: Suspension,
+  ][] = [
+    ["not admitted", {}, waiting, "Queued", 0],
+    ["admitted", {}, admitted, "Running", 1],
+    ["not admitted, and a checkpoint to copy", { run: runOf({ initFrom: { run: "other" } }) }, waiting, "Queued", 0],
+    ["evicted", { deployment: deploymentOf(1) }, waiting, "Suspending", 1],
+    ["evicted, the checkpoint is there", { deployment: deploymentOf(1) }, waiting, "Queued", 0, suspension(true)],
+    ["evicted, the learner is gone", { deployment: deploymentOf(0) }, waiting, "Queued", 0],
+    [
+      "admitted again before the learner went",
+      { deployment: deploymentOf(1) },
+      admitted,
+      "Suspended",
+      0,
+      suspension(true),
+    ],
+    ["suspended by a person", { run: runOf({ suspend: true }) }, waiting, "Suspended", 0],
+    ["over", { run: ended, deployment: deploymentOf(1) }, waiting, "Ended", 0],
+    ["cannot be", { run: runOf({ initFrom: { path: "/somewhere" } }) }, waiting, "Refused", 0],
+  ];
+  for (const [what, change, admission, stage, learnerReplicas, known] of CASES)
+    test(`${what}: ${stage}`, () => {
+      const plan = planLifecycle(observedOf(RUN, change), known, "h", admission);
+      assert.deepEqual([plan.stage, plan.learnerReplicas, plan.admission], [stage, learnerReplicas, admission]);
+    });
 });
 
 describe("lastWords", () => {

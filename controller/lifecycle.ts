@@ -4,6 +4,7 @@ import type { Finding } from "./conditions.ts";
 import { findCondition } from "./conditions.ts";
 import { SPEC_HASH } from "./desired/names.ts";
 import { jobState, learnerPhase, type Observed } from "./observe.ts";
+import { type Admission, NOT_QUEUED } from "./queue.ts";
 
 /** What the learner exits with when what it was given cannot be used. */
 const BAD_INPUT = 2;
@@ -15,6 +16,8 @@ export type Stage =
   /** The learner is asked for a checkpoint. */
   | "Suspending"
   | "Suspended"
+  /** Kueue has not admitted it, or has evicted it. */
+  | "Queued"
   /** The learner cannot use what it was given: a person has to change it. */
   | "Refused"
   /** The end is known and not yet written down. */
@@ -26,6 +29,8 @@ export interface LifecyclePlan {
   learnerReplicas: 0 | 1;
   /** Of Refused. */
   refusal?: Finding;
+  /** Of runs that wait in a queue, or did. */
+  admission?: Exclude<Admission, { state: "notQueued" }>;
 }
 
 /** How a Suspend call goes; it is remembered by this process alone, and a second call joins the first. */
@@ -46,19 +51,32 @@ export function planLifecycle(
   observed: Observed,
   suspension: Suspension | undefined,
   learnerHash: string,
+  admission: Admission = NOT_QUEUED,
+): LifecyclePlan {
+  const plan = planStage(observed, suspension, learnerHash, admission);
+  return admission.state === "notQueued" ? plan : { ...plan, admission };
+}
+
+function planStage(
+  observed: Observed,
+  suspension: Suspension | undefined,
+  learnerHash: string,
+  admission: Admission,
 ): LifecyclePlan {
   const { run, deployment } = observed;
   const running = (deployment?.spec?.replicas ?? 0) > 0;
   if (hasEnded(observed)) return { stage: "Ended", learnerReplicas: 0 };
   if (finalPhase(observed)) return { stage: "Ending", learnerReplicas: running ? 1 : 0 };
   // A learner that was told to stop trains no more, whatever the spec says by now: the stop is carried through.
-  if (run.spec.suspend || (running && suspension))
+  const waits = admission.state === "waiting";
+  if (run.spec.suspend || (running && (waits || suspension)))
     return !running || suspension?.done
-      ? { stage: "Suspended", learnerReplicas: 0 }
+      ? { stage: run.spec.suspend || !waits ? "Suspended" : "Queued", learnerReplicas: 0 }
       : { stage: "Suspending", learnerReplicas: 1 };
   const refusal = refusalOf(observed, learnerHash);
   // It is written down first; then the learner goes, and stays away until the spec is another.
   if (refusal) return { stage: "Refused", learnerReplicas: refusal.recorded ? 0 : 1, refusal: refusal.finding };
+  if (waits) return { stage: "Queued", learnerReplicas: 0 };
   if (needsInit(observed)) return { stage: "Initialising", learnerReplicas: 0 };
   return { stage: "Running", learnerReplicas: 1 };
 }

@@ -5,6 +5,7 @@
 import { Stabiliser } from "./autoscale.ts";
 import type { Finding } from "./conditions.ts";
 import { childName, type Run } from "./desired/names.ts";
+import type { NodeChoice, Workload } from "./desired/workload.ts";
 import type { ConfigMap } from "./kube/resources.ts";
 import type { Warning } from "./learner-state.ts";
 import type { Suspension } from "./lifecycle.ts";
@@ -16,8 +17,12 @@ export interface RunMemory {
   volume: string;
   stabiliser: Stabiliser;
   scaleDownSeconds: number;
-  /** What follows from the spec alone, of one generation of it. */
+  /** What follows from the spec, of one generation of it, and from the nodes that Kueue chose. */
   derived: Derived | undefined;
+  /** What Kueue is asked for, of one generation and queue. */
+  workload: { of: string; desired: Workload } | undefined;
+  /** Which nodes Kueue has chosen, of one admission. */
+  flavors: { of: string; choices: Record<string, NodeChoice[]> } | undefined;
   suspension: Suspension | undefined;
   applied: Applied;
   /** Versions of the secrets that were found right, until when they are, and when the first of them expires. */
@@ -43,6 +48,8 @@ export interface RunMemory {
 
 export interface Derived {
   generation: number;
+  /** See RunMemory.flavors; undefined: nobody chose. */
+  flavors: string | undefined;
   config: ConfigMap;
   configHash: string;
   /** See actorHash. */
@@ -68,6 +75,8 @@ export class Memories {
       stabiliser: stabiliserOf(run, nowMs),
       scaleDownSeconds,
       derived: undefined,
+      workload: undefined,
+      flavors: undefined,
       suspension: undefined,
       applied: new Map(),
       certificates: undefined,

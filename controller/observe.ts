@@ -2,6 +2,7 @@
 
 import { messages } from "../proto/service.ts";
 import { COMPONENT, type Component, childName, parseActorName, RUN_UID, type Run, SPEC_HASH } from "./desired/names.ts";
+import type { Workload } from "./desired/workload.ts";
 import { controllerUid } from "./kube/owner-index.ts";
 import {
   CONFIG_MAP,
@@ -16,6 +17,7 @@ import {
   type Pod,
   SECRET,
   type Secret,
+  WORKLOAD,
 } from "./kube/resources.ts";
 import type { KubeObject, Resource } from "./kube/types.ts";
 import type { LearnerObserved } from "./learner-link.ts";
@@ -44,6 +46,10 @@ export interface Observed {
   /** One that is on its way out and keeps the next from coming. */
   leavingPod: Pod | undefined;
   link: LearnerObserved | undefined;
+  /** What Kueue has of the run, where the controller works with Kueue. */
+  workload: Workload | undefined;
+  /** Whether a pod of it takes part of a node: one that has ended does not. */
+  hasPods: boolean;
 }
 
 /** An actor's Job with its newest pod and what the learner says of it. */
@@ -69,7 +75,7 @@ export function belongsTo(run: Run, object: KubeObject): boolean {
   return owner === run.metadata.uid || (owner === undefined && object.metadata.labels?.[RUN_UID] === run.metadata.uid);
 }
 
-export function observe(run: Run, cache: Cache, link: LearnerObserved | undefined): Observed {
+export function observe(run: Run, cache: Cache, link: LearnerObserved | undefined, kueue = false): Observed {
   const { namespace, uid } = run.metadata;
   const child = <T extends KubeObject>(resource: Resource, suffix: string): T | undefined => {
     const found = cache.get<T>(resource, `${namespace}/${childName(run, suffix)}`);
@@ -93,6 +99,8 @@ export function observe(run: Run, cache: Cache, link: LearnerObserved | undefine
     learnerPod: newest(ofComponent("learner").filter((pod) => !pod.metadata.deletionTimestamp)),
     leavingPod: newest(ofComponent("learner").filter((pod) => pod.metadata.deletionTimestamp)),
     link,
+    workload: kueue ? child(WORKLOAD, "workload") : undefined,
+    hasPods: pods.some(({ status }) => status?.phase !== "Succeeded" && status?.phase !== "Failed"),
   };
 }
 

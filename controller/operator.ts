@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import type { KubeConfig } from "@kubernetes/client-node";
-import { Caches, CHILDREN } from "./caches.ts";
+import { Caches, childKinds } from "./caches.ts";
 import { controllerCertificate, type SecretData } from "./certificates.ts";
 import type { Context, Log } from "./context.ts";
 import { COMPONENT, childName, GRPC_PORT } from "./desired/names.ts";
@@ -70,7 +70,8 @@ export interface Operator {
 export async function startOperator(options: OperatorOptions): Promise<Operator> {
   const { config, settings, log, now = Date.now } = options;
   const metrics = new KubeMetrics();
-  for (const { plural } of [TRAINING_RUN, ...CHILDREN]) metrics.watches(plural);
+  const kinds = childKinds(settings);
+  for (const { plural } of [TRAINING_RUN, ...kinds]) metrics.watches(plural);
   const stopping = new AbortController();
   const { signal } = stopping;
   const leading = Promise.withResolvers<void>();
@@ -86,7 +87,7 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
       log.warn({ run, retryInSeconds, error: (error as Error).message }, "reconcile failed"),
   });
   const namespaces = options.namespaces ?? [];
-  const caches = new Caches({ client, namespaces, onChange: (key) => queue.add(key), metrics, log });
+  const caches = new Caches({ client, namespaces, kinds, onChange: (key) => queue.add(key), metrics, log });
   const links =
     options.links ??
     new LearnerLinks({

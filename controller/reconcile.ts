@@ -16,14 +16,17 @@ import { learnerHost, type Run, stableJson } from "./desired/names.ts";
 import { withRunDefaults } from "./desired/run-defaults.ts";
 import { evaluationAnnouncements } from "./evaluation-status.ts";
 import { CONFIRM_SECONDS } from "./expectations.ts";
+import { followFlavors } from "./flavors.ts";
 import { EVENT, TRAINING_RUN } from "./kube/resources.ts";
 import type { KubeObject, ReconcileResult } from "./kube/types.ts";
 import { learnerState, type Warning } from "./learner-state.ts";
-import { finalPhase, type LifecyclePlan, planLifecycle } from "./lifecycle.ts";
+import { finalPhase, hasEnded, type LifecyclePlan, planLifecycle } from "./lifecycle.ts";
 import { createdMs, isActive, learnerPhase, type Observed, observe } from "./observe.ts";
+import type { Admission } from "./queue.ts";
 import { isDraining, planActors, type ScalePlan } from "./scale.ts";
 import { desiredStatus } from "./status.ts";
 import { suspendLearner, suspensionOptions } from "./suspension.ts";
+import { admission, reconcileWorkload } from "./workload.ts";
 import { Writes } from "./writes.ts";
 
 /** What `spec.managedBy` says where this controller is meant; absent means the same. */
@@ -51,11 +54,16 @@ export async function reconcile(key: string, context: Context): Promise<Reconcil
   if (isOverdue(pass)) return expire(pass);
   const again: (number | undefined)[] = [];
 
-  again.push(suspend(pass));
-  const lifecycle = planLifecycle(pass.observed, pass.memory.suspension, currentLearnerHash(pass));
+  const queue = admission(pass);
+  const unplaced = await attempt(pass, () => place(pass, queue));
+  again.push(suspend(pass, queue));
+  const lifecycle = planLifecycle(pass.observed, pass.memory.suspension, currentLearnerHash(pass), queue);
   if (await reconcileFinalizer(pass, lifecycle)) return {};
 
-  const refused = await attempt(pass, () => reconcileChildren(pass, lifecycle));
+  const refused =
+    unplaced ??
+    (await attempt(pass, () => reconcileWorkload(pass, lifecycle))) ??
+    (await attempt(pass, () => reconcileChildren(pass, lifecycle)));
   reconcileLink(pass, lifecycle);
 
   const scale = planActors(pass.observed, {
@@ -101,6 +109,7 @@ function look(key: string, run: Run, context: Context): Pass {
     withRunDefaults(run, context.settings.runDefaults),
     context.cache,
     context.links.observed(key),
+    context.settings.kueue,
   );
   memory.volume = observed.volume?.metadata.name ?? memory.volume;
   const writes = new Writes(run, { ...context, applied: memory.applied });
@@ -121,6 +130,12 @@ function forget(key: string, context: Context): ReconcileResult {
   return {};
 }
 
+/** A run that Kueue has admitted goes to the nodes that it was admitted to. */
+async function place(pass: Pass, { state }: Admission): Promise<void> {
+  if (state === "admitted" && !hasEnded(pass.observed)) await followFlavors(pass);
+  else pass.memory.flavors = undefined;
+}
+
 function currentLearnerHash(pass: Pass): string {
   const { run, volume } = pass.observed;
   const claimName = volume?.metadata.name ?? "";
@@ -129,7 +144,7 @@ function currentLearnerHash(pass: Pass): string {
 }
 
 /** @returns the seconds until the wait for the checkpoint is over */
-function suspend(pass: Pass): number | undefined {
+function suspend(pass: Pass, queue: Admission): number | undefined {
   const { observed, memory, nowMs } = pass;
   const { run, deployment } = observed;
   const running = (deployment?.spec?.replicas ?? 0) > 0;
@@ -137,11 +152,12 @@ function suspend(pass: Pass): number | undefined {
   const stopped = running && !run.spec.suspend && learnerPhase(observed.link) === "STOPPED";
   memory.stoppedSinceMs = stopped ? (memory.stoppedSinceMs ?? nowMs) : undefined;
   const forLong = memory.stoppedSinceMs !== undefined && nowMs - memory.stoppedSinceMs >= STOPPED_SECONDS * 1000;
-  if (!run.spec.suspend && !(running && memory.suspension) && !forLong) {
+  const evicted = running && queue.state === "waiting" ? queue.finding : undefined;
+  if (!run.spec.suspend && !evicted && !(running && memory.suspension) && !forLong) {
     memory.suspension = undefined;
     return stopped ? STOPPED_SECONDS : undefined;
   }
-  const waitSeconds = suspendLearner(pass, suspensionOptions(pass));
+  const waitSeconds = suspendLearner(pass, suspensionOptions(pass, evicted));
   return waitSeconds > 0 ? waitSeconds : undefined;
 }
 

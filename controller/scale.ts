@@ -22,6 +22,13 @@ export interface ScalePlan {
   failures: number;
 }
 
+/** Why there are to be none. */
+const WITHOUT_ACTORS: Partial<Record<Stage, string>> = {
+  Ended: "the run is over",
+  Suspended: "the run is suspended",
+  Queued: "the run waits in its queue",
+};
+
 export interface ScaleOptions {
   stage: Stage;
   stabiliser: Stabiliser;
@@ -66,9 +73,10 @@ export function planActors(observed: Observed, { stage, stabiliser, hash, nowMs 
     plan.againSeconds = Math.min(plan.againSeconds ?? seconds, seconds);
   };
 
-  if (stage === "Ended" || stage === "Suspended") {
+  const over = WITHOUT_ACTORS[stage];
+  if (over !== undefined) {
     // Nobody waits for what they run any more: its results came, or it is run again after the resume.
-    const reason = stage === "Ended" ? "the run is over" : "the run is suspended";
+    const reason = over;
     return { ...plan, desired: 0, remove: active.map((actor) => ({ actor, reason })) };
   }
   for (const actor of active.filter(isDraining)) {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { TrainingRunStatus } from "../crds/trainingrun.ts";
 import { messages, type StatusMessage } from "../proto/service.ts";
-import { announcements, CONDITION_TYPES, findCondition, REASONS, stamp } from "./conditions.ts";
+import { announcements, CONDITION_TYPES, type ConditionType, findCondition, REASONS, stamp } from "./conditions.ts";
 import { labelsOf } from "./desired/names.ts";
 import type { Stage } from "./lifecycle.ts";
 import type { Observed } from "./observe.ts";
@@ -57,7 +57,7 @@ const facts = ({
   ...rest,
 });
 const statusOf = (change: Parameters<typeof facts>[0]) => desiredStatus(facts(change));
-const shown = ({ conditions = [] }: TrainingRunStatus, type: (typeof CONDITION_TYPES)[number]) => {
+const shown = ({ conditions = [] }: TrainingRunStatus, type: ConditionType) => {
   const { status, reason } = findCondition(conditions, type)!;
   return `${status} ${reason}`;
 };
@@ -185,6 +185,29 @@ describe("conditions", () => {
       if (phase) assert.equal(status.phase, phase);
       for (const { reason } of status.conditions!) assert.ok(reason in REASONS, `${reason} is in the table`);
     });
+
+  test("a run in a queue has one condition more", () => {
+    const of = (stage: Stage, reason: "Queued" | "Evicted" | "Admitted", status = {}) => {
+      const state = reason === "Admitted" ? ("admitted" as const) : ("waiting" as const);
+      const finding = { reason, message: "m" };
+      const lifecycle = { stage, learnerReplicas: 0 as const, admission: { state, finding } };
+      const learner = stage === "Queued" ? { available: false, ...finding } : CONNECTED;
+      return statusOf({ lifecycle, learner, observed: { run: runOf({}, status), actors: [], link: undefined } });
+    };
+    const queued = of("Queued", "Queued");
+    assert.deepEqual(
+      ["Ready", "Suspended", "LearnerAvailable", "ActorsScaled", "Admitted"].map((type) =>
+        shown(queued, type as never),
+      ),
+      ["False Queued", "False NotSuspended", "False Queued", "True NoWork", "False Queued"],
+    );
+    assert.equal(queued.phase, "Pending");
+    const evicted = of("Queued", "Evicted", { startTime: at(-9) });
+    assert.deepEqual([shown(evicted, "Ready"), shown(evicted, "Suspended")], ["False Evicted", "True Evicted"]);
+    assert.equal(evicted.phase, "Suspended");
+    const again = of("Running", "Admitted", evicted);
+    assert.deepEqual([shown(again, "Admitted"), shown(again, "Suspended")], ["True Admitted", "False Resumed"]);
+  });
 
   test("after a resume it says so", () => {
     const before = statusOf({ stage: "Suspended", observed: { link: undefined } });

@@ -132,6 +132,7 @@ function phaseOf(
   if (succeeded?.reason === "RunFailed") return "Failed";
   if (stage === "Suspended") return "Suspended";
   if (began === undefined || stage === "Refused") return "Pending";
+  if (stage === "Queued") return "Suspended";
   return stage === "Running" && evaluating ? "Evaluating" : "Running";
 }
 
@@ -190,6 +191,7 @@ function conditionsOf(facts: StatusFacts): NewCondition[] {
   const blocked = [learner, actors, progressing].find(({ reason }) => isBlocker(reason));
   const over = lifecycle.stage === "Ended" || lifecycle.stage === "Ending";
   const idle = over || lifecycle.stage === "Suspended";
+  const { admission } = lifecycle;
   const ready = learner.available && !blocked && !idle;
   const readiness: Finding = ready
     ? { reason: "Training", message: "the learner trains" }
@@ -205,6 +207,7 @@ function conditionsOf(facts: StatusFacts): NewCondition[] {
     condition("LearnerAvailable", learner.available, learner),
     actors,
     progressing,
+    ...(admission && !over ? [condition("Admitted", admission.state === "admitted", admission.finding)] : []),
   ];
 }
 
@@ -233,12 +236,17 @@ function suspendedCondition({ observed, lifecycle, written }: StatusFacts): NewC
       : "stopped before the first checkpoint; a resume begins at the start";
     return condition("Suspended", true, { reason: "Suspended", message });
   }
+  if (lifecycle.stage === "Queued" && observed.run.status?.startTime !== undefined)
+    return condition("Suspended", true, {
+      reason: "Evicted",
+      message: "stopped until its queue admits it again; it goes on from its newest checkpoint",
+    });
   if (lifecycle.stage === "Suspending")
     return condition("Suspended", false, {
       reason: "Suspending",
       message: "actors finish and the learner writes a checkpoint",
     });
-  const resumed = before?.reason === "Suspended" || before?.reason === "Suspending" || before?.reason === "Resumed";
+  const resumed = ["Suspended", "Suspending", "Evicted", "Resumed"].includes(before?.reason ?? "");
   return resumed && !observed.run.spec.suspend
     ? condition("Suspended", false, { reason: "Resumed", message: "the run goes on from its newest checkpoint" })
     : condition("Suspended", false, { reason: "NotSuspended", message: "spec.suspend is false" });
@@ -248,7 +256,7 @@ function actorsCondition({ observed, lifecycle, scale, actorsRefused }: StatusFa
   const active = observed.actors.filter(isActive);
   const is = (status: boolean | "Unknown", reason: Reason, message: string) =>
     condition("ActorsScaled", status, { reason, message });
-  if (lifecycle.stage === "Ended" || lifecycle.stage === "Suspended")
+  if (["Ended", "Suspended", "Queued"].includes(lifecycle.stage))
     return is(active.length === 0, active.length === 0 ? "NoWork" : "Scaling", "the run needs no actors now");
   if (actorsRefused) return is(false, actorsRefused.reason, `actors cannot be made: ${actorsRefused.message}`);
   const failing = failingActors(observed, scale);

@@ -1,4 +1,5 @@
 /** A last checkpoint before the learner goes: asked for, waited for, but not for ever. */
+import type { Finding } from "./conditions.ts";
 import { call, type Pass, tell } from "./context.ts";
 import { drainSeconds } from "./scale.ts";
 
@@ -10,7 +11,9 @@ export interface SuspensionOptions {
   drainSeconds: number;
 }
 
-export function suspensionOptions({ observed: { run }, nowMs }: Pass): SuspensionOptions {
+/** @param evicted somebody waits for the nodes: what runs is not waited for, and is run again */
+export function suspensionOptions({ observed: { run }, nowMs }: Pass, evicted?: Finding): SuspensionOptions {
+  if (evicted && !run.spec.suspend) return { reason: evicted.message, fromMs: nowMs, drainSeconds: 0 };
   return { reason: "spec.suspend is true", fromMs: nowMs, drainSeconds: drainSeconds(run) };
 }
 

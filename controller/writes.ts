@@ -99,10 +99,11 @@ export class Writes {
     resource: Resource,
     { metadata }: T,
     patch: { metadata?: object; [field: string]: unknown },
+    options: { subresource?: "status" } = {},
   ): Promise<T> {
     const { name, namespace, uid, resourceVersion } = metadata;
     const body = { ...patch, metadata: { ...patch.metadata, uid, resourceVersion } };
-    const stored = await this.#client.mergePatch<T>(resource, { name, namespace: namespace! }, body);
+    const stored = await this.#client.mergePatch<T>(resource, { name, namespace: namespace! }, body, options);
     this.#expect(resource, stored);
     return stored;
   }

@@ -52,7 +52,7 @@ export interface TrainingRunSpec {
   initFrom?: InitFrom;
   /** Seconds after which a finished TrainingRun is deleted. Absent: never. Only on Kubernetes. */
   ttlSecondsAfterFinished?: number;
-  /** Kueue LocalQueue that admits the run; only on Kubernetes. */
+  /** Kueue LocalQueue that admits the run; only on Kubernetes. Absent: the label kueue.x-k8s.io/queue-name of the TrainingRun, else the controller's default, else none. */
   queueName?: string;
   /** Cannot change. Another controller that reconciles this run, such as kueue.x-k8s.io/multikueue; only on Kubernetes. Absent or longrun.dev/controller: longrun's. */
   managedBy?: string;
@@ -160,7 +160,7 @@ export interface Model {
   volume?: ModelVolumeSource;
   /** Cannot change. Which weights are trained. */
   adaptation: Adaptation;
-  /** Number format of weights and activations; Float32 alone for now (default Float32; ours; the paper's Table 3 has bfloat16). */
+  /** Deprecated, leave it out: weights are Float32, and learner.compute says what matrix products are computed in (default Float32; ours; the paper's Table 3 has bfloat16). */
   precision: 'Float32';
   /** Cannot change. Who inserts the seven progress markers: a frozen copy of model.policy (paper, section 3.2), which leaves to Syntax what it does wrong; rules on the parsed program; or nobody (default Syntax; ours: Syntax, which needs no large model). */
   instrumenter: 'StaticPolicy' | 'Syntax' | 'None';
@@ -595,7 +595,7 @@ export interface TrainingRunStatus {
   observedGeneration?: number;
   /** Summary for people; programs read conditions. Evaluating: the policy is evaluated, before or after training. */
   phase?: 'Pending' | 'Running' | 'Evaluating' | 'Suspended' | 'Succeeded' | 'Failed';
-  /** Ready, Succeeded, Suspended, LearnerAvailable, ActorsScaled, Progressing. */
+  /** Ready, Succeeded, Suspended, LearnerAvailable, ActorsScaled, Progressing; Admitted where Kueue has the run in a queue. */
   conditions?: Condition[];
   /** Finished iterations. */
   iteration?: number;

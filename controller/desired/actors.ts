@@ -48,8 +48,8 @@ export function slotOf(container: string): number | undefined {
   return slot === undefined ? undefined : Number(slot);
 }
 
-/** @param settings see Settings */
-export function desiredActor(run: Run, index: number, generation: number, settings: Settings): Job {
+/** @param queued whether Kueue admits it by itself; if not, it is part of the run's Workload */
+export function desiredActor(run: Run, index: number, generation: number, settings: Settings, queued = true): Job {
   const name = actorName(run, index, generation);
   const metadata = childMetadata(run, `actor-${index}-${generation}`, "actor");
   return {
@@ -57,7 +57,7 @@ export function desiredActor(run: Run, index: number, generation: number, settin
     kind: "Job",
     metadata: {
       ...metadata,
-      labels: { ...metadata.labels, ...queueLabels(run) },
+      labels: { ...metadata.labels, ...(queued ? queueLabels(run) : {}) },
       annotations: { [SPEC_HASH]: actorHash(run, settings) },
     },
     spec: {

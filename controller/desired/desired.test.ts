@@ -276,6 +276,15 @@ describe("learner", () => {
     for (const object of [learnerOf(run), actorOf(run)])
       assert.equal(object.metadata.labels!["kueue.x-k8s.io/queue-name"], "research");
   });
+
+  test("the label on the run names its queue, too; spec.queueName comes first", () => {
+    const labels = { "kueue.x-k8s.io/queue-name": "labelled" };
+    for (const [spec, queue] of [
+      [{}, "labelled"],
+      [{ queueName: "research" }, "research"],
+    ] as const)
+      assert.equal(learnerOf(runOf(spec, {}, { labels })).metadata.labels!["kueue.x-k8s.io/queue-name"], queue);
+  });
 });
 
 describe("network policies", () => {

@@ -41,7 +41,7 @@ export function desiredLearner(run: Run, { replicas, ...inputs }: LearnerInputs)
     kind: "Deployment",
     metadata: {
       ...metadata,
-      labels: { ...metadata.labels, ...queueLabels(run) },
+      labels: { ...metadata.labels, ...(inputs.settings.kueue ? {} : queueLabels(run)) },
       annotations: { [SPEC_HASH]: template.metadata!.annotations![SPEC_HASH]! },
     },
     spec: {

@@ -21,7 +21,7 @@ export const SPEC_HASH = "longrun.dev/spec-hash";
 /** On an actor's Job: when it was told to take no more, and why. */
 export const DRAINING = "longrun.dev/draining";
 /** Of Kueue: https://kueue.sigs.k8s.io/docs/reference/labels-and-annotations/ */
-const QUEUE_NAME = "kueue.x-k8s.io/queue-name";
+export const QUEUE_NAME = "kueue.x-k8s.io/queue-name";
 
 export const GRPC_PORT = 7443;
 export const METRICS_PORT = 9400;
@@ -66,8 +66,14 @@ export function labelsOf(run: Run, component: Component): Record<string, string>
   return { [MANAGED_BY]: "longrun", ...podLabels(run, component), [RUN_UID]: run.metadata.uid };
 }
 
-/** Labels of what Kueue admits: the learner's Deployment and the actors' Jobs. */
-export function queueLabels({ spec: { queueName } }: Run): Record<string, string> {
+/** The LocalQueue that admits the run: as the spec says, or else the label that Kueue's users know. */
+export function queueNameOf({ spec, metadata: { labels } }: Run): string | undefined {
+  return spec.queueName ?? (labels?.[QUEUE_NAME] || undefined);
+}
+
+/** Labels of what Kueue admits by itself: Deployments and Jobs. */
+export function queueLabels(run: Run): Record<string, string> {
+  const queueName = queueNameOf(run);
   return queueName === undefined ? {} : { [QUEUE_NAME]: queueName };
 }
 

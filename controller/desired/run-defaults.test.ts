@@ -82,6 +82,12 @@ describe("the storage class", () => {
   for (const [what, found, expected] of CASES) test(what, () => assert.equal(found, expected));
 });
 
+test("Kueue's label on the run comes before the default queue", () => {
+  const labels = { "kueue.x-k8s.io/queue-name": "mine" };
+  const job = desiredActor(withRunDefaults(runOf({}, {}, { labels }), { queueName: "team" }), 0, 0, DEFAULT_SETTINGS);
+  assert.equal(job.metadata.labels?.["kueue.x-k8s.io/queue-name"], "mine");
+});
+
 describe("parseRunDefaults", () => {
   test("an empty file", () => assert.deepEqual(parseRunDefaults("", "f"), {}));
   const REFUSED: [what: string, text: string, message: RegExp][] = [

@@ -4,7 +4,7 @@
  */
 import { parse, stringify } from "yaml";
 import { ManifestError, type PodTemplate, parseTrainingRun, type Resources } from "../../crds/trainingrun.ts";
-import type { Run } from "./names.ts";
+import { queueNameOf, type Run } from "./names.ts";
 import { mergeStrategically } from "./pod.ts";
 
 export interface RunDefaults {
@@ -61,7 +61,7 @@ export function withRunDefaults(run: Run, defaults: RunDefaults | undefined): Ru
   return {
     ...run,
     spec: {
-      ...(queueName !== undefined && { queueName }),
+      ...(queueName !== undefined && queueNameOf(run) === undefined && { queueName }),
       ...spec,
       learner: {
         ...spec.learner,

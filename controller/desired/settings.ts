@@ -13,6 +13,8 @@ export interface Settings {
   controllerNamespace?: string;
   /** What runs get that they leave out. */
   runDefaults?: RunDefaults;
+  /** Whether a run that names a queue has a Workload of its own, and no pod before Kueue admits that. */
+  kueue?: boolean;
 }
 
 export const DEFAULT_SETTINGS = {

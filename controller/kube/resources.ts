@@ -28,6 +28,10 @@ export type Secret = RawObject<V1Secret>;
 export type Service = RawObject<V1Service>;
 export type ServiceAccount = RawObject<V1ServiceAccount>;
 
+function clusterWide(group: string, version: string, plural: string, kind: string): Resource {
+  return Object.freeze({ group, version, plural, kind, namespaced: false });
+}
+
 function namespaced(group: string, version: string, plural: string, kind: string): Resource {
   return Object.freeze({ group, version, plural, kind, namespaced: true });
 }
@@ -43,15 +47,19 @@ export const DEPLOYMENT = namespaced("apps", "v1", "deployments", "Deployment");
 export const JOB = namespaced("batch", "v1", "jobs", "Job");
 export const NETWORK_POLICY = namespaced("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy");
 export const POD_DISRUPTION_BUDGET = namespaced("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget");
+/** Of Kueue, where it is installed. */
+export const WORKLOAD = namespaced("kueue.x-k8s.io", "v1beta2", "workloads", "Workload");
 export const LEASE = namespaced("coordination.k8s.io", "v1", "leases", "Lease");
 export const EVENT = namespaced("events.k8s.io", "v1", "events", "Event");
-export const NAMESPACE: Resource = Object.freeze({
-  group: "",
-  version: "v1",
-  plural: "namespaces",
-  kind: "Namespace",
-  namespaced: false,
-});
+export const NAMESPACE = clusterWide("", "v1", "namespaces", "Namespace");
+export const RESOURCE_FLAVOR = clusterWide("kueue.x-k8s.io", "v1beta2", "resourceflavors", "ResourceFlavor");
+export const PRIORITY_CLASS = clusterWide("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass");
+export const WORKLOAD_PRIORITY_CLASS = clusterWide(
+  "kueue.x-k8s.io",
+  "v1beta2",
+  "workloadpriorityclasses",
+  "WorkloadPriorityClass",
+);
 
 export function apiVersionOf({ group, version }: Resource): string {
   return group ? `${group}/${version}` : version;

@@ -10,12 +10,14 @@ import { findBinary, KUBERNETES_VERSION, missingBinaries } from "../cluster/bina
 
 export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 export const CHART = `${ROOT}charts/longrun`;
+/** The chart of the release before, as `helm package` made it of its tag (`released/README.md`). */
+export const RELEASED = join(import.meta.dirname, "released/longrun-0.1.0.tgz");
 const VALUES = join(import.meta.dirname, "values");
 /** Names of the files of `values/`. */
 export const VALUE_SETS = readdirSync(VALUES).map((file) => file.replace(".yaml", ""));
 export const valuesFile = (set: string) => join(VALUES, `${set}.yaml`);
-/** What `helm template` is told that a cluster with prometheus-operator serves. */
-export const MONITORING = ["--api-versions", "monitoring.coreos.com/v1"];
+/** What `helm template` is told that a cluster with prometheus-operator and Kueue serves. */
+export const OPERATORS = ["monitoring.coreos.com/v1", "kueue.x-k8s.io/v1beta2"].flatMap((it) => ["--api-versions", it]);
 
 /** Why the chart cannot be rendered here, on one line with the remedy, or undefined. */
 export const helmUnavailable = (): string | undefined => missingBinaries(["helm"]);

@@ -112,7 +112,7 @@ function reduce(all: Definitions): Definitions {
   return Object.fromEntries(Object.entries(kept).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-function withoutDescriptions(value: unknown, inProperties = false): unknown {
+export function withoutDescriptions(value: unknown, inProperties = false): unknown {
   if (Array.isArray(value)) return value.map((item) => withoutDescriptions(item));
   if (value === null || typeof value !== "object") return value;
   const entries = Object.entries(value).filter(

@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative, resolve } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { parse } from "yaml";
 import { parseRunDefaults } from "../../controller/desired/run-defaults.ts";
@@ -20,7 +20,7 @@ import {
   helmUnavailable,
   isHook,
   keyOf,
-  MONITORING,
+  OPERATORS,
   objectsOf,
   ROOT,
   template,
@@ -35,7 +35,7 @@ const rendered = new Map<string, { text: string; objects: Loose[] }>();
 before(async () => {
   if (skip) return;
   for (const set of VALUE_SETS) {
-    const text = await template(["--values", valuesFile(set), ...MONITORING]);
+    const text = await template(["--values", valuesFile(set), ...OPERATORS]);
     rendered.set(set, { text, objects: objectsOf(text) as Loose[] });
   }
 });
@@ -121,6 +121,11 @@ describe("what cannot be is refused in one line", { skip }, () => {
       /metrics\.podMonitor\.enabled is true, but the cluster does not serve monitoring\.coreos\.com\/v1: install prometheus-operator first/,
     ],
     [
+      "no Kueue",
+      ["--set", "kueue.enabled=true"],
+      /kueue\.enabled is true, but the cluster does not serve kueue\.x-k8s\.io\/v1beta2: install Kueue/,
+    ],
+    [
       "an account that nobody names",
       ["--set", "serviceAccount.create=false"],
       /name an account that is there in serviceAccount\.name/,
@@ -146,7 +151,7 @@ describe("alerts and dashboards are files of the chart", { skip }, () => {
     const rule = { alert: "LongrunTest", expr: "up == 0", annotations: { summary: "{{ $labels.run }} is down" } };
     writeFileSync(join(chart, "alerts/test.yaml"), JSON.stringify({ groups: [{ name: "test", rules: [rule] }] }));
     writeFileSync(join(chart, "dashboards/test.json"), '{"title": "{{ test }}"}');
-    const found = objectsOf(await template(["--values", valuesFile("watched"), ...MONITORING], chart)) as Loose[];
+    const found = objectsOf(await template(["--values", valuesFile("watched"), ...OPERATORS], chart)) as Loose[];
     const { spec } = found.find(({ kind }) => kind === "PrometheusRule") as never as {
       spec: { groups: { name: string }[] };
     };
@@ -166,7 +171,7 @@ describe("manifests/install is what the chart renders to", {
 }, () => {
   const kustomize = (folder: string) =>
     objectsOf(
-      execFileSync(findBinary("kubectl")!, ["kustomize", join(ROOT, folder)], {
+      execFileSync(findBinary("kubectl")!, ["kustomize", resolve(ROOT, folder)], {
         encoding: "utf8",
         maxBuffer: 64 << 20,
       }),
@@ -188,6 +193,34 @@ describe("manifests/install is what the chart renders to", {
       for (const container of spec?.template?.spec.containers ?? [])
         container.env = container.env.filter(({ name }) => name !== "NAMESPACE"); // the chart knows it
     assert.deepEqual(comparable(objectsOf(await template(sets))), comparable(manifests));
+  });
+
+  test("with Kueue: the same controller, and in all the same rights", async () => {
+    const overlay = mkdtempSync(join(tmpdir(), "longrun-overlay-"));
+    try {
+      const install = join(relative(overlay, ROOT), "manifests/install");
+      const parts = { resources: [install], components: [join(install, "kueue")] };
+      writeFileSync(join(overlay, "kustomization.yaml"), JSON.stringify(parts));
+      const manifests = kustomize(overlay);
+      const ofChart = objectsOf(await template(["--set", "kueue.enabled=true", ...OPERATORS]));
+      const controller = (of: KubeObject[]) => comparable(of.filter(({ kind }) => kind === "Deployment"));
+      assert.deepEqual(controller(ofChart), controller(manifests));
+      const rights = (of: KubeObject[]) => {
+        const roles = of.filter(({ kind, metadata }) => kind === "ClusterRole" && metadata.name.includes("controller"));
+        return roles
+          .flatMap((role) => (role as never as { rules: object[] }).rules.map((it) => JSON.stringify(it)))
+          .sort();
+      };
+      assert.deepEqual(rights(ofChart), rights(manifests));
+      const bound = manifests.filter(
+        ({ kind, metadata }) => kind === "ClusterRoleBinding" && /kueue/.test(metadata.name),
+      );
+      for (const binding of bound as never as { subjects: { namespace: string }[] }[])
+        assert.equal(binding.subjects[0]!.namespace, "longrun-system");
+      assert.equal(bound.length, 2);
+    } finally {
+      rmSync(overlay, { recursive: true });
+    }
   });
 
   /** By kind and name, without what Helm needs and kustomize does not have. */

@@ -13,17 +13,7 @@ import { DEFAULT_SETTINGS } from "../../controller/desired/settings.ts";
 import { desiredVolume } from "../../controller/desired/volume.ts";
 import type { KubeObject } from "../../controller/kube/types.ts";
 import { runOf } from "../../controller/run.fixture.ts";
-import {
-  CHART,
-  helm,
-  helmUnavailable,
-  keyOf,
-  MONITORING,
-  objectsOf,
-  template,
-  VALUE_SETS,
-  valuesFile,
-} from "./helm.ts";
+import { CHART, helm, helmUnavailable, keyOf, OPERATORS, objectsOf, template, VALUE_SETS, valuesFile } from "./helm.ts";
 import { KUBERNETES_MINORS, kubernetesValidator } from "./kubernetes-schemas.ts";
 
 const skip = helmUnavailable() ?? false;
@@ -54,8 +44,7 @@ describe("Kubernetes knows every field", () => {
   const sets = new Map<string, KubeObject[]>([["the children of a run", childrenOfRun()]]);
   before(async () => {
     if (skip) return;
-    for (const set of VALUE_SETS)
-      sets.set(set, objectsOf(await template(["--values", valuesFile(set), ...MONITORING])));
+    for (const set of VALUE_SETS) sets.set(set, objectsOf(await template(["--values", valuesFile(set), ...OPERATORS])));
   });
 
   for (const minor of KUBERNETES_MINORS) {

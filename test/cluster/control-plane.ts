@@ -27,7 +27,7 @@ export interface ControlPlaneOptions {
    * then nothing collects children of deleted owners, ends a deleted namespace, or makes pods of Jobs.
    */
   controllers?: string[];
-  /** CustomResourceDefinitions to install, files of one each; they are served when the control plane is there. */
+  /** CustomResourceDefinitions to install, files of one each, YAML or JSON; they are served when the control plane is there. */
   crds?: string[];
   /** More names and addresses that the API server's certificate is for. */
   hosts?: string[];

@@ -109,6 +109,8 @@ export function kubeletConfig(folder: string, cgroupRoot: string): string {
     containerRuntimeEndpoint: `unix://${at.containerdSocket}`,
     podLogsDir: at.podLogs,
     volumePluginDir: `${folder}/volume-plugins`,
+    // No image can be had again: a disk that is fuller than 85 % must cost none.
+    imageGCHighThresholdPercent: 100,
     evictionHard: { "memory.available": "50Mi", "nodefs.available": "100Mi", "imagefs.available": "100Mi" },
     // A test waits for what a person would not notice.
     nodeStatusUpdateFrequency: "4s",

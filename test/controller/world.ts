@@ -70,11 +70,20 @@ export class World {
     void this.#simulate();
   }
 
-  static async start(): Promise<World> {
+  /**
+   * @param more of what the cluster has: files of other CRDs, other real controllers, and of roles that the controller
+   *   gets beside its own
+   */
+  static async start(more: { crds?: string[]; controllers?: string[]; roles?: string[] } = {}): Promise<World> {
+    const { crds = [], controllers = [], roles = [] } = more;
     const world = new World(
-      await startControlPlane({ crds: [CRD], controllers: CONTROLLERS, users: { [USER]: ["system:authenticated"] } }),
+      await startControlPlane({
+        crds: [CRD, ...crds],
+        controllers: [...CONTROLLERS, ...controllers],
+        users: { [USER]: ["system:authenticated"] },
+      }),
     );
-    await world.#grant();
+    for (const file of [ROLE, ...roles]) await world.#grant(file);
     return world;
   }
 
@@ -190,11 +199,11 @@ export class World {
     return this.controlPlane.audit().length;
   }
 
-  /** The rights that it is installed with, and no others. */
-  async #grant(): Promise<void> {
-    const role = parseAllDocuments(await readFile(ROLE, "utf8"))
+  /** The rights that it is installed with. */
+  async #grant(file: string): Promise<void> {
+    const roles = parseAllDocuments(await readFile(file, "utf8"))
       .map((document) => document.toJS() as KubeObject)
-      .find(({ kind }) => kind === "ClusterRole");
+      .filter(({ kind }) => kind === "ClusterRole");
     const rbac = (plural: string, kind: string): Resource => ({
       group: "rbac.authorization.k8s.io",
       version: "v1",
@@ -202,12 +211,15 @@ export class World {
       kind,
       namespaced: false,
     });
-    await this.client.create(rbac("clusterroles", "ClusterRole"), role!);
-    await this.client.create(rbac("clusterrolebindings", "ClusterRoleBinding"), {
-      metadata: { name: USER },
-      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: role!.metadata.name },
-      subjects: [{ apiGroup: "rbac.authorization.k8s.io", kind: "User", name: USER }],
-    } as KubeObject);
+    for (const role of roles) {
+      const { name } = role.metadata;
+      await this.client.create(rbac("clusterroles", "ClusterRole"), role);
+      await this.client.create(rbac("clusterrolebindings", "ClusterRoleBinding"), {
+        metadata: { name },
+        roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name },
+        subjects: [{ apiGroup: "rbac.authorization.k8s.io", kind: "User", name: USER }],
+      } as KubeObject);
+    }
   }
 
   /** Learners answer while their pods run; actors connect when theirs do, and leave when they are told and idle. */

@@ -1,11 +1,12 @@
-/** The Helm chart on the node: install, `helm test`, an upgrade that a run does not notice, removal while it goes on. */
+/**
+ * The Helm chart on the node: install of the chart that was released before, `helm test`, an upgrade to this one that a run
+ * does not notice, `helm test` once more, removal while the run goes on.
+ */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { RELEASED } from "../chart/helm.ts";
 import { ensureBinaries } from "../cluster/binaries.ts";
 import type { TestCluster } from "../cluster/node.ts";
 import type { Kubectl } from "./kubectl.ts";
@@ -33,9 +34,10 @@ export async function chart(cluster: TestCluster, kubectl: Kubectl, system: Kube
       throw new Error(`helm ${args[0]}: ${stderr.trim()}\n${stdout}`, { cause });
     }
   };
-  say(await helm("install", "longrun", CHART, "--create-namespace", "--wait", "--timeout", "3m"));
+  say(await helm("install", "longrun", RELEASED, "--create-namespace", "--wait", "--timeout", "3m"));
   await whole.run("label", "namespace", SYSTEM, "pod-security.kubernetes.io/enforce=restricted");
-  say(await helm("test", "longrun", "--logs", "--timeout", "5m"));
+  const test = async () => say(await helm("test", "longrun", "--logs", "--timeout", "5m"));
+  await test();
 
   await kubectl.apply(manifest("steady", 100, () => {}));
   const reached = (iteration: number) =>
@@ -53,10 +55,12 @@ export async function chart(cluster: TestCluster, kubectl: Kubectl, system: Kube
     ]);
   };
   const before = await podsOfRun();
-  await upgrade(helm);
+  const values = ["--reset-then-reuse-values", "--set", "controller.logLevel=debug"];
+  say(await helm("upgrade", "longrun", CHART, ...values, "--wait", "--timeout", "3m", "--hide-notes"));
   await reached(iteration + 1);
   assert.deepEqual(await podsOfRun(), before, "the run has not noticed");
   say(`the chart was upgraded; ${before.map(([name]) => name).join(", ")} run on`);
+  await test();
 
   say(await helm("uninstall", "longrun", "--wait", "--timeout", "3m"));
   say(await kubectl.run("delete", "trainingrun", "steady", "--timeout=30s"));
@@ -68,19 +72,4 @@ export async function chart(cluster: TestCluster, kubectl: Kubectl, system: Kube
     const kinds = "clusterroles,clusterrolebindings";
     return (await whole.items("--selector", "helm.sh/chart", kinds)).length === 0;
   });
-}
-
-/** To a package of the next version, with a value changed. */
-async function upgrade(helm: (...args: string[]) => Promise<string>): Promise<void> {
-  const folder = mkdtempSync(join(tmpdir(), "longrun-chart-"));
-  try {
-    cpSync(CHART, join(folder, "longrun"), { recursive: true });
-    const file = join(folder, "longrun/Chart.yaml");
-    writeFileSync(file, readFileSync(file, "utf8").replace(/^version: .*/m, "version: 0.9.9"));
-    await helm("package", join(folder, "longrun"), "--destination", folder);
-    const args = ["--reset-then-reuse-values", "--set", "controller.logLevel=debug", "--wait", "--timeout", "3m"];
-    say(await helm("upgrade", "longrun", join(folder, "longrun-0.9.9.tgz"), ...args, "--hide-notes"));
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
 }

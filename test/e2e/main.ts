@@ -1,6 +1,6 @@
 /**
  * `npm run test:e2e`: longrun on a real node, from `kubectl apply -k` to the last trace of it. Needs Linux and root; takes
- * about 6 minutes on 2 cores when the programs and images are there, 20 the first time.
+ * about 10 minutes on 2 cores when the programs and images are there, 20 the first time.
  *
  *     node test/e2e/main.ts [--keep]      --keep: waits for ctrl-C before it takes the cluster down
  *
@@ -34,11 +34,12 @@ import {
   roleSufficed,
   type StorePath,
 } from "./runs.ts";
+import { tutorial } from "./tutorial.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const NAMESPACE = "training";
 const SYSTEM = "longrun-system";
-const VOLUMES = 7;
+const VOLUMES = 11;
 
 const { values: options } = parseArgs({ options: { keep: { type: "boolean", default: false } } });
 
@@ -111,6 +112,7 @@ async function test(cluster: node.TestCluster): Promise<void> {
   await step("kubectl delete -k manifests/install", async () => {
     await whole.run("delete", "--kustomize", join(ROOT, "manifests/install"), "--timeout=60s");
   });
+  await step("manifests/README.md, word for word", () => tutorial(cluster));
   await step("helm install, test, upgrade, uninstall", () => chart(cluster, kubectl, system, whole));
 }
 

@@ -172,6 +172,16 @@ priorityClassName: {{ . }}
 {{- end -}}
 {{- end -}}
 
+{{/* Not empty where the controller works with Kueue. */}}
+{{- define "longrun.kueue" -}}
+{{- if .Values.kueue.enabled -}}
+{{- if not (.Capabilities.APIVersions.Has "kueue.x-k8s.io/v1beta2") -}}
+{{- fail "kueue.enabled is true, but the cluster does not serve kueue.x-k8s.io/v1beta2: install Kueue >= 0.15 first, or set it to false (helm template: --api-versions kueue.x-k8s.io/v1beta2)" -}}
+{{- end -}}
+true
+{{- end -}}
+{{- end -}}
+
 {{/* list . "test" -1: labels and annotations of an object that Helm makes at a time of its own, in the order of the number. */}}
 {{- define "longrun.hookMetadata" }}
 {{- $hook := index . 1 }}

@@ -1,0 +1,116 @@
+/** What Kueue is asked for: one Workload for the learner and the actors that a run always has. */
+import type { V1Container, V1PodSpec, V1PodTemplateSpec, V1Toleration } from "@kubernetes/client-node";
+import type { KubeObject, Raw } from "../kube/types.ts";
+import { desiredActor } from "./actors.ts";
+import { desiredLearner } from "./learner.ts";
+import { childMetadata, digestOf, queueNameOf, type Run, SPEC_HASH } from "./names.ts";
+import type { Settings } from "./settings.ts";
+
+/** Of Kueue's API: https://kueue.sigs.k8s.io/docs/reference/kueue.v1beta2/ */
+export interface Workload extends KubeObject {
+  spec: {
+    queueName?: string;
+    podSets: PodSet[];
+    priorityClassRef?: PriorityClassRef;
+    priority?: number;
+    /** False: somebody has taken it out of the queue. */
+    active?: boolean;
+  };
+  status?: {
+    conditions?: WorkloadCondition[];
+    admission?: {
+      clusterQueue?: string;
+      /** `flavors`: by resource, the name of a ResourceFlavor. */
+      podSetAssignments?: { name: string; count?: number; flavors?: Record<string, string> }[];
+    };
+    admissionChecks?: {
+      name: string;
+      state: string;
+      message?: string;
+      podSetUpdates?: ({ name: string } & NodeChoice)[];
+    }[];
+  };
+}
+
+export interface WorkloadCondition {
+  type: string;
+  status: "True" | "False" | "Unknown";
+  reason: string;
+  message: string;
+  lastTransitionTime: string;
+  observedGeneration?: number;
+}
+
+export interface PriorityClassRef {
+  group: "kueue.x-k8s.io" | "scheduling.k8s.io";
+  kind: "WorkloadPriorityClass" | "PriorityClass";
+  name: string;
+}
+
+/** What is to be added to the pods of a set. */
+export interface NodeChoice {
+  labels?: Record<string, string>;
+  annotations?: Record<string, string>;
+  nodeSelector?: Record<string, string>;
+  tolerations?: V1Toleration[];
+}
+
+interface PodSet {
+  name: string;
+  count: number;
+  template: Raw<V1PodTemplateSpec>;
+}
+
+/** Names of its pod sets. */
+export const LEARNER_SET = "learner";
+export const ACTORS_SET = "actors";
+
+/**
+ * Its pods are told to Kueue by what decides where they fit, and nothing else: what a run computes can change without
+ * queueing anew. The hash leaves the number of actors out, too: more than were admitted queue one by one.
+ */
+export function desiredWorkload(
+  run: Run,
+  settings: Settings,
+  priority: Pick<Workload["spec"], "priorityClassRef" | "priority"> = {},
+): Workload {
+  const learner = desiredLearner(run, { configHash: "", claimName: "", replicas: 1, settings });
+  const podSets = [
+    { name: LEARNER_SET, count: 1, template: whatDecides(learner.spec!.template) },
+    {
+      name: ACTORS_SET,
+      count: run.spec.actors.min,
+      template: whatDecides(desiredActor(run, 0, 0, settings).spec!.template),
+    },
+  ];
+  const queueName = queueNameOf(run)!;
+  const templates = podSets.map(({ template }) => template);
+  return {
+    apiVersion: "kueue.x-k8s.io/v1beta2",
+    kind: "Workload",
+    metadata: {
+      ...childMetadata(run, "workload", "run"),
+      annotations: { [SPEC_HASH]: digestOf({ queueName, templates }) },
+    },
+    spec: { queueName, podSets, ...priority },
+  };
+}
+
+/** Requests, and the nodes that will do. */
+function whatDecides({ spec }: { spec?: unknown }): Raw<V1PodTemplateSpec> {
+  const { containers, initContainers, nodeSelector, affinity, tolerations, ...pod } = spec as Raw<V1PodSpec>;
+  const { priorityClassName, runtimeClassName, topologySpreadConstraints } = pod;
+  const asked = (list: Raw<V1Container>[]) =>
+    list.map(({ name, resources, restartPolicy }) => dropUndefined({ name, resources, restartPolicy }));
+  return {
+    spec: dropUndefined({
+      containers: asked(containers),
+      initContainers: initContainers && asked(initContainers),
+      ...{ nodeSelector, affinity, tolerations, priorityClassName, runtimeClassName, topologySpreadConstraints },
+    }),
+  } as Raw<V1PodTemplateSpec>;
+}
+
+function dropUndefined<T extends object>(value: T): T {
+  return Object.fromEntries(Object.entries(value).filter(([, it]) => it !== undefined)) as T;
+}

@@ -1,0 +1,80 @@
+/** Which nodes Kueue has admitted the pods to: what flavors and admission checks say, laid over the run's pod templates. */
+import type { PodTemplate } from "../crds/trainingrun.ts";
+import { BlockedError } from "./blockers.ts";
+import type { Pass } from "./context.ts";
+import { digestOf, type Run } from "./desired/names.ts";
+import { mergeStrategically } from "./desired/pod.ts";
+import { ACTORS_SET, LEARNER_SET, type NodeChoice, type Workload } from "./desired/workload.ts";
+import { RESOURCE_FLAVOR } from "./kube/resources.ts";
+import type { KubeObject } from "./kube/types.ts";
+
+/** Of Kueue's API, as far as it says something of nodes. */
+export type ResourceFlavor = KubeObject & {
+  spec?: { nodeLabels?: Record<string, string>; tolerations?: NodeChoice["tolerations"] };
+};
+
+/** Has the run of this pass, which is admitted, go where it was admitted to. @throws BlockedError | ApiError */
+export async function followFlavors(pass: Pass): Promise<void> {
+  const { observed, memory, context } = pass;
+  const { admission, admissionChecks } = observed.workload?.status ?? {};
+  const of = digestOf([observed.workload?.metadata.uid, admission, admissionChecks]);
+  if (memory.flavors?.of !== of) {
+    const flavors = new Map<string, ResourceFlavor>();
+    for (const name of flavorsOf(observed.workload)) {
+      const flavor = await context.client.get<ResourceFlavor>(RESOURCE_FLAVOR, { name });
+      if (!flavor)
+        throw new BlockedError(
+          "Queued",
+          `Kueue admitted the run to ResourceFlavor ${name}, which is gone: make it again`,
+        );
+      flavors.set(name, flavor);
+    }
+    memory.flavors = { of, choices: choicesOf(observed.workload, flavors) };
+  }
+  observed.run = placed(observed.run, memory.flavors.choices);
+}
+
+function flavorsOf(workload: Workload | undefined): string[] {
+  const assignments = workload?.status?.admission?.podSetAssignments ?? [];
+  return [...new Set(assignments.flatMap(({ flavors = {} }) => Object.values(flavors)))];
+}
+
+/** By pod set. */
+export function choicesOf(
+  workload: Workload | undefined,
+  flavors: ReadonlyMap<string, ResourceFlavor>,
+): Record<string, NodeChoice[]> {
+  const { admission, admissionChecks = [] } = workload?.status ?? {};
+  const choices: Record<string, NodeChoice[]> = {};
+  for (const { name, flavors: assigned = {} } of admission?.podSetAssignments ?? []) {
+    const ofFlavors = [...new Set(Object.values(assigned))].map((flavor) => {
+      const { nodeLabels, tolerations } = flavors.get(flavor)?.spec ?? {};
+      return { ...(nodeLabels && { nodeSelector: nodeLabels }), ...(tolerations && { tolerations }) };
+    });
+    const ofChecks = admissionChecks.flatMap((check) => check.podSetUpdates?.filter((it) => it.name === name) ?? []);
+    choices[name] = [...ofFlavors, ...ofChecks.map(({ name: _, ...choice }) => choice)];
+  }
+  return choices;
+}
+
+/** The run, with these choices laid over its pod templates. */
+export function placed(run: Run, choices: Record<string, NodeChoice[]>): Run {
+  const { learner, actors } = run.spec;
+  const over = (template: PodTemplate | undefined, set: string): PodTemplate | undefined =>
+    (choices[set] ?? []).reduce<PodTemplate | undefined>((below, { nodeSelector, tolerations, ...metadata }) => {
+      const spec = { ...(nodeSelector && { nodeSelector }), ...(tolerations && { tolerations }) };
+      return mergeStrategically(below ?? {}, { metadata, spec }) as PodTemplate;
+    }, template);
+  const podTemplates = {
+    learner: over(learner.podTemplate, LEARNER_SET),
+    actors: over(actors.podTemplate, ACTORS_SET),
+  };
+  return {
+    ...run,
+    spec: {
+      ...run.spec,
+      learner: { ...learner, ...(podTemplates.learner && { podTemplate: podTemplates.learner }) },
+      actors: { ...actors, ...(podTemplates.actors && { podTemplate: podTemplates.actors }) },
+    },
+  };
+}

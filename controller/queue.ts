@@ -1,0 +1,105 @@
+/** Whether Kueue lets a run have its pods, from the run's Workload. Pure. */
+import type { Finding } from "./conditions.ts";
+import { SPEC_HASH } from "./desired/names.ts";
+import { ACTORS_SET, type Workload, type WorkloadCondition } from "./desired/workload.ts";
+
+export type Admission =
+  /** It names no queue, or the controller does not work with Kueue. */
+  | { state: "notQueued" }
+  /** It must not have a pod, or give up those that it has. `reason` is Evicted once it was admitted. */
+  | { state: "waiting"; finding: Finding }
+  | { state: "admitted"; finding: Finding };
+
+export const NOT_QUEUED: Admission = { state: "notQueued" };
+
+/** @param desired see desiredWorkload; undefined: the run names no queue */
+export function admissionOf(desired: Workload | undefined, workload: Workload | undefined): Admission {
+  if (desired === undefined) return NOT_QUEUED;
+  const queue = `LocalQueue ${desired.spec.queueName}`;
+  const waiting = (message: string): Admission => ({
+    state: "waiting",
+    finding: { reason: "Queued", message: `${queue}: ${message}` },
+  });
+  if (!workload) return waiting("the run is being queued");
+  const { name } = workload.metadata;
+  if (workload.spec.active === false)
+    return waiting(
+      `Workload ${name} is deactivated; kubectl patch workload ${name} --type merge -p '{"spec":{"active":true}}' puts it back`,
+    );
+  const eviction = conditionOf(workload, "Evicted");
+  if (eviction)
+    return {
+      state: "waiting",
+      finding: { reason: "Evicted", message: `${queue}: ${evictionText(workload, eviction)}` },
+    };
+  if (isReserved(workload) && !asksFor(desired, workload))
+    return waiting("what its pods ask for has changed since it was admitted: it is queued anew");
+  if (!conditionOf(workload, "Admitted")) return waiting(whatItWaitsFor(workload));
+  const by = workload.status?.admission?.clusterQueue;
+  return {
+    state: "admitted",
+    finding: { reason: "Admitted", message: `${queue}: ClusterQueue ${by} admitted the run` },
+  };
+}
+
+function evictionText(workload: Workload, { reason, message }: WorkloadCondition): string {
+  const waits = isReserved(workload) ? "" : `; ${whatItWaitsFor(workload)}`;
+  return `Kueue has evicted the run (${reason}: ${oneLine(message)})${waits}`;
+}
+
+function whatItWaitsFor(workload: Workload): string {
+  const { conditions = [], admissionChecks = [] } = workload.status ?? {};
+  const quota = conditions.find(({ type }) => type === "QuotaReserved");
+  if (quota?.status === "True") {
+    const open = admissionChecks.filter(({ state }) => state !== "Ready");
+    const checks = open.map(
+      ({ name, state, message }) => `${name} is ${state}${message ? ` (${oneLine(message)})` : ""}`,
+    );
+    return `quota is reserved; it waits for the admission checks: ${checks.join(", ") || "their result"}`;
+  }
+  if (quota) return `${oneLine(quota.message)} (${quota.reason})`;
+  return `Kueue has not looked at Workload ${workload.metadata.name} yet: check that Kueue runs and that there is such a LocalQueue`;
+}
+
+const oneLine = (text: string): string => text.replace(/\s+/g, " ").trim();
+
+/** The condition, if it is True. */
+export function conditionOf({ status }: Workload, type: string): WorkloadCondition | undefined {
+  return status?.conditions?.find((it) => it.type === type && it.status === "True");
+}
+
+/** Whether it takes part of a ClusterQueue's quota; then Kueue lets nobody change its pod sets. */
+export function isReserved(workload: Workload): boolean {
+  return conditionOf(workload, "QuotaReserved") !== undefined;
+}
+
+/** Whether its queue and pods are those that are desired, however many actors. */
+export function asksFor(desired: Workload, workload: Workload): boolean {
+  return workload.metadata.annotations?.[SPEC_HASH] === desired.metadata.annotations?.[SPEC_HASH];
+}
+
+/** Actors that the run's Workload covers; others queue by themselves. */
+export function coveredActors(workload: Workload | undefined): number {
+  const assigned = workload?.status?.admission?.podSetAssignments?.find(({ name }) => name === ACTORS_SET);
+  return assigned?.count ?? workload?.spec.podSets.find(({ name }) => name === ACTORS_SET)?.count ?? 0;
+}
+
+/** Conditions with some set: `lastTransitionTime` moves only with the status. */
+export function setConditions(
+  workload: Workload,
+  changes: Pick<WorkloadCondition, "type" | "status" | "reason" | "message">[],
+  now: string,
+): WorkloadCondition[] {
+  const before = workload.status?.conditions ?? [];
+  const { generation } = workload.metadata;
+  const changed = changes.map((change) => {
+    const old = before.find(({ type }) => type === change.type);
+    const since = old?.status === change.status ? old.lastTransitionTime : now;
+    return {
+      ...change,
+      lastTransitionTime: since,
+      ...(generation !== undefined && { observedGeneration: generation }),
+    };
+  });
+  return [...before.filter(({ type }) => !changes.some((it) => it.type === type)), ...changed];
+}

@@ -1,0 +1,146 @@
+/**
+ * The run's Workload: made before anything else, given back when the run needs no nodes, and what Kueue expects of whoever
+ * owns one: https://kueue.sigs.k8s.io/docs/concepts/workload/
+ */
+import { type Pass, tell } from "./context.ts";
+import { queueNameOf } from "./desired/names.ts";
+import { desiredWorkload, type PriorityClassRef, type Workload, type WorkloadCondition } from "./desired/workload.ts";
+import { PRIORITY_CLASS, WORKLOAD, WORKLOAD_PRIORITY_CLASS } from "./kube/resources.ts";
+import type { KubeObject } from "./kube/types.ts";
+import type { LifecyclePlan } from "./lifecycle.ts";
+import {
+  type Admission,
+  admissionOf,
+  asksFor,
+  conditionOf,
+  coveredActors,
+  isReserved,
+  NOT_QUEUED,
+  setConditions,
+} from "./queue.ts";
+
+/** Of Kueue, on a TrainingRun: the WorkloadPriorityClass by which it is queued. */
+const PRIORITY_LABEL = "kueue.x-k8s.io/priority-class";
+/** Evictions after which Kueue queues a workload again at once; after others it does so itself, or a person does. */
+const REQUEUED_AT_ONCE = ["Preempted", "NodeFailures"];
+const MESSAGE_CHARACTERS = 1024;
+
+export function admission(pass: Pass): Admission {
+  if (!pass.context.settings.kueue) return NOT_QUEUED;
+  return admissionOf(desiredOf(pass), pass.observed.workload);
+}
+
+/** What is asked of Kueue, computed once for each generation and queue. */
+function desiredOf({ observed: { run }, memory, context }: Pass): Workload | undefined {
+  const queueName = queueNameOf(run);
+  if (queueName === undefined) return undefined;
+  const of = `${run.metadata.generation} ${queueName}`;
+  if (memory.workload?.of !== of) memory.workload = { of, desired: desiredWorkload(run, context.settings) };
+  return memory.workload.desired;
+}
+
+/** @throws BlockedError | ApiError */
+export async function reconcileWorkload(pass: Pass, { stage, learnerReplicas }: LifecyclePlan): Promise<void> {
+  const { observed, context, writes } = pass;
+  if (!context.settings.kueue) return;
+  const { run, workload } = observed;
+  const desired = desiredOf(pass);
+  const isIdle = learnerReplicas === 0 && !observed.hasPods;
+  if (stage === "Ended" || stage === "Ending") {
+    if (workload && isIdle) await finish(pass, workload);
+    return;
+  }
+  // Whoever needs no nodes takes no quota, and queues again when it does.
+  if (desired === undefined || stage === "Suspended" || stage === "Refused") {
+    if (workload && (isIdle || desired === undefined)) await writes.remove(WORKLOAD, workload);
+    return;
+  }
+  if (!workload) {
+    await writes.apply(WORKLOAD, desiredWorkload(run, context.settings, await priorityOf(pass)));
+    tell(
+      pass,
+      "Normal",
+      "WorkloadMade",
+      `waits in LocalQueue ${desired.spec.queueName} as Workload ${desired.metadata.name}`,
+      "Queue",
+    );
+    return;
+  }
+  if (isReserved(workload)) {
+    if (conditionOf(workload, "Evicted")) {
+      if (isIdle) await giveBack(pass, workload);
+    } else if (!asksFor(desired, workload)) {
+      if (isIdle) await writes.remove(WORKLOAD, workload);
+    } else if (podsAreReady(pass, workload)) await sayReady(pass, workload);
+    return;
+  }
+  const { priorityClassRef, priority } = workload.spec;
+  const kept = { ...(priorityClassRef && { priorityClassRef }), ...(priority !== undefined && { priority }) };
+  const asMade: Workload = { ...desired, spec: { ...desired.spec, ...kept } };
+  await writes.apply(WORKLOAD, asMade);
+}
+
+/** As Kueue's own integrations have it: the class of the label, or else the one of the pods. */
+async function priorityOf({
+  observed: { run },
+  context,
+}: Pass): Promise<Pick<Workload["spec"], "priorityClassRef" | "priority">> {
+  const ofQueue = run.metadata.labels?.[PRIORITY_LABEL];
+  const spec = run.spec.learner.podTemplate?.spec as { priorityClassName?: string } | undefined;
+  const name = ofQueue ?? spec?.priorityClassName;
+  if (!name) return {};
+  const resource = ofQueue ? WORKLOAD_PRIORITY_CLASS : PRIORITY_CLASS;
+  const found = await context.client.get<KubeObject & { value?: number }>(resource, { name });
+  if (found?.value === undefined) return {}; // Kueue's default is 0
+  const ref = { group: resource.group, kind: resource.kind, name } as PriorityClassRef;
+  return { priorityClassRef: ref, priority: found.value };
+}
+
+function podsAreReady({ observed: { learnerPod, actors } }: Pass, workload: Workload): boolean {
+  const ready = learnerPod?.status?.containerStatuses?.some(({ name, ready }) => name === "learner" && ready) ?? false;
+  return ready && actors.filter(({ state }) => state === "running").length >= coveredActors(workload);
+}
+
+/** For `waitForPodsReady` of Kueue, which evicts what does not say so in time. */
+async function sayReady(pass: Pass, workload: Workload): Promise<void> {
+  if (conditionOf(workload, "PodsReady")) return;
+  const message = "the learner and the actors that the run always has are ready";
+  await setStatus(pass, workload, [{ type: "PodsReady", status: "True", reason: "Started", message }]);
+}
+
+/** After an eviction, once no pod is left: the quota is free, and the workload is queued again. */
+async function giveBack(pass: Pass, workload: Workload): Promise<void> {
+  const { reason, message } = conditionOf(workload, "Evicted")!;
+  const requeued = REQUEUED_AT_ONCE.includes(reason) ? "True" : "False";
+  const changes: Change[] = [
+    { type: "QuotaReserved", status: "False", reason: "Pending", message },
+    { type: "Admitted", status: "False", reason: "NoReservation", message: "The workload has no reservation" },
+    { type: "Requeued", status: requeued, reason, message },
+  ];
+  if (conditionOf(workload, "PodsReady"))
+    changes.push({ type: "PodsReady", status: "False", reason: "WaitForStart", message: "no pod is left" });
+  await setStatus(pass, workload, changes, { admission: null });
+  tell(
+    pass,
+    "Normal",
+    "QuotaReleased",
+    `no pod is left: Workload ${workload.metadata.name} gave its quota back`,
+    "Queue",
+  );
+}
+
+async function finish(pass: Pass, workload: Workload): Promise<void> {
+  if (conditionOf(workload, "Finished")) return;
+  const succeeded = pass.observed.run.status?.conditions?.find(({ type }) => type === "Succeeded");
+  const reason = succeeded?.status === "True" ? "Succeeded" : "Failed";
+  await setStatus(pass, workload, [{ type: "Finished", status: "True", reason, message: succeeded?.message ?? "" }]);
+}
+
+type Change = Pick<WorkloadCondition, "type" | "status" | "reason" | "message">;
+
+async function setStatus(pass: Pass, workload: Workload, changes: Change[], status: object = {}): Promise<void> {
+  const now = new Date(Math.floor(pass.nowMs / 1000) * 1000).toISOString().replace(".000Z", "Z");
+  const clipped = changes.map((it) => ({ ...it, message: it.message.slice(0, MESSAGE_CHARACTERS) }));
+  const patch = { status: { ...status, conditions: setConditions(workload, clipped, now) } };
+  await pass.writes.patch(WORKLOAD, workload, patch, { subresource: "status" });
+}

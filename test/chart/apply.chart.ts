@@ -1,0 +1,209 @@
+/**
+ * `npm run test:chart`: what only an API server can say of the chart's objects and of `manifests/examples`. It has longrun's CRD
+ * and those of prometheus-operator, KEDA and Kueue (`operator-crds.ts`), and validates strictly: an unknown field is an error.
+ */
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { promisify } from "node:util";
+import { KubeConfig } from "@kubernetes/client-node";
+import { parse, stringify } from "yaml";
+import { desiredServiceAccounts } from "../../controller/desired/access.ts";
+import { desiredActor } from "../../controller/desired/actors.ts";
+import { desiredLearner } from "../../controller/desired/learner.ts";
+import type { Run } from "../../controller/desired/names.ts";
+import { DEFAULT_SETTINGS } from "../../controller/desired/settings.ts";
+import { ApiClient } from "../../controller/kube/api-client.ts";
+import type { Pod } from "../../controller/kube/resources.ts";
+import type { KubeObject, Resource } from "../../controller/kube/types.ts";
+import { parseTrainingRun } from "../../crds/trainingrun.ts";
+import { CONTROL_PLANE, findBinary } from "../cluster/binaries.ts";
+import { type ControlPlane, controlPlaneUnavailable, startControlPlane } from "../cluster/control-plane.ts";
+import { eventually } from "../controller/world.ts";
+import { CHART, helm, isHook, OPERATORS, objectsOf, RELEASED, ROOT, template, VALUE_SETS, valuesFile } from "./helm.ts";
+import { operatorCrds } from "./operator-crds.ts";
+
+const skip = controlPlaneUnavailable([...CONTROL_PLANE, "helm", "kubectl"]) ?? false;
+const EXAMPLES = globSync("manifests/examples/*.yaml", { cwd: ROOT }).sort();
+/** Kinds that the chart has for other operators. */
+const MONITORING_KINDS = ["ServiceMonitor", "PodMonitor", "PrometheusRule"];
+const HPA: Resource = {
+  ...{ group: "autoscaling", version: "v2", plural: "horizontalpodautoscalers", kind: "HorizontalPodAutoscaler" },
+  namespaced: true,
+};
+
+type PodSpec = NonNullable<Pod["spec"]>;
+/** Of an object that is made here for itself. */
+const withoutOwner = <T extends KubeObject>({ metadata: { ownerReferences: _, ...metadata }, ...rest }: T) => ({
+  ...rest,
+  metadata,
+});
+
+let controlPlane: ControlPlane;
+let client: ApiClient;
+let folder: string;
+before(async () => {
+  if (skip) return;
+  folder = mkdtempSync(join(tmpdir(), "longrun-apply-"));
+  controlPlane = await startControlPlane({
+    crds: [
+      `${ROOT}crds/longrun.dev_trainingruns.yaml`,
+      ...["monitoring.coreos.com", "keda.sh", "kueue.x-k8s.io"].flatMap(operatorCrds),
+    ],
+    controllers: ["horizontal-pod-autoscaler-controller"],
+  });
+  const config = new KubeConfig();
+  config.loadFromFile(controlPlane.kubeconfig);
+  client = new ApiClient(config);
+  for (const name of ["longrun-system", "training", "team-a", "team-b", "guarded"])
+    await kubectl("create", "namespace", name);
+});
+after(async () => {
+  client?.close();
+  await controlPlane?.stop();
+  if (folder) rmSync(folder, { recursive: true });
+});
+
+async function kubectl(...args: string[]): Promise<string> {
+  try {
+    const all = ["--kubeconfig", controlPlane.kubeconfig, ...args];
+    return (await promisify(execFile)(findBinary("kubectl")!, all, { maxBuffer: 64 << 20 })).stdout;
+  } catch (cause) {
+    throw new Error((cause as { stderr?: string }).stderr ?? String(cause), { cause });
+  }
+}
+
+/** As a release is: no hooks. @returns what kubectl says of each */
+async function apply(objects: KubeObject[], ...args: string[]): Promise<string> {
+  const file = join(folder, "objects.yaml");
+  writeFileSync(
+    file,
+    objects
+      .filter((it) => !isHook(it))
+      .map((it) => stringify(it))
+      .join("---\n"),
+  );
+  return kubectl("apply", "--validate=strict", "--filename", file, ...args);
+}
+
+describe("the chart", { skip, concurrency: false }, () => {
+  /** Values that 0.1.0 does not know are left out. */
+  const released = async (set: string) => {
+    const values = parse(readFileSync(valuesFile(set), "utf8")) ?? {};
+    if (values.kueue) delete values.kueue.enabled;
+    const file = join(folder, "values.yaml");
+    writeFileSync(file, stringify(values));
+    return objectsOf(await template(["--values", file, ...OPERATORS], RELEASED));
+  };
+
+  for (const set of VALUE_SETS)
+    test(`values/${set}.yaml: accepted as it is, and over what 0.1.0 made of it`, async () => {
+      await apply(await released(set));
+      const objects = objectsOf(await template(["--values", valuesFile(set), ...OPERATORS]));
+      const said = await apply(objects);
+      if (set === "watched")
+        for (const kind of MONITORING_KINDS) assert.match(said, new RegExp(`^${kind.toLowerCase()}\\.monitoring`, "m"));
+    });
+
+  test("a mistake in them is found", async () => {
+    const objects = objectsOf(await template(["--values", valuesFile("watched"), ...OPERATORS]));
+    const monitor = structuredClone(objects.find(({ kind }) => kind === "PodMonitor")) as never as {
+      spec: { podMetricsEndpoints: Record<string, unknown>[] };
+    };
+    monitor.spec.podMetricsEndpoints[0]!.ports = "metrics";
+    await assert.rejects(apply([monitor as never]), /unknown field "spec\.podMetricsEndpoints\[0\]\.ports"/);
+    monitor.spec.podMetricsEndpoints[0] = { port: "metrics", interval: "often" };
+    await assert.rejects(apply([monitor as never]), /interval.*should match/);
+  });
+
+  test("the released package is of the version before", async () => {
+    const { version } = parse(await helm(["show", "chart", RELEASED]));
+    assert.equal(version, "0.1.0");
+    assert.notEqual(parse(readFileSync(join(CHART, "Chart.yaml"), "utf8")).version, version);
+  });
+});
+
+describe("manifests/examples", { skip }, () => {
+  for (const file of EXAMPLES)
+    test(`${basename(file)}: every object is accepted`, async () => {
+      const objects = objectsOf(readFileSync(join(ROOT, file), "utf8"));
+      await apply(objects, "--namespace", "training");
+      for (const object of objects.filter(({ kind }) => kind === "TrainingRun"))
+        parseTrainingRun(stringify(object), file, [], { cluster: true });
+    });
+
+  /** The pods of the one run of that name, as the API server would store them; nothing is stored. */
+  const podsOf = async (file: string, name: string): Promise<{ learner: PodSpec; actor: PodSpec }> => {
+    const text = readFileSync(join(ROOT, "manifests/examples", file), "utf8");
+    await apply(objectsOf(text), "--namespace", "training");
+    const manifest = objectsOf(text).find(({ kind, metadata }) => kind === "TrainingRun" && metadata.name === name)!;
+    const metadata = { name, namespace: "training", uid: "u", resourceVersion: "1", generation: 1 };
+    const run = { ...parseTrainingRun(stringify(manifest), file, [], { cluster: true }), metadata } as Run;
+    await apply(desiredServiceAccounts(run).map(withoutOwner));
+    const learner = desiredLearner(run, { configHash: "c", claimName: "c", replicas: 1, settings: DEFAULT_SETTINGS });
+    const actor = desiredActor(run, 0, 0, DEFAULT_SETTINGS);
+    const admitted = async ({ spec }: typeof learner | typeof actor): Promise<PodSpec> => {
+      const pod = { apiVersion: "v1", kind: "Pod", metadata: { name: "pod", namespace: "training" } };
+      const said = await apply([{ ...pod, spec: spec!.template.spec } as never], "--dry-run=server", "--output=json");
+      return JSON.parse(said).spec;
+    };
+    return { learner: await admitted(learner), actor: await admitted(actor) };
+  };
+
+  test("priority.yaml: actors make room for learners, and preempt nobody", async () => {
+    const { learner, actor } = await podsOf("priority.yaml", "prioritised");
+    assert.deepEqual([learner.priority, actor.priority, actor.preemptionPolicy], [1000, 0, "Never"]);
+  });
+
+  test("sandboxed.yaml: the actors' pods alone have the runtime class, with its overhead and its nodes", async () => {
+    for (const [name, handler] of [
+      ["in-gvisor", "gvisor"],
+      ["in-kata", "kata"],
+    ] as const) {
+      const { learner, actor } = await podsOf("sandboxed.yaml", name);
+      assert.deepEqual([learner.runtimeClassName, actor.runtimeClassName], [undefined, handler]);
+      if (handler !== "kata") continue;
+      assert.deepEqual(actor.overhead, { cpu: "250m", memory: "160Mi" });
+      assert.deepEqual(actor.nodeSelector, { "katacontainers.io/kata-runtime": "true" });
+    }
+  });
+
+  test("placement.yaml: the learner asks for a GPU node, actors for any other, over zones", async () => {
+    const { learner, actor } = await podsOf("placement.yaml", "placed");
+    assert.deepEqual(learner.nodeSelector, { "nvidia.com/gpu.present": "true" });
+    assert.equal(learner.containers[0]!.resources?.limits?.["nvidia.com/gpu"], "1");
+    const [term] = actor.affinity!.nodeAffinity!.requiredDuringSchedulingIgnoredDuringExecution!.nodeSelectorTerms;
+    assert.deepEqual(term!.matchExpressions, [{ key: "nvidia.com/gpu.present", operator: "DoesNotExist" }]);
+    assert.equal(actor.topologySpreadConstraints?.[0]?.topologyKey, "topology.kubernetes.io/zone");
+    const tolerated = ({ tolerations = [] }: PodSpec) => tolerations.map(({ key }) => key);
+    assert.ok(tolerated(learner).includes("nvidia.com/gpu") && !tolerated(learner).includes("node.example.com/spot"));
+    assert.ok(tolerated(actor).includes("node.example.com/spot") && !tolerated(actor).includes("nvidia.com/gpu"));
+  });
+
+  test("the HPA controller finds its number of actors through /scale", async () => {
+    await apply(objectsOf(readFileSync(join(ROOT, "manifests/examples/hpa.yaml"), "utf8")), "--namespace", "training");
+    // The selector that the controller of TrainingRuns writes; without it the HPA has no pods to count.
+    const selector = "app.kubernetes.io/component=actor,longrun.dev/run=scaled-by-hpa";
+    const status = JSON.stringify({ status: { actors: { replicas: 1, selector } } });
+    const run = ["trainingrun", "scaled-by-hpa", "--namespace", "training"];
+    await kubectl("patch", ...run, "--subresource=status", "--type=merge", `--patch=${status}`);
+    const conditions = await eventually(async () => {
+      const key = { namespace: "training", name: "scaled-by-hpa" };
+      const hpa = await client.get<KubeObject & { status?: { conditions?: { type: string; reason: string }[] } }>(
+        HPA,
+        key,
+      );
+      const found = hpa?.status?.conditions;
+      return found?.some(({ type }) => type === "ScalingActive") && found;
+    });
+    const reasonOf = (of: string) => conditions.find(({ type }) => type === of)?.reason;
+    assert.equal(reasonOf("AbleToScale"), "SucceededGetScale");
+    // No metrics server is here: what it lacks is the metric, and nothing of longrun.
+    assert.equal(reasonOf("ScalingActive"), "FailedGetExternalMetric");
+    await kubectl("scale", ...run, "--replicas=3");
+    assert.equal((await kubectl("get", ...run, "--output=jsonpath={.spec.actors.replicas}")).trim(), "3");
+  });
+});

@@ -1,0 +1,48 @@
+/** `manifests/README.md` on the node: every command of its section "On a cluster", word for word, in its order. */
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { readFileSync, rmSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { ensureBinaries } from "../cluster/binaries.ts";
+import type { TestCluster } from "../cluster/node.ts";
+import { say } from "./output.ts";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const README = "manifests/README.md";
+const SECTION = "## On a cluster\n";
+
+/** The commands of a section: the lines of its blocks of `sh`, a block at a time. */
+export function commandsOf(markdown: string, section: string): string[] {
+  const text = markdown.split(`\n${section}`)[1]?.split(/\n## /)[0];
+  assert.ok(text, `${README} has a section ${section.trim()}`);
+  return [...text.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].flatMap(([, block]) => block!.trim().split("\n"));
+}
+
+export async function tutorial(cluster: TestCluster): Promise<void> {
+  const { helm, kubectl } = await ensureBinaries(["helm", "kubectl"], { log: say });
+  const env = {
+    ...process.env,
+    KUBECONFIG: cluster.kubeconfig,
+    PATH: [dirname(helm), dirname(kubectl), join(ROOT, "node_modules/.bin"), process.env.PATH].join(":"),
+  };
+  const commands = commandsOf(readFileSync(join(ROOT, README), "utf8"), SECTION);
+  assert.ok(commands.length > 20, `${commands.length} commands`);
+  // What the commands write here.
+  const written = join(ROOT, "scaled-debug.tar.gz");
+  rmSync(written, { force: true });
+  for (const command of commands) {
+    const start = performance.now();
+    try {
+      const { stdout } = await promisify(execFile)("bash", ["-o", "pipefail", "-c", command], { env, cwd: ROOT });
+      say(`$ ${command}   # ${((performance.now() - start) / 1000).toFixed(1)} s`);
+      say(stdout.trimEnd().split("\n").slice(-6).join("\n"));
+    } catch (cause) {
+      const { stderr, stdout } = cause as { stderr?: string; stdout?: string };
+      throw new Error(`${README}: \`${command}\`: ${stderr?.trim()}\n${stdout ?? ""}`, { cause });
+    }
+  }
+  assert.ok(statSync(written).size > 0);
+  rmSync(written);
+}
