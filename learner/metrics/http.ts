@@ -1,6 +1,6 @@
 /** `/metrics` for Prometheus, `/healthz` and `/readyz` for whoever supervises the process, and pages for people. Read-only. */
 import { createServer, type IncomingMessage, type OutgoingHttpHeaders, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, isIP } from "node:net";
 import type { Registry } from "prom-client";
 import { MetricsError } from "./errors.ts";
 
@@ -15,7 +15,10 @@ export interface Probes {
   ready(): Probe;
 }
 
-/** By path, e.g. `/report`: what it answers now. */
+/**
+ * By path, e.g. `/report`: what it answers now. Pages show more than numbers, so they are for this machine alone: on
+ * Kubernetes that is who may port-forward to the pod, wherever the port itself is open to.
+ */
 export type Pages = Readonly<Record<string, (query: URLSearchParams) => Promise<Page>>>;
 
 export interface Page {
@@ -73,9 +76,27 @@ async function respond(
     const { ok, message } = path === "/healthz" ? probes.live() : probes.ready();
     return send(response, ok ? 200 : 503, TEXT, `${message}\n`);
   }
-  const page = Object.hasOwn(pages, path) ? await pages[path]!(query) : undefined;
-  if (page) return send(response, 200, page.headers, page.body);
+  if (Object.hasOwn(pages, path)) {
+    const refusal = refusalOf(request);
+    if (refusal !== undefined) return send(response, 403, TEXT, `${refusal}\n`);
+    const page = await pages[path]!(query);
+    return send(response, 200, page.headers, page.body);
+  }
   send(response, 404, TEXT, `try ${["/metrics", "/healthz", "/readyz", ...Object.keys(pages)].join(", ")}\n`);
+}
+
+/** Why this request gets no page. */
+function refusalOf({ socket, headers }: IncomingMessage): string | undefined {
+  if (!isLoopback(socket.remoteAddress ?? "")) return "only from this machine, or by kubectl port-forward to the pod";
+  // A page of somebody's that names this port by a host name of its own would be of one origin with it.
+  const host = (headers.host ?? "").replace(/:\d+$/, "");
+  const isAddress = isIP(host.replace(/^\[(.*)\]$/, "$1")) !== 0;
+  return isAddress || host === "localhost" ? undefined : `${JSON.stringify(host)} is not this server: use localhost`;
+}
+
+/** @param address as a socket has it; one that listens on :: sees IPv4 as ::ffff:127.0.0.1 */
+export function isLoopback(address: string): boolean {
+  return address === "::1" || /^(::ffff:)?127\./.test(address);
 }
 
 function send(response: ServerResponse, status: number, headers: OutgoingHttpHeaders, body: string): void {

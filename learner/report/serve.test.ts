@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { type IncomingMessage, request } from "node:http";
+import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { Registry } from "prom-client";
@@ -96,6 +98,42 @@ describe("the report over HTTP", () => {
     const other = await get("/report/../store.sqlite");
     assert.deepEqual([other.status, await other.text()], [404, "try /metrics, /healthz, /readyz, /report\n"]);
     assert.equal((await get("/constructor")).status, 404);
+  });
+
+  const HOSTS: [host: string, status: number][] = [
+    ["localhost", 200],
+    ["127.0.0.1:9400", 200],
+    ["[::1]:9400", 200],
+    ["192.0.2.7:8080", 200], // a port-forward that listens there
+    ["rebound.example:9400", 403],
+    ["localhost.rebound.example", 403],
+  ];
+  for (const [host, status] of HOSTS)
+    test(`asked as '${host}': ${status}`, async () => {
+      const asked = request({ port: server.port, host: "127.0.0.1", path: "/report", headers: { host } }).end();
+      const [response] = (await once(asked, "response")) as [IncomingMessage];
+      response.resume();
+      assert.equal(response.statusCode, status);
+    });
+
+  const [outside] = Object.values(networkInterfaces())
+    .flat()
+    .filter((it) => it && it.family === "IPv4" && !it.internal);
+  test("metrics are for everybody, the report for this machine", { skip: !outside && "no network" }, async () => {
+    const fine = () => ({ ok: true, message: "" });
+    const open = await serveMetrics(
+      "0.0.0.0:0",
+      new Registry(),
+      { live: fine, ready: fine },
+      {
+        "/report": async () => ({ headers: {}, body: "the report" }),
+      },
+    );
+    const statuses = ["/metrics", "/report"].map(async (path) => {
+      return (await fetch(`http://${outside!.address}:${open.port}${path}`)).status;
+    });
+    assert.deepEqual(await Promise.all(statuses), [200, 403]);
+    await open.close();
   });
 
   test("a folder that cannot be read is told", async () => {
