@@ -53,14 +53,16 @@ export function tell(
 }
 
 /**
- * A call to the learner in the background: no worker waits for a learner. One of each kind at a time; the run is
+ * A call to the learner, or to a webhook, in the background: no worker waits for it. One of each kind at a time; the run is
  * reconciled when it has come back.
  */
 export function call({ key, memory, context }: Pass, kind: string, work: () => Promise<void>): void {
   if (memory.calls.has(kind)) return;
   memory.calls.add(kind);
   work()
-    .catch((error: Error) => context.log.warn({ run: key, kind, error: error.message }, "a call to a learner failed"))
+    .catch((error: Error) =>
+      context.log.warn({ run: key, kind, error: error.message }, "a call in the background failed"),
+    )
     .finally(() => {
       memory.calls.delete(kind);
       context.wake(key);

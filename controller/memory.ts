@@ -2,6 +2,7 @@
  * What this process remembers of a run between reconciles. All of it may be lost at any time: it spares work and waits,
  * and decides nothing that the API server does not know.
  */
+import type { NotificationStatus } from "../crds/trainingrun.ts";
 import { Stabiliser } from "./autoscale.ts";
 import type { Finding } from "./conditions.ts";
 import { childName, type Run } from "./desired/names.ts";
@@ -35,7 +36,9 @@ export interface RunMemory {
   warning: { uid: string; atMs: number; warning: Warning | undefined } | undefined;
   /** Why no actor could be made, and until when that stands. */
   refusal: { finding: Finding; generation: number; untilMs: number } | undefined;
-  /** Calls to the learner that are on their way. */
+  /** What became of its webhook, where the status may not say it yet. */
+  notification: NotificationStatus | undefined;
+  /** Calls, to its learner or its webhook, that are on their way. */
   calls: Set<string>;
   statusWrittenMs: number;
   /** Since when a learner that runs is not connected. */
@@ -84,6 +87,7 @@ export class Memories {
       reported: new Set(),
       warning: undefined,
       refusal: undefined,
+      notification: undefined,
       calls: new Set(),
       statusWrittenMs: 0,
       unheardSinceMs: undefined,

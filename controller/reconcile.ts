@@ -21,6 +21,7 @@ import { EVENT, TRAINING_RUN } from "./kube/resources.ts";
 import type { KubeObject, ReconcileResult } from "./kube/types.ts";
 import { learnerState, type Warning } from "./learner-state.ts";
 import { finalPhase, hasEnded, type LifecyclePlan, planLifecycle } from "./lifecycle.ts";
+import { isUntold, notify } from "./notification.ts";
 import { createdMs, isActive, learnerPhase, type Observed, observe } from "./observe.ts";
 import type { Admission } from "./queue.ts";
 import { isDraining, planActors, type ScalePlan } from "./scale.ts";
@@ -51,8 +52,8 @@ export async function reconcile(key: string, context: Context): Promise<Reconcil
 
   const pass = look(key, run, context);
   if (run.metadata.deletionTimestamp) return reconcileDeletion(pass);
-  if (isOverdue(pass)) return expire(pass);
-  const again: (number | undefined)[] = [];
+  if (isOverdue(pass) && !isUntold(pass)) return expire(pass);
+  const again: (number | undefined)[] = [notify(pass)];
 
   const queue = admission(pass);
   const unplaced = await attempt(pass, () => place(pass, queue));
@@ -89,13 +90,14 @@ export async function reconcile(key: string, context: Context): Promise<Reconcil
   const status = desiredStatus({
     ...{ observed: pass.observed, lifecycle, learner, scale, nowMs: pass.nowMs },
     written: pass.memory.suspension?.checkpoint,
+    notification: pass.memory.notification,
     actorsRefused: actorsRefused ?? (warning.actors && eventBlocker(warning.actors, "actors")),
   });
   const unheard = isUnheard(pass);
   again.push(unheard ? HEAR_SECONDS : await reconcileStatus(pass, status));
   measure(pass, unheard ? (run.status ?? {}) : status, lifecycle, scale);
   again.push(
-    (expiryMs(pass) - pass.nowMs) / 1000,
+    isOverdue(pass) ? undefined : (expiryMs(pass) - pass.nowMs) / 1000,
     pass.memory.certificates && (pass.memory.certificates.renewAtMs - pass.nowMs) / 1000,
   );
   const seconds = Math.min(...again.filter((it) => it !== undefined));

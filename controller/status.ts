@@ -1,5 +1,5 @@
 /** The status of a TrainingRun: what was observed, what is being done about it, in fields and conditions. Pure. */
-import type { ActorsStatus, Condition, TrainingRunStatus } from "../crds/trainingrun.ts";
+import type { ActorsStatus, Condition, NotificationStatus, TrainingRunStatus } from "../crds/trainingrun.ts";
 import { containersOf, podBlocker } from "./blockers.ts";
 import {
   clip,
@@ -28,6 +28,8 @@ export interface StatusFacts {
   actorsRefused: Finding | undefined;
   /** The checkpoint that the learner answered a suspension with. */
   written?: TrainingRunStatus["checkpoint"];
+  /** What became of the webhook, where this process knows more than the status. */
+  notification?: NotificationStatus | undefined;
   nowMs: number;
 }
 
@@ -44,7 +46,7 @@ interface IterationLine {
 }
 
 export function desiredStatus(facts: StatusFacts): TrainingRunStatus {
-  const { observed, lifecycle, learner, written, nowMs } = facts;
+  const { observed, lifecycle, learner, written, notification, nowMs } = facts;
   const { run, link } = observed;
   const before = run.status ?? {};
   const now = new Date(Math.floor(nowMs / 1000) * 1000).toISOString().replace(".000Z", "Z");
@@ -74,6 +76,7 @@ export function desiredStatus(facts: StatusFacts): TrainingRunStatus {
     executions: ended && executions ? { ...executions, queued: 0, running: 0 } : executions,
     actors,
     checkpoint,
+    notification: notification ?? before.notification,
     evaluation: evaluationStatus(heard?.evaluationJson, before.evaluation),
     ...progress,
     display: displayOf(progress, actors, run.spec.stopping.iterations),

@@ -34,6 +34,7 @@ const NAMES: Record<string, string> = {
   "status.evaluation.after": "EvaluatedPolicyStatus",
   "status.actors": "ActorsStatus",
   "status.checkpoint": "CheckpointStatus",
+  "status.notification": "NotificationStatus",
 };
 
 /** Not Kubernetes' own names, since only a part of these objects is stated. */

@@ -319,6 +319,18 @@ const FIT: RuleCase[] = [
     refused: [`algorithm.dualClip=${dualClip}`],
     accepted: ["algorithm.dualClip=1.01"],
   })),
+  ...[
+    ["{timeoutSeconds: 1}", `{url: "http://a:8080/b"}`],
+    [
+      `{url: "https://a.b", urlFrom: {secretKeyRef: {name: a, key: b}}}`,
+      "{urlFrom: {secretKeyRef: {name: a, key: b}}}",
+    ],
+  ].map(([refused, accepted]) => ({
+    at: "spec.notifications.webhook",
+    message: "give exactly one of url and urlFrom",
+    refused: [`notifications.webhook=${refused}`],
+    accepted: [`notifications.webhook=${accepted}`],
+  })),
   {
     at: "spec",
     message: "convergence could never be seen",

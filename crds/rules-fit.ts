@@ -11,6 +11,7 @@ import type {
   TrainingRun,
   TrainingRunSpec,
   VolumeSource,
+  Webhook,
 } from "./trainingrun.generated.ts";
 
 const LOWER_IS_BETTER: Grader["metric"][] = ["MAE", "RMSE", "RMSLE", "MAPE", "LogLoss", "Brier"];
@@ -213,6 +214,12 @@ const SPEC: Rule[] = [
     fields: [],
     message: "algorithm.dualClip is 0 (off) or above 1, since it must not bind before the ratio itself; give 0 or 3",
     holds: (dualClip: number) => dualClip === 0 || dualClip > 1,
+  },
+  {
+    at: "spec.notifications.webhook",
+    fields: [],
+    message: "give exactly one of url and urlFrom",
+    holds: ({ url, urlFrom }: Webhook) => given([url, urlFrom]) === 1,
   },
   {
     at: "spec",

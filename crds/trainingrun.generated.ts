@@ -50,6 +50,8 @@ export interface TrainingRunSpec {
   suspend: boolean;
   /** Cannot change. Start from another run's checkpoint in place of model.policy's weights. Give exactly one of path and run. */
   initFrom?: InitFrom;
+  /** Who is told when the run is over. */
+  notifications?: Notifications;
   /** Seconds after which a finished TrainingRun is deleted. Absent: never. Only on Kubernetes. */
   ttlSecondsAfterFinished?: number;
   /** Kueue LocalQueue that admits the run; only on Kubernetes. Absent: the label kueue.x-k8s.io/queue-name of the TrainingRun, else the controller's default, else none. */
@@ -589,6 +591,40 @@ export interface InitFrom {
   iteration?: number;
 }
 
+/** Who is told when the run is over. */
+export interface Notifications {
+  /** Posts a CloudEvent as JSON once the run has succeeded or failed; again until it is taken, so that a receiver may get it twice, with the same id (controller/README.md). Give exactly one of url and urlFrom. */
+  webhook?: Webhook;
+}
+
+/** Posts a CloudEvent as JSON once the run has succeeded or failed; again until it is taken, so that a receiver may get it twice, with the same id (controller/README.md). Give exactly one of url and urlFrom. */
+export interface Webhook {
+  /** Where to. Whoever may read the TrainingRun reads it: one that holds a secret belongs into urlFrom. user:password@ before the host is sent as basic authentication. */
+  url?: string;
+  /** The same, in a Secret of the run's namespace; only on Kubernetes. */
+  urlFrom?: UrlFrom;
+  /** Seconds that the receiver has to answer (default 10; ours). */
+  timeoutSeconds: number;
+  /** Attempts in all. An answer of 2xx ends them, and one of 4xx but 408, 425 and 429, which no repetition would change (default 6; ours). */
+  maxAttempts: number;
+  /** Seconds before the second attempt; doubles with each further one (default 5; ours). */
+  backoffSeconds: number;
+}
+
+/** The same, in a Secret of the run's namespace; only on Kubernetes. */
+export interface UrlFrom {
+  /** Key of a Secret. */
+  secretKeyRef: SecretKeyRef;
+}
+
+/** Key of a Secret. */
+export interface SecretKeyRef {
+  /** Name of the Secret. */
+  name: string;
+  /** Key in its data. */
+  key: string;
+}
+
 /** What the controller observed; never written by a person. */
 export interface TrainingRunStatus {
   /** metadata.generation that this status is about. */
@@ -613,6 +649,8 @@ export interface TrainingRunStatus {
   actors?: ActorsStatus;
   /** The newest checkpoint. */
   checkpoint?: CheckpointStatus;
+  /** What became of spec.notifications.webhook once the run was over. */
+  notification?: NotificationStatus;
   /** When the run began. */
   startTime?: string;
   /** When it ended. */
@@ -725,6 +763,18 @@ export interface CheckpointStatus {
   digest?: string;
   /** Folder on the volume. */
   path?: string;
+}
+
+/** What became of spec.notifications.webhook once the run was over. */
+export interface NotificationStatus {
+  /** Pending: it is tried again. */
+  state?: 'Pending' | 'Delivered' | 'GivenUp';
+  /** So far. */
+  attempts?: number;
+  /** When the last one ended. */
+  lastAttemptTime?: string;
+  /** What the last one came to; never the URL. */
+  message?: string;
 }
 
 /** Short texts that kubectl get prints; programs read the fields that they are made from. */

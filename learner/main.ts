@@ -33,6 +33,7 @@ import { MetricsFile } from "./metrics/jsonl.ts";
 import { observeLive } from "./metrics/live.ts";
 import { LearnerMetrics } from "./metrics/prometheus.ts";
 import { newSummary, type RunSummary, readSummary } from "./metrics/summary.ts";
+import { TensorBoardFile } from "./metrics/tensorboard.ts";
 import { ModelError } from "./model/errors.ts";
 import { readConfig, readTokenizer } from "./model/folder.ts";
 import { modelIdentity } from "./model/identity.ts";
@@ -43,6 +44,7 @@ import { adapterOf } from "./ppo/adaptation.ts";
 import { startEngine } from "./ppo/engine.ts";
 import { readCorpus } from "./pretrain/facts.ts";
 import { recordedBatches } from "./replay.ts";
+import { reportPage } from "./report/serve.ts";
 import { ReportWriter } from "./report/writer.ts";
 import { RolloutError } from "./rollout/errors.ts";
 import { checkInstrumenter } from "./rollout/instrument-policy.ts";
@@ -94,7 +96,9 @@ async function main(): Promise<number> {
     const status = new StatusBoard();
     const health = new Health(() => Object.keys(Phase)[status.current.phase ?? 0] ?? "");
     const metrics = new LearnerMetrics();
-    const metricsServer = await serveMetrics(options.metricsListen, metrics.registry, health);
+    const metricsServer = await serveMetrics(options.metricsListen, metrics.registry, health, {
+      "/report": (query) => reportPage(options.run, status.current, query),
+    });
     const manifest = readManifest(options.run, options.manifest);
     log = log.child({ run: options.runId ?? manifest.metadata.name });
     const task = openTask(options.taskDir, manifest.spec.tasks[0]);
@@ -171,6 +175,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const metricsFile = await MetricsFile.open(join(directory, "metrics.jsonl"), state.iteration);
   // A crash between the store's commit and the line: the store has it.
   for (const line of lines) if (line.iteration > (metricsFile.last?.iteration ?? 0)) await metricsFile.append(line);
+  const tensorBoard = await TensorBoardFile.open(join(directory, "tensorboard"), lines);
 
   const { completed, queued, running, lost, discarded } = store.totals();
   const rollout = new Rollout({
@@ -201,6 +206,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
     status,
     rollout,
     metricsFile,
+    tensorBoard,
     metrics,
     report,
     log,
@@ -239,6 +245,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   }
   health.over();
   await metricsFile.close();
+  await tensorBoard.close();
   await finish(it, server, end);
   if (end.exitStatus !== 0) refuse(end.message, options.terminationLog);
   return end.exitStatus;

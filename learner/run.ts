@@ -12,6 +12,7 @@ import type { MetricsFile } from "./metrics/jsonl.ts";
 import type { LearnerMetrics } from "./metrics/prometheus.ts";
 import { measuredSample } from "./metrics/samples.ts";
 import { type RunSummary, writeSummary } from "./metrics/summary.ts";
+import type { TensorBoardFile } from "./metrics/tensorboard.ts";
 import type { Engine } from "./ppo/engine.ts";
 import type { UpdateResult } from "./ppo/update.ts";
 import { inCorpus } from "./pretrain/corpus.ts";
@@ -49,6 +50,7 @@ export interface RunParts {
   status: StatusBoard;
   rollout: Rollout;
   metricsFile: MetricsFile;
+  tensorBoard: TensorBoardFile;
   metrics: LearnerMetrics;
   report: ReportWriter;
   log: Logger;
@@ -216,7 +218,7 @@ export class Run {
    * in one transaction; then what can be made anew from the store: metrics.jsonl, the best program, the report.
    */
   async finishIteration(done: FinishedIteration): Promise<void> {
-    const { directory, engine, store, spec, metricsFile, metrics, report, status } = this.#parts;
+    const { directory, engine, store, spec, metricsFile, tensorBoard, metrics, report, status } = this.#parts;
     const { iteration, batch, staleIds, surplusIds, brokenIds, updated } = done;
     const { everyIterations } = spec.learner.checkpoint;
     const startedAt = performance.now();
@@ -238,6 +240,7 @@ export class Run {
     this.state = { ...state, elapsedSeconds: line.elapsedSeconds };
     this.lines.push(line);
     await metricsFile.append(line);
+    await tensorBoard.append(line);
     metrics.observeIteration(line);
     if (checkpoint) await this.#prune();
     await this.#keepBest();

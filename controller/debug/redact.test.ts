@@ -7,6 +7,8 @@ const texts: [text: string, redacted: string][] = [
   ['{"password":"hunter2","user":"me"}', '{"password":"[redacted]","user":"me"}'],
   ["API_KEY=abc123 and more", "API_KEY=[redacted] and more"],
   ["https://me:pass@host/x", "https://[redacted]@host/x"],
+  ["    webhook:\n      url: https://hooks.test/T0P/SECRET", "    webhook:\n      url: [redacted]"],
+  ['{"webhook":{"url":"https://hooks.test/T0P"}}', '{"webhook":{"url":"[redacted]"}}'],
   ["token: eyJhbGciOi.eyJzdWIi.sig", "token: [redacted]"],
   ["secretName: run-ca", "secretName: run-ca"],
   ["maxPromptTokens: 256", "maxPromptTokens: 256"],

@@ -7,6 +7,7 @@ const SECRETS: readonly [pattern: RegExp, replacement: string][] = [
   [/-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(-----END [A-Z ]*PRIVATE KEY-----|$)/g, HIDDEN],
   [/\beyJ[\w-]+\.[\w-]+\.[\w-]*/g, HIDDEN], // a JSON web token
   [/\b(Bearer|Basic)\s+[\w.~+/=-]+/gi, `$1 ${HIDDEN}`],
+  [/(\burl["']?\s*[:=]\s*["']?)[^\s"',}]+/gi, `$1${HIDDEN}`], // a webhook's, which may be a secret
   [/:\/\/[^/\s:@"]+:[^/\s@"]+@/g, `://${HIDDEN}@`], // https://user:password@host
   [/((?:password|passwd|secret|token|api[-_]?key|access[-_]?key)["']?\s*[:=]\s*["']?)[^\s"',}]+/gi, `$1${HIDDEN}`],
 ];

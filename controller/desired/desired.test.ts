@@ -206,6 +206,7 @@ describe("configuration", () => {
   const IRRELEVANT: object[] = [
     { suspend: true },
     { ttlSecondsAfterFinished: 5 },
+    { notifications: { webhook: { url: "https://hooks.test/a" } } },
     { actors: { max: 9, min: 2, scaleDownSeconds: 1, image: "x", podTemplate: { spec: {} } } },
     { learner: { image: "x", resources: { requests: { cpu: "2" } }, storage: { retain: "Never" } } },
   ];

@@ -32,6 +32,8 @@ export interface ApiClientOptions {
   burst?: number;
   /** For each try of a request, its whole answer included. Default 30. */
   timeoutSeconds?: number;
+  /** Who the API server says wrote a field. Default `longrun-controller`. */
+  fieldManager?: string;
   /** How often a request is sent again that the server refused with 429, or 503 and Retry-After. Default 4. */
   maxRetries?: number;
   /** A longer Retry-After is not waited for here but thrown, and the work queue waits. Default 10. */
@@ -88,6 +90,7 @@ export class ApiClient {
   readonly #bucket: TokenBucket;
   readonly #options: ApiClientOptions;
   readonly #timeoutSeconds: number;
+  readonly #fieldManager: string;
   readonly #maxRetries: number;
   readonly #maxRetryAfterSeconds: number;
 
@@ -96,6 +99,7 @@ export class ApiClient {
     this.#bucket = new TokenBucket(options.qps ?? 50, options.burst ?? 100);
     this.#options = options;
     this.#timeoutSeconds = options.timeoutSeconds ?? 30;
+    this.#fieldManager = options.fieldManager ?? FIELD_MANAGER;
     this.#maxRetries = options.maxRetries ?? 4;
     this.#maxRetryAfterSeconds = options.maxRetryAfterSeconds ?? 10;
   }
@@ -132,7 +136,7 @@ export class ApiClient {
       ...options,
       method: "POST",
       ...at(resource, { namespace: object.metadata.namespace }),
-      query: { fieldManager: FIELD_MANAGER },
+      query: { fieldManager: this.#fieldManager },
       body: typed(resource, object),
     });
   }
@@ -152,7 +156,7 @@ export class ApiClient {
       method: "PATCH",
       ...at(resource, object.metadata, options.subresource),
       query: {
-        fieldManager: FIELD_MANAGER,
+        fieldManager: this.#fieldManager,
         force: options.force ?? true,
         ...(options.dryRun && { dryRun: "All" }),
       },
@@ -172,7 +176,7 @@ export class ApiClient {
       ...(options.signal && { signal: options.signal }),
       method: "PATCH",
       ...at(resource, key, options.subresource),
-      query: { fieldManager: FIELD_MANAGER },
+      query: { fieldManager: this.#fieldManager },
       body: patch,
       contentType: "application/merge-patch+json",
     });

@@ -11,6 +11,11 @@ const CLUSTER_ONLY: { path: string; set: (run: TrainingRun) => boolean; remedy: 
   { path: "spec.suspend", set: ({ spec }) => spec.suspend, remedy: "remove it; stop a run here with Ctrl-C" },
   { path: "spec.actors.isolation", set: ({ spec }) => spec.actors.isolation === "Pod", remedy: "set it to Container" },
   { path: "spec.initFrom.run", set: ({ spec }) => spec.initFrom?.run !== undefined, remedy: "give initFrom.path" },
+  {
+    path: "spec.notifications.webhook.urlFrom",
+    set: ({ spec }) => spec.notifications?.webhook?.urlFrom !== undefined,
+    remedy: "give notifications.webhook.url, with --set where it is a secret",
+  },
   ...(["publicData", "privateData"] as const).map((field) => ({
     path: `spec.tasks[0].${field}`,
     set: ({ spec }: TrainingRun) =>

@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { parseTrainingRun, type TrainingRun } from "../../crds/trainingrun.ts";
 import { ControllerError, describeFileError } from "../errors.ts";
+import { tellWebhook } from "./notify.ts";
 import { resolveForThisMachine } from "./resolve.ts";
 import {
   createRunFolder,
@@ -54,12 +55,18 @@ export async function runLocally(file: string | undefined, options: RunOptions, 
       `${options.resume ? "Resuming" : "Training"} ${run.metadata.name} on task ${run.spec.tasks[0]!.name} (${source}) in ${directory}`,
     );
     const command = around.env.npm_lifecycle_event ? "npm run longrun -- run" : "longrun run";
-    return startBackend(session, prepared, {
-      ...{ run, directory, json: options.json, isNew: !options.resume },
-      learnerArguments: options.replay === undefined ? [] : ["--replay", resolve(options.replay)],
-      showEnd: () => showEnd(terminal, directory),
-      goOn: `${command} --resume ${directory}`,
-    });
+    const since = Date.now();
+    try {
+      return await startBackend(session, prepared, {
+        ...{ run, directory, json: options.json, isNew: !options.resume },
+        learnerArguments: options.replay === undefined ? [] : ["--replay", resolve(options.replay)],
+        showEnd: () => showEnd(terminal, directory),
+        goOn: `${command} --resume ${directory}`,
+      });
+    } finally {
+      const say = (line: string): void => void around.stderr.write(`${line}\n`);
+      await tellWebhook(run, directory, { since, signal: session.steps.signal, say });
+    }
   });
 }
 

@@ -10,6 +10,9 @@ export interface Summary {
   /** For a person: what blocks or failed, and how to mend it. */
   message?: string;
   state?: "running" | "succeeded" | "failed" | "stopped";
+  /** ISO 8601. */
+  startedAt?: string;
+  updatedAt?: string;
   evaluation?: { before?: EvaluationFigures; after?: EvaluationFigures };
 }
 

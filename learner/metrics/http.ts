@@ -1,6 +1,6 @@
-/** `/metrics` for Prometheus, `/healthz` and `/readyz` for whoever supervises the process. */
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+/** `/metrics` for Prometheus, `/healthz` and `/readyz` for whoever supervises the process, and pages for people. Read-only. */
+import { createServer, type IncomingMessage, type OutgoingHttpHeaders, type ServerResponse } from "node:http";
+import { type AddressInfo, isIP } from "node:net";
 import type { Registry } from "prom-client";
 import { MetricsError } from "./errors.ts";
 
@@ -15,17 +15,34 @@ export interface Probes {
   ready(): Probe;
 }
 
+/**
+ * By path, e.g. `/report`: what it answers now. Pages show more than numbers, so they are for this machine alone: on
+ * Kubernetes that is who may port-forward to the pod, wherever the port itself is open to.
+ */
+export type Pages = Readonly<Record<string, (query: URLSearchParams) => Promise<Page>>>;
+
+export interface Page {
+  /** With `content-type`. */
+  headers: OutgoingHttpHeaders;
+  body: string;
+}
+
 export interface MetricsServer {
   port: number;
   close(): Promise<void>;
 }
 
 /** `listen` is HOST:PORT; port 0 takes any free one. Throws `MetricsError` if it cannot be listened on. */
-export async function serveMetrics(listen: string, registry: Registry, probes: Probes): Promise<MetricsServer> {
+export async function serveMetrics(
+  listen: string,
+  registry: Registry,
+  probes: Probes,
+  pages: Pages = {},
+): Promise<MetricsServer> {
   const { host, port } = parseListen(listen);
   const server = createServer((request, response) => {
-    respond(request, response, registry, probes).catch((error: Error) => {
-      send(response, 500, "text/plain; charset=utf-8", `${error.message}\n`);
+    respond(request, response, registry, probes, pages).catch((error: Error) => {
+      send(response, 500, TEXT, `${error.message}\n`);
     });
   });
   await new Promise<void>((resolve, reject) => {
@@ -41,25 +58,49 @@ export async function serveMetrics(listen: string, registry: Registry, probes: P
   return { port: (server.address() as AddressInfo).port, close };
 }
 
+const TEXT = { "content-type": "text/plain; charset=utf-8" };
+
 async function respond(
   request: IncomingMessage,
   response: ServerResponse,
   registry: Registry,
   probes: Probes,
+  pages: Pages,
 ): Promise<void> {
-  const text = "text/plain; charset=utf-8";
-  const path = new URL(request.url ?? "/", "http://localhost").pathname;
-  if (request.method !== "GET" && request.method !== "HEAD") return send(response, 405, text, "only GET\n");
-  if (path === "/metrics") return send(response, 200, registry.contentType, await registry.metrics());
+  if (request.method !== "GET" && request.method !== "HEAD") return send(response, 405, TEXT, "only GET\n");
+  const { pathname: path, searchParams: query } = new URL(request.url ?? "/", "http://localhost");
+  if (path === "/metrics") {
+    return send(response, 200, { "content-type": registry.contentType }, await registry.metrics());
+  }
   if (path === "/healthz" || path === "/readyz") {
     const { ok, message } = path === "/healthz" ? probes.live() : probes.ready();
-    return send(response, ok ? 200 : 503, text, `${message}\n`);
+    return send(response, ok ? 200 : 503, TEXT, `${message}\n`);
   }
-  send(response, 404, text, "try /metrics, /healthz or /readyz\n");
+  if (Object.hasOwn(pages, path)) {
+    const refusal = refusalOf(request);
+    if (refusal !== undefined) return send(response, 403, TEXT, `${refusal}\n`);
+    const page = await pages[path]!(query);
+    return send(response, 200, page.headers, page.body);
+  }
+  send(response, 404, TEXT, `try ${["/metrics", "/healthz", "/readyz", ...Object.keys(pages)].join(", ")}\n`);
 }
 
-function send(response: ServerResponse, status: number, type: string, body: string): void {
-  response.writeHead(status, { "content-type": type, "content-length": Buffer.byteLength(body) }).end(body);
+/** Why this request gets no page. */
+function refusalOf({ socket, headers }: IncomingMessage): string | undefined {
+  if (!isLoopback(socket.remoteAddress ?? "")) return "only from this machine, or by kubectl port-forward to the pod";
+  // A page of somebody's that names this port by a host name of its own would be of one origin with it.
+  const host = (headers.host ?? "").replace(/:\d+$/, "");
+  const isAddress = isIP(host.replace(/^\[(.*)\]$/, "$1")) !== 0;
+  return isAddress || host === "localhost" ? undefined : `${JSON.stringify(host)} is not this server: use localhost`;
+}
+
+/** @param address as a socket has it; one that listens on :: sees IPv4 as ::ffff:127.0.0.1 */
+export function isLoopback(address: string): boolean {
+  return address === "::1" || /^(::ffff:)?127\./.test(address);
+}
+
+function send(response: ServerResponse, status: number, headers: OutgoingHttpHeaders, body: string): void {
+  response.writeHead(status, { ...headers, "content-length": Buffer.byteLength(body) }).end(body);
 }
 
 function parseListen(listen: string): { host: string; port: number } {

@@ -1,3 +1,10 @@
+/**
+ * What a browser may do with a page that shows what a model wrote: nothing but show it, in the styles that stand in it.
+ * No script runs and nothing is fetched or sent, even if a piece of text got into the page as HTML.
+ */
+export const CONTENT_SECURITY_POLICY =
+  "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+
 /** HTML as values: what is put into a template is escaped, unless it is HTML already. */
 export interface Html {
   readonly html: string;

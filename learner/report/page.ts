@@ -7,7 +7,7 @@ import { durationSentence } from "./durations.ts";
 import { evaluationSection } from "./evaluation.ts";
 import { count, duration, number, percent, span, time } from "./format.ts";
 import { guardSentence, guardWords } from "./guards.ts";
-import { type Html, html, terminalText, trusted } from "./html.ts";
+import { CONTENT_SECURITY_POLICY, type Html, html, terminalText, trusted } from "./html.ts";
 import { highlightPython } from "./python.ts";
 import type { BestProgram, RunFolder } from "./run-folder.ts";
 import { renderSvg } from "./svg.ts";
@@ -21,6 +21,7 @@ export async function renderPage(run: RunFolder): Promise<string> {
 <html lang="en">
 <head>
 <meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${CONTENT_SECURITY_POLICY}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${run.name} – longrun report</title>
 <style>

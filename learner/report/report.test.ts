@@ -150,6 +150,15 @@ describe("report", () => {
     assert.match(page, /&#60;img src=x onerror=alert\(1\)&#62;/);
   });
 
+  test("the address of a webhook is not shown around", async () => {
+    await rm(directory, { recursive: true, force: true });
+    await writeMadeUpRun(directory, { iterations: 2, finished: 0, state: "running" });
+    await appendFile(join(directory, "trainingrun.yaml"), "  notifications: { webhook: { url: 'https://h/T0P' } }\n");
+    const page = await readFile(await writeReport(directory), "utf8");
+    assert.doesNotMatch(page, /T0P|webhook/);
+    assert.match(page, /batchSize|iterations/);
+  });
+
   const refusals: [name: string, arguments_: () => string[], exitCode: number, message: RegExp][] = [
     ["no folder", () => [], 2, /usage: longrun report DIR/],
     ["two folders", () => [directory, directory], 2, /usage: longrun report DIR/],

@@ -110,7 +110,9 @@ export function iterations(lines: readonly IterationMetrics[]): Html {
 
 /** Every setting of the resolved manifest, one list per part of `spec`. */
 export function settings(manifestText: string): Html {
-  const { spec = {} } = (parse(manifestText) ?? {}) as { spec?: Record<string, unknown> };
+  const { spec: all = {} } = (parse(manifestText) ?? {}) as { spec?: Record<string, unknown> };
+  // The address of a webhook may be a secret, and a report is shown around.
+  const { notifications: _, ...spec } = all;
   const scalars = Object.entries(spec).filter(([, value]) => typeof value !== "object" || value === null);
   const parts = Object.entries(spec).filter(([, value]) => typeof value === "object" && value !== null);
   const group = (title: string, rows: [string, unknown][]) =>

@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -23,6 +25,7 @@ import {
   SERVICE_ACCOUNT,
   TRAINING_RUN,
 } from "../../controller/kube/resources.ts";
+import type { KubeObject } from "../../controller/kube/types.ts";
 import type { Operator } from "../../controller/operator.ts";
 import { CONTROL_PLANE } from "../cluster/binaries.ts";
 import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
@@ -54,6 +57,25 @@ before(async () => {
   quietFrom = { audit: world.auditLength(), atMs: performance.now() };
 });
 after(() => world?.stop());
+
+/** An HTTP server that answers with these, one after the other, and then not at all. */
+async function receive(answers: number[]) {
+  const bodies: { id: string; data: { phase: string; message: string } }[] = [];
+  const server = createServer(async (request, response) => {
+    let body = "";
+    for await (const chunk of request) body += chunk;
+    bodies.push(JSON.parse(body));
+    const status = answers.shift();
+    if (status !== undefined) response.writeHead(status).end();
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const close = () => {
+    server.closeAllConnections();
+    server.close();
+  };
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, bodies, close };
+}
 
 describe("reconcile", { skip, concurrency: 6 }, () => {
   const conditionOf = async (namespace: string, name: string, type: Parameters<typeof findCondition>[1]) =>
@@ -371,6 +393,53 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
     );
     await world.patchRun(namespace, "run", { ttlSecondsAfterFinished: 1 });
     await eventually(async () => (await world.run(namespace, "run")) === undefined);
+  });
+
+  test("a webhook is told of the end, again until it is taken; its address stays in its Secret", async () => {
+    const address = "T0P-SECRET";
+    const receiver = await receive([503, 204]);
+    const namespace = await world.namespace();
+    const url = Buffer.from(`${receiver.url}/${address}`).toString("base64");
+    await world.client.create(SECRET, { metadata: { namespace, name: "hook" }, data: { url } } as KubeObject);
+    const webhook = { urlFrom: { secretKeyRef: { name: "hook", key: "url" } }, backoffSeconds: 0.1 };
+    const run = await world.createRun(namespace, "run", { notifications: { webhook } });
+    const learner = await answers(namespace);
+    learner.say({ phase: Phase.SUCCEEDED, message: "all 12 iterations are done" });
+    const { notification } = await eventually(async () => {
+      const status = await world.status(namespace, "run");
+      return status.notification?.state === "Delivered" && status;
+    });
+    assert.equal(notification!.attempts, 2);
+    assert.deepEqual(
+      receiver.bodies.map(({ id, data }) => [id, data.phase, data.message]),
+      Array(2).fill([`${run.metadata.uid}-Succeeded`, "Succeeded", "all 12 iterations are done"]),
+    );
+    await hasEvent(namespace, /^WebhookDelivered: the webhook was told: the receiver answered 204/);
+    // Whatever makes the run be looked at again: it was told.
+    await world.patchRun(namespace, "run", { ttlSecondsAfterFinished: 3600 });
+    await sleep(1000);
+    assert.equal(receiver.bodies.length, 2);
+    const everything = [
+      await world.run(namespace, "run"),
+      await world.events(namespace),
+      await world.list(CONFIG_MAP, namespace),
+    ];
+    assert.doesNotMatch(JSON.stringify(everything), /T0P-SECRET|hook\/|127\.0\.0\.1/);
+    receiver.close();
+  });
+
+  test("a webhook that hangs holds up nothing but the run's own deletion, and that not for ever", async () => {
+    const receiver = await receive([]);
+    const webhook = { url: receiver.url, timeoutSeconds: 2, maxAttempts: 2, backoffSeconds: 0.1 };
+    const { namespace, learner } = await start({ notifications: { webhook }, ttlSecondsAfterFinished: 0 });
+    learner.say({ phase: Phase.FAILED_RUN, message: "the disk is full" });
+    await eventually(async () => (await world.deployment(namespace, "run"))?.spec?.replicas === 0);
+    await eventually(() => receiver.bodies.length === 1);
+    assert.equal((await world.status(namespace, "run")).phase, "Failed", "it is there while its webhook is to be told");
+    await eventually(async () => (await world.run(namespace, "run")) === undefined);
+    assert.equal(receiver.bodies.length, 2);
+    await hasEvent(namespace, /^WebhookGivenUp: the webhook was not told, 2 of 2 attempts: no answer within 2 s/);
+    receiver.close();
   });
 
   test("a run that fails says why", async () => {

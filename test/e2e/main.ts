@@ -24,6 +24,7 @@ import * as images from "./images.ts";
 import { Kubectl } from "./kubectl.ts";
 import { findInCgroup, machineState, processesThatName, whatIsNew } from "./machine.ts";
 import { say, step, timings } from "./output.ts";
+import { evaluateFinished, lookAtFinished, lookAtRunning, Plugin } from "./plugin.ts";
 import {
   BATCH,
   blockers,
@@ -39,7 +40,7 @@ import { tutorial } from "./tutorial.ts";
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const NAMESPACE = "training";
 const SYSTEM = "longrun-system";
-const VOLUMES = 11;
+const VOLUMES = 12;
 
 const { values: options } = parseArgs({ options: { keep: { type: "boolean", default: false } } });
 
@@ -98,15 +99,19 @@ async function test(cluster: node.TestCluster): Promise<void> {
     await quickstart(kubectl);
     say(JSON.stringify(assertAccounted(await store("quickstart"), { iterations: 2, batch: BATCH })));
   });
+  const plugin = await Plugin.make(cluster, NAMESPACE);
+  await step("kubectl longrun of a run that is over", () => lookAtFinished(plugin, kubectl, "quickstart"));
+  await step("kubectl longrun evaluate", () => evaluateFinished(plugin, kubectl, "quickstart"));
   await step("what cannot be is refused, what blocks is named", () => blockers(kubectl));
   await step("a controller outside of the cluster", () => controllerOutside(cluster, kubectl, system));
   await step("another run: scaled, crashed, suspended, resumed", async () => {
-    const iterations = await disturbed(cluster, kubectl, system, store);
+    const iterations = await disturbed(cluster, kubectl, system, store, () => lookAtRunning(plugin, "other"));
     const accounts = assertAccounted(await store("other"), { iterations, batch: BATCH });
     say(JSON.stringify(accounts));
     assert.ok(accounts.learners >= 4, "a start, two crashes and a resumption are four learners");
     assert.ok(accounts.attemptsLost >= 1, "the killed actor's execution was tried again");
   });
+  plugin.remove();
   await step("kubectl delete", () => deletion(kubectl));
   await roleSufficed(system);
   await step("kubectl delete -k manifests/install", async () => {

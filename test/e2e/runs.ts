@@ -166,6 +166,8 @@ export async function controllerOutside(cluster: TestCluster, kubectl: Kubectl, 
 
 /**
  * What comes next comes while executions run, each time to a learner that has begun its work.
+ *
+ * @param lookAtRunning what people do meanwhile
  * @returns the iterations that the run was given in the end
  */
 export async function disturbed(
@@ -173,6 +175,7 @@ export async function disturbed(
   kubectl: Kubectl,
   system: Kubectl,
   store: StorePath,
+  lookAtRunning: () => Promise<void>,
 ): Promise<number> {
   const actors = { autoscaling: "External", replicas: 1, slots: 1, min: undefined, max: undefined };
   // More than there is time for, however fast the machine is: the number is lowered with the resumption.
@@ -197,6 +200,7 @@ export async function disturbed(
     await running(2);
 
     await reached(1);
+    await lookAtRunning();
     await killBusyActor(kubectl, await store("other"));
     const [learner] = findInCgroup(cluster.cgroup, "learner/main.ts");
     say(`SIGKILL to the learner, process ${learner}`);

@@ -1,0 +1,192 @@
+import assert from "node:assert/strict";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { after, before, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { NotificationStatus } from "../crds/trainingrun.ts";
+import type { Pass } from "./context.ts";
+import { Memories } from "./memory.ts";
+import { eventOf, isUntold, notify } from "./notification.ts";
+import { at, NOW_MS, observedOf, runOf } from "./run.fixture.ts";
+
+const SECRET = "T0P-SECRET";
+const ENDED = {
+  ...{ phase: "Succeeded", iteration: 12, completionTime: at(-10) },
+  conditions: [{ type: "Succeeded", status: "True", reason: "Completed", message: "all 12 iterations are done" }],
+};
+
+describe("the webhook of a run that is over", () => {
+  let server: Server;
+  let bodies: { id: string }[];
+  let status: number | undefined;
+  before(async () => {
+    server = createServer(async (request, response) => {
+      let body = "";
+      for await (const chunk of request) body += chunk;
+      bodies.push(JSON.parse(body));
+      if (status !== undefined) response.writeHead(status).end();
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  });
+  after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const address = () => `http://127.0.0.1:${(server.address() as AddressInfo).port}/${SECRET}`;
+
+  /** A controller's looks at one run, whose status is what the last look found out. */
+  function looking(webhook: object, found: object = ENDED, secrets: Record<string, Record<string, string>> = {}) {
+    bodies = [];
+    const told: string[] = [];
+    const waking = { resolve: () => {} };
+    let nowMs = NOW_MS;
+    const memories = new Memories();
+    const run = runOf({ notifications: { webhook } }, structuredClone(found));
+    const pass = (): Pass => {
+      const context = {
+        client: { get: async (_: unknown, { name }: { name: string }) => secrets[name] && { data: secrets[name] } },
+        events: {
+          record: (_: unknown, { reason, note }: { reason: string; note: string }) => told.push(`${reason}: ${note}`),
+        },
+        log: {
+          debug() {},
+          info() {},
+          warn: (fields: object, message: string) => told.push(JSON.stringify([fields, message])),
+        },
+        ...{ wake: () => waking.resolve(), now: () => nowMs },
+      };
+      const memory = memories.of("team/quick", run, nowMs);
+      return { key: "team/quick", observed: observedOf(run), memory, context, nowMs } as unknown as Pass;
+    };
+    return {
+      told,
+      run,
+      later: (seconds: number) => {
+        nowMs += seconds * 1000;
+      },
+      look: () => notify(pass()),
+      untold: () => isUntold(pass()),
+      /** The attempt that a look has begun. */
+      attempt: async () => {
+        const woken = new Promise<void>((resolve) => {
+          waking.resolve = resolve;
+        });
+        assert.equal(notify(pass()), undefined);
+        await woken;
+        return pass().memory.notification!;
+      },
+      /** As the reconcile writes it. */
+      write: () => Object.assign(run.status!, { notification: pass().memory.notification }),
+      /** Another process takes over. */
+      forget: () => memories.forget("team/quick"),
+    };
+  }
+
+  test("is told once", async () => {
+    status = 204;
+    const it = looking({ url: address(), timeoutSeconds: 5, maxAttempts: 6, backoffSeconds: 5 });
+    assert.equal(it.untold(), true);
+    const message = "the webhook was told: the receiver answered 204";
+    const delivered = { state: "Delivered", attempts: 1, lastAttemptTime: at(0), message };
+    assert.deepEqual(await it.attempt(), delivered);
+    assert.deepEqual(it.told.slice(0, 1), [`WebhookDelivered: ${message}`]);
+    for (const step of [it.look, it.write, it.look, it.forget, it.look]) step();
+    await sleep(50);
+    assert.equal(bodies.length, 1);
+    assert.equal(it.untold(), false);
+    assert.equal(bodies[0]!.id, `${it.run.metadata.uid}-Succeeded`);
+  });
+
+  test("is told again after pauses that double, with the same id, until it is given up", async () => {
+    status = 500;
+    const it = looking({ url: address(), timeoutSeconds: 5, maxAttempts: 3, backoffSeconds: 5 });
+    for (const [attempts, pause] of [
+      [1, 5],
+      [2, 10],
+    ] as const) {
+      const { state, message } = await it.attempt();
+      assert.deepEqual([state, message], ["Pending", `attempt ${attempts} of 3: the receiver answered 500`]);
+      assert.equal(it.look(), undefined, "it is written down first");
+      it.write();
+      assert.equal(it.look(), pause);
+      it.later(pause);
+    }
+    const { state, message } = await it.attempt();
+    assert.equal(state, "GivenUp");
+    assert.match(message!, /^the webhook was not told, 3 of 3 attempts: the receiver answered 500; check spec/);
+    it.write();
+    assert.deepEqual([it.look(), it.untold(), bodies.length], [undefined, false, 3]);
+    assert.equal(new Set(bodies.map(({ id }) => id)).size, 1);
+    assert.match(it.told[0]!, /^WebhookGivenUp: /);
+    assert.doesNotMatch(JSON.stringify([it.told, it.run.status]), new RegExp(SECRET));
+  });
+
+  test("a controller that takes over goes on counting, and tells again what was not written down", async () => {
+    status = 503;
+    const webhook = { url: address(), timeoutSeconds: 5, maxAttempts: 3, backoffSeconds: 5 };
+    const it = looking(webhook);
+    await it.attempt();
+    it.write();
+    it.forget();
+    assert.equal(it.look(), 5);
+    it.later(5);
+    status = 200;
+    assert.equal((await it.attempt()).attempts, 2);
+    it.forget(); // before it was written
+    assert.equal((await it.attempt()).state, "Delivered");
+    assert.equal(bodies.length, 3);
+  });
+
+  test("no look waits for one that hangs, and none begins another attempt", async () => {
+    status = undefined;
+    const it = looking({ url: address(), timeoutSeconds: 0.3, maxAttempts: 1, backoffSeconds: 1 });
+    const started = performance.now();
+    const attempt = it.attempt();
+    for (let look = 0; look < 10; look++) it.look();
+    assert.ok(performance.now() - started < 200);
+    assert.match((await attempt).message!, /1 of 1 attempts: no answer within 0\.3 s/);
+    assert.equal(bodies.length, 1);
+  });
+
+  const REF = { secretKeyRef: { name: "hook", key: "url" } };
+  const SECRETS: [what: string, secrets: Record<string, Record<string, string>>, message: RegExp][] = [
+    ["there is none", {}, /there is no Secret hook$/],
+    ["without the key", { hook: {} }, /Secret hook has no key url$/],
+    ["with another thing in it", { hook: { url: btoa(SECRET) } }, /the webhook's url is no http or https address/],
+  ];
+  for (const [what, secrets, message] of SECRETS)
+    test(`of a Secret: ${what}`, async () => {
+      const it = looking({ urlFrom: REF, timeoutSeconds: 5, maxAttempts: 6, backoffSeconds: 5 }, ENDED, secrets);
+      const notification: NotificationStatus = await it.attempt();
+      assert.match(notification.message!, message);
+      assert.doesNotMatch(JSON.stringify([notification, it.told]), new RegExp(SECRET));
+    });
+
+  test("of a Secret", async () => {
+    status = 200;
+    const secrets = { hook: { url: btoa(`${address()}\n`) } };
+    const it = looking({ urlFrom: REF, timeoutSeconds: 5, maxAttempts: 6, backoffSeconds: 5 }, ENDED, secrets);
+    assert.equal((await it.attempt()).state, "Delivered");
+  });
+
+  test("nobody is told of a run that goes on, or that names no webhook", async () => {
+    const webhook = { url: address(), timeoutSeconds: 5, maxAttempts: 6, backoffSeconds: 5 };
+    assert.equal(looking(webhook, { phase: "Running" }).untold(), false);
+    const it = looking(webhook, { phase: "Suspended", conditions: [] });
+    assert.equal(it.look(), undefined);
+    await sleep(20);
+    assert.equal(bodies.length, 0);
+    assert.equal(isUntold({ observed: observedOf(runOf({}, ENDED)) } as Pass), false);
+  });
+
+  test("what is told of a run that failed", () => {
+    const conditions = [{ type: "Succeeded", status: "False", reason: "RunFailed", message: "the disk is full" }];
+    const event = eventOf(runOf({}, { ...ENDED, phase: "Failed", conditions, score: { best: 1 } }));
+    assert.equal(event.type, "dev.longrun.trainingrun.failed");
+    assert.equal(event.source, "/namespaces/team/trainingruns/quick");
+    assert.deepEqual(JSON.parse(JSON.stringify(event.data)), {
+      ...{ name: "quick", namespace: "team", task: "diamonds", phase: "Failed", message: "the disk is full" },
+      ...{ iteration: 12, iterations: 100, completionTime: at(-10), score: { best: 1 } },
+    });
+  });
+});

@@ -1,0 +1,42 @@
+/**
+ * `npm run plugin`: makes `kubectl-longrun`, one file that Node >= 22.19 runs, which kubectl finds on PATH.
+ *
+ *     node controller/plugin/bundle.ts [FILE]      default: dist/kubectl-longrun
+ */
+import { chmodSync, mkdirSync, readFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { build } from "esbuild";
+
+const ROOT = join(import.meta.dirname, "../..");
+
+/** What a file without an extension is to Node, CommonJS or a module, depends on the package.json above it, if any. */
+const REQUIRE =
+  'var require = typeof require === "function" ? require : process.getBuiltinModule("module").createRequire(process.argv[1]);';
+
+/** @throws Error if the sources cannot be bundled */
+export async function bundle(file: string): Promise<void> {
+  const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { version: string };
+  mkdirSync(dirname(file), { recursive: true });
+  await build({
+    entryPoints: [join(import.meta.dirname, "kubectl-longrun.ts")],
+    outfile: file,
+    bundle: true,
+    platform: "node",
+    target: "node22",
+    format: "cjs",
+    minify: true,
+    // Stack traces and `error.name` keep their words.
+    keepNames: true,
+    legalComments: "none",
+    banner: { js: `#!/usr/bin/env node\n${REQUIRE}` },
+    define: { LONGRUN_VERSION: JSON.stringify(version) },
+    logLevel: "warning",
+  });
+  chmodSync(file, 0o755);
+}
+
+if (import.meta.main) {
+  const file = resolve(process.argv[2] ?? join(ROOT, "dist/kubectl-longrun"));
+  await bundle(file);
+  process.stdout.write(`${file}\n`);
+}

@@ -1,0 +1,147 @@
+/** What changes a run or makes one: pause, resume, evaluate. */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { EvaluatedPolicyStatus } from "../../crds/trainingrun.ts";
+import { findCondition } from "../conditions.ts";
+import type { Run } from "../desired/names.ts";
+import { ControllerError } from "../errors.ts";
+import { ApiError } from "../kube/errors.ts";
+import { TRAINING_RUN } from "../kube/resources.ts";
+import { type Cluster, readRun } from "./cluster.ts";
+import { isOver, statusLines } from "./status.ts";
+
+const POLL_SECONDS = 2;
+
+export interface ChangeOptions {
+  /** Until it is so; false: returns at once. */
+  wait: boolean;
+  timeoutSeconds: number;
+  say: (line: string) => void;
+}
+
+/** @throws ControllerError */
+export async function setSuspended(
+  cluster: Cluster,
+  name: string,
+  suspend: boolean,
+  options: ChangeOptions,
+): Promise<void> {
+  const { client, namespace } = cluster;
+  const { wait, say } = options;
+  const run = await readRun(cluster, name);
+  if (isOver(run)) throw new ControllerError("input", `${name} is over: ${run.status?.phase}`);
+  const { uid } = run.metadata;
+  if ((run.spec.suspend ?? false) === suspend)
+    say(`${name} ${suspend ? "is asked to pause" : "is not paused"} already`);
+  else {
+    await refusals(client.mergePatch(TRAINING_RUN, { namespace, name }, { metadata: { uid }, spec: { suspend } }));
+    say(
+      suspend
+        ? `${name} pauses: programs that run may finish, then a checkpoint is written`
+        : `${name} goes on from its newest checkpoint`,
+    );
+  }
+  if (!wait) return;
+  const done = await until(cluster, name, options, (it) => {
+    if (isOver(it)) return it;
+    const { status, message } = findCondition(it.status?.conditions, suspend ? "Suspended" : "LearnerAvailable") ?? {};
+    return status === "True" ? { ...it, message } : undefined;
+  });
+  say(findCondition(done.status?.conditions, suspend ? "Suspended" : "LearnerAvailable")?.message ?? "");
+}
+
+export interface EvaluateOptions extends Omit<ChangeOptions, "wait"> {
+  /** Of the TrainingRun that evaluates. */
+  as: string;
+  /** Programs from scratch; undefined: as the run's own evaluations. */
+  samples: number | undefined;
+  /** It stays when it is done. */
+  keep: boolean;
+}
+
+/**
+ * Evaluates the newest checkpoint of a run on the cluster, by a run of its own that starts from it and is deleted once its
+ * first evaluation is there, before it trains.
+ *
+ * @throws ControllerError
+ */
+export async function evaluate(
+  cluster: Cluster,
+  name: string,
+  options: EvaluateOptions,
+): Promise<EvaluatedPolicyStatus> {
+  const { client, namespace } = cluster;
+  const { as, say, keep } = options;
+  const made = await refusals(
+    client.create(TRAINING_RUN, evaluationRun(await readRun(cluster, name), as, options.samples)),
+  );
+  say(`TrainingRun ${as} evaluates the newest checkpoint of ${name}`);
+  let last = "";
+  let ended = false;
+  try {
+    const run = await until(cluster, as, options, (it) => {
+      const now = statusLines(it, Date.now()).at(-1) ?? "";
+      if (now !== last) say(now);
+      last = now;
+      return it.status?.evaluation?.before || isOver(it) ? it : undefined;
+    });
+    ended = true;
+    const { before } = run.status!.evaluation ?? {};
+    if (before) return before;
+    throw new ControllerError("failed", `${as}: ${findCondition(run.status!.conditions, "Succeeded")?.message}`);
+  } finally {
+    if (ended && !keep)
+      await client.delete(TRAINING_RUN, { namespace, name: as }, { uid: made.metadata.uid! }).catch(() => {});
+    else if (!keep) say(`TrainingRun ${as} stays: kubectl delete trainingrun ${as} -n ${namespace}`);
+  }
+}
+
+/** The run's own settings but for what concerns training, with its checkpoint as the start. */
+export function evaluationRun({ apiVersion, kind, metadata, spec }: Run, as: string, samples: number | undefined): Run {
+  const { learningRateSchedule: _, ...algorithm } = spec.algorithm;
+  const { suspend: __, notifications: ___, ...rest } = spec;
+  return {
+    ...{ apiVersion, kind },
+    metadata: { name: as, namespace: metadata.namespace, labels: { "longrun.dev/evaluates": metadata.name } },
+    spec: {
+      ...rest,
+      initFrom: { run: metadata.name },
+      evaluation: { ...spec.evaluation, before: true, after: false, ...(samples !== undefined && { samples }) },
+      // What follows the evaluation is the shortest training that a run can have, and is cut off.
+      stopping: { iterations: 1 },
+      algorithm: { ...algorithm, criticWarmupIterations: 0 },
+      learner: { ...spec.learner, storage: { ...spec.learner.storage, retain: "Never" } },
+    },
+  } as unknown as Run;
+}
+
+async function until<T>(
+  cluster: Cluster,
+  name: string,
+  { timeoutSeconds }: Pick<ChangeOptions, "timeoutSeconds">,
+  holds: (run: Run) => T | undefined,
+): Promise<T> {
+  const deadlineMs = Date.now() + timeoutSeconds * 1000;
+  for (;;) {
+    const run = await readRun(cluster, name);
+    const found = holds(run);
+    if (found !== undefined) return found;
+    if (cluster.signal.aborted) throw cluster.signal.reason;
+    if (Date.now() > deadlineMs) {
+      const now = statusLines(run, Date.now()).at(-1);
+      throw new ControllerError("failed", `${name} is not so far after ${timeoutSeconds} s: ${now}`);
+    }
+    await sleep(POLL_SECONDS * 1000, undefined, { signal: cluster.signal }).catch(() => {});
+  }
+}
+
+/** What the API server refuses is one line. */
+async function refusals<T>(request: Promise<T>): Promise<T> {
+  try {
+    return await request;
+  } catch (cause) {
+    if (!(cause instanceof ApiError)) throw cause;
+    throw new ControllerError(cause.status === 422 || cause.status === 409 ? "input" : "failed", cause.message, {
+      cause,
+    });
+  }
+}

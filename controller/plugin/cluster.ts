@@ -1,0 +1,50 @@
+/** The cluster and the namespace that a command is about, chosen as kubectl chooses them. */
+import { KubeConfig } from "@kubernetes/client-node";
+import type { Run } from "../desired/names.ts";
+import { ControllerError } from "../errors.ts";
+import { ApiClient } from "../kube/api-client.ts";
+import { ApiError } from "../kube/errors.ts";
+import { TRAINING_RUN } from "../kube/resources.ts";
+
+export interface ClusterOptions {
+  kubeconfig?: string | undefined;
+  context?: string | undefined;
+  namespace?: string | undefined;
+}
+
+export interface Cluster {
+  config: KubeConfig;
+  client: ApiClient;
+  namespace: string;
+  /** Ctrl-C: what takes time ends. */
+  signal: AbortSignal;
+}
+
+/** @throws ControllerError `input` */
+export function connect({ kubeconfig, context, namespace }: ClusterOptions, signal: AbortSignal): Cluster {
+  const config = new KubeConfig();
+  try {
+    if (kubeconfig === undefined) config.loadFromDefault();
+    else config.loadFromFile(kubeconfig);
+    if (context !== undefined && !config.getContextObject(context)) throw new Error(`it has no context ${context}`);
+    if (context !== undefined) config.setCurrentContext(context);
+    const own = config.getContextObject(config.getCurrentContext())?.namespace;
+    const client = new ApiClient(config, { fieldManager: "kubectl-longrun" });
+    return { config, client, namespace: namespace ?? own ?? "default", signal };
+  } catch (cause) {
+    const what = kubeconfig === undefined ? "the kubeconfig" : `--kubeconfig ${kubeconfig}`;
+    throw new ControllerError("input", `${what}: ${(cause as Error).message.replace(/^kubeconfig: /, "")}`, { cause });
+  }
+}
+
+/** @throws ControllerError `input` if there is none */
+export async function readRun({ client, namespace }: Cluster, name: string): Promise<Run> {
+  const run = await client.get<Run>(TRAINING_RUN, { namespace, name }).catch((cause: unknown) => {
+    throw cause instanceof ApiError ? new ControllerError("failed", cause.message, { cause }) : cause;
+  });
+  if (run) return run;
+  throw new ControllerError(
+    "input",
+    `there is no TrainingRun ${name} in namespace ${namespace}; see kubectl get trainingruns --all-namespaces`,
+  );
+}

@@ -1,0 +1,172 @@
+/** What of a run folder comes out of the cluster: the best program, the report, weights, or all of it. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { resolve } from "node:path";
+import type { Run } from "../desired/names.ts";
+import { ControllerError, describeFileError } from "../errors.ts";
+import type { Screen } from "../local/terminal.ts";
+import { forwardPort } from "../port-forward.ts";
+import { type Cluster, readRun } from "./cluster.ts";
+import { type Container, execute, outputOf } from "./exec.ts";
+import { findLearner, REPORT_PORT, RUN_FOLDER, type RunFolderOptions, withRunFolder } from "./run-folder.ts";
+import { harmless } from "./text.ts";
+
+export const WHAT = ["model", "best", "run"] as const;
+export type What = (typeof WHAT)[number];
+
+/** `best/score.json`, as far as it is shown. */
+interface BestFacts {
+  score: number;
+  metric: string;
+  iteration: number;
+  durationSeconds: number;
+  family?: string;
+  guards?: string[];
+}
+
+/** The best program, below one comment line that says how good it is. */
+export async function printBest(
+  cluster: Cluster,
+  name: string,
+  { json, ...options }: RunFolderOptions & { json: boolean },
+  screen: Screen,
+): Promise<void> {
+  const run = await readRun(cluster, name);
+  const read = (at: Container, file: string) =>
+    outputOf(cluster, at, ["cat", `${RUN_FOLDER}/best/${file}`]).then((it) => it.toString("utf8"));
+  const [score, program] = await withRunFolder(cluster, run, options, async (at) => {
+    try {
+      return [await read(at, "score.json"), await read(at, "program.py")] as const;
+    } catch (cause) {
+      if (!/No such file/.test((cause as Error).message)) throw cause;
+      throw new ControllerError("failed", `no program of ${name} was valid yet`, { cause });
+    }
+  });
+  const facts = JSON.parse(score) as BestFacts;
+  if (json) return void screen.write(`${JSON.stringify({ ...facts, program })}\n`);
+  const { metric, iteration, durationSeconds, family, guards = [] } = facts;
+  const words = [
+    `${metric} ${facts.score}`,
+    `iteration ${iteration}`,
+    `ran ${durationSeconds.toFixed(2)} s`,
+    family,
+    guards.length > 0 && `flagged: ${guards.join(", ")}`,
+  ];
+  const comment = harmless(`# ${words.filter(Boolean).join(" · ")}`).replaceAll("\n", " ");
+  screen.write(`${comment}\n${screen.isTTY ? harmless(program) : program}`);
+}
+
+/** @returns the file's path */
+export async function fetchReport(
+  cluster: Cluster,
+  name: string,
+  { out = `${name}-report.html`, ...options }: RunFolderOptions & { out?: string | undefined },
+): Promise<string> {
+  const run = await readRun(cluster, name);
+  const page = await withRunFolder(cluster, run, options, (at) =>
+    outputOf(cluster, at, ["cat", `${RUN_FOLDER}/report.html`]).catch((cause: Error) => {
+      if (!/No such file/.test(cause.message)) throw cause;
+      throw new ControllerError("failed", `${name} has no report yet: it appears with the first iteration`, { cause });
+    }),
+  );
+  try {
+    writeFileSync(out, page);
+  } catch (cause) {
+    throw new ControllerError("input", describeFileError(out, cause), { cause });
+  }
+  return resolve(out);
+}
+
+/** Makes the page that the learner serves available on this machine, until Ctrl-C. */
+export async function serveReport(cluster: Cluster, name: string, say: (line: string) => void): Promise<void> {
+  const learner = await findLearner(cluster, await readRun(cluster, name));
+  if (!learner)
+    throw new ControllerError(
+      "failed",
+      `no learner of ${name} runs; without --live the report is fetched from its volume`,
+    );
+  const { namespace, pod } = learner;
+  const forward = await forwardPort(cluster.config, { namespace, pod, port: REPORT_PORT });
+  try {
+    say(`http://${forward.address}/report   (Ctrl-C ends it)`);
+    if (!cluster.signal.aborted) await once(cluster.signal, "abort");
+  } finally {
+    forward.close();
+  }
+}
+
+/**
+ * A folder on this machine with the model, the best program or the whole run folder. It gets its name when it is whole.
+ *
+ * @returns its path
+ */
+export async function pull(
+  cluster: Cluster,
+  name: string,
+  what: What,
+  { out, ...options }: RunFolderOptions & { out?: string | undefined },
+): Promise<string> {
+  const target = resolve(out ?? (what === "run" ? name : `${name}-${what}`));
+  if (existsSync(target) && readdirSync(target).length > 0)
+    throw new ControllerError("input", `${target}: is there already and not empty; name another folder with --out`);
+  const run = await readRun(cluster, name);
+  if (what === "run" && (await findLearner(cluster, run)))
+    throw new ControllerError(
+      "failed",
+      `the learner of ${name} writes to its folder: kubectl longrun pause ${name} first, or pull model or best`,
+    );
+  const partial = `${target}.partial`;
+  rmSync(partial, { recursive: true, force: true });
+  try {
+    mkdirSync(partial, { recursive: true });
+  } catch (cause) {
+    throw new ControllerError("input", describeFileError(partial, cause), { cause });
+  }
+  try {
+    await withRunFolder(cluster, run, options, (at) => copy(cluster, at, tarOf(run, what), partial));
+    rmSync(target, { recursive: true, force: true });
+    renameSync(partial, target);
+  } finally {
+    rmSync(partial, { recursive: true, force: true });
+  }
+  return target;
+}
+
+/** Of a checkpoint the policy alone, a model folder; moments and critic are of use to the run alone. */
+function tarOf(run: Run, what: What): string[] {
+  const tar = (folder: string) => ["tar", "-cf", "-", "-C", folder, "."];
+  if (what !== "model") return tar(what === "run" ? RUN_FOLDER : `${RUN_FOLDER}/best`);
+  const { path } = run.status?.checkpoint ?? {};
+  if (!path) throw new ControllerError("failed", `${run.metadata.name} has written no checkpoint yet`);
+  return tar(`${RUN_FOLDER}/${path}/policy`);
+}
+
+async function copy(cluster: Cluster, at: Container, command: string[], directory: string): Promise<void> {
+  // Whoever unpacks owns what comes out; no path leads out of the folder, as tar sees to by itself.
+  const tar = spawn("tar", ["-xf", "-", "-C", directory, "--no-same-owner"], { stdio: ["pipe", "ignore", "pipe"] });
+  let said = "";
+  tar.stderr.on("data", (text) => {
+    said += text;
+  });
+  const exited = Promise.withResolvers<number | null>();
+  tar.once("error", (cause) => exited.reject(new ControllerError("failed", `tar: ${cause.message}`, { cause })));
+  tar.once("close", exited.resolve);
+  exited.promise.catch(() => {});
+  tar.stdin.on("error", () => {}); // its exit status says what went wrong
+  try {
+    // A tar that gives up, on a full disk say, ends the copy.
+    await Promise.race([
+      execute(cluster, at, command, tar.stdin),
+      exited.promise.then((status) => {
+        throw new ControllerError("failed", `tar ended with status ${status}: ${said.trim().split("\n").at(-1)}`);
+      }),
+    ]);
+    tar.stdin.end();
+  } catch (error) {
+    tar.kill();
+    throw error;
+  }
+  const status = await exited.promise;
+  if (status !== 0) throw new ControllerError("failed", `tar: ${said.trim().split("\n").at(-1)}`);
+}

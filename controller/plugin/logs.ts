@@ -1,0 +1,61 @@
+/** `kubectl longrun logs RUN`: the JSON lines of a run's processes; of several, each behind its pod's name. */
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { PassThrough } from "node:stream";
+import { Log } from "@kubernetes/client-node";
+import { SUPERVISOR } from "../desired/actors.ts";
+import { COMPONENT, RUN } from "../desired/names.ts";
+import { ControllerError } from "../errors.ts";
+import { POD, type Pod } from "../kube/resources.ts";
+import type { Screen } from "../local/terminal.ts";
+import { type Cluster, readRun } from "./cluster.ts";
+import { harmless } from "./text.ts";
+
+export interface LogsOptions {
+  component: "learner" | "actor";
+  follow: boolean;
+  /** Of the container before its last restart. */
+  previous: boolean;
+  /** Newest lines of each; undefined: all. */
+  tail: number | undefined;
+}
+
+/** @throws ControllerError `failed` if the run has no such pod, or none can be read */
+export async function showLogs(
+  cluster: Cluster,
+  name: string,
+  { component, follow, previous, tail }: LogsOptions,
+  screen: Screen,
+): Promise<void> {
+  const { config, client, namespace, signal } = cluster;
+  await readRun(cluster, name);
+  const labelSelector = `${RUN}=${name},${COMPONENT}=${component}`;
+  const pods = (await client.list<Pod>(POD, { namespace, labelSelector })).items;
+  if (pods.length === 0)
+    throw new ControllerError("failed", `${name} has no ${component} pod now: kubectl longrun status ${name} says why`);
+  const container = component === "learner" ? "learner" : SUPERVISOR;
+  const faults: string[] = [];
+  await Promise.all(
+    pods.map(async ({ metadata: { name: pod } }) => {
+      const stream = new PassThrough();
+      const options = { follow, previous, ...(tail !== undefined && { tailLines: tail }) };
+      try {
+        const request = await new Log(config).log(namespace, pod, container, stream, options);
+        signal.addEventListener("abort", () => request.abort(), { once: true });
+        const lines = createInterface({ input: stream });
+        lines.on("line", (line) => screen.write(`${pods.length > 1 ? `${pod} ` : ""}${harmless(line)}\n`));
+        stream.on("error", () => lines.close()); // as when the pod goes, or the user
+        await once(lines, "close");
+      } catch (error) {
+        faults.push(`${pod}: ${messageOf(error)}`);
+      }
+    }),
+  );
+  if (faults.length === pods.length) throw new ControllerError("failed", faults[0]!);
+}
+
+/** The library quotes the API server's whole answer. */
+function messageOf(error: unknown): string {
+  const { message = String(error) } = error as Error;
+  return /"message":"((?:[^"\\]|\\.)*)"/.exec(message.replaceAll('\\"', '"'))?.[1] ?? message.split("\n")[0]!;
+}

@@ -1,0 +1,208 @@
+/**
+ * `kubectl longrun`: a run on a cluster, from a terminal. `node controller/plugin/bundle.ts` makes one file of it.
+ *
+ * Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted.
+ */
+import { Command, CommanderError, Option } from "commander";
+import { ControllerError, EXIT, exitStatusOf } from "../errors.ts";
+import { listenForInterrupts } from "../local/interrupt.ts";
+import type { Screen } from "../local/terminal.ts";
+import { evaluate, setSuspended } from "./changes.ts";
+import { type Cluster, type ClusterOptions, connect } from "./cluster.ts";
+import { fetchReport, printBest, pull, serveReport, WHAT, type What } from "./files.ts";
+import { showLogs } from "./logs.ts";
+import { showStatus } from "./status.ts";
+
+/** Of the bundle. */
+declare const LONGRUN_VERSION: string | undefined;
+
+/** @returns the exit status */
+export async function main(
+  argv: string[],
+  stdout: Screen = process.stdout,
+  stderr: Screen = process.stderr,
+): Promise<number> {
+  const interruption = listenForInterrupts(() => {});
+  try {
+    await describe(stdout, stderr, interruption.signal).parseAsync(argv);
+    return EXIT.done;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.badInput;
+    const { message, code } = error as ControllerError;
+    if (code !== "interrupted") stderr.write(`${message}\n`);
+    return exitStatusOf(error);
+  } finally {
+    interruption.dispose();
+  }
+}
+
+function describe(stdout: Screen, stderr: Screen, signal: AbortSignal): Command {
+  const say = (line: string): void => void stderr.write(`${line}\n`);
+  const program = new Command("kubectl longrun")
+    .description("Looks at and steers the TrainingRuns of a cluster.")
+    .version(typeof LONGRUN_VERSION === "undefined" ? "from source" : LONGRUN_VERSION)
+    .option("-n, --namespace <NAME>", "of the TrainingRun (default: the context's)")
+    .option("--context <NAME>", "of the kubeconfig (default: the current one)")
+    .option("--kubeconfig <FILE>", "how to reach the cluster (default: as kubectl)")
+    .exitOverride()
+    .configureOutput({ writeOut: (text) => stdout.write(text), writeErr: (text) => stderr.write(text) })
+    .configureHelp({ showGlobalOptions: true })
+    .addHelpText("after", "\nExit status: 0 done, 1 failed, 2 bad input, 130 interrupted.");
+
+  /** A command on one run; `work` gets the cluster and closes nothing. */
+  const onRun = (
+    name: string,
+    description: string,
+    work: (cluster: Cluster, run: string, options: never) => Promise<void>,
+  ) =>
+    program
+      .command(name)
+      .description(description)
+      .argument("<RUN>", "name of a TrainingRun")
+      .action(async (run: string, _: unknown, command: Command) => {
+        const options = command.optsWithGlobals();
+        const cluster = connect(options as ClusterOptions, signal);
+        try {
+          await work(cluster, run, options as never);
+        } finally {
+          cluster.client.close();
+        }
+      });
+  const waiting = (text: string, seconds: string) => new Option("--timeout <SECONDS>", text).default(seconds);
+  const forPod = () => waiting("longest wait for the pod that reads the volume while no learner runs", "120");
+  const out = (text: string) => new Option("--out <PATH>", text);
+
+  onRun(
+    "status",
+    "what the run does, how good it is, and what blocks it",
+    async (cluster, run, options: { once: boolean; json: boolean; interval: string }) => {
+      const intervalSeconds = positive(options.interval, "--interval");
+      await showStatus(
+        cluster,
+        run,
+        { watch: !options.once && !options.json, json: options.json, intervalSeconds },
+        stdout,
+      );
+    },
+  )
+    .option("--once", "once, in place of until the run is over", false)
+    .option("--json", "once, the object's status as JSON", false)
+    .option("--interval <SECONDS>", "between two looks", "2");
+
+  onRun(
+    "logs",
+    "the logs of the learner, or of the actors",
+    async (cluster, run, options: { actors: boolean; follow: boolean; previous: boolean; tail?: string }) => {
+      const { actors, follow, previous, tail } = options;
+      const component = actors ? "actor" : "learner";
+      await showLogs(
+        cluster,
+        run,
+        { component, follow, previous, tail: tail === undefined ? undefined : positive(tail, "--tail") },
+        stdout,
+      );
+    },
+  )
+    .option("--actors", "of the actors' supervisors", false)
+    .option("-f, --follow", "goes on as they are written", false)
+    .option("-p, --previous", "of the container before its last restart", false)
+    .option("--tail <LINES>", "only the newest of each");
+
+  onRun(
+    "best",
+    "prints the best program, and how good it is",
+    async (cluster, run, options: { json: boolean; timeout: string }) => {
+      await printBest(
+        cluster,
+        run,
+        { json: options.json, timeoutSeconds: positive(options.timeout, "--timeout"), say },
+        stdout,
+      );
+    },
+  )
+    .option("--json", "its score and itself as one object", false)
+    .addOption(forPod());
+
+  onRun(
+    "report",
+    "fetches report.html, or makes the live page reachable",
+    async (cluster, run, options: { out?: string; live: boolean; timeout: string }) => {
+      if (options.live)
+        return serveReport(cluster, run, (line) =>
+          stdout.write(`${line}
+`),
+        );
+      const path = await fetchReport(cluster, run, {
+        out: options.out,
+        timeoutSeconds: positive(options.timeout, "--timeout"),
+        say,
+      });
+      stdout.write(`${path}\n`);
+    },
+  )
+    .addOption(out("the file (default: RUN-report.html)"))
+    .option("--live", "prints the address of the page that the learner serves, until Ctrl-C", false)
+    .addOption(forPod());
+
+  program
+    .command("pull")
+    .description(
+      "copies out of the cluster: the newest checkpoint's model, the best program with its submission, or the run folder",
+    )
+    .argument("<RUN>", "name of a TrainingRun")
+    .addArgument(program.createArgument("<WHAT>", "what to copy").choices(WHAT))
+    .addOption(out("the folder (default: RUN-model, RUN-best, RUN)"))
+    .addOption(forPod())
+    .action(async (run: string, what: What, _: unknown, command: Command) => {
+      const options = command.optsWithGlobals() as ClusterOptions & { out?: string; timeout: string };
+      const cluster = connect(options, signal);
+      try {
+        const timeoutSeconds = positive(options.timeout, "--timeout");
+        stdout.write(`${await pull(cluster, run, what, { out: options.out, timeoutSeconds, say })}\n`);
+      } finally {
+        cluster.client.close();
+      }
+    });
+
+  for (const [name, suspend, description] of [
+    ["pause", true, "writes a checkpoint and lets learner and actors go; the volume stays"],
+    ["resume", false, "goes on from the newest checkpoint"],
+  ] as const)
+    onRun(name, description, async (cluster, run, options: { wait: boolean; timeout: string }) => {
+      const timeoutSeconds = positive(options.timeout, "--timeout");
+      await setSuspended(cluster, run, suspend, {
+        wait: options.wait,
+        timeoutSeconds,
+        say: (line) =>
+          stdout.write(`${line}
+`),
+      });
+    })
+      .option("--wait", "returns when it is so", false)
+      .addOption(waiting("longest wait", "1800"));
+
+  onRun(
+    "evaluate",
+    "evaluates the newest checkpoint on the cluster, in a TrainingRun of its own",
+    async (cluster, run, options: { as?: string; samples?: string; keep: boolean; timeout: string }) => {
+      const { as = `${run}-evaluation`, samples, keep } = options;
+      const evaluation = await evaluate(cluster, run, {
+        ...{ as, keep, say, timeoutSeconds: positive(options.timeout, "--timeout") },
+        samples: samples === undefined ? undefined : positive(samples, "--samples"),
+      });
+      stdout.write(`${JSON.stringify(evaluation, null, 2)}\n`);
+    },
+  )
+    .option("--as <NAME>", "of the TrainingRun that evaluates (default: RUN-evaluation)")
+    .option("--samples <N>", "programs from scratch (default: as the run's own evaluations)")
+    .option("--keep", "leaves that TrainingRun there, which then trains one iteration", false)
+    .addOption(waiting("longest wait for the result", "86400"));
+  return program;
+}
+
+/** @throws ControllerError `input` */
+function positive(text: string, option: string): number {
+  const value = Number(text);
+  if (!(value > 0)) throw new ControllerError("input", `${option} is ${text}, must be a number above 0`);
+  return value;
+}

@@ -1,0 +1,87 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { at, NOW_MS, runOf } from "../run.fixture.ts";
+import { statusLines } from "./status.ts";
+import { harmless, span } from "./text.ts";
+
+const condition = (type: string, status: string, reason: string, message: string) => ({
+  type,
+  status,
+  reason,
+  message,
+});
+
+describe("status for people", () => {
+  const lines = (status: object, spec: object = {}) => statusLines(runOf(spec, status), NOW_MS);
+
+  test("a run that goes on", () => {
+    const status = {
+      ...{ phase: "Running", iteration: 4, percent: 33, score: { best: 320.712, mean: 702.61, validFraction: 0.875 } },
+      executions: { queued: 3, running: 2, completed: 60, lost: 1 },
+      meanDurationSeconds: 0.4567,
+      actors: { desired: 3, running: 2, idle: 1, waiting: 1, waitingReason: "no node takes the pod" },
+      checkpoint: { iteration: 4, digest: "d", path: "checkpoints/1-000004" },
+      evaluation: { before: { best: 371.9, mean: 800, validFraction: 0.6 } },
+      ...{ startTime: at(-3725), estimatedCompletion: at(90) },
+      conditions: [
+        condition("Succeeded", "Unknown", "InProgress", "the run goes on"),
+        condition("Progressing", "True", "Executing", "iteration 5 of 12: programs run"),
+      ],
+    };
+    assert.deepEqual(lines(status, { stopping: { iterations: 12 } }), [
+      "quick       Running · iteration 4 of 12 · 33%",
+      "scores      best 320.7 · mean 702.6 · 88% valid",
+      "evaluated   before: best 371.9, mean 800, 60% valid",
+      "programs    2 run · 3 wait · 60 done · 1 lost · 0.4567 s each",
+      "actors      2 of 3 run · 1 idle · 1 wait: no node takes the pod",
+      "checkpoint  iteration 4 · checkpoints/1-000004",
+      "time        since 1 h 2 min · about 1 min 30 s left",
+      "now         iteration 5 of 12: programs run",
+    ]);
+  });
+
+  test("nothing is known yet", () => {
+    assert.deepEqual(lines({}), ["quick       not seen by a controller yet · iteration 0 of 100"]);
+  });
+
+  test("what blocks it, each thing once", () => {
+    const text = "no node has enough memory";
+    const conditions = [
+      condition("Ready", "False", "Unschedulable", text),
+      condition("LearnerAvailable", "False", "Unschedulable", text),
+      condition("ActorsScaled", "False", "QuotaExceeded", "pods: 3 of 3"),
+      condition("Progressing", "False", "LearnerStarting", "the learner starts"),
+    ];
+    assert.deepEqual(lines({ phase: "Pending", conditions }).slice(1), [
+      `blocked     Unschedulable: ${text}`,
+      "blocked     QuotaExceeded: pods: 3 of 3",
+    ]);
+  });
+
+  const ENDS: [string, object, object, string][] = [
+    ["it has succeeded", {}, condition("Succeeded", "True", "Completed", "all done"), "ended       all done"],
+    [
+      "it has failed",
+      {},
+      condition("Succeeded", "False", "RunFailed", "the disk is full"),
+      "ended       the disk is full",
+    ],
+    ["it is paused", { suspend: true }, condition("Suspended", "True", "Suspended", "stopped"), "paused      stopped"],
+  ];
+  for (const [what, spec, found, line] of ENDS)
+    test(what, () => {
+      const going = condition("Progressing", "False", "Finished", "the run is over");
+      assert.equal(lines({ conditions: [found, going] }, spec).at(-1), line);
+    });
+
+  test("what a learner says cannot steer the terminal", () => {
+    const message = "\u001b[2Jfailed\r\n\u0007in line 3\u009b31m";
+    const line = lines({ conditions: [condition("Succeeded", "False", "RunFailed", message)] }).at(-1)!;
+    assert.equal(line, "ended       ␛[2Jfailed ␇in line 3�31m");
+    assert.equal(harmless("a\tb\n"), "a\tb\n");
+  });
+
+  test("spans of time", () => {
+    assert.deepEqual([59.6, 61, 7300, 90_000].map(span), ["1 min 0 s", "1 min 1 s", "2 h 1 min", "1 d 1 h"]);
+  });
+});

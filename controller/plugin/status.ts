@@ -1,0 +1,132 @@
+/** `kubectl longrun status RUN`: what a run does and what blocks it, on one screen that is written anew while it changes. */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { EvaluatedPolicyStatus } from "../../crds/trainingrun.ts";
+import { findCondition, isBlocker } from "../conditions.ts";
+import type { Run } from "../desired/names.ts";
+import type { Screen } from "../local/terminal.ts";
+import { type Cluster, readRun } from "./cluster.ts";
+import { harmless, span } from "./text.ts";
+
+export interface StatusOptions {
+  /** Goes on until the run is over. */
+  watch: boolean;
+  json: boolean;
+  intervalSeconds: number;
+}
+
+export async function showStatus(
+  cluster: Cluster,
+  name: string,
+  { watch, json, intervalSeconds }: StatusOptions,
+  screen: Screen,
+): Promise<void> {
+  let shown: string[] = [];
+  for (;;) {
+    const run = await readRun(cluster, name);
+    if (json) screen.write(`${JSON.stringify(run.status ?? {})}\n`);
+    else {
+      const lines = statusLines(run, Date.now());
+      // On a terminal in place of what stands there; else only what is new.
+      if (screen.isTTY && shown.length > 0) screen.write(`\u001b[${shown.length}A\u001b[J`);
+      if (screen.isTTY || lines.join() !== shown.join()) screen.write(`${fit(lines, screen).join("\n")}\n`);
+      shown = lines;
+    }
+    if (!watch || isOver(run)) return;
+    await sleep(intervalSeconds * 1000, undefined, { signal: cluster.signal }).catch(() => {});
+    if (cluster.signal.aborted) return;
+  }
+}
+
+/** One row of the terminal for each line: what is written over must not be more. */
+function fit(lines: string[], { isTTY, columns }: Screen): string[] {
+  if (!isTTY || !columns) return lines;
+  return lines.map((line) => (line.length < columns ? line : `${line.slice(0, columns - 1)}…`));
+}
+
+export function isOver(run: Run): boolean {
+  return run.status?.phase === "Succeeded" || run.status?.phase === "Failed";
+}
+
+/** @param nowMs Unix milliseconds */
+export function statusLines(run: Run, nowMs: number): string[] {
+  const { status = {}, spec } = run;
+  const { iteration = 0, percent, score, executions, actors, checkpoint, evaluation } = status;
+  const rows: [title: string, ...facts: (string | false | undefined)[]][] = [
+    [
+      run.metadata.name,
+      status.phase ?? "not seen by a controller yet",
+      `iteration ${iteration} of ${spec.stopping.iterations}`,
+      percent !== undefined && `${percent}%`,
+    ],
+    ["scores", ...scores(score)],
+    ["evaluated", ...evaluated("before", evaluation?.before), ...evaluated("after", evaluation?.after)],
+    [
+      "programs",
+      executions && `${executions.running} run`,
+      executions && `${executions.queued} wait`,
+      executions && `${executions.completed} done`,
+      !!executions?.lost && `${executions.lost} lost`,
+      status.meanDurationSeconds !== undefined && `${significant(status.meanDurationSeconds)} s each`,
+    ],
+    [
+      "actors",
+      actors && `${actors.running ?? 0} of ${actors.desired ?? 0} run`,
+      !!actors?.idle && `${actors.idle} idle`,
+      !!actors?.waiting && `${actors.waiting} wait${actors.waitingReason ? `: ${actors.waitingReason}` : ""}`,
+    ],
+    ["checkpoint", checkpoint && `iteration ${checkpoint.iteration}`, checkpoint?.path],
+    ["time", ...times(run, nowMs)],
+    ...doing(run),
+  ];
+  const width = Math.max(...rows.map(([title]) => title.length));
+  return rows.flatMap(([title, ...facts]) => {
+    const there = facts.filter((fact): fact is string => !!fact);
+    return there.length === 0 ? [] : [harmless(`${title.padEnd(width)}  ${there.join(" · ")}`).replaceAll("\n", " ")];
+  });
+}
+
+function scores(score: NonNullable<Run["status"]>["score"]): (string | false)[] {
+  const { best, mean, validFraction } = score ?? {};
+  return [
+    best !== undefined && `best ${significant(best)}`,
+    mean !== undefined && `mean ${significant(mean)}`,
+    validFraction !== undefined && `${Math.round(100 * validFraction)}% valid`,
+  ];
+}
+
+function evaluated(when: string, policy: EvaluatedPolicyStatus | undefined): string[] {
+  if (!policy) return [];
+  const { best, mean, validFraction } = policy;
+  const facts = scores({ best, mean, validFraction } as never).filter(Boolean);
+  return [`${when}: ${facts.join(", ") || "no program was valid"}`];
+}
+
+function times({ status = {} }: Run, nowMs: number): string[] {
+  const { startTime, completionTime, estimatedCompletion } = status;
+  if (startTime === undefined) return [];
+  const endMs = completionTime === undefined ? nowMs : Date.parse(completionTime);
+  const leftSeconds = estimatedCompletion === undefined ? 0 : (Date.parse(estimatedCompletion) - nowMs) / 1000;
+  return [
+    `${completionTime === undefined ? "since" : "took"} ${span((endMs - Date.parse(startTime)) / 1000)}`,
+    ...(leftSeconds > 0 ? [`about ${span(leftSeconds)} left`] : []),
+  ];
+}
+
+/** What blocks it, each thing once; else what it does. */
+function doing({ status = {}, spec }: Run): [string, string][] {
+  const conditions = status.conditions ?? [];
+  const blockers = new Map(
+    conditions.filter(({ reason }) => isBlocker(reason ?? "")).map(({ reason, message }) => [message ?? "", reason]),
+  );
+  if (blockers.size > 0) return [...blockers].map(([message, reason]) => ["blocked", `${reason}: ${message}`]);
+  const [succeeded, suspended, progressing] = (["Succeeded", "Suspended", "Progressing"] as const).map((type) =>
+    findCondition(conditions, type),
+  );
+  if (succeeded && succeeded.status !== "Unknown") return [["ended", succeeded.message ?? ""]];
+  if (spec.suspend && suspended) return [["paused", suspended.message ?? ""]];
+  return progressing ? [["now", progressing.message ?? ""]] : [];
+}
+
+function significant(value: number): string {
+  return Number(value.toPrecision(4)).toString();
+}

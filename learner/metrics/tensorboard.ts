@@ -1,0 +1,213 @@
+/**
+ * `tensorboard/` of a run folder: every number of metrics.jsonl as a scalar, in TensorBoard's event files, a step for each
+ * iteration. `tensorboard --logdir runs` shows them.
+ *
+ * A learner that goes on with a run cuts off what a restart took back and begins a file of its own, so that all files
+ * together have each iteration once. The START at its beginning tells a TensorBoard that has read further to forget that.
+ * No file is removed: TensorBoard would wait at it for ever.
+ */
+import { type FileHandle, mkdir, open, readdir, readFile, truncate } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import protobuf from "protobufjs";
+import { MetricsError } from "./errors.ts";
+import type { IterationMetrics } from "./iteration.ts";
+
+const Event = protobuf
+  .loadSync(fileURLToPath(new URL("tensorboard.proto", import.meta.url)))
+  .lookupType("tensorboard.Event");
+
+/** Numbers of a line by the section that TensorBoard shows them in. */
+export const SECTIONS = {
+  score: ["meanScore", "bestScore", "bestScoreSoFar", "meanNormalizedScore", "meanReward"],
+  programs: [
+    ...["samples", "executed", "validFraction", "verbatimValidShare", "flagged", "forgedMarkers"],
+    ...["clampedRewards", "cappedRewards", "verificationFailures", "zeroSpreadShare", "groupDropped"],
+  ],
+  durations: [
+    ...["meanDurationSeconds", "trainedMeanDurationSeconds", "weightedMeanDurationSeconds"],
+    ...["launchedMeanDurationSeconds", "effectiveSampleSize", "maxDurationWeight"],
+  ],
+  policy: [
+    ...["kl", "klCoefficient", "updateKl", "entropy", "learningRate", "policyLoss", "ratioMean", "ratioMax"],
+    ...["clipFraction", "gradientNorm", "policySteps", "skippedSteps"],
+  ],
+  critic: ["criticLearningRate", "valueLoss", "explainedVariance", "criticGradientNorm"],
+  staleness: [
+    ...["meanLag", "maxLag", "importanceMean", "importanceMaxDeviation", "importanceCappedShare"],
+    ...["staleDropped", "staleMasked", "staleWaited"],
+  ],
+  time: [
+    ...["seconds", "elapsedSeconds", "tokensGenerated", "generationTokensPerSecond", "tokensTrained"],
+    ...["trainingTokensPerSecond", "learnerIdleShare", "actorBusyShare", "checkpointSeconds", "checkpointBytes"],
+  ],
+} as const satisfies Record<string, readonly (keyof IterationMetrics)[]>;
+
+/** Each a section of its own, with a scalar for each key. */
+export const RECORDS = [
+  ...["secondsByPhase", "outcomes", "markers", "families", "instrumenters", "promptKinds", "guards", "executions"],
+  "instrumenterFaults",
+] as const satisfies readonly (keyof IterationMetrics)[];
+
+const NAME = "events.out.tfevents";
+
+export class TensorBoardFile {
+  readonly #directory: string;
+  /** Of the newest file that was there before. */
+  readonly #newestSeconds: number;
+  #handle: FileHandle | undefined;
+  #size = 0;
+
+  private constructor(directory: string, newestSeconds: number) {
+    this.#directory = directory;
+    this.#newestSeconds = newestSeconds;
+  }
+
+  /**
+   * Cuts the files that are there back to `lines`, and adds those that are not in them.
+   *
+   * @param directory of the event files alone; made with the first line
+   * @param lines that count, from the first iteration on
+   */
+  static async open(directory: string, lines: readonly IterationMetrics[]): Promise<TensorBoardFile> {
+    try {
+      const names = (await readdir(directory).catch(absent)).filter((name) => name.startsWith(NAME)).sort(byTime);
+      let last = 0;
+      for (const name of names) last = await cutBack(join(directory, name), last, lines.at(-1)?.iteration ?? 0);
+      const file = new TensorBoardFile(directory, secondsOf(names.at(-1)));
+      for (const line of lines) if (line.iteration > last) await file.append(line);
+      return file;
+    } catch (error) {
+      throw fault(directory, error);
+    }
+  }
+
+  /** Adds an iteration. If the disk refuses it, the file is left as it was before. */
+  async append(line: IterationMetrics): Promise<void> {
+    try {
+      const records = [recordOf(scalarsEvent(line))];
+      if (this.#handle === undefined) {
+        const at = { wallTime: Date.parse(line.wallTime) / 1000 };
+        records.unshift(
+          recordOf({ ...at, fileVersion: "brain.Event:2" }),
+          recordOf({ ...at, step: line.iteration, sessionLog: { status: "START" } }),
+        );
+        await mkdir(this.#directory, { recursive: true });
+        // TensorBoard reads files in the order of their names.
+        const seconds = Math.max(Math.floor(Date.now() / 1000), this.#newestSeconds + 1);
+        this.#handle = await open(join(this.#directory, `${NAME}.${seconds}.longrun`), "ax");
+      }
+      const bytes = Buffer.concat(records);
+      await this.#handle.appendFile(bytes).catch(async (error: unknown) => {
+        await this.#handle!.truncate(this.#size).catch(() => undefined);
+        throw error;
+      });
+      this.#size += bytes.length;
+    } catch (error) {
+      throw fault(this.#directory, error);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#handle?.close();
+  }
+}
+
+const secondsOf = (name: string | undefined): number => Number(name?.slice(NAME.length + 1).split(".")[0]) || 0;
+const byTime = (a: string, b: string): number => secondsOf(a) - secondsOf(b);
+
+function absent(error: NodeJS.ErrnoException): string[] {
+  if (error.code === "ENOENT") return [];
+  throw error;
+}
+
+/**
+ * Cuts a file off at the first record that is torn, or of an iteration that is not above `after` or is above `upTo`.
+ *
+ * @returns the newest iteration that stays in it, or `after`
+ */
+async function cutBack(path: string, after: number, upTo: number): Promise<number> {
+  const bytes = await readFile(path);
+  let last = after;
+  let at = 0;
+  for (const { end, step, hasScalars } of recordsIn(bytes)) {
+    if (hasScalars && (step <= last || step > upTo)) break;
+    if (hasScalars) last = step;
+    at = end;
+  }
+  if (at < bytes.length) await truncate(path, at);
+  return last;
+}
+
+/** The whole records of a file; it ends before the first that is not. */
+function* recordsIn(bytes: Buffer): Generator<{ end: number; step: number; hasScalars: boolean }> {
+  for (let at = 0; at + RECORD_FRAME <= bytes.length; ) {
+    const length = Number(bytes.readBigUInt64LE(at));
+    const end = at + RECORD_FRAME + length;
+    if (maskedCrc32c(bytes.subarray(at, at + 8)) !== bytes.readUInt32LE(at + 8) || end > bytes.length) return;
+    const data = bytes.subarray(at + 12, end - 4);
+    if (maskedCrc32c(data) !== bytes.readUInt32LE(end - 4)) return;
+    const { step = 0, summary } = Event.toObject(Event.decode(data), { longs: Number });
+    yield { end, step, hasScalars: summary !== undefined };
+    at = end;
+  }
+}
+
+/** @returns tag and value of each number that the line has */
+export function scalarsOf(line: IterationMetrics): [tag: string, value: number][] {
+  const scalars: [tag: string, value: number][] = [];
+  const add = (tag: string, value: unknown) => {
+    if (typeof value === "number" && Number.isFinite(value)) scalars.push([tag, value]);
+  };
+  for (const [section, fields] of Object.entries(SECTIONS))
+    for (const field of fields) add(`${section}/${field}`, line[field]);
+  for (const field of RECORDS)
+    for (const [key, value] of Object.entries(line[field] ?? {})) add(`${field}/${key}`, value);
+  for (const [task, fields] of Object.entries(line.tasks))
+    for (const [field, value] of Object.entries(fields)) add(`tasks/${task}/${field}`, value);
+  return scalars;
+}
+
+function scalarsEvent(line: IterationMetrics): object {
+  const value = scalarsOf(line).map(([tag, simpleValue]) => ({ tag, simpleValue }));
+  return { wallTime: Date.parse(line.wallTime) / 1000, step: line.iteration, summary: { value } };
+}
+
+/** Bytes of a record beside its data. */
+const RECORD_FRAME = 16;
+
+/** One record of a TFRecord file: its length, the length's checksum, the event, the event's checksum. */
+function recordOf(event: object): Buffer {
+  const data = Event.encode(Event.fromObject(event)).finish();
+  const record = Buffer.alloc(data.length + RECORD_FRAME);
+  record.writeBigUInt64LE(BigInt(data.length), 0);
+  record.writeUInt32LE(maskedCrc32c(record.subarray(0, 8)), 8);
+  record.set(data, 12);
+  record.writeUInt32LE(maskedCrc32c(data), 12 + data.length);
+  return record;
+}
+
+/** CRC-32C (RFC 3720, appendix B.4), reflected polynomial 0x82f63b78. */
+const TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
+  let remainder = byte;
+  for (let bit = 0; bit < 8; bit++) remainder = remainder & 1 ? (remainder >>> 1) ^ 0x82f63b78 : remainder >>> 1;
+  return remainder;
+});
+
+export function crc32c(bytes: Uint8Array): number {
+  let crc = 0xffffffff;
+  for (const byte of bytes) crc = (crc >>> 8) ^ TABLE[(crc ^ byte) & 0xff]!;
+  return ~crc >>> 0;
+}
+
+/** As TFRecord files have it, so that the checksum of data that holds checksums is no worse. */
+export function maskedCrc32c(bytes: Uint8Array): number {
+  const crc = crc32c(bytes);
+  return (((crc >>> 15) | (crc << 17)) + 0xa282ead8) >>> 0;
+}
+
+function fault(path: string, cause: unknown): MetricsError {
+  const { code, message } = cause as NodeJS.ErrnoException;
+  const why = code === "ENOSPC" ? "the disk is full; free some space and resume the run" : message;
+  return new MetricsError("metrics-file", `${path}: cannot write the event file: ${why}`, { cause });
+}

@@ -1,0 +1,98 @@
+/**
+ * `/report` of the learner: report.html as it is on the disk, a line above it of what happens at this moment, and a header
+ * that makes browsers load it again while the run goes on.
+ */
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { StatusMessage } from "../../proto/service.ts";
+import type { Page } from "../metrics/http.ts";
+import { isFinal, Phase } from "../server/status.ts";
+import { CONTENT_SECURITY_POLICY, type Html, html, trusted } from "./html.ts";
+
+/** How often it is loaded again where the address does not say `?refresh=SECONDS`; 0 is never. */
+export const REFRESH_SECONDS = 10;
+const LONGEST_REFRESH_SECONDS = 3600;
+
+const HEADERS = {
+  "content-type": "text/html; charset=utf-8",
+  // Unlike the policy that stands in the page, a header can put it into a sandbox and out of others' frames.
+  "content-security-policy": `${CONTENT_SECURITY_POLICY}; frame-ancestors 'none'; sandbox`,
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "cross-origin-resource-policy": "same-origin",
+  "cross-origin-opener-policy": "same-origin",
+  "cache-control": "no-store",
+};
+
+const DOING: Record<number, string> = {
+  [Phase.STARTING]: "starts",
+  [Phase.GENERATING]: "the policy writes solutions",
+  [Phase.EXECUTING]: "programs run",
+  [Phase.EVALUATING]: "the batch is evaluated",
+  [Phase.TRAINING]: "the policy is updated",
+  [Phase.CHECKPOINTING]: "a checkpoint is written",
+  [Phase.FINAL_EVALUATION]: "the policy is evaluated",
+  [Phase.SUCCEEDED]: "succeeded",
+  [Phase.FAILED_RUN]: "failed",
+  [Phase.STOPPED]: "stopped",
+};
+
+/** @param status of the learner, as it tells the controller */
+export async function reportPage(
+  runDirectory: string,
+  status: StatusMessage,
+  query: URLSearchParams,
+  now = new Date(),
+): Promise<Page> {
+  const refreshSeconds = isFinal(status) ? 0 : refreshOf(query);
+  const written = await readFile(join(runDirectory, "report.html"), "utf8").catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "ENOENT") throw error;
+    return undefined;
+  });
+  const strip = liveLine(status, refreshSeconds, now);
+  // The first one in the page: text that stands in it is escaped.
+  const body = written?.replace("<body>", () => `<body>\n${strip.html}`) ?? withoutReport(strip).html;
+  return {
+    // A header, because a browser ignores the same wish in the HTML of a page in a sandbox.
+    headers: { ...HEADERS, ...(refreshSeconds > 0 && { refresh: String(refreshSeconds) }) },
+    body,
+  };
+}
+
+function refreshOf(query: URLSearchParams): number {
+  const asked = query.get("refresh");
+  if (asked === null || !/^\d+$/.test(asked)) return REFRESH_SECONDS;
+  return Math.min(Number(asked), LONGEST_REFRESH_SECONDS);
+}
+
+function liveLine(status: StatusMessage, refreshSeconds: number, now: Date): Html {
+  const { iteration, iterations, phase, phaseDone, phaseTotal, executions, actors, message } = status;
+  const facts = [
+    iterations && `iteration ${Math.min(iteration ?? 0, iterations)} of ${iterations}`,
+    `${DOING[phase ?? Phase.STARTING]}${phaseTotal ? ` (${phaseDone ?? 0} of ${phaseTotal})` : ""}`,
+    executions && `${executions.running ?? 0} executions run, ${executions.queued ?? 0} wait`,
+    actors && `${actors.filter(({ connected }) => connected).length} actors`,
+    message,
+  ].filter(Boolean);
+  const again = isFinal(status)
+    ? ""
+    : refreshSeconds > 0
+      ? html` · loaded every ${refreshSeconds} s (<a href="?refresh=0">stop</a>)`
+      : html` · <a href="?">load every ${REFRESH_SECONDS} s</a>`;
+  const time = now.toISOString().slice(11, 19);
+  return html`<div style="${trusted(LINE)}">${time} UTC · ${facts.join(" · ")}${again}</div>`;
+}
+
+const LINE = "margin:0;padding:6px 28px;font:13px/1.5 system-ui,sans-serif;background:#8882";
+
+function withoutReport(strip: Html): Html {
+  return html`<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="${CONTENT_SECURITY_POLICY}"><title>longrun report</title></head>
+<body>
+${strip}
+<p style="padding:0 16px;font:15px system-ui,sans-serif">The report appears when the first iteration has ended.</p>
+</body>
+</html>
+`;
+}
