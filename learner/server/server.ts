@@ -23,6 +23,7 @@ import { StoreError } from "../store/errors.ts";
 import type { Selection } from "../store/samples.ts";
 import type { HeldAttempt } from "../store/types.ts";
 import { controlHandlers } from "./control.ts";
+import { Dealer } from "./dealer.ts";
 import { ServerError, statusOf } from "./errors.ts";
 import type { ActorState, ServerOptions } from "./options.ts";
 import { parseResult } from "./results.ts";
@@ -53,7 +54,7 @@ export class LearnerServer {
   #leaving = new Map<string, string>();
   #terminations = new Terminations();
   #closed = false;
-  #pumping = false;
+  readonly #dealer: Dealer;
   #tick: NodeJS.Timeout | undefined;
   /** Why the store cannot be used any more. */
   #failure: Error | undefined;
@@ -84,11 +85,18 @@ export class LearnerServer {
         reportTermination: (termination) => this.#reportTermination(termination),
       }),
     });
+    this.#dealer = new Dealer({
+      leases: options.store.leases,
+      takers: () => this.#sessions.values(),
+      onLeased: (execution, actor) => options.log.debug(named({ ...execution, actor }), "leased"),
+      onDealt: () => options.status.changed(),
+      onFailure: (error) => this.#noteFailure(error),
+    });
     options.status.addSource(() => this.#statusFields());
     const { events } = options.store;
-    events.on("queued", () => this.#pump());
+    events.on("queued", () => this.#dealer.soon());
     // A result frees its slot only when it is accepted, which can be after the actor said that it has room.
-    events.on("finished", () => this.#pump());
+    events.on("finished", () => this.#dealer.soon());
     events.on("attemptLost", (attempt, reason, state) => {
       options.log.warn({ ...named(attempt), reason, state }, "an attempt was lost");
       options.status.changed();
@@ -224,6 +232,7 @@ export class LearnerServer {
     if (this.#closed) return;
     this.#closed = true;
     clearInterval(this.#tick);
+    this.#dealer.close();
     for (const session of [...this.#sessions.values(), ...this.#strangers])
       session.abort(grpc.status.UNAVAILABLE, "the learner stops");
     await new Promise<void>((resolve) => {
@@ -255,7 +264,7 @@ export class LearnerServer {
       log,
       now: () => performance.now(),
       onHello: (it) => this.#onHello(it),
-      onReady: () => this.#pump(),
+      onReady: () => this.#dealer.soon(),
       onProgress: () => this.#options.status.changed(),
       onLost: (loss) => this.#onLost(loss),
       onEnd: (it) => this.#onEnd(it),
@@ -312,32 +321,11 @@ export class LearnerServer {
     return true;
   }
 
-  /** Gives queued executions to free slots, one at a time to whoever has most of them free. */
-  #pump(): void {
-    if (this.#closed || this.#pumping) return;
-    this.#pumping = true;
-    try {
-      for (;;) {
-        let roomiest: Session | undefined;
-        for (const session of this.#sessions.values()) {
-          if (session.freeSlots > (roomiest?.freeSlots ?? 0)) roomiest = session;
-        }
-        const execution = roomiest && this.#options.store.leases.take(roomiest.actor);
-        if (roomiest === undefined || execution === undefined) break;
-        roomiest.lease(execution);
-        this.#options.log.debug(named({ ...execution, actor: roomiest.actor }), "leased");
-      }
-    } finally {
-      this.#pumping = false;
-    }
-    this.#options.status.changed();
-  }
-
   #onTick(): void {
     try {
       this.#options.store.checkFence();
       this.#options.store.leases.expire();
-      this.#pump();
+      this.#dealer.soon();
     } catch (error) {
       this.#noteFailure(error);
     }

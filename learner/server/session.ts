@@ -89,7 +89,7 @@ export class Session {
   /** Leases that it may be given now. */
   get freeSlots(): number {
     if (this.actor === "" || this.draining || this.ended) return 0;
-    return Math.max(0, Math.min(this.#freeSlots, this.slots - this.#options.leases.running(this.actor).length));
+    return Math.max(0, Math.min(this.#freeSlots, this.slots - this.#options.leases.runningOf(this.actor)));
   }
 
   lease(execution: LeasedExecution): void {

@@ -1,5 +1,6 @@
 /** A real learner's server with a queue of programs, and what works through it. */
 import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -82,6 +83,11 @@ export class Backlog {
   /** Resolves when every program has a result; rejects when a process that works on them ends. */
   get done(): Promise<void> {
     return this.#done.promise;
+  }
+
+  /** Resolves at the next one. */
+  async nextResult(): Promise<void> {
+    await Promise.race([once(this.#store.events, "finished"), this.#done.promise]);
   }
 
   /** Starts real actors. */
