@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { Backlog } from "./backlog.ts";
 import { benchEnvironment } from "./environment.ts";
-import type { Bench } from "./result.ts";
+import { type Bench, quantile } from "./result.ts";
 import type { Found } from "./simulated-actors.ts";
 
 const SIMULATED = fileURLToPath(new URL("./simulated-actors.ts", import.meta.url));
@@ -40,7 +40,9 @@ async function run(flags: string[]) {
   const { environment, taskDirectory } = await benchEnvironment();
   const raw = [
     await through("no-op programs, one real actor with 2 slots", Number(values.programs), {
-      start: (backlog) => backlog.startActors(1, { slots: 2, environment, taskDirectory }),
+      async start(backlog) {
+        backlog.startActors(1, { slots: 2, environment, taskDirectory });
+      },
     }),
     await simulated(`${actors} simulated actors, programs of ${values.seconds} s`, {
       ...{ queued, actors, processes, seconds: values.seconds },
@@ -148,11 +150,6 @@ async function through(what: string, programs: number, { start, count, finish }:
   } finally {
     await backlog.close();
   }
-}
-
-function quantile(values: number[], share: number): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]!;
 }
 
 export const queue: Bench = { about: "executions a second through the learner, and waits for a lease", run };

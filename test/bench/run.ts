@@ -14,13 +14,14 @@ import { learning } from "./learning.ts";
 import { overhead } from "./overhead.ts";
 import { queue } from "./queue.ts";
 import { type Bench, print, save } from "./result.ts";
+import { soak } from "./soak.ts";
 
 const BENCHES: Record<string, Bench> = {
   ...{ overhead, busy, queue, durations, grading },
-  ...{ learner, gpu, controller, learning, algorithms, corpus },
+  ...{ learner, gpu, controller, learning, algorithms, corpus, soak },
 };
 /** These take long, so they run only when they are named. */
-const ONLY_NAMED = ["learner", "gpu", "controller", "learning", "algorithms", "corpus"];
+const ONLY_NAMED = ["learner", "gpu", "controller", "learning", "algorithms", "corpus", "soak"];
 
 const given = process.argv.slice(2);
 const firstFlag = given.findIndex((word) => word.startsWith("-"));

@@ -1,7 +1,7 @@
 """What each step of an execution costs, inside the sandbox: `python steps.py LEVEL COUNT INPUT [WARM,...]`, as the interpreter of
 the actors' environment. Plays the supervisor of the real zygote, whose functions it times, and runs programs that do nothing.
 
-Prints JSON: microseconds by step, one list entry an execution, and machine-wide processor seconds by kind over all of it.
+Prints JSON: seconds of each execution, of each step in the mean, and the whole machine's processor seconds for an execution.
 """
 
 import json
@@ -103,21 +103,20 @@ def main():
         if kind != b"H" or b"error" in hello:
             sys.exit(hello.decode())
         source = b"pass\n"
-        rows, walls = [], []
+        walls = []
         before = machine_seconds()
+        shared[:] = bytes(4096)
         for _ in range(count):
-            shared[:] = bytes(4096)
             start = time.perf_counter()
             send(b"R", {"task": "t", "limits": LIMITS, "seed": 0, "programBytes": len(source)})
             ours.sendall(source)
             while (kind := receive()[0]) != b"F":
                 pass
             walls.append(time.perf_counter() - start)
-            rows.append({name: 1e6 * struct.unpack("d", shared[8 * index:8 * index + 8])[0] for name, index in SLOTS.items()})
+        steps = {name: struct.unpack("d", shared[8 * index:8 * index + 8])[0] / count for name, index in SLOTS.items()}
         after = machine_seconds()
         ours.close()
-    print(json.dumps({"walls": walls, "steps": {name: [row[name] for row in rows] for name in SLOTS},
-                      "machine": {name: after[name] - before[name] for name in before}}))
+    print(json.dumps({"walls": walls, "steps": steps, "machine": {name: (after[name] - before[name]) / count for name in before}}))
 
 
 if __name__ == "__main__":
