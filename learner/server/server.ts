@@ -23,12 +23,13 @@ import { StoreError } from "../store/errors.ts";
 import type { Selection } from "../store/samples.ts";
 import type { HeldAttempt } from "../store/types.ts";
 import { controlHandlers } from "./control.ts";
-import { Dealer } from "./dealer.ts";
+import { deal } from "./dealer.ts";
 import { ServerError, statusOf } from "./errors.ts";
 import type { ActorState, ServerOptions } from "./options.ts";
 import { parseResult } from "./results.ts";
 import { type ActorStream, Session } from "./session.ts";
 import { isOutOfMemory, type Loss, type Termination, Terminations } from "./terminations.ts";
+import { Turn } from "./turn.ts";
 import { type Blocked, type WaitOptions, waitForChange, whatBlocks } from "./waiting.ts";
 
 /** How often the end of the last executions is looked for. */
@@ -54,7 +55,7 @@ export class LearnerServer {
   #leaving = new Map<string, string>();
   #terminations = new Terminations();
   #closed = false;
-  readonly #dealer: Dealer;
+  readonly #turn: Turn;
   #tick: NodeJS.Timeout | undefined;
   /** Why the store cannot be used any more. */
   #failure: Error | undefined;
@@ -85,18 +86,19 @@ export class LearnerServer {
         reportTermination: (termination) => this.#reportTermination(termination),
       }),
     });
-    this.#dealer = new Dealer({
-      leases: options.store.leases,
-      takers: () => this.#sessions.values(),
-      onLeased: (execution, actor) => options.log.debug(named({ ...execution, actor }), "leased"),
-      onDealt: () => options.status.changed(),
+    this.#turn = new Turn({
+      store: options.store,
+      deal: () => {
+        deal(options.store.leases, this.#sessions.values());
+        options.status.changed();
+      },
       onFailure: (error) => this.#noteFailure(error),
     });
     options.status.addSource(() => this.#statusFields());
     const { events } = options.store;
-    events.on("queued", () => this.#dealer.soon());
+    events.on("queued", () => this.#turn.deal());
     // A result frees its slot only when it is accepted, which can be after the actor said that it has room.
-    events.on("finished", () => this.#dealer.soon());
+    events.on("finished", () => this.#turn.deal());
     events.on("attemptLost", (attempt, reason, state) => {
       options.log.warn({ ...named(attempt), reason, state }, "an attempt was lost");
       options.status.changed();
@@ -232,7 +234,7 @@ export class LearnerServer {
     if (this.#closed) return;
     this.#closed = true;
     clearInterval(this.#tick);
-    this.#dealer.close();
+    this.#turn.close();
     for (const session of [...this.#sessions.values(), ...this.#strangers])
       session.abort(grpc.status.UNAVAILABLE, "the learner stops");
     await new Promise<void>((resolve) => {
@@ -264,7 +266,8 @@ export class LearnerServer {
       log,
       now: () => performance.now(),
       onHello: (it) => this.#onHello(it),
-      onReady: () => this.#dealer.soon(),
+      write: (work, onFailure) => this.#turn.write(work, onFailure),
+      onReady: () => this.#turn.deal(),
       onProgress: () => this.#options.status.changed(),
       onLost: (loss) => this.#onLost(loss),
       onEnd: (it) => this.#onEnd(it),
@@ -325,7 +328,7 @@ export class LearnerServer {
     try {
       this.#options.store.checkFence();
       this.#options.store.leases.expire();
-      this.#dealer.soon();
+      this.#turn.deal();
     } catch (error) {
       this.#noteFailure(error);
     }

@@ -11,6 +11,7 @@ import { randomBytes } from "node:crypto";
 import type { EventEmitter } from "node:events";
 import type { Database, Row } from "./database.ts";
 import { StoreError } from "./errors.ts";
+import { programOf } from "./rows.ts";
 import { RunningAttempts } from "./running.ts";
 import type { Acceptance, AttemptKey, HeldAttempt, LeasedExecution, Result, StoreEvents } from "./types.ts";
 
@@ -25,9 +26,6 @@ export interface LeaseOptions {
   now: () => number;
   events: EventEmitter<StoreEvents>;
 }
-
-/** Where the instrumenter wants an attempt's nonce. */
-const NONCE_PLACEHOLDER = "@@NONCE@@";
 
 /** The execution that was queued first. Without the index named, SQLite goes through all that were finished before. */
 const NEXT = "FROM samples INDEXED BY samples_queued WHERE state = 'queued' ORDER BY sequence LIMIT 1";
@@ -101,6 +99,11 @@ export class Leases {
     return this.#running.countOf(actor);
   }
 
+  /** Calls `then` when what is being written is on disk; at once where nothing is. */
+  afterCommit(then: () => void): void {
+    this.#database.afterCommit(then);
+  }
+
   /** Whether anything is queued; costs no commit. */
   hasQueued(): boolean {
     return this.#database.get(`SELECT 1 ${NEXT}`) !== undefined;
@@ -126,7 +129,9 @@ export class Leases {
       }
       return taken;
     });
-    for (const [index, attempt] of leased.entries()) this.#hold({ ...keyOnly(attempt), actor: actors[index]! });
+    this.afterCommit(() => {
+      for (const [index, attempt] of leased.entries()) this.#hold({ ...keyOnly(attempt), actor: actors[index]! });
+    });
     return leased;
   }
 
@@ -215,7 +220,7 @@ export class Leases {
     });
     if (verdict === "accepted") {
       this.#running.delete(attempt.fence);
-      this.#options.events.emit("finished", attempt.execution);
+      this.afterCommit(() => this.#options.events.emit("finished", attempt.execution));
     }
     return verdict;
   }
@@ -359,9 +364,9 @@ export class Leases {
     );
     attempts.forEach((attempt, index) => {
       this.#running.delete(attempt.fence);
-      this.#options.events.emit("attemptLost", attempt, reason, ended[index]);
+      this.afterCommit(() => this.#options.events.emit("attemptLost", attempt, reason, ended[index]!));
     });
-    if (ended.includes("queued")) this.#options.events.emit("queued");
+    if (ended.includes("queued")) this.afterCommit(() => this.#options.events.emit("queued"));
   }
 
   #end(attempt: HeldAttempt, state: "expired" | "failed" | "revoked", reason: string, sandboxBroke = false): void {
@@ -378,14 +383,6 @@ export class Leases {
       },
     );
   }
-}
-
-/** A policy that writes the placeholder itself must not be handed the nonce: then no marker of that program counts. */
-function programOf(sample: Row, nonce: string): string {
-  const instrumented = String(sample.instrumented);
-  return String(sample.program).includes(NONCE_PLACEHOLDER)
-    ? instrumented
-    : instrumented.replaceAll(NONCE_PLACEHOLDER, nonce);
 }
 
 const keyOf = (row: Row): AttemptKey => ({
