@@ -9,6 +9,7 @@ import { corpus } from "./corpus.ts";
 import { durations } from "./durations.ts";
 import { gpu } from "./gpu.ts";
 import { grading } from "./grading.ts";
+import { idle } from "./idle.ts";
 import { learner } from "./learner.ts";
 import { learning } from "./learning.ts";
 import { overhead } from "./overhead.ts";
@@ -17,7 +18,7 @@ import { type Bench, print, save } from "./result.ts";
 import { soak } from "./soak.ts";
 
 const BENCHES: Record<string, Bench> = {
-  ...{ overhead, busy, queue, durations, grading },
+  ...{ overhead, idle, busy, queue, durations, grading },
   ...{ learner, gpu, controller, learning, algorithms, corpus, soak },
 };
 /** These take long, so they run only when they are named. */

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { Backlog } from "./backlog.ts";
 import { benchEnvironment } from "./environment.ts";
+import { descendants, kilobytes, proportionalMemory } from "./process-memory.ts";
 import { type Bench, median } from "./result.ts";
 
 /** In turn: those that leave much behind among those that leave nothing. */
@@ -111,7 +112,7 @@ function look(pid: number, scratch: string, executions: number): Look {
   const sum = (count: (pid: number) => number) => pids.reduce((total, one) => total + count(one), 0);
   return {
     executions,
-    memoryBytes: sum((one) => kilobytes(`/proc/${one}/smaps_rollup`, "Pss")),
+    memoryBytes: proportionalMemory(pids).all,
     descriptors: sum((one) => readdirSync(`/proc/${one}/fd`).length),
     processes: sum((one) => readdirSync(`/proc/${one}/task`).length),
     files: readdirSync(scratch, { recursive: true }).length,
@@ -132,15 +133,6 @@ function mountsOf(pid: string): string[] {
   } catch {
     return []; // it has ended
   }
-}
-
-function descendants(pid: number): number[] {
-  const own = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);
-  return own.flatMap((child) => [child, ...descendants(child)]);
-}
-
-function kilobytes(file: string, field: string): number {
-  return 1024 * Number(new RegExp(`^${field}:\\s+(\\d+) kB$`, "m").exec(readFileSync(file, "utf8"))![1]);
 }
 
 export const soak: Bench = { about: "what grows over ten thousand executions", run };
