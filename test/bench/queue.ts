@@ -29,8 +29,8 @@ async function run(flags: string[]) {
     options: {
       actors: { type: "string", default: "1000" },
       queued: { type: "string", default: "10000" },
-      seconds: { type: "string", default: "10" },
-      programs: { type: "string", default: "2000" },
+      seconds: { type: "string", default: "5" },
+      programs: { type: "string", default: "1000" },
       processes: { type: "string", default: "1" },
     },
   });
@@ -116,7 +116,8 @@ async function simulated(what: string, { queued, actors, processes, seconds }: S
       for (const child of children) {
         const answer = once(child, "message");
         child.send("tell");
-        found.push(...((await answer) as [Found]));
+        const [told] = (await answer) as [Found];
+        found.push(told);
       }
     },
   });
