@@ -307,7 +307,6 @@ export class ActorClient {
     if (!accepted && reason !== "duplicate")
       this.#options.log?.warn({ execution: attempt!.execution, reason }, "the learner did not take a result");
     this.#held.delete(keyOf(attempt!));
-    this.offer();
     this.#restartIdleTimer();
     this.#finishIfDrained();
   }

@@ -93,21 +93,6 @@ def make_read_only(target):
             mount(None, point, None, MS_REMOUNT | MS_BIND | MS_RDONLY | kept)
 
 
-def use_huge_pages(proc):
-    """Moves this process's own memory into huge pages where the kernel can (Linux >= 6.1): a fork, and the end of it,
-    then copy and free one entry of 2 MB in place of 512. Without effect elsewhere."""
-    size, huge_page, collapse = 2 << 20, 14, 25
-    with open(f"{proc}/self/maps") as table:
-        mappings = [line.split() for line in table]
-    for mapping in mappings:
-        if not mapping[1].startswith("rw") or len(mapping) > 5 and mapping[5] != "[heap]":
-            continue
-        start, end = (int(bound, 16) for bound in mapping[0].split("-"))
-        for address in range(-(-start // size) * size, end - size + 1, size):
-            for advice in (huge_page, collapse):
-                libc.madvise(ctypes.c_void_p(address), ctypes.c_size_t(size), advice)
-
-
 def drop_capabilities():
     """Gives up every capability in every set, for good: also an exec as uid 0 gets none back."""
     number = 0

@@ -13,7 +13,6 @@ one, as each runs in a fork of a process that no program ever ran in. Not covere
 same in every fork (no new layout for each program), which helps to exploit a fault of an interpreter that programs own anyhow.
 """
 
-import gc
 import json
 import os
 import signal
@@ -26,6 +25,7 @@ sys.path.insert(0, _HERE)
 import cgroup  # noqa: E402
 import landlock  # noqa: E402
 import listen  # noqa: E402
+import memory  # noqa: E402
 import namespaces  # noqa: E402
 import program  # noqa: E402
 import restrict  # noqa: E402
@@ -33,11 +33,10 @@ import seccomp  # noqa: E402
 import watch  # noqa: E402
 from child import Child  # noqa: E402
 from execution import Execution  # noqa: E402
-from linux import use_huge_pages  # noqa: E402
 from protocol import CONTROL, receive_frame, send, send_json  # noqa: E402
 
 sys.path[:] = [path for path in sys.path if path != _HERE]
-for _name in ("cgroup", "child", "execution", "landlock", "limits", "linux", "listen", "namespaces", "program", "protocol",
+for _name in ("cgroup", "child", "execution", "landlock", "limits", "linux", "listen", "memory", "namespaces", "program", "protocol",
               "restrict", "seccomp", "submission", "watch"):
     del sys.modules[_name]
 
@@ -126,7 +125,7 @@ class Zygote:
         """Everything after the imports, which are made here unless their `versions` say that they have been."""
         if versions is None:
             versions = import_packages(self.config.get("warm", WARM), self.level == "landlock")
-            settle_memory(self.proc)
+            memory.settle(self.proc)
         if self.level == "namespaces":
             namespaces.drop_import_space()
         self.inherited_bytes = watch.inherited_bytes(self.proc)
@@ -187,6 +186,8 @@ def import_packages(names, one_process):
     if one_process:
         os.environ["JOBLIB_MULTIPROCESSING"] = "0"  # read when joblib is imported
     versions = {"python": ".".join(map(str, sys.version_info[:3]))}
+    names = list(names)
+    reserved = memory.reserve() if names else None
     for name in names:
         try:
             __import__(name)
@@ -195,15 +196,8 @@ def import_packages(names, one_process):
     for name in ("numpy", "pandas", "sklearn", "scipy"):
         if name in sys.modules:
             versions[name] = sys.modules[name].__version__
+    del reserved
     return versions
-
-
-def settle_memory(proc):
-    """Makes forks cheap."""
-    gc.collect()
-    gc.freeze()  # else the first collection in a child copies every page
-    gc.disable()
-    use_huge_pages(proc)
 
 
 def serve_supervisor(container=None, versions=None):
@@ -247,7 +241,7 @@ def listen_for_supervisors(arguments):
     options = parser.parse_args(arguments)
     listen.prepare()
     versions = import_packages(filter(None, options.warm.split(",")), one_process=True)
-    settle_memory("/proc")
+    memory.settle("/proc")
     listen.serve(options.listen, options.scratch, lambda: serve_supervisor(options, versions))
 
 

@@ -23,11 +23,13 @@ import { StoreError } from "../store/errors.ts";
 import type { Selection } from "../store/samples.ts";
 import type { HeldAttempt } from "../store/types.ts";
 import { controlHandlers } from "./control.ts";
+import { deal } from "./dealer.ts";
 import { ServerError, statusOf } from "./errors.ts";
 import type { ActorState, ServerOptions } from "./options.ts";
 import { parseResult } from "./results.ts";
 import { type ActorStream, Session } from "./session.ts";
 import { isOutOfMemory, type Loss, type Termination, Terminations } from "./terminations.ts";
+import { Turn } from "./turn.ts";
 import { type Blocked, type WaitOptions, waitForChange, whatBlocks } from "./waiting.ts";
 
 /** How often the end of the last executions is looked for. */
@@ -53,7 +55,7 @@ export class LearnerServer {
   #leaving = new Map<string, string>();
   #terminations = new Terminations();
   #closed = false;
-  #pumping = false;
+  readonly #turn: Turn;
   #tick: NodeJS.Timeout | undefined;
   /** Why the store cannot be used any more. */
   #failure: Error | undefined;
@@ -84,11 +86,19 @@ export class LearnerServer {
         reportTermination: (termination) => this.#reportTermination(termination),
       }),
     });
+    this.#turn = new Turn({
+      store: options.store,
+      deal: () => {
+        deal(options.store.leases, this.#sessions.values());
+        options.status.changed();
+      },
+      onFailure: (error) => this.#noteFailure(error),
+    });
     options.status.addSource(() => this.#statusFields());
     const { events } = options.store;
-    events.on("queued", () => this.#pump());
+    events.on("queued", () => this.#turn.deal());
     // A result frees its slot only when it is accepted, which can be after the actor said that it has room.
-    events.on("finished", () => this.#pump());
+    events.on("finished", () => this.#turn.deal());
     events.on("attemptLost", (attempt, reason, state) => {
       options.log.warn({ ...named(attempt), reason, state }, "an attempt was lost");
       options.status.changed();
@@ -224,6 +234,7 @@ export class LearnerServer {
     if (this.#closed) return;
     this.#closed = true;
     clearInterval(this.#tick);
+    this.#turn.close();
     for (const session of [...this.#sessions.values(), ...this.#strangers])
       session.abort(grpc.status.UNAVAILABLE, "the learner stops");
     await new Promise<void>((resolve) => {
@@ -255,7 +266,8 @@ export class LearnerServer {
       log,
       now: () => performance.now(),
       onHello: (it) => this.#onHello(it),
-      onReady: () => this.#pump(),
+      write: (work, onFailure) => this.#turn.write(work, onFailure),
+      onReady: () => this.#turn.deal(),
       onProgress: () => this.#options.status.changed(),
       onLost: (loss) => this.#onLost(loss),
       onEnd: (it) => this.#onEnd(it),
@@ -312,32 +324,11 @@ export class LearnerServer {
     return true;
   }
 
-  /** Gives queued executions to free slots, one at a time to whoever has most of them free. */
-  #pump(): void {
-    if (this.#closed || this.#pumping) return;
-    this.#pumping = true;
-    try {
-      for (;;) {
-        let roomiest: Session | undefined;
-        for (const session of this.#sessions.values()) {
-          if (session.freeSlots > (roomiest?.freeSlots ?? 0)) roomiest = session;
-        }
-        const execution = roomiest && this.#options.store.leases.take(roomiest.actor);
-        if (roomiest === undefined || execution === undefined) break;
-        roomiest.lease(execution);
-        this.#options.log.debug(named({ ...execution, actor: roomiest.actor }), "leased");
-      }
-    } finally {
-      this.#pumping = false;
-    }
-    this.#options.status.changed();
-  }
-
   #onTick(): void {
     try {
       this.#options.store.checkFence();
       this.#options.store.leases.expire();
-      this.#pump();
+      this.#turn.deal();
     } catch (error) {
       this.#noteFailure(error);
     }

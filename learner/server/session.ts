@@ -30,6 +30,8 @@ export interface SessionOptions {
   maxSlots: number;
   log: Logger;
   now: () => number;
+  /** Has `work` done a moment later, with what others want written; `onFailure` if nothing of it is on disk. */
+  write(work: () => void, onFailure: (error: unknown) => void): void;
   /** Said hello and was welcomed. */
   onHello(session: Session): void;
   /** Has room for a lease, perhaps. */
@@ -89,11 +91,13 @@ export class Session {
   /** Leases that it may be given now. */
   get freeSlots(): number {
     if (this.actor === "" || this.draining || this.ended) return 0;
-    return Math.max(0, Math.min(this.#freeSlots, this.slots - this.#options.leases.running(this.actor).length));
+    return Math.max(0, Math.min(this.#freeSlots, this.slots - this.#options.leases.runningOf(this.actor)));
   }
 
   lease(execution: LeasedExecution): void {
     this.#freeSlots--;
+    const { execution: id, number } = execution;
+    this.#options.log.debug({ execution: id, attempt: number, actor: this.actor }, "leased");
     this.#send({
       lease: {
         attempt: execution,
@@ -134,8 +138,11 @@ export class Session {
     this.#options.onEnd(this);
   }
 
+  /** What it says is on disk then. */
   #send(message: FromLearnerMessage): void {
-    if (!this.ended) this.stream.write(message);
+    this.#options.leases.afterCommit(() => {
+      if (!this.ended) this.stream.write(message);
+    });
   }
 
   #receive(message: FromActorReceived): void {
@@ -248,7 +255,7 @@ export class Session {
     }
     this.#guarded(attempt, () => {
       const submission = header.submission;
-      if (!submission) return this.#accept(attempt, header);
+      if (!submission) return this.#write(attempt, () => this.#accept(attempt, header));
       if (this.#uploads.size >= 16 * this.slots + 64)
         throw new ServerError("protocol", "too many unfinished submissions");
       const { submissionBytes } = this.#options.limitsOf(this.#expectation(attempt).task);
@@ -268,7 +275,7 @@ export class Session {
         (submission) => {
           try {
             if (submission === undefined) this.#refuseDamaged(attempt);
-            else this.#guarded(attempt, () => this.#accept(attempt, header, submission));
+            else this.#write(attempt, () => this.#accept(attempt, header, submission));
           } catch (error) {
             this.#options.onFailure(this, error);
           }
@@ -337,6 +344,19 @@ export class Session {
 
   #acknowledge(attempt: AttemptKey, reason: string): void {
     this.#send({ ack: { attempt, accepted: reason === "accepted", reason } });
+  }
+
+  /** Done at the end of this turn of the event loop, in one commit with what else has come. */
+  #write(attempt: AttemptKey, work: () => void): void {
+    this.#options.write(work, (cause) => {
+      try {
+        this.#guarded(attempt, () => {
+          throw cause;
+        });
+      } catch (error) {
+        this.#options.onFailure(this, error);
+      }
+    });
   }
 
   /** What breaks the protocol in the handling of an attempt's result loses that attempt, too. */

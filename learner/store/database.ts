@@ -51,12 +51,23 @@ function storeError(path: string, cause: unknown): unknown {
   return new StoreError("io", `${path}: ${cause.message}`, because);
 }
 
+/** What `work` throws. */
+function faultOf(work: () => void): unknown {
+  try {
+    work();
+    return undefined;
+  } catch (error) {
+    return error;
+  }
+}
+
 export class Database {
   readonly path: string;
   #sqlite: DatabaseSync;
   #statements = new Map<string, StatementSync>();
   #fence = 0;
   #writing = false;
+  #afterCommit: (() => void)[] = [];
   #readOnly: boolean;
   #checkOther: () => void;
 
@@ -172,8 +183,10 @@ export class Database {
     if (this.#readOnly) throw new StoreError("readOnly", `${this.path} was opened to be read`);
     if (this.#writing) return work();
     this.#writing = true;
+    this.#afterCommit = [];
+    let value: T;
     try {
-      return this.#run(() =>
+      value = this.#run(() =>
         this.#exclusive(() => {
           this.checkFence();
           return work();
@@ -182,6 +195,39 @@ export class Database {
     } finally {
       this.#writing = false;
     }
+    const faults = this.#afterCommit.map(faultOf).filter((fault) => fault !== undefined);
+    if (faults.length > 0) throw faults[0];
+    return value;
+  }
+
+  /**
+   * Several pieces of work in one transaction, which waits for the disk once. One that throws leaves nothing behind and
+   * does not disturb the others. @returns what each has thrown, undefined where it has not
+   */
+  together(works: readonly (() => void)[]): unknown[] {
+    return this.write(() =>
+      works.map((work) => {
+        const before = this.#afterCommit.length;
+        this.#sqlite.exec("SAVEPOINT piece");
+        try {
+          work();
+          this.#sqlite.exec("RELEASE piece");
+          return undefined;
+        } catch (error) {
+          // A full disk can end the whole transaction by itself.
+          if (!this.#sqlite.isTransaction) throw error;
+          this.#sqlite.exec("ROLLBACK TO piece; RELEASE piece");
+          this.#afterCommit.length = before;
+          return error;
+        }
+      }),
+    );
+  }
+
+  /** Calls `then` when what is being written is on disk, and never if that fails; at once outside of a transaction. */
+  afterCommit(then: () => void): void {
+    if (this.#writing) this.#afterCommit.push(then);
+    else then();
   }
 
   /** @throws StoreError `fenced` if another process has opened the store to write since */

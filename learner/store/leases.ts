@@ -11,6 +11,8 @@ import { randomBytes } from "node:crypto";
 import type { EventEmitter } from "node:events";
 import type { Database, Row } from "./database.ts";
 import { StoreError } from "./errors.ts";
+import { programOf } from "./rows.ts";
+import { RunningAttempts } from "./running.ts";
 import type { Acceptance, AttemptKey, HeldAttempt, LeasedExecution, Result, StoreEvents } from "./types.ts";
 
 export interface LeaseOptions {
@@ -25,20 +27,13 @@ export interface LeaseOptions {
   events: EventEmitter<StoreEvents>;
 }
 
-/** Where the instrumenter wants an attempt's nonce. */
-const NONCE_PLACEHOLDER = "@@NONCE@@";
-
-interface Lease extends HeldAttempt {
-  deadline: number;
-  /** As of the newest heartbeat. */
-  elapsedSeconds?: number;
-}
+/** The execution that was queued first. Without the index named, SQLite goes through all that were finished before. */
+const NEXT = "FROM samples INDEXED BY samples_queued WHERE state = 'queued' ORDER BY sequence LIMIT 1";
 
 export class Leases {
   #database: Database;
   #options: LeaseOptions;
-  /** By fence: the attempts that are `running`. */
-  #leases = new Map<string, Lease>();
+  #running = new RunningAttempts();
 
   constructor(database: Database, options: LeaseOptions) {
     this.#database = database;
@@ -48,8 +43,7 @@ export class Leases {
   }
 
   #hold(attempt: HeldAttempt): void {
-    const deadline = this.#options.now() + this.#options.leaseSeconds * 1000;
-    this.#leases.set(attempt.fence, { ...attempt, deadline });
+    this.#running.add({ ...attempt, deadline: this.#options.now() + this.#options.leaseSeconds * 1000 });
   }
 
   get leaseSeconds(): number {
@@ -92,47 +86,82 @@ export class Leases {
   /** Actors can reach the learner from now on: every running attempt has `leaseGraceSeconds` to show itself. */
   startGrace(): void {
     const deadline = this.#options.now() + this.#options.leaseGraceSeconds * 1000;
-    for (const lease of this.#leases.values()) lease.deadline = deadline;
+    for (const lease of this.#running.all()) lease.deadline = deadline;
   }
 
   /** Attempts that are running, as far as known. */
   running(actor?: string): HeldAttempt[] {
-    return [...this.#leases.values()].filter((lease) => actor === undefined || lease.actor === actor);
+    return actor === undefined ? this.#running.all() : this.#running.of(actor);
+  }
+
+  /** How many of them `actor` has. */
+  runningOf(actor: string): number {
+    return this.#running.countOf(actor);
+  }
+
+  /** Calls `then` when what is being written is on disk; at once where nothing is. */
+  afterCommit(then: () => void): void {
+    this.#database.afterCommit(then);
+  }
+
+  /** Whether anything is queued; costs no commit. */
+  hasQueued(): boolean {
+    return this.#database.get(`SELECT 1 ${NEXT}`) !== undefined;
   }
 
   /** Leases the oldest queued execution to `actor` as a new attempt. @returns undefined if nothing is queued */
   take(actor: string): LeasedExecution | undefined {
-    const next = "SELECT * FROM samples WHERE state = 'queued' ORDER BY sequence LIMIT 1";
-    // Asked outside of the transaction first: an idle pump then costs no commit.
-    if (this.#database.get(next) === undefined) return undefined;
+    return this.takeAll([actor])[0];
+  }
+
+  /**
+   * The oldest queued executions, one for each of `actors`, in one commit. @returns those of the first actors, as many
+   * as were queued
+   */
+  takeAll(actors: readonly string[]): LeasedExecution[] {
+    if (actors.length === 0 || !this.hasQueued()) return [];
     const leased = this.#database.write(() => {
-      const sample = this.#database.get(next);
-      if (sample === undefined) return undefined;
-      const execution = String(sample.id);
-      const number = Number(sample.attempts) + 1;
-      const nonce = randomBytes(16).toString("hex");
-      this.#database.change("UPDATE samples SET state = 'leased', attempts = :number WHERE id = :execution", {
-        execution,
-        number,
-      });
-      const row = this.#database.get(
-        `INSERT INTO attempts (execution, number, actor, nonce, state, leased_at)
-         VALUES (:execution, :number, :actor, :nonce, 'running', :at) RETURNING fence`,
-        { execution, number, actor, nonce, at: this.#now() },
-      );
-      return {
-        execution,
-        number,
-        fence: String(row?.fence),
-        purpose: String(sample.purpose),
-        task: String(sample.task),
-        nonce,
-        program: programOf(sample, nonce),
-        executionSeed: Number(sample.execution_seed),
-      };
+      const taken: LeasedExecution[] = [];
+      for (const actor of actors) {
+        const next = this.#takeNext(actor);
+        if (next === undefined) break;
+        taken.push(next);
+      }
+      return taken;
     });
-    if (leased !== undefined) this.#hold({ ...keyOnly(leased), actor });
+    this.afterCommit(() => {
+      for (const [index, attempt] of leased.entries()) this.#hold({ ...keyOnly(attempt), actor: actors[index]! });
+    });
     return leased;
+  }
+
+  #takeNext(actor: string): LeasedExecution | undefined {
+    const sample = this.#database.get(
+      `SELECT id, purpose, task, attempts, execution_seed, program, instrumented ${NEXT}`,
+    );
+    if (sample === undefined) return undefined;
+    const execution = String(sample.id);
+    const number = Number(sample.attempts) + 1;
+    const nonce = randomBytes(16).toString("hex");
+    this.#database.change("UPDATE samples SET state = 'leased', attempts = :number WHERE id = :execution", {
+      execution,
+      number,
+    });
+    const row = this.#database.get(
+      `INSERT INTO attempts (execution, number, actor, nonce, state, leased_at)
+       VALUES (:execution, :number, :actor, :nonce, 'running', :at) RETURNING fence`,
+      { execution, number, actor, nonce, at: this.#now() },
+    );
+    return {
+      execution,
+      number,
+      fence: String(row?.fence),
+      purpose: String(sample.purpose),
+      task: String(sample.task),
+      nonce,
+      program: programOf(sample, nonce),
+      executionSeed: Number(sample.execution_seed),
+    };
   }
 
   /**
@@ -142,8 +171,8 @@ export class Leases {
   extend(actor: string, running: readonly (AttemptKey & { elapsedSeconds?: number })[]): AttemptKey[] {
     const stale: AttemptKey[] = [];
     for (const attempt of running) {
-      const lease = this.#leases.get(attempt.fence);
-      if (lease !== undefined && same(lease, attempt) && lease.actor === actor) {
+      const lease = this.#running.find(actor, attempt);
+      if (lease !== undefined) {
         lease.deadline = this.#options.now() + this.#options.leaseSeconds * 1000;
         lease.elapsedSeconds = attempt.elapsedSeconds;
       } else if (!this.#revive(actor, attempt)) {
@@ -173,7 +202,7 @@ export class Leases {
   fail(actor: string, attempt: AttemptKey, reason: string, sandboxBroke = false): Acceptance {
     const verdict = this.#database.write(() => this.#judge(actor, attempt));
     // An expired one was queued again already.
-    if (verdict === "accepted" && this.#leases.has(attempt.fence))
+    if (verdict === "accepted" && this.#running.has(attempt.fence))
       this.#lose([{ ...keyOnly(attempt), actor }], "failed", reason, sandboxBroke);
     return verdict;
   }
@@ -190,8 +219,8 @@ export class Leases {
       return judged;
     });
     if (verdict === "accepted") {
-      this.#leases.delete(attempt.fence);
-      this.#options.events.emit("finished", attempt.execution);
+      this.#running.delete(attempt.fence);
+      this.afterCommit(() => this.#options.events.emit("finished", attempt.execution));
     }
     return verdict;
   }
@@ -219,14 +248,14 @@ export class Leases {
   /** Ends the leases that missed their heartbeats. Call it every second or so. @returns how many */
   expire(): number {
     const now = this.#options.now();
-    const late = [...this.#leases.values()].filter((lease) => lease.deadline <= now);
+    const late = this.#running.all().filter((lease) => lease.deadline <= now);
     this.#lose(late, "expired", "no heartbeat");
     return late.length;
   }
 
   /** Milliseconds (of `now`) of the next deadline, undefined if nothing runs. */
   nextDeadline(): number | undefined {
-    const deadlines = [...this.#leases.values()].map((lease) => lease.deadline);
+    const deadlines = this.#running.all().map((lease) => lease.deadline);
     return deadlines.length === 0 ? undefined : Math.min(...deadlines);
   }
 
@@ -239,7 +268,7 @@ export class Leases {
   }
 
   revoked(attempts: HeldAttempt[], reason: string): void {
-    for (const attempt of attempts) this.#leases.delete(attempt.fence);
+    for (const attempt of attempts) this.#running.delete(attempt.fence);
     if (attempts.length > 0) this.#options.events.emit("revoked", attempts, reason);
   }
 
@@ -334,10 +363,10 @@ export class Leases {
       }),
     );
     attempts.forEach((attempt, index) => {
-      this.#leases.delete(attempt.fence);
-      this.#options.events.emit("attemptLost", attempt, reason, ended[index]);
+      this.#running.delete(attempt.fence);
+      this.afterCommit(() => this.#options.events.emit("attemptLost", attempt, reason, ended[index]!));
     });
-    if (ended.includes("queued")) this.#options.events.emit("queued");
+    if (ended.includes("queued")) this.afterCommit(() => this.#options.events.emit("queued"));
   }
 
   #end(attempt: HeldAttempt, state: "expired" | "failed" | "revoked", reason: string, sandboxBroke = false): void {
@@ -347,21 +376,13 @@ export class Leases {
       {
         state,
         reason,
-        elapsed: this.#leases.get(attempt.fence)?.elapsedSeconds ?? null,
+        elapsed: this.#running.get(attempt.fence)?.elapsedSeconds ?? null,
         at: this.#now(),
         sandboxBroke: Number(sandboxBroke),
         fence: Number(attempt.fence),
       },
     );
   }
-}
-
-/** A policy that writes the placeholder itself must not be handed the nonce: then no marker of that program counts. */
-function programOf(sample: Row, nonce: string): string {
-  const instrumented = String(sample.instrumented);
-  return String(sample.program).includes(NONCE_PLACEHOLDER)
-    ? instrumented
-    : instrumented.replaceAll(NONCE_PLACEHOLDER, nonce);
 }
 
 const keyOf = (row: Row): AttemptKey => ({
@@ -371,5 +392,3 @@ const keyOf = (row: Row): AttemptKey => ({
 });
 
 const keyOnly = ({ execution, number, fence }: AttemptKey): AttemptKey => ({ execution, number, fence });
-
-const same = (a: AttemptKey, b: AttemptKey) => a.execution === b.execution && a.number === b.number;

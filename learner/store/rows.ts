@@ -92,6 +92,17 @@ function gradeOf(row: Row): Grade {
   };
 }
 
+/** Where the instrumenter wants an attempt's nonce. */
+const NONCE_PLACEHOLDER = "@@NONCE@@";
+
+/** A policy that writes the placeholder itself must not be handed the nonce: then no marker of that program counts. */
+export function programOf(sample: Row, nonce: string): string {
+  const instrumented = String(sample.instrumented);
+  return String(sample.program).includes(NONCE_PLACEHOLDER)
+    ? instrumented
+    : instrumented.replaceAll(NONCE_PLACEHOLDER, nonce);
+}
+
 export function openGroupOf(row: Row): OpenGroup {
   return {
     id: String(row.id),

@@ -75,6 +75,11 @@ export class Store {
     });
   }
 
+  /** Calls of this store in one commit; one that throws does not disturb the others. @returns what each has thrown */
+  together(works: readonly (() => void)[]): unknown[] {
+    return this.#database.together(works);
+  }
+
   // Policy versions: Iterations says what each does ----------------------------------------------------------------
 
   beginLineage(isValid: (checkpoint: CheckpointRow) => boolean | Promise<boolean>): Promise<Lineage> {

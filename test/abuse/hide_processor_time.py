@@ -1,19 +1,20 @@
-# Works in an orphan that nobody waits for, so that its processor time is in no wait status. It is counted all the same.
-import os, time
+# Works in a child that nobody can wait for: while SIGCHLD is ignored the kernel drops a child's processor time at its end,
+# so it is in no wait status. Only who looked while it ran has seen it.
+import os, signal, time
 def burn():
     end = time.process_time() + 0.4
     while time.process_time() < end:
         pass
 try:
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     read, write = os.pipe()
     if os.fork() == 0:
-        if os.fork() == 0:
-            burn()
-            time.sleep(0.2)
-            os.write(write, b"x")
+        burn()
         os._exit(0)
-    os.wait()
+    os.close(write)
     os.read(read, 1)
+    spent = sum(os.times()[:4])
+    print("held" if spent < 0.2 else f"its own times say {spent} s: nothing is hidden")
 except OSError:
     burn()
-print("held")
+    print("held")

@@ -211,7 +211,7 @@ grader:
   direction: Lower
   rewardRange: { worst: 10, best: 0 }
   rewardFloor: ${WORST_VALID}
-  guardedRewardCap: ${CAP}
+guardedRewardCap: ${CAP}
 `,
       "prepared/public/description.md": "Predict y.\n",
       "prepared/public/train.csv": csv(

@@ -1,5 +1,6 @@
 /** A real learner's server with a queue of programs, and what works through it. */
 import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,15 +21,27 @@ const LIMITS = {
   submissionBytes: 2 ** 24,
 };
 
+interface RealActors {
+  slots: number;
+  environment: string;
+  taskDirectory: string;
+  isolation?: string | undefined;
+}
+
 export class Backlog {
   readonly #directory: string;
   readonly #store: Store;
   readonly #server: LearnerServer;
   readonly #finishedAt = new Map<string, number>();
-  readonly #done = Promise.withResolvers<void>();
+  readonly #failure = Promise.withResolvers<never>();
+  readonly #lineage: number;
+  #queued = 0;
+  #whenDone: (() => void) | undefined;
   readonly #children: ChildProcess[] = [];
   /** Folder of TLS files for actors. */
   readonly actorTls: string;
+  /** Settles as `add` does with the programs that it was started with. */
+  done: Promise<void> = Promise.resolve();
 
   /** @param programs all queued before the first actor is there */
   static async start(programs: string[]): Promise<Backlog> {
@@ -46,64 +59,86 @@ export class Backlog {
       suspend: async () => ({}),
       log: createLog("learner", "warn"),
     });
-    store.addSamples(
-      programs.map((program, index) => ({
-        ...{
-          id: `bench-${index}`,
-          purpose: "training",
-          iteration: 0,
-          lineage,
-          task: "diamonds",
-          kind: "scratch" as const,
-        },
-        ...{ promptTokens: Int32Array.of(1), responseTokens: Int32Array.of(2), behaviourLogProbs: Float32Array.of(-1) },
-        ...{ solution: program, plan: "", program, instrumented: program, insertedMarkers: [], instrumenter: "None" },
-        ...{ executionSeed: 0, state: "queued" as const },
-      })),
-    );
-    return new Backlog(directory, store, server, tls.actor, programs.length);
+    const backlog = new Backlog(directory, store, server, tls.actor, lineage);
+    backlog.done = backlog.add(programs);
+    backlog.done.catch(() => {});
+    return backlog;
   }
 
-  private constructor(directory: string, store: Store, server: LearnerServer, actorTls: string, count: number) {
+  private constructor(directory: string, store: Store, server: LearnerServer, actorTls: string, lineage: number) {
     this.#directory = directory;
     this.#store = store;
     this.#server = server;
     this.actorTls = actorTls;
+    this.#lineage = lineage;
+    this.#failure.promise.catch(() => {});
     store.events.on("finished", (id) => {
       this.#finishedAt.set(id, performance.now() / 1000);
-      if (this.#finishedAt.size === count) this.#done.resolve();
+      if (this.#finishedAt.size === this.#queued) this.#whenDone?.();
     });
+  }
+
+  /** Queues programs. Resolves when all have a result; rejects when a process that works on them ends. */
+  add(programs: string[]): Promise<void> {
+    const first = this.#queued;
+    this.#queued += programs.length;
+    this.#store.addSamples(
+      programs.map((program, index) => ({
+        ...{
+          id: `bench-${first + index}`,
+          purpose: "training",
+          iteration: 0,
+          lineage: this.#lineage,
+          task: "diamonds",
+        },
+        ...{ promptTokens: Int32Array.of(1), responseTokens: Int32Array.of(2), behaviourLogProbs: Float32Array.of(-1) },
+        ...{ solution: program, plan: "", program, instrumented: program, insertedMarkers: [], instrumenter: "None" },
+        ...{ kind: "scratch" as const, executionSeed: 0, state: "queued" as const },
+      })),
+    );
+    if (programs.length === 0) return Promise.resolve();
+    const done = new Promise<void>((resolve) => {
+      this.#whenDone = resolve;
+    });
+    return Promise.race([done, this.#failure.promise]);
   }
 
   get address(): string {
     return `127.0.0.1:${this.#server.port}`;
   }
 
-  /** Resolves when every program has a result; rejects when a process that works on them ends. */
-  get done(): Promise<void> {
-    return this.#done.promise;
+  /** Resolves at the next one. */
+  async nextResult(): Promise<void> {
+    await Promise.race([once(this.#store.events, "finished"), this.done]);
   }
 
   /** Starts real actors. */
-  async startActors(count: number, o: { slots: number; environment: string; taskDirectory: string }): Promise<void> {
-    for (let index = 0; index < count; index++) {
+  startActors(count: number, o: RealActors): ChildProcess[] {
+    return Array.from({ length: count }, (_, index) => {
       const name = `actor-${index}`;
       const flags = {
         ...{ learner: this.address, tls: this.actorTls, name, slots: String(o.slots), "task-dir": o.taskDirectory },
-        ...{ python: o.environment, scratch: join(this.#directory, name) },
+        ...{ python: o.environment, scratch: this.scratchOf(index), ...(o.isolation && { isolation: o.isolation }) },
       };
-      this.startProcess(
+      return this.startProcess(
         ACTOR,
         Object.entries(flags).flatMap(([flag, value]) => [`--${flag}`, value]),
       );
-    }
+    });
+  }
+
+  /** Below it are the scratch directories of a real actor's slots. */
+  scratchOf(index: number): string {
+    return join(this.#directory, `actor-${index}`);
   }
 
   /** Starts a process that works on the queue, and ends with the backlog. */
   startProcess(module: string, args: string[]): ChildProcess {
     const env = { ...process.env, LOG_LEVEL: "warn" };
     const child = fork(module, args, { stdio: ["ignore", "ignore", "inherit", "ipc"], env });
-    child.on("exit", (code) => this.#done.reject(new Error(`${module} exited with ${code} before its work was done`)));
+    child.on("exit", (code) =>
+      this.#failure.reject(new Error(`${module} exited with ${code} before its work was done`)),
+    );
     this.#children.push(child);
     return child;
   }

@@ -1,9 +1,12 @@
 /** How many executions a second go through the learner, and how long a free actor waits for the next. */
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { Backlog } from "./backlog.ts";
 import { benchEnvironment } from "./environment.ts";
-import type { Bench } from "./result.ts";
+import { type Bench, quantile } from "./result.ts";
+import type { Found } from "./simulated-actors.ts";
 
 const SIMULATED = fileURLToPath(new URL("./simulated-actors.ts", import.meta.url));
 const GOAL_RESULTS = 150;
@@ -16,6 +19,8 @@ interface Measured {
   waits?: number[];
   /** CPU seconds of the learner's process for each second. */
   learnerCores: number;
+  /** Of those that play the actors, together. */
+  actorsCores?: number;
 }
 
 async function run(flags: string[]) {
@@ -24,32 +29,35 @@ async function run(flags: string[]) {
     options: {
       actors: { type: "string", default: "1000" },
       queued: { type: "string", default: "10000" },
-      seconds: { type: "string", default: "10" },
-      programs: { type: "string", default: "2000" },
+      seconds: { type: "string", default: "5" },
+      programs: { type: "string", default: "1000" },
+      processes: { type: "string", default: "1" },
     },
   });
   const queued = Number(values.queued);
+  const actors = Number(values.actors);
+  const processes = Number(values.processes);
   const { environment, taskDirectory } = await benchEnvironment();
   const raw = [
-    await through("no-op programs, one real actor with 2 slots", Number(values.programs), (backlog) =>
-      backlog.startActors(1, { slots: 2, environment, taskDirectory }),
-    ),
-    await simulated(
-      `${values.actors} simulated actors, programs of ${values.seconds} s`,
-      queued,
-      values.actors,
-      values.seconds,
-    ),
-    await simulated(`${values.actors} simulated actors, programs of no time`, queued, values.actors, "0"),
+    await through("no-op programs, one real actor with 2 slots", Number(values.programs), {
+      async start(backlog) {
+        backlog.startActors(1, { slots: 2, environment, taskDirectory });
+      },
+    }),
+    await simulated(`${actors} simulated actors, programs of ${values.seconds} s`, {
+      ...{ queued, actors, processes, seconds: values.seconds },
+    }),
+    await simulated(`${actors} simulated actors, programs of no time`, { queued, actors, processes, seconds: "0" }),
   ];
   const [real, paced] = raw as [Measured, Measured];
   const milliseconds = (seconds: number) => `${(1000 * seconds).toFixed(1)} ms`;
-  const rows = raw.map(({ what, resultsPerSecond, waits, learnerCores }) => ({
+  const rows = raw.map(({ what, resultsPerSecond, waits, learnerCores, actorsCores }) => ({
     "what works": what,
     "results/s": resultsPerSecond.toFixed(0),
     "end to next lease p50": waits ? milliseconds(quantile(waits, 0.5)) : "",
     p99: waits ? milliseconds(quantile(waits, 0.99)) : "",
     "learner's cores": learnerCores.toFixed(2),
+    "actors' cores": actorsCores?.toFixed(2) ?? "",
   }));
   const p99 = quantile(paced.waits!, 0.99);
   const goals = [
@@ -60,7 +68,7 @@ async function run(flags: string[]) {
       met: real.resultsPerSecond >= GOAL_RESULTS,
     },
     {
-      what: `p99 from a program's end to its actor's next lease, ${values.actors} actors, ${queued} queued`,
+      what: `p99 from a program's end to its actor's next lease, ${actors} actors, ${queued} queued`,
       goal: `<= ${GOAL_MILLISECONDS} ms`,
       measured: milliseconds(p99),
       met: 1000 * p99 <= GOAL_MILLISECONDS,
@@ -68,50 +76,81 @@ async function run(flags: string[]) {
   ];
   const method =
     `a real learner's server and store with all programs queued; ${values.programs} no-op programs by a real actor, and ${queued} ` +
-    "by simulated ones, which are real clients in one process of their own on the same machine; results/s from the first result to the last";
+    `by simulated ones, which are real clients in ${processes} process${processes === 1 ? "" : "es"} of their own on the same machine; counted from the first result after ` +
+    "all are connected to the last";
   return { rows, goals, method, raw };
 }
 
-async function simulated(what: string, count: number, actors: string, seconds: string): Promise<Measured> {
-  let waits: number[] = [];
-  const measured = await through(what, count, async (backlog) => {
-    const child = backlog.startProcess(SIMULATED, [backlog.address, backlog.actorTls, actors, seconds]);
-    await new Promise((resolve) => child.once("message", resolve));
-    return async () => {
-      const answer = new Promise<number[]>((resolve) => child.once("message", (list) => resolve(list as number[])));
-      child.send("waits");
-      waits = await answer;
-    };
-  });
-  return { ...measured, waits };
+interface Simulation {
+  queued: number;
+  actors: number;
+  /** That play the actors. */
+  processes: number;
+  /** That each program takes. */
+  seconds: string;
 }
 
-/** @param start starts what works; may return what is to be done when all programs have a result */
-async function through(
-  what: string,
-  count: number,
-  start: (backlog: Backlog) => Promise<void | (() => Promise<void>)>,
-): Promise<Measured> {
-  const backlog = await Backlog.start(Array.from({ length: count }, () => "pass\n"));
+async function simulated(what: string, { queued, actors, processes, seconds }: Simulation): Promise<Measured> {
+  let children: ChildProcess[] = [];
+  const found: Found[] = [];
+  const measured = await through(what, queued, {
+    async start(backlog) {
+      children = Array.from({ length: processes }, (_, index) => {
+        const first = Math.round((index * actors) / processes);
+        const count = Math.round(((index + 1) * actors) / processes) - first;
+        return backlog.startProcess(SIMULATED, [
+          backlog.address,
+          backlog.actorTls,
+          String(first),
+          String(count),
+          seconds,
+        ]);
+      });
+      await Promise.all(children.map((child) => once(child, "message")));
+      for (const child of children) child.send("begin");
+    },
+    count() {
+      for (const child of children) child.send("count");
+    },
+    async finish() {
+      for (const child of children) {
+        const answer = once(child, "message");
+        child.send("tell");
+        const [told] = (await answer) as [Found];
+        found.push(told);
+      }
+    },
+  });
+  const actorsCores = found.reduce((sum, { cores }) => sum + cores, 0);
+  return { ...measured, waits: found.flatMap(({ waits }) => waits), actorsCores };
+}
+
+interface Work {
+  /** Starts what works; all that comes before is not counted. */
+  start: (backlog: Backlog) => Promise<void>;
+  /** The counting begins. */
+  count?: () => void;
+  /** All programs have a result. */
+  finish?: () => Promise<void>;
+}
+
+async function through(what: string, programs: number, { start, count, finish }: Work): Promise<Measured> {
+  const backlog = await Backlog.start(Array.from({ length: programs }, () => "pass\n"));
   try {
+    await start(backlog);
+    await backlog.nextResult();
     const cpu = process.cpuUsage();
-    const from = performance.now();
-    const finish = await start(backlog);
+    const from = performance.now() / 1000;
+    count?.();
     await backlog.done;
     const used = process.cpuUsage(cpu);
-    const elapsed = (performance.now() - from) / 1000;
+    const elapsed = performance.now() / 1000 - from;
     await finish?.();
-    const at = backlog.results().map((it) => it.at);
-    const resultsPerSecond = (at.length - 1) / (Math.max(...at) - Math.min(...at));
-    return { what, resultsPerSecond, learnerCores: (used.user + used.system) / 1e6 / elapsed };
+    const counted = backlog.results().filter(({ at }) => at > from).length;
+    return { what, resultsPerSecond: counted / elapsed, learnerCores: (used.user + used.system) / 1e6 / elapsed };
   } finally {
     await backlog.close();
   }
-}
-
-function quantile(values: number[], share: number): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]!;
 }
 
 export const queue: Bench = { about: "executions a second through the learner, and waits for a lease", run };

@@ -9,18 +9,20 @@ import { corpus } from "./corpus.ts";
 import { durations } from "./durations.ts";
 import { gpu } from "./gpu.ts";
 import { grading } from "./grading.ts";
+import { idle } from "./idle.ts";
 import { learner } from "./learner.ts";
 import { learning } from "./learning.ts";
 import { overhead } from "./overhead.ts";
 import { queue } from "./queue.ts";
 import { type Bench, print, save } from "./result.ts";
+import { soak } from "./soak.ts";
 
 const BENCHES: Record<string, Bench> = {
-  ...{ overhead, busy, queue, durations, grading },
-  ...{ learner, gpu, controller, learning, algorithms, corpus },
+  ...{ overhead, idle, busy, queue, durations, grading },
+  ...{ learner, gpu, controller, learning, algorithms, corpus, soak },
 };
 /** These take long, so they run only when they are named. */
-const ONLY_NAMED = ["learner", "gpu", "controller", "learning", "algorithms", "corpus"];
+const ONLY_NAMED = ["learner", "gpu", "controller", "learning", "algorithms", "corpus", "soak"];
 
 const given = process.argv.slice(2);
 const firstFlag = given.findIndex((word) => word.startsWith("-"));

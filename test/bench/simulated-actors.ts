@@ -1,47 +1,89 @@
 /**
  * Many actors in one process, with the real client and no sandbox: each program takes the same time and prints nothing.
- * `node simulated-actors.ts ADDRESS TLS_FOLDER ACTORS SECONDS`; tells its parent when all are connected, and, asked for
- * them, every time from a program's end to the same actor's next lease, in seconds.
+ * `node simulated-actors.ts ADDRESS TLS_FOLDER FIRST ACTORS SECONDS`; tells its parent when all are connected, takes leases
+ * when it is told to (`begin`), counts from when it is told to (`count`), and, asked for it (`tell`), says what it has found.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { ActorClient } from "../../actor/client.ts";
 import type { ExecutionResult } from "../../actor/execution.ts";
 import { uniforms } from "../../learner/rng.ts";
 
-const [address, tlsDirectory, actors, seconds] = process.argv.slice(2) as [string, string, string, string];
-const next = uniforms(0, "bench", "simulated actors");
-const waits: number[] = [];
+/** Since `count`. */
+export interface Found {
+  /** Every time from a program's end to the same actor's next lease, seconds. */
+  waits: number[];
+  /** CPU seconds of this process for each second. */
+  cores: number;
+}
+
+/** Actors that connect at once: a handshake costs both sides milliseconds, and an actor that waits long gives up. */
+const CONNECTING = 20;
+
+const [address, tlsDirectory, first, actors, seconds] = process.argv.slice(2) as [
+  string,
+  string,
+  string,
+  string,
+  string,
+];
+const next = uniforms(Number(first), "bench", "simulated actors");
 const RESULT: Omit<ExecutionResult, "durationSeconds"> = {
   ...{ outcome: "completed", exitStatus: 0, signal: 0, cpuSeconds: 0, peakMemoryBytes: 0, markers: [] },
   ...{ forgedMarkers: 0, imitatedMarkers: 0, terminalOutput: Buffer.alloc(0), outputBytes: 0, detail: "" },
 };
+const clients: ActorClient[] = [];
+let begun = false;
+let waits: number[] = [];
 
-let connected = 0;
-for (let index = 0; index < Number(actors); index++) {
+/** Resolves when it is connected for the first time. */
+function startActor(index: number): Promise<void> {
   let endedAt: number | undefined;
-  const client = new ActorClient({
-    address,
-    tlsDirectory,
-    name: `simulated-${index}`,
-    slots: 1,
-    isolationLevel: "simulated",
-    execute: async () => {
-      if (endedAt !== undefined) waits.push((performance.now() - endedAt) / 1000);
-      // Spread over half of it, or all would end at the same moment for ever.
-      const durationSeconds = Number(seconds) * (0.75 + 0.5 * next());
-      if (durationSeconds > 0) await sleep(durationSeconds * 1000);
-      endedAt = performance.now();
-      return { ...RESULT, durationSeconds };
-    },
-    log: {
-      info: (_, message) => {
-        if (message === "connected to the learner" && ++connected === Number(actors)) process.send!("connected");
+  return new Promise((connected) => {
+    const client = new ActorClient({
+      address,
+      tlsDirectory,
+      name: `simulated-${index}`,
+      slots: 1,
+      usableSlots: () => (begun ? 1 : 0),
+      isolationLevel: "simulated",
+      execute: async () => {
+        if (endedAt !== undefined) waits.push((performance.now() - endedAt) / 1000);
+        // Spread over half of it, or all would end at the same moment for ever.
+        const durationSeconds = Number(seconds) * (0.75 + 0.5 * next());
+        if (durationSeconds > 0) await sleep(durationSeconds * 1000);
+        endedAt = performance.now();
+        return { ...RESULT, durationSeconds };
       },
-      warn: (fields, message) => process.stderr.write(`${message} ${JSON.stringify(fields)}\n`),
-    },
+      log: {
+        info: (_, message) => message === "connected to the learner" && connected(),
+        warn: (fields, message) => process.stderr.write(`${message} ${JSON.stringify(fields)}\n`),
+      },
+    });
+    clients.push(client);
+    void client.run();
   });
-  void client.run();
-  if (index % 20 === 19) await sleep(50); // not a thousand handshakes at once
 }
-process.on("message", () => process.send!(waits));
+
+async function startInTurn(waiting: number[]): Promise<void> {
+  for (let index = waiting.shift(); index !== undefined; index = waiting.shift()) await startActor(index);
+}
+
+let [since, cpu] = [performance.now(), process.cpuUsage()];
+process.on("message", (message) => {
+  if (message === "begin") {
+    begun = true;
+    for (const client of clients) client.offer();
+  } else if (message === "count") {
+    waits = [];
+    [since, cpu] = [performance.now(), process.cpuUsage()];
+  } else {
+    const { user, system } = process.cpuUsage(cpu);
+    const found: Found = { waits, cores: (user + system) / 1000 / (performance.now() - since) };
+    process.send!(found);
+  }
+});
 process.on("SIGTERM", () => process.exit(0));
+
+const waiting = Array.from({ length: Number(actors) }, (_, index) => Number(first) + index);
+await Promise.all(Array.from({ length: CONNECTING }, () => startInTurn(waiting)));
+process.send!("connected");

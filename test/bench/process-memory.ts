@@ -1,0 +1,26 @@
+/** What processes hold, seen from outside: proportional set sizes, in which a page of several processes is divided among them. */
+import { readFileSync } from "node:fs";
+
+/** All processes below this one. */
+export function descendants(pid: number): number[] {
+  const own = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);
+  return own.flatMap((child) => [child, ...descendants(child)]);
+}
+
+export interface Memory {
+  /** bytes */
+  all: number;
+  /** Of it memory of its own, and pages of files. */
+  anonymous: number;
+  files: number;
+}
+
+export function proportionalMemory(pids: number[]): Memory {
+  const sum = (field: string) => pids.reduce((total, pid) => total + kilobytes(`/proc/${pid}/smaps_rollup`, field), 0);
+  return { all: sum("Pss"), anonymous: sum("Pss_Anon"), files: sum("Pss_File") };
+}
+
+/** A line `Field: 12 kB` of a file of /proc, in bytes. */
+export function kilobytes(file: string, field: string): number {
+  return 1024 * Number(new RegExp(`^${field}:\\s+(\\d+) kB$`, "m").exec(readFileSync(file, "utf8"))![1]);
+}
