@@ -1,7 +1,15 @@
 /** E2 (Fig. 9): does partial credit speed learning up? */
 import { type IterationFacts, type RunFacts, readFacts } from "./facts.ts";
 import { type AskedRun, gridFlags, type Ran, runGrid } from "./grid.ts";
-import { armTable, comparisons, comparisonTable, differenceRows, type Finished, type Measure, preamble } from "./page.ts";
+import {
+  armTable,
+  comparisons,
+  comparisonTable,
+  differenceRows,
+  type Finished,
+  type Measure,
+  preamble,
+} from "./page.ts";
 import { COLORS, coursesPlot, differencesPlot } from "./plots.ts";
 import type { Experiment, Findings } from "./result.ts";
 import { mean } from "./statistics.ts";
@@ -49,11 +57,23 @@ const overCourse = (value: (line: IterationFacts) => number | null) => (facts: R
 
 const MEASURES: Measure[] = [
   { name: "valid, of 64 programs after training", digits: 3, of: ({ evaluation }) => evaluation?.valid ?? null },
-  { name: "score without credit, of these", digits: 2, of: ({ evaluation }) => evaluation && withoutCredit(evaluation) },
+  {
+    name: "score without credit, of these",
+    digits: 2,
+    of: ({ evaluation }) => evaluation && withoutCredit(evaluation),
+  },
   { name: "score without credit, mean over the iterations", digits: 2, of: overCourse(withoutCredit) },
 ];
-const BEFORE: Measure = { name: "valid in the first iteration", digits: 3, of: ({ iterations }) => iterations[0]?.valid ?? null };
-const EXECUTED: Measure = { name: "programs executed", digits: 0, of: ({ iterations }) => iterations.at(-1)?.executed ?? null };
+const BEFORE: Measure = {
+  name: "valid in the first iteration",
+  digits: 3,
+  of: ({ iterations }) => iterations[0]?.valid ?? null,
+};
+const EXECUTED: Measure = {
+  name: "programs executed",
+  digits: 0,
+  of: ({ iterations }) => iterations.at(-1)?.executed ?? null,
+};
 const NEVER: Measure = {
   name: "share of iterations without any valid program",
   digits: 2,
@@ -63,7 +83,13 @@ const NEVER: Measure = {
 function findings(finished: Finished[], ran: Ran): Findings {
   const judged = comparisons(
     finished,
-    MEASURES.map((measure) => ({ world: WORLD, treated: WITH, control: WITHOUT, measure, expected: "higher" as const })),
+    MEASURES.map((measure) => ({
+      world: WORLD,
+      treated: WITH,
+      control: WITHOUT,
+      measure,
+      expected: "higher" as const,
+    })),
   );
   const never = finished.filter(({ facts }) => facts.iterations.every(({ valid }) => valid === 0));
   const page = [
@@ -94,7 +120,8 @@ function findings(finished: Finished[], ran: Ran): Findings {
     plots: [
       {
         name: "E2",
-        description: "Score without the credit, and valid programs, by executed programs, with and without partial credit",
+        description:
+          "Score without the credit, and valid programs, by executed programs, with and without partial credit",
         spec: coursesPlot(
           [
             [

@@ -2,7 +2,15 @@
 import { type RunFacts, readFacts } from "./facts.ts";
 import { type AskedRun, gridFlags, type Ran, runGrid } from "./grid.ts";
 import { evaluatedBest, ladderRun, prepareLadder, WORLD } from "./ladder.ts";
-import { armTable, comparisons, comparisonTable, differenceRows, type Finished, type Measure, preamble } from "./page.ts";
+import {
+  armTable,
+  comparisons,
+  comparisonTable,
+  differenceRows,
+  type Finished,
+  type Measure,
+  preamble,
+} from "./page.ts";
 import { differencesPlot } from "./plots.ts";
 import type { Experiment, Findings } from "./result.ts";
 
@@ -37,7 +45,13 @@ function findings(finished: Finished[], ran: Ran, best: Map<RunFacts, number | n
   ];
   const judged = comparisons(
     finished,
-    measures.map((measure) => ({ world: WORLD, treated: WITH, control: WITHOUT, measure, expected: "higher" as const })),
+    measures.map((measure) => ({
+      world: WORLD,
+      treated: WITH,
+      control: WITHOUT,
+      measure,
+      expected: "higher" as const,
+    })),
   );
   const page = [
     "# E3: do improve prompts help?",

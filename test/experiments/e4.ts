@@ -2,7 +2,15 @@
 import { ofLast, type RunFacts, readFacts } from "./facts.ts";
 import { type AskedRun, gridFlags, type Ran, runGrid } from "./grid.ts";
 import { grader, hiddenScore, ladderRun, prepareLadder, scaled, TASK, WORLD } from "./ladder.ts";
-import { armTable, comparisons, comparisonTable, differenceRows, type Finished, type Measure, preamble } from "./page.ts";
+import {
+  armTable,
+  comparisons,
+  comparisonTable,
+  differenceRows,
+  type Finished,
+  type Measure,
+  preamble,
+} from "./page.ts";
 import { COLORS, type CoursePoint, coursesPlot, differencesPlot } from "./plots.ts";
 import type { Experiment, Findings } from "./result.ts";
 import { isBetter, randomSearch, readSearch } from "./search.ts";
@@ -30,7 +38,8 @@ interface Climb {
 type Row = Finished & { climb: Climb };
 
 export const e4: Experiment = {
-  question: "Does RL beat the same policy without gradient, and random search, at equal time? Does it learn, or only select?",
+  question:
+    "Does RL beat the same policy without gradient, and random search, at equal time? Does it learn, or only select?",
   async run(flags) {
     const given = gridFlags(flags, { budget: "1h" });
     const answers = await prepareLadder();
@@ -103,7 +112,11 @@ function findings(given: Row[], ran: Ran): Findings {
     ...{ name: "best, 0 to 1, after equally many programs", digits: 3 },
     of: atSameEnd(rows, (step) => step.executed),
   };
-  const unseen: Measure = { name: "best at the end, on the hidden half", digits: 3, of: (facts) => hidden.get(facts) ?? null };
+  const unseen: Measure = {
+    name: "best at the end, on the hidden half",
+    digits: 3,
+    of: (facts) => hidden.get(facts) ?? null,
+  };
   const evaluation = (name: string, of: (facts: NonNullable<RunFacts["evaluation"]>) => number | null): Measure => ({
     ...{ name, digits: 3 },
     of: (facts) => facts.evaluation && of(facts.evaluation),
@@ -154,7 +167,8 @@ function findings(given: Row[], ran: Ran): Findings {
     plots: [
       {
         name: "E4",
-        description: "Best score so far by time and by executed programs: RL, the same policy without gradient, random search",
+        description:
+          "Best score so far by time and by executed programs: RL, the same policy without gradient, random search",
         spec: coursesPlot(
           [
             [
@@ -173,7 +187,10 @@ function findings(given: Row[], ran: Ran): Findings {
         ]),
       },
     ],
-    raw: { runs: rows.map(({ arm, seed, facts, climb }) => ({ arm, seed, facts, climb: thinned(climb) })), comparisons: judged },
+    raw: {
+      runs: rows.map(({ arm, seed, facts, climb }) => ({ arm, seed, facts, climb: thinned(climb) })),
+      comparisons: judged,
+    },
   };
 
   function withMeasure(row: ReturnType<typeof differenceRows>[number], index: number) {

@@ -2,8 +2,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { color, GREY } from "../../learner/report/theme.ts";
 import { groupedPlot } from "../../learner/report/plots.ts";
+import { color, GREY } from "../../learner/report/theme.ts";
 import { duration } from "./budget.ts";
 import { type AskedRun, gridFlags, type Ran, runGrid } from "./grid.ts";
 import { ITERATIONS, type Killed, runWithKills } from "./kills.ts";
@@ -74,7 +74,10 @@ function findings(rows: Row[], killed: (Killed & { seed: number })[], ran: Ran):
   const average = (key: "learnerIdle" | "actorsBusy" | "lag") => (collecting: Collecting) =>
     mean(collecting.iterations.map((line) => line[key]));
   const trained = ({ iterations }: Collecting) => iterations.reduce((sum, { samples }) => sum + samples, 0);
-  const partial = ran.missing > 0 ? [`**Partial: ${ran.missing} of ${ran.directories.size + ran.missing} runs are missing.**`, ""] : [];
+  const partial =
+    ran.missing > 0
+      ? [`**Partial: ${ran.missing} of ${ran.directories.size + ran.missing} runs are missing.**`, ""]
+      : [];
   const page = [
     "# E5: does collecting wait for slow programs, and what do killed processes cost?",
     "",
@@ -84,7 +87,12 @@ function findings(rows: Row[], killed: (Killed & { seed: number })[], ran: Ran):
     "seed, bootstrap 95 % intervals over seeds, none corrected for their number.",
     "",
     ...table(
-      ["less time than WaitAll for as many trained samples", "seeds", `times as fast (goal: CarryOver ${GOAL})`, "verdict"],
+      [
+        "less time than WaitAll for as many trained samples",
+        "seeds",
+        `times as fast (goal: CarryOver ${GOAL})`,
+        "verdict",
+      ],
       ratios.map(({ arm, ratio }) => [arm, String(ratio.n), show(ratio), verdict(arm, ratio)]),
     ),
     "",
@@ -103,9 +111,24 @@ function findings(rows: Row[], killed: (Killed & { seed: number })[], ran: Ran):
     "Shares are of iterations without a kill, two slots beside a learner of one thread.",
     "",
     ...table(
-      ["seed", "trained / expected", "lost", "doubled", "attempts repeated", "learner serves again after", "actors busy", "learner idle"],
+      [
+        "seed",
+        "trained / expected",
+        "lost",
+        "doubled",
+        "attempts repeated",
+        "learner serves again after",
+        "actors busy",
+        "learner idle",
+      ],
       killed.map((it) => [
-        ...[String(it.seed), `${it.trained} / ${it.expected}`, String(it.lost), String(it.doubled), String(it.repeated)],
+        ...[
+          String(it.seed),
+          `${it.trained} / ${it.expected}`,
+          String(it.lost),
+          String(it.doubled),
+          String(it.repeated),
+        ],
         ...[`${it.servingAgainSeconds.toFixed(1)} s`, it.actorsBusy.toFixed(2), it.learnerIdle.toFixed(2)],
       ]),
     ),

@@ -102,7 +102,8 @@ export function policyFacts(programs: Program[], spec: TrainingRun["spec"]): Pol
   const valid = programs.filter((program) => program.valid === 1);
   const scores = valid.flatMap(({ score }) => score ?? []);
   const best = grader?.direction === "Higher" ? Math.max(...scores) : Math.min(...scores);
-  const seconds = (some: Program[]) => some.flatMap(({ wall, cpu }) => (wall === null ? [] : Math.min(wall, cpu ?? wall)));
+  const seconds = (some: Program[]) =>
+    some.flatMap(({ wall, cpu }) => (wall === null ? [] : Math.min(wall, cpu ?? wall)));
   const meanOrNull = (values: number[]) => (values.length > 0 ? mean(values) : null);
   return {
     programs: programs.length,

@@ -9,8 +9,11 @@ import { type AskedRun, gridFlags, runGrid } from "./grid.ts";
 const folder = mkdtempSync(join(tmpdir(), "longrun-grid-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
 // What is printed is for people.
-process.stdout.write = ((write) => (text: string | Uint8Array, ...rest: never[]) =>
-  String(text).startsWith("T: ") ? true : write.call(process.stdout, text, ...rest))(process.stdout.write) as never;
+process.stdout.write = (
+  (write) =>
+  (text: string | Uint8Array, ...rest: never[]) =>
+    String(text).startsWith("T: ") ? true : write.call(process.stdout, text, ...rest)
+)(process.stdout.write) as never;
 
 const runsOf = (seeds: number) =>
   Array.from({ length: seeds }, (_, seed) => ["quick", "slow"].map((kind) => ({ seed, kind }))).flat();

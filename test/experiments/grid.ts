@@ -43,11 +43,13 @@ export interface GridFlags {
   seeds: number;
   runs: string;
   prefix: string[];
+  only: RegExp;
 }
 
 /**
  * Flags of every experiment that runs programs: `--budget 30m`; `--seeds N`; `--runs DIR`, where the run folders are;
- * `--prefix "WORDS"`, put before each `longrun run`, e.g. `nice -n 5` or `flock FILE`.
+ * `--prefix "WORDS"`, put before each `longrun run`, e.g. `nice -n 5` or `flock FILE`; `--only PATTERN`, which of the folders
+ * are run now (the page is made of all that are there).
  */
 export function gridFlags(flags: string[], defaults: { budget: string; seeds?: number }): GridFlags {
   const { values } = parseArgs({
@@ -57,12 +59,15 @@ export function gridFlags(flags: string[], defaults: { budget: string; seeds?: n
       seeds: { type: "string", default: String(defaults.seeds ?? 5) },
       runs: { type: "string", default: RUNS },
       prefix: { type: "string", default: "" },
+      only: { type: "string", default: "" },
     },
   });
   const seeds = Number(values.seeds);
-  if (!Number.isInteger(seeds) || seeds < 1) throw new RangeError(`--seeds is ${values.seeds}; give a whole number from 1`);
+  if (!Number.isInteger(seeds) || seeds < 1)
+    throw new RangeError(`--seeds is ${values.seeds}; give a whole number from 1`);
   const budgetSeconds = values.budget === "0" ? 0 : parseBudget(values.budget);
-  return { budgetSeconds, seeds, runs: values.runs, prefix: values.prefix.split(" ").filter((word) => word !== "") };
+  const prefix = values.prefix.split(" ").filter((word) => word !== "");
+  return { budgetSeconds, seeds, runs: values.runs, prefix, only: new RegExp(values.only) };
 }
 
 /** What was found finished or was run: the folders that a page can be made of. */
@@ -88,8 +93,10 @@ export async function runGrid(name: string, runs: readonly AskedRun[], flags: Gr
   };
   const isFinished = (run: AskedRun) => records.has(run);
   const say = (line: string) => process.stdout.write(`${name}: ${line}\n`);
-  const plan = planOf(runs, { budgetSeconds: flags.budgetSeconds, isFinished, secondsOf });
-  for (const line of describePlan(plan, runs.length, flags.budgetSeconds)) say(line);
+  const chosen = runs.filter(({ folder }) => flags.only.test(folder));
+  if (chosen.length < runs.length) say(`${chosen.length} of ${runs.length} runs are asked for now (--only).`);
+  const plan = planOf(chosen, { budgetSeconds: flags.budgetSeconds, isFinished, secondsOf });
+  for (const line of describePlan(plan, chosen.length, flags.budgetSeconds)) say(line);
 
   const began = performance.now();
   const spent = () => (performance.now() - began) / 1000;
@@ -150,5 +157,8 @@ function recordOf(directory: string, run: AskedRun): RunRecord | undefined {
 /** Of the manifest without its comments, and the settings. */
 function digest({ manifest, set }: AskedRun): string {
   const content = manifest === "" ? "" : parse(readFileSync(join(MANIFESTS, manifest), "utf8"));
-  return createHash("sha256").update(JSON.stringify([content, set])).digest("hex").slice(0, 16);
+  return createHash("sha256")
+    .update(JSON.stringify([content, set]))
+    .digest("hex")
+    .slice(0, 16);
 }

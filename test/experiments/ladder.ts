@@ -1,10 +1,10 @@
 /** The runs that E3, E4 and E4b share: the quickstart's recipe on fewer rows of its task, and what it is compared with. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Grader } from "../../crds/trainingrun.ts";
 import { gradeSubmission, readAnswers } from "../../learner/grading/grade.ts";
 import { normalizedScore } from "../../learner/metrics/iteration.ts";
 import type { RunSummary } from "../../learner/metrics/summary.ts";
-import type { Grader } from "../../crds/trainingrun.ts";
 import type { AskedRun } from "./grid.ts";
 import { prepareSmallTask, type SmallTask, smallTask } from "./tasks.ts";
 

@@ -1,9 +1,18 @@
 /** Tables of arms and of comparisons between them, for the pages of the experiments. */
-import type { RunFacts } from "./facts.ts";
+
 import { duration } from "./budget.ts";
+import type { RunFacts } from "./facts.ts";
 import type { Ran } from "./grid.ts";
 import type { DifferenceRow } from "./plots.ts";
-import { type Difference, estimate, LEAST_SEEDS, pairedDifference, show, type Verdict, verdictOf } from "./statistics.ts";
+import {
+  type Difference,
+  estimate,
+  LEAST_SEEDS,
+  pairedDifference,
+  show,
+  type Verdict,
+  verdictOf,
+} from "./statistics.ts";
 
 /** A run that is there, and what it was of. */
 export interface Finished {
@@ -52,7 +61,14 @@ export function comparisons(runs: readonly Finished[], questions: readonly Quest
       const difference = pairedDifference(of(question.treated), of(question.control));
       const verdict = verdictOf(difference);
       const { name, digits } = measure;
-      return { ...question, measure: name, digits, difference, verdict, standing: standingOf(verdict, question.expected) };
+      return {
+        ...question,
+        measure: name,
+        digits,
+        difference,
+        verdict,
+        standing: standingOf(verdict, question.expected),
+      };
     })
     .sort((a, b) => STANDINGS.indexOf(a.standing) - STANDINGS.indexOf(b.standing));
 }
@@ -81,7 +97,15 @@ export function table(columns: string[], rows: string[][]): string[] {
 
 export function comparisonTable(list: readonly Comparison[]): string[] {
   return table(
-    ["the paper's expectation", "world", "what is compared", "measure", "difference, 95 % interval", "seeds", "verdict"],
+    [
+      "the paper's expectation",
+      "world",
+      "what is compared",
+      "measure",
+      "difference, 95 % interval",
+      "seeds",
+      "verdict",
+    ],
     list.map((c) => [
       `${c.standing} (expects ${c.expected})`,
       c.world,
