@@ -35,7 +35,7 @@ interface Climb {
   hidden: number | null;
 }
 
-type Row = Finished & { climb: Climb };
+export type Row = Finished & { climb: Climb };
 
 export const e4: Experiment = {
   question:
@@ -91,7 +91,7 @@ function bestAt({ steps }: Climb, of: (step: Step) => number, end: number): numb
 }
 
 /** A value of a run that is made of what all arms of its seed reached, so that they are compared at the same end. */
-function atSameEnd(rows: Row[], of: (step: Step) => number): (facts: RunFacts) => number | null {
+export function atSameEnd(rows: Row[], of: (step: Step) => number): (facts: RunFacts) => number | null {
   const values = new Map(
     rows.map((row) => {
       const ends = rows.filter(({ seed }) => seed === row.seed).map(({ climb }) => of(climb.steps.at(-1)!));

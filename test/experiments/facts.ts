@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { parse } from "yaml";
-import type { TrainingRun } from "../../crds/trainingrun.ts";
+import type { TrainingRun, TrainingRunSpec } from "../../crds/trainingrun.ts";
 import { type IterationMetrics, normalizedScore } from "../../learner/metrics/iteration.ts";
 import { readMetrics } from "../../learner/metrics/jsonl.ts";
 import { mean } from "./statistics.ts";
@@ -50,7 +50,7 @@ export interface RunFacts {
   evaluation: PolicyFacts | null;
 }
 
-interface Program {
+export interface Program {
   purpose: string;
   kind: "scratch" | "improve";
   /** Of the policy that wrote it. */
@@ -97,7 +97,7 @@ export function readPrograms(directory: string): Program[] {
   }
 }
 
-export function policyFacts(programs: Program[], spec: TrainingRun["spec"]): PolicyFacts {
+export function policyFacts(programs: Program[], spec: TrainingRunSpec): PolicyFacts {
   const { grader } = spec.tasks[0]!;
   const valid = programs.filter((program) => program.valid === 1);
   const scores = valid.flatMap(({ score }) => score ?? []);

@@ -73,6 +73,13 @@ test("a finished run is recognised by its folder; half a run is run again; anoth
   await assert.rejects(runGrid("T", [{ ...runs[0]!, set: ["a=2"] }], flags()), /run with other settings; remove it/);
 });
 
+test("--only runs some; the others count as missing, unless they are there already", async () => {
+  const calls: string[] = [];
+  const runs = ["tied-0", "slow-0", "one"].map((name) => asked(name, calls));
+  const some = await runGrid("T", runs, flags(["--only", "^tied"]));
+  assert.deepEqual([calls, some.directories.size, some.missing], [["tied-0"], 2, 1]);
+});
+
 test("what does not fit is left, and what failed is missing", async () => {
   const calls: string[] = [];
   const left = await runGrid("T", [asked("long", calls, 7200)], flags());
