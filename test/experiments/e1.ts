@@ -1,5 +1,5 @@
 /** E1 (Fig. 8): does duration weighting keep slow, better programs alive? */
-import { type IterationFacts, readFacts } from "./facts.ts";
+import { type IterationFacts, ofLast, type RunFacts, readFacts } from "./facts.ts";
 import { type AskedRun, gridFlags, type Ran, runGrid } from "./grid.ts";
 import {
   armTable,
@@ -79,6 +79,11 @@ const SCORE: Measure = {
 const SECONDS: Measure = {
   name: "seconds of a valid program",
   digits: 3,
+  of: ({ evaluation }) => evaluation?.typicalSeconds ?? null,
+};
+const MEAN_SECONDS: Measure = {
+  name: "their arithmetic mean",
+  digits: 3,
   of: ({ evaluation }) => evaluation?.seconds ?? null,
 };
 const VALID: Measure = { name: "valid", digits: 2, of: ({ evaluation }) => evaluation?.valid ?? null };
@@ -99,8 +104,26 @@ const WEIGHT: Measure = {
   of: ({ iterations }) => Math.max(...iterations.map(({ largestWeight }) => largestWeight ?? 1)),
 };
 
+/** How many iterations count as what a policy does at one time. */
+const WINDOW = 4;
+const scoreOfAll = (line: IterationFacts) => line.valid * (line.score ?? 0);
+
+/** Of what was trained on last, when every arm of that world and seed had trained on as many samples. */
+function atSameIteration(finished: readonly Finished[], of: (line: IterationFacts) => number | null) {
+  return (facts: RunFacts): number | null => {
+    const own = finished.find((run) => run.facts === facts)!;
+    const beside = finished.filter(({ world, seed }) => world === own.world && seed === own.seed);
+    const end = Math.min(...beside.map(({ facts: { iterations } }) => iterations.length));
+    return ofLast({ ...facts, iterations: facts.iterations.slice(0, end) }, of, WINDOW);
+  };
+}
+
 /** What the paper leads one to expect: eq. 3 undoes a bias towards fast programs, and is no preference of its own. */
-function questions(): Question[] {
+function questions(finished: readonly Finished[]): Question[] {
+  const equally: [Measure, Measure] = [
+    { name: "score at equal samples", digits: 3, of: atSameIteration(finished, scoreOfAll) },
+    { name: "seconds at equal samples", digits: 3, of: atSameIteration(finished, (line) => line.typicalSeconds) },
+  ];
   const effects: Record<string, [score: Expected, seconds: Expected]> = {
     "slow is better": ["higher", "higher"],
     "fast is best": ["none", "none"],
@@ -113,6 +136,8 @@ function questions(): Question[] {
       return [
         { ...pair, measure: SCORE, expected: score },
         { ...pair, measure: SECONDS, expected: seconds },
+        { ...pair, measure: equally[0], expected: score },
+        { ...pair, measure: equally[1], expected: seconds },
       ];
     });
     const bias = { world, treated: "Discard Off", control: "CarryOver Off" };
@@ -121,18 +146,20 @@ function questions(): Question[] {
 }
 
 function findings(finished: Finished[], ran: Ran): Findings {
-  const judged = comparisons(finished, questions());
+  const judged = comparisons(finished, questions(finished));
   const page = [
     "# E1: does duration weighting keep slow, better programs alive?",
     "",
     ...preamble(judged, ran, [
-      "Real executions; a policy of a million weights; batches of 16, 24 executions in flight on 8 slots, so that when a batch is full what",
-      "`Discard` throws away are the 8 that have a slot and are not through. Scores and processor seconds are those of 32 programs that the trained policy wrote, none thrown away.",
+      "Real executions; a policy of a million weights; batches of 16, 20 executions in flight on 4 slots, so that what `Discard` throws away",
+      "when a batch is full are the 4 that have a slot and are not through. Scores and processor seconds are those of 64 programs that the",
+      "trained policy wrote after 28 iterations or 150 seconds, whichever came first, none thrown away; those at equal samples are of the last four",
+      "batches up to the iteration that every arm of that seed reached. Seconds are a geometric mean, since a few programs take most of the time.",
     ]),
     "",
     ...comparisonTable(judged),
     "",
-    ...armTable(finished, [VALID, SCORE, SECONDS, TRAINED, WEIGHT, ITERATIONS]),
+    ...armTable(finished, [VALID, SCORE, SECONDS, MEAN_SECONDS, TRAINED, WEIGHT, ITERATIONS]),
     "",
   ].join("\n");
   const of = (measure: Measure) => differenceRows(judged.filter((one) => one.measure === measure.name));
@@ -159,12 +186,11 @@ function findings(finished: Finished[], ran: Ran): Findings {
 
 function courses(finished: Finished[]) {
   const series = Object.keys(ARMS).map((label, index) => ({ label, color: COLORS[index]! }));
-  const score = (line: IterationFacts) => line.valid * (line.score ?? 0);
   const rows: [string, (line: IterationFacts) => number | null, string, (line: IterationFacts) => number][] = [
-    ["score, invalid 0", score, "programs executed", (line) => line.executed],
-    ["seconds of a valid one", (line) => line.seconds, "programs executed", (line) => line.executed],
-    ["score, invalid 0", score, "minutes", (line) => line.elapsed / 60],
-    ["seconds of a valid one", (line) => line.seconds, "minutes", (line) => line.elapsed / 60],
+    ["score, invalid 0", scoreOfAll, "programs executed", (line) => line.executed],
+    ["seconds of a valid one", (line) => line.typicalSeconds, "programs executed", (line) => line.executed],
+    ["score, invalid 0", scoreOfAll, "minutes", (line) => line.elapsed / 60],
+    ["seconds of a valid one", (line) => line.typicalSeconds, "minutes", (line) => line.elapsed / 60],
   ];
   const panels = rows.map(([y, value, x, at]) =>
     Object.keys(WORLDS).map(

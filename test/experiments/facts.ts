@@ -19,6 +19,8 @@ export interface PolicyFacts {
   best: number | null;
   /** Mean processor seconds of the valid ones: the smaller of these and the wall's. */
   seconds: number | null;
+  /** Their geometric mean, which a single slow one does not move. */
+  typicalSeconds: number | null;
   /** Of all that ran. */
   secondsOfAll: number | null;
 }
@@ -111,8 +113,13 @@ export function policyFacts(programs: Program[], spec: TrainingRunSpec): PolicyF
     score: meanOrNull(scores.flatMap((score) => normalizedScore(score, grader?.rewardRange ?? {}) ?? [])),
     best: scores.length > 0 ? best : null,
     seconds: meanOrNull(seconds(valid)),
+    typicalSeconds: geometricMean(seconds(valid)),
     secondsOfAll: meanOrNull(seconds(programs)),
   };
+}
+
+function geometricMean(values: number[]): number | null {
+  return values.length > 0 ? Math.exp(mean(values.map(Math.log))) : null;
 }
 
 function iterationFacts(line: IterationMetrics, lines: IterationMetrics[], programs: Program[]) {

@@ -53,7 +53,9 @@ export async function runWithKills(seed: number, directory: string): Promise<voi
     let learnerKilledAt = 0;
     for (const [iteration, part] of KILLS) {
       await run.reached(iteration);
+      const leased = () => run.query("SELECT 1 FROM samples WHERE state = 'leased'").length > 0;
       const pid = await run.until(part, () => run.find(part));
+      await run.until("a running program", leased);
       if (part.startsWith("learner")) learnerKilledAt = Date.now();
       process.kill(pid, "SIGKILL");
     }

@@ -1,5 +1,5 @@
 /** A real learner whose actors' programs sleep for log-normal times: what collecting costs, without a program's work. */
-import { copyFileSync, readFileSync } from "node:fs";
+import { copyFileSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse, stringify } from "yaml";
 import { applyOverride, parseOverride } from "../../crds/overrides.ts";
@@ -27,7 +27,8 @@ export async function trainWithSleepers(manifest: string, set: string[], directo
       world.actor(port, `test-actor-${index}`, SLOTS, (lease, signal, onProgress) =>
         sleeps(sleepSeconds(Number(lease.seed)))(lease, signal, onProgress),
       );
-    await until(() => world.summary().state === "succeeded", "the end of a run of sleepers", LONGEST_RUN_SECONDS);
+    const isOver = () => existsSync(join(world.run, "summary.json")) && world.summary().state === "succeeded";
+    await until(isOver, "the end of a run of sleepers", LONGEST_RUN_SECONDS);
     for (const file of ["metrics.jsonl", "store.sqlite"]) copyFileSync(join(world.run, file), join(directory, file));
   } finally {
     world.remove();
