@@ -111,7 +111,8 @@ export async function runGrid(name: string, runs: readonly AskedRun[], flags: Gr
       records.set(run, await execute(run, directoryOf(run), flags.prefix));
       say(`${run.folder}: ${duration(records.get(run)!.seconds)}`);
     } catch (error) {
-      say(`${run.folder} failed: ${(error as Error).message}`);
+      // Below its first line is all that the run has printed.
+      say(`${run.folder} failed: ${(error as Error).message.split("\n")[0]!.slice(-300)}`);
       if (++failures >= MOST_FAILURES) throw error;
     }
   }
