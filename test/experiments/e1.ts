@@ -153,7 +153,7 @@ function findings(finished: Finished[], ran: Ran): Findings {
     ...preamble(judged, ran, [
       "Real executions; a policy of a million weights; batches of 16, 20 executions in flight on 4 slots, so that what `Discard` throws away",
       "when a batch is full are the 4 that have a slot and are not through. Scores and processor seconds are those of 40 programs that the",
-      "trained policy wrote after 28 iterations or 90 seconds, whichever came first, none thrown away; those at equal samples are of the last four",
+      "trained policy wrote after 18 iterations or 300 seconds, none thrown away; those at equal samples are of the last four",
       "batches up to the iteration that every arm of that seed reached. Seconds are a geometric mean, since a few programs take most of the time.",
     ]),
     "",
