@@ -87,6 +87,11 @@ const MEAN_SECONDS: Measure = {
   of: ({ evaluation }) => evaluation?.seconds ?? null,
 };
 const VALID: Measure = { name: "valid", digits: 2, of: ({ evaluation }) => evaluation?.valid ?? null };
+const MINUTES: Measure = {
+  name: "minutes",
+  digits: 1,
+  of: ({ iterations }) => (iterations.at(-1)?.elapsed ?? Number.NaN) / 60,
+};
 const ITERATIONS: Measure = { name: "iterations", digits: 1, of: ({ iterations }) => iterations.length };
 /** How much longer what was trained on ran than what was launched: below 1, slow programs were lost. */
 const TRAINED: Measure = {
@@ -159,7 +164,7 @@ function findings(finished: Finished[], ran: Ran): Findings {
     "",
     ...comparisonTable(judged),
     "",
-    ...armTable(finished, [VALID, SCORE, SECONDS, MEAN_SECONDS, TRAINED, WEIGHT, ITERATIONS]),
+    ...armTable(finished, [VALID, SCORE, SECONDS, MEAN_SECONDS, TRAINED, WEIGHT, ITERATIONS, MINUTES]),
     "",
   ].join("\n");
   const of = (measure: Measure) => differenceRows(judged.filter((one) => one.measure === measure.name));
