@@ -8,6 +8,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { parse } from "yaml";
+import type { RunSummary } from "../../learner/metrics/summary.ts";
 import { finished } from "../bench/processes.ts";
 import { median } from "../bench/result.ts";
 import { describePlan, duration, type Priced, parseBudget, planOf } from "./budget.ts";
@@ -138,11 +139,20 @@ async function execute(run: AskedRun, directory: string, prefix: string[]): Prom
     const [file, ...args] = [...prefix, ...words];
     await finished(file!, args);
   }
-  const record: RunRecord = { asked: digest(run), seconds: (performance.now() - began) / 1000 };
+  const seconds = ownSeconds(directory) ?? (performance.now() - began) / 1000;
+  const record: RunRecord = { asked: digest(run), seconds };
   // Weights are most of a folder, and no page reads them.
   rmSync(join(directory, "checkpoints"), { recursive: true, force: true });
   writeFileSync(join(directory, RECORD), `${JSON.stringify(record)}\n`);
   return record;
+}
+
+/** As the run itself counts, without what a prefix waited for. */
+function ownSeconds(directory: string): number | undefined {
+  const file = join(directory, "summary.json");
+  if (!existsSync(file)) return undefined;
+  const { startedAt, updatedAt } = JSON.parse(readFileSync(file, "utf8")) as RunSummary;
+  return (Date.parse(updatedAt) - Date.parse(startedAt)) / 1000;
 }
 
 /** @throws Error if the folder holds a run with other settings */
