@@ -198,16 +198,24 @@ function courses(finished: Finished[]) {
     ["seconds of a valid one", (line) => line.typicalSeconds, "minutes", (line) => line.elapsed / 60],
   ];
   const panels = rows.map(([y, value, x, at]) =>
-    Object.keys(WORLDS).map(
-      (world): Panel => ({
-        ...{ title: world, x, y },
-        points: finished
-          .filter((run) => run.world === world)
-          .flatMap(({ arm, seed, facts }) =>
-            facts.iterations.map((line) => ({ x: at(line), y: value(line), series: arm, seed, step: line.iteration })),
-          ),
-      }),
-    ),
+    Object.keys(WORLDS)
+      .filter((world) => finished.some((run) => run.world === world))
+      .map(
+        (world): Panel => ({
+          ...{ title: world, x, y },
+          points: finished
+            .filter((run) => run.world === world)
+            .flatMap(({ arm, seed, facts }) =>
+              facts.iterations.map((line) => ({
+                x: at(line),
+                y: value(line),
+                series: arm,
+                seed,
+                step: line.iteration,
+              })),
+            ),
+        }),
+      ),
   );
   return coursesPlot(panels, series);
 }

@@ -138,7 +138,7 @@ function findings(finished: Finished[], ran: Ran): Findings {
         spec: differencesPlot([
           {
             ...{ title: "Partial credit less none", x: "difference" },
-            rows: differenceRows(judged).map((row, index) => ({ ...row, label: judged[index]!.measure })),
+            rows: differenceRows(judged).map((row) => ({ ...row, label: row.measure })),
           },
         ]),
       },

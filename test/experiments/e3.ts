@@ -66,7 +66,7 @@ function findings(finished: Finished[], ran: Ran, best: Map<RunFacts, number | n
     ...armTable(finished, measures),
     "",
   ].join("\n");
-  const rows = differenceRows(judged).map((row, index) => ({ ...row, label: judged[index]!.measure }));
+  const rows = differenceRows(judged).map((row) => ({ ...row, label: row.measure }));
   return {
     page,
     plots: [

@@ -183,7 +183,11 @@ function findings(given: Row[], ran: Ran): Findings {
         name: "E4-differences",
         description: "Differences of E4 and E4b with intervals over seeds",
         spec: differencesPlot([
-          { title: "RL less control", x: "difference, scores 0 to 1", rows: differenceRows(judged).map(withMeasure) },
+          {
+            title: "RL less control",
+            x: "difference, scores 0 to 1",
+            rows: differenceRows(judged).map((row) => ({ ...row, label: `less ${row.control}: ${row.measure}` })),
+          },
         ]),
       },
     ],
@@ -192,11 +196,6 @@ function findings(given: Row[], ran: Ran): Findings {
       comparisons: judged,
     },
   };
-
-  function withMeasure(row: ReturnType<typeof differenceRows>[number], index: number) {
-    const { control, measure } = judged[index]!;
-    return { ...row, label: `less ${control}: ${measure}` };
-  }
 }
 
 /** Only the steps at which the best changed, and the last. */

@@ -95,7 +95,8 @@ export function table(columns: string[], rows: string[][]): string[] {
   return [line(columns), line(columns.map(() => "---")), ...rows.map(line)];
 }
 
-export function comparisonTable(list: readonly Comparison[]): string[] {
+export function comparisonTable(all: readonly Comparison[]): string[] {
+  const list = all.filter(({ difference }) => difference.n > 0);
   return table(
     [
       "the paper's expectation",
@@ -136,25 +137,29 @@ export function armTable(runs: readonly Finished[], measures: readonly Measure[]
 /** How much the page rests on; a set that is not whole says so before anything else. */
 export function preamble(list: readonly Comparison[], ran: Ran, about: string[]): string[] {
   const least = Math.min(...list.map(({ difference }) => difference.n));
+  const shown = list.filter(({ difference }) => difference.n > 0).length;
   const partial =
     ran.missing > 0 || least < LEAST_SEEDS
       ? [
-          `**Partial: ${ran.missing} of ${ran.directories.size + ran.missing} runs are missing, some comparisons rest on ${least} seeds.** Fewer than`,
-          `${LEAST_SEEDS} are shown, and nothing is claimed of them.`,
+          `**Partial: ${ran.missing} of ${ran.directories.size + ran.missing} runs are missing, and ${list.length - shown} of ${list.length} comparisons have no pair of runs yet.** Fewer`,
+          `than ${LEAST_SEEDS} are shown, and nothing is claimed of them.`,
           "",
         ]
       : [];
   return [
     ...partial,
     ...about,
-    `${ran.directories.size} runs, ${duration(ran.seconds)} in all. ${list.length} comparisons, paired by seed, bootstrap 95 % intervals over seeds, none`,
+    `${ran.directories.size} runs, ${duration(ran.seconds)} in all. ${shown} comparisons, paired by seed, bootstrap 95 % intervals over seeds, none`,
     "corrected for their number.",
   ];
 }
 
 /** For a plot: one row a comparison. */
-export function differenceRows(list: readonly Comparison[]): DifferenceRow[] {
-  return list.map(({ world, treated, control, difference }) => ({
+export function differenceRows(list: readonly Comparison[]): (DifferenceRow & { measure: string; control: string })[] {
+  const some = list.filter(({ difference }) => difference.n > 0);
+  return some.map(({ world, treated, control, measure, difference }) => ({
+    measure,
+    control,
     label: `${world}: ${treated} - ${control}`,
     ...{ each: difference.each, mean: difference.mean, interval: difference.interval },
   }));

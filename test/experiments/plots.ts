@@ -63,7 +63,8 @@ function course({ title, x, y, points, steps }: Panel, series: Series[]) {
     encoding: { ...encoding, detail: { field: "seed" } },
   };
   const average = { data: { values: means }, mark: { type: "line", strokeWidth: 2.5 }, encoding };
-  return { title: titled(title), width: 270, height: 170, layer: steps ? [each] : [each, average] };
+  const layer = steps ? [each] : [each, average];
+  return { title: titled(title), width: 270, height: 170, layer };
 }
 
 export interface DifferenceRow {
@@ -88,7 +89,7 @@ export function differencesPlot(panels: { title: string; x: string; rows: Differ
         title: null,
         axis: { labelLimit: 8 * longest, grid: true },
       };
-      const at = { field: "value", type: "quantitative", title: x };
+      const at = { field: "value", type: "quantitative", title: x, scale: { padding: 12 }, axis: { tickCount: 5 } };
       const bars = rows.flatMap(({ label, interval }) =>
         interval === null ? [] : [{ label, value: interval[0], high: interval[1] }],
       );
@@ -125,7 +126,16 @@ export function differencesPlot(panels: { title: string; x: string; rows: Differ
 }
 
 function legend(count: number) {
-  return { disable: false, title: null, orient: "top", columns: Math.min(count, 4), labelLimit: 300 };
+  return {
+    disable: false,
+    title: null,
+    symbolStrokeWidth: 3,
+    symbolOpacity: 1,
+    labelFontSize: 11,
+    orient: "top",
+    columns: Math.min(count, 4),
+    labelLimit: 300,
+  };
 }
 
 function titled(text: string) {
