@@ -15,13 +15,13 @@ export const WORLD = `${TASK.name}, ${TASK.train} rows`;
 /** The control goes on for longer, since it has no learning to do in its time. */
 export const LADDER: Record<string, string[]> = {
   RL: [],
-  "learning rate 0": ["algorithm.learningRate=0", "algorithm.criticLearningRate=0", "stopping.iterations=14"],
+  "learning rate 0": ["algorithm.learningRate=0", "algorithm.criticLearningRate=0", "stopping.iterations=34"],
   "RL, no improve prompts": ["prompts.improveProbability=0", "evaluation.protocol=Paper"],
 };
 
 export function ladderRun(arm: string, seed: number): AskedRun & { arm: string } {
   return {
-    ...{ arm, seed, kind: arm, manifest: "E4.yaml", guessSeconds: 110 },
+    ...{ arm, seed, kind: arm, manifest: "E4.yaml", guessSeconds: 140 },
     folder: `E4/${arm} ${seed}`.replaceAll(",", "").replaceAll(" ", "-"),
     set: [`tasks=${JSON.stringify([smallTask(TASK)])}`, `seed=${seed}`, ...LADDER[arm]!],
   };
