@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { parseTrainingRun } from "../../crds/trainingrun.ts";
 import { describePlan, duration, parseBudget, planOf } from "./budget.ts";
 import { type AskedRun, gridFlags, runGrid } from "./grid.ts";
+import { smallTask } from "./tasks.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "longrun-grid-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
@@ -89,4 +91,15 @@ test("what does not fit is left, and what failed is missing", async () => {
   const many = ["fails-1", "fails-2", "fails-3", "never"].map((name) => asked(name, calls));
   await assert.rejects(runGrid("T", many, flags()), /as it was meant to/);
   assert.ok(!calls.includes("never"));
+});
+
+test("every manifest is valid, with a small task too", () => {
+  const manifests = join(import.meta.dirname, "manifests");
+  const task = JSON.stringify([smallTask({ name: "movie", train: 10, test: 5, fields: { rewardSplit: "Half" } })]);
+  for (const file of readdirSync(manifests)) {
+    const text = readFileSync(join(manifests, file), "utf8");
+    assert.equal(parseTrainingRun(text, file).spec.tasks[0]!.name, "diamonds");
+    const { spec } = parseTrainingRun(text, file, [`tasks=${task}`]);
+    assert.deepEqual([spec.tasks[0]!.grader!.metric, spec.tasks[0]!.rewardSplit], ["R2", "Half"]);
+  }
 });
