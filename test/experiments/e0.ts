@@ -1,6 +1,6 @@
 /** E0: where eq. 3 of the paper repairs, does nothing and harms, on the bandit of its section 3.1. */
 import { parseArgs } from "node:util";
-import { mean, percentileIntervals } from "../../learner/evaluation/bootstrap.ts";
+import { mean } from "../../learner/evaluation/bootstrap.ts";
 import { color, GREY } from "../../learner/report/theme.ts";
 import {
   type Advantage,
@@ -19,6 +19,7 @@ import {
   type World,
 } from "./bandit.ts";
 import type { Experiment, Findings } from "./result.ts";
+import { estimate } from "./statistics.ts";
 
 const FAST = { name: "fast", seconds: 1 };
 const SLOW = { name: "slow", seconds: 10 };
@@ -127,10 +128,10 @@ interface Interval {
   high: number;
 }
 
-/** 95 % interval of the mean; of `values` that are differences between arms, paired by seed. */
+/** Of the mean; of `values` that are differences between arms, paired by seed. */
 function interval(values: readonly number[]): Interval {
-  const { middle } = percentileIntervals(values, (drawn) => ({ middle: mean(drawn) }), { seed: 0 });
-  return { mean: mean(values), low: middle![0], high: middle![1] };
+  const { mean: middle, interval: ends } = estimate(values);
+  return { mean: middle, low: ends![0], high: ends![1] };
 }
 
 /** Eq. 3 against no weights, everything else equal. */

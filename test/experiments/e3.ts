@@ -1,0 +1,81 @@
+/** E3 (Table 4): do improve prompts help, when both policies are asked for equally many programs? */
+import { type RunFacts, readFacts } from "./facts.ts";
+import { type AskedRun, gridFlags, type Ran, runGrid } from "./grid.ts";
+import { evaluatedBest, ladderRun, prepareLadder, WORLD } from "./ladder.ts";
+import {
+  armTable,
+  comparisons,
+  comparisonTable,
+  differenceRows,
+  type Finished,
+  type Measure,
+  preamble,
+} from "./page.ts";
+import { differencesPlot } from "./plots.ts";
+import type { Experiment, Findings } from "./result.ts";
+
+const WITH = "RL";
+const WITHOUT = "RL, no improve prompts";
+
+export const e3: Experiment = {
+  question: "Do improve prompts help?",
+  async run(flags) {
+    const given = gridFlags(flags, { budget: "1h" });
+    await prepareLadder();
+    const runs: (AskedRun & { arm: string })[] = [];
+    for (let seed = 0; seed < given.seeds; seed++) runs.push(ladderRun(WITH, seed), ladderRun(WITHOUT, seed));
+    const ran = await runGrid("E3", runs, given);
+    const finished: Finished[] = [];
+    const best = new Map<RunFacts, number | null>();
+    for (const [run, directory] of ran.directories) {
+      const { arm, seed } = run as AskedRun & { arm: string };
+      const facts = await readFacts(directory);
+      best.set(facts, evaluatedBest(directory));
+      finished.push({ world: WORLD, arm, seed, facts });
+    }
+    return findings(finished, ran, best);
+  },
+};
+
+function findings(finished: Finished[], ran: Ran, best: Map<RunFacts, number | null>): Findings {
+  const measures: Measure[] = [
+    { name: "best of 48, hidden half, 0 to 1", digits: 3, of: (facts) => best.get(facts) ?? null },
+    { name: "mean score of the valid ones, 0 to 1", digits: 3, of: ({ evaluation }) => evaluation?.score ?? null },
+    { name: "valid", digits: 2, of: ({ evaluation }) => evaluation?.valid ?? null },
+  ];
+  const judged = comparisons(
+    finished,
+    measures.map((measure) => ({
+      world: WORLD,
+      treated: WITH,
+      control: WITHOUT,
+      measure,
+      expected: "higher" as const,
+    })),
+  );
+  const page = [
+    "# E3: do improve prompts help?",
+    "",
+    ...preamble(judged, ran, [
+      `${WORLD}. Trained with half of the prompts asking to improve a previous solution (RL), and with none. Afterwards 48 programs each: 24`,
+      "from scratch and 24 improvements of them, against 48 from scratch. The best is chosen by the half of the test rows that makes rewards.",
+    ]),
+    "",
+    ...comparisonTable(judged),
+    "",
+    ...armTable(finished, measures),
+    "",
+  ].join("\n");
+  const rows = differenceRows(judged).map((row) => ({ ...row, label: row.measure }));
+  return {
+    page,
+    plots: [
+      {
+        name: "E3",
+        description: "With improve prompts less without, with intervals over seeds",
+        spec: differencesPlot([{ title: "With improve prompts less without", x: "difference", rows }]),
+      },
+    ],
+    raw: { runs: finished.map((run) => ({ ...run, best: best.get(run.facts) })), comparisons: judged },
+  };
+}

@@ -1,0 +1,204 @@
+/** E4 (Fig. 1, 7) and E4b: RL beside the same policy without gradient, and beside random search, at equal time. */
+import { ofLast, type RunFacts, readFacts } from "./facts.ts";
+import { type AskedRun, gridFlags, type Ran, runGrid } from "./grid.ts";
+import { grader, hiddenScore, ladderRun, prepareLadder, scaled, TASK, WORLD } from "./ladder.ts";
+import {
+  armTable,
+  comparisons,
+  comparisonTable,
+  differenceRows,
+  type Finished,
+  type Measure,
+  preamble,
+} from "./page.ts";
+import { COLORS, type CoursePoint, coursesPlot, differencesPlot } from "./plots.ts";
+import type { Experiment, Findings } from "./result.ts";
+import { isBetter, randomSearch, readSearch } from "./search.ts";
+import { prepareSmallTask } from "./tasks.ts";
+
+const SEARCH = "random search";
+const ARMS = ["RL", "learning rate 0", SEARCH];
+/** As long as an RL run of E4.yaml takes; a search that RL outlasts is compared at its own end. */
+const SEARCH_SECONDS = 100;
+
+/** The best so far, by the half of the test set that makes rewards. */
+interface Step {
+  at: number;
+  executed: number;
+  /** 0 to 1; null: nothing valid yet. */
+  best: number | null;
+}
+
+interface Climb {
+  steps: Step[];
+  /** Of the best at the end, on the half that nothing has seen. */
+  hidden: number | null;
+}
+
+export type Row = Finished & { climb: Climb };
+
+export const e4: Experiment = {
+  question:
+    "Does RL beat the same policy without gradient, and random search, at equal time? Does it learn, or only select?",
+  async run(flags) {
+    const given = gridFlags(flags, { budget: "1h" });
+    const answers = await prepareLadder();
+    const folder = await prepareSmallTask(TASK);
+    const runs: (AskedRun & { arm: string })[] = [];
+    for (let seed = 0; seed < given.seeds; seed++) {
+      runs.push(ladderRun("RL", seed), ladderRun("learning rate 0", seed));
+      const search = { task: TASK.name, grader: grader(), folder, seed, seconds: SEARCH_SECONDS, timeoutSeconds: 20 };
+      runs.push({
+        ...{ arm: SEARCH, seed, kind: SEARCH, manifest: "", set: [String(SEARCH_SECONDS)] },
+        ...{ folder: `E4/random-search-${seed}`, guessSeconds: SEARCH_SECONDS + 8 },
+        execute: (directory) => randomSearch(search, directory),
+      });
+    }
+    const ran = await runGrid("E4", runs, given);
+    const rows: Row[] = [];
+    for (const [run, directory] of ran.directories) {
+      const { arm, seed } = run as AskedRun & { arm: string };
+      const facts = arm === SEARCH ? NOTHING : await readFacts(directory);
+      const steps = arm === SEARCH ? stepsOfSearch(directory) : stepsOf(facts, arm);
+      rows.push({ world: WORLD, arm, seed, facts, climb: { steps, hidden: hiddenScore(directory, answers) } });
+    }
+    return findings(rows, ran);
+  },
+};
+
+const NOTHING: RunFacts = { iterations: [], evaluation: null };
+
+/** Where nothing is learned, what learning took is not counted. */
+function stepsOf({ iterations }: RunFacts, arm: string): Step[] {
+  return iterations.map((line) => ({
+    at: arm === "RL" ? line.elapsed : line.withoutLearning,
+    executed: line.executed,
+    best: line.bestSoFar === null ? null : scaled(line.bestSoFar),
+  }));
+}
+
+function stepsOfSearch(directory: string): Step[] {
+  let best: number | null = null;
+  return readSearch(directory).map(({ at, score }, index) => {
+    if (score !== null && (best === null || isBetter(score, best, grader()))) best = score;
+    return { at, executed: index + 1, best: best === null ? null : scaled(best) };
+  });
+}
+
+/** The best when `end` was reached. */
+function bestAt({ steps }: Climb, of: (step: Step) => number, end: number): number | null {
+  return steps.filter((step) => of(step) <= end).at(-1)?.best ?? null;
+}
+
+/** A value of a run that is made of what all arms of its seed reached, so that they are compared at the same end. */
+export function atSameEnd(rows: Row[], of: (step: Step) => number): (facts: RunFacts) => number | null {
+  const values = new Map(
+    rows.map((row) => {
+      const ends = rows.filter(({ seed }) => seed === row.seed).map(({ climb }) => of(climb.steps.at(-1)!));
+      return [row.facts, bestAt(row.climb, of, Math.min(...ends))];
+    }),
+  );
+  return (facts) => values.get(facts) ?? null;
+}
+
+function findings(given: Row[], ran: Ran): Findings {
+  // Each with facts of its own, which measures are found by.
+  const rows = given.map((row) => ({ ...row, facts: { ...row.facts } }));
+  const hidden = new Map(rows.map(({ facts, climb }) => [facts, climb.hidden]));
+  const programs = new Map(rows.map(({ facts, climb }) => [facts, climb.steps.at(-1)!.executed]));
+  const seconds = new Map(rows.map(({ facts, climb }) => [facts, climb.steps.at(-1)!.at]));
+  const time: Measure = { name: "best, 0 to 1, after equal time", digits: 3, of: atSameEnd(rows, (step) => step.at) };
+  const count: Measure = {
+    ...{ name: "best, 0 to 1, after equally many programs", digits: 3 },
+    of: atSameEnd(rows, (step) => step.executed),
+  };
+  const unseen: Measure = {
+    name: "best at the end, on the hidden half",
+    digits: 3,
+    of: (facts) => hidden.get(facts) ?? null,
+  };
+  const evaluation = (name: string, of: (facts: NonNullable<RunFacts["evaluation"]>) => number | null): Measure => ({
+    ...{ name, digits: 3 },
+    of: (facts) => facts.evaluation && of(facts.evaluation),
+  });
+  const valid = evaluation("valid, of 48 programs after training", (e) => e.valid);
+  const score = evaluation("mean score of the valid ones, 0 to 1", (e) => e.score);
+  const best = [time, count, unseen];
+  const pairs = (controls: string[], measures: Measure[]) =>
+    controls.flatMap((control) =>
+      measures.map((measure) => ({ world: WORLD, treated: "RL", control, measure, expected: "higher" as const })),
+    );
+  const judged = comparisons(rows, [
+    ...pairs(["learning rate 0", SEARCH], best),
+    ...pairs(["learning rate 0"], [valid, score]),
+  ]);
+  const verbatim: Measure = {
+    name: "valid ones verbatim in the corpus",
+    digits: 3,
+    of: (facts) => ofLast(facts, (line) => line.verbatim),
+  };
+  const extra: Measure[] = [
+    { name: "programs", digits: 0, of: (facts) => programs.get(facts) ?? null },
+    { name: "seconds", digits: 0, of: (facts) => seconds.get(facts) ?? null },
+  ];
+  const page = [
+    "# E4: does RL beat the same policy without gradient, and random search, at equal time?",
+    "",
+    ...preamble(judged, ran, [
+      `${WORLD}, the quickstart's recipe. The control is the same run with a learning rate of 0, whose clock leaves out what learning took;`,
+      "random search draws programs from the generator of the pretraining corpus, none with a mistake, and has both cores for them. Of each the",
+      "best program is chosen by one half of the test rows; what it is worth on the other half is looked at once.",
+      "E4b (learned or only selected?) is the last two measures: both policies asked for the same 48 programs after training.",
+    ]),
+    "",
+    ...comparisonTable(judged),
+    "",
+    ...armTable(rows, [...extra, ...best, valid, score, verbatim]),
+    "",
+  ].join("\n");
+  const series = ARMS.map((label, index) => ({ label, color: COLORS[[1, 0, 2][index]!]! }));
+  const points = (of: (step: Step) => number, scale: number): CoursePoint[] =>
+    rows.flatMap(({ arm, seed, climb }) =>
+      climb.steps.map((step, index) => ({ x: of(step) / scale, y: step.best, series: arm, seed, step: index })),
+    );
+  const panel = { y: "best so far, 0 to 1", steps: true };
+  return {
+    page,
+    plots: [
+      {
+        name: "E4",
+        description:
+          "Best score so far by time and by executed programs: RL, the same policy without gradient, random search",
+        spec: coursesPlot(
+          [
+            [
+              { ...panel, title: "By time", x: "seconds", points: points((step) => step.at, 1) },
+              { ...panel, title: "By executed programs", x: "programs", points: points((step) => step.executed, 1) },
+            ],
+          ],
+          series,
+        ),
+      },
+      {
+        name: "E4-differences",
+        description: "Differences of E4 and E4b with intervals over seeds",
+        spec: differencesPlot([
+          {
+            title: "RL less control",
+            x: "difference, scores 0 to 1",
+            rows: differenceRows(judged).map((row) => ({ ...row, label: `less ${row.control}: ${row.measure}` })),
+          },
+        ]),
+      },
+    ],
+    raw: {
+      runs: rows.map(({ arm, seed, facts, climb }) => ({ arm, seed, facts, climb: thinned(climb) })),
+      comparisons: judged,
+    },
+  };
+}
+
+/** Only the steps at which the best changed, and the last. */
+function thinned({ steps, hidden }: Climb): Climb {
+  return { steps: steps.filter((step, i) => i === steps.length - 1 || step.best !== steps[i - 1]?.best), hidden };
+}

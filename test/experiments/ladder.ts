@@ -1,0 +1,52 @@
+/** The runs that E3, E4 and E4b share: the quickstart's recipe on fewer rows of its task, and what it is compared with. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Grader } from "../../crds/trainingrun.ts";
+import { gradeSubmission, readAnswers } from "../../learner/grading/grade.ts";
+import { normalizedScore } from "../../learner/metrics/iteration.ts";
+import type { RunSummary } from "../../learner/metrics/summary.ts";
+import type { AskedRun } from "./grid.ts";
+import { prepareSmallTask, type SmallTask, smallTask } from "./tasks.ts";
+
+export const TASK: SmallTask = { name: "diamonds", train: 2000, test: 2000, fields: { rewardSplit: "Half" } };
+/** What every row of a plot and a table is of. */
+export const WORLD = `${TASK.name}, ${TASK.train} rows`;
+
+/** The control goes on for longer, since it has no learning to do in its time. */
+export const LADDER: Record<string, string[]> = {
+  RL: [],
+  "learning rate 0": ["algorithm.learningRate=0", "algorithm.criticLearningRate=0", "stopping.iterations=34"],
+  "RL, no improve prompts": ["prompts.improveProbability=0", "evaluation.protocol=Paper"],
+};
+
+export function ladderRun(arm: string, seed: number): AskedRun & { arm: string } {
+  return {
+    ...{ arm, seed, kind: arm, manifest: "E4.yaml", guessSeconds: 140 },
+    folder: `E4/${arm} ${seed}`.replaceAll(",", "").replaceAll(" ", "-"),
+    set: [`tasks=${JSON.stringify([smallTask(TASK)])}`, `seed=${seed}`, ...LADDER[arm]!],
+  };
+}
+
+/** @returns the folder of the task's answers */
+export async function prepareLadder(): Promise<string> {
+  return join(await prepareSmallTask(TASK), "private");
+}
+
+export const grader = () => smallTask(TASK).grader as unknown as Grader;
+
+/** A score of the task between its `rewardRange.worst` (0) and `.best` (1). */
+export const scaled = (score: number) => normalizedScore(score, grader().rewardRange ?? {}) ?? 0;
+
+/** The half of the test set that no reward has seen: what `best/submission.csv` is worth there, 0 to 1. */
+export function hiddenScore(directory: string, answers: string): number | null {
+  const truth = readAnswers(readFileSync(join(answers, "answers.csv")), grader(), { split: "Half" });
+  const { reportedScore } = gradeSubmission(readFileSync(join(directory, "best/submission.csv")), truth, grader());
+  return reportedScore === undefined ? null : scaled(reportedScore);
+}
+
+/** After training, of all its programs: the best by the half that makes rewards, on the hidden half; 0 to 1. */
+export function evaluatedBest(directory: string): number | null {
+  const { evaluation } = JSON.parse(readFileSync(join(directory, "summary.json"), "utf8")) as RunSummary;
+  const best = evaluation.after?.bestScore;
+  return best === null || best === undefined ? null : scaled(best);
+}

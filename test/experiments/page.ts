@@ -1,0 +1,166 @@
+/** Tables of arms and of comparisons between them, for the pages of the experiments. */
+
+import { duration } from "./budget.ts";
+import type { RunFacts } from "./facts.ts";
+import type { Ran } from "./grid.ts";
+import type { DifferenceRow } from "./plots.ts";
+import {
+  type Difference,
+  estimate,
+  LEAST_SEEDS,
+  pairedDifference,
+  show,
+  type Verdict,
+  verdictOf,
+} from "./statistics.ts";
+
+/** A run that is there, and what it was of. */
+export interface Finished {
+  /** What arms are compared within: a task, say. */
+  world: string;
+  arm: string;
+  seed: number;
+  facts: RunFacts;
+}
+
+export interface Measure {
+  name: string;
+  digits: number;
+  /** null: this run has none. */
+  of: (facts: RunFacts) => number | null;
+}
+
+/** Which way the paper says that a difference goes. */
+export type Expected = "higher" | "lower" | "none";
+
+export interface Question {
+  world: string;
+  treated: string;
+  control: string;
+  measure: Measure;
+  expected: Expected;
+}
+
+const STANDINGS = ["against", "neither", "open", "for"] as const;
+/** Of a comparison to what the paper says. */
+export type Standing = (typeof STANDINGS)[number];
+
+export interface Comparison extends Omit<Question, "measure"> {
+  measure: string;
+  digits: number;
+  difference: Difference;
+  verdict: Verdict;
+  standing: Standing;
+}
+
+/** Answers each question from the seeds that both arms have; what stands against the paper comes first. */
+export function comparisons(runs: readonly Finished[], questions: readonly Question[]): Comparison[] {
+  return questions
+    .map(({ measure, ...question }): Comparison => {
+      const of = (arm: string) => valuesOf(runs, question.world, arm, measure);
+      const difference = pairedDifference(of(question.treated), of(question.control));
+      const verdict = verdictOf(difference);
+      const { name, digits } = measure;
+      return {
+        ...question,
+        measure: name,
+        digits,
+        difference,
+        verdict,
+        standing: standingOf(verdict, question.expected),
+      };
+    })
+    .sort((a, b) => STANDINGS.indexOf(a.standing) - STANDINGS.indexOf(b.standing));
+}
+
+export function standingOf(verdict: Verdict, expected: Expected): Standing {
+  if (verdict === "too few seeds") return "open";
+  if (verdict === "no difference seen") return expected === "none" ? "for" : "neither";
+  return verdict === expected ? "for" : "against";
+}
+
+/** By seed. */
+function valuesOf(runs: readonly Finished[], world: string, arm: string, measure: Measure): Map<number, number> {
+  const own = runs.filter((run) => run.world === world && run.arm === arm);
+  return new Map(
+    own.flatMap(({ seed, facts }) => {
+      const value = measure.of(facts);
+      return value === null || !Number.isFinite(value) ? [] : [[seed, value] as const];
+    }),
+  );
+}
+
+export function table(columns: string[], rows: string[][]): string[] {
+  const line = (cells: string[]) => `| ${cells.join(" | ")} |`;
+  return [line(columns), line(columns.map(() => "---")), ...rows.map(line)];
+}
+
+export function comparisonTable(all: readonly Comparison[]): string[] {
+  const list = all.filter(({ difference }) => difference.n > 0);
+  return table(
+    [
+      "the paper's expectation",
+      "world",
+      "what is compared",
+      "measure",
+      "difference, 95 % interval",
+      "seeds",
+      "verdict",
+    ],
+    list.map((c) => [
+      `${c.standing} (expects ${c.expected})`,
+      c.world,
+      `${c.treated} less ${c.control}`,
+      c.measure,
+      show(c.difference, c.digits),
+      String(c.difference.n),
+      c.verdict,
+    ]),
+  );
+}
+
+/** A row for each world and arm, in their order: means over seeds with their intervals. */
+export function armTable(runs: readonly Finished[], measures: readonly Measure[]): string[] {
+  const groups = Map.groupBy(runs, ({ world, arm }) => JSON.stringify([world, arm]));
+  return table(
+    ["world", "arm", "seeds", ...measures.map(({ name }) => name)],
+    [...groups.values()].map((group) => {
+      const { world, arm } = group[0]!;
+      const cells = measures.map((measure) =>
+        show(estimate([...valuesOf(runs, world, arm, measure).values()]), measure.digits),
+      );
+      return [world, arm, String(group.length), ...cells];
+    }),
+  );
+}
+
+/** How much the page rests on; a set that is not whole says so before anything else. */
+export function preamble(list: readonly Comparison[], ran: Ran, about: string[]): string[] {
+  const least = Math.min(...list.map(({ difference }) => difference.n));
+  const shown = list.filter(({ difference }) => difference.n > 0).length;
+  const partial =
+    ran.missing > 0 || least < LEAST_SEEDS
+      ? [
+          `**Partial: ${ran.missing} of ${ran.directories.size + ran.missing} runs are missing, and ${list.length - shown} of ${list.length} comparisons have no pair of runs yet.** Fewer`,
+          `than ${LEAST_SEEDS} are shown, and nothing is claimed of them.`,
+          "",
+        ]
+      : [];
+  return [
+    ...partial,
+    ...about,
+    `${ran.directories.size} runs, ${duration(ran.seconds)} in all. ${shown} comparisons, paired by seed, bootstrap 95 % intervals over seeds, none`,
+    "corrected for their number.",
+  ];
+}
+
+/** For a plot: one row a comparison. */
+export function differenceRows(list: readonly Comparison[]): (DifferenceRow & { measure: string; control: string })[] {
+  const some = list.filter(({ difference }) => difference.n > 0);
+  return some.map(({ world, treated, control, measure, difference }) => ({
+    measure,
+    control,
+    label: `${world}: ${treated} - ${control}`,
+    ...{ each: difference.each, mean: difference.mean, interval: difference.interval },
+  }));
+}

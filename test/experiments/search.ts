@@ -1,0 +1,93 @@
+/**
+ * Random search over the program space that the policy was pretrained on, the baseline that a sceptic would name: programs as
+ * the corpus' generator draws them, none of them with a mistake, executed in the actors' sandboxes on all cores.
+ */
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { availableParallelism, tmpdir } from "node:os";
+import { join } from "node:path";
+import { execute } from "../../actor/execution.ts";
+import { startIsolated } from "../../actor/isolation.ts";
+import { DEFAULT_LIMITS } from "../../actor/limits.ts";
+import type { Sandbox } from "../../actor/sandbox.ts";
+import type { Grader } from "../../crds/trainingrun.ts";
+import { gradeSubmission, readAnswers } from "../../learner/grading/grade.ts";
+import { Draw } from "../../learner/pretrain/draw.ts";
+import { drawDesign, writeDraft } from "../../learner/pretrain/programs.ts";
+import { shapes } from "../../learner/pretrain/shapes.ts";
+import { uniforms } from "../../learner/rng.ts";
+import { benchEnvironment } from "../bench/environment.ts";
+
+/** A program that ended. */
+export interface Tried {
+  /** Seconds since the search began. */
+  at: number;
+  /** null: no valid submission. */
+  score: number | null;
+}
+
+export interface Search {
+  task: string;
+  grader: Grader;
+  /** With `public/` and `private/`. */
+  folder: string;
+  seed: number;
+  seconds: number;
+  timeoutSeconds: number;
+}
+
+/** Searches for the given time; leaves `search.json` and `best/submission.csv` in `directory`. */
+export async function randomSearch(search: Search, directory: string): Promise<void> {
+  const { task, grader, folder, seconds } = search;
+  const { python } = await benchEnvironment(task);
+  const answers = readAnswers(readFileSync(join(folder, "private/answers.csv")), grader, { split: "Half" });
+  const inputs = { [task]: join(folder, "public") };
+  const space = await mkdtemp(join(tmpdir(), "longrun-search-"));
+  const sandboxes: Sandbox[] = [];
+  const tried: Tried[] = [];
+  let best: { score: number; submission: Buffer } | undefined;
+  let drawn = 0;
+  try {
+    for (let slot = 0; slot < availableParallelism(); slot++)
+      sandboxes.push((await startIsolated({ python, inputs, space: join(space, String(slot)), cpus: [slot] })).sandbox);
+    const began = performance.now();
+    const at = () => (performance.now() - began) / 1000;
+    const limits = { ...DEFAULT_LIMITS, timeoutSeconds: search.timeoutSeconds, memoryBytes: 1.5 * 2 ** 30 };
+    const work = async (sandbox: Sandbox) => {
+      while (at() < seconds) {
+        const program = Buffer.from(programOf(search, drawn++));
+        const result = await execute(sandbox, { task, program, nonce: "", limits, seed: search.seed });
+        const graded =
+          result.outcome === "completed" && result.submission
+            ? gradeSubmission(result.submission, answers, grader)
+            : undefined;
+        const score = graded?.valid ? graded.score! : null;
+        tried.push({ at: at(), score });
+        if (score === null || (best && !isBetter(score, best.score, grader))) continue;
+        best = { score, submission: result.submission! };
+      }
+    };
+    await Promise.all(sandboxes.map(work));
+  } finally {
+    for (const sandbox of sandboxes) await sandbox.stop();
+    await rm(space, { recursive: true, force: true });
+  }
+  if (!best) throw new Error(`none of ${tried.length} programs was valid`);
+  mkdirSync(join(directory, "best"));
+  writeFileSync(join(directory, "best/submission.csv"), best.submission);
+  writeFileSync(join(directory, "search.json"), JSON.stringify(tried));
+}
+
+export function readSearch(directory: string): Tried[] {
+  return JSON.parse(readFileSync(join(directory, "search.json"), "utf8")) as Tried[];
+}
+
+export function isBetter(score: number, than: number, { direction }: Pick<Grader, "direction">): boolean {
+  return direction === "Higher" ? score > than : score < than;
+}
+
+function programOf({ task, seed }: Search, index: number): string {
+  const shape = shapes.find(({ name }) => name === task)!;
+  const draw = new Draw(uniforms(seed, "search", index));
+  return writeDraft(drawDesign(shape, draw), shape, draw).lines.join("\n");
+}

@@ -1,0 +1,69 @@
+/** A real learner whose actors' programs sleep for log-normal times: what collecting costs, without a program's work. */
+import { copyFileSync, existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { parse, stringify } from "yaml";
+import { applyOverride, parseOverride } from "../../crds/overrides.ts";
+import { readMetrics } from "../../learner/metrics/jsonl.ts";
+import { uniforms } from "../../learner/rng.ts";
+import { sleeps, until, World } from "../faults/real-learner.ts";
+
+/** Of the sleeps. The longest of 16 is some 14 times the median. */
+export const MEDIAN_SECONDS = 0.4;
+export const SIGMA = 1.5;
+/** As many as executions can be in flight: nothing queues. */
+const ACTORS = 3;
+const SLOTS = 8;
+const LONGEST_RUN_SECONDS = 400;
+
+/** Trains as the manifest with the settings says, and leaves `metrics.jsonl` and `store.sqlite` in `directory`. */
+export async function trainWithSleepers(manifest: string, set: string[], directory: string): Promise<void> {
+  const content: unknown = parse(readFileSync(manifest, "utf8"));
+  for (const setting of set) applyOverride(content, parseOverride(setting));
+  const world = await new World().prepare();
+  try {
+    const learner = world.learner(stringify(content));
+    const { port } = await learner.listening;
+    for (let index = 0; index < ACTORS; index++)
+      world.actor(port, `test-actor-${index}`, SLOTS, (lease, signal, onProgress) =>
+        sleeps(sleepSeconds(Number(lease.seed)))(lease, signal, onProgress),
+      );
+    const isOver = () => existsSync(join(world.run, "summary.json")) && world.summary().state === "succeeded";
+    await until(isOver, "the end of a run of sleepers", LONGEST_RUN_SECONDS);
+    for (const file of ["metrics.jsonl", "store.sqlite"]) copyFileSync(join(world.run, file), join(directory, file));
+  } finally {
+    world.remove();
+  }
+}
+
+/** The same for the same sample in every arm of a seed. */
+function sleepSeconds(seed: number): number {
+  const next = uniforms(seed, "sleep");
+  // Box-Muller
+  const normal = Math.sqrt(-2 * Math.log(1 - next())) * Math.cos(2 * Math.PI * next());
+  return MEDIAN_SECONDS * Math.exp(SIGMA * normal);
+}
+
+export interface Collecting {
+  /** Until each iteration had been trained on. */
+  iterations: { elapsed: number; samples: number; learnerIdle: number; actorsBusy: number; lag: number }[];
+  edgesSeconds: number[];
+  launched: number[];
+  trained: number[];
+}
+
+export async function readCollecting(directory: string): Promise<Collecting> {
+  const lines = await readMetrics(join(directory, "metrics.jsonl"));
+  const add = (name: "launched" | "trained") =>
+    lines[0]!.durationHistogram.edgesSeconds.map((_, bin) =>
+      lines.reduce((sum, line) => sum + line.durationHistogram[name][bin]!, 0),
+    );
+  return {
+    iterations: lines.map((line) => ({
+      ...{ elapsed: line.elapsedSeconds, samples: line.samples, lag: line.meanLag },
+      ...{ learnerIdle: line.learnerIdleShare ?? 0, actorsBusy: line.actorBusyShare ?? 0 },
+    })),
+    edgesSeconds: lines[0]!.durationHistogram.edgesSeconds,
+    launched: add("launched"),
+    trained: add("trained"),
+  };
+}

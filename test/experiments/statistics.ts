@@ -1,0 +1,54 @@
+/** What may be said of a few seeds: means with bootstrap intervals, and differences of arms that share their seeds. */
+import { mean, percentileIntervals } from "../../learner/evaluation/bootstrap.ts";
+
+export { mean } from "../../learner/evaluation/bootstrap.ts";
+
+/** Fewer seeds are shown, and nothing is claimed of them. */
+export const LEAST_SEEDS = 5;
+
+export interface Estimate {
+  /** Seeds. */
+  n: number;
+  mean: number;
+  /** Percentile bootstrap over seeds, 95 %; null where there are fewer than two. */
+  interval: [low: number, high: number] | null;
+}
+
+/** @param values one a seed; NaN if there is none */
+export function estimate(values: readonly number[]): Estimate {
+  if (values.length === 0) return { n: 0, mean: Number.NaN, interval: null };
+  const { center } = percentileIntervals(values, (drawn) => ({ center: mean(drawn) }), { seed: 0 });
+  return { n: values.length, mean: mean(values), interval: values.length > 1 ? center : null };
+}
+
+/** A value for each seed that has one. */
+export type BySeed = ReadonlyMap<number, number>;
+
+export interface Difference extends Estimate {
+  /** Those that both arms have. */
+  seeds: number[];
+  each: number[];
+}
+
+/** `treated` minus `control`, seed by seed. Seeds that only one of them has are left out. */
+export function pairedDifference(treated: BySeed, control: BySeed): Difference {
+  const seeds = [...treated.keys()].filter((seed) => control.has(seed)).sort((a, b) => a - b);
+  const each = seeds.map((seed) => treated.get(seed)! - control.get(seed)!);
+  return { ...estimate(each), seeds, each };
+}
+
+export type Verdict = "higher" | "lower" | "no difference seen" | "too few seeds";
+
+/** Whether the interval is on one side of 0. */
+export function verdictOf({ n, interval }: Estimate): Verdict {
+  if (n < LEAST_SEEDS || interval === null) return "too few seeds";
+  if (interval[0] > 0) return "higher";
+  return interval[1] < 0 ? "lower" : "no difference seen";
+}
+
+/** `0.31 [0.24, 0.38]`; without an interval `0.31 (1 seed)`. */
+export function show({ n, mean: center, interval }: Estimate, digits = 2): string {
+  if (n === 0) return "-";
+  if (interval === null) return `${center.toFixed(digits)} (${n} seed)`;
+  return `${center.toFixed(digits)} [${interval.map((end) => end.toFixed(digits)).join(", ")}]`;
+}
