@@ -1,6 +1,7 @@
 /** What a support bundle has of a run on Kubernetes: its objects, events, logs and metrics, and the controller's. */
 import type { KubeConfig } from "@kubernetes/client-node";
 import { stringify } from "yaml";
+import { findCondition } from "../conditions.ts";
 import { CONTROLLER_POD_LABELS } from "../desired/access.ts";
 import { RUN, type Run, runId } from "../desired/names.ts";
 import { ControllerError } from "../errors.ts";
@@ -18,6 +19,7 @@ import {
   pathOf,
   SERVICE,
   TRAINING_RUN,
+  WORKLOAD,
 } from "../kube/resources.ts";
 import { Transport } from "../kube/transport.ts";
 import type { KubeObject, Resource } from "../kube/types.ts";
@@ -61,7 +63,8 @@ export async function clusterFiles(config: KubeConfig, namespace: string, name: 
     const listed = async (resource: Resource, where: object) =>
       (await client.list<KubeObject>(resource, where)).items.map(redactObject);
     const ofRun = { namespace, labelSelector: `${RUN}=${name}` };
-    for (const resource of CHILDREN)
+    const isQueued = findCondition(run.status?.conditions, "Admitted") !== undefined;
+    for (const resource of isQueued ? [...CHILDREN, WORKLOAD] : CHILDREN)
       await take(`objects/${resource.plural}.yaml`, async () => stringify(await listed(resource, ofRun)));
     await take("events.yaml", async () => {
       const events = await listed(EVENT, { namespace });

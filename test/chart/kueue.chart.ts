@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { findCondition } from "../../controller/conditions.ts";
+import { clusterFiles } from "../../controller/debug/cluster.ts";
 import { QUEUE_NAME } from "../../controller/desired/names.ts";
 import { DEFAULT_SETTINGS } from "../../controller/desired/settings.ts";
 import type { Workload, WorkloadCondition } from "../../controller/desired/workload.ts";
@@ -151,6 +152,9 @@ describe("Kueue", { skip, concurrency: 4 }, () => {
       /admission checks: nodes is Pending \(provisioning\)/.test((await conditionOf(namespace, "Admitted"))!.message),
     );
     assert.deepEqual(await world.list(POD, namespace), []);
+
+    const bundle = await clusterFiles(world.config, namespace, "run");
+    assert.match(bundle.find(({ path }) => path === "objects/workloads.yaml")!.text, /name: run-workload/);
 
     await admit(namespace);
     await answers(namespace);
