@@ -1,26 +1,15 @@
 import assert from "node:assert/strict";
-import { createHash } from "node:crypto";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type Duplex, Writable } from "node:stream";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { KubeConfig } from "@kubernetes/client-node";
+import { accept, frame, STATUS, STDERR, STDOUT } from "./exec.fixture.ts";
 import { execute, outputOf } from "./exec.ts";
 
 const AT = { namespace: "team", pod: "quick-learner-abc", container: "learner" };
-const [STDOUT, STDERR, STATUS] = [1, 2, 3];
 const MEGABYTE = 2 ** 20;
-
-/** A binary WebSocket message of the channel protocol (RFC 6455, section 5.2). */
-function frame(channel: number, data: Buffer | string): Buffer {
-  const payload = Buffer.concat([Buffer.of(channel), Buffer.from(data)]);
-  const head = Buffer.alloc(10);
-  head[0] = 0x82;
-  head[1] = 127;
-  head.writeBigUInt64BE(BigInt(payload.length), 2);
-  return Buffer.concat([head, payload]);
-}
 
 describe("a command in a container", () => {
   /** What the API server does once the connection stands. */
@@ -33,11 +22,7 @@ describe("a command in a container", () => {
     server.on("upgrade", (request: IncomingMessage, socket: Duplex) => {
       sockets.add(socket);
       socket.on("error", () => {});
-      const key = `${request.headers["sec-websocket-key"]}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`;
-      const accept = createHash("sha1").update(key).digest("base64");
-      const protocol = "Sec-WebSocket-Protocol: v5.channel.k8s.io";
-      const upgrade = `Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n${protocol}`;
-      if (serve !== forbid) socket.write(`HTTP/1.1 101 Switching Protocols\r\n${upgrade}\r\n\r\n`);
+      if (serve !== forbid) accept(request, socket);
       serve(socket, request);
     });
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
