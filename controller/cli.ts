@@ -253,7 +253,7 @@ function listenOption(): Option {
 function metricsListenOption(): Option {
   return new Option(
     "--metrics-listen <HOST:PORT>",
-    "where the learner serves Prometheus metrics; actors at the ports after it",
+    "where the learner serves its report (/report) and Prometheus metrics; actors at the ports after it",
   ).default("127.0.0.1:0");
 }
 

@@ -10,7 +10,7 @@ export interface Options {
   runId: string | undefined;
   /** `HOST:PORT` of the gRPC server; port 0 is any free one. */
   listen: string;
-  /** `HOST:PORT` of `/metrics`, `/healthz` and `/readyz`. */
+  /** `HOST:PORT` of `/report`, `/metrics`, `/healthz` and `/readyz`. */
   metricsListen: string;
   /** Folder with ca.crt, tls.crt, tls.key; may change while the process runs. */
   tls: string;

@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
+import { Writable } from "node:stream";
 import type { Run } from "../desired/names.ts";
 import { ControllerError, describeFileError } from "../errors.ts";
 import type { Screen } from "../local/terminal.ts";
@@ -152,21 +153,21 @@ async function copy(cluster: Cluster, at: Container, command: string[], director
   const exited = Promise.withResolvers<number | null>();
   tar.once("error", (cause) => exited.reject(new ControllerError("failed", `tar: ${cause.message}`, { cause })));
   tar.once("close", exited.resolve);
-  exited.promise.catch(() => {});
+  const unpacked = exited.promise.then((status) => {
+    if (status === 0) return;
+    throw new ControllerError("failed", `tar ended with status ${status}: ${said.trim().split("\n").at(-1)}`);
+  });
   tar.stdin.on("error", () => {}); // its exit status says what went wrong
+  // It may end before the last bytes, which only fill a block: those go nowhere.
+  const output = new Writable({ write: (chunk, _, done) => void tar.stdin.write(chunk, () => done()) });
   try {
-    // A tar that gives up, on a full disk say, ends the copy.
-    await Promise.race([
-      execute(cluster, at, command, tar.stdin),
-      exited.promise.then((status) => {
-        throw new ControllerError("failed", `tar ended with status ${status}: ${said.trim().split("\n").at(-1)}`);
-      }),
-    ]);
+    // A tar that gives up, on a full disk say, ends the copy; one that is done waits for what the other says of itself.
+    await Promise.race([execute(cluster, at, command, output), unpacked.then(() => new Promise<never>(() => {}))]);
+    await new Promise<void>((resolve) => output.end(resolve));
     tar.stdin.end();
+    await unpacked;
   } catch (error) {
     tar.kill();
     throw error;
   }
-  const status = await exited.promise;
-  if (status !== 0) throw new ControllerError("failed", `tar: ${said.trim().split("\n").at(-1)}`);
 }

@@ -54,6 +54,7 @@ async function main(): Promise<void> {
     });
     await test(cluster);
   } catch (error) {
+    say(`failed: ${(error as Error).stack}`); // taking the cluster down may fail, too
     say(await lookAround(cluster));
     throw error;
   } finally {
