@@ -10,9 +10,9 @@ from linux import libc
 HUGE_PAGE_BYTES = 2 << 20
 MADV_HUGEPAGE, MADV_COLLAPSE = 14, 25
 # Python's small objects live in arenas of 1 MB, each wherever there is room among the libraries that are being loaded, where
-# few huge pages fit. Those that are there before the first import lie side by side. What the default packages need;
-# what is not needed is given back.
-RESERVED_BYTES = 56 << 20
+# few huge pages fit. Those that are there before the first import lie side by side. A little less than what the default
+# packages need (55 MB); an arena that stays empty is given back.
+RESERVED_BYTES = 48 << 20
 OBJECT_BYTES = 480  # of bytes(440), with its header and what it is rounded up to; larger than 512 is not in an arena
 OBJECTS_TO_KEEP_AN_ARENA = 2000  # one of so many: fewer than fit into one arena
 
