@@ -49,7 +49,7 @@ export const e4: Experiment = {
       runs.push(ladderRun("RL", seed), ladderRun("learning rate 0", seed));
       const search = { task: TASK.name, grader: grader(), folder, seed, seconds: SEARCH_SECONDS, timeoutSeconds: 20 };
       runs.push({
-        ...{ arm: SEARCH, seed, kind: SEARCH, manifest: "", set: [String(SEARCH_SECONDS)] },
+        ...{ arm: SEARCH, seed, kind: SEARCH, manifest: "", set: [`seconds=${SEARCH_SECONDS}`] },
         ...{ folder: `E4/random-search-${seed}`, guessSeconds: SEARCH_SECONDS + 8 },
         execute: (directory) => randomSearch(search, directory),
       });
