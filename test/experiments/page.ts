@@ -143,7 +143,7 @@ export function preamble(list: readonly Comparison[], ran: Ran, about: string[])
   const partial =
     ran.missing > 0 || none > 0 || least < LEAST_SEEDS
       ? [
-          `**Partial: the comparisons rest on ${seeds.length > 0 ? rest : "no"} seeds${none > 0 ? `, and ${none} of ${list.length} have no pair of runs yet` : ""}.** Fewer than`,
+          `**Partial: the comparisons rest on ${seeds.length > 0 ? rest : "no"} ${rest === "1" ? "seed" : "seeds"}${none > 0 ? `, and ${none} of ${list.length} have no pair of runs yet` : ""}.** Fewer than`,
           `${LEAST_SEEDS} are shown, and nothing is claimed of them.`,
           "",
         ]
