@@ -107,6 +107,11 @@ function findings(finished: Finished[], ran: Ran): Findings {
     "",
   ].join("\n");
   const series = [WITHOUT, WITH].map((label, index) => ({ label, color: COLORS[index]! }));
+  const rowsOf = (word: string) =>
+    differenceRows(judged.filter(({ measure }) => measure.startsWith(word))).map((row) => ({
+      ...row,
+      label: row.measure,
+    }));
   const panel = (title: string, y: string, value: (line: IterationFacts) => number | null) => ({
     ...{ title, x: "programs executed", y },
     points: finished.flatMap(({ arm, seed, facts }) =>
@@ -136,10 +141,8 @@ function findings(finished: Finished[], ran: Ran): Findings {
         name: "E2-differences",
         description: "With partial credit less without, with intervals over seeds",
         spec: differencesPlot([
-          {
-            ...{ title: "Partial credit less none", x: "difference" },
-            rows: differenceRows(judged).map((row) => ({ ...row, label: row.measure })),
-          },
+          { title: "Partial credit less none: valid programs", x: "difference of shares", rows: rowsOf("valid") },
+          { title: "Partial credit less none: score without credit", x: "difference", rows: rowsOf("score") },
         ]),
       },
     ],

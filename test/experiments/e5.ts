@@ -74,9 +74,13 @@ function findings(rows: Row[], killed: (Killed & { seed: number })[], ran: Ran):
   const average = (key: "learnerIdle" | "actorsBusy" | "lag") => (collecting: Collecting) =>
     mean(collecting.iterations.map((line) => line[key]));
   const trained = ({ iterations }: Collecting) => iterations.reduce((sum, { samples }) => sum + samples, 0);
+  const fewest = Math.min(...ratios.map(({ ratio }) => ratio.n), killed.length);
   const partial =
-    ran.missing > 0
-      ? [`**Partial: ${ran.missing} of ${ran.directories.size + ran.missing} runs are missing.**`, ""]
+    ran.missing > 0 || fewest < LEAST_SEEDS
+      ? [
+          `**Partial: ${fewest} whole ${fewest === 1 ? "seed" : "seeds"}.** Fewer than ${LEAST_SEEDS} are shown, and nothing is claimed of them.`,
+          "",
+        ]
       : [];
   const page = [
     "# E5: does collecting wait for slow programs, and what do killed processes cost?",
@@ -188,10 +192,10 @@ function launchedAndTrained(discard: Row[], carryOver: Row[]): Findings["plots"]
   const bars = all.flatMap(({ label, counts }) => {
     const total = counts.reduce((sum, count) => sum + count, 0);
     return used.map((bin) => ({
-      ...{ group: `${edges[bin]}-${edges[bin + 1] ?? ""}`, y: counts[bin]! / total, series: label },
+      ...{ group: String(edges[bin]), y: counts[bin]! / total, series: label },
     }));
   });
-  const text = { x: { title: "seconds that a program slept" }, y: { title: "share of programs", format: ".0%" } };
+  const text = { x: { title: "seconds that a program slept, from" }, y: { title: "share of programs", format: ".0%" } };
   const spec = groupedPlot(bars, all, text, "half");
   const drawn = spec as unknown as { encoding: { color: Record<string, unknown> } };
   drawn.encoding.color.legend = { disable: false, title: null, orient: "top" };

@@ -136,20 +136,22 @@ export function armTable(runs: readonly Finished[], measures: readonly Measure[]
 
 /** How much the page rests on; a set that is not whole says so before anything else. */
 export function preamble(list: readonly Comparison[], ran: Ran, about: string[]): string[] {
-  const least = Math.min(...list.map(({ difference }) => difference.n));
-  const shown = list.filter(({ difference }) => difference.n > 0).length;
+  const seeds = list.map(({ difference }) => difference.n).filter((n) => n > 0);
+  const [least, most] = [Math.min(...seeds), Math.max(...seeds)];
+  const none = list.length - seeds.length;
+  const rest = least === most ? `${most}` : `${least} to ${most}`;
   const partial =
-    ran.missing > 0 || least < LEAST_SEEDS
+    ran.missing > 0 || none > 0 || least < LEAST_SEEDS
       ? [
-          `**Partial: ${ran.missing} of ${ran.directories.size + ran.missing} runs are missing, and ${list.length - shown} of ${list.length} comparisons have no pair of runs yet.** Fewer`,
-          `than ${LEAST_SEEDS} are shown, and nothing is claimed of them.`,
+          `**Partial: the comparisons rest on ${seeds.length > 0 ? rest : "no"} ${rest === "1" ? "seed" : "seeds"}${none > 0 ? `, and ${none} of ${list.length} have no pair of runs yet` : ""}.** Fewer than`,
+          `${LEAST_SEEDS} are shown, and nothing is claimed of them.`,
           "",
         ]
       : [];
   return [
     ...partial,
     ...about,
-    `${ran.directories.size} runs, ${duration(ran.seconds)} in all. ${shown} comparisons, paired by seed, bootstrap 95 % intervals over seeds, none`,
+    `${ran.directories.size} runs, ${duration(ran.seconds)} in all. ${seeds.length} comparisons, paired by seed, bootstrap 95 % intervals over seeds, none`,
     "corrected for their number.",
   ];
 }

@@ -35,11 +35,16 @@ export async function keep(name: string, { page, plots, raw }: Findings, began: 
   const seconds = Math.round((Date.now() - began.getTime()) / 1000);
   await write(
     `${name}.json`,
-    `${JSON.stringify({ name, date: began.toISOString(), seconds, machine, ...raw }, null, 1)}\n`,
+    `${JSON.stringify({ name, date: began.toISOString(), seconds, machine, ...raw }, sixDigits, 1)}\n`,
   );
   await write(`${name}.md`, page);
   for (const plot of plots) await write(`${plot.name}.svg`, await standaloneSvg(plot.spec, plot.description));
   return paths;
+}
+
+/** More of a measured number is noise. */
+function sixDigits(_: string, value: unknown): unknown {
+  return typeof value === "number" && !Number.isInteger(value) ? Number(value.toPrecision(6)) : value;
 }
 
 /** An SVG file of its own: the report's colours are variables of its style sheet, which a file has not. */

@@ -43,6 +43,9 @@ export async function randomSearch(search: Search, directory: string): Promise<v
   const answers = readAnswers(readFileSync(join(folder, "private/answers.csv")), grader, { split: "Half" });
   const inputs = { [task]: join(folder, "public") };
   const space = await mkdtemp(join(tmpdir(), "longrun-search-"));
+  // Getting sandboxes ready counts, as it does in a run.
+  const began = performance.now();
+  const at = () => (performance.now() - began) / 1000;
   const sandboxes: Sandbox[] = [];
   const tried: Tried[] = [];
   let best: { score: number; submission: Buffer } | undefined;
@@ -50,8 +53,6 @@ export async function randomSearch(search: Search, directory: string): Promise<v
   try {
     for (let slot = 0; slot < availableParallelism(); slot++)
       sandboxes.push((await startIsolated({ python, inputs, space: join(space, String(slot)), cpus: [slot] })).sandbox);
-    const began = performance.now();
-    const at = () => (performance.now() - began) / 1000;
     const limits = { ...DEFAULT_LIMITS, timeoutSeconds: search.timeoutSeconds, memoryBytes: 1.5 * 2 ** 30 };
     const work = async (sandbox: Sandbox) => {
       while (at() < seconds) {

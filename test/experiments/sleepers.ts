@@ -1,8 +1,10 @@
 /** A real learner whose actors' programs sleep for log-normal times: what collecting costs, without a program's work. */
 import { copyFileSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { parse, stringify } from "yaml";
 import { applyOverride, parseOverride } from "../../crds/overrides.ts";
+import { addDuration, emptyHistogram } from "../../learner/metrics/durations.ts";
 import { readMetrics } from "../../learner/metrics/jsonl.ts";
 import { uniforms } from "../../learner/rng.ts";
 import { sleeps, until, World } from "../faults/real-learner.ts";
@@ -53,17 +55,22 @@ export interface Collecting {
 
 export async function readCollecting(directory: string): Promise<Collecting> {
   const lines = await readMetrics(join(directory, "metrics.jsonl"));
-  const add = (name: "launched" | "trained") =>
-    lines[0]!.durationHistogram.edgesSeconds.map((_, bin) =>
-      lines.reduce((sum, line) => sum + line.durationHistogram[name][bin]!, 0),
-    );
+  const store = new DatabaseSync(join(directory, "store.sqlite"), { readOnly: true });
+  const samples = store
+    .prepare("SELECT execution_seed AS seed, used FROM samples WHERE program IS NOT NULL ORDER BY sequence")
+    .all() as { seed: number; used: string | null }[];
+  store.close();
+  const { launched, trained, edgesSeconds } = emptyHistogram();
+  for (const { seed, used } of samples) {
+    // What was thrown away would have slept for as long.
+    addDuration(launched, sleepSeconds(seed));
+    if (used === "trained") addDuration(trained, sleepSeconds(seed));
+  }
   return {
     iterations: lines.map((line) => ({
       ...{ elapsed: line.elapsedSeconds, samples: line.samples, lag: line.meanLag },
       ...{ learnerIdle: line.learnerIdleShare ?? 0, actorsBusy: line.actorBusyShare ?? 0 },
     })),
-    edgesSeconds: lines[0]!.durationHistogram.edgesSeconds,
-    launched: add("launched"),
-    trained: add("trained"),
+    ...{ edgesSeconds, launched, trained },
   };
 }
