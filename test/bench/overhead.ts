@@ -1,6 +1,6 @@
 /** What the sandbox costs a program, beside `python program.py` in the same environment and on the same data. */
 import { execFileSync } from "node:child_process";
-import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -45,6 +45,7 @@ async function run(flags: string[]) {
   const inputs = await findPublicData(taskDirectory);
   const task = Object.keys(inputs)[0]!;
   const directory = await mkdtemp(join(tmpdir(), "longrun-bench-"));
+  await chmod(directory, 0o755); // at landlock programs run as nobody, if nobody can reach it
   const raw: Record<string, Record<string, Measured>> = {};
   const isolation: string[] = [];
   const sourceOf = (body: string) =>

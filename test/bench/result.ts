@@ -42,6 +42,8 @@ export async function save(name: string, result: BenchResult, date: Date): Promi
     processor: os.cpus()[0]?.model.trim() ?? "unknown",
     cores: os.availableParallelism(),
     memoryBytes: os.totalmem(),
+    // At the end: far above the cores, others worked there too.
+    loadAverage: os.loadavg()[0],
     system: `${os.type()} ${os.release()} ${os.arch()}`,
     node: process.version,
   };
