@@ -36,7 +36,7 @@ export async function chart(cluster: TestCluster, kubectl: Kubectl, system: Kube
   };
   say(await helm("install", "longrun", RELEASED, "--create-namespace", "--wait", "--timeout", "3m"));
   await whole.run("label", "namespace", SYSTEM, "pod-security.kubernetes.io/enforce=restricted");
-  const test = async () => say(await helm("test", "longrun", "--logs", "--timeout", "5m"));
+  const test = async () => say(await helm("test", "longrun", "--logs", "--timeout", "10m"));
   await test();
 
   await kubectl.apply(manifest("steady", 100, () => {}));
