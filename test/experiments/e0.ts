@@ -19,7 +19,7 @@ import {
   type World,
 } from "./bandit.ts";
 import type { Experiment, Findings } from "./result.ts";
-import { estimate } from "./statistics.ts";
+import { estimate, LEAST_SEEDS } from "./statistics.ts";
 
 const FAST = { name: "fast", seconds: 1 };
 const SLOW = { name: "slow", seconds: 10 };
@@ -92,8 +92,8 @@ export const e0: Experiment = {
   async run(flags) {
     const { values } = parseArgs({ args: flags, options: { seeds: { type: "string", default: "10" } } });
     const seeds = Number(values.seeds);
-    if (!Number.isInteger(seeds) || seeds < 2)
-      throw new Error(`--seeds is ${values.seeds}: give a whole number from 2`);
+    if (!Number.isInteger(seeds) || seeds < LEAST_SEEDS)
+      throw new Error(`--seeds is ${values.seeds}: give a whole number from ${LEAST_SEEDS}`);
     return findings(rows(seeds), seeds);
   },
 };

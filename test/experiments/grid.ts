@@ -118,6 +118,8 @@ export async function runGrid(name: string, runs: readonly AskedRun[], flags: Gr
     }
   }
   const done = runs.filter(isFinished);
+  // A page of nothing would take the place of one that says something.
+  if (done.length === 0) throw new Error(`no run of ${name} is finished yet, so there is no page; raise --budget`);
   return {
     directories: new Map(done.map((run) => [run, directoryOf(run)])),
     seconds: done.reduce((sum, run) => sum + records.get(run)!.seconds, 0),

@@ -29,7 +29,8 @@ export interface Panel {
 }
 
 /** Every run as a thin line, the mean over seeds as a thick one. @param rows panels from top to bottom, left to right */
-export function coursesPlot(rows: Panel[][], series: Series[]): TopLevelSpec {
+export function coursesPlot(rows: Panel[][], series: Series[]): TopLevelSpec | undefined {
+  if (rows.flat().every(({ points }) => points.length === 0)) return undefined;
   return {
     $schema: "https://vega.github.io/schema/vega-lite/v6.json",
     vconcat: rows.map((panels) => ({ hconcat: panels.map((panel) => course(panel, series)) })),
@@ -77,7 +78,9 @@ export interface DifferenceRow {
 }
 
 /** Differences between arms: every seed a tick, the mean a dot, its 95 % interval a bar, and a rule at 0. */
-export function differencesPlot(panels: { title: string; x: string; rows: DifferenceRow[] }[]): TopLevelSpec {
+export function differencesPlot(all: { title: string; x: string; rows: DifferenceRow[] }[]): TopLevelSpec | undefined {
+  const panels = all.filter(({ rows }) => rows.length > 0);
+  if (panels.length === 0) return undefined;
   const longest = Math.max(...panels.flatMap(({ rows }) => rows.map(({ label }) => label.length)));
   return {
     $schema: "https://vega.github.io/schema/vega-lite/v6.json",

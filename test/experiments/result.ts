@@ -12,7 +12,8 @@ export interface Experiment {
 export interface Findings {
   /** Markdown: what was done, the table and the answer, results against the method first. */
   page: string;
-  plots: { name: string; description: string; spec: TopLevelSpec }[];
+  /** One without a specification has nothing to draw yet. */
+  plots: { name: string; description: string; spec: TopLevelSpec | undefined }[];
   /** Every number that the page was made from. */
   raw: object;
 }
@@ -38,7 +39,8 @@ export async function keep(name: string, { page, plots, raw }: Findings, began: 
     `${JSON.stringify({ name, date: began.toISOString(), seconds, machine, ...raw }, sixDigits, 1)}\n`,
   );
   await write(`${name}.md`, page);
-  for (const plot of plots) await write(`${plot.name}.svg`, await standaloneSvg(plot.spec, plot.description));
+  for (const { name: file, spec, description } of plots)
+    if (spec) await write(`${file}.svg`, await standaloneSvg(spec, description));
   return paths;
 }
 

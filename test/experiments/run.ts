@@ -20,6 +20,9 @@ if (experiment === undefined) {
   process.exit(2);
 }
 const began = new Date();
-const findings = await experiment.run(flags);
+const findings = await experiment.run(flags).catch((error: Error) => {
+  process.stderr.write(`${error.message}\n`);
+  process.exit(1);
+});
 process.stdout.write(`${findings.page}\n`);
 for (const path of await keep(name, findings, began)) process.stdout.write(`written to ${path}\n`);

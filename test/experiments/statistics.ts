@@ -10,7 +10,7 @@ export interface Estimate {
   /** Seeds. */
   n: number;
   mean: number;
-  /** Percentile bootstrap over seeds, 95 %; null where there are fewer than two. */
+  /** Percentile bootstrap over seeds, 95 %; null where there are fewer than `LEAST_SEEDS`: it would be far too narrow. */
   interval: [low: number, high: number] | null;
 }
 
@@ -18,7 +18,7 @@ export interface Estimate {
 export function estimate(values: readonly number[]): Estimate {
   if (values.length === 0) return { n: 0, mean: Number.NaN, interval: null };
   const { center } = percentileIntervals(values, (drawn) => ({ center: mean(drawn) }), { seed: 0 });
-  return { n: values.length, mean: mean(values), interval: values.length > 1 ? center : null };
+  return { n: values.length, mean: mean(values), interval: values.length >= LEAST_SEEDS ? center : null };
 }
 
 /** A value for each seed that has one. */
@@ -46,9 +46,9 @@ export function verdictOf({ n, interval }: Estimate): Verdict {
   return interval[1] < 0 ? "lower" : "no difference seen";
 }
 
-/** `0.31 [0.24, 0.38]`; without an interval `0.31 (1 seed)`. */
+/** `0.31 [0.24, 0.38]`; without an interval `0.31 (2 seeds)`. */
 export function show({ n, mean: center, interval }: Estimate, digits = 2): string {
   if (n === 0) return "-";
-  if (interval === null) return `${center.toFixed(digits)} (${n} seed)`;
+  if (interval === null) return `${center.toFixed(digits)} (${n} ${n === 1 ? "seed" : "seeds"})`;
   return `${center.toFixed(digits)} [${interval.map((end) => end.toFixed(digits)).join(", ")}]`;
 }
