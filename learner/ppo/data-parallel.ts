@@ -26,7 +26,6 @@ export class DataParallel {
     this.#own = new Rank(rank, model);
     this.#others = Array.from({ length: size - 1 }, (_, i) => {
       const worker = new Worker(new URL("./rank-worker.ts", import.meta.url), { workerData: rank });
-      worker.unref();
       return new Caller(worker, `rank ${i + 1} of the engine`);
     });
   }
@@ -99,7 +98,7 @@ export class DataParallel {
     };
   }
 
-  /** The work of each rank; the other threads have theirs before this one begins with its own. Nothing is asked of a rank without a part. */
+  /** The other threads have their work before this one begins with its own. Nothing is asked of a rank without a part. */
   async #each<T>(
     parts: number[][],
     work: (rank: Rank | Caller, part: number[]) => Promise<T>,
