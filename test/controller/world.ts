@@ -58,6 +58,8 @@ export class World {
   readonly pods: PodRunner;
   readonly #operators = new Set<Operator>();
   readonly #stopping = new AbortController();
+  /** Ends after `#stopping`. */
+  #simulation: Promise<void> | undefined;
   #namespaces = 0;
 
   private constructor(controlPlane: ControlPlane) {
@@ -67,7 +69,7 @@ export class World {
     this.client = new ApiClient(this.config, { qps: 1000, burst: 1000 });
     this.pods = new PodRunner({ client: this.client, holds: (pod) => this.holds(pod) });
     void this.pods.run(this.#stopping.signal);
-    void this.#simulate();
+    this.#simulation = this.#simulate();
   }
 
   /**
@@ -90,6 +92,7 @@ export class World {
   async stop(): Promise<void> {
     for (const operator of this.#operators) await operator.stop().catch(() => {});
     this.#stopping.abort();
+    await this.#simulation; // while the API server still answers
     for (const learner of this.learners.values()) learner.stop();
     this.client.close();
     await this.controlPlane.stop();
