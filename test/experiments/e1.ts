@@ -1,5 +1,5 @@
 /** E1 (Fig. 8): does duration weighting keep slow, better programs alive? */
-import { type IterationFacts, ofLast, type RunFacts, readFacts } from "./facts.ts";
+import { type IterationFacts, ofLast, readFacts } from "./facts.ts";
 import { type AskedRun, gridFlags, type Ran, runGrid } from "./grid.ts";
 import {
   armTable,
@@ -62,8 +62,7 @@ export const e1: Experiment = {
           });
     const ran = await runGrid("E1", runs, given);
     const finished: Finished[] = [];
-    for (const [run, directory] of ran.directories) {
-      const { world, arm, seed } = run as AskedRun & Cell;
+    for (const [{ world, arm, seed }, directory] of ran.directories) {
       finished.push({ world, arm, seed, facts: await readFacts(directory) });
     }
     return findings(finished, ran);
@@ -74,30 +73,30 @@ export const e1: Experiment = {
 const SCORE: Measure = {
   name: "score of all, invalid ones 0",
   digits: 3,
-  of: ({ evaluation }) => evaluation && evaluation.valid * (evaluation.score ?? 0),
+  of: ({ facts: { evaluation } }) => evaluation && evaluation.valid * (evaluation.score ?? 0),
 };
 const SECONDS: Measure = {
   name: "seconds of a valid program",
   digits: 3,
-  of: ({ evaluation }) => evaluation?.typicalSeconds ?? null,
+  of: ({ facts: { evaluation } }) => evaluation?.typicalSeconds ?? null,
 };
 const MEAN_SECONDS: Measure = {
   name: "their arithmetic mean",
   digits: 3,
-  of: ({ evaluation }) => evaluation?.seconds ?? null,
+  of: ({ facts: { evaluation } }) => evaluation?.seconds ?? null,
 };
-const VALID: Measure = { name: "valid", digits: 2, of: ({ evaluation }) => evaluation?.valid ?? null };
+const VALID: Measure = { name: "valid", digits: 2, of: ({ facts: { evaluation } }) => evaluation?.valid ?? null };
 const MINUTES: Measure = {
   name: "minutes",
   digits: 1,
-  of: ({ iterations }) => (iterations.at(-1)?.elapsed ?? Number.NaN) / 60,
+  of: ({ facts: { iterations } }) => (iterations.at(-1)?.elapsed ?? Number.NaN) / 60,
 };
-const ITERATIONS: Measure = { name: "iterations", digits: 1, of: ({ iterations }) => iterations.length };
+const ITERATIONS: Measure = { name: "iterations", digits: 1, of: ({ facts: { iterations } }) => iterations.length };
 /** How much longer what was trained on ran than what was launched: below 1, slow programs were lost. */
 const TRAINED: Measure = {
   name: "duration, trained / launched",
   digits: 2,
-  of: ({ iterations }) => {
+  of: ({ facts: { iterations } }) => {
     const sum = (of: (line: IterationFacts) => number | null) =>
       iterations.reduce((total, line) => total + (of(line) ?? 0), 0);
     return sum((line) => line.trainedSeconds) / sum((line) => line.launchedSeconds);
@@ -106,7 +105,7 @@ const TRAINED: Measure = {
 const WEIGHT: Measure = {
   name: "largest weight",
   digits: 1,
-  of: ({ iterations }) => Math.max(...iterations.map(({ largestWeight }) => largestWeight ?? 1)),
+  of: ({ facts: { iterations } }) => Math.max(...iterations.map(({ largestWeight }) => largestWeight ?? 1)),
 };
 
 /** How many iterations count as what a policy does at one time. */
@@ -115,9 +114,8 @@ const scoreOfAll = (line: IterationFacts) => line.valid * (line.score ?? 0);
 
 /** Of what was trained on last, when every arm of that world and seed had trained on as many samples. */
 function atSameIteration(finished: readonly Finished[], of: (line: IterationFacts) => number | null) {
-  return (facts: RunFacts): number | null => {
-    const own = finished.find((run) => run.facts === facts)!;
-    const beside = finished.filter(({ world, seed }) => world === own.world && seed === own.seed);
+  return ({ world, seed, facts }: Finished): number | null => {
+    const beside = finished.filter((run) => run.world === world && run.seed === seed);
     const end = Math.min(...beside.map(({ facts: { iterations } }) => iterations.length));
     return ofLast({ ...facts, iterations: facts.iterations.slice(0, end) }, of, WINDOW);
   };

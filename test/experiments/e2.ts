@@ -1,5 +1,5 @@
 /** E2 (Fig. 9): does partial credit speed learning up? */
-import { type IterationFacts, type RunFacts, readFacts } from "./facts.ts";
+import { type IterationFacts, readFacts } from "./facts.ts";
 import { type AskedRun, gridFlags, type Ran, runGrid } from "./grid.ts";
 import {
   armTable,
@@ -36,8 +36,7 @@ export const e2: Experiment = {
         });
     const ran = await runGrid("E2", runs, given);
     const finished: Finished[] = [];
-    for (const [run, directory] of ran.directories) {
-      const { arm, seed } = run as AskedRun & { arm: string };
+    for (const [{ arm, seed }, directory] of ran.directories) {
       finished.push({ world: WORLD, arm, seed, facts: await readFacts(directory) });
     }
     return findings(finished, ran);
@@ -50,29 +49,35 @@ const withoutCredit = ({ valid, score }: { valid: number; score: number | null }
   valid * (score ?? 0) + (1 - valid) * INVALID;
 
 /** Mean over the course, so that learning sooner counts as well as ending higher. */
-const overCourse = (value: (line: IterationFacts) => number | null) => (facts: RunFacts) => {
-  const values = facts.iterations.flatMap((line) => value(line) ?? []);
-  return values.length > 0 ? mean(values) : null;
-};
+const overCourse =
+  (value: (line: IterationFacts) => number | null) =>
+  ({ facts }: Finished) => {
+    const values = facts.iterations.flatMap((line) => value(line) ?? []);
+    return values.length > 0 ? mean(values) : null;
+  };
 
 const MEASURES: Measure[] = [
-  { name: "valid, of 64 programs after training", digits: 3, of: ({ evaluation }) => evaluation?.valid ?? null },
+  {
+    name: "valid, of 64 programs after training",
+    digits: 3,
+    of: ({ facts: { evaluation } }) => evaluation?.valid ?? null,
+  },
   {
     name: "score without credit, of these",
     digits: 2,
-    of: ({ evaluation }) => evaluation && withoutCredit(evaluation),
+    of: ({ facts: { evaluation } }) => evaluation && withoutCredit(evaluation),
   },
   { name: "score without credit, mean over the iterations", digits: 2, of: overCourse(withoutCredit) },
 ];
 const BEFORE: Measure = {
   name: "valid in the first iteration",
   digits: 3,
-  of: ({ iterations }) => iterations[0]?.valid ?? null,
+  of: ({ facts: { iterations } }) => iterations[0]?.valid ?? null,
 };
 const EXECUTED: Measure = {
   name: "programs executed",
   digits: 0,
-  of: ({ iterations }) => iterations.at(-1)?.executed ?? null,
+  of: ({ facts: { iterations } }) => iterations.at(-1)?.executed ?? null,
 };
 const NEVER: Measure = {
   name: "share of iterations without any valid program",

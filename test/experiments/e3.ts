@@ -1,5 +1,5 @@
 /** E3 (Table 4): do improve prompts help, when both policies are asked for equally many programs? */
-import { type RunFacts, readFacts } from "./facts.ts";
+import { readFacts } from "./facts.ts";
 import { type AskedRun, gridFlags, type Ran, runGrid } from "./grid.ts";
 import { evaluatedBest, ladderRun, prepareLadder, WORLD } from "./ladder.ts";
 import {
@@ -25,23 +25,26 @@ export const e3: Experiment = {
     const runs: (AskedRun & { arm: string })[] = [];
     for (let seed = 0; seed < given.seeds; seed++) runs.push(ladderRun(WITH, seed), ladderRun(WITHOUT, seed));
     const ran = await runGrid("E3", runs, given);
-    const finished: Finished[] = [];
-    const best = new Map<RunFacts, number | null>();
-    for (const [run, directory] of ran.directories) {
-      const { arm, seed } = run as AskedRun & { arm: string };
-      const facts = await readFacts(directory);
-      best.set(facts, evaluatedBest(directory));
-      finished.push({ world: WORLD, arm, seed, facts });
+    const finished: Row[] = [];
+    for (const [{ arm, seed }, directory] of ran.directories) {
+      finished.push({ world: WORLD, arm, seed, facts: await readFacts(directory), best: evaluatedBest(directory) });
     }
-    return findings(finished, ran, best);
+    return findings(finished, ran);
   },
 };
 
-function findings(finished: Finished[], ran: Ran, best: Map<RunFacts, number | null>): Findings {
-  const measures: Measure[] = [
-    { name: "best of 48, hidden half, 0 to 1", digits: 3, of: (facts) => best.get(facts) ?? null },
-    { name: "mean score of the valid ones, 0 to 1", digits: 3, of: ({ evaluation }) => evaluation?.score ?? null },
-    { name: "valid", digits: 2, of: ({ evaluation }) => evaluation?.valid ?? null },
+/** `best` of its programs after training, on the hidden half. */
+type Row = Finished & { best: number | null };
+
+function findings(finished: Row[], ran: Ran): Findings {
+  const measures: Measure<Row>[] = [
+    { name: "best of 48, hidden half, 0 to 1", digits: 3, of: ({ best }) => best },
+    {
+      name: "mean score of the valid ones, 0 to 1",
+      digits: 3,
+      of: ({ facts: { evaluation } }) => evaluation?.score ?? null,
+    },
+    { name: "valid", digits: 2, of: ({ facts: { evaluation } }) => evaluation?.valid ?? null },
   ];
   const judged = comparisons(
     finished,
@@ -76,6 +79,6 @@ function findings(finished: Finished[], ran: Ran, best: Map<RunFacts, number | n
         spec: differencesPlot([{ title: "With improve prompts less without", x: "difference", rows }]),
       },
     ],
-    raw: { runs: finished.map((run) => ({ ...run, best: best.get(run.facts) })), comparisons: judged },
+    raw: { runs: finished, comparisons: judged },
   };
 }

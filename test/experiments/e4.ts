@@ -56,8 +56,7 @@ export const e4: Experiment = {
     }
     const ran = await runGrid("E4", runs, given);
     const rows: Row[] = [];
-    for (const [run, directory] of ran.directories) {
-      const { arm, seed } = run as AskedRun & { arm: string };
+    for (const [{ arm, seed }, directory] of ran.directories) {
       const facts = arm === SEARCH ? NOTHING : await readFacts(directory);
       const steps = arm === SEARCH ? stepsOfSearch(directory) : stepsOf(facts, arm);
       rows.push({ world: WORLD, arm, seed, facts, climb: { steps, hidden: hiddenScore(directory, answers) } });
@@ -91,53 +90,48 @@ function bestAt({ steps }: Climb, of: (step: Step) => number, end: number): numb
 }
 
 /** A value of a run that is made of what all arms of its seed reached, so that they are compared at the same end. */
-export function atSameEnd(rows: Row[], of: (step: Step) => number): (facts: RunFacts) => number | null {
-  const values = new Map(
-    rows.map((row) => {
-      const ends = rows.filter(({ seed }) => seed === row.seed).map(({ climb }) => of(climb.steps.at(-1)!));
-      return [row.facts, bestAt(row.climb, of, Math.min(...ends))];
-    }),
-  );
-  return (facts) => values.get(facts) ?? null;
+export function atSameEnd(rows: Row[], of: (step: Step) => number): (run: Row) => number | null {
+  return ({ seed, climb }) => {
+    const beside = rows.filter((row) => row.seed === seed);
+    return bestAt(climb, of, Math.min(...beside.map((row) => of(row.climb.steps.at(-1)!))));
+  };
 }
 
-function findings(given: Row[], ran: Ran): Findings {
-  // Each with facts of its own, which measures are found by.
-  const rows = given.map((row) => ({ ...row, facts: { ...row.facts } }));
-  const hidden = new Map(rows.map(({ facts, climb }) => [facts, climb.hidden]));
-  const programs = new Map(rows.map(({ facts, climb }) => [facts, climb.steps.at(-1)!.executed]));
-  const seconds = new Map(rows.map(({ facts, climb }) => [facts, climb.steps.at(-1)!.at]));
+function findings(rows: Row[], ran: Ran): Findings {
   /** At the end that the compared arms have both reached. */
-  const climbs = (some: Row[]): Measure[] => [
+  const climbs = (some: Row[]): Measure<Row>[] => [
     { name: "best, 0 to 1, after equal time", digits: 3, of: atSameEnd(some, (step) => step.at) },
     { name: "best, 0 to 1, after equally many programs", digits: 3, of: atSameEnd(some, (step) => step.executed) },
   ];
-  const unseen: Measure = {
+  const unseen: Measure<Row> = {
     name: "best at the end, on the hidden half",
     digits: 3,
-    of: (facts) => hidden.get(facts) ?? null,
+    of: ({ climb }) => climb.hidden,
   };
-  const evaluation = (name: string, of: (facts: NonNullable<RunFacts["evaluation"]>) => number | null): Measure => ({
+  const evaluation = (
+    name: string,
+    of: (facts: NonNullable<RunFacts["evaluation"]>) => number | null,
+  ): Measure<Row> => ({
     ...{ name, digits: 3 },
-    of: (facts) => facts.evaluation && of(facts.evaluation),
+    of: ({ facts }) => facts.evaluation && of(facts.evaluation),
   });
   const valid = evaluation("valid, of 48 programs after training", (e) => e.valid);
   const score = evaluation("mean score of the valid ones, 0 to 1", (e) => e.score);
-  const less = (control: string, measures: Measure[]) =>
+  const less = (control: string, measures: Measure<Row>[]) =>
     measures.map((measure) => ({ world: WORLD, treated: "RL", control, measure, expected: "higher" as const }));
   const beside = (control: string) => climbs(rows.filter(({ arm }) => arm === "RL" || arm === control));
   const judged = comparisons(rows, [
     ...["learning rate 0", SEARCH].flatMap((control) => less(control, [...beside(control), unseen])),
     ...less("learning rate 0", [valid, score]),
   ]);
-  const verbatim: Measure = {
+  const verbatim: Measure<Row> = {
     name: "valid ones verbatim in the corpus",
     digits: 3,
-    of: (facts) => ofLast(facts, (line) => line.verbatim),
+    of: ({ facts }) => ofLast(facts, (line) => line.verbatim),
   };
-  const extra: Measure[] = [
-    { name: "programs", digits: 0, of: (facts) => programs.get(facts) ?? null },
-    { name: "seconds", digits: 0, of: (facts) => seconds.get(facts) ?? null },
+  const extra: Measure<Row>[] = [
+    { name: "programs", digits: 0, of: ({ climb }) => climb.steps.at(-1)!.executed },
+    { name: "seconds", digits: 0, of: ({ climb }) => climb.steps.at(-1)!.at },
   ];
   const page = [
     "# E4: does RL beat the same policy without gradient, and random search, at equal time?",

@@ -49,8 +49,7 @@ export const e5: Experiment = {
     const ran = await runGrid("E5", runs, given);
     const rows: Row[] = [];
     const killed: (Killed & { seed: number })[] = [];
-    for (const [run, directory] of ran.directories) {
-      const { arm, seed } = run as AskedRun & { arm: string };
+    for (const [{ arm, seed }, directory] of ran.directories) {
       if (arm === KILLS)
         killed.push({ seed, ...(JSON.parse(readFileSync(join(directory, "killed.json"), "utf8")) as Killed) });
       else rows.push({ arm, seed, collecting: await readCollecting(directory) });

@@ -47,14 +47,8 @@ test("what was best is compared at the end that every arm of a seed reached", ()
   ]);
   const rows = [long, short, other];
   const byTime = atSameEnd(rows, (step) => step.at);
-  assert.deepEqual(
-    rows.map(({ facts }) => byTime(facts)),
-    [0.4, 0.5, 0.8],
-  );
+  assert.deepEqual(rows.map(byTime), [0.4, 0.5, 0.8]);
   const byCount = atSameEnd(rows, (step) => step.executed);
-  assert.deepEqual(
-    rows.map(({ facts }) => byCount(facts)),
-    [0.4, 0.5, 0.8],
-  );
-  assert.equal(atSameEnd([short], (step) => step.at - 5)(short.facts), 0.5);
+  assert.deepEqual(rows.map(byCount), [0.4, 0.5, 0.8]);
+  assert.equal(atSameEnd([short], (step) => step.at - 5)(short), 0.5);
 });

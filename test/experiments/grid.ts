@@ -72,8 +72,8 @@ export function gridFlags(flags: string[], defaults: { budget: string; seeds?: n
 }
 
 /** What was found finished or was run: the folders that a page can be made of. */
-export interface Ran {
-  directories: Map<AskedRun, string>;
+export interface Ran<R extends AskedRun = AskedRun> {
+  directories: Map<R, string>;
   /** Of the runs themselves, whenever they ran. */
   seconds: number;
   /** Asked for, and not there. */
@@ -81,7 +81,7 @@ export interface Ran {
 }
 
 /** Says what fits, runs it, and gives the folders of what is finished. */
-export async function runGrid(name: string, runs: readonly AskedRun[], flags: GridFlags): Promise<Ran> {
+export async function runGrid<R extends AskedRun>(name: string, runs: readonly R[], flags: GridFlags): Promise<Ran<R>> {
   const directoryOf = (run: AskedRun) => join(flags.runs, run.folder);
   const records = new Map<AskedRun, RunRecord>();
   for (const run of runs) {

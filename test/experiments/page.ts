@@ -23,21 +23,21 @@ export interface Finished {
   facts: RunFacts;
 }
 
-export interface Measure {
+export interface Measure<R extends Finished = Finished> {
   name: string;
   digits: number;
   /** null: this run has none. */
-  of: (facts: RunFacts) => number | null;
+  of: (run: R) => number | null;
 }
 
 /** Which way the paper says that a difference goes. */
 export type Expected = "higher" | "lower" | "none";
 
-export interface Question {
+export interface Question<R extends Finished = Finished> {
   world: string;
   treated: string;
   control: string;
-  measure: Measure;
+  measure: Measure<R>;
   expected: Expected;
 }
 
@@ -54,7 +54,7 @@ export interface Comparison extends Omit<Question, "measure"> {
 }
 
 /** Answers each question from the seeds that both arms have; what stands against the paper comes first. */
-export function comparisons(runs: readonly Finished[], questions: readonly Question[]): Comparison[] {
+export function comparisons<R extends Finished>(runs: readonly R[], questions: readonly Question<R>[]): Comparison[] {
   return questions
     .map(({ measure, ...question }): Comparison => {
       const of = (arm: string) => valuesOf(runs, question.world, arm, measure);
@@ -80,12 +80,17 @@ export function standingOf(verdict: Verdict, expected: Expected): Standing {
 }
 
 /** By seed. */
-function valuesOf(runs: readonly Finished[], world: string, arm: string, measure: Measure): Map<number, number> {
+function valuesOf<R extends Finished>(
+  runs: readonly R[],
+  world: string,
+  arm: string,
+  measure: Measure<R>,
+): Map<number, number> {
   const own = runs.filter((run) => run.world === world && run.arm === arm);
   return new Map(
-    own.flatMap(({ seed, facts }) => {
-      const value = measure.of(facts);
-      return value === null || !Number.isFinite(value) ? [] : [[seed, value] as const];
+    own.flatMap((run) => {
+      const value = measure.of(run);
+      return value === null || !Number.isFinite(value) ? [] : [[run.seed, value] as const];
     }),
   );
 }
@@ -120,7 +125,7 @@ export function comparisonTable(all: readonly Comparison[]): string[] {
 }
 
 /** A row for each world and arm, in their order: means over seeds with their intervals. */
-export function armTable(runs: readonly Finished[], measures: readonly Measure[]): string[] {
+export function armTable<R extends Finished>(runs: readonly R[], measures: readonly Measure<R>[]): string[] {
   const groups = Map.groupBy(runs, ({ world, arm }) => JSON.stringify([world, arm]));
   return table(
     ["world", "arm", "seeds", ...measures.map(({ name }) => name)],

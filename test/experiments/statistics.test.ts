@@ -54,7 +54,7 @@ test("what stands against the paper comes first", () => {
       }),
     ),
   );
-  const measure = { name: "valid", digits: 2, of: ({ evaluation }: Finished["facts"]) => evaluation!.valid };
+  const measure = { name: "valid", digits: 2, of: ({ facts: { evaluation } }: Finished) => evaluation!.valid };
   const pair = { world: "w", treated: "a", control: "b", measure };
   const judged = comparisons(runs, [
     { ...pair, expected: "higher" },
