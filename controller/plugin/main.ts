@@ -3,7 +3,7 @@
  *
  * Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted.
  */
-import { Command, CommanderError, Option } from "commander";
+import { Argument, Command, CommanderError, Option } from "commander";
 import { ControllerError, EXIT, exitStatusOf } from "../errors.ts";
 import { listenForInterrupts } from "../local/interrupt.ts";
 import type { Screen } from "../local/terminal.ts";
@@ -38,6 +38,7 @@ export async function main(
 
 function describe(stdout: Screen, stderr: Screen, signal: AbortSignal): Command {
   const say = (line: string): void => void stderr.write(`${line}\n`);
+  const print = (line: string): void => void stdout.write(`${line}\n`);
   const program = new Command("kubectl longrun")
     .description("Looks at and steers the TrainingRuns of a cluster.")
     .version(typeof LONGRUN_VERSION === "undefined" ? "from source" : LONGRUN_VERSION)
@@ -49,25 +50,25 @@ function describe(stdout: Screen, stderr: Screen, signal: AbortSignal): Command 
     .configureHelp({ showGlobalOptions: true })
     .addHelpText("after", "\nExit status: 0 done, 1 failed, 2 bad input, 130 interrupted.");
 
-  /** A command on one run; `work` gets the cluster and closes nothing. */
-  const onRun = (
+  /** A command on one run; `work` gets the cluster and closes nothing. @param more arguments after RUN */
+  const onRun = <O>(
     name: string,
     description: string,
-    work: (cluster: Cluster, run: string, options: never) => Promise<void>,
-  ) =>
-    program
-      .command(name)
-      .description(description)
-      .argument("<RUN>", "name of a TrainingRun")
-      .action(async (run: string, _: unknown, command: Command) => {
-        const options = command.optsWithGlobals();
-        const cluster = connect(options as ClusterOptions, signal);
-        try {
-          await work(cluster, run, options as never);
-        } finally {
-          cluster.client.close();
-        }
-      });
+    work: (cluster: Cluster, run: string, options: O, ...more: string[]) => Promise<void>,
+    more: Argument[] = [],
+  ) => {
+    const command = program.command(name).description(description).argument("<RUN>", "name of a TrainingRun");
+    for (const argument of more) command.addArgument(argument);
+    return command.action(async (run: string) => {
+      const options = command.optsWithGlobals();
+      const cluster = connect(options as ClusterOptions, signal);
+      try {
+        await work(cluster, run, options as O, ...command.args.slice(1));
+      } finally {
+        cluster.client.close();
+      }
+    });
+  };
   const waiting = (text: string, seconds: string) => new Option("--timeout <SECONDS>", text).default(seconds);
   const forPod = () => waiting("longest wait for the pod that reads the volume while no learner runs", "120");
   const out = (text: string) => new Option("--out <PATH>", text);
@@ -127,42 +128,26 @@ function describe(stdout: Screen, stderr: Screen, signal: AbortSignal): Command 
     "report",
     "fetches report.html, or makes the live page reachable",
     async (cluster, run, options: { out?: string; live: boolean; timeout: string }) => {
-      if (options.live)
-        return serveReport(cluster, run, (line) =>
-          stdout.write(`${line}
-`),
-        );
-      const path = await fetchReport(cluster, run, {
-        out: options.out,
-        timeoutSeconds: positive(options.timeout, "--timeout"),
-        say,
-      });
-      stdout.write(`${path}\n`);
+      if (options.live) return serveReport(cluster, run, print);
+      const timeoutSeconds = positive(options.timeout, "--timeout");
+      print(await fetchReport(cluster, run, { out: options.out, timeoutSeconds, say }));
     },
   )
     .addOption(out("the file (default: RUN-report.html)"))
     .option("--live", "prints the address of the page that the learner serves, until Ctrl-C", false)
     .addOption(forPod());
 
-  program
-    .command("pull")
-    .description(
-      "copies out of the cluster: the newest checkpoint's model, the best program with its submission, or the run folder",
-    )
-    .argument("<RUN>", "name of a TrainingRun")
-    .addArgument(program.createArgument("<WHAT>", "what to copy").choices(WHAT))
+  onRun(
+    "pull",
+    "copies out of the cluster: the newest checkpoint's model, the best program with its submission, or the run folder",
+    async (cluster, run, options: { out?: string; timeout: string }, what) => {
+      const timeoutSeconds = positive(options.timeout, "--timeout");
+      print(await pull(cluster, run, what as What, { out: options.out, timeoutSeconds, say }));
+    },
+    [new Argument("<WHAT>", "what to copy").choices(WHAT)],
+  )
     .addOption(out("the folder (default: RUN-model, RUN-best, RUN)"))
-    .addOption(forPod())
-    .action(async (run: string, what: What, _: unknown, command: Command) => {
-      const options = command.optsWithGlobals() as ClusterOptions & { out?: string; timeout: string };
-      const cluster = connect(options, signal);
-      try {
-        const timeoutSeconds = positive(options.timeout, "--timeout");
-        stdout.write(`${await pull(cluster, run, what, { out: options.out, timeoutSeconds, say })}\n`);
-      } finally {
-        cluster.client.close();
-      }
-    });
+    .addOption(forPod());
 
   for (const [name, suspend, description] of [
     ["pause", true, "writes a checkpoint and lets learner and actors go; the volume stays"],
@@ -170,13 +155,7 @@ function describe(stdout: Screen, stderr: Screen, signal: AbortSignal): Command 
   ] as const)
     onRun(name, description, async (cluster, run, options: { wait: boolean; timeout: string }) => {
       const timeoutSeconds = positive(options.timeout, "--timeout");
-      await setSuspended(cluster, run, suspend, {
-        wait: options.wait,
-        timeoutSeconds,
-        say: (line) =>
-          stdout.write(`${line}
-`),
-      });
+      await setSuspended(cluster, run, suspend, { wait: options.wait, timeoutSeconds, say: print });
     })
       .option("--wait", "returns when it is so", false)
       .addOption(waiting("longest wait", "1800"));
@@ -190,7 +169,7 @@ function describe(stdout: Screen, stderr: Screen, signal: AbortSignal): Command 
         ...{ as, keep, say, timeoutSeconds: positive(options.timeout, "--timeout") },
         samples: samples === undefined ? undefined : positive(samples, "--samples"),
       });
-      stdout.write(`${JSON.stringify(evaluation, null, 2)}\n`);
+      print(JSON.stringify(evaluation, null, 2));
     },
   )
     .option("--as <NAME>", "of the TrainingRun that evaluates (default: RUN-evaluation)")
