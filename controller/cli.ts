@@ -13,6 +13,7 @@ import { ControllerError, describeFileError, EXIT, exitStatusOf } from "./errors
 import { executeProgram } from "./exec.ts";
 import { listenForInterrupts } from "./local/interrupt.ts";
 import { prepareBundledTask, preparePython } from "./local/prepare.ts";
+import { positive } from "./numbers.ts";
 import { becomePart } from "./part-process.ts";
 import { PARTS, type Parts } from "./parts.ts";
 
@@ -135,7 +136,7 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .option("--namespace <NAME>", "where", "default")
     .option("--timeout <SECONDS>", "longest wait for its end", "900")
     .action(async (file: string, { kubeconfig, namespace, timeout }) => {
-      const { clusterClient, positive } = await import("./controller-command.ts");
+      const { clusterClient } = await import("./controller-command.ts");
       const { smokeTest } = await import("./smoke-test.ts");
       const manifest = { manifest: readManifest(file), source: file, namespace };
       const timeoutSeconds = positive(timeout, "--timeout");
@@ -153,7 +154,7 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .option("--namespace <NAME>", "only this namespace; may be repeated (default: all)", collect, [])
     .option("--quiet <SECONDS>", "ends when no finalizer was found for so long", "10")
     .action(async ({ kubeconfig, namespace: namespaces, quiet }) => {
-      const { clusterClient, positive } = await import("./controller-command.ts");
+      const { clusterClient } = await import("./controller-command.ts");
       const { releaseRuns } = await import("./release-runs.ts");
       const quietSeconds = positive(quiet, "--quiet");
       finish(

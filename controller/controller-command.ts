@@ -1,12 +1,13 @@
 /** `longrun controller`: reconciles TrainingRuns until it is told to stop. */
-import { existsSync, readFileSync } from "node:fs";
-import { KubeConfig } from "@kubernetes/client-node";
+import { readFileSync } from "node:fs";
 import { pino } from "pino";
 import { parseRunDefaults, type RunDefaults } from "./desired/run-defaults.ts";
 import type { Settings } from "./desired/settings.ts";
 import { ControllerError, describeFileError, EXIT } from "./errors.ts";
 import { ApiClient } from "./kube/api-client.ts";
+import { loadConfig } from "./kube/kubeconfig.ts";
 import { formatAddress, parseAddress } from "./local/address.ts";
+import { positive } from "./numbers.ts";
 import { startOperator } from "./operator.ts";
 
 export interface ControllerOptions {
@@ -26,16 +27,13 @@ export interface ControllerOptions {
   burst: string;
 }
 
-/** Where a pod finds the namespace that it is in. */
-const NAMESPACE_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 const PULL_POLICIES = ["Always", "IfNotPresent", "Never"];
 
 /** @returns the exit status. @throws ControllerError `input` */
 export async function runController(options: ControllerOptions, signal: AbortSignal): Promise<number> {
   const log = pino({ name: "controller", level: process.env.LOG_LEVEL || "info" }, pino.destination(2));
-  const { config, inCluster } = loadConfig(options.kubeconfig);
-  const ownNamespace =
-    inCluster && existsSync(NAMESPACE_FILE) ? readFileSync(NAMESPACE_FILE, "utf8").trim() : undefined;
+  const { config, podNamespace } = loadConfig(options);
+  const inCluster = podNamespace !== undefined;
   if (!PULL_POLICIES.includes(options.imagePullPolicy))
     throw new ControllerError(
       "input",
@@ -49,12 +47,12 @@ export async function runController(options: ControllerOptions, signal: AbortSig
     ...{ config, inCluster, log, namespaces },
     settings: {
       ...{ image, actorImage, sandboxImage, imagePullPolicy: options.imagePullPolicy as Settings["imagePullPolicy"] },
-      ...(ownNamespace !== undefined && { controllerNamespace: ownNamespace }),
+      ...(inCluster && { controllerNamespace: podNamespace }),
       ...(runDefaults && { runDefaults }),
       kueue,
     },
     metricsAddress,
-    lease: options.leaderElect ? { namespace: ownNamespace ?? namespaces[0] ?? "default" } : undefined,
+    lease: options.leaderElect ? { namespace: podNamespace ?? namespaces[0] ?? "default" } : undefined,
     workers: positive(options.workers, "--workers"),
     qps: positive(options.qps, "--qps"),
     burst: positive(options.burst, "--burst"),
@@ -92,30 +90,5 @@ function readRunDefaults(path: string): RunDefaults {
 
 /** @throws ControllerError `input` */
 export function clusterClient(kubeconfig: string | undefined): ApiClient {
-  return new ApiClient(loadConfig(kubeconfig).config);
-}
-
-export function loadConfig(path: string | undefined): { config: KubeConfig; inCluster: boolean } {
-  const config = new KubeConfig();
-  const inCluster =
-    path === undefined && process.env.KUBERNETES_SERVICE_HOST !== undefined && existsSync(NAMESPACE_FILE);
-  try {
-    if (path !== undefined) config.loadFromFile(path);
-    else if (inCluster) config.loadFromCluster();
-    else config.loadFromDefault();
-  } catch (cause) {
-    throw new ControllerError(
-      "input",
-      `the kubeconfig ${path ?? ""} cannot be read: ${(cause as Error).message}; give another with --kubeconfig`,
-      { cause },
-    );
-  }
-  return { config, inCluster };
-}
-
-/** @throws ControllerError `input` */
-export function positive(text: string, option: string): number {
-  const value = Number(text);
-  if (!(value > 0)) throw new ControllerError("input", `${option} is ${text}, must be a number above 0`);
-  return value;
+  return new ApiClient(loadConfig({ kubeconfig }).config);
 }

@@ -1,5 +1,6 @@
 /** The evaluations before and after training as the status shows them, and what is told of them in events. Pure. */
 import type { EvaluatedPolicyStatus, EvaluationStatus, TrainingRunStatus } from "../crds/trainingrun.ts";
+import { significant } from "./numbers.ts";
 
 /** @param json `evaluation_json` of the learner's status, null in it where there is no number; empty before the first is over */
 export function evaluationStatus(
@@ -33,10 +34,9 @@ export function evaluationAnnouncements(now: TrainingRunStatus, before: Training
 }
 
 function describe({ samples, validFraction, best, mean, bestMedal }: EvaluatedPolicyStatus): string {
-  const number = (value: number) => Number(value.toPrecision(4)).toString();
   return [
     `${Math.round((validFraction ?? 0) * 100)} % of ${samples} programs are valid`,
-    ...(best === undefined ? [] : [`best score ${number(best)}${bestMedal ? ` (${bestMedal} medal)` : ""}`]),
-    ...(mean === undefined ? [] : [`mean ${number(mean)}`]),
+    ...(best === undefined ? [] : [`best score ${significant(best)}${bestMedal ? ` (${bestMedal} medal)` : ""}`]),
+    ...(mean === undefined ? [] : [`mean ${significant(mean)}`]),
   ].join(", ");
 }

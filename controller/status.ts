@@ -16,6 +16,7 @@ import { evaluationStatus } from "./evaluation-status.ts";
 import type { StatusReceived } from "./learner-link.ts";
 import type { LearnerState } from "./learner-state.ts";
 import { finalPhase, type LifecyclePlan, lastWords, type Stage } from "./lifecycle.ts";
+import { significant } from "./numbers.ts";
 import { isActive, learnerPhase, type Observed, type ObservedActor } from "./observe.ts";
 import type { ScalePlan } from "./scale.ts";
 
@@ -174,8 +175,7 @@ function waitingReason(waiting: ObservedActor[]): Finding | undefined {
 }
 
 function displayOf({ iteration, score }: Progress, { running, desired }: ActorsStatus, iterations: number) {
-  const number = (value: number | undefined) =>
-    value === undefined ? undefined : Number(value.toPrecision(4)).toString();
+  const number = (value: number | undefined) => (value === undefined ? undefined : significant(value));
   return dropUndefined({
     iteration: `${iteration}/${iterations}`,
     best: number(score?.best),

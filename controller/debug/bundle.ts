@@ -58,10 +58,10 @@ async function fromCluster(run: string, { namespace, kubeconfig }: DebugOptions)
       "input",
       `${run}: is no run folder, it has no trainingrun.yaml; name one, or a TrainingRun`,
     );
-  const { loadConfig } = await import("../controller-command.ts");
+  const { loadConfig } = await import("../kube/kubeconfig.ts");
   const { clusterFiles } = await import("./cluster.ts");
   const [own, name] = parts.length === 2 ? parts : [namespace, run];
-  return clusterFiles(loadConfig(kubeconfig).config, own!, name!);
+  return clusterFiles(loadConfig({ kubeconfig }).config, own!, name!);
 }
 
 /** Of the machine that makes the bundle. */

@@ -1,14 +1,13 @@
 /** The cluster and the namespace that a command is about, chosen as kubectl chooses them. */
-import { KubeConfig } from "@kubernetes/client-node";
+import type { KubeConfig } from "@kubernetes/client-node";
 import type { Run } from "../desired/names.ts";
 import { ControllerError } from "../errors.ts";
 import { ApiClient } from "../kube/api-client.ts";
 import { ApiError } from "../kube/errors.ts";
+import { type KubeconfigOptions, loadConfig } from "../kube/kubeconfig.ts";
 import { TRAINING_RUN } from "../kube/resources.ts";
 
-export interface ClusterOptions {
-  kubeconfig?: string | undefined;
-  context?: string | undefined;
+export interface ClusterOptions extends KubeconfigOptions {
   namespace?: string | undefined;
 }
 
@@ -22,18 +21,13 @@ export interface Cluster {
 
 /** @throws ControllerError `input` */
 export function connect({ kubeconfig, context, namespace }: ClusterOptions, signal: AbortSignal): Cluster {
-  const config = new KubeConfig();
+  const { config } = loadConfig({ kubeconfig, context });
+  const own = config.getContextObject(config.getCurrentContext())?.namespace;
   try {
-    if (kubeconfig === undefined) config.loadFromDefault();
-    else config.loadFromFile(kubeconfig);
-    if (context !== undefined && !config.getContextObject(context)) throw new Error(`it has no context ${context}`);
-    if (context !== undefined) config.setCurrentContext(context);
-    const own = config.getContextObject(config.getCurrentContext())?.namespace;
     const client = new ApiClient(config, { fieldManager: "kubectl-longrun" });
     return { config, client, namespace: namespace ?? own ?? "default", signal };
   } catch (cause) {
-    const what = kubeconfig === undefined ? "the kubeconfig" : `--kubeconfig ${kubeconfig}`;
-    throw new ControllerError("input", `${what}: ${(cause as Error).message.replace(/^kubeconfig: /, "")}`, { cause });
+    throw new ControllerError("input", (cause as Error).message, { cause });
   }
 }
 

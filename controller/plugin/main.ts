@@ -4,9 +4,10 @@
  * Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted.
  */
 import { Argument, Command, CommanderError, Option } from "commander";
-import { ControllerError, EXIT, exitStatusOf } from "../errors.ts";
+import { type ControllerError, EXIT, exitStatusOf } from "../errors.ts";
 import { listenForInterrupts } from "../local/interrupt.ts";
 import type { Screen } from "../local/terminal.ts";
+import { positive } from "../numbers.ts";
 import { evaluate, setSuspended } from "./changes.ts";
 import { type Cluster, type ClusterOptions, connect } from "./cluster.ts";
 import { fetchReport, printBest, pull, serveReport, WHAT, type What } from "./files.ts";
@@ -177,11 +178,4 @@ function describe(stdout: Screen, stderr: Screen, signal: AbortSignal): Command 
     .option("--keep", "leaves that TrainingRun there, which then trains one iteration", false)
     .addOption(waiting("longest wait for the result", "86400"));
   return program;
-}
-
-/** @throws ControllerError `input` */
-function positive(text: string, option: string): number {
-  const value = Number(text);
-  if (!(value > 0)) throw new ControllerError("input", `${option} is ${text}, must be a number above 0`);
-  return value;
 }

@@ -4,6 +4,7 @@ import type { EvaluatedPolicyStatus } from "../../crds/trainingrun.ts";
 import { findCondition, isBlocker } from "../conditions.ts";
 import type { Run } from "../desired/names.ts";
 import type { Screen } from "../local/terminal.ts";
+import { significant } from "../numbers.ts";
 import { type Cluster, readRun } from "./cluster.ts";
 import { harmless, span } from "./text.ts";
 
@@ -125,8 +126,4 @@ function doing({ status = {}, spec }: Run): [string, string][] {
   if (succeeded && succeeded.status !== "Unknown") return [["ended", succeeded.message ?? ""]];
   if (spec.suspend && suspended) return [["paused", suspended.message ?? ""]];
   return progressing ? [["now", progressing.message ?? ""]] : [];
-}
-
-function significant(value: number): string {
-  return Number(value.toPrecision(4)).toString();
 }

@@ -1,9 +1,10 @@
 /** A real browser for tests: Debian's `chromium`, or what CHROMIUM names. */
 import { execFile, spawn } from "node:child_process";
-import { accessSync, constants, mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
+import { isExecutable } from "../cluster/binaries.ts";
 
 const NAMES = ["chromium", "chromium-browser", "google-chrome"];
 /** A page that never ends to load. */
@@ -14,15 +15,6 @@ export function findChromium(): string | undefined {
   const folders = (process.env.PATH ?? "").split(delimiter);
   const candidates = [process.env.CHROMIUM, ...NAMES.flatMap((name) => folders.map((folder) => join(folder, name)))];
   return candidates.find((path) => path && isExecutable(path));
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** @returns the page's DOM as HTML once it has loaded, and what runs at once has run */

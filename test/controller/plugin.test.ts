@@ -194,7 +194,7 @@ describe("kubectl longrun", { skip, concurrency: 4 }, () => {
     await make("young");
     const REFUSALS: [args: string[], status: number, message: RegExp][] = [
       [["status", "nobody"], 2, /^there is no TrainingRun nobody in namespace team; see kubectl get/],
-      [["status", "young", "--context", "elsewhere"], 2, /^--kubeconfig .*: it has no context elsewhere$/],
+      [["status", "young", "--context", "elsewhere"], 2, /^--context elsewhere: .* has no such context$/],
       [["status", "young", "--interval", "0"], 2, /^--interval is 0, must be a number above 0$/],
       [["logs", "young"], 1, /^young has no learner pod now: kubectl longrun status young says why$/],
       [["report", "young", "--live"], 1, /^no learner of young runs; without --live the report is fetched/],
