@@ -68,6 +68,7 @@ export class Database {
   #fence = 0;
   #writing = false;
   #afterCommit: (() => void)[] = [];
+  #undo: (() => void)[] = [];
   #readOnly: boolean;
   #checkOther: () => void;
 
@@ -184,6 +185,7 @@ export class Database {
     if (this.#writing) return work();
     this.#writing = true;
     this.#afterCommit = [];
+    this.#undo = [];
     let value: T;
     try {
       value = this.#run(() =>
@@ -192,6 +194,9 @@ export class Database {
           return work();
         }),
       );
+    } catch (error) {
+      this.#undoDownTo(0);
+      throw error;
     } finally {
       this.#writing = false;
     }
@@ -207,7 +212,7 @@ export class Database {
   together(works: readonly (() => void)[]): unknown[] {
     return this.write(() =>
       works.map((work) => {
-        const before = this.#afterCommit.length;
+        const before = { afterCommit: this.#afterCommit.length, undo: this.#undo.length };
         this.#sqlite.exec("SAVEPOINT piece");
         try {
           work();
@@ -217,7 +222,8 @@ export class Database {
           // A full disk can end the whole transaction by itself.
           if (!this.#sqlite.isTransaction) throw error;
           this.#sqlite.exec("ROLLBACK TO piece; RELEASE piece");
-          this.#afterCommit.length = before;
+          this.#afterCommit.length = before.afterCommit;
+          this.#undoDownTo(before.undo);
           return error;
         }
       }),
@@ -228,6 +234,16 @@ export class Database {
   afterCommit(then: () => void): void {
     if (this.#writing) this.#afterCommit.push(then);
     else then();
+  }
+
+  /** What is changed in memory beside the file: calls `undo` if what is being written does not get there. */
+  onRollback(undo: () => void): void {
+    if (this.#writing) this.#undo.push(undo);
+  }
+
+  /** The newest first. */
+  #undoDownTo(count: number): void {
+    for (const undo of this.#undo.splice(count).reverse()) undo();
   }
 
   /** @throws StoreError `fenced` if another process has opened the store to write since */

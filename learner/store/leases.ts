@@ -44,6 +44,15 @@ export class Leases {
 
   #hold(attempt: HeldAttempt): void {
     this.#running.add({ ...attempt, deadline: this.#options.now() + this.#options.leaseSeconds * 1000 });
+    this.#database.onRollback(() => this.#running.delete(attempt.fence));
+  }
+
+  /** At once, not after the commit: what comes later in the same transaction must not find it running. */
+  #release(fence: string): void {
+    const lease = this.#running.get(fence);
+    if (lease === undefined) return;
+    this.#running.delete(fence);
+    this.#database.onRollback(() => this.#running.add(lease));
   }
 
   get leaseSeconds(): number {
@@ -219,7 +228,7 @@ export class Leases {
       return judged;
     });
     if (verdict === "accepted") {
-      this.#running.delete(attempt.fence);
+      this.#release(attempt.fence);
       this.afterCommit(() => this.#options.events.emit("finished", attempt.execution));
     }
     return verdict;
@@ -268,7 +277,7 @@ export class Leases {
   }
 
   revoked(attempts: HeldAttempt[], reason: string): void {
-    for (const attempt of attempts) this.#running.delete(attempt.fence);
+    for (const attempt of attempts) this.#release(attempt.fence);
     if (attempts.length > 0) this.#options.events.emit("revoked", attempts, reason);
   }
 
@@ -363,7 +372,7 @@ export class Leases {
       }),
     );
     attempts.forEach((attempt, index) => {
-      this.#running.delete(attempt.fence);
+      this.#release(attempt.fence);
       this.afterCommit(() => this.#options.events.emit("attemptLost", attempt, reason, ended[index]!));
     });
     if (ended.includes("queued")) this.afterCommit(() => this.#options.events.emit("queued"));

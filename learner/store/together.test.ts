@@ -2,10 +2,13 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { describe, test } from "node:test";
+import { Database } from "./database.ts";
 import { newResult, newSample, scratchFolder } from "./fixtures.ts";
 import { openStore } from "./store.ts";
+import type { AttemptKey } from "./types.ts";
 
 const folder = scratchFolder();
+const keyOnly = ({ execution, number, fence }: AttemptKey): AttemptKey => ({ execution, number, fence });
 
 async function filled(name: string, count: number) {
   const store = openStore(join(folder, `${name}.sqlite`));
@@ -69,11 +72,33 @@ describe("together", () => {
       [undefined, "after it was written", undefined],
     );
     assert.deepEqual(seen, [`${a!.execution} finished`]);
+    assert.deepEqual(store.leases.running("x").map(keyOnly), [keyOnly(b!)], "what was undone on disk runs on");
+    assert.equal(store.leases.accept("x", b!, newResult({})), "accepted");
+    assert.equal(store.leases.runningOf("x"), 0);
     assert.deepEqual(
       store.samples(["s0", "s1", "s3"]).map(({ state }) => state),
-      ["finished", "leased", "queued"],
+      ["finished", "finished", "queued"],
     );
     store.close();
+  });
+
+  test("what a transaction that fails has changed in memory is undone, the newest first", () => {
+    const database = new Database(join(folder, "rollback.sqlite"));
+    const undone: string[] = [];
+    const change = (name: string) => database.onRollback(() => void undone.push(name));
+    const failing = () =>
+      database.write(() => {
+        change("first");
+        database.write(() => change("nested"));
+        throw new Error("at its end");
+      });
+    assert.throws(failing, /at its end/);
+    assert.deepEqual(undone, ["nested", "first"]);
+    database.write(() => change("stays"));
+    change("outside of a transaction");
+    assert.throws(failing);
+    assert.deepEqual(undone, ["nested", "first", "nested", "first"]);
+    database.close();
   });
 
   test("a listener that throws is told to the caller when all others have heard", async () => {
