@@ -299,6 +299,7 @@ async function run(flags: string[]): Promise<BenchResult> {
     method: `${options.threads} threads, ${options.rounds} rounds in turn, medians; losses and gradient norms agree to ${AGREEMENT}; load average at the end ${load.toFixed(1)}`,
     raw: { options, ...Object.fromEntries(found.map(([name, { raw }]) => [name, raw])) },
     kept: !short,
+    ...(values.rows !== undefined && { part: names.join("-") }),
   };
 }
 

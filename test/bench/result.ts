@@ -19,6 +19,8 @@ export interface BenchResult {
   raw: unknown;
   /** false: shown, not written to `results/`; default true */
   kept?: boolean;
+  /** Of a part of the benchmark, which has a file of its own. */
+  part?: string;
 }
 
 export interface Bench {
@@ -34,10 +36,11 @@ export function print(name: string, { rows, goals, method }: BenchResult): void 
   process.stdout.write(`${lines.join("\n")}\n`);
 }
 
-/** Writes `results/DATE-NAME.json` and gives its path. */
+/** Writes `results/DATE-NAME.json`, or `DATE-NAME-PART.json`, and gives its path. */
 export async function save(name: string, result: BenchResult, date: Date): Promise<string> {
   const directory = new URL("./results/", import.meta.url);
-  const file = new URL(`${date.toISOString().slice(0, 10)}-${name}.json`, directory);
+  const words = [date.toISOString().slice(0, 10), name, ...(result.part === undefined ? [] : [result.part])];
+  const file = new URL(`${words.join("-")}.json`, directory);
   const machine = {
     processor: os.cpus()[0]?.model.trim() ?? "unknown",
     cores: os.availableParallelism(),
