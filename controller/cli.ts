@@ -17,6 +17,10 @@ import { positive } from "./numbers.ts";
 import { becomePart } from "./part-process.ts";
 import { PARTS, type Parts } from "./parts.ts";
 
+const { version: VERSION } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
+  version: string;
+};
+
 /** @returns the exit status */
 export async function main(argv: string[], parts: Parts = PARTS): Promise<number> {
   let status: number = EXIT.done;
@@ -24,7 +28,7 @@ export async function main(argv: string[], parts: Parts = PARTS): Promise<number
     status = result;
   });
   try {
-    await program.parseAsync(argv);
+    await program.parseAsync(helpOfPart(argv) ?? argv);
     return status;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.badInput;
@@ -38,6 +42,7 @@ export async function main(argv: string[], parts: Parts = PARTS): Promise<number
 export function describe(parts: Parts, finish: (status: number) => void): Command {
   const program = new Command("longrun")
     .description("Trains machine-learning-engineering agents by reinforcement learning.")
+    .version(VERSION)
     .exitOverride()
     .configureHelp({ showGlobalOptions: true })
     .addHelpText("after", "\nExit status: 0 done, 1 failed, 2 bad input, 130 interrupted.");
@@ -214,25 +219,34 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
       });
     });
 
-  const others: [string, string, string][] = [
-    ["grade", "grade submissions: grade --task TASK --answers FILE --submission FILE; --help says more", parts.grade],
-    ["task", "look at a prepared task folder: task check|prompt|drop DIR", parts.task],
-    ["report", "write the report of a run folder: report DIR", parts.report],
-    ["pretrain", "make a starting policy", parts.pretrain],
-    ["logprobs", "log-probs of tokens: logprobs --model DIR --tokens FILE.jsonl", parts.logProbs],
-    ["generate", "responses to prompts: generate --model DIR --prompts FILE.jsonl", parts.generate],
-    ["model", "what a model folder holds, or another of the same: model info|convert|merge DIR", parts.model],
-  ];
-  for (const [name, description, file] of others) {
+  for (const [name, [part, description]] of Object.entries(OF_PARTS)) {
     program
       .command(name)
       .description(description)
       .argument("[ARGUMENTS...]")
       .allowUnknownOption()
       .helpOption(false)
-      .action(async (_: string[], __: unknown, command: Command) => finish(await becomePart(file, command.args)));
+      .action(async (_: string[], __: unknown, command: Command) =>
+        finish(await becomePart(parts[part], command.args)),
+      );
   }
   return program;
+}
+
+/** Commands that read their own arguments. */
+const OF_PARTS: Record<string, [part: keyof Parts, description: string]> = {
+  grade: ["grade", "grade submissions: grade --task TASK --answers FILE --submission FILE; --help says more"],
+  task: ["task", "look at a prepared task folder: task check|prompt|drop DIR"],
+  report: ["report", "write the report of a run folder: report DIR"],
+  pretrain: ["pretrain", "make a starting policy"],
+  logprobs: ["logProbs", "log-probs of tokens: logprobs --model DIR --tokens FILE.jsonl"],
+  generate: ["generate", "responses to prompts: generate --model DIR --prompts FILE.jsonl"],
+  model: ["model", "what a model folder holds, or another of the same: model info|convert|merge DIR"],
+};
+
+/** `help COMMAND` of a command that reads its own arguments is its own `--help`. */
+function helpOfPart([node, file, word, name = ""]: string[]): string[] | undefined {
+  return word === "help" && Object.hasOwn(OF_PARTS, name) ? [node!, file!, name, "--help"] : undefined;
 }
 
 const collect = (value: string, previous: string[]): string[] => [...previous, value];

@@ -1,16 +1,16 @@
-/**
- * `longrun pretrain`: makes the starting policy of the laptop quickstart.
- *
- *     node learner/pretrain/main.ts [--out DIR] [--seed N] [--texts N] [--steps N] [--minutes N] [--threads N]
- *                                   [--batch-size N] [--learning-rate R]
- *
- * Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted (nothing is written then).
- */
+/** `longrun pretrain`. Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted (nothing is written then). */
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { defaultPretrain, type Progress, pretrain } from "./pretrain.ts";
 
 const defaultOut = fileURLToPath(new URL("../../manifests/quickstart/policy", import.meta.url));
+
+const USAGE = `usage: longrun pretrain [--out DIR] [--seed N] [--texts N] [--steps N] [--minutes N] [--threads N]
+                        [--batch-size N] [--learning-rate R]
+    Makes a starting policy for the bundled tasks from generated programs, by default that of the quickstart, in its place.
+    --texts: programs of the corpus (${defaultPretrain.texts}). --steps (${defaultPretrain.steps}) of --batch-size texts (${defaultPretrain.batchSize}),
+    or as many as fit into --minutes. --learning-rate: at its highest (${defaultPretrain.learningRate}). --threads: 0 takes all cores.
+    --seed (${defaultPretrain.seed}): the same seed and number of threads give the same weights. Ctrl-C: nothing is written.`;
 
 async function main(): Promise<number> {
   const { values } = parseArgs({
@@ -23,8 +23,13 @@ async function main(): Promise<number> {
       threads: { type: "string" },
       "batch-size": { type: "string" },
       "learning-rate": { type: "string" },
+      help: { type: "boolean" },
     },
   });
+  if (values.help) {
+    console.log(USAGE);
+    return 0;
+  }
   const count = (name: "seed" | "texts" | "steps" | "threads" | "batch-size", fallback: number, least: number) => {
     const value = values[name] === undefined ? fallback : Number(values[name]);
     if (Number.isSafeInteger(value) && value >= least) return value;
