@@ -73,6 +73,22 @@ export const REASONS = {
 
 export type Reason = keyof typeof REASONS;
 
+/** Of the events that no condition tells of. README.md says of each what it means, as it does of the reasons above. */
+export const EVENTS = [
+  // actors
+  ...["ScaledUp", "ScaledDown", "Draining", "SandboxTerminated"],
+  // suspension
+  ...["CheckpointWritten", "CheckpointNotWaitedFor"],
+  // volume, and the end
+  ...["VolumeNameTaken", "VolumeStays", "VolumeGoes", "Expired"],
+  // children
+  ...["Repaired", "CertificatesRenewed"],
+  // evaluations, webhook, Kueue
+  ...["Evaluated", "WebhookDelivered", "WebhookGivenUp", "WorkloadMade", "QuotaReleased"],
+] as const;
+
+export type EventReason = Reason | (typeof EVENTS)[number];
+
 export interface Finding {
   reason: Reason;
   /** One sentence for people: what is wrong with what, and the remedy. No number that changes by itself. */

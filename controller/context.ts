@@ -1,4 +1,5 @@
 /** What a reconcile works with: caches to read, a client to write, links to learners, a clock. */
+import type { EventReason } from "./conditions.ts";
 import type { Settings } from "./desired/settings.ts";
 import type { Expectations } from "./expectations.ts";
 import type { EventRecorder } from "./kube/event-recorder.ts";
@@ -44,7 +45,7 @@ export interface Pass {
 export function tell(
   { key, observed, context }: Pass,
   type: "Normal" | "Warning",
-  reason: string,
+  reason: EventReason,
   note: string,
   action = "Reconcile",
 ): void {

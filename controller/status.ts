@@ -288,12 +288,12 @@ function failingActors({ run, actors }: Observed, { failures }: ScalePlan): stri
 
 const DOING: Record<string, [reason: Reason, what: string]> = {
   STARTING: ["Starting", "the learner starts"],
-  GENERATING: ["Generating", "the policy writes solutions"],
+  GENERATING: ["Generating", "the model writes programs"],
   EXECUTING: ["Executing", "programs run"],
-  EVALUATING: ["Evaluating", "the batch is evaluated"],
-  TRAINING: ["Training", "the policy is updated"],
+  EVALUATING: ["Evaluating", "the batch is prepared for learning"],
+  TRAINING: ["Training", "the model learns from the batch"],
   CHECKPOINTING: ["Checkpointing", "a checkpoint is written"],
-  FINAL_EVALUATION: ["Evaluating", "the policy is evaluated"],
+  FINAL_EVALUATION: ["Evaluating", "the model is evaluated"],
 };
 
 /** Why the learner says that no result comes, where that is trouble. */

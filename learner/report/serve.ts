@@ -26,12 +26,12 @@ const HEADERS = {
 
 const DOING: Record<number, string> = {
   [Phase.STARTING]: "starts",
-  [Phase.GENERATING]: "the policy writes solutions",
+  [Phase.GENERATING]: "the model writes programs",
   [Phase.EXECUTING]: "programs run",
-  [Phase.EVALUATING]: "the batch is evaluated",
-  [Phase.TRAINING]: "the policy is updated",
+  [Phase.EVALUATING]: "the batch is prepared for learning",
+  [Phase.TRAINING]: "the model learns from the batch",
   [Phase.CHECKPOINTING]: "a checkpoint is written",
-  [Phase.FINAL_EVALUATION]: "the policy is evaluated",
+  [Phase.FINAL_EVALUATION]: "the model is evaluated",
   [Phase.SUCCEEDED]: "succeeded",
   [Phase.FAILED_RUN]: "failed",
   [Phase.STOPPED]: "stopped",
