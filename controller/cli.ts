@@ -8,6 +8,7 @@
 import { readFileSync } from "node:fs";
 import { Command, CommanderError, Option } from "commander";
 import { parseTrainingRun } from "../crds/trainingrun.ts";
+import type { DebugOptions } from "./debug/bundle.ts";
 import { DEFAULT_SETTINGS } from "./desired/settings.ts";
 import { ControllerError, describeFileError, EXIT, exitStatusOf } from "./errors.ts";
 import { executeProgram } from "./exec.ts";
@@ -197,10 +198,11 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .command("debug")
     .description("collect what is needed to find out what went wrong with a run, without secrets, answers or weights")
     .argument("<RUN>", "run folder; or NAME or NAMESPACE/NAME of a TrainingRun on the cluster")
-    .option("--namespace <NAMESPACE>", "of the TrainingRun", "default")
+    .option("--namespace <NAMESPACE>", "of the TrainingRun (default: the context's)")
     .addOption(kubeconfigOption())
+    .option("--context <NAME>", "of the kubeconfig (default: the current one)")
     .option("--out <FILE>", "the bundle (default: longrun-debug-RUN-TIME.tar.gz)")
-    .action(async (run: string, options: { namespace: string; kubeconfig?: string; out?: string }) => {
+    .action(async (run: string, options: DebugOptions) => {
       const { writeBundle } = await import("./debug/bundle.ts");
       process.stdout.write(`${await writeBundle(run, options, new Date())}\n`);
     });

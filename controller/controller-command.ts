@@ -32,8 +32,7 @@ const PULL_POLICIES = ["Always", "IfNotPresent", "Never"];
 /** @returns the exit status. @throws ControllerError `input` */
 export async function runController(options: ControllerOptions, signal: AbortSignal): Promise<number> {
   const log = pino({ name: "controller", level: process.env.LOG_LEVEL || "info" }, pino.destination(2));
-  const { config, podNamespace } = loadConfig(options);
-  const inCluster = podNamespace !== undefined;
+  const { config, inPod: inCluster, namespace } = loadConfig(options);
   if (!PULL_POLICIES.includes(options.imagePullPolicy))
     throw new ControllerError(
       "input",
@@ -47,12 +46,12 @@ export async function runController(options: ControllerOptions, signal: AbortSig
     ...{ config, inCluster, log, namespaces },
     settings: {
       ...{ image, actorImage, sandboxImage, imagePullPolicy: options.imagePullPolicy as Settings["imagePullPolicy"] },
-      ...(inCluster && { controllerNamespace: podNamespace }),
+      ...(inCluster && { controllerNamespace: namespace }),
       ...(runDefaults && { runDefaults }),
       kueue,
     },
     metricsAddress,
-    lease: options.leaderElect ? { namespace: podNamespace ?? namespaces[0] ?? "default" } : undefined,
+    lease: options.leaderElect ? { namespace: inCluster ? namespace : (namespaces[0] ?? "default") } : undefined,
     workers: positive(options.workers, "--workers"),
     qps: positive(options.qps, "--qps"),
     burst: positive(options.burst, "--burst"),

@@ -23,7 +23,7 @@ import {
 } from "../kube/resources.ts";
 import { Transport } from "../kube/transport.ts";
 import type { KubeObject, Resource } from "../kube/types.ts";
-import type { BundleFile } from "./bundle.ts";
+import type { BundleFile } from "./pack.ts";
 import { redactObject } from "./redact.ts";
 
 /** No Secret: nothing in one helps. */
@@ -76,6 +76,7 @@ export async function clusterFiles(config: KubeConfig, namespace: string, name: 
 
     const pods = async (where: object) => (await client.list<Pod>(POD, where)).items.slice(0, MOST_PODS);
     const labels = Object.entries(CONTROLLER_POD_LABELS).map(([label, value]) => `${label}=${value}`);
+    await take("controller.yaml", async () => stringify(await listed(DEPLOYMENT, { labelSelector: labels.join(",") })));
     const controllers = await pods({ labelSelector: labels.join(",") }).catch((): Pod[] => []);
     for (const pod of [...(await pods(ofRun).catch((): Pod[] => [])), ...controllers]) await takePod(pod, take, text);
     files.push({ path: "run-id.txt", text: `${runId(run)}\n` });

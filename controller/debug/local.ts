@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import type { BundleFile } from "./bundle.ts";
+import type { BundleFile } from "./pack.ts";
 
 /** Newest part of a log that is taken. */
 const LOG_BYTES = 4 * 2 ** 20;

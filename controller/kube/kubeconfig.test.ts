@@ -20,7 +20,10 @@ function kubeconfig(...contexts: string[]): string {
   return JSON.stringify({
     clusters: contexts.map((name) => ({ name, cluster: { server: `https://${name}.example:6443` } })),
     users: [],
-    contexts: contexts.map((name) => ({ name, context: { cluster: name } })),
+    contexts: contexts.map((name) => ({
+      name,
+      context: { cluster: name, ...(name === "two" && { namespace: "of-two" }) },
+    })),
     "current-context": contexts[0],
   });
 }
@@ -45,9 +48,10 @@ test("loadConfig: a file goes before KUBECONFIG, which goes before the home fold
 test("loadConfig: a context of the file, and one that it has not", () => {
   const file = join(home, "two");
   writeFileSync(file, kubeconfig("one", "two"));
-  const { config, podNamespace } = loadConfig({ kubeconfig: file, context: "two" });
+  const { config, inPod, namespace } = loadConfig({ kubeconfig: file, context: "two" });
   assert.equal(config.getCurrentCluster()?.name, "two");
-  assert.equal(podNamespace, undefined);
+  assert.deepEqual({ inPod, namespace }, { inPod: false, namespace: "of-two" });
+  assert.equal(loadConfig({ kubeconfig: file }).namespace, "default");
   assert.throws(() => loadConfig({ kubeconfig: file, context: "three" }), {
     code: "input",
     message: `--context three: ${file} has no such context`,

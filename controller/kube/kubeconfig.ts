@@ -15,8 +15,9 @@ export interface KubeconfigOptions {
 
 export interface LoadedConfig {
   config: KubeConfig;
-  /** The pod's namespace; undefined outside of a cluster. */
-  podNamespace: string | undefined;
+  inPod: boolean;
+  /** The pod's, or the context's. */
+  namespace: string;
 }
 
 /** @throws ControllerError `input` */
@@ -40,7 +41,10 @@ export function loadConfig({ kubeconfig, context }: KubeconfigOptions): LoadedCo
       throw new ControllerError("input", `--context ${context}: ${kubeconfig ?? "the kubeconfig"} has no such context`);
     config.setCurrentContext(context);
   }
-  return { config, podNamespace: inPod ? readFileSync(NAMESPACE_FILE, "utf8").trim() : undefined };
+  const own = inPod
+    ? readFileSync(NAMESPACE_FILE, "utf8").trim()
+    : config.getContextObject(config.getCurrentContext())?.namespace;
+  return { config, inPod, namespace: own ?? "default" };
 }
 
 const REMEDY = "name one with --kubeconfig";

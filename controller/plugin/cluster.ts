@@ -21,11 +21,10 @@ export interface Cluster {
 
 /** @throws ControllerError `input` */
 export function connect({ kubeconfig, context, namespace }: ClusterOptions, signal: AbortSignal): Cluster {
-  const { config } = loadConfig({ kubeconfig, context });
-  const own = config.getContextObject(config.getCurrentContext())?.namespace;
+  const { config, namespace: own } = loadConfig({ kubeconfig, context });
   try {
     const client = new ApiClient(config, { fieldManager: "kubectl-longrun" });
-    return { config, client, namespace: namespace ?? own ?? "default", signal };
+    return { config, client, namespace: namespace ?? own, signal };
   } catch (cause) {
     throw new ControllerError("input", (cause as Error).message, { cause });
   }

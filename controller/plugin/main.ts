@@ -4,6 +4,8 @@
  * Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted.
  */
 import { Argument, Command, CommanderError, Option } from "commander";
+import { clusterFiles } from "../debug/cluster.ts";
+import { packBundle } from "../debug/pack.ts";
 import { type ControllerError, EXIT, exitStatusOf } from "../errors.ts";
 import { listenForInterrupts } from "../local/interrupt.ts";
 import type { Screen } from "../local/terminal.ts";
@@ -137,6 +139,14 @@ function describe(stdout: Screen, stderr: Screen, signal: AbortSignal): Command 
     .addOption(out("the file (default: RUN-report.html)"))
     .option("--live", "prints the address of the page that the learner serves, until Ctrl-C", false)
     .addOption(forPod());
+
+  onRun(
+    "debug",
+    "writes a support bundle: objects, events, logs, metrics; no secrets, answers, weights or programs",
+    async ({ config, namespace }, run, options: { out?: string }) => {
+      print(packBundle(run, await clusterFiles(config, namespace, run), options.out, new Date()));
+    },
+  ).addOption(out("the bundle (default: longrun-debug-RUN-TIME.tar.gz)"));
 
   onRun(
     "pull",

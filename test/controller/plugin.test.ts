@@ -1,7 +1,7 @@
 /** `kubectl longrun` against a real API server without nodes; what needs a kubelet is a step of test/e2e. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -13,7 +13,8 @@ import { desiredLearner } from "../../controller/desired/learner.ts";
 import type { Run } from "../../controller/desired/names.ts";
 import { DEFAULT_SETTINGS } from "../../controller/desired/settings.ts";
 import { ApiClient } from "../../controller/kube/api-client.ts";
-import { DEPLOYMENT, NAMESPACE, POD, type Pod, TRAINING_RUN } from "../../controller/kube/resources.ts";
+import { DEPLOYMENT, NAMESPACE, POD, type Pod, SECRET, TRAINING_RUN } from "../../controller/kube/resources.ts";
+import type { KubeObject } from "../../controller/kube/types.ts";
 import { bundle } from "../../controller/plugin/bundle.ts";
 import { main } from "../../controller/plugin/main.ts";
 import { API_SERVER } from "../cluster/binaries.ts";
@@ -80,13 +81,15 @@ describe("kubectl longrun", { skip, concurrency: 4 }, () => {
 
   test("the bundle is one file that does the same", async () => {
     await make("bundled");
-    const file = join(folder, "kubectl-longrun");
+    const alone = join(folder, "alone");
+    mkdirSync(alone);
+    const file = join(alone, "kubectl-longrun");
     await bundle(file);
     const args = ["status", "bundled", "--once", "-n", namespace];
     const env = { ...process.env, KUBECONFIG: controlPlane.kubeconfig };
     const { stdout } = await promisify(execFile)(file, args, { env });
     assert.equal(stdout, "bundled     not seen by a controller yet · iteration 0 of 100\n");
-    assert.deepEqual(readdirSync(folder), ["kubectl-longrun"]);
+    assert.deepEqual(readdirSync(alone), ["kubectl-longrun"]);
   });
 
   test("status: once, as JSON, and until the run is over", async () => {
@@ -188,6 +191,24 @@ describe("kubectl longrun", { skip, concurrency: 4 }, () => {
     assert.equal(status, 0);
     assert.deepEqual(JSON.parse(out), { iteration: 20, samples: 16, validFraction: 0.9, best: 280 });
     assert.equal(await client.get(TRAINING_RUN, { namespace, name: "trained-evaluation" }), undefined);
+  });
+
+  test("debug: a support bundle of the run, without its Secrets", async () => {
+    await make("ill");
+    await client.create(SECRET, {
+      metadata: { namespace, name: "ill-ca", labels: { "longrun.dev/run": "ill" } },
+      stringData: { "tls.key": "not-for-others" },
+    } as unknown as KubeObject);
+    const out = join(folder, "ill.tar.gz");
+    assert.deepEqual(await kubectl("debug", "ill", "--out", out), { status: 0, out: `${out}\n`, err: "" });
+    const tar = (...args: string[]) => promisify(execFile)("tar", args).then(({ stdout }) => stdout);
+    const names = (await tar("-tzf", out)).split("\n").map((name) => name.slice(name.indexOf("/") + 1));
+    for (const name of ["trainingrun.yaml", "events.yaml", "objects/pods.yaml", "controller.yaml", "machine.json"])
+      assert.ok(names.includes(name), `${name} is in it: ${names}`);
+    const content = await tar("-xzOf", out);
+    assert.match(content, /name: ill\n/);
+    assert.doesNotMatch(content, /not-for-others|bm90LWZvci1vdGhlcnM/);
+    assert.match((await kubectl("debug", "ill", "--out", out)).err, /is there already; name another file with --out/);
   });
 
   test("what cannot be done is one line", async () => {
