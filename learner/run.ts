@@ -242,6 +242,11 @@ export class Run {
     await metricsFile.append(line);
     await tensorBoard.append(line);
     metrics.observeIteration(line);
+    if (line.noSignal)
+      this.#parts.log.warn(
+        { iteration, reward: line.meanReward, validFraction: line.validFraction },
+        "all programs of the batch have the same reward, so there is nothing to learn from: the policy stays as it is",
+      );
     if (checkpoint) await this.#prune();
     await this.#keepBest();
     await this.updateSummary({});
@@ -321,6 +326,7 @@ export class Run {
       staleMasked: updated.maskedSamples,
       staleWaited,
       zeroSpreadShare: updated.zeroSpreadShare,
+      noSignal: updated.noSignal,
       groupDropped: brokenIds.length,
       checkpoint,
       previous: this.lines.at(-1),

@@ -16,6 +16,8 @@ export interface IterationLine {
   seconds: number;
   /** Valid submissions that a guard flags; lines of an earlier longrun have no such count. */
   flagged?: number;
+  /** All programs were alike in reward; absent in lines of an earlier longrun. */
+  noSignal?: boolean;
 }
 
 export interface EvaluationFigures {
@@ -74,11 +76,15 @@ export function iterationRow(line: IterationLine, width: number): string {
     .join(GAP);
 }
 
-/** @returns the row, behind it how many submissions guards flagged, if any; on a line of its own where that does not fit */
+/** @returns the row, behind it what is to be noted, if anything; on a line of its own where that does not fit */
 export function iterationRows(line: IterationLine, width: number): string[] {
   const row = iterationRow(line, width);
-  if (!line.flagged) return [row];
-  const note = `${line.flagged} flagged`;
+  const notes = [
+    ...(line.flagged ? [`${line.flagged} flagged`] : []),
+    ...(line.noSignal ? ["all rewards alike: nothing to learn from"] : []),
+  ];
+  if (notes.length === 0) return [row];
+  const note = notes.join(", ");
   const whole = `${row}${GAP}${note}`;
   return whole.length <= width ? [whole] : [row, note.padStart(Math.min(row.length, width))];
 }

@@ -39,6 +39,7 @@ function measure(fields: Partial<IterationInput>) {
     staleMasked: 0,
     staleWaited: 0,
     zeroSpreadShare: null,
+    noSignal: false,
     groupDropped: 0,
     wallTime: new Date("2026-01-02T03:04:05Z"),
     ...fields,

@@ -95,6 +95,8 @@ export interface IterationInput {
   staleWaited: number;
   /** Share of the groups whose members all have the same reward; null without groups. */
   zeroSpreadShare: number | null;
+  /** All samples were alike in reward and score: the policy was left as it is. */
+  noSignal: boolean;
   /** Samples left out because the rest of their group was lost. */
   groupDropped: number;
   checkpoint?: { seconds: number; bytes: number } | undefined;
@@ -160,6 +162,7 @@ export interface IterationMetrics {
   staleMasked: number;
   staleWaited: number;
   zeroSpreadShare: number | null;
+  noSignal: boolean;
   groupDropped: number;
   outcomes: Record<string, number>;
   markers: Record<string, number>;
@@ -253,6 +256,7 @@ export function iterationMetrics(input: IterationInput): IterationMetrics {
     staleMasked: input.staleMasked,
     staleWaited: input.staleWaited,
     zeroSpreadShare: input.zeroSpreadShare,
+    noSignal: input.noSignal,
     groupDropped: input.groupDropped,
     outcomes: counts(trained, (sample) => sample.outcome ?? "notExecuted"),
     markers: markerRates(input.markerNames, executed),

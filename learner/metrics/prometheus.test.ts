@@ -49,6 +49,7 @@ function line(fields: Partial<IterationInput> = {}) {
     staleMasked: 0,
     staleWaited: 0,
     zeroSpreadShare: null,
+    noSignal: false,
     groupDropped: 0,
     wallTime: new Date(0),
     ...fields,

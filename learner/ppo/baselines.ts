@@ -38,6 +38,25 @@ export function batchAdvantages(inputs: AdvantageInputs, o: Algorithm): Advantag
   return results;
 }
 
+/**
+ * Whether the batch tells better samples from worse ones: among those that are compared and count, by reward, or by score
+ * where `validScoreWeight` has it. Where it does not, what is left of the advantages is rounding, the KL penalty and the
+ * critic's error, and whitening and Adam, which both go by the scale that they find, make whole steps of it: a policy whose first
+ * batch had no valid program was destroyed by them (test/experiments, E2).
+ */
+export function hasSignal(
+  { rewards, goodness, groups, weights }: Pick<AdvantageInputs, "rewards" | "goodness" | "groups" | "weights">,
+  o: Algorithm,
+): boolean {
+  const compared = samplesPerPrompt(o) > 1 ? groups : [[...rewards.keys()]];
+  const differ = (values: number[]) => values.some((value) => value !== values[0]);
+  return compared.some((members) => {
+    const counted = members.filter((i) => weights[i]! > 0);
+    const scores = o.validScoreWeight === 0 ? [] : counted.flatMap((i) => goodness[i] ?? []);
+    return differ(counted.map((i) => rewards[i]!)) || differ(scores);
+  });
+}
+
 function baselineAdvantages({ rewards, groups, evaluated, klCoefficient }: AdvantageInputs, o: Algorithm) {
   const beta = klPlacement(o) === "Reward" ? klCoefficient : 0;
   const perToken = rewards.map((reward, i) => {

@@ -212,6 +212,26 @@ test("the adaptive KL coefficient goes by the mean over samples of the mean over
   }
 });
 
+test("a batch that tells no better samples from worse ones leaves the policy as it is; the critic learns", async () => {
+  const alike = BATCH.map((sample) => ({ ...sample, reward: -10, goodness: undefined }));
+  for (const baseline of ["Critic", "BatchMean", "GRPO", "RLOO"] as const) {
+    const { policy, critic, result } = await updated({ baseline }, alike);
+    assert.deepEqual([policy.length, critic.length], [0, Number(baseline === "Critic")], baseline);
+    assert.deepEqual([result.noSignal, result.learningRate, result.policySteps], [true, null, []]);
+    assert.ok(Number.isFinite(result.kl) && result.weights.every((weight) => weight > 0));
+  }
+  const other = alike.map((sample, i) => ({ ...sample, reward: i === 1 ? -9.9 : -10 }));
+  assert.deepEqual((await updated({ baseline: "BatchMean" }, other)).result.noSignal, false);
+  const stale = other.map((sample, i) => ({ ...sample, lag: i === 1 ? 9 : 0 }));
+  const mask = { baseline: "BatchMean", stalenessPolicy: "Mask", maxStaleness: 2 } as const;
+  assert.equal((await updated(mask, stale)).result.noSignal, true, "the one that differs does not count");
+  const scored = alike.map((sample, i) => ({ ...sample, reward: 10, goodness: i }));
+  assert.equal((await updated({ baseline: "BatchMean", validScoreWeight: 0 }, scored)).result.noSignal, true);
+  assert.equal((await updated({ baseline: "BatchMean", validScoreWeight: 0.5 }, scored)).result.noSignal, false);
+  const acrossGroups = BATCH.map((sample) => ({ ...sample, reward: sample.group === BATCH[0]!.group ? 1 : 2 }));
+  assert.equal((await updated({ baseline: "GRPO" }, acrossGroups)).result.noSignal, true, "groups are not compared");
+});
+
 test("the critic warms up before the policy is trained", async () => {
   const early = await updated({ criticWarmupIterations: 3 });
   assert.deepEqual([early.critic.length, early.policy.length], [1, 0]);

@@ -1,7 +1,7 @@
 import type { Algorithm } from "../../crds/trainingrun.ts";
 import { permutation, uniforms } from "../rng.ts";
 import { importanceWeights, nextKlCoefficient } from "./advantages.ts";
-import { batchAdvantages, klPlacement } from "./baselines.ts";
+import { batchAdvantages, hasSignal, klPlacement } from "./baselines.ts";
 import { type Clock, durationWeights, type TimedSample } from "./durations.ts";
 import type { CriticStepResult, Engine, PolicySample, PolicyStepResult, Sequence, ValueSample } from "./engine.ts";
 import { groupsOf, samplesPerPrompt, zeroSpreadShare } from "./groups.ts";
@@ -59,6 +59,8 @@ export interface UpdateResult {
   importanceCappedShare: number;
   /** Share of the groups whose members all have the same reward, from which nothing is learned; null without groups. */
   zeroSpreadShare: number | null;
+  /** The batch does not tell better samples from worse ones, and the policy was left as it is. */
+  noSignal: boolean;
   /** Samples past `maxStaleness` that `stalenessPolicy: Mask` left out of the policy loss. */
   maskedSamples: number;
   nextKlCoefficient: number;
@@ -75,7 +77,6 @@ export async function update(
   context: UpdateContext,
 ): Promise<UpdateResult> {
   const useCritic = o.baseline === "Critic";
-  const trainPolicy = !useCritic || context.iteration > o.criticWarmupIterations;
   context.onProgress?.("evaluate", 0, 1);
   if (useCritic) await engine.initializeCritic(batch.reduce((sum, { reward }) => sum + reward, 0) / batch.length);
   const evaluated = await engine.evaluate(batch, { temperature: context.temperature, values: useCritic });
@@ -90,6 +91,8 @@ export async function update(
   const { klCoefficient } = context;
   const inputs = { rewards, goodness, groups, weights: trainedWeights, evaluated, klCoefficient };
   const advantages = batchAdvantages(inputs, o);
+  const noSignal = !hasSignal(inputs, o);
+  const trainPolicy = !noSignal && (!useCritic || context.iteration > o.criticWarmupIterations);
   const klInLoss = klPlacement(o) === "Loss";
 
   const policySamples = batch.map((sample, i): PolicySample => {
@@ -162,6 +165,7 @@ export async function update(
       ),
     ),
     zeroSpreadShare: samplesPerPrompt(o) > 1 ? zeroSpreadShare(rewards, groups) : null,
+    noSignal,
     maskedSamples: masked.filter(Boolean).length,
     nextKlCoefficient: nextKlCoefficient(klCoefficient, meanOverSequences(kl), batch.length, o),
   };

@@ -214,6 +214,7 @@ function madeUpLine(
     staleMasked: 0,
     staleWaited: 0,
     zeroSpreadShare: null,
+    noSignal: false,
     groupDropped: 0,
     checkpoint: { seconds: 0.3, bytes: 12_600_000 },
     previous,
