@@ -54,8 +54,8 @@ describe("rows", () => {
     const flagged = { ...line, flagged: 3 };
     assert.deepEqual(iterationRows(flagged, 120), [`${iterationRow(line, 120)}  3 flagged`]);
     assert.deepEqual(iterationRows({ ...line, flagged: 0 }, 120), [iterationRow(line, 120)]);
-    assert.deepEqual(iterationRows({ ...line, noSignal: true }, 120), [
-      `${iterationRow(line, 120)}  all rewards alike: nothing to learn from`,
+    assert.deepEqual(iterationRows({ ...line, noSignal: true }, 160), [
+      `${iterationRow(line, 160)}  all rewards alike: nothing to learn from`,
     ]);
     assert.deepEqual(iterationRows(line, 120), [iterationRow(line, 120)]);
     const full = iterationRow(line, 120).length;
