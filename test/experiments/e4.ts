@@ -153,7 +153,8 @@ function findings(rows: Row[], ran: Ran): Findings {
     rows.flatMap(({ arm, seed, climb }) =>
       climb.steps.map((step, index) => ({ x: of(step) / scale, y: step.best, series: arm, seed, step: index })),
     );
-  const panel = { y: "best so far, 0 to 1", steps: true };
+  // All begin at 0 and are above this within seconds.
+  const panel = { y: "best so far, 0 to 1", steps: true, from: 0.75 };
   return {
     page,
     plots: [

@@ -26,6 +26,8 @@ export interface Panel {
   points: CoursePoint[];
   /** Holds its value until the next point, as a best-so-far does; then no mean is drawn. */
   steps?: boolean;
+  /** The y axis begins here, and what is below is not drawn; absent: at the lowest point. */
+  from?: number;
 }
 
 /** Every run as a thin line, the mean over seeds as a thick one. @param rows panels from top to bottom, left to right */
@@ -38,7 +40,7 @@ export function coursesPlot(rows: Panel[][], series: Series[]): TopLevelSpec | u
   } as any;
 }
 
-function course({ title, x, y, points, steps }: Panel, series: Series[]) {
+function course({ title, x, y, points, steps, from }: Panel, series: Series[]) {
   const drawn = points.filter((point) => point.y !== null && Number.isFinite(point.y));
   const groups = Map.groupBy(drawn, (point) => JSON.stringify([point.series, point.step]));
   const means = [...groups.values()].map((group) => ({
@@ -48,7 +50,12 @@ function course({ title, x, y, points, steps }: Panel, series: Series[]) {
   }));
   const encoding = {
     x: { field: "x", type: "quantitative", title: x, axis: { tickCount: 6 } },
-    y: { field: "y", type: "quantitative", title: y, scale: { zero: false } },
+    y: {
+      field: "y",
+      type: "quantitative",
+      title: y,
+      scale: { zero: false, ...(from !== undefined && { domainMin: from }) },
+    },
     color: {
       field: "series",
       type: "nominal",
@@ -57,7 +64,7 @@ function course({ title, x, y, points, steps }: Panel, series: Series[]) {
     },
     order: { field: "step" },
   };
-  const interpolate = steps ? { interpolate: "step-after" } : {};
+  const interpolate = { ...(steps && { interpolate: "step-after" }), clip: from !== undefined };
   const each = {
     data: { values: drawn },
     mark: { type: "line", strokeWidth: 1, opacity: steps ? 0.7 : 0.35, ...interpolate },
