@@ -40,6 +40,11 @@ export class Parameters {
     return view;
   }
 
+  /** Where its numbers begin in `data`. */
+  offset(name: string): number {
+    return (this.get(name).data.byteOffset - this.data.byteOffset) / this.data.BYTES_PER_ELEMENT;
+  }
+
   /** Views of all tensors by `prefix + name`: feeds, or targets to write gradients into. */
   views(prefix = ""): Record<string, Tensor> {
     return Object.fromEntries(this.shapes.map(({ name }) => [prefix + name, this.get(name)]));
