@@ -1,5 +1,5 @@
 /** Numbers on a device in one piece, seen as tensors: what Parameters is in this process's memory (../graph/parameters.ts). */
-import type { Parameters } from "../graph/parameters.ts";
+import { layoutOf, type ParameterShape } from "../graph/parameters.ts";
 import { type DeviceTensor, DTYPES, elementCount } from "../graph/tensor.ts";
 import type { OrtApi, Pointer } from "./api.ts";
 
@@ -65,11 +65,10 @@ export class DeviceBuffer {
     }
   }
 
-  /** Views by `prefix + name`, where `Parameters` has them in a buffer of its own. */
-  parameters(layout: Parameters, prefix = ""): Record<string, DeviceTensor> {
-    return Object.fromEntries(
-      layout.shapes.map(({ name, shape }) => [prefix + name, this.view(layout.offset(name), shape)]),
-    );
+  /** Views by `prefix + name`, where `Parameters` of these shapes has them. */
+  parameters(shapes: readonly ParameterShape[], prefix = ""): Record<string, DeviceTensor> {
+    const { offsets } = layoutOf(shapes);
+    return Object.fromEntries(shapes.map(({ name, shape }) => [prefix + name, this.view(offsets.get(name)!, shape)]));
   }
 
   release(): void {
