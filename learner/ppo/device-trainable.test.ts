@@ -82,8 +82,9 @@ async function everything(trainer: Trainer) {
   const before = await look();
   const told = await train(trainer);
   const pretrained = await trainer.pretrain(batch, POLICY);
+  const after = await look();
   const reference = await trainer.generate([batch[0]!.prompt], { ...options, seeds: [1], weights: "reference" });
-  return { before, told, pretrained, after: await look(), reference, digest: await trainer.digest() };
+  return { before, told, pretrained, after, reference, again: await look(), digest: await trainer.digest() };
 }
 
 /** `gradientNorm` is a sum whose order is another one. */
@@ -100,7 +101,8 @@ test("steps, evaluations, generation, weights and moments are the same bits as w
   assert.deepEqual(withoutNorms(there.told), withoutNorms(here.told));
   for (const [i, { gradientNorm }] of there.told.entries())
     assert.ok(Math.abs(gradientNorm / here.told[i]!.gradientNorm - 1) < 1e-13);
-  for (const part of ["before", "after", "reference", "digest"] as const) assert.deepEqual(there[part], here[part]);
+  for (const part of ["before", "after", "reference", "again", "digest"] as const)
+    assert.deepEqual(there[part], here[part]);
   assert.notDeepEqual(there.after.generated, there.before.generated);
   assert.equal(there.pretrained.loss, here.pretrained.loss);
 });

@@ -65,6 +65,9 @@ test("on a GPU what is trained is there: weights, one gradient and moments; here
   assert.ok(joining > 0 && joining < 4e6, `${joining}: matrices of a layer in float64`);
   assert.deepEqual([gradients!.hostBytes, gradients!.gpuBytes], [0, trained]);
   assert.equal(optimiser!.hostBytes, 2 * trained);
+  const withoutCritic = new Planner(small({ device: { kind: "cuda", id: 0 }, critic: false })).plan(512);
+  const [, , ofPolicy] = withoutCritic.rows.filter(({ what }) => ["weights", "gradients", "optimiser"].includes(what));
+  assert.equal(optimiser!.gpuBytes - ofPolicy!.gpuBytes, 8 * (count + head));
   const block = optimiser!.gpuBytes - 2 * trained;
   assert.ok(block > 4 * 8 * BLOCK_NUMBERS && block < 16 * 8 * BLOCK_NUMBERS, `${block}: some float64 of a block`);
 });
