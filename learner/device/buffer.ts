@@ -57,10 +57,10 @@ export class DeviceBuffer {
     return view;
   }
 
-  /** All numbers, BLOCK_NUMBERS at a time. */
-  *blocks(): Generator<Block> {
-    for (let start = 0; start < this.length; start += BLOCK_NUMBERS) {
-      const end = Math.min(this.length, start + BLOCK_NUMBERS);
+  /** The first numbers (all when left out), BLOCK_NUMBERS at a time. */
+  *blocks(length = this.length): Generator<Block> {
+    for (let start = 0; start < length; start += BLOCK_NUMBERS) {
+      const end = Math.min(length, start + BLOCK_NUMBERS);
       yield { values: this.view(start, [end - start]), start, end };
     }
   }

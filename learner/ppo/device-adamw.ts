@@ -60,17 +60,17 @@ export class DeviceAdamW {
     return new DeviceAdamW(squares, await runtime.createSession(adamwGraph(), options));
   }
 
-  /** Euclidean norm, summed in float64; not finite when any entry is not. The sum's order is ONNX Runtime's. */
-  async norm(gradient: DeviceBuffer): Promise<number> {
+  /** Euclidean norm of the first numbers, summed in float64; not finite when any is not. The sum's order is ONNX Runtime's. */
+  async norm(gradient: DeviceBuffer, length: number): Promise<number> {
     let total = 0;
-    for (const { values } of gradient.blocks()) {
+    for (const { values } of gradient.blocks(length)) {
       const { squares } = await this.#squares.run({ gradient: values });
       total += squares!.data[0] as number;
     }
     return Math.sqrt(total);
   }
 
-  /** One step in place: `adamwStep`. */
+  /** One step in place: `adamwStep`. Only the gradient's buffer may be longer than the weights'. */
   async step(
     weights: DeviceBuffer,
     gradient: DeviceBuffer,
@@ -83,7 +83,9 @@ export class DeviceAdamW {
         tensor(Float64Array.of(value), []),
       ]),
     );
-    const blocks = [weights, gradient, moments.first, moments.second].map((buffer) => [...buffer.blocks()]);
+    const blocks = [weights, gradient, moments.first, moments.second].map((buffer) => [
+      ...buffer.blocks(weights.length),
+    ]);
     for (const i of blocks[0]!.keys()) {
       const [w, g, m, v] = blocks.map((of) => of[i]!.values);
       await this.#adamw.run(

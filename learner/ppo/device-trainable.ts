@@ -16,16 +16,21 @@ import { clipScale, type Moments, newMoments } from "./adamw.ts";
 import type { Adaptation, Role } from "./adaptation.ts";
 import { DeviceAdamW, type DeviceMoments } from "./device-adamw.ts";
 import type { EngineOptions, Step } from "./engine.ts";
+import { EngineError } from "./errors.ts";
 import type { OnDevice } from "./sessions.ts";
 import { GRADIENT_PREFIX, SUM_PREFIX } from "./steps.ts";
 import { type StepDone, Trainable } from "./trainable.ts";
 
-/** What the models on a device share: ONNX Runtime there, the optimiser, and generation's joined matrices of one of them. */
+/**
+ * What the models on a device share: ONNX Runtime there, the optimiser, and what one of them needs at a time: the sum of
+ * gradients, and generation's joined matrices.
+ */
 export class DeviceTraining implements OnDevice {
   readonly runtime: DeviceRuntime;
   readonly createSession: OnDevice["createSession"];
   readonly #threads: number;
   #adamw: DeviceAdamW | undefined;
+  #sum: { buffer: DeviceBuffer; of: DeviceTrainable } | undefined;
   #fuse: { session: GraphSession; buffer: DeviceBuffer } | undefined;
   /** whose matrices are joined, and which of its versions */
   #joined: { model: DeviceTrainable; version: number } | undefined;
@@ -40,6 +45,25 @@ export class DeviceTraining implements OnDevice {
   async adamw(): Promise<DeviceAdamW> {
     this.#adamw ??= await DeviceAdamW.create(this.runtime, this.#threads);
     return this.#adamw;
+  }
+
+  /** The sum of a model's gradients, set to 0: no other model has one from now on. */
+  async beginSum(of: DeviceTrainable): Promise<DeviceBuffer> {
+    const size = of.weights.data.length;
+    if (this.#sum && this.#sum.buffer.length < size) {
+      this.#sum.buffer.release();
+      this.#sum = undefined;
+    }
+    if (this.#sum) await this.runtime.zero(this.#sum.buffer);
+    const buffer = this.#sum?.buffer ?? (await this.runtime.allocate(size));
+    this.#sum = { buffer, of };
+    return buffer;
+  }
+
+  /** @throws EngineError `step` where another model has begun one since */
+  sumOf(model: DeviceTrainable): DeviceBuffer {
+    if (this.#sum?.of === model) return this.#sum.buffer;
+    throw new EngineError("step", "another model's gradient was computed between a gradient and its optimiser step");
   }
 
   /** A model's weights as generation takes them. Matrices are joined once for each version. */
@@ -65,6 +89,7 @@ export class DeviceTraining implements OnDevice {
 
   /** After the models and sessions on it. */
   async release(): Promise<void> {
+    this.#sum?.buffer.release();
     await this.#adamw?.release();
     await this.#fuse?.session.release();
     this.#fuse?.buffer.release();
@@ -75,7 +100,6 @@ export class DeviceTraining implements OnDevice {
 export class DeviceTrainable extends Trainable {
   readonly #on: DeviceTraining;
   #there: DeviceBuffer | undefined;
-  #sum: DeviceBuffer | undefined;
   #moments: DeviceMoments | undefined;
   /** Which weights and moments are the newest: those in this process's memory, those there, or both. */
   #newest: "here" | "there" | "both" = "here";
@@ -104,29 +128,26 @@ export class DeviceTrainable extends Trainable {
   /** @param session of a graph that accumulates */
   override async accumulate(session: GraphSession, feeds: Record<string, Tensor>): Promise<Record<string, Tensor>> {
     const weights = await this.feeds();
-    const { runtime } = this.#on;
-    if (!this.#sum) this.#sum = await runtime.allocate(this.weights.data.length);
-    else if (this.#parts === 0) await runtime.zero(this.#sum);
+    const sum = this.#parts === 0 ? await this.#on.beginSum(this) : this.#on.sumOf(this);
     this.#parts++;
+    const { shapes } = this.weights;
     const others = session.outputNames.filter((name) => !name.startsWith(GRADIENT_PREFIX));
     return session.run(
-      { ...weights, ...this.#sum.parameters(this.weights.shapes, SUM_PREFIX), ...feeds },
-      {
-        ...this.#sum.parameters(this.weights.shapes, GRADIENT_PREFIX),
-        ...Object.fromEntries(others.map((name) => [name, null])),
-      },
+      { ...weights, ...sum.parameters(shapes, SUM_PREFIX), ...feeds },
+      { ...sum.parameters(shapes, GRADIENT_PREFIX), ...Object.fromEntries(others.map((name) => [name, null])) },
     );
   }
 
   override async step({ learningRate, gradientClip, adam }: Step): Promise<StepDone> {
-    if (this.#parts === 0 || !this.#sum) return { gradientNorm: 0, skipped: true };
+    if (this.#parts === 0) return { gradientNorm: 0, skipped: true };
     const weights = await this.#send();
     const optimiser = await this.#on.adamw();
-    const gradientNorm = await optimiser.norm(this.#sum);
+    const sum = this.#on.sumOf(this);
+    const gradientNorm = await optimiser.norm(sum, weights.length);
     if (!Number.isFinite(gradientNorm)) return { gradientNorm, skipped: true };
     this.#moments ??= await this.#zeroMoments();
     const scale = clipScale(gradientNorm, gradientClip);
-    await optimiser.step(weights, this.#sum, this.#moments, { ...adam, learningRate, scale });
+    await optimiser.step(weights, sum, this.#moments, { ...adam, learningRate, scale });
     this.#newest = "there";
     this.version++;
     return { gradientNorm, skipped: false };
@@ -154,8 +175,8 @@ export class DeviceTrainable extends Trainable {
   }
 
   override release(): void {
-    for (const buffer of [this.#there, this.#sum, this.#moments?.first, this.#moments?.second]) buffer?.release();
-    this.#there = this.#sum = this.#moments = undefined;
+    for (const buffer of [this.#there, this.#moments?.first, this.#moments?.second]) buffer?.release();
+    this.#there = this.#moments = undefined;
   }
 
   /** It is read there. */

@@ -200,7 +200,7 @@ export class Planner {
       // a micro-batch's gradient is added to the sum by the graph that computes it, and counted there
       const block = working(adamwGraph()) + working(squaresGraph());
       return [
-        { what: "gradients", detail: "of a batch", hostBytes: 0, gpuBytes: trained },
+        { what: "gradients", detail: "of a batch, one model's at a time", hostBytes: 0, gpuBytes: this.#largestBytes },
         {
           ...{ what: "optimiser", detail: "two moments of what is trained; copies for checkpoints" },
           ...{ hostBytes: 2 * trained, gpuBytes: 2 * trained + block },
@@ -254,8 +254,16 @@ export class Planner {
     return float32Bytes(this.#run.model.shapes.policy);
   }
 
+  get #criticBytes(): number {
+    return this.#request.critic ? float32Bytes(trainedShapes(this.#run.model, "critic")) : 0;
+  }
+
   get #trainedBytes(): number {
-    return this.#policyBytes + (this.#request.critic ? float32Bytes(trainedShapes(this.#run.model, "critic")) : 0);
+    return this.#policyBytes + this.#criticBytes;
+  }
+
+  get #largestBytes(): number {
+    return Math.max(this.#policyBytes, this.#criticBytes);
   }
 }
 
