@@ -4,11 +4,21 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { after, before, test } from "node:test";
+import { Graph } from "../graph/graph.ts";
+import { add } from "../graph/primitives.ts";
 import { configJson, type ModelConfig } from "../model/config.ts";
 import { writeModelFolder } from "../model/folder.ts";
 import { initialWeights } from "../model/weights.ts";
 import { uniforms } from "../rng.ts";
-import { type Engine, type PolicySample, type PolicyStep, startEngine, type ValueSample } from "./engine.ts";
+import { DeviceTrainable, DeviceTraining } from "./device-trainable.ts";
+import {
+  type Engine,
+  type EngineOptions,
+  type PolicySample,
+  type PolicyStep,
+  startEngine,
+  type ValueSample,
+} from "./engine.ts";
 import { Trainer } from "./trainer.ts";
 
 const CONFIG: ModelConfig = {
@@ -48,8 +58,12 @@ function samples(count: number, seed = 1): (PolicySample & ValueSample)[] {
   });
 }
 
-async function withTrainer<T>(resident: boolean, work: (trainer: Trainer) => Promise<T>): Promise<T> {
-  const trainer = new Trainer({ model, threads: 1, ranks: 1, resident });
+async function withTrainer<T>(
+  resident: boolean,
+  work: (trainer: Trainer) => Promise<T>,
+  options: Partial<EngineOptions> = {},
+): Promise<T> {
+  const trainer = new Trainer({ model, threads: 1, ranks: 1, resident, ...options });
   try {
     return await work(trainer);
   } finally {
@@ -107,19 +121,42 @@ test("steps, evaluations, generation, weights and moments are the same bits as w
   assert.equal(there.pretrained.loss, here.pretrained.loss);
 });
 
-test("with gradients that are clipped weights differ by no more than rounding", async () => {
-  const weights = async (resident: boolean) =>
-    withTrainer(resident, async (trainer) => {
-      const told = await train(trainer, { steps: 6, gradientClip: 0.1 });
-      assert.ok(told.every(({ gradientNorm }) => gradientNorm > 0.1));
-      await trainer.digest();
-      return [trainer.policy.weights.data.slice(), trainer.critic!.weights.data.slice()];
-    });
-  const [here, there] = [await weights(false), await weights(true)];
-  for (const [i, expected] of here.entries()) {
-    const worst = expected.reduce((most, x, at) => Math.max(most, Math.abs(x - there[i]![at]!)), 0);
+test("with gradients that are clipped, and layers that are recomputed, weights differ by no more than rounding", async () => {
+  const after = (resident: boolean) =>
+    withTrainer(
+      resident,
+      async (trainer) => {
+        const told = await train(trainer, { steps: 6, gradientClip: 0.1 });
+        assert.ok(told.every(({ gradientNorm }) => gradientNorm > 0.1));
+        await trainer.digest(); // brings weights here
+        return { loss: told[0]!.loss, weights: [trainer.policy, trainer.critic!].map((it) => it.weights.data.slice()) };
+      },
+      { activationCheckpointing: "Always" },
+    );
+  const [here, there] = [await after(false), await after(true)];
+  assert.equal(there.loss, here.loss);
+  for (const [i, expected] of here.weights.entries()) {
+    const worst = expected.reduce((most, x, at) => Math.max(most, Math.abs(x - there.weights[i]![at]!)), 0);
     assert.ok(worst <= 1e-6, `${worst}`);
   }
+});
+
+test("a step on another model's gradient is refused", async () => {
+  const on = new DeviceTraining({ threads: 1 });
+  const [a, b] = [1, 40].map((size) => new DeviceTrainable(on, [{ name: "w", shape: [size] }]));
+  const g = new Graph("one");
+  g.output("gradient of w", add(g.input("sum of w", "float32", ["size"]), 1));
+  const session = await on.createSession(g, {});
+  await a!.accumulate(session, {});
+  assert.equal((await a!.step(POLICY)).gradientNorm, 1);
+  for (let part = 0; part < 3; part++) await b!.accumulate(session, {});
+  await assert.rejects(a!.step(POLICY), { code: "step", message: /another model's gradient/ });
+  assert.equal((await b!.step(POLICY)).gradientNorm, Math.sqrt(40 * 9));
+  a!.zeroGradient();
+  assert.deepEqual(await a!.step(POLICY), { gradientNorm: 0, skipped: true });
+  await session.release();
+  for (const model of [a, b]) model!.release();
+  await on.release();
 });
 
 test("checkpoints of one are read by the other, which goes on with the same bits", async () => {
