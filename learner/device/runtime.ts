@@ -2,7 +2,7 @@
  * ONNX Runtime on one device, with tensors that stay there from one run to the next. All of it blocks the thread that calls
  * it, as ONNX Runtime does: use it in a worker. On a CPU the same calls are made, and a device is this process's memory.
  */
-import { checkCudaFiles, cudaFault, type Device } from "../graph/device.ts";
+import { checkCudaFiles, cudaFault, type Device, deviceName } from "../graph/device.ts";
 import { GraphError } from "../graph/errors.ts";
 import { Graph } from "../graph/graph.ts";
 import type { GraphSession, SessionOptions } from "../graph/session.ts";
@@ -147,15 +147,15 @@ function zerosGraph(): Graph {
  */
 export async function probeRuntime(device: Device): Promise<void> {
   const runtime = new DeviceRuntime(device);
-  const buffer = await runtime.allocate(3);
   const [there, back] = [Float32Array.of(1, 2, 3), new Float32Array(3)];
-  await runtime.write(buffer, there);
-  await runtime.read(buffer, back);
-  buffer.release();
-  await runtime.release();
+  try {
+    const buffer = await runtime.allocate(there.length);
+    await runtime.write(buffer, there);
+    await runtime.read(buffer, back);
+    buffer.release();
+  } finally {
+    await runtime.release();
+  }
   if (back.join() !== there.join())
-    throw new GraphError(
-      "device",
-      `what is written to ${device.kind} comes back as ${back.join()}, not ${there.join()}`,
-    );
+    throw new GraphError("device", `${deviceName(device)} cannot be used: ${there} went there, and ${back} came back`);
 }
