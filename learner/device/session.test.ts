@@ -129,6 +129,20 @@ test("what ONNX Runtime refuses is said, and the session can be used again", asy
   await assert.rejects(runtime.createSession(nonsense, {}), { code: "session", message: /NoSuchOperator/ });
 });
 
+const installed = existsSync(join(onnxRuntimeFolder(), "libonnxruntime_providers_cuda.so"));
+test("CUDA's options reach ONNX Runtime, which has no library for them here", { skip: installed }, () => {
+  const api = ortApi();
+  const options = api.created((out) => api.CreateCUDAProviderOptions(out));
+  assert.throws(() => api.UpdateCUDAProviderOptions(options, ["device_id"], ["0"], 1), {
+    code: "session",
+    message: /Failed to load library .*libonnxruntime_providers_shared/s,
+  });
+  api.ReleaseCUDAProviderOptions(options);
+  const memory = api.created((out) => api.CreateMemoryInfo("Cuda", 1, 3, 0, out));
+  api.ReleaseMemoryInfo(memory);
+  assert.throws(() => api.CreateMemoryInfo("Nonsense", 1, 3, 0, new BigUint64Array(1)), /device is not supported/);
+});
+
 test("without koffi, the library or CUDA's files there is one line with the remedy", async () => {
   const oneLine = (message: RegExp) => (error: unknown) => {
     assert.ok(error instanceof GraphError && error.code === "device");
@@ -144,7 +158,7 @@ test("without koffi, the library or CUDA's files there is one line with the reme
     () => load("/nowhere/libonnxruntime.so"),
     oneLine(/^\/nowhere\/libonnxruntime.so cannot be loaded \(.*`npm ci`/),
   );
-  if (!existsSync(join(onnxRuntimeFolder(), "libonnxruntime_providers_cuda.so")))
+  if (!installed)
     await assert.rejects(probeRuntime({ kind: "cuda", id: 0 }), oneLine(/^cuda:0 cannot be used: .*npm rebuild/));
   await probeRuntime({ kind: "cpu" });
 });
