@@ -53,21 +53,22 @@ const INSTALL = "`ONNXRUNTIME_NODE_INSTALL=1 npm rebuild onnxruntime-node` downl
 /** What it loads for CUDA, beside its own library. */
 const CUDA_FILES = ["libonnxruntime_providers_shared.so", "libonnxruntime_providers_cuda.so"];
 
-const binaries = (): string =>
+/** Where onnxruntime-node has its libraries for this machine. */
+export const onnxRuntimeFolder = (): string =>
   path.join(
     path.dirname(createRequire(import.meta.url).resolve("onnxruntime-node/package.json")),
     ...["bin", "napi-v6", process.platform, process.arch],
   );
 
 /** Asked before ONNX Runtime is, which writes of a missing file to stderr itself. @throws GraphError `device` */
-export function checkCudaFiles(device: Device, folder = binaries()): void {
+export function checkCudaFiles(device: Device, folder = onnxRuntimeFolder()): void {
   const missing = CUDA_FILES.find((file) => !existsSync(path.join(folder, file)));
   if (missing === undefined) return;
   throw new GraphError("device", `${deviceName(device)} cannot be used: ${folder} has no ${missing}; ${INSTALL}`);
 }
 
 /** ONNX Runtime's error does not say what its CUDA library lacks; the dynamic linker does. */
-function linkerSays(folder = binaries()): string {
+function linkerSays(folder = onnxRuntimeFolder()): string {
   try {
     const file = path.join(folder, "libonnxruntime_providers_cuda.so");
     const linked = execFileSync("ldd", [file], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });

@@ -9,26 +9,32 @@ export interface ParameterShape {
 
 const ALIGNMENT = 16; // floats: tensors begin at cache lines
 
+/** Where tensors begin in a flat buffer, and its size, in numbers. */
+export function layoutOf(shapes: readonly ParameterShape[]): { offsets: ReadonlyMap<string, number>; size: number } {
+  const offsets = new Map<string, number>();
+  let size = 0;
+  for (const { name, shape } of shapes) {
+    offsets.set(name, size);
+    size += Math.ceil(elementCount(shape) / ALIGNMENT) * ALIGNMENT;
+  }
+  return { offsets, size };
+}
+
 export class Parameters {
   readonly shapes: readonly ParameterShape[];
   /** all tensors, with zeros between them up to the next cache line */
   readonly data: Float32Array;
-  readonly #offsets = new Map<string, number>();
   readonly #tensors = new Map<string, Tensor>();
 
   /** `data`: an existing buffer of the same layout, to be seen under these names */
   constructor(shapes: readonly ParameterShape[], data?: Float32Array) {
     this.shapes = shapes;
-    let size = 0;
-    for (const { name, shape } of shapes) {
-      this.#offsets.set(name, size);
-      size += Math.ceil(elementCount(shape) / ALIGNMENT) * ALIGNMENT;
-    }
+    const { offsets, size } = layoutOf(shapes);
     if (data && data.length !== size)
       throw new GraphError("shape", `parameters: the buffer has ${data.length} numbers, not ${size}`);
     this.data = data ?? new Float32Array(new SharedArrayBuffer(4 * size));
     for (const { name, shape } of shapes) {
-      const offset = this.#offsets.get(name)!;
+      const offset = offsets.get(name)!;
       this.#tensors.set(name, tensor(this.data.subarray(offset, offset + elementCount(shape)), shape));
     }
   }

@@ -8,7 +8,7 @@ import { checkCudaFiles, cudaFault, type Device, deviceName } from "./device.ts"
 import { GraphError } from "./errors.ts";
 import { Graph } from "./graph.ts";
 import { serialise } from "./serialise.ts";
-import { type DType, type Tensor, type TypedArray, tensor } from "./tensor.ts";
+import { type DeviceTensor, type DType, type Tensor, type TypedArray, tensor } from "./tensor.ts";
 
 export interface SessionOptions {
   /** threads within one operator; 0: as many as there are cores. More than the cores is slower, not faster */
@@ -42,6 +42,19 @@ const RECOMPUTING = ["CommonSubexpressionElimination", "ConstantFolding", "Elimi
 
 export type Feeds = Record<string, Tensor>;
 
+/** What runs a graph: a Session, or one whose tensors can stay on the device (../device/session.ts). */
+export interface GraphSession {
+  readonly inputNames: readonly string[];
+  readonly outputNames: readonly string[];
+  run(
+    feeds: Readonly<Record<string, Tensor | DeviceTensor>>,
+    outputs?: readonly string[] | Readonly<Record<string, Tensor | DeviceTensor | null>>,
+  ): Promise<Record<string, Tensor>>;
+  release(): Promise<void>;
+}
+
+export type CreateSession = (graph: Graph, options: SessionOptions) => Promise<GraphSession>;
+
 let usedDevice: Device = { kind: "cpu" };
 
 /** All sessions that this thread makes from now on are on `device`. */
@@ -65,23 +78,13 @@ export class Session {
     const bytes = graph instanceof Uint8Array ? graph : serialise(graph);
     const device = options.device ?? usedDevice;
     if (device.kind === "cuda") checkCudaFiles(device);
-    const session: Record<string, string> = { "intra_op.allow_spinning": options.spinning ? "1" : "0" };
-    if (options.externalDirectory) session.model_external_initializers_file_folder_path = options.externalDirectory;
-    if (options.prepacking === false) session.disable_prepacking = "1";
-    const graphNeeds = graph instanceof Uint8Array || !graph.model.recomputes ? [] : RECOMPUTING;
-    const disabledOptimizers = [...new Set([...(options.disabledOptimizers ?? []), ...graphNeeds])];
-    const extra = {
-      session,
-      ...(disabledOptimizers.length > 0 && {
-        optimization: { disable_specified_optimizers: disabledOptimizers.join(";") },
-      }),
-    };
+    const extra = configuration(graph, options);
     try {
       return new Session(
         await ort.InferenceSession.create(bytes, {
           executionProviders: executionProviders(device),
           executionMode: "sequential",
-          intraOpNumThreads: options.threads || os.availableParallelism(), // ORT's own 0 pins threads to cores
+          intraOpNumThreads: intraOpThreads(options),
           interOpNumThreads: 1,
           enableMemPattern: options.memoryPattern ?? false,
           enableCpuMemArena: true,
@@ -140,6 +143,23 @@ export class Session {
     await this.#session.release();
   }
 }
+
+/** ONNX Runtime's configuration entries, by section: `session.disable_prepacking` is `disable_prepacking` of `session`. */
+export function configuration(
+  graph: Graph | Uint8Array,
+  options: SessionOptions,
+): Record<string, Record<string, string>> {
+  const session: Record<string, string> = { "intra_op.allow_spinning": options.spinning ? "1" : "0" };
+  if (options.externalDirectory) session.model_external_initializers_file_folder_path = options.externalDirectory;
+  if (options.prepacking === false) session.disable_prepacking = "1";
+  const graphNeeds = graph instanceof Uint8Array || !graph.model.recomputes ? [] : RECOMPUTING;
+  const disabledOptimizers = [...new Set([...(options.disabledOptimizers ?? []), ...graphNeeds])];
+  if (disabledOptimizers.length === 0) return { session };
+  return { session, optimization: { disable_specified_optimizers: disabledOptimizers.join(";") } };
+}
+
+/** ONNX Runtime's own 0 pins threads to cores. */
+export const intraOpThreads = ({ threads }: SessionOptions): number => threads || os.availableParallelism();
 
 /** @throws GraphError `device` where no session can be made or run on it, one line with the remedy */
 export async function probeDevice(device: Device): Promise<void> {

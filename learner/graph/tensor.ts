@@ -10,6 +10,14 @@ export interface Tensor {
   data: TypedArray;
 }
 
+/** A tensor where a graph runs, which stays there between runs; only the sessions that made it know it (../device). */
+export interface DeviceTensor {
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  /** of the OrtValue */
+  readonly address: bigint;
+}
+
 /** TensorProto.DataType of ONNX and bytes per element. */
 export const DTYPES: Record<DType, { code: number; bytes: number }> = {
   float32: { code: 1, bytes: 4 },

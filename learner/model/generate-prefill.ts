@@ -1,6 +1,6 @@
 /** Fills the caches of prompts. */
-import type { Session } from "../graph/session.ts";
-import { type Tensor, tensor } from "../graph/tensor.ts";
+import type { GraphSession } from "../graph/session.ts";
+import { type DeviceTensor, type Tensor, tensor } from "../graph/tensor.ts";
 import type { ModelConfig } from "./config.ts";
 import type { Prompt } from "./generate-cache.ts";
 import { MASKED } from "./generate-graphs.ts";
@@ -12,9 +12,9 @@ const LEAST_BLOCK = 256;
 
 /** All tokens of each prompt but its last, those of like length together so that little is padding. */
 export async function prefill(
-  session: Session,
+  session: GraphSession,
   config: ModelConfig,
-  weights: Record<string, Tensor>,
+  weights: Record<string, Tensor | DeviceTensor>,
   prompts: readonly Prompt[],
 ): Promise<void> {
   const { layers, heads, keyValueHeads, headSize } = config;

@@ -1,5 +1,5 @@
-import { Session } from "../graph/session.ts";
-import { type Tensor, tensor } from "../graph/tensor.ts";
+import { type CreateSession, type GraphSession, Session } from "../graph/session.ts";
+import { type DeviceTensor, type Tensor, tensor } from "../graph/tensor.ts";
 import { uniforms } from "../rng.ts";
 import type { ModelConfig } from "./config.ts";
 import { ModelError } from "./errors.ts";
@@ -36,7 +36,13 @@ export interface Response {
 export type GeneratorWeights =
   | ReadonlyMap<string, Float32Array>
   | MappedWeights
-  | { readonly base: MappedWeights; readonly adapter: Adapter };
+  | { readonly base: MappedWeights; readonly adapter: Adapter }
+  | { readonly fused: FusedFeeds };
+
+/** Where the generator's sessions run, by the names of their inputs: `weights.` and those of fuse.ts. */
+export type FusedFeeds = Readonly<Record<string, DeviceTensor>>;
+
+type Feeds = Record<string, Tensor | DeviceTensor>;
 
 /** Weights that are in the session itself, and the adapter whose matrices are fed. */
 interface Frozen {
@@ -64,12 +70,17 @@ export class Generator {
   readonly #config: ModelConfig;
   readonly #threads: number;
   readonly #fused: FusedWeights;
-  readonly #sessions = new Map<string, Session>();
+  readonly #create: CreateSession;
+  readonly #sessions = new Map<string, GraphSession>();
   #rotary: RotaryTable | undefined;
 
-  constructor(config: ModelConfig, { threads }: { threads: number }) {
+  constructor(
+    config: ModelConfig,
+    { threads, createSession = Session.create }: { threads: number; createSession?: CreateSession },
+  ) {
     this.#config = config;
     this.#threads = threads;
+    this.#create = createSession;
     this.#fused = new FusedWeights(config);
   }
 
@@ -141,8 +152,9 @@ export class Generator {
     }
   }
 
-  #take(weights: GeneratorWeights): { frozen?: Frozen; feeds: Record<string, Tensor> } {
+  #take(weights: GeneratorWeights): { frozen?: Frozen; feeds: Feeds } {
     if (weights instanceof MappedWeights) return { frozen: { mapped: weights, lora: undefined }, feeds: {} };
+    if ("fused" in weights) return { feeds: { ...weights.fused } };
     if (!("base" in weights)) return { feeds: this.#weightFeeds(weights) };
     const { base, adapter } = weights;
     const feeds = adapterFeeds(base.config, adapter);
@@ -164,7 +176,7 @@ export class Generator {
     return { cosines: tensor(this.#rotary.cosines, shape), sines: tensor(this.#rotary.sines, shape) };
   }
 
-  async #session(kind: "prefill" | Sampling, frozen: Frozen | undefined, grouped = false): Promise<Session> {
+  async #session(kind: "prefill" | Sampling, frozen: Frozen | undefined, grouped = false): Promise<GraphSession> {
     const key = JSON.stringify([kind, grouped, frozen?.mapped.folder, frozen?.lora]);
     let session = this.#sessions.get(key);
     if (session === undefined) {
@@ -174,18 +186,13 @@ export class Generator {
         kind === "prefill"
           ? prefillGraph(this.#config, weightsOf)
           : decodeGraph(this.#config, kind, grouped, weightsOf);
-      session = await Session.create(graph, { threads: this.#threads, ...frozen?.mapped.sessionOptions });
+      session = await this.#create(graph, { threads: this.#threads, ...frozen?.mapped.sessionOptions });
       this.#sessions.set(key, session);
     }
     return session;
   }
 
-  async #decode(
-    weights: Record<string, Tensor>,
-    rows: Row[],
-    options: GenerateOptions,
-    frozen?: Frozen,
-  ): Promise<void> {
+  async #decode(weights: Feeds, rows: Row[], options: GenerateOptions, frozen?: Frozen): Promise<void> {
     const { temperature, topP, maxNewTokens } = options;
     const sampling = temperature === 0 ? "greedy" : topP < 1 ? "nucleus" : "all";
     const constants = {

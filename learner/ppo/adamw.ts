@@ -24,6 +24,41 @@ export function clipScale(norm: number, limit: number): number {
   return limit > 0 ? Math.min(1, limit / (norm + 1e-6)) : 1;
 }
 
+/** What a step does to every number, beside the gradient's own; all float64. */
+export interface AdamWScalars {
+  /** the gradient is multiplied by it */
+  scale: number;
+  beta1: number;
+  /** 1 - beta1 */
+  gradientShare: number;
+  beta2: number;
+  /** 1 - beta2 */
+  squareShare: number;
+  /** learning rate over the first moment's bias correction */
+  stepSize: number;
+  /** root of the second moment's bias correction */
+  rootCorrection: number;
+  epsilon: number;
+  /** what weights are multiplied by */
+  decay: number;
+}
+
+/** @param step number of the step, from 1 */
+export function adamwScalars(step: number, o: Adam & { learningRate: number; scale: number }): AdamWScalars {
+  const { beta1, beta2, epsilon, scale, learningRate } = o;
+  return {
+    scale,
+    beta1,
+    gradientShare: 1 - beta1,
+    beta2,
+    squareShare: 1 - beta2,
+    stepSize: learningRate / (1 - beta1 ** step),
+    rootCorrection: Math.sqrt(1 - beta2 ** step),
+    epsilon,
+    decay: 1 - learningRate * o.weightDecay,
+  };
+}
+
 /**
  * One step in place, as torch.optim.AdamW: the weights shrink by learningRate * weightDecay, then move by the
  * bias-corrected first moment over the root of the second. `scale` multiplies the gradient first.
@@ -35,15 +70,12 @@ export function adamwStep(
   o: Adam & { learningRate: number; scale: number },
 ): void {
   const { first, second } = moments;
-  const { beta1, beta2, epsilon, scale } = o;
-  moments.steps++;
-  const stepSize = o.learningRate / (1 - beta1 ** moments.steps);
-  const rootCorrection = Math.sqrt(1 - beta2 ** moments.steps);
-  const decay = 1 - o.learningRate * o.weightDecay;
+  const a = adamwScalars(++moments.steps, o);
+  const { scale, beta1, gradientShare, beta2, squareShare, stepSize, rootCorrection, epsilon, decay } = a;
   for (let i = 0; i < weights.length; i++) {
     const g = gradient[i] * scale;
-    const m = beta1 * first[i] + (1 - beta1) * g;
-    const v = beta2 * second[i] + (1 - beta2) * g * g;
+    const m = beta1 * first[i] + gradientShare * g;
+    const v = beta2 * second[i] + squareShare * g * g;
     first[i] = m;
     second[i] = v;
     weights[i] = weights[i] * decay - (stepSize * m) / (Math.sqrt(v) / rootCorrection + epsilon);

@@ -12,6 +12,7 @@ import { Caller } from "./calls.ts";
 import type { EngineOptions } from "./engine.ts";
 import { balanced, evenParts, rankThreads } from "./microbatches.ts";
 import { type Done, type Feeds, type GraphName, type Outputs, Rank } from "./rank.ts";
+import type { OnDevice } from "./sessions.ts";
 import type { Trainable } from "./trainable.ts";
 
 export class DataParallel {
@@ -21,9 +22,9 @@ export class DataParallel {
   readonly #shared: Promise<unknown>[] = [];
 
   /** @param size ranks. @throws EngineError for options that cannot be used */
-  constructor(options: EngineOptions, model: Adaptation, size: number) {
+  constructor(options: EngineOptions, model: Adaptation, size: number, onDevice?: OnDevice) {
     const rank = { ...options, threads: rankThreads(options, size) };
-    this.#own = new Rank(rank, model);
+    this.#own = new Rank(rank, model, onDevice);
     this.#others = Array.from({ length: size - 1 }, (_, i) => {
       const worker = new Worker(new URL("./rank-worker.ts", import.meta.url), { workerData: rank });
       return new Caller(worker, `rank ${i + 1} of the engine`);

@@ -3,7 +3,9 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { after, test } from "node:test";
+import { BLOCK_NUMBERS } from "../device/buffer.ts";
 import { SHAPES, writeHollowModel } from "../model/hollow.fixture.ts";
+import { size } from "../model/info.ts";
 import { PROJECTIONS } from "../model/lora.ts";
 import { elementCount, parameters } from "../model/weights.ts";
 import { gpuMemory, hostMemory } from "./available-memory.ts";
@@ -48,6 +50,27 @@ test("weights, gradients and moments are float32, of policy and critic; the refe
     plan.rows.reduce((total, row) => total + row.hostBytes, 0),
   );
   assert.equal(plan.gpuBytes, 0);
+});
+
+test("on a GPU what is trained is there: weights, one gradient and moments; here are copies for checkpoints", () => {
+  const count = parameters(SMALL).reduce((total, { shape }) => total + elementCount(shape), 0);
+  const head = SMALL.hiddenSize + 1;
+  const plan = new Planner(small({ device: { kind: "cuda", id: 0 } })).plan(512);
+  const fused = 4 * SMALL.layers * ((128 + 2 * 64) * 129 + 2 * 384 * 128);
+  const trained = 4 * (2 * count + head);
+  const [weights, gradients, optimiser] = ["weights", "gradients", "optimiser"].map(
+    (what) => plan.rows.find((row) => row.what === what)!,
+  );
+  assert.equal(weights!.hostBytes, trained + 4 * count);
+  const joining = weights!.gpuBytes - weights!.hostBytes - fused;
+  assert.ok(joining > 0 && joining < 4e6, `${joining}: matrices of a layer in float64`);
+  assert.deepEqual([gradients!.hostBytes, gradients!.gpuBytes], [0, 4 * (count + head)]);
+  assert.equal(optimiser!.hostBytes, 2 * trained);
+  const withoutCritic = new Planner(small({ device: { kind: "cuda", id: 0 }, critic: false })).plan(512);
+  const [, , ofPolicy] = withoutCritic.rows.filter(({ what }) => ["weights", "gradients", "optimiser"].includes(what));
+  assert.equal(optimiser!.gpuBytes - ofPolicy!.gpuBytes, 8 * (count + head));
+  const block = optimiser!.gpuBytes - 2 * trained;
+  assert.ok(block > 4 * 8 * BLOCK_NUMBERS && block < 16 * 8 * BLOCK_NUMBERS, `${block}: some float64 of a block`);
 });
 
 test("with LoRA the model counts once, and what is trained is the adapters", () => {
@@ -116,10 +139,16 @@ test("what does not fit is refused in one line with changes that suffice", () =>
   };
   assert.throws(() => fitRun(small(), 1, host(there), "Never"), refused);
   const gpu = { ...host(64 * GB), gpu: { bytes: 2 * GB, source: "free on cuda:0" } };
-  assert.throws(() => fitRun(small({ device: { kind: "cuda", id: 0 } }), 1, gpu), {
-    code: "memory",
-    message: /of memory on cuda:0 \(.*\), but 2\.00 GB is free on cuda:0; set /,
-  });
+  const onGpu = small({ device: { kind: "cuda", id: 0 } });
+  const fewer = size(fitRun({ ...onGpu, generationBatchSize: 8 }, 1, gpu).gpuBytes);
+  assert.throws(
+    () => fitRun(onGpu, 1, gpu),
+    ({ code, message }: Error & { code: string }) => {
+      assert.match(message, /of memory on cuda:0 \(.*\), but 2\.00 GB is free on cuda:0; set /);
+      assert.ok(message.includes(`generationBatchSize 8 (${fewer})`), `${message}: not ${fewer}`);
+      return code === "memory";
+    },
+  );
   assert.throws(() => fitRun(small(), 1, host(1e6)), /take a smaller model or more memory: even LoRA .* need \d/);
 });
 

@@ -72,7 +72,10 @@ export function fitRun(
   };
   const plan = attempt(request);
   if (fits(plan, budget)) return plan;
-  throw new EngineError("memory", `${shortage(plan, budget)}; ${remedies(request, budget, attempt)}`);
+  throw new EngineError(
+    "memory",
+    `${shortage(plan, budget)}; ${remedies(request, budget, attempt, scarce(plan, budget).which)}`,
+  );
 }
 
 function fits(plan: MemoryPlan, { host, gpu }: Budget): boolean {
@@ -101,8 +104,14 @@ function shortage(plan: MemoryPlan, budget: Budget): string {
 const RANK = 16;
 const SHORT_TOKENS = 256;
 
-/** Each change by itself, those that suffice. */
-function remedies(request: PlanRequest, budget: Budget, attempt: (request: PlanRequest) => MemoryPlan): string {
+/** Each change by itself, those that suffice, with what they take of the memory that is short. */
+function remedies(
+  request: PlanRequest,
+  budget: Budget,
+  attempt: (request: PlanRequest) => MemoryPlan,
+  short: "gpuBytes" | "hostBytes",
+): string {
+  const taken = (plan: MemoryPlan) => size(plan[fits(plan, budget) ? short : scarce(plan, budget).which]);
   const lora = { rank: RANK, alpha: RANK, targets: PROJECTIONS, seed: 0 };
   const halves = (
     field: "maxResponseTokens" | "maxPromptTokens" | "generationBatchSize",
@@ -122,7 +131,7 @@ function remedies(request: PlanRequest, budget: Budget, attempt: (request: PlanR
   const enough = changes.flatMap((tries) => {
     for (const [what, changed] of tries) {
       const plan = attempt(changed);
-      if (fits(plan, budget)) return [`${what} (${size(plan[scarce(plan, budget).which])})`];
+      if (fits(plan, budget)) return [`${what} (${taken(plan)})`];
     }
     return [];
   });
@@ -137,8 +146,7 @@ function remedies(request: PlanRequest, budget: Budget, attempt: (request: PlanR
     maxResponseTokens,
     generationBatchSize: request.samplesPerPrompt,
   });
-  const { which } = scarce(last, budget);
-  const all = `LoRA without a critic, ${maxPromptTokens} + ${maxResponseTokens} tokens and ${request.samplesPerPrompt} generated side by side need ${size(last[which])}`;
+  const all = `LoRA without a critic, ${maxPromptTokens} + ${maxResponseTokens} tokens and ${request.samplesPerPrompt} generated side by side need ${taken(last)}`;
   return fits(last, budget)
     ? `no single change is enough, but together they are: ${all}`
     : `take a smaller model or more memory: even ${all}`;

@@ -12,14 +12,21 @@ const MAX_RANKS = 8;
 
 const threadsOf = ({ threads }: Pick<EngineOptions, "threads">) => threads || os.availableParallelism();
 
+/** Whether what is trained stays where the networks run: on a GPU, where every weight is trained. Adapters are small. */
+export function isResident(
+  options: Pick<EngineOptions, "adapter" | "resident"> & { device?: { kind: string } },
+): boolean {
+  return options.resident ?? (options.device?.kind === "cuda" && !options.adapter);
+}
+
 /**
  * Threads that each run micro-batches of their own (data-parallel.ts): those of a CPU where every weight is trained, 8 at most.
  * With adapters one: a frozen model can be large, its products fill many threads, and its layers are widened for every pass.
  */
 export function ranksOf(
-  options: Pick<EngineOptions, "threads" | "ranks" | "adapter"> & { device?: { kind: string } },
+  options: Pick<EngineOptions, "threads" | "ranks" | "adapter" | "resident"> & { device?: { kind: string } },
 ): number {
-  if (options.device?.kind === "cuda") return 1;
+  if (options.device?.kind === "cuda" || isResident(options)) return 1;
   return options.ranks ?? (options.adapter ? 1 : Math.min(MAX_RANKS, threadsOf(options)));
 }
 

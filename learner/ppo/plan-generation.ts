@@ -1,7 +1,7 @@
 /** What generation holds beside the weights; an estimate by formula, its factors are measured (learner/LOG.md). */
 import { elementCount } from "../graph/tensor.ts";
 import type { ModelConfig } from "../model/config.ts";
-import { fusedParameters, transformersName } from "../model/fuse.ts";
+import { joinedParameters } from "../model/fuse-graph.ts";
 
 export interface GenerationShape {
   /** solutions that are generated side by side */
@@ -46,6 +46,5 @@ export function generationMemory(
 
 /** Matrices that generation has copies of, joined into fewer: float32. */
 export function fusedBytes(config: ModelConfig): number {
-  const copied = fusedParameters(config).filter(({ name }) => transformersName(name) === undefined);
-  return copied.reduce((total, { shape }) => total + 4 * elementCount(shape), 0);
+  return joinedParameters(config).reduce((total, { shape }) => total + 4 * elementCount(shape), 0);
 }

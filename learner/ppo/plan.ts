@@ -3,6 +3,7 @@
  * keys and values for its largest batches. Activations are not estimated by a formula: the graphs that will run are built,
  * and the lifetimes of their values followed (graph/memory.ts), so that the plan goes by what the engine does.
  */
+import { BLOCK_NUMBERS } from "../device/buffer.ts";
 import type { Device } from "../graph/device.ts";
 import type { Compute, Graph, Value } from "../graph/graph.ts";
 import { boundDims, peakMemory } from "../graph/memory.ts";
@@ -11,8 +12,11 @@ import { elementCount } from "../graph/tensor.ts";
 import type { ModelConfig } from "../model/config.ts";
 import { decoderFeeds } from "../model/decoder.ts";
 import { locateWeights } from "../model/files.ts";
+import { fuseGraph } from "../model/fuse-graph.ts";
 import { type Adaptation, adaptationOf, trainedShapes } from "./adaptation.ts";
+import { adamwGraph, squaresGraph } from "./device-adamw.ts";
 import type { AdapterOptions } from "./engine.ts";
+import { isResident } from "./microbatches.ts";
 import { fusedBytes, generationMemory } from "./plan-generation.ts";
 import { evaluateGraph, policyStepGraph, valueGraph, valueStepGraph } from "./steps.ts";
 
@@ -73,7 +77,8 @@ interface RunGraph {
 }
 
 /** What graphs depend on. */
-export type GraphRequest = Pick<PlanRequest, "model" | "adapter" | "critic" | "checkpointing" | "compute">;
+export type GraphRequest = Pick<PlanRequest, "model" | "adapter" | "critic" | "checkpointing" | "compute"> &
+  Partial<Pick<PlanRequest, "device">>;
 
 /** The graphs of a run, whatever its lengths and batches. Each has a session, whose arena keeps what its largest batch took. */
 export class RunGraphs {
@@ -84,16 +89,17 @@ export class RunGraphs {
   readonly #peaks = new Map<string, { activations: number; logits: number }>();
 
   /** Reads headers and config, no weights. @throws ModelError for a folder that cannot be used */
-  constructor({ model: folder, adapter, critic, checkpointing, compute }: GraphRequest) {
+  constructor({ model: folder, adapter, critic, checkpointing, compute, device }: GraphRequest) {
     const model = adaptationOf(folder, adapter);
+    const step = { checkpointing, compute, accumulating: isResident({ adapter, device }) };
     this.model = model;
     this.graphs = [
-      { graph: policyStepGraph(model, { checkpointing, compute }), step: true },
+      { graph: policyStepGraph(model, step), step: true },
       { graph: evaluateGraph(model, "policy", { compute }), step: false },
       { graph: evaluateGraph(model, "reference", { compute }), step: false },
       ...(critic
         ? [
-            { graph: valueStepGraph(model, { checkpointing, compute }), step: true },
+            { graph: valueStepGraph(model, step), step: true },
             { graph: valueGraph(model, { compute }), step: false },
           ]
         : []),
@@ -155,6 +161,11 @@ export class Planner {
     return this.#request.device.kind === "cuda";
   }
 
+  /** Weights, gradients and moments are on the GPU. */
+  get #resident(): boolean {
+    return isResident(this.#request);
+  }
+
   #process(ranks: number): PlanRow {
     const detail = `Node.js, ONNX Runtime${this.#onGpu ? ", CUDA" : ""}`;
     return {
@@ -169,13 +180,15 @@ export class Planner {
     const { critic, adapter } = this.#request;
     const owners = critic ? "policy, reference, critic" : "policy, reference";
     const ours = this.#trainedBytes + this.#policyBytes; // the reference is a second policy
-    const sessions = this.#run.graphs.length + 2; // prefill and decode
     if (!adapter) {
-      // fed at every run, so that each session's arena on a GPU holds them
-      const gpuBytes = this.#onGpu ? sessions * this.#policyBytes : 0;
       const detail = `${owners}, matrices joined for generation`;
-      return { what: "weights", detail, hostBytes: ours + ranks * fusedBytes(this.#run.model.config), gpuBytes };
+      const { config } = this.#run.model;
+      const joined = fusedBytes(config);
+      return this.#resident
+        ? { what: "weights", detail, hostBytes: ours, gpuBytes: ours + joined + working(fuseGraph(config)) }
+        : { what: "weights", detail, hostBytes: ours + ranks * joined, gpuBytes: 0 };
     }
+    const sessions = this.#run.graphs.length + 2; // prefill and decode
     const detail = `the frozen model${this.#onGpu ? ` in ${sessions} sessions` : ", mapped once"}, adapters of ${owners}`;
     const gpuBytes = this.#onGpu ? sessions * this.#run.fileBytes + ours : 0;
     return { what: "weights", detail, hostBytes: this.#run.fileBytes + ours, gpuBytes };
@@ -183,6 +196,17 @@ export class Planner {
 
   #training(ranks: number): PlanRow[] {
     const trained = this.#trainedBytes;
+    if (this.#resident) {
+      // a micro-batch's gradient is added to the sum by the graph that computes it, and counted there
+      const block = working(adamwGraph()) + working(squaresGraph());
+      return [
+        { what: "gradients", detail: "of a batch, one model's at a time", hostBytes: 0, gpuBytes: this.#largestBytes },
+        {
+          ...{ what: "optimiser", detail: "two moments of what is trained; copies for checkpoints" },
+          ...{ hostBytes: 2 * trained, gpuBytes: 2 * trained + block },
+        },
+      ];
+    }
     return [
       {
         ...{ what: "gradients", detail: `of a batch, of a micro-batch${times(ranks)}` },
@@ -230,10 +254,21 @@ export class Planner {
     return float32Bytes(this.#run.model.shapes.policy);
   }
 
+  get #criticBytes(): number {
+    return this.#request.critic ? float32Bytes(trainedShapes(this.#run.model, "critic")) : 0;
+  }
+
   get #trainedBytes(): number {
-    return this.#policyBytes + (this.#request.critic ? float32Bytes(trainedShapes(this.#run.model, "critic")) : 0);
+    return this.#policyBytes + this.#criticBytes;
+  }
+
+  get #largestBytes(): number {
+    return Math.max(this.#policyBytes, this.#criticBytes);
   }
 }
+
+/** What a graph over device-resident tensors holds beside them. */
+const working = (graph: Graph) => ARENA * peakMemory(graph, { block: BLOCK_NUMBERS }, { outputsHeld: true }).bytes;
 
 const times = (ranks: number) => (ranks > 1 ? `, on each of ${ranks} threads` : "");
 

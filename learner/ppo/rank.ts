@@ -7,7 +7,7 @@ import type { Tensor } from "../graph/tensor.ts";
 import { type GenerateOptions, Generator, type Response } from "../model/generate.ts";
 import { type Adaptation, adaptationOf, type Role, trainedShapes } from "./adaptation.ts";
 import type { EngineOptions } from "./engine.ts";
-import { Sessions } from "./sessions.ts";
+import { type OnDevice, Sessions } from "./sessions.ts";
 import {
   evaluateGraph,
   policyStepGraph,
@@ -54,11 +54,15 @@ export class Rank {
   readonly #trainables = new Map<Role, Trainable>();
 
   /** @throws EngineError, ModelError for options and folders that cannot be used */
-  constructor(options: EngineOptions, model: Adaptation = adaptationOf(options.model, options.adapter)) {
+  constructor(
+    options: EngineOptions,
+    model: Adaptation = adaptationOf(options.model, options.adapter),
+    onDevice?: OnDevice,
+  ) {
     this.#options = options;
     this.#model = model;
-    this.#sessions = new Sessions(model, options);
-    this.#generator = new Generator(model.config, { threads: options.threads });
+    this.#sessions = new Sessions(model, options, onDevice);
+    this.#generator = new Generator(model.config, { threads: options.threads, ...onDevice });
   }
 
   /** The weights of a role from now on: what another rank trains, in shared memory. */
@@ -78,7 +82,7 @@ export class Rank {
     const outputs: Outputs[] = [];
     if (!trains) {
       const session = await this.#sessions.get(name, () => build(this.#model, { compute: this.#options.compute }));
-      for (const feeds of microBatches) outputs.push(await session.run({ ...model.weights.views(), ...feeds }));
+      for (const feeds of microBatches) outputs.push(await session.run({ ...(await model.feeds()), ...feeds }));
       return { outputs };
     }
     model.zeroGradient();
@@ -88,7 +92,7 @@ export class Rank {
   }
 
   async generate(role: Role, prompts: Int32Array[], options: GenerateOptions): Promise<Response[]> {
-    const weights = this.#model.generatorWeights(this.#of(role).weights, role);
+    const weights = await this.#of(role).generatorWeights(this.#model, role);
     return this.#generator.generate(weights, prompts, options);
   }
 

@@ -4,7 +4,7 @@ import os from "node:os";
 import path from "node:path";
 import { after, before, test } from "node:test";
 import type { Graph } from "../graph/graph.ts";
-import { Session } from "../graph/session.ts";
+import { type GraphSession, Session } from "../graph/session.ts";
 import { configJson, type ModelConfig } from "../model/config.ts";
 import { decoderFeeds } from "../model/decoder.ts";
 import { PROJECTIONS } from "../model/lora.ts";
@@ -86,7 +86,7 @@ test("Auto checkpoints the micro-batches that would need more memory than there 
   });
   const chosen = async (options: Partial<EngineOptions>, lengths: number[]) => {
     const sessions = new Sessions(model, { threads: 1, ...options });
-    const made: Session[] = [];
+    const made: GraphSession[] = [];
     for (const length of lengths) made.push(await sessions.ofStep(policyStepGraph, feeds(length)));
     const distinct = [...new Set(made)];
     await sessions.release();

@@ -1,7 +1,7 @@
 /** The sessions of a model's graphs. Each is made when it is first needed, and kept. */
 import type { Graph } from "../graph/graph.ts";
 import { boundDims, peakMemory } from "../graph/memory.ts";
-import { Session } from "../graph/session.ts";
+import { type CreateSession, type GraphSession, Session } from "../graph/session.ts";
 import type { Tensor } from "../graph/tensor.ts";
 import type { Adaptation } from "./adaptation.ts";
 import type { EngineOptions } from "./engine.ts";
@@ -16,18 +16,27 @@ interface Options extends Pick<EngineOptions, "threads" | "activationCheckpointi
   device?: { kind: string };
 }
 
+/** How sessions are made where tensors stay on the device: there, steps add to the sum of gradients themselves. */
+export interface OnDevice {
+  createSession: CreateSession;
+}
+
 export class Sessions {
   readonly #model: Adaptation;
   readonly #options: Options;
+  readonly #create: CreateSession;
+  readonly #accumulating: boolean;
   readonly #activationBytes: number;
-  readonly #made = new Map<string, Session>();
+  readonly #made = new Map<string, GraphSession>();
   /** step graphs without checkpointing, which say what memory they need */
   readonly #plain = new Map<StepGraph, Graph>();
 
   /** @throws EngineError `compute` for what the device cannot compute in */
-  constructor(model: Adaptation, options: Options) {
+  constructor(model: Adaptation, options: Options, onDevice?: OnDevice) {
     this.#model = model;
     this.#options = options;
+    this.#create = onDevice?.createSession ?? Session.create;
+    this.#accumulating = onDevice !== undefined;
     this.#activationBytes = options.activationBytes ?? process.availableMemory() / 2;
     if (options.compute === "bfloat16" && options.device?.kind !== "cuda") {
       throw new EngineError(
@@ -38,25 +47,30 @@ export class Sessions {
   }
 
   /** Of a graph that only evaluates. */
-  async get(name: string, build: () => Graph): Promise<Session> {
+  async get(name: string, build: () => Graph): Promise<GraphSession> {
     const options = { threads: this.#options.threads, ...this.#model.sessionOptions };
-    const session = this.#made.get(name) ?? (await Session.create(build(), options));
+    const session = this.#made.get(name) ?? (await this.#create(build(), options));
     this.#made.set(name, session);
     return session;
   }
 
   /** Of a step on this micro-batch, with checkpointing where that is asked for, or where memory asks for it. */
-  async ofStep(build: StepGraph, feeds: Feeds): Promise<Session> {
+  async ofStep(build: StepGraph, feeds: Feeds): Promise<GraphSession> {
     const { activationCheckpointing: mode = "Auto", compute } = this.#options;
     const checkpointing = mode === "Always" || (mode === "Auto" && this.#bytes(build, feeds) > this.#activationBytes);
     const name = checkpointing ? `${build.name}, checkpointing` : build.name;
     const plain = checkpointing ? undefined : this.#plain.get(build);
-    return this.get(name, () => plain ?? build(this.#model, { checkpointing, compute }));
+    return this.get(
+      name,
+      () => plain ?? build(this.#model, { checkpointing, compute, accumulating: this.#accumulating }),
+    );
   }
 
   /** What the values of a step without checkpointing take at most. */
   #bytes(build: StepGraph, feeds: Feeds): number {
-    const graph = this.#plain.get(build) ?? build(this.#model, { compute: this.#options.compute });
+    const graph =
+      this.#plain.get(build) ??
+      build(this.#model, { compute: this.#options.compute, accumulating: this.#accumulating });
     this.#plain.set(build, graph);
     return peakMemory(graph, boundDims(graph, feeds), { outputsHeld: true }).bytes;
   }

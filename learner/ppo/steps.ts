@@ -1,6 +1,7 @@
 /** The graphs that evaluate and train: weights, sequences and loss inputs in; loss, per-token numbers and gradients out. */
 import { gradients } from "../graph/gradients.ts";
 import { type Compute, Graph, type Value } from "../graph/graph.ts";
+import { add } from "../graph/primitives.ts";
 import { decoder, decoderInputs, RESPONSE } from "../model/decoder.ts";
 import { tokenLogProbs } from "../model/tokenlogprobs.ts";
 import { valueHead, valueHeadParameters } from "../model/valuehead.ts";
@@ -10,12 +11,16 @@ import { valueLoss, valueLossInputs } from "./valueloss.ts";
 
 /** The output that holds a parameter's gradient. */
 export const GRADIENT_PREFIX = "gradient of ";
+/** Where graphs accumulate: the input that this gradient is added to. */
+export const SUM_PREFIX = "sum of ";
 
 export interface StepOptions {
   /** layers are computed again in the backward pass, not kept for it; default false */
   checkpointing?: boolean;
   /** what matrix products are computed in; weights and gradients are float32 in any case. Default float32 */
   compute?: Compute;
+  /** the sum of gradients so far goes in, and comes out with this one; may be one tensor, as nothing else reads it. Default false */
+  accumulating?: boolean;
 }
 
 export type EvaluationOptions = Pick<StepOptions, "compute">;
@@ -39,10 +44,18 @@ function criticTrunk(g: Graph, model: Adaptation, { requiresGrad, checkpointing 
   return { trained: new Map([...trained, ...head]), values: valueHead(hidden, head) };
 }
 
-function outputGradients(g: Graph, loss: Value, trained: ReadonlyMap<string, Value>): void {
+function outputGradients(
+  g: Graph,
+  loss: Value,
+  trained: ReadonlyMap<string, Value>,
+  { accumulating }: StepOptions,
+): void {
   g.output("loss", loss);
   const cotangents = gradients(loss, [...trained.values()]);
-  for (const [i, name] of [...trained.keys()].entries()) g.output(GRADIENT_PREFIX + name, cotangents[i]);
+  for (const [i, [name, { shape }]] of [...trained].entries()) {
+    const total = accumulating ? add(g.input(SUM_PREFIX + name, "float32", shape), cotangents[i]!) : cotangents[i]!;
+    g.output(GRADIENT_PREFIX + name, total);
+  }
 }
 
 /** -> logProbs, and entropies of the policy */
@@ -67,7 +80,7 @@ export function policyStepGraph(model: Adaptation, options: StepOptions = {}): G
   const { trained, logProbs, entropies } = policyTrunk(g, model, "policy", { requiresGrad: true, ...options });
   g.output("logProbs", logProbs);
   g.output("entropies", entropies);
-  outputGradients(g, policyLoss(logProbs, entropies, policyLossInputs(g)), trained);
+  outputGradients(g, policyLoss(logProbs, entropies, policyLossInputs(g)), trained, options);
   return g;
 }
 
@@ -75,7 +88,7 @@ export function policyStepGraph(model: Adaptation, options: StepOptions = {}): G
 export function pretrainStepGraph(model: Adaptation, options: StepOptions = {}): Graph {
   const g = new Graph("pretrain_step", options);
   const { trained, logProbs } = policyTrunk(g, model, "policy", { requiresGrad: true, ...options });
-  outputGradients(g, crossEntropy(logProbs, g.input("scale", "float32", [RESPONSE])), trained);
+  outputGradients(g, crossEntropy(logProbs, g.input("scale", "float32", [RESPONSE])), trained, options);
   return g;
 }
 
@@ -84,6 +97,6 @@ export function valueStepGraph(model: Adaptation, options: StepOptions = {}): Gr
   const g = new Graph("value_step", options);
   const { trained, values } = criticTrunk(g, model, { requiresGrad: true, ...options });
   g.output("values", values);
-  outputGradients(g, valueLoss(values, valueLossInputs(g)), trained);
+  outputGradients(g, valueLoss(values, valueLossInputs(g)), trained, options);
   return g;
 }

@@ -4,6 +4,7 @@
  */
 import fs from "node:fs";
 import path from "node:path";
+import type { ParameterShape } from "../graph/parameters.ts";
 import { type Tensor, tensor } from "../graph/tensor.ts";
 import type { ModelConfig } from "../model/config.ts";
 import { decoderFeeds } from "../model/decoder.ts";
@@ -11,6 +12,7 @@ import { VALUE_BIAS } from "../model/valuehead.ts";
 import { type Adaptation, adaptationOf, trainedShapes } from "./adaptation.ts";
 import { digestOf, readCritic, readMoments, writeCritic, writeMoments } from "./checkpoint.ts";
 import { DataParallel } from "./data-parallel.ts";
+import { DeviceTrainable, DeviceTraining } from "./device-trainable.ts";
 import type {
   CriticStepResult,
   Engine,
@@ -29,7 +31,7 @@ import type {
   ValueStep,
 } from "./engine.ts";
 import { EngineError } from "./errors.ts";
-import { microBatches, passTokens, ranksOf, tokenScale } from "./microbatches.ts";
+import { isResident, microBatches, passTokens, ranksOf, tokenScale } from "./microbatches.ts";
 import type { Outputs } from "./rank.ts";
 import { Trainable } from "./trainable.ts";
 
@@ -41,6 +43,8 @@ export class Trainer implements Engine {
   readonly #config: ModelConfig;
   readonly #reference: Trainable;
   readonly #ranks: DataParallel;
+  /** where weights, gradients and moments are on a device */
+  readonly #onDevice: DeviceTraining | undefined;
   readonly policy: Trainable;
   critic: Trainable | undefined;
 
@@ -48,11 +52,12 @@ export class Trainer implements Engine {
     this.#options = options;
     this.#model = adaptationOf(options.model, options.adapter);
     this.#config = this.#model.config;
+    this.#onDevice = isResident(options) ? new DeviceTraining(options) : undefined;
     const { policy } = this.#model.shapes;
-    this.policy = new Trainable(policy);
+    this.policy = this.#trainable(policy);
     for (const [name, data] of this.#model.initial()) this.policy.weights.set(name, data);
-    this.#reference = new Trainable(policy, this.policy.weights.copy().data);
-    this.#ranks = new DataParallel(options, this.#model, ranksOf(options));
+    this.#reference = this.#trainable(policy, this.policy.weights.copy().data);
+    this.#ranks = new DataParallel(options, this.#model, ranksOf(options), this.#onDevice);
     this.#ranks.attach("policy", this.policy);
     this.#ranks.attach("reference", this.#reference);
   }
@@ -69,7 +74,7 @@ export class Trainer implements Engine {
 
   async evaluate(batch: Sequence[], options: { temperature: number; values: boolean }): Promise<Evaluation[]> {
     this.#check(batch);
-    const unchanged = Buffer.compare(bytes(this.policy.weights.data), bytes(this.#reference.weights.data)) === 0;
+    const unchanged = this.policy.equals(this.#reference);
     if (options.values && !this.critic) await this.initializeCritic(0);
     const groups = this.#microBatches(batch);
     const feeds = groups.map((group) => {
@@ -98,12 +103,13 @@ export class Trainer implements Engine {
 
   async initializeCritic(value: number): Promise<void> {
     if (this.critic) return;
-    this.critic = new Trainable(trainedShapes(this.#model, "critic"));
-    for (const { name } of this.critic.weights.shapes) {
-      if (name.startsWith("model.")) this.critic.weights.set(name, this.policy.weights.get(name).data as Float32Array);
+    await this.policy.fetch();
+    const critic = this.#trainable(trainedShapes(this.#model, "critic"));
+    for (const { name } of critic.weights.shapes) {
+      if (name.startsWith("model.")) critic.weights.set(name, this.policy.weights.get(name).data as Float32Array);
     }
-    this.critic.weights.set(VALUE_BIAS, Float32Array.of(value)); // the head's weights are 0, so it says this everywhere
-    this.#ranks.attach("critic", this.critic);
+    critic.weights.set(VALUE_BIAS, Float32Array.of(value)); // the head's weights are 0, so it says this everywhere
+    this.#useCritic(critic);
   }
 
   async updatePolicy(batch: PolicySample[], o: PolicyStep): Promise<PolicyStepResult> {
@@ -152,7 +158,7 @@ export class Trainer implements Engine {
       ratioMean: totals.ratio / tokens,
       clipFraction: totals.clipped / tokens,
       entropy: totals.entropy / tokens,
-      ...this.policy.step(o),
+      ...(await this.policy.step(o)),
     };
   }
 
@@ -185,7 +191,7 @@ export class Trainer implements Engine {
       }
     }
     const explainedVariance = spread.returns.variance > 0 ? 1 - spread.residuals.variance / spread.returns.variance : 0;
-    return { loss, explainedVariance, ...critic.step(o) };
+    return { loss, explainedVariance, ...(await critic.step(o)) };
   }
 
   async pretrain(batch: Sequence[], o: PretrainStep): Promise<StepResult> {
@@ -201,10 +207,11 @@ export class Trainer implements Engine {
     });
     const outputs = await this.#ranks.step("pretrainStep", this.policy, feeds);
     const loss = outputs.reduce((sum, output) => sum + (output.loss.data[0] as number), 0);
-    return { loss, ...this.policy.step(o) };
+    return { loss, ...(await this.policy.step(o)) };
   }
 
   async save(directory: string): Promise<{ digest: string }> {
+    await this.#fetch();
     this.#model.write(path.join(directory, "policy"), this.policy.weights);
     writeMoments(path.join(directory, "policy-optimizer.safetensors"), this.policy);
     if (this.critic) {
@@ -219,23 +226,40 @@ export class Trainer implements Engine {
     const policyMoments = readMoments(path.join(directory, "policy-optimizer.safetensors"), this.policy);
     let critic: Trainable | undefined;
     if (this.#options.critic !== false && fs.existsSync(path.join(directory, "critic"))) {
-      critic = new Trainable(trainedShapes(this.#model, "critic"));
+      critic = this.#trainable(trainedShapes(this.#model, "critic"));
       readCritic(path.join(directory, "critic"), critic.weights);
       critic.moments = readMoments(path.join(directory, "critic-optimizer.safetensors"), critic);
     }
     // all of it was readable: now it counts
-    for (const [name, data] of weights) this.policy.weights.set(name, data);
-    this.policy.moments = policyMoments;
-    this.critic = critic;
-    if (critic) this.#ranks.attach("critic", critic);
+    this.policy.restore(weights, policyMoments);
+    this.#useCritic(critic);
   }
 
   async digest(): Promise<string> {
+    await this.#fetch();
     return digestOf({ policy: this.policy, critic: this.critic });
   }
 
   async close(): Promise<void> {
     await this.#ranks.close();
+    for (const model of [this.policy, this.#reference, this.critic]) model?.release();
+    await this.#onDevice?.release();
+  }
+
+  #trainable(shapes: readonly ParameterShape[], weights?: Float32Array): Trainable {
+    return this.#onDevice ? new DeviceTrainable(this.#onDevice, shapes, weights) : new Trainable(shapes, weights);
+  }
+
+  #useCritic(critic: Trainable | undefined): void {
+    this.critic?.release();
+    this.critic = critic;
+    if (critic) this.#ranks.attach("critic", critic);
+  }
+
+  /** What was trained is in this process's memory. */
+  async #fetch(): Promise<void> {
+    await this.policy.fetch();
+    await this.critic?.fetch();
   }
 
   #microBatches(batch: readonly Sequence[], step?: Pick<Step, "microBatchSize">): number[][] {
@@ -263,10 +287,6 @@ export class Trainer implements Engine {
 
 function scalar(value: number): Tensor {
   return tensor(Float32Array.of(value), []);
-}
-
-function bytes(data: Float32Array): Uint8Array {
-  return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
 }
 
 function logProbFeeds(sequences: readonly Sequence[], temperature: number): Record<string, Tensor> {

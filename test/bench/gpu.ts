@@ -1,9 +1,11 @@
 /**
- * `npm run bench gpu`: the engine on a GPU with LoRA and Qwen2.5's shapes: log-probs, a policy step's gradient norm and greedy
- * tokens against the CPU, then tokens per second and model FLOP utilisation of a PPO step and of generation.
+ * `npm run bench gpu`: the engine on a GPU with Qwen2.5's shapes: log-probs, a policy step's gradient norm, log-probs after it and
+ * greedy tokens against the CPU, then tokens per second and model FLOP utilisation of a PPO step and of generation.
  *
- *     npm run bench gpu -- --peak-tflops N [--device cuda:0] [--shapes 0.5b,1.5b,3b] [--batch 8] [--prompt 512] [--response 512]
+ *     npm run bench gpu -- --peak-tflops N [--device cuda:0] [--train lora|all] [--shapes 0.5b,1.5b,3b] [--batch 8]
+ *                          [--prompt 512] [--response 512]
  *
+ * `--train all` trains every weight: weights, gradients and moments stay on the GPU (learner/ppo/device-trainable.ts).
  * `--peak-tflops` is what the GPU's data sheet says for the format that products are computed in (float32 for now; TF32 where
  * NVIDIA_TF32_OVERRIDE is not 0). Parity is of the smallest shape, at 2 x 64 tokens. Set NVIDIA_TF32_OVERRIDE=0 for it.
  */
@@ -64,27 +66,40 @@ const greedy = (engine: RunningEngine, batch: Sample[], maxNewTokens: number) =>
     { seeds: batch.map((_, i) => i), temperature: 0, topP: 1, maxNewTokens },
   );
 
-async function parity(folder: string, config: ModelConfig, device: Device): Promise<Goal[]> {
+/** What is trained, and the operations of a step on a token for each weight. */
+const TRAINED = {
+  // forward and backward through a frozen trunk: two products of each matrix with every token, no gradient of it
+  lora: { engine: { adapter: ADAPTER }, operations: 4, name: `LoRA of rank ${ADAPTER.rank}` },
+  all: { engine: { resident: true }, operations: 6, name: "every weight trained" },
+};
+type Trained = (typeof TRAINED)[keyof typeof TRAINED];
+
+async function parity(folder: string, config: ModelConfig, device: Device, trained: Trained): Promise<Goal[]> {
   const batch = samples(config, 2, 32, 32);
   const found = [];
   for (const place of [{ kind: "cpu" } as const, device]) {
-    const engine = await startEngine({ model: folder, threads: 0, adapter: ADAPTER, device: place });
-    const evaluated = await engine.evaluate(batch, { temperature: 1, values: false });
+    const resident = trained === TRAINED.all && place === device;
+    const engine = await startEngine({ model: folder, threads: 0, ...trained.engine, device: place, resident });
+    const logProbs = async () => {
+      const evaluated = await engine.evaluate(batch, { temperature: 1, values: false });
+      return evaluated.flatMap((sample) => [...sample.logProbs]);
+    };
+    const before = await logProbs();
     const tokens = (await greedy(engine, batch, 32)).map(({ response }) => [...response]);
-    found.push({
-      logProbs: evaluated.flatMap(({ logProbs }) => [...logProbs]),
-      tokens,
-      norm: await step(engine, batch),
-    });
+    found.push({ before, tokens, norm: await step(engine, batch), after: await logProbs() });
     await engine.close();
   }
   const [cpu, gpu] = found as [(typeof found)[0], (typeof found)[0]];
-  const difference = Math.max(...cpu.logProbs.map((value, i) => Math.abs(value - gpu.logProbs[i]!)));
+  const difference = (when: "before" | "after") =>
+    Math.max(...cpu[when].map((value, i) => Math.abs(value - gpu[when][i]!)));
   const norms = Math.abs(cpu.norm - gpu.norm) / cpu.norm;
   const same = JSON.stringify(cpu.tokens) === JSON.stringify(gpu.tokens);
   const goal = `<= ${PARITY}`;
   return [
-    { what: "log-probs against the CPU", goal, measured: difference.toExponential(1), met: difference <= PARITY },
+    ...(["before", "after"] as const).map((when) => ({
+      ...{ what: `log-probs ${when} a step against the CPU`, goal },
+      ...{ measured: difference(when).toExponential(1), met: difference(when) <= PARITY },
+    })),
     { what: "gradient norm against the CPU, relative", goal, measured: norms.toExponential(1), met: norms <= PARITY },
     { what: "greedy tokens against the CPU", goal: "the same", measured: same ? "the same" : "others", met: same },
   ];
@@ -95,6 +110,7 @@ async function run(flags: string[]): Promise<BenchResult> {
     args: flags,
     options: {
       device: { type: "string", default: "cuda:0" },
+      train: { type: "string", default: "lora" },
       shapes: { type: "string", default: "0.5b,1.5b,3b" },
       batch: { type: "string", default: "8" },
       prompt: { type: "string", default: "512" },
@@ -107,6 +123,8 @@ async function run(flags: string[]): Promise<BenchResult> {
   const peak = Number(values["peak-tflops"]) * 1e12;
   if (device === "auto" || !(peak > 0))
     throw new Error("give --device cuda:N and --peak-tflops of the GPU's data sheet");
+  const trained = TRAINED[values.train as keyof typeof TRAINED];
+  if (!trained) throw new Error(`--train: there is no ${values.train}; there are ${Object.keys(TRAINED).join(", ")}`);
   const [count, prompt, response] = [values.batch, values.prompt, values.response].map(Number) as [
     number,
     number,
@@ -120,14 +138,13 @@ async function run(flags: string[]): Promise<BenchResult> {
     const folder = await mkdtemp(path.join(os.tmpdir(), "longrun-gpu-"));
     try {
       writeRandomModel(folder, config, "BF16");
-      if (index === 0) goals.push(...(await parity(folder, config, device)));
+      if (index === 0) goals.push(...(await parity(folder, config, device, trained)));
       const batch = samples(config, count, prompt, response);
       const microBatchTokens = count * (prompt + response);
-      const engine = await startEngine({ model: folder, threads: 0, adapter: ADAPTER, device, microBatchTokens });
+      const engine = await startEngine({ model: folder, threads: 0, ...trained.engine, device, microBatchTokens });
       const size = parameters(config).reduce((total, { shape: of }) => total + elementCount(of), 0);
       const work: [string, number, number, () => Promise<unknown>][] = [
-        // forward and backward through a frozen trunk: two products of each matrix with every token, no gradient of it
-        ["policy step", microBatchTokens, 4 * size * microBatchTokens, () => step(engine, batch)],
+        ["policy step", microBatchTokens, trained.operations * size * microBatchTokens, () => step(engine, batch)],
         ["generation", count * response, 2 * size * count * (prompt + response), () => greedy(engine, batch, response)],
       ];
       for (const [what, tokens, operations, once] of work) {
@@ -149,7 +166,7 @@ async function run(flags: string[]): Promise<BenchResult> {
       await rm(folder, { recursive: true });
     }
   }
-  const method = `${values.device}, LoRA of rank ${ADAPTER.rank} on bfloat16 files, ${count} x ${prompt} + ${response} tokens, medians of ${values.rounds}; attention's own operations are not counted`;
+  const method = `${values.device}, ${trained.name}, bfloat16 files, ${count} x ${prompt} + ${response} tokens, medians of ${values.rounds}; attention's own operations are not counted`;
   return { rows, goals, method, raw: { flags } };
 }
 

@@ -1,0 +1,79 @@
+/** Numbers on a device in one piece, seen as tensors: what Parameters is in this process's memory (../graph/parameters.ts). */
+import { layoutOf, type ParameterShape } from "../graph/parameters.ts";
+import { type DeviceTensor, DTYPES, elementCount } from "../graph/tensor.ts";
+import type { OrtApi, Pointer } from "./api.ts";
+
+/**
+ * Numbers that an optimiser works on at a time: what it holds beside them is of this size, whatever the model's, and an index
+ * fits into 32 bits.
+ */
+export const BLOCK_NUMBERS = 2 ** 22;
+
+export interface Block {
+  /** float32 [end - start] */
+  values: DeviceTensor;
+  start: number;
+  end: number;
+}
+
+export class DeviceBuffer {
+  readonly #api: OrtApi;
+  readonly #memory: Pointer;
+  readonly #value: Pointer;
+  readonly #data: Pointer;
+  readonly length: number;
+  readonly #views = new Map<string, DeviceTensor>();
+
+  /** @param value an OrtValue, float32 [length], which this releases */
+  constructor(api: OrtApi, memory: Pointer, value: Pointer, length: number) {
+    this.#api = api;
+    this.#memory = memory;
+    this.#value = value;
+    this.#data = api.created((out) => api.GetTensorMutableData(value, out));
+    this.length = length;
+  }
+
+  /** The numbers from `start` on, as a tensor of their own; not a copy. */
+  view(start: number, shape: readonly number[]): DeviceTensor {
+    const key = `${start}:${shape}`;
+    const known = this.#views.get(key);
+    if (known) return known;
+    const api = this.#api;
+    const bytes = DTYPES.float32.bytes;
+    const dims = BigInt64Array.from(shape, BigInt);
+    const address = api.created((out) =>
+      api.CreateTensorWithDataAsOrtValue(
+        this.#memory,
+        this.#data + BigInt(bytes * start),
+        bytes * elementCount(shape),
+        dims.length > 0 ? dims : null,
+        dims.length,
+        DTYPES.float32.code,
+        out,
+      ),
+    );
+    const view: DeviceTensor = { dtype: "float32", shape, address };
+    this.#views.set(key, view);
+    return view;
+  }
+
+  /** The first numbers (all when left out), BLOCK_NUMBERS at a time. */
+  *blocks(length = this.length): Generator<Block> {
+    for (let start = 0; start < length; start += BLOCK_NUMBERS) {
+      const end = Math.min(length, start + BLOCK_NUMBERS);
+      yield { values: this.view(start, [end - start]), start, end };
+    }
+  }
+
+  /** Views by `prefix + name`, where `Parameters` of these shapes has them. */
+  parameters(shapes: readonly ParameterShape[], prefix = ""): Record<string, DeviceTensor> {
+    const { offsets } = layoutOf(shapes);
+    return Object.fromEntries(shapes.map(({ name, shape }) => [prefix + name, this.view(offsets.get(name)!, shape)]));
+  }
+
+  release(): void {
+    for (const { address } of this.#views.values()) this.#api.ReleaseValue(address);
+    this.#views.clear();
+    this.#api.ReleaseValue(this.#value);
+  }
+}

@@ -1,0 +1,161 @@
+/**
+ * ONNX Runtime on one device, with tensors that stay there from one run to the next. All of it blocks the thread that calls
+ * it, as ONNX Runtime does: use it in a worker. On a CPU the same calls are made, and a device is this process's memory.
+ */
+import { checkCudaFiles, cudaFault, type Device, deviceName } from "../graph/device.ts";
+import { GraphError } from "../graph/errors.ts";
+import { Graph } from "../graph/graph.ts";
+import type { GraphSession, SessionOptions } from "../graph/session.ts";
+import { DTYPES, type Tensor, tensor } from "../graph/tensor.ts";
+import { type OrtApi, ortApi, type Pointer } from "./api.ts";
+import { DeviceBuffer } from "./buffer.ts";
+import { DeviceSession } from "./session.ts";
+
+const WARNING = 2; // OrtLoggingLevel
+const ARENA = 1; // OrtAllocatorType
+const DEFAULT_MEMORY = 0; // OrtMemType
+/** The dim of a block's numbers: buffer.ts. */
+const BLOCK = "block";
+
+export class DeviceRuntime {
+  readonly api: OrtApi;
+  readonly device: Device;
+  readonly environment: Pointer;
+  /** OrtMemoryInfo of this process's memory */
+  readonly hostMemory: Pointer;
+  /** OrtMemoryInfo of the device's */
+  readonly deviceMemory: Pointer;
+  /** has the buffers: its allocator frees what they held when it is released */
+  readonly #copy: DeviceSession;
+  readonly #fill: DeviceSession;
+  readonly #allocator: Pointer;
+
+  /** @throws GraphError `device`, one line with the remedy, where the device or koffi cannot be used */
+  constructor(device: Device) {
+    if (device.kind === "cuda") checkCudaFiles(device);
+    const api = ortApi();
+    this.api = api;
+    this.device = device;
+    this.environment = api.created((out) => api.CreateEnv(WARNING, "longrun", out));
+    this.hostMemory = api.created((out) => api.CreateCpuMemoryInfo(ARENA, DEFAULT_MEMORY, out));
+    this.deviceMemory =
+      device.kind === "cuda"
+        ? api.created((out) => api.CreateMemoryInfo("Cuda", ARENA, device.id, DEFAULT_MEMORY, out))
+        : this.hostMemory;
+    this.#copy = new DeviceSession(this, copyGraph(), { threads: 1 });
+    this.#fill = new DeviceSession(this, zerosGraph(), { threads: 1 });
+    this.#allocator = api.created((out) => api.CreateAllocator(this.#copy.address, this.deviceMemory, out));
+  }
+
+  async createSession(graph: Graph, options: SessionOptions): Promise<GraphSession> {
+    return new DeviceSession(this, graph, options);
+  }
+
+  /** float32 [length], zeros. @throws GraphError `device` where there is no memory left */
+  async allocate(length: number): Promise<DeviceBuffer> {
+    const buffer = new DeviceBuffer(this.api, this.deviceMemory, this.#newTensor([length]), length);
+    await this.zero(buffer);
+    return buffer;
+  }
+
+  #newTensor(shape: readonly number[]): Pointer {
+    const { api } = this;
+    const dims = BigInt64Array.from(shape, BigInt);
+    try {
+      return api.created((out) =>
+        api.CreateTensorAsOrtValue(this.#allocator, dims, dims.length, DTYPES.float32.code, out),
+      );
+    } catch (cause) {
+      throw this.fault(cause);
+    }
+  }
+
+  async zero(buffer: DeviceBuffer): Promise<void> {
+    for (const { values } of buffer.blocks())
+      await this.#fill.run({ size: tensor(BigInt64Array.of(BigInt(values.shape[0]!))) }, { zeros: values });
+  }
+
+  /** @param numbers float32, as many as `buffer` has */
+  async write(buffer: DeviceBuffer, numbers: Float32Array): Promise<void> {
+    for (const { values, start, end } of buffer.blocks())
+      await this.#copy.run({ from: tensor(numbers.subarray(start, end)) }, { to: values });
+  }
+
+  /** Into `numbers`, float32, as many as `buffer` has. */
+  async read(buffer: DeviceBuffer, numbers: Float32Array): Promise<void> {
+    for (const { values, start, end } of buffer.blocks())
+      await this.#copy.run({ from: values }, { to: tensor(numbers.subarray(start, end)) });
+  }
+
+  /** An OrtValue over the numbers of a tensor of this process, which must outlive it; the caller releases it. */
+  wrap({ dtype, shape, data }: Tensor): Pointer {
+    const { api } = this;
+    const dims = BigInt64Array.from(shape, BigInt);
+    const numbers = data.byteLength > 0 ? data : NOTHING; // no address may be 0
+    return api.created((out) =>
+      api.CreateTensorWithDataAsOrtValue(
+        this.hostMemory,
+        api.addressOf(numbers),
+        data.byteLength,
+        dims.length > 0 ? dims : null,
+        dims.length,
+        DTYPES[dtype].code,
+        out,
+      ),
+    );
+  }
+
+  /** What an error of ONNX Runtime's means on this device, where that is known. */
+  fault(cause: unknown): unknown {
+    const told = this.device.kind === "cuda" ? cudaFault(this.device, (cause as Error).message) : undefined;
+    return told === undefined ? cause : new GraphError("device", told, { cause });
+  }
+
+  /** After all sessions and buffers. */
+  async release(): Promise<void> {
+    const { api } = this;
+    api.ReleaseAllocator(this.#allocator);
+    await this.#fill.release();
+    await this.#copy.release();
+    if (this.deviceMemory !== this.hostMemory) api.ReleaseMemoryInfo(this.deviceMemory);
+    api.ReleaseMemoryInfo(this.hostMemory);
+    api.ReleaseEnv(this.environment);
+  }
+}
+
+const NOTHING = new Uint8Array(64);
+
+/** The device's own copy: ONNX Runtime moves its input there, or its output here. */
+function copyGraph(): Graph {
+  const graph = new Graph("copy");
+  graph.output("to", graph.input("from", "float32", [BLOCK]));
+  return graph;
+}
+
+function zerosGraph(): Graph {
+  const graph = new Graph("zeros");
+  const size = graph.input("size", "int64", [1]);
+  const [zeros] = graph.op("Expand", [graph.constant([0]), size], {}, [{ dtype: "float32", shape: [BLOCK] }]);
+  graph.output("zeros", zeros!);
+  return graph;
+}
+
+/**
+ * Whether tensors can be kept on a device: some numbers go there and come back.
+ *
+ * @throws GraphError `device`, one line with the remedy
+ */
+export async function probeRuntime(device: Device): Promise<void> {
+  const runtime = new DeviceRuntime(device);
+  const [there, back] = [Float32Array.of(1, 2, 3), new Float32Array(3)];
+  try {
+    const buffer = await runtime.allocate(there.length);
+    await runtime.write(buffer, there);
+    await runtime.read(buffer, back);
+    buffer.release();
+  } finally {
+    await runtime.release();
+  }
+  if (back.join() !== there.join())
+    throw new GraphError("device", `${deviceName(device)} cannot be used: ${there} went there, and ${back} came back`);
+}

@@ -1,0 +1,164 @@
+/** On the CPU, where every call of ONNX Runtime's is the one that is made on a GPU. */
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { onnxRuntimeFolder } from "../graph/device.ts";
+import { GraphError } from "../graph/errors.ts";
+import { Graph } from "../graph/graph.ts";
+import { add, cast, concat, exp, matmul, mul, sum } from "../graph/primitives.ts";
+import { Session } from "../graph/session.ts";
+import { tensor, tensorOf } from "../graph/tensor.ts";
+import { load, ortApi } from "./api.ts";
+import { BLOCK_NUMBERS } from "./buffer.ts";
+import { DeviceRuntime, probeRuntime } from "./runtime.ts";
+
+const runtime = new DeviceRuntime({ kind: "cpu" });
+after(() => runtime.release());
+
+test("the library is the one that the Node.js binding has loaded", () => {
+  assert.match(ortApi().version, /^1\.30\./);
+  assert.equal(ortApi(), ortApi());
+});
+
+test("a graph gives the bits that the Node.js binding gives, of every kind of input and output", async () => {
+  const build = () => {
+    const g = new Graph("kinds");
+    const x = g.input("x", "float32", ["rows", 3]);
+    const w = g.input("w", "float32", [3, 2]);
+    const scale = g.input("scale", "float32", []);
+    const counts = g.input("counts", "int64", ["rows"]);
+    const flags = g.input("flags", "bool", ["rows"]);
+    const ids = g.input("ids", "int32", ["some"]);
+    g.output("product", mul(matmul(exp(x), w), scale));
+    g.output("double", sum(cast(x, "float64")));
+    g.output("long", add(counts, 1));
+    g.output("flag", cast(cast(flags, "int32"), "bool"));
+    g.output("int", concat([ids, ids], 0));
+    return g;
+  };
+  const feeds = {
+    x: tensor(Float32Array.from({ length: 64 }, (_, i) => i / 7).subarray(5, 11), [2, 3]),
+    w: tensorOf("float32", [1, -2, 3, 0.5, 0.25, 9], [3, 2]),
+    scale: tensor(Float32Array.of(1 / 3), []),
+    counts: tensor(BigInt64Array.of(5n, -6n)),
+    flags: tensor(Uint8Array.of(1, 0), [2], "bool"),
+    ids: tensor(new Int32Array(0)),
+  };
+  const [stock, ours] = [await Session.create(build(), { threads: 1 }), await runtime.createSession(build(), {})];
+  const expected = await stock.run(feeds);
+  for (let repeated = 0; repeated < 3; repeated++) {
+    const results = await ours.run(feeds);
+    for (const [name, { dtype, shape, data }] of Object.entries(expected)) {
+      assert.equal(results[name]!.dtype, dtype, name);
+      assert.deepEqual([...results[name]!.shape], [...shape], name);
+      assert.deepEqual(results[name]!.data, data, name);
+    }
+  }
+  assert.deepEqual(Object.keys(await ours.run(feeds, ["long"])), ["long"]);
+  const target = tensor(new Float32Array(new SharedArrayBuffer(64)).subarray(2, 6), [2, 2]);
+  const { product } = await ours.run(feeds, { product: target });
+  assert.equal(product, target);
+  assert.deepEqual([...target.data], [...expected.product!.data]);
+  await stock.release();
+  await ours.release();
+});
+
+test("tensors stay where they are between runs, and one can be read and written by the same run", async () => {
+  const buffer = await runtime.allocate(40);
+  const numbers = Float32Array.from({ length: 40 }, (_, i) => i);
+  await runtime.write(buffer, numbers);
+  const g = new Graph("add");
+  g.output("sum", add(g.input("a", "float32", ["n", 2]), g.input("b", "float32", ["n", 2])));
+  const session = await runtime.createSession(g, {});
+  const part = buffer.view(16, [4, 2]);
+  const ones = tensor(new Float32Array(8).fill(1), [4, 2]);
+  for (let i = 0; i < 5; i++) assert.deepEqual(await session.run({ a: part, b: ones }, { sum: part }), {});
+  const back = new Float32Array(40);
+  await runtime.read(buffer, back);
+  assert.deepEqual(
+    back,
+    numbers.map((x, i) => x + (i >= 16 && i < 24 ? 5 : 0)),
+  );
+  await runtime.zero(buffer);
+  await runtime.read(buffer, back);
+  assert.deepEqual(back, new Float32Array(40));
+  await session.release();
+  buffer.release();
+});
+
+test("buffers larger than a block are written, read and filled in blocks", async () => {
+  const length = BLOCK_NUMBERS + 3;
+  const buffer = await runtime.allocate(length);
+  assert.deepEqual(
+    [...buffer.blocks()].map(({ start, end }) => [start, end]),
+    [
+      [0, BLOCK_NUMBERS],
+      [BLOCK_NUMBERS, length],
+    ],
+  );
+  const numbers = new Float32Array(length);
+  numbers.set([7, 8, 9], BLOCK_NUMBERS);
+  numbers[1] = 6;
+  await runtime.write(buffer, numbers);
+  const back = new Float32Array(length);
+  await runtime.read(buffer, back);
+  assert.equal(Buffer.compare(new Uint8Array(back.buffer), new Uint8Array(numbers.buffer)), 0);
+  buffer.release();
+});
+
+test("what ONNX Runtime refuses is said, and the session can be used again", async () => {
+  const g = new Graph("product");
+  g.output("y", matmul(g.input("a", "float32", ["n", 2]), g.input("b", "float32", [2, 1])));
+  const session = await runtime.createSession(g, {});
+  const [a, b] = [tensor(new Float32Array(6).fill(2), [3, 2]), tensor(new Float32Array(2).fill(3), [2, 1])];
+  await assert.rejects(session.run({ a }), { code: "feed", message: "run: the input 'b' is missing" });
+  await assert.rejects(session.run({ a: tensor(new Float32Array(3), [3, 1]), b }), {
+    code: "session",
+    message: /^ONNX Runtime: .*invalid dimensions/s,
+  });
+  await assert.rejects(session.run({ a, b }, ["z"]), { code: "session", message: /ONNX Runtime: .*z/s });
+  assert.deepEqual((await session.run({ a, b })).y!.data, new Float32Array(3).fill(12));
+  await session.release();
+
+  const nonsense = new Graph("nonsense");
+  nonsense.output(
+    "y",
+    nonsense.op("NoSuchOperator", [nonsense.constant(1)], {}, [{ dtype: "float32", shape: [] }])[0]!,
+  );
+  await assert.rejects(runtime.createSession(nonsense, {}), { code: "session", message: /NoSuchOperator/ });
+});
+
+const installed = existsSync(join(onnxRuntimeFolder(), "libonnxruntime_providers_cuda.so"));
+test("CUDA's options reach ONNX Runtime, which has no library for them here", { skip: installed }, () => {
+  const api = ortApi();
+  const options = api.created((out) => api.CreateCUDAProviderOptions(out));
+  assert.throws(() => api.UpdateCUDAProviderOptions(options, ["device_id"], ["0"], 1), {
+    code: "session",
+    message: /Failed to load library .*libonnxruntime_providers_shared/s,
+  });
+  api.ReleaseCUDAProviderOptions(options);
+  const memory = api.created((out) => api.CreateMemoryInfo("Cuda", 1, 3, 0, out));
+  api.ReleaseMemoryInfo(memory);
+  assert.throws(() => api.CreateMemoryInfo("Nonsense", 1, 3, 0, new BigUint64Array(1)), /device is not supported/);
+});
+
+test("without koffi, the library or CUDA's files there is one line with the remedy", async () => {
+  const oneLine = (message: RegExp) => (error: unknown) => {
+    assert.ok(error instanceof GraphError && error.code === "device");
+    assert.match(error.message, message);
+    assert.doesNotMatch(error.message, /\n/);
+    return true;
+  };
+  const none = () => {
+    throw new Error("Cannot find module 'koffi'\nRequire stack:");
+  };
+  assert.throws(() => load("x", none), oneLine(/^koffi, .*cannot be loaded \(Cannot find module 'koffi'\).*`npm ci`/));
+  assert.throws(
+    () => load("/nowhere/libonnxruntime.so"),
+    oneLine(/^\/nowhere\/libonnxruntime.so cannot be loaded \(.*`npm ci`/),
+  );
+  if (!installed)
+    await assert.rejects(probeRuntime({ kind: "cuda", id: 0 }), oneLine(/^cuda:0 cannot be used: .*npm rebuild/));
+  await probeRuntime({ kind: "cpu" });
+});

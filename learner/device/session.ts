@@ -1,0 +1,162 @@
+/** A session whose inputs and outputs may be tensors on its device; ../graph/session.ts is the one by the Node.js binding. */
+import { GraphError } from "../graph/errors.ts";
+import type { Graph } from "../graph/graph.ts";
+import { serialise } from "../graph/serialise.ts";
+import { configuration, type GraphSession, intraOpThreads, type SessionOptions } from "../graph/session.ts";
+import { type DeviceTensor, DTYPES, type DType, type Tensor, type TypedArray } from "../graph/tensor.ts";
+import type { OrtApi, Pointer } from "./api.ts";
+import type { DeviceRuntime } from "./runtime.ts";
+
+/** GraphOptimizationLevel */
+const LEVELS = { disabled: 0, basic: 1, extended: 2, all: 99 } as const;
+const ERRORS = 3; // OrtLoggingLevel
+const POINTER_BYTES = 8;
+
+/** Of CUDA: an arena grows by what is asked for, not by as much again; buffers are large and stay. */
+const CUDA_OPTIONS = { arena_extend_strategy: "kSameAsRequested" };
+
+type Given = Readonly<Record<string, Tensor | DeviceTensor>>;
+type Wanted = readonly string[] | Readonly<Record<string, Tensor | DeviceTensor | null>>;
+
+export class DeviceSession implements GraphSession {
+  readonly inputNames: readonly string[];
+  readonly outputNames: readonly string[];
+  readonly #runtime: DeviceRuntime;
+  /** of the OrtSession */
+  readonly address: Pointer;
+  readonly #binding: Pointer;
+
+  /** @throws GraphError `device` for what is wrong with a GPU, or `session` */
+  constructor(runtime: DeviceRuntime, graph: Graph, options: SessionOptions = {}) {
+    this.#runtime = runtime;
+    this.inputNames = graph.inputs.map(({ name }) => name);
+    this.outputNames = graph.outputs.map(({ name }) => name);
+    const { api } = runtime;
+    const bytes = serialise(graph);
+    const settings = api.created((out) => api.CreateSessionOptions(out));
+    try {
+      configure(settings, runtime, graph, options);
+      this.address = api.created((out) =>
+        api.CreateSessionFromArray(runtime.environment, bytes, bytes.length, settings, out),
+      );
+      this.#binding = api.created((out) => api.CreateIoBinding(this.address, out));
+    } catch (cause) {
+      throw runtime.fault(cause);
+    } finally {
+      api.ReleaseSessionOptions(settings);
+    }
+  }
+
+  /**
+   * Runs the graph. What is fed from this process's memory is moved to the device; a DeviceTensor is read, or written into,
+   * where it is. One that is both must be read by nothing that can run after what writes it.
+   *
+   * @returns the outputs that are in this process's memory
+   */
+  async run(feeds: Given, outputs: Wanted = this.outputNames): Promise<Record<string, Tensor>> {
+    const { api } = this.#runtime;
+    const targets: Record<string, Tensor | DeviceTensor | null> = Array.isArray(outputs)
+      ? Object.fromEntries(outputs.map((name: string) => [name, null]))
+      : (outputs as Record<string, Tensor | DeviceTensor | null>);
+    const wrapped: Pointer[] = [];
+    const pinned: (Tensor | DeviceTensor)[] = []; // what native code has addresses of must not be collected
+    const ortValue = (value: Tensor | DeviceTensor): Pointer => {
+      pinned.push(value);
+      if ("address" in value) return value.address;
+      wrapped.push(this.#runtime.wrap(value));
+      return wrapped.at(-1)!;
+    };
+    try {
+      for (const name of this.inputNames) {
+        const feed = feeds[name];
+        if (!feed) throw new GraphError("feed", `run: the input '${name}' is missing`);
+        api.BindInput(this.#binding, name, ortValue(feed));
+      }
+      for (const [name, target] of Object.entries(targets)) {
+        if (target) api.BindOutput(this.#binding, name, ortValue(target));
+        else api.BindOutputToDevice(this.#binding, name, this.#runtime.hostMemory);
+      }
+      api.SynchronizeBoundInputs(this.#binding);
+      api.RunWithBinding(this.address, null, this.#binding);
+      api.SynchronizeBoundOutputs(this.#binding);
+      return this.#results(targets);
+    } catch (cause) {
+      throw this.#runtime.fault(cause);
+    } finally {
+      api.ClearBoundInputs(this.#binding);
+      api.ClearBoundOutputs(this.#binding);
+      for (const value of wrapped) api.ReleaseValue(value);
+      pinned.length = 0;
+    }
+  }
+
+  #results(targets: Readonly<Record<string, Tensor | DeviceTensor | null>>): Record<string, Tensor> {
+    const { api } = this.#runtime;
+    const allocator = api.created((out) => api.GetAllocatorWithDefaultOptions(out));
+    const [values, count] = [new BigUint64Array(1), new BigUint64Array(1)];
+    api.GetBoundOutputValues(this.#binding, allocator, values, count);
+    const list = values[0]!;
+    const addresses = new BigUint64Array(api.copyOf(list, POINTER_BYTES * Number(count[0])));
+    if (list) api.AllocatorFree(allocator, list);
+    const results: Record<string, Tensor> = {};
+    for (const [i, [name, target]] of Object.entries(targets).entries()) {
+      if (target === null) results[name] = hostTensor(api, addresses[i]!);
+      else if (!("address" in target)) results[name] = target;
+      api.ReleaseValue(addresses[i]!);
+    }
+    return results;
+  }
+
+  async release(): Promise<void> {
+    const { api } = this.#runtime;
+    api.ReleaseIoBinding(this.#binding);
+    api.ReleaseSession(this.address);
+  }
+}
+
+/** Sets what ../graph/session.ts sets. */
+function configure(settings: Pointer, { api, device }: DeviceRuntime, graph: Graph, options: SessionOptions): void {
+  api.SetIntraOpNumThreads(settings, intraOpThreads(options));
+  api.SetInterOpNumThreads(settings, 1);
+  if (!options.memoryPattern) api.DisableMemPattern(settings);
+  api.SetSessionLogSeverityLevel(settings, ERRORS);
+  api.SetSessionGraphOptimizationLevel(settings, LEVELS[options.graphOptimizationLevel ?? "all"]);
+  for (const [section, entries] of Object.entries(configuration(graph, options)))
+    for (const [key, value] of Object.entries(entries)) api.AddSessionConfigEntry(settings, `${section}.${key}`, value);
+  if (device.kind === "cuda") appendCuda(api, settings, { device_id: String(device.id), ...CUDA_OPTIONS });
+}
+
+function appendCuda(api: OrtApi, settings: Pointer, entries: Readonly<Record<string, string>>): void {
+  const cuda = api.created((out) => api.CreateCUDAProviderOptions(out));
+  try {
+    api.UpdateCUDAProviderOptions(cuda, Object.keys(entries), Object.values(entries), Object.keys(entries).length);
+    api.SessionOptionsAppendExecutionProvider_CUDA_V2(settings, cuda);
+  } finally {
+    api.ReleaseCUDAProviderOptions(cuda);
+  }
+}
+
+const ARRAYS: Partial<Record<DType, new (buffer: ArrayBuffer) => TypedArray>> = {
+  float32: Float32Array,
+  float64: Float64Array,
+  int32: Int32Array,
+  int64: BigInt64Array,
+  bool: Uint8Array,
+  uint8: Uint8Array,
+};
+
+/** A copy of an OrtValue in this process's memory. */
+function hostTensor(api: OrtApi, value: Pointer): Tensor {
+  const info = api.created((out) => api.GetTensorTypeAndShape(value, out));
+  const rank = Number(api.created((out) => api.GetDimensionsCount(info, out)));
+  const dims = new BigInt64Array(rank);
+  if (rank > 0) api.GetDimensions(info, dims, rank);
+  const code = Number(api.created((out) => api.GetTensorElementType(info, out)));
+  api.ReleaseTensorTypeAndShapeInfo(info);
+  const shape = Array.from(dims, Number);
+  const [dtype, { bytes }] = Object.entries(DTYPES).find(([, it]) => it.code === code) as [DType, { bytes: number }];
+  const make = ARRAYS[dtype];
+  if (!make) throw new GraphError("dtype", `an output is ${dtype}, which cannot leave the graph; cast it there`);
+  const data = api.created((out) => api.GetTensorMutableData(value, out));
+  return { dtype, shape, data: new make(api.copyOf(data, bytes * shape.reduce((count, dim) => count * dim, 1))) };
+}

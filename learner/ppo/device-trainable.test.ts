@@ -1,0 +1,227 @@
+/** Training with everything on the device, on the CPU, against training as trainable.ts does it. */
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { after, before, test } from "node:test";
+import { Graph } from "../graph/graph.ts";
+import { add } from "../graph/primitives.ts";
+import { configJson, type ModelConfig } from "../model/config.ts";
+import { writeModelFolder } from "../model/folder.ts";
+import { initialWeights } from "../model/weights.ts";
+import { uniforms } from "../rng.ts";
+import { DeviceTrainable, DeviceTraining } from "./device-trainable.ts";
+import {
+  type Engine,
+  type EngineOptions,
+  type PolicySample,
+  type PolicyStep,
+  startEngine,
+  type ValueSample,
+} from "./engine.ts";
+import { Trainer } from "./trainer.ts";
+
+const CONFIG: ModelConfig = {
+  ...{ modelType: "qwen2", vocabSize: 31, hiddenSize: 16, intermediateSize: 24, layers: 2 },
+  ...{ heads: 4, keyValueHeads: 2, headSize: 8, normEpsilon: 1e-6, ropeTheta: 10000, tied: true },
+  ...{ queryKeyValueBias: true, maxPositions: 64, initializerRange: 0.2 },
+};
+const ADAM = { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weightDecay: 0.01 };
+const POLICY: PolicyStep = {
+  ...{ learningRate: 0.01, gradientClip: 0, adam: ADAM, aggregation: "SeqMeanTokenMean", microBatchSize: 3 },
+  ...{ temperature: 0.8, clipRatio: 0.2, dualClip: 0, entropyCoefficient: 0.01, klCoefficient: 0.1 },
+};
+const VALUE = { ...POLICY, valueClip: 0.5 };
+
+let folder: string;
+let model: string;
+before(() => {
+  folder = fs.mkdtempSync(path.join(os.tmpdir(), "device-"));
+  model = path.join(folder, "model");
+  fs.mkdirSync(model);
+  fs.writeFileSync(path.join(model, "config.json"), JSON.stringify(configJson(CONFIG, { eos_token_id: 0 })));
+  writeModelFolder(model, model, CONFIG, initialWeights(CONFIG, 3));
+});
+after(() => fs.rmSync(folder, { recursive: true }));
+
+function samples(count: number, seed = 1): (PolicySample & ValueSample)[] {
+  const next = uniforms(seed, "samples");
+  const tokens = (length: number) => Int32Array.from({ length }, () => Math.floor(next() * CONFIG.vocabSize));
+  return Array.from({ length: count }, () => {
+    const response = tokens(1 + Math.floor(next() * 12));
+    const numbers = (low: number, high: number) => Float32Array.from(response, () => low + (high - low) * next());
+    return {
+      ...{ prompt: tokens(1 + Math.floor(next() * 9)), response, proximalLogProbs: numbers(-4, -2) },
+      ...{ advantages: numbers(-1, 1), importance: numbers(0, 2), referenceLogProbs: numbers(-4, -2) },
+      ...{ weight: 2 * next(), oldValues: numbers(-1, 1), returns: numbers(-1, 1) },
+    };
+  });
+}
+
+async function withTrainer<T>(
+  resident: boolean,
+  work: (trainer: Trainer) => Promise<T>,
+  options: Partial<EngineOptions> = {},
+): Promise<T> {
+  const trainer = new Trainer({ model, threads: 1, ranks: 1, resident, ...options });
+  try {
+    return await work(trainer);
+  } finally {
+    await trainer.close();
+  }
+}
+
+/** What steps say and what is left of them; in micro-batches of three. */
+async function train(trainer: Engine, { steps = 4, seed = 1, gradientClip = 0 } = {}) {
+  const told = [];
+  for (let step = 0; step < steps; step++) {
+    const batch = samples(8, seed + step);
+    told.push(await trainer.updateCritic(batch, { ...VALUE, gradientClip }));
+    told.push(await trainer.updatePolicy(batch, { ...POLICY, gradientClip }));
+  }
+  return told;
+}
+
+/** All that an engine computes, in the order of a run's iteration. */
+async function everything(trainer: Trainer) {
+  const batch = samples(7, 99);
+  const options = { temperature: 0.8, topP: 1, maxNewTokens: 20, seeds: batch.map((_, i) => i) };
+  const look = async () => ({
+    generated: await trainer.generate(
+      batch.map(({ prompt }) => prompt),
+      options,
+    ),
+    evaluated: await trainer.evaluate(batch, { temperature: 0.8, values: true }),
+  });
+  const before = await look();
+  const told = await train(trainer);
+  const pretrained = await trainer.pretrain(batch, POLICY);
+  const after = await look();
+  const reference = await trainer.generate([batch[0]!.prompt], { ...options, seeds: [1], weights: "reference" });
+  return { before, told, pretrained, after, reference, again: await look(), digest: await trainer.digest() };
+}
+
+/** `gradientNorm` is a sum whose order is another one. */
+function withoutNorms(results: { gradientNorm: number }[]): object[] {
+  return results.map(({ gradientNorm, ...others }) => {
+    assert.ok(gradientNorm > 0);
+    return others;
+  });
+}
+
+test("steps, evaluations, generation, weights and moments are the same bits as with everything here", async () => {
+  const here = await withTrainer(false, everything);
+  const there = await withTrainer(true, everything);
+  assert.deepEqual(withoutNorms(there.told), withoutNorms(here.told));
+  for (const [i, { gradientNorm }] of there.told.entries())
+    assert.ok(Math.abs(gradientNorm / here.told[i]!.gradientNorm - 1) < 1e-13);
+  for (const part of ["before", "after", "reference", "again", "digest"] as const)
+    assert.deepEqual(there[part], here[part]);
+  assert.notDeepEqual(there.after.generated, there.before.generated);
+  assert.equal(there.pretrained.loss, here.pretrained.loss);
+});
+
+test("with gradients that are clipped, and layers that are recomputed, weights differ by no more than rounding", async () => {
+  const after = (resident: boolean) =>
+    withTrainer(
+      resident,
+      async (trainer) => {
+        const told = await train(trainer, { steps: 6, gradientClip: 0.1 });
+        assert.ok(told.every(({ gradientNorm }) => gradientNorm > 0.1));
+        await trainer.digest(); // brings weights here
+        return { loss: told[0]!.loss, weights: [trainer.policy, trainer.critic!].map((it) => it.weights.data.slice()) };
+      },
+      { activationCheckpointing: "Always" },
+    );
+  const [here, there] = [await after(false), await after(true)];
+  assert.equal(there.loss, here.loss);
+  for (const [i, expected] of here.weights.entries()) {
+    const worst = expected.reduce((most, x, at) => Math.max(most, Math.abs(x - there.weights[i]![at]!)), 0);
+    assert.ok(worst <= 1e-6, `${worst}`);
+  }
+});
+
+test("a step on another model's gradient is refused", async () => {
+  const on = new DeviceTraining({ threads: 1 });
+  const [a, b] = [1, 40].map((size) => new DeviceTrainable(on, [{ name: "w", shape: [size] }]));
+  const g = new Graph("one");
+  g.output("gradient of w", add(g.input("sum of w", "float32", ["size"]), 1));
+  const session = await on.createSession(g, {});
+  await a!.accumulate(session, {});
+  assert.equal((await a!.step(POLICY)).gradientNorm, 1);
+  for (let part = 0; part < 3; part++) await b!.accumulate(session, {});
+  await assert.rejects(a!.step(POLICY), { code: "step", message: /another model's gradient/ });
+  assert.equal((await b!.step(POLICY)).gradientNorm, Math.sqrt(40 * 9));
+  a!.zeroGradient();
+  assert.deepEqual(await a!.step(POLICY), { gradientNorm: 0, skipped: true });
+  await session.release();
+  for (const model of [a, b]) model!.release();
+  await on.release();
+});
+
+test("checkpoints of one are read by the other, which goes on with the same bits", async () => {
+  const directories = { here: path.join(folder, "here"), there: path.join(folder, "there") };
+  const goOn = async (trainer: Engine) => {
+    await train(trainer, { steps: 2, seed: 20 });
+    return trainer.digest();
+  };
+  const ends: string[] = [];
+  for (const [name, resident] of [
+    ["here", false],
+    ["there", true],
+  ] as const) {
+    await withTrainer(resident, async (trainer) => {
+      await train(trainer);
+      await trainer.save(directories[name]);
+      ends.push(await goOn(trainer));
+      await trainer.load(directories[name]); // back, in the same engine
+      ends.push(await goOn(trainer));
+    });
+  }
+  for (const file of fs.readdirSync(directories.here, { recursive: true, withFileTypes: true })) {
+    if (!file.isFile()) continue;
+    const name = path.relative(directories.here, path.join(file.parentPath, file.name));
+    const [a, b] = [directories.here, directories.there].map((it) => fs.readFileSync(path.join(it, name)));
+    assert.equal(Buffer.compare(a!, b!), 0, name);
+  }
+  const engine = await startEngine({ model, threads: 1, resident: true }); // and it works in a worker
+  await engine.load(directories.here);
+  ends.push(await goOn(engine));
+  await engine.close();
+  await withTrainer(false, async (trainer) => {
+    await trainer.load(directories.there);
+    ends.push(await goOn(trainer));
+  });
+  assert.equal(new Set(ends).size, 1, ends.join("\n"));
+});
+
+test("a checkpoint without moments or critic takes them away there, too", async () => {
+  const directory = path.join(folder, "fresh");
+  const ends: string[] = [];
+  for (const resident of [false, true]) {
+    await withTrainer(resident, async (trainer) => {
+      const { digest } = await trainer.save(directory);
+      await train(trainer, { steps: 2 });
+      await trainer.load(directory);
+      assert.equal(await trainer.digest(), digest);
+      assert.equal(trainer.critic, undefined);
+      await train(trainer, { steps: 2 });
+      ends.push(await trainer.digest());
+    });
+  }
+  assert.equal(ends[0], ends[1]);
+});
+
+test("a gradient that is not finite changes nothing there, and says so", async () => {
+  await withTrainer(true, async (trainer) => {
+    const batch = samples(4);
+    await trainer.updatePolicy(batch, POLICY);
+    const digest = await trainer.digest();
+    batch[2]!.advantages[0] = Number.NaN;
+    assert.equal((await trainer.updatePolicy(batch, POLICY)).skipped, true);
+    assert.equal(await trainer.digest(), digest);
+    batch[2]!.advantages[0] = 1;
+    assert.equal((await trainer.updatePolicy(batch, POLICY)).skipped, false);
+    assert.notEqual(await trainer.digest(), digest);
+  });
+});
