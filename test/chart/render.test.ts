@@ -1,6 +1,6 @@
 /**
- * What the chart renders to: for each file of `values/` a snapshot in `snapshots/`, which the controller can read; and, with
- * the defaults, the same as `manifests/install`.
+ * What the chart renders to: for each file of `values/` a snapshot in `snapshots/`, which the controller can read, and
+ * one of its notes; and, with the defaults, the same as `manifests/install`.
  *
  *     node --test --test-update-snapshots test/chart/render.test.ts      writes the snapshots anew
  */
@@ -31,12 +31,21 @@ import {
 const skip = helmUnavailable() ?? false;
 
 type Loose = KubeObject & { data?: Record<string, string>; spec?: never };
-const rendered = new Map<string, { text: string; objects: Loose[] }>();
+/** `helm template` renders NOTES.txt and leaves it out, and `helm install` cannot be told what a cluster serves. */
+const NOTES = 'notes: {{ include (print $.Template.BasePath "/NOTES.txt") . | toJson }}\n';
+const rendered = new Map<string, { text: string; objects: Loose[]; notes: string }>();
+const folder = mkdtempSync(join(tmpdir(), "longrun-chart-"));
+after(() => rmSync(folder, { recursive: true }));
 before(async () => {
   if (skip) return;
+  const chart = join(folder, "with-notes");
+  cpSync(CHART, chart, { recursive: true });
+  writeFileSync(join(chart, "templates/notes.yaml"), NOTES);
   for (const set of VALUE_SETS) {
-    const text = await template(["--values", valuesFile(set), ...OPERATORS]);
-    rendered.set(set, { text, objects: objectsOf(text) as Loose[] });
+    const text = await template(["--values", valuesFile(set), ...OPERATORS], chart);
+    const documents = objectsOf(text) as (Loose & { notes?: string })[];
+    const { notes } = documents.find((it) => it.notes !== undefined)!;
+    rendered.set(set, { text, objects: documents.filter((it) => it.notes === undefined), notes: notes! });
   }
 });
 
@@ -66,6 +75,11 @@ describe("the chart, rendered", { skip }, () => {
         serializers: [(text: string) => text],
       });
     });
+
+    test(`${set}: what is said to who installed it, as it was`, (t) =>
+      t.assert.fileSnapshot(rendered.get(set)!.notes, join(import.meta.dirname, "snapshots", `${set}.notes.txt`), {
+        serializers: [(text: string) => text],
+      }));
 
     test(`${set}: the controller takes the run defaults and the run of helm test`, () => {
       const defaults = find(set, "ConfigMap", /-run-defaults$/)?.data?.["run-defaults.yaml"];
@@ -142,11 +156,8 @@ describe("what cannot be is refused in one line", { skip }, () => {
 });
 
 describe("alerts and dashboards are files of the chart", { skip }, () => {
-  const folder = mkdtempSync(join(tmpdir(), "longrun-chart-"));
-  after(() => rmSync(folder, { recursive: true }));
-
   test("each file of alerts/ adds its groups, untouched but for the runbook; each of dashboards/ is a ConfigMap", async () => {
-    const chart = join(folder, "longrun");
+    const chart = join(folder, "with-files");
     cpSync(CHART, chart, { recursive: true });
     const rule = { alert: "LongrunTest", expr: "up == 0", annotations: { summary: "{{ $labels.run }} is down" } };
     writeFileSync(join(chart, "alerts/test.yaml"), JSON.stringify({ groups: [{ name: "test", rules: [rule] }] }));

@@ -55,6 +55,18 @@ app.kubernetes.io/component: controller
 {{- end -}}
 {{- end -}}
 
+{{/* Names of the images that are as the chart has them, which no registry has, as a JSON list. */}}
+{{- define "longrun.placeholders" -}}
+{{- $found := list -}}
+{{- range $name := list "controller" "learner" "actor" "sandbox" -}}
+{{- $image := index $.Values.images $name -}}
+{{- if and (eq $image.tag "dev") (not $image.digest) -}}
+{{- $found = append $found $name -}}
+{{- end -}}
+{{- end -}}
+{{- $found | toJson -}}
+{{- end -}}
+
 {{/* Namespaces that are served, as a JSON list; empty: all. */}}
 {{- define "longrun.namespaces" -}}
 {{- if eq .Values.watch.scope "cluster" -}}
@@ -64,6 +76,16 @@ app.kubernetes.io/component: controller
 []
 {{- else -}}
 {{- .Values.watch.namespaces | default (list .Release.Namespace) | uniq | toJson -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The same for people. */}}
+{{- define "longrun.served" -}}
+{{- $namespaces := include "longrun.namespaces" . | fromJsonArray -}}
+{{- if empty $namespaces -}}
+all namespaces
+{{- else -}}
+namespace{{ if gt (len $namespaces) 1 }}s{{ end }} {{ join ", " $namespaces }}
 {{- end -}}
 {{- end -}}
 
