@@ -11,7 +11,7 @@ import { desiredDisruptionBudget, desiredLearner, desiredService } from "./learn
 import { actorName, digestOf, parseActorName, type Run } from "./names.ts";
 import { mergeStrategically, overlay } from "./pod.ts";
 import { DEFAULT_SETTINGS } from "./settings.ts";
-import { desiredVolume } from "./volume.ts";
+import { defaultStorageClass, desiredVolume } from "./volume.ts";
 
 const claim = (claimName: string, subPath = "") => ({ persistentVolumeClaim: { claimName, subPath } });
 const CUSTOM = {
@@ -253,6 +253,20 @@ describe("volume", () => {
     test(`retain ${retain}, ${succeeded ? "succeeded" : "not succeeded"}: ${goes ? "goes" : "stays"}`, () => {
       const volume = desiredVolume(runOf({ learner: { storage: { retain } } }), "quick-data", succeeded);
       assert.equal(volume.metadata.ownerReferences!.length, goes ? 1 : 0);
+    });
+
+  const CLASSES: [what: string, byDefault: string | undefined, claim: object | undefined, expected?: string][] = [
+    ["a new claim has the administrator's class", "fast", undefined, "fast"],
+    ["one that waits without a class gets it", "fast", {}, "fast"],
+    ["one with a volume and no class stays so", "fast", { volumeName: "pv-1" }],
+    ["a class stays when the administrator names another", "fast", { storageClassName: "slow" }, "slow"],
+    ["a class stays when the administrator names none any more", undefined, { storageClassName: "slow" }, "slow"],
+  ];
+  for (const [what, className, spec, expected] of CLASSES)
+    test(`storage class: ${what}`, () => {
+      const defaults = className === undefined ? undefined : { learner: { storage: { className } } };
+      const claim = spec && ({ metadata: { name: "quick-data" }, spec } as never);
+      assert.equal(defaultStorageClass(defaults as never, claim), expected);
     });
 });
 
