@@ -36,18 +36,22 @@ const NOTES = 'notes: {{ include (print $.Template.BasePath "/NOTES.txt") . | to
 const rendered = new Map<string, { text: string; objects: Loose[]; notes: string }>();
 const folder = mkdtempSync(join(tmpdir(), "longrun-chart-"));
 after(() => rmSync(folder, { recursive: true }));
+const withNotes = join(folder, "with-notes");
 before(async () => {
   if (skip) return;
-  const chart = join(folder, "with-notes");
-  cpSync(CHART, chart, { recursive: true });
-  writeFileSync(join(chart, "templates/notes.yaml"), NOTES);
-  for (const set of VALUE_SETS) {
-    const text = await template(["--values", valuesFile(set), ...OPERATORS], chart);
-    const documents = objectsOf(text) as (Loose & { notes?: string })[];
-    const { notes } = documents.find((it) => it.notes !== undefined)!;
-    rendered.set(set, { text, objects: documents.filter((it) => it.notes === undefined), notes: notes! });
-  }
+  cpSync(CHART, withNotes, { recursive: true });
+  writeFileSync(join(withNotes, "templates/notes.yaml"), NOTES);
+  for (const set of VALUE_SETS) rendered.set(set, await renderWithNotes(["--values", valuesFile(set)]));
 });
+
+async function renderWithNotes(args: string[]) {
+  const text = await template([...args, ...OPERATORS], withNotes);
+  const documents = objectsOf(text) as (Loose & { notes?: string })[];
+  const { notes } = documents.find((it) => it.notes !== undefined)!;
+  return { text, objects: documents.filter((it) => it.notes === undefined), notes: notes! };
+}
+
+const notesOf = async (args: string[]) => (await renderWithNotes(args)).notes;
 
 const objects = (set: string) => rendered.get(set)!.objects;
 const find = (set: string, kind: string, name: string | RegExp) =>
@@ -65,7 +69,7 @@ function beginning(text: string): string {
 
 describe("the chart, rendered", { skip }, () => {
   for (const set of VALUE_SETS) {
-    test(`${set}: as it was`, (t) => {
+    test(`${set}: the objects as they were`, (t) => {
       const documents = rendered
         .get(set)!
         .text.split(/^---\n/m)
@@ -76,7 +80,7 @@ describe("the chart, rendered", { skip }, () => {
       });
     });
 
-    test(`${set}: what is said to who installed it, as it was`, (t) =>
+    test(`${set}: the notes as they were`, (t) =>
       t.assert.fileSnapshot(rendered.get(set)!.notes, join(import.meta.dirname, "snapshots", `${set}.notes.txt`), {
         serializers: [(text: string) => text],
       }));
@@ -88,6 +92,14 @@ describe("the chart, rendered", { skip }, () => {
       parseTrainingRun(manifest, "trainingrun.yaml", [], { cluster: true });
     });
   }
+
+  test("gpu: the notes say so where the learner's image cannot use one", async () => {
+    const warning = /images\.learner\.repository is longrun\/learner, which computes on the CPU alone/;
+    const cpu = ["--set", "images.learner.repository=longrun/learner"];
+    assert.match(await notesOf(["--values", valuesFile("gpu"), ...cpu]), warning);
+    assert.doesNotMatch(rendered.get("gpu")!.notes, warning);
+    assert.doesNotMatch(rendered.get("default")!.notes, warning);
+  });
 
   test("gpu: the run defaults that are meant", () => {
     const defaults = parse(find("gpu", "ConfigMap", /-run-defaults$/)!.data!["run-defaults.yaml"]!);
