@@ -101,6 +101,13 @@ describe("the chart, rendered", { skip }, () => {
     assert.doesNotMatch(rendered.get("default")!.notes, warning);
   });
 
+  test("alerts on a controller that nothing scrapes: the notes say which one never stops", async () => {
+    const warning = /LongrunNoLeader fires for ever, unless\nsomething else has Prometheus scrape/;
+    assert.match(await notesOf(["--set", "metrics.prometheusRule.enabled=true"]), warning);
+    assert.doesNotMatch(rendered.get("watched")!.notes, warning);
+    assert.doesNotMatch(rendered.get("default")!.notes, warning);
+  });
+
   test("gpu: the run defaults that are meant", () => {
     const defaults = parse(find("gpu", "ConfigMap", /-run-defaults$/)!.data!["run-defaults.yaml"]!);
     assert.deepEqual(defaults, {
