@@ -67,6 +67,14 @@ function beginning(text: string): string {
   );
 }
 
+interface PodSpec {
+  containers: { name: string; resources?: Record<string, object> }[];
+  affinity?: object;
+}
+/** What is in a Pod, or in what makes pods. */
+const podOf = (kind: string, spec: unknown): PodSpec | undefined =>
+  kind === "Pod" ? (spec as PodSpec) : (spec as { template?: { spec?: PodSpec } } | undefined)?.template?.spec;
+
 describe("the chart, rendered", { skip }, () => {
   for (const set of VALUE_SETS) {
     test(`${set}: the objects as they were`, (t) => {
@@ -92,6 +100,20 @@ describe("the chart, rendered", { skip }, () => {
       parseTrainingRun(manifest, "trainingrun.yaml", [], { cluster: true });
     });
   }
+
+  test("every container of the chart's own asks for what a quota of cpu and memory counts", () => {
+    for (const { kind, metadata, spec } of VALUE_SETS.flatMap(objects)) {
+      const { containers = [] } = podOf(kind!, spec) ?? {};
+      for (const { name, resources } of containers) {
+        const counted = {
+          requests: ["cpu", "memory"],
+          limits: isHook({ metadata } as KubeObject) ? ["cpu", "memory"] : ["memory"],
+        };
+        for (const [what, names] of Object.entries(counted))
+          assert.deepEqual(Object.keys(resources?.[what] ?? {}), names, `${kind} ${metadata.name}: ${name}: ${what}`);
+      }
+    }
+  });
 
   test("gpu: the notes say so where the learner's image cannot use one", async () => {
     const warning = /images\.learner\.repository is longrun\/learner, which computes on the CPU alone/;
