@@ -115,6 +115,18 @@ describe("the chart, rendered", { skip }, () => {
     }
   });
 
+  test("guarded: the pods of helm test and helm uninstall go to the controller's nodes, beside its pods if need be", () => {
+    const affinities = objects("guarded").flatMap(({ kind, spec, metadata }) => {
+      const affinity = podOf(kind!, spec)?.affinity;
+      return affinity ? [[metadata.name, Object.keys(affinity)]] : [];
+    });
+    assert.deepEqual(affinities, [
+      ["lr-controller", ["nodeAffinity", "podAntiAffinity"]],
+      ["lr-smoke-test", ["nodeAffinity"]],
+      ["lr-release-runs", ["nodeAffinity"]],
+    ]);
+  });
+
   test("gpu: the notes say so where the learner's image cannot use one", async () => {
     const warning = /images\.learner\.repository is longrun\/learner, which computes on the CPU alone/;
     const cpu = ["--set", "images.learner.repository=longrun/learner"];
@@ -189,6 +201,11 @@ describe("what cannot be is refused in one line", { skip }, () => {
       "namespaces where all are served",
       ["--set", "watch.namespaces={team}"],
       /mean nothing while watch\.scope is cluster/,
+    ],
+    [
+      "a test where the controller does not look",
+      ["--values", valuesFile("namespaces"), "--set", "test.namespace=team-c"],
+      /test\.namespace is team-c, which the controller does not serve \(namespaces team-a, team-b\): name one of these/,
     ],
     ["an image without a version", ["--set", "images.sandbox.tag="], /images\.sandbox has neither tag nor digest/],
     ["an old Kubernetes", ["--kube-version", "1.28.0"], /requires kubeVersion: >=1\.29\.0-0/],

@@ -91,8 +91,11 @@ namespace{{ if gt (len $namespaces) 1 }}s{{ end }} {{ join ", " $namespaces }}
 
 {{- define "longrun.testNamespace" -}}
 {{- $namespaces := include "longrun.namespaces" . | fromJsonArray -}}
-{{- if .Values.test.namespace -}}
-{{- .Values.test.namespace -}}
+{{- $named := .Values.test.namespace -}}
+{{- if and $named $namespaces (not (has $named $namespaces)) -}}
+{{- fail (printf "test.namespace is %s, which the controller does not serve (%s): name one of these, or leave it out" $named (include "longrun.served" .)) -}}
+{{- else if $named -}}
+{{- $named -}}
 {{- else if or (empty $namespaces) (has .Release.Namespace $namespaces) -}}
 {{- .Release.Namespace -}}
 {{- else -}}
@@ -132,6 +135,15 @@ tolerations: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- with .Values.controller.priorityClassName }}
 priorityClassName: {{ . }}
+{{- end }}
+{{- end -}}
+
+{{/* Of test and hook pods. They keep away from no pod, as the controller's replicas may from each other. */}}
+{{- define "longrun.hookPlacement" -}}
+{{- include "longrun.podPlacement" . }}
+{{- with .Values.controller.affinity.nodeAffinity }}
+affinity:
+  nodeAffinity: {{- toYaml . | nindent 4 }}
 {{- end }}
 {{- end -}}
 
