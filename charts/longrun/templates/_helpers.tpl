@@ -33,6 +33,22 @@ app.kubernetes.io/component: controller
 {{ include "longrun.fullname" . }}-controller
 {{- end -}}
 
+{{/*
+Fails where another release has a controller in this namespace. Both would be of one Lease, one metrics Service and two
+PodDisruptionBudgets, which no eviction passes; selectors cannot change, or each could be given its own. Only a cluster
+can be asked: `helm template` sees none.
+*/}}
+{{- define "longrun.alone" -}}
+{{- range (lookup "apps/v1" "Deployment" .Release.Namespace "").items -}}
+{{- $labels := .metadata.labels | default dict -}}
+{{- $controller := and (eq (dig "app.kubernetes.io/name" "" $labels) "longrun") (eq (dig "app.kubernetes.io/component" "" $labels) "controller") -}}
+{{- $own := or (eq .metadata.name (include "longrun.controllerName" $)) (eq (dig "app.kubernetes.io/instance" "" $labels) $.Release.Name) -}}
+{{- if and $controller (not $own) -}}
+{{- fail (printf "namespace %s has another longrun, Deployment %s: install this release into a namespace of its own, or uninstall that one first" $.Release.Namespace .metadata.name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "longrun.serviceAccountName" -}}
 {{- if .Values.serviceAccount.create -}}
 {{- .Values.serviceAccount.name | default (include "longrun.controllerName" .) -}}
