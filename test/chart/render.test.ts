@@ -127,6 +127,20 @@ describe("the chart, rendered", { skip }, () => {
     ]);
   });
 
+  test("images.tag is that of every image that has none of its own", async () => {
+    const digest = `sha256:${"1".repeat(64)}`;
+    const own = ["images.sandbox.tag=1.2.4", `images.actor.digest=${digest}`].flatMap((it) => ["--set", it]);
+    const { text, notes } = await renderWithNotes(["--set", "images.registry=r.example.com,images.tag=1.2.3", ...own]);
+    const images = new Set([...text.matchAll(/(?:image|value): (r\.example\.com\/\S+)/g)].map(([, image]) => image));
+    assert.deepEqual([...images].sort(), [
+      `r.example.com/longrun/actor@${digest}`,
+      "r.example.com/longrun/controller:1.2.3",
+      "r.example.com/longrun/learner:1.2.3",
+      "r.example.com/longrun/sandbox:1.2.4",
+    ]);
+    assert.doesNotMatch(notes, /publishes no images/);
+  });
+
   test("gpu: the notes say so where the learner's image cannot use one", async () => {
     const warning = /images\.learner\.repository is longrun\/learner, which computes on the CPU alone/;
     const cpu = ["--set", "images.learner.repository=longrun/learner"];
@@ -207,7 +221,7 @@ describe("what cannot be is refused in one line", { skip }, () => {
       ["--values", valuesFile("namespaces"), "--set", "test.namespace=team-c"],
       /test\.namespace is team-c, which the controller does not serve \(namespaces team-a, team-b\): name one of these/,
     ],
-    ["an image without a version", ["--set", "images.sandbox.tag="], /images\.sandbox has neither tag nor digest/],
+    ["an image without a version", ["--set", "images.tag="], /images\.controller has neither tag nor digest: give one/],
     ["an old Kubernetes", ["--kube-version", "1.28.0"], /requires kubeVersion: >=1\.29\.0-0/],
   ];
   for (const [what, args, message] of REFUSED) test(what, () => assert.rejects(template(args), message));
@@ -324,9 +338,7 @@ test("Chart.yaml names the version of package.json and the default images", { sk
   const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
   assert.deepEqual([chart.version, chart.appVersion], [version, version]);
   const { images } = parse(readFileSync(join(CHART, "values.yaml"), "utf8"));
-  const names = ["controller", "learner", "actor", "sandbox"].map(
-    (name) => `${images[name].repository}:${images[name].tag}`,
-  );
+  const names = ["controller", "learner", "actor", "sandbox"].map((name) => `${images[name].repository}:${images.tag}`);
   const annotated = parse(chart.annotations["artifacthub.io/images"]).map(({ image }: { image: string }) => image);
   assert.deepEqual(annotated, [...new Set(names)]);
 });

@@ -67,7 +67,7 @@ can be asked: `helm template` sees none.
 {{- if $image.digest -}}
 @{{ $image.digest }}
 {{- else -}}
-:{{ required (printf "images.%s has neither tag nor digest: give one" $name) $image.tag }}
+:{{ required (printf "images.%s has neither tag nor digest: give one, or images.tag for all" $name) ($image.tag | default $root.Values.images.tag) }}
 {{- end -}}
 {{- end -}}
 
@@ -76,7 +76,7 @@ can be asked: `helm template` sees none.
 {{- $found := list -}}
 {{- range $name := list "controller" "learner" "actor" "sandbox" -}}
 {{- $image := index $.Values.images $name -}}
-{{- if and (eq $image.tag "dev") (not $image.digest) -}}
+{{- if and (eq ($image.tag | default $.Values.images.tag) "dev") (not $image.digest) -}}
 {{- $found = append $found $name -}}
 {{- end -}}
 {{- end -}}
