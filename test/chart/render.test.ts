@@ -67,6 +67,7 @@ function beginning(text: string): string {
   );
 }
 
+const PART_OF = "app.kubernetes.io/part-of";
 interface PodSpec {
   containers: { name: string; resources?: Record<string, object> }[];
   affinity?: object;
@@ -92,6 +93,13 @@ describe("the chart, rendered", { skip }, () => {
       t.assert.fileSnapshot(rendered.get(set)!.notes, join(import.meta.dirname, "snapshots", `${set}.notes.txt`), {
         serializers: [(text: string) => text],
       }));
+
+    test(`${set}: every object says that it is part of longrun, and no selector asks for it`, () => {
+      for (const { kind, metadata } of objects(set))
+        assert.equal(metadata.labels?.[PART_OF], "longrun", `${kind} ${metadata.name}`);
+      const selectors = objects(set).map(({ spec }) => JSON.stringify((spec as unknown as { selector?: object })?.selector ?? {}));
+      assert.ok(!selectors.some((selector) => selector.includes(PART_OF)));
+    });
 
     test(`${set}: the controller takes the run defaults and the run of helm test`, () => {
       const defaults = find(set, "ConfigMap", /-run-defaults$/)?.data?.["run-defaults.yaml"];

@@ -13,6 +13,7 @@
 {{ end -}}
 app.kubernetes.io/name: longrun
 app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/part-of: longrun
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
