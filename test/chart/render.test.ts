@@ -17,11 +17,13 @@ import { parseTrainingRun } from "../../crds/trainingrun.ts";
 import { findBinary, missingBinaries } from "../cluster/binaries.ts";
 import {
   CHART,
+  helm,
   helmUnavailable,
   isHook,
   keyOf,
   OPERATORS,
   objectsOf,
+  RELEASED,
   ROOT,
   template,
   VALUE_SETS,
@@ -97,7 +99,9 @@ describe("the chart, rendered", { skip }, () => {
     test(`${set}: every object says that it is part of longrun, and no selector asks for it`, () => {
       for (const { kind, metadata } of objects(set))
         assert.equal(metadata.labels?.[PART_OF], "longrun", `${kind} ${metadata.name}`);
-      const selectors = objects(set).map(({ spec }) => JSON.stringify((spec as unknown as { selector?: object })?.selector ?? {}));
+      const selectors = objects(set).map(({ spec }) =>
+        JSON.stringify((spec as unknown as { selector?: object })?.selector ?? {}),
+      );
       assert.ok(!selectors.some((selector) => selector.includes(PART_OF)));
     });
 
@@ -349,4 +353,32 @@ test("Chart.yaml names the version of package.json and the default images", { sk
   const names = ["controller", "learner", "actor", "sandbox"].map((name) => `${images[name].repository}:${images.tag}`);
   const annotated = parse(chart.annotations["artifacthub.io/images"]).map(({ image }: { image: string }) => image);
   assert.deepEqual(annotated, [...new Set(names)]);
+});
+
+test("Chart.yaml tells of every value and every field of the spec that the release before did not have", {
+  skip,
+}, async () => {
+  const pathsOf = (value: unknown, path: string): string[] =>
+    value !== null && typeof value === "object" && !Array.isArray(value) && Object.keys(value).length > 0
+      ? Object.entries(value).flatMap(([key, part]) => pathsOf(part, path ? `${path}.${key}` : key))
+      : [path];
+  const valuesOf = async (chart: string) => pathsOf(parse(await helm(["show", "values", chart])), "");
+  const fieldsOf = async (chart: string) => {
+    const crd = objectsOf(await template([], chart)).find(
+      ({ kind }) => kind === "CustomResourceDefinition",
+    ) as never as {
+      spec: { versions: { schema: { openAPIV3Schema: { properties: { spec: { properties: object } } } } }[] };
+    };
+    const { properties } = crd.spec.versions[0]!.schema.openAPIV3Schema.properties.spec;
+    return Object.keys(properties).map((field) => `spec.${field}`);
+  };
+  const { annotations } = parse(await helm(["show", "chart", CHART]));
+  const told = (parse(annotations["artifacthub.io/changes"]) as { description: string }[])
+    .map(({ description }) => description)
+    .join("; ");
+  for (const namesOf of [valuesOf, fieldsOf]) {
+    const [now, before] = await Promise.all([namesOf(CHART), namesOf(RELEASED)]);
+    const untold = now.filter((name) => !before.includes(name) && !told.includes(name));
+    assert.deepEqual(untold, []);
+  }
 });
