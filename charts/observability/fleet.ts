@@ -21,7 +21,8 @@ export const FLEET: Dashboard = {
         {
           title: "Runs by phase",
           unit: "short",
-          description: "Pending: not begun yet. Suspended: stopped by spec.suspend, goes on where it was.",
+          description:
+            "Pending: not begun yet. Evaluating: the policy is evaluated, before or after training. Suspended: stopped by spec.suspend, goes on where it was.",
           queries: [[`sum by (phase) (${each("longrun_run_phase{@}", "phase")})`, "{{phase}}"]],
           as: "number",
           width: 24,
