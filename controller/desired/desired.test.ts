@@ -240,6 +240,11 @@ describe("configuration", () => {
     assert.deepEqual(configOf(runOf({ initFrom: { run: "other" } })).spec.initFrom, { path: "/data/init" }));
 });
 
+test("the copy of a checkpoint asks for what a quota of cpu and memory counts, since no field of the spec does", () => {
+  const { requests, limits } = podsOf(runOf({ initFrom: { run: "other" } })).init.containers[0]!.resources!;
+  for (const counted of [requests!, limits!]) assert.deepEqual(Object.keys(counted), ["cpu", "memory"]);
+});
+
 describe("volume", () => {
   const CASES: [retain: string, succeeded: boolean, goes: boolean][] = [
     ["Always", false, false],
