@@ -104,10 +104,10 @@ ARG DEBIAN_DIGEST
 LABEL org.opencontainers.image.title="longrun sandbox" \
       org.opencontainers.image.description="What the programs of longrun's actors run in: Python, its packages, public data" \
       org.opencontainers.image.licenses="Apache-2.0" \
-      org.opencontainers.image.version="$VERSION" \
-      org.opencontainers.image.revision="$REVISION" \
       org.opencontainers.image.base.name="$DEBIAN_NAME" \
-      org.opencontainers.image.base.digest="$DEBIAN_DIGEST"
+      org.opencontainers.image.base.digest="$DEBIAN_DIGEST" \
+      org.opencontainers.image.version="$VERSION" \
+      org.opencontainers.image.revision="$REVISION"
 COPY --from=programs /opt/programs /opt/python
 COPY --from=tasks /opt/public-tasks /opt/longrun-tasks
 COPY actor/sandbox /opt/longrun/actor/sandbox
@@ -138,10 +138,10 @@ ARG REVISION
 ARG DEBIAN_NAME
 ARG DEBIAN_DIGEST
 LABEL org.opencontainers.image.licenses="Apache-2.0" \
-      org.opencontainers.image.version="$VERSION" \
-      org.opencontainers.image.revision="$REVISION" \
       org.opencontainers.image.base.name="$DEBIAN_NAME" \
-      org.opencontainers.image.base.digest="$DEBIAN_DIGEST"
+      org.opencontainers.image.base.digest="$DEBIAN_DIGEST" \
+      org.opencontainers.image.version="$VERSION" \
+      org.opencontainers.image.revision="$REVISION"
 COPY --from=dependencies /usr/local/bin/node /usr/local/bin/node
 WORKDIR /opt/longrun
 ENV NODE_ENV=production HOME=/tmp
