@@ -40,6 +40,34 @@ function healthCheckOf(name: string): string[] | undefined {
   return stage && healthCheckOf(stage.from);
 }
 
+describe("HEALTHCHECK", () => {
+  let code = 200;
+  const server = createServer((_, answer) => answer.writeHead(code).end());
+  before(() => once(server.listen(0, "127.0.0.1"), "listening"));
+  after(() => server.close());
+
+  const statusOf = async ([command, ...args]: string[], port: number): Promise<number> => {
+    const asked = args.map((arg) => arg.replace(/127\.0\.0\.1:\d+/, `127.0.0.1:${port}`));
+    const [status] = await once(spawn(command!, asked, { stdio: "ignore" }), "exit");
+    return status;
+  };
+
+  for (const image of IMAGES)
+    test(image, async () => {
+      const check = healthCheckOf(image);
+      assert.ok(check, "it has one");
+      if (image === "sandbox") return assert.deepEqual(check, ["test", "-S", "/sandbox/control.sock"]);
+      const asked = /127\.0\.0\.1:(\d+)/.exec(check.join(" "))?.[1];
+      assert.equal(Number(asked), image === "controller" ? 8080 : METRICS_PORT);
+      const { port } = server.address() as AddressInfo;
+      code = 200;
+      assert.equal(await statusOf(check, port), 0);
+      code = 503;
+      assert.equal(await statusOf(check, port), 1);
+      assert.equal(await statusOf(check, 1), 1, "nobody listens");
+    });
+});
+
 /** With those of the stages that it starts from. */
 function labelsOf(name: string): Record<string, string> {
   const stage = STAGES.get(name);
@@ -73,32 +101,4 @@ describe("labels of OCI", () => {
     assert.match(ARGS.DEBIAN_IMAGE!, /^\$\{DEBIAN_NAME\}@\$\{DEBIAN_DIGEST\}$/);
     for (const stage of ["service", "python"]) assert.match(STAGES.get(stage)!.from, /^\$\{DEBIAN_IMAGE\}$/);
   });
-});
-
-describe("HEALTHCHECK", () => {
-  let code = 200;
-  const server = createServer((_, answer) => answer.writeHead(code).end());
-  before(() => once(server.listen(0, "127.0.0.1"), "listening"));
-  after(() => server.close());
-
-  const statusOf = async ([command, ...args]: string[], port: number): Promise<number> => {
-    const asked = args.map((arg) => arg.replace(/127\.0\.0\.1:\d+/, `127.0.0.1:${port}`));
-    const [status] = await once(spawn(command!, asked, { stdio: "ignore" }), "exit");
-    return status;
-  };
-
-  for (const image of IMAGES)
-    test(image, async () => {
-      const check = healthCheckOf(image);
-      assert.ok(check, "it has one");
-      if (image === "sandbox") return assert.deepEqual(check, ["test", "-S", "/sandbox/control.sock"]);
-      const asked = /127\.0\.0\.1:(\d+)/.exec(check.join(" "))?.[1];
-      assert.equal(Number(asked), image === "controller" ? 8080 : METRICS_PORT);
-      const { port } = server.address() as AddressInfo;
-      code = 200;
-      assert.equal(await statusOf(check, port), 0);
-      code = 503;
-      assert.equal(await statusOf(check, port), 1);
-      assert.equal(await statusOf(check, 1), 1, "nobody listens");
-    });
 });
