@@ -15,8 +15,11 @@
 
 # Indexes for amd64 and arm64. The same Debian is below both, so that Node finds the libraries that it was linked with.
 ARG NODE_IMAGE=docker.io/library/node:24.21.0-bookworm-slim@sha256:0e0ff40c39bc087845bfb27465a0df4ea419520094bc35842ff83dd8cbe6f9b6
-ARG DEBIAN_IMAGE=docker.io/library/debian:bookworm-20260918-slim@sha256:3783cc01769c7b2b1b83a5c5ad96c815348e28ed7da68e2e3687004faa906251
-# What the images' labels say of them.
+ARG DEBIAN_NAME=docker.io/library/debian:bookworm-20260918-slim
+ARG DEBIAN_DIGEST=sha256:3783cc01769c7b2b1b83a5c5ad96c815348e28ed7da68e2e3687004faa906251
+ARG DEBIAN_IMAGE=${DEBIAN_NAME}@${DEBIAN_DIGEST}
+# What the images' labels say of them. org.opencontainers.image.source is not among them: the sources have no public
+# address; whoever publishes images gives theirs, `docker build --label org.opencontainers.image.source=…`.
 ARG VERSION=0.2.0
 ARG REVISION=unknown
 
@@ -96,9 +99,13 @@ RUN for task in diamonds movie wage; do \
 FROM python AS sandbox
 ARG VERSION
 ARG REVISION
+ARG DEBIAN_NAME
+ARG DEBIAN_DIGEST
 LABEL org.opencontainers.image.title="longrun sandbox" \
       org.opencontainers.image.description="What the programs of longrun's actors run in: Python, its packages, public data" \
       org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.base.name="$DEBIAN_NAME" \
+      org.opencontainers.image.base.digest="$DEBIAN_DIGEST" \
       org.opencontainers.image.version="$VERSION" \
       org.opencontainers.image.revision="$REVISION"
 COPY --from=programs /opt/programs /opt/python
@@ -128,7 +135,11 @@ RUN LD_LIBRARY_PATH=/opt/cuda ldd /opt/providers/*.so /opt/cuda/*.so* >/tmp/libr
 FROM ${DEBIAN_IMAGE} AS service
 ARG VERSION
 ARG REVISION
+ARG DEBIAN_NAME
+ARG DEBIAN_DIGEST
 LABEL org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.base.name="$DEBIAN_NAME" \
+      org.opencontainers.image.base.digest="$DEBIAN_DIGEST" \
       org.opencontainers.image.version="$VERSION" \
       org.opencontainers.image.revision="$REVISION"
 COPY --from=dependencies /usr/local/bin/node /usr/local/bin/node

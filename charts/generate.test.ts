@@ -141,6 +141,9 @@ describe("values.schema.json", () => {
     [{ metrics: { podMonitor: { interval: "30" } } }, /^\/metrics\/podMonitor\/interval must match/],
     [{ podDisruptionBudget: { maxUnavailable: "half" } }, /^\/podDisruptionBudget\/maxUnavailable must match/],
     [{ networkPolicy: { apiServerPorts: [] } }, /^\/networkPolicy\/apiServerPorts must NOT have fewer/],
+    [{ networkPolicy: { webhookPorts: [0] } }, /^\/networkPolicy\/webhookPorts\/0 must be >= 1/],
+    [{ proxy: { https: "proxy.example.com:3128" } }, /^\/proxy\/https must match/],
+    [{ proxy: { noProxy: ["10.0.0.0/8"] } }, /^\/proxy\/noProxy\/0 must match/],
     [{ test: { timeoutSeconds: 0 } }, /^\/test\/timeoutSeconds must be >= 1/],
   ];
   for (const [change, problem] of REFUSED)

@@ -3,7 +3,7 @@
 import type { Finding, Reason } from "./conditions.ts";
 import type { Run } from "./desired/names.ts";
 import { ApiError, isConflict } from "./kube/errors.ts";
-import type { Deployment, Pod } from "./kube/resources.ts";
+import type { Deployment, PersistentVolumeClaim, Pod } from "./kube/resources.ts";
 import { createdMs } from "./observe.ts";
 
 /** A pod that says nothing of itself for so long is asked about: its events name what is missing. */
@@ -31,8 +31,11 @@ export function containersOf(pod: Pod): ContainerStatus[] {
   return [...(pod.status?.initContainerStatuses ?? []), ...(pod.status?.containerStatuses ?? [])];
 }
 
-/** @returns what keeps the pod from running; undefined if nothing does, or nothing is known yet */
-export function podBlocker(pod: Pod, of: PodOf): Finding | undefined {
+/**
+ * @param claim the run's own, where the pod mounts it
+ * @returns what keeps the pod from running; undefined if nothing does, or nothing is known yet
+ */
+export function podBlocker(pod: Pod, of: PodOf, claim?: PersistentVolumeClaim): Finding | undefined {
   for (const { name, image, state } of containersOf(pod)) {
     const { reason = "", message = "" } = state?.waiting ?? {};
     if (PULL_FAILURES.includes(reason)) {
@@ -56,17 +59,30 @@ export function podBlocker(pod: Pod, of: PodOf): Finding | undefined {
       reason: "SchedulingGated",
       message: `held back by a scheduling gate (${text}): whoever set it, such as a queue, lets it go`,
     };
-  return { reason: "Unschedulable", message: `no node takes the pod (${text}): ${schedulingRemedy(text, of)}` };
+  return { reason: "Unschedulable", message: `no node takes the pod (${text}): ${schedulingRemedy(text, of, claim)}` };
 }
 
-function schedulingRemedy(text: string, of: PodOf): string {
+/** What the scheduler says where a claim is to have a volume first, and where it is to get one on the pod's node. */
+const NO_VOLUME = /unbound immediate PersistentVolumeClaims|find available persistent volumes to bind/;
+
+function schedulingRemedy(text: string, of: PodOf, claim: PersistentVolumeClaim | undefined): string {
   if (/persistentvolumeclaim ".*" not found/.test(text)) return "create the claim, or name another in the spec";
-  if (/unbound immediate PersistentVolumeClaims/.test(text))
-    return "the claim has no volume yet; check spec.learner.storage.className and the storage driver";
+  if (NO_VOLUME.test(text)) return volumeRemedy(claim);
   if (/nvidia\.com\/gpu/.test(text)) return `free or add a node with a GPU, or take it out of spec.${of}.resources`;
   if (/Insufficient/.test(text))
     return `free or add a node, or ask for less in spec.${of}.resources${of === "actors" ? " and sandboxResources" : ""}`;
   return `check spec.${of}.podTemplate (nodeSelector, tolerations) and the nodes`;
+}
+
+/** A claim that names no class has that of the cluster, written into it by the API server, unless there is none. */
+function volumeRemedy(claim: PersistentVolumeClaim | undefined): string {
+  if (claim === undefined || claim.spec?.volumeName)
+    return "a claim that it mounts has no volume: kubectl describe pvc says why";
+  const { name } = claim.metadata;
+  const className = claim.spec?.storageClassName;
+  return className === undefined
+    ? `claim ${name} has no volume, and the cluster no default StorageClass: make one the default, or name one (chart: runs.storageClassName; in a new run: spec.learner.storage.className)`
+    : `claim ${name} has no volume yet: check StorageClass ${className} and its driver, kubectl describe pvc ${name} says more`;
 }
 
 /** Whether the pod has no container that runs or ran, nor a reason why: then only its events know. */

@@ -10,7 +10,7 @@ import { desiredConfigMap } from "./desired/config-map.ts";
 import { desiredInit } from "./desired/init.ts";
 import { desiredDisruptionBudget, desiredLearner, desiredService } from "./desired/learner.ts";
 import { childMetadata, childName, digestOf, learnerHosts, RUN, type Run } from "./desired/names.ts";
-import { desiredVolume } from "./desired/volume.ts";
+import { defaultStorageClass, desiredVolume } from "./desired/volume.ts";
 import {
   CONFIG_MAP,
   DEPLOYMENT,
@@ -42,7 +42,8 @@ export async function reconcileChildren(pass: Pass, lifecycle: LifecyclePlan): P
   await apply(pass, CONFIG_MAP, config);
   const claimName = await chooseClaim(pass);
   const succeeded = findCondition(run.status?.conditions, "Succeeded")?.status === "True";
-  await apply(pass, PERSISTENT_VOLUME_CLAIM, desiredVolume(run, claimName, succeeded, defaultStorageClass(pass)));
+  const defaultClass = defaultStorageClass(context.settings.runDefaults, observed.volume);
+  await apply(pass, PERSISTENT_VOLUME_CLAIM, desiredVolume(run, claimName, succeeded, defaultClass));
   await apply(pass, SERVICE, desiredService(run));
   await apply(pass, POD_DISRUPTION_BUDGET, desiredDisruptionBudget(run));
   if (lifecycle.stage === "Initialising" && !observed.init) await createInit(pass, claimName);
@@ -131,12 +132,6 @@ async function chooseClaim(pass: Pass): Promise<string> {
     "CreateVolume",
   );
   return own;
-}
-
-/** The administrator's, for a new volume: the class of one that is there cannot change. */
-function defaultStorageClass({ observed: { volume }, context }: Pass): string | undefined {
-  const className = context.settings.runDefaults?.learner?.storage?.className;
-  return className && volume ? volume.spec?.storageClassName : className;
 }
 
 /** The other run may be gone: its volume is what counts. */

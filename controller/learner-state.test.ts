@@ -15,6 +15,8 @@ const container = (change: object) =>
   pod({ phase: "Running", containerStatuses: [{ name: "learner", image: "img", ready: false, ...change }] });
 const unscheduled = (reason: string, message: string) =>
   pod({ phase: "Pending", conditions: [{ type: "PodScheduled", status: "False", reason, message }] });
+const UNBOUND = "pod has unbound immediate PersistentVolumeClaims";
+const claimOf = (spec: object) => ({ metadata: { name: "quick-data" }, spec }) as NonNullable<Observed["volume"]>;
 const waiting = (reason: string, message = "") => container({ state: { waiting: { reason, message } } });
 const ended = (terminated: object) =>
   container({ state: { waiting: { reason: "CrashLoopBackOff" } }, lastState: { terminated } });
@@ -98,10 +100,31 @@ describe("learnerState", () => {
       /create the claim/,
     ],
     [
-      "no volume",
-      unscheduled("Unschedulable", "pod has unbound immediate PersistentVolumeClaims"),
+      "no default StorageClass",
+      { ...unscheduled("Unschedulable", UNBOUND), volume: claimOf({}) },
       "Unschedulable",
-      /storage\.className/,
+      /: claim quick-data has no volume, and the cluster no default StorageClass: make one the default, or name one \(chart: runs\.storageClassName; in a new run: spec\.learner\.storage\.className\)$/,
+    ],
+    [
+      "a StorageClass that makes no volume",
+      { ...unscheduled("Unschedulable", UNBOUND), volume: claimOf({ storageClassName: "fast" }) },
+      "Unschedulable",
+      /: claim quick-data has no volume yet: check StorageClass fast and its driver, kubectl describe pvc quick-data says more$/,
+    ],
+    [
+      "no volume on any node",
+      {
+        ...unscheduled("Unschedulable", "3 node(s) didn't find available persistent volumes to bind."),
+        volume: claimOf({ storageClassName: "local" }),
+      },
+      "Unschedulable",
+      /StorageClass local/,
+    ],
+    [
+      "another claim without a volume",
+      { ...unscheduled("Unschedulable", UNBOUND), volume: claimOf({ volumeName: "pv-1" }) },
+      "Unschedulable",
+      /: a claim that it mounts has no volume: kubectl describe pvc says why$/,
     ],
     ["a taint", unscheduled("Unschedulable", "3 node(s) had untolerated taint"), "Unschedulable", /tolerations/],
     ["a gate", unscheduled("SchedulingGated", "Scheduling is blocked"), "SchedulingGated", /gate/],

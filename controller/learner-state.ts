@@ -78,7 +78,7 @@ function absence({ observed, warning, podlessSinceMs, nowMs }: LearnerFacts): Fi
         }
       : starting("the learner's pod is being made");
   }
-  const blocker = podBlocker(pod, "learner");
+  const blocker = podBlocker(pod, "learner", observed.volume);
   if (blocker) return blocker;
   const crash = crashOf(pod, observed);
   if (crash) return crash;
@@ -129,9 +129,9 @@ function crashOf(pod: Pod, { run }: Observed): Finding | undefined {
   };
 }
 
-function initState({ init, initPod, run }: Observed): Finding {
+function initState({ init, initPod, run, volume }: Observed): Finding {
   const source = run.spec.initFrom?.run;
-  const blocker = initPod && podBlocker(initPod, "learner");
+  const blocker = initPod && podBlocker(initPod, "learner", volume);
   if (blocker) return blocker;
   if (init && jobState(init) === "failed")
     return {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Registry } from "prom-client";
+import { readSchema } from "../crds/schema.ts";
 import type { TrainingRunStatus } from "../crds/trainingrun.ts";
 import { runOf } from "./run.fixture.ts";
 import { type RunMeasurement, RunMetrics } from "./run-metrics.ts";
@@ -57,6 +58,19 @@ test("run metrics: a run as it is", async () => {
   };
   for (const [series, value] of Object.entries(expected)) assert.equal(values.get(series), value, series);
 });
+
+const phases = readSchema().properties!.status!.properties!.phase!.enum as NonNullable<TrainingRunStatus["phase"]>[];
+for (const phase of phases)
+  test(`run metrics: of a run that is ${phase} one phase is 1, that one`, async () => {
+    const registry = new Registry();
+    new RunMetrics(registry).observe(name, measurement({ status: { phase, iteration: 3 } }));
+    const shown = [...(await scrape(registry))].filter(([series]) => series.startsWith("longrun_run_phase"));
+    assert.deepEqual(
+      shown.filter(([, value]) => value === 1),
+      [[`longrun_run_phase{phase="${phase}"}`, 1]],
+    );
+    assert.equal(shown.length, phases.length);
+  });
 
 test("run metrics: a reason goes with its cause, counters never fall, what is not due is absent", async () => {
   const registry = new Registry();

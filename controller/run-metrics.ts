@@ -8,7 +8,16 @@ import type { Run } from "./desired/names.ts";
 type RunLabels = "namespace" | "run";
 export type RunName = Record<RunLabels, string>;
 
-const PHASES = ["Pending", "Running", "Suspended", "Succeeded", "Failed"];
+/** The CRD's: the compiler refuses one that is missing here, or is none. */
+const PHASE: Record<NonNullable<TrainingRunStatus["phase"]>, true> = {
+  Pending: true,
+  Running: true,
+  Evaluating: true,
+  Suspended: true,
+  Succeeded: true,
+  Failed: true,
+};
+export const PHASES = Object.keys(PHASE) as (keyof typeof PHASE)[];
 
 /** What of a run is measured after each reconcile. */
 export interface RunMeasurement {

@@ -20,8 +20,9 @@ export const FLEET: Dashboard = {
       panels: [
         {
           title: "Runs by phase",
-          unit: "none",
-          description: "Pending: not begun yet. Suspended: stopped by spec.suspend, goes on where it was.",
+          unit: "short",
+          description:
+            "Pending: not begun yet. Evaluating: the policy is evaluated, before or after training. Suspended: stopped by spec.suspend, goes on where it was.",
           queries: [[`sum by (phase) (${each("longrun_run_phase{@}", "phase")})`, "{{phase}}"]],
           as: "number",
           width: 24,
@@ -51,7 +52,7 @@ export const FLEET: Dashboard = {
       panels: [
         {
           title: "Demand",
-          unit: "none",
+          unit: "short",
           description: "Executions that wait for an actor and that run on one, of all runs.",
           queries: [[`sum by (state) (${each("longrun_run_executions{@}", "state")})`, "{{state}}"]],
           stacked: true,
@@ -59,14 +60,14 @@ export const FLEET: Dashboard = {
         },
         {
           title: "Actors",
-          unit: "none",
+          unit: "short",
           description: "What the demand asks for, and what there is. Idle ones are running too and have nothing to do.",
           queries: [[`sum by (state) (${each("longrun_run_actors{@}", "state")})`, "{{state}}"]],
           min: 0,
         },
         {
           title: "Actors that wait, and why",
-          unit: "none",
+          unit: "short",
           description:
             "Pods of actors that do not run yet. Scaling: just made. Unschedulable, QuotaExceeded, ImagePullFailed and the like: see the run's condition ActorsScaled.",
           queries: [
@@ -77,7 +78,7 @@ export const FLEET: Dashboard = {
         },
         {
           title: "Runs that are blocked, and why",
-          unit: "none",
+          unit: "short",
           description: "Runs that do not go on until somebody does something; kubectl describe says what.",
           queries: [[`sum by (reason) (${each("longrun_run_blocked{@}", "reason")})`, "{{reason}}"]],
           stacked: true,
@@ -85,14 +86,14 @@ export const FLEET: Dashboard = {
         },
         {
           title: "Changes of scale",
-          unit: "none",
+          unit: "short",
           description: "In the last hour, by direction. Up and down all the time: raise actors.scaleDownSeconds.",
           queries: [["sum by (direction) (increase(longrun_run_scalings_total{@}[1h]))", "{{direction}}"]],
           min: 0,
         },
         {
           title: "GPUs",
-          unit: "none",
+          unit: "short",
           description: "That the pods of runs ask for, by component.",
           queries: [[`sum by (component) (${each("longrun_run_gpus{@}", "component")})`, "{{component}}"]],
           stacked: true,
@@ -114,7 +115,7 @@ export const FLEET: Dashboard = {
         },
         {
           title: "Lost and retried",
-          unit: "none",
+          unit: "short",
           description:
             "In the last hour, by run: executions tried again after their actor was lost, and given up. Neither is a program's fault: look at nodes and evictions.",
           queries: [
@@ -135,7 +136,7 @@ export const FLEET: Dashboard = {
         },
         {
           title: "Learners that answer",
-          unit: "none",
+          unit: "short",
           description: "1 where the run's learner answers, 0 where it should and does not.",
           queries: [[each("longrun_run_learner_available{@}"), "{{run}}"]],
           min: 0,

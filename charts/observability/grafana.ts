@@ -7,7 +7,10 @@
 
 export interface Panel {
   title: string;
-  /** Of Grafana: https://github.com/grafana/grafana/blob/main/packages/grafana-data/src/valueFormats/categories.ts */
+  /**
+   * Of Grafana: https://github.com/grafana/grafana/blob/main/packages/grafana-data/src/valueFormats/categories.ts. Counts:
+   * `short`. One that Grafana does not have: `suffix:UNIT`, before which it puts a space. `none`: names and what has no unit.
+   */
   unit: string;
   /** For somebody who does not know reinforcement learning: what it is, and what is good. */
   description: string;

@@ -29,7 +29,7 @@ export const OPERATOR: Dashboard = {
         },
         {
           title: "Replicas",
-          unit: "none",
+          unit: "short",
           description: "Controllers that answer; one leads, the others wait to.",
           queries: [['count(leader_election_master_status{name="longrun-controller"})', "replicas"]],
           as: "number",
@@ -51,7 +51,7 @@ export const OPERATOR: Dashboard = {
         },
         {
           title: "Waiting",
-          unit: "none",
+          unit: "short",
           description: "Runs that wait for a worker.",
           queries: [[`sum(workqueue_depth${QUEUE})`, "runs"]],
           as: "number",
@@ -86,7 +86,7 @@ export const OPERATOR: Dashboard = {
         },
         {
           title: "Workers",
-          unit: "none",
+          unit: "short",
           description: "That have a run now, of --workers.",
           queries: [[`sum(controller_runtime_active_workers${CONTROLLER})`, "busy"]],
           min: 0,
@@ -106,7 +106,7 @@ export const OPERATOR: Dashboard = {
       panels: [
         {
           title: "Depth",
-          unit: "none",
+          unit: "short",
           description: "Runs that wait for a worker. Growing: it does not keep up; raise --workers or --qps.",
           queries: [[`sum by (instance) (workqueue_depth${QUEUE})`, "{{instance}}"]],
           min: 0,
@@ -166,7 +166,7 @@ export const OPERATOR: Dashboard = {
         },
         {
           title: "Watches that failed, in an hour",
-          unit: "none",
+          unit: "short",
           description:
             "Lists and watches that broke and were begun again, and handlers that failed. Some are usual when an API server restarts.",
           queries: [["sum by (kind) (increase(longrun_reflector_faults_total[1h]))", "{{kind}}"]],
@@ -186,7 +186,7 @@ export const OPERATOR: Dashboard = {
         },
         {
           title: "CPU",
-          unit: "none",
+          unit: "suffix:cores",
           description: "Processor cores in use by the process.",
           queries: [
             [

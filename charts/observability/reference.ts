@@ -1,6 +1,9 @@
 /** `charts/longrun/metrics.md`: every metric with its labels, and what each label can be. */
 import { MISSING_LAYERS } from "../../actor/layers.ts";
+import { PHASES } from "../../controller/run-metrics.ts";
 import { type Metric, metricsOf, PARTS, type Part } from "./registries.ts";
+
+const quoted = (values: readonly string[]) => values.map((value) => `\`${value}\``).join(", ");
 
 /**
  * Every label with all that it can say. A metric with a label that is not here cannot be generated: whoever adds one
@@ -10,8 +13,7 @@ const LABELS: Record<string, string> = {
   namespace: "of the TrainingRun",
   run: "name of the TrainingRun",
   task: "the run's task: one",
-  phase:
-    "of a learner: `starting`, `generating`, `executing`, `evaluating`, `training`, `checkpointing`, `finalEvaluation`, `succeeded`, `failed`, `stopped`; of its seconds: `generate`, `execute`, `evaluate`, `train`, `checkpoint`, `evaluatePolicy`, `other`; of a run: `Pending`, `Running`, `Suspended`, `Succeeded`, `Failed`",
+  phase: `of a learner: \`starting\`, \`generating\`, \`executing\`, \`evaluating\`, \`training\`, \`checkpointing\`, \`finalEvaluation\`, \`succeeded\`, \`failed\`, \`stopped\`; of its seconds: \`generate\`, \`execute\`, \`evaluate\`, \`train\`, \`checkpoint\`, \`evaluatePolicy\`, \`other\`; of a run: ${quoted(PHASES)}`,
   outcome: "`completed`, `failed`, `timedOut`, `outOfMemory`, `outputLimit`, `lost`, and of samples `notExecuted`",
   state:
     "of executions: `queued`, `running`; of actors: `desired`, `running`, `starting`, `draining`, `idle` (controller), `serving`, `draining`, `away` (learner); of slots: `busy`, `free`, `broken`",
@@ -27,7 +29,7 @@ const LABELS: Record<string, string> = {
   component: "`learner`, `actor`",
   certificate: "`own`, `authority`",
   isolation: "`namespaces`, `landlock`, `none`",
-  layer: MISSING_LAYERS.map((layer) => `\`${layer}\``).join(", "),
+  layer: quoted(MISSING_LAYERS),
   controller: "`trainingrun`",
   result: "`success`, `requeue_after`, `error`",
   name: "of the work queue, `trainingrun`; of the lease, `longrun-controller`",

@@ -144,7 +144,7 @@ export const TRAINING: Dashboard = {
         },
         {
           title: "Refused and forged",
-          unit: "none",
+          unit: "short",
           description:
             "In the last hour: marker lines that were not genuine (a program tried to look further than it came), and instrumentations that were refused because they changed the program.",
           queries: [
@@ -155,7 +155,7 @@ export const TRAINING: Dashboard = {
         },
         {
           title: "Prompts",
-          unit: "none",
+          unit: "short",
           description: "Samples trained on, by kind: from scratch, or to improve an earlier solution.",
           queries: [["longrun_prompts_total{@}", "{{kind}}"]],
           min: 0,
@@ -190,7 +190,7 @@ export const TRAINING: Dashboard = {
         },
         {
           title: "Effective sample size",
-          unit: "none",
+          unit: "suffix:samples",
           description:
             "As how many equally weighted samples the batch counts, beside how many it has. Far below, a few slow programs decide the update.",
           queries: [
@@ -209,7 +209,7 @@ export const TRAINING: Dashboard = {
         },
         {
           title: "Staleness",
-          unit: "none",
+          unit: "suffix:iterations",
           description:
             "Iterations between the writing of a solution and the learning from it. algorithm.maxStaleness bounds it.",
           queries: [
@@ -237,14 +237,14 @@ export const TRAINING: Dashboard = {
       panels: [
         {
           title: "KL to the reference",
-          unit: "none",
+          unit: "suffix:nats/token",
           description:
             "How far the policy has moved from where it began, nats a token. It grows slowly; a jump is a policy that runs away.",
           queries: [["longrun_policy_kl{@}", "KL"]],
         },
         {
           title: "Entropy",
-          unit: "none",
+          unit: "suffix:nats/token",
           description:
             "How undecided the policy is, nats a token. It falls as the policy learns; near 0 it writes the same program always and learns no more.",
           queries: [["longrun_policy_entropy{@}", "entropy"]],
@@ -271,7 +271,7 @@ export const TRAINING: Dashboard = {
         },
         {
           title: "Probability ratio",
-          unit: "none",
+          unit: "suffix:×",
           description: "By what factor the update changed the probability of a token: mean, near 1, and largest.",
           queries: [
             ["longrun_policy_ratio_mean{@}", "mean"],
@@ -289,7 +289,7 @@ export const TRAINING: Dashboard = {
         },
         {
           title: "Learning rate",
-          unit: "none",
+          unit: "sci",
           description: "Of the newest update, as algorithm.learningRateSchedule has it.",
           queries: [
             ["longrun_learning_rate{@}", "policy"],
@@ -299,7 +299,7 @@ export const TRAINING: Dashboard = {
         },
         {
           title: "Skipped steps",
-          unit: "none",
+          unit: "short",
           description:
             "Updates that were not made because their gradient was not a finite number. Any is one too many.",
           queries: [["longrun_skipped_steps_total{@}", "skipped"]],
@@ -320,7 +320,7 @@ export const TRAINING: Dashboard = {
       panels: [
         {
           title: "Tokens a second",
-          unit: "none",
+          unit: "suffix:tok/s",
           description: "Of the newest iteration: tokens written while writing, and trained on while training.",
           queries: [
             ["longrun_generation_tokens_per_second{@}", "generation"],
@@ -352,7 +352,7 @@ export const TRAINING: Dashboard = {
         },
         {
           title: "Executions",
-          unit: "none",
+          unit: "short",
           description: "Programs that wait for a slot and that run, and the slots that there are.",
           queries: [
             ["longrun_executions{@}", "{{state}}"],
@@ -362,7 +362,7 @@ export const TRAINING: Dashboard = {
         },
         {
           title: "Actors",
-          unit: "none",
+          unit: "short",
           description: "Actors as the learner sees them. Away: it does not hear them, and they hold programs.",
           queries: [["longrun_actors{@}", "{{state}}"]],
           stacked: true,
@@ -370,7 +370,7 @@ export const TRAINING: Dashboard = {
         },
         {
           title: "Lost and retried",
-          unit: "none",
+          unit: "short",
           description:
             "In the last hour: executions that were tried again after their actor was lost, and that were given up. Neither is a program's fault.",
           queries: [['increase(longrun_execution_events_total{@, event=~"lost|retried"}[1h])', "{{event}}"]],
@@ -416,7 +416,7 @@ export const TRAINING: Dashboard = {
         },
         {
           title: "Sandboxes that broke",
-          unit: "none",
+          unit: "short",
           description:
             "In the last hour, on all actors. A sandbox that broke is started anew; its execution is tried again.",
           queries: [["sum(increase(longrun_actor_sandbox_failures_total{@}[1h]))", "broke"]],

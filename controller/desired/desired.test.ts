@@ -11,7 +11,7 @@ import { desiredDisruptionBudget, desiredLearner, desiredService } from "./learn
 import { actorName, digestOf, parseActorName, type Run } from "./names.ts";
 import { mergeStrategically, overlay } from "./pod.ts";
 import { DEFAULT_SETTINGS } from "./settings.ts";
-import { desiredVolume } from "./volume.ts";
+import { defaultStorageClass, desiredVolume } from "./volume.ts";
 
 const claim = (claimName: string, subPath = "") => ({ persistentVolumeClaim: { claimName, subPath } });
 const CUSTOM = {
@@ -240,6 +240,11 @@ describe("configuration", () => {
     assert.deepEqual(configOf(runOf({ initFrom: { run: "other" } })).spec.initFrom, { path: "/data/init" }));
 });
 
+test("the copy of a checkpoint asks for what a quota of cpu and memory counts, since no field of the spec does", () => {
+  const { requests, limits } = podsOf(runOf({ initFrom: { run: "other" } })).init.containers[0]!.resources!;
+  for (const counted of [requests!, limits!]) assert.deepEqual(Object.keys(counted), ["cpu", "memory"]);
+});
+
 describe("volume", () => {
   const CASES: [retain: string, succeeded: boolean, goes: boolean][] = [
     ["Always", false, false],
@@ -253,6 +258,20 @@ describe("volume", () => {
     test(`retain ${retain}, ${succeeded ? "succeeded" : "not succeeded"}: ${goes ? "goes" : "stays"}`, () => {
       const volume = desiredVolume(runOf({ learner: { storage: { retain } } }), "quick-data", succeeded);
       assert.equal(volume.metadata.ownerReferences!.length, goes ? 1 : 0);
+    });
+
+  const CLASSES: [what: string, byDefault: string | undefined, claim: object | undefined, expected?: string][] = [
+    ["a new claim has the administrator's class", "fast", undefined, "fast"],
+    ["one that waits without a class gets it", "fast", {}, "fast"],
+    ["one with a volume and no class stays so", "fast", { volumeName: "pv-1" }],
+    ["a class stays when the administrator names another", "fast", { storageClassName: "slow" }, "slow"],
+    ["a class stays when the administrator names none any more", undefined, { storageClassName: "slow" }, "slow"],
+  ];
+  for (const [what, className, spec, expected] of CLASSES)
+    test(`storage class: ${what}`, () => {
+      const defaults = className === undefined ? undefined : { learner: { storage: { className } } };
+      const claim = spec && ({ metadata: { name: "quick-data" }, spec } as never);
+      assert.equal(defaultStorageClass(defaults as never, claim), expected);
     });
 });
 

@@ -9,6 +9,12 @@ import type { Settings } from "./settings.ts";
 const ATTEMPTS = 3;
 
 /**
+ * For namespaces with a quota. The copy of a checkpoint took 69 MB (2026-11-22); what it reads and writes passes through
+ * the page cache, which the limit only makes smaller.
+ */
+const RESOURCES = { requests: { cpu: "50m", memory: "96Mi" }, limits: { cpu: "1", memory: "512Mi" } };
+
+/**
  * A copy, not a mount: the source's claim is held for the minutes of the copy, not for the life of this run, so that the
  * other run can go on, be resumed or be deleted, and the learner's pod needs one volume alone.
  *
@@ -39,6 +45,7 @@ export function desiredInit(run: Run, claimName: string, sourceClaim: string, se
               imagePullPolicy: learner.imagePullPolicy ?? settings.imagePullPolicy,
               command: ["node", `${APP}/learner/copy-checkpoint.ts`],
               args: ["--from", "/source/run", "--to", INIT_CHECKPOINT, ...iteration],
+              resources: RESOURCES,
               securityContext: CONTAINER_SECURITY,
               terminationMessagePolicy: "FallbackToLogsOnError",
               volumeMounts: [

@@ -1,6 +1,7 @@
 /** The run's volume: store, checkpoints and reports. */
 import type { PersistentVolumeClaim } from "../kube/resources.ts";
 import { childMetadata, type Run } from "./names.ts";
+import type { RunDefaults } from "./run-defaults.ts";
 
 /**
  * The claim. Whether it goes with the TrainingRun is `storage.retain`: Kubernetes collects what has the run as its owner.
@@ -27,6 +28,18 @@ export function desiredVolume(
       ...(className !== undefined && { storageClassName: className }),
     },
   };
+}
+
+/**
+ * Storage class where the run names none: the administrator's, for a claim that is new, or that has neither class nor
+ * volume and would wait for ever. That of any other cannot change, and stays whatever the administrator says later.
+ */
+export function defaultStorageClass(
+  defaults: RunDefaults | undefined,
+  claim: PersistentVolumeClaim | undefined,
+): string | undefined {
+  const { storageClassName, volumeName } = claim?.spec ?? {};
+  return storageClassName ?? (volumeName ? undefined : defaults?.learner?.storage?.className);
 }
 
 /** Whether the volume outlives the TrainingRun. */

@@ -89,7 +89,7 @@ function describe(stdout: Screen, stderr: Screen, signal: AbortSignal): Command 
       );
     },
   )
-    .option("--once", "once, in place of until the run is over", false)
+    .option("--once", "print once and exit", false)
     .option("--json", "once, the object's status as JSON", false)
     .option("--interval <SECONDS>", "between two looks", "2");
 

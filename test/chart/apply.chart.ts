@@ -94,6 +94,8 @@ describe("the chart", { skip, concurrency: false }, () => {
   const released = async (set: string) => {
     const values = parse(readFileSync(valuesFile(set), "utf8")) ?? {};
     if (values.kueue) delete values.kueue.enabled;
+    if (values.networkPolicy) delete values.networkPolicy.webhookPorts;
+    delete values.proxy;
     const file = join(folder, "values.yaml");
     writeFileSync(file, stringify(values));
     return objectsOf(await template(["--values", file, ...OPERATORS], RELEASED));
@@ -107,6 +109,20 @@ describe("the chart", { skip, concurrency: false }, () => {
       if (set === "watched")
         for (const kind of MONITORING_KINDS) assert.match(said, new RegExp(`^${kind.toLowerCase()}\\.monitoring`, "m"));
     });
+
+  test("a second release in one namespace is refused, in another it is not", async () => {
+    const install = (release: string, namespace: string) => {
+      const cluster = ["--kubeconfig", controlPlane.kubeconfig, "--namespace", namespace];
+      return helm(["install", release, CHART, ...cluster, "--dry-run=server", "--take-ownership"]);
+    };
+    await apply(objectsOf(await template()));
+    await assert.rejects(
+      install("second", "longrun-system"),
+      /namespace longrun-system has another longrun, Deployment longrun-controller: install this release into a namespace of its own/,
+    );
+    await install("second", "guarded");
+    await install("longrun", "longrun-system");
+  });
 
   test("a mistake in them is found", async () => {
     const objects = objectsOf(await template(["--values", valuesFile("watched"), ...OPERATORS]));
@@ -197,7 +213,9 @@ describe("manifests/examples", { skip }, () => {
         key,
       );
       const found = hpa?.status?.conditions;
-      return found?.some(({ type }) => type === "ScalingActive") && found;
+      // It may have looked before the selector was there.
+      const looked = found?.some(({ type, reason }) => type === "ScalingActive" && reason !== "InvalidSelector");
+      return looked && found;
     });
     const reasonOf = (of: string) => conditions.find(({ type }) => type === of)?.reason;
     assert.equal(reasonOf("AbleToScale"), "SucceededGetScale");

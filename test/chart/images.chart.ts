@@ -16,9 +16,14 @@ interface Stage {
   instructions: string[];
 }
 
+const TEXT = readFileSync(join(ROOT, "Dockerfile"), "utf8").replace(/\\\n/g, " ");
+/** Before the first stage: arguments and their defaults. */
+const ARGS: Record<string, string> = Object.fromEntries(
+  [...TEXT.split(/^FROM /m)[0]!.matchAll(/^ARG (\w+)=(.*)$/gm)].map(([, name, value]) => [name, value]),
+);
+
 function readStages(): Map<string, Stage> {
-  const text = readFileSync(join(ROOT, "Dockerfile"), "utf8").replace(/\\\n/g, " ");
-  const stages = [...text.matchAll(/^FROM (\S+) AS (\S+)\n([\s\S]*?)(?=^FROM |$(?![\s\S]))/gm)];
+  const stages = [...TEXT.matchAll(/^FROM (\S+) AS (\S+)\n([\s\S]*?)(?=^FROM |$(?![\s\S]))/gm)];
   return new Map(
     stages.map(([, from, name, body]) => [name!, { name: name!, from: from!, instructions: body!.split("\n") }]),
   );
@@ -61,4 +66,39 @@ describe("HEALTHCHECK", () => {
       assert.equal(await statusOf(check, port), 1);
       assert.equal(await statusOf(check, 1), 1, "nobody listens");
     });
+});
+
+/** With those of the stages that it starts from. */
+function labelsOf(name: string): Record<string, string> {
+  const stage = STAGES.get(name);
+  if (!stage) return {};
+  const own = stage.instructions.filter((it) => it.startsWith("LABEL ")).join(" ");
+  const labels = [...own.matchAll(/(\S+?)="([^"]*)"/g)].map(([, label, value]) => [label!, expand(value!, stage)]);
+  return { ...labelsOf(stage.from), ...Object.fromEntries(labels) };
+}
+
+/** An argument has its default where the stage declares it, and is empty where it does not. */
+function expand(text: string, { instructions }: Stage): string {
+  return text.replace(/\$\{?([A-Z_]+)\}?/g, (_, name) => (instructions.includes(`ARG ${name}`) ? ARGS[name]! : ""));
+}
+
+describe("labels of OCI", () => {
+  const PREFIX = "org.opencontainers.image.";
+  const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+  for (const image of IMAGES)
+    test(image, () => {
+      const labels = labelsOf(image);
+      const of = (name: string) => labels[PREFIX + name];
+      assert.match(of("title")!, new RegExp(`^longrun ${image.split("-")[0]}\\b`));
+      assert.ok(of("description"));
+      assert.deepEqual([of("licenses"), of("version"), of("revision")], ["Apache-2.0", version, "unknown"]);
+      assert.match(of("base.name")!, /^docker\.io\/library\/debian:[\w-]+$/);
+      assert.match(of("base.digest")!, /^sha256:[a-f0-9]{64}$/);
+      assert.equal(of("source"), undefined, "the project has no public address");
+    });
+
+  test("the base that they name is the one that is built from", () => {
+    assert.match(ARGS.DEBIAN_IMAGE!, /^\$\{DEBIAN_NAME\}@\$\{DEBIAN_DIGEST\}$/);
+    for (const stage of ["service", "python"]) assert.match(STAGES.get(stage)!.from, /^\$\{DEBIAN_IMAGE\}$/);
+  });
 });

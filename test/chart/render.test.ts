@@ -1,6 +1,6 @@
 /**
- * What the chart renders to: for each file of `values/` a snapshot in `snapshots/`, which the controller can read; and, with
- * the defaults, the same as `manifests/install`.
+ * What the chart renders to: for each file of `values/` a snapshot in `snapshots/`, which the controller can read, and
+ * one of its notes; and, with the defaults, the same as `manifests/install`.
  *
  *     node --test --test-update-snapshots test/chart/render.test.ts      writes the snapshots anew
  */
@@ -17,11 +17,13 @@ import { parseTrainingRun } from "../../crds/trainingrun.ts";
 import { findBinary, missingBinaries } from "../cluster/binaries.ts";
 import {
   CHART,
+  helm,
   helmUnavailable,
   isHook,
   keyOf,
   OPERATORS,
   objectsOf,
+  RELEASED,
   ROOT,
   template,
   VALUE_SETS,
@@ -31,14 +33,27 @@ import {
 const skip = helmUnavailable() ?? false;
 
 type Loose = KubeObject & { data?: Record<string, string>; spec?: never };
-const rendered = new Map<string, { text: string; objects: Loose[] }>();
+/** `helm template` renders NOTES.txt and leaves it out, and `helm install` cannot be told what a cluster serves. */
+const NOTES = 'notes: {{ include (print $.Template.BasePath "/NOTES.txt") . | toJson }}\n';
+const rendered = new Map<string, { text: string; objects: Loose[]; notes: string }>();
+const folder = mkdtempSync(join(tmpdir(), "longrun-chart-"));
+after(() => rmSync(folder, { recursive: true }));
+const withNotes = join(folder, "with-notes");
 before(async () => {
   if (skip) return;
-  for (const set of VALUE_SETS) {
-    const text = await template(["--values", valuesFile(set), ...OPERATORS]);
-    rendered.set(set, { text, objects: objectsOf(text) as Loose[] });
-  }
+  cpSync(CHART, withNotes, { recursive: true });
+  writeFileSync(join(withNotes, "templates/notes.yaml"), NOTES);
+  for (const set of VALUE_SETS) rendered.set(set, await renderWithNotes(["--values", valuesFile(set)]));
 });
+
+async function renderWithNotes(args: string[]) {
+  const text = await template([...args, ...OPERATORS], withNotes);
+  const documents = objectsOf(text) as (Loose & { notes?: string })[];
+  const { notes } = documents.find((it) => it.notes !== undefined)!;
+  return { text, objects: documents.filter((it) => it.notes === undefined), notes: notes! };
+}
+
+const notesOf = async (args: string[]) => (await renderWithNotes(args)).notes;
 
 const objects = (set: string) => rendered.get(set)!.objects;
 const find = (set: string, kind: string, name: string | RegExp) =>
@@ -54,9 +69,18 @@ function beginning(text: string): string {
   );
 }
 
+const PART_OF = "app.kubernetes.io/part-of";
+interface PodSpec {
+  containers: { name: string; resources?: Record<string, object> }[];
+  affinity?: object;
+}
+/** What is in a Pod, or in what makes pods. */
+const podOf = (kind: string, spec: unknown): PodSpec | undefined =>
+  kind === "Pod" ? (spec as PodSpec) : (spec as { template?: { spec?: PodSpec } } | undefined)?.template?.spec;
+
 describe("the chart, rendered", { skip }, () => {
   for (const set of VALUE_SETS) {
-    test(`${set}: as it was`, (t) => {
+    test(`${set}: the objects as they were`, (t) => {
       const documents = rendered
         .get(set)!
         .text.split(/^---\n/m)
@@ -67,6 +91,20 @@ describe("the chart, rendered", { skip }, () => {
       });
     });
 
+    test(`${set}: the notes as they were`, (t) =>
+      t.assert.fileSnapshot(rendered.get(set)!.notes, join(import.meta.dirname, "snapshots", `${set}.notes.txt`), {
+        serializers: [(text: string) => text],
+      }));
+
+    test(`${set}: every object says that it is part of longrun, and no selector asks for it`, () => {
+      for (const { kind, metadata } of objects(set))
+        assert.equal(metadata.labels?.[PART_OF], "longrun", `${kind} ${metadata.name}`);
+      const selectors = objects(set).map(({ spec }) =>
+        JSON.stringify((spec as unknown as { selector?: object })?.selector ?? {}),
+      );
+      assert.ok(!selectors.some((selector) => selector.includes(PART_OF)));
+    });
+
     test(`${set}: the controller takes the run defaults and the run of helm test`, () => {
       const defaults = find(set, "ConfigMap", /-run-defaults$/)?.data?.["run-defaults.yaml"];
       if (defaults !== undefined) parseRunDefaults(defaults, "run-defaults.yaml");
@@ -74,6 +112,61 @@ describe("the chart, rendered", { skip }, () => {
       parseTrainingRun(manifest, "trainingrun.yaml", [], { cluster: true });
     });
   }
+
+  test("every container of the chart's own asks for what a quota of cpu and memory counts", () => {
+    for (const { kind, metadata, spec } of VALUE_SETS.flatMap(objects)) {
+      const { containers = [] } = podOf(kind!, spec) ?? {};
+      for (const { name, resources } of containers) {
+        const counted = {
+          requests: ["cpu", "memory"],
+          limits: isHook({ metadata } as KubeObject) ? ["cpu", "memory"] : ["memory"],
+        };
+        for (const [what, names] of Object.entries(counted))
+          assert.deepEqual(Object.keys(resources?.[what] ?? {}), names, `${kind} ${metadata.name}: ${name}: ${what}`);
+      }
+    }
+  });
+
+  test("guarded: the pods of helm test and helm uninstall go to the controller's nodes, beside its pods if need be", () => {
+    const affinities = objects("guarded").flatMap(({ kind, spec, metadata }) => {
+      const affinity = podOf(kind!, spec)?.affinity;
+      return affinity ? [[metadata.name, Object.keys(affinity)]] : [];
+    });
+    assert.deepEqual(affinities, [
+      ["lr-controller", ["nodeAffinity", "podAntiAffinity"]],
+      ["lr-smoke-test", ["nodeAffinity"]],
+      ["lr-release-runs", ["nodeAffinity"]],
+    ]);
+  });
+
+  test("images.tag is that of every image that has none of its own", async () => {
+    const digest = `sha256:${"1".repeat(64)}`;
+    const own = ["images.sandbox.tag=1.2.4", `images.actor.digest=${digest}`].flatMap((it) => ["--set", it]);
+    const { text, notes } = await renderWithNotes(["--set", "images.registry=r.example.com,images.tag=1.2.3", ...own]);
+    const images = new Set([...text.matchAll(/(?:image|value): (r\.example\.com\/\S+)/g)].map(([, image]) => image));
+    assert.deepEqual([...images].sort(), [
+      `r.example.com/longrun/actor@${digest}`,
+      "r.example.com/longrun/controller:1.2.3",
+      "r.example.com/longrun/learner:1.2.3",
+      "r.example.com/longrun/sandbox:1.2.4",
+    ]);
+    assert.doesNotMatch(notes, /publishes no images/);
+  });
+
+  test("gpu: the notes say so where the learner's image cannot use one", async () => {
+    const warning = /images\.learner\.repository is longrun\/learner, which computes on the CPU alone/;
+    const cpu = ["--set", "images.learner.repository=longrun/learner"];
+    assert.match(await notesOf(["--values", valuesFile("gpu"), ...cpu]), warning);
+    assert.doesNotMatch(rendered.get("gpu")!.notes, warning);
+    assert.doesNotMatch(rendered.get("default")!.notes, warning);
+  });
+
+  test("alerts on a controller that nothing scrapes: the notes say which one never stops", async () => {
+    const warning = /LongrunNoLeader fires for ever, unless\nsomething else has Prometheus scrape/;
+    assert.match(await notesOf(["--set", "metrics.prometheusRule.enabled=true"]), warning);
+    assert.doesNotMatch(rendered.get("watched")!.notes, warning);
+    assert.doesNotMatch(rendered.get("default")!.notes, warning);
+  });
 
   test("gpu: the run defaults that are meant", () => {
     const defaults = parse(find("gpu", "ConfigMap", /-run-defaults$/)!.data!["run-defaults.yaml"]!);
@@ -135,18 +228,20 @@ describe("what cannot be is refused in one line", { skip }, () => {
       ["--set", "watch.namespaces={team}"],
       /mean nothing while watch\.scope is cluster/,
     ],
-    ["an image without a version", ["--set", "images.sandbox.tag="], /images\.sandbox has neither tag nor digest/],
+    [
+      "a test where the controller does not look",
+      ["--values", valuesFile("namespaces"), "--set", "test.namespace=team-c"],
+      /test\.namespace is team-c, which the controller does not serve \(namespaces team-a, team-b\): name one of these/,
+    ],
+    ["an image without a version", ["--set", "images.tag="], /images\.controller has neither tag nor digest: give one/],
     ["an old Kubernetes", ["--kube-version", "1.28.0"], /requires kubeVersion: >=1\.29\.0-0/],
   ];
   for (const [what, args, message] of REFUSED) test(what, () => assert.rejects(template(args), message));
 });
 
 describe("alerts and dashboards are files of the chart", { skip }, () => {
-  const folder = mkdtempSync(join(tmpdir(), "longrun-chart-"));
-  after(() => rmSync(folder, { recursive: true }));
-
   test("each file of alerts/ adds its groups, untouched but for the runbook; each of dashboards/ is a ConfigMap", async () => {
-    const chart = join(folder, "longrun");
+    const chart = join(folder, "with-files");
     cpSync(CHART, chart, { recursive: true });
     const rule = { alert: "LongrunTest", expr: "up == 0", annotations: { summary: "{{ $labels.run }} is down" } };
     writeFileSync(join(chart, "alerts/test.yaml"), JSON.stringify({ groups: [{ name: "test", rules: [rule] }] }));
@@ -255,9 +350,35 @@ test("Chart.yaml names the version of package.json and the default images", { sk
   const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
   assert.deepEqual([chart.version, chart.appVersion], [version, version]);
   const { images } = parse(readFileSync(join(CHART, "values.yaml"), "utf8"));
-  const names = ["controller", "learner", "actor", "sandbox"].map(
-    (name) => `${images[name].repository}:${images[name].tag}`,
-  );
+  const names = ["controller", "learner", "actor", "sandbox"].map((name) => `${images[name].repository}:${images.tag}`);
   const annotated = parse(chart.annotations["artifacthub.io/images"]).map(({ image }: { image: string }) => image);
   assert.deepEqual(annotated, [...new Set(names)]);
+});
+
+test("Chart.yaml tells of every value and every field of the spec that the release before did not have", {
+  skip,
+}, async () => {
+  const pathsOf = (value: unknown, path: string): string[] =>
+    value !== null && typeof value === "object" && !Array.isArray(value) && Object.keys(value).length > 0
+      ? Object.entries(value).flatMap(([key, part]) => pathsOf(part, path ? `${path}.${key}` : key))
+      : [path];
+  const valuesOf = async (chart: string) => pathsOf(parse(await helm(["show", "values", chart])), "");
+  const fieldsOf = async (chart: string) => {
+    const crd = objectsOf(await template([], chart)).find(
+      ({ kind }) => kind === "CustomResourceDefinition",
+    ) as never as {
+      spec: { versions: { schema: { openAPIV3Schema: { properties: { spec: { properties: object } } } } }[] };
+    };
+    const { properties } = crd.spec.versions[0]!.schema.openAPIV3Schema.properties.spec;
+    return Object.keys(properties).map((field) => `spec.${field}`);
+  };
+  const { annotations } = parse(await helm(["show", "chart", CHART]));
+  const told = (parse(annotations["artifacthub.io/changes"]) as { description: string }[])
+    .map(({ description }) => description)
+    .join("; ");
+  for (const namesOf of [valuesOf, fieldsOf]) {
+    const [now, before] = await Promise.all([namesOf(CHART), namesOf(RELEASED)]);
+    const untold = now.filter((name) => !before.includes(name) && !told.includes(name));
+    assert.deepEqual(untold, []);
+  }
 });

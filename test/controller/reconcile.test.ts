@@ -9,7 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { findCondition } from "../../controller/conditions.ts";
 import { FINALIZER } from "../../controller/deletion.ts";
-import { DRAINING, RUN_UID } from "../../controller/desired/names.ts";
+import { DRAINING, RUN, RUN_UID } from "../../controller/desired/names.ts";
 import {
   CONFIG_MAP,
   DEPLOYMENT,
@@ -728,6 +728,26 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
     );
     await world.pods.end(pod, 0);
     await answers(namespace);
+  });
+
+  test("initFrom takes a restored claim by its label, where the run that it is of is not there", async () => {
+    const namespace = await world.namespace();
+    const spec = { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } };
+    const metadata = { namespace, name: "from-snapshot", labels: { [RUN]: "saved" } };
+    await world.client.create(PERSISTENT_VOLUME_CLAIM, { metadata, spec } as never);
+    await world.createRun(namespace, "run", { initFrom: { run: "saved" } });
+    const job = await eventually(() =>
+      world.client.get<{ metadata: { name: string }; spec?: never }>(JOB, { namespace, name: "run-init" }),
+    );
+    assert.match(JSON.stringify(job.spec), /"claimName":"from-snapshot","readOnly":true/);
+    const pod = await eventually(async () =>
+      (await world.podsOf(namespace, "run", "init")).find(({ status }) => status?.phase === "Running"),
+    );
+    await world.pods.end(pod, 0);
+    await answers(namespace);
+    // It stays its owner's: no label is added, and no owner.
+    const claim = await world.client.get(PERSISTENT_VOLUME_CLAIM, metadata);
+    assert.deepEqual([claim?.metadata.labels, claim?.metadata.ownerReferences], [metadata.labels, undefined]);
   });
 
   test("a run that another controller manages is not touched", async () => {

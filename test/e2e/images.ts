@@ -84,7 +84,8 @@ class Builder {
 
   async build(target: string, name: string): Promise<void> {
     this.#log(`building ${name}`);
-    const bases = { NODE_IMAGE: NODE, DEBIAN_IMAGE: DEBIAN, DEBIAN_SNAPSHOT: "" };
+    const debian = { DEBIAN_IMAGE: DEBIAN, DEBIAN_NAME: DEBIAN, DEBIAN_DIGEST: "" }; // no registry gave it a digest
+    const bases = { ...debian, NODE_IMAGE: NODE, DEBIAN_SNAPSHOT: "" };
     await this.#buildah([
       ...["build", "--isolation", "chroot", "--layers", "--timestamp", "0", "--target", target, "--tag", local(name)],
       ...Object.entries(bases).flatMap(([argument, value]) => ["--build-arg", `${argument}=${value}`]),

@@ -13,6 +13,7 @@
 {{ end -}}
 app.kubernetes.io/name: longrun
 app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/part-of: longrun
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
@@ -33,6 +34,22 @@ app.kubernetes.io/component: controller
 {{ include "longrun.fullname" . }}-controller
 {{- end -}}
 
+{{/*
+Fails where another release has a controller in this namespace. Both would be of one Lease, one metrics Service and two
+PodDisruptionBudgets, which no eviction passes; selectors cannot change, or each could be given its own. Only a cluster
+can be asked: `helm template` sees none.
+*/}}
+{{- define "longrun.alone" -}}
+{{- range (lookup "apps/v1" "Deployment" .Release.Namespace "").items -}}
+{{- $labels := .metadata.labels | default dict -}}
+{{- $controller := and (eq (dig "app.kubernetes.io/name" "" $labels) "longrun") (eq (dig "app.kubernetes.io/component" "" $labels) "controller") -}}
+{{- $own := or (eq .metadata.name (include "longrun.controllerName" $)) (eq (dig "app.kubernetes.io/instance" "" $labels) $.Release.Name) -}}
+{{- if and $controller (not $own) -}}
+{{- fail (printf "namespace %s has another longrun, Deployment %s: install this release into a namespace of its own, or uninstall that one first" $.Release.Namespace .metadata.name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "longrun.serviceAccountName" -}}
 {{- if .Values.serviceAccount.create -}}
 {{- .Values.serviceAccount.name | default (include "longrun.controllerName" .) -}}
@@ -51,8 +68,20 @@ app.kubernetes.io/component: controller
 {{- if $image.digest -}}
 @{{ $image.digest }}
 {{- else -}}
-:{{ required (printf "images.%s has neither tag nor digest: give one" $name) $image.tag }}
+:{{ required (printf "images.%s has neither tag nor digest: give one, or images.tag for all" $name) ($image.tag | default $root.Values.images.tag) }}
 {{- end -}}
+{{- end -}}
+
+{{/* Names of the images that are as the chart has them, which no registry has, as a JSON list. */}}
+{{- define "longrun.placeholders" -}}
+{{- $found := list -}}
+{{- range $name := list "controller" "learner" "actor" "sandbox" -}}
+{{- $image := index $.Values.images $name -}}
+{{- if and (eq ($image.tag | default $.Values.images.tag) "dev") (not $image.digest) -}}
+{{- $found = append $found $name -}}
+{{- end -}}
+{{- end -}}
+{{- $found | toJson -}}
 {{- end -}}
 
 {{/* Namespaces that are served, as a JSON list; empty: all. */}}
@@ -67,10 +96,23 @@ app.kubernetes.io/component: controller
 {{- end -}}
 {{- end -}}
 
+{{/* The same for people. */}}
+{{- define "longrun.served" -}}
+{{- $namespaces := include "longrun.namespaces" . | fromJsonArray -}}
+{{- if empty $namespaces -}}
+all namespaces
+{{- else -}}
+namespace{{ if gt (len $namespaces) 1 }}s{{ end }} {{ join ", " $namespaces }}
+{{- end -}}
+{{- end -}}
+
 {{- define "longrun.testNamespace" -}}
 {{- $namespaces := include "longrun.namespaces" . | fromJsonArray -}}
-{{- if .Values.test.namespace -}}
-{{- .Values.test.namespace -}}
+{{- $named := .Values.test.namespace -}}
+{{- if and $named $namespaces (not (has $named $namespaces)) -}}
+{{- fail (printf "test.namespace is %s, which the controller does not serve (%s): name one of these, or leave it out" $named (include "longrun.served" .)) -}}
+{{- else if $named -}}
+{{- $named -}}
 {{- else if or (empty $namespaces) (has .Release.Namespace $namespaces) -}}
 {{- .Release.Namespace -}}
 {{- else -}}
@@ -83,6 +125,12 @@ allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
 capabilities:
   drop: [ALL]
+{{- end -}}
+
+{{/* Of the pods of `helm test` and `helm uninstall`, whole, for namespaces with a quota. Such a pod took 180 MB at its start. */}}
+{{- define "longrun.hookResources" -}}
+requests: { cpu: 50m, memory: 192Mi }
+limits: { cpu: "1", memory: 512Mi }
 {{- end -}}
 
 {{- define "longrun.pullSecrets" -}}
@@ -104,6 +152,15 @@ tolerations: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- with .Values.controller.priorityClassName }}
 priorityClassName: {{ . }}
+{{- end }}
+{{- end -}}
+
+{{/* Of test and hook pods. They keep away from no pod, as the controller's replicas may from each other. */}}
+{{- define "longrun.hookPlacement" -}}
+{{- include "longrun.podPlacement" . }}
+{{- with .Values.controller.affinity.nodeAffinity }}
+affinity:
+  nodeAffinity: {{- toYaml . | nindent 4 }}
 {{- end }}
 {{- end -}}
 

@@ -15,7 +15,7 @@
   verbs: [update]
 # Children that a run has once. get: whose is the object that already has this name? And the Secret that a run's webhook
 # names. create, patch: apply. They are deleted by the garbage collector, with the run. Secrets cannot be granted by
-# label: who wants the controller to see those of one namespace alone installs it for one (../namespaced).
+# label: for a controller that can read those of one namespace alone, install it for one (../namespaced).
 - apiGroups: [""]
   resources: [configmaps, persistentvolumeclaims, secrets, serviceaccounts, services]
   verbs: [get, list, watch, create, patch]
