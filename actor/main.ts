@@ -2,14 +2,14 @@
  * An actor: leases executions from the learner, runs them in sandboxes, hands in results.
  *
  *     node actor/main.ts --learner HOST:PORT --tls DIR --name NAME [--slots N] [--executions N] [--isolation namespaces|landlock]
- *         [--allow-no-isolation] [--start-seconds S] [--restart-seconds S] [--metrics-listen HOST:PORT] [--run-id ID], and
+ *         [--allow-no-isolation] [--start-seconds S] [--restart-seconds S] [--warm numpy,pandas] [--metrics-listen HOST:PORT] [--run-id ID], and
  *     on one machine, where it starts its sandboxes itself:
- *         --task-dir DIR --python VENV --scratch DIR [--cpus 0,2-3] [--warm numpy,pandas]
+ *         --task-dir DIR --python VENV --scratch DIR [--cpus 0,2-3]
  *     in a pod, where each slot is a container (sandbox/listen.py):
  *         --sandboxes DIR --inputs TASK=PATH,…
  *
  * --sandboxes: slot I's zygote listens at DIR/slot-I/control.sock. --inputs: tasks' public data, as the sandboxes see it.
- * --warm: modules that sandboxes import before any program comes; without it those that programs use most.
+ * --warm: modules that sandboxes import before any program comes; without it what the run's programs use (warm.ts).
  * --start-seconds: longest wait for a sandbox at the start, 120. --restart-seconds: longest wait for one that broke, 60;
  * 600 in a pod, where the kubelet pauses up to 300 s before it starts a container again. Meanwhile the slot takes no
  * lease; after that the actor drains and exits 1.
@@ -30,6 +30,7 @@ import { limitsOf } from "./limits.ts";
 import { ActorMetrics, serveMetrics } from "./metrics.ts";
 import { parseOptions } from "./options.ts";
 import { Slots } from "./slots.ts";
+import { Warm } from "./warm.ts";
 
 async function main(): Promise<void> {
   const config = parseOptions(process.argv.slice(2));
@@ -57,17 +58,19 @@ async function main(): Promise<void> {
   });
   const { sandbox: first, refused } = await startIsolated({
     ...(await sandboxOf(0)),
-    ...{ level: config.level, allowNoIsolation, startSeconds },
+    ...{ level: config.level, allowNoIsolation, startSeconds, warm: config.warm },
   });
-  const { level, ...facts } = first.info;
+  const { level, warm: _, refused: __, ...facts } = first.info;
   if (level === "none") log = log.child({ isolation: "NO ISOLATION: programs run with all rights of this user" });
   for (const [tried, reason] of Object.entries(refused))
     log.warn({ isolation: tried, reason }, "isolation level refused");
   const { applied, missing } = layersOf(first.info);
   log.info({ isolation: level, applied, missing, ...facts, slots: config.slots }, describeIsolation(first.info));
 
+  const warm = new Warm(config.warm, log);
+  warm.started(first.info);
   const metrics = new ActorMetrics({
-    ...{ slots: config.slots, isolationLevel: level, tlsDirectory },
+    ...{ slots: config.slots, isolationLevel: level, tlsDirectory, warmModules: () => warm.imported.length },
     usableSlots: () => slots.usable,
     client: () => client?.state,
   });
@@ -79,13 +82,23 @@ async function main(): Promise<void> {
     ...{ count: config.slots, startSeconds, restartSeconds },
     // Tried again each time: one that came back on a full disk, or without what it had, is none.
     start: async (slot, seconds) => {
-      const place = await sandboxOf(slot);
-      return (await startIsolated({ ...place, level, allowNoIsolation, startSeconds: seconds })).sandbox;
+      const place = { ...(await sandboxOf(slot)), level, allowNoIsolation, startSeconds: seconds };
+      const start = () => startIsolated({ ...place, warm: warm.modules });
+      const { sandbox } = await start().catch((error: Error) => {
+        if (!warm.failed(error)) throw error;
+        return start();
+      });
+      warm.started(sandbox.info);
+      return sandbox;
     },
     onChange: (slot, fault) => {
       if (fault) log.warn({ slot, error: fault.message }, "a sandbox broke; its slot takes no lease until it is back");
       else log.info({ slot }, "a sandbox is back");
       if (fault) metrics.broken();
+      client?.offer();
+    },
+    onRenewal: (_slot, done) => {
+      if (done) metrics.renewed();
       client?.offer();
     },
     onRetry: (slot, error) => log.error({ slot, error: error.message }, "a sandbox did not start"),
@@ -123,6 +136,9 @@ async function main(): Promise<void> {
     ...{ address, tlsDirectory, name, slots: config.slots, isolationLevel: level, isolationMissing: missing },
     ...{ log, execute: run },
     usableSlots: () => slots.usable,
+    onWarm: (modules) => {
+      if (warm.learn(modules)) slots.renew();
+    },
     maxExecutions: config.maxExecutions,
     pythonDigest: basename(config.environment),
     versions: first.info.versions,

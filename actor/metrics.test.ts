@@ -16,6 +16,7 @@ function metricsOf(client: () => ActorState | undefined) {
     usableSlots: () => 3,
     client,
     isolationLevel: "landlock",
+    warmModules: () => 7,
     tlsDirectory: "nowhere",
   });
 }

@@ -42,7 +42,7 @@ export function parseOptions(args: string[]) {
   const inPod = values.sandboxes !== undefined;
   for (const name of ["learner", "tls", "name", ...(inPod ? OF_A_POD : OF_ONE_MACHINE)] as const)
     if (!values[name]) throw new ActorError("arguments", `--${name} is missing`);
-  for (const name of inPod ? ([...OF_ONE_MACHINE, "cpus", "warm"] as const) : OF_A_POD)
+  for (const name of inPod ? ([...OF_ONE_MACHINE, "cpus"] as const) : OF_A_POD)
     if (values[name]) throw new ActorError("arguments", `--${name} does not go with ${inPod ? "" : "no "}--sandboxes`);
   const slots = Number(values.slots);
   if (!Number.isInteger(slots) || slots < 1 || slots > 256)
@@ -61,6 +61,7 @@ export function parseOptions(args: string[]) {
     slots,
     maxExecutions: executions,
     level: parseLevel(values.isolation),
+    warm: values.warm?.split(",").filter(Boolean),
     allowNoIsolation: values["allow-no-isolation"]!,
     startSeconds: parseSeconds("start-seconds", values["start-seconds"]!),
     restartSeconds: parseSeconds("restart-seconds", values["restart-seconds"] ?? (inPod ? "600" : "60")),
@@ -73,14 +74,13 @@ export function parseOptions(args: string[]) {
 type SandboxOf = (slot: number) => Promise<SandboxOptions>;
 
 function ownProcesses(
-  values: { python?: string; scratch?: string; "task-dir"?: string; cpus?: string; warm?: string },
+  values: { python?: string; scratch?: string; "task-dir"?: string; cpus?: string },
   slots: number,
 ): SandboxOf {
   const cpus = parseCpus(values.cpus);
   const python = pythonOf(values.python!);
-  const warm = values.warm?.split(",").filter(Boolean);
   return async (slot) => ({
-    ...{ python, warm, ...shareCpus(cpus, slot, slots), space: `${values.scratch}/slot-${slot}` },
+    ...{ python, ...shareCpus(cpus, slot, slots), space: `${values.scratch}/slot-${slot}` },
     inputs: await findPublicData(values["task-dir"]!),
   });
 }

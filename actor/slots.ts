@@ -15,6 +15,8 @@ export interface SlotsOptions {
   leaseWaitSeconds?: number;
   /** A sandbox broke, so that fewer slots are usable, or (without a fault) came back. */
   onChange?: (slot: number, fault?: Error) => void;
+  /** A slot is being given another sandbox (`renew`), so that fewer slots are usable, or (`done`) has it. */
+  onRenewal?: (slot: number, done: boolean) => void;
   /** It did not come back this time. */
   onRetry?: (slot: number, error: Error) => void;
 }
@@ -36,6 +38,9 @@ export class Slots {
   readonly #sandboxes: (Sandbox | undefined)[];
   readonly #free: number[] = [];
   readonly #waiting: ((slot: number) => void)[] = [];
+  /** Sandboxes that are to be replaced. */
+  readonly #stale = new WeakSet<Sandbox>();
+  #renewing = false;
   #fail!: (error: Error) => void;
   #stopped = false;
 
@@ -87,6 +92,18 @@ export class Slots {
     }
   }
 
+  /** Has each slot's sandbox replaced by a newly started one: between executions, one slot after the other. */
+  renew(): void {
+    for (const sandbox of this.#sandboxes) if (sandbox) this.#stale.add(sandbox);
+    this.#renewNext();
+  }
+
+  /** Takes a free slot whose turn it is. One that is in use comes when its user is done. */
+  #renewNext(): void {
+    const place = this.#free.findIndex((slot) => this.#stale.has(this.#sandboxes[slot]!));
+    if (place !== -1 && !this.#renewing) void this.#release(this.#free.splice(place, 1)[0]!);
+  }
+
   async stop(): Promise<void> {
     this.#stopped = true;
     await Promise.all(this.#sandboxes.map((sandbox) => sandbox?.stop()));
@@ -120,10 +137,29 @@ export class Slots {
 
   /** Gives the slot to the next user, with a sandbox that works. */
   async #release(slot: number): Promise<void> {
+    if (this.#stale.has(this.#sandboxes[slot]!) && !this.#renewing && !this.#stopped) await this.#replace(slot);
     if (!this.#sandboxes[slot]!.alive && !(await this.#mend(slot))) return;
     const next = this.#waiting.shift();
     if (next) next(slot);
     else this.#free.push(slot);
+    this.#renewNext();
+  }
+
+  /** A new sandbox in a slot that nobody uses; if it does not start, the slot's is dead and has to be mended. */
+  async #replace(slot: number): Promise<void> {
+    const { start, startSeconds = 120, onRenewal, onRetry } = this.#options;
+    this.#renewing = true;
+    try {
+      const stopped = this.#sandboxes[slot]!.stop();
+      onRenewal?.(slot, false);
+      await stopped;
+      this.#place(slot, await start(slot, startSeconds));
+      onRenewal?.(slot, true);
+    } catch (error) {
+      onRetry?.(slot, error as Error);
+    } finally {
+      this.#renewing = false;
+    }
   }
 
   async #mend(slot: number): Promise<boolean> {

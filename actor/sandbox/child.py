@@ -96,7 +96,7 @@ def _become(zygote, address_space_bytes, output, report, orders):
     scratch, temporary = f"{space}/scratch", f"{space}/tmp"
     os.chdir(scratch)
     descriptor = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    os.environ.update(program.environment(scratch, temporary, zygote.config["cpusPerSlot"]))
+    os.environ.update(program.environment(scratch, temporary, zygote.config["cpusPerSlot"], zygote.level == "landlock"))
     program.open_streams()
 
     limits.set_rlimits(allowed, address_space_bytes, zygote.count_processes)

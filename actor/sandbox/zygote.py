@@ -30,6 +30,7 @@ import namespaces  # noqa: E402
 import program  # noqa: E402
 import restrict  # noqa: E402
 import seccomp  # noqa: E402
+import warm  # noqa: E402
 import watch  # noqa: E402
 from child import Child  # noqa: E402
 from execution import Execution  # noqa: E402
@@ -37,13 +38,9 @@ from protocol import CONTROL, receive_frame, send, send_json  # noqa: E402
 
 sys.path[:] = [path for path in sys.path if path != _HERE]
 for _name in ("cgroup", "child", "execution", "landlock", "limits", "linux", "listen", "memory", "namespaces", "program", "protocol",
-              "restrict", "seccomp", "submission", "watch"):
+              "restrict", "seccomp", "submission", "warm", "watch"):
     del sys.modules[_name]
 
-WARM = ("numpy", "pandas", "scipy.sparse", "scipy.stats", "joblib", "sklearn.compose", "sklearn.ensemble", "sklearn.impute",
-        "sklearn.linear_model", "sklearn.metrics", "sklearn.model_selection", "sklearn.naive_bayes", "sklearn.neighbors",
-        "sklearn.pipeline", "sklearn.preprocessing", "sklearn.svm", "sklearn.tree", "sklearn.feature_extraction.text",
-        "sklearn.neural_network", "sklearn.decomposition")
 SMALLEST_MEMORY_BYTES = 64 << 20  # below it a container's limit is a mistake
 
 
@@ -121,15 +118,15 @@ class Zygote:
                 os._exit(1)
         return os.waitpid(pid, 0)[1] == 0
 
-    def warm_up(self, versions):
-        """Everything after the imports, which are made here unless their `versions` say that they have been."""
-        if versions is None:
-            versions = import_packages(self.config.get("warm", WARM), self.level == "landlock")
+    def warm_up(self, packages):
+        """Everything after the imports, which are made here unless `packages` says that they have been. Raises OSError."""
+        if packages is None:
+            packages = warm.import_packages(self.config.get("warm", warm.WARM), self.level == "landlock", self.proc)
             memory.settle(self.proc)
         if self.level == "namespaces":
             namespaces.drop_import_space()
         self.inherited_bytes = watch.inherited_bytes(self.proc)
-        return versions
+        return packages
 
     def stay_below(self, container):
         """Kills programs before they fill the container: its end would be ours too. Raises OSError if it is too small."""
@@ -179,32 +176,9 @@ class Zygote:
                 os.close(directory)
 
 
-def import_packages(names, one_process):
-    """Imports what programs use most, once for all of them. Returns versions. `one_process`: programs cannot fork."""
-    # No pool of threads may exist when we fork; a child gets its own number of them.
-    os.environ.update(program.environment("/", "/tmp", 1))
-    if one_process:
-        os.environ["JOBLIB_MULTIPROCESSING"] = "0"  # read when joblib is imported
-    versions = {"python": ".".join(map(str, sys.version_info[:3]))}
-    names = list(names)
-    reserved = memory.reserve() if names else None
-    for name in names:
-        try:
-            __import__(name)
-        except ImportError:
-            continue  # an environment without it: a program that needs it fails by itself
-    for name in ("numpy", "pandas", "sklearn", "scipy"):
-        if name in sys.modules:
-            versions[name] = sys.modules[name].__version__
-    if "numpy" in sys.modules:
-        import numpy.random  # it comes when it is first used: in each child, where random numbers are seeded (30 ms)
-    del reserved
-    return versions
-
-
-def serve_supervisor(container=None, versions=None):
-    """From the first frame on CONTROL to the end of the connection. `container`: our options if we are alone in one;
-    the packages, of these `versions`, have been imported then."""
+def serve_supervisor(container=None, packages=None, renewal=None):
+    """From the first frame on CONTROL to the end of the connection. `container`: our options if we are alone in one; these
+    `packages` have been imported then, and what is written to `renewal` would be imported in their place (listen.py)."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # only the supervisor, by SIGKILL or the end of its socket
     kind, payload = receive_frame()
@@ -213,6 +187,11 @@ def serve_supervisor(container=None, versions=None):
     config = json.loads(payload)
     if container:
         config.update(space=container.scratch, cpusPerSlot=cgroup.cpus() or 1)
+        if "warm" in config and set(config["warm"]) != set(names_of(container.warm)):
+            os.write(renewal, ",".join(config["warm"]).encode() or b",")
+            send_json(b"H", {"renews": True})
+            os._exit(0)
+        os.close(renewal)  # before there is any program
     zygote = Zygote(config)
     if config["cpus"]:
         os.sched_setaffinity(0, config["cpus"])
@@ -220,13 +199,13 @@ def serve_supervisor(container=None, versions=None):
         if container:  # before there may be namespaces, from where it cannot be seen
             zygote.stay_below(cgroup.memory_for_programs(watch.inherited_bytes("/proc")))
         zygote.enter_level()
+        packages = zygote.warm_up(packages)
     except OSError as error:
         send_json(b"H", {"error": str(error)})
         sys.exit(1)
-    versions = zygote.warm_up(versions)
     send_json(b"H", {
         "level": zygote.level, "landlockAbi": zygote.landlock_version, "ownUser": zygote.user is not None,
-        "procMounted": zygote.child_proc, "processesCounted": zygote.count_processes, "versions": versions,
+        "procMounted": zygote.child_proc, "processesCounted": zygote.count_processes, **packages,
         "residentBytes": watch.own_bytes(zygote.proc)[1], "memoryBytes": zygote.memory_bytes,
         "directory": container and os.path.dirname(container.listen),
     })
@@ -239,12 +218,19 @@ def listen_for_supervisors(arguments):
     parser = argparse.ArgumentParser(prog="zygote.py", description="A sandbox that a supervisor connects to.")
     parser.add_argument("--listen", required=True, metavar="SOCKET", help="path of the socket to listen at")
     parser.add_argument("--scratch", default="/scratch", metavar="DIR", help="emptied before and after each connection")
-    parser.add_argument("--warm", default=",".join(WARM), metavar="NAMES", help="modules to import beforehand")
+    parser.add_argument("--warm", default=",".join(warm.WARM), metavar="NAMES", help="modules to import beforehand")
     options = parser.parse_args(arguments)
     listen.prepare()
-    versions = import_packages(filter(None, options.warm.split(",")), one_process=True)
+    try:
+        packages = warm.import_packages(names_of(options.warm), one_process=True, proc="/proc")
+    except OSError as error:
+        sys.exit(str(error))
     memory.settle("/proc")
-    listen.serve(options.listen, options.scratch, lambda: serve_supervisor(options, versions))
+    listen.serve(options.listen, options.scratch, lambda renewal: serve_supervisor(options, packages, renewal))
+
+
+def names_of(text):
+    return [name for name in text.split(",") if name]
 
 
 def main():

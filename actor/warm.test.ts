@@ -1,0 +1,174 @@
+/** What sandboxes import beforehand: packages that somebody installed and that a zygote can live with, no others. */
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { after, describe, test } from "node:test";
+import { execute } from "./execution.ts";
+import { DEFAULT_LIMITS } from "./limits.ts";
+import { ensurePythonEnvironment } from "./python-env.ts";
+import { Sandbox } from "./sandbox.ts";
+import { Sidecar } from "./sidecar.fixture.ts";
+import { Warm } from "./warm.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "lr-warm-"));
+chmodSync(folder, 0o755);
+after(() => rmSync(folder, { recursive: true, force: true }));
+const environment = join(folder, "environment");
+await makeEnvironment({
+  tiny: "",
+  "tiny/part": "",
+  threads: "import threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n",
+  dies: "import os\nos._exit(3)\n",
+  crashes: "import ctypes\nctypes.string_at(0)\n",
+  fails: "raise ValueError('not here')\n",
+  needs: "import something_else\n",
+  forks: "import os, time\nif os.fork() == 0:\n    time.sleep(600)\n",
+  opens: "file = open('/dev/null')\n",
+  large: "memory = [bytes(4096) for _ in range(60_000)]\n",
+  tests: "raise SystemExit('tests were run')\n",
+});
+
+/** Without pip or any other package: a few files, and the interpreter of the actors' environment. */
+async function makeEnvironment(packages: Record<string, string>): Promise<void> {
+  const { python } = await ensurePythonEnvironment();
+  const version = execFileSync(python, ["-c", "import sys; print('python%d.%d' % sys.version_info[:2])"]);
+  const site = join(environment, "lib", version.toString().trim(), "site-packages");
+  mkdirSync(join(environment, "bin"), { recursive: true });
+  const interpreter = realpathSync(python);
+  symlinkSync(interpreter, join(environment, "bin", "python"));
+  writeFileSync(join(environment, "pyvenv.cfg"), `home = ${dirname(interpreter)}\n`);
+  for (const [name, text] of Object.entries(packages)) {
+    mkdirSync(join(site, name), { recursive: true });
+    writeFileSync(join(site, name, "__init__.py"), text);
+  }
+}
+
+const run = async (sandbox: Sandbox, program: string) => {
+  const limits = { ...DEFAULT_LIMITS, timeoutSeconds: 30 };
+  const result = await execute(sandbox, { task: "t", program: Buffer.from(program), nonce: "", limits, seed: 0 });
+  assert.equal(result.outcome, "completed", `${result.detail} ${result.terminalOutput}`);
+  return result.terminalOutput.toString().trim();
+};
+const IS_WARM = "import sys\nprint('tiny' in sys.modules)";
+
+for (const level of ["namespaces", "landlock"] as const)
+  describe(`a sandbox at ${level}`, () => {
+    const space = join(folder, level);
+    async function start(warm: string[]): Promise<Sandbox | string> {
+      const python = join(environment, "bin", "python");
+      const options = { python, space, inputs: {}, level, warm, startSeconds: 60 };
+      return Sandbox.start(options).catch((error: Error) => error.message);
+    }
+
+    test("takes installed modules, refuses those that it could not live with, and works", async (context) => {
+      const bad = ["threads", "dies", "crashes", "fails", "needs", "forks", "opens", "large"];
+      const sandbox = await start(["tiny", ...bad, "tiny.part", "tiny.none", "nothing"]);
+      if (typeof sandbox === "string") return context.skip(sandbox);
+      try {
+        assert.deepEqual(sandbox.info.warm, ["tiny", "tiny.part"]);
+        const reasons = {
+          threads: /leaves threads/,
+          dies: /ends the process \(exit status 3\)/,
+          crashes: /ends the process \(signal 11\)/,
+          fails: /ValueError: not here/,
+          needs: /it needs something_else/,
+          forks: /leaves processes/,
+          opens: /leaves open files/,
+          large: /MiB are imported, and 224 are allowed/,
+        };
+        assert.deepEqual(Object.keys(sandbox.info.refused), Object.keys(reasons));
+        for (const [name, reason] of Object.entries(reasons)) assert.match(sandbox.info.refused[name]!, reason);
+        assert.equal(await run(sandbox, IS_WARM), "True");
+        assert.equal(
+          await run(sandbox, "import sys\nprint(set(sys.modules) & {'threads', 'fails', 'opens'})"),
+          "set()",
+        );
+        assert.equal(await run(sandbox, "import threads, threading\nprint(threading.active_count())"), "2");
+      } finally {
+        await sandbox.stop();
+      }
+    });
+
+    test("hostile names are nothing: no path, nothing of a program, nothing of Python, no tests", async (context) => {
+      mkdirSync(join(space, "scratch"), { recursive: true });
+      writeFileSync(join(space, "scratch", "evil.py"), `open(${JSON.stringify(join(folder, "breach"))}, "w")\n`);
+      const scratch = join(space, "scratch");
+      const names = ["evil", ".evil", `${scratch}/evil`, "scratch.evil", "../evil", "antigravity", "os", "__main__"];
+      const more = ["tests", "tiny.tests", "tiny.__main__", "tiny;import evil", "--listen", "", "zygote", "watch", "é"];
+      const sandbox = await start([...names, ...more, "a".repeat(3000)]);
+      if (typeof sandbox === "string") return context.skip(sandbox);
+      try {
+        assert.deepEqual([sandbox.info.warm, sandbox.info.refused], [[], {}]);
+        assert.equal(await run(sandbox, "import sys\nprint({'evil', 'antigravity'} & set(sys.modules))"), "set()");
+        assert.throws(() => realpathSync(join(folder, "breach")), /ENOENT/);
+      } finally {
+        await sandbox.stop();
+      }
+    });
+  });
+
+describe("a sandbox that listens", () => {
+  test("begins anew with what it is told, as the same process, and drops it again", async () => {
+    const sidecar = new Sidecar({ environment, warm: [] });
+    const start = (warm?: string[]) =>
+      Sandbox.start({ socket: sidecar.socket, inputs: {}, level: "landlock", warm, startSeconds: 60 });
+    try {
+      await sidecar.listening();
+      const { pid } = sidecar;
+      const seen: unknown[] = [];
+      for (const warm of [["tiny", "dies", "--listen"], undefined, []]) {
+        const sandbox = await start(warm);
+        seen.push([await run(sandbox, IS_WARM), sandbox.info.warm, Object.keys(sandbox.info.refused)]);
+        await sandbox.stop();
+        await sidecar.listening();
+      }
+      const warm = ["True", ["tiny"], ["dies"]];
+      assert.deepEqual(seen, [warm, warm, ["False", [], []]]);
+      assert.equal(sidecar.pid, pid);
+    } finally {
+      await sidecar.stop();
+    }
+  });
+});
+
+describe("what an actor's sandboxes are to import", () => {
+  const lines: [string, object][] = [];
+  const log = {
+    info: (fields: object, message: string) => lines.push([message, fields]),
+    warn: (fields: object, message: string) => lines.push([message, fields]),
+  };
+  const said = () => lines.splice(0).map(([message]) => message);
+
+  test("the learner's word, less what was refused; each is told once", () => {
+    const warm = new Warm(undefined, log);
+    assert.equal(warm.modules, undefined);
+    warm.started({ warm: ["numpy"], refused: {} });
+    assert.equal(warm.learn(["a", "b"]), true);
+    assert.equal(warm.learn(["b", "a"]), false);
+    said();
+    for (let slot = 0; slot < 2; slot++) warm.started({ warm: ["a"], refused: { b: "it leaves threads behind" } });
+    assert.deepEqual(warm.modules, ["a"]);
+    assert.deepEqual(warm.imported, ["a"]);
+    assert.equal(said().length, 2);
+    assert.equal(warm.learn([]), true);
+    assert.deepEqual(warm.modules, []);
+  });
+
+  test("a sandbox that does not start with it starts without", () => {
+    const warm = new Warm(undefined, log);
+    assert.equal(warm.failed(new Error("no disk")), false);
+    warm.learn(["a"]);
+    assert.equal(warm.failed(new Error("no")), true);
+    assert.equal(warm.modules, undefined);
+    assert.equal(warm.failed(new Error("no")), false);
+  });
+
+  test("a fixed list stays", () => {
+    const warm = new Warm(["x"], log);
+    assert.equal(warm.learn(["a"]), false);
+    assert.deepEqual(warm.modules, ["x"]);
+    assert.equal(warm.failed(new Error("no")), false);
+  });
+});
