@@ -1,11 +1,15 @@
 /** What sandboxes import beforehand: packages that somebody installed and that a zygote can live with, no others. */
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
+import { execFileSync, fork } from "node:child_process";
+import { once } from "node:events";
 import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, describe, test } from "node:test";
+import { writeRunCertificates } from "../proto/certificates.ts";
+import { messages } from "../proto/service.ts";
 import { execute } from "./execution.ts";
+import { Learner } from "./learner.fixture.ts";
 import { DEFAULT_LIMITS } from "./limits.ts";
 import { ensurePythonEnvironment } from "./python-env.ts";
 import { Sandbox } from "./sandbox.ts";
@@ -28,6 +32,8 @@ await makeEnvironment({
   opens: "file = open('/dev/null')\n",
   large: "memory = [bytes(4096) for _ in range(60_000)]\n",
   tests: "raise SystemExit('tests were run')\n",
+  slow: "import time\ntime.sleep(0.5)\n",
+  numpy: "class ones:\n    def __init__(self, n):\n        self.sum = lambda: n\n", // all that isolation.ts asks of it
 });
 
 /** Without pip or any other package: a few files, and the interpreter of the actors' environment. */
@@ -131,6 +137,67 @@ describe("a sandbox that listens", () => {
       await sidecar.stop();
     }
   });
+});
+
+test("an actor that is told renews slot by slot; no duration has any of it, and what runs goes on", async () => {
+  const tls = await writeRunCertificates(join(folder, "tls"), { validSeconds: 600 });
+  const learner = new Learner(tls.learner);
+  await learner.start();
+  const first = new Sidecar({ environment, warm: [] });
+  const second = new Sidecar({ environment, warm: [], sandboxes: first.sandboxes, slot: 1 });
+  const at = ["--learner", `127.0.0.1:${learner.port}`, "--tls", tls.actor, "--name", "actor-0", "--slots", "2"];
+  const place = ["--sandboxes", first.sandboxes, "--inputs", `t=${environment}`, "--isolation", "landlock"];
+  const actor = fork(join(import.meta.dirname, "main.ts"), [...at, ...place], {
+    ...{ stdio: ["ignore", "ignore", "pipe", "ipc"], env: { ...process.env, LOG_LEVEL: "info" } },
+  });
+  let log = "";
+  actor.stderr!.setEncoding("utf8").on("data", (text: string) => {
+    log += text;
+  });
+  try {
+    const isWarm = Buffer.from("import sys\nprint('slow' in sys.modules)");
+    const limits = { timeoutSeconds: 60, memoryBytes: 2 ** 30, scratchBytes: 2 ** 26 };
+    const done = async (execution: string) => {
+      const result = await learner.next("result", 1, ({ result }) => result?.attempt?.execution === execution, 60);
+      learner.send({ ack: { attempt: result.attempt, accepted: true, reason: "accepted" } });
+      assert.equal(result.outcome, messages.Outcome.COMPLETED, `${result.detail} ${log}`);
+      return { output: result.terminalOutput.toString().trim(), slot: result.slot, seconds: result.durationSeconds };
+    };
+    await learner.next("ready", 1, () => true, 60);
+    const sleeper = `import os, sys, time
+while not os.path.exists("input/stop"): time.sleep(0.05)
+print("slow" in sys.modules)`;
+    learner.lease("runs", { program: Buffer.from(sleeper), limits });
+    await learner.next("heartbeat", 1, ({ heartbeat }) => (heartbeat?.running?.[0]?.elapsedSeconds ?? 0) > 0.1, 30);
+    learner.send({ warm: { modules: ["slow", "dies"] } });
+    await learner.next("ready", 1, ({ ready }) => ready?.freeSlots === 0, 20); // the other slot is away
+    const leasedAt = performance.now();
+    learner.lease("comes", { program: isWarm, limits });
+    const came = await done("comes");
+    const waited = (performance.now() - leasedAt) / 1000;
+    writeFileSync(join(environment, "stop"), "");
+    const ran = await done("runs");
+    assert.deepEqual([came.output, ran.output], ["True", "False"]);
+    assert.notEqual(came.slot, ran.slot);
+    // Two imports of half a second each, one of them to try it.
+    assert.ok(waited > 0.9 && came.seconds < 0.5, `${waited} s from lease to result, ${came.seconds} s of them measured`);
+    assert.ok(ran.seconds > waited);
+    // Its slot has its turn when it is done.
+    await learner.next("ready", 2, ({ ready }) => ready?.freeSlots === 2, 60);
+    for (const execution of ["a", "b"]) learner.lease(execution, { program: isWarm, limits });
+    assert.deepEqual([(await done("a")).output, (await done("b")).output], ["True", "True"]);
+    const told = log.split("\n").filter((line) => /not imported beforehand/.test(line));
+    assert.equal(told.length, 1, log);
+    assert.match(told[0]!, /"module":"dies","reason":"it ends the process/);
+    assert.match(log, /"modules":\["slow"\],"source":"learned from programs"/);
+    actor.kill("SIGTERM");
+    await once(actor, "exit");
+    assert.equal(actor.exitCode, 0);
+  } finally {
+    actor.kill("SIGKILL");
+    learner.kill();
+    await Promise.all([first.stop(), second.stop()]);
+  }
 });
 
 describe("what an actor's sandboxes are to import", () => {
