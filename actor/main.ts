@@ -4,12 +4,14 @@
  *     node actor/main.ts --learner HOST:PORT --tls DIR --name NAME [--slots N] [--executions N] [--isolation namespaces|landlock]
  *         [--allow-no-isolation] [--start-seconds S] [--restart-seconds S] [--warm numpy,pandas] [--metrics-listen HOST:PORT] [--run-id ID], and
  *     on one machine, where it starts its sandboxes itself:
- *         --task-dir DIR --python VENV --scratch DIR [--cpus 0,2-3]
+ *         --task-dir DIR --python VENV --scratch DIR [--cpus 0,2-3] [--gpus 0,1]
  *     in a pod, where each slot is a container (sandbox/listen.py):
  *         --sandboxes DIR --inputs TASK=PATH,…
  *
  * --sandboxes: slot I's zygote listens at DIR/slot-I/control.sock. --inputs: tasks' public data, as the sandboxes see it.
  * --warm: modules that sandboxes import before any program comes; without it what the run's programs use (warm.ts).
+ * --gpus: numbers of the NVIDIA GPUs that programs may use, /dev/nvidia0 is 0; each slot has its own where there are enough,
+ * else slots share. Without it none. In a pod programs use those of their container.
  * --start-seconds: longest wait for a sandbox at the start, 120. --restart-seconds: longest wait for one that broke, 60;
  * 600 in a pod, where the kubelet pauses up to 300 s before it starts a container again. Meanwhile the slot takes no
  * lease; after that the actor drains and exits 1.
@@ -24,6 +26,7 @@ import { pino } from "pino";
 import { ActorClient, type Lease } from "./client.ts";
 import { ActorError } from "./errors.ts";
 import { type ExecutionResult, execute, lostResult, type Progress } from "./execution.ts";
+import { describeGpus } from "./gpus.ts";
 import { startIsolated } from "./isolation.ts";
 import { describeIsolation, layersOf } from "./layers.ts";
 import { limitsOf } from "./limits.ts";
@@ -60,13 +63,15 @@ async function main(): Promise<void> {
     ...(await sandboxOf(0)),
     ...{ level: config.level, allowNoIsolation, startSeconds, warm: config.warm },
   });
-  const { level, warm: _, refused: __, ...facts } = first.info;
+  const { level, versions, landlockAbi, residentBytes, memoryBytes } = first.info;
   if (level === "none") log = log.child({ isolation: "NO ISOLATION: programs run with all rights of this user" });
   for (const [tried, reason] of Object.entries(refused))
     log.warn({ isolation: tried, reason }, "isolation level refused");
   const { applied, missing } = layersOf(first.info);
-  log.info({ isolation: level, applied, missing, ...facts, slots: config.slots }, describeIsolation(first.info));
+  const facts = { landlockAbi, versions, residentBytes, memoryBytes, slots: config.slots };
+  log.info({ isolation: level, applied, missing, ...facts }, describeIsolation(first.info));
 
+  const gpus: string[][] = [first.info.gpus];
   const warm = new Warm(config.warm, log);
   warm.started(first.info);
   const metrics = new ActorMetrics({
@@ -89,6 +94,7 @@ async function main(): Promise<void> {
         return start();
       });
       warm.started(sandbox.info);
+      gpus[slot] = sandbox.info.gpus;
       return sandbox;
     },
     onChange: (slot, fault) => {
@@ -104,6 +110,8 @@ async function main(): Promise<void> {
     onRetry: (slot, error) => log.error({ slot, error: error.message }, "a sandbox did not start"),
   });
   await slots.start(first);
+  const withGpus = describeGpus(gpus);
+  if (withGpus) log.info({ gpus }, withGpus);
 
   let warned = false;
   const warnOfMemory = (allowedBytes: number, memoryBytes = Number.POSITIVE_INFINITY) => {

@@ -14,6 +14,7 @@ import { connectZygote, type SocketOptions } from "./zygote-socket.ts";
 const SIGKILL = 9;
 /** As in sandbox/warm.py. */
 const MOST_MODULES = 64;
+const MOST_GPUS = 64;
 
 export type IsolationLevel = "namespaces" | "landlock" | "none";
 
@@ -27,6 +28,10 @@ export type SandboxOptions = (ProcessOptions | SocketOptions) & {
   cpusPerSlot?: number;
   /** Hides newer Landlock versions of the kernel; for tests. */
   landlockAbi?: number;
+  /** Numbers of the GPUs that programs may use; absent: none, or with a zygote that listens those of its container. */
+  gpus?: number[];
+  /** Where GPUs are looked for; for tests. */
+  gpuPlaces?: { directory: string; driver: string };
   /** Modules that are imported beforehand; absent: what programs use most, or what a zygote that listens has. */
   warm?: readonly string[];
   /** Longest wait for a zygote to be there with its packages imported. */
@@ -68,6 +73,8 @@ export interface SandboxInfo {
   warm: string[];
   /** Modules that it could not live with -> why. */
   refused: Record<string, string>;
+  /** GPUs that programs can use, by the names of their files, e.g. `nvidia0`. */
+  gpus: string[];
   residentBytes: number;
   /** The most memory that a program can use, because of the container's limit; absent: only its own limit counts. */
   memoryBytes?: number;
@@ -142,7 +149,8 @@ export class Sandbox {
     const { level, inputs, cpus = [], cpusPerSlot = 1, warm, landlockAbi, startSeconds = 120 } = options;
     const deadline = performance.now() + startSeconds * 1000;
     const space = "space" in options ? options.space : undefined;
-    const config = JSON.stringify({ level, inputs, space, cpus, cpusPerSlot, warm, landlockAbi });
+    const { gpus, gpuPlaces } = options;
+    const config = JSON.stringify({ level, inputs, space, cpus, cpusPerSlot, gpus, gpuPlaces, warm, landlockAbi });
     for (let renewed = false; ; renewed = true) {
       const seconds = renewed ? (deadline - performance.now()) / 1000 : startSeconds;
       const zygote = "socket" in options ? await connectZygote(options, seconds) : await spawnZygote(options);
@@ -319,6 +327,7 @@ function parseHello({ kind, payload }: Frame, level: IsolationLevel): SandboxInf
     versions: parseTexts(hello.versions, 32),
     warm: Object.values(parseTexts(hello.warm, MOST_MODULES)),
     refused: parseTexts(hello.refused, MOST_MODULES),
+    gpus: Object.values(parseTexts(hello.gpus, MOST_GPUS)),
     residentBytes: amount(hello.residentBytes),
     ...(hello.memoryBytes != null && { memoryBytes: amount(hello.memoryBytes) }),
     ...(typeof hello.directory === "string" && { directory: hello.directory.slice(0, 1000) }),

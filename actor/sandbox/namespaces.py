@@ -74,9 +74,9 @@ def _write(path, text):
         file.write(text)
 
 
-def build_root(runtime, inputs):
+def build_root(runtime, inputs, devices):
     """Builds the root and goes there. `runtime`: directories of the interpreter and its packages; `inputs`: task ->
-    directory with public data, bound to PRIVATE/inputs/<index> (returned by task)."""
+    directory with public data, bound to PRIVATE/inputs/<index> (returned by task); `devices`: files for /dev beside DEVICES."""
     mount(None, "/", None, MS_REC | MS_PRIVATE)
     base = "/sys"  # a directory that always exists and that nothing is taken from; only covered in our own view
     mount("tmpfs", base, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=4m")
@@ -89,8 +89,8 @@ def build_root(runtime, inputs):
     for path in (*CONFIGURATION, *_outermost(runtime)):
         if os.path.exists(path):
             _bind(os.path.realpath(path), base + path)
-    for name in DEVICES:
-        _bind(f"/dev/{name}", f"{base}/dev/{name}", read_only=False)
+    for path in (*(f"/dev/{name}" for name in DEVICES), *devices):
+        _bind(path, f"{base}/dev/{os.path.basename(path)}", read_only=False)
     for name, place in (("fd", "/proc/self/fd"), ("shm", SPACE + "/shm")):
         os.symlink(place, f"{base}/dev/{name}")
     # An environment below /tmp makes it a directory of the read-only root; $TMPDIR is what programs have then.

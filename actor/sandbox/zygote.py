@@ -23,6 +23,7 @@ import sys
 _HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, _HERE)
 import cgroup  # noqa: E402
+import gpu  # noqa: E402
 import landlock  # noqa: E402
 import listen  # noqa: E402
 import memory  # noqa: E402
@@ -37,7 +38,7 @@ from execution import Execution  # noqa: E402
 from protocol import CONTROL, receive_frame, send, send_json  # noqa: E402
 
 sys.path[:] = [path for path in sys.path if path != _HERE]
-for _name in ("cgroup", "child", "execution", "landlock", "limits", "linux", "listen", "memory", "namespaces", "program", "protocol",
+for _name in ("cgroup", "child", "execution", "gpu", "landlock", "limits", "linux", "listen", "memory", "namespaces", "program", "protocol",
               "restrict", "seccomp", "submission", "warm", "watch"):
     del sys.modules[_name]
 
@@ -58,12 +59,15 @@ class Zygote:
 
     def enter_level(self):
         """Everything that the level needs before packages are imported. Raises OSError where it does not work."""
+        self.gpus = gpu.find(self.config.get("gpus", []), **self.config.get("gpuPlaces", {}))
+        self.devices = self.gpus.files
         if self.level == "namespaces":
             own_id = namespaces.enter()
             self._become_first_process()
             runtime = [sys.prefix, sys.base_prefix, sys.exec_prefix, os.path.dirname(os.path.realpath(sys.executable)),
                        os.path.dirname(os.path.abspath(__file__))]
-            self.inputs = namespaces.build_root(runtime, self.inputs)
+            self.inputs = namespaces.build_root(runtime, self.inputs, self.devices)
+            self.devices = [f"/dev/{os.path.basename(path)}" for path in self.devices]
             self.proc = namespaces.PRIVATE + "/proc"
             self.own_pid_namespace = os.open(f"{self.proc}/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
             self.child_proc = namespaces.can_mount_proc(self.own_pid_namespace)
@@ -89,6 +93,8 @@ class Zygote:
             machine = ["/proc/cpuinfo", "/proc/meminfo", "/sys/devices/system/cpu"]
             devices = [f"/dev/{name}" for name in ("zero", "full", "random", "urandom")]
             self.readable = [*namespaces.SYSTEM, *namespaces.CONFIGURATION, *self.runtime, *devices, *own, *machine]
+            if self.devices:
+                self.readable.append(gpu.DRIVER)
             self.writable = [f"{self.space}/scratch", f"{self.space}/tmp", "/dev/null"]
             self.filter = seccomp.assemble(seccomp.everywhere() + seccomp.alone())
         if os.getuid() == 0 and self._nobody_reaches([*self.runtime, self.space, *self.inputs.values()]):
@@ -186,7 +192,7 @@ def serve_supervisor(container=None, packages=None, renewal=None):
         sys.exit("the configuration has to come first")
     config = json.loads(payload)
     if container:
-        config.update(space=container.scratch, cpusPerSlot=cgroup.cpus() or 1)
+        config.update(space=container.scratch, cpusPerSlot=cgroup.cpus() or 1, gpus=None)
         if "warm" in config and set(config["warm"]) != set(names_of(container.warm)):
             os.write(renewal, ",".join(config["warm"]).encode() or b",")
             send_json(b"H", {"renews": True})
@@ -207,7 +213,7 @@ def serve_supervisor(container=None, packages=None, renewal=None):
         "level": zygote.level, "landlockAbi": zygote.landlock_version, "ownUser": zygote.user is not None,
         "procMounted": zygote.child_proc, "processesCounted": zygote.count_processes, **packages,
         "residentBytes": watch.own_bytes(zygote.proc)[1], "memoryBytes": zygote.memory_bytes,
-        "directory": container and os.path.dirname(container.listen),
+        "gpus": zygote.gpus.names, "directory": container and os.path.dirname(container.listen),
     })
     zygote.serve()
 
