@@ -53,7 +53,9 @@ print(json.dumps({
 async function look(options: Partial<SandboxOptions> & { level: "namespaces" | "landlock" }, place = devices) {
   const { level } = options;
   const whole = { python, space: join(folder, "space"), inputs: {}, warm: [], startSeconds: 60, ...options };
-  const sandbox = await Sandbox.start(whole as SandboxOptions & { level: typeof level }).catch((error) => error.message);
+  const sandbox = await Sandbox.start(whole as SandboxOptions & { level: typeof level }).catch(
+    (error) => error.message,
+  );
   if (typeof sandbox === "string") return sandbox;
   try {
     // At `namespaces` the devices are where they belong.
@@ -79,7 +81,10 @@ for (const level of ["namespaces", "landlock"] as const)
       if (typeof seen === "string") return context.skip(seen);
       assert.deepEqual(seen.info.gpus, ["nvidia1"]);
       const own = ["nvidiactl", "nvidia-uvm", "nvidia1"];
-      assert.deepEqual(seen.files, Object.fromEntries(FILES.map((name) => [name, own.includes(name) ? opened : denied])));
+      assert.deepEqual(
+        seen.files,
+        Object.fromEntries(FILES.map((name) => [name, own.includes(name) ? opened : denied])),
+      );
       assert.equal(seen.kmsg, denied);
       if (seen.info.landlockAbi >= 5) assert.equal(seen.null, "opened; Permission denied");
       assert.equal(seen.environment.CUDA_VISIBLE_DEVICES, UUIDS[1]);
@@ -172,12 +177,16 @@ print([int.from_bytes(rule[1][:8], "little") for rule in two[4:6]], [int.from_by
 });
 
 test("GPUs are shared out: each slot its own, or shared", () => {
-  const shares = (gpus: number[], count: number) => Array.from({ length: count }, (_, slot) => shareGpus(gpus, slot, count));
+  const shares = (gpus: number[], count: number) =>
+    Array.from({ length: count }, (_, slot) => shareGpus(gpus, slot, count));
   assert.deepEqual(shares([], 2), [[], []]);
   assert.deepEqual(shares([3], 2), [[3], [3]]);
   assert.deepEqual(shares([0, 1], 2), [[0], [1]]);
   assert.deepEqual(shares([0, 1, 2], 2), [[0], [1]]);
-  assert.deepEqual(shares([0, 1, 2, 3], 2), [[0, 1], [2, 3]]);
+  assert.deepEqual(shares([0, 1, 2, 3], 2), [
+    [0, 1],
+    [2, 3],
+  ]);
   assert.deepEqual(shares([0, 1], 3), [[0], [1], [0]]);
   assert.equal(describeGpus([[], []]), undefined);
   assert.match(describeGpus([["nvidia0"], ["nvidia1"]])!, /slot 0: nvidia0; slot 1: nvidia1; each slot's own;/);

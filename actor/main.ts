@@ -73,7 +73,7 @@ async function main(): Promise<void> {
 
   const gpus: string[][] = [first.info.gpus];
   const warm = new Warm(config.warm, log);
-  warm.started(first.info);
+  warm.started(0, first.info);
   const metrics = new ActorMetrics({
     ...{ slots: config.slots, isolationLevel: level, tlsDirectory, warmModules: () => warm.imported.length },
     usableSlots: () => slots.usable,
@@ -88,12 +88,11 @@ async function main(): Promise<void> {
     // Tried again each time: one that came back on a full disk, or without what it had, is none.
     start: async (slot, seconds) => {
       const place = { ...(await sandboxOf(slot)), level, allowNoIsolation, startSeconds: seconds };
-      const start = () => startIsolated({ ...place, warm: warm.modules });
-      const { sandbox } = await start().catch((error: Error) => {
-        if (!warm.failed(error)) throw error;
-        return start();
+      const { sandbox } = await startIsolated({ ...place, warm: warm.modulesOf(slot) }).catch((error: Error) => {
+        warm.failed(slot);
+        throw error;
       });
-      warm.started(sandbox.info);
+      warm.started(slot, sandbox.info);
       gpus[slot] = sandbox.info.gpus;
       return sandbox;
     },

@@ -83,7 +83,12 @@ function ownProcesses(
   const gpus = parseNumbers("gpus", values.gpus) ?? [];
   const python = pythonOf(values.python!);
   return async (slot) => ({
-    ...{ python, ...shareCpus(cpus, slot, slots), gpus: shareGpus(gpus, slot, slots), space: `${values.scratch}/slot-${slot}` },
+    ...{
+      python,
+      ...shareCpus(cpus, slot, slots),
+      gpus: shareGpus(gpus, slot, slots),
+      space: `${values.scratch}/slot-${slot}`,
+    },
     inputs: await findPublicData(values["task-dir"]!),
   });
 }

@@ -162,6 +162,26 @@ describe("slots", () => {
     assert.equal(slots.usable, 3);
   });
 
+  test("a sandbox whose start began before they were renewed is renewed, too", async () => {
+    const begun: (() => void)[] = [];
+    const slots = new Slots({
+      count: 1,
+      start: async () => {
+        if (begun.length < 2) await new Promise<void>((done) => begun.push(done));
+        return new Fake({ t: String(begun.length) }) as unknown as Sandbox;
+      },
+    });
+    const started = slots.start();
+    begun[0]!();
+    await started;
+    slots.renew();
+    await sleep(1);
+    slots.renew(); // while the new one starts
+    begun[1]!();
+    const uses = await slots.use("t", async () => slots.usable);
+    assert.equal(uses, 1);
+  });
+
   test("a renewed sandbox that does not start is mended like one that broke", async () => {
     const { slots, started, changes } = await setUp(1, { refuse: 1 });
     slots.renew();

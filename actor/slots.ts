@@ -38,8 +38,9 @@ export class Slots {
   readonly #sandboxes: (Sandbox | undefined)[];
   readonly #free: number[] = [];
   readonly #waiting: ((slot: number) => void)[] = [];
-  /** Sandboxes that are to be replaced. */
-  readonly #stale = new WeakSet<Sandbox>();
+  /** How often `renew` was called before now, and before each slot's sandbox was started. */
+  #renewals = 0;
+  readonly #startedAfter: number[] = [];
   #renewing = false;
   #fail!: (error: Error) => void;
   #stopped = false;
@@ -55,10 +56,11 @@ export class Slots {
 
   /** Starts all sandboxes but `first`, which has been started for slot 0. Throws ActorError. */
   async start(first?: Sandbox): Promise<void> {
-    const { start, startSeconds = 120 } = this.#options;
+    const { startSeconds = 120 } = this.#options;
     await Promise.all(
       this.#sandboxes.map(async (_, slot) => {
-        this.#place(slot, slot === 0 && first ? first : await start(slot, startSeconds));
+        if (slot === 0 && first) this.#place(slot, first, 0);
+        else await this.#start(slot, startSeconds);
         void this.#release(slot);
       }),
     );
@@ -79,10 +81,8 @@ export class Slots {
       let sandbox = this.#sandboxes[slot]!;
       if (!Object.hasOwn(sandbox.inputs, task)) {
         // The task may have come after the sandbox was started.
-        const { start, startSeconds = 120 } = this.#options;
         await sandbox.stop();
-        sandbox = await start(slot, startSeconds);
-        this.#place(slot, sandbox);
+        sandbox = await this.#start(slot, this.#options.startSeconds);
         if (!Object.hasOwn(sandbox.inputs, task))
           throw new ActorError("task", `task ${task}: this actor has no public data of it`);
       }
@@ -94,13 +94,17 @@ export class Slots {
 
   /** Has each slot's sandbox replaced by a newly started one: between executions, one slot after the other. */
   renew(): void {
-    for (const sandbox of this.#sandboxes) if (sandbox) this.#stale.add(sandbox);
+    this.#renewals++;
     this.#renewNext();
+  }
+
+  #isStale(slot: number): boolean {
+    return this.#startedAfter[slot]! < this.#renewals;
   }
 
   /** Takes a free slot whose turn it is. One that is in use comes when its user is done. */
   #renewNext(): void {
-    const place = this.#free.findIndex((slot) => this.#stale.has(this.#sandboxes[slot]!));
+    const place = this.#free.findIndex((slot) => this.#isStale(slot));
     if (place !== -1 && !this.#renewing) void this.#release(this.#free.splice(place, 1)[0]!);
   }
 
@@ -124,8 +128,16 @@ export class Slots {
     });
   }
 
-  #place(slot: number, sandbox: Sandbox): void {
+  async #start(slot: number, seconds = 120): Promise<Sandbox> {
+    const renewals = this.#renewals;
+    const sandbox = await this.#options.start(slot, seconds);
+    this.#place(slot, sandbox, renewals);
+    return sandbox;
+  }
+
+  #place(slot: number, sandbox: Sandbox, renewals: number): void {
     this.#sandboxes[slot] = sandbox;
+    this.#startedAfter[slot] = renewals;
     // One that breaks while it is in use is mended when its user is done.
     void sandbox.ended.then(() => {
       const place = this.#free.indexOf(slot);
@@ -137,7 +149,7 @@ export class Slots {
 
   /** Gives the slot to the next user, with a sandbox that works. */
   async #release(slot: number): Promise<void> {
-    if (this.#stale.has(this.#sandboxes[slot]!) && !this.#renewing && !this.#stopped) await this.#replace(slot);
+    if (this.#isStale(slot) && !this.#renewing && !this.#stopped) await this.#replace(slot);
     if (!this.#sandboxes[slot]!.alive && !(await this.#mend(slot))) return;
     const next = this.#waiting.shift();
     if (next) next(slot);
@@ -147,13 +159,13 @@ export class Slots {
 
   /** A new sandbox in a slot that nobody uses; if it does not start, the slot's is dead and has to be mended. */
   async #replace(slot: number): Promise<void> {
-    const { start, startSeconds = 120, onRenewal, onRetry } = this.#options;
+    const { onRenewal, onRetry } = this.#options;
     this.#renewing = true;
     try {
       const stopped = this.#sandboxes[slot]!.stop();
       onRenewal?.(slot, false);
       await stopped;
-      this.#place(slot, await start(slot, startSeconds));
+      await this.#start(slot, this.#options.startSeconds);
       onRenewal?.(slot, true);
     } catch (error) {
       onRetry?.(slot, error as Error);
@@ -163,7 +175,7 @@ export class Slots {
   }
 
   async #mend(slot: number): Promise<boolean> {
-    const { start, restartSeconds = 60, onChange, onRetry } = this.#options;
+    const { restartSeconds = 60, onChange, onRetry } = this.#options;
     const deadline = performance.now() + restartSeconds * 1000;
     const left = () => (deadline - performance.now()) / 1000;
     const broken = this.#sandboxes[slot]!;
@@ -171,7 +183,7 @@ export class Slots {
     await broken.stop();
     for (let pause = SHORTEST_PAUSE_SECONDS; !this.#stopped; pause = Math.min(2 * pause, LONGEST_PAUSE_SECONDS)) {
       try {
-        this.#place(slot, await start(slot, left()));
+        await this.#start(slot, left());
         onChange?.(slot);
         return true;
       } catch (error) {

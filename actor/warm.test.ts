@@ -180,7 +180,10 @@ print("slow" in sys.modules)`;
     assert.deepEqual([came.output, ran.output], ["True", "False"]);
     assert.notEqual(came.slot, ran.slot);
     // Two imports of half a second each, one of them to try it.
-    assert.ok(waited > 0.9 && came.seconds < 0.5, `${waited} s from lease to result, ${came.seconds} s of them measured`);
+    assert.ok(
+      waited > 0.9 && came.seconds < 0.5,
+      `${waited} s from lease to result, ${came.seconds} s of them measured`,
+    );
     assert.ok(ran.seconds > waited);
     // Its slot has its turn when it is done.
     await learner.next("ready", 2, ({ ready }) => ready?.freeSlots === 2, 60);
@@ -210,32 +213,38 @@ describe("what an actor's sandboxes are to import", () => {
 
   test("the learner's word, less what was refused; each is told once", () => {
     const warm = new Warm(undefined, log);
-    assert.equal(warm.modules, undefined);
-    warm.started({ warm: ["numpy"], refused: {} });
+    assert.equal(warm.modulesOf(0), undefined);
+    warm.started(0, { warm: ["numpy"], refused: {} });
     assert.equal(warm.learn(["a", "b"]), true);
     assert.equal(warm.learn(["b", "a"]), false);
     said();
-    for (let slot = 0; slot < 2; slot++) warm.started({ warm: ["a"], refused: { b: "it leaves threads behind" } });
-    assert.deepEqual(warm.modules, ["a"]);
+    for (const slot of [0, 1]) warm.started(slot, { warm: ["a"], refused: { b: "it leaves threads behind" } });
+    assert.deepEqual(warm.modulesOf(0), ["a"]);
     assert.deepEqual(warm.imported, ["a"]);
     assert.equal(said().length, 2);
     assert.equal(warm.learn([]), true);
-    assert.deepEqual(warm.modules, []);
+    assert.deepEqual(warm.modulesOf(0), []);
   });
 
-  test("a sandbox that does not start with it starts without", () => {
+  test("a slot whose sandbox does not start with it is tried without, then with it again", () => {
     const warm = new Warm(undefined, log);
-    assert.equal(warm.failed(new Error("no disk")), false);
+    warm.failed(0); // nothing was learned yet
     warm.learn(["a"]);
-    assert.equal(warm.failed(new Error("no")), true);
-    assert.equal(warm.modules, undefined);
-    assert.equal(warm.failed(new Error("no")), false);
+    assert.deepEqual(warm.modulesOf(0), ["a"]);
+    warm.failed(0);
+    assert.deepEqual([warm.modulesOf(0), warm.modulesOf(1)], [undefined, ["a"]]);
+    warm.failed(0);
+    assert.deepEqual(warm.modulesOf(0), ["a"]);
+    warm.failed(0);
+    warm.started(0, { warm: [], refused: {} });
+    assert.deepEqual(warm.modulesOf(0), ["a"]); // when it is renewed the next time
+    assert.equal(said().filter((line) => /tried without/.test(line)).length, 2);
   });
 
   test("a fixed list stays", () => {
     const warm = new Warm(["x"], log);
     assert.equal(warm.learn(["a"]), false);
-    assert.deepEqual(warm.modules, ["x"]);
-    assert.equal(warm.failed(new Error("no")), false);
+    warm.failed(0);
+    assert.deepEqual(warm.modulesOf(0), ["x"]);
   });
 });

@@ -1,7 +1,7 @@
 /**
  * What this actor's sandboxes import before any program comes. With `--warm` that list; without it what programs use most
  * (sandbox/warm.py), until the learner says what the run's programs use (learner/server/warm.ts): then that. What a sandbox
- * could not live with is left out from then on, and where one does not start with a list it starts without.
+ * could not live with is left out from then on, and a slot whose sandbox did not start with it is tried without.
  */
 import type { SandboxInfo } from "./sandbox.ts";
 
@@ -12,6 +12,8 @@ export class Warm {
   readonly #log: { info: LogMethod; warn: LogMethod };
   #learned: readonly string[] | undefined;
   readonly #refused = new Set<string>();
+  /** Slots whose next sandbox is tried without what was learned. */
+  readonly #without = new Set<number>();
   #logged = "";
   /** Modules that the sandbox has that started last. */
   imported: readonly string[] = [];
@@ -22,9 +24,10 @@ export class Warm {
     this.#log = log;
   }
 
-  /** What a sandbox that is started now is to import; undefined: what programs use most. */
-  get modules(): readonly string[] | undefined {
-    return this.#fixed ?? this.#learned?.filter((name) => !this.#refused.has(name));
+  /** What the slot's sandbox is to import if it is started now; undefined: what programs use most. */
+  modulesOf(slot: number): readonly string[] | undefined {
+    if (this.#fixed) return this.#fixed;
+    return this.#without.has(slot) ? undefined : this.#learned?.filter((name) => !this.#refused.has(name));
   }
 
   /** The learner's word. @returns whether sandboxes that were started before have other modules */
@@ -35,8 +38,9 @@ export class Warm {
     return before?.size !== modules.length || modules.some((name) => !before.has(name));
   }
 
-  /** A sandbox has started: notes what it has, and says it where that is news. */
-  started({ warm, refused }: Pick<SandboxInfo, "warm" | "refused">): void {
+  /** The slot's sandbox has started: notes what it has, and says it where that is news. */
+  started(slot: number, { warm, refused }: Pick<SandboxInfo, "warm" | "refused">): void {
+    this.#without.delete(slot);
     this.imported = warm;
     for (const [module, reason] of Object.entries(refused)) {
       if (this.#refused.has(module)) continue;
@@ -50,11 +54,14 @@ export class Warm {
     this.#log.info({ modules: warm, source }, "sandboxes have these modules imported");
   }
 
-  /** A sandbox did not start with `modules`. @returns whether it can be tried without what was learned */
-  failed(error: Error): boolean {
-    if (this.#fixed || !this.#learned) return false;
-    this.#log.warn({ modules: this.#learned, error: error.message }, "a sandbox did not start with what was learned");
-    this.#learned = undefined;
-    return true;
+  /** The slot's sandbox did not start: perhaps because of what was learned, and then the next one does without. */
+  failed(slot: number): void {
+    if (this.#fixed || !this.#learned) return;
+    if (this.#without.delete(slot)) return; // neither did it without
+    this.#without.add(slot);
+    this.#log.warn(
+      { slot, modules: this.#learned },
+      "a sandbox did not start with what was learned; it is tried without",
+    );
   }
 }

@@ -10,17 +10,46 @@ describe("what a program imports", () => {
     ["nothing", "print('import pandas')\nx = 'from a import b'\n", []],
     ["modules", "import numpy as np, pandas\n  import sklearn.svm # os\n", ["numpy", "pandas", "sklearn.svm"]],
     ["names of a module", "from sklearn.ensemble import RandomForestRegressor, X\n", ["sklearn.ensemble"]],
-    ["names of a package, which may be modules", "from sklearn import svm as s, tree\n", ["sklearn", "sklearn.svm", "sklearn.tree"]],
-    ["in parentheses", "from scipy import (  # some\n  stats,\n  sparse as sp,\n)\n", ["scipy", "scipy.stats", "scipy.sparse"]],
+    [
+      "names of a package, which may be modules",
+      "from sklearn import svm as s, tree\n",
+      ["sklearn", "sklearn.svm", "sklearn.tree"],
+    ],
+    [
+      "in parentheses",
+      "from scipy import (  # some\n  stats,\n  sparse as sp,\n)\n",
+      ["scipy", "scipy.stats", "scipy.sparse"],
+    ],
     ["where it is used", "def f():\n\timport torch; g()\nif x: import y\n", ["torch"]],
     ["each once", "import a\nimport a\nfrom a import *\n", ["a"]],
-    ["relative, private, paths", "from . import x\nfrom .y import z\nimport _a, /tmp/b, c-d\nfrom e import _f\n", ["e"]],
+    [
+      "relative, private, paths",
+      "from . import x\nfrom .y import z\nimport _a, /tmp/b, c-d\nfrom e import _f\n",
+      ["e"],
+    ],
     ["too long, too deep", `import ${"a".repeat(70)}\nimport a.b.c.d.e\n`, []],
   ];
   for (const [name, program, modules] of cases) test(name, () => assert.deepEqual(importsOf(program), modules));
 
   test("of hostile text few names, all of a shape, in no time", () => {
-    const piece = fc.constantFrom("import ", "from ", "(", ")", ",", "\n", "a", ".", " ", "\t", "#", ";", "*", "\0", "é", "-");
+    const piece = fc.constantFrom(
+      "import ",
+      "from ",
+      "(",
+      ")",
+      ",",
+      "\n",
+      "a",
+      ".",
+      " ",
+      "\t",
+      "#",
+      ";",
+      "*",
+      "\0",
+      "é",
+      "-",
+    );
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 60 }), (pieces) => {
         for (const found of importsOf(pieces.join(""))) assert.match(found, /^[A-Za-z]\w*(\.[A-Za-z]\w*){0,3}$/);
