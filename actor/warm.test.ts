@@ -115,6 +115,27 @@ for (const level of ["namespaces", "landlock"] as const)
     });
   });
 
+test("whether a package is warm or not, a program draws the same numbers and has the same environment", async (context) => {
+  const { python } = await ensurePythonEnvironment();
+  const program = `
+import os, sys
+print("numpy" in sys.modules, file=sys.stderr)
+import numpy
+print(numpy.random.rand(), sorted(os.environ.items()))`;
+  const seen: string[] = [];
+  for (const warm of [[], ["numpy"]]) {
+    const options = { python, space: join(folder, "numbers"), inputs: {}, level: "landlock" as const, warm };
+    const sandbox = await Sandbox.start({ ...options, startSeconds: 60 }).catch((error: Error) => error.message);
+    if (typeof sandbox === "string") return context.skip(sandbox);
+    seen.push(await run(sandbox, program));
+    await sandbox.stop();
+  }
+  const [cold, warmed] = seen.map((text) => text.split("\n"));
+  assert.deepEqual([cold![0], warmed![0]], ["False", "True"]);
+  assert.equal(cold![1], warmed![1]);
+  assert.match(cold![1]!, /'JOBLIB_MULTIPROCESSING', '0'/); // one process: read when joblib is imported, here or in the zygote
+});
+
 describe("a sandbox that listens", () => {
   test("begins anew with what it is told, as the same process, and drops it again", async () => {
     const sidecar = new Sidecar({ environment, warm: [] });
