@@ -163,23 +163,22 @@ describe("slots", () => {
   });
 
   test("a sandbox whose start began before they were renewed is renewed, too", async () => {
-    const begun: (() => void)[] = [];
+    let starts = 0;
+    const second = Promise.withResolvers<void>();
     const slots = new Slots({
       count: 1,
       start: async () => {
-        if (begun.length < 2) await new Promise<void>((done) => begun.push(done));
-        return new Fake({ t: String(begun.length) }) as unknown as Sandbox;
+        if (++starts === 2) await second.promise;
+        return new Fake({ t: String(starts) }) as unknown as Sandbox;
       },
     });
-    const started = slots.start();
-    begun[0]!();
-    await started;
+    await slots.start();
     slots.renew();
     await sleep(1);
     slots.renew(); // while the new one starts
-    begun[1]!();
-    const uses = await slots.use("t", async () => slots.usable);
-    assert.equal(uses, 1);
+    second.resolve();
+    await sleep(1);
+    assert.equal(await slots.use("t", async (sandbox) => sandbox.inputs.t), "3");
   });
 
   test("a renewed sandbox that does not start is mended like one that broke", async () => {
