@@ -150,11 +150,12 @@ export class Sandbox {
     const deadline = performance.now() + startSeconds * 1000;
     const space = "space" in options ? options.space : undefined;
     const { gpus, gpuPlaces } = options;
-    const config = JSON.stringify({ level, inputs, space, cpus, cpusPerSlot, gpus, gpuPlaces, warm, landlockAbi });
+    const config = { level, inputs, space, cpus, cpusPerSlot, gpus, gpuPlaces, warm, landlockAbi };
     for (let renewed = false; ; renewed = true) {
       const seconds = renewed ? (deadline - performance.now()) / 1000 : startSeconds;
       const zygote = "socket" in options ? await connectZygote(options, seconds) : await spawnZygote(options);
-      zygote.control.write(encodeFrame("C", config));
+      // It may have begun anew because of threads that were left.
+      zygote.control.write(encodeFrame("C", JSON.stringify({ ...config, careful: renewed })));
       const reader = new FrameReader();
       try {
         const hello = parseHello(await firstFrame(zygote, reader, startSeconds, deadline), level);
@@ -311,7 +312,7 @@ async function firstFrame(zygote: Zygote, reader: FrameReader, seconds: number, 
   }
 }
 
-/** @returns `renews` if it has other packages than it was told, and begins anew with those */
+/** @returns `renews` if it has other packages than it was told, or such as leave threads, and has to begin anew */
 function parseHello({ kind, payload }: Frame, level: IsolationLevel): SandboxInfo | "renews" {
   const hello = JSON.parse(payload.toString()) ?? {};
   if (kind !== "H") throw new ActorError("sandbox", `sandbox: unexpected first frame ${JSON.stringify(kind)}`);

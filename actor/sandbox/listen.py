@@ -3,7 +3,7 @@
 It imports the packages once and then serves one connection after another. Each is served by a fork of it, a session,
 which is what `zygote.py` is elsewhere; so a session starts in milliseconds and finds nothing that another one changed.
 This process reads not a byte of what comes over the socket. If other packages are wanted than it has, a session says so, which
-has run no program then, and this process begins anew with those (`_begin_anew`): what is imported cannot be dropped. It sees that the supervisor hung up also where the session
+has run no program then, and this process begins anew with those (`begin_anew`): what is imported cannot be dropped. It sees that the supervisor hung up also where the session
 does not, kills all that is left, empties the scratch directory, and reaps whatever process 1 is given to reap.
 
 The socket is there only while nothing runs: it is taken away before a session starts and comes back when everything of
@@ -67,13 +67,14 @@ def serve(path, scratch, session):
         names = os.read(wanted, LARGEST_NAMES).decode("ascii", "replace")
         os.close(wanted)
         if names:
-            _begin_anew(names)
+            begin_anew(f"--warm={names}")
 
 
-def _begin_anew(names):
-    """The same process, as it was started, with other packages; no other process is left."""
-    arguments = [argument for argument in sys.argv if not argument.startswith("--warm=")]
-    os.execve(sys.executable, [sys.executable, "-s", "-B", *arguments, f"--warm={names}"], ENVIRONMENT)  # the last one counts
+def begin_anew(option):
+    """The same process, as it was started and with this option; no other process is left."""
+    name = option.partition("=")[0]
+    arguments = [argument for argument in sys.argv if not argument.startswith(f"{name}=")]
+    os.execve(sys.executable, [sys.executable, "-s", "-B", *arguments, option], ENVIRONMENT)  # the last one counts
 
 
 def _accept(path):

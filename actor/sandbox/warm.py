@@ -4,8 +4,9 @@ Those names may be what the run's programs import (learner/server/warm.ts), so t
 Covered: only packages that are installed are imported, by the names of their public modules, never a path or anything
 beside a program (programs have not run here, and their directory is not on sys.path). A module that is not one of WARM is
 tried in a fork first, and refused where a zygote could not live with it: it fails, ends or hangs its process, leaves threads
-(a fork has one), processes or open files (which a child closes) behind, or takes the memory above LARGEST_BYTES. What all
-of them take together is bounded in number, seconds and bytes. So a lie costs speed, and nothing else.
+(a fork has one), processes or open files (which a child closes) behind, or takes too much memory. Where those of WARM leave
+threads in this environment, the zygote begins anew and is `careful`: then they are tried, too. What all of them take together
+is bounded in number, seconds and bytes. So a lie costs speed, and nothing else.
 Not covered: what an installed package does at its import; whoever chooses the environment trusts it.
 """
 
@@ -27,27 +28,38 @@ WARM = ("numpy", "pandas", "scipy.sparse", "scipy.stats", "joblib", "sklearn.com
         "sklearn.neural_network", "sklearn.decomposition")
 MOST_NAMES = 64
 TRIAL_SECONDS = 60  # of all trials together; what is left then is not imported
-# Of memory that is no file's. In a pod a sandbox has 512 MiB beside its program, which may come to copy all of it.
-LARGEST_BYTES = 224 << 20
+LARGEST_BYTES = 512 << 20  # of memory that is no file's
+# In a container a program may come to copy all of it, and has 512 MiB beside what it may use. Or a part of the container's.
+LARGEST_IN_CONTAINER_BYTES, LARGEST_SHARE_OF_CONTAINER = 224 << 20, 1 / 16
 # Public modules: `numpy.f2py.__main__` runs a program, tests do what they like.
 _NAME = re.compile(r"(?!.*\b(?:tests?|conftest)\b)[A-Za-z][A-Za-z0-9_]{0,60}(?:\.[A-Za-z][A-Za-z0-9_]{0,60}){0,3}", re.ASCII)
 _VERSIONED = ("numpy", "pandas", "sklearn", "scipy")
 
 
-def import_packages(names, one_process, proc):
+class ThreadsLeft(Exception):
+    """A process that must not fork: its children would lack these threads, and have the locks that they hold."""
+
+
+def largest_bytes(container_bytes):
+    """`container_bytes`: the limit of the container that we are alone in, if it has one."""
+    if container_bytes is None:
+        return LARGEST_BYTES
+    return max(LARGEST_IN_CONTAINER_BYTES, int(container_bytes * LARGEST_SHARE_OF_CONTAINER))
+
+
+def import_packages(names, one_process, proc, careful=False, allowed_bytes=LARGEST_BYTES):
     """Imports `names`, in this order. Returns {versions, warm: what is imported of them, refused: {name: why}}; what is not
-    installed is in neither. `one_process`: programs cannot fork. `proc`: where /proc is mounted. Raises OSError where threads
-    were left all the same: this process must not fork then."""
+    installed is in neither. `one_process`: programs cannot fork. `proc`: where /proc is mounted. Raises ThreadsLeft."""
     # No pool of threads may exist when we fork; a child gets its own number of them.
-    os.environ.update(program.environment("/", "/tmp", 1, one_process))
-    known = {name.rsplit(".", depth)[0] for name in WARM for depth in range(3)}
+    os.environ.update(program.environment("/", "/tmp", 1, one_process), JE_ARROW_MALLOC_CONF="background_thread:false")
+    known = set() if careful else {name.rsplit(".", depth)[0] for name in WARM for depth in range(3)}
     names = [name for name in names if name in known or _is_installed(name)][:MOST_NAMES]
     reserved = memory.reserve() if names else None
     refused = {}
     deadline = time.monotonic() + TRIAL_SECONDS
     for name in names:
         if name not in known and name not in sys.modules:
-            why = _try_in_fork(name, proc, deadline)
+            why = _try_in_fork(name, proc, deadline, allowed_bytes)
             if why is not None:
                 if why:
                     refused[name] = why
@@ -61,7 +73,7 @@ def import_packages(names, one_process, proc):
     del reserved
     threads = len(os.listdir(f"{proc}/self/task"))
     if threads > 1:
-        raise OSError(f"{threads} threads were left by the packages {', '.join(names)}")
+        raise ThreadsLeft(f"{threads - 1} threads were left by the packages {', '.join(names)}")
     versions = {name: sys.modules[name].__version__ for name in _VERSIONED if name in sys.modules}
     return {
         "versions": {"python": ".".join(map(str, sys.version_info[:3])), **versions},
@@ -77,7 +89,7 @@ def _is_installed(name):
     return package not in sys.stdlib_module_names and importlib.machinery.PathFinder.find_spec(package) is not None
 
 
-def _try_in_fork(name, proc, deadline):
+def _try_in_fork(name, proc, deadline, allowed_bytes):
     """None if it can be imported here; else why not, and "" if there is no such module."""
     seconds = deadline - time.monotonic()
     if seconds <= 0:
@@ -87,7 +99,7 @@ def _try_in_fork(name, proc, deadline):
     if pid == 0:
         try:
             os.setsid()
-            os.write(write_end, b"!" + _try(name, proc).encode("utf-8", "replace")[:200])
+            os.write(write_end, b"!" + _try(name, proc, allowed_bytes).encode("utf-8", "replace")[:200])
         finally:
             os._exit(0)
     os.close(write_end)
@@ -114,7 +126,7 @@ def _try_in_fork(name, proc, deadline):
     return {"!": "", "!fits": None}.get(said, said[1:])
 
 
-def _try(name, proc):
+def _try(name, proc, allowed_bytes):
     """In a fork: imports it. "fits", "" if there is no such module, else why it does not fit."""
     files = set(os.listdir(f"{proc}/self/fd"))
     try:
@@ -133,4 +145,4 @@ def _try(name, proc):
     with open(f"{proc}/self/statm", "rb") as file:
         fields = file.read().split()
     bytes_ = (int(fields[1]) - int(fields[2])) * os.sysconf("SC_PAGE_SIZE")
-    return "fits" if bytes_ <= LARGEST_BYTES else f"with it {bytes_ >> 20} MiB are imported, and {LARGEST_BYTES >> 20} are allowed"
+    return "fits" if bytes_ <= allowed_bytes else f"with it {bytes_ >> 20} MiB are imported, and {allowed_bytes >> 20} are allowed"

@@ -125,9 +125,10 @@ class Zygote:
         return os.waitpid(pid, 0)[1] == 0
 
     def warm_up(self, packages):
-        """Everything after the imports, which are made here unless `packages` says that they have been. Raises OSError."""
+        """Everything after the imports, which are made here unless `packages` says that they have been. Raises ThreadsLeft."""
         if packages is None:
-            packages = warm.import_packages(self.config.get("warm", warm.WARM), self.level == "landlock", self.proc)
+            names, careful = self.config.get("warm", warm.WARM), self.config.get("careful", False)
+            packages = warm.import_packages(names, self.level == "landlock", self.proc, careful)
             memory.settle(self.proc)
         if self.level == "namespaces":
             namespaces.drop_import_space()
@@ -206,8 +207,9 @@ def serve_supervisor(container=None, packages=None, renewal=None):
             zygote.stay_below(cgroup.memory_for_programs(watch.inherited_bytes("/proc")))
         zygote.enter_level()
         packages = zygote.warm_up(packages)
-    except OSError as error:
-        send_json(b"H", {"error": str(error)})
+    except (OSError, warm.ThreadsLeft) as error:
+        again = isinstance(error, warm.ThreadsLeft) and not config.get("careful")
+        send_json(b"H", {"renews": True} if again else {"error": str(error)})
         sys.exit(1)
     send_json(b"H", {
         "level": zygote.level, "landlockAbi": zygote.landlock_version, "ownUser": zygote.user is not None,
@@ -225,12 +227,16 @@ def listen_for_supervisors(arguments):
     parser.add_argument("--listen", required=True, metavar="SOCKET", help="path of the socket to listen at")
     parser.add_argument("--scratch", default="/scratch", metavar="DIR", help="emptied before and after each connection")
     parser.add_argument("--warm", default=",".join(warm.WARM), metavar="NAMES", help="modules to import beforehand")
+    parser.add_argument("--careful", action="store_true", help="try modules that programs use most like any others, too")
     options = parser.parse_args(arguments)
     listen.prepare()
+    allowed_bytes = warm.largest_bytes(cgroup.memory_bytes())
     try:
-        packages = warm.import_packages(names_of(options.warm), one_process=True, proc="/proc")
-    except OSError as error:
-        sys.exit(str(error))
+        packages = warm.import_packages(names_of(options.warm), True, "/proc", options.careful, allowed_bytes)
+    except warm.ThreadsLeft as error:
+        if options.careful:
+            sys.exit(str(error))
+        listen.begin_anew("--careful")
     memory.settle("/proc")
     listen.serve(options.listen, options.scratch, lambda renewal: serve_supervisor(options, packages, renewal))
 
