@@ -30,6 +30,7 @@ await makeEnvironment({
   needs: "import something_else\n",
   forks: "import os, time\nif os.fork() == 0:\n    time.sleep(600)\n",
   opens: "file = open('/dev/null')\n",
+  writes: "import os\nopen(os.path.join(os.environ['MPLCONFIGDIR'], 'fonts'), 'w').write('x')\n",
   large: "memory = [bytes(4096) for _ in range(140_000)]\n",
   joblib: "import threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n", // of WARM
   tests: "raise SystemExit('tests were run')\n",
@@ -71,10 +72,10 @@ for (const level of ["namespaces", "landlock"] as const)
 
     test("takes installed modules, refuses those that it could not live with, and works", async (context) => {
       const bad = ["threads", "dies", "crashes", "fails", "needs", "forks", "opens", "large"];
-      const sandbox = await start(["tiny", ...bad, "tiny.part", "tiny.none", "nothing"]);
+      const sandbox = await start(["tiny", ...bad, "tiny.part", "tiny.none", "nothing", "writes"]);
       if (typeof sandbox === "string") return context.skip(sandbox);
       try {
-        assert.deepEqual(sandbox.info.warm, ["tiny", "tiny.part"]);
+        assert.deepEqual(sandbox.info.warm, ["tiny", "tiny.part", "writes"]);
         const reasons = {
           threads: /leaves threads/,
           dies: /ends the process \(exit status 3\)/,
@@ -92,6 +93,7 @@ for (const level of ["namespaces", "landlock"] as const)
           await run(sandbox, "import sys\nprint(set(sys.modules) & {'threads', 'fails', 'opens'})"),
           "set()",
         );
+        assert.equal(await run(sandbox, "import os\nprint(os.listdir(os.environ['TMPDIR']))"), "[]");
         assert.equal(await run(sandbox, "import threads, threading\nprint(threading.active_count())"), "2");
       } finally {
         await sandbox.stop();

@@ -114,9 +114,11 @@ def build_root(runtime, inputs, devices):
     os.chdir("/")
     umount(PRIVATE + "/old")
     make_read_only("/")  # or, without root and Landlock, one program could leave files there for the next
-    # Packages try at import what they can use (joblib makes a semaphore in /dev/shm); until `drop_import_space`.
-    mount("tmpfs", SPACE, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0700,size=1m")
-    os.mkdir(SPACE + "/shm")
+    # Packages try at import what they can use (joblib makes a semaphore in /dev/shm, matplotlib a list of fonts); until
+    # `drop_import_space`.
+    mount("tmpfs", SPACE, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0700,size=4m")
+    for name in ("tmp", "shm"):
+        os.mkdir(f"{SPACE}/{name}")
     return places
 
 

@@ -47,11 +47,12 @@ def largest_bytes(container_bytes):
     return max(LARGEST_IN_CONTAINER_BYTES, int(container_bytes * LARGEST_SHARE_OF_CONTAINER))
 
 
-def import_packages(names, one_process, proc, careful=False, allowed_bytes=LARGEST_BYTES):
+def import_packages(names, one_process, proc, temporary, careful=False, allowed_bytes=LARGEST_BYTES):
     """Imports `names`, in this order. Returns {versions, warm: what is imported of them, refused: {name: why}}; what is not
-    installed is in neither. `one_process`: programs cannot fork. `proc`: where /proc is mounted. Raises ThreadsLeft."""
+    installed is in neither. `one_process`: programs cannot fork. `proc`: where /proc is mounted. `temporary`: a directory that
+    packages may write to, best the one that programs have. Raises ThreadsLeft."""
     # No pool of threads may exist when we fork; a child gets its own number of them.
-    os.environ.update(program.environment("/", "/tmp", 1, one_process), JE_ARROW_MALLOC_CONF="background_thread:false")
+    os.environ.update(program.environment("/", temporary, 1, one_process), JE_ARROW_MALLOC_CONF="background_thread:false")
     known = set() if careful else {name.rsplit(".", depth)[0] for name in WARM for depth in range(3)}
     names = [name for name in names if name in known or _is_installed(name)][:MOST_NAMES]
     reserved = memory.reserve() if names else None

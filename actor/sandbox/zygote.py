@@ -128,8 +128,9 @@ class Zygote:
         """Everything after the imports, which are made here unless `packages` says that they have been. Raises ThreadsLeft."""
         if packages is None:
             names, careful = self.config.get("warm", warm.WARM), self.config.get("careful", False)
-            packages = warm.import_packages(names, self.level == "landlock", self.proc, careful)
+            packages = warm.import_packages(names, self.level == "landlock", self.proc, f"{self.space}/tmp", careful)
             memory.settle(self.proc)
+            self.clean_up()
         if self.level == "namespaces":
             namespaces.drop_import_space()
         self.inherited_bytes = watch.inherited_bytes(self.proc)
@@ -232,7 +233,7 @@ def listen_for_supervisors(arguments):
     listen.prepare()
     allowed_bytes = warm.largest_bytes(cgroup.memory_bytes())
     try:
-        packages = warm.import_packages(names_of(options.warm), True, "/proc", options.careful, allowed_bytes)
+        packages = warm.import_packages(names_of(options.warm), True, "/proc", "/tmp", options.careful, allowed_bytes)
     except warm.ThreadsLeft as error:
         if options.careful:
             sys.exit(str(error))
