@@ -163,6 +163,7 @@ export class Sandbox {
         if (renewed) throw new ActorError("sandbox", "sandbox: it began anew and has not imported what it was to");
         zygote.end();
         await zygote.ended;
+        await zygote.cleanUp();
       } catch (error) {
         zygote.end();
         await zygote.ended;
