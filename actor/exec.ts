@@ -77,16 +77,21 @@ export function pythonOf(path: string): string {
 
 /** `0,2-3` -> [0, 2, 3]. Throws ActorError `arguments`. */
 export function parseCpus(list: string | undefined): number[] | undefined {
+  return parseNumbers("cpus", list);
+}
+
+/** @param option that the list was given with */
+export function parseNumbers(option: string, list: string | undefined): number[] | undefined {
   if (list === undefined || list === "") return undefined;
-  const cpus = list.split(",").flatMap((part) => {
+  const numbers = list.split(",").flatMap((part) => {
     const range = /^(\d{1,4})(?:-(\d{1,4}))?$/.exec(part.trim());
     const first = Number(range?.[1]);
     const last = Number(range?.[2] ?? first);
     if (!range || last < first)
-      throw new ActorError("arguments", `--cpus: "${part}" is not a number or a range such as 2-3`);
+      throw new ActorError("arguments", `--${option}: "${part}" is not a number or a range such as 2-3`);
     return Array.from({ length: last - first + 1 }, (_, index) => first + index);
   });
-  return [...new Set(cpus)];
+  return [...new Set(numbers)];
 }
 
 export function parseLevel(level: string | undefined): IsolationLevel | undefined {

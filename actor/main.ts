@@ -2,14 +2,16 @@
  * An actor: leases executions from the learner, runs them in sandboxes, hands in results.
  *
  *     node actor/main.ts --learner HOST:PORT --tls DIR --name NAME [--slots N] [--executions N] [--isolation namespaces|landlock]
- *         [--allow-no-isolation] [--start-seconds S] [--restart-seconds S] [--metrics-listen HOST:PORT] [--run-id ID], and
+ *         [--allow-no-isolation] [--start-seconds S] [--restart-seconds S] [--warm numpy,pandas] [--metrics-listen HOST:PORT] [--run-id ID], and
  *     on one machine, where it starts its sandboxes itself:
- *         --task-dir DIR --python VENV --scratch DIR [--cpus 0,2-3] [--warm numpy,pandas]
+ *         --task-dir DIR --python VENV --scratch DIR [--cpus 0,2-3] [--gpus 0,1]
  *     in a pod, where each slot is a container (sandbox/listen.py):
  *         --sandboxes DIR --inputs TASK=PATH,…
  *
  * --sandboxes: slot I's zygote listens at DIR/slot-I/control.sock. --inputs: tasks' public data, as the sandboxes see it.
- * --warm: modules that sandboxes import before any program comes; without it those that programs use most.
+ * --warm: modules that sandboxes import before any program comes; without it what the run's programs use (warm.ts).
+ * --gpus: numbers of the NVIDIA GPUs that programs may use, /dev/nvidia0 is 0; each slot has its own where there are enough,
+ * else slots share. Without it none. In a pod programs use those of their container.
  * --start-seconds: longest wait for a sandbox at the start, 120. --restart-seconds: longest wait for one that broke, 60;
  * 600 in a pod, where the kubelet pauses up to 300 s before it starts a container again. Meanwhile the slot takes no
  * lease; after that the actor drains and exits 1.
@@ -24,12 +26,14 @@ import { pino } from "pino";
 import { ActorClient, type Lease } from "./client.ts";
 import { ActorError } from "./errors.ts";
 import { type ExecutionResult, execute, lostResult, type Progress } from "./execution.ts";
+import { describeGpus } from "./gpus.ts";
 import { startIsolated } from "./isolation.ts";
 import { describeIsolation, layersOf } from "./layers.ts";
 import { limitsOf } from "./limits.ts";
 import { ActorMetrics, serveMetrics } from "./metrics.ts";
 import { parseOptions } from "./options.ts";
 import { Slots } from "./slots.ts";
+import { Warm } from "./warm.ts";
 
 async function main(): Promise<void> {
   const config = parseOptions(process.argv.slice(2));
@@ -57,17 +61,21 @@ async function main(): Promise<void> {
   });
   const { sandbox: first, refused } = await startIsolated({
     ...(await sandboxOf(0)),
-    ...{ level: config.level, allowNoIsolation, startSeconds },
+    ...{ level: config.level, allowNoIsolation, startSeconds, warm: config.warm },
   });
-  const { level, ...facts } = first.info;
+  const { level, versions, landlockAbi, residentBytes, memoryBytes } = first.info;
   if (level === "none") log = log.child({ isolation: "NO ISOLATION: programs run with all rights of this user" });
   for (const [tried, reason] of Object.entries(refused))
     log.warn({ isolation: tried, reason }, "isolation level refused");
   const { applied, missing } = layersOf(first.info);
-  log.info({ isolation: level, applied, missing, ...facts, slots: config.slots }, describeIsolation(first.info));
+  const facts = { landlockAbi, versions, residentBytes, memoryBytes, slots: config.slots };
+  log.info({ isolation: level, applied, missing, ...facts }, describeIsolation(first.info));
 
+  const gpus: string[][] = [first.info.gpus];
+  const warm = new Warm(config.warm, log);
+  warm.started(0, first.info);
   const metrics = new ActorMetrics({
-    ...{ slots: config.slots, isolationLevel: level, tlsDirectory },
+    ...{ slots: config.slots, isolationLevel: level, tlsDirectory, warmModules: () => warm.imported.length },
     usableSlots: () => slots.usable,
     client: () => client?.state,
   });
@@ -79,8 +87,14 @@ async function main(): Promise<void> {
     ...{ count: config.slots, startSeconds, restartSeconds },
     // Tried again each time: one that came back on a full disk, or without what it had, is none.
     start: async (slot, seconds) => {
-      const place = await sandboxOf(slot);
-      return (await startIsolated({ ...place, level, allowNoIsolation, startSeconds: seconds })).sandbox;
+      const place = { ...(await sandboxOf(slot)), level, allowNoIsolation, startSeconds: seconds };
+      const { sandbox } = await startIsolated({ ...place, warm: warm.modulesOf(slot) }).catch((error: Error) => {
+        warm.failed(slot);
+        throw error;
+      });
+      warm.started(slot, sandbox.info);
+      gpus[slot] = sandbox.info.gpus;
+      return sandbox;
     },
     onChange: (slot, fault) => {
       if (fault) log.warn({ slot, error: fault.message }, "a sandbox broke; its slot takes no lease until it is back");
@@ -88,9 +102,15 @@ async function main(): Promise<void> {
       if (fault) metrics.broken();
       client?.offer();
     },
+    onRenewal: (_slot, done) => {
+      if (done) metrics.renewed();
+      client?.offer();
+    },
     onRetry: (slot, error) => log.error({ slot, error: error.message }, "a sandbox did not start"),
   });
   await slots.start(first);
+  const withGpus = describeGpus(gpus);
+  if (withGpus) log.info({ gpus }, withGpus);
 
   let warned = false;
   const warnOfMemory = (allowedBytes: number, memoryBytes = Number.POSITIVE_INFINITY) => {
@@ -123,6 +143,9 @@ async function main(): Promise<void> {
     ...{ address, tlsDirectory, name, slots: config.slots, isolationLevel: level, isolationMissing: missing },
     ...{ log, execute: run },
     usableSlots: () => slots.usable,
+    onWarm: (modules) => {
+      if (warm.learn(modules)) slots.renew();
+    },
     maxExecutions: config.maxExecutions,
     pythonDigest: basename(config.environment),
     versions: first.info.versions,

@@ -2,7 +2,8 @@
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { ActorError } from "./errors.ts";
-import { parseCpus, parseLevel, pythonOf } from "./exec.ts";
+import { parseCpus, parseLevel, parseNumbers, pythonOf } from "./exec.ts";
+import { shareGpus } from "./gpus.ts";
 import type { SandboxOptions } from "./sandbox.ts";
 import { shareCpus } from "./slots.ts";
 import { findPublicData } from "./tasks.ts";
@@ -20,6 +21,7 @@ const OPTIONS = {
   slots: { type: "string", default: "1" },
   executions: { type: "string" },
   cpus: { type: "string" },
+  gpus: { type: "string" },
   isolation: { type: "string" },
   warm: { type: "string" },
   "allow-no-isolation": { type: "boolean", default: false },
@@ -42,7 +44,7 @@ export function parseOptions(args: string[]) {
   const inPod = values.sandboxes !== undefined;
   for (const name of ["learner", "tls", "name", ...(inPod ? OF_A_POD : OF_ONE_MACHINE)] as const)
     if (!values[name]) throw new ActorError("arguments", `--${name} is missing`);
-  for (const name of inPod ? ([...OF_ONE_MACHINE, "cpus", "warm"] as const) : OF_A_POD)
+  for (const name of inPod ? ([...OF_ONE_MACHINE, "cpus", "gpus"] as const) : OF_A_POD)
     if (values[name]) throw new ActorError("arguments", `--${name} does not go with ${inPod ? "" : "no "}--sandboxes`);
   const slots = Number(values.slots);
   if (!Number.isInteger(slots) || slots < 1 || slots > 256)
@@ -61,6 +63,7 @@ export function parseOptions(args: string[]) {
     slots,
     maxExecutions: executions,
     level: parseLevel(values.isolation),
+    warm: values.warm?.split(",").filter(Boolean),
     allowNoIsolation: values["allow-no-isolation"]!,
     startSeconds: parseSeconds("start-seconds", values["start-seconds"]!),
     restartSeconds: parseSeconds("restart-seconds", values["restart-seconds"] ?? (inPod ? "600" : "60")),
@@ -73,14 +76,19 @@ export function parseOptions(args: string[]) {
 type SandboxOf = (slot: number) => Promise<SandboxOptions>;
 
 function ownProcesses(
-  values: { python?: string; scratch?: string; "task-dir"?: string; cpus?: string; warm?: string },
+  values: { python?: string; scratch?: string; "task-dir"?: string; cpus?: string; gpus?: string },
   slots: number,
 ): SandboxOf {
   const cpus = parseCpus(values.cpus);
+  const gpus = parseNumbers("gpus", values.gpus) ?? [];
   const python = pythonOf(values.python!);
-  const warm = values.warm?.split(",").filter(Boolean);
   return async (slot) => ({
-    ...{ python, warm, ...shareCpus(cpus, slot, slots), space: `${values.scratch}/slot-${slot}` },
+    ...{
+      python,
+      ...shareCpus(cpus, slot, slots),
+      gpus: shareGpus(gpus, slot, slots),
+      space: `${values.scratch}/slot-${slot}`,
+    },
     inputs: await findPublicData(values["task-dir"]!),
   });
 }

@@ -12,6 +12,9 @@ import { type ProcessOptions, spawnZygote } from "./zygote-process.ts";
 import { connectZygote, type SocketOptions } from "./zygote-socket.ts";
 
 const SIGKILL = 9;
+/** As in sandbox/warm.py. */
+const MOST_MODULES = 64;
+const MOST_GPUS = 64;
 
 export type IsolationLevel = "namespaces" | "landlock" | "none";
 
@@ -25,8 +28,12 @@ export type SandboxOptions = (ProcessOptions | SocketOptions) & {
   cpusPerSlot?: number;
   /** Hides newer Landlock versions of the kernel; for tests. */
   landlockAbi?: number;
-  /** Modules that a zygote of ours imports beforehand; absent: what programs use most. */
-  warm?: string[];
+  /** Numbers of the GPUs that programs may use; absent: none, or with a zygote that listens those of its container. */
+  gpus?: number[];
+  /** Where GPUs are looked for; for tests. */
+  gpuPlaces?: { directory: string; driver: string };
+  /** Modules that are imported beforehand; absent: what programs use most, or what a zygote that listens has. */
+  warm?: readonly string[];
   /** Longest wait for a zygote to be there with its packages imported. */
   startSeconds?: number;
 };
@@ -62,6 +69,12 @@ export interface SandboxInfo {
   /** Version of the control group that the slot has to itself; absent: none. */
   controlGroup?: 1 | 2;
   versions: Record<string, string>;
+  /** Modules that are imported, of those that were to be. */
+  warm: string[];
+  /** Modules that it could not live with -> why. */
+  refused: Record<string, string>;
+  /** GPUs that programs can use, by the names of their files, e.g. `nvidia0`. */
+  gpus: string[];
   residentBytes: number;
   /** The most memory that a program can use, because of the container's limit; absent: only its own limit counts. */
   memoryBytes?: number;
@@ -135,20 +148,28 @@ export class Sandbox {
   static async start(options: SandboxOptions & { level: IsolationLevel }): Promise<Sandbox> {
     const { level, inputs, cpus = [], cpusPerSlot = 1, warm, landlockAbi, startSeconds = 120 } = options;
     const deadline = performance.now() + startSeconds * 1000;
-    const zygote = "socket" in options ? await connectZygote(options, startSeconds) : await spawnZygote(options);
     const space = "space" in options ? options.space : undefined;
-    zygote.control.write(
-      encodeFrame("C", JSON.stringify({ level, inputs, space, cpus, cpusPerSlot, warm, landlockAbi })),
-    );
-    const reader = new FrameReader();
-    try {
-      const hello = await firstFrame(zygote, reader, startSeconds, deadline);
-      return new Sandbox(zygote, reader, inputs, parseHello(hello, level));
-    } catch (error) {
-      zygote.end();
-      await zygote.ended;
-      await zygote.cleanUp();
-      throw error;
+    const { gpus, gpuPlaces } = options;
+    const config = { level, inputs, space, cpus, cpusPerSlot, gpus, gpuPlaces, warm, landlockAbi };
+    for (let renewed = false; ; renewed = true) {
+      const seconds = renewed ? (deadline - performance.now()) / 1000 : startSeconds;
+      const zygote = "socket" in options ? await connectZygote(options, seconds) : await spawnZygote(options);
+      // It may have begun anew because of threads that were left.
+      zygote.control.write(encodeFrame("C", JSON.stringify({ ...config, careful: renewed })));
+      const reader = new FrameReader();
+      try {
+        const hello = parseHello(await firstFrame(zygote, reader, startSeconds, deadline), level);
+        if (hello !== "renews") return new Sandbox(zygote, reader, inputs, hello);
+        if (renewed) throw new ActorError("sandbox", "sandbox: it began anew and has not imported what it was to");
+        zygote.end();
+        await zygote.ended;
+        await zygote.cleanUp();
+      } catch (error) {
+        zygote.end();
+        await zygote.ended;
+        await zygote.cleanUp();
+        throw error;
+      }
     }
   }
 
@@ -292,10 +313,12 @@ async function firstFrame(zygote: Zygote, reader: FrameReader, seconds: number, 
   }
 }
 
-function parseHello({ kind, payload }: Frame, level: IsolationLevel): SandboxInfo {
+/** @returns `renews` if it has other packages than it was told, or such as leave threads, and has to begin anew */
+function parseHello({ kind, payload }: Frame, level: IsolationLevel): SandboxInfo | "renews" {
   const hello = JSON.parse(payload.toString()) ?? {};
   if (kind !== "H") throw new ActorError("sandbox", `sandbox: unexpected first frame ${JSON.stringify(kind)}`);
   if (typeof hello.error === "string") throw new ActorError("isolation", hello.error.slice(0, 500));
+  if (hello.renews === true) return "renews";
   if (hello.level !== level) throw new ActorError("sandbox", `sandbox: it was to apply ${level} and did not`);
   return {
     level,
@@ -303,16 +326,19 @@ function parseHello({ kind, payload }: Frame, level: IsolationLevel): SandboxInf
     ownUser: hello.ownUser === true,
     procMounted: hello.procMounted === true,
     processesCounted: hello.processesCounted === true,
-    versions: parseVersions(hello.versions),
+    versions: parseTexts(hello.versions, 32),
+    warm: Object.values(parseTexts(hello.warm, MOST_MODULES)),
+    refused: parseTexts(hello.refused, MOST_MODULES),
+    gpus: Object.values(parseTexts(hello.gpus, MOST_GPUS)),
     residentBytes: amount(hello.residentBytes),
     ...(hello.memoryBytes != null && { memoryBytes: amount(hello.memoryBytes) }),
     ...(typeof hello.directory === "string" && { directory: hello.directory.slice(0, 1000) }),
   };
 }
 
-function parseVersions(versions: unknown): Record<string, string> {
-  const entries = Object.entries(versions ?? {}).slice(0, 32);
-  return Object.fromEntries(entries.map(([name, value]) => [name.slice(0, 100), String(value).slice(0, 100)]));
+function parseTexts(texts: unknown, most: number): Record<string, string> {
+  const entries = Object.entries(texts ?? {}).slice(0, most);
+  return Object.fromEntries(entries.map(([name, text]) => [name.slice(0, 100), String(text).slice(0, 100)]));
 }
 
 function parseEnd(payload: Buffer, durationSeconds: number): RunEnd {

@@ -108,6 +108,86 @@ describe("slots", () => {
     await slots.use("t", async () => {}); // and who gave up takes none
   });
 
+  test("renewed between executions, one slot after the other; what runs goes on, and waits for nothing", async () => {
+    const starts: { slot: number; done: () => void }[] = [];
+    let delay = false;
+    const made: Fake[][] = [[], [], []];
+    const renewals: string[] = [];
+    const slots = new Slots({
+      count: 3,
+      start: async (slot) => {
+        if (delay) await new Promise<void>((done) => starts.push({ slot, done }));
+        const fake = new Fake({ t: "/t" });
+        made[slot]!.push(fake);
+        return fake as unknown as Sandbox;
+      },
+      onRenewal: (slot, done) => renewals.push(`${slot} ${done ? "has it" : `away, ${slots.usable} usable`}`),
+    });
+    await slots.start();
+    delay = true;
+    const end = Promise.withResolvers<void>();
+    const running = slots.use("t", async (sandbox, slot) => {
+      await end.promise;
+      assert.ok(sandbox.alive, "it was replaced under its program");
+      return slot;
+    });
+    slots.renew();
+    slots.renew(); // again, meanwhile
+    await sleep(1);
+    assert.deepEqual(
+      starts.map(({ slot }) => slot),
+      [1],
+    );
+    // Slot 2 has not had its turn, and works; it is renewed when that is done, or later.
+    assert.equal(await slots.use("t", async (_, slot) => slot), 2);
+    starts.shift()!.done();
+    await sleep(1);
+    assert.deepEqual(
+      starts.map(({ slot }) => slot),
+      [2],
+    );
+    end.resolve();
+    assert.equal(await running, 0);
+    const waits = slots.use("t", async (sandbox, slot) => [slot, made[slot]!.indexOf(sandbox as never)]);
+    assert.deepEqual(await waits, [1, 1]);
+    while (starts.length > 0 || made[0]!.length < 2) {
+      starts.shift()?.done();
+      await sleep(1);
+    }
+    assert.deepEqual(
+      made.map(({ length }) => length),
+      [2, 2, 2],
+    );
+    assert.deepEqual(renewals.slice(0, 3), ["1 away, 2 usable", "1 has it", "2 away, 2 usable"]);
+    assert.equal(slots.usable, 3);
+  });
+
+  test("a sandbox whose start began before they were renewed is renewed, too", async () => {
+    let starts = 0;
+    const second = Promise.withResolvers<void>();
+    const slots = new Slots({
+      count: 1,
+      start: async () => {
+        if (++starts === 2) await second.promise;
+        return new Fake({ t: String(starts) }) as unknown as Sandbox;
+      },
+    });
+    await slots.start();
+    slots.renew();
+    await sleep(1);
+    slots.renew(); // while the new one starts
+    second.resolve();
+    await sleep(1);
+    assert.equal(await slots.use("t", async (sandbox) => sandbox.inputs.t), "3");
+  });
+
+  test("a renewed sandbox that does not start is mended like one that broke", async () => {
+    const { slots, started, changes } = await setUp(1, { refuse: 1 });
+    slots.renew();
+    assert.equal(await slots.use("t", async (sandbox) => started[0]!.indexOf(sandbox as never)), 1);
+    assert.deepEqual(changes, ["0 it broke", "0 back"]);
+  });
+
   test("a task that came later is found by a new start; one that there is not is refused", async () => {
     const { slots, started, inputs } = await setUp(1);
     inputs.later = "/later";

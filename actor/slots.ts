@@ -15,6 +15,8 @@ export interface SlotsOptions {
   leaseWaitSeconds?: number;
   /** A sandbox broke, so that fewer slots are usable, or (without a fault) came back. */
   onChange?: (slot: number, fault?: Error) => void;
+  /** A slot is being given another sandbox (`renew`), so that fewer slots are usable, or (`done`) has it. */
+  onRenewal?: (slot: number, done: boolean) => void;
   /** It did not come back this time. */
   onRetry?: (slot: number, error: Error) => void;
 }
@@ -36,6 +38,10 @@ export class Slots {
   readonly #sandboxes: (Sandbox | undefined)[];
   readonly #free: number[] = [];
   readonly #waiting: ((slot: number) => void)[] = [];
+  /** How often `renew` was called before now, and before each slot's sandbox was started. */
+  #renewals = 0;
+  readonly #startedAfter: number[] = [];
+  #renewing = false;
   #fail!: (error: Error) => void;
   #stopped = false;
 
@@ -50,10 +56,11 @@ export class Slots {
 
   /** Starts all sandboxes but `first`, which has been started for slot 0. Throws ActorError. */
   async start(first?: Sandbox): Promise<void> {
-    const { start, startSeconds = 120 } = this.#options;
+    const { startSeconds = 120 } = this.#options;
     await Promise.all(
       this.#sandboxes.map(async (_, slot) => {
-        this.#place(slot, slot === 0 && first ? first : await start(slot, startSeconds));
+        if (slot === 0 && first) this.#place(slot, first, 0);
+        else await this.#start(slot, startSeconds);
         void this.#release(slot);
       }),
     );
@@ -74,10 +81,8 @@ export class Slots {
       let sandbox = this.#sandboxes[slot]!;
       if (!Object.hasOwn(sandbox.inputs, task)) {
         // The task may have come after the sandbox was started.
-        const { start, startSeconds = 120 } = this.#options;
         await sandbox.stop();
-        sandbox = await start(slot, startSeconds);
-        this.#place(slot, sandbox);
+        sandbox = await this.#start(slot, this.#options.startSeconds);
         if (!Object.hasOwn(sandbox.inputs, task))
           throw new ActorError("task", `task ${task}: this actor has no public data of it`);
       }
@@ -85,6 +90,22 @@ export class Slots {
     } finally {
       void this.#release(slot);
     }
+  }
+
+  /** Has each slot's sandbox replaced by a newly started one: between executions, one slot after the other. */
+  renew(): void {
+    this.#renewals++;
+    this.#renewNext();
+  }
+
+  #isStale(slot: number): boolean {
+    return this.#startedAfter[slot]! < this.#renewals;
+  }
+
+  /** Takes a free slot whose turn it is. One that is in use comes when its user is done. */
+  #renewNext(): void {
+    const place = this.#free.findIndex((slot) => this.#isStale(slot));
+    if (place !== -1 && !this.#renewing) void this.#release(this.#free.splice(place, 1)[0]!);
   }
 
   async stop(): Promise<void> {
@@ -107,8 +128,16 @@ export class Slots {
     });
   }
 
-  #place(slot: number, sandbox: Sandbox): void {
+  async #start(slot: number, seconds = 120): Promise<Sandbox> {
+    const renewals = this.#renewals;
+    const sandbox = await this.#options.start(slot, seconds);
+    this.#place(slot, sandbox, renewals);
+    return sandbox;
+  }
+
+  #place(slot: number, sandbox: Sandbox, renewals: number): void {
     this.#sandboxes[slot] = sandbox;
+    this.#startedAfter[slot] = renewals;
     // One that breaks while it is in use is mended when its user is done.
     void sandbox.ended.then(() => {
       const place = this.#free.indexOf(slot);
@@ -120,14 +149,33 @@ export class Slots {
 
   /** Gives the slot to the next user, with a sandbox that works. */
   async #release(slot: number): Promise<void> {
+    if (this.#isStale(slot) && !this.#renewing && !this.#stopped) await this.#replace(slot);
     if (!this.#sandboxes[slot]!.alive && !(await this.#mend(slot))) return;
     const next = this.#waiting.shift();
     if (next) next(slot);
     else this.#free.push(slot);
+    this.#renewNext();
+  }
+
+  /** A new sandbox in a slot that nobody uses; if it does not start, the slot's is dead and has to be mended. */
+  async #replace(slot: number): Promise<void> {
+    const { onRenewal, onRetry } = this.#options;
+    this.#renewing = true;
+    try {
+      const stopped = this.#sandboxes[slot]!.stop();
+      onRenewal?.(slot, false);
+      await stopped;
+      await this.#start(slot, this.#options.startSeconds);
+      onRenewal?.(slot, true);
+    } catch (error) {
+      onRetry?.(slot, error as Error);
+    } finally {
+      this.#renewing = false;
+    }
   }
 
   async #mend(slot: number): Promise<boolean> {
-    const { start, restartSeconds = 60, onChange, onRetry } = this.#options;
+    const { restartSeconds = 60, onChange, onRetry } = this.#options;
     const deadline = performance.now() + restartSeconds * 1000;
     const left = () => (deadline - performance.now()) / 1000;
     const broken = this.#sandboxes[slot]!;
@@ -135,7 +183,7 @@ export class Slots {
     await broken.stop();
     for (let pause = SHORTEST_PAUSE_SECONDS; !this.#stopped; pause = Math.min(2 * pause, LONGEST_PAUSE_SECONDS)) {
       try {
-        this.#place(slot, await start(slot, left()));
+        await this.#start(slot, left());
         onChange?.(slot);
         return true;
       } catch (error) {

@@ -10,6 +10,12 @@ HELD = (("anon", "rss"), ("shmem", "shmem"), ("kernel_stack",), ("pagetables",),
 RESERVE_BYTES, RESERVE_SHARE = 32 << 20, 1 / 128
 
 
+def memory_bytes():
+    """The container's limit; None where there is none."""
+    limit = _limit("memory", "memory.max", "memory.limit_in_bytes")[1]
+    return None if limit is None or limit >= 1 << 60 else limit  # version 1 has a number for none
+
+
 def memory_for_programs(inherited_bytes):
     """(bytes that one program may use here without the kernel killing the container, bytes of the container), or None
     where there is no limit. `inherited_bytes`: what a program shares with the zygote and may come to have as its own."""

@@ -96,16 +96,17 @@ def _become(zygote, address_space_bytes, output, report, orders):
     scratch, temporary = f"{space}/scratch", f"{space}/tmp"
     os.chdir(scratch)
     descriptor = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    os.environ.update(program.environment(scratch, temporary, zygote.config["cpusPerSlot"]))
+    os.environ.update(program.environment(scratch, temporary, zygote.config["cpusPerSlot"], zygote.level == "landlock"))
+    os.environ.update(zygote.gpus.environment)
     program.open_streams()
 
-    limits.set_rlimits(allowed, address_space_bytes, zygote.count_processes)
+    limits.set_rlimits(allowed, None if zygote.devices else address_space_bytes, zygote.count_processes)
     if zygote.level != "none":
         if zygote.user:
             restrict.become(*zygote.user)
         restrict.drop_privileges()
         readable = zygote.readable if zygote.level == "namespaces" or not input_place else [*zygote.readable, input_place]
-        restrict.confine(zygote.landlock_version, readable, zygote.writable, zygote.filter)
+        restrict.confine(zygote.landlock_version, readable, zygote.writable, zygote.devices, zygote.filter)
     program.reseed(request["seed"])
     _limit_threads(zygote.config["cpusPerSlot"])
     signal.signal(signal.SIGINT, signal.default_int_handler)

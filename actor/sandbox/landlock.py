@@ -28,12 +28,13 @@ def handled(version):
     return files, 0b11 if version >= 4 else 0, 0b11 if version >= 6 else 0
 
 
-def restrict(version, readable, writable):
-    """Leaves the calling thread `readable` and `writable` paths (descriptors or names) and nothing else, for good."""
+def restrict(version, readable, writable, devices):
+    """Leaves the calling thread `readable` and `writable` paths (descriptors or names), `devices` with their ioctls, and
+    nothing else, for good."""
     files, network, scopes = handled(version)
     attributes = struct.pack("<QQQ", files, network, scopes)[: 8 if version < 4 else 16 if version < 6 else 24]
     ruleset = syscall(CREATE, attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint(0), what="landlock_create_ruleset")
-    for paths, rights in ((readable, READ), (writable, ~IOCTL_DEV)):
+    for paths, rights in ((readable, READ), (writable, ~IOCTL_DEV), (devices, READ_FILE | WRITE_FILE | IOCTL_DEV)):
         for path in paths:
             _allow(ruleset, path, rights & files)
     syscall(RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint(0), what="landlock_restrict_self")

@@ -1,6 +1,7 @@
 """Limits on what one program may use, held by the kernel where it can and by the watch where it cannot.
 
-Covered, at both levels: address space, so that a program that takes too much gets a MemoryError of its own (RLIMIT_AS);
+Covered, at both levels: address space, so that a program that takes too much gets a MemoryError of its own (RLIMIT_AS; not
+with a GPU, gpu.py);
 the size of a file; open files of a process, and of all processes of the program together; processor seconds, as a backstop
 to the supervisor's clock; core dumps; locked memory; message queues. Every WATCH_SECONDS (watch.py): resident memory with
 everything that shared mappings hold, processes and threads; every SLOW_WATCH_SECONDS: files and bytes in scratch and
@@ -25,9 +26,9 @@ CORE_BYTES = 1
 
 
 def set_rlimits(limits, address_space_bytes, count_processes):
-    """rlimits of this process for good. `address_space_bytes`: what the fork has inherited and may keep beside its memory."""
+    """rlimits of this process for good. `address_space_bytes`: what the fork has inherited and may keep beside its memory; None:
+    its address space is not limited (gpu.py)."""
     ceilings = {
-        resource.RLIMIT_AS: limits["memoryBytes"] + address_space_bytes,
         resource.RLIMIT_FSIZE: limits["scratchBytes"],
         resource.RLIMIT_NOFILE: OPEN_FILES,
         resource.RLIMIT_CORE: CORE_BYTES,
@@ -36,6 +37,8 @@ def set_rlimits(limits, address_space_bytes, count_processes):
         resource.RLIMIT_MEMLOCK: 0,
         resource.RLIMIT_MSGQUEUE: 0,
     }
+    if address_space_bytes is not None:
+        ceilings[resource.RLIMIT_AS] = limits["memoryBytes"] + address_space_bytes
     if count_processes:
         ceilings[resource.RLIMIT_NPROC] = limits["processes"] + 3  # the zygote, who waits for it and the next child may count too
     for name, ceiling in ceilings.items():

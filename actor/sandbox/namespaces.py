@@ -74,9 +74,9 @@ def _write(path, text):
         file.write(text)
 
 
-def build_root(runtime, inputs):
+def build_root(runtime, inputs, devices):
     """Builds the root and goes there. `runtime`: directories of the interpreter and its packages; `inputs`: task ->
-    directory with public data, bound to PRIVATE/inputs/<index> (returned by task)."""
+    directory with public data, bound to PRIVATE/inputs/<index> (returned by task); `devices`: files for /dev beside DEVICES."""
     mount(None, "/", None, MS_REC | MS_PRIVATE)
     base = "/sys"  # a directory that always exists and that nothing is taken from; only covered in our own view
     mount("tmpfs", base, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=4m")
@@ -89,8 +89,8 @@ def build_root(runtime, inputs):
     for path in (*CONFIGURATION, *_outermost(runtime)):
         if os.path.exists(path):
             _bind(os.path.realpath(path), base + path)
-    for name in DEVICES:
-        _bind(f"/dev/{name}", f"{base}/dev/{name}", read_only=False)
+    for path in (*(f"/dev/{name}" for name in DEVICES), *devices):
+        _bind(path, f"{base}/dev/{os.path.basename(path)}", read_only=False)
     for name, place in (("fd", "/proc/self/fd"), ("shm", SPACE + "/shm")):
         os.symlink(place, f"{base}/dev/{name}")
     # An environment below /tmp makes it a directory of the read-only root; $TMPDIR is what programs have then.
@@ -114,9 +114,11 @@ def build_root(runtime, inputs):
     os.chdir("/")
     umount(PRIVATE + "/old")
     make_read_only("/")  # or, without root and Landlock, one program could leave files there for the next
-    # Packages try at import what they can use (joblib makes a semaphore in /dev/shm); until `drop_import_space`.
-    mount("tmpfs", SPACE, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0700,size=1m")
-    os.mkdir(SPACE + "/shm")
+    # Packages try at import what they can use (joblib makes a semaphore in /dev/shm, matplotlib a list of fonts); until
+    # `drop_import_space`.
+    mount("tmpfs", SPACE, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0700,size=4m")
+    for name in ("tmp", "shm"):
+        os.mkdir(f"{SPACE}/{name}")
     return places
 
 

@@ -3,6 +3,7 @@
 import atexit
 import builtins
 import gc
+import importlib.machinery
 import json
 import linecache
 import os
@@ -16,10 +17,12 @@ NAME = "program.py"
 REPORT_DESCRIPTOR = 3
 
 
-def environment(scratch, temporary, cpus):
+def environment(scratch, temporary, cpus, one_process):
     """All of the program's environment. One thread per processor of the slot, or slots disturb each other."""
     threads = {name: str(cpus) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
                "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "LOKY_MAX_CPU_COUNT")}
+    if one_process:
+        threads["JOBLIB_MULTIPROCESSING"] = "0"
     return {
         "PATH": os.path.dirname(sys.executable) + ":/usr/bin:/bin",
         "HOME": scratch, "TMPDIR": temporary, "LANG": "C.UTF-8", "PYTHONUTF8": "1", "PYTHONHASHSEED": "0",
@@ -30,9 +33,32 @@ def environment(scratch, temporary, cpus):
 def reseed(seed):
     """Else every program would continue the zygote's random numbers, all of them the same ones."""
     random.seed(seed)
-    numpy = sys.modules.get("numpy")
-    if numpy is not None:
-        numpy.random.seed(seed % 2**32)
+    if "numpy.random" in sys.modules:
+        sys.modules["numpy.random"].seed(seed % 2**32)
+    else:
+        sys.meta_path.insert(0, SeedsNumpy(seed % 2**32))
+
+
+class SeedsNumpy:
+    """Where numpy is not warm: seeds it when the program imports it, so that the same program draws the same numbers."""
+
+    def __init__(self, seed):
+        self.seed = seed
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "numpy.random":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def exec_module(module):
+                execute(module)
+                module.seed(self.seed)
+
+            spec.loader.exec_module = exec_module
+        return spec
 
 
 def open_streams():

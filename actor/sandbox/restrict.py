@@ -41,8 +41,8 @@ def drop_privileges():
     die_with_parent()
 
 
-def confine(landlock_version, readable, writable, filter_code):
+def confine(landlock_version, readable, writable, devices, filter_code):
     """Landlock where the kernel has it, then seccomp, always last: it denies what the steps before need."""
     if landlock_version > 0:
-        landlock.restrict(landlock_version, readable, writable)
+        landlock.restrict(landlock_version, readable, writable, devices)
     seccomp.install(filter_code, os.getpid())

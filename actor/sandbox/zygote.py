@@ -23,6 +23,7 @@ import sys
 _HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, _HERE)
 import cgroup  # noqa: E402
+import gpu  # noqa: E402
 import landlock  # noqa: E402
 import listen  # noqa: E402
 import memory  # noqa: E402
@@ -30,20 +31,17 @@ import namespaces  # noqa: E402
 import program  # noqa: E402
 import restrict  # noqa: E402
 import seccomp  # noqa: E402
+import warm  # noqa: E402
 import watch  # noqa: E402
 from child import Child  # noqa: E402
 from execution import Execution  # noqa: E402
 from protocol import CONTROL, receive_frame, send, send_json  # noqa: E402
 
 sys.path[:] = [path for path in sys.path if path != _HERE]
-for _name in ("cgroup", "child", "execution", "landlock", "limits", "linux", "listen", "memory", "namespaces", "program", "protocol",
-              "restrict", "seccomp", "submission", "watch"):
+for _name in ("cgroup", "child", "execution", "gpu", "landlock", "limits", "linux", "listen", "memory", "namespaces", "program", "protocol",
+              "restrict", "seccomp", "submission", "warm", "watch"):
     del sys.modules[_name]
 
-WARM = ("numpy", "pandas", "scipy.sparse", "scipy.stats", "joblib", "sklearn.compose", "sklearn.ensemble", "sklearn.impute",
-        "sklearn.linear_model", "sklearn.metrics", "sklearn.model_selection", "sklearn.naive_bayes", "sklearn.neighbors",
-        "sklearn.pipeline", "sklearn.preprocessing", "sklearn.svm", "sklearn.tree", "sklearn.feature_extraction.text",
-        "sklearn.neural_network", "sklearn.decomposition")
 SMALLEST_MEMORY_BYTES = 64 << 20  # below it a container's limit is a mistake
 
 
@@ -61,12 +59,15 @@ class Zygote:
 
     def enter_level(self):
         """Everything that the level needs before packages are imported. Raises OSError where it does not work."""
+        self.gpus = gpu.find(self.config.get("gpus", []), **self.config.get("gpuPlaces", {}))
+        self.devices = self.gpus.files
         if self.level == "namespaces":
             own_id = namespaces.enter()
             self._become_first_process()
             runtime = [sys.prefix, sys.base_prefix, sys.exec_prefix, os.path.dirname(os.path.realpath(sys.executable)),
                        os.path.dirname(os.path.abspath(__file__))]
-            self.inputs = namespaces.build_root(runtime, self.inputs)
+            self.inputs = namespaces.build_root(runtime, self.inputs, self.devices)
+            self.devices = [f"/dev/{os.path.basename(path)}" for path in self.devices]
             self.proc = namespaces.PRIVATE + "/proc"
             self.own_pid_namespace = os.open(f"{self.proc}/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
             self.child_proc = namespaces.can_mount_proc(self.own_pid_namespace)
@@ -92,6 +93,8 @@ class Zygote:
             machine = ["/proc/cpuinfo", "/proc/meminfo", "/sys/devices/system/cpu"]
             devices = [f"/dev/{name}" for name in ("zero", "full", "random", "urandom")]
             self.readable = [*namespaces.SYSTEM, *namespaces.CONFIGURATION, *self.runtime, *devices, *own, *machine]
+            if self.devices:
+                self.readable.append(gpu.DRIVER)
             self.writable = [f"{self.space}/scratch", f"{self.space}/tmp", "/dev/null"]
             self.filter = seccomp.assemble(seccomp.everywhere() + seccomp.alone())
         if os.getuid() == 0 and self._nobody_reaches([*self.runtime, self.space, *self.inputs.values()]):
@@ -121,15 +124,17 @@ class Zygote:
                 os._exit(1)
         return os.waitpid(pid, 0)[1] == 0
 
-    def warm_up(self, versions):
-        """Everything after the imports, which are made here unless their `versions` say that they have been."""
-        if versions is None:
-            versions = import_packages(self.config.get("warm", WARM), self.level == "landlock")
+    def warm_up(self, packages):
+        """Everything after the imports, which are made here unless `packages` says that they have been. Raises ThreadsLeft."""
+        if packages is None:
+            names, careful = self.config.get("warm", warm.WARM), self.config.get("careful", False)
+            packages = warm.import_packages(names, self.level == "landlock", self.proc, f"{self.space}/tmp", careful)
             memory.settle(self.proc)
+            self.clean_up()
         if self.level == "namespaces":
             namespaces.drop_import_space()
         self.inherited_bytes = watch.inherited_bytes(self.proc)
-        return versions
+        return packages
 
     def stay_below(self, container):
         """Kills programs before they fill the container: its end would be ours too. Raises OSError if it is too small."""
@@ -179,32 +184,9 @@ class Zygote:
                 os.close(directory)
 
 
-def import_packages(names, one_process):
-    """Imports what programs use most, once for all of them. Returns versions. `one_process`: programs cannot fork."""
-    # No pool of threads may exist when we fork; a child gets its own number of them.
-    os.environ.update(program.environment("/", "/tmp", 1))
-    if one_process:
-        os.environ["JOBLIB_MULTIPROCESSING"] = "0"  # read when joblib is imported
-    versions = {"python": ".".join(map(str, sys.version_info[:3]))}
-    names = list(names)
-    reserved = memory.reserve() if names else None
-    for name in names:
-        try:
-            __import__(name)
-        except ImportError:
-            continue  # an environment without it: a program that needs it fails by itself
-    for name in ("numpy", "pandas", "sklearn", "scipy"):
-        if name in sys.modules:
-            versions[name] = sys.modules[name].__version__
-    if "numpy" in sys.modules:
-        import numpy.random  # it comes when it is first used: in each child, where random numbers are seeded (30 ms)
-    del reserved
-    return versions
-
-
-def serve_supervisor(container=None, versions=None):
-    """From the first frame on CONTROL to the end of the connection. `container`: our options if we are alone in one;
-    the packages, of these `versions`, have been imported then."""
+def serve_supervisor(container=None, packages=None, renewal=None):
+    """From the first frame on CONTROL to the end of the connection. `container`: our options if we are alone in one; these
+    `packages` have been imported then, and what is written to `renewal` would be imported in their place (listen.py)."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # only the supervisor, by SIGKILL or the end of its socket
     kind, payload = receive_frame()
@@ -212,7 +194,12 @@ def serve_supervisor(container=None, versions=None):
         sys.exit("the configuration has to come first")
     config = json.loads(payload)
     if container:
-        config.update(space=container.scratch, cpusPerSlot=cgroup.cpus() or 1)
+        config.update(space=container.scratch, cpusPerSlot=cgroup.cpus() or 1, gpus=None)
+        if "warm" in config and set(config["warm"]) != set(names_of(container.warm)):
+            os.write(renewal, ",".join(config["warm"]).encode() or b",")
+            send_json(b"H", {"renews": True})
+            os._exit(0)
+        os.close(renewal)  # before there is any program
     zygote = Zygote(config)
     if config["cpus"]:
         os.sched_setaffinity(0, config["cpus"])
@@ -220,15 +207,16 @@ def serve_supervisor(container=None, versions=None):
         if container:  # before there may be namespaces, from where it cannot be seen
             zygote.stay_below(cgroup.memory_for_programs(watch.inherited_bytes("/proc")))
         zygote.enter_level()
-    except OSError as error:
-        send_json(b"H", {"error": str(error)})
+        packages = zygote.warm_up(packages)
+    except (OSError, warm.ThreadsLeft) as error:
+        again = isinstance(error, warm.ThreadsLeft) and not config.get("careful")
+        send_json(b"H", {"renews": True} if again else {"error": str(error)})
         sys.exit(1)
-    versions = zygote.warm_up(versions)
     send_json(b"H", {
         "level": zygote.level, "landlockAbi": zygote.landlock_version, "ownUser": zygote.user is not None,
-        "procMounted": zygote.child_proc, "processesCounted": zygote.count_processes, "versions": versions,
+        "procMounted": zygote.child_proc, "processesCounted": zygote.count_processes, **packages,
         "residentBytes": watch.own_bytes(zygote.proc)[1], "memoryBytes": zygote.memory_bytes,
-        "directory": container and os.path.dirname(container.listen),
+        "gpus": zygote.gpus.names, "directory": container and os.path.dirname(container.listen),
     })
     zygote.serve()
 
@@ -239,12 +227,23 @@ def listen_for_supervisors(arguments):
     parser = argparse.ArgumentParser(prog="zygote.py", description="A sandbox that a supervisor connects to.")
     parser.add_argument("--listen", required=True, metavar="SOCKET", help="path of the socket to listen at")
     parser.add_argument("--scratch", default="/scratch", metavar="DIR", help="emptied before and after each connection")
-    parser.add_argument("--warm", default=",".join(WARM), metavar="NAMES", help="modules to import beforehand")
+    parser.add_argument("--warm", default=",".join(warm.WARM), metavar="NAMES", help="modules to import beforehand")
+    parser.add_argument("--careful", action="store_true", help="try modules that programs use most like any others, too")
     options = parser.parse_args(arguments)
     listen.prepare()
-    versions = import_packages(filter(None, options.warm.split(",")), one_process=True)
+    allowed_bytes = warm.largest_bytes(cgroup.memory_bytes())
+    try:
+        packages = warm.import_packages(names_of(options.warm), True, "/proc", "/tmp", options.careful, allowed_bytes)
+    except warm.ThreadsLeft as error:
+        if options.careful:
+            sys.exit(str(error))
+        listen.begin_anew("--careful")
     memory.settle("/proc")
-    listen.serve(options.listen, options.scratch, lambda: serve_supervisor(options, versions))
+    listen.serve(options.listen, options.scratch, lambda renewal: serve_supervisor(options, packages, renewal))
+
+
+def names_of(text):
+    return [name for name in text.split(",") if name]
 
 
 def main():

@@ -32,8 +32,8 @@ const REGISTRIES: Record<Part, () => Registry> = {
     return registry;
   },
   actor() {
-    return new ActorMetrics({ slots: 1, usableSlots: () => 1, client: nothing, isolationLevel: "", tlsDirectory: "." })
-      .registry;
+    const counts = { slots: 1, usableSlots: () => 1, warmModules: () => 0 };
+    return new ActorMetrics({ ...counts, client: nothing, isolationLevel: "", tlsDirectory: "." }).registry;
   },
   controller() {
     const { registry } = new KubeMetrics();

@@ -39,8 +39,13 @@ interface Measured {
 async function run(flags: string[]) {
   const { values } = parseArgs({
     args: flags,
-    options: { executions: { type: "string", default: "300" }, bare: { type: "string", default: "8" } },
+    options: {
+      executions: { type: "string", default: "300" },
+      bare: { type: "string", default: "8" },
+      warm: { type: "string" },
+    },
   });
+  const warm = values.warm?.split(",").filter(Boolean);
   const { python, taskDirectory } = await benchEnvironment();
   const inputs = await findPublicData(taskDirectory);
   const task = Object.keys(inputs)[0]!;
@@ -52,7 +57,7 @@ async function run(flags: string[]) {
     `import time\n_start = time.perf_counter()\n${body}\nprint("own", time.perf_counter() - _start)\n`;
   try {
     for (const level of LEVELS) {
-      const { sandbox } = await startIsolated({ python, inputs, space: join(directory, level), level });
+      const { sandbox } = await startIsolated({ python, inputs, space: join(directory, level), level, warm });
       isolation.push(describeIsolation(sandbox.info));
       raw[level] = {};
       for (const [name, body] of Object.entries(PROGRAMS)) {
@@ -107,7 +112,7 @@ async function run(flags: string[]) {
   );
   const method =
     `${isolation.join("; ")}; ${values.executions} executions back to back at each level, ${values.bare} of python program.py; from request to ` +
-    "result everything is cleaned up; packages warm, one slot, no learner";
+    `result everything is cleaned up; ${warm ? `warm: ${warm.join(", ") || "nothing"}` : "packages warm"}, one slot, no learner`;
   return { rows, goals, method, raw };
 }
 
