@@ -42,6 +42,8 @@ export interface ClientOptions {
   isolationMissing?: string[];
   pythonDigest?: string;
   versions?: Record<string, string>;
+  /** Versions of all that programs can import, by normalized name. */
+  packages?: Record<string, string>;
   /** Runs a lease; must not reject. */
   execute: (lease: Lease, signal: AbortSignal, onProgress: (progress: Progress) => void) => Promise<ExecutionResult>;
   log?: { info: LogMethod; warn: LogMethod };
@@ -178,7 +180,7 @@ export class ActorClient {
   /** One stream, from Hello to its end. */
   async #connect(): Promise<{ code: Status; details: string; welcomed: boolean }> {
     const { address, tlsDirectory, name, slots, isolationLevel, isolationMissing } = this.#options;
-    const { pythonDigest, versions, channel } = this.#options;
+    const { pythonDigest, versions, packages, channel } = this.#options;
     // A client of its own each time: no backoff but ours, and certificates that were renewed are read again.
     const client = new ActorProtocolClient(address, clientCredentials(tlsDirectory), clientOptions(address, channel));
     const stream = client.work();
@@ -199,7 +201,7 @@ export class ActorClient {
             this.#onWelcome(message.welcome);
           } else if (welcomed) this.#onMessage(message);
         });
-        const hello = { actor: name, slots, isolationLevel, isolationMissing, pythonDigest, versions };
+        const hello = { actor: name, slots, isolationLevel, isolationMissing, pythonDigest, versions, packages };
         const holding = [...this.#held.values()].map(({ lease }) => lease.attempt);
         stream.write({ hello: { protocolVersion: PROTOCOL_VERSION, capabilities: ["zlib"], ...hello, holding } });
       });

@@ -59,7 +59,7 @@ async function main(): Promise<void> {
     ...(await sandboxOf(0)),
     ...{ level: config.level, allowNoIsolation, startSeconds },
   });
-  const { level, ...facts } = first.info;
+  const { level, packages, ...facts } = first.info;
   if (level === "none") log = log.child({ isolation: "NO ISOLATION: programs run with all rights of this user" });
   for (const [tried, reason] of Object.entries(refused))
     log.warn({ isolation: tried, reason }, "isolation level refused");
@@ -126,6 +126,7 @@ async function main(): Promise<void> {
     maxExecutions: config.maxExecutions,
     pythonDigest: basename(config.environment),
     versions: first.info.versions,
+    packages,
   });
 
   process.send?.({ type: "ready", level });

@@ -115,7 +115,7 @@ describe("explainFailure", () => {
   ];
   for (const [printed, code, message] of cases)
     test(printed.slice(0, 50), () => {
-      const error = explainFailure("pythonPackages", "/cache", printed);
+      const error = explainFailure("pythonPackages", "Basic", "/cache", printed);
       assert.equal(error.code, code);
       assert.match(error.message, message);
       assert.ok(!error.message.includes("\n"));

@@ -62,6 +62,8 @@ export interface SandboxInfo {
   /** Version of the control group that the slot has to itself; absent: none. */
   controlGroup?: 1 | 2;
   versions: Record<string, string>;
+  /** Versions of all that the environment has, by normalized name. */
+  packages: Record<string, string>;
   residentBytes: number;
   /** The most memory that a program can use, because of the container's limit; absent: only its own limit counts. */
   memoryBytes?: number;
@@ -303,15 +305,16 @@ function parseHello({ kind, payload }: Frame, level: IsolationLevel): SandboxInf
     ownUser: hello.ownUser === true,
     procMounted: hello.procMounted === true,
     processesCounted: hello.processesCounted === true,
-    versions: parseVersions(hello.versions),
+    versions: parseVersions(hello.versions, 32),
+    packages: parseVersions(hello.packages, 2048),
     residentBytes: amount(hello.residentBytes),
     ...(hello.memoryBytes != null && { memoryBytes: amount(hello.memoryBytes) }),
     ...(typeof hello.directory === "string" && { directory: hello.directory.slice(0, 1000) }),
   };
 }
 
-function parseVersions(versions: unknown): Record<string, string> {
-  const entries = Object.entries(versions ?? {}).slice(0, 32);
+function parseVersions(versions: unknown, most: number): Record<string, string> {
+  const entries = Object.entries(versions ?? {}).slice(0, most);
   return Object.fromEntries(entries.map(([name, value]) => [name.slice(0, 100), String(value).slice(0, 100)]));
 }
 

@@ -19,6 +19,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { policyFolder } from "../crds/policy.ts";
 import { ManifestError, type TrainingRun } from "../crds/trainingrun.ts";
+import { PACKAGES } from "../proto/packages.ts";
 import { checkBase, loadCheckpoint, type TrainerState } from "./checkpoint.ts";
 import { evaluatePolicies, type Policies, readPolicies } from "./evaluation/policies.ts";
 import { Fence } from "./fence.ts";
@@ -181,7 +182,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const rollout = new Rollout({
     engine,
     store,
-    task: readPromptTask(task, spec.prompts.dataSnippetRows, spec.prompts.packages),
+    task: readPromptTask(task, spec.prompts.dataSnippetRows, packagesOf(spec)),
     spec,
     encode: (messages) => tokenizer.encodeChat(messages),
     decode: (tokens) => tokenizer.decode(tokens),
@@ -312,6 +313,11 @@ async function stayFinished(it: Process, message: string): Promise<number> {
   return 0;
 }
 
+/** What programs are told that they can import. */
+function packagesOf({ prompts, actors }: TrainingRun["spec"]): readonly string[] {
+  return prompts.packages ?? PACKAGES[actors.packages ?? "Basic"];
+}
+
 async function serve(it: Process): Promise<LearnerServer> {
   const { options, manifest, task, store, status, suspension, metricsServer, health, log } = it;
   const { spec } = manifest;
@@ -331,6 +337,7 @@ async function serve(it: Process): Promise<LearnerServer> {
       processes: limits.processes,
       submissionBytes: limits.submissionBytes,
     }),
+    packages: spec.prompts.style === "Paper" ? packagesOf(spec) : [],
     log,
     suspend: (request) => suspension.ask(request),
     heartbeatSeconds: spec.learner.heartbeatSeconds,

@@ -117,12 +117,14 @@ def build_root(runtime, inputs):
     # Packages try at import what they can use (joblib makes a semaphore in /dev/shm); until `drop_import_space`.
     mount("tmpfs", SPACE, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0700,size=1m")
     os.mkdir(SPACE + "/shm")
+    mount(PRIVATE + "/proc", "/proc", None, MS_BIND | MS_REC)  # and look at what the machine is
     return places
 
 
 def drop_import_space():
-    """What packages could write to while they were imported; before any child is made."""
+    """What packages could write to and look at while they were imported; before any child is made."""
     umount(SPACE)
+    umount("/proc")
 
 
 def _outermost(paths):

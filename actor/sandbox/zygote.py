@@ -15,6 +15,7 @@ same in every fork (no new layout for each program), which helps to exploit a fa
 
 import json
 import os
+import re
 import signal
 import sys
 
@@ -43,7 +44,7 @@ for _name in ("cgroup", "child", "execution", "landlock", "limits", "linux", "li
 WARM = ("numpy", "pandas", "scipy.sparse", "scipy.stats", "joblib", "sklearn.compose", "sklearn.ensemble", "sklearn.impute",
         "sklearn.linear_model", "sklearn.metrics", "sklearn.model_selection", "sklearn.naive_bayes", "sklearn.neighbors",
         "sklearn.pipeline", "sklearn.preprocessing", "sklearn.svm", "sklearn.tree", "sklearn.feature_extraction.text",
-        "sklearn.neural_network", "sklearn.decomposition")
+        "sklearn.neural_network", "sklearn.decomposition", "torch")
 SMALLEST_MEMORY_BYTES = 64 << 20  # below it a container's limit is a mistake
 
 
@@ -193,13 +194,39 @@ def import_packages(names, one_process):
             __import__(name)
         except ImportError:
             continue  # an environment without it: a program that needs it fails by itself
-    for name in ("numpy", "pandas", "sklearn", "scipy"):
+    for name in ("numpy", "pandas", "sklearn", "scipy", "torch"):
         if name in sys.modules:
             versions[name] = sys.modules[name].__version__
     if "numpy" in sys.modules:
         import numpy.random  # it comes when it is first used: in each child, where random numbers are seeded (30 ms)
+    if "torch" in sys.modules:
+        prepare_torch(sys.modules["torch"])
     del reserved
     return versions
+
+
+def prepare_torch(torch):
+    """Imported here it costs programs neither its seconds nor, where their address space is limited, its 3 GiB of libraries."""
+    # Looked up once, in /proc/cpuinfo; programs at `namespaces` have none, and would compute without AVX.
+    torch.backends.cpu.get_cpu_capability()
+    # What workers of a DataLoader hand over goes through their pipes, as all else does: torch's own way needs sockets.
+    from multiprocessing.reduction import ForkingPickler
+    for kind in [kind for kind, reduce in ForkingPickler._extra_reducers.items() if reduce.__module__ == "torch.multiprocessing.reductions"]:
+        del ForkingPickler._extra_reducers[kind]
+
+
+def installed_packages():
+    """Version of each distribution on the path, by its normalized name. Of the names of folders: to read what is in them takes
+    longer than all else that is done at the start, and a folder that cannot be read has nothing that can be imported."""
+    found = {}
+    for folder in reversed(sys.path):
+        if not os.path.isdir(folder):
+            continue
+        for entry in os.listdir(folder):
+            name, _, version = entry.removesuffix(".dist-info").partition("-")
+            if entry.endswith(".dist-info") and version:
+                found[re.sub(r"[-_.]+", "-", name).lower()] = version
+    return found
 
 
 def serve_supervisor(container=None, versions=None):
@@ -227,7 +254,7 @@ def serve_supervisor(container=None, versions=None):
     send_json(b"H", {
         "level": zygote.level, "landlockAbi": zygote.landlock_version, "ownUser": zygote.user is not None,
         "procMounted": zygote.child_proc, "processesCounted": zygote.count_processes, "versions": versions,
-        "residentBytes": watch.own_bytes(zygote.proc)[1], "memoryBytes": zygote.memory_bytes,
+        "packages": installed_packages(), "residentBytes": watch.own_bytes(zygote.proc)[1], "memoryBytes": zygote.memory_bytes,
         "directory": container and os.path.dirname(container.listen),
     })
     zygote.serve()

@@ -20,14 +20,14 @@ type SnippetSource = Pick<Task, "name" | "publicDirectory" | "description" | "gr
  * What prompts say of a task, from its public folder: the files and what is in them, types and missing cells of the
  * training table, the first `rows` records of each table, JSON or text file (training data first), and the first lines of
  * the sample submission. It depends on the folder's contents alone.
- * @param packages what programs can import; default: what the sandbox that comes along has
+ * @param packages what programs can import
  * @param listed the public folder's files, where they have been looked at before
  * @throws RolloutError `task` if the public folder cannot be read
  */
 export function readPromptTask(
   task: SnippetSource,
   rows: number,
-  packages = PACKAGES,
+  packages = PACKAGES.Basic,
   listed?: readonly PublicFile[],
 ): PromptTask {
   const folder = task.publicDirectory;
