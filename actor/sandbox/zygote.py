@@ -200,19 +200,26 @@ def import_packages(names, one_process):
     if "numpy" in sys.modules:
         import numpy.random  # it comes when it is first used: in each child, where random numbers are seeded (30 ms)
     if "torch" in sys.modules:
-        prepare_torch(sys.modules["torch"])
+        prepare_torch(sys.modules["torch"], one_process)
     del reserved
     return versions
 
 
-def prepare_torch(torch):
-    """Imported here it costs programs neither its seconds nor, where their address space is limited, its 3 GiB of libraries."""
+def prepare_torch(torch, one_process):
+    """Imported here it costs programs neither its seconds nor, of the address space that they may use, its 3 GiB of libraries."""
     # Looked up once, in /proc/cpuinfo; programs at `namespaces` have none, and would compute without AVX.
     torch.backends.cpu.get_cpu_capability()
     # What workers of a DataLoader hand over goes through their pipes, as all else does: torch's own way needs sockets.
     from multiprocessing.reduction import ForkingPickler
     for kind in [kind for kind, reduce in ForkingPickler._extra_reducers.items() if reduce.__module__ == "torch.multiprocessing.reductions"]:
         del ForkingPickler._extra_reducers[kind]
+    if one_process:
+        import torch.utils.data.dataloader as dataloader
+        dataloader._MultiProcessingDataLoaderIter = refuse_workers
+
+
+def refuse_workers(*_):
+    raise PermissionError("programs have one process here, so a DataLoader has no workers: give num_workers=0")
 
 
 def installed_packages():

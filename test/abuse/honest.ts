@@ -11,12 +11,8 @@ import { type Arena, programsIn } from "./suite.ts";
 const FOLDER = join(import.meta.dirname, "honest");
 const LIMITS = { ...DEFAULT_LIMITS, timeoutSeconds: 120 };
 
-/**
- * What cannot work: at `landlock` programs have one process, and torch's workers hand tensors over by sockets, which there
- * are none of (`torch.multiprocessing.set_sharing_strategy("file_system")` does without; not tried).
- */
+/** What cannot work: at `landlock` programs have one process. */
 const IMPOSSIBLE: Partial<Record<IsolationLevel, string[]>> = {
-  namespaces: ["torch_loader_workers"],
   landlock: ["processes", "subprocesses", "executor_of_processes", "torch_loader_workers"],
 };
 
