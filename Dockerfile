@@ -125,12 +125,12 @@ CMD ["/opt/python/bin/python", "-s", "-B", "/opt/longrun/actor/sandbox/zygote.py
 FROM sandbox-base AS sandbox
 COPY --from=programs /opt/programs /opt/python
 
-# --- The same with the packages of the paper's prompt. LightGBM and torch want two libraries of Debian's.
+# --- The same with the packages of the paper's prompt. LightGBM wants a library of Debian's.
 FROM sandbox-base AS sandbox-paper
 LABEL org.opencontainers.image.title="longrun sandbox, the paper's packages"
 USER 0:0
 # hadolint ignore=DL3008
-RUN apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends libgomp1 libquadmath0 \
+RUN apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends libgomp1 \
  && rm -rf /var/lib/apt/lists/* /var/cache/apt /var/cache/debconf /var/cache/ldconfig /var/log/* /var/lib/dpkg/*-old
 COPY --from=paper-programs /opt/python /opt/python
 USER 10002:10002

@@ -65,7 +65,8 @@ for (const set of SETS)
       );
     });
 
-    const absent = set === "Paper" && !process.env.PAPER_PYTHON && "PAPER_PYTHON names no environment with torch (5 GB)";
+    const absent =
+      set === "Paper" && !process.env.PAPER_PYTHON && "PAPER_PYTHON names no environment with torch (5 GB)";
     test("an environment has these versions, and they can be imported", { skip: absent }, async () => {
       const environment = set === "Paper" ? process.env.PAPER_PYTHON! : (await ensurePythonEnvironment()).directory;
       const names = JSON.stringify(PACKAGES[set]);

@@ -173,7 +173,13 @@ async function step(
   try {
     await run(file, args, { timeout: 1_800_000, maxBuffer: 64 << 20 });
   } catch (cause) {
-    throw explainFailure(code, packages, directory, `${(cause as { stderr?: string }).stderr ?? ""}\n${reasonOf(cause)}`, cause);
+    throw explainFailure(
+      code,
+      packages,
+      directory,
+      `${(cause as { stderr?: string }).stderr ?? ""}\n${reasonOf(cause)}`,
+      cause,
+    );
   }
 }
 
