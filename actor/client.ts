@@ -113,7 +113,7 @@ export class ActorClient {
     this.#options = options;
   }
 
-  /** Works until drained, idle or stopped. Throws ActorError `refused` if the learner turns the actor away. */
+  /** Works until drained, idle or stopped. Throws ActorError `refused` or `packages` if the learner turns the actor away. */
   async run(): Promise<EndReason> {
     const dialling = this.#dialForEver();
     try {
@@ -166,7 +166,10 @@ export class ActorClient {
       if (this.#ended) return;
       if (welcomed) this.#brokenStreams++;
       if (FINAL_STATUSES.has(code) || (!welcomed && FINAL_BEFORE_WELCOME.has(code)))
-        throw new ActorError("refused", `the learner refused this actor: ${details}`);
+        throw new ActorError(
+          code === Status.FAILED_PRECONDITION ? "packages" : "refused",
+          `the learner refused this actor: ${details}`,
+        );
       failures = welcomed ? 0 : failures + 1;
       const longest = Math.min(maxReconnectSeconds, SHORTEST_PAUSE_SECONDS * 2 ** Math.min(failures, 16));
       const seconds = longest * (0.5 + 0.5 * random());

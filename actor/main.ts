@@ -153,5 +153,5 @@ try {
 } catch (error) {
   const { code, message } = error as ActorError;
   process.stderr.write(`${JSON.stringify({ level: 60, time: Date.now(), code, msg: message })}\n`);
-  process.exit(code === "arguments" || code === "task" || code === "isolation" ? 2 : 1);
+  process.exit(["arguments", "task", "isolation", "packages"].includes(code) ? 2 : 1);
 }

@@ -3,8 +3,8 @@
     python3 actor/sandbox/lock.py Basic > actor/sandbox/requirements.txt
     python3 actor/sandbox/lock.py Paper > actor/sandbox/requirements-paper.txt
 
-Asks pip alone (`pip install --dry-run --report`), so it works with whatever index pip is set up for; nothing is
-downloaded but metadata. Run it again after a change of proto/packages.json, which prompts read too. Run it with Python 3.11
+Asks pip alone (`pip install --dry-run --report`), so it works with whatever index pip is set up for. It downloads metadata,
+and whole wheels, several GB of them for Paper, where pip or the index is too old for that (PEP 658). Run it again after a change of proto/packages.json, which prompts read too. Run it with Python 3.11
 or newer: pip goes by the markers (`python_version >= "3.11"`) of the Python that it runs in.
 """
 
