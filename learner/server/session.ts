@@ -228,7 +228,7 @@ export class Session {
     if (missing.length > 0)
       throw new ServerError(
         "packages",
-        `its sandbox lacks ${missing.join(", ")}, which prompts name: give spec.actors.sandboxImage with them (longrun/sandbox-paper has what actors.packages: Paper names), or have spec.prompts.packages name what it has`,
+        `its sandbox lacks ${missing.join(", ")}, which prompts name: give it an image that has them (spec.actors.sandboxImage, such as longrun/sandbox-paper; on one machine spec.actors.packages: Paper), or name what it has in spec.prompts.packages`,
       );
   }
 
