@@ -135,7 +135,8 @@ RUN apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --
 COPY --from=paper-programs /opt/python /opt/python
 USER 10002:10002
 # Fails where one cannot be imported.
-RUN ["/opt/python/bin/python", "-s", "-B", "-c", "import bayes_opt, lightgbm, numpy, pandas, sklearn, statsmodels.api, timm, torch, torch_geometric.nn, torchvision, xgboost"]
+RUN /opt/python/bin/python -s -B -c "import bayes_opt, lightgbm, numpy, pandas, sklearn, statsmodels.api, timm, torch, torch_geometric.nn, torchvision, xgboost" \
+ && rm -rf /tmp/torchinductor_*
 
 # --- What ONNX Runtime needs to compute on NVIDIA GPUs, out of wheels: the provider, CUDA 13 and cuDNN 9. For amd64.
 FROM pip AS cuda
