@@ -19,7 +19,6 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { policyFolder } from "../crds/policy.ts";
 import { ManifestError, type TrainingRun } from "../crds/trainingrun.ts";
-import { PACKAGES } from "../proto/packages.ts";
 import { checkBase, loadCheckpoint, type TrainerState } from "./checkpoint.ts";
 import { evaluatePolicies, type Policies, readPolicies } from "./evaluation/policies.ts";
 import { Fence } from "./fence.ts";
@@ -50,7 +49,7 @@ import { ReportWriter } from "./report/writer.ts";
 import { RolloutError } from "./rollout/errors.ts";
 import { checkInstrumenter } from "./rollout/instrument-policy.ts";
 import { Rollout } from "./rollout/rollout.ts";
-import { readPromptTask } from "./rollout/snippet.ts";
+import { packagesOf, readPromptTask } from "./rollout/snippet.ts";
 import { Run } from "./run.ts";
 import { type LearnerServer, startServer } from "./server/server.ts";
 import { Phase, StatusBoard } from "./server/status.ts";
@@ -311,11 +310,6 @@ async function stayFinished(it: Process, message: string): Promise<number> {
   log.info({ iterations: lines.length }, "the run has succeeded before");
   await finish(it, server, { message, phase: Phase.SUCCEEDED });
   return 0;
-}
-
-/** What programs are told that they can import. */
-function packagesOf({ prompts, actors }: TrainingRun["spec"]): readonly string[] {
-  return prompts.packages ?? PACKAGES[actors.packages ?? "Basic"];
 }
 
 async function serve(it: Process): Promise<LearnerServer> {

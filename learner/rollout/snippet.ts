@@ -1,5 +1,6 @@
 import { closeSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
+import type { TrainingRun } from "../../crds/trainingrun.ts";
 import { PACKAGES } from "../../proto/packages.ts";
 import type { Task } from "../grading/task.ts";
 import type { TableFacts } from "../tasks/profile.ts";
@@ -15,6 +16,11 @@ const recordCharacters = 1000;
 const jsonCharacters = 8000;
 
 type SnippetSource = Pick<Task, "name" | "publicDirectory" | "description" | "grader" | "columns" | "mleBench">;
+
+/** What programs are told that they can import. */
+export function packagesOf({ prompts, actors }: TrainingRun["spec"]): readonly string[] {
+  return prompts.packages ?? PACKAGES[actors.packages ?? "Basic"];
+}
 
 /**
  * What prompts say of a task, from its public folder: the files and what is in them, types and missing cells of the
