@@ -5,6 +5,7 @@
 #     docker build --target learner-cuda -t longrun/learner-cuda:dev .   the same with CUDA 13 for ONNX Runtime
 #     docker build --target actor        -t longrun/actor:dev .          supervisors of actors
 #     docker build --target sandbox      -t longrun/sandbox:dev .        what programs run in: Python, the tasks' public data
+#     docker build --target sandbox-paper -t longrun/sandbox-paper:dev . the same with the packages of the paper's prompt
 #
 # All run as a number that no user of the image has, on a read-only root file system; whatever they write goes to
 # volumes. Answers (`prepared/private`) are in the learner's image alone. None has a compiler, npm or pip.
@@ -50,7 +51,8 @@ RUN npm uninstall --no-save --omit=dev --ignore-scripts --no-audit --no-fund --n
 FROM ${DEBIAN_IMAGE} AS python
 # A day of snapshot.debian.org; empty: whatever the base's own sources give.
 ARG DEBIAN_SNAPSHOT=20260918T000000Z
-# The snapshot pins the versions. hadolint ignore=DL3008
+# The snapshot pins the versions.
+# hadolint ignore=DL3008
 RUN if [ -n "$DEBIAN_SNAPSHOT" ]; then \
       rm -f /etc/apt/sources.list.d/* && for suite in debian/bookworm debian-security/bookworm-security; do \
         echo "deb [check-valid-until=no] http://snapshot.debian.org/archive/${suite%%/*}/$DEBIAN_SNAPSHOT ${suite#*/} main"; \
@@ -62,10 +64,10 @@ RUN if [ -n "$DEBIAN_SNAPSHOT" ]; then \
  && find /usr/lib/python3* -name __pycache__ -prune -exec rm -rf {} + \
  && python3 -m compileall -q -j 1 --invalidation-mode unchecked-hash /usr/lib/python3.*/
 
-# --- Python that can install.
+# --- Python that can install. Of it nothing but what it installs gets into an image.
 FROM python AS pip
 ARG DEBIAN_SNAPSHOT
-# hadolint ignore=DL3008
+# hadolint ignore=DL3008,DL3009
 RUN apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends python3-venv \
  && python3 -m venv /opt/python
 
@@ -82,6 +84,17 @@ RUN cp -a /opt/python /opt/programs \
  && find /opt/programs -name __pycache__ -prune -exec rm -rf {} + \
  && python3 -m compileall -q -j 1 --invalidation-mode unchecked-hash -s /opt/programs -p /opt/python /opt/programs/lib
 
+# --- The same for the packages of the paper's prompt, by one step that keeps no second copy of their 5 GB.
+FROM pip AS paper-programs
+COPY actor/sandbox/requirements-paper.txt /tmp/requirements.txt
+RUN /opt/python/bin/python -m pip install --no-cache-dir --no-compile --no-input --disable-pip-version-check \
+      --require-hashes --only-binary :all: --no-deps -r /tmp/requirements.txt \
+ && rm -rf /opt/python/lib/python3*/site-packages/pip* /opt/python/lib/python3*/site-packages/setuptools* \
+      /opt/python/lib/python3*/site-packages/pkg_resources /opt/python/lib/python3*/site-packages/_distutils_hack \
+      /opt/python/lib/python3*/site-packages/distutils-precedence.pth /opt/python/bin/pip* \
+ && find /opt/python -name __pycache__ -prune -exec rm -rf {} + \
+ && python3 -m compileall -q -j 1 --invalidation-mode unchecked-hash /opt/python/lib
+
 # --- The bundled tasks, read from their Python packages.
 FROM programs AS tasks
 COPY --from=dependencies /usr/local/bin/node /usr/local/bin/node
@@ -95,8 +108,8 @@ RUN for task in diamonds movie wage; do \
     done \
  && chmod 0750 /opt/longrun-tasks/*/prepared/private && chmod 0640 /opt/longrun-tasks/*/prepared/private/*
 
-# --- What programs run in.
-FROM python AS sandbox
+# --- What programs run in, but for their packages.
+FROM python AS sandbox-base
 ARG VERSION
 ARG REVISION
 ARG DEBIAN_NAME
@@ -108,13 +121,29 @@ LABEL org.opencontainers.image.title="longrun sandbox" \
       org.opencontainers.image.base.digest="$DEBIAN_DIGEST" \
       org.opencontainers.image.version="$VERSION" \
       org.opencontainers.image.revision="$REVISION"
-COPY --from=programs /opt/programs /opt/python
 COPY --from=tasks /opt/public-tasks /opt/longrun-tasks
 COPY actor/sandbox /opt/longrun/actor/sandbox
 RUN python3 -m compileall -q --invalidation-mode unchecked-hash /opt/longrun/actor/sandbox
 USER 10002:10002
 HEALTHCHECK --start-period=120s CMD ["test", "-S", "/sandbox/control.sock"]
 CMD ["/opt/python/bin/python", "-s", "-B", "/opt/longrun/actor/sandbox/zygote.py", "--listen", "/sandbox/control.sock"]
+
+# --- What programs run in.
+FROM sandbox-base AS sandbox
+COPY --from=programs /opt/programs /opt/python
+
+# --- The same with the packages of the paper's prompt. LightGBM wants a library of Debian's.
+FROM sandbox-base AS sandbox-paper
+LABEL org.opencontainers.image.title="longrun sandbox, the paper's packages"
+USER 0:0
+# hadolint ignore=DL3008
+RUN apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends libgomp1 \
+ && rm -rf /var/lib/apt/lists/* /var/cache/apt /var/cache/debconf /var/cache/ldconfig /var/log/* /var/lib/dpkg/*-old
+COPY --from=paper-programs /opt/python /opt/python
+USER 10002:10002
+# Fails where one cannot be imported.
+RUN /opt/python/bin/python -s -B -c "import bayes_opt, lightgbm, numpy, pandas, sklearn, statsmodels.api, timm, torch, torch_geometric.nn, torchvision, xgboost" \
+ && rm -rf /tmp/torchinductor_*
 
 # --- What ONNX Runtime needs to compute on NVIDIA GPUs, out of wheels: the provider, CUDA 13 and cuDNN 9. For amd64.
 FROM pip AS cuda
@@ -129,7 +158,7 @@ RUN /opt/python/bin/python -m pip install --no-cache-dir --no-compile --no-input
 # Fails where one is missing. libcuda is the driver's, which the node's container runtime brings.
 RUN LD_LIBRARY_PATH=/opt/cuda ldd /opt/providers/*.so /opt/cuda/*.so* >/tmp/libraries \
  && test -e /opt/cuda/libcudnn.so.9 \
- && if grep 'not found' /tmp/libraries | grep -v 'libcuda\.so\.1 '; then exit 1; fi
+ && awk '/not found/ && !/libcuda\.so\.1 / { print; missing = 1 } END { exit missing }' /tmp/libraries
 
 # --- What controller, learner and supervisor have in common.
 FROM ${DEBIAN_IMAGE} AS service
@@ -170,7 +199,7 @@ COPY LICENSE ./
 COPY crds crds
 COPY proto proto
 COPY controller controller
-RUN node --eval 'for (const it of ["controller-command", "smoke-test", "release-runs"]) import(`/opt/longrun/controller/${it}.ts`)'
+RUN node --eval 'for (const it of ["controller-command", "smoke-test", "release-runs"]) import("/opt/longrun/controller/" + it + ".ts")'
 HEALTHCHECK --start-period=60s CMD ["node", "--eval", "fetch('http://127.0.0.1:8080/healthz').then((it) => process.exit(it.ok ? 0 : 1), () => process.exit(1))"]
 CMD ["node", "/opt/longrun/controller/cli.ts", "controller"]
 

@@ -262,15 +262,15 @@ describe("being told", () => {
     assert.equal(client.held, 1);
   });
 
-  for (const refusal of [
-    grpc.status.PERMISSION_DENIED,
-    grpc.status.UNAUTHENTICATED,
-    grpc.status.INVALID_ARGUMENT,
-    grpc.status.FAILED_PRECONDITION,
-  ])
+  for (const [refusal, code] of [
+    [grpc.status.PERMISSION_DENIED, "refused"],
+    [grpc.status.UNAUTHENTICATED, "refused"],
+    [grpc.status.INVALID_ARGUMENT, "refused"],
+    [grpc.status.FAILED_PRECONDITION, "packages"],
+  ] as const)
     test(`${grpc.status[refusal]} in answer to Hello ends it with what the learner said`, async () => {
       const { ended } = await setUp({ learner: { refusal } });
-      await assert.rejects(ended, { code: "refused", message: /go away/ });
+      await assert.rejects(ended, { code, message: /go away/ });
     });
 
   test("an actor for one execution drains with its first lease and ends when that is handed in", async () => {

@@ -42,6 +42,8 @@ export interface ClientOptions {
   isolationMissing?: string[];
   pythonDigest?: string;
   versions?: Record<string, string>;
+  /** Versions of all that programs can import, by normalized name. */
+  packages?: Record<string, string>;
   /** The learner says which modules the run's programs import. */
   onWarm?: (modules: string[]) => void;
   /** Runs a lease; must not reject. */
@@ -113,7 +115,7 @@ export class ActorClient {
     this.#options = options;
   }
 
-  /** Works until drained, idle or stopped. Throws ActorError `refused` if the learner turns the actor away. */
+  /** Works until drained, idle or stopped. Throws ActorError `refused` or `packages` if the learner turns the actor away. */
   async run(): Promise<EndReason> {
     const dialling = this.#dialForEver();
     try {
@@ -166,7 +168,10 @@ export class ActorClient {
       if (this.#ended) return;
       if (welcomed) this.#brokenStreams++;
       if (FINAL_STATUSES.has(code) || (!welcomed && FINAL_BEFORE_WELCOME.has(code)))
-        throw new ActorError("refused", `the learner refused this actor: ${details}`);
+        throw new ActorError(
+          code === Status.FAILED_PRECONDITION ? "packages" : "refused",
+          `the learner refused this actor: ${details}`,
+        );
       failures = welcomed ? 0 : failures + 1;
       const longest = Math.min(maxReconnectSeconds, SHORTEST_PAUSE_SECONDS * 2 ** Math.min(failures, 16));
       const seconds = longest * (0.5 + 0.5 * random());
@@ -180,7 +185,7 @@ export class ActorClient {
   /** One stream, from Hello to its end. */
   async #connect(): Promise<{ code: Status; details: string; welcomed: boolean }> {
     const { address, tlsDirectory, name, slots, isolationLevel, isolationMissing } = this.#options;
-    const { pythonDigest, versions, channel } = this.#options;
+    const { pythonDigest, versions, packages, channel } = this.#options;
     // A client of its own each time: no backoff but ours, and certificates that were renewed are read again.
     const client = new ActorProtocolClient(address, clientCredentials(tlsDirectory), clientOptions(address, channel));
     const stream = client.work();
@@ -201,7 +206,7 @@ export class ActorClient {
             this.#onWelcome(message.welcome);
           } else if (welcomed) this.#onMessage(message);
         });
-        const hello = { actor: name, slots, isolationLevel, isolationMissing, pythonDigest, versions };
+        const hello = { actor: name, slots, isolationLevel, isolationMissing, pythonDigest, versions, packages };
         const holding = [...this.#held.values()].map(({ lease }) => lease.attempt);
         stream.write({ hello: { protocolVersion: PROTOCOL_VERSION, capabilities: ["zlib"], ...hello, holding } });
       });

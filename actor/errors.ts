@@ -8,6 +8,7 @@ export type ActorErrorCode =
   | "isolation" // no isolation level works here
   | "sandbox" // the zygote died or spoke nonsense
   | "task" // the task folder lacks something
+  | "packages" // the sandbox lacks what the learner's prompts name
   | "refused"; // the learner turned this actor away
 
 /** A fault of the actor or of its surroundings, never of a program. The message says what to do about it. */

@@ -5,11 +5,20 @@ import type { SandboxInfo } from "./sandbox.ts";
 
 const laptop: SandboxInfo = {
   ...{ level: "namespaces", landlockAbi: 7, ownUser: true, procMounted: true, processesCounted: true, controlGroup: 2 },
-  ...{ versions: {}, warm: [], refused: {}, gpus: [], residentBytes: 0 },
+  ...{ versions: {}, packages: {}, warm: [], refused: {}, gpus: [], residentBytes: 0 },
 };
 const pod: SandboxInfo = {
   ...{ level: "landlock", landlockAbi: 7, ownUser: false, procMounted: false, processesCounted: false },
-  ...{ versions: {}, warm: [], refused: {}, gpus: [], residentBytes: 0, directory: "/sandbox", memoryBytes: 2 ** 30 },
+  ...{
+    versions: {},
+    packages: {},
+    warm: [],
+    refused: {},
+    gpus: [],
+    residentBytes: 0,
+    directory: "/sandbox",
+    memoryBytes: 2 ** 30,
+  },
 };
 
 describe("what is missing", () => {

@@ -128,6 +128,8 @@ for (const level of ["namespaces", "landlock"])
       if (!hello) return context.skip(log());
       assert.equal(hello.isolationLevel, level);
       assert.match(hello.versions.numpy, /^2\./);
+      assert.equal(hello.packages.numpy, hello.versions.numpy);
+      assert.ok(hello.packages["scikit-learn"], "also what is not imported");
       await learner.next("ready");
       const first = learner.lease("e1", {
         task: "small",

@@ -63,7 +63,7 @@ async function main(): Promise<void> {
     ...(await sandboxOf(0)),
     ...{ level: config.level, allowNoIsolation, startSeconds, warm: config.warm },
   });
-  const { level, versions, landlockAbi, residentBytes, memoryBytes } = first.info;
+  const { level, packages, versions, landlockAbi, residentBytes, memoryBytes } = first.info;
   if (level === "none") log = log.child({ isolation: "NO ISOLATION: programs run with all rights of this user" });
   for (const [tried, reason] of Object.entries(refused))
     log.warn({ isolation: tried, reason }, "isolation level refused");
@@ -149,6 +149,7 @@ async function main(): Promise<void> {
     maxExecutions: config.maxExecutions,
     pythonDigest: basename(config.environment),
     versions: first.info.versions,
+    packages,
   });
 
   process.send?.({ type: "ready", level });
@@ -175,5 +176,5 @@ try {
 } catch (error) {
   const { code, message } = error as ActorError;
   process.stderr.write(`${JSON.stringify({ level: 60, time: Date.now(), code, msg: message })}\n`);
-  process.exit(code === "arguments" || code === "task" || code === "isolation" ? 2 : 1);
+  process.exit(["arguments", "task", "isolation", "packages"].includes(code) ? 2 : 1);
 }

@@ -1,46 +1,82 @@
-/** What prompts promise is what programs find: proto/packages.json, requirements.txt, the image and a real environment. */
+/**
+ * What prompts promise is what programs find: proto/packages.json, the lock files, the images and a real environment. That of
+ * the paper's packages is tried where PAPER_PYTHON names one:
+ *
+ *     PAPER_PYTHON=ENVIRONMENT node --test actor/packages.test.ts
+ */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { test } from "node:test";
+import { describe, test } from "node:test";
 import versions from "../proto/packages.json" with { type: "json" };
-import { PACKAGES } from "../proto/packages.ts";
+import { normalizedName, PACKAGES, type PackageSet } from "../proto/packages.ts";
+import { pythonOf } from "./exec.ts";
 import { ensurePythonEnvironment } from "./python-env.ts";
 
 const text = (path: string) => readFileSync(new URL(path, import.meta.url), "utf8");
-const requirements = text("sandbox/requirements.txt");
-const dockerfile = text("../Dockerfile");
+const stages = new Map(
+  text("../Dockerfile")
+    .split(/^FROM /m)
+    .map((stage) => [/ AS (\S+)/.exec(stage)?.[1], stage]),
+);
+const LOCKS: Record<PackageSet, { file: string; stage: string; image: string; copied: string }> = {
+  Basic: { file: "requirements.txt", stage: "programs", image: "sandbox", copied: "programs" },
+  Paper: { file: "requirements-paper.txt", stage: "paper-programs", image: "sandbox-paper", copied: "python" },
+};
+const SETS = Object.keys(LOCKS) as PackageSet[];
+/** Of the paper's prompt (Appendix C.1), in its order. */
+const PAPER =
+  "statsmodels pandas timm bayesian-optimization scikit-learn xgboost numpy torch torchvision lightgbm torch-geometric";
 
-test("the same packages for every Python, each pinned as lock.py pins it", () => {
-  for (const [python, packages] of Object.entries(versions)) {
-    assert.deepEqual(Object.keys(packages), PACKAGES);
-    for (const [name, version] of Object.entries(packages)) {
-      const others = Object.values(versions).some((other) => other[name as keyof typeof other] !== version);
-      const marker = others ? ` ; python_version ${python === "3.10" ? "<" : ">="} "3.11"` : "";
-      assert.ok(requirements.includes(`\n${name}==${version}${marker} \\\n`), `${name} ${version} for ${python}`);
-    }
-  }
+test("the paper's prompt names these", () => {
+  assert.equal(PACKAGES.Paper.join(" "), PAPER);
+  for (const [name, version] of Object.entries(versions.Basic["3.11"]))
+    assert.equal({ scipy: version, ...versions.Paper["3.11"] }[name], version, "what works in one works in the other");
 });
 
-test("the sandbox image has what requirements.txt pins, and nothing takes a package out of it again", () => {
-  const stages = new Map(dockerfile.split(/^FROM /m).map((stage) => [/ AS (\S+)/.exec(stage)?.[1], stage]));
-  const programs = stages.get("programs")!;
-  assert.match(programs, /^COPY actor\/sandbox\/requirements\.txt \/tmp\/requirements\.txt$/m);
-  assert.match(
-    programs,
-    /^RUN \/opt\/python\/bin\/python -m pip install .*--require-hashes .* -r \/tmp\/requirements\.txt$/ms,
-  );
-  assert.match(stages.get("sandbox")!, /^COPY --from=programs \/opt\/programs \/opt\/python$/m);
-  const removed = [...programs.matchAll(/site-packages\/([A-Za-z_]+)/g)].map(([, name]) => name);
-  assert.deepEqual(
-    removed.filter((name) => PACKAGES.includes(name!.replaceAll("_", "-"))),
-    [],
-  );
-});
+for (const set of SETS)
+  describe(set, () => {
+    const { file, stage, image, copied } = LOCKS[set];
+    const requirements = text(`sandbox/${file}`);
 
-test("a laptop's environment has these versions, and they can be imported", async () => {
-  const { python } = await ensurePythonEnvironment();
-  const program = `
+    test("the same packages for every Python, each pinned as lock.py pins it", () => {
+      for (const [python, packages] of Object.entries(versions[set])) {
+        assert.deepEqual(Object.keys(packages), PACKAGES[set]);
+        for (const [name, version] of Object.entries(packages)) {
+          const others = Object.values(versions[set]).some((other) => other[name as keyof typeof other] !== version);
+          const marker = others ? ` ; python_version ${python === "3.10" ? "<" : ">="} "3.11"` : "";
+          assert.ok(requirements.includes(`\n${name}==${version}${marker} \\\n`), `${name} ${version} for ${python}`);
+        }
+      }
+    });
+
+    test("the image has what is locked, and nothing takes a package out of it again", () => {
+      const programs = stages.get(stage)!;
+      assert.ok(programs.includes(`\nCOPY actor/sandbox/${file} /tmp/requirements.txt\n`));
+      assert.match(
+        programs,
+        /^RUN \/opt\/python\/bin\/python -m pip install .*--require-hashes .* -r \/tmp\/requirements\.txt/ms,
+      );
+      assert.ok(stages.get(image)!.includes(`\nCOPY --from=${stage} /opt/${copied} /opt/python\n`));
+      const removed = [...programs.matchAll(/site-packages\/([A-Za-z_]+)/g)].map(([, name]) => normalizedName(name!));
+      assert.deepEqual(
+        removed.filter((name) => PACKAGES[set].includes(name)),
+        [],
+      );
+    });
+
+    const absent =
+      set === "Paper" && !process.env.PAPER_PYTHON && "PAPER_PYTHON names no environment with torch (5 GB)";
+    test("an environment has these versions, and they can be imported", { skip: absent }, async () => {
+      const environment = set === "Paper" ? process.env.PAPER_PYTHON! : (await ensurePythonEnvironment()).directory;
+      const names = JSON.stringify(PACKAGES[set]);
+      const out = execFileSync(pythonOf(environment), ["-I", "-B", "-c", PROGRAM, names]).toString();
+      const [minor, found] = JSON.parse(out);
+      assert.deepEqual(found, set === "Basic" && minor < 11 ? versions.Basic["3.10"] : versions[set]["3.11"]);
+    });
+  });
+
+const PROGRAM = `
 import importlib, importlib.metadata as metadata, json, sys
 found = {}
 for name in json.loads(sys.argv[1]):
@@ -49,6 +85,3 @@ for name in json.loads(sys.argv[1]):
     importlib.import_module(module)
     found[name] = metadata.version(name)
 print(json.dumps([sys.version_info[1], found]))`;
-  const [minor, found] = JSON.parse(execFileSync(python, ["-I", "-c", program, JSON.stringify(PACKAGES)]).toString());
-  assert.deepEqual(found, minor < 11 ? versions["3.10"] : versions["3.11"]);
-});

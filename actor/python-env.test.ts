@@ -27,7 +27,7 @@ const sound = {
 };
 
 describe("a Python that will not do: one line with a remedy, nothing half made", () => {
-  const cases: [name: string, python: string, code: string, message: RegExp][] = [
+  const cases: [name: string, python: string, code: string, message: RegExp, packages?: "Paper"][] = [
     ["absent", join(folder, "none"), "pythonMissing", /cannot run ".*none" \(not found\); install Python >= 3\.10/],
     [
       "too old",
@@ -41,13 +41,27 @@ describe("a Python that will not do: one line with a remedy, nothing half made",
       "pythonVenv",
       /lacks the modules ensurepip.*python3-venv/,
     ],
+    [
+      "older than the paper's packages",
+      fakePython("old-paper", { ...sound, version: "3.10.2", info: [3, 10] }),
+      "pythonTooOld",
+      /is Python 3\.10\.2, and 3\.11 is needed for actors\.packages: Paper; name one with --python/,
+      "Paper",
+    ],
+    [
+      "newer than the paper's packages",
+      fakePython("new-paper", sound),
+      "pythonPackages",
+      /is Python 3\.12\.1, and actors\.packages: Paper is locked for 3\.11 alone; name one with --python/,
+      "Paper",
+    ],
     ["PyPy", fakePython("pypy", { ...sound, implementation: "pypy" }), "pythonMissing", /CPython is needed/],
     ["breaking at once", fakePython("broken", "exit 3"), "pythonMissing", /cannot run/],
   ];
-  for (const [name, python, code, message] of cases)
+  for (const [name, python, code, message, packages] of cases)
     test(name, async () => {
-      const cache = join(folder, `cache-${code}-${name}`);
-      await assert.rejects(ensurePythonEnvironment({ python, cacheRoot: cache }), (error: Error & { code: string }) => {
+      const made = ensurePythonEnvironment({ python, packages, cacheRoot: join(folder, `cache-${code}-${name}`) });
+      await assert.rejects(made, (error: Error & { code: string }) => {
         assert.equal(error.code, code);
         assert.match(error.message, message);
         assert.ok(!error.message.includes("\n"));
@@ -115,7 +129,7 @@ describe("explainFailure", () => {
   ];
   for (const [printed, code, message] of cases)
     test(printed.slice(0, 50), () => {
-      const error = explainFailure("pythonPackages", "/cache", printed);
+      const error = explainFailure("pythonPackages", "Basic", "/cache", printed);
       assert.equal(error.code, code);
       assert.match(error.message, message);
       assert.ok(!error.message.includes("\n"));

@@ -2,7 +2,9 @@
  * The Python environment in which programs run: a venv that the first run makes for itself, with pinned requirements,
  * cached by digest, so that a change of requirements or of the interpreter makes a new one beside the old.
  *
- *     node actor/python-env.ts [--python python3]      prints {"directory","python","digest","created"}
+ *     node actor/python-env.ts [--python python3] [--packages Basic|Paper]
+ *
+ * prints {"directory","python","digest","created"}.
  */
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -12,13 +14,17 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs, promisify } from "node:util";
+import type { PackageSet } from "../proto/packages.ts";
 import { ActorError } from "./errors.ts";
 import { isAlive } from "./is-alive.ts";
 
 const run = promisify(execFile);
 
-const OLDEST_PYTHON = [3, 10] as const;
-const REQUIREMENTS = fileURLToPath(new URL("./sandbox/requirements.txt", import.meta.url));
+/** What each set of packages is locked in, for which minor versions of Python 3, and what it takes on disk. */
+const SETS = {
+  Basic: { file: "requirements.txt", oldest: 10, newest: 14, disk: "600 MB" },
+  Paper: { file: "requirements-paper.txt", oldest: 11, newest: 11, disk: "9 GB" },
+} satisfies Record<PackageSet, object>;
 /** Made last, inside the environment: its presence says that the environment is whole. */
 const STAMP = "longrun.json";
 
@@ -36,7 +42,8 @@ export interface PythonEnvironmentOptions {
   /** Interpreter that the environment is made from. */
   python?: string;
   cacheRoot?: string;
-  requirements?: string;
+  /** What it is to have; absent: Basic. */
+  packages?: PackageSet;
   /** How long to wait for another process that is making the same environment. */
   waitSeconds?: number;
   /** Told in one line what takes time. */
@@ -51,8 +58,9 @@ export function cacheRoot(env: NodeJS.ProcessEnv = process.env): string {
 /** Finds or makes the environment. Throws ActorError with a one-line remedy. */
 export async function ensurePythonEnvironment(options: PythonEnvironmentOptions = {}): Promise<PythonEnvironment> {
   const python = options.python ?? "python3";
-  const requirements = options.requirements ?? REQUIREMENTS;
-  const interpreter = await inspectPython(python);
+  const packages = options.packages ?? "Basic";
+  const requirements = fileURLToPath(new URL(`./sandbox/${SETS[packages].file}`, import.meta.url));
+  const interpreter = await inspectPython(python, packages);
   const digest = createHash("sha256")
     .update(await readFile(requirements))
     .update(`\0${interpreter.version}\0${interpreter.machine}\0${interpreter.prefix}`)
@@ -68,7 +76,7 @@ export async function ensurePythonEnvironment(options: PythonEnvironmentOptions 
   try {
     if (await exists(join(directory, STAMP))) return { ...environment, created: false };
     options.onProgress?.(`making the Python environment ${directory} (Python ${interpreter.version})`);
-    await build(interpreter.executable, requirements, directory, interpreter);
+    await build(interpreter, requirements, directory, packages);
     return { ...environment, created: true };
   } finally {
     await unlock();
@@ -92,23 +100,30 @@ print(json.dumps({"executable": sys.executable, "version": platform.python_versi
   "machine": platform.machine(), "prefix": sys.base_prefix, "implementation": sys.implementation.name, "missing": missing}))
 `;
 
-async function inspectPython(python: string): Promise<Interpreter> {
+async function inspectPython(python: string, packages: PackageSet): Promise<Interpreter> {
+  const { oldest, newest } = SETS[packages];
   let text: string;
   try {
     text = (await run(python, ["-I", "-c", INSPECT], { timeout: 60_000 })).stdout;
   } catch (cause) {
     throw new ActorError(
       "pythonMissing",
-      `python: cannot run "${python}" (${reasonOf(cause)}); install Python >= ${OLDEST_PYTHON.join(".")} or name one with --python`,
+      `python: cannot run "${python}" (${reasonOf(cause)}); install Python ${oldest === newest ? `3.${oldest}` : `>= 3.${oldest}`} or name one with --python`,
       cause,
     );
   }
   const found = JSON.parse(text);
   const [major, minor] = found.info;
-  if (major < OLDEST_PYTHON[0] || (major === OLDEST_PYTHON[0] && minor < OLDEST_PYTHON[1]))
+  if (major < 3 || (major === 3 && minor < oldest))
     throw new ActorError(
       "pythonTooOld",
-      `python: "${python}" is Python ${found.version}, and >= ${OLDEST_PYTHON.join(".")} is needed; name a newer one with --python`,
+      `python: "${python}" is Python ${found.version}, and ${oldest === newest ? "" : ">= "}3.${oldest} is needed${packages === "Basic" ? "" : ` for actors.packages: ${packages}`}; name ${oldest === newest ? "one" : "a newer one"} with --python`,
+    );
+  // Of a newer Python than Basic is locked for, pip says whether there are wheels.
+  if (oldest === newest && minor > newest)
+    throw new ActorError(
+      "pythonPackages",
+      `python: "${python}" is Python ${found.version}, and actors.packages: ${packages} is locked for 3.${newest} alone; name one with --python`,
     );
   if (found.implementation !== "cpython")
     throw new ActorError("pythonMissing", `python: "${python}" is ${found.implementation}; CPython is needed`);
@@ -121,17 +136,22 @@ async function inspectPython(python: string): Promise<Interpreter> {
 }
 
 /** Builds beside `directory` and renames at the end, so that a broken installation is never taken for a whole one. */
-async function build(python: string, requirements: string, directory: string, interpreter: Interpreter): Promise<void> {
+async function build(
+  { executable, version }: Interpreter,
+  requirements: string,
+  directory: string,
+  packages: PackageSet,
+): Promise<void> {
   const temporary = `${directory}.${process.pid}.new`;
   // Programs run as another user where that is possible: what is installed must be readable by everyone.
   const umask = process.umask(0o022);
   try {
     await rm(temporary, { recursive: true, force: true });
-    await step("pythonVenv", directory, python, ["-I", "-m", "venv", temporary]);
+    await step("pythonVenv", packages, directory, executable, ["-I", "-m", "venv", temporary]);
     const pip = ["-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"];
     const pinned = ["--require-hashes", "--only-binary", ":all:", "--no-deps", "-r", requirements];
-    await step("pythonPackages", directory, join(temporary, "bin", "python"), [...pip, ...pinned]);
-    await writeFile(join(temporary, STAMP), `${JSON.stringify({ python: interpreter.version })}\n`);
+    await step("pythonPackages", packages, directory, join(temporary, "bin", "python"), [...pip, ...pinned]);
+    await writeFile(join(temporary, STAMP), `${JSON.stringify({ python: version })}\n`);
     await rm(directory, { recursive: true, force: true });
     await rename(temporary, directory);
   } catch (error) {
@@ -143,25 +163,39 @@ async function build(python: string, requirements: string, directory: string, in
   }
 }
 
-async function step(code: "pythonVenv" | "pythonPackages", directory: string, file: string, args: string[]) {
+async function step(
+  code: "pythonVenv" | "pythonPackages",
+  packages: PackageSet,
+  directory: string,
+  file: string,
+  args: string[],
+) {
   try {
     await run(file, args, { timeout: 1_800_000, maxBuffer: 64 << 20 });
   } catch (cause) {
-    throw explainFailure(code, directory, `${(cause as { stderr?: string }).stderr ?? ""}\n${reasonOf(cause)}`, cause);
+    throw explainFailure(
+      code,
+      packages,
+      directory,
+      `${(cause as { stderr?: string }).stderr ?? ""}\n${reasonOf(cause)}`,
+      cause,
+    );
   }
 }
 
 /** One line with a remedy from what `venv` or `pip` printed. */
 export function explainFailure(
   code: "pythonVenv" | "pythonPackages",
+  packages: PackageSet,
   directory: string,
   printed: string,
   cause?: unknown,
 ): ActorError {
+  const { oldest, newest } = SETS[packages];
   if (/No space left on device|Errno 28|Disk quota exceeded|ENOSPC/.test(printed))
     return new ActorError(
       "diskFull",
-      `python environment: the disk is full at ${directory}; about 600 MB are needed: free some, or set LONGRUN_CACHE to another disk`,
+      `python environment: the disk is full at ${directory}; about ${SETS[packages].disk} are needed: free some, or set LONGRUN_CACHE to another disk`,
       cause,
     );
   const network =
@@ -175,7 +209,7 @@ export function explainFailure(
   if (/No matching distribution|Could not find a version|not a supported wheel/.test(printed))
     return new ActorError(
       "pythonPackages",
-      "python environment: there are no wheels for this machine; CPython 3.10 to 3.14 on x86_64 or aarch64 with glibc >= 2.28 is needed",
+      `python environment: there are no wheels for this machine; CPython 3.${oldest}${newest === oldest ? "" : ` to 3.${newest}`} on x86_64 or aarch64 with glibc >= 2.28 is needed`,
       cause,
     );
   if (/THESE PACKAGES DO NOT MATCH THE HASHES|hash/i.test(printed) && code === "pythonPackages")
@@ -249,9 +283,18 @@ function reasonOf(cause: unknown): string {
 
 if (import.meta.main) {
   try {
-    const { values } = parseArgs({ options: { python: { type: "string" } } });
+    const { values } = parseArgs({
+      options: { python: { type: "string" }, packages: { type: "string", default: "Basic" } },
+    });
+    const { packages } = values;
+    if (!(packages in SETS))
+      throw new Error(`--packages is ${packages}, must be one of ${Object.keys(SETS).join(", ")}`);
     const onProgress = (line: string) => process.stderr.write(`${line}\n`);
-    const environment = await ensurePythonEnvironment({ python: values.python, onProgress });
+    const environment = await ensurePythonEnvironment({
+      python: values.python,
+      packages: packages as PackageSet,
+      onProgress,
+    });
     process.stdout.write(`${JSON.stringify(environment)}\n`);
   } catch (error) {
     process.stderr.write(`${(error as Error).message}\n`);

@@ -117,12 +117,14 @@ describe("what a zygote may say", () => {
 
   test("a hello with much in it keeps a little, and one with nothing is refused in one line", async () => {
     const versions = Object.fromEntries(Array.from({ length: 5000 }, (_, i) => [`n${i}`.repeat(50), "v".repeat(99_9)]));
+    const packages = Object.fromEntries(Array.from({ length: 5000 }, (_, i) => [`n${i}`, "1"]));
     const much = await zygote(
-      frame("H", { ...HELLO, versions: Object.fromEntries(Object.entries(versions).slice(0, 400)) }),
+      frame("H", { ...HELLO, packages, versions: Object.fromEntries(Object.entries(versions).slice(0, 400)) }),
       whole,
     );
     const sandbox = await Sandbox.start({ socket: much.socket, inputs: {}, level: "landlock", startSeconds: 5 });
     assert.equal(Object.keys(sandbox.info.versions).length, 32);
+    assert.equal(Object.keys(sandbox.info.packages).length, 2048);
     for (const [name, value] of Object.entries(sandbox.info.versions))
       assert.ok(name.length <= 100 && value.length <= 100);
     await sandbox.stop();

@@ -75,6 +75,8 @@ export interface SandboxInfo {
   refused: Record<string, string>;
   /** GPUs that programs can use, by the names of their files, e.g. `nvidia0`. */
   gpus: string[];
+  /** Versions of all that the environment has, by normalized name. */
+  packages: Record<string, string>;
   residentBytes: number;
   /** The most memory that a program can use, because of the container's limit; absent: only its own limit counts. */
   memoryBytes?: number;
@@ -327,6 +329,7 @@ function parseHello({ kind, payload }: Frame, level: IsolationLevel): SandboxInf
     procMounted: hello.procMounted === true,
     processesCounted: hello.processesCounted === true,
     versions: parseTexts(hello.versions, 32),
+    packages: parseTexts(hello.packages, 2048),
     warm: Object.values(parseTexts(hello.warm, MOST_MODULES)),
     refused: parseTexts(hello.refused, MOST_MODULES),
     gpus: Object.values(parseTexts(hello.gpus, MOST_GPUS)),

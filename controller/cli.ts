@@ -7,7 +7,7 @@
  */
 import { readFileSync } from "node:fs";
 import { Command, CommanderError, Option } from "commander";
-import { parseTrainingRun } from "../crds/trainingrun.ts";
+import { type Actors, parseTrainingRun } from "../crds/trainingrun.ts";
 import type { DebugOptions } from "./debug/bundle.ts";
 import { DEFAULT_SETTINGS } from "./desired/settings.ts";
 import { ControllerError, describeFileError, EXIT, exitStatusOf } from "./errors.ts";
@@ -177,6 +177,7 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .requiredOption("--task <DIR>", "task folder")
     .option("--json", "print one object", false)
     .addOption(pythonOption())
+    .addOption(packagesOption())
     .action(async (file: string, options) => {
       finish(await interruptible((signal) => executeProgram(file, options, parts, signal)));
     });
@@ -212,11 +213,12 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .description("get bundled tasks and the Python environment ready")
     .argument("<TASK...>", "names of bundled tasks, e.g. diamonds")
     .addOption(pythonOption())
-    .action(async (tasks: string[], options: { python?: string }) => {
+    .addOption(packagesOption())
+    .action(async (tasks: string[], options: { python?: string; packages?: Actors["packages"] }) => {
       await interruptible(async (signal) => {
         const say = (text: string): void => void process.stderr.write(`${text}\n`);
         const steps = { parts, signal, env: process.env, step: say, progress: say };
-        const { python } = await preparePython(options.python, steps);
+        const { python } = await preparePython(options.python, options.packages, steps);
         for (const task of tasks) process.stdout.write(`${await prepareBundledTask(task, python, steps)}\n`);
       });
     });
@@ -291,6 +293,10 @@ const sayLine = (line: string): void => void process.stdout.write(`${line}\n`);
 
 function pythonOption(): Option {
   return new Option("--python <PYTHON>", "interpreter that the programs' environment is made from (default: python3)");
+}
+
+function packagesOption(): Option {
+  return new Option("--packages <SET>", "what that environment has, as actors.packages").choices(["Basic", "Paper"]);
 }
 
 function readManifest(path: string): string {

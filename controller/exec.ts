@@ -7,7 +7,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
 import { MLE_BENCH_TASKS } from "../crds/rules-fit.ts";
-import { parseTask, type Task } from "../crds/trainingrun.ts";
+import { type Actors, parseTask, type Task } from "../crds/trainingrun.ts";
 import { ControllerError, describeFileError, EXIT } from "./errors.ts";
 import { preparePython } from "./local/prepare.ts";
 import { ANSWERS } from "./local/resolve.ts";
@@ -19,6 +19,8 @@ export interface ExecOptions {
   task: string;
   json: boolean;
   python?: string | undefined;
+  /** Set of packages that the environment has. */
+  packages?: Actors["packages"];
 }
 
 /** What `longrun exec --json` prints. */
@@ -84,7 +86,7 @@ export async function executeProgram(
   const task = resolve(options.task);
   const spec = readTask(task, options.task);
   const say = (text: string): void => void (options.json || process.stderr.write(`${text}\n`));
-  const python = await preparePython(options.python, {
+  const python = await preparePython(options.python, options.packages, {
     parts,
     signal,
     env: process.env,

@@ -49,7 +49,7 @@ import { ReportWriter } from "./report/writer.ts";
 import { RolloutError } from "./rollout/errors.ts";
 import { checkInstrumenter } from "./rollout/instrument-policy.ts";
 import { Rollout } from "./rollout/rollout.ts";
-import { readPromptTask } from "./rollout/snippet.ts";
+import { packagesOf, readPromptTask } from "./rollout/snippet.ts";
 import { Run } from "./run.ts";
 import { type LearnerServer, startServer } from "./server/server.ts";
 import { Phase, StatusBoard } from "./server/status.ts";
@@ -181,7 +181,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const rollout = new Rollout({
     engine,
     store,
-    task: readPromptTask(task, spec.prompts.dataSnippetRows, spec.prompts.packages),
+    task: readPromptTask(task, spec.prompts.dataSnippetRows, packagesOf(spec)),
     spec,
     encode: (messages) => tokenizer.encodeChat(messages),
     decode: (tokens) => tokenizer.decode(tokens),
@@ -331,6 +331,7 @@ async function serve(it: Process): Promise<LearnerServer> {
       processes: limits.processes,
       submissionBytes: limits.submissionBytes,
     }),
+    packages: spec.prompts.style === "Paper" ? packagesOf(spec) : [],
     log,
     suspend: (request) => suspension.ask(request),
     heartbeatSeconds: spec.learner.heartbeatSeconds,

@@ -275,6 +275,9 @@ export namespace longrun {
             /** Hello isolationMissing. */
             isolationMissing: string[];
 
+            /** Hello packages. */
+            packages: { [k: string]: string };
+
             /**
              * Creates a new Hello instance using the specified properties.
              * @param [properties] Properties to set
@@ -333,6 +336,9 @@ export namespace longrun {
 
                 /** Hello isolationMissing */
                 isolationMissing?: (string[]|null);
+
+                /** Hello packages */
+                packages?: ({ [k: string]: string }|null);
 
                 /** Unknown fields preserved while decoding when enabled */
                 $unknowns?: Uint8Array[];

@@ -304,6 +304,7 @@ export const longrun = $root.longrun = (() => {
                 this.versions = {};
                 this.capabilities = [];
                 this.isolationMissing = [];
+                this.packages = {};
                 if (properties)
                     for (let keys = $Object.keys(properties), i = 0; i < keys.length; ++i)
                         if (properties[keys[i]] != null && keys[i] !== "__proto__")
@@ -319,6 +320,7 @@ export const longrun = $root.longrun = (() => {
             Hello.prototype.versions = $util.emptyObject;
             Hello.prototype.capabilities = $util.emptyArray;
             Hello.prototype.isolationMissing = $util.emptyArray;
+            Hello.prototype.packages = $util.emptyObject;
 
             Hello.create = function(properties) {
                 return new Hello(properties);
@@ -353,6 +355,9 @@ export const longrun = $root.longrun = (() => {
                 if (message.isolationMissing != null && message.isolationMissing.length)
                     for (let i = 0; i < message.isolationMissing.length; ++i)
                         writer.uint32(74).string(message.isolationMissing[i]);
+                if (message.packages != null && $Object.hasOwnProperty.call(message, "packages"))
+                    for (let keys = $Object.keys(message.packages), i = 0; i < keys.length; ++i)
+                        writer.uint32(82).fork().uint32(10).string(keys[i]).uint32(18).string(message.packages[keys[i]]).ldelim();
                 if (message.$unknowns != null && $Object.hasOwnProperty.call(message, "$unknowns"))
                     for (let i = 0; i < message.$unknowns.length; ++i)
                         writer.raw(message.$unknowns[i]);
@@ -489,6 +494,42 @@ export const longrun = $root.longrun = (() => {
                             if (!(message.isolationMissing && message.isolationMissing.length))
                                 message.isolationMissing = [];
                             message.isolationMissing.push(reader.stringVerify());
+                            continue;
+                        }
+                    case 10: {
+                            if (wireType !== 2)
+                                break;
+                            if (message.packages === $util.emptyObject)
+                                message.packages = {};
+                            let end2 = reader.size() + reader.pos;
+                            if (end2 > reader.len)
+                                throw $RangeError("index out of range");
+                            reader.len = end2;
+                            key = "";
+                            value = "";
+                            while (reader.pos < end2) {
+                                let tag2 = reader.tag();
+                                wireType = tag2 & 7;
+                                switch (tag2 >>>= 3) {
+                                case 1:
+                                    if (wireType !== 2)
+                                        break;
+                                    key = reader.stringVerify();
+                                    continue;
+                                case 2:
+                                    if (wireType !== 2)
+                                        break;
+                                    value = reader.stringVerify();
+                                    continue;
+                                }
+                                reader.skipType(wireType, _depth, tag2);
+                            }
+                            if (reader.pos !== end2)
+                                throw $RangeError("index out of range");
+                            reader.len = end;
+                            if (key === "__proto__")
+                                $util.makeProp(message.packages, key);
+                            message.packages[key] = value;
                             continue;
                         }
                     }

@@ -1,9 +1,11 @@
 """Writes requirements.txt: every wheel that pip would choose, with its hash, for each supported Python and machine.
 
-    python3 actor/sandbox/lock.py > actor/sandbox/requirements.txt
+    python3 actor/sandbox/lock.py Basic > actor/sandbox/requirements.txt
+    python3 actor/sandbox/lock.py Paper > actor/sandbox/requirements-paper.txt
 
-Asks pip alone (`pip install --dry-run --report`), so it works with whatever index pip is set up for; nothing is
-downloaded but metadata. Run it again after a change of proto/packages.json, which prompts read too.
+Asks pip alone (`pip install --dry-run --report`), so it works with whatever index pip is set up for. It downloads metadata,
+and whole wheels, several GB of them for Paper, where pip or the index is too old for that (PEP 658). Run it again after a change of proto/packages.json, which prompts read too. Run it with Python 3.11
+or newer: pip goes by the markers (`python_version >= "3.11"`) of the Python that it runs in.
 """
 
 import json
@@ -11,46 +13,68 @@ import pathlib
 import subprocess
 import sys
 
-# Newer releases of all of them need Python 3.11: 3.10 gets the last ones that it can have.
 PACKAGES = json.loads((pathlib.Path(__file__).parents[2] / "proto/packages.json").read_text())
-WANTED = {python: [f"{name}=={release}" for name, release in packages.items()] for python, packages in PACKAGES.items()}
-WANTED |= {version: WANTED["3.11"] for version in ("3.12", "3.13", "3.14")}
 MACHINES = ("x86_64", "aarch64")
-GLIBC = ("2_28", "2_27", "2_17")
+# What each set is locked for. Newer releases of the basic packages need Python 3.11: 3.10 gets the last ones that it can
+# have. The paper's are locked for the Python that the images have.
+PYTHONS = {"Basic": ("3.10", "3.11", "3.12", "3.13", "3.14"), "Paper": ("3.11",)}
+OLDEST_GLIBC = {"x86_64": 5, "aarch64": 17}
+GLIBC = 28
+# What wheels ask for and nothing here needs, 1 GB of it: the compiler of GPU kernels and what only it and extensions in C++
+# use; NCCL of CUDA 12, which xgboost's training on several GPUs would load and which is put over torch's, of CUDA 13.
+LEFT_OUT = {"triton", "cuda-bindings", "cuda-pathfinder", "setuptools", "nvidia-nccl-cu12"}
 
 
-def resolve(version, machine):
+def wanted(packages, version):
+    releases = packages.get(version, packages["3.11"])
+    return [f"{name}=={release}" for name, release in releases.items()]
+
+
+def resolve(requirements, version, machine):
     """[(name, version, sha256)] of the wheels that pip picks for this Python on this machine."""
-    tags = [f"manylinux_{glibc}_{machine}" for glibc in GLIBC] + [f"manylinux2014_{machine}"]
+    tags = [f"manylinux_2_{minor}_{machine}" for minor in range(GLIBC, OLDEST_GLIBC[machine] - 1, -1)]
     command = [sys.executable, "-m", "pip", "install", "--dry-run", "--quiet", "--ignore-installed", "--report", "-"]
     command += ["--only-binary=:all:", "--target", "/nonexistent", "--python-version", version, "--implementation", "cp"]
-    for tag in tags:
+    for tag in [*tags, f"manylinux2014_{machine}"]:
         command += ["--platform", tag]
-    report = json.loads(subprocess.run(command + WANTED[version], check=True, capture_output=True).stdout)
+    report = json.loads(subprocess.run(command + requirements, check=True, stdout=subprocess.PIPE).stdout)
     return [
         (item["metadata"]["name"].lower(), item["metadata"]["version"], item["download_info"]["archive_info"]["hashes"]["sha256"])
         for item in report["install"]
     ]
 
 
+def marker(chosen, pythons):
+    """What a release says of the Pythons that it is for."""
+    if chosen == set(pythons):
+        return ""
+    if chosen == {"3.10"}:
+        return ' ; python_version < "3.11"'
+    if chosen == set(pythons) - {"3.10"}:
+        return ' ; python_version >= "3.11"'
+    return None
+
+
 def main():
+    if sys.argv[1:] not in [[name] for name in PYTHONS]:
+        sys.exit(f"usage: lock.py {'|'.join(PYTHONS)}")
+    pythons = PYTHONS[sys.argv[1]]
     hashes = {}  # (name, version) -> {"pythons": set, "hashes": set}
-    for version in WANTED:
+    for version in pythons:
         for machine in MACHINES:
-            for name, release, digest in resolve(version, machine):
+            for name, release, digest in resolve(wanted(PACKAGES[sys.argv[1]], version), version, machine):
+                if name.replace("_", "-") in LEFT_OUT:
+                    continue
                 entry = hashes.setdefault((name, release), {"pythons": set(), "hashes": set()})
                 entry["pythons"].add(version)
                 entry["hashes"].add(digest)
-    print("# Made by lock.py. Python 3.10-3.14, glibc >= 2.28, " + " and ".join(MACHINES) + ".")
+    span = pythons[0] if len(pythons) == 1 else f"{pythons[0]}-{pythons[-1]}"
+    print(f"# Made by lock.py. Python {span}, glibc >= 2.{GLIBC}, " + " and ".join(MACHINES) + ".")
     for (name, release), entry in sorted(hashes.items()):
-        marker = ""
-        if entry["pythons"] == {"3.10"}:
-            marker = ' ; python_version < "3.11"'
-        elif entry["pythons"] == set(WANTED) - {"3.10"}:
-            marker = ' ; python_version >= "3.11"'
-        elif entry["pythons"] != set(WANTED):
+        condition = marker(entry["pythons"], pythons)
+        if condition is None:
             sys.exit(f"{name} {release} is chosen for {sorted(entry['pythons'])}: no marker for that")
-        print(f"{name}=={release}{marker} \\")
+        print(f"{name}=={release}{condition} \\")
         print(" \\\n".join(f"    --hash=sha256:{digest}" for digest in sorted(entry["hashes"])))
 
 

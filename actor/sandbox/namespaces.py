@@ -119,12 +119,14 @@ def build_root(runtime, inputs, devices):
     mount("tmpfs", SPACE, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0700,size=4m")
     for name in ("tmp", "shm"):
         os.mkdir(f"{SPACE}/{name}")
+    mount(PRIVATE + "/proc", "/proc", None, MS_BIND | MS_REC)  # and look at what the machine is
     return places
 
 
 def drop_import_space():
-    """What packages could write to while they were imported; before any child is made."""
+    """What packages could write to and look at while they were imported; before any child is made."""
     umount(SPACE)
+    umount("/proc")
 
 
 def _outermost(paths):

@@ -37,6 +37,9 @@ def reseed(seed):
         sys.modules["numpy.random"].seed(seed % 2**32)
     else:
         sys.meta_path.insert(0, SeedsNumpy(seed % 2**32))
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.default_generator.manual_seed(seed)
 
 
 class SeedsNumpy:

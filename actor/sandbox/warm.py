@@ -25,7 +25,7 @@ import program
 WARM = ("numpy", "pandas", "scipy.sparse", "scipy.stats", "joblib", "sklearn.compose", "sklearn.ensemble", "sklearn.impute",
         "sklearn.linear_model", "sklearn.metrics", "sklearn.model_selection", "sklearn.naive_bayes", "sklearn.neighbors",
         "sklearn.pipeline", "sklearn.preprocessing", "sklearn.svm", "sklearn.tree", "sklearn.feature_extraction.text",
-        "sklearn.neural_network", "sklearn.decomposition")
+        "sklearn.neural_network", "sklearn.decomposition", "torch")
 MOST_NAMES = 64
 TRIAL_SECONDS = 60  # of all trials together; what is left then is not imported
 LARGEST_BYTES = 512 << 20  # of memory that is no file's
@@ -33,7 +33,7 @@ LARGEST_BYTES = 512 << 20  # of memory that is no file's
 LARGEST_IN_CONTAINER_BYTES, LARGEST_SHARE_OF_CONTAINER = 224 << 20, 1 / 16
 # Public modules: `numpy.f2py.__main__` runs a program, tests do what they like.
 _NAME = re.compile(r"(?!.*\b(?:tests?|conftest)\b)[A-Za-z][A-Za-z0-9_]{0,60}(?:\.[A-Za-z][A-Za-z0-9_]{0,60}){0,3}", re.ASCII)
-_VERSIONED = ("numpy", "pandas", "sklearn", "scipy")
+_VERSIONED = ("numpy", "pandas", "sklearn", "scipy", "torch")
 
 
 class ThreadsLeft(Exception):
@@ -71,6 +71,8 @@ def import_packages(names, one_process, proc, temporary, careful=False, allowed_
             continue  # an environment without it: a program that needs it fails by itself
     if "numpy" in sys.modules:
         import numpy.random  # it comes when it is first used: in each child, where random numbers are seeded (30 ms)
+    if "torch" in sys.modules:
+        _prepare_torch(sys.modules["torch"], one_process)
     del reserved
     threads = len(os.listdir(f"{proc}/self/task"))
     if threads > 1:
@@ -80,6 +82,37 @@ def import_packages(names, one_process, proc, temporary, careful=False, allowed_
         "versions": {"python": ".".join(map(str, sys.version_info[:3])), **versions},
         "warm": [name for name in names if name in sys.modules], "refused": refused,
     }
+
+
+def _prepare_torch(torch, one_process):
+    """Imported here it costs programs neither its seconds nor, of the address space that they may use, its 3 GiB of libraries."""
+    # Looked up once, in /proc/cpuinfo; programs at `namespaces` have none, and would compute without AVX.
+    torch.backends.cpu.get_cpu_capability()
+    # What workers of a DataLoader hand over goes through their pipes, as all else does: torch's own way needs sockets.
+    from multiprocessing.reduction import ForkingPickler
+    for kind in [kind for kind, reduce in ForkingPickler._extra_reducers.items() if reduce.__module__ == "torch.multiprocessing.reductions"]:
+        del ForkingPickler._extra_reducers[kind]
+    if one_process:
+        import torch.utils.data.dataloader as dataloader
+        dataloader._MultiProcessingDataLoaderIter = _refuse_workers
+
+
+def _refuse_workers(*_):
+    raise PermissionError("programs have one process here, so a DataLoader has no workers: give num_workers=0")
+
+
+def installed_packages():
+    """Version of each distribution on the path, by its normalized name. Of the names of folders: to read what is in them takes
+    longer than all else that is done at the start, and a folder that cannot be read has nothing that can be imported."""
+    found = {}
+    for folder in reversed(sys.path):
+        if not os.path.isdir(folder):
+            continue
+        for entry in os.listdir(folder):
+            name, _, version = entry.removesuffix(".dist-info").partition("-")
+            if entry.endswith(".dist-info") and version:
+                found[re.sub(r"[-_.]+", "-", name).lower()] = version
+    return found
 
 
 def _is_installed(name):

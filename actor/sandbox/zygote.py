@@ -214,7 +214,7 @@ def serve_supervisor(container=None, packages=None, renewal=None):
         sys.exit(1)
     send_json(b"H", {
         "level": zygote.level, "landlockAbi": zygote.landlock_version, "ownUser": zygote.user is not None,
-        "procMounted": zygote.child_proc, "processesCounted": zygote.count_processes, **packages,
+        "procMounted": zygote.child_proc, "processesCounted": zygote.count_processes, **packages, "packages": warm.installed_packages(),
         "residentBytes": watch.own_bytes(zygote.proc)[1], "memoryBytes": zygote.memory_bytes,
         "gpus": zygote.gpus.names, "directory": container and os.path.dirname(container.listen),
     })

@@ -32,8 +32,8 @@ import type { Settings } from "./settings.ts";
 
 /** How long a finished Job, and with it the log of its pod, is kept. */
 export const FINISHED_JOB_SECONDS = 600;
-/** Of a sandbox beyond what its execution may use: Python with its packages, and the zygote. */
-const SANDBOX_OVERHEAD_BYTES = 512 * 2 ** 20;
+/** Of a sandbox beyond what its execution may use: the zygote with the packages that it imports, and what a fork copies of them. */
+const SANDBOX_OVERHEAD_BYTES = { Basic: 512 * 2 ** 20, Paper: 1024 * 2 ** 20 };
 /** The kubelet's limit on the scratch directory, as a multiple of scratchBytes. */
 const SCRATCH_MARGIN = 1.25;
 const TMP_BYTES = 2 ** 30;
@@ -166,7 +166,7 @@ function sandbox(run: Run, slot: number, inputs: V1VolumeMount[], settings: Sett
 function sandboxResources({ spec }: Run): Resources {
   const { requests = {}, limits = {} } = spec.actors.sandboxResources;
   const most = Math.max(...spec.tasks.map((task) => task.executionMemoryBytes));
-  const memory = String(most + SANDBOX_OVERHEAD_BYTES);
+  const memory = String(most + SANDBOX_OVERHEAD_BYTES[spec.actors.packages ?? "Basic"]);
   return {
     requests: { ...("memory" in limits || "memory" in requests ? {} : { memory }), ...requests },
     limits: { ...("memory" in limits ? {} : { memory }), ...limits },

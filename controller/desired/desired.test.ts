@@ -117,6 +117,11 @@ describe("pods", () => {
     test(`arguments: ${what}`, () => assert.match(podsOf(runOf(spec))[part].containers[0]!.args!.join(" "), expected));
 
   const MIB = 2 ** 20;
+  test("with torch imported a sandbox has more", () => {
+    const [sandbox] = actorOf(runOf({ actors: { packages: "Paper" } })).spec!.template.spec!.initContainers!;
+    assert.deepEqual(sandbox!.resources!.limits, { memory: String(5120 * MIB) });
+  });
+
   const MEMORY: [sandboxResources: object, requests: object, limits: object][] = [
     [{}, { memory: String(4608 * MIB) }, { memory: String(4608 * MIB) }],
     [{ requests: { cpu: "1" } }, { memory: String(4608 * MIB), cpu: "1" }, { memory: String(4608 * MIB) }],

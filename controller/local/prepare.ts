@@ -3,7 +3,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { stringify } from "yaml";
-import type { Task } from "../../crds/trainingrun.ts";
+import type { Actors, Task } from "../../crds/trainingrun.ts";
 import { askPart } from "../part-process.ts";
 import type { Parts } from "../parts.ts";
 
@@ -31,10 +31,12 @@ export interface PythonEnvironment {
 /** Makes the environment that programs run in, or finds the one that an earlier run made. */
 export function preparePython(
   python: string | undefined,
+  packages: Actors["packages"],
   { parts, signal, env, step, progress }: Steps,
 ): Promise<PythonEnvironment> {
   step("Preparing the Python environment");
-  return askPart<PythonEnvironment>(parts.pythonEnvironment, python ? ["--python", python] : [], {
+  const args = [...(python ? ["--python", python] : []), ...(packages ? ["--packages", packages] : [])];
+  return askPart<PythonEnvironment>(parts.pythonEnvironment, args, {
     signal,
     env,
     onStderrLine: (line) => progress(`Preparing the Python environment: ${line}`),

@@ -105,7 +105,7 @@ export async function checkAddresses({ listen, metricsListen }: Session): Promis
 export async function prepare({ options, steps, atEnd }: Session, run: TrainingRun): Promise<Prepared> {
   const temporary = mkdtempSync(join(tmpdir(), "longrun-")); // mode 0700
   atEnd(() => rmSync(temporary, { recursive: true, force: true }));
-  const python = await preparePython(options.python, steps);
+  const python = await preparePython(options.python, run.spec.actors.packages, steps);
   const task = run.spec.tasks[0]!;
   const taskFolder = task.publicData
     ? layOutCustomTask(task, join(temporary, "task"))

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { fileSnippet, readPromptTask } from "./snippet.ts";
+import { parseTrainingRun } from "../../crds/trainingrun.ts";
+import { fileSnippet, packagesOf, readPromptTask } from "./snippet.ts";
 
 const cases: [string, string, string, number, ReturnType<typeof fileSnippet>][] = [
   ["table", "a.csv", "x,y\n1,2\n3,4\n5,6\n", 2, [{ file: "a.csv", head: "x,y", records: ["1,2", "3,4"] }]],
@@ -41,6 +42,14 @@ test("first records of a file", async (t) => {
   for (const [name, file, head, rows, expected] of cases) {
     await t.test(name, () => assert.deepEqual(fileSnippet(file, head, rows), expected));
   }
+});
+
+test("packages that prompts name: the manifest's, else those of actors.packages, else the basic ones", () => {
+  const quickstart = readFileSync(new URL("../../manifests/quickstart/trainingrun.yaml", import.meta.url), "utf8");
+  const named = (...set: string[]) => packagesOf(parseTrainingRun(quickstart, "quickstart", set).spec).join(" ");
+  assert.equal(named(), "numpy pandas scipy scikit-learn");
+  assert.match(named("actors.packages=Paper"), /^statsmodels .* torch torchvision lightgbm torch-geometric$/);
+  assert.equal(named("actors.packages=Paper", "prompts.packages=[polars]"), "polars");
 });
 
 test("what prompts say of a task folder", (t) => {

@@ -1,5 +1,6 @@
 import { closeSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
+import type { TrainingRun } from "../../crds/trainingrun.ts";
 import { PACKAGES } from "../../proto/packages.ts";
 import type { Task } from "../grading/task.ts";
 import type { TableFacts } from "../tasks/profile.ts";
@@ -16,18 +17,23 @@ const jsonCharacters = 8000;
 
 type SnippetSource = Pick<Task, "name" | "publicDirectory" | "description" | "grader" | "columns" | "mleBench">;
 
+/** What programs are told that they can import. */
+export function packagesOf({ prompts, actors }: TrainingRun["spec"]): readonly string[] {
+  return prompts.packages ?? PACKAGES[actors.packages ?? "Basic"];
+}
+
 /**
  * What prompts say of a task, from its public folder: the files and what is in them, types and missing cells of the
  * training table, the first `rows` records of each table, JSON or text file (training data first), and the first lines of
  * the sample submission. It depends on the folder's contents alone.
- * @param packages what programs can import; default: what the sandbox that comes along has
+ * @param packages what programs can import
  * @param listed the public folder's files, where they have been looked at before
  * @throws RolloutError `task` if the public folder cannot be read
  */
 export function readPromptTask(
   task: SnippetSource,
   rows: number,
-  packages = PACKAGES,
+  packages = PACKAGES.Basic,
   listed?: readonly PublicFile[],
 ): PromptTask {
   const folder = task.publicDirectory;

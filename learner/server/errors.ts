@@ -6,6 +6,7 @@ import { StoreError } from "../store/errors.ts";
 export type ServerErrorCode =
   | "listen" // the address cannot be listened on
   | "protocol" // an actor sent what the protocol does not allow: ends its stream, nothing else
+  | "packages" // an actor's sandbox lacks what prompts say that programs have
   | "stalled" // a wait made no progress within its deadline
   | "stopped"; // the wait was ended because the learner stops
 
@@ -18,6 +19,12 @@ export class ServerError extends Error {
   }
 }
 
+/** Of those that it makes no sense to come back after. */
+const STATUSES: Partial<Record<ServerErrorCode, grpc.status>> = {
+  protocol: grpc.status.INVALID_ARGUMENT,
+  packages: grpc.status.FAILED_PRECONDITION,
+};
+
 /** As what an error ends a call. */
 export function statusOf(error: unknown): { code: grpc.status; details: string } {
   const details = error instanceof Error ? error.message : String(error);
@@ -26,8 +33,7 @@ export function statusOf(error: unknown): { code: grpc.status; details: string }
       code: error.code === "permissionDenied" ? grpc.status.PERMISSION_DENIED : grpc.status.UNAUTHENTICATED,
       details,
     };
-  if (error instanceof ServerError)
-    return { code: error.code === "protocol" ? grpc.status.INVALID_ARGUMENT : grpc.status.UNAVAILABLE, details };
+  if (error instanceof ServerError) return { code: STATUSES[error.code] ?? grpc.status.UNAVAILABLE, details };
   // The actor's message was fine and will be again: it comes back with it.
   if (error instanceof StoreError) return { code: grpc.status.UNAVAILABLE, details };
   return { code: grpc.status.INTERNAL, details };

@@ -259,6 +259,25 @@ describe("messages that make no sense end their stream with a status that says w
     });
   }
 
+  const sandboxes: Record<string, [Record<string, string>, RegExp | undefined]> = {
+    "that lacks what prompts name": [
+      { numpy: "2", pip: "1" },
+      /its sandbox lacks torch, scikit_learn, which prompts name: .*sandboxImage/,
+    ],
+    "that has it, by normalized names": [{ numpy: "2", torch: "2", "scikit-learn": "1" }, undefined],
+    "of an actor of 0.1, which says nothing": [{}, undefined],
+  };
+  for (const [name, [packages, details]] of Object.entries(sandboxes))
+    test(`at first: a sandbox ${name}`, async () => {
+      const { address } = await newLearner({ packages: ["numpy", "torch", "scikit_learn"] });
+      const actor = new TestActor(address);
+      actor.send({ hello: { protocolVersion: 1, actor: "a", slots: 1, packages } });
+      if (!details) return void (await actor.next("welcome"));
+      const ended = await within(actor.status, "the end of the stream");
+      assert.equal(ended.code, code.FAILED_PRECONDITION);
+      assert.match(ended.details, details);
+    });
+
   const later: Record<string, [(attempt: Attempt) => object, RegExp]> = {
     "a second hello": [() => ({ hello: { protocolVersion: 1, actor: "actor-0", slots: 1 } }), /second Hello/],
     "an empty message": [() => ({}), /kind that this learner does not know/],

@@ -72,6 +72,7 @@ export class LearnerServer {
       tickSeconds: Math.min(1, options.store.leases.leaseSeconds / 4),
       closeSeconds: 1,
       tlsRefreshSeconds: 10,
+      packages: [],
       channel: {},
       warm: {},
       ...options,
@@ -254,7 +255,7 @@ export class LearnerServer {
   }
 
   #work(stream: ActorStream): void {
-    const { store, limitsOf, heartbeatSeconds, idleSeconds, helloSeconds, maxSlots, log } = this.#options;
+    const { store, limitsOf, packages, heartbeatSeconds, idleSeconds, helloSeconds, maxSlots, log } = this.#options;
     try {
       requireRole(stream, "actor");
       if (this.#closed) throw new ServerError("stopped", "the learner stops");
@@ -266,6 +267,7 @@ export class LearnerServer {
       leases: store.leases,
       lineage: String(store.lineage),
       limitsOf,
+      packages,
       heartbeatSeconds,
       idleSeconds,
       helloSeconds,

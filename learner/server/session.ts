@@ -3,6 +3,7 @@
  * nothing else; an attempt that the message was about counts as lost, so that it cannot come back for ever.
  */
 import type * as grpc from "@grpc/grpc-js";
+import { normalizedName } from "../../proto/packages.ts";
 import {
   type FromActorReceived,
   type FromLearnerMessage,
@@ -24,6 +25,7 @@ export interface SessionOptions {
   leases: Leases;
   lineage: string;
   limitsOf: (task: string) => Limits;
+  packages: readonly string[];
   heartbeatSeconds: number;
   idleSeconds: number;
   helloSeconds: number;
@@ -207,6 +209,7 @@ export class Session {
       throw new ServerError("protocol", `actor is '${actor?.slice(0, 80)}': letters, digits, dots and dashes only`);
     if (!slots || slots > this.#options.maxSlots)
       throw new ServerError("protocol", `slots is ${slots}: give 1 to ${this.#options.maxSlots}`);
+    this.#checkPackages(hello.packages ?? {});
     const held = this.#attempts(holding, slots);
     this.actor = actor;
     this.slots = slots;
@@ -228,6 +231,17 @@ export class Session {
       },
     });
     this.#options.onHello(this);
+  }
+
+  /** No prompt promises what programs do not find. @param installed nothing: of an actor of 0.1, which does not say */
+  #checkPackages(installed: Record<string, string>): void {
+    if (Object.keys(installed).length === 0) return;
+    const missing = this.#options.packages.filter((name) => !Object.hasOwn(installed, normalizedName(name)));
+    if (missing.length > 0)
+      throw new ServerError(
+        "packages",
+        `its sandbox lacks ${missing.join(", ")}, which prompts name: give it an image that has them (spec.actors.sandboxImage, such as longrun/sandbox-paper; on one machine spec.actors.packages: Paper), or name what it has in spec.prompts.packages`,
+      );
   }
 
   /** An actor runs one attempt per slot and may hold as many finished ones that await their acknowledgement, or more. */

@@ -84,44 +84,44 @@ describe("what sandboxes should have imported", () => {
     for (let index = 0; index < 99; index++) assert.equal(warm.learn(program("a")), false);
     assert.equal(warm.modules, undefined);
     assert.equal(warm.learn(program("a")), true);
-    assert.deepEqual(warm.modules, ["a"]);
+    assert.deepEqual(warm.modules, ["a", "torch"]);
   });
 
-  test("programs that import nothing leave nothing", () => {
+  test("programs that import nothing leave nothing but torch, which is there only in the paper's environment", () => {
     const { warm, run } = learner();
     assert.equal(run({}), true);
-    assert.deepEqual(warm.modules, []);
+    assert.deepEqual(warm.modules, ["torch"]);
     assert.equal(run({ rare: 1 }), false);
   });
 
   test("a module comes with a good share and goes when nearly nobody uses it; in between it does not flap", () => {
     const { warm, run } = learner();
-    assert.equal(run({ pandas: 90, torch: 5, rare: 1 }), true); // of the default, perhaps: it stays if it is used
+    assert.equal(run({ pandas: 90, polars: 5, rare: 1 }), true); // of the default, perhaps: it stays if it is used
+    assert.deepEqual(warm.modules, ["pandas", "polars", "torch"]);
+    assert.deepEqual(warm.shares, { pandas: 0.9, polars: 0.05 });
+    assert.equal(run({ pandas: 80, polars: 2, xgboost: 9 }), false);
+    assert.equal(run({ pandas: 80, polars: 1, xgboost: 9 }), true);
     assert.deepEqual(warm.modules, ["pandas", "torch"]);
-    assert.deepEqual(warm.shares, { pandas: 0.9, torch: 0.05 });
-    assert.equal(run({ pandas: 80, torch: 2, xgboost: 9 }), false);
-    assert.equal(run({ pandas: 80, torch: 1, xgboost: 9 }), true);
-    assert.deepEqual(warm.modules, ["pandas"]);
-    assert.equal(run({ pandas: 80, torch: 9, xgboost: 10 }), true);
-    assert.deepEqual(warm.modules, ["pandas", "xgboost"]);
-    for (const share of [9, 2, 11, 3]) assert.equal(run({ pandas: 80, xgboost: share, torch: share - 2 }), false);
+    assert.equal(run({ pandas: 80, polars: 9, xgboost: 10 }), true);
+    assert.deepEqual(warm.modules, ["pandas", "xgboost", "torch"]);
+    for (const share of [9, 2, 11, 3]) assert.equal(run({ pandas: 80, xgboost: share, polars: share - 2 }), false);
   });
 
   test("rarely, and no more than so many", () => {
     const { warm, run, clock } = learner({ mostModules: 2 });
     run({ a: 50, b: 60, c: 40 });
-    assert.deepEqual(warm.modules, ["b", "a"]);
+    assert.deepEqual(warm.modules, ["b", "a", "torch"]);
     clock.seconds = 500;
     assert.equal(run({ c: 90 }), false);
     clock.seconds = 600;
     assert.equal(run({ c: 90 }), true);
-    assert.deepEqual(warm.modules, ["c"]);
+    assert.deepEqual(warm.modules, ["c", "torch"]);
   });
 });
 
 describe("actors are told", () => {
   after(() => closeActors());
-  const MODULES = ["sklearn", "sklearn.svm"];
+  const MODULES = ["sklearn", "sklearn.svm", "torch"];
   const samples = ["a", "b", "c", "d"].map((id) =>
     newSample(id, { instrumented: "from sklearn import svm\nprint('@@NONCE@@:loaded data')\n" }),
   );

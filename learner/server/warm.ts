@@ -23,6 +23,12 @@ export interface WarmOptions {
 
 export const WARM: WarmOptions = { window: 200, addShare: 0.1, dropShare: 0.02, secondsBetween: 600, mostModules: 64 };
 
+/**
+ * Stays imported where the environment has it, however few use it: in a program that imports it by itself it takes 3 s and
+ * most of the address space that RLIMIT_AS allows, so that the few would fail, and never become more.
+ */
+const KEPT = ["torch"];
+
 /** Import statements stand at the beginning of programs. */
 const LARGEST_TEXT = 64 << 10;
 const MOST_OF_A_PROGRAM = 32;
@@ -89,8 +95,9 @@ export class WarmModules {
       .filter(({ name, share }) => share >= (before === undefined || before.has(name) ? dropShare : addShare))
       .sort((a, b) => b.share - a.share || (a.name < b.name ? -1 : 1))
       .slice(0, mostModules);
-    if (before?.size === used.length && used.every(({ name }) => before.has(name))) return false;
-    this.modules = used.map(({ name }) => name);
+    const modules = [...new Set([...used.map(({ name }) => name), ...KEPT])];
+    if (before?.size === modules.length && modules.every((name) => before.has(name))) return false;
+    this.modules = modules;
     this.shares = Object.fromEntries(used.map(({ name, share }) => [name, share]));
     this.#changedAt = this.#now();
     return true;

@@ -4,7 +4,7 @@
  *     node test/abuse/main.ts [--columns "namespaces|landlock|…"] [--parts hostile,rewards,honest] [--only NAME,…]
  *         [--python ENVIRONMENT] [--markdown]
  *
- * --python: a Python environment with more packages (xgboost, lightgbm, catboost, torch, pyarrow, pillow, matplotlib) than
+ * --python: a Python environment with more packages (those of actors.packages: Paper; catboost, pyarrow, matplotlib) than
  * the pinned one, for honest programs that need them. Exit status 0 if everything held that is not listed as open, 1 if
  * not, 2 bad arguments. What cannot be run here is told in one line.
  */

@@ -1,4 +1,4 @@
-/** `npm run test:chart`: every image of the Dockerfile says whether it is healthy, and what it asks tells a server that is from one that is not. */
+/** `npm run test:chart`: hadolint's word on the Dockerfile; every image of it says whether it is healthy, and what it asks tells a server that is from one that is not. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -8,6 +8,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { METRICS_PORT } from "../../controller/desired/names.ts";
+import { hadolint } from "./hadolint.ts";
 import { ROOT } from "./helm.ts";
 
 interface Stage {
@@ -30,7 +31,7 @@ function readStages(): Map<string, Stage> {
 }
 
 const STAGES = readStages();
-const IMAGES = ["controller", "learner", "learner-cuda", "actor", "sandbox"];
+const IMAGES = ["controller", "learner", "learner-cuda", "actor", "sandbox", "sandbox-paper"];
 
 /** Its own, or that of the stage that it starts from, as Docker has it. */
 function healthCheckOf(name: string): string[] | undefined {
@@ -39,6 +40,12 @@ function healthCheckOf(name: string): string[] | undefined {
   if (line) return JSON.parse(/ CMD (\[.*\])$/.exec(line)![1]!);
   return stage && healthCheckOf(stage.from);
 }
+
+test("hadolint finds nothing in the Dockerfile", async (context) => {
+  const found = await hadolint(join(ROOT, "Dockerfile"));
+  if ("missing" in found) return context.skip(found.missing);
+  assert.equal(found.findings, "");
+});
 
 describe("HEALTHCHECK", () => {
   let code = 200;
@@ -56,7 +63,7 @@ describe("HEALTHCHECK", () => {
     test(image, async () => {
       const check = healthCheckOf(image);
       assert.ok(check, "it has one");
-      if (image === "sandbox") return assert.deepEqual(check, ["test", "-S", "/sandbox/control.sock"]);
+      if (image.startsWith("sandbox")) return assert.deepEqual(check, ["test", "-S", "/sandbox/control.sock"]);
       const asked = /127\.0\.0\.1:(\d+)/.exec(check.join(" "))?.[1];
       assert.equal(Number(asked), image === "controller" ? 8080 : METRICS_PORT);
       const { port } = server.address() as AddressInfo;

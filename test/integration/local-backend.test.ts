@@ -132,6 +132,11 @@ describe("a run that cannot go on says so in one line", { concurrency: 2 }, () =
     assert.equal(status, 1);
     assert.equal(existsSync(join(home, "no-venv")), false);
   });
+  test("actors.packages that this machine cannot have", async () => {
+    const { status, stderr } = await run("paper", {}, { set: ["actors.packages=Paper"] });
+    assert.equal(stderr, "there are no wheels of Paper for this machine\n");
+    assert.equal(status, 1);
+  });
   test("a folder that cannot be made", async () => {
     const { status, stderr } = await run("run.yaml/run");
     assert.match(stderr, /run\.yaml\/run: a part of this path is not a folder\n$/);

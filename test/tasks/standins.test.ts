@@ -71,7 +71,7 @@ for (const id of ids) {
     const { content } = prompt.messages[1]!;
     assert.ok(content.includes(`- ${mleBenchTasks()[id]!.statement}\n`), "the statement is whole");
     for (const file of task.files) assert.ok(content.includes(`\`${file}\``), file);
-    const packages = PACKAGES.map((name) => `\`${name}\``).join(", ");
+    const packages = PACKAGES.Basic.map((name) => `\`${name}\``).join(", ");
     assert.ok(content.includes(`- You can use pre-installed packages such as: ${packages}.\n`), "packages are named");
     assert.match(content, /^Columns of \.\/input\/train\.(csv|json) /m);
     assert.match(content, /Data snippet:\n-> \.\/input\/train/);
