@@ -4,8 +4,8 @@ import { parseArgs } from "node:util";
 import { ReportError } from "./errors.ts";
 import { writeReport } from "./write.ts";
 
-const USAGE = `usage: longrun report DIR
-    Writes DIR/report.html of a run folder anew and prints its path.`;
+const USAGE =
+  "usage: longrun report DIR, where DIR is the folder of a run; writes DIR/report.html anew and prints its path";
 
 try {
   const { positionals, values } = parseArgs({ allowPositionals: true, options: { help: { type: "boolean" } } });
