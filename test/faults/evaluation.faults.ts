@@ -5,9 +5,9 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { environment, makeHome, nothingLeft, removeHome } from "./fakes/home.ts";
+import { environment, makeHome, nothingLeft, removeHome } from "../integration/fakes/home.ts";
 
-const CLI = fileURLToPath(new URL("./fakes/cli.ts", import.meta.url));
+const CLI = fileURLToPath(new URL("../integration/fakes/cli.ts", import.meta.url));
 const home = makeHome();
 after(() => removeHome(home));
 mkdirSync(join(home, "trained/checkpoints/1-000003"), { recursive: true });
