@@ -212,7 +212,7 @@ export interface Prompts {
   previousSolutions: number;
   /** First rows of the data that a prompt shows (default 3; ours). */
   dataSnippetRows: number;
-  /** Python packages that the prompts of style Paper name, by the names that they are installed by; give them with an actors.sandboxImage of your own. Absent: those of actors.packages (paper, Appendix C.1). */
+  /** Python packages that the prompts of style Paper name, for an actors.sandboxImage of your own, which is not checked for them. Absent: those of actors.packages (paper, Appendix C.1). */
   packages?: string[];
   /** Bytes of the end of the terminal output that an improve prompt shows (default 1024; ours). */
   outputTailBytes: number;
@@ -521,7 +521,7 @@ export interface Actors {
   image?: string;
   /** Container image that programs run in; only on Kubernetes. Absent: the controller's --sandbox-image. */
   sandboxImage?: string;
-  /** Python packages that programs have: Basic is numpy, pandas, scipy and scikit-learn, image target sandbox; Paper is what the paper's prompt names, torch with CUDA among it, image target sandbox-paper. Prompts of style Paper name them, longrun run installs them, and an actor whose sandbox lacks one that prompts name is refused. Absent: Basic (paper, Appendix C.1). */
+  /** Python packages that programs have: Basic is numpy, pandas, scipy and scikit-learn, image target sandbox; Paper is what the paper's prompt names, torch with CUDA among it, image target sandbox-paper. Prompts of style Paper name them, longrun run installs them, and where this is given and prompts.packages is not, an actor whose sandbox lacks one is refused. Absent: Basic, unchecked (paper, Appendix C.1). */
   packages?: 'Basic' | 'Paper';
   /** When the kubelet pulls the image; only on Kubernetes. Absent: the controller's --image-pull-policy. */
   imagePullPolicy?: 'Always' | 'IfNotPresent' | 'Never';

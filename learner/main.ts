@@ -331,7 +331,8 @@ async function serve(it: Process): Promise<LearnerServer> {
       processes: limits.processes,
       submissionBytes: limits.submissionBytes,
     }),
-    packages: spec.prompts.style === "Paper" ? packagesOf(spec) : [],
+    // Only what was asked for: runs of 0.1 have images and names of their own.
+    packages: spec.actors.packages && !spec.prompts.packages ? packagesOf(spec) : [],
     log,
     suspend: (request) => suspension.ask(request),
     heartbeatSeconds: spec.learner.heartbeatSeconds,

@@ -18,7 +18,7 @@ export interface ServerOptions {
   tlsDirectory: string;
   /** The limits of a task's executions. */
   limitsOf: (task: string) => Limits;
-  /** Python packages that prompts name: an actor whose sandbox lacks one is refused. */
+  /** Python packages that programs were promised (`actors.packages`): an actor whose sandbox lacks one is refused. */
   packages?: readonly string[];
   log: Logger;
   /** What LearnerControl.Suspend does. @throws ServerError `stopped` if the run cannot be suspended */
