@@ -234,6 +234,7 @@ describe("Kueue", { skip, concurrency: 4 }, () => {
 
   test("an eviction suspends it: checkpoint, no pod, quota given back; admitted again it goes on", async () => {
     const { namespace, learner } = await admitted();
+    await eventually(async () => (await statusOf(namespace, "PodsReady"))?.status === "True");
     await evict(namespace);
     await eventually(() => learner.suspended.length === 1);
     assert.equal(learner.suspended[0]!.drainSeconds ?? 0, 0, "what runs is not waited for");

@@ -291,6 +291,7 @@ export class ApiProxy {
     while (newer()) await this.#thaw.promise;
     const fault = this.onEvent(event, watch.request);
     if (fault?.kind === "delay") await sleep(fault.seconds * 1000, undefined, { ref: false });
+    if (watch.response.writableEnded) return false; // expired meanwhile
     if (watch.stalled || fault?.kind === "drop") return true;
     if (fault?.kind === "stall") {
       watch.stalled = true;
