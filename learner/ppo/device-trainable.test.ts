@@ -9,16 +9,9 @@ import { add } from "../graph/primitives.ts";
 import { configJson, type ModelConfig } from "../model/config.ts";
 import { writeModelFolder } from "../model/folder.ts";
 import { initialWeights } from "../model/weights.ts";
-import { uniforms } from "../rng.ts";
 import { DeviceTrainable, DeviceTraining } from "./device-trainable.ts";
-import {
-  type Engine,
-  type EngineOptions,
-  type PolicySample,
-  type PolicyStep,
-  startEngine,
-  type ValueSample,
-} from "./engine.ts";
+import { type Engine, type EngineOptions, type PolicyStep, startEngine } from "./engine.ts";
+import { randomSamples } from "./samples.fixture.ts";
 import { Trainer } from "./trainer.ts";
 
 const CONFIG: ModelConfig = {
@@ -44,20 +37,6 @@ before(() => {
 });
 after(() => fs.rmSync(folder, { recursive: true }));
 
-function samples(count: number, seed = 1): (PolicySample & ValueSample)[] {
-  const next = uniforms(seed, "samples");
-  const tokens = (length: number) => Int32Array.from({ length }, () => Math.floor(next() * CONFIG.vocabSize));
-  return Array.from({ length: count }, () => {
-    const response = tokens(1 + Math.floor(next() * 12));
-    const numbers = (low: number, high: number) => Float32Array.from(response, () => low + (high - low) * next());
-    return {
-      ...{ prompt: tokens(1 + Math.floor(next() * 9)), response, proximalLogProbs: numbers(-4, -2) },
-      ...{ advantages: numbers(-1, 1), importance: numbers(0, 2), referenceLogProbs: numbers(-4, -2) },
-      ...{ weight: 2 * next(), oldValues: numbers(-1, 1), returns: numbers(-1, 1) },
-    };
-  });
-}
-
 async function withTrainer<T>(
   resident: boolean,
   work: (trainer: Trainer) => Promise<T>,
@@ -75,7 +54,7 @@ async function withTrainer<T>(
 async function train(trainer: Engine, { steps = 4, seed = 1, gradientClip = 0 } = {}) {
   const told = [];
   for (let step = 0; step < steps; step++) {
-    const batch = samples(8, seed + step);
+    const batch = randomSamples(CONFIG.vocabSize, 8, seed + step);
     told.push(await trainer.updateCritic(batch, { ...VALUE, gradientClip }));
     told.push(await trainer.updatePolicy(batch, { ...POLICY, gradientClip }));
   }
@@ -84,7 +63,7 @@ async function train(trainer: Engine, { steps = 4, seed = 1, gradientClip = 0 } 
 
 /** All that an engine computes, in the order of a run's iteration. */
 async function everything(trainer: Trainer) {
-  const batch = samples(7, 99);
+  const batch = randomSamples(CONFIG.vocabSize, 7, 99);
   const options = { temperature: 0.8, topP: 1, maxNewTokens: 20, seeds: batch.map((_, i) => i) };
   const look = async () => ({
     generated: await trainer.generate(
@@ -214,7 +193,7 @@ test("a checkpoint without moments or critic takes them away there, too", async 
 
 test("a gradient that is not finite changes nothing there, and says so", async () => {
   await withTrainer(true, async (trainer) => {
-    const batch = samples(4);
+    const batch = randomSamples(CONFIG.vocabSize, 4);
     await trainer.updatePolicy(batch, POLICY);
     const digest = await trainer.digest();
     batch[2]!.advantages[0] = Number.NaN;

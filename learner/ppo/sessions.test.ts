@@ -10,9 +10,9 @@ import { decoderFeeds } from "../model/decoder.ts";
 import { PROJECTIONS } from "../model/lora.ts";
 import { saveWeights } from "../model/save.ts";
 import { initialWeights, parameters } from "../model/weights.ts";
-import { uniforms } from "../rng.ts";
 import { fullAdaptation, loraAdaptation } from "./adaptation.ts";
-import type { EngineOptions, PolicySample, PolicyStep, ValueSample } from "./engine.ts";
+import type { EngineOptions, PolicyStep } from "./engine.ts";
+import { randomSamples } from "./samples.fixture.ts";
 import { Sessions } from "./sessions.ts";
 import { GRADIENT_PREFIX, policyStepGraph, pretrainStepGraph, valueStepGraph } from "./steps.ts";
 import { Trainable } from "./trainable.ts";
@@ -47,24 +47,10 @@ before(() => {
 });
 after(() => fs.rmSync(folder, { recursive: true }));
 
-function samples(count: number): (PolicySample & ValueSample)[] {
-  const next = uniforms(1, "samples");
-  const tokens = (length: number) => Int32Array.from({ length }, () => Math.floor(next() * CONFIG.vocabSize));
-  return Array.from({ length: count }, () => {
-    const response = tokens(1 + Math.floor(next() * 12));
-    const numbers = (low: number, high: number) => Float32Array.from(response, () => low + (high - low) * next());
-    return {
-      ...{ prompt: tokens(1 + Math.floor(next() * 9)), response, proximalLogProbs: numbers(-4, -2) },
-      ...{ advantages: numbers(-1, 1), importance: numbers(0, 2), referenceLogProbs: numbers(-4, -2) },
-      ...{ weight: 2 * next(), oldValues: numbers(-1, 1), returns: numbers(-1, 1) },
-    };
-  });
-}
-
 /** Gradients of a step of the policy and of the critic. */
 async function gradientsWith(options: Partial<EngineOptions> & { model: string }): Promise<Float32Array[]> {
   const trainer = new Trainer({ threads: 1, ...options });
-  const batch = samples(8);
+  const batch = randomSamples(CONFIG.vocabSize, 8);
   await trainer.updatePolicy(batch, STEP);
   await trainer.updateCritic(batch, { ...STEP, valueClip: 0.5 });
   await trainer.close();
@@ -145,7 +131,7 @@ test("bfloat16: weights that are stored so are multiplied as they are", () => {
 test("bfloat16 gradients are those of float32 but for rounding, by rounding on a CPU", async () => {
   const model = fullAdaptation(models.F32);
   const trainer = new Trainer({ model: models.F32, threads: 1 });
-  const batch = samples(8);
+  const batch = randomSamples(CONFIG.vocabSize, 8);
   const run = async (compute: "float32" | "rounded") => {
     const session = await Session.create(policyStepGraph(model, { compute }), { threads: 1 });
     trainer.policy.accumulate = (_, feeds) => Trainable.prototype.accumulate.call(trainer.policy, session, feeds);
