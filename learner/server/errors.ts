@@ -6,7 +6,7 @@ import { StoreError } from "../store/errors.ts";
 export type ServerErrorCode =
   | "listen" // the address cannot be listened on
   | "protocol" // an actor sent what the protocol does not allow: ends its stream, nothing else
-  | "packages" // an actor's sandbox lacks what prompts say that programs have
+  | "packages" // an actor's sandbox lacks what spec.actors.packages promises
   | "stalled" // a wait made no progress within its deadline
   | "stopped"; // the wait was ended because the learner stops
 

@@ -260,9 +260,9 @@ describe("messages that make no sense end their stream with a status that says w
   }
 
   const sandboxes: Record<string, [Record<string, string>, RegExp | undefined]> = {
-    "that lacks what prompts name": [
+    "that lacks what was promised": [
       { numpy: "2", pip: "1" },
-      /its sandbox lacks torch, scikit_learn, which prompts name: .*sandboxImage/,
+      /its sandbox lacks torch, scikit_learn, which spec\.actors\.packages promises: .*sandboxImage/,
     ],
     "that has it, by normalized names": [{ numpy: "2", torch: "2", "scikit-learn": "1" }, undefined],
     "of an actor of 0.1, which says nothing": [{}, undefined],

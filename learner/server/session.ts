@@ -233,14 +233,14 @@ export class Session {
     this.#options.onHello(this);
   }
 
-  /** No prompt promises what programs do not find. @param installed nothing: of an actor of 0.1, which does not say */
+  /** Nothing is promised that programs do not find. @param installed nothing: of an actor of 0.1, which does not say */
   #checkPackages(installed: Record<string, string>): void {
     if (Object.keys(installed).length === 0) return;
     const missing = this.#options.packages.filter((name) => !Object.hasOwn(installed, normalizedName(name)));
     if (missing.length > 0)
       throw new ServerError(
         "packages",
-        `its sandbox lacks ${missing.join(", ")}, which prompts name: give it an image that has them (spec.actors.sandboxImage, such as longrun/sandbox-paper; on one machine spec.actors.packages: Paper), or name what it has in spec.prompts.packages`,
+        `its sandbox lacks ${missing.join(", ")}, which spec.actors.packages promises: give it an image that has them (spec.actors.sandboxImage, such as longrun/sandbox-paper; on one machine spec.actors.packages: Paper), or name what it has in spec.prompts.packages`,
       );
   }
 
