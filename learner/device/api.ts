@@ -56,6 +56,7 @@ const CHECKED = {
   BindOutput: [137, "void *", "str", "void *"],
   BindOutputToDevice: [138, "void *", "str", "void *"],
   GetBoundOutputValues: [140, "void *", "void *", "void *", "void *"], // binding, allocator, -> values, -> count
+  AddInitializer: [150, "void *", "str", "void *"], // options, name, value over memory that is not its own
   SynchronizeBoundInputs: [202, "void *"],
   SynchronizeBoundOutputs: [203, "void *"],
   SessionOptionsAppendExecutionProvider_CUDA_V2: [204, "void *", "void *"],
@@ -124,7 +125,7 @@ export function load(file: string, requireModule: (name: string) => unknown = cr
   try {
     koffi = requireModule("koffi") as typeof import("koffi");
   } catch (cause) {
-    return refuse("koffi, by which every weight is trained on a GPU,", cause);
+    return refuse("koffi, by which tensors stay on a GPU,", cause);
   }
   let base: Pointer;
   try {

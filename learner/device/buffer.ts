@@ -1,6 +1,6 @@
 /** Numbers on a device in one piece, seen as tensors: what Parameters is in this process's memory (../graph/parameters.ts). */
 import { layoutOf, type ParameterShape } from "../graph/parameters.ts";
-import { type DeviceTensor, DTYPES, elementCount } from "../graph/tensor.ts";
+import { type DeviceTensor, DTYPES, type DType, elementCount } from "../graph/tensor.ts";
 import type { OrtApi, Pointer } from "./api.ts";
 
 /**
@@ -35,24 +35,29 @@ export class DeviceBuffer {
 
   /** The numbers from `start` on, as a tensor of their own; not a copy. */
   view(start: number, shape: readonly number[]): DeviceTensor {
-    const key = `${start}:${shape}`;
+    return this.viewOfBytes(DTYPES.float32.bytes * start, "float32", shape);
+  }
+
+  /** The same from byte `offset` on, where what is there are numbers of another type. */
+  viewOfBytes(offset: number, dtype: DType, shape: readonly number[]): DeviceTensor {
+    const key = `${offset}:${dtype}:${shape}`;
     const known = this.#views.get(key);
     if (known) return known;
     const api = this.#api;
-    const bytes = DTYPES.float32.bytes;
+    const { bytes, code } = DTYPES[dtype];
     const dims = BigInt64Array.from(shape, BigInt);
     const address = api.created((out) =>
       api.CreateTensorWithDataAsOrtValue(
         this.#memory,
-        this.#data + BigInt(bytes * start),
+        this.#data + BigInt(offset),
         bytes * elementCount(shape),
         dims.length > 0 ? dims : null,
         dims.length,
-        DTYPES.float32.code,
+        code,
         out,
       ),
     );
-    const view: DeviceTensor = { dtype: "float32", shape, address };
+    const view: DeviceTensor = { dtype, shape, address };
     this.#views.set(key, view);
     return view;
   }
@@ -71,9 +76,14 @@ export class DeviceBuffer {
     return Object.fromEntries(shapes.map(({ name, shape }) => [prefix + name, this.view(offsets.get(name)!, shape)]));
   }
 
-  release(): void {
+  /** Frees the views that were given out, not the numbers: for a buffer that is seen in ever other shapes. */
+  forgetViews(): void {
     for (const { address } of this.#views.values()) this.#api.ReleaseValue(address);
     this.#views.clear();
+  }
+
+  release(): void {
+    this.forgetViews();
     this.#api.ReleaseValue(this.#value);
   }
 }

@@ -6,7 +6,7 @@ import { checkCudaFiles, cudaFault, type Device, deviceName } from "../graph/dev
 import { GraphError } from "../graph/errors.ts";
 import { Graph } from "../graph/graph.ts";
 import type { GraphSession, SessionOptions } from "../graph/session.ts";
-import { DTYPES, type Tensor, tensor } from "../graph/tensor.ts";
+import { type DeviceTensor, DTYPES, type Tensor, tensor } from "../graph/tensor.ts";
 import { type OrtApi, ortApi, type Pointer } from "./api.ts";
 import { DeviceBuffer } from "./buffer.ts";
 import { DeviceSession } from "./session.ts";
@@ -47,13 +47,23 @@ export class DeviceRuntime {
     this.#allocator = api.created((out) => api.CreateAllocator(this.#copy.address, this.deviceMemory, out));
   }
 
-  async createSession(graph: Graph, options: SessionOptions): Promise<GraphSession> {
-    return new DeviceSession(this, graph, options);
+  /** @param shared initializers that are on the device already, by name: views, which must outlive the session */
+  async createSession(
+    graph: Graph,
+    options: SessionOptions,
+    shared: Readonly<Record<string, DeviceTensor>> = {},
+  ): Promise<GraphSession> {
+    return new DeviceSession(this, graph, options, shared);
+  }
+
+  /** float32 [length], of which nothing is known. @throws GraphError `device` where there is no memory left */
+  reserve(length: number): DeviceBuffer {
+    return new DeviceBuffer(this.api, this.deviceMemory, this.#newTensor([length]), length);
   }
 
   /** float32 [length], zeros. @throws GraphError `device` where there is no memory left */
   async allocate(length: number): Promise<DeviceBuffer> {
-    const buffer = new DeviceBuffer(this.api, this.deviceMemory, this.#newTensor([length]), length);
+    const buffer = this.reserve(length);
     await this.zero(buffer);
     return buffer;
   }
@@ -75,15 +85,24 @@ export class DeviceRuntime {
       await this.#fill.run({ size: tensor(BigInt64Array.of(BigInt(values.shape[0]!))) }, { zeros: values });
   }
 
-  /** @param numbers float32, as many as `buffer` has */
+  /** @param numbers float32, no more than `buffer` has */
   async write(buffer: DeviceBuffer, numbers: Float32Array): Promise<void> {
-    for (const { values, start, end } of buffer.blocks())
-      await this.#copy.run({ from: tensor(numbers.subarray(start, end)) }, { to: values });
+    await this.writeBlocks(buffer, numbers.length, (start, end) => numbers.subarray(start, end));
   }
 
-  /** Into `numbers`, float32, as many as `buffer` has. */
+  /** The first `length` numbers, of which no more are here at a time than a block. */
+  async writeBlocks(
+    buffer: DeviceBuffer,
+    length: number,
+    block: (start: number, end: number) => Float32Array,
+  ): Promise<void> {
+    for (const { values, start, end } of buffer.blocks(length))
+      await this.#copy.run({ from: tensor(block(start, end)) }, { to: values });
+  }
+
+  /** Into `numbers`, float32, no more than `buffer` has. */
   async read(buffer: DeviceBuffer, numbers: Float32Array): Promise<void> {
-    for (const { values, start, end } of buffer.blocks())
+    for (const { values, start, end } of buffer.blocks(numbers.length))
       await this.#copy.run({ from: values }, { to: tensor(numbers.subarray(start, end)) });
   }
 

@@ -27,7 +27,12 @@ export class DeviceSession implements GraphSession {
   readonly #binding: Pointer;
 
   /** @throws GraphError `device` for what is wrong with a GPU, or `session` */
-  constructor(runtime: DeviceRuntime, graph: Graph, options: SessionOptions = {}) {
+  constructor(
+    runtime: DeviceRuntime,
+    graph: Graph,
+    options: SessionOptions = {},
+    shared: Readonly<Record<string, DeviceTensor>> = {},
+  ) {
     this.#runtime = runtime;
     this.inputNames = graph.inputs.map(({ name }) => name);
     this.outputNames = graph.outputs.map(({ name }) => name);
@@ -36,6 +41,7 @@ export class DeviceSession implements GraphSession {
     const settings = api.created((out) => api.CreateSessionOptions(out));
     try {
       configure(settings, runtime, graph, options);
+      for (const [name, { address }] of Object.entries(shared)) api.AddInitializer(settings, name, address);
       this.address = api.created((out) =>
         api.CreateSessionFromArray(runtime.environment, bytes, bytes.length, settings, out),
       );

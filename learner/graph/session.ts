@@ -53,6 +53,25 @@ export interface GraphSession {
   release(): Promise<void>;
 }
 
+/** Float32 numbers that runs read and write, as many as are needed, here or where the graphs run. */
+export interface Numbers {
+  /** The first of them as a tensor, with room for all of its own; what is there beyond those that were set is anything. */
+  tensor(shape: readonly number[]): Tensor | DeviceTensor;
+  /** The first `length` of them, not to be changed. */
+  read(length: number): Promise<Float32Array>;
+  /** Where `length` numbers can be put together before they are set. */
+  scratch(length: number): Float32Array;
+  set(numbers: Float32Array): Promise<void>;
+  release(): void;
+}
+
+/** What a device has that this process's memory has not: sessions, and numbers that stay there between runs. */
+export interface OnDevice {
+  createSession: CreateSession;
+  /** @param capacity as many as there will be, for which there is room at once */
+  numbers(capacity?: number): Numbers;
+}
+
 export type CreateSession = (graph: Graph, options: SessionOptions) => Promise<GraphSession>;
 
 let usedDevice: Device = { kind: "cpu" };

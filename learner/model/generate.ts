@@ -1,4 +1,4 @@
-import { type CreateSession, type GraphSession, Session } from "../graph/session.ts";
+import { type GraphSession, type OnDevice, Session } from "../graph/session.ts";
 import { type DeviceTensor, type Tensor, tensor } from "../graph/tensor.ts";
 import { uniforms } from "../rng.ts";
 import type { ModelConfig } from "./config.ts";
@@ -37,10 +37,11 @@ export type GeneratorWeights =
   | ReadonlyMap<string, Float32Array>
   | MappedWeights
   | { readonly base: MappedWeights; readonly adapter: Adapter }
-  | { readonly fused: FusedFeeds };
+  | { readonly fused: DeviceFeeds }
+  | { readonly base: MappedWeights; readonly lora: LoraConfig; readonly fed: DeviceFeeds };
 
-/** Where the generator's sessions run, by the names of their inputs: `weights.` and those of fuse.ts. */
-export type FusedFeeds = Readonly<Record<string, DeviceTensor>>;
+/** Where the generator's sessions run, by the names of their inputs: `weights.` and those of fuse.ts, or an adapter's. */
+export type DeviceFeeds = Readonly<Record<string, DeviceTensor>>;
 
 type Feeds = Record<string, Tensor | DeviceTensor>;
 
@@ -70,17 +71,14 @@ export class Generator {
   readonly #config: ModelConfig;
   readonly #threads: number;
   readonly #fused: FusedWeights;
-  readonly #create: CreateSession;
+  readonly #onDevice: OnDevice | undefined;
   readonly #sessions = new Map<string, GraphSession>();
   #rotary: RotaryTable | undefined;
 
-  constructor(
-    config: ModelConfig,
-    { threads, createSession = Session.create }: { threads: number; createSession?: CreateSession },
-  ) {
+  constructor(config: ModelConfig, { threads, onDevice }: { threads: number; onDevice?: OnDevice | undefined }) {
     this.#config = config;
     this.#threads = threads;
-    this.#create = createSession;
+    this.#onDevice = onDevice;
     this.#fused = new FusedWeights(config);
   }
 
@@ -155,6 +153,7 @@ export class Generator {
   #take(weights: GeneratorWeights): { frozen?: Frozen; feeds: Feeds } {
     if (weights instanceof MappedWeights) return { frozen: { mapped: weights, lora: undefined }, feeds: {} };
     if ("fused" in weights) return { feeds: { ...weights.fused } };
+    if ("fed" in weights) return { frozen: { mapped: weights.base, lora: weights.lora }, feeds: { ...weights.fed } };
     if (!("base" in weights)) return { feeds: this.#weightFeeds(weights) };
     const { base, adapter } = weights;
     const feeds = adapterFeeds(base.config, adapter);
@@ -186,27 +185,44 @@ export class Generator {
         kind === "prefill"
           ? prefillGraph(this.#config, weightsOf)
           : decodeGraph(this.#config, kind, grouped, weightsOf);
-      session = await this.#create(graph, { threads: this.#threads, ...frozen?.mapped.sessionOptions });
+      const create = this.#onDevice?.createSession ?? Session.create;
+      session = await create(graph, { threads: this.#threads, ...frozen?.mapped.sessionOptions });
       this.#sessions.set(key, session);
     }
     return session;
   }
 
   async #decode(weights: Feeds, rows: Row[], options: GenerateOptions, frozen?: Frozen): Promise<void> {
-    const { temperature, topP, maxNewTokens } = options;
+    const { temperature, topP } = options;
     const sampling = temperature === 0 ? "greedy" : topP < 1 ? "nucleus" : "all";
     const constants = {
       ...weights,
       inverseTemperature: tensor(Float32Array.of(temperature === 0 ? 1 : 1 / temperature), []),
       topP: tensor(Float32Array.of(topP), []),
     };
-    const cache = new Cache(this.#config);
+    const cache = new Cache(this.#config, rows.length * options.maxNewTokens, this.#onDevice?.numbers);
+    try {
+      await this.#decodeChunks(cache, constants, sampling, rows, options, frozen);
+    } finally {
+      cache.release();
+    }
+  }
+
+  /** CHUNK_TOKENS tokens of all rows at a time, until all have ended. */
+  async #decodeChunks(
+    cache: Cache,
+    constants: Feeds,
+    sampling: Sampling,
+    rows: Row[],
+    { maxNewTokens, eosIds }: GenerateOptions,
+    frozen?: Frozen,
+  ): Promise<void> {
     for (let past = 0, layout: Layout | undefined; past < maxNewTokens; ) {
       const active = rows.filter((row) => !row.finished);
       if (active.length === 0) return;
       const next = this.#layout(active);
       if (layout === undefined || this.#layoutWork(next) < (1 - COMPACTION_GAIN) * this.#layoutWork(layout)) {
-        cache.arrange(layout, next, past);
+        await cache.arrange(layout, next, past);
         layout = next;
       }
       const session = await this.#session(sampling, frozen, layout.group > 1);
@@ -216,7 +232,7 @@ export class Generator {
         { tokens: null, logProbs: null, ...cache.targets(layout, past + steps) },
       );
       cache.swap();
-      take(layout, results, steps, options.eosIds, frozen?.mapped);
+      take(layout, results, steps, eosIds, frozen?.mapped);
       past += steps;
     }
   }

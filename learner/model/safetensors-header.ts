@@ -45,6 +45,16 @@ export function openFile(file: string): number {
   }
 }
 
+/** Fills `target` from a position of a file on. @throws ModelError `weights` */
+export function readPart(file: string, target: Uint8Array, position: number): void {
+  const descriptor = openFile(file);
+  try {
+    readBytes(descriptor, target, position, file);
+  } finally {
+    fs.closeSync(descriptor);
+  }
+}
+
 export function readBytes(descriptor: number, target: Uint8Array, position: number, file: string): void {
   for (let done = 0; done < target.length; ) {
     const wanted = Math.min(target.length - done, MAX_READ_BYTES);

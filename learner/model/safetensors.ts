@@ -5,9 +5,8 @@ import { ModelError } from "./errors.ts";
 import { fromStored, toStored } from "./halves.ts";
 import {
   BYTES_PER_ELEMENT,
-  openFile,
-  readBytes,
   readHeader,
+  readPart,
   type SafetensorsDType,
   type StoredTensor,
 } from "./safetensors-header.ts";
@@ -40,14 +39,9 @@ export function readStored(tensors: readonly StoredTensor[]): Map<string, Tensor
 }
 
 export function readTensor({ file, dtype, shape, offset }: StoredTensor): Float32Array {
-  const descriptor = openFile(file);
-  try {
-    const bytes = new Uint8Array(elementCount(shape) * BYTES_PER_ELEMENT[dtype]);
-    readBytes(descriptor, bytes, offset, file);
-    return fromStored(dtype, bytes.buffer);
-  } finally {
-    fs.closeSync(descriptor);
-  }
+  const bytes = new Uint8Array(elementCount(shape) * BYTES_PER_ELEMENT[dtype]);
+  readPart(file, bytes, offset);
+  return fromStored(dtype, bytes.buffer);
 }
 
 /** A tensor to write; its numbers are asked for when their turn comes, so that one at a time is in memory. */

@@ -43,6 +43,8 @@ export interface Adaptation {
   initial(): ReadonlyMap<string, Float32Array>;
   trunk(g: Graph, role: Role, options: { requiresGrad: boolean }): Trunk;
   readonly sessionOptions: SessionOptions;
+  /** the trunk that is not trained, where there is one */
+  readonly frozen?: { readonly mapped: MappedWeights; readonly lora: LoraConfig };
   /** @param weights of the policy or of the reference */
   generatorWeights(weights: Parameters, role: Role): GeneratorWeights;
   /** The policy for others to use. */
@@ -119,6 +121,7 @@ export function loraAdaptation(model: string, lora: LoraConfig, seed: number): A
       return { trained: adapter?.values ?? new Map(), ...frozenTrunk(g, mapped, adapter, wants) };
     },
     sessionOptions: frozenSessionOptions(mapped),
+    frozen: { mapped, lora },
     generatorWeights: (weights, role) =>
       role === "reference" ? mapped : { base: mapped, adapter: { lora, weights: viewsOf(weights) } },
     write: (folder, policy) => writeAdapter(folder, { lora, weights: viewsOf(policy) }, model),

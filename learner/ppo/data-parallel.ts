@@ -6,13 +6,13 @@
  * and the order in which gradients are summed depend on the batch alone, so that the same number of ranks gives the same bits.
  */
 import { Worker } from "node:worker_threads";
+import type { OnDevice } from "../graph/session.ts";
 import type { GenerateOptions, Response } from "../model/generate.ts";
 import type { Adaptation, Role } from "./adaptation.ts";
 import { Caller } from "./calls.ts";
 import type { EngineOptions } from "./engine.ts";
 import { balanced, evenParts, rankThreads } from "./microbatches.ts";
 import { type Done, type Feeds, type GraphName, type Outputs, Rank } from "./rank.ts";
-import type { OnDevice } from "./sessions.ts";
 import type { Trainable } from "./trainable.ts";
 
 export class DataParallel {

@@ -8,7 +8,10 @@ import { Graph } from "../graph/graph.ts";
 import { add } from "../graph/primitives.ts";
 import { configJson, type ModelConfig } from "../model/config.ts";
 import { writeModelFolder } from "../model/folder.ts";
-import { initialWeights } from "../model/weights.ts";
+import { PROJECTIONS } from "../model/lora.ts";
+import { saveWeights } from "../model/save.ts";
+import { WHOLE_VOCABULARY } from "../model/tokenlogprobs.ts";
+import { initialWeights, parameters } from "../model/weights.ts";
 import { DeviceTrainable, DeviceTraining } from "./device-trainable.ts";
 import { type Engine, type EngineOptions, type PolicyStep, startEngine } from "./engine.ts";
 import { randomSamples } from "./samples.fixture.ts";
@@ -26,14 +29,28 @@ const POLICY: PolicyStep = {
 };
 const VALUE = { ...POLICY, valueClip: 0.5 };
 
+const LARGE_VOCABULARY = { ...CONFIG, vocabSize: WHOLE_VOCABULARY + 8, tied: false };
+const LORA = { rank: 3, alpha: 6, targets: PROJECTIONS, seed: 5 };
+
 let folder: string;
 let model: string;
+/** in bfloat16, with an output layer that is read in chunks */
+let stored: string;
 before(() => {
   folder = fs.mkdtempSync(path.join(os.tmpdir(), "device-"));
   model = path.join(folder, "model");
   fs.mkdirSync(model);
   fs.writeFileSync(path.join(model, "config.json"), JSON.stringify(configJson(CONFIG, { eos_token_id: 0 })));
   writeModelFolder(model, model, CONFIG, initialWeights(CONFIG, 3));
+  stored = path.join(folder, "stored");
+  fs.mkdirSync(stored);
+  fs.writeFileSync(path.join(stored, "config.json"), JSON.stringify(configJson(LARGE_VOCABULARY, { eos_token_id: 0 })));
+  const weights = initialWeights(LARGE_VOCABULARY, 4);
+  const tensors = parameters(LARGE_VOCABULARY).map((parameter) => ({
+    ...parameter,
+    read: () => weights.get(parameter.name)!,
+  }));
+  saveWeights(stored, tensors, { dtype: "BF16" });
 });
 after(() => fs.rmSync(folder, { recursive: true }));
 
@@ -62,8 +79,7 @@ async function train(trainer: Engine, { steps = 4, seed = 1, gradientClip = 0 } 
 }
 
 /** All that an engine computes, in the order of a run's iteration. */
-async function everything(trainer: Trainer) {
-  const batch = randomSamples(CONFIG.vocabSize, 7, 99);
+async function everything(trainer: Trainer, batch = randomSamples(CONFIG.vocabSize, 7, 99)) {
   const options = { temperature: 0.8, topP: 1, maxNewTokens: 20, seeds: batch.map((_, i) => i) };
   const look = async () => ({
     generated: await trainer.generate(
@@ -98,6 +114,22 @@ test("steps, evaluations, generation, weights and moments are the same bits as w
     assert.deepEqual(there[part], here[part]);
   assert.notDeepEqual(there.after.generated, there.before.generated);
   assert.equal(there.pretrained.loss, here.pretrained.loss);
+});
+
+test("adapters beside a frozen model of half precision, which is on the device once, give the same bits, too", async () => {
+  const work = async (trainer: Trainer) => {
+    const batch = randomSamples(CONFIG.vocabSize, 6, 98);
+    const many = batch.map((sample, i) => ({ ...sample, prompt: batch[i - (i % 3)]!.prompt })); // three share one
+    return everything(trainer, many);
+  };
+  const options = { model: stored, adapter: LORA };
+  const here = await withTrainer(false, work, options);
+  const there = await withTrainer(true, work, options);
+  assert.deepEqual(withoutNorms(there.told), withoutNorms(here.told));
+  for (const part of ["before", "after", "reference", "again", "digest"] as const)
+    assert.deepEqual(there[part], here[part]);
+  assert.notDeepEqual(there.after.generated, there.before.generated);
+  assert.ok(there.before.generated.some(({ response }) => response.length === 20));
 });
 
 test("with gradients that are clipped, and layers that are recomputed, weights differ by no more than rounding", async () => {

@@ -4,30 +4,35 @@
  * when they are asked for (checkpoints). Numbers are those of trainable.ts, but for the order in which the norm is summed.
  */
 import type { DeviceBuffer } from "../device/buffer.ts";
+import { DeviceFiles } from "../device/files.ts";
+import { DeviceNumbers } from "../device/numbers.ts";
 import { DeviceRuntime } from "../device/runtime.ts";
 import { layoutOf, type ParameterShape } from "../graph/parameters.ts";
-import type { GraphSession } from "../graph/session.ts";
+import type { GraphSession, OnDevice } from "../graph/session.ts";
 import type { DeviceTensor, Tensor } from "../graph/tensor.ts";
 import type { ModelConfig } from "../model/config.ts";
 import { fusedParameters, transformersName } from "../model/fuse.ts";
 import { fuseGraph, joinedParameters } from "../model/fuse-graph.ts";
-import type { FusedFeeds, GeneratorWeights } from "../model/generate.ts";
+import type { DeviceFeeds, GeneratorWeights } from "../model/generate.ts";
+import { readPart } from "../model/safetensors-header.ts";
 import { clipScale, type Moments, newMoments } from "./adamw.ts";
 import type { Adaptation, Role } from "./adaptation.ts";
 import { DeviceAdamW, type DeviceMoments } from "./device-adamw.ts";
 import type { EngineOptions, Step } from "./engine.ts";
 import { EngineError } from "./errors.ts";
-import type { OnDevice } from "./sessions.ts";
 import { GRADIENT_PREFIX, SUM_PREFIX } from "./steps.ts";
 import { type StepDone, Trainable } from "./trainable.ts";
 
 /**
- * What the models on a device share: ONNX Runtime there, the optimiser, and what one of them needs at a time: the sum of
- * gradients, and generation's joined matrices.
+ * What the models on a device share: ONNX Runtime there, the frozen model where adapters are trained, the optimiser, and what
+ * one of them needs at a time: the sum of gradients, and generation's joined matrices.
  */
 export class DeviceTraining implements OnDevice {
   readonly runtime: DeviceRuntime;
   readonly createSession: OnDevice["createSession"];
+  readonly numbers: OnDevice["numbers"];
+  /** the frozen model, once for the sessions of policy, critic, reference and generation */
+  readonly files: DeviceFiles;
   readonly #threads: number;
   #adamw: DeviceAdamW | undefined;
   #sum: { buffer: DeviceBuffer; of: DeviceTrainable } | undefined;
@@ -36,9 +41,15 @@ export class DeviceTraining implements OnDevice {
   #joined: { model: DeviceTrainable; version: number } | undefined;
 
   /** @throws GraphError `device`, one line with the remedy, where the device cannot be used */
-  constructor({ device = { kind: "cpu" }, threads }: Pick<EngineOptions, "device" | "threads">) {
+  constructor(
+    { device = { kind: "cpu" }, threads }: Pick<EngineOptions, "device" | "threads">,
+    frozen?: Adaptation["frozen"],
+  ) {
     this.runtime = new DeviceRuntime(device);
-    this.createSession = (graph, options) => this.runtime.createSession(graph, options);
+    this.files = new DeviceFiles(this.runtime, frozen?.mapped.tensors ?? [], readPart);
+    this.createSession = async (graph, options) =>
+      this.runtime.createSession(graph, options, await this.files.initializers(graph, options.externalDirectory));
+    this.numbers = (capacity) => new DeviceNumbers(this.runtime, capacity);
     this.#threads = threads;
   }
 
@@ -67,7 +78,7 @@ export class DeviceTraining implements OnDevice {
   }
 
   /** A model's weights as generation takes them. Matrices are joined once for each version. */
-  async fused(model: DeviceTrainable, config: ModelConfig): Promise<FusedFeeds> {
+  async fused(model: DeviceTrainable, config: ModelConfig): Promise<DeviceFeeds> {
     const weights = await model.feeds();
     const shapes = joinedParameters(config);
     this.#fuse ??= {
@@ -93,6 +104,7 @@ export class DeviceTraining implements OnDevice {
     await this.#adamw?.release();
     await this.#fuse?.session.release();
     this.#fuse?.buffer.release();
+    this.files.release();
     await this.runtime.release();
   }
 }
@@ -117,7 +129,11 @@ export class DeviceTrainable extends Trainable {
     return (await this.#send()).parameters(this.weights.shapes);
   }
 
-  override async generatorWeights(model: Adaptation, _role: Role): Promise<GeneratorWeights> {
+  override async generatorWeights(model: Adaptation, role: Role): Promise<GeneratorWeights> {
+    if (model.frozen) {
+      const { mapped, lora } = model.frozen;
+      return role === "reference" ? mapped : { base: mapped, lora, fed: await this.feeds() };
+    }
     return { fused: await this.#on.fused(this, model.config) };
   }
 

@@ -38,8 +38,8 @@ export interface EngineOptions {
   /** what matrix products are computed in; weights, gradients and optimiser state are float32 always. Default float32 */
   compute?: "float32" | "bfloat16";
   /**
-   * Weights, gradients and moments stay where the networks run (device-trainable.ts). Default: on a GPU, where every weight
-   * is trained. On a CPU it does the same calls for nothing; tests do.
+   * Weights, gradients, moments and keys and values stay where the networks run (device-trainable.ts). Default: on a GPU. On
+   * a CPU it does the same calls for nothing; tests do.
    */
   resident?: boolean;
   /** low-rank adapters are trained and the model is frozen; left out: every weight is trained */

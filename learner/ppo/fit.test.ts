@@ -160,7 +160,10 @@ test("two fully trained models of 3B do not fit on a GPU of 80 GB, with LoRA the
   };
   assert.ok(new Planner(request).plan(512).gpuBytes > 79 * GB);
   const plan = fitRun({ ...request, microBatchSize: 1, adapter: LORA }, 0, gpu);
-  assert.ok(plan.gpuBytes > 6.1 * GB * 7 && plan.gpuBytes <= 79 * GB, `${plan.gpuBytes}`);
+  const frozen = plan.rows.find(({ what }) => what === "weights")!;
+  assert.ok(frozen.gpuBytes > 6.1 * GB && frozen.gpuBytes < 7 * GB, `${frozen.gpuBytes}: the model is there once`);
+  assert.ok(frozen.hostBytes < 1 * GB, `${frozen.hostBytes}: adapters alone`);
+  assert.ok(plan.gpuBytes <= 79 * GB, `${plan.gpuBytes}`);
   const lines = planTable(plan, gpu);
   assert.match(lines[0]!, /^memory plan: on cuda:0 [\d.]+ GB of 79\.0 GB free on cuda:0; here /);
   assert.equal(lines.length, 1 + plan.rows.length);

@@ -12,11 +12,9 @@ const MAX_RANKS = 8;
 
 const threadsOf = ({ threads }: Pick<EngineOptions, "threads">) => threads || os.availableParallelism();
 
-/** Whether what is trained stays where the networks run: on a GPU, where every weight is trained. Adapters are small. */
-export function isResident(
-  options: Pick<EngineOptions, "adapter" | "resident"> & { device?: { kind: string } },
-): boolean {
-  return options.resident ?? (options.device?.kind === "cuda" && !options.adapter);
+/** Whether what is trained, and what is frozen beside it, stays where the networks run: on a GPU. */
+export function isResident(options: Pick<EngineOptions, "resident"> & { device?: { kind: string } }): boolean {
+  return options.resident ?? options.device?.kind === "cuda";
 }
 
 /**

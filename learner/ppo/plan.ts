@@ -91,7 +91,7 @@ export class RunGraphs {
   /** Reads headers and config, no weights. @throws ModelError for a folder that cannot be used */
   constructor({ model: folder, adapter, critic, checkpointing, compute, device }: GraphRequest) {
     const model = adaptationOf(folder, adapter);
-    const step = { checkpointing, compute, accumulating: isResident({ adapter, device }) };
+    const step = { checkpointing, compute, accumulating: isResident({ device }) };
     this.model = model;
     this.graphs = [
       { graph: policyStepGraph(model, step), step: true },
@@ -157,13 +157,9 @@ export class Planner {
     return { device, rows, ...totals, microBatchTokens, ranks, checkpointing };
   }
 
+  /** So are weights, gradients and moments. */
   get #onGpu(): boolean {
     return this.#request.device.kind === "cuda";
-  }
-
-  /** Weights, gradients and moments are on the GPU. */
-  get #resident(): boolean {
-    return isResident(this.#request);
   }
 
   #process(ranks: number): PlanRow {
@@ -180,23 +176,33 @@ export class Planner {
     const { critic, adapter } = this.#request;
     const owners = critic ? "policy, reference, critic" : "policy, reference";
     const ours = this.#trainedBytes + this.#policyBytes; // the reference is a second policy
-    if (!adapter) {
-      const detail = `${owners}, matrices joined for generation`;
-      const { config } = this.#run.model;
-      const joined = fusedBytes(config);
-      return this.#resident
-        ? { what: "weights", detail, hostBytes: ours, gpuBytes: ours + joined + working(fuseGraph(config)) }
-        : { what: "weights", detail, hostBytes: ours + ranks * joined, gpuBytes: 0 };
+    if (adapter) {
+      const { fileBytes } = this.#run;
+      return this.#onGpu
+        ? {
+            what: "weights",
+            detail: `the frozen model once, adapters of ${owners}`,
+            hostBytes: ours,
+            gpuBytes: fileBytes + ours,
+          }
+        : {
+            what: "weights",
+            detail: `the frozen model, mapped once, adapters of ${owners}`,
+            hostBytes: fileBytes + ours,
+            gpuBytes: 0,
+          };
     }
-    const sessions = this.#run.graphs.length + 2; // prefill and decode
-    const detail = `the frozen model${this.#onGpu ? ` in ${sessions} sessions` : ", mapped once"}, adapters of ${owners}`;
-    const gpuBytes = this.#onGpu ? sessions * this.#run.fileBytes + ours : 0;
-    return { what: "weights", detail, hostBytes: this.#run.fileBytes + ours, gpuBytes };
+    const detail = `${owners}, matrices joined for generation`;
+    const { config } = this.#run.model;
+    const joined = fusedBytes(config);
+    return this.#onGpu
+      ? { what: "weights", detail, hostBytes: ours, gpuBytes: ours + joined + working(fuseGraph(config)) }
+      : { what: "weights", detail, hostBytes: ours + ranks * joined, gpuBytes: 0 };
   }
 
   #training(ranks: number): PlanRow[] {
     const trained = this.#trainedBytes;
-    if (this.#resident) {
+    if (this.#onGpu) {
       // a micro-batch's gradient is added to the sum by the graph that computes it, and counted there
       const block = working(adamwGraph()) + working(squaresGraph());
       return [
@@ -210,7 +216,7 @@ export class Planner {
     return [
       {
         ...{ what: "gradients", detail: `of a batch, of a micro-batch${times(ranks)}` },
-        ...{ hostBytes: 2 * ranks * trained, gpuBytes: this.#onGpu ? trained : 0 },
+        ...{ hostBytes: 2 * ranks * trained, gpuBytes: 0 },
       },
       { what: "optimiser", detail: "two moments of what is trained", hostBytes: 2 * trained, gpuBytes: 0 },
     ];

@@ -3,11 +3,12 @@
  * all ranks see. Sessions and gradients are made when they are first needed.
  */
 import type { Graph } from "../graph/graph.ts";
+import type { OnDevice } from "../graph/session.ts";
 import type { Tensor } from "../graph/tensor.ts";
 import { type GenerateOptions, Generator, type Response } from "../model/generate.ts";
 import { type Adaptation, adaptationOf, type Role, trainedShapes } from "./adaptation.ts";
 import type { EngineOptions } from "./engine.ts";
-import { type OnDevice, Sessions } from "./sessions.ts";
+import { Sessions } from "./sessions.ts";
 import {
   evaluateGraph,
   policyStepGraph,
@@ -62,7 +63,7 @@ export class Rank {
     this.#options = options;
     this.#model = model;
     this.#sessions = new Sessions(model, options, onDevice);
-    this.#generator = new Generator(model.config, { threads: options.threads, ...onDevice });
+    this.#generator = new Generator(model.config, { threads: options.threads, onDevice });
   }
 
   /** The weights of a role from now on: what another rank trains, in shared memory. */

@@ -1,7 +1,7 @@
 /** The sessions of a model's graphs. Each is made when it is first needed, and kept. */
 import type { Graph } from "../graph/graph.ts";
 import { boundDims, peakMemory } from "../graph/memory.ts";
-import { type CreateSession, type GraphSession, Session } from "../graph/session.ts";
+import { type CreateSession, type GraphSession, type OnDevice, Session } from "../graph/session.ts";
 import type { Tensor } from "../graph/tensor.ts";
 import type { Adaptation } from "./adaptation.ts";
 import type { EngineOptions } from "./engine.ts";
@@ -16,11 +16,6 @@ interface Options extends Pick<EngineOptions, "threads" | "activationCheckpointi
   device?: { kind: string };
 }
 
-/** How sessions are made where tensors stay on the device: there, steps add to the sum of gradients themselves. */
-export interface OnDevice {
-  createSession: CreateSession;
-}
-
 export class Sessions {
   readonly #model: Adaptation;
   readonly #options: Options;
@@ -31,7 +26,7 @@ export class Sessions {
   /** step graphs without checkpointing, which say what memory they need */
   readonly #plain = new Map<StepGraph, Graph>();
 
-  /** @throws EngineError `compute` for what the device cannot compute in */
+  /** @param onDevice where tensors stay there: steps add to the sum of gradients themselves. @throws EngineError `compute` for what the device cannot compute in */
   constructor(model: Adaptation, options: Options, onDevice?: OnDevice) {
     this.#model = model;
     this.#options = options;

@@ -52,7 +52,7 @@ export class Trainer implements Engine {
     this.#options = options;
     this.#model = adaptationOf(options.model, options.adapter);
     this.#config = this.#model.config;
-    this.#onDevice = isResident(options) ? new DeviceTraining(options) : undefined;
+    this.#onDevice = isResident(options) ? new DeviceTraining(options, this.#model.frozen) : undefined;
     const { policy } = this.#model.shapes;
     this.policy = this.#trainable(policy);
     for (const [name, data] of this.#model.initial()) this.policy.weights.set(name, data);

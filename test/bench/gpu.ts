@@ -5,7 +5,8 @@
  *     npm run bench gpu -- --peak-tflops N [--device cuda:0] [--train lora|all] [--shapes 0.5b,1.5b,3b] [--batch 8]
  *                          [--prompt 512] [--response 512]
  *
- * `--train all` trains every weight: weights, gradients and moments stay on the GPU (learner/ppo/device-trainable.ts).
+ * `--train all` trains every weight. Weights, gradients, moments, keys and values stay on the GPU (learner/ppo/device-trainable.ts);
+ * with `--device cpu` the same calls are made here.
  * `--peak-tflops` is what the GPU's data sheet says for the format that products are computed in (float32 for now; TF32 where
  * NVIDIA_TF32_OVERRIDE is not 0). Parity is of the smallest shape, at 2 x 64 tokens. Set NVIDIA_TF32_OVERRIDE=0 for it.
  */
@@ -70,7 +71,7 @@ const greedy = (engine: RunningEngine, batch: Sample[], maxNewTokens: number) =>
 const TRAINED = {
   // forward and backward through a frozen trunk: two products of each matrix with every token, no gradient of it
   lora: { engine: { adapter: ADAPTER }, operations: 4, name: `LoRA of rank ${ADAPTER.rank}` },
-  all: { engine: { resident: true }, operations: 6, name: "every weight trained" },
+  all: { engine: {}, operations: 6, name: "every weight trained" },
 };
 type Trained = (typeof TRAINED)[keyof typeof TRAINED];
 
@@ -78,7 +79,7 @@ async function parity(folder: string, config: ModelConfig, device: Device, train
   const batch = samples(config, 2, 32, 32);
   const found = [];
   for (const place of [{ kind: "cpu" } as const, device]) {
-    const resident = trained === TRAINED.all && place === device;
+    const resident = place === device;
     const engine = await startEngine({ model: folder, threads: 0, ...trained.engine, device: place, resident });
     const logProbs = async () => {
       const evaluated = await engine.evaluate(batch, { temperature: 1, values: false });
@@ -141,7 +142,8 @@ async function run(flags: string[]): Promise<BenchResult> {
       if (index === 0) goals.push(...(await parity(folder, config, device, trained)));
       const batch = samples(config, count, prompt, response);
       const microBatchTokens = count * (prompt + response);
-      const engine = await startEngine({ model: folder, threads: 0, ...trained.engine, device, microBatchTokens });
+      const where = { device, microBatchTokens, resident: true };
+      const engine = await startEngine({ model: folder, threads: 0, ...trained.engine, ...where });
       const size = parameters(config).reduce((total, { shape: of }) => total + elementCount(of), 0);
       const work: [string, number, number, () => Promise<unknown>][] = [
         ["policy step", microBatchTokens, trained.operations * size * microBatchTokens, () => step(engine, batch)],

@@ -4,10 +4,11 @@
  *
  *     node test/bench/lora-memory.ts --type lora|full [--shape quickstart|3.4m|27m|80m|0.5b] [--dtype F32|BF16]
  *         [--batch 4] [--tokens 512] [--micro 1]
- *         [--checkpointing Always|Never]
+ *         [--checkpointing Always|Never] [--resident true]
  *
  * The model is made with random weights. Proportional set size (smaps_rollup) is read every 20 ms from the main thread
- * while the engine's worker works: it counts a mapped file once, however many sessions map it. Prints one JSON line, with
+ * while the engine's worker works: it counts a mapped file once, however many sessions map it. `--resident` does it as on a GPU,
+ * in this process's memory (learner/ppo/device-trainable.ts): then the frozen model is in anonymous memory, once. Prints one JSON line, with
  * what the plan of such a run says (learner/ppo/plan.ts) beside the highest.
  */
 import fs from "node:fs";
@@ -42,6 +43,7 @@ const { values: given } = parseArgs({
     rank: { type: "string", default: "16" },
     checkpointing: { type: "string", default: "Never" },
     threads: { type: "string", default: "2" },
+    resident: { type: "string", default: "false" },
     micro: { type: "string", default: "1" },
     "new-tokens": { type: "string" }, // default: as many as responses have
   },
@@ -83,6 +85,7 @@ const engine = await phase("load", () =>
   startEngine({
     ...{ model, threads: Number(given.threads), microBatchTokens: micro * length, adapter },
     activationCheckpointing: checkpointing ? "Always" : "Never",
+    resident: given.resident === "true",
   }),
 );
 const next = uniforms(2, "tokens");
