@@ -6,7 +6,7 @@
  *                          [--prompt 512] [--response 512]
  *
  * `--train all` trains every weight. Weights, gradients, moments, keys and values stay on the GPU (learner/ppo/device-trainable.ts);
- * with `--device cpu` the same calls are made here.
+ * with `--device cpu` the same calls are made here, and what comes of it is not kept.
  * `--peak-tflops` is what the GPU's data sheet says for the format that products are computed in (float32 for now; TF32 where
  * NVIDIA_TF32_OVERRIDE is not 0). Parity is of the smallest shape, at 2 x 64 tokens. Set NVIDIA_TF32_OVERRIDE=0 for it.
  */
@@ -169,7 +169,7 @@ async function run(flags: string[]): Promise<BenchResult> {
     }
   }
   const method = `${values.device}, ${trained.name}, bfloat16 files, ${count} x ${prompt} + ${response} tokens, medians of ${values.rounds}; attention's own operations are not counted`;
-  return { rows, goals, method, raw: { flags } };
+  return { rows, goals, method, raw: { flags }, kept: device.kind === "cuda" };
 }
 
 export const gpu: Bench = { about: "the engine on a GPU: parity with the CPU, speed, FLOP utilisation", run };
