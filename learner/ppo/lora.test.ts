@@ -6,6 +6,7 @@ import os from "node:os";
 import path from "node:path";
 import { after, test } from "node:test";
 import { promisify } from "node:util";
+import { writeAdapterFolder } from "../../test/fixtures/reference/write_adapter_folder.ts";
 import { readAdapter, writeAdapter } from "../model/adapter-folder.ts";
 import { readConfig } from "../model/folder.ts";
 import { adapterParameters, PROJECTIONS } from "../model/lora.ts";
@@ -14,7 +15,6 @@ import { mergeFolder } from "../model/merge.ts";
 import { readSafetensors } from "../model/safetensors.ts";
 import { Scorer } from "../model/scorer.ts";
 import { parameters } from "../model/weights.ts";
-import { uniforms } from "../rng.ts";
 import { adapterOf, loraAdaptation } from "./adaptation.ts";
 import {
   type Engine,
@@ -220,15 +220,8 @@ test("a checkpoint of adapters is small and continues bit for bit, in the worker
 test("an adapter that is written here gives peft the same log-probs", async () => {
   const { model, batch } = open("all");
   const config = readConfig(model);
-  const lora = { rank: 4, alpha: 6, targets: PROJECTIONS };
-  const weights = new Map(
-    adapterParameters(config, lora).map(({ name, shape }) => {
-      const next = uniforms(1, name);
-      return [name, Float32Array.from({ length: shape[0] * shape[1] }, () => next() - 0.5)];
-    }),
-  );
   const folder = path.join(scratch, "written");
-  writeAdapter(folder, { lora, weights }, "base");
+  writeAdapterFolder(folder);
   const file = fs.readFileSync(path.join(folder, "adapter_model.safetensors"));
   // made by test/fixtures/reference/check_adapter_folder.py from this very file
   const kept = JSON.parse(fs.readFileSync(path.join(FIXTURES, "written.json"), "utf8"));

@@ -9,7 +9,7 @@ import { finished } from "./processes.ts";
 /**
  * A Python with what the twins need: `$LONGRUN_BENCH_PYTHON`, or an environment of its own under the cache root, made at the
  * first call (of PyTorch and transformers, the default, 5 GB: PyTorch's Linux wheels bring CUDA along).
- * @param requirements file in this folder @param what is said to be installed
+ * @param requirements file, seen from this folder @param what is said to be installed
  */
 export async function peerPython(
   requirements = "requirements.txt",

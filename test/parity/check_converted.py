@@ -1,18 +1,21 @@
-"""Loads a folder that `longrun model convert` wrote with transformers and compares its weights to those of its source.
+"""Loads folders that `longrun model convert` wrote with transformers and compares their weights to those of their sources.
 
-    longrun model convert SOURCE --out OUT --dtype bfloat16 && python test/parity/check_converted.py SOURCE OUT
+    npm run parity:reference -- check-converted
+    python test/parity/check_converted.py SOURCE OUT [SOURCE OUT ...]    # what it calls after `longrun model convert`
 """
 
 import sys
+from pathlib import Path
 
 import torch
 from transformers import AutoModelForCausalLM
 
-source, converted = (AutoModelForCausalLM.from_pretrained(folder, dtype="auto", output_loading_info=True)
-                     for folder in sys.argv[1:3])
-assert not any(converted[1].values()), converted[1]
-source, converted = source[0].state_dict(), converted[0].state_dict()
-assert source.keys() == converted.keys()
-for name, tensor in converted.items():
-    assert torch.equal(tensor, source[name].to(tensor.dtype)), name
-print(f"{len(converted)} tensors equal, {sorted({str(t.dtype) for t in converted.values()})}")
+torch.set_num_threads(1)
+for folders in zip(sys.argv[1::2], sys.argv[2::2], strict=True):
+    source, converted = (AutoModelForCausalLM.from_pretrained(folder, dtype="auto", output_loading_info=True) for folder in folders)
+    assert not any(converted[1].values()), converted[1]
+    weights, tensors = source[0].state_dict(), converted[0].state_dict()
+    assert weights.keys() == tensors.keys()
+    for name, tensor in tensors.items():
+        assert torch.equal(tensor, weights[name].to(tensor.dtype)), (folders[1], name)
+    print(f"{Path(folders[0]).name}: {len(tensors)} tensors equal, {sorted({str(t.dtype) for t in tensors.values()})}")

@@ -1,7 +1,6 @@
 """Makes test/parity/reference.json: what transformers computes with the folders of folders.ts.
 
-    python3 -m venv VENV && VENV/bin/pip install torch transformers safetensors
-    node test/parity/folders.ts OUT && VENV/bin/python test/parity/make_reference.py OUT
+    npm run parity:reference -- models
 
 Per folder, in float32: log-probs of each sequence's tokens 1..n-1, a greedy continuation of the prompt, and the logits
 after it (for the distribution of sampled tokens). `margin` is the smallest distance of the two largest logits on the way:

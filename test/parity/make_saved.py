@@ -1,7 +1,6 @@
 """Makes test/fixtures/saved: what transformers and torch write, for learner/model/save.test.ts to read.
 
-    python3 -m venv VENV && VENV/bin/pip install torch transformers safetensors
-    VENV/bin/python test/parity/make_saved.py
+    npm run parity:reference -- saved
 
 qwen3/: a folder in bfloat16 shards with reference.json, log-probs in float32. rounding.json: float32 bits and the bfloat16
 and float16 bits that torch rounds them to.

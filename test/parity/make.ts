@@ -1,0 +1,197 @@
+/**
+ * `npm run parity:reference [-- STEP...]`: makes the reference numbers of the tests anew with PyTorch, transformers and
+ * peft, and has these load what longrun writes. Python is `$LONGRUN_BENCH_PYTHON`, or an environment made of
+ * requirements.txt (see peerPython). Says of each file how far its numbers are from those kept. Where that is rounding
+ * (ROUNDING), the kept ones stay, so that another machine changes nothing; else the new ones are left to be looked at.
+ */
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { peerPython } from "../bench/peers.ts";
+import { finished } from "../bench/processes.ts";
+import { ensureTokenizer, REAL_TOKENIZERS } from "../tokenizers.ts";
+import { CASES } from "./cases.ts";
+import { differences } from "./difference.ts";
+
+/** Largest difference that is one: absolute up to 1, relative above. */
+const ROUNDING = 5e-6;
+/** Only two of its files are used; what it asks for (Ray, vLLM) is not, so it gets a folder of its own, without. */
+const VERL = "verl==0.5.0";
+process.chdir(path.join(import.meta.dirname, "../.."));
+const PARITY = "test/parity";
+const REFERENCE = "test/fixtures/reference";
+
+interface Step {
+  /** files and folders that it writes; none: it only checks */
+  readonly writes: readonly string[];
+  run(tools: Tools): Promise<void>;
+}
+
+interface Tools {
+  /** an empty folder */
+  readonly scratch: string;
+  node(...args: string[]): Promise<string>;
+  python(...args: string[]): Promise<string>;
+  pip(...args: string[]): Promise<string>;
+}
+
+const STEPS: Record<string, Step> = {
+  models: {
+    writes: [`${PARITY}/reference.json`],
+    run: async ({ node, python, scratch }) => {
+      await node(`${PARITY}/folders.ts`, scratch);
+      await python(`${PARITY}/make_reference.py`, scratch);
+    },
+  },
+  saved: {
+    writes: ["test/fixtures/saved"],
+    run: async ({ python }) => void (await python(`${PARITY}/make_saved.py`)),
+  },
+  generation: {
+    writes: ["test/fixtures/generation"],
+    run: async ({ python }) => void (await python(`${REFERENCE}/make_generation_reference.py`)),
+  },
+  ppo: {
+    writes: ["tied", "untied", "kl", "adamw.json"].map((name) => `test/fixtures/ppo/${name}`),
+    run: async ({ python }) => void (await python(`${REFERENCE}/make_ppo_reference.py`)),
+  },
+  lora: {
+    writes: ["all", "some"].map((name) => `test/fixtures/lora/${name}`),
+    run: async ({ python }) => void (await python(`${REFERENCE}/make_lora_reference.py`)),
+  },
+  advantages: {
+    writes: ["test/fixtures/ppo/advantages.json"],
+    run: async ({ pip, python, scratch }) => {
+      await pip("install", "--quiet", "--no-deps", "--target", scratch, VERL);
+      await python(
+        "-c",
+        `import sys, runpy; sys.path.append(sys.argv[1]); runpy.run_path(sys.argv[2])`,
+        scratch,
+        `${REFERENCE}/make_advantage_reference.py`,
+      );
+    },
+  },
+  tokenizers: {
+    writes: ["test/fixtures/tokenizer/qwen2", "test/fixtures/tokenizer/words"],
+    run: async ({ node, python }) => {
+      await node(`${REFERENCE}/make_tokenizer.ts`);
+      await python(`${REFERENCE}/make_tokenizer_reference.py`);
+    },
+  },
+  "real-tokenizers": {
+    writes: ["test/fixtures/tokenizer/real"],
+    run: async ({ python }) => {
+      const folders = [];
+      for (const name of REAL_TOKENIZERS) folders.push(await ensureTokenizer(name));
+      await python(`${REFERENCE}/make_real_tokenizer_reference.py`, ...folders);
+    },
+  },
+  adapter: {
+    writes: ["test/fixtures/lora/written.json"],
+    run: async ({ node, python, scratch }) => {
+      await node(`${REFERENCE}/write_adapter_folder.ts`, scratch);
+      const computed = await python(`${REFERENCE}/check_adapter_folder.py`, scratch);
+      fs.writeFileSync("test/fixtures/lora/written.json", computed);
+    },
+  },
+  "check-folders": {
+    writes: [],
+    run: async ({ node, python, scratch }) => {
+      await node(`${REFERENCE}/write_model_folder.ts`, scratch);
+      process.stdout.write(await python(`${REFERENCE}/check_model_folder.py`, scratch));
+    },
+  },
+  "check-converted": {
+    writes: [],
+    run: async ({ node, python, scratch }) => {
+      await node(`${PARITY}/folders.ts`, scratch);
+      const pairs: string[] = [];
+      for (const { name } of CASES) {
+        const [source, out] = [path.join(scratch, name), path.join(scratch, `${name}.converted`)];
+        const options = ["--out", out, "--dtype", "bfloat16", "--shard-size", "16KB"];
+        await node("controller/cli.ts", "model", "convert", source, ...options);
+        pairs.push(source, out);
+      }
+      process.stdout.write(await python(`${PARITY}/check_converted.py`, ...pairs));
+    },
+  },
+};
+
+const asked = process.argv.slice(2);
+const unknown = asked.find((name) => !(name in STEPS));
+if (unknown !== undefined) {
+  process.stderr.write(`no step ${unknown}; there are ${Object.keys(STEPS).join(", ")}\n`);
+  process.exit(2);
+}
+
+const python = await peerPython("../parity/requirements.txt", "PyTorch, transformers and peft");
+await warnOfOtherVersions();
+let changed = false;
+for (const name of asked.length > 0 ? asked : Object.keys(STEPS)) {
+  process.stdout.write(`# ${name}\n`);
+  const { writes, run } = STEPS[name];
+  const scratch = fs.mkdtempSync(path.join(os.tmpdir(), "longrun-reference-"));
+  const [kept, made] = ["kept", "made"].map((folder) => path.join(scratch, folder));
+  const copy = (to: string) => {
+    fs.mkdirSync(to);
+    for (const file of writes) fs.cpSync(file, path.join(to, file), { recursive: true });
+  };
+  const putBack = () => {
+    for (const file of writes) fs.rmSync(file, { recursive: true, force: true });
+    fs.cpSync(kept, ".", { recursive: true });
+  };
+  try {
+    copy(kept);
+    fs.mkdirSync(path.join(scratch, "work"));
+    await run(toolsIn(path.join(scratch, "work"))).catch((error) => {
+      putBack(); // some files may be new already
+      throw error;
+    });
+    copy(made);
+    const found = differences(kept, made);
+    for (const { file, largest } of found)
+      process.stdout.write(`${file}: ${Number.isFinite(largest) ? `numbers differ by ${largest}` : "differs"}\n`);
+    if (found.some(({ largest }) => largest > ROUNDING)) {
+      changed = true;
+      process.stdout.write("the new files were left: look at them, then `npm run test:parity`\n");
+    } else if (writes.length > 0) {
+      putBack();
+      process.stdout.write("the same numbers as before; the files are as they were\n");
+    }
+  } finally {
+    fs.rmSync(scratch, { recursive: true });
+  }
+}
+process.exitCode = changed ? 1 : 0;
+
+function toolsIn(scratch: string): Tools {
+  const run = async (file: string, args: string[]) => {
+    // one order of sets, no bytecode beside the scripts, no look-ups of models by name
+    const env = {
+      PYTHONHASHSEED: "0",
+      PYTHONDONTWRITEBYTECODE: "1",
+      HF_HUB_OFFLINE: "1",
+      HF_HUB_DISABLE_PROGRESS_BARS: "1",
+    };
+    return (await finished(file, args, env)).stdout;
+  };
+  return {
+    scratch,
+    node: (...args) => run(process.execPath, args),
+    python: (...args) => run(python, args),
+    pip: (...args) => run(python, ["-m", "pip", ...args]),
+  };
+}
+
+/** Of a Python that was given, and not made of requirements.txt. */
+async function warnOfOtherVersions(): Promise<void> {
+  const list = fs.readFileSync(`${PARITY}/requirements.txt`, "utf8");
+  for (const [, name, version] of list.matchAll(/^([\w-]+)==(\S+)$/gm)) {
+    const script = `from importlib.metadata import version; print(version("${name}"))`;
+    const found = await finished(python, ["-c", script]).then(
+      ({ stdout }) => stdout.trim(),
+      () => "missing",
+    );
+    if (found.split("+")[0] !== version) process.stderr.write(`${name} is ${found}, not ${version}\n`);
+  }
+}
