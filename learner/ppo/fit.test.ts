@@ -2,14 +2,17 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { after, test } from "node:test";
+import { after, describe, test } from "node:test";
+import { parseAllDocuments, stringify } from "yaml";
+import { parseTrainingRun } from "../../crds/trainingrun.ts";
 import { BLOCK_NUMBERS } from "../device/buffer.ts";
+import { readConfig } from "../model/folder.ts";
 import { SHAPES, writeHollowModel } from "../model/hollow.fixture.ts";
 import { size } from "../model/info.ts";
 import { PROJECTIONS } from "../model/lora.ts";
 import { elementCount, parameters } from "../model/weights.ts";
 import { gpuMemory, hostMemory } from "./available-memory.ts";
-import { type Budget, fitRun, planTable } from "./fit.ts";
+import { type Budget, checkLengths, fitRun, planTable } from "./fit.ts";
 import { Planner, type PlanRequest } from "./plan.ts";
 
 const GB = 1e9;
@@ -182,4 +185,34 @@ test("there is what the container may use, or what is free", () => {
     throw new Error("ENOENT");
   };
   assert.equal(gpuMemory({ kind: "cuda", id: 0 }, { ...machine, nvidiaSmi: none }), undefined);
+});
+
+describe("a prompt and a response are refused that the model's context does not hold", () => {
+  for (const [maxPromptTokens, maxResponseTokens, positions, remedy] of [
+    [600, 500, 1000, "model.maxResponseTokens to 400 or less, or model.maxPromptTokens to 500 or less"],
+    [985, 500, 1000, "model.maxPromptTokens to 500 or less"], // 15 tokens are fewer than a manifest may give
+    [100, 1024, 1024, "model.maxResponseTokens to 924 or less"],
+    [1024, 1024, 1024, "both lower, to 1024 together or less"],
+  ] as const) {
+    test(`${maxPromptTokens} + ${maxResponseTokens} of ${positions}`, () => {
+      const message =
+        `model.maxPromptTokens and model.maxResponseTokens are ${maxPromptTokens} + ${maxResponseTokens} tokens, but ` +
+        `model.policy has ${positions} positions (max_position_embeddings): set ${remedy}`;
+      const lengths = { maxPromptTokens, maxResponseTokens };
+      assert.throws(() => checkLengths(lengths, positions), { name: "ModelError", message });
+      checkLengths(lengths, maxPromptTokens + maxResponseTokens);
+    });
+  }
+});
+
+test("manifests of the bundled policy ask for no more than it takes", () => {
+  const root = path.join(import.meta.dirname, "../..");
+  const { maxPositions } = readConfig(path.join(root, "manifests/quickstart/policy"));
+  const runs = fs
+    .globSync("manifests/{examples,quickstart}/*.yaml", { cwd: root })
+    .flatMap((file) => parseAllDocuments(fs.readFileSync(path.join(root, file), "utf8")))
+    .map((document) => document.toJS())
+    .filter(({ kind, spec }) => kind === "TrainingRun" && spec.model.policy === "quickstart");
+  assert.ok(runs.length >= 9, `${runs.length} runs`);
+  for (const run of runs) checkLengths(parseTrainingRun(stringify(run), run.metadata.name).spec.model, maxPositions);
 });

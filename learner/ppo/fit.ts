@@ -1,6 +1,7 @@
 /** Whether a run fits into memory: picks its micro-batch, says what it takes, or what to change. */
 import type { TrainingRunSpec } from "../../crds/trainingrun.ts";
 import { type Device, deviceName } from "../graph/device.ts";
+import { ModelError } from "../model/errors.ts";
 import { size } from "../model/info.ts";
 import { PROJECTIONS } from "../model/lora.ts";
 import { adapterOf } from "./adaptation.ts";
@@ -33,6 +34,38 @@ export function requestOf(
     compute: spec.learner.compute === "BFloat16" ? "bfloat16" : "float32",
   };
 }
+
+/** The least that a manifest may give of either. */
+const LEAST_TOKENS = 16;
+
+/**
+ * Prompts are cut to `maxPromptTokens`, but nothing shortens a response where the model's context ends: all tokens are asked
+ * for, whatever the prompt.
+ *
+ * @param positions the model's context, tokens
+ * @param place where the lengths are from, if not from a manifest
+ * @throws ModelError `generation`, one line, if a prompt and a response could be more than the model takes
+ */
+export function checkLengths(
+  { maxPromptTokens: prompt, maxResponseTokens: response }: Lengths,
+  positions: number,
+  place = "",
+): void {
+  if (prompt + response <= positions) return;
+  const each: [field: string, most: number][] = [
+    ["model.maxResponseTokens", positions - prompt],
+    ["model.maxPromptTokens", positions - response],
+  ];
+  const enough = each.filter(([, most]) => most >= LEAST_TOKENS).map(([field, most]) => `${field} to ${most} or less`);
+  const remedy = enough.length > 0 ? enough.join(", or ") : `both lower, to ${positions} together or less`;
+  throw new ModelError(
+    "generation",
+    `${place}model.maxPromptTokens and model.maxResponseTokens are ${prompt} + ${response} tokens, but model.policy has ` +
+      `${positions} positions (max_position_embeddings): set ${remedy}`,
+  );
+}
+
+type Lengths = Pick<PlanRequest, "maxPromptTokens" | "maxResponseTokens">;
 
 /**
  * The plan of a run. Its passes have as many tokens as are fastest (on a CPU few stay in the caches, a GPU takes as many as
