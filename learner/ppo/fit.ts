@@ -14,7 +14,7 @@ import { type MemoryPlan, Planner, type PlanRequest, RunGraphs } from "./plan.ts
 
 /** What there is; undefined where it is not known, and nothing is refused. */
 export interface Budget {
-  host: AvailableMemory;
+  host: AvailableMemory | undefined;
   gpu: AvailableMemory | undefined;
 }
 
@@ -112,14 +112,14 @@ export function fitRun(
 }
 
 function fits(plan: MemoryPlan, { host, gpu }: Budget): boolean {
-  return plan.hostBytes <= host.bytes && (gpu === undefined || plan.gpuBytes <= gpu.bytes);
+  return !(host && plan.hostBytes > host.bytes) && !(gpu && plan.gpuBytes > gpu.bytes);
 }
 
-/** The memory that is short: the GPU's first. */
+/** The memory that is short, of a plan that does not fit: the GPU's first. */
 function scarce(plan: MemoryPlan, { host, gpu }: Budget) {
   return gpu !== undefined && plan.gpuBytes > gpu.bytes
     ? { which: "gpuBytes" as const, place: deviceName(plan.device), there: gpu }
-    : { which: "hostBytes" as const, place: "memory", there: host };
+    : { which: "hostBytes" as const, place: "memory", there: host! };
 }
 
 function shortage(plan: MemoryPlan, budget: Budget): string {
@@ -188,11 +188,12 @@ function remedies(
 /** A table for a terminal or a log. */
 export function planTable(plan: MemoryPlan, budget: Budget): string[] {
   const gpu = plan.device.kind === "cuda";
-  const total = (bytes: number, there: AvailableMemory | undefined) =>
-    `${size(bytes)} of ${there ? `${size(there.bytes)} ${there.source}` : "a size that nvidia-smi does not say"}`;
+  const total = (bytes: number, there: AvailableMemory | undefined, unknown = "") =>
+    size(bytes) + (there ? ` of ${size(there.bytes)} ${there.source}` : unknown);
+  const host = total(plan.hostBytes, budget.host);
   const head = gpu
-    ? `memory plan: on ${deviceName(plan.device)} ${total(plan.gpuBytes, budget.gpu)}; here ${total(plan.hostBytes, budget.host)}`
-    : `memory plan: ${total(plan.hostBytes, budget.host)}; micro-batches of ${plan.microBatchTokens} tokens`;
+    ? `memory plan: on ${deviceName(plan.device)} ${total(plan.gpuBytes, budget.gpu, " of a size that nvidia-smi does not say")}; here ${host}`
+    : `memory plan: ${host}; micro-batches of ${plan.microBatchTokens} tokens`;
   const cells = (bytes: number) => (bytes > 0 ? size(bytes) : "-").padStart(9);
   return [
     head,
