@@ -6,6 +6,7 @@ import path from "node:path";
 import { after, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { readLines, refuseOtherFields, tokensOf } from "./command.ts";
+import { MappedWeights } from "./mapped.ts";
 
 const root = fs.mkdtempSync(path.join(os.tmpdir(), "model-command-"));
 after(() => fs.rmSync(root, { recursive: true }));
@@ -135,6 +136,12 @@ describe("longrun generate", () => {
 
   for (const [line, args, message] of [
     [{ messages: [{ role: "user", content: "x" }] }, [], /line 1: messages need a tokenizer/],
+    [
+      { tokens: [1] },
+      ["--temperature", "1e-40"],
+      /^--temperature is 1e-40; give 0 for .* or a number of at least 0.01\n$/,
+    ],
+    [{ tokens: [1] }, ["--temperature", " "], /^--temperature is {2}; give 0 for/],
     [{ tokens: [1] }, ["--max-tokens", "512"], /line 1: its prompt and --max-tokens are 513 tokens; .* 512 positions/],
   ] as [unknown, string[], RegExp][]) {
     it(`refuses ${message}`, () => {
@@ -142,6 +149,33 @@ describe("longrun generate", () => {
       assert.deepEqual([status, lines], [2, [""]]);
       assert.match(stderr, message);
     });
+  }
+});
+
+describe("a damaged folder is refused in one line by", () => {
+  const STORED = new MappedWeights(LLAMA).tensors[3];
+  for (const [damage, at, bytes, message] of [
+    ["a weight that is NaN", STORED.offset, Float32Array.of(Number.NaN), `${STORED.name} holds NaN at index 0; the we`],
+    ["a header that lies", 0, BigUint64Array.of(1_000_000_000n), "its header claims 1000000000 bytes, the file has"],
+  ] as const) {
+    const folder = path.join(root, damage);
+    fs.cpSync(LLAMA, folder, { recursive: true });
+    const weights = fs.openSync(path.join(folder, "model.safetensors"), "r+");
+    fs.writeSync(weights, bytes, 0, bytes.byteLength, at);
+    fs.closeSync(weights);
+    for (const [command, ...args] of [
+      ["logprobs", "--model", folder, "--tokens", file],
+      ["generate", "--model", folder, "--prompts", file],
+      ["model", "info", folder, "--check"],
+    ]) {
+      it(`${command}: ${damage}`, () => {
+        write({ tokens: [1, 2, 3] });
+        const { status, lines, stderr } = longrun(command, ...args);
+        assert.deepEqual([status, lines], [2, [""]]);
+        assert.ok(stderr.includes(message), stderr);
+        assert.equal(stderr.split("\n").length, 2);
+      });
+    }
   }
 });
 
