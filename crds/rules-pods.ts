@@ -110,7 +110,8 @@ export const POD_RULES: Rule[] = [
   {
     at: "spec",
     fields: ["learner.resources.limits"],
-    message: "the learner uses one GPU or none; set learner.resources.limits nvidia.com/gpu to 1 or remove it",
+    message:
+      "the learner uses one GPU or none (training on several is not implemented; with LoRA a 3B model fits on one); set learner.resources.limits nvidia.com/gpu to 1 or remove it",
     holds: (spec: TrainingRunSpec) => ["0", "1"].includes(gpusOf(spec)),
   },
   {

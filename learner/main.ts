@@ -42,6 +42,7 @@ import { defaultTerminationLog, type Options, parseOptions } from "./options.ts"
 import { place } from "./placement.ts";
 import { adapterOf } from "./ppo/adaptation.ts";
 import { startEngine } from "./ppo/engine.ts";
+import { checkLengths } from "./ppo/fit.ts";
 import { readCorpus } from "./pretrain/facts.ts";
 import { recordedBatches } from "./replay.ts";
 import { reportPage } from "./report/serve.ts";
@@ -141,7 +142,9 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const directory = options.run;
   const policy = policyFolder(spec.model.policy, join(directory, "trainingrun.yaml"), options.modelDir);
   const tokenizer = readTokenizer(policy);
-  checkInstrumenter(spec.model, readConfig(policy).maxPositions);
+  const { maxPositions } = readConfig(policy);
+  checkLengths(spec.model, maxPositions);
+  checkInstrumenter(spec.model, maxPositions);
   const { device, microBatchTokens, ranks, checkpointing } = await place(policy, spec, it.options, it.log);
   const adapter = adapterOf(spec);
   const base = adapter && modelIdentity(new MappedWeights(policy));

@@ -6,6 +6,7 @@ import path from "node:path";
 import { after, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { readLines, refuseOtherFields, tokensOf } from "./command.ts";
+import { MappedWeights } from "./mapped.ts";
 
 const root = fs.mkdtempSync(path.join(os.tmpdir(), "model-command-"));
 after(() => fs.rmSync(root, { recursive: true }));
@@ -21,9 +22,16 @@ interface Case {
 }
 const { cases } = JSON.parse(fs.readFileSync(path.join(LLAMA, "reference.json"), "utf8")) as { cases: Case[] };
 
+/** Where a program stands for nvidia-smi and leaves a trace of having been asked. */
+const BIN = path.join(root, "bin");
+const ASKED = path.join(root, "nvidia-smi was asked");
+fs.mkdirSync(BIN);
+fs.writeFileSync(path.join(BIN, "nvidia-smi"), `#!/bin/sh\necho 9000\n: > "${ASKED}"\n`, { mode: 0o755 });
+
 function longrun(command: string, ...args: string[]) {
   const program = fileURLToPath(new URL(`${command}-command.ts`, import.meta.url));
-  const { status, stdout, stderr } = spawnSync(process.execPath, [program, ...args], { encoding: "utf8" });
+  const env = { ...process.env, PATH: `${BIN}:${process.env.PATH}` };
+  const { status, stdout, stderr } = spawnSync(process.execPath, [program, ...args], { encoding: "utf8", env });
   return { status, stderr, lines: stdout.trimEnd().split("\n") };
 }
 
@@ -128,6 +136,12 @@ describe("longrun generate", () => {
 
   for (const [line, args, message] of [
     [{ messages: [{ role: "user", content: "x" }] }, [], /line 1: messages need a tokenizer/],
+    [
+      { tokens: [1] },
+      ["--temperature", "1e-40"],
+      /^--temperature is 1e-40; give 0 for .* or a number of at least 0.01\n$/,
+    ],
+    [{ tokens: [1] }, ["--temperature", " "], /^--temperature is {2}; give 0 for/],
     [{ tokens: [1] }, ["--max-tokens", "512"], /line 1: its prompt and --max-tokens are 513 tokens; .* 512 positions/],
   ] as [unknown, string[], RegExp][]) {
     it(`refuses ${message}`, () => {
@@ -135,6 +149,33 @@ describe("longrun generate", () => {
       assert.deepEqual([status, lines], [2, [""]]);
       assert.match(stderr, message);
     });
+  }
+});
+
+describe("a damaged folder is refused in one line by", () => {
+  const STORED = new MappedWeights(LLAMA).tensors[3];
+  for (const [damage, at, bytes, message] of [
+    ["a weight that is NaN", STORED.offset, Float32Array.of(Number.NaN), `${STORED.name} holds NaN at index 0; the we`],
+    ["a header that lies", 0, BigUint64Array.of(1_000_000_000n), "its header claims 1000000000 bytes, the file has"],
+  ] as const) {
+    const folder = path.join(root, damage);
+    fs.cpSync(LLAMA, folder, { recursive: true });
+    const weights = fs.openSync(path.join(folder, "model.safetensors"), "r+");
+    fs.writeSync(weights, bytes, 0, bytes.byteLength, at);
+    fs.closeSync(weights);
+    for (const [command, ...args] of [
+      ["logprobs", "--model", folder, "--tokens", file],
+      ["generate", "--model", folder, "--prompts", file],
+      ["model", "info", folder, "--check"],
+    ]) {
+      it(`${command}: ${damage}`, () => {
+        write({ tokens: [1, 2, 3] });
+        const { status, lines, stderr } = longrun(command, ...args);
+        assert.deepEqual([status, lines], [2, [""]]);
+        assert.ok(stderr.includes(message), stderr);
+        assert.equal(stderr.split("\n").length, 2);
+      });
+    }
   }
 });
 
@@ -162,11 +203,38 @@ describe("longrun model", () => {
     );
   });
 
+  it("plans for a GPU that is not here, and asks none", () => {
+    const there = ["--device", "cuda:7", "--memory-bytes", "80e9", "--batch", "16"];
+    const { status, lines, stderr } = longrun("model", "info", POLICY, "--plan", "lora", ...there, "--json");
+    assert.equal(status, 0, stderr);
+    const { positions, plan } = JSON.parse(lines[0]);
+    assert.deepEqual([positions, plan.device], [1024, { kind: "cuda", id: 7 }]);
+    assert.ok(plan.gpuBytes > plan.hostBytes, `${plan.gpuBytes} of it on the GPU`);
+    const { detail } = plan.rows.find(({ what }: { what: string }) => what === "cache");
+    assert.equal(detail, "keys and values of 16 x 1024 tokens"); // the most that the model takes
+    assert.equal(fs.existsSync(ASKED), false);
+  });
+
+  it("says what it is that does not fit", () => {
+    const { status, lines, stderr } = longrun("model", "info", POLICY, "--plan", "full", "--memory-bytes", "0.5 GB");
+    assert.equal(status, 2);
+    assert.match(lines[0], /^architecture +qwen2, /);
+    assert.ok(!lines.some((line) => line.startsWith("memory plan")));
+    assert.match(stderr, /^the run needs about .* of memory \(.*\), but 500 MB is given; [^\n]+\n$/);
+  });
+
   it("refuses what it cannot do in one line", () => {
     for (const [args, message] of [
       [["info", path.join(root, "none")], /cannot read .*config.json/],
       [["info", POLICY, "--plan", "half"], /--plan is half; give full or lora/],
       [["info", POLICY, "--plan", "full", "--tokens", "5"], /--tokens is 5; give PROMPT:RESPONSE/],
+      [
+        ["info", POLICY, "--plan", "full", "--tokens", "600:600"],
+        /^--tokens 600:600: model.maxPromptTokens and model.maxResponseTokens are .* has 1024 positions .*: set /,
+      ],
+      [["info", POLICY, "--plan", "full", "--batch", "0"], /--batch is 0; give a whole number of at least 1/],
+      [["info", POLICY, "--plan", "full", "--device", "cuda:0"], /--memory-bytes is missing; give what the GPU has/],
+      [["info", POLICY, "--memory-bytes", "80GB"], /--memory-bytes is of a plan; give --plan full or --plan lora/],
       [["convert", LLAMA, "--out", root], /is there already; give a new or empty folder/],
     ] as [string[], RegExp][]) {
       const { status, stderr } = longrun("model", ...args);

@@ -18,6 +18,7 @@ import {
   swiglu,
 } from "../graph/composites.ts";
 import type { Graph, Value } from "../graph/graph.ts";
+import type { Dims } from "../graph/memory.ts";
 import { add, cast, linear, reshape } from "../graph/primitives.ts";
 import { product } from "../graph/shapes.ts";
 import { type Tensor, tensor } from "../graph/tensor.ts";
@@ -46,6 +47,7 @@ const BATCH = "batch";
 const BLOCKS = 2;
 const BLOCK = "block";
 const TIME = product([BLOCKS, BLOCK]);
+const DISTINCT = "distinct";
 const ROWS = product([BATCH, TIME]);
 /** the named dim of all response tokens in a micro-batch */
 export const RESPONSE = "response";
@@ -57,9 +59,9 @@ export function decoderInputs(g: Graph, config: ModelConfig): DecoderInputs {
     ids: reshape(ids, [ROWS]),
     plan: {
       order: reshape(g.input("order", "int32", [BATCH, TIME]), [ROWS]),
-      distinct: g.input("distinct", "int32", ["distinct", 1]),
-      begins: g.input("begins", "int32", ["distinct"]),
-      ends: g.input("ends", "int32", ["distinct"]),
+      distinct: g.input("distinct", "int32", [DISTINCT, 1]),
+      begins: g.input("begins", "int32", [DISTINCT]),
+      ends: g.input("ends", "int32", [DISTINCT]),
     },
     triangle: g.input("triangle", "float32", [BLOCK, BLOCK]),
     cos: g.input("cos", "float32", [TIME, half]),
@@ -164,11 +166,27 @@ export interface TokenSequence {
   response: Int32Array;
 }
 
+const blockOf = (longest: number): number => Math.ceil(longest / BLOCKS);
+
+/** What sequences of one length make of the named dims, without their feeds, whose mask grows with the length's square. */
+export function decoderDims(
+  { sequences, promptTokens, responseTokens }: { sequences: number; promptTokens: number; responseTokens: number },
+  /** different tokens among them */
+  distinct: number,
+): Dims {
+  return {
+    [BATCH]: sequences,
+    [BLOCK]: blockOf(promptTokens + responseTokens),
+    [RESPONSE]: sequences * responseTokens,
+    [DISTINCT]: distinct,
+  };
+}
+
 /** Feeds of `decoderInputs` for some sequences, padded to the longest; response tokens follow each other sequence by sequence. */
 export function decoderFeeds(sequences: readonly TokenSequence[], config: ModelConfig): Record<string, Tensor> {
   const batch = sequences.length;
   const lengths = sequences.map(({ prompt, response }) => prompt.length + response.length);
-  const time = Math.ceil(Math.max(...lengths) / BLOCKS) * BLOCKS;
+  const time = BLOCKS * blockOf(Math.max(...lengths));
   const ids = new Int32Array(batch * time);
   const responseTokens = sequences.reduce((total, { response }) => total + response.length, 0);
   const positions = new Int32Array(responseTokens);

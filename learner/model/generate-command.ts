@@ -34,6 +34,8 @@ const USAGE = `usage: longrun generate --model DIR --prompts FILE.jsonl [--adapt
        [--threads N] [--device auto|cpu|cuda:N]`;
 /** Longest response, where --max-tokens does not say another; less where the model's context ends before. */
 const MAX_TOKENS = 256;
+/** Above 0, as in a manifest (model.temperature); far below it logits divided by the temperature are beyond float32. */
+const LEAST_TEMPERATURE = 0.01;
 /** Lines that are answered together, before the first of them is written. */
 const LINES_AT_ONCE = 64;
 const ROLES = ["system", "user", "assistant"];
@@ -54,8 +56,10 @@ async function generate(): Promise<void> {
   const wanted = values["max-tokens"];
   const maxTokens = wanted === undefined ? undefined : wholeNumber(wanted, "--max-tokens", 1);
   const temperature = Number(values.temperature);
-  if (values.temperature.trim() === "" || !Number.isFinite(temperature) || temperature < 0) {
-    throw new InputError(`--temperature is ${values.temperature}; give a number of at least 0`);
+  const greedy = values.temperature.trim() !== "" && temperature === 0;
+  if (!greedy && !(temperature >= LEAST_TEMPERATURE && temperature < Infinity)) {
+    const known = `give 0 for the most probable tokens, or a number of at least ${LEAST_TEMPERATURE}`;
+    throw new InputError(`--temperature is ${values.temperature}; ${known}`);
   }
   const seed = wholeNumber(values.seed, "--seed", 0);
   const threads = wholeNumber(values.threads, "--threads", 0);

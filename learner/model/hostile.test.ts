@@ -89,6 +89,15 @@ const CASES: readonly [what: string, damage: (folder: string) => void, message: 
   ["a header longer than the file", (f) => claim(f, 1_000_000n), /header claims 1000000 bytes/],
   ["a header of 2^64 - 1 bytes", (f) => claim(f, 2n ** 64n - 1n), /header claims 18446744073709552000 bytes/],
   ["a header that is cut short", (f) => claim(f, 10n), /header is not JSON/],
+  ["a header of two lines", (f) => edit(f, () => "x\ny"), /header is not JSON \(Unexpected token 'x', "x\\u000ay" is/],
+  [
+    "a tensor whose name writes to the terminal",
+    (f) =>
+      edit(f, (h) =>
+        Object.assign(h, { "a\u001b[2Jb\u009bc\nd": { dtype: "F32", shape: [0], data_offsets: endOf(h) } }),
+      ),
+    /unknown parameter a\\u001b\[2Jb\\u009bc\\u000ad;/,
+  ],
   ["a header with a name twice", (f) => edit(f, (h) => twice(h)), new RegExp(`${NORM} is there twice`)],
   ["a header nested deeply", (f) => edit(f, () => `${"[".repeat(1e5)}`), /header is not JSON/],
   ["offsets past the file", (f) => edit(f, (h) => move(h, 1e9)), /begins at byte \d+, but \d+ is where/],
@@ -166,7 +175,12 @@ describe("a model folder is refused that has", () => {
     it(what, () => {
       const folder = newFolder();
       damage(folder);
-      const refused = { name: "ModelError", message };
+      const refused = (error: Error) => {
+        assert.equal(error.name, "ModelError");
+        assert.match(error.message, message);
+        assert.doesNotMatch(error.message, /\p{Cc}/u);
+        return true;
+      };
       assert.throws(() => new MappedWeights(folder), refused);
       assert.throws(() => readModelFolder(folder), refused);
     });

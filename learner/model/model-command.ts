@@ -1,13 +1,14 @@
 /**
- * `longrun model info DIR` says what a model folder holds, and with `--plan` what training it takes; `longrun model convert DIR --out OUT` writes it anew in another
- * dtype or with other shards, for transformers and for here; `longrun model merge` does so with a LoRA adapter added to it.
+ * `longrun model info DIR` says what a model folder holds, and with `--plan` what training it takes, here or on a device that
+ * is not there; `longrun model convert DIR --out OUT` writes it anew in another dtype or with other shards, for transformers and for here; `longrun model merge` does so with a LoRA adapter added to it.
  */
 import fs from "node:fs";
 import { parseArgs } from "node:util";
+import { type Device, parseDevice } from "../graph/device.ts";
 import { hostMemory } from "../ppo/available-memory.ts";
-import { fitRun, planTable } from "../ppo/fit.ts";
-import type { PlanRequest } from "../ppo/plan.ts";
-import { InputError, printLine, required, runCommand } from "./command.ts";
+import { type Budget, checkLengths, fitRun, planTable } from "../ppo/fit.ts";
+import type { MemoryPlan, PlanRequest } from "../ppo/plan.ts";
+import { InputError, printLine, required, runCommand, wholeNumber } from "./command.ts";
 import { convertFolder } from "./convert.ts";
 import { modelInfo, printInfo } from "./info.ts";
 import { PROJECTIONS } from "./lora.ts";
@@ -15,7 +16,8 @@ import { MappedWeights } from "./mapped.ts";
 import { mergeFolder } from "./merge.ts";
 import { SHARD_BYTES } from "./save.ts";
 
-const USAGE = `usage: longrun model info DIR [--check] [--json] [--plan full|lora [--tokens PROMPT:RESPONSE]]
+const USAGE = `usage: longrun model info DIR [--check] [--json] [--plan full|lora [--tokens PROMPT:RESPONSE] [--batch N]
+           [--device cpu|cuda:N] [--memory-bytes BYTES|N GB]]
        longrun model convert DIR --out OUT [--dtype float32|bfloat16] [--shard-size BYTES|N GB|N MB]
        longrun model merge --model DIR --adapter DIR --out OUT [--dtype float32|bfloat16] [--shard-size BYTES|N GB|N MB]`;
 const DTYPES = { float32: "F32", bfloat16: "BF16" } as const;
@@ -31,40 +33,84 @@ async function model(): Promise<void> {
 function info(args: string[]): void {
   const { values, positionals } = parseArgs({
     args,
-    options: {
-      check: { type: "boolean", default: false },
-      json: { type: "boolean", default: false },
-      plan: { type: "string" },
-      tokens: { type: "string", default: "1024:1024" },
-    },
+    options: { check: { type: "boolean", default: false }, json: { type: "boolean", default: false }, ...PLAN_OPTIONS },
     allowPositionals: true,
   });
   const weights = new MappedWeights(onlyFolder(positionals));
+  const wish = planWish(values, weights.config.maxPositions);
   if (values.check) weights.checkFinite();
   const facts = modelInfo(weights);
-  const plan = values.plan === undefined ? undefined : trainingPlan(weights.folder, values.plan, values.tokens);
-  if (values.json) printLine({ ...facts, ...(plan && { plan: plan.plan }) });
-  else {
-    printInfo(facts);
-    for (const line of plan?.table ?? []) process.stdout.write(`${line}\n`);
-  }
+  if (!values.json) printInfo(facts); // also where the plan is refused then
+  const plan = wish && trainingPlan(weights, wish);
+  if (values.json) printLine({ ...facts, ...(plan && { plan }) });
+  else if (plan) for (const line of planTable(plan, wish.budget)) process.stdout.write(`${line}\n`);
 }
 
-/** Of PPO on this machine's CPU with a manifest's defaults. */
-function trainingPlan(model: string, adaptation: string, tokens: string) {
-  if (adaptation !== "full" && adaptation !== "lora")
-    throw new InputError(`--plan is ${adaptation}; give full or lora`);
+const PLAN_OPTIONS = {
+  plan: { type: "string" },
+  tokens: { type: "string" },
+  batch: { type: "string" },
+  device: { type: "string" },
+  "memory-bytes": { type: "string" },
+} as const;
+/** A manifest's default of either length. */
+const TOKENS = 1024;
+/** A manifest's default of model.generationBatchSize, and the most that it may give. */
+const BATCH = 64;
+const MOST_BATCH = 4096;
+
+interface PlanWish {
+  lora: boolean;
+  /** as given */
+  tokens: string;
+  lengths: Pick<PlanRequest, "maxPromptTokens" | "maxResponseTokens">;
+  generationBatchSize: number;
+  device: Device;
+  budget: Budget;
+}
+
+/** @returns undefined without --plan */
+function planWish(
+  values: { [Option in keyof typeof PLAN_OPTIONS]?: string | undefined },
+  positions: number,
+): PlanWish | undefined {
+  const { plan } = values;
+  if (plan === undefined) {
+    const other = Object.keys(PLAN_OPTIONS).find((option) => values[option as keyof typeof values] !== undefined);
+    if (other) throw new InputError(`--${other} is of a plan; give --plan full or --plan lora with it`);
+    return undefined;
+  }
+  if (plan !== "full" && plan !== "lora") throw new InputError(`--plan is ${plan}; give full or lora`);
+  const shorter = Math.min(TOKENS, Math.floor(positions / 2));
+  const tokens = values.tokens ?? `${shorter}:${shorter}`;
   const lengths = /^([1-9]\d{0,6}):([1-9]\d{0,6})$/.exec(tokens);
   if (!lengths) throw new InputError(`--tokens is ${tokens}; give PROMPT:RESPONSE, the longest of each`);
-  const adapter = { rank: 16, alpha: 16, targets: PROJECTIONS, seed: 0 };
-  const request: PlanRequest = {
-    ...{ model, adapter: adaptation === "lora" ? adapter : undefined, critic: true, device: { kind: "cpu" } },
-    ...{ maxPromptTokens: Number(lengths[1]), maxResponseTokens: Number(lengths[2]) },
-    ...{ microBatchSize: 8, generationBatchSize: 64, samplesPerPrompt: 1 },
+  const generationBatchSize = wholeNumber(values.batch ?? String(BATCH), "--batch", 1);
+  if (generationBatchSize > MOST_BATCH)
+    throw new InputError(`--batch is ${generationBatchSize}; give a whole number of at most ${MOST_BATCH}`);
+  const device = parseDevice(values.device ?? "cpu");
+  if (device === "auto") throw new InputError("--device is auto; give cpu or cuda:N");
+  return {
+    ...{ lora: plan === "lora", tokens, generationBatchSize, device },
+    lengths: { maxPromptTokens: Number(lengths[1]), maxResponseTokens: Number(lengths[2]) },
+    budget: budgetOf(device, values["memory-bytes"]),
   };
-  const budget = { host: hostMemory(), gpu: undefined };
-  const plan = fitRun(request, 0, budget);
-  return { plan, table: planTable(plan, budget) };
+}
+
+/** No GPU is looked for: whoever asks need not have one. What is here says nothing of the machine that has it. */
+function budgetOf(device: Device, text: string | undefined): Budget {
+  const given = text === undefined ? undefined : { bytes: byteCount(text, "--memory-bytes"), source: "given" };
+  if (device.kind === "cpu") return { host: given ?? hostMemory(), gpu: undefined };
+  required(text, "--memory-bytes", "what the GPU has free, such as 80GB");
+  return { host: undefined, gpu: given };
+}
+
+/** Of PPO with a manifest's defaults. */
+function trainingPlan(weights: MappedWeights, { lora, tokens, lengths, budget, ...wish }: PlanWish): MemoryPlan {
+  checkLengths(lengths, weights.config.maxPositions, `--tokens ${tokens}: `);
+  const adapter = lora ? { rank: 16, alpha: 16, targets: PROJECTIONS, seed: 0 } : undefined;
+  const request = { model: weights.folder, adapter, critic: true, microBatchSize: 8, samplesPerPrompt: 1 };
+  return fitRun({ ...request, ...lengths, ...wish }, 0, budget);
 }
 
 function convert(args: string[]): void {
@@ -99,7 +145,9 @@ function output(values: { out?: string; dtype?: string; "shard-size"?: string })
   if (fs.existsSync(out) && (!fs.statSync(out).isDirectory() || fs.readdirSync(out).length > 0)) {
     throw new InputError(`--out ${out} is there already; give a new or empty folder`);
   }
-  return { out, dtype, shardBytes: bytes(values["shard-size"]) };
+  const size = values["shard-size"];
+  const shardBytes = size === undefined ? SHARD_BYTES : byteCount(size, "--shard-size");
+  return { out, dtype, shardBytes };
 }
 
 function told(out: string, files: number): void {
@@ -111,12 +159,11 @@ function onlyFolder(positionals: readonly string[]): string {
   return positionals[0];
 }
 
-function bytes(text: string | undefined): number {
-  if (text === undefined) return SHARD_BYTES;
-  const match = /^(\d+(?:\.\d+)?) ?([KMG]?)B?$/i.exec(text);
+function byteCount(text: string, option: string): number {
+  const match = /^(\d+(?:\.\d+)?(?:e\d+)?) ?([KMG]?)B?$/i.exec(text);
   const value = match ? Number(match[1]) * { "": 1, K: 1e3, M: 1e6, G: 1e9 }[match[2].toUpperCase()]! : 0;
   if (value >= 1 && Number.isFinite(value)) return value;
-  throw new InputError(`--shard-size is ${text}; give bytes, or a size such as 5GB`);
+  throw new InputError(`${option} is ${text}; give bytes, or a size such as 5GB`);
 }
 
 if (import.meta.main) await runCommand(USAGE, model);

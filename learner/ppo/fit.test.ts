@@ -2,15 +2,20 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { after, test } from "node:test";
+import { after, describe, test } from "node:test";
+import { parseAllDocuments, stringify } from "yaml";
+import { parseTrainingRun } from "../../crds/trainingrun.ts";
 import { BLOCK_NUMBERS } from "../device/buffer.ts";
+import { boundDims } from "../graph/memory.ts";
+import { decoderDims, decoderFeeds } from "../model/decoder.ts";
+import { readConfig } from "../model/folder.ts";
 import { SHAPES, writeHollowModel } from "../model/hollow.fixture.ts";
 import { size } from "../model/info.ts";
 import { PROJECTIONS } from "../model/lora.ts";
 import { elementCount, parameters } from "../model/weights.ts";
 import { gpuMemory, hostMemory } from "./available-memory.ts";
-import { type Budget, fitRun, planTable } from "./fit.ts";
-import { Planner, type PlanRequest } from "./plan.ts";
+import { type Budget, checkLengths, fitRun, planTable } from "./fit.ts";
+import { Planner, type PlanRequest, RunGraphs } from "./plan.ts";
 
 const GB = 1e9;
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), "plan-"));
@@ -79,6 +84,27 @@ test("with LoRA the model counts once, and what is trained is the adapters", () 
   const weights = bytesOf(plan, "weights");
   assert.ok(weights > file && weights < 1.6 * file, `${weights} of ${file}`);
   assert.ok(bytesOf(plan, "optimiser") < bytesOf(new Planner(small()).plan(512), "optimiser") / 3);
+});
+
+test("dims are those of feeds that are not made, and a plan takes no longer for longer sequences", () => {
+  const { graphs, model: adapted } = new RunGraphs(small());
+  const ids = (length: number) => Int32Array.from({ length }, (_, i) => i % SMALL.vocabSize);
+  for (const [sequences, promptTokens, responseTokens] of [
+    [1, 1, 1],
+    [2, 16, 33],
+    [3, 64, 64],
+    [1, 2100, 1],
+  ] as const) {
+    const same = { prompt: ids(promptTokens), response: ids(responseTokens) };
+    const feeds = decoderFeeds(new Array(sequences).fill(same), adapted.config);
+    const distinct = Math.min(SMALL.vocabSize, Math.max(promptTokens, responseTokens));
+    const dims = decoderDims({ sequences, promptTokens, responseTokens }, distinct);
+    for (const { graph } of graphs) assert.deepEqual(dims, { ...dims, ...boundDims(graph, feeds) });
+  }
+  const started = performance.now();
+  const plan = new Planner(small({ maxPromptTokens: 1e6, maxResponseTokens: 1e6 })).plan(512);
+  assert.ok(performance.now() - started < 20_000); // a mask alone would have 1e12 numbers
+  assert.ok(bytesOf(plan, "activations") > 4e12);
 });
 
 test("activations and logits grow with what goes through together, keys and values with rows and lengths", () => {
@@ -182,4 +208,34 @@ test("there is what the container may use, or what is free", () => {
     throw new Error("ENOENT");
   };
   assert.equal(gpuMemory({ kind: "cuda", id: 0 }, { ...machine, nvidiaSmi: none }), undefined);
+});
+
+describe("a prompt and a response are refused that the model's context does not hold", () => {
+  for (const [maxPromptTokens, maxResponseTokens, positions, remedy] of [
+    [600, 500, 1000, "model.maxResponseTokens to 400 or less, or model.maxPromptTokens to 500 or less"],
+    [985, 500, 1000, "model.maxPromptTokens to 500 or less"], // 15 tokens are fewer than a manifest may give
+    [100, 1024, 1024, "model.maxResponseTokens to 924 or less"],
+    [1024, 1024, 1024, "both lower, to 1024 together or less"],
+  ] as const) {
+    test(`${maxPromptTokens} + ${maxResponseTokens} of ${positions}`, () => {
+      const message =
+        `model.maxPromptTokens and model.maxResponseTokens are ${maxPromptTokens} + ${maxResponseTokens} tokens, but ` +
+        `model.policy has ${positions} positions (max_position_embeddings): set ${remedy}`;
+      const lengths = { maxPromptTokens, maxResponseTokens };
+      assert.throws(() => checkLengths(lengths, positions), { name: "ModelError", message });
+      checkLengths(lengths, maxPromptTokens + maxResponseTokens);
+    });
+  }
+});
+
+test("manifests of the bundled policy ask for no more than it takes", () => {
+  const root = path.join(import.meta.dirname, "../..");
+  const { maxPositions } = readConfig(path.join(root, "manifests/quickstart/policy"));
+  const runs = fs
+    .globSync("manifests/{examples,quickstart}/*.yaml", { cwd: root })
+    .flatMap((file) => parseAllDocuments(fs.readFileSync(path.join(root, file), "utf8")))
+    .map((document) => document.toJS())
+    .filter(({ kind, spec }) => kind === "TrainingRun" && spec.model.policy === "quickstart");
+  assert.ok(runs.length >= 9, `${runs.length} runs`);
+  for (const run of runs) checkLengths(parseTrainingRun(stringify(run), run.metadata.name).spec.model, maxPositions);
 });

@@ -1,6 +1,7 @@
 /** Whether a run fits into memory: picks its micro-batch, says what it takes, or what to change. */
 import type { TrainingRunSpec } from "../../crds/trainingrun.ts";
 import { type Device, deviceName } from "../graph/device.ts";
+import { ModelError } from "../model/errors.ts";
 import { size } from "../model/info.ts";
 import { PROJECTIONS } from "../model/lora.ts";
 import { adapterOf } from "./adaptation.ts";
@@ -13,7 +14,7 @@ import { type MemoryPlan, Planner, type PlanRequest, RunGraphs } from "./plan.ts
 
 /** What there is; undefined where it is not known, and nothing is refused. */
 export interface Budget {
-  host: AvailableMemory;
+  host: AvailableMemory | undefined;
   gpu: AvailableMemory | undefined;
 }
 
@@ -33,6 +34,38 @@ export function requestOf(
     compute: spec.learner.compute === "BFloat16" ? "bfloat16" : "float32",
   };
 }
+
+/** The least that a manifest may give of either. */
+const LEAST_TOKENS = 16;
+
+/**
+ * Prompts are cut to `maxPromptTokens`, but nothing shortens a response where the model's context ends: all tokens are asked
+ * for, whatever the prompt.
+ *
+ * @param positions the model's context, tokens
+ * @param place where the lengths are from, if not from a manifest
+ * @throws ModelError `generation`, one line, if a prompt and a response could be more than the model takes
+ */
+export function checkLengths(
+  { maxPromptTokens: prompt, maxResponseTokens: response }: Lengths,
+  positions: number,
+  place = "",
+): void {
+  if (prompt + response <= positions) return;
+  const each: [field: string, most: number][] = [
+    ["model.maxResponseTokens", positions - prompt],
+    ["model.maxPromptTokens", positions - response],
+  ];
+  const enough = each.filter(([, most]) => most >= LEAST_TOKENS).map(([field, most]) => `${field} to ${most} or less`);
+  const remedy = enough.length > 0 ? enough.join(", or ") : `both lower, to ${positions} together or less`;
+  throw new ModelError(
+    "generation",
+    `${place}model.maxPromptTokens and model.maxResponseTokens are ${prompt} + ${response} tokens, but model.policy has ` +
+      `${positions} positions (max_position_embeddings): set ${remedy}`,
+  );
+}
+
+type Lengths = Pick<PlanRequest, "maxPromptTokens" | "maxResponseTokens">;
 
 /**
  * The plan of a run. Its passes have as many tokens as are fastest (on a CPU few stay in the caches, a GPU takes as many as
@@ -79,14 +112,14 @@ export function fitRun(
 }
 
 function fits(plan: MemoryPlan, { host, gpu }: Budget): boolean {
-  return plan.hostBytes <= host.bytes && (gpu === undefined || plan.gpuBytes <= gpu.bytes);
+  return !(host && plan.hostBytes > host.bytes) && !(gpu && plan.gpuBytes > gpu.bytes);
 }
 
-/** The memory that is short: the GPU's first. */
+/** The memory that is short, of a plan that does not fit: the GPU's first. */
 function scarce(plan: MemoryPlan, { host, gpu }: Budget) {
   return gpu !== undefined && plan.gpuBytes > gpu.bytes
     ? { which: "gpuBytes" as const, place: deviceName(plan.device), there: gpu }
-    : { which: "hostBytes" as const, place: "memory", there: host };
+    : { which: "hostBytes" as const, place: "memory", there: host! };
 }
 
 function shortage(plan: MemoryPlan, budget: Budget): string {
@@ -155,11 +188,12 @@ function remedies(
 /** A table for a terminal or a log. */
 export function planTable(plan: MemoryPlan, budget: Budget): string[] {
   const gpu = plan.device.kind === "cuda";
-  const total = (bytes: number, there: AvailableMemory | undefined) =>
-    `${size(bytes)} of ${there ? `${size(there.bytes)} ${there.source}` : "a size that nvidia-smi does not say"}`;
+  const total = (bytes: number, there: AvailableMemory | undefined, unknown = "") =>
+    size(bytes) + (there ? ` of ${size(there.bytes)} ${there.source}` : unknown);
+  const host = total(plan.hostBytes, budget.host);
   const head = gpu
-    ? `memory plan: on ${deviceName(plan.device)} ${total(plan.gpuBytes, budget.gpu)}; here ${total(plan.hostBytes, budget.host)}`
-    : `memory plan: ${total(plan.hostBytes, budget.host)}; micro-batches of ${plan.microBatchTokens} tokens`;
+    ? `memory plan: on ${deviceName(plan.device)} ${total(plan.gpuBytes, budget.gpu, " of a size that nvidia-smi does not say")}; here ${host}`
+    : `memory plan: ${host}; micro-batches of ${plan.microBatchTokens} tokens`;
   const cells = (bytes: number) => (bytes > 0 ? size(bytes) : "-").padStart(9);
   return [
     head,

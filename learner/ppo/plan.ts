@@ -6,11 +6,11 @@
 import { BLOCK_NUMBERS } from "../device/buffer.ts";
 import type { Device } from "../graph/device.ts";
 import type { Compute, Graph, Value } from "../graph/graph.ts";
-import { boundDims, peakMemory } from "../graph/memory.ts";
+import { peakMemory } from "../graph/memory.ts";
 import type { ParameterShape } from "../graph/parameters.ts";
 import { elementCount } from "../graph/tensor.ts";
 import type { ModelConfig } from "../model/config.ts";
-import { decoderFeeds } from "../model/decoder.ts";
+import { decoderDims } from "../model/decoder.ts";
 import { locateWeights } from "../model/files.ts";
 import { fuseGraph } from "../model/fuse-graph.ts";
 import { type Adaptation, adaptationOf, trainedShapes } from "./adaptation.ts";
@@ -118,11 +118,11 @@ export class RunGraphs {
 
   #peak(graph: Graph, sequences: number, promptTokens: number, responseTokens: number) {
     const { config } = this.model;
-    const ids = (length: number) => Int32Array.from({ length }, (_, i) => i % config.vocabSize);
-    const longest = { prompt: ids(promptTokens), response: ids(responseTokens) };
-    const feeds = decoderFeeds(new Array(sequences).fill(longest), config);
+    // solutions share most of their tokens
+    const distinct = Math.min(config.vocabSize, Math.max(promptTokens, responseTokens));
+    const dims = decoderDims({ sequences, promptTokens, responseTokens }, distinct);
     // outputs are written into the gradient's own memory
-    const peak = peakMemory(graph, boundDims(graph, feeds), { outputsHeld: true });
+    const peak = peakMemory(graph, dims, { outputsHeld: true });
     const logits = peak.live.reduce((total, { value, bytes }) => total + (isLogits(value, config) ? bytes : 0), 0);
     return { activations: peak.bytes - logits, logits };
   }

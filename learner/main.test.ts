@@ -1,0 +1,19 @@
+/** What a learner refuses before it loads anything, as its pod does: exit status 2, and one line that says why. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { manifest, World } from "../test/faults/real-learner.ts";
+
+const world = new World();
+before(() => world.prepare());
+after(() => world.remove());
+
+test("lengths beyond the model's context", { timeout: 60_000 }, async () => {
+  const learner = world.learner(manifest().replace("maxResponseTokens: 160", "maxResponseTokens: 800"));
+  assert.equal(await learner.exit, 2);
+  assert.equal(
+    learner.output,
+    "model.maxPromptTokens and model.maxResponseTokens are 256 + 800 tokens, but model.policy has 1024 positions " +
+      "(max_position_embeddings): set model.maxResponseTokens to 768 or less, or model.maxPromptTokens to 224 or less\n",
+  );
+  assert.equal(learner.termination, learner.output.trimEnd());
+});
