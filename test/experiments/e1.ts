@@ -21,10 +21,11 @@ const WORLDS: Record<string, SmallTask & { set: string[] }> = {
   "slow is better": { name: "diamonds", train: 4000, test: 1000, set: ["algorithm.validScoreWeight=0.5"] },
   // A linear model is ahead of them.
   "fast is best": { name: "wage", train: 2000, test: 999, set: ["algorithm.validScoreWeight=0.5"] },
-  // Every valid program earns the same to three digits, and scores are not looked at in any other way.
+  // Every valid program earns exactly the same (the floor is what a perfect one would earn), and scores are not looked at in any
+  // other way. Where rewards differ in the fifth digit, whitening makes whole steps of that in a batch whose programs are all valid.
   tied: {
     ...{ name: "wage", train: 2000, test: 999 },
-    grader: { rewardRange: { worst: 1e6, best: 0 } },
+    grader: { rewardRange: { worst: 1e6, best: 0 }, rewardFloor: 1 },
     set: ["algorithm.validScoreWeight=0"],
   },
 };
