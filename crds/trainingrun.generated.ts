@@ -290,8 +290,8 @@ export interface Algorithm {
   importanceCap: number;
   /** First iterations that train the critic only (default 0; verl v0.2). */
   criticWarmupIterations: number;
-  /** Weight of a sample's policy loss by how long its program ran: duration / mean, none, capped, or by the chance that a run of that length is seen at all (default Paper; paper, section 3.1). */
-  durationWeighting: 'Paper' | 'Off' | 'Capped' | 'Completion';
+  /** Weight of a sample's policy loss by how long its program ran: duration / mean, none, capped, or by the chance that a run of that length is seen at all. Auto is Paper under collection Discard, which loses slow samples, and Off elsewhere, where weights make programs slower and no better (default Auto; paper, section 3.1: Paper; ours: test/experiments, E0 and E1). */
+  durationWeighting: 'Auto' | 'Paper' | 'Off' | 'Capped' | 'Completion';
   /** Largest duration weight under Capped, before the mean is made 1 again (default 10; ours). */
   durationCap: number;
   /** Seconds added to every measured duration: the interpreter's start and imports, which a warm sandbox saves (default 1; ours). */

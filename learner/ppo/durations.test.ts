@@ -1,7 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Algorithm, TrainingRunSpec } from "../../crds/trainingrun.ts";
-import { completionChance, type DurationOptions, durationClock, durationWeights } from "./durations.ts";
+import {
+  completionChance,
+  type DurationOptions,
+  durationClock,
+  durationWeighting,
+  durationWeights,
+} from "./durations.ts";
 
 const options: DurationOptions = {
   durationWeighting: "Paper",
@@ -63,4 +69,15 @@ test("Completion gives abandoned lengths more weight", () => {
   const weights = durationWeights([ran(1), ran(1), ran(8)], { ...options, durationWeighting: "Completion" }, [4, 4]);
   assert.ok(weights[2] > weights[0]);
   assert.ok(Math.abs(weights.reduce((a, b) => a + b) / 3 - 1) < 1e-12);
+});
+
+test("Auto weighs by duration where slow samples are lost, and not elsewhere; what is said holds", () => {
+  const weighting = (given: Algorithm["durationWeighting"], collection: Algorithm["collection"]) =>
+    durationWeighting({ durationWeighting: given, collection });
+  assert.equal(weighting("Auto", "Discard"), "Paper");
+  for (const collection of ["CarryOver", "WaitAll"] as const) {
+    assert.equal(weighting("Auto", collection), "Off");
+    assert.equal(weighting("Paper", collection), "Paper");
+  }
+  assert.equal(weighting("Off", "Discard"), "Off");
 });

@@ -24,10 +24,18 @@ export interface TimedSample {
  * start and imports, which a warm sandbox does not spend); `durationCap` is the largest weight before `Capped` scales
  * back to mean 1.
  */
-export type DurationOptions = Pick<
-  Algorithm,
-  "durationWeighting" | "durationCap" | "startupSeconds" | "timeoutWeight"
-> & { durationClock: Clock };
+export type DurationOptions = Pick<Algorithm, "durationCap" | "startupSeconds" | "timeoutWeight"> & {
+  durationWeighting: Weighting;
+  durationClock: Clock;
+};
+
+export type Weighting = Exclude<Algorithm["durationWeighting"], "Auto">;
+
+/** `Auto` is `Paper` where samples are lost for being slow, and `Off` elsewhere (test/experiments, E0 and E1). */
+export function durationWeighting(o: Pick<Algorithm, "durationWeighting" | "collection">): Weighting {
+  if (o.durationWeighting !== "Auto") return o.durationWeighting;
+  return o.collection === "Discard" ? "Paper" : "Off";
+}
 
 /** `Active` is the smaller of wall-clock and CPU seconds, so that sleeping does not pay. */
 export type Clock = Exclude<Algorithm["durationClock"], "Auto">;

@@ -2,7 +2,7 @@ import type { Algorithm } from "../../crds/trainingrun.ts";
 import { permutation, uniforms } from "../rng.ts";
 import { importanceWeights, nextKlCoefficient } from "./advantages.ts";
 import { batchAdvantages, hasSignal, klPlacement } from "./baselines.ts";
-import { type Clock, durationWeights, type TimedSample } from "./durations.ts";
+import { type Clock, durationWeighting, durationWeights, type TimedSample } from "./durations.ts";
 import type { CriticStepResult, Engine, PolicySample, PolicyStepResult, Sequence, ValueSample } from "./engine.ts";
 import { groupsOf, samplesPerPrompt, zeroSpreadShare } from "./groups.ts";
 import { learningRates } from "./schedule.ts";
@@ -81,7 +81,9 @@ export async function update(
   if (useCritic) await engine.initializeCritic(batch.reduce((sum, { reward }) => sum + reward, 0) / batch.length);
   const evaluated = await engine.evaluate(batch, { temperature: context.temperature, values: useCritic });
 
-  const weights = durationWeights(batch, { ...o, durationClock: context.durationClock }, context.abandonedSeconds);
+  const { durationClock, abandonedSeconds } = context;
+  const weighting = { ...o, durationWeighting: durationWeighting(o), durationClock };
+  const weights = durationWeights(batch, weighting, abandonedSeconds);
   const masked = batch.map((sample) => o.stalenessPolicy === "Mask" && sample.lag > o.maxStaleness);
   const trainedWeights = weights.map((weight, i) => (masked[i] ? 0 : weight));
 

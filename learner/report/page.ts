@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import type { IterationMetrics } from "../metrics/iteration.ts";
 import type { RunSummary } from "../metrics/summary.ts";
+import { durationWeighting } from "../ppo/durations.ts";
 import { type Chart, chartsOf } from "./charts.ts";
 import { durationSentence } from "./durations.ts";
 import { evaluationSection } from "./evaluation.ts";
@@ -61,7 +62,7 @@ ${lines.length > 0 ? iterations(lines) : html`<p class="empty">No iteration has 
 
 async function plots(run: RunFolder): Promise<Html> {
   const { learning, programs, durations, optimisation, time: clock } = chartsOf(run);
-  const { durationWeighting = "Paper", collection = "CarryOver" } = run.manifest.spec?.algorithm ?? {};
+  const { durationWeighting: weighting = "Auto", collection = "CarryOver" } = run.manifest.spec?.algorithm ?? {};
   const flagged = guardSentence(run.lines);
   return html`<h2>Learning</h2>
 ${await figures(learning)}
@@ -69,7 +70,7 @@ ${await figures(learning)}
 ${flagged && html`<p>${flagged}</p>`}
 ${await figures(programs)}
 <h2>Durations</h2>
-<p>${durationSentence(run.lines, durationWeighting, collection) || "No program has run yet."}</p>
+<p>${durationSentence(run.lines, durationWeighting({ durationWeighting: weighting, collection }), collection) || "No program has run yet."}</p>
 ${await figures(durations)}
 <h2>Optimisation</h2>
 ${await figures(optimisation)}

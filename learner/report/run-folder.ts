@@ -1,7 +1,9 @@
 /** Reads what the report shows of a run folder. Everything but the manifest may be missing: the run may be young. */
+
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { parse } from "yaml";
+import type { Algorithm } from "../../crds/trainingrun.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
 import { readMetrics } from "../metrics/jsonl.ts";
 import { type RunSummary, readSummary } from "../metrics/summary.ts";
@@ -14,7 +16,7 @@ export interface RunManifest {
   spec?: {
     tasks?: { name?: string; grader?: TaskGrader }[];
     model?: { policy?: string };
-    algorithm?: { durationWeighting?: string; collection?: string; baseline?: string };
+    algorithm?: Partial<Pick<Algorithm, "durationWeighting" | "collection" | "baseline">>;
     stopping?: { iterations?: number };
   };
 }

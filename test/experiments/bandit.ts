@@ -6,7 +6,7 @@
  */
 import * as vega from "vega";
 import { whiten } from "../../learner/ppo/advantages.ts";
-import { type DurationOptions, durationWeights } from "../../learner/ppo/durations.ts";
+import { type DurationOptions, durationWeights, type Weighting } from "../../learner/ppo/durations.ts";
 import { uniforms } from "../../learner/rng.ts";
 
 // Public, but without a type.
@@ -41,7 +41,7 @@ export interface Collection {
   oversampling: number;
 }
 
-export type Weighting = DurationOptions["durationWeighting"];
+export type { Weighting };
 /** `Raw`: the reward; the others: the reward less its mean over the batch, whitened (`algorithm.whitening`). */
 export type Advantage = "Raw" | "Plain" | "Weighted";
 
