@@ -122,6 +122,10 @@ function atSameIteration(finished: readonly Finished[], of: (line: IterationFact
   };
 }
 
+/** Of the programs of an iteration: below 1, slow ones were lost. */
+const trainedOverLaunched = ({ trainedSeconds, launchedSeconds }: IterationFacts): number | null =>
+  trainedSeconds === null || !launchedSeconds ? null : trainedSeconds / launchedSeconds;
+
 /** What the paper leads one to expect: eq. 3 undoes a bias towards fast programs, and is no preference of its own. */
 function questions(finished: readonly Finished[]): Question[] {
   const equally: [Measure, Measure] = [
@@ -195,6 +199,7 @@ function courses(finished: Finished[]) {
     ["seconds of a valid one", (line) => line.typicalSeconds, "programs executed", (line) => line.executed],
     ["score, invalid 0", scoreOfAll, "minutes", (line) => line.elapsed / 60],
     ["seconds of a valid one", (line) => line.typicalSeconds, "minutes", (line) => line.elapsed / 60],
+    ["seconds, trained / launched", trainedOverLaunched, "programs executed", (line) => line.executed],
   ];
   const panels = rows.map(([y, value, x, at]) =>
     Object.keys(WORLDS)

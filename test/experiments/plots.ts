@@ -30,7 +30,7 @@ export interface Panel {
   from?: number;
 }
 
-/** Every run as a thin line, the mean over seeds as a thick one. @param rows panels from top to bottom, left to right */
+/** Every run as a thin line, the mean over seeds, where all have a value, as a thick one. @param rows panels from top to bottom, left to right */
 export function coursesPlot(rows: Panel[][], series: Series[]): TopLevelSpec | undefined {
   if (rows.flat().every(({ points }) => points.length === 0)) return undefined;
   return {
@@ -43,7 +43,10 @@ export function coursesPlot(rows: Panel[][], series: Series[]): TopLevelSpec | u
 function course({ title, x, y, points, steps, from }: Panel, series: Series[]) {
   const drawn = points.filter((point) => point.y !== null && Number.isFinite(point.y));
   const groups = Map.groupBy(drawn, (point) => JSON.stringify([point.series, point.step]));
-  const means = [...groups.values()].map((group) => ({
+  const seedsOf = (label: string) => new Set(drawn.filter((one) => one.series === label).map(({ seed }) => seed)).size;
+  // Of some of the seeds alone, those that went on for longer, a mean would be one of others than before.
+  const whole = [...groups.values()].filter((group) => group.length === seedsOf(group[0]!.series));
+  const means = whole.map((group) => ({
     ...group[0]!,
     x: mean(group.map((point) => point.x)),
     y: mean(group.map((point) => point.y!)),
