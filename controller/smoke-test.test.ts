@@ -17,11 +17,13 @@ const failed = { type: "Succeeded", status: "False", reason: "RunFailed", messag
 function server(statuses: object[], earlier = false) {
   let stored: KubeObject | undefined = earlier ? { metadata: { name: "smoke", uid: "earlier" } } : undefined;
   const deleted: string[] = [];
+  const created: KubeObject[] = [];
   let at = 0;
   return {
-    deleted,
+    ...{ deleted, created },
     client: {
       async create(_: unknown, object: KubeObject) {
+        created.push(object);
         stored = { ...object, metadata: { ...object.metadata, uid: "made" } };
         return stored;
       },
@@ -45,6 +47,17 @@ const run = (client: never, timeoutSeconds = 5, said: string[] = []) =>
   });
 
 describe("smokeTest", () => {
+  test("what the manifest leaves out is left to the cluster, whose CRD may be another release's", async () => {
+    const { client, created } = server([{ phase: "Succeeded" }]);
+    await run(client);
+    assert.deepEqual(created, [
+      {
+        ...{ apiVersion: "longrun.dev/v1alpha1", kind: "TrainingRun", metadata: { name: "smoke", namespace: "team" } },
+        spec: { tasks: [{ name: "diamonds" }], model: { policy: "quickstart" } },
+      },
+    ]);
+  });
+
   test("a run that succeeds: what it said is told once, and it is deleted", async () => {
     const { client, deleted } = server([
       {},
