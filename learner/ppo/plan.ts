@@ -178,19 +178,10 @@ export class Planner {
     const ours = this.#trainedBytes + this.#policyBytes; // the reference is a second policy
     if (adapter) {
       const { fileBytes } = this.#run;
+      const detail = `the frozen model, once, adapters of ${owners}`;
       return this.#onGpu
-        ? {
-            what: "weights",
-            detail: `the frozen model once, adapters of ${owners}`,
-            hostBytes: ours,
-            gpuBytes: fileBytes + ours,
-          }
-        : {
-            what: "weights",
-            detail: `the frozen model, mapped once, adapters of ${owners}`,
-            hostBytes: fileBytes + ours,
-            gpuBytes: 0,
-          };
+        ? { what: "weights", detail, hostBytes: ours, gpuBytes: fileBytes + ours }
+        : { what: "weights", detail, hostBytes: fileBytes + ours, gpuBytes: 0 };
     }
     const detail = `${owners}, matrices joined for generation`;
     const { config } = this.#run.model;

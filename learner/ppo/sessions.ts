@@ -26,7 +26,10 @@ export class Sessions {
   /** step graphs without checkpointing, which say what memory they need */
   readonly #plain = new Map<StepGraph, Graph>();
 
-  /** @param onDevice where tensors stay there: steps add to the sum of gradients themselves. @throws EngineError `compute` for what the device cannot compute in */
+  /**
+   * @param onDevice where tensors stay there: steps add to the sum of gradients themselves
+   * @throws EngineError `compute` for what the device cannot compute in
+   */
   constructor(model: Adaptation, options: Options, onDevice?: OnDevice) {
     this.#model = model;
     this.#options = options;

@@ -1,5 +1,4 @@
 /** Reads what the report shows of a run folder. Everything but the manifest may be missing: the run may be young. */
-
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { parse } from "yaml";

@@ -46,7 +46,7 @@ type Cell = { world: string; arm: string };
 export const e1: Experiment = {
   question: "Does duration weighting keep slow, better programs alive?",
   async run(flags) {
-    const given = gridFlags(flags, { budget: "2h" });
+    const given = gridFlags(flags, { budget: "3h" });
     for (const world of Object.values(WORLDS)) await prepareSmallTask(world);
     const runs: (AskedRun & Cell)[] = [];
     for (let seed = 0; seed < given.seeds; seed++)

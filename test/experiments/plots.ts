@@ -30,7 +30,11 @@ export interface Panel {
   from?: number;
 }
 
-/** Every run as a thin line, the mean over seeds, where all have a value, as a thick one. @param rows panels from top to bottom, left to right */
+/**
+ * Every run as a thin line, the mean over seeds, where all have a value, as a thick one.
+ *
+ * @param rows panels from top to bottom, left to right
+ */
 export function coursesPlot(rows: Panel[][], series: Series[]): TopLevelSpec | undefined {
   if (rows.flat().every(({ points }) => points.length === 0)) return undefined;
   return {
