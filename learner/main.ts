@@ -150,6 +150,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const base = adapter && modelIdentity(new MappedWeights(policy));
   const engine = await startEngine({
     ...{ model: policy, device, microBatchTokens, ranks, adapter, threads: spec.learner.threads },
+    rowTokens: spec.model.maxPromptTokens + spec.model.maxResponseTokens,
     critic: spec.algorithm.baseline === "Critic",
     activationCheckpointing: checkpointing ? "Always" : "Never",
     compute: spec.learner.compute === "BFloat16" ? "bfloat16" : "float32",

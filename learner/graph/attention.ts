@@ -1,7 +1,7 @@
 /** Causal grouped-query attention with its gradient. */
 import { custom } from "./gradients.ts";
 import { type Dim, type Graph, innermost, type Value } from "./graph.ts";
-import { add, concat, matmul, mul, reshape, softmax, sub, sum, transpose } from "./primitives.ts";
+import { add, concat, equal, matmul, mul, or, reshape, softmax, sub, sum, transpose, where } from "./primitives.ts";
 import { product } from "./shapes.ts";
 
 export interface AttentionShape {
@@ -15,13 +15,35 @@ export interface AttentionShape {
   headSize: number;
 }
 
+/** What is added to the score of a key that a query must not see: its probability is 0. */
+export const MASKED = -1e9;
+
 /** [block, (i + 1) * block] for each block of queries: nothing is hidden but the upper triangle of the last square. */
-export function causalMasks(triangle: Value, blocks: number): Value[] {
+function causalMasks(triangle: Value, blocks: number): Value[] {
   const masks = [triangle];
   const nothing = mul(triangle, 0);
   for (let i = 1; i < blocks; i++)
     masks.push(named(concat([nothing, masks[i - 1]], 1), 1, product([i + 1, triangle.shape[0]])));
   return masks;
+}
+
+/**
+ * Masks of rows that are a prefix (branch 0) and continuations of it (branches 1, 2, ...), one after the other: a query
+ * sees what is before it in the prefix and in its own branch. For each block of queries float32 [batch, 1, 1, block, (i + 1) * block].
+ *
+ * @param triangle float32 [block, block], MASKED above the diagonal, else 0
+ * @param branches int32 [batch, blocks * block]
+ */
+export function branchMasks(triangle: Value, branches: Value, blocks: number): Value[] {
+  const [batch] = branches.shape;
+  const [block] = triangle.shape;
+  const cut = pieces(innermost([branches]), branches, 1, blocks, block);
+  return causalMasks(triangle, blocks).map((causal, i) => {
+    const length = product([i + 1, block]);
+    const keys = reshape(named(concat(cut.slice(0, i + 1), 1), 1, length), [batch, 1, 1, 1, length]);
+    const seen = or(equal(keys, 0), equal(keys, reshape(cut[i], [batch, 1, 1, block, 1])));
+    return where(seen, causal, MASKED);
+  });
 }
 
 /** The same value with the size of an axis said as a product, where concat says it as a sum. */
@@ -30,7 +52,7 @@ function named(x: Value, axis: number, dim: Dim): Value {
 }
 
 /**
- * softmax(q k^T / sqrt(headSize) + mask) v, with masks of `causalMasks`.
+ * softmax(q k^T / sqrt(headSize) + mask) v, with masks of `branchMasks`.
  * q [batch*time, heads*headSize]; k, v [batch*time, keyValueHeads*headSize], time = blocks * block.
  *
  * Queries go block by block, each against the keys up to its own block only: (blocks + 1) / 2 blocks of the work of a

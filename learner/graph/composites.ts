@@ -71,16 +71,25 @@ export function swiglu(gate: Value, up: Value): Value {
   return output;
 }
 
+/** Of the angles of each position, float32 [time, headSize / 2]. */
+export interface RotaryValues {
+  cos: Value;
+  sin: Value;
+  negativeSin: Value;
+}
+
 /**
  * Rotary positions in the half-split layout of Hugging Face: x [batch, time, heads * headSize] or [batch, heads, time, headSize],
- * cos and sin [time, headSize / 2]. The gradient is the rotation by the opposite angle.
+ * cos and sin [time, headSize / 2]. `positions`, int64 [batch, time], below time; left out: 0, 1, 2, ... The gradient is the
+ * rotation by the opposite angle.
  */
-export function rotary(x: Value, cos: Value, sin: Value, negativeSin: Value, heads: number): Value {
-  const graph = innermost([x, cos, sin]);
+export function rotary(x: Value, table: RotaryValues, heads: number, positions?: Value): Value {
+  const { cos, sin, negativeSin } = table;
+  const graph = innermost([x, cos, sin, ...(positions ? [positions] : [])]);
   const rotate = (value: Value, s: Value) =>
     graph.op(
       "RotaryEmbedding",
-      [value, graph.constant([0], "int64"), cos, s],
+      [value, positions ?? graph.constant([0], "int64"), cos, s],
       value.shape.length === 3 ? { num_heads: heads, rotary_embedding_dim: 0 } : {},
       [{ dtype: value.dtype, shape: value.shape }],
       "com.microsoft",

@@ -1,5 +1,5 @@
 /** A case for each gradient rule of this folder, for `checkGradient`. */
-import { attention, causalMasks } from "./attention.ts";
+import { attention, branchMasks, MASKED } from "./attention.ts";
 import { checkpoint } from "./checkpoint.ts";
 import { affine, embedding, embeddingPlan, rmsNorm, rotary, rows, swiglu } from "./composites.ts";
 import { draw, type GradientCase } from "./differences.ts";
@@ -8,6 +8,10 @@ import * as op from "./primitives.ts";
 import { tensor, tensorOf } from "./tensor.ts";
 
 const POSITIVE: [number, number] = [0.5, 2];
+const angles = (g: Graph) => {
+  const angle = g.initializer("angle", tensor(draw(6, [0, 3], 5), [3, 2]));
+  return { cos: op.cos(angle), sin: op.sin(angle), negativeSin: op.neg(op.sin(angle)) };
+};
 const ints = (g: Graph, values: number[], shape = [values.length]) =>
   g.initializer(`ints${values}`, tensorOf("int32", values, shape));
 
@@ -156,10 +160,12 @@ export const CASES: GradientCase[] = [
   {
     name: "rotary",
     shapes: [[2, 3, 8]],
-    f: ([x], g) => {
-      const angle = g.initializer("angle", tensor(draw(6, [0, 3], 5), [3, 2]));
-      return rotary(x, op.cos(angle), op.sin(angle), op.neg(op.sin(angle)), 2);
-    },
+    f: ([x], g) => rotary(x, angles(g), 2),
+  },
+  {
+    name: "rotary at given positions",
+    shapes: [[2, 3, 8]],
+    f: ([x], g) => rotary(x, angles(g), 2, op.cast(ints(g, [0, 1, 1, 2, 0, 2], [2, 3]), "int64")),
   },
   {
     name: "rows",
@@ -184,7 +190,7 @@ export const CASES: GradientCase[] = [
   ...[1, 2, 4].map((blocks): GradientCase => {
     const block = 4 / blocks;
     return {
-      name: `attention with shared key heads in ${blocks} blocks`,
+      name: `attention with shared key heads in ${blocks} blocks, and in its second row two branches`,
       shapes: [
         [8, 8],
         [8, 4],
@@ -192,9 +198,10 @@ export const CASES: GradientCase[] = [
       ],
       f: ([q, k, v], g) => {
         const above = Float32Array.from({ length: block * block }, (_, i) =>
-          i % block > Math.floor(i / block) ? -1e9 : 0,
+          i % block > Math.floor(i / block) ? MASKED : 0,
         );
-        const masks = causalMasks(g.initializer("triangle", tensor(above, [block, block])), blocks);
+        const triangle = g.initializer("triangle", tensor(above, [block, block]));
+        const masks = branchMasks(triangle, ints(g, [0, 0, 0, 0, 0, 1, 1, 2], [2, 4]), blocks);
         return attention(q, k, v, masks, { batch: 2, blocks, block, heads: 4, keyValueHeads: 2, headSize: 2 });
       },
     };

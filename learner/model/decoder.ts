@@ -1,17 +1,27 @@
 /**
- * Forward pass of a Qwen2 / Qwen3 / Llama decoder for training and evaluation: right-padded sequences in, hidden states at the
- * positions that predict response tokens out. Generation has a graph of its own (generate.ts).
+ * Forward pass of a Qwen2 / Qwen3 / Llama decoder for training and evaluation: right-padded rows in, hidden states that predict
+ * response tokens out. Generation has a graph of its own (generate.ts).
+ *
+ * A row is a prompt and all responses to it that go together, so that the prompt is computed once:
+ *
+ *     token     p0 p1 ... p(n-2)   p(n-1) r0 r1 ...   p(n-1) s0 s1 ...
+ *     branch     0  0 ...  0          1    1  1 ...      2    2  2 ...
+ *     position   0  1 ... n-2        n-1   n n+1 ...    n-1   n n+1 ...
+ *
+ * A branch sees the prompt and itself. It begins with the prompt's last token, which predicts its first one, so that each hidden
+ * state predicts one token; its last token predicts none and is not there.
  *
  * Padding stands on the right, so the causal mask alone keeps it out of what real tokens see; what padding computes itself
  * is never read.
  */
-import { attention, causalMasks } from "../graph/attention.ts";
+import { attention, branchMasks, MASKED } from "../graph/attention.ts";
 import { checkpoint } from "../graph/checkpoint.ts";
 import {
   affine,
   type EmbeddingPlan,
   embedding,
   embeddingPlan,
+  type RotaryValues,
   rmsNorm,
   rotary,
   rows,
@@ -30,15 +40,17 @@ export interface DecoderInputs {
   /** int32 [batch*time] */
   ids: Value;
   plan: EmbeddingPlan;
-  /** float32 [block, block], a large negative number above the diagonal */
+  /** which of a row's responses a token belongs to, from 1; 0: the prompt, or padding. int32 [batch, time] */
+  branches: Value;
+  /** of each token in its prompt and response, int64 [batch, time] */
+  positions: Value;
+  /** float32 [block, block], MASKED above the diagonal */
   triangle: Value;
   /** float32 [time, headSize / 2] */
-  cos: Value;
-  sin: Value;
-  negativeSin: Value;
-  /** rows of [batch*time] whose logits are wanted, int32 [response] */
-  positions: Value;
-  /** its inverse: for each row its place in `positions`, or their number, int32 [batch*time] */
+  rotary: RotaryValues;
+  /** those of [batch*time] that predict response tokens, int32 [response] */
+  predicting: Value;
+  /** its inverse: for each of [batch*time] its place in `predicting`, or their number, int32 [batch*time] */
   inverse: Value;
 }
 
@@ -63,11 +75,15 @@ export function decoderInputs(g: Graph, config: ModelConfig): DecoderInputs {
       begins: g.input("begins", "int32", [DISTINCT]),
       ends: g.input("ends", "int32", [DISTINCT]),
     },
+    branches: g.input("branches", "int32", [BATCH, TIME]),
+    positions: cast(g.input("positions", "int32", [BATCH, TIME]), "int64"),
     triangle: g.input("triangle", "float32", [BLOCK, BLOCK]),
-    cos: g.input("cos", "float32", [TIME, half]),
-    sin: g.input("sin", "float32", [TIME, half]),
-    negativeSin: g.input("negativeSin", "float32", [TIME, half]),
-    positions: g.input("positions", "int32", [RESPONSE]),
+    rotary: {
+      cos: g.input("cos", "float32", [TIME, half]),
+      sin: g.input("sin", "float32", [TIME, half]),
+      negativeSin: g.input("negativeSin", "float32", [TIME, half]),
+    },
+    predicting: g.input("predicting", "int32", [RESPONSE]),
     inverse: reshape(g.input("inverse", "int32", [BATCH, TIME]), [ROWS]),
   };
 }
@@ -104,7 +120,7 @@ export interface DecoderOptions {
 }
 
 /**
- * Hidden states after the last norm at `positions`: float32 [response, hiddenSize]. Weights are float32; the embedding may
+ * Hidden states after the last norm at `predicting`: float32 [response, hiddenSize]. Weights are float32; the embedding may
  * be in half precision.
  */
 export function decoder(
@@ -116,7 +132,7 @@ export function decoder(
   const weight = (name: string) => weights.get(name)!;
   const { headSize, heads, keyValueHeads, normEpsilon } = config;
   const shape = { batch: BATCH, blocks: BLOCKS, block: BLOCK, heads, keyValueHeads, headSize };
-  const masks = causalMasks(inputs.triangle, BLOCKS);
+  const masks = branchMasks(inputs.triangle, inputs.branches, BLOCKS);
   const layerOutput = (input: Value, layer: number): Value => {
     let x = input;
     const at = (name: string) => weight(`model.layers.${layer}.${name}`);
@@ -130,18 +146,18 @@ export function decoder(
           )
         : value;
     const turn = (value: Value, count: number) =>
-      reshape(
-        rotary(reshape(value, [BATCH, TIME, count * headSize]), inputs.cos, inputs.sin, inputs.negativeSin, count),
-        [ROWS, count * headSize],
-      );
+      reshape(rotary(reshape(value, [BATCH, TIME, count * headSize]), inputs.rotary, count, inputs.positions), [
+        ROWS,
+        count * headSize,
+      ]);
     const normed = rmsNorm(x, at("input_layernorm.weight"), normEpsilon);
     const query = turn(headNorm(project(normed, "self_attn.q_proj"), "q_norm", heads), heads);
     const key = turn(headNorm(project(normed, "self_attn.k_proj"), "k_norm", keyValueHeads), keyValueHeads);
     let context = attention(query, key, project(normed, "self_attn.v_proj"), masks, shape);
     if (layer === config.layers - 1) {
-      // past the last attention nobody looks at other positions any more
-      context = rows(context, inputs.positions, inputs.inverse);
-      x = rows(x, inputs.positions, inputs.inverse);
+      // past the last attention nobody looks at other tokens any more
+      context = rows(context, inputs.predicting, inputs.inverse);
+      x = rows(x, inputs.predicting, inputs.inverse);
     }
     x = add(x, project(context, "self_attn.o_proj"));
     const inner = rmsNorm(x, at("post_attention_layernorm.weight"), normEpsilon);
@@ -161,14 +177,34 @@ export function outputLayer(config: ModelConfig, weights: ReadonlyMap<string, Va
   return weights.get(config.tied ? "model.embed_tokens.weight" : "lm_head.weight")!;
 }
 
-export interface TokenSequence {
+/** A prompt with the responses to it that go together. */
+export interface DecoderRow {
+  /** token ids, at least one */
   prompt: Int32Array;
-  response: Int32Array;
+  responses: readonly Int32Array[];
+}
+
+/** Tokens of a row of a prompt and its responses of these lengths. */
+export function rowTokens(promptTokens: number, responseTokens: number): number {
+  return promptTokens - 1 + responseTokens;
+}
+
+/** How much slower a number of a score is computed than one of a linear layer: they are few at once, and softmax is among them. */
+const ATTENTION_FACTOR = 2.5;
+
+/**
+ * The length of a row, tokens, at which its attention costs as much as its linear layers, so that a row of n costs n (1 + n / this)
+ * times one of a token.
+ */
+export function attentionLength({ hiddenSize, intermediateSize, heads, keyValueHeads, headSize }: ModelConfig): number {
+  const linear = hiddenSize * headSize * (2 * heads + 2 * keyValueHeads) + 3 * hiddenSize * intermediateSize;
+  const attention = 2 * heads * headSize * ((BLOCKS + 1) / (2 * BLOCKS)); // of a pair of tokens
+  return linear / (ATTENTION_FACTOR * attention);
 }
 
 const blockOf = (longest: number): number => Math.ceil(longest / BLOCKS);
 
-/** What sequences of one length make of the named dims, without their feeds, whose mask grows with the length's square. */
+/** What rows of one response make of the named dims, without their feeds, whose mask grows with the length's square. */
 export function decoderDims(
   { sequences, promptTokens, responseTokens }: { sequences: number; promptTokens: number; responseTokens: number },
   /** different tokens among them */
@@ -176,48 +212,67 @@ export function decoderDims(
 ): Dims {
   return {
     [BATCH]: sequences,
-    [BLOCK]: blockOf(promptTokens + responseTokens),
+    [BLOCK]: blockOf(rowTokens(promptTokens, responseTokens)),
     [RESPONSE]: sequences * responseTokens,
     [DISTINCT]: distinct,
   };
 }
 
-/** Feeds of `decoderInputs` for some sequences, padded to the longest; response tokens follow each other sequence by sequence. */
-export function decoderFeeds(sequences: readonly TokenSequence[], config: ModelConfig): Record<string, Tensor> {
-  const batch = sequences.length;
-  const lengths = sequences.map(({ prompt, response }) => prompt.length + response.length);
-  const time = BLOCKS * blockOf(Math.max(...lengths));
-  const ids = new Int32Array(batch * time);
-  const responseTokens = sequences.reduce((total, { response }) => total + response.length, 0);
-  const positions = new Int32Array(responseTokens);
-  const inverse = new Int32Array(batch * time).fill(responseTokens);
+/** Feeds of `decoderInputs` for some rows, padded to the longest; response tokens follow each other row by row. */
+export function decoderFeeds(batch: readonly DecoderRow[], config: ModelConfig): Record<string, Tensor> {
+  const total = ({ responses }: DecoderRow) => responses.reduce((sum, { length }) => sum + length, 0);
+  const time = BLOCKS * blockOf(Math.max(...batch.map((row) => rowTokens(row.prompt.length, total(row)))));
+  const responseTokens = batch.reduce((sum, row) => sum + total(row), 0);
+  const each = () => new Int32Array(batch.length * time);
+  const [ids, branches, positions, inverse] = [each(), each(), each(), each().fill(responseTokens)];
+  const predicting = new Int32Array(responseTokens);
   let next = 0;
-  for (const [row, { prompt, response }] of sequences.entries()) {
-    ids.set(prompt, row * time);
-    ids.set(response, row * time + prompt.length);
-    for (let t = 0; t < response.length; t++) {
-      const position = row * time + prompt.length + t - 1; // the one that predicts response[t]
-      positions[next] = position;
-      inverse[position] = next++;
+  for (const [row, { prompt, responses }] of batch.entries()) {
+    const last = prompt.length - 1;
+    let at = row * time;
+    for (let t = 0; t < last; t++) positions[at + t] = t;
+    ids.set(prompt.subarray(0, last), at);
+    at += last;
+    for (const [i, response] of responses.entries()) {
+      for (let t = 0; t < response.length; t++, at++) {
+        ids[at] = t === 0 ? prompt[last] : response[t - 1];
+        branches[at] = i + 1;
+        positions[at] = last + t;
+        predicting[next] = at;
+        inverse[at] = next++;
+      }
     }
   }
   const { order, distinct, begins, ends } = embeddingPlan(ids, config.vocabSize);
+  const shape = [batch.length, time];
   return {
-    ids: tensor(ids, [batch, time]),
-    order: tensor(order, [batch, time]),
+    ids: tensor(ids, shape),
+    order: tensor(order, shape),
     distinct: tensor(distinct, [distinct.length, 1]),
     begins: tensor(begins),
     ends: tensor(ends),
-    positions: tensor(positions),
-    inverse: tensor(inverse, [batch, time]),
-    ...positionFeeds(time, config),
+    branches: tensor(branches, shape),
+    positions: tensor(positions, shape),
+    predicting: tensor(predicting),
+    inverse: tensor(inverse, shape),
+    ...tables(time, config),
   };
 }
 
-const MASKED = -1e9;
+/** What hidden states are to predict: the response tokens of some rows, int32 [response]. */
+export function targetFeeds(batch: readonly DecoderRow[]): { targets: Tensor } {
+  const responses = batch.flatMap((row) => row.responses);
+  const targets = new Int32Array(responses.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const response of responses) {
+    targets.set(response, at);
+    at += response.length;
+  }
+  return { targets: tensor(targets) };
+}
 
 /** Causal mask and rotary tables for a length. */
-function positionFeeds(time: number, config: ModelConfig): Record<string, Tensor> {
+function tables(time: number, config: ModelConfig): Record<string, Tensor> {
   const half = config.headSize / 2;
   const block = time / BLOCKS;
   const triangle = new Float32Array(block * block);

@@ -2,8 +2,7 @@
 import { Graph, type Value } from "../graph/graph.ts";
 import { cast, concat, gather, linear, mul, reshape, sub, sum } from "../graph/primitives.ts";
 import { Session } from "../graph/session.ts";
-import { tensor } from "../graph/tensor.ts";
-import { decoder, decoderFeeds, decoderInputs, outputLayer, RESPONSE } from "./decoder.ts";
+import { decoder, decoderFeeds, decoderInputs, outputLayer, RESPONSE, targetFeeds } from "./decoder.ts";
 import { ModelError } from "./errors.ts";
 import { frozenTrunk } from "./frozen.ts";
 import { type Adapter, adapterFeeds, adapterInputs, type LoraConfig } from "./lora.ts";
@@ -74,15 +73,13 @@ export class Scorer {
     const adapter = this.#adapter;
     const graph = () => scoreGraph(this.#weights, adapter?.lora);
     this.#session ??= await Session.create(graph(), { threads: this.#threads, ...sessionOptions });
-    const parts = sequences.map((tokens) => ({ prompt: tokens.subarray(0, 1), response: tokens.subarray(1) }));
-    const targets = new Int32Array(parts.reduce((total, { response }) => total + response.length, 0));
-    let at = 0;
-    for (const { response } of parts) {
-      targets.set(response, at);
-      at += response.length;
-    }
-    const feeds = { ...decoderFeeds(parts, config), ...(adapter && adapterFeeds(config, adapter)) };
-    const results = await this.#session.run({ ...feeds, targets: tensor(targets) });
+    const rows = sequences.map((tokens) => ({ prompt: tokens.subarray(0, 1), responses: [tokens.subarray(1)] }));
+    const feeds = {
+      ...decoderFeeds(rows, config),
+      ...targetFeeds(rows),
+      ...(adapter && adapterFeeds(config, adapter)),
+    };
+    const results = await this.#session.run(feeds);
     const logProbs = results.logProbs.data as Float32Array;
     if (!logProbs.every(Number.isFinite)) throw this.#weights.notFinite();
     return logProbs;

@@ -26,6 +26,11 @@ export interface EngineOptions {
   ranks?: number;
   /** tokens that go through a graph together; few stay in the caches, many fill more threads (default 512 a thread) */
   microBatchTokens?: number;
+  /**
+   * most tokens of a prompt and responses that share it in a graph: what memory was planned for, the longest sequence that there
+   * can be. Default microBatchTokens
+   */
+  rowTokens?: number;
   /** where the networks run; default the CPU */
   device?: Device;
   /**

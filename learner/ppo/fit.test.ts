@@ -95,9 +95,9 @@ test("dims are those of feeds that are not made, and a plan takes no longer for 
     [3, 64, 64],
     [1, 2100, 1],
   ] as const) {
-    const same = { prompt: ids(promptTokens), response: ids(responseTokens) };
+    const same = { prompt: ids(promptTokens), responses: [ids(responseTokens)] };
     const feeds = decoderFeeds(new Array(sequences).fill(same), adapted.config);
-    const distinct = Math.min(SMALL.vocabSize, Math.max(promptTokens, responseTokens));
+    const distinct = Math.min(SMALL.vocabSize, Math.max(promptTokens, responseTokens - 1)); // no last one is read
     const dims = decoderDims({ sequences, promptTokens, responseTokens }, distinct);
     for (const { graph } of graphs) assert.deepEqual(dims, { ...dims, ...boundDims(graph, feeds) });
   }

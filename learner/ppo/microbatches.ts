@@ -1,6 +1,7 @@
 /** Which sequences go through a graph together, and what a token counts for in a loss. */
 
 import os from "node:os";
+import { rowTokens } from "../model/decoder.ts";
 import type { EngineOptions, Sequence, Step } from "./engine.ts";
 import { EngineError } from "./errors.ts";
 
@@ -41,36 +42,73 @@ export function passTokens(options: Pick<EngineOptions, "threads">, ranks: numbe
 export interface MicroBatchLimits {
   /** most sequences */
   sequences: number;
-  /** most tokens, padding included; a longer sequence goes alone */
+  /** most tokens, padding included; a longer row goes alone */
   tokens: number;
+  /** most tokens of a row that is of more than one sequence */
+  rowTokens: number;
+  /** a row of n tokens costs n (1 + n / attentionLength) times one of a token (model/decoder.ts) */
+  attentionLength: number;
   /** the groups are for so many ranks: cut so that each has about as much to do; default 1 */
   ranks?: number;
 }
 
-const lengthOf = ({ prompt, response }: Sequence) => prompt.length + response.length;
+/** What goes through a graph together: rows, each the indices of sequences that have its prompt. */
+export type MicroBatch = readonly (readonly number[])[];
+
+interface Row {
+  samples: number[];
+  tokens: number;
+}
 
 /**
- * Indices of `batch`, longest sequences first, in groups of similar length, so that little is padded and memory is at its
- * peak in the first group. Sequences without response tokens are left out.
+ * The sequences of `batch` in rows, longest first, in groups of similar length, so that little is padded and memory is at its
+ * peak in the first group. Sequences of one prompt are a row where that is less work than a row for each: the prompt is
+ * computed once, but all of a row's tokens are multiplied with each other in attention. Those without response tokens are left out.
  */
-export function microBatches(batch: readonly Sequence[], limits: MicroBatchLimits): number[][] {
-  const order = batch
-    .map((_, i) => i)
-    .filter((i) => batch[i].response.length > 0)
-    .sort((a, b) => lengthOf(batch[b]) - lengthOf(batch[a]) || a - b);
+export function microBatches(batch: readonly Sequence[], limits: MicroBatchLimits): MicroBatch[] {
+  const rows = rowsOf(batch, limits).sort((a, b) => b.tokens - a.tokens || a.samples[0] - b.samples[0]);
   const tokens = evenTokens(
-    order.map((i) => lengthOf(batch[i])),
+    rows.map((row) => row.tokens),
     limits,
   );
-  const groups: number[][] = [];
-  for (const i of order) {
+  const groups: Row[][] = [];
+  let sequences = 0; // of the last group
+  for (const row of rows) {
     const group = groups.at(-1);
     // the first of a group is its longest
-    const fits = group && group.length < limits.sequences && (group.length + 1) * lengthOf(batch[group[0]]) <= tokens;
-    if (fits) group.push(i);
-    else groups.push([i]);
+    const fits = group && (group.length + 1) * group[0].tokens <= tokens;
+    if (fits && sequences + row.samples.length <= limits.sequences) {
+      group.push(row);
+      sequences += row.samples.length;
+    } else {
+      groups.push([row]);
+      sequences = row.samples.length;
+    }
   }
-  return groups;
+  return groups.map((group) => group.map(({ samples }) => samples));
+}
+
+/** Each sequence, longest responses first, into the first row of its prompt in which it costs less than in a row of its own. */
+function rowsOf(batch: readonly Sequence[], { sequences, rowTokens: most, attentionLength }: MicroBatchLimits): Row[] {
+  const cost = (tokens: number) => tokens * (1 + tokens / attentionLength);
+  return samePrompts(batch.map(({ prompt }) => prompt)).flatMap((same) => {
+    const rows: Row[] = [];
+    const trained = same.filter((i) => batch[i].response.length > 0);
+    for (const i of trained.sort((a, b) => batch[b].response.length - batch[a].response.length || a - b)) {
+      const { prompt, response } = batch[i];
+      const alone = rowTokens(prompt.length, response.length);
+      const joined = (row: Row) => row.tokens + response.length;
+      const row = rows.find(
+        (row) =>
+          row.samples.length < sequences && joined(row) <= most && cost(joined(row)) < cost(row.tokens) + cost(alone),
+      );
+      if (row) {
+        row.samples.push(i);
+        row.tokens = joined(row);
+      } else rows.push({ samples: [i], tokens: alone });
+    }
+    return rows;
+  });
 }
 
 /** The limit at which every rank has the same number of groups of about the same size. */
@@ -78,6 +116,18 @@ function evenTokens(lengths: readonly number[], { tokens, ranks = 1 }: MicroBatc
   if (ranks === 1) return tokens;
   const total = lengths.reduce((sum, length) => sum + length, 0);
   return Math.ceil(total / (ranks * Math.ceil(total / (ranks * tokens))));
+}
+
+/** Indices of equal prompts, in the order in which they first come. */
+function samePrompts(prompts: readonly Int32Array[]): number[][] {
+  const same = new Map<string, number[]>();
+  for (const [i, prompt] of prompts.entries()) {
+    const key = prompt.join();
+    const indices = same.get(key);
+    if (indices) indices.push(i);
+    else same.set(key, [i]);
+  }
+  return [...same.values()];
 }
 
 /**
@@ -96,14 +146,7 @@ export function balanced(sizes: readonly number[], ranks: number): number[][] {
 
 /** Indices of `prompts` for each of `ranks`, as many for each, equal prompts side by side. */
 export function evenParts(prompts: readonly Int32Array[], ranks: number): number[][] {
-  const same = new Map<string, number[]>();
-  for (const [i, prompt] of prompts.entries()) {
-    const key = prompt.join();
-    const indices = same.get(key);
-    if (indices) indices.push(i);
-    else same.set(key, [i]);
-  }
-  const order = [...same.values()].flat();
+  const order = samePrompts(prompts).flat();
   return Array.from({ length: ranks }, (_, rank) =>
     order.slice(Math.ceil((rank * order.length) / ranks), Math.ceil(((rank + 1) * order.length) / ranks)),
   );

@@ -68,7 +68,7 @@ test("checkpointing changes no bit of a gradient, with every weight trained and 
 test("Auto checkpoints the micro-batches that would need more memory than there is to use", async () => {
   const model = fullAdaptation(models.F32);
   const feeds = (length: number) => ({
-    ...decoderFeeds([{ prompt: new Int32Array(length), response: new Int32Array(length) }], CONFIG),
+    ...decoderFeeds([{ prompt: new Int32Array(length), responses: [new Int32Array(length)] }], CONFIG),
   });
   const chosen = async (options: Partial<EngineOptions>, lengths: number[]) => {
     const sessions = new Sessions(model, { threads: 1, ...options });

@@ -7,7 +7,7 @@ import path from "node:path";
 import type { ParameterShape } from "../graph/parameters.ts";
 import { type Tensor, tensor } from "../graph/tensor.ts";
 import type { ModelConfig } from "../model/config.ts";
-import { decoderFeeds } from "../model/decoder.ts";
+import { attentionLength, type DecoderRow, decoderFeeds, targetFeeds } from "../model/decoder.ts";
 import { VALUE_BIAS } from "../model/valuehead.ts";
 import { type Adaptation, adaptationOf, trainedShapes } from "./adaptation.ts";
 import { digestOf, readCritic, readMoments, writeCritic, writeMoments } from "./checkpoint.ts";
@@ -31,7 +31,7 @@ import type {
   ValueStep,
 } from "./engine.ts";
 import { EngineError } from "./errors.ts";
-import { isResident, microBatches, passTokens, ranksOf, tokenScale } from "./microbatches.ts";
+import { isResident, type MicroBatch, microBatches, passTokens, ranksOf, tokenScale } from "./microbatches.ts";
 import type { Outputs } from "./rank.ts";
 import { Trainable } from "./trainable.ts";
 
@@ -78,8 +78,8 @@ export class Trainer implements Engine {
     if (options.values && !this.critic) await this.initializeCritic(0);
     const groups = this.#microBatches(batch);
     const feeds = groups.map((group) => {
-      const sequences = group.map((i) => batch[i]);
-      return { ...decoderFeeds(sequences, this.#config), ...logProbFeeds(sequences, options.temperature) };
+      const rows = rowsOf(group, batch);
+      return { ...decoderFeeds(rows, this.#config), ...logProbFeeds(rows, options.temperature) };
     });
     const results = batch.map(({ response }): Evaluation => {
       const empty = () => new Float32Array(response.length);
@@ -87,9 +87,12 @@ export class Trainer implements Engine {
     });
     const scatter = (outputs: Outputs[], name: string, field = name as keyof Evaluation) => {
       for (const [g, group] of groups.entries()) {
-        const sequences = group.map((i) => batch[i]);
-        for (const [part, i] of split(outputs[g][name].data as Float32Array, sequences).entries())
-          results[group[part]][field].set(i);
+        const indices = group.flat();
+        const parts = split(
+          outputs[g][name].data as Float32Array,
+          indices.map((i) => batch[i]),
+        );
+        for (const [part, i] of indices.entries()) results[i][field].set(parts[part]);
       }
     };
     const own = await this.#ranks.evaluate("evaluate", feeds);
@@ -123,28 +126,29 @@ export class Trainer implements Engine {
     const totals = { loss: 0, kl: 0, ratio: 0, ratioMax: 0, clipped: 0, entropy: 0, tokens: 0 };
     const groups = this.#microBatches(batch, o);
     const feeds = groups.map((group) => {
-      const samples = group.map((i) => batch[i]);
+      const [rows, indices] = [rowsOf(group, batch), group.flat()];
+      const samples = indices.map((i) => batch[i]);
       return {
-        ...decoderFeeds(samples, this.#config),
-        ...logProbFeeds(samples, o.temperature),
+        ...decoderFeeds(rows, this.#config),
+        ...logProbFeeds(rows, o.temperature),
         ...scalars,
         proximalLogProbs: tensor(join(samples.map((sample) => sample.proximalLogProbs))),
         advantages: tensor(join(samples.map((sample) => sample.advantages))),
         policyScale: tensor(
-          join(group.map((i) => batch[i].importance.map((importance) => importance * batch[i].weight * scale[i]))),
+          join(indices.map((i) => batch[i].importance.map((importance) => importance * batch[i].weight * scale[i]))),
         ),
         entropyScale: tensor(
-          join(group.map((i) => new Float32Array(batch[i].response.length).fill(o.entropyCoefficient * scale[i]))),
+          join(indices.map((i) => new Float32Array(batch[i].response.length).fill(o.entropyCoefficient * scale[i]))),
         ),
         referenceLogProbs: tensor(join(samples.map((sample) => sample.referenceLogProbs ?? sample.proximalLogProbs))),
         klScale: tensor(
-          join(group.map((i) => new Float32Array(batch[i].response.length).fill((o.klCoefficient ?? 0) * scale[i]))),
+          join(indices.map((i) => new Float32Array(batch[i].response.length).fill((o.klCoefficient ?? 0) * scale[i]))),
         ),
       };
     });
     const outputs = await this.#ranks.step("policyStep", this.policy, feeds);
     for (const [g, { loss, logProbs: found, entropies: spread }] of outputs.entries()) {
-      const samples = groups[g].map((i) => batch[i]);
+      const samples = groups[g].flat().map((i) => batch[i]);
       totals.loss += loss.data[0] as number;
       const entropies = split(spread.data as Float32Array, samples);
       for (const [j, logProbs] of split(found.data as Float32Array, samples).entries())
@@ -170,14 +174,14 @@ export class Trainer implements Engine {
     const spread = { returns: new Spread(), residuals: new Spread() };
     let loss = 0;
     const groups = this.#microBatches(batch, o);
-    const returnsOf = (group: number[]) => join(group.map((i) => batch[i].returns));
+    const returnsOf = (group: MicroBatch) => join(group.flat().map((i) => batch[i].returns));
     const feeds = groups.map((group) => {
-      const samples = group.map((i) => batch[i]);
+      const indices = group.flat();
       return {
-        ...decoderFeeds(samples, this.#config),
-        oldValues: tensor(join(samples.map((sample) => sample.oldValues))),
+        ...decoderFeeds(rowsOf(group, batch), this.#config),
+        oldValues: tensor(join(indices.map((i) => batch[i].oldValues))),
         returns: tensor(returnsOf(group)),
-        valueScale: tensor(join(group.map((i) => new Float32Array(batch[i].response.length).fill(scale[i])))),
+        valueScale: tensor(join(indices.map((i) => new Float32Array(batch[i].response.length).fill(scale[i])))),
         valueClip: scalar(o.valueClip || OFF),
       };
     });
@@ -198,11 +202,11 @@ export class Trainer implements Engine {
     this.#check(batch);
     const scale = tokenScale(batch, o);
     const feeds = this.#microBatches(batch, o).map((group) => {
-      const sequences = group.map((i) => batch[i]);
+      const rows = rowsOf(group, batch);
       return {
-        ...decoderFeeds(sequences, this.#config),
-        ...logProbFeeds(sequences, o.temperature ?? 1),
-        scale: tensor(join(group.map((i) => new Float32Array(batch[i].response.length).fill(scale[i])))),
+        ...decoderFeeds(rows, this.#config),
+        ...logProbFeeds(rows, o.temperature ?? 1),
+        scale: tensor(join(group.flat().map((i) => new Float32Array(batch[i].response.length).fill(scale[i])))),
       };
     });
     const outputs = await this.#ranks.step("pretrainStep", this.policy, feeds);
@@ -262,10 +266,13 @@ export class Trainer implements Engine {
     await this.critic?.fetch();
   }
 
-  #microBatches(batch: readonly Sequence[], step?: Pick<Step, "microBatchSize">): number[][] {
+  #microBatches(batch: readonly Sequence[], step?: Pick<Step, "microBatchSize">): MicroBatch[] {
     const ranks = this.#ranks.size;
     const tokens = this.#options.microBatchTokens ?? passTokens(this.#options, ranks);
-    return microBatches(batch, { sequences: step?.microBatchSize ?? Number.POSITIVE_INFINITY, tokens, ranks });
+    return microBatches(batch, {
+      ...{ sequences: step?.microBatchSize ?? Number.POSITIVE_INFINITY, tokens, ranks },
+      ...{ rowTokens: this.#options.rowTokens ?? tokens, attentionLength: attentionLength(this.#config) },
+    });
   }
 
   #check(batch: readonly Sequence[]): void {
@@ -289,14 +296,16 @@ function scalar(value: number): Tensor {
   return tensor(Float32Array.of(value), []);
 }
 
-function logProbFeeds(sequences: readonly Sequence[], temperature: number): Record<string, Tensor> {
-  const targets = new Int32Array(sequences.reduce((total, { response }) => total + response.length, 0));
-  let at = 0;
-  for (const { response } of sequences) {
-    targets.set(response, at);
-    at += response.length;
-  }
-  return { targets: tensor(targets), inverseTemperature: scalar(1 / temperature) };
+/** The rows of a micro-batch of `batch`. Their response tokens are in the order of its flattened indices. */
+function rowsOf(group: MicroBatch, batch: readonly Sequence[]): DecoderRow[] {
+  return group.map((indices) => ({
+    prompt: batch[indices[0]].prompt,
+    responses: indices.map((i) => batch[i].response),
+  }));
+}
+
+function logProbFeeds(rows: readonly DecoderRow[], temperature: number): Record<string, Tensor> {
+  return { ...targetFeeds(rows), inverseTemperature: scalar(1 / temperature) };
 }
 
 function join(parts: readonly Float32Array[]): Float32Array {

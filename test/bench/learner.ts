@@ -232,6 +232,7 @@ const full = (size: Work["size"], sequences: number) => (short: boolean) => ({
 const real = (short: boolean): Work => ({
   ...{ size: "quickstart", maxPromptTokens: lengths.maxPromptTokens, maxResponseTokens: lengths.maxResponseTokens },
   lengths: lengths.samples.slice(0, short ? 4 : undefined) as Work["lengths"],
+  sharedPromptTokens: lengths.sharedPromptTokens,
 });
 const TRIMMED = ["--mode", "trimmed"];
 const whole: Sides = { "PyTorch eager": TRIMMED, "torch.compile": [...TRIMMED, "--compile"] };

@@ -48,8 +48,8 @@ const graph: Graph = {
 }[values.graph as "policy"]();
 
 const ids = (length: number) => Int32Array.from({ length }, (_, i) => (i * 37) % model.config.vocabSize);
-const sequences = lengths.map(() => ({ prompt: ids(prompt), response: ids(response) }));
-const feeds: Record<string, Tensor> = { ...decoderFeeds(sequences, model.config) };
+const rows = lengths.map(() => ({ prompt: ids(prompt), responses: [ids(response)] }));
+const feeds: Record<string, Tensor> = { ...decoderFeeds(rows, model.config) };
 const dims = boundDims(graph, feeds);
 const weights = model.initial();
 for (const { name, dtype, shape } of graph.inputs) {

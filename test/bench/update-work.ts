@@ -31,6 +31,8 @@ export interface Work {
   size: keyof typeof SIZES;
   /** tokens of prompt and response of each sample */
   lengths: [prompt: number, response: number][];
+  /** prompts of so many tokens are the same one; default none */
+  sharedPromptTokens?: number;
   maxPromptTokens: number;
   maxResponseTokens: number;
 }
@@ -56,7 +58,8 @@ export interface Batch {
 }
 
 /** Writes config.json, model.safetensors and batch.json. @returns useful tokens, and the parameters of the policy */
-export function writeWork(folder: string, { size, lengths, maxPromptTokens, maxResponseTokens }: Work) {
+export function writeWork(folder: string, work: Work) {
+  const { size, lengths, sharedPromptTokens = 0, maxPromptTokens, maxResponseTokens } = work;
   const config = SIZES[size];
   fs.mkdirSync(folder, { recursive: true });
   fs.writeFileSync(path.join(folder, "config.json"), JSON.stringify(configJson(config, { eos_token_id: 0 })));
@@ -70,8 +73,9 @@ export function writeWork(folder: string, { size, lengths, maxPromptTokens, maxR
   writeSafetensors(path.join(folder, "model.safetensors"), new Map(tensors));
   const next = uniforms(0, "bench");
   const tokens = (length: number) => Array.from({ length }, () => Math.floor(config.vocabSize * next()));
+  const shared = tokens(sharedPromptTokens);
   const batch: Batch = {
-    prompts: lengths.map(([prompt]) => tokens(prompt)),
+    prompts: lengths.map(([prompt]) => (prompt === sharedPromptTokens ? shared : tokens(prompt))),
     responses: lengths.map(([, response]) => tokens(response)),
     proximal: -Math.log(config.vocabSize), // what random weights give every token, or nearly
     oldValue: 0,

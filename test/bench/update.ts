@@ -50,7 +50,10 @@ const step = {
 } as const;
 
 const adapter = flags.lora ? { rank: 16, alpha: 16, targets: PROJECTIONS, seed: 0 } : undefined;
-const engine = await startEngine({ model: folder, threads: Number(flags.threads), adapter });
+const engine = await startEngine({
+  ...{ model: folder, threads: Number(flags.threads), adapter },
+  rowTokens: batch.maxPromptTokens + batch.maxResponseTokens,
+});
 await engine.initializeCritic(batch.oldValue);
 
 async function update() {
