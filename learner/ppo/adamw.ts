@@ -8,15 +8,22 @@ export interface Moments {
   steps: number;
 }
 
+/** Zeros, in shared memory, so that threads can take a step together. */
 export function newMoments(size: number): Moments {
-  return { first: new Float32Array(size), second: new Float32Array(size), steps: 0 };
+  const zeros = () => new Float32Array(new SharedArrayBuffer(4 * size));
+  return { first: zeros(), second: zeros(), steps: 0 };
+}
+
+/** In float64; not finite when any number is not. */
+export function sumOfSquares(numbers: Float32Array): number {
+  let sum = 0;
+  for (let i = 0; i < numbers.length; i++) sum += numbers[i] * numbers[i];
+  return sum;
 }
 
 /** Euclidean norm, summed in float64; not finite when any entry is not. */
 export function globalNorm(gradient: Float32Array): number {
-  let sum = 0;
-  for (let i = 0; i < gradient.length; i++) sum += gradient[i] * gradient[i];
-  return Math.sqrt(sum);
+  return Math.sqrt(sumOfSquares(gradient));
 }
 
 /** What a gradient of this norm is multiplied by so that its norm is at most `limit` (torch's clip_grad_norm_); 0: off. */
@@ -59,6 +66,14 @@ export function adamwScalars(step: number, o: Adam & { learningRate: number; sca
   };
 }
 
+/** What a step reads and changes: all of a model, or the same part of each. */
+export interface AdamWNumbers {
+  weights: Float32Array;
+  gradient: Float32Array;
+  first: Float32Array;
+  second: Float32Array;
+}
+
 /**
  * One step in place, as torch.optim.AdamW: the weights shrink by learningRate * weightDecay, then move by the
  * bias-corrected first moment over the root of the second. `scale` multiplies the gradient first.
@@ -70,7 +85,11 @@ export function adamwStep(
   o: Adam & { learningRate: number; scale: number },
 ): void {
   const { first, second } = moments;
-  const a = adamwScalars(++moments.steps, o);
+  adamwLoop({ weights, gradient, first, second }, adamwScalars(++moments.steps, o));
+}
+
+/** The part of a step that goes over all numbers. */
+export function adamwLoop({ weights, gradient, first, second }: AdamWNumbers, a: AdamWScalars): void {
   const { scale, beta1, gradientShare, beta2, squareShare, stepSize, rootCorrection, epsilon, decay } = a;
   for (let i = 0; i < weights.length; i++) {
     const g = gradient[i] * scale;

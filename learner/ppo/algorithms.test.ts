@@ -131,11 +131,18 @@ for (const [name, own] of BASELINES) {
     // Off policy, so that ratios, clips and importance weights matter.
     for (const sample of batch)
       sample.behaviourLogProbs = sample.behaviourLogProbs.map((x, t) => x + 0.3 * (t % 3) - 0.2);
+    const critic: Float32Array[] = []; // the policy's gradient takes its place
+    const updateCritic = trainer.updateCritic.bind(trainer);
+    trainer.updateCritic = async (...step) => {
+      const result = await updateCritic(...step);
+      critic.splice(0, 1, trainer.critic!.gradient!.data.slice());
+      return result;
+    };
     for (const aggregation of ["SeqMeanTokenMean", "TokenMean", "SeqMeanTokenSumNorm"] as const) {
       const gradients = async (microBatchSize: number) => {
         const still = { learningRate: 0, criticLearningRate: 0, aggregation, microBatchSize };
         await update(trainer, batch, { ...ALGORITHM, ...own, ...still }, context(1));
-        return [trainer.policy, trainer.critic].flatMap((part) => part?.gradient?.data.slice() ?? []);
+        return [trainer.policy.gradient!.data.slice(), ...critic];
       };
       const whole = await gradients(16);
       for (const microBatchSize of [1, 3, 5]) {

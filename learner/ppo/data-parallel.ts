@@ -2,20 +2,24 @@
  * Data parallelism over the cores of a CPU. Matrices of a small model are too small to be divided among threads, so that
  * each core takes whole micro-batches, or whole rows of a generation, instead: 2 of 2 cores do 1.4 times the work.
  *
- * Rank 0 works in the calling thread, the others in worker threads, all on the same weights in shared memory. Who does what
+ * Rank 0 works in the calling thread, the others in worker threads, all on the same weights in shared memory. They also divide
+ * the loops over all weights of an optimiser step. Who does what
  * and the order in which gradients are summed depend on the batch alone, so that the same number of ranks gives the same bits.
  */
 import { Worker } from "node:worker_threads";
 import type { OnDevice } from "../graph/session.ts";
 import type { GenerateOptions, Response } from "../model/generate.ts";
+import type { AdamWNumbers, AdamWScalars } from "./adamw.ts";
 import type { Adaptation, Role } from "./adaptation.ts";
 import { Caller } from "./calls.ts";
-import type { EngineOptions } from "./engine.ts";
+import type { EngineOptions, Step } from "./engine.ts";
 import { balanced, evenParts, rankThreads } from "./microbatches.ts";
-import { type Done, type Feeds, type GraphName, type Outputs, Rank } from "./rank.ts";
-import type { Trainable } from "./trainable.ts";
+import { type Feeds, type GraphName, type Outputs, Rank } from "./rank.ts";
+import type { Loops, StepDone, Trainable } from "./trainable.ts";
 
-export class DataParallel {
+type AnyRank = Rank | Caller;
+
+export class DataParallel implements Loops {
   readonly #own: Rank;
   readonly #others: Caller[];
   /** weights that are on their way to the others */
@@ -56,11 +60,35 @@ export class DataParallel {
     return outputs;
   }
 
-  /** Outputs of a step's graph by micro-batch; the gradient of `trainable` is that of all of them. */
-  async step(name: GraphName, trainable: Trainable, microBatches: Feeds[]): Promise<Outputs[]> {
-    const { outputs, gradients } = await this.#run(name, microBatches);
-    for (const gradient of gradients) trainable.add(gradient);
-    return outputs;
+  /** An optimiser step of what `name` trains, over all micro-batches, and the graph's outputs for each. */
+  async step(
+    name: GraphName,
+    trainable: Trainable,
+    microBatches: Feeds[],
+    o: Step,
+  ): Promise<{ outputs: Outputs[]; done: StepDone }> {
+    const {
+      outputs,
+      gradients: [total, ...others],
+    } = await this.#run(name, microBatches);
+    if (total && others.length > 0) {
+      await this.#ofNumbers(total.length, (rank, part) => this.#ask(rank, "add", part(total), others.map(part)));
+    }
+    return { outputs, done: await trainable.step(o, this) };
+  }
+
+  /** The sum of the squares of numbers in shared memory, in float64. */
+  async squares(numbers: Float32Array): Promise<number> {
+    const sums = await this.#ofNumbers(numbers.length, (rank, part) => this.#ask(rank, "squares", part(numbers)));
+    return sums.reduce((total, sum) => total + sum, 0);
+  }
+
+  /** The loop of an AdamW step on numbers in shared memory. */
+  async adamw({ weights, gradient, first, second }: AdamWNumbers, scalars: AdamWScalars): Promise<void> {
+    await this.#ofNumbers(weights.length, (rank, part) => {
+      const own = { weights: part(weights), gradient: part(gradient), first: part(first), second: part(second) };
+      return this.#ask(rank, "adamw", own, scalars);
+    });
   }
 
   /** Solutions of equal prompts stay together, so that a prompt is read by as few ranks as possible. */
@@ -69,9 +97,7 @@ export class DataParallel {
     const found = await this.#each(parts, (rank, part) => {
       const seeds = part.map((i) => options.seeds[i]!);
       const own = part.map((i) => prompts[i]!);
-      return rank === this.#own
-        ? this.#own.generate(role, own, { ...options, seeds })
-        : ((rank as Caller).call("generate", role, own, { ...options, seeds }) as Promise<Response[]>);
+      return this.#ask(rank, "generate", role, own, { ...options, seeds });
     });
     return inOrder(parts, found);
   }
@@ -85,25 +111,47 @@ export class DataParallel {
       microBatches.map(({ ids }) => ids!.data.length),
       this.size,
     );
-    const found = await this.#each(parts, (rank, part) => {
-      const own = part.map((i) => microBatches[i]!);
-      return rank === this.#own ? this.#own.run(name, own) : ((rank as Caller).call("run", name, own) as Promise<Done>);
-    });
-    const [, ...others] = found;
+    const found = await this.#each(parts, (rank, part) =>
+      this.#ask(
+        rank,
+        "run",
+        name,
+        part.map((i) => microBatches[i]!),
+      ),
+    );
     return {
       outputs: inOrder(
         parts,
         found.map((done) => done?.outputs),
       ),
-      gradients: others.flatMap((done) => done?.gradient ?? []),
+      gradients: found.flatMap((done) => done?.gradient ?? []),
     };
   }
 
+  /** Each rank does as large a part of `size` numbers; what they return, in the numbers' order. */
+  async #ofNumbers<T>(
+    size: number,
+    work: (rank: AnyRank, part: (numbers: Float32Array) => Float32Array) => Promise<T>,
+  ): Promise<T[]> {
+    const ranges = Array.from({ length: this.size }, (_, rank) =>
+      [rank, rank + 1].map((n) => Math.floor((n * size) / this.size)),
+    );
+    const found = await this.#each(ranges, (rank, [from, to]) => work(rank, (numbers) => numbers.subarray(from, to)));
+    return found as T[];
+  }
+
+  async #ask<M extends "generate" | "run" | "add" | "squares" | "adamw">(
+    rank: AnyRank,
+    method: M,
+    ...parameters: Parameters<Rank[M]>
+  ): Promise<Awaited<ReturnType<Rank[M]>>> {
+    if (rank instanceof Caller) return (await rank.call(method, ...parameters)) as Awaited<ReturnType<Rank[M]>>;
+    const own = rank as unknown as Record<M, (...p: Parameters<Rank[M]>) => unknown>;
+    return (await own[method](...parameters)) as Awaited<ReturnType<Rank[M]>>;
+  }
+
   /** The other threads have their work before this one begins with its own. Nothing is asked of a rank without a part. */
-  async #each<T>(
-    parts: number[][],
-    work: (rank: Rank | Caller, part: number[]) => Promise<T>,
-  ): Promise<(T | undefined)[]> {
+  async #each<T>(parts: number[][], work: (rank: AnyRank, part: number[]) => Promise<T>): Promise<(T | undefined)[]> {
     await this.ready();
     const others = this.#others.map((rank, i) => (parts[i + 1]!.length > 0 ? work(rank, parts[i + 1]!) : undefined));
     return Promise.all([work(this.#own, parts[0]!), ...others]);

@@ -16,7 +16,6 @@ import { fuseGraph } from "../model/fuse-graph.ts";
 import { type Adaptation, adaptationOf, trainedShapes } from "./adaptation.ts";
 import { adamwGraph, squaresGraph } from "./device-adamw.ts";
 import type { AdapterOptions } from "./engine.ts";
-import { isResident } from "./microbatches.ts";
 import { fusedBytes, generationMemory } from "./plan-generation.ts";
 import { evaluateGraph, policyStepGraph, valueGraph, valueStepGraph } from "./steps.ts";
 
@@ -77,8 +76,7 @@ interface RunGraph {
 }
 
 /** What graphs depend on. */
-export type GraphRequest = Pick<PlanRequest, "model" | "adapter" | "critic" | "checkpointing" | "compute"> &
-  Partial<Pick<PlanRequest, "device">>;
+export type GraphRequest = Pick<PlanRequest, "model" | "adapter" | "critic" | "checkpointing" | "compute">;
 
 /** The graphs of a run, whatever its lengths and batches. Each has a session, whose arena keeps what its largest batch took. */
 export class RunGraphs {
@@ -89,9 +87,9 @@ export class RunGraphs {
   readonly #peaks = new Map<string, { activations: number; logits: number }>();
 
   /** Reads headers and config, no weights. @throws ModelError for a folder that cannot be used */
-  constructor({ model: folder, adapter, critic, checkpointing, compute, device }: GraphRequest) {
+  constructor({ model: folder, adapter, critic, checkpointing, compute }: GraphRequest) {
     const model = adaptationOf(folder, adapter);
-    const step = { checkpointing, compute, accumulating: isResident({ device }) };
+    const step = { checkpointing, compute };
     this.model = model;
     this.graphs = [
       { graph: policyStepGraph(model, step), step: true },
@@ -206,8 +204,8 @@ export class Planner {
     }
     return [
       {
-        ...{ what: "gradients", detail: `of a batch, of a micro-batch${times(ranks)}` },
-        ...{ hostBytes: 2 * ranks * trained, gpuBytes: 0 },
+        ...{ what: "gradients", detail: `of a batch, one model's at a time${times(ranks)}` },
+        ...{ hostBytes: ranks * this.#largestBytes, gpuBytes: 0 },
       },
       { what: "optimiser", detail: "two moments of what is trained", hostBytes: 2 * trained, gpuBytes: 0 },
     ];

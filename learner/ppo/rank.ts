@@ -6,6 +6,7 @@ import type { Graph } from "../graph/graph.ts";
 import type { OnDevice } from "../graph/session.ts";
 import type { Tensor } from "../graph/tensor.ts";
 import { type GenerateOptions, Generator, type Response } from "../model/generate.ts";
+import { type AdamWNumbers, type AdamWScalars, adamwLoop, sumOfSquares } from "./adamw.ts";
 import { type Adaptation, adaptationOf, type Role, trainedShapes } from "./adaptation.ts";
 import type { EngineOptions } from "./engine.ts";
 import { Sessions } from "./sessions.ts";
@@ -17,7 +18,7 @@ import {
   valueGraph,
   valueStepGraph,
 } from "./steps.ts";
-import { Trainable } from "./trainable.ts";
+import { GradientMemory, Trainable } from "./trainable.ts";
 
 export type Feeds = Record<string, Tensor>;
 export type Outputs = Record<string, Tensor>;
@@ -53,6 +54,7 @@ export class Rank {
   readonly #sessions: Sessions;
   readonly #generator: Generator;
   readonly #trainables = new Map<Role, Trainable>();
+  readonly #gradients = new GradientMemory();
 
   /** @throws EngineError, ModelError for options and folders that cannot be used */
   constructor(
@@ -68,7 +70,7 @@ export class Rank {
 
   /** The weights of a role from now on: what another rank trains, in shared memory. */
   share(role: Role, weights: Float32Array): void {
-    this.attach(role, new Trainable(trainedShapes(this.#model, role), weights));
+    this.attach(role, new Trainable(trainedShapes(this.#model, role), weights, this.#gradients));
   }
 
   /** The same within a thread. */
@@ -95,6 +97,20 @@ export class Rank {
   async generate(role: Role, prompts: Int32Array[], options: GenerateOptions): Promise<Response[]> {
     const weights = await this.#of(role).generatorWeights(this.#model, role);
     return this.#generator.generate(weights, prompts, options);
+  }
+
+  // Loops over a part of a model's numbers, all in shared memory.
+
+  add(total: Float32Array, others: readonly Float32Array[]): void {
+    for (const other of others) for (let i = 0; i < total.length; i++) total[i] += other[i];
+  }
+
+  squares(numbers: Float32Array): number {
+    return sumOfSquares(numbers);
+  }
+
+  adamw(numbers: AdamWNumbers, scalars: AdamWScalars): void {
+    adamwLoop(numbers, scalars);
   }
 
   async close(): Promise<void> {

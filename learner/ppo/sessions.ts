@@ -20,21 +20,19 @@ export class Sessions {
   readonly #model: Adaptation;
   readonly #options: Options;
   readonly #create: CreateSession;
-  readonly #accumulating: boolean;
   readonly #activationBytes: number;
   readonly #made = new Map<string, GraphSession>();
   /** step graphs without checkpointing, which say what memory they need */
   readonly #plain = new Map<StepGraph, Graph>();
 
   /**
-   * @param onDevice where tensors stay there: steps add to the sum of gradients themselves
+   * @param onDevice where tensors stay there
    * @throws EngineError `compute` for what the device cannot compute in
    */
   constructor(model: Adaptation, options: Options, onDevice?: OnDevice) {
     this.#model = model;
     this.#options = options;
     this.#create = onDevice?.createSession ?? Session.create;
-    this.#accumulating = onDevice !== undefined;
     this.#activationBytes = options.activationBytes ?? process.availableMemory() / 2;
     if (options.compute === "bfloat16" && options.device?.kind !== "cuda") {
       throw new EngineError(
@@ -58,17 +56,12 @@ export class Sessions {
     const checkpointing = mode === "Always" || (mode === "Auto" && this.#bytes(build, feeds) > this.#activationBytes);
     const name = checkpointing ? `${build.name}, checkpointing` : build.name;
     const plain = checkpointing ? undefined : this.#plain.get(build);
-    return this.get(
-      name,
-      () => plain ?? build(this.#model, { checkpointing, compute, accumulating: this.#accumulating }),
-    );
+    return this.get(name, () => plain ?? build(this.#model, { checkpointing, compute }));
   }
 
   /** What the values of a step without checkpointing take at most. */
   #bytes(build: StepGraph, feeds: Feeds): number {
-    const graph =
-      this.#plain.get(build) ??
-      build(this.#model, { compute: this.#options.compute, accumulating: this.#accumulating });
+    const graph = this.#plain.get(build) ?? build(this.#model, { compute: this.#options.compute });
     this.#plain.set(build, graph);
     return peakMemory(graph, boundDims(graph, feeds), { outputsHeld: true }).bytes;
   }

@@ -9,9 +9,9 @@ import type { Adaptation, Role } from "./adaptation.ts";
 import { crossEntropy, policyLoss, policyLossInputs } from "./policyloss.ts";
 import { valueLoss, valueLossInputs } from "./valueloss.ts";
 
-/** The output that holds a parameter's gradient. */
+/** The output that holds a parameter's gradient, with those before. */
 export const GRADIENT_PREFIX = "gradient of ";
-/** Where graphs accumulate: the input that this gradient is added to. */
+/** The input that this gradient is added to: the sum of those before. It may be the output's tensor, as nothing else reads it. */
 export const SUM_PREFIX = "sum of ";
 
 export interface StepOptions {
@@ -19,8 +19,6 @@ export interface StepOptions {
   checkpointing?: boolean;
   /** what matrix products are computed in; weights and gradients are float32 in any case. Default float32 */
   compute?: Compute;
-  /** the sum of gradients so far goes in, and comes out with this one; may be one tensor, as nothing else reads it. Default false */
-  accumulating?: boolean;
 }
 
 export type EvaluationOptions = Pick<StepOptions, "compute">;
@@ -44,17 +42,11 @@ function criticTrunk(g: Graph, model: Adaptation, { requiresGrad, checkpointing 
   return { trained: new Map([...trained, ...head]), values: valueHead(hidden, head) };
 }
 
-function outputGradients(
-  g: Graph,
-  loss: Value,
-  trained: ReadonlyMap<string, Value>,
-  { accumulating }: StepOptions,
-): void {
+function outputGradients(g: Graph, loss: Value, trained: ReadonlyMap<string, Value>): void {
   g.output("loss", loss);
   const cotangents = gradients(loss, [...trained.values()]);
   for (const [i, [name, { shape }]] of [...trained].entries()) {
-    const total = accumulating ? add(g.input(SUM_PREFIX + name, "float32", shape), cotangents[i]!) : cotangents[i]!;
-    g.output(GRADIENT_PREFIX + name, total);
+    g.output(GRADIENT_PREFIX + name, add(g.input(SUM_PREFIX + name, "float32", shape), cotangents[i]!));
   }
 }
 
@@ -74,29 +66,29 @@ export function valueGraph(model: Adaptation, options: EvaluationOptions = {}): 
   return g;
 }
 
-/** -> loss, logProbs, entropies, gradients */
+/** sums of gradients -> loss, logProbs, entropies, sums with this one */
 export function policyStepGraph(model: Adaptation, options: StepOptions = {}): Graph {
   const g = new Graph("policy_step", options);
   const { trained, logProbs, entropies } = policyTrunk(g, model, "policy", { requiresGrad: true, ...options });
   g.output("logProbs", logProbs);
   g.output("entropies", entropies);
-  outputGradients(g, policyLoss(logProbs, entropies, policyLossInputs(g)), trained, options);
+  outputGradients(g, policyLoss(logProbs, entropies, policyLossInputs(g)), trained);
   return g;
 }
 
-/** -> loss, gradients */
+/** sums of gradients -> loss, sums with this one */
 export function pretrainStepGraph(model: Adaptation, options: StepOptions = {}): Graph {
   const g = new Graph("pretrain_step", options);
   const { trained, logProbs } = policyTrunk(g, model, "policy", { requiresGrad: true, ...options });
-  outputGradients(g, crossEntropy(logProbs, g.input("scale", "float32", [RESPONSE])), trained, options);
+  outputGradients(g, crossEntropy(logProbs, g.input("scale", "float32", [RESPONSE])), trained);
   return g;
 }
 
-/** -> loss, values, gradients */
+/** sums of gradients -> loss, values, sums with this one */
 export function valueStepGraph(model: Adaptation, options: StepOptions = {}): Graph {
   const g = new Graph("value_step", options);
   const { trained, values } = criticTrunk(g, model, { requiresGrad: true, ...options });
   g.output("values", values);
-  outputGradients(g, valueLoss(values, valueLossInputs(g)), trained, options);
+  outputGradients(g, valueLoss(values, valueLossInputs(g)), trained);
   return g;
 }

@@ -3,23 +3,62 @@ import { type ParameterShape, Parameters } from "../graph/parameters.ts";
 import type { GraphSession } from "../graph/session.ts";
 import type { DeviceTensor, Tensor } from "../graph/tensor.ts";
 import type { GeneratorWeights } from "../model/generate.ts";
-import { adamwStep, clipScale, globalNorm, type Moments, newMoments } from "./adamw.ts";
+import {
+  type AdamWNumbers,
+  type AdamWScalars,
+  adamwLoop,
+  adamwScalars,
+  clipScale,
+  type Moments,
+  newMoments,
+  sumOfSquares,
+} from "./adamw.ts";
 import type { Adaptation, Role } from "./adaptation.ts";
 import type { Step, StepResult } from "./engine.ts";
-import { GRADIENT_PREFIX } from "./steps.ts";
+import { EngineError } from "./errors.ts";
+import { GRADIENT_PREFIX, SUM_PREFIX } from "./steps.ts";
 
 export type StepDone = Pick<StepResult, "gradientNorm" | "skipped">;
+
+/** Who goes over all numbers of a model in an optimiser step: this thread, or several (data-parallel.ts). */
+export interface Loops {
+  /** the sum of squares, in float64 */
+  squares(numbers: Float32Array): number | Promise<number>;
+  adamw(numbers: AdamWNumbers, scalars: AdamWScalars): void | Promise<void>;
+}
+const ONE_THREAD: Loops = { squares: sumOfSquares, adamw: adamwLoop };
+
+/** Memory of gradients of the models of one thread, of which one at a time has a gradient: the one that takes a step. */
+export class GradientMemory {
+  #data = new Float32Array(new SharedArrayBuffer(0));
+  #sum: { of: Trainable; gradient: Parameters } | undefined;
+
+  /** The sum of a model's gradients, zeros: no other model has one from now on. */
+  begin(of: Trainable): Parameters {
+    const size = of.weights.data.length;
+    if (this.#data.length < size) this.#data = new Float32Array(new SharedArrayBuffer(4 * size));
+    const gradient = of.weights.over(this.#data.subarray(0, size).fill(0));
+    this.#sum = { of, gradient };
+    return gradient;
+  }
+
+  /** @throws EngineError `step` where another model has begun one since */
+  of(model: Trainable): Parameters {
+    if (this.#sum?.of === model) return this.#sum.gradient;
+    throw new EngineError("step", "another model's gradient was computed between a gradient and its optimiser step");
+  }
+}
 
 export class Trainable {
   readonly weights: Parameters;
   moments: Moments | undefined;
-  #total: Parameters | undefined;
-  #part: Parameters | undefined;
+  readonly #memory: GradientMemory;
   #parts = 0;
 
   /** @param weights that exist already, in this layout */
-  constructor(shapes: readonly ParameterShape[], weights?: Float32Array) {
+  constructor(shapes: readonly ParameterShape[], weights?: Float32Array, memory = new GradientMemory()) {
     this.weights = new Parameters(shapes, weights);
+    this.#memory = memory;
   }
 
   /** The weights as a graph is fed with them. */
@@ -37,41 +76,29 @@ export class Trainable {
     this.#parts = 0;
   }
 
-  /** Runs a step graph on one micro-batch, adds its gradient, and returns the graph's other outputs. */
+  /** Runs a step graph on one micro-batch, which adds its gradient to the sum, and returns the graph's other outputs. */
   async accumulate(session: GraphSession, feeds: Record<string, Tensor>): Promise<Record<string, Tensor>> {
-    const first = this.#parts++ === 0;
-    this.#total ??= this.weights.zeros();
-    if (!first) this.#part ??= this.weights.zeros();
-    const target = first ? this.#total : this.#part!;
+    const sum = this.#parts++ === 0 ? this.#memory.begin(this) : this.#memory.of(this);
     const others = session.outputNames.filter((name) => !name.startsWith(GRADIENT_PREFIX));
     const results = await session.run(
-      { ...this.weights.views(), ...feeds },
-      { ...target.views(GRADIENT_PREFIX), ...Object.fromEntries(others.map((name) => [name, null])) },
+      { ...this.weights.views(), ...sum.views(SUM_PREFIX), ...feeds },
+      { ...sum.views(GRADIENT_PREFIX), ...Object.fromEntries(others.map((name) => [name, null])) },
     );
-    if (!first) this.#sum(target.data);
     return Object.fromEntries(others.map((name) => [name, results[name]]));
   }
 
-  /** The gradient of another rank's micro-batches, of the same layout. */
-  add(gradient: Float32Array): void {
-    this.#total ??= this.weights.zeros();
-    if (this.#parts++ === 0) this.#total.data.set(gradient);
-    else this.#sum(gradient);
-  }
-
-  #sum(part: Float32Array): void {
-    const sum = this.#total!.data;
-    for (let i = 0; i < sum.length; i++) sum[i] += part[i];
-  }
-
   /** Clips the accumulated gradient and takes an AdamW step; a gradient that is not finite changes nothing. */
-  async step({ learningRate, gradientClip, adam }: Step): Promise<StepDone> {
-    if (this.#parts === 0 || !this.#total) return { gradientNorm: 0, skipped: true };
-    const gradientNorm = globalNorm(this.#total.data);
+  async step({ learningRate, gradientClip, adam }: Step, loops = ONE_THREAD): Promise<StepDone> {
+    if (this.#parts === 0) return { gradientNorm: 0, skipped: true };
+    const { weights } = this;
+    const gradient = this.#memory.of(this);
+    const gradientNorm = Math.sqrt(await loops.squares(gradient.data));
     if (!Number.isFinite(gradientNorm)) return { gradientNorm, skipped: true };
-    this.moments ??= newMoments(this.weights.data.length);
+    this.moments ??= newMoments(weights.data.length);
+    const { first, second } = this.moments;
     const scale = clipScale(gradientNorm, gradientClip);
-    adamwStep(this.weights.data, this.#total.data, this.moments, { ...adam, learningRate, scale });
+    const scalars = adamwScalars(++this.moments.steps, { ...adam, learningRate, scale });
+    await loops.adamw({ weights: weights.data, gradient: gradient.data, first, second }, scalars);
     return { gradientNorm, skipped: false };
   }
 
@@ -94,7 +121,7 @@ export class Trainable {
 
   /** The accumulated gradient. */
   get gradient(): Parameters | undefined {
-    return this.#parts > 0 ? this.#total : undefined;
+    return this.#parts > 0 ? this.#memory.of(this) : undefined;
   }
 }
 

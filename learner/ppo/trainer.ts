@@ -33,7 +33,7 @@ import type {
 import { EngineError } from "./errors.ts";
 import { isResident, type MicroBatch, microBatches, passTokens, ranksOf, tokenScale } from "./microbatches.ts";
 import type { Outputs } from "./rank.ts";
-import { Trainable } from "./trainable.ts";
+import { GradientMemory, Trainable } from "./trainable.ts";
 
 const OFF = 1e30; // a clip that never binds
 
@@ -43,6 +43,7 @@ export class Trainer implements Engine {
   readonly #config: ModelConfig;
   readonly #reference: Trainable;
   readonly #ranks: DataParallel;
+  readonly #gradients = new GradientMemory();
   /** where weights, gradients and moments are on a device */
   readonly #onDevice: DeviceTraining | undefined;
   readonly policy: Trainable;
@@ -146,7 +147,7 @@ export class Trainer implements Engine {
         ),
       };
     });
-    const outputs = await this.#ranks.step("policyStep", this.policy, feeds);
+    const { outputs, done } = await this.#ranks.step("policyStep", this.policy, feeds, o);
     for (const [g, { loss, logProbs: found, entropies: spread }] of outputs.entries()) {
       const samples = groups[g].flat().map((i) => batch[i]);
       totals.loss += loss.data[0] as number;
@@ -162,7 +163,7 @@ export class Trainer implements Engine {
       ratioMean: totals.ratio / tokens,
       clipFraction: totals.clipped / tokens,
       entropy: totals.entropy / tokens,
-      ...(await this.policy.step(o)),
+      ...done,
     };
   }
 
@@ -185,7 +186,7 @@ export class Trainer implements Engine {
         valueClip: scalar(o.valueClip || OFF),
       };
     });
-    const outputs = await this.#ranks.step("valueStep", critic, feeds);
+    const { outputs, done } = await this.#ranks.step("valueStep", critic, feeds, o);
     for (const [g, output] of outputs.entries()) {
       loss += output.loss.data[0] as number;
       const [values, returns] = [output.values.data as Float32Array, returnsOf(groups[g])];
@@ -195,7 +196,7 @@ export class Trainer implements Engine {
       }
     }
     const explainedVariance = spread.returns.variance > 0 ? 1 - spread.residuals.variance / spread.returns.variance : 0;
-    return { loss, explainedVariance, ...(await critic.step(o)) };
+    return { loss, explainedVariance, ...done };
   }
 
   async pretrain(batch: Sequence[], o: PretrainStep): Promise<StepResult> {
@@ -209,9 +210,9 @@ export class Trainer implements Engine {
         scale: tensor(join(group.flat().map((i) => new Float32Array(batch[i].response.length).fill(scale[i])))),
       };
     });
-    const outputs = await this.#ranks.step("pretrainStep", this.policy, feeds);
+    const { outputs, done } = await this.#ranks.step("pretrainStep", this.policy, feeds, o);
     const loss = outputs.reduce((sum, output) => sum + (output.loss.data[0] as number), 0);
-    return { loss, ...(await this.policy.step(o)) };
+    return { loss, ...done };
   }
 
   async save(directory: string): Promise<{ digest: string }> {
@@ -251,7 +252,9 @@ export class Trainer implements Engine {
   }
 
   #trainable(shapes: readonly ParameterShape[], weights?: Float32Array): Trainable {
-    return this.#onDevice ? new DeviceTrainable(this.#onDevice, shapes, weights) : new Trainable(shapes, weights);
+    return this.#onDevice
+      ? new DeviceTrainable(this.#onDevice, shapes, weights)
+      : new Trainable(shapes, weights, this.#gradients);
   }
 
   #useCritic(critic: Trainable | undefined): void {
