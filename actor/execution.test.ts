@@ -1,7 +1,15 @@
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { describe, test } from "node:test";
-import { judge } from "./execution.ts";
+import { fileURLToPath } from "node:url";
+import { type ExecutionResult, judge } from "./execution.ts";
 import type { RunEnd } from "./sandbox.ts";
+
+const STARVED = fileURLToPath(new URL("starved.fixture.ts", import.meta.url));
 
 const end = (change: Partial<RunEnd> = {}): RunEnd => ({
   status: 0,
@@ -69,4 +77,27 @@ describe("judge", () => {
       assert.equal(judged.outcome, outcome);
       assert.match(judged.detail, detail);
     });
+});
+
+const AUTOGROUP = "/proc/self/autogroup";
+const skip = !existsSync(AUTOGROUP) && `there is no ${AUTOGROUP}, by which the zygote is starved here`;
+
+test("a duration has all of the program, also where the zygote gets hardly any of the processor", {
+  skip,
+}, async () => {
+  const space = mkdtempSync(join(tmpdir(), "lr-starved-"));
+  try {
+    // a session of its own is a scheduling group of its own
+    const child = spawn(process.execPath, [STARVED, space], {
+      ...{ detached: true, stdio: ["ignore", "pipe", "inherit"], timeout: 60_000 },
+    });
+    const found = JSON.parse(await text(child.stdout)) as ExecutionResult[];
+    assert.equal(found.length, 5);
+    for (const { outcome, durationSeconds, cpuSeconds } of found) {
+      assert.equal(outcome, "completed");
+      assert.ok(cpuSeconds > 0.02 && durationSeconds > 0.8 * cpuSeconds, `${durationSeconds} s of ${cpuSeconds}`);
+    }
+  } finally {
+    rmSync(space, { recursive: true, force: true });
+  }
 });

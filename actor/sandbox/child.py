@@ -17,7 +17,7 @@ import program
 import restrict
 from protocol import CONTROL, receive
 
-ORDERS = 4  # in the child: the request comes from here; it says here that it starts, or why it cannot
+ORDERS = 4  # in the child: the request comes from here, then the word to begin; it says here that it is ready, or why it cannot be
 LARGEST_REQUEST = 64 << 10
 
 
@@ -38,6 +38,8 @@ class Child:
             except BaseException as error:
                 os.write(ORDERS, f"!{type(error).__name__}: {error}".encode()[:500])
                 os._exit(126)
+            if not os.read(ORDERS, 1):
+                os._exit(0)  # the zygote is gone
             os.close(ORDERS)
             try:
                 os._exit(program.run(source))
@@ -49,18 +51,25 @@ class Child:
         self.pidfd = os.pidfd_open(self.pid)
 
     def start(self, request):
-        """Has the child run the program that comes next on the supervisor's socket. Returns (its pid in the zygote's
-        /proc, a descriptor of its scratch directory), once it is restricted and about to run. Raises OSError."""
-        with self.orders:
-            try:
-                self.orders.send(json.dumps(request).encode())
-            except BrokenPipeError:
-                pass  # it said why before it died
-            message, descriptors, _, _ = socket.recv_fds(self.orders, 600, 1)
+        """Gives the child the program that comes next on the supervisor's socket. Returns (its pid in the zygote's /proc, a
+        descriptor of its scratch directory), once it is restricted and waits for `begin`. Raises OSError."""
+        try:
+            self.orders.send(json.dumps(request).encode())
+        except BrokenPipeError:
+            pass  # it said why before it died
+        message, descriptors, _, _ = socket.recv_fds(self.orders, 600, 1)
         if not message or message.startswith(b"!"):
             os.waitpid(self.pid, 0)
             raise OSError((message[1:] or b"the child died while it was set up").decode("utf-8", "replace"))
         return int(message), descriptors[0]
+
+    def begin(self):
+        """Runs the program. Its start has been told before: on a busy processor it could be over before it was our turn."""
+        with self.orders:
+            try:
+                self.orders.send(b"b")
+            except BrokenPipeError:
+                pass  # it died, and will be reaped
 
 
 def _become(zygote, address_space_bytes, output, report, orders):

@@ -31,6 +31,7 @@ class Execution:
         # A tmpfs has a size; directories have to be counted.
         self.counted = [] if zygote.level == "namespaces" else [self.scratch, os.open(f"{zygote.space}/tmp", os.O_RDONLY | os.O_DIRECTORY)]
         send(b"S")
+        child.begin()
 
     def follow(self):
         """Passes on output and watches limits until the program is dead and reaped."""
