@@ -1,4 +1,5 @@
 /** Causal grouped-query attention with its gradient. */
+import { after } from "./checkpoint.ts";
 import { custom } from "./gradients.ts";
 import { type Dim, type Graph, innermost, type Value } from "./graph.ts";
 import { add, concat, equal, matmul, mul, or, reshape, softmax, sub, sum, transpose, where } from "./primitives.ts";
@@ -13,37 +14,40 @@ export interface AttentionShape {
   heads: number;
   keyValueHeads: number;
   headSize: number;
+  /** the backward pass computes probabilities again, a block at a time; default false */
+  recompute?: boolean;
 }
 
 /** What is added to the score of a key that a query must not see: its probability is 0. */
 export const MASKED = -1e9;
 
-/** [block, (i + 1) * block] for each block of queries: nothing is hidden but the upper triangle of the last square. */
-function causalMasks(triangle: Value, blocks: number): Value[] {
-  const masks = [triangle];
-  const nothing = mul(triangle, 0);
-  for (let i = 1; i < blocks; i++)
-    masks.push(named(concat([nothing, masks[i - 1]], 1), 1, product([i + 1, triangle.shape[0]])));
-  return masks;
-}
+/** What is added to the scores of a block of queries, float32 [batch, 1, 1, block, (i + 1) * block], once they are there. */
+export type Masks = (block: number, scores: Value) => Value;
 
 /**
  * Masks of rows that are a prefix (branch 0) and continuations of it (branches 1, 2, ...), one after the other: a query
- * sees what is before it in the prefix and in its own branch. For each block of queries float32 [batch, 1, 1, block, (i + 1) * block].
+ * sees what is before it in the prefix and in its own branch.
  *
  * @param triangle float32 [block, block], MASKED above the diagonal, else 0
  * @param branches int32 [batch, blocks * block]
+ * @param again a mask is made each time that it is asked for; else it is there until it was last used
  */
-export function branchMasks(triangle: Value, branches: Value, blocks: number): Value[] {
+export function branchMasks(triangle: Value, branches: Value, blocks: number, { again = false } = {}): Masks {
   const [batch] = branches.shape;
   const [block] = triangle.shape;
+  const nothing = mul(triangle, 0);
   const cut = pieces(innermost([branches]), branches, 1, blocks, block);
-  return causalMasks(triangle, blocks).map((causal, i) => {
+  const make = (i: number, scores?: Value): Value => {
     const length = product([i + 1, block]);
-    const keys = reshape(named(concat(cut.slice(0, i + 1), 1), 1, length), [batch, 1, 1, 1, length]);
+    const then = (x: Value) => (scores ? after(x, scores) : x);
+    const keys = reshape(then(named(concat(cut.slice(0, i + 1), 1), 1, length)), [batch, 1, 1, 1, length]);
     const seen = or(equal(keys, 0), equal(keys, reshape(cut[i], [batch, 1, 1, block, 1])));
+    const causal = named(concat([...new Array<Value>(i).fill(nothing), then(triangle)], 1), 1, length);
     return where(seen, causal, MASKED);
-  });
+  };
+  if (again) return make;
+  const masks = cut.map((_, i) => make(i));
+  return (i) => masks[i];
 }
 
 /** The same value with the size of an axis said as a product, where concat says it as a sum. */
@@ -57,16 +61,20 @@ function named(x: Value, axis: number, dim: Dim): Value {
  *
  * Queries go block by block, each against the keys up to its own block only: (blocks + 1) / 2 blocks of the work of a
  * full product. The query heads that share a key head are rows of one product, so keys and values are never repeated.
- * Backward keeps only the probabilities P; the row sums of dP * P are those of dO * O, which are smaller.
+ * Backward keeps only the probabilities P, or with `recompute` computes them again block by block, so that there are never more
+ * than one block's; the row sums of dP * P are those of dO * O, which are smaller.
  */
-export function attention(q: Value, k: Value, v: Value, masks: readonly Value[], shape: AttentionShape): Value {
-  const { batch, blocks, block, heads, keyValueHeads, headSize } = shape;
+export function attention(q: Value, k: Value, v: Value, masks: Masks, shape: AttentionShape): Value {
+  const { batch, blocks, block, heads, keyValueHeads, headSize, recompute = false } = shape;
   const groups = heads / keyValueHeads;
   const time = product([blocks, block]);
   const rows = product([batch, time]);
   const queryRows = product([groups, block]);
   const alpha = 1 / Math.sqrt(headSize);
   const graph = innermost([q, k, v]);
+  if (recompute) graph.model.recomputes = true;
+  /** of keys that a block of queries sees */
+  const length = (i: number) => product([i + 1, block]);
 
   /** [batch*time, heads*headSize] -> per block [batch, keyValueHeads, groups*block, headSize] */
   const queryBlocks = (x: Value): Value[] => {
@@ -83,51 +91,56 @@ export function attention(q: Value, k: Value, v: Value, masks: readonly Value[],
     return reshape(transpose(stacked, [1, 0, 4, 2, 3, 5]), [rows, heads * headSize]);
   };
   const keyHeads = (x: Value): Value => transpose(reshape(x, [batch, time, keyValueHeads, headSize]), [0, 2, 1, 3]);
-  const joinKeyBlocks = (parts: Value[]): Value =>
-    reshape(transpose(named(concat(parts, 2), 2, time), [0, 2, 1, 3]), [rows, keyValueHeads * headSize]);
-  const until = (x: Value, i: number): Value => (i === blocks - 1 ? x : prefix(graph, x, 2, product([i + 1, block])));
+  const joinKeyHeads = (x: Value): Value => reshape(transpose(x, [0, 2, 1, 3]), [rows, keyValueHeads * headSize]);
+  const until = (x: Value, i: number): Value => (i === blocks - 1 ? x : prefix(graph, x, 2, length(i)));
+  const probabilitiesOf = (query: Value, key: Value, i: number): Value => {
+    const scores = matmul(query, until(key, i), { transB: true, alpha });
+    const masked = add(reshape(scores, [batch, keyValueHeads, groups, block, length(i)]), masks(i, scores));
+    return reshape(softmax(masked), [batch, keyValueHeads, queryRows, length(i)]);
+  };
 
-  let saved: { keys: Value[]; values: Value[]; queries: Value[]; probabilities: Value[]; contexts: Value[] };
+  let saved: { key: Value; value: Value; queries: Value[]; probabilities: Value[]; contexts: Value[] };
   return custom(
     "attention",
     [q, k, v],
     ([qIn, kIn, vIn]) => {
       const [key, value] = [keyHeads(kIn), keyHeads(vIn)];
       const queries = queryBlocks(qIn);
-      const keys = queries.map((_, i) => until(key, i));
-      const values = queries.map((_, i) => until(value, i));
-      const probabilities = queries.map((query, i) => {
-        const scores = matmul(query, keys[i], { transB: true, alpha });
-        const length = product([i + 1, block]);
-        const masked = add(reshape(scores, [batch, keyValueHeads, groups, block, length]), masks[i]);
-        return reshape(softmax(masked), [batch, keyValueHeads, queryRows, length]);
-      });
-      const contexts = probabilities.map((p, i) => matmul(p, values[i]));
-      saved = { keys, values, queries, probabilities, contexts };
+      const probabilities = queries.map((query, i) => probabilitiesOf(query, key, i));
+      const contexts = probabilities.map((p, i) => matmul(p, until(value, i)));
+      saved = { key, value, queries, probabilities, contexts };
       return [joinQueryBlocks(contexts)];
     },
     ([d]) => {
-      const { keys, values, queries, probabilities, contexts } = saved;
+      const { key, value, queries, contexts } = saved;
       const dContexts = queryBlocks(d!);
       const dQueries: Value[] = [];
-      const dKeys: Value[] = []; // by block of keys
-      const dValues: Value[] = [];
-      const collect = (totals: Value[], x: Value, i: number) => {
-        for (const [j, piece] of pieces(graph, x, 2, i + 1, block).entries()) {
-          totals[j] = totals[j] ? add(totals[j], piece) : piece;
-        }
-      };
-      for (const [i, p] of probabilities.entries()) {
-        const dContext = dContexts[i];
-        const delta = sum(mul(dContext, contexts[i]), [3], true);
-        const dScores = mul(p, sub(matmul(dContext, values[i], { transB: true }), delta));
-        dQueries.push(matmul(dScores, keys[i], { alpha }));
-        collect(dKeys, matmul(dScores, queries[i], { transA: true, alpha }), i);
-        collect(dValues, matmul(p, dContext, { transA: true }), i);
+      let dKey: Value | undefined; // of the blocks so far, as long as the longest
+      let dValue: Value | undefined;
+      for (let i = blocks - 1; i >= 0; i--) {
+        const before = dKey && dValue ? [dQueries[i + 1], dKey, dValue] : [d!];
+        const query = recompute ? after(queries[i], ...before) : queries[i];
+        const p = recompute ? probabilitiesOf(query, key, i) : saved.probabilities[i];
+        const delta = sum(mul(dContexts[i], contexts[i]), [3], true);
+        const dScores = mul(p, sub(matmul(dContexts[i], until(value, i), { transB: true }), delta));
+        dQueries[i] = matmul(dScores, until(key, i), { alpha });
+        dKey = longer(graph, dKey, matmul(dScores, queries[i], { transA: true, alpha }));
+        dValue = longer(graph, dValue, matmul(p, dContexts[i], { transA: true }));
       }
-      return [joinQueryBlocks(dQueries), joinKeyBlocks(dKeys), joinKeyBlocks(dValues)];
+      return [joinQueryBlocks(dQueries), joinKeyHeads(dKey!), joinKeyHeads(dValue!)];
     },
   )[0];
+}
+
+/** total + part, which is the beginning of it along axis 2. */
+function longer(graph: Graph, total: Value | undefined, part: Value): Value {
+  if (total === undefined) return part;
+  const rest = sub(graph.dim(total.shape[2]), graph.dim(part.shape[2]));
+  const pads = concat([graph.constant([0], "int64"), rest], 0);
+  const padded = graph.op("Pad", [part, pads, graph.constant(0, part.dtype), graph.constant([2], "int64")], {}, [
+    total,
+  ]);
+  return add(total, padded[0]);
 }
 
 /** `count` equal pieces of size `size` along an axis. */

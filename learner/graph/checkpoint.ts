@@ -53,18 +53,20 @@ export function checkpoint(inputs: readonly Value[], forward: (inputs: Value[]) 
 }
 
 /**
- * The same value, which ONNX Runtime does not use before `other` is there: it orders a graph by data alone, and would
- * recompute before the backward pass has come. The edge is a shape that says "as it is" and is made of `other`'s, so it
+ * The same value, which ONNX Runtime does not use before `others` are there: it orders a graph by data alone, and would
+ * recompute before the backward pass has come. The edge is a shape that says "as it is" and is made of theirs, so it
  * costs nothing, provided that the session does not fold it (`Model.recomputes`).
  *
- * @param other of rank 1 at least
+ * @param others of rank 1 at least
  */
-export function after(value: Value, other: Value): Value {
-  const graph = innermost([value, other]);
+export function after(value: Value, ...others: readonly Value[]): Value {
+  const graph = innermost([value, ...others]);
   graph.model.recomputes = true;
-  const [size] = graph.op("Shape", [other], { start: 0, end: 1 }, [{ dtype: "int64", shape: [1] }]);
-  const zeros = graph.constant(new Array(value.shape.length).fill(0), "int64"); // Reshape: 0 is the size it has
-  const [asItIs] = graph.op("Mul", [size!, zeros], {}, [{ dtype: "int64", shape: [value.shape.length] }]);
-  const [same] = graph.op("Reshape", [value, asItIs!], {}, [value]);
+  let asItIs = graph.constant(new Array(value.shape.length).fill(0), "int64"); // Reshape: 0 is the size it has
+  for (const other of others) {
+    const [size] = graph.op("Shape", [other], { start: 0, end: 1 }, [{ dtype: "int64", shape: [1] }]);
+    [asItIs] = graph.op("Mul", [size!, asItIs], {}, [asItIs]) as [Value];
+  }
+  const [same] = graph.op("Reshape", [value, asItIs], {}, [value]);
   return { ...same!, requiresGrad: value.requiresGrad };
 }

@@ -187,10 +187,11 @@ export const CASES: GradientCase[] = [
       return op.square(embedding(w, ints(g, ids), plan));
     },
   },
-  ...[1, 2, 4].map((blocks): GradientCase => {
+  ...([[1], [2], [4], [4, "recomputed"]] as const).map(([blocks, recomputed]): GradientCase => {
     const block = 4 / blocks;
+    const recompute = recomputed !== undefined;
     return {
-      name: `attention with shared key heads in ${blocks} blocks, and in its second row two branches`,
+      name: `attention with shared key heads in ${blocks} blocks${recompute ? ", recomputed" : ""}, and in its second row two branches`,
       shapes: [
         [8, 8],
         [8, 4],
@@ -202,7 +203,8 @@ export const CASES: GradientCase[] = [
         );
         const triangle = g.initializer("triangle", tensor(above, [block, block]));
         const masks = branchMasks(triangle, ints(g, [0, 0, 0, 0, 0, 1, 1, 2], [2, 4]), blocks);
-        return attention(q, k, v, masks, { batch: 2, blocks, block, heads: 4, keyValueHeads: 2, headSize: 2 });
+        const sizes = { batch: 2, heads: 4, keyValueHeads: 2, headSize: 2 };
+        return attention(q, k, v, masks, { ...sizes, blocks, block, recompute });
       },
     };
   }),

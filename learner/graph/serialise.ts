@@ -5,6 +5,12 @@ import { type Attribute, Graph, type Initializer, type OpNode, type Shape, type 
 import { DTYPES, type Tensor, type TypedArray } from "./tensor.ts";
 
 const IR_VERSION = 10;
+/**
+ * ONNX Runtime gives the memory of a dead value to a later one of the same shape, and keeps it in between: from the first layer to the
+ * last that of every large value, as all layers have the same shapes. In a graph that recomputes in order to save memory, named
+ * dims therefore have other names after so many nodes (learner/LOG.md, Long contexts).
+ */
+const STRETCH = 100;
 const ModelProto = protobuf
   .loadSync(fileURLToPath(new URL("onnx.proto", import.meta.url)))
   .lookupType("onnx.ModelProto");
@@ -55,22 +61,26 @@ function graphProto(graph: Graph): object {
       attribute: Object.entries(node.attributes).map(([name, value]) => attributeProto(name, value)),
     })),
     initializer: graph.initializers.map(initializerProto),
-    input: graph.inputs.map(valueInfo),
+    input: graph.inputs.map((input) => valueInfo(input)),
     output: graph.outputs.map((output) => valueInfo(output.value)),
     // written for every value: where ORT cannot infer a shape, creating a session takes quadratic time
-    valueInfo: nodes.flatMap((node) => node.outputs.filter((value) => !outputs.has(value.name)).map(valueInfo)),
+    valueInfo: nodes.flatMap((node, i) => {
+      const where = graph.model.recomputes ? `@${Math.floor(i / STRETCH)}` : "";
+      return node.outputs.filter((value) => !outputs.has(value.name)).map((value) => valueInfo(value, where));
+    }),
   };
 }
 
-function valueInfo(value: Value): object {
+function valueInfo(value: Value, where = ""): object {
   return {
     name: value.name,
-    type: { tensorType: { elemType: DTYPES[value.dtype].code, shape: shapeProto(value.shape) } },
+    type: { tensorType: { elemType: DTYPES[value.dtype].code, shape: shapeProto(value.shape, where) } },
   };
 }
 
-function shapeProto(shape: Shape): object {
-  return { dim: shape.map((dim) => (typeof dim === "number" ? { dimValue: dim } : { dimParam: dim })) };
+/** @param where a part of the names of dims */
+function shapeProto(shape: Shape, where: string): object {
+  return { dim: shape.map((dim) => (typeof dim === "number" ? { dimValue: dim } : { dimParam: dim + where })) };
 }
 
 function bytesOf(data: TypedArray): Uint8Array {

@@ -37,6 +37,8 @@ import { rotaryTable } from "./rotary.ts";
 import { parameters } from "./weights.ts";
 
 export interface DecoderInputs {
+  /** of queries in attention */
+  blocks: number;
   /** int32 [batch*time] */
   ids: Value;
   plan: EmbeddingPlan;
@@ -55,19 +57,37 @@ export interface DecoderInputs {
 }
 
 const BATCH = "batch";
-/** Attention goes in this many blocks of queries. Two save a quarter of its work; more cost too many small kernels at 250 tokens. */
-const BLOCKS = 2;
 const BLOCK = "block";
-const TIME = product([BLOCKS, BLOCK]);
 const DISTINCT = "distinct";
-const ROWS = product([BATCH, TIME]);
+const timeOf = (blocks: number) => product([blocks, BLOCK]);
+const rowsOf = (blocks: number) => product([BATCH, timeOf(blocks)]);
+
+/** Tokens of a block of queries, where there are no more than MOST_BLOCKS of them. */
+const BLOCK_TOKENS = 512;
+const MOST_BLOCKS = 32;
+/** Two save a quarter of attention's work; more cost too many small kernels at 250 tokens. */
+const FEWEST_BLOCKS = 2;
+
+/**
+ * Attention goes in blocks of queries: what a layer holds of scores is one of them, and keys after a block are left out. Their number
+ * belongs to a graph, so that all sequences of a run have that of its longest row.
+ *
+ * @param longest tokens
+ */
+export function blocksOf(longest: number): number {
+  const wanted = 2 ** Math.ceil(Math.log2(longest / BLOCK_TOKENS));
+  return Math.min(MOST_BLOCKS, Math.max(FEWEST_BLOCKS, wanted));
+}
 /** the named dim of all response tokens in a micro-batch */
 export const RESPONSE = "response";
 
-export function decoderInputs(g: Graph, config: ModelConfig): DecoderInputs {
+/** @param blocks of attention, as in `decoderFeeds` */
+export function decoderInputs(g: Graph, config: ModelConfig, blocks = FEWEST_BLOCKS): DecoderInputs {
   const half = config.headSize / 2;
+  const [TIME, ROWS] = [timeOf(blocks), rowsOf(blocks)];
   const ids = g.input("ids", "int32", [BATCH, TIME]);
   return {
+    blocks,
     ids: reshape(ids, [ROWS]),
     plan: {
       order: reshape(g.input("order", "int32", [BATCH, TIME]), [ROWS]),
@@ -131,8 +151,11 @@ export function decoder(
 ): Value {
   const weight = (name: string) => weights.get(name)!;
   const { headSize, heads, keyValueHeads, normEpsilon } = config;
-  const shape = { batch: BATCH, blocks: BLOCKS, block: BLOCK, heads, keyValueHeads, headSize };
-  const masks = branchMasks(inputs.triangle, inputs.branches, BLOCKS);
+  const { blocks } = inputs;
+  const [TIME, ROWS] = [timeOf(blocks), rowsOf(blocks)];
+  const recompute = blocks > FEWEST_BLOCKS;
+  const shape = { batch: BATCH, blocks, block: BLOCK, heads, keyValueHeads, headSize, recompute };
+  const masks = branchMasks(inputs.triangle, inputs.branches, blocks, { again: recompute });
   const layerOutput = (input: Value, layer: number): Value => {
     let x = input;
     const at = (name: string) => weight(`model.layers.${layer}.${name}`);
@@ -196,32 +219,40 @@ const ATTENTION_FACTOR = 2.5;
  * The length of a row, tokens, at which its attention costs as much as its linear layers, so that a row of n costs n (1 + n / this)
  * times one of a token.
  */
-export function attentionLength({ hiddenSize, intermediateSize, heads, keyValueHeads, headSize }: ModelConfig): number {
+export function attentionLength(
+  { hiddenSize, intermediateSize, heads, keyValueHeads, headSize }: ModelConfig,
+  blocks = FEWEST_BLOCKS,
+): number {
   const linear = hiddenSize * headSize * (2 * heads + 2 * keyValueHeads) + 3 * hiddenSize * intermediateSize;
-  const attention = 2 * heads * headSize * ((BLOCKS + 1) / (2 * BLOCKS)); // of a pair of tokens
+  const attention = 2 * heads * headSize * ((blocks + 1) / (2 * blocks)); // of a pair of tokens
   return linear / (ATTENTION_FACTOR * attention);
 }
 
-const blockOf = (longest: number): number => Math.ceil(longest / BLOCKS);
+const blockOf = (longest: number, blocks: number): number => Math.ceil(longest / blocks);
 
 /** What rows of one response make of the named dims, without their feeds, whose mask grows with the length's square. */
 export function decoderDims(
   { sequences, promptTokens, responseTokens }: { sequences: number; promptTokens: number; responseTokens: number },
   /** different tokens among them */
   distinct: number,
+  blocks = FEWEST_BLOCKS,
 ): Dims {
   return {
     [BATCH]: sequences,
-    [BLOCK]: blockOf(rowTokens(promptTokens, responseTokens)),
+    [BLOCK]: blockOf(rowTokens(promptTokens, responseTokens), blocks),
     [RESPONSE]: sequences * responseTokens,
     [DISTINCT]: distinct,
   };
 }
 
 /** Feeds of `decoderInputs` for some rows, padded to the longest; response tokens follow each other row by row. */
-export function decoderFeeds(batch: readonly DecoderRow[], config: ModelConfig): Record<string, Tensor> {
+export function decoderFeeds(
+  batch: readonly DecoderRow[],
+  config: ModelConfig,
+  blocks = FEWEST_BLOCKS,
+): Record<string, Tensor> {
   const total = ({ responses }: DecoderRow) => responses.reduce((sum, { length }) => sum + length, 0);
-  const time = BLOCKS * blockOf(Math.max(...batch.map((row) => rowTokens(row.prompt.length, total(row)))));
+  const time = blocks * blockOf(Math.max(...batch.map((row) => rowTokens(row.prompt.length, total(row)))), blocks);
   const responseTokens = batch.reduce((sum, row) => sum + total(row), 0);
   const each = () => new Int32Array(batch.length * time);
   const [ids, branches, positions, inverse] = [each(), each(), each(), each().fill(responseTokens)];
@@ -255,7 +286,7 @@ export function decoderFeeds(batch: readonly DecoderRow[], config: ModelConfig):
     positions: tensor(positions, shape),
     predicting: tensor(predicting),
     inverse: tensor(inverse, shape),
-    ...tables(time, config),
+    ...tables(time, blocks, config),
   };
 }
 
@@ -272,9 +303,9 @@ export function targetFeeds(batch: readonly DecoderRow[]): { targets: Tensor } {
 }
 
 /** Causal mask and rotary tables for a length. */
-function tables(time: number, config: ModelConfig): Record<string, Tensor> {
+function tables(time: number, blocks: number, config: ModelConfig): Record<string, Tensor> {
   const half = config.headSize / 2;
-  const block = time / BLOCKS;
+  const block = time / blocks;
   const triangle = new Float32Array(block * block);
   for (let row = 0; row < block; row++) triangle.fill(MASKED, row * block + row + 1, (row + 1) * block);
   const { cosines, sines } = rotaryTable(config, time);

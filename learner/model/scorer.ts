@@ -2,7 +2,7 @@
 import { Graph, type Value } from "../graph/graph.ts";
 import { cast, concat, gather, linear, mul, reshape, sub, sum } from "../graph/primitives.ts";
 import { Session } from "../graph/session.ts";
-import { decoder, decoderFeeds, decoderInputs, outputLayer, RESPONSE, targetFeeds } from "./decoder.ts";
+import { blocksOf, decoder, decoderFeeds, decoderInputs, outputLayer, RESPONSE, targetFeeds } from "./decoder.ts";
 import { ModelError } from "./errors.ts";
 import { frozenTrunk } from "./frozen.ts";
 import { type Adapter, adapterFeeds, adapterInputs, type LoraConfig } from "./lora.ts";
@@ -16,7 +16,8 @@ export class Scorer {
   readonly #weights: MappedWeights;
   readonly #threads: number;
   readonly #adapter: Adapter | undefined;
-  #session: Session | undefined;
+  /** by the number of blocks that attention goes in */
+  readonly #sessions = new Map<number, Session>();
 
   constructor(
     weights: MappedWeights,
@@ -64,34 +65,37 @@ export class Scorer {
   }
 
   async release(): Promise<void> {
-    await this.#session?.release();
-    this.#session = undefined;
+    for (const session of this.#sessions.values()) await session.release();
+    this.#sessions.clear();
   }
 
   async #run(sequences: readonly Int32Array[]): Promise<Float32Array> {
     const { config, sessionOptions } = this.#weights;
     const adapter = this.#adapter;
-    const graph = () => scoreGraph(this.#weights, adapter?.lora);
-    this.#session ??= await Session.create(graph(), { threads: this.#threads, ...sessionOptions });
+    const blocks = blocksOf(Math.max(...sequences.map(({ length }) => length)));
+    const graph = () => scoreGraph(this.#weights, adapter?.lora, blocks);
+    const session =
+      this.#sessions.get(blocks) ?? (await Session.create(graph(), { threads: this.#threads, ...sessionOptions }));
+    this.#sessions.set(blocks, session);
     const rows = sequences.map((tokens) => ({ prompt: tokens.subarray(0, 1), responses: [tokens.subarray(1)] }));
     const feeds = {
-      ...decoderFeeds(rows, config),
+      ...decoderFeeds(rows, config, blocks),
       ...targetFeeds(rows),
       ...(adapter && adapterFeeds(config, adapter)),
     };
-    const results = await this.#session.run(feeds);
+    const results = await session.run(feeds);
     const logProbs = results.logProbs.data as Float32Array;
     if (!logProbs.every(Number.isFinite)) throw this.#weights.notFinite();
     return logProbs;
   }
 }
 
-function scoreGraph(weights: MappedWeights, lora: LoraConfig | undefined): Graph {
+function scoreGraph(weights: MappedWeights, lora: LoraConfig | undefined, blocks: number): Graph {
   const g = new Graph("score");
   const adapter = lora && adapterInputs(g, weights.config, lora, { requiresGrad: false });
   const trunk = frozenTrunk(g, weights, adapter, { gradient: false, logits: false });
   const chunks = weights.outputChunks(g, VOCABULARY_CHUNK).map(({ forward }) => forward);
-  const inputs = decoderInputs(g, weights.config);
+  const inputs = decoderInputs(g, weights.config, blocks);
   const targets = g.input("targets", "int32", [RESPONSE]);
   const hidden = decoder(weights.config, trunk.weights, inputs, trunk);
   g.output("logProbs", logProbsOf(hidden, outputLayer(weights.config, trunk.weights), chunks, targets));

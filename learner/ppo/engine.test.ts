@@ -98,6 +98,7 @@ test("no division into micro-batches, nor rows, nor among ranks, changes a gradi
   const trainers = [
     ...[1e6, 40, 90].map((microBatchTokens) => new Trainer({ model, threads: 1, microBatchTokens })),
     ...[2, 3].map((ranks) => new Trainer({ model, threads: ranks, ranks, microBatchTokens: 60 })),
+    new Trainer({ model, threads: 1, rowTokens: 4096 }), // attention in more blocks, which are computed again
   ];
   const division = fc.record({
     count: fc.integer({ min: 1, max: 13 }),
@@ -105,7 +106,7 @@ test("no division into micro-batches, nor rows, nor among ranks, changes a gradi
     kind: fc.constantFrom("policy", "critic", "pretrain"),
     aggregation: fc.constantFrom(...AGGREGATIONS),
     microBatchSize: fc.integer({ min: 1, max: 13 }),
-    trainer: fc.nat(4),
+    trainer: fc.nat(5),
   });
   let moved = 0;
   const property = fc.asyncProperty(division, async ({ count, seed, kind, aggregation, microBatchSize, trainer }) => {
@@ -175,22 +176,23 @@ test("a rank that cannot do its work says why", async () => {
   );
 });
 
-test("padding, neighbours and responses to the same prompt change no log-prob", async () => {
-  const batch = samples(9);
-  await withTrainer(
-    async (trainer) => {
-      const together = await trainer.evaluate(batch, { temperature: 0.8, values: true });
-      for (const [i, sequence] of batch.entries()) {
-        const [alone] = await trainer.evaluate([sequence], { temperature: 0.8, values: true });
-        for (const field of ["logProbs", "entropies", "referenceLogProbs"] as const) {
-          assert.equal(together[i][field].length, sequence.response.length);
-          for (const [t, value] of alone[field].entries()) assert.ok(Math.abs(together[i][field][t] - value) < 1e-5);
+for (const rowTokens of [512, 4096])
+  test(`padding, neighbours and responses to the same prompt change no log-prob, in rows of up to ${rowTokens}`, async () => {
+    const batch = samples(9);
+    await withTrainer(
+      async (trainer) => {
+        const together = await trainer.evaluate(batch, { temperature: 0.8, values: true });
+        for (const [i, sequence] of batch.entries()) {
+          const [alone] = await trainer.evaluate([sequence], { temperature: 0.8, values: true });
+          for (const field of ["logProbs", "entropies", "referenceLogProbs"] as const) {
+            assert.equal(together[i][field].length, sequence.response.length);
+            for (const [t, value] of alone[field].entries()) assert.ok(Math.abs(together[i][field][t] - value) < 1e-5);
+          }
         }
-      }
-    },
-    { microBatchTokens: 1e6 },
-  );
-});
+      },
+      { microBatchTokens: 1e6, rowTokens },
+    );
+  });
 
 test("pretraining learns, the reference stays, log-probs of the two part", async () => {
   await withTrainer(async (trainer) => {

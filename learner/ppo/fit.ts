@@ -1,6 +1,7 @@
 /** Whether a run fits into memory: picks its micro-batch, says what it takes, or what to change. */
 import type { TrainingRunSpec } from "../../crds/trainingrun.ts";
 import { type Device, deviceName } from "../graph/device.ts";
+import { blocksOf } from "../model/decoder.ts";
 import { ModelError } from "../model/errors.ts";
 import { size } from "../model/info.ts";
 import { PROJECTIONS } from "../model/lora.ts";
@@ -84,7 +85,8 @@ export function fitRun(
   const onGpu = request.device.kind === "cuda";
   const built = new Map<string, RunGraphs>();
   const once = (wanted: PlanRequest) => {
-    const key = JSON.stringify([wanted.adapter, wanted.critic, wanted.checkpointing]);
+    const blocks = blocksOf(wanted.maxPromptTokens + wanted.maxResponseTokens);
+    const key = JSON.stringify([wanted.adapter, wanted.critic, wanted.checkpointing, blocks]);
     const graphs = built.get(key) ?? new RunGraphs(wanted);
     built.set(key, graphs);
     const planner = new Planner(wanted, graphs);

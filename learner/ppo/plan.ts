@@ -10,7 +10,7 @@ import { peakMemory } from "../graph/memory.ts";
 import type { ParameterShape } from "../graph/parameters.ts";
 import { elementCount } from "../graph/tensor.ts";
 import type { ModelConfig } from "../model/config.ts";
-import { decoderDims } from "../model/decoder.ts";
+import { blocksOf, decoderDims } from "../model/decoder.ts";
 import { locateWeights } from "../model/files.ts";
 import { fuseGraph } from "../model/fuse-graph.ts";
 import { type Adaptation, adaptationOf, trainedShapes } from "./adaptation.ts";
@@ -76,29 +76,36 @@ interface RunGraph {
 }
 
 /** What graphs depend on. */
-export type GraphRequest = Pick<PlanRequest, "model" | "adapter" | "critic" | "checkpointing" | "compute">;
+export type GraphRequest = Pick<
+  PlanRequest,
+  "model" | "adapter" | "critic" | "checkpointing" | "compute" | "maxPromptTokens" | "maxResponseTokens"
+>;
 
-/** The graphs of a run, whatever its lengths and batches. Each has a session, whose arena keeps what its largest batch took. */
+/** The graphs of a run, whatever its batches. Each has a session, whose arena keeps what its largest batch took. */
 export class RunGraphs {
   readonly model: Adaptation;
+  /** of attention */
+  readonly blocks: number;
   readonly graphs: readonly RunGraph[];
   /** of the model's weights as they are stored */
   readonly fileBytes: number;
   readonly #peaks = new Map<string, { activations: number; logits: number }>();
 
   /** Reads headers and config, no weights. @throws ModelError for a folder that cannot be used */
-  constructor({ model: folder, adapter, critic, checkpointing, compute }: GraphRequest) {
+  constructor({ model: folder, adapter, critic, checkpointing, compute, ...lengths }: GraphRequest) {
     const model = adaptationOf(folder, adapter);
-    const step = { checkpointing, compute };
+    const blocks = blocksOf(lengths.maxPromptTokens + lengths.maxResponseTokens);
+    const step = { checkpointing, compute, blocks };
+    this.blocks = blocks;
     this.model = model;
     this.graphs = [
       { graph: policyStepGraph(model, step), step: true },
-      { graph: evaluateGraph(model, "policy", { compute }), step: false },
-      { graph: evaluateGraph(model, "reference", { compute }), step: false },
+      { graph: evaluateGraph(model, "policy", { compute, blocks }), step: false },
+      { graph: evaluateGraph(model, "reference", { compute, blocks }), step: false },
       ...(critic
         ? [
             { graph: valueStepGraph(model, step), step: true },
-            { graph: valueGraph(model, { compute }), step: false },
+            { graph: valueGraph(model, { compute, blocks }), step: false },
           ]
         : []),
     ];
@@ -118,7 +125,7 @@ export class RunGraphs {
     const { config } = this.model;
     // solutions share most of their tokens
     const distinct = Math.min(config.vocabSize, Math.max(promptTokens, responseTokens));
-    const dims = decoderDims({ sequences, promptTokens, responseTokens }, distinct);
+    const dims = decoderDims({ sequences, promptTokens, responseTokens }, distinct, this.blocks);
     // outputs are written into the gradient's own memory
     const peak = peakMemory(graph, dims, { outputsHeld: true });
     const logits = peak.live.reduce((total, { value, bytes }) => total + (isLogits(value, config) ? bytes : 0), 0);

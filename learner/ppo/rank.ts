@@ -49,7 +49,6 @@ export interface Done {
 }
 
 export class Rank {
-  readonly #options: EngineOptions;
   readonly #model: Adaptation;
   readonly #sessions: Sessions;
   readonly #generator: Generator;
@@ -62,7 +61,6 @@ export class Rank {
     model: Adaptation = adaptationOf(options.model, options.adapter),
     onDevice?: OnDevice,
   ) {
-    this.#options = options;
     this.#model = model;
     this.#sessions = new Sessions(model, options, onDevice);
     this.#generator = new Generator(model.config, { threads: options.threads, onDevice });
@@ -84,7 +82,7 @@ export class Rank {
     const model = this.#of(role);
     const outputs: Outputs[] = [];
     if (!trains) {
-      const session = await this.#sessions.get(name, () => build(this.#model, { compute: this.#options.compute }));
+      const session = await this.#sessions.get(name, build);
       for (const feeds of microBatches) outputs.push(await session.run({ ...(await model.feeds()), ...feeds }));
       return { outputs };
     }

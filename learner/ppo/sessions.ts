@@ -3,6 +3,7 @@ import type { Graph } from "../graph/graph.ts";
 import { boundDims, peakMemory } from "../graph/memory.ts";
 import { type CreateSession, type GraphSession, type OnDevice, Session } from "../graph/session.ts";
 import type { Tensor } from "../graph/tensor.ts";
+import { blocksOf } from "../model/decoder.ts";
 import type { Adaptation } from "./adaptation.ts";
 import type { EngineOptions } from "./engine.ts";
 import { EngineError } from "./errors.ts";
@@ -11,7 +12,8 @@ import type { StepOptions } from "./steps.ts";
 type StepGraph = (model: Adaptation, options?: StepOptions) => Graph;
 type Feeds = Readonly<Record<string, Tensor>>;
 
-interface Options extends Pick<EngineOptions, "threads" | "activationCheckpointing" | "activationBytes" | "compute"> {
+interface Options
+  extends Pick<EngineOptions, "threads" | "activationCheckpointing" | "activationBytes" | "compute" | "rowTokens"> {
   /** default the CPU */
   device?: { kind: string };
 }
@@ -19,6 +21,8 @@ interface Options extends Pick<EngineOptions, "threads" | "activationCheckpointi
 export class Sessions {
   readonly #model: Adaptation;
   readonly #options: Options;
+  /** what all graphs are built with */
+  readonly #graphs: Pick<StepOptions, "compute" | "blocks">;
   readonly #create: CreateSession;
   readonly #activationBytes: number;
   readonly #made = new Map<string, GraphSession>();
@@ -32,6 +36,7 @@ export class Sessions {
   constructor(model: Adaptation, options: Options, onDevice?: OnDevice) {
     this.#model = model;
     this.#options = options;
+    this.#graphs = { compute: options.compute, blocks: blocksOf(options.rowTokens ?? 0) };
     this.#create = onDevice?.createSession ?? Session.create;
     this.#activationBytes = options.activationBytes ?? process.availableMemory() / 2;
     if (options.compute === "bfloat16" && options.device?.kind !== "cuda") {
@@ -43,25 +48,29 @@ export class Sessions {
   }
 
   /** Of a graph that only evaluates. */
-  async get(name: string, build: () => Graph): Promise<GraphSession> {
+  async get(name: string, build: StepGraph): Promise<GraphSession> {
+    return this.#get(name, () => build(this.#model, this.#graphs));
+  }
+
+  /** Of a step on this micro-batch, with checkpointing where that is asked for, or where memory asks for it. */
+  async ofStep(build: StepGraph, feeds: Feeds): Promise<GraphSession> {
+    const { activationCheckpointing: mode = "Auto" } = this.#options;
+    const checkpointing = mode === "Always" || (mode === "Auto" && this.#bytes(build, feeds) > this.#activationBytes);
+    const name = checkpointing ? `${build.name}, checkpointing` : build.name;
+    const plain = checkpointing ? undefined : this.#plain.get(build);
+    return this.#get(name, () => plain ?? build(this.#model, { ...this.#graphs, checkpointing }));
+  }
+
+  async #get(name: string, build: () => Graph): Promise<GraphSession> {
     const options = { threads: this.#options.threads, ...this.#model.sessionOptions };
     const session = this.#made.get(name) ?? (await this.#create(build(), options));
     this.#made.set(name, session);
     return session;
   }
 
-  /** Of a step on this micro-batch, with checkpointing where that is asked for, or where memory asks for it. */
-  async ofStep(build: StepGraph, feeds: Feeds): Promise<GraphSession> {
-    const { activationCheckpointing: mode = "Auto", compute } = this.#options;
-    const checkpointing = mode === "Always" || (mode === "Auto" && this.#bytes(build, feeds) > this.#activationBytes);
-    const name = checkpointing ? `${build.name}, checkpointing` : build.name;
-    const plain = checkpointing ? undefined : this.#plain.get(build);
-    return this.get(name, () => plain ?? build(this.#model, { checkpointing, compute }));
-  }
-
   /** What the values of a step without checkpointing take at most. */
   #bytes(build: StepGraph, feeds: Feeds): number {
-    const graph = this.#plain.get(build) ?? build(this.#model, { compute: this.#options.compute });
+    const graph = this.#plain.get(build) ?? build(this.#model, this.#graphs);
     this.#plain.set(build, graph);
     return peakMemory(graph, boundDims(graph, feeds), { outputsHeld: true }).bytes;
   }

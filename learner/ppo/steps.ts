@@ -19,26 +19,28 @@ export interface StepOptions {
   checkpointing?: boolean;
   /** what matrix products are computed in; weights and gradients are float32 in any case. Default float32 */
   compute?: Compute;
+  /** of attention, as in the feeds (../model/decoder.ts); default: for short sequences */
+  blocks?: number | undefined;
 }
 
-export type EvaluationOptions = Pick<StepOptions, "compute">;
+export type EvaluationOptions = Pick<StepOptions, "compute" | "blocks">;
 
 interface TrunkOptions extends StepOptions {
   requiresGrad: boolean;
 }
 
-function policyTrunk(g: Graph, model: Adaptation, role: Role, { requiresGrad, checkpointing }: TrunkOptions) {
+function policyTrunk(g: Graph, model: Adaptation, role: Role, { requiresGrad, checkpointing, blocks }: TrunkOptions) {
   const { trained, weights, project, outputLayer } = model.trunk(g, role, { requiresGrad });
-  const hidden = decoder(model.config, weights, decoderInputs(g, model.config), { project, checkpointing });
+  const hidden = decoder(model.config, weights, decoderInputs(g, model.config, blocks), { project, checkpointing });
   const targets = g.input("targets", "int32", [RESPONSE]);
   const inverseTemperature = g.input("inverseTemperature", "float32", []);
   return { trained, ...tokenLogProbs(hidden, outputLayer!, targets, inverseTemperature) };
 }
 
-function criticTrunk(g: Graph, model: Adaptation, { requiresGrad, checkpointing }: TrunkOptions) {
+function criticTrunk(g: Graph, model: Adaptation, { requiresGrad, checkpointing, blocks }: TrunkOptions) {
   const head = valueHeadParameters(g, model.config, { requiresGrad });
   const { trained, weights, project } = model.trunk(g, "critic", { requiresGrad });
-  const hidden = decoder(model.config, weights, decoderInputs(g, model.config), { project, checkpointing });
+  const hidden = decoder(model.config, weights, decoderInputs(g, model.config, blocks), { project, checkpointing });
   return { trained: new Map([...trained, ...head]), values: valueHead(hidden, head) };
 }
 
@@ -53,7 +55,7 @@ function outputGradients(g: Graph, loss: Value, trained: ReadonlyMap<string, Val
 /** -> logProbs, and entropies of the policy */
 export function evaluateGraph(model: Adaptation, role: Role, options: EvaluationOptions = {}): Graph {
   const g = new Graph("evaluate", options);
-  const { logProbs, entropies } = policyTrunk(g, model, role, { requiresGrad: false });
+  const { logProbs, entropies } = policyTrunk(g, model, role, { requiresGrad: false, ...options });
   g.output("logProbs", logProbs);
   if (role === "policy") g.output("entropies", entropies);
   return g;
@@ -62,7 +64,7 @@ export function evaluateGraph(model: Adaptation, role: Role, options: Evaluation
 /** -> values */
 export function valueGraph(model: Adaptation, options: EvaluationOptions = {}): Graph {
   const g = new Graph("values", options);
-  g.output("values", criticTrunk(g, model, { requiresGrad: false }).values);
+  g.output("values", criticTrunk(g, model, { requiresGrad: false, ...options }).values);
   return g;
 }
 

@@ -7,7 +7,7 @@ import path from "node:path";
 import type { ParameterShape } from "../graph/parameters.ts";
 import { type Tensor, tensor } from "../graph/tensor.ts";
 import type { ModelConfig } from "../model/config.ts";
-import { attentionLength, type DecoderRow, decoderFeeds, targetFeeds } from "../model/decoder.ts";
+import { attentionLength, blocksOf, type DecoderRow, decoderFeeds, targetFeeds } from "../model/decoder.ts";
 import { VALUE_BIAS } from "../model/valuehead.ts";
 import { type Adaptation, adaptationOf, trainedShapes } from "./adaptation.ts";
 import { digestOf, readCritic, readMoments, writeCritic, writeMoments } from "./checkpoint.ts";
@@ -41,6 +41,8 @@ export class Trainer implements Engine {
   readonly #options: EngineOptions;
   readonly #model: Adaptation;
   readonly #config: ModelConfig;
+  /** of attention */
+  readonly #blocks: number;
   readonly #reference: Trainable;
   readonly #ranks: DataParallel;
   readonly #gradients = new GradientMemory();
@@ -53,6 +55,7 @@ export class Trainer implements Engine {
     this.#options = options;
     this.#model = adaptationOf(options.model, options.adapter);
     this.#config = this.#model.config;
+    this.#blocks = blocksOf(options.rowTokens ?? 0);
     this.#onDevice = isResident(options) ? new DeviceTraining(options, this.#model.frozen) : undefined;
     const { policy } = this.#model.shapes;
     this.policy = this.#trainable(policy);
@@ -80,7 +83,7 @@ export class Trainer implements Engine {
     const groups = this.#microBatches(batch);
     const feeds = groups.map((group) => {
       const rows = rowsOf(group, batch);
-      return { ...decoderFeeds(rows, this.#config), ...logProbFeeds(rows, options.temperature) };
+      return { ...decoderFeeds(rows, this.#config, this.#blocks), ...logProbFeeds(rows, options.temperature) };
     });
     const results = batch.map(({ response }): Evaluation => {
       const empty = () => new Float32Array(response.length);
@@ -130,7 +133,7 @@ export class Trainer implements Engine {
       const [rows, indices] = [rowsOf(group, batch), group.flat()];
       const samples = indices.map((i) => batch[i]);
       return {
-        ...decoderFeeds(rows, this.#config),
+        ...decoderFeeds(rows, this.#config, this.#blocks),
         ...logProbFeeds(rows, o.temperature),
         ...scalars,
         proximalLogProbs: tensor(join(samples.map((sample) => sample.proximalLogProbs))),
@@ -179,7 +182,7 @@ export class Trainer implements Engine {
     const feeds = groups.map((group) => {
       const indices = group.flat();
       return {
-        ...decoderFeeds(rowsOf(group, batch), this.#config),
+        ...decoderFeeds(rowsOf(group, batch), this.#config, this.#blocks),
         oldValues: tensor(join(indices.map((i) => batch[i].oldValues))),
         returns: tensor(returnsOf(group)),
         valueScale: tensor(join(indices.map((i) => new Float32Array(batch[i].response.length).fill(scale[i])))),
@@ -205,7 +208,7 @@ export class Trainer implements Engine {
     const feeds = this.#microBatches(batch, o).map((group) => {
       const rows = rowsOf(group, batch);
       return {
-        ...decoderFeeds(rows, this.#config),
+        ...decoderFeeds(rows, this.#config, this.#blocks),
         ...logProbFeeds(rows, o.temperature ?? 1),
         scale: tensor(join(group.flat().map((i) => new Float32Array(batch[i].response.length).fill(scale[i])))),
       };
@@ -274,7 +277,7 @@ export class Trainer implements Engine {
     const tokens = this.#options.microBatchTokens ?? passTokens(this.#options, ranks);
     return microBatches(batch, {
       ...{ sequences: step?.microBatchSize ?? Number.POSITIVE_INFINITY, tokens, ranks },
-      ...{ rowTokens: this.#options.rowTokens ?? tokens, attentionLength: attentionLength(this.#config) },
+      ...{ rowTokens: this.#options.rowTokens ?? tokens, attentionLength: attentionLength(this.#config, this.#blocks) },
     });
   }
 
