@@ -115,6 +115,31 @@ const STEPS: Record<string, Step> = {
       process.stdout.write(await python(`${PARITY}/check_converted.py`, ...pairs));
     },
   },
+  "check-merged": {
+    writes: [],
+    run: async ({ node, python, scratch }) => {
+      const folders: string[] = [];
+      for (const name of ["all", "some"]) {
+        const [model, out] = [`test/fixtures/lora/${name}`, path.join(scratch, name)];
+        const adapter = path.join(model, "adapter");
+        await node(
+          "controller/cli.ts",
+          "model",
+          "merge",
+          "--model",
+          model,
+          "--adapter",
+          adapter,
+          "--out",
+          out,
+          "--dtype",
+          "float32",
+        );
+        folders.push(model, adapter, out);
+      }
+      process.stdout.write(await python(`${PARITY}/check_merged.py`, ...folders));
+    },
+  },
 };
 
 const asked = process.argv.slice(2);
