@@ -11,6 +11,7 @@
  * in this process's memory (learner/ppo/device-trainable.ts): then the frozen model is in anonymous memory, once. Prints one JSON line, with
  * what the plan of such a run says (learner/ppo/plan.ts) beside the highest.
  */
+import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
@@ -22,7 +23,6 @@ import { startEngine } from "../../learner/ppo/engine.ts";
 import { ranksOf } from "../../learner/ppo/microbatches.ts";
 import { Planner } from "../../learner/ppo/plan.ts";
 import { uniforms } from "../../learner/rng.ts";
-import { writeRandomModel } from "./random-model.ts";
 import { SIZES } from "./update-work.ts";
 
 const SHAPES: Record<string, ModelConfig> = {
@@ -60,7 +60,10 @@ const field = (name: string) =>
   Number(new RegExp(`^${name}: +(\\d+) kB`, "m").exec(fs.readFileSync("/proc/self/smaps_rollup", "utf8"))![1]) / 1024;
 const MB = (mebibytes: number) => Math.round(mebibytes);
 
-const bytes = writeRandomModel(model, config, given.dtype as "F32" | "BF16");
+// in a process of its own, or what it leaves would be counted
+const write = `import { writeRandomModel } from ${JSON.stringify(import.meta.resolve("./random-model.ts"))};
+console.log(writeRandomModel(${JSON.stringify(model)}, ${JSON.stringify(config)}, ${JSON.stringify(given.dtype)}));`;
+const bytes = Number(execFileSync(process.execPath, ["--input-type=module", "--eval", write], { encoding: "utf8" }));
 const before = field("Pss");
 const peaks: Record<string, { pss: number; anonymous: number; seconds: number }> = {};
 let peak = { pss: 0, anonymous: 0 };
