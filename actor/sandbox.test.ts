@@ -23,8 +23,8 @@ const whole = [frame("S"), frame("X", END), frame("E", NONE), frame("F")];
 
 let sockets = 0;
 
-/** A zygote that answers the configuration and the program with these bytes. */
-async function zygote(hello: Buffer, answer: Buffer[]): Promise<{ socket: string; server: Server }> {
+/** A zygote that answers the configuration and the program with these bytes, the latter after so many milliseconds. */
+async function zygote(hello: Buffer, answer: Buffer[], after = 0): Promise<{ socket: string; server: Server }> {
   const socket = join(folder, `${sockets++}.sock`);
   const server = createServer((connection) => {
     const reader = new FrameReader();
@@ -36,7 +36,7 @@ async function zygote(hello: Buffer, answer: Buffer[]): Promise<{ socket: string
         for (const { kind } of reader.push(chunk)) {
           kinds += kind;
           if (kind === "C") connection.write(hello);
-          if (kind === "R") connection.write(Buffer.concat(answer));
+          if (kind === "R") setTimeout(() => connection.write(Buffer.concat(answer)), after);
           if (kind === "R") break;
         }
       });
@@ -47,8 +47,8 @@ async function zygote(hello: Buffer, answer: Buffer[]): Promise<{ socket: string
 
 const request = { task: "t", program: Buffer.from("pass"), nonce: "", limits: DEFAULT_LIMITS, seed: 0 };
 
-async function answered(answer: Buffer[]) {
-  const { socket, server } = await zygote(frame("H", HELLO), answer);
+async function answered(answer: Buffer[], after?: number) {
+  const { socket, server } = await zygote(frame("H", HELLO), answer, after);
   const sandbox = await Sandbox.start({ socket, inputs: {}, level: "landlock", startSeconds: 5 });
   const result = await execute(sandbox, request);
   await sandbox.stop();
@@ -85,6 +85,7 @@ describe("what a zygote may say", () => {
     ],
     ["bytes below zero", [...whole.slice(0, 2), frame("E", { bytes: -1, present: true })], /not an amount: -1/],
     ["amounts that are text", [frame("S"), frame("X", { ...END, cpuSeconds: "1" })], /not an amount: 1/],
+    ["a duration below 0", [frame("S"), frame("X", { ...END, seconds: -1 })], /not an amount: -1/],
     [
       "amounts without end",
       [frame("S"), frame("P", '{"cpuSeconds":1e999,"memoryBytes":0}')],
@@ -102,6 +103,23 @@ describe("what a zygote may say", () => {
       assert.match(result.detail, detail);
       assert.equal(sandbox.alive, false);
     });
+
+  test("a duration is what the zygote counted, where we heard of the start late, and no more than since the request", async () => {
+    const durationOf = async (seconds: number) => {
+      const before = performance.now();
+      const { result } = await answered(
+        [frame("S"), frame("X", { ...END, seconds }), frame("E", NONE), frame("F")],
+        400,
+      );
+      return { duration: result.durationSeconds, since: (performance.now() - before) / 1000 };
+    };
+    const none = await durationOf(0);
+    assert.ok(none.duration < 0.1, `${none.duration}: start and end came together`);
+    const counted = await durationOf(0.3);
+    assert.equal(counted.duration, 0.3);
+    const lie = await durationOf(1000);
+    assert.ok(lie.duration >= 0.39 && lie.duration <= lie.since, `${lie.duration} of ${lie.since}`);
+  });
 
   test("a report that is none, a reason that there is not, names that are keys of objects", async () => {
     const hostile = {

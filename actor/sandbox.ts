@@ -123,6 +123,8 @@ interface Running {
   handlers: RunHandlers;
   resolve: (end: RunEnd) => void;
   reject: (error: ActorError) => void;
+  /** Milliseconds of the monotonic clock, as `startedAt`, which is when we were told of the start. */
+  requestedAt: number;
   startedAt?: number;
   end?: RunEnd;
   expectedBytes: number;
@@ -213,7 +215,17 @@ export class Sandbox {
     if (this.#dead) return Promise.reject(this.#dead);
     if (this.#running) return Promise.reject(new ActorError("sandbox", "sandbox: it runs another program already"));
     return new Promise((resolve, reject) => {
-      this.#running = { request, handlers, resolve, reject, expectedBytes: 0, parts: [], receivedBytes: 0 };
+      const requestedAt = performance.now();
+      this.#running = {
+        request,
+        handlers,
+        resolve,
+        reject,
+        requestedAt,
+        expectedBytes: 0,
+        parts: [],
+        receivedBytes: 0,
+      };
       const { program, ...rest } = request;
       const { memoryBytes, scratchBytes, processes } = request.limits;
       // At `namespaces` scratch is memory, too.
@@ -273,7 +285,8 @@ export class Sandbox {
       const { cpuSeconds, memoryBytes } = JSON.parse(payload.toString());
       running.handlers.onProgress?.({ cpuSeconds: amount(cpuSeconds), memoryBytes: amount(memoryBytes) });
     } else if (kind === "X" && running.startedAt !== undefined && !running.end) {
-      running.end = parseEnd(payload, (performance.now() - running.startedAt) / 1000);
+      const secondsSince = (milliseconds: number) => (performance.now() - milliseconds) / 1000;
+      running.end = parseEnd(payload, secondsSince(running.startedAt), secondsSince(running.requestedAt));
       const { group } = this.#zygote;
       if (running.end.signal === SIGKILL && group && group.oomKills() > this.#oomKills)
         running.end.killedFor ??= "memory";
@@ -344,8 +357,14 @@ function parseTexts(texts: unknown, most: number): Record<string, string> {
   return Object.fromEntries(entries.map(([name, text]) => [name.slice(0, 100), String(text).slice(0, 100)]));
 }
 
-function parseEnd(payload: Buffer, durationSeconds: number): RunEnd {
+/**
+ * @param seen seconds since we read of the start: too few where we had to wait for a processor until then. So the zygote's count, if
+ * there is one, goes before it
+ * @param most seconds since the request: the zygote cannot add more than the time in which it makes a program ready
+ */
+function parseEnd(payload: Buffer, seen: number, most: number): RunEnd {
   const told = JSON.parse(payload.toString());
+  const durationSeconds = Math.min(Math.max(seen, amount(told.seconds ?? 0)), most);
   const end: RunEnd = {
     status: amount(told.status),
     signal: amount(told.signal),

@@ -30,6 +30,7 @@ class Execution:
         self.usage = watch.Usage(zygote.proc, watched_pid, zygote.inherited_bytes)
         # A tmpfs has a size; directories have to be counted.
         self.counted = [] if zygote.level == "namespaces" else [self.scratch, os.open(f"{zygote.space}/tmp", os.O_RDONLY | os.O_DIRECTORY)]
+        self.started = time.monotonic()
         send(b"S")
         child.begin()
 
@@ -38,7 +39,7 @@ class Execution:
         poll = select.poll()
         for descriptor in (self.child.output, self.child.pidfd, CONTROL):
             poll.register(descriptor, select.POLLIN)
-        started = last_progress = last_slow = time.monotonic()
+        last_progress = last_slow = self.started
         open_output = True
         while True:
             ready = dict(poll.poll(WATCH_SECONDS * 1000))
@@ -80,7 +81,7 @@ class Execution:
         peak_bytes = max(self.peak_bytes, used.ru_maxrss * 1024 - self.zygote.inherited_bytes)
         self.reaped = {
             "status": max(code, 0), "signal": max(-code, 0), "cpuSeconds": max(used.ru_utime + used.ru_stime, self.usage.cpu_seconds),
-            "peakMemoryBytes": max(peak_bytes, 0), "killedFor": self.killed_for, "diskFull": disk_full, "seconds": time.monotonic() - started,
+            "peakMemoryBytes": max(peak_bytes, 0), "killedFor": self.killed_for, "diskFull": disk_full, "seconds": time.monotonic() - self.started,
         }
         os.set_blocking(self.child.report, False)
         try:
