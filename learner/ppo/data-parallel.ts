@@ -3,8 +3,8 @@
  * each core takes whole micro-batches, or whole rows of a generation, instead: 2 of 2 cores do 1.4 times the work.
  *
  * Rank 0 works in the calling thread, the others in worker threads, all on the same weights in shared memory. They also divide
- * the loops over all weights of an optimiser step. Who does what
- * and the order in which gradients are summed depend on the batch alone, so that the same number of ranks gives the same bits.
+ * the loops over all weights of an optimiser step. Who does what and the order in which gradients are summed depend on the
+ * batch alone, so that the same number of ranks gives the same bits.
  */
 import { Worker } from "node:worker_threads";
 import type { OnDevice } from "../graph/session.ts";
