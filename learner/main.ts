@@ -145,12 +145,11 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const { maxPositions } = readConfig(policy);
   checkLengths(spec.model, maxPositions);
   checkInstrumenter(spec.model, maxPositions);
-  const { device, microBatchTokens, ranks, checkpointing } = await place(policy, spec, it.options, it.log);
+  const { device, microBatchTokens, rowTokens, ranks, checkpointing } = await place(policy, spec, it.options, it.log);
   const adapter = adapterOf(spec);
   const base = adapter && modelIdentity(new MappedWeights(policy));
   const engine = await startEngine({
-    ...{ model: policy, device, microBatchTokens, ranks, adapter, threads: spec.learner.threads },
-    rowTokens: spec.model.maxPromptTokens + spec.model.maxResponseTokens,
+    ...{ model: policy, device, microBatchTokens, rowTokens, ranks, adapter, threads: spec.learner.threads },
     critic: spec.algorithm.baseline === "Critic",
     activationCheckpointing: checkpointing ? "Always" : "Never",
     compute: spec.learner.compute === "BFloat16" ? "bfloat16" : "float32",

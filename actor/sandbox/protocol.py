@@ -15,7 +15,8 @@ Covered: the supervisor takes every frame as hostile bytes (frames.ts, sandbox.t
 out of its order, a number that is none, more bytes than announced end the sandbox and nothing else. No frame names a path
 that the supervisor opens, none is unpickled. A program has no descriptor of this socket while it runs.
 Not covered: a zygote that was taken over could tell lies about exit status, memory and processor time; about the duration, which
-is the supervisor's clock, by no more than the milliseconds between a request and the start; never about the markers' nonce (it has to print what it was given).
+is the supervisor's clock, by no more than the milliseconds between a request and the start; never about the markers' nonce (it
+has to print what it was given).
 """
 
 import json

@@ -60,7 +60,7 @@ const BATCH = "batch";
 const BLOCK = "block";
 const DISTINCT = "distinct";
 const timeOf = (blocks: number) => product([blocks, BLOCK]);
-const rowsOf = (blocks: number) => product([BATCH, timeOf(blocks)]);
+const tokensOf = (blocks: number) => product([BATCH, timeOf(blocks)]);
 
 /** Tokens of a block of queries, where there are no more than MOST_BLOCKS of them. */
 const BLOCK_TOKENS = 512;
@@ -84,7 +84,7 @@ export const RESPONSE = "response";
 /** @param blocks of attention, as in `decoderFeeds` */
 export function decoderInputs(g: Graph, config: ModelConfig, blocks = FEWEST_BLOCKS): DecoderInputs {
   const half = config.headSize / 2;
-  const [TIME, ROWS] = [timeOf(blocks), rowsOf(blocks)];
+  const [TIME, ROWS] = [timeOf(blocks), tokensOf(blocks)];
   const ids = g.input("ids", "int32", [BATCH, TIME]);
   return {
     blocks,
@@ -152,7 +152,7 @@ export function decoder(
   const weight = (name: string) => weights.get(name)!;
   const { headSize, heads, keyValueHeads, normEpsilon } = config;
   const { blocks } = inputs;
-  const [TIME, ROWS] = [timeOf(blocks), rowsOf(blocks)];
+  const [TIME, ROWS] = [timeOf(blocks), tokensOf(blocks)];
   const recompute = blocks > FEWEST_BLOCKS;
   const shape = { batch: BATCH, blocks, block: BLOCK, heads, keyValueHeads, headSize, recompute };
   const masks = branchMasks(inputs.triangle, inputs.branches, blocks, { again: recompute });

@@ -28,7 +28,7 @@ export interface EngineOptions {
   microBatchTokens?: number;
   /**
    * most tokens of a prompt and responses that share it in a graph: what memory was planned for, the longest sequence that there
-   * can be. Default microBatchTokens
+   * can be. Attention goes in more blocks where it is long. Default microBatchTokens
    */
   rowTokens?: number;
   /** where the networks run; default the CPU */

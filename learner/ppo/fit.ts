@@ -11,7 +11,7 @@ import type { ActivationCheckpointing } from "./engine.ts";
 import { EngineError } from "./errors.ts";
 import { samplesPerPrompt } from "./groups.ts";
 import { passTokens, ranksOf } from "./microbatches.ts";
-import { type MemoryPlan, Planner, type PlanRequest, RunGraphs } from "./plan.ts";
+import { longestOf, type MemoryPlan, Planner, type PlanRequest, RunGraphs } from "./plan.ts";
 
 /** What there is; undefined where it is not known, and nothing is refused. */
 export interface Budget {
@@ -85,8 +85,7 @@ export function fitRun(
   const onGpu = request.device.kind === "cuda";
   const built = new Map<string, RunGraphs>();
   const once = (wanted: PlanRequest) => {
-    const blocks = blocksOf(wanted.maxPromptTokens + wanted.maxResponseTokens);
-    const key = JSON.stringify([wanted.adapter, wanted.critic, wanted.checkpointing, blocks]);
+    const key = JSON.stringify([wanted.adapter, wanted.critic, wanted.checkpointing, blocksOf(longestOf(wanted))]);
     const graphs = built.get(key) ?? new RunGraphs(wanted);
     built.set(key, graphs);
     const planner = new Planner(wanted, graphs);

@@ -1,7 +1,7 @@
 /** Which sequences go through a graph together, and what a token counts for in a loss. */
 
 import os from "node:os";
-import { rowTokens } from "../model/decoder.ts";
+import { blocksOf, rowTokens } from "../model/decoder.ts";
 import type { EngineOptions, Sequence, Step } from "./engine.ts";
 import { EngineError } from "./errors.ts";
 
@@ -39,6 +39,9 @@ export function passTokens(options: Pick<EngineOptions, "threads">, ranks: numbe
   return MICRO_BATCH_TOKENS * rankThreads(options, ranks);
 }
 
+/** Blocks of queries that attention goes in: graphs and what they are fed have to agree on it. */
+export const attentionBlocks = ({ rowTokens = 0 }: Pick<EngineOptions, "rowTokens">): number => blocksOf(rowTokens);
+
 export interface MicroBatchLimits {
   /** most sequences */
   sequences: number;
@@ -66,7 +69,7 @@ interface Row {
  * computed once, but all of a row's tokens are multiplied with each other in attention. Those without response tokens are left out.
  */
 export function microBatches(batch: readonly Sequence[], limits: MicroBatchLimits): MicroBatch[] {
-  const rows = rowsOf(batch, limits).sort((a, b) => b.tokens - a.tokens || a.samples[0] - b.samples[0]);
+  const rows = packed(batch, limits).sort((a, b) => b.tokens - a.tokens || a.samples[0] - b.samples[0]);
   const tokens = evenTokens(
     rows.map((row) => row.tokens),
     limits,
@@ -89,7 +92,7 @@ export function microBatches(batch: readonly Sequence[], limits: MicroBatchLimit
 }
 
 /** Each sequence, longest responses first, into the first row of its prompt in which it costs less than in a row of its own. */
-function rowsOf(batch: readonly Sequence[], { sequences, rowTokens: most, attentionLength }: MicroBatchLimits): Row[] {
+function packed(batch: readonly Sequence[], { sequences, rowTokens: most, attentionLength }: MicroBatchLimits): Row[] {
   const cost = (tokens: number) => tokens * (1 + tokens / attentionLength);
   return samePrompts(batch.map(({ prompt }) => prompt)).flatMap((same) => {
     const rows: Row[] = [];

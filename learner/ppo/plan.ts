@@ -55,6 +55,8 @@ export interface MemoryPlan {
   gpuBytes: number;
   /** most tokens of a forward and backward pass, padding included, unless a single sequence is longer */
   microBatchTokens: number;
+  /** tokens of the longest sequence that there can be: no row of a prompt and responses that share it is longer */
+  rowTokens: number;
   /** threads that each run micro-batches of their own */
   ranks: number;
   checkpointing: boolean;
@@ -83,6 +85,10 @@ export type GraphRequest = Pick<
   "model" | "adapter" | "critic" | "checkpointing" | "compute" | "maxPromptTokens" | "maxResponseTokens"
 >;
 
+/** Tokens of the longest sequence. */
+export const longestOf = (lengths: Pick<PlanRequest, "maxPromptTokens" | "maxResponseTokens">): number =>
+  lengths.maxPromptTokens + lengths.maxResponseTokens;
+
 /** The graphs of a run, whatever its batches. Each has a session, whose arena keeps what its largest batch took. */
 export class RunGraphs {
   readonly model: Adaptation;
@@ -96,7 +102,7 @@ export class RunGraphs {
   /** Reads headers and config, no weights. @throws ModelError for a folder that cannot be used */
   constructor({ model: folder, adapter, critic, checkpointing, compute, ...lengths }: GraphRequest) {
     const model = adaptationOf(folder, adapter);
-    const blocks = blocksOf(lengths.maxPromptTokens + lengths.maxResponseTokens);
+    const blocks = blocksOf(longestOf(lengths));
     const step = { checkpointing, compute, blocks };
     this.blocks = blocks;
     this.model = model;
@@ -145,9 +151,8 @@ export class Planner {
     this.#run = run;
   }
 
-  /** Tokens of the longest sequence. */
   get longest(): number {
-    return this.#request.maxPromptTokens + this.#request.maxResponseTokens;
+    return longestOf(this.#request);
   }
 
   /** @param ranks each holds a pass, its gradients and the matrices that generation joins */
@@ -161,7 +166,7 @@ export class Planner {
     ];
     const sum = (of: "hostBytes" | "gpuBytes") => rows.reduce((total, row) => total + row[of], 0);
     const totals = { hostBytes: sum("hostBytes"), gpuBytes: sum("gpuBytes") };
-    return { device, rows, ...totals, microBatchTokens, ranks, checkpointing };
+    return { device, rows, ...totals, microBatchTokens, rowTokens: this.longest, ranks, checkpointing };
   }
 
   /** So are weights, gradients and moments. */

@@ -3,10 +3,10 @@ import type { Graph } from "../graph/graph.ts";
 import { boundDims, peakMemory } from "../graph/memory.ts";
 import { type CreateSession, type GraphSession, type OnDevice, Session } from "../graph/session.ts";
 import type { Tensor } from "../graph/tensor.ts";
-import { blocksOf } from "../model/decoder.ts";
 import type { Adaptation } from "./adaptation.ts";
 import type { EngineOptions } from "./engine.ts";
 import { EngineError } from "./errors.ts";
+import { attentionBlocks } from "./microbatches.ts";
 import type { StepOptions } from "./steps.ts";
 
 type StepGraph = (model: Adaptation, options?: StepOptions) => Graph;
@@ -36,7 +36,7 @@ export class Sessions {
   constructor(model: Adaptation, options: Options, onDevice?: OnDevice) {
     this.#model = model;
     this.#options = options;
-    this.#graphs = { compute: options.compute, blocks: blocksOf(options.rowTokens ?? 0) };
+    this.#graphs = { compute: options.compute, blocks: attentionBlocks(options) };
     this.#create = onDevice?.createSession ?? Session.create;
     this.#activationBytes = options.activationBytes ?? process.availableMemory() / 2;
     if (options.compute === "bfloat16" && options.device?.kind !== "cuda") {

@@ -7,7 +7,7 @@ import path from "node:path";
 import type { ParameterShape } from "../graph/parameters.ts";
 import { type Tensor, tensor } from "../graph/tensor.ts";
 import type { ModelConfig } from "../model/config.ts";
-import { attentionLength, blocksOf, type DecoderRow, decoderFeeds, targetFeeds } from "../model/decoder.ts";
+import { attentionLength, type DecoderRow, decoderFeeds, targetFeeds } from "../model/decoder.ts";
 import { VALUE_BIAS } from "../model/valuehead.ts";
 import { type Adaptation, adaptationOf, trainedShapes } from "./adaptation.ts";
 import { digestOf, readCritic, readMoments, writeCritic, writeMoments } from "./checkpoint.ts";
@@ -31,7 +31,15 @@ import type {
   ValueStep,
 } from "./engine.ts";
 import { EngineError } from "./errors.ts";
-import { isResident, type MicroBatch, microBatches, passTokens, ranksOf, tokenScale } from "./microbatches.ts";
+import {
+  attentionBlocks,
+  isResident,
+  type MicroBatch,
+  microBatches,
+  passTokens,
+  ranksOf,
+  tokenScale,
+} from "./microbatches.ts";
 import type { Outputs } from "./rank.ts";
 import { GradientMemory, Trainable } from "./trainable.ts";
 
@@ -55,7 +63,7 @@ export class Trainer implements Engine {
     this.#options = options;
     this.#model = adaptationOf(options.model, options.adapter);
     this.#config = this.#model.config;
-    this.#blocks = blocksOf(options.rowTokens ?? 0);
+    this.#blocks = attentionBlocks(options);
     this.#onDevice = isResident(options) ? new DeviceTraining(options, this.#model.frozen) : undefined;
     const { policy } = this.#model.shapes;
     this.policy = this.#trainable(policy);
@@ -82,7 +90,7 @@ export class Trainer implements Engine {
     if (options.values && !this.critic) await this.initializeCritic(0);
     const groups = this.#microBatches(batch);
     const feeds = groups.map((group) => {
-      const rows = rowsOf(group, batch);
+      const rows = decoderRows(group, batch);
       return { ...decoderFeeds(rows, this.#config, this.#blocks), ...logProbFeeds(rows, options.temperature) };
     });
     const results = batch.map(({ response }): Evaluation => {
@@ -130,7 +138,7 @@ export class Trainer implements Engine {
     const totals = { loss: 0, kl: 0, ratio: 0, ratioMax: 0, clipped: 0, entropy: 0, tokens: 0 };
     const groups = this.#microBatches(batch, o);
     const feeds = groups.map((group) => {
-      const [rows, indices] = [rowsOf(group, batch), group.flat()];
+      const [rows, indices] = [decoderRows(group, batch), group.flat()];
       const samples = indices.map((i) => batch[i]);
       return {
         ...decoderFeeds(rows, this.#config, this.#blocks),
@@ -182,7 +190,7 @@ export class Trainer implements Engine {
     const feeds = groups.map((group) => {
       const indices = group.flat();
       return {
-        ...decoderFeeds(rowsOf(group, batch), this.#config, this.#blocks),
+        ...decoderFeeds(decoderRows(group, batch), this.#config, this.#blocks),
         oldValues: tensor(join(indices.map((i) => batch[i].oldValues))),
         returns: tensor(returnsOf(group)),
         valueScale: tensor(join(indices.map((i) => new Float32Array(batch[i].response.length).fill(scale[i])))),
@@ -206,7 +214,7 @@ export class Trainer implements Engine {
     this.#check(batch);
     const scale = tokenScale(batch, o);
     const feeds = this.#microBatches(batch, o).map((group) => {
-      const rows = rowsOf(group, batch);
+      const rows = decoderRows(group, batch);
       return {
         ...decoderFeeds(rows, this.#config, this.#blocks),
         ...logProbFeeds(rows, o.temperature ?? 1),
@@ -303,7 +311,7 @@ function scalar(value: number): Tensor {
 }
 
 /** The rows of a micro-batch of `batch`. Their response tokens are in the order of its flattened indices. */
-function rowsOf(group: MicroBatch, batch: readonly Sequence[]): DecoderRow[] {
+function decoderRows(group: MicroBatch, batch: readonly Sequence[]): DecoderRow[] {
   return group.map((indices) => ({
     prompt: batch[indices[0]].prompt,
     responses: indices.map((i) => batch[i].response),
