@@ -57,7 +57,7 @@ async function main(): Promise<void> {
 
   const sandboxOf = async (slot: number) => ({
     ...(await config.sandboxOf(slot)),
-    onLog: (line: string) => log.warn({ slot, line }, "the sandbox printed"),
+    onLog: (line: string) => log.warn({ line }, "a sandbox printed"),
   });
   const { sandbox: first, refused } = await startIsolated({
     ...(await sandboxOf(0)),

@@ -18,7 +18,7 @@ const MOST_GPUS = 64;
 
 export type IsolationLevel = "namespaces" | "landlock" | "none";
 
-/** A zygote started by us, or one to connect to. */
+/** A zygote of our own, or one in a container. */
 export type SandboxOptions = (ProcessOptions | SocketOptions) & {
   /** Task name -> directory with its public data, as the zygote sees it. */
   inputs: Record<string, string>;
@@ -43,7 +43,7 @@ export interface Zygote {
   readonly control: Duplex;
   /** Settles when it is gone. */
   readonly ended: Promise<void>;
-  /** Of the process that was started; with namespaces the zygote is its child. Absent: not started by us. */
+  /** Of our own one's process; with namespaces the zygote is its child. */
   readonly pid?: number;
   /** Where the kernel holds what programs use; absent: it does not, or in a container's group. */
   readonly group?: ControlGroup;
@@ -157,9 +157,11 @@ export class Sandbox {
     const config = { level, inputs, space, cpus, cpusPerSlot, gpus, gpuPlaces, warm, landlockAbi };
     for (let renewed = false; ; renewed = true) {
       const seconds = renewed ? (deadline - performance.now()) / 1000 : startSeconds;
-      const zygote = "socket" in options ? await connectZygote(options, seconds) : await spawnZygote(options);
-      // It may have begun anew because of threads that were left.
-      zygote.control.write(encodeFrame("C", JSON.stringify({ ...config, careful: renewed })));
+      const zygote =
+        "socket" in options
+          ? await connectZygote(options, seconds)
+          : await spawnZygote({ ...options, severalProcesses: level !== "landlock" }, seconds);
+      zygote.control.write(encodeFrame("C", JSON.stringify(config)));
       const reader = new FrameReader();
       try {
         const hello = parseHello(await firstFrame(zygote, reader, startSeconds, deadline), level);
@@ -328,7 +330,7 @@ async function firstFrame(zygote: Zygote, reader: FrameReader, seconds: number, 
   }
 }
 
-/** @returns `renews` if it has other packages than it was told, or such as leave threads, and has to begin anew */
+/** @returns `renews` if it has other packages than it was told and has to begin anew */
 function parseHello({ kind, payload }: Frame, level: IsolationLevel): SandboxInfo | "renews" {
   const hello = JSON.parse(payload.toString()) ?? {};
   if (kind !== "H") throw new ActorError("sandbox", `sandbox: unexpected first frame ${JSON.stringify(kind)}`);

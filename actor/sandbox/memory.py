@@ -1,4 +1,4 @@
-"""Makes forks of the zygote cheap. Nearly all that a fork and its end cost is page tables: of what the imported packages
+"""Makes forks of what has imported the packages cheap. Nearly all that a fork and its end cost is page tables: of what packages
 hold, a hundred megabytes and more, every page of 4 KB is an entry that is copied and freed again, but a huge page of 2 MB is one.
 """
 
@@ -8,7 +8,7 @@ import gc
 from linux import libc
 
 HUGE_PAGE_BYTES = 2 << 20
-MADV_HUGEPAGE, MADV_COLLAPSE = 14, 25
+MADV_DONTNEED, MADV_HUGEPAGE, MADV_COLLAPSE = 4, 14, 25
 # Python's small objects live in arenas of 1 MB, each wherever there is room among the libraries that are being loaded, where
 # few huge pages fit. Those that are there before the first import lie side by side. A little less than what the default
 # packages need (55 MB); an arena that stays empty is given back.
@@ -30,17 +30,22 @@ def settle(proc):
     gc.collect()
     gc.freeze()  # else the first collection in a child copies every page
     gc.disable()
-    _use_huge_pages(proc)
-
-
-def _use_huge_pages(proc):
-    """Moves this process's own memory into huge pages where the kernel can (Linux >= 6.1). Without effect elsewhere."""
     with open(f"{proc}/self/maps") as table:
         mappings = [line.split() for line in table]
-    for mapping in mappings:
-        if not mapping[1].startswith("rw") or len(mapping) > 5 and mapping[5] != "[heap]":
-            continue
-        start, end = (int(bound, 16) for bound in mapping[0].split("-"))
-        for address in range(-(-start // HUGE_PAGE_BYTES) * HUGE_PAGE_BYTES, end - HUGE_PAGE_BYTES + 1, HUGE_PAGE_BYTES):
-            for advice in (MADV_HUGEPAGE, MADV_COLLAPSE):
-                libc.madvise(ctypes.c_void_p(address), ctypes.c_size_t(HUGE_PAGE_BYTES), advice)
+    for bounds, mode, _, _, inode, *path in mappings:
+        start, end = (int(bound, 16) for bound in bounds.split("-"))
+        if mode.startswith("rw") and path in ([], ["[heap]"]):
+            _use_huge_pages(start, end)
+        elif mode == "r-xp" and inode != "0":
+            _advise(start, end - start, MADV_DONTNEED)  # code that imports have run: a fork maps what it runs itself
+
+
+def _use_huge_pages(start, end):
+    """Moves this process's own memory into huge pages where the kernel can (Linux >= 6.1). Without effect elsewhere."""
+    for address in range(-(-start // HUGE_PAGE_BYTES) * HUGE_PAGE_BYTES, end - HUGE_PAGE_BYTES + 1, HUGE_PAGE_BYTES):
+        for advice in (MADV_HUGEPAGE, MADV_COLLAPSE):
+            _advise(address, HUGE_PAGE_BYTES, advice)
+
+
+def _advise(address, length, advice):
+    libc.madvise(ctypes.c_void_p(address), ctypes.c_size_t(length), advice)

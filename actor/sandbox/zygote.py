@@ -1,7 +1,8 @@
 """The sandbox: a process with the usual packages imported, which forks one restricted child per execution.
 
-On one machine the supervisor starts it, with one end of a unix socket as descriptor 3. In a pod it is the first process
-of a container, `zygote.py --listen SOCKET [--scratch DIR] [--warm NAMES]`, and the supervisor connects (listen.py).
+It is a fork of a process that imports the packages and to whose socket the supervisor connects. On one machine the supervisor
+starts that process for all its slots, `zygote.py --fork-server SOCKET …` (forkserver.py); in a pod it is the first process of
+each slot's container, `zygote.py --listen SOCKET …` (listen.py).
 
 It holds no secret: no certificate, no answers. A program never passes through its memory (the child reads it from the
 socket itself), neither do output and submission (`splice`, `sendfile`), so that nothing of one execution can be found
@@ -23,6 +24,7 @@ import sys
 _HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, _HERE)
 import cgroup  # noqa: E402
+import forkserver  # noqa: E402
 import gpu  # noqa: E402
 import landlock  # noqa: E402
 import listen  # noqa: E402
@@ -38,7 +40,7 @@ from execution import Execution  # noqa: E402
 from protocol import CONTROL, receive_frame, send, send_json  # noqa: E402
 
 sys.path[:] = [path for path in sys.path if path != _HERE]
-for _name in ("cgroup", "child", "execution", "gpu", "landlock", "limits", "linux", "listen", "memory", "namespaces", "program", "protocol",
+for _name in ("cgroup", "child", "execution", "forkserver", "gpu", "landlock", "limits", "linux", "listen", "memory", "namespaces", "program", "protocol",
               "restrict", "seccomp", "submission", "warm", "watch"):
     del sys.modules[_name]
 
@@ -97,6 +99,7 @@ class Zygote:
                 self.readable.append(gpu.DRIVER)
             self.writable = [f"{self.space}/scratch", f"{self.space}/tmp", "/dev/null"]
             self.filter = seccomp.assemble(seccomp.everywhere() + seccomp.alone())
+        self.clean_up()
         if os.getuid() == 0 and self._nobody_reaches([*self.runtime, self.space, *self.inputs.values()]):
             self.user = (namespaces.OUTSIDE_ID, namespaces.OUTSIDE_ID)
             for name in ("scratch", "tmp"):
@@ -123,18 +126,6 @@ class Zygote:
             finally:
                 os._exit(1)
         return os.waitpid(pid, 0)[1] == 0
-
-    def warm_up(self, packages):
-        """Everything after the imports, which are made here unless `packages` says that they have been. Raises ThreadsLeft."""
-        if packages is None:
-            names, careful = self.config.get("warm", warm.WARM), self.config.get("careful", False)
-            packages = warm.import_packages(names, self.level == "landlock", self.proc, f"{self.space}/tmp", careful)
-            memory.settle(self.proc)
-            self.clean_up()
-        if self.level == "namespaces":
-            namespaces.drop_import_space()
-        self.inherited_bytes = watch.inherited_bytes(self.proc)
-        return packages
 
     def stay_below(self, container):
         """Kills programs before they fill the container: its end would be ours too. Raises OSError if it is too small."""
@@ -184,9 +175,9 @@ class Zygote:
                 os.close(directory)
 
 
-def serve_supervisor(container=None, packages=None, renewal=None):
-    """From the first frame on CONTROL to the end of the connection. `container`: our options if we are alone in one; these
-    `packages` have been imported then, and what is written to `renewal` would be imported in their place (listen.py)."""
+def serve_supervisor(packages, container=None, renewal=None):
+    """From the first frame on CONTROL to the end of the connection. `packages`: what has been imported. `container`: our options if
+    we are alone in one; what is written to `renewal` would be imported in place of `packages` then (listen.py)."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # only the supervisor, by SIGKILL or the end of its socket
     kind, payload = receive_frame()
@@ -207,11 +198,10 @@ def serve_supervisor(container=None, packages=None, renewal=None):
         if container:  # before there may be namespaces, from where it cannot be seen
             zygote.stay_below(cgroup.memory_for_programs(watch.inherited_bytes("/proc")))
         zygote.enter_level()
-        packages = zygote.warm_up(packages)
-    except (OSError, warm.ThreadsLeft) as error:
-        again = isinstance(error, warm.ThreadsLeft) and not config.get("careful")
-        send_json(b"H", {"renews": True} if again else {"error": str(error)})
+    except OSError as error:
+        send_json(b"H", {"error": str(error)})
         sys.exit(1)
+    zygote.inherited_bytes = watch.inherited_bytes(zygote.proc)
     send_json(b"H", {
         "level": zygote.level, "landlockAbi": zygote.landlock_version, "ownUser": zygote.user is not None,
         "procMounted": zygote.child_proc, "processesCounted": zygote.count_processes, **packages, "packages": warm.installed_packages(),
@@ -225,21 +215,28 @@ def listen_for_supervisors(arguments):
     import argparse
 
     parser = argparse.ArgumentParser(prog="zygote.py", description="A sandbox that a supervisor connects to.")
-    parser.add_argument("--listen", required=True, metavar="SOCKET", help="path of the socket to listen at")
-    parser.add_argument("--scratch", default="/scratch", metavar="DIR", help="emptied before and after each connection")
+    place = parser.add_mutually_exclusive_group(required=True)
+    place.add_argument("--listen", metavar="SOCKET", help="where to listen, as process 1 of a slot's container")
+    place.add_argument("--fork-server", metavar="SOCKET", help="where to listen, for all slots of the process that starts us")
+    parser.add_argument("--scratch", default="/scratch", metavar="DIR", help="emptied before and after each connection; of a fork server: for imports")
     parser.add_argument("--warm", default=",".join(warm.WARM), metavar="NAMES", help="modules to import beforehand")
     parser.add_argument("--careful", action="store_true", help="try modules that programs use most like any others, too")
+    parser.add_argument("--several-processes", action="store_true", help="programs can fork")
     options = parser.parse_args(arguments)
-    listen.prepare()
-    allowed_bytes = warm.largest_bytes(cgroup.memory_bytes())
+    server = listen if options.listen else forkserver
+    server.prepare()
+    allowed_bytes = warm.largest_bytes(cgroup.memory_bytes()) if options.listen else warm.LARGEST_BYTES
+    temporary = "/tmp" if options.listen else options.scratch
     try:
-        packages = warm.import_packages(names_of(options.warm), True, "/proc", "/tmp", options.careful, allowed_bytes)
+        packages = warm.import_packages(names_of(options.warm), not options.several_processes, "/proc", temporary, options.careful, allowed_bytes)
     except warm.ThreadsLeft as error:
         if options.careful:
             sys.exit(str(error))
         listen.begin_anew("--careful")
     memory.settle("/proc")
-    listen.serve(options.listen, options.scratch, lambda renewal: serve_supervisor(options, packages, renewal))
+    if options.listen:
+        listen.serve(options.listen, options.scratch, lambda renewal: serve_supervisor(packages, options, renewal))
+    forkserver.serve(options.fork_server, lambda: serve_supervisor(packages))
 
 
 def names_of(text):
@@ -248,10 +245,7 @@ def names_of(text):
 
 def main():
     try:
-        if len(sys.argv) > 1:
-            listen_for_supervisors(sys.argv[1:])
-        else:
-            serve_supervisor()
+        listen_for_supervisors(sys.argv[1:])
     except (BrokenPipeError, ConnectionResetError):
         os._exit(0)  # without a supervisor there is nothing to live for
 

@@ -36,8 +36,7 @@ async function run(flags: string[]) {
       seconds.push((performance.now() - start) / 1000);
     }
     await sleep(SETTLE_SECONDS * 1000);
-    const pids = sandboxes.flatMap(({ pid }) => [pid!, ...descendants(pid!)]);
-    const { all, anonymous, files } = proportionalMemory(pids);
+    const { all, anonymous, files } = proportionalMemory(descendants(process.pid)); // theirs, and the one that they are forks of
     for (const sandbox of sandboxes) await sandbox.stop();
     const each = (bytes: number) => bytes / slots / 1e6;
     return { all: each(all), anonymous: each(anonymous), files: each(files), seconds };

@@ -19,10 +19,12 @@ import child  # noqa: E402
 import execution  # noqa: E402
 import landlock  # noqa: E402
 import limits  # noqa: E402
+import memory  # noqa: E402
 import namespaces  # noqa: E402
 import program  # noqa: E402
 import restrict  # noqa: E402
 import seccomp  # noqa: E402
+import warm  # noqa: E402
 import zygote  # noqa: E402
 
 LIMITS = {"timeoutSeconds": 60, "memoryBytes": 4 << 30, "outputBytes": 1 << 20, "keptOutputBytes": 1 << 14, "scratchBytes": 1 << 30,
@@ -70,13 +72,18 @@ def time_steps():
 
 def main():
     level, count, input_place = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    names = sys.argv[4].split(",") if len(sys.argv) > 4 else warm.WARM
     ours, theirs = socket.socketpair()
     if os.fork() == 0:
         ours.close()
         os.dup2(theirs.fileno(), 3)
-        sys.argv[1:] = []
+        packages = warm.import_packages(names, level == "landlock", "/proc", tempfile.gettempdir())
+        memory.settle("/proc")
+        session = os.fork()
+        if session:
+            os._exit(os.waitstatus_to_exitcode(os.waitpid(session, 0)[1]) & 0xFF)
         time_steps()
-        zygote.main()
+        zygote.serve_supervisor(packages)
         os._exit(0)
     theirs.close()
     stream = ours.makefile("rb")
@@ -91,9 +98,7 @@ def main():
 
     with tempfile.TemporaryDirectory() as space:
         os.chmod(space, 0o755)
-        warm = sys.argv[4].split(",") if len(sys.argv) > 4 else None
-        config = {"level": level, "inputs": {"t": input_place}, "space": space, "cpus": [], "cpusPerSlot": 1}
-        send(b"C", config | ({"warm": warm} if warm is not None else {}))
+        send(b"C", {"level": level, "inputs": {"t": input_place}, "space": space, "cpus": [], "cpusPerSlot": 1})
         kind, hello = receive()
         if kind != b"H" or b"error" in hello:
             sys.exit(hello.decode())

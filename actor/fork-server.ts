@@ -1,0 +1,149 @@
+/**
+ * On one machine: a process that has imported packages, for all sandboxes of this actor that want the same ones. They are forks of
+ * it (sandbox/forkserver.py), and so share the memory of what is imported. It is there as long as one of them is.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { connect, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { ActorError } from "./errors.ts";
+
+const ZYGOTE = fileURLToPath(new URL("./sandbox/zygote.py", import.meta.url));
+// A hash seed that never changes: a program's sets iterate alike whichever zygote it meets.
+const ENVIRONMENT = {
+  LANG: "C.UTF-8",
+  PATH: "/usr/bin:/bin",
+  PYTHONHASHSEED: "0",
+  PYTHONSAFEPATH: "1",
+  PYTHONUTF8: "1",
+};
+const PID_BYTES = 4;
+
+export interface ForkServerOptions {
+  /** The interpreter of the Python environment. */
+  python: string;
+  /** Modules to import; absent: what programs use most. */
+  warm?: readonly string[];
+  /** Programs can have several processes; some packages ask for that when they are imported. */
+  severalProcesses: boolean;
+  /** Lines that it or a sandbox of it prints, which they should not. */
+  onLog?: (line: string) => void;
+}
+
+/** A fork of it. */
+export interface Session {
+  pid: number;
+  /** Closed by the other side when the session is dead; when we close it the session is killed. */
+  control: Socket;
+}
+
+const running = new Map<string, ForkServer>();
+
+export class ForkServer {
+  readonly #key: string;
+  /** Of our user alone: its socket, and what packages write while they are imported. */
+  readonly #directory = mkdtempSync(join(tmpdir(), "longrun-sandbox-"));
+  readonly #process: ChildProcess;
+  readonly #ready: Promise<void>;
+  #users = 0;
+  lastLine = "no message";
+
+  /** The one with these packages, started if there is none. Each call needs one of `leave`. */
+  static use(options: ForkServerOptions): ForkServer {
+    const { python, warm, severalProcesses } = options;
+    const key = JSON.stringify([python, severalProcesses, warm && [...new Set(warm)].sort()]);
+    const server = running.get(key) ?? new ForkServer(key, options);
+    running.set(key, server);
+    server.#users++;
+    return server;
+  }
+
+  private constructor(key: string, { python, warm, severalProcesses, onLog }: ForkServerOptions) {
+    this.#key = key;
+    const temporary = join(this.#directory, "tmp");
+    mkdirSync(temporary);
+    const args = ["-s", "-B", ZYGOTE, "--fork-server", this.#socket, "--scratch", temporary];
+    if (warm) args.push(`--warm=${warm.join(",")}`);
+    if (severalProcesses) args.push("--several-processes");
+    const child = spawn(python, args, { cwd: "/", env: ENVIRONMENT, stdio: ["ignore", "pipe", "pipe"] });
+    this.#process = child;
+    child.stderr!.setEncoding("utf8").on("data", (text: string) => {
+      for (const line of text.split("\n").filter(Boolean)) {
+        this.lastLine = line.slice(0, 500);
+        onLog?.(this.lastLine);
+      }
+    });
+    const ended = once(child, "close").then(
+      () => this.#forget(),
+      (error: Error) => {
+        this.lastLine = error.message;
+        this.#forget();
+      },
+    );
+    const failed = ended.then(() => {
+      throw new ActorError("sandbox", `sandbox: the zygote did not start: its process ended: ${this.lastLine}`);
+    });
+    this.#ready = Promise.race([once(child.stdout!, "data").then(() => {}), failed]);
+    this.#ready.catch(() => {});
+  }
+
+  get #socket(): string {
+    return join(this.#directory, "socket");
+  }
+
+  /** Throws ActorError `sandbox` if there is none within `seconds`, its packages imported. */
+  async fork(seconds: number): Promise<Session> {
+    const timeout = AbortSignal.timeout(Math.max(1, Math.ceil(seconds * 1000)));
+    const late = once(timeout, "abort").then(() => {
+      throw new ActorError("sandbox", `sandbox: the zygote was not ready within ${seconds} s`);
+    });
+    late.catch(() => {});
+    const starting = this.#ready.then(() => startSession(this.#socket));
+    starting.catch(() => {});
+    try {
+      return await Promise.race([starting, late]);
+    } catch (error) {
+      // Whoever comes after us has the next one.
+      if (timeout.aborted) this.#process.kill("SIGKILL");
+      throw error;
+    }
+  }
+
+  /** Ends it if nobody else uses it. */
+  leave(): void {
+    if (--this.#users > 0) return;
+    this.#process.kill("SIGKILL");
+    this.#forget();
+  }
+
+  #forget(): void {
+    if (running.get(this.#key) === this) running.delete(this.#key);
+    rmSync(this.#directory, { recursive: true, force: true });
+  }
+
+  /** Where we end in the middle of something: it dies by that, its directory does not. */
+  static forgetAll(): void {
+    for (const server of running.values()) server.#forget();
+  }
+}
+
+process.on("exit", () => ForkServer.forgetAll());
+
+async function startSession(socket: string): Promise<Session> {
+  const control = connect(socket);
+  try {
+    await once(control, "connect");
+    for (;;) {
+      const pid: Buffer | null = control.read(PID_BYTES);
+      if (pid) return { control, pid: pid.readUInt32BE() };
+      if (control.destroyed || control.readableEnded) throw new Error("it closed the connection");
+      await once(control, "readable");
+    }
+  } catch (cause) {
+    control.destroy();
+    throw new ActorError("sandbox", `sandbox: the zygote did not start: ${(cause as Error).message}`, cause);
+  }
+}
