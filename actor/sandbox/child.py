@@ -1,8 +1,8 @@
-"""One child of the zygote: forked and half restricted before there is anything to run, it waits for a request,
-gives up the rest of its rights and runs the program.
+"""One child of the zygote: forked and restricted before there is anything to run, it waits for a request and runs the program.
 
-The zygote makes the next child while a program runs, so that an execution does not wait for a fork and for new
-namespaces. A child runs one program only, and nothing of any program is in its memory before.
+The zygote makes the next child while a program runs, for a task and a scratch directory as that one's, so that an execution waits
+neither for a fork nor for new namespaces and a tmpfs; where it guessed wrong it makes another. A child runs one program only, and
+nothing of any program is in its memory before.
 """
 
 import json
@@ -24,7 +24,8 @@ LARGEST_REQUEST = 64 << 10
 class Child:
     """The zygote's side: the child and what connects us to it."""
 
-    def __init__(self, zygote):
+    def __init__(self, zygote, place):
+        self.place = place
         self.output, output = os.pipe()
         self.report, report = os.pipe()
         self.orders, orders = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -34,7 +35,7 @@ class Child:
         self.pid = namespaces.fork(zygote.own_pid_namespace) if zygote.level == "namespaces" else os.fork()
         if self.pid == 0:
             try:
-                source = _become(zygote, self.address_space_bytes, output, report, orders.detach())
+                source = _become(zygote, place, self.address_space_bytes, output, report, orders.detach())
             except BaseException as error:
                 os.write(ORDERS, f"!{type(error).__name__}: {error}".encode()[:500])
                 os._exit(126)
@@ -49,6 +50,13 @@ class Child:
         os.close(report)
         orders.close()
         self.pidfd = os.pidfd_open(self.pid)
+
+    def discard(self):
+        """Ends it before it was started."""
+        self.orders.close()
+        os.waitpid(self.pid, 0)
+        for descriptor in (self.output, self.report, self.pidfd):
+            os.close(descriptor)
 
     def start(self, request):
         """Gives the child the program that comes next on the supervisor's socket. Returns (its pid in the zygote's /proc, a
@@ -72,7 +80,12 @@ class Child:
                 pass  # it died, and will be reaped
 
 
-def _become(zygote, address_space_bytes, output, report, orders):
+def place_of(request):
+    """What a child is made for."""
+    return request["task"], request["limits"]["scratchBytes"], request["limits"]["scratchFiles"]
+
+
+def _become(zygote, place, address_space_bytes, output, report, orders):
     """The order matters: each step takes away what the ones before needed. Returns the program."""
     os.setsid()
     null = os.open("/dev/null", os.O_RDWR)
@@ -88,18 +101,30 @@ def _become(zygote, address_space_bytes, output, report, orders):
     limits.prefer_as_victim(zygote.proc)
     if zygote.level == "namespaces":
         namespaces.isolate(zygote.child_proc)
+        scratch = _move_in(zygote, *place)
 
     message = os.read(ORDERS, LARGEST_REQUEST)
     if not message:
-        os._exit(0)  # the zygote is gone
+        os._exit(0)  # the zygote is gone, or has another child for what came
+    if zygote.level != "namespaces":
+        scratch = _move_in(zygote, *place)  # until now it was the scratch directory of another program
     request = json.loads(message)
     source = receive(request["programBytes"], ORDERS + 1)
     os.close(ORDERS + 1)
-    allowed = request["limits"]
-    input_place = zygote.inputs.get(request["task"])
+    limits.set_rlimits(request["limits"], None if zygote.devices else address_space_bytes, zygote.count_processes)
+    program.reseed(request["seed"])
+    with socket.socket(fileno=os.dup(ORDERS)) as channel:
+        socket.send_fds(channel, [watched_pid.encode()], [scratch])
+    os.close(scratch)
+    return source
+
+
+def _move_in(zygote, task, scratch_bytes, scratch_files):
+    """Into the scratch directory, and away from all that is not the program's. Returns a descriptor of that directory."""
+    input_place = zygote.inputs.get(task)
     space = zygote.space
     if zygote.level == "namespaces":
-        namespaces.furnish(input_place, allowed["scratchBytes"], allowed["scratchFiles"])
+        namespaces.furnish(input_place, scratch_bytes, scratch_files)
     elif input_place:
         os.symlink(os.path.abspath(input_place), f"{space}/scratch/input")
     scratch, temporary = f"{space}/scratch", f"{space}/tmp"
@@ -109,21 +134,16 @@ def _become(zygote, address_space_bytes, output, report, orders):
     os.environ.update(zygote.gpus.environment)
     program.open_streams()
 
-    limits.set_rlimits(allowed, None if zygote.devices else address_space_bytes, zygote.count_processes)
     if zygote.level != "none":
         if zygote.user:
             restrict.become(*zygote.user)
         restrict.drop_privileges()
         readable = zygote.readable if zygote.level == "namespaces" or not input_place else [*zygote.readable, input_place]
         restrict.confine(zygote.landlock_version, readable, zygote.writable, zygote.devices, zygote.filter)
-    program.reseed(request["seed"])
     _limit_threads(zygote.config["cpusPerSlot"])
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    with socket.socket(fileno=os.dup(ORDERS)) as channel:
-        socket.send_fds(channel, [watched_pid.encode()], [descriptor])
-    os.close(descriptor)
-    return source
+    return descriptor
 
 
 def _limit_threads(cpus):

@@ -35,7 +35,7 @@ import restrict  # noqa: E402
 import seccomp  # noqa: E402
 import warm  # noqa: E402
 import watch  # noqa: E402
-from child import Child  # noqa: E402
+from child import Child, place_of  # noqa: E402
 from execution import Execution  # noqa: E402
 from protocol import CONTROL, receive_frame, send, send_json  # noqa: E402
 
@@ -56,6 +56,7 @@ class Zygote:
         self.user = None  # (uid, gid) that a child becomes; None: it stays who we are
         self.proc = "/proc"
         self.child_proc = False
+        self.next_child = None
         self.memory_bytes = None  # that a program may use at most, whatever its limits say
         self.landlock_version = min(landlock.abi(), config.get("landlockAbi", 99)) if self.level != "none" else 0
 
@@ -140,7 +141,6 @@ class Zygote:
         return watch.own_bytes(self.proc)[0]
 
     def serve(self):
-        self.next_child = Child(self)
         while True:
             kind, payload = receive_frame()
             if kind == b"R":
@@ -151,13 +151,18 @@ class Zygote:
     def execute(self, request):
         if self.memory_bytes is not None:
             request["limits"]["memoryBytes"] = min(request["limits"]["memoryBytes"], self.memory_bytes)
+        place = place_of(request)
+        child = self.next_child
+        if child and child.place != place:
+            child.discard()
+            child = None
         try:
-            execution = Execution(self, self.next_child, request)
+            execution = Execution(self, child or Child(self, place), request)
         except OSError as error:
             # The child may have left part of the program on the socket: nothing can be read from it any more.
             send_json(b"H", {"error": str(error)})
             sys.exit(1)
-        self.next_child = Child(self)
+        self.next_child = Child(self, place)
         execution.follow()
         execution.hand_in()
         self.clean_up()
