@@ -96,6 +96,19 @@ describe("MarkerParser", () => {
     assert.deepEqual(seen, []);
   });
 
+  test("a nonce in a long line is gone wherever the bytes are cut", () => {
+    const before = "x".repeat(9000);
+    for (const between of ["", ":", "y"])
+      for (let chunkBytes = 8950; chunkBytes < 9100; chunkBytes++) {
+        const { output } = parse(`${before}${N}${between}${"y".repeat(200)}\n`, N, chunkBytes);
+        assert.equal(
+          output,
+          `${before}${between === "y" ? "y" : ""}${"y".repeat(200)}\n`,
+          `in chunks of ${chunkBytes}`,
+        );
+      }
+  });
+
   test("values are bounded", () => {
     assert.equal(parse(`${N}:training loss ${"9".repeat(1000)}\n`).seen[0]![1]!.length, 256);
   });

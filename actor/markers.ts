@@ -48,10 +48,9 @@ export class MarkerParser {
       this.#continued = false;
     }
     if (data.length > LONGEST_LINE_BYTES) {
-      // Keep back what may be the first part of a nonce.
-      const kept = Math.max(0, this.#nonce.length - 1);
-      cleaned.push(this.#withoutNonce(data.subarray(0, data.length - kept)));
-      data = data.subarray(data.length - kept);
+      const cut = this.#seam(data);
+      cleaned.push(this.#withoutNonce(data.subarray(0, cut)));
+      data = data.subarray(cut);
       this.#continued = true;
     }
     this.#pending = Buffer.from(data);
@@ -82,6 +81,14 @@ export class MarkerParser {
       this.seen.push({ name, value, atSeconds });
     }
     return this.#withoutNonce(line);
+  }
+
+  /** Where `data` can be cut without cutting a nonce: what is kept back may be the first part of one, or begin with a whole one. */
+  #seam(data: Buffer): number {
+    if (this.#nonce === "") return data.length;
+    const cut = data.length - this.#nonce.length;
+    const across = data.indexOf(this.#nonce, cut - this.#nonce.length); // what follows one may be its colon
+    return across === -1 ? cut : Math.min(cut, across);
   }
 
   #withoutNonce(bytes: Buffer): Buffer {
