@@ -66,3 +66,24 @@ for (const level of ["namespaces", "landlock"] as const)
       await sandbox.stop();
     }
   });
+
+test("of the zygote's mounts a program at namespaces has none: no other /proc below its own, no other scratch", async (context) => {
+  const sandbox = await Sandbox.start({
+    python,
+    space: join(folder, "mounts"),
+    inputs,
+    level: "namespaces",
+    warm: [],
+  }).catch((error: Error) => error.message);
+  if (typeof sandbox === "string") return context.skip(sandbox);
+  try {
+    if (!sandbox.info.procMounted) return context.skip("programs have no /proc here to see their mounts in");
+    const program = Buffer.from(`print(*(line.split()[4] for line in open("/proc/self/mountinfo")))`);
+    const result = await execute(sandbox, { task: "first", program, nonce: "", limits: DEFAULT_LIMITS, seed: 0 });
+    const mounts = result.terminalOutput.toString().trim().split(" ");
+    const own = mounts.filter((place) => /^\/(proc|space|\.zygote)/.test(place)).sort();
+    assert.deepEqual(own, ["/proc", "/space", "/space/scratch/input"], result.detail);
+  } finally {
+    await sandbox.stop();
+  }
+});

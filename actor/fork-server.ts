@@ -40,7 +40,10 @@ export interface Session {
   control: Socket;
 }
 
+/** That the next sandbox can be a fork of. */
 const running = new Map<string, ForkServer>();
+/** Whose processes are not known to have ended. */
+const started = new Set<ForkServer>();
 
 export class ForkServer {
   readonly #key: string;
@@ -76,14 +79,15 @@ export class ForkServer {
         onLog?.(this.lastLine);
       }
     });
-    const ended = once(child, "close").then(
-      () => this.#forget(),
-      (error: Error) => {
-        this.lastLine = error.message;
-        this.#forget();
-      },
-    );
+    started.add(this);
+    child.once("exit", () => this.#retire());
+    const ended = once(child, "close").catch((error: Error) => {
+      this.lastLine = error.message;
+    });
     const failed = ended.then(() => {
+      this.#retire();
+      started.delete(this);
+      this.#removeDirectory();
       throw new ActorError("sandbox", `sandbox: the zygote did not start: its process ended: ${this.lastLine}`);
     });
     this.#ready = Promise.race([once(child.stdout!, "data").then(() => {}), failed]);
@@ -106,8 +110,7 @@ export class ForkServer {
     try {
       return await Promise.race([starting, late]);
     } catch (error) {
-      // Whoever comes after us has the next one.
-      if (timeout.aborted) this.#process.kill("SIGKILL");
+      starting.then(({ control }) => control.destroy()).catch(() => {});
       throw error;
     }
   }
@@ -115,22 +118,26 @@ export class ForkServer {
   /** Ends it if nobody else uses it. */
   leave(): void {
     if (--this.#users > 0) return;
+    this.#retire();
     this.#process.kill("SIGKILL");
-    this.#forget();
   }
 
-  #forget(): void {
+  /** No sandbox is a fork of it any more. */
+  #retire(): void {
     if (running.get(this.#key) === this) running.delete(this.#key);
-    rmSync(this.#directory, { recursive: true, force: true });
   }
 
-  /** Where we end in the middle of something: it dies by that, its directory does not. */
-  static forgetAll(): void {
-    for (const server of running.values()) server.#forget();
+  #removeDirectory(): void {
+    rmSync(this.#directory, { recursive: true, force: true, maxRetries: 3 });
+  }
+
+  /** Where we end in the middle of something: they die by that, their directories do not. */
+  static removeDirectories(): void {
+    for (const server of started) server.#removeDirectory();
   }
 }
 
-process.on("exit", () => ForkServer.forgetAll());
+process.on("exit", () => ForkServer.removeDirectories());
 
 async function startSession(socket: string): Promise<Session> {
   const control = connect(socket);

@@ -7,6 +7,7 @@ listen.py does this.
 No program comes near it: it runs none, reads not a byte of what comes over a connection, and is in none of a session's
 namespaces. Only its parent can connect, whatever the permissions of files are: the kernel tells who is at the other end. A session
 has its own connection and nothing of the others'.
+Not covered: what packages do while they are imported, as the supervisor's user and in no sandbox (warm.py).
 """
 
 import os
@@ -14,6 +15,7 @@ import select
 import signal
 import socket
 import struct
+import sys
 
 import restrict
 from protocol import CONTROL
@@ -46,7 +48,12 @@ def serve(path, session):
             connection = _accept(listener)
             if connection is None:
                 continue
-            pid = os.fork()
+            try:
+                pid = os.fork()
+            except OSError as error:
+                print(f"no fork for another slot: {error}", file=sys.stderr, flush=True)
+                os.close(connection)
+                continue
             if pid == 0:
                 listener.detach()  # its number may be another descriptor's from now on
                 _keep_only(connection)

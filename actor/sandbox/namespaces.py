@@ -114,19 +114,7 @@ def build_root(runtime, inputs, devices):
     os.chdir("/")
     umount(PRIVATE + "/old")
     make_read_only("/")  # or, without root and Landlock, one program could leave files there for the next
-    # Packages try at import what they can use (joblib makes a semaphore in /dev/shm, matplotlib a list of fonts); until
-    # `drop_import_space`.
-    mount("tmpfs", SPACE, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0700,size=4m")
-    for name in ("tmp", "shm"):
-        os.mkdir(f"{SPACE}/{name}")
-    mount(PRIVATE + "/proc", "/proc", None, MS_BIND | MS_REC)  # and look at what the machine is
     return places
-
-
-def drop_import_space():
-    """What packages could write to and look at while they were imported; before any child is made."""
-    umount(SPACE)
-    umount("/proc")
 
 
 def _outermost(paths):

@@ -61,7 +61,7 @@ class Zygote:
         self.landlock_version = min(landlock.abi(), config.get("landlockAbi", 99)) if self.level != "none" else 0
 
     def enter_level(self):
-        """Everything that the level needs before packages are imported. Raises OSError where it does not work."""
+        """Goes where programs can be restricted by this level. Raises OSError where that does not work."""
         self.gpus = gpu.find(self.config.get("gpus", []), **self.config.get("gpuPlaces", {}))
         self.devices = self.gpus.files
         if self.level == "namespaces":
