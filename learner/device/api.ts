@@ -6,17 +6,15 @@
  * Source: onnxruntime_c_api.h. `OrtApi` is a struct of function pointers that is only ever appended to: the numbers are those of its
  * fields in version 24 of the API, and the library hands out the table for that version, as every newer one does.
  */
-import { createRequire } from "node:module";
 import path from "node:path";
 import type { KoffiFunc } from "koffi";
 import { onnxRuntimeFolder } from "../graph/device.ts";
 import { GraphError } from "../graph/errors.ts";
+import { koffi } from "../graph/koffi.ts";
 
 /** Of the header that the numbers are from. */
 const API_VERSION = 24;
 const POINTER_BYTES = 8;
-/** Of the stack that koffi gives native code; that of a thread of Node.js is as large. */
-const STACK_BYTES = 8 * 2 ** 20;
 
 /** An address; 0: none. */
 export type Pointer = bigint;
@@ -110,7 +108,7 @@ export function ortApi(): OrtApi {
 }
 
 /** @throws GraphError `device` */
-export function load(file: string, requireModule: (name: string) => unknown = createRequire(import.meta.url)): OrtApi {
+export function load(file: string, requireModule?: (name: string) => unknown): OrtApi {
   const refuse = (what: string, cause: unknown): never => {
     const [reason] = (cause as Error).message.split("\n");
     throw new GraphError(
@@ -121,24 +119,23 @@ export function load(file: string, requireModule: (name: string) => unknown = cr
       },
     );
   };
-  let koffi: typeof import("koffi");
+  let native: ReturnType<typeof koffi>;
   try {
-    koffi = requireModule("koffi") as typeof import("koffi");
+    native = koffi(requireModule);
   } catch (cause) {
     return refuse("koffi, by which tensors stay on a GPU,", cause);
   }
   let base: Pointer;
   try {
-    if (koffi.config().sync_stack_size !== STACK_BYTES) koffi.config({ sync_stack_size: STACK_BYTES });
-    base = koffi.load(file).func("OrtGetApiBase", "void *", [])();
+    base = native.load(file).func("OrtGetApiBase", "void *", [])();
   } catch (cause) {
     return refuse(file, cause);
   }
   /** of the function that field `index` of the struct at `table` points to */
   const field = (table: Pointer, index: number, result: string, parameters: readonly string[]) =>
-    koffi.decode(
-      koffi.decode(table, index * POINTER_BYTES, "void *"),
-      koffi.proto(result, [...parameters]),
+    native.decode(
+      native.decode(table, index * POINTER_BYTES, "void *"),
+      native.proto(result, [...parameters]),
     ) as KoffiFunc<(...parameters: unknown[]) => Pointer | string | null>;
   const version = field(base, 1, "str", [])() as string;
   const table = field(base, 0, "void *", ["uint32_t"])(API_VERSION) as Pointer | null;
@@ -172,7 +169,7 @@ export function load(file: string, requireModule: (name: string) => unknown = cr
       create(out);
       return out[0]!;
     },
-    addressOf: (data) => koffi.address(data),
-    copyOf: (address, bytes) => (bytes > 0 ? koffi.view(address, bytes).slice(0) : new ArrayBuffer(0)),
+    addressOf: (data) => native.address(data),
+    copyOf: (address, bytes) => (bytes > 0 ? native.view(address, bytes).slice(0) : new ArrayBuffer(0)),
   };
 }

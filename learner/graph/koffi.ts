@@ -1,0 +1,12 @@
+/** Koffi, by which functions of native libraries are called. */
+import { createRequire } from "node:module";
+
+/** Of the stack that it gives native code; that of a thread of Node.js is as large. */
+const STACK_BYTES = 8 * 2 ** 20;
+
+/** Koffi as all of us use it: it is configured once in a process, before the first library. Throws if it is not installed. */
+export function koffi(requireModule: (name: string) => unknown = createRequire(import.meta.url)) {
+  const module = requireModule("koffi") as typeof import("koffi");
+  if (module.config().sync_stack_size !== STACK_BYTES) module.config({ sync_stack_size: STACK_BYTES });
+  return module;
+}
