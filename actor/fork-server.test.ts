@@ -1,7 +1,7 @@
 /** Sandboxes of one machine are forks of a process that has imported the packages: what they share, and what they must not. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, afterEach, describe, test } from "node:test";
@@ -128,6 +128,22 @@ print(connection.recv(4))`;
     const next = await start([]);
     assert.notEqual(parentOf(next), server);
     assert.equal((await run(next, "pass")).outcome, "completed");
+  });
+
+  test("directories of actors that were killed go, those of actors that live stay", async () => {
+    const { pid: ended } = spawnSync("true");
+    const names = [`longrun-sandbox-${ended}-x`, `longrun-sandbox-${process.ppid}-x`, "longrun-sandbox-x"];
+    const [dead, ...alive] = names.map((name) => join(tmpdir(), name));
+    for (const directory of [dead!, ...alive]) mkdirSync(join(directory, "tmp"), { recursive: true });
+    try {
+      await start(["joblib"]);
+      assert.deepEqual(
+        [dead!, ...alive].map((directory) => existsSync(directory)),
+        [false, true, true],
+      );
+    } finally {
+      for (const directory of alive) rmSync(directory, { recursive: true });
+    }
   });
 
   test("a Python that does not start, or is late, says so", async () => {

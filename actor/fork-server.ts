@@ -4,12 +4,13 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { lstatSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ActorError } from "./errors.ts";
+import { isAlive } from "./is-alive.ts";
 
 const ZYGOTE = fileURLToPath(new URL("./sandbox/zygote.py", import.meta.url));
 // A hash seed that never changes: a program's sets iterate alike whichever zygote it meets.
@@ -21,6 +22,8 @@ const ENVIRONMENT = {
   PYTHONUTF8: "1",
 };
 const PID_BYTES = 4;
+/** In the system's directory for temporary files; the number of our process follows. */
+const DIRECTORY = "longrun-sandbox-";
 
 export interface ForkServerOptions {
   /** The interpreter of the Python environment. */
@@ -48,7 +51,7 @@ const started = new Set<ForkServer>();
 export class ForkServer {
   readonly #key: string;
   /** Of our user alone: its socket, and what packages write while they are imported. */
-  readonly #directory = mkdtempSync(join(tmpdir(), "longrun-sandbox-"));
+  readonly #directory = makeDirectory();
   readonly #process: ChildProcess;
   readonly #ready: Promise<void>;
   #users = 0;
@@ -138,6 +141,21 @@ export class ForkServer {
 }
 
 process.on("exit", () => ForkServer.removeDirectories());
+
+/** A new one; those that actors of this user left behind when they were killed go. */
+function makeDirectory(): string {
+  for (const name of readdirSync(tmpdir())) {
+    const pid = Number(new RegExp(`^${DIRECTORY}(\\d+)-`).exec(name)?.[1]);
+    if (!pid || isAlive(pid)) continue;
+    const path = join(tmpdir(), name);
+    try {
+      if (lstatSync(path).uid === process.getuid?.()) rmSync(path, { recursive: true, force: true });
+    } catch {
+      // Another actor was faster.
+    }
+  }
+  return mkdtempSync(join(tmpdir(), `${DIRECTORY}${process.pid}-`));
+}
 
 async function startSession(socket: string): Promise<Session> {
   const control = connect(socket);
