@@ -4,7 +4,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { descendants } from "../test/bench/process-memory.ts";
+import { descendants } from "./descendants.fixture.ts";
 import { execute } from "./execution.ts";
 import { DEFAULT_LIMITS } from "./limits.ts";
 import { ensurePythonEnvironment } from "./python-env.ts";

@@ -10,6 +10,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { inflateSync } from "node:zlib";
 import { writeRunCertificates } from "../proto/certificates.ts";
 import { messages } from "../proto/service.ts";
+import { descendants } from "./descendants.fixture.ts";
 import { Learner } from "./learner.fixture.ts";
 import { ensurePythonEnvironment } from "./python-env.ts";
 
@@ -98,21 +99,6 @@ function isRunning(pid: number): boolean {
   }
 }
 
-/** Every process below `pid`. */
-function tree(pid: number): number[] {
-  const below = [pid];
-  for (const current of below)
-    try {
-      for (const thread of readdirSync(`/proc/${current}/task`))
-        below.push(
-          ...readFileSync(`/proc/${current}/task/${thread}/children`, "utf8").split(" ").filter(Boolean).map(Number),
-        );
-    } catch {
-      // It ended.
-    }
-  return below.slice(1);
-}
-
 const program = `
 import pandas as pd, time
 print("${"a".repeat(32)}:loaded data")
@@ -171,7 +157,7 @@ for (const level of ["namespaces", "landlock"])
       };
       learner.lease("e1", sleeper);
       await learner.next("heartbeat", 1, (message) => (message.heartbeat?.running?.[0]?.elapsedSeconds ?? 0) > 0, 20);
-      const sandbox = tree(actor.pid!);
+      const sandbox = descendants(actor.pid!);
       process.kill(sandbox[0]!, "SIGKILL");
       const lost = await learner.next("result", 1, () => true, 20);
       assert.equal(lost.outcome, messages.Outcome.LOST);
@@ -186,7 +172,7 @@ for (const level of ["namespaces", "landlock"])
             (running.elapsedSeconds ?? 0) > 0 && (running.attempt as { execution?: string }).execution === "e2",
         );
       await learner.next("heartbeat", 1, runs, 60);
-      const processes = tree(actor.pid!);
+      const processes = descendants(actor.pid!);
       assert.ok(processes.length >= 2);
       actor.kill("SIGKILL");
       await gone(processes);
@@ -278,7 +264,7 @@ describe("an actor's start and end", () => {
   test("it exits when its parent's channel closes", async () => {
     const { learner, actor } = await startActor();
     await learner.next("hello", 1, () => true, 60);
-    const processes = tree(actor.pid!);
+    const processes = descendants(actor.pid!);
     actor.disconnect();
     assert.equal(await exitOf(actor), 1);
     await gone(processes);

@@ -20,7 +20,7 @@ import { after, afterEach, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { writeRunCertificates } from "../proto/certificates.ts";
 import { messages } from "../proto/service.ts";
-import { descendants } from "../test/abuse/world.ts";
+import { descendants } from "./descendants.fixture.ts";
 import { type ExecutionResult, execute } from "./execution.ts";
 import { startIsolated } from "./isolation.ts";
 import { Learner } from "./learner.fixture.ts";

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
+import { descendants } from "../../actor/descendants.fixture.ts";
 import { ActorError } from "../../actor/errors.ts";
 import { type ExecutionResult, execute } from "../../actor/execution.ts";
 import { startIsolated } from "../../actor/isolation.ts";
@@ -10,7 +11,7 @@ import { DEFAULT_LIMITS, type Limits } from "../../actor/limits.ts";
 import type { IsolationLevel, Sandbox } from "../../actor/sandbox.ts";
 import { Sidecar } from "../../actor/sidecar.fixture.ts";
 import { EXPECTATIONS, type Expectation, expectationOf } from "./expectations.ts";
-import { createWorld, descendants, NEIGHBOUR_NOTE, NONCE, SECRET, type World } from "./world.ts";
+import { createWorld, NEIGHBOUR_NOTE, NONCE, SECRET, type World } from "./world.ts";
 
 const HERE = import.meta.dirname;
 const LIMITS: Limits = {

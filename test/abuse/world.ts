@@ -144,18 +144,3 @@ function listing(directory: string): string[] {
     })
     .sort();
 }
-
-/** Process ids below `pid`, found in /proc. */
-export function descendants(pid: number): number[] {
-  const parents = new Map<number, number>();
-  for (const name of readdirSync("/proc").filter((entry) => /^\d+$/.test(entry)))
-    try {
-      const text = readFileSync(`/proc/${name}/stat`, "utf8");
-      parents.set(Number(name), Number(text.slice(text.lastIndexOf(")") + 4).split(" ")[0]));
-    } catch {
-      // It ended.
-    }
-  const below = [pid];
-  for (const current of below) for (const [child, parent] of parents) if (parent === current) below.push(child);
-  return below.slice(1);
-}

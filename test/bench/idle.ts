@@ -4,11 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
+import { descendants } from "../../actor/descendants.fixture.ts";
 import { startIsolated } from "../../actor/isolation.ts";
 import type { Sandbox } from "../../actor/sandbox.ts";
 import { findPublicData } from "../../actor/tasks.ts";
 import { benchEnvironment } from "./environment.ts";
-import { descendants, proportionalMemory } from "./process-memory.ts";
+import { proportionalMemory } from "./process-memory.ts";
 import { type Bench, median } from "./result.ts";
 
 const GOAL_MEGABYTES = 60;

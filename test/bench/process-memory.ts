@@ -1,12 +1,6 @@
 /** What processes hold, seen from outside: proportional set sizes, in which a page of several processes is divided among them. */
 import { readFileSync } from "node:fs";
 
-/** All processes below this one. */
-export function descendants(pid: number): number[] {
-  const own = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);
-  return own.flatMap((child) => [child, ...descendants(child)]);
-}
-
 export interface Memory {
   /** bytes */
   all: number;

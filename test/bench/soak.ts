@@ -5,9 +5,10 @@
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
+import { descendants } from "../../actor/descendants.fixture.ts";
 import { Backlog } from "./backlog.ts";
 import { benchEnvironment } from "./environment.ts";
-import { descendants, kilobytes, proportionalMemory } from "./process-memory.ts";
+import { kilobytes, proportionalMemory } from "./process-memory.ts";
 import { type Bench, median } from "./result.ts";
 
 /** In turn: those that leave much behind among those that leave nothing. */
