@@ -25,15 +25,12 @@ export class DeviceRuntime {
   readonly hostMemory: Pointer;
   /** OrtMemoryInfo of the device's */
   readonly deviceMemory: Pointer;
-  /** has the buffers: its allocator frees what they held when it is released */
-  readonly #copy: DeviceSession;
-  readonly #fill: DeviceSession;
-  readonly #allocator: Pointer;
+  #made: { copy: DeviceSession; fill: DeviceSession; allocator: Pointer } | undefined;
 
   /** @throws GraphError `device`, one line with the remedy, where the device or koffi cannot be used */
-  constructor(device: Device) {
+  constructor(device: Device, load = ortApi) {
     if (device.kind === "cuda") checkCudaFiles(device);
-    const api = ortApi();
+    const api = load();
     this.api = api;
     this.device = device;
     this.environment = api.created((out) => api.CreateEnv(WARNING, "longrun", out));
@@ -42,9 +39,17 @@ export class DeviceRuntime {
       device.kind === "cuda"
         ? api.created((out) => api.CreateMemoryInfo("Cuda", ARENA, device.id, DEFAULT_MEMORY, out))
         : this.hostMemory;
-    this.#copy = new DeviceSession(this, copyGraph(), { threads: 1 });
-    this.#fill = new DeviceSession(this, zerosGraph(), { threads: 1 });
-    this.#allocator = api.created((out) => api.CreateAllocator(this.#copy.address, this.deviceMemory, out));
+  }
+
+  /** What buffers need. Their allocator is that of `copy`, and frees what they held when that is released. */
+  get #forBuffers() {
+    if (this.#made) return this.#made;
+    const { api } = this;
+    const copy = new DeviceSession(this, copyGraph(), { threads: 1 });
+    const fill = new DeviceSession(this, zerosGraph(), { threads: 1 });
+    const allocator = api.created((out) => api.CreateAllocator(copy.address, this.deviceMemory, out));
+    this.#made = { copy, fill, allocator };
+    return this.#made;
   }
 
   /** @param shared initializers that are on the device already, by name: views, which must outlive the session */
@@ -73,7 +78,7 @@ export class DeviceRuntime {
     const dims = BigInt64Array.from(shape, BigInt);
     try {
       return api.created((out) =>
-        api.CreateTensorAsOrtValue(this.#allocator, dims, dims.length, DTYPES.float32.code, out),
+        api.CreateTensorAsOrtValue(this.#forBuffers.allocator, dims, dims.length, DTYPES.float32.code, out),
       );
     } catch (cause) {
       throw this.fault(cause);
@@ -82,7 +87,7 @@ export class DeviceRuntime {
 
   async zero(buffer: DeviceBuffer): Promise<void> {
     for (const { values } of buffer.blocks())
-      await this.#fill.run({ size: tensor(BigInt64Array.of(BigInt(values.shape[0]!))) }, { zeros: values });
+      await this.#forBuffers.fill.run({ size: tensor(BigInt64Array.of(BigInt(values.shape[0]!))) }, { zeros: values });
   }
 
   /** @param numbers float32, no more than `buffer` has */
@@ -97,13 +102,13 @@ export class DeviceRuntime {
     block: (start: number, end: number) => Float32Array,
   ): Promise<void> {
     for (const { values, start, end } of buffer.blocks(length))
-      await this.#copy.run({ from: tensor(block(start, end)) }, { to: values });
+      await this.#forBuffers.copy.run({ from: tensor(block(start, end)) }, { to: values });
   }
 
   /** Into `numbers`, float32, no more than `buffer` has. */
   async read(buffer: DeviceBuffer, numbers: Float32Array): Promise<void> {
     for (const { values, start, end } of buffer.blocks(numbers.length))
-      await this.#copy.run({ from: values }, { to: tensor(numbers.subarray(start, end)) });
+      await this.#forBuffers.copy.run({ from: values }, { to: tensor(numbers.subarray(start, end)) });
   }
 
   /** An OrtValue over the numbers of a tensor of this process, which must outlive it; the caller releases it. */
@@ -133,9 +138,11 @@ export class DeviceRuntime {
   /** After all sessions and buffers. */
   async release(): Promise<void> {
     const { api } = this;
-    api.ReleaseAllocator(this.#allocator);
-    await this.#fill.release();
-    await this.#copy.release();
+    if (this.#made) {
+      api.ReleaseAllocator(this.#made.allocator);
+      await this.#made.fill.release();
+      await this.#made.copy.release();
+    }
     if (this.deviceMemory !== this.hostMemory) api.ReleaseMemoryInfo(this.deviceMemory);
     api.ReleaseMemoryInfo(this.hostMemory);
     api.ReleaseEnv(this.environment);

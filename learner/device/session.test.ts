@@ -11,6 +11,7 @@ import { Session } from "../graph/session.ts";
 import { tensor, tensorOf } from "../graph/tensor.ts";
 import { load, ortApi } from "./api.ts";
 import { BLOCK_NUMBERS } from "./buffer.ts";
+import { createSession, sessionsBy } from "./host.ts";
 import { DeviceRuntime, probeRuntime } from "./runtime.ts";
 
 const runtime = new DeviceRuntime({ kind: "cpu" });
@@ -129,6 +130,10 @@ test("what ONNX Runtime refuses is said, and the session can be used again", asy
   await assert.rejects(runtime.createSession(nonsense, {}), { code: "session", message: /NoSuchOperator/ });
 });
 
+const none = () => {
+  throw new Error("Cannot find module 'koffi'\nRequire stack:");
+};
+
 const installed = existsSync(join(onnxRuntimeFolder(), "libonnxruntime_providers_cuda.so"));
 test("CUDA's options reach ONNX Runtime, which has no library for them here", { skip: installed }, () => {
   const api = ortApi();
@@ -143,15 +148,35 @@ test("CUDA's options reach ONNX Runtime, which has no library for them here", { 
   assert.throws(() => api.CreateMemoryInfo("Nonsense", 1, 3, 0, new BigUint64Array(1)), /device is not supported/);
 });
 
+test("sessions on a CPU write outputs where they are wanted and copy none, or are those of the Node.js binding without koffi", async () => {
+  const g = new Graph("large");
+  g.output("y", add(g.input("x", "float32", ["n"]), 1));
+  const large = 2 ** 25; // 128 MiB
+  const [x, y] = [tensor(new Float32Array(large).fill(0)), tensor(new Float32Array(large))];
+  const noKoffi = sessionsBy(() => load("x", none));
+  for (const [create, binding] of [
+    [createSession, false],
+    [noKoffi, true],
+  ] as const) {
+    (y.data as Float32Array).fill(0);
+    const session = await create(g, { threads: 1 });
+    assert.equal(session instanceof Session, binding);
+    const before = process.memoryUsage.rss();
+    const results = await session.run({ x }, { y });
+    assert.equal(process.memoryUsage.rss() - before > 2 * large, binding, "a copy has 4 bytes a number");
+    assert.equal(results.y!.data[large - 1], 1);
+    if (!binding) assert.equal(results.y, y);
+    assert.equal(y.data[large - 1], 1);
+    await session.release();
+  }
+});
+
 test("without koffi, the library or CUDA's files there is one line with the remedy", async () => {
   const oneLine = (message: RegExp) => (error: unknown) => {
     assert.ok(error instanceof GraphError && error.code === "device");
     assert.match(error.message, message);
     assert.doesNotMatch(error.message, /\n/);
     return true;
-  };
-  const none = () => {
-    throw new Error("Cannot find module 'koffi'\nRequire stack:");
   };
   assert.throws(() => load("x", none), oneLine(/^koffi, .*cannot be loaded \(Cannot find module 'koffi'\).*`npm ci`/));
   assert.throws(

@@ -74,12 +74,15 @@ export interface OnDevice {
 
 export type CreateSession = (graph: Graph, options: SessionOptions) => Promise<GraphSession>;
 
-let usedDevice: Device = { kind: "cpu" };
+let used: Device = { kind: "cpu" };
 
-/** All sessions that this thread makes from now on are on `device`. */
-export function useDevice(device: Device): void {
-  usedDevice = device;
+/** All sessions that this thread makes from now on are on it. */
+export function useDevice(wanted: Device): void {
+  used = wanted;
 }
+
+/** What `useDevice` said; else the CPU. */
+export const usedDevice = (): Device => used;
 
 export class Session {
   readonly #session: ort.InferenceSession;
@@ -95,7 +98,7 @@ export class Session {
   /** A session of `graph`, or of the bytes of an ONNX model. */
   static async create(graph: Graph | Uint8Array, options: SessionOptions = {}): Promise<Session> {
     const bytes = graph instanceof Uint8Array ? graph : serialise(graph);
-    const device = options.device ?? usedDevice;
+    const device = options.device ?? usedDevice();
     if (device.kind === "cuda") checkCudaFiles(device);
     const extra = configuration(graph, options);
     try {

@@ -3,8 +3,8 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { after, describe, it } from "node:test";
+import { DeviceSession } from "../device/session.ts";
 import type { Graph } from "../graph/graph.ts";
-import { Session } from "../graph/session.ts";
 import { configJson, type ModelConfig } from "./config.ts";
 import { readModelFolder } from "./folder.ts";
 import { Generator } from "./generate.ts";
@@ -103,7 +103,7 @@ describe("a prompt with more attention scores than a run has", () => {
     const [generator, scorer] = [new Generator(mapped.config, { threads: 1 }), new Scorer(mapped, { threads: 1 })];
     const long = Int32Array.from({ length: 1100 }, (_, i) => (i * i + 5) % 64);
     const rows = [long.subarray(0, 9), long, long.subarray(3, 30)];
-    const run = t.mock.method(Session.prototype, "run");
+    const run = t.mock.method(DeviceSession.prototype, "run");
     const responses = await generator.generate(mapped, rows, { ...options, seeds: [1, 2, 3] });
     const blocks = run.mock.calls.flatMap(({ arguments: [feeds] }) => ("tokens" in feeds ? [feeds.tokens.shape] : []));
     assert.deepEqual(blocks, [

@@ -3,7 +3,8 @@ import fs from "node:fs";
 import path from "node:path";
 import { after, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
-import { type Feeds, Session } from "../graph/session.ts";
+import { DeviceSession } from "../device/session.ts";
+import type { Feeds } from "../graph/session.ts";
 import { type ModelConfig, parseConfig } from "./config.ts";
 import { type GenerateOptions, Generator } from "./generate.ts";
 import { readSafetensors } from "./safetensors.ts";
@@ -63,7 +64,7 @@ for (const name of ["qwen2", "llama"]) {
     });
 
     it("reads a prompt once and keeps its keys once, however many rows have it and however many have ended", async (t) => {
-      const run = t.mock.method(Session.prototype, "run");
+      const run = t.mock.method(DeviceSession.prototype, "run");
       const eosIds = Array.from({ length: 16 }, (_, id) => id);
       const responses = await generate(Array(8).fill(prompts[3]), { eosIds, temperature: 1.5 });
       const feeds = run.mock.calls.map((call) => call.arguments[0] as Feeds);

@@ -1,4 +1,5 @@
-import { type GraphSession, type OnDevice, Session } from "../graph/session.ts";
+import { createSession } from "../device/host.ts";
+import type { GraphSession, OnDevice } from "../graph/session.ts";
 import { type DeviceTensor, type Tensor, tensor } from "../graph/tensor.ts";
 import { uniforms } from "../rng.ts";
 import type { ModelConfig } from "./config.ts";
@@ -185,7 +186,7 @@ export class Generator {
         kind === "prefill"
           ? prefillGraph(this.#config, weightsOf)
           : decodeGraph(this.#config, kind, grouped, weightsOf);
-      const create = this.#onDevice?.createSession ?? Session.create;
+      const create = this.#onDevice?.createSession ?? createSession;
       session = await create(graph, { threads: this.#threads, ...frozen?.mapped.sessionOptions });
       this.#sessions.set(key, session);
     }

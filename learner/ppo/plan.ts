@@ -65,11 +65,9 @@ export interface MemoryPlan {
 /** Node.js, ONNX Runtime, tokenizer, store, and what the garbage collector has not taken yet. */
 const PROCESS_BYTES = 250e6;
 /** A thread of its own: its heap, and ONNX Runtime's sessions without their arenas. */
-const RANK_BYTES = 40e6;
+const RANK_BYTES = 120e6;
 /** CUDA's context, kernels and workspaces: assumed, not measured. */
 const CUDA_BYTES = 1e9;
-/** ONNX Runtime's Node.js binding returns a copy of each output, also of those that are written in place: this one, and one not collected yet. */
-const RETURNED_COPIES = 2;
 /** What ONNX Runtime's arenas hold for each byte in use, as freed pieces do not always fit what comes next. */
 const ARENA = 1.15;
 
@@ -218,8 +216,8 @@ export class Planner {
     }
     return [
       {
-        ...{ what: "gradients", detail: `of a batch, one model's at a time, and copies${times(ranks)}` },
-        ...{ hostBytes: (1 + RETURNED_COPIES) * ranks * this.#largestBytes, gpuBytes: 0 },
+        ...{ what: "gradients", detail: `of a batch, one model's at a time${times(ranks)}` },
+        ...{ hostBytes: ranks * this.#largestBytes, gpuBytes: 0 },
       },
       { what: "optimiser", detail: "two moments of what is trained", hostBytes: 2 * trained, gpuBytes: 0 },
     ];

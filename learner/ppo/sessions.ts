@@ -1,7 +1,9 @@
 /** The sessions of a model's graphs. Each is made when it is first needed, and kept. */
+
+import { createSession } from "../device/host.ts";
 import type { Graph } from "../graph/graph.ts";
 import { boundDims, peakMemory } from "../graph/memory.ts";
-import { type CreateSession, type GraphSession, type OnDevice, Session } from "../graph/session.ts";
+import type { CreateSession, GraphSession, OnDevice } from "../graph/session.ts";
 import type { Tensor } from "../graph/tensor.ts";
 import type { Adaptation } from "./adaptation.ts";
 import type { EngineOptions } from "./engine.ts";
@@ -37,7 +39,7 @@ export class Sessions {
     this.#model = model;
     this.#options = options;
     this.#graphs = { compute: options.compute, blocks: attentionBlocks(options) };
-    this.#create = onDevice?.createSession ?? Session.create;
+    this.#create = onDevice?.createSession ?? createSession;
     this.#activationBytes = options.activationBytes ?? process.availableMemory() / 2;
     if (options.compute === "bfloat16" && options.device?.kind !== "cuda") {
       throw new EngineError(
