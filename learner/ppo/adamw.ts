@@ -21,6 +21,19 @@ export function sumOfSquares(numbers: Float32Array): number {
   return sum;
 }
 
+/** `total` becomes the sum of itself and the others, of at least one. @returns sumOfSquares of it, for which it would be read once more */
+export function addAll(total: Float32Array, others: readonly Float32Array[]): number {
+  for (const other of others.slice(0, -1)) for (let i = 0; i < total.length; i++) total[i] += other[i];
+  const last = others.at(-1)!;
+  let squares = 0;
+  for (let i = 0; i < total.length; i++) {
+    const sum = Math.fround(total[i] + last[i]);
+    total[i] = sum;
+    squares += sum * sum;
+  }
+  return squares;
+}
+
 /** Euclidean norm, summed in float64; not finite when any entry is not. */
 export function globalNorm(gradient: Float32Array): number {
   return Math.sqrt(sumOfSquares(gradient));
@@ -41,10 +54,9 @@ export interface AdamWScalars {
   beta2: number;
   /** 1 - beta2 */
   squareShare: number;
-  /** learning rate over the first moment's bias correction */
+  /** learning rate over the first moment's bias correction, times the root of the second's: the root of v need not be divided by it */
   stepSize: number;
-  /** root of the second moment's bias correction */
-  rootCorrection: number;
+  /** times that root, too */
   epsilon: number;
   /** what weights are multiplied by */
   decay: number;
@@ -53,15 +65,15 @@ export interface AdamWScalars {
 /** @param step number of the step, from 1 */
 export function adamwScalars(step: number, o: Adam & { learningRate: number; scale: number }): AdamWScalars {
   const { beta1, beta2, epsilon, scale, learningRate } = o;
+  const rootCorrection = Math.sqrt(1 - beta2 ** step);
   return {
     scale,
     beta1,
     gradientShare: 1 - beta1,
     beta2,
     squareShare: 1 - beta2,
-    stepSize: learningRate / (1 - beta1 ** step),
-    rootCorrection: Math.sqrt(1 - beta2 ** step),
-    epsilon,
+    stepSize: (learningRate * rootCorrection) / (1 - beta1 ** step),
+    epsilon: epsilon * rootCorrection,
     decay: 1 - learningRate * o.weightDecay,
   };
 }
@@ -90,13 +102,13 @@ export function adamwStep(
 
 /** The part of a step that goes over all numbers. */
 export function adamwLoop({ weights, gradient, first, second }: AdamWNumbers, a: AdamWScalars): void {
-  const { scale, beta1, gradientShare, beta2, squareShare, stepSize, rootCorrection, epsilon, decay } = a;
+  const { scale, beta1, gradientShare, beta2, squareShare, stepSize, epsilon, decay } = a;
   for (let i = 0; i < weights.length; i++) {
     const g = gradient[i] * scale;
     const m = beta1 * first[i] + gradientShare * g;
     const v = beta2 * second[i] + squareShare * g * g;
     first[i] = m;
     second[i] = v;
-    weights[i] = weights[i] * decay - (stepSize * m) / (Math.sqrt(v) / rootCorrection + epsilon);
+    weights[i] = weights[i] * decay - (stepSize * m) / (Math.sqrt(v) + epsilon);
   }
 }

@@ -18,6 +18,8 @@ import { type Feeds, type GraphName, type Outputs, Rank } from "./rank.ts";
 import type { Loops, StepDone, Trainable } from "./trainable.ts";
 
 type AnyRank = Rank | Caller;
+/** A rank's work on its part of a model's numbers. */
+type Part<T> = (rank: AnyRank, part: (numbers: Float32Array) => Float32Array) => Promise<T>;
 
 export class DataParallel implements Loops {
   readonly #own: Rank;
@@ -71,16 +73,16 @@ export class DataParallel implements Loops {
       outputs,
       gradients: [total, ...others],
     } = await this.#run(name, microBatches);
-    if (total && others.length > 0) {
-      await this.#ofNumbers(total.length, (rank, part) => this.#ask(rank, "add", part(total), others.map(part)));
-    }
-    return { outputs, done: await trainable.step(o, this) };
+    if (!total || others.length === 0) return { outputs, done: await trainable.step(o, this) };
+    const add: Part<number> = (rank, part) => this.#ask(rank, "add", part(total), others.map(part));
+    const squares = sum(await this.#ofNumbers(total.length, add));
+    const adamw: Loops["adamw"] = (numbers, scalars) => this.adamw(numbers, scalars);
+    return { outputs, done: await trainable.step(o, { squares: () => squares, adamw }) };
   }
 
   /** The sum of the squares of numbers in shared memory, in float64. */
   async squares(numbers: Float32Array): Promise<number> {
-    const sums = await this.#ofNumbers(numbers.length, (rank, part) => this.#ask(rank, "squares", part(numbers)));
-    return sums.reduce((total, sum) => total + sum, 0);
+    return sum(await this.#ofNumbers(numbers.length, (rank, part) => this.#ask(rank, "squares", part(numbers))));
   }
 
   /** The loop of an AdamW step on numbers in shared memory. */
@@ -129,10 +131,7 @@ export class DataParallel implements Loops {
   }
 
   /** Each rank does as large a part of `size` numbers; what they return, in the numbers' order. */
-  async #ofNumbers<T>(
-    size: number,
-    work: (rank: AnyRank, part: (numbers: Float32Array) => Float32Array) => Promise<T>,
-  ): Promise<T[]> {
+  async #ofNumbers<T>(size: number, work: Part<T>): Promise<T[]> {
     const ranges = Array.from({ length: this.size }, (_, rank) =>
       [rank, rank + 1].map((n) => Math.floor((n * size) / this.size)),
     );
@@ -157,6 +156,8 @@ export class DataParallel implements Loops {
     return Promise.all([work(this.#own, parts[0]!), ...others]);
   }
 }
+
+const sum = (numbers: readonly number[]) => numbers.reduce((total, each) => total + each, 0);
 
 /** What belongs to index `parts[rank][i]` is `found[rank][i]`. */
 function inOrder<T>(parts: number[][], found: (T[] | undefined)[]): T[] {

@@ -37,7 +37,7 @@ export function adamwGraph(): Graph {
   const g = mul(numbers("gradient"), scalar("scale"));
   const m = add(mul(scalar("beta1"), numbers("first")), mul(scalar("gradientShare"), g));
   const v = add(mul(scalar("beta2"), numbers("second")), mul(mul(scalar("squareShare"), g), g));
-  const root = add(div(sqrt(v), scalar("rootCorrection")), scalar("epsilon"));
+  const root = add(sqrt(v), scalar("epsilon"));
   output("first", m);
   output("second", v);
   output("weights", sub(mul(numbers("weights"), scalar("decay")), div(mul(scalar("stepSize"), m), root)));

@@ -6,7 +6,7 @@ import type { Graph } from "../graph/graph.ts";
 import type { OnDevice } from "../graph/session.ts";
 import type { Tensor } from "../graph/tensor.ts";
 import { type GenerateOptions, Generator, type Response } from "../model/generate.ts";
-import { type AdamWNumbers, type AdamWScalars, adamwLoop, sumOfSquares } from "./adamw.ts";
+import { type AdamWNumbers, type AdamWScalars, adamwLoop, addAll, sumOfSquares } from "./adamw.ts";
 import { type Adaptation, adaptationOf, type Role, trainedShapes } from "./adaptation.ts";
 import type { EngineOptions } from "./engine.ts";
 import { Sessions } from "./sessions.ts";
@@ -99,8 +99,8 @@ export class Rank {
 
   // Loops over a part of a model's numbers, all in shared memory.
 
-  add(total: Float32Array, others: readonly Float32Array[]): void {
-    for (const other of others) for (let i = 0; i < total.length; i++) total[i] += other[i];
+  add(total: Float32Array, others: readonly Float32Array[]): number {
+    return addAll(total, others);
   }
 
   squares(numbers: Float32Array): number {
