@@ -76,7 +76,7 @@ test("ONNX Runtime computes a checkpointed layer again, after the cotangent that
   assert.equal(exps.length, 4 * LAYERS, "twice in each layer, forward and backward");
   assert.ok(places("Identity").length >= LAYERS, "a gradient is copied out when it is there, not at the end");
   // of each layer's backward: two Exp, then products with its cotangent, before the next layer's two
-  const products = places("FusedMatMul");
+  const products = [...places("FusedMatMul"), ...places("Gemm")];
   for (let layer = 0; layer + 1 < LAYERS; layer++) {
     const [last, next] = [exps[2 * (LAYERS + layer) + 1]!, exps[2 * (LAYERS + layer + 1)]!];
     assert.equal(products.filter((place) => place > last && place < next).length, 3, kernels.join(" "));

@@ -18,6 +18,7 @@ import {
   sum,
   sumTo,
 } from "./primitives.ts";
+import { addable } from "./sums.ts";
 
 /** x / rms(x) * weight over the last axis; x float32 [rows, size], weight [size]. */
 export function rmsNorm(x: Value, weight: Value, epsilon: number): Value {
@@ -151,10 +152,10 @@ export function embedding(weight: Value, ids: Value, plan: EmbeddingPlan): Value
       const zero = weight.graph.constant(new Array(size).fill(0), "float64", [1, size]);
       const running = concat([zero, cumSum(sorted, 0)], 0);
       const sums = cast(sub(gather(running, plan.ends), gather(running, plan.begins)), weight.dtype);
-      const zeros = expand(weight.graph.constant(0, weight.dtype), weight.shape);
-      const graph = innermost([sums]);
-      const [scattered] = graph.op("ScatterND", [zeros, cast(plan.distinct, "int64"), sums], {}, [weight]);
-      return [scattered];
+      const places = cast(plan.distinct, "int64");
+      const addedTo = (total: Value) =>
+        innermost([total, sums]).op("ScatterND", [total, places, sums], { reduction: "add" }, [weight])[0]!;
+      return [addable(addedTo(expand(weight.graph.constant(0, weight.dtype), weight.shape)), addedTo)];
     },
   )[0];
 }

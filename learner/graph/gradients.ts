@@ -1,7 +1,8 @@
 /** Reverse-mode differentiation over the tape that primitives record. */
 import { GraphError } from "./errors.ts";
 import { innermost, type Value } from "./graph.ts";
-import { add, expand, stopGradient } from "./primitives.ts";
+import { expand, stopGradient } from "./primitives.ts";
+import { plus } from "./sums.ts";
 
 /**
  * d loss / d params, one value per parameter of its shape. `loss` is a scalar.
@@ -28,7 +29,7 @@ export function backward(seeds: readonly (readonly [Value, Value])[]): Map<strin
   const cotangents = new Map<string, Value>();
   const accumulate = (value: Value, cotangent: Value) => {
     const known = cotangents.get(value.name);
-    cotangents.set(value.name, known ? add(known, cotangent) : cotangent);
+    cotangents.set(value.name, known ? plus(known, cotangent) : cotangent);
   };
   for (const [value, cotangent] of seeds) accumulate(value, cotangent);
   const tape = [...model.tape];

@@ -112,6 +112,8 @@ interface Model {
   /** by the name of a value: what it was cast from without loss, and its bfloat16 */
   castFrom: Map<string, Value>;
   halves: Map<string, Value>;
+  /** by the name of a value: it, added to a total (sums.ts) */
+  addedTo: Map<string, (total: Value) => Value>;
   tape: TapeEntry[];
   /** something is computed a second time to save memory: the session must not merge it with the first (checkpoint.ts) */
   recomputes: boolean;
@@ -144,6 +146,7 @@ export class Graph {
       constants: new Map(),
       castFrom: new Map(),
       halves: new Map(),
+      addedTo: new Map(),
       tape: [],
       recomputes: false,
       recording: true,

@@ -7,6 +7,7 @@ import { float, innermost, type Value } from "./graph.ts";
 import { reshape } from "./layout.ts";
 import { sumTo } from "./reductions.ts";
 import { broadcast } from "./shapes.ts";
+import { addable } from "./sums.ts";
 
 export interface MatMulOptions {
   transA?: boolean;
@@ -37,14 +38,20 @@ export function matmul(a: Value, b: Value, options: MatMulOptions = {}): Value {
   );
   const lead = Math.max(aShape.length, bShape.length) === 2 ? [] : batch;
   const plain = !transA && !transB && alpha === 1;
-  const product = (left: Value, right: Value) =>
-    emit({
+  const shape = [...lead, rows, columns];
+  const product = (left: Value, right: Value) => {
+    const value = emit({
       type: plain ? "MatMul" : "FusedMatMul",
       domain: plain ? "" : "com.microsoft",
       inputs: [left, right],
       attributes: plain ? {} : { transA, transB, alpha: float(alpha) },
-      shape: [...lead, rows, columns],
+      shape,
     });
+    if (lead.length > 0 || value.dtype !== "float32") return value;
+    return addable(value, (total) =>
+      emit({ type: "Gemm", inputs: [left, right, total], attributes: { transA, transB, alpha: float(alpha) }, shape }),
+    );
+  };
   const inGraph = innermost([a, b]).model.compute;
   const compute = precise || a.dtype !== "float32" ? "float32" : inGraph;
   return custom(

@@ -1,7 +1,7 @@
 /** The graphs that evaluate and train: weights, sequences and loss inputs in; loss, per-token numbers and gradients out. */
 import { gradients } from "../graph/gradients.ts";
 import { type Compute, Graph, type Value } from "../graph/graph.ts";
-import { add } from "../graph/primitives.ts";
+import { plus } from "../graph/sums.ts";
 import { decoder, decoderInputs, RESPONSE } from "../model/decoder.ts";
 import { tokenLogProbs } from "../model/tokenlogprobs.ts";
 import { valueHead, valueHeadParameters } from "../model/valuehead.ts";
@@ -48,7 +48,7 @@ function outputGradients(g: Graph, loss: Value, trained: ReadonlyMap<string, Val
   g.output("loss", loss);
   const cotangents = gradients(loss, [...trained.values()]);
   for (const [i, [name, { shape }]] of [...trained].entries()) {
-    g.output(GRADIENT_PREFIX + name, add(g.input(SUM_PREFIX + name, "float32", shape), cotangents[i]!));
+    g.output(GRADIENT_PREFIX + name, plus(g.input(SUM_PREFIX + name, "float32", shape), cotangents[i]!));
   }
 }
 
