@@ -1,7 +1,7 @@
 /**
  * Denormal numbers (float32 below 1.2e-38) cost Intel's processors hundreds of cycles each, and softmax makes one for every key that a
  * mask hides. A thread that only computes can have them count as zero. ONNX Runtime's own switch
- * (`session.set_denormal_as_zero`) reaches the first session's thread alone.
+ * (`session.set_denormal_as_zero`) reaches the thread that makes a process's first session alone, where it sets and clears the same flags.
  */
 import { koffi } from "./koffi.ts";
 
@@ -11,6 +11,11 @@ const ENVIRONMENT_BYTES = 64; // twice what is needed
 /** What is computed, and what is read. */
 const FLUSH_TO_ZERO = 0x8000;
 const DENORMALS_ARE_ZERO = 0x40;
+
+let flushed = false;
+
+/** Whether they count as zero in this thread: then its sessions must not say otherwise. */
+export const flushesDenormals = (): boolean => flushed;
 
 /**
  * From now on they count as zero in this thread, in JavaScript as well, and in threads that it starts, as ONNX Runtime's are.
@@ -27,7 +32,8 @@ export function flushDenormals(requireModule?: (name: string) => unknown): boole
     if (read(environment) !== 0) return false;
     const flags = environment.readUInt32LE(MXCSR_OFFSET) | FLUSH_TO_ZERO | DENORMALS_ARE_ZERO;
     environment.writeUInt32LE(flags, MXCSR_OFFSET);
-    return set(environment) === 0;
+    flushed = set(environment) === 0;
+    return flushed;
   } catch {
     return false; // another libc, or an installation without optional packages
   }

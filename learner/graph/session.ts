@@ -4,6 +4,7 @@
  */
 import os from "node:os";
 import * as ort from "onnxruntime-node";
+import { flushesDenormals } from "./denormals.ts";
 import { checkCudaFiles, cudaFault, type Device, deviceName } from "./device.ts";
 import { GraphError } from "./errors.ts";
 import { Graph } from "./graph.ts";
@@ -172,6 +173,7 @@ export function configuration(
   options: SessionOptions,
 ): Record<string, Record<string, string>> {
   const session: Record<string, string> = { "intra_op.allow_spinning": options.spinning ? "1" : "0" };
+  if (flushesDenormals()) session.set_denormal_as_zero = "1";
   if (options.externalDirectory) session.model_external_initializers_file_folder_path = options.externalDirectory;
   if (options.prepacking === false) session.disable_prepacking = "1";
   const graphNeeds = graph instanceof Uint8Array || !graph.model.recomputes ? [] : RECOMPUTING;
