@@ -1,5 +1,4 @@
 /** The sessions of a model's graphs. Each is made when it is first needed, and kept. */
-
 import { createSession } from "../device/host.ts";
 import type { Graph } from "../graph/graph.ts";
 import { boundDims, peakMemory } from "../graph/memory.ts";
