@@ -109,6 +109,42 @@ for (const [name, [answer, inserted]] of Object.entries(good))
     assert.deepEqual(verifyInstrumented(of, read.program), read.markers);
   });
 
+/** A marker that prints x, and whether the program with it is taken. `>` is where it stands. */
+const BOUND: Record<string, [taken: boolean, program: string]> = {
+  "in the branch that binds it": [true, "if a:\n    x = 1\n    >\n"],
+  "after a branch": [false, "if a:\n    x = 1\n>\n"],
+  "in the other branch": [false, "if a:\n    x = 1\nelse:\n    >\n    pass\n"],
+  "after branches that all bind it": [true, "if a:\n    x = 1\nelif b:\n    x = 2\nelse:\n    x = 3\n>\n"],
+  "after branches of which one does not": [false, "if a:\n    x = 1\nelif b:\n    pass\nelse:\n    x = 3\n>\n"],
+  "after a loop over what may be empty": [false, "for i in rows:\n    x = 1\n>\n"],
+  "after a loop over a range": [true, "for i in range(10):\n    x = 1\n>\n"],
+  "after a loop over no range": [false, "for i in range(0):\n    x = 1\n>\n"],
+  "after a loop that may go on before": [false, "for i in range(3):\n    if a: continue\n    x = 1\n>\n"],
+  "the loop's own variable in it": [true, "for x in rows:\n    >\n    pass\n"],
+  "the loop's own variable after it": [false, "for x in rows:\n    pass\n>\n"],
+  "in a handler": [false, "try:\n    x = f()\nexcept E:\n    >\n    pass\n"],
+  "after a handler": [false, "try:\n    x = f()\nexcept E:\n    pass\n>\n"],
+  "after a with": [true, "with no_grad():\n    x = 1\n>\n"],
+  "after a with that suppresses": [false, "with suppress(E):\n    x = f()\n>\n"],
+  "after del": [false, "x = 1\ndel x\n>\n"],
+  "after a branch with del": [false, "x = 1\nif a:\n    del x\n>\n"],
+  "bound again after del": [true, "x = 1\ndel x\nx = 2\n>\n"],
+  "in a function of a module that deletes it": [false, "x = 1\ndef f():\n    >\n    return 1\nf()\ndel x\nf()\n"],
+  "of the module, in a function": [true, "x = 1\ndef f():\n    >\n    return 1\n"],
+  "of the module, in a function that binds it below": [false, "x = 1\ndef f():\n    >\n    x = 2\n"],
+  "of the module, in a function that imports it below": [false, "x = 1\ndef f():\n    >\n    import x\n"],
+  "of the module, in a function that says global": [true, "x = 1\ndef f():\n    global x\n    >\n    x = 2\n"],
+  "of a class, in it": [true, "class A:\n    x = 1\n    >\n"],
+  "of a class, in a method": [false, "class A:\n    x = 1\n    def f(self):\n        >\n        return 1\n"],
+  "of the module, in a method": [true, "x = 1\nclass A:\n    def f(self):\n        >\n        return 1\n"],
+};
+for (const [name, [taken, marked]] of Object.entries(BOUND))
+  test(`a value that is bound ${taken ? "" : "elsewhere, or not certainly, "}is ${taken ? "printed" : "refused"}: ${name}`, () => {
+    const of = marked.replace(/^ *>\n/m, "");
+    const read = readAnswer(of, block(marked.replace(">", 'print("training loss:", x)')));
+    assert.equal("fault" in read ? read.fault : "taken", taken ? "taken" : "unboundValue");
+  });
+
 const marker = { "model = ": 'print("loaded data")' };
 const bad: Record<string, [fault: AnswerFault, answer: string, of?: string]> = {
   "no code block": ["noCodeBlock", answered(marker)],

@@ -1,7 +1,6 @@
-import type { SyntaxNode } from "@lezer/common";
 import { MARKERS, type Marker } from "../../proto/markers.ts";
-import { insertedLine, lines, markerStatement, verifyInstrumented } from "./instrument.ts";
-import { parseProgram, type Statement } from "./instrument-tree.ts";
+import { lines, markerStatement, verifyInstrumented } from "./instrument.ts";
+import { valuesAreBound } from "./instrument-bound.ts";
 import { firstCodeBlock } from "./solution.ts";
 
 /** Why what a language model made of a program is not executed; see the table in README.md of this folder. */
@@ -13,8 +12,8 @@ export type AnswerFault = "noCodeBlock" | "changed" | "expression" | "misplaced"
  * `print("training loss:", loss)` and the like, and they are written anew with the nonce. White space at line ends and
  * blank lines may differ, nothing else.
  *
- * A value must be a name that the program has bound before, or an attribute that it has spelled out before: a marker
- * must not fail where the program would not have.
+ * A value must be a name that the program certainly has bound before, or an attribute that it has spelled out before: a
+ * marker must not fail where the program would not have.
  */
 export function readAnswer(
   program: string,
@@ -78,50 +77,4 @@ function readPrint(line: string): { indentation: string; marker: Marker; names: 
   if (plain && !(f && braces)) names = plain.groups!.names.split(",").slice(1);
   else if (f && formatted) names = [...formatted.groups!.names.matchAll(/\{([^:}]*)/g)].map(([, inside]) => inside);
   return { indentation, marker: marker as Marker, names: names?.map((each) => each.trim()) };
-}
-
-/** Whether every value that a marker prints is bound by a statement above it that its scope can see. */
-function valuesAreBound(text: string): boolean {
-  const visit = (statements: readonly Statement[], visible: Set<string>): boolean =>
-    statements.every(({ node, kind, bodies }) => {
-      const source = text.slice(node.from, node.to);
-      const names = insertedLine.exec(source)?.[2].split(", ").slice(1) ?? [];
-      if (!names.every((each) => isKnown(each, visible, text.slice(0, node.from)))) return false;
-      for (const bound of boundBy(node, text)) visible.add(bound);
-      const isScope = kind === "FunctionDefinition" || kind === "ClassDefinition";
-      const inner = isScope ? new Set([...visible, ...parametersOf(node, text)]) : visible;
-      return bodies.every((body) => visit(body.statements, inner));
-    });
-  return visit(parseProgram(text)!.statements, new Set());
-}
-
-function isKnown(path: string, visible: Set<string>, before: string): boolean {
-  if (!visible.has(path.split(".")[0])) return false;
-  if (!path.includes(".")) return true;
-  return lines(before).some((line) => !insertedLine.test(line.text) && spells(line.text, path));
-}
-
-/** Whether a line has this attribute and does not call it: `print(loss.item)` says nothing. */
-function spells(line: string, path: string): boolean {
-  return new RegExp(String.raw`(?<![\w.])${path.replaceAll(".", String.raw`\.`)}(?![\w(])`).test(line);
-}
-
-/** Names that an assignment or a `for` binds; not attributes or elements, which bind no name. */
-function boundBy(node: SyntaxNode, text: string): string[] {
-  const separator = { AssignStatement: "AssignOp", UpdateStatement: "UpdateOp", ForStatement: "in" }[node.name];
-  const end = separator === undefined ? undefined : node.getChildren(separator).at(-1)?.from;
-  if (end === undefined) return [];
-  const names: string[] = [];
-  const visit = (part: SyntaxNode) => {
-    if (part.from >= end || part.name === "MemberExpression" || part.name === "TypeDef") return;
-    if (part.name === "VariableName") names.push(text.slice(part.from, part.to));
-    for (let child = part.firstChild; child; child = child.nextSibling) visit(child);
-  };
-  visit(node);
-  return names;
-}
-
-function parametersOf(node: SyntaxNode, text: string): string[] {
-  const list = node.getChild("ParamList");
-  return (list?.getChildren("VariableName") ?? []).map(({ from, to }) => text.slice(from, to));
 }

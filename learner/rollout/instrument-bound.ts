@@ -1,0 +1,117 @@
+/** Which names certainly are bound where a marker prints them: a marker must not fail where the program would not have. */
+import type { SyntaxNode } from "@lezer/common";
+import { insertedLine, lines } from "./instrument.ts";
+import { parseProgram, type Statement } from "./instrument-tree.ts";
+
+/**
+ * Whether every value that a marker of `text` prints is bound on each way that leads there. What a branch, a handler or a
+ * loop binds is not known after it; but for an `if` whose branches all bind it, and a loop over `range(3)`.
+ */
+export function valuesAreBound(text: string): boolean {
+  const { statements } = parseProgram(text)!;
+  const anywhere = new Set(namesIn(statements, text, deletedBy));
+  /** @param bound so far; afterwards with what these bind. @param outer what a function here sees of what is around it */
+  const visit = (statements: readonly Statement[], bound: Set<string>, outer?: Set<string>): boolean =>
+    statements.every((statement) => {
+      const { node, kind, bodies } = statement;
+      const printed = insertedLine.exec(text.slice(node.from, node.to))?.[2].split(", ").slice(1) ?? [];
+      if (!printed.every((path) => isBound(path, bound, text.slice(0, node.from)))) return false;
+      if (kind === "FunctionDefinition") {
+        const inner = new Set(outer ?? bound);
+        for (const name of [...anywhere, ...localsOf(statement, text)]) inner.delete(name);
+        for (const name of parametersOf(node, text)) inner.add(name);
+        return bodies.every((body) => visit(body.statements, inner));
+      }
+      // a method does not see names of its class
+      if (kind === "ClassDefinition") return bodies.every((body) => visit(body.statements, new Set(bound), bound));
+      for (const name of namesIn([statement], text, deletedBy)) bound.delete(name);
+      const ways = bodies.map(() => new Set([...bound, ...(kind === "ForStatement" ? boundBy(node, text) : [])]));
+      if (!bodies.every((body, i) => visit(body.statements, ways[i]!, outer))) return false;
+      for (const name of boundAfter(statement, ways, text)) bound.add(name);
+      return true;
+    });
+  return visit(statements, new Set());
+}
+
+/** @param ways what is bound at the end of each of its bodies */
+function boundAfter({ node, kind, bodies }: Statement, ways: readonly Set<string>[], text: string): Iterable<string> {
+  const source = text.slice(node.from, node.to);
+  const [first, ...others] = ways;
+  if (first === undefined) return boundBy(node, text);
+  if (kind === "IfStatement" && node.getChild("else"))
+    return [...first].filter((name) => others.every((way) => way.has(name)));
+  if (kind === "WithStatement") return /\bsuppress\b/.test(source) ? [] : first;
+  const leaves = /\b(break|continue)\b/.test(text.slice(node.from, bodies[0]!.statements.at(-1)!.node.to));
+  return kind === "ForStatement" && !leaves && /^for\s+\w+\s+in\s+range\(\s*0*[1-9]\d*\s*\)\s*:/.test(source)
+    ? first
+    : [];
+}
+
+/** A name that is bound, or an attribute of one that the program has spelled out `before`. */
+function isBound(path: string, bound: ReadonlySet<string>, before: string): boolean {
+  if (!bound.has(path.split(".")[0]!)) return false;
+  if (!path.includes(".")) return true;
+  return lines(before).some((line) => !insertedLine.test(line.text) && spells(line.text, path));
+}
+
+/** Whether a line has this attribute and does not call it: `print(loss.item)` says nothing. */
+function spells(line: string, path: string): boolean {
+  return new RegExp(String.raw`(?<![\w.])${path.replaceAll(".", String.raw`\.`)}(?![\w(])`).test(line);
+}
+
+/** Names that an assignment or a `for` binds; not attributes or elements, which bind no name. */
+function boundBy(node: SyntaxNode, text: string): string[] {
+  const separator = { AssignStatement: "AssignOp", UpdateStatement: "UpdateOp", ForStatement: "in" }[node.name];
+  const end = separator === undefined ? undefined : node.getChildren(separator).at(-1)?.from;
+  if (end === undefined) return [];
+  const names: string[] = [];
+  const visit = (part: SyntaxNode) => {
+    if (part.from >= end || part.name === "MemberExpression" || part.name === "TypeDef") return;
+    if (part.name === "VariableName") names.push(text.slice(part.from, part.to));
+    for (let child = part.firstChild; child; child = child.nextSibling) visit(child);
+  };
+  visit(node);
+  return names;
+}
+
+function deletedBy(node: SyntaxNode, text: string): string[] {
+  return node.name === "DeleteStatement" ? variablesOf(node, text) : [];
+}
+
+/** Names that are a function's own wherever in it they are read, so that one around it is not seen. */
+function localsOf({ bodies }: Statement, text: string): Set<string> {
+  const statements = bodies.flatMap((body) => body.statements);
+  const own = new Set(
+    namesIn(statements, text, (node) => [
+      ...boundBy(node, text),
+      // of `with a as b` and handlers also what is only read: they are looked at too strictly, which does no harm
+      ...(/^(Import|With|Try)Statement$|Definition$/.test(node.name) ? variablesOf(node, text) : []),
+    ]),
+  );
+  for (const name of namesIn(statements, text, (node) =>
+    node.name === "ScopeStatement" ? variablesOf(node, text) : [],
+  ))
+    own.delete(name);
+  return own;
+}
+
+/** What `of` finds in statements and in their suites, but for those of functions and classes in them. */
+function namesIn(
+  statements: readonly Statement[],
+  text: string,
+  of: (node: SyntaxNode, text: string) => readonly string[],
+): string[] {
+  return statements.flatMap(({ node, kind, bodies }) => {
+    const inner = /Definition$/.test(kind) ? [] : bodies.flatMap((body) => namesIn(body.statements, text, of));
+    return [...of(node, text), ...inner];
+  });
+}
+
+function variablesOf(node: SyntaxNode, text: string): string[] {
+  return node.getChildren("VariableName").map(({ from, to }) => text.slice(from, to));
+}
+
+function parametersOf(node: SyntaxNode, text: string): string[] {
+  const list = node.getChild("ParamList");
+  return list ? variablesOf(list, text) : [];
+}
