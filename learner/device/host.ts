@@ -7,7 +7,7 @@ import { type CreateSession, Session, usedDevice } from "../graph/session.ts";
 import { ortApi } from "./api.ts";
 import { DeviceRuntime } from "./runtime.ts";
 
-/** By the Node.js binding on a GPU, and where koffi is not installed: the same bits. */
+/** By the Node.js binding on a GPU, and where koffi is not installed (then denormals.ts does nothing either). */
 export const createSession = sessionsBy(ortApi);
 
 export function sessionsBy(load: typeof ortApi): CreateSession {

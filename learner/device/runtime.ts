@@ -27,7 +27,7 @@ export class DeviceRuntime {
   readonly deviceMemory: Pointer;
   #made: { copy: DeviceSession; fill: DeviceSession; allocator: Pointer } | undefined;
 
-  /** @throws GraphError `device`, one line with the remedy, where the device or koffi cannot be used */
+  /** @throws GraphError `device`, one line with the remedy, where CUDA's files or koffi are missing */
   constructor(device: Device, load = ortApi) {
     if (device.kind === "cuda") checkCudaFiles(device);
     const api = load();

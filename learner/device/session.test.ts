@@ -3,11 +3,14 @@ import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { embedding, embeddingPlan } from "../graph/composites.ts";
 import { onnxRuntimeFolder } from "../graph/device.ts";
 import { GraphError } from "../graph/errors.ts";
+import { gradients } from "../graph/gradients.ts";
 import { Graph } from "../graph/graph.ts";
-import { add, cast, concat, exp, matmul, mul, sum } from "../graph/primitives.ts";
+import { add, cast, concat, exp, linear, matmul, mul, stopGradient, sum } from "../graph/primitives.ts";
 import { Session } from "../graph/session.ts";
+import { plus } from "../graph/sums.ts";
 import { tensor, tensorOf } from "../graph/tensor.ts";
 import { load, ortApi } from "./api.ts";
 import { BLOCK_NUMBERS } from "./buffer.ts";
@@ -86,6 +89,61 @@ test("tensors stay where they are between runs, and one can be read and written 
   assert.deepEqual(back, new Float32Array(40));
   await session.release();
   buffer.release();
+});
+
+test("what is added to a sum by a kernel, in place: products, an embedding's rows, and both", async () => {
+  const [tokens, vocabulary] = [70, 9];
+  const ids = Int32Array.from({ length: tokens }, (_, i) => (i * i) % vocabulary);
+  const numbers = (count: number, step: number) => Float32Array.from({ length: count }, (_, i) => Math.sin(step * i));
+  for (const threads of [1, 3])
+    for (const [rows, columns] of [
+      [vocabulary, 33],
+      [vocabulary, 1],
+      [1, 33],
+      [300, 200],
+    ] as const) {
+      const g = new Graph("sums");
+      const d = g.input("d", "float32", [tokens, rows]);
+      const x = g.input("x", "float32", [tokens, columns], { requiresGrad: true });
+      const w = g.input("w", "float32", [rows, columns], { requiresGrad: true });
+      const feeds = {
+        d: tensor(numbers(tokens * rows, 0.7), [tokens, rows]),
+        x: tensor(numbers(tokens * columns, 1.3), [tokens, columns]),
+        w: tensor(numbers(rows * columns, 2.1), [rows, columns]),
+      };
+      // their gradients are d^T x and twice that; a table of as many rows as there are ids is read as an embedding, too
+      const products = [sum(mul(linear(x, w), d)), sum(mul(linear(mul(x, 2), w), d))];
+      const tied = rows === vocabulary;
+      const { order, distinct, begins, ends } = embeddingPlan(ids, vocabulary);
+      const plan = {
+        ...{ order: g.initializer("order", tensor(order)), begins: g.initializer("begins", tensor(begins)) },
+        ...{ ends: g.initializer("ends", tensor(ends)) },
+        distinct: g.initializer("distinct", tensor(distinct, [distinct.length, 1])),
+      };
+      const looked = tied ? [sum(mul(embedding(w, g.initializer("ids", tensor(ids)), plan), stopGradient(x)))] : [];
+      const [dw] = gradients(
+        [...products, ...looked].reduce((a, b) => add(a, b)),
+        [w],
+      );
+      g.output("new sum", plus(g.input("sum", "float32", [rows, columns]), dw!));
+      const expected = new Float64Array(rows * columns).fill(5);
+      for (let t = 0; t < tokens; t++) {
+        const value = (c: number) => feeds.x.data[t * columns + c] as number;
+        for (let r = 0; r < rows; r++)
+          for (let c = 0; c < columns; c++)
+            expected[r * columns + c]! += 3 * (feeds.d.data[t * rows + r] as number) * value(c);
+        if (tied) for (let c = 0; c < columns; c++) expected[ids[t]! * columns + c]! += value(c);
+      }
+      const total = tensor(new Float32Array(rows * columns).fill(5), [rows, columns]);
+      const session = await createSession(g, { threads });
+      await session.run({ ...feeds, sum: total }, { "new sum": total });
+      for (const [i, want] of expected.entries())
+        assert.ok(
+          Math.abs((total.data[i] as number) - want) < 1e-4,
+          `[${rows},${columns}] ${i}: ${total.data[i]}, ${want}`,
+        );
+      await session.release();
+    }
 });
 
 test("buffers larger than a block are written, read and filled in blocks", async () => {

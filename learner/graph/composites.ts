@@ -63,10 +63,10 @@ export function swiglu(gate: Value, up: Value): Value {
       activated = silu(g);
       return [mul(activated, u)];
     },
-    ([d], [y]) => {
-      // silu' = s + silu (1 - s), so silu' up = y + s (up - y): y is there for the gradient of what reads it
-      const slope = add(y!, mul(sigmoid(gate), sub(up, y!)));
-      return [mul(d!, slope), mul(d!, activated)];
+    ([d]) => {
+      const s = sigmoid(gate);
+      const slope = add(s, sub(activated, mul(activated, s)));
+      return [mul(mul(d!, up), slope), mul(d!, activated)];
     },
   );
   return output;

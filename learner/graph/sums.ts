@@ -2,7 +2,7 @@
 import { add } from "./elementwise.ts";
 import { innermost, type Value } from "./graph.ts";
 
-/** `value` can be computed added to a total of its shape, with no pass over memory for the sum. @returns value */
+/** `value` can be computed added to a total of its shape, without being there by itself. @returns value */
 export function addable(value: Value, addedTo: (total: Value) => Value): Value {
   value.graph.model.addedTo.set(value.name, addedTo);
   return value;
