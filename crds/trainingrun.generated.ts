@@ -156,7 +156,7 @@ export interface RewardRange {
 
 /** The policy and how it writes. */
 export interface Model {
-  /** Cannot change. The starting policy: a bundled one by its name (quickstart), or a folder in Hugging Face format (config.json, model.safetensors, tokenizer.json), Qwen2 architecture. On Kubernetes a folder is relative to the root of volume, on one machine to the manifest. */
+  /** Cannot change. The starting policy: a bundled one by its name (quickstart), or a folder in Hugging Face format (config.json, safetensors, tokenizer.json) of the Qwen2, Qwen3 or Llama families. On Kubernetes a folder is relative to the root of volume, on one machine to the manifest. */
   policy: string;
   /** Cannot change. Volume that holds the folder of policy; only on Kubernetes. The learner mounts it read-only. Give exactly one source. */
   volume?: ModelVolumeSource;

@@ -134,6 +134,20 @@ describe("longrun generate", () => {
     assert.notDeepEqual(answers[0].tokens, answers[1].tokens);
   });
 
+  it("without --max-tokens writes what is left of a line's own context, whatever other lines have", () => {
+    const short = { tokens: [5, 6, 7] };
+    const long = { tokens: Array.from({ length: 502 }, (_, i) => i % 90) };
+    const ask = (...lines: unknown[]) => {
+      const { lines: answers, status, stderr } = longrun("generate", "--model", LLAMA, "--prompts", write(...lines));
+      assert.equal(status, 0, stderr);
+      return answers.map((answer) => JSON.parse(answer) as { tokens: number[] });
+    };
+    const [alone] = ask(short);
+    const [among, cut] = ask(short, long);
+    assert.deepEqual(among!.tokens, alone!.tokens);
+    assert.ok(alone!.tokens.length > 10 && cut!.tokens.length <= 10, `${alone!.tokens.length}, ${cut!.tokens.length}`);
+  });
+
   for (const [line, args, message] of [
     [{ messages: [{ role: "user", content: "x" }] }, [], /line 1: messages need a tokenizer/],
     [
@@ -221,6 +235,34 @@ describe("longrun model", () => {
     assert.match(lines[0], /^architecture +qwen2, /);
     assert.ok(!lines.some((line) => line.startsWith("memory plan")));
     assert.match(stderr, /^the run needs about .* of memory \(.*\), but 500 MB is given; [^\n]+\n$/);
+  });
+
+  it("converts into shards, and leaves nothing of what it could not", () => {
+    const out = path.join(root, "converted");
+    const done = longrun("model", "convert", LLAMA, "--out", out, "--dtype", "bfloat16", "--shard-size", "20KB");
+    assert.equal(done.status, 0, done.stderr);
+    const files = fs.readdirSync(out).filter((name) => name.endsWith(".safetensors")).length;
+    assert.ok(files > 1);
+    assert.deepEqual(done.lines, [`${out}: ${files} files of weights`]);
+    assert.equal(longrun("model", "info", out).status, 0);
+
+    const large = path.join(root, "large");
+    fs.cpSync(LLAMA, large, { recursive: true });
+    const weights = path.join(large, "model.safetensors");
+    const bytes = fs.readFileSync(weights);
+    const header = 8 + Number(bytes.readBigUInt64LE(0));
+    bytes.writeFloatLE(3.4e38, header);
+    fs.writeFileSync(weights, bytes);
+    const again = path.join(root, "again");
+    const failed = longrun("model", "convert", large, "--out", again, "--dtype", "bfloat16");
+    assert.match(
+      failed.stderr,
+      /holds 3\.39\d*e\+38 at index 0, which bfloat16 cannot: write another dtype \(--dtype\)\n$/,
+    );
+    assert.equal(failed.status, 2);
+    assert.ok(!fs.existsSync(again));
+    const whole = longrun("model", "convert", large, "--out", again);
+    assert.equal(whole.status, 0, whole.stderr);
   });
 
   it("refuses what it cannot do in one line", () => {

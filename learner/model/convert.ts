@@ -1,4 +1,5 @@
 /** A model folder written anew, one tensor in memory at a time. */
+import { ModelError } from "./errors.ts";
 import { copyOtherFiles, writeConfig } from "./folder.ts";
 import { MappedWeights } from "./mapped.ts";
 import { readTensor } from "./safetensors.ts";
@@ -19,7 +20,7 @@ export interface ConvertOptions {
  * was not finished is refused.
  *
  * @returns the number of files of weights
- * @throws ModelError when `source` cannot be used or holds a number that is not finite
+ * @throws ModelError when `source` cannot be used, holds a number that is not finite, or one that the dtype cannot hold
  */
 export function convertFolder(source: string, out: string, options: ConvertOptions): number {
   const weights = new MappedWeights(source);
@@ -32,10 +33,24 @@ export function convertFolder(source: string, out: string, options: ConvertOptio
       const data = readTensor(stored);
       checkFinite(stored.name, data, source);
       options.change?.(stored.name, data);
+      checkHeld(stored.name, data, dtype);
       return data;
     },
   }));
   const files = saveWeights(out, tensors, { dtype, shardBytes: options.shardBytes });
   writeConfig(out, source, TRANSFORMERS_DTYPES[dtype]);
   return files;
+}
+
+/** The first number that rounds to infinity. */
+const TOO_LARGE: Record<SafetensorsDType, number> = { F16: 65520, BF16: 2 ** 128 - 2 ** 119, F32: Infinity };
+
+function checkHeld(name: string, data: Float32Array, dtype: SafetensorsDType): void {
+  const at = data.findIndex((value) => !(Math.abs(value) < TOO_LARGE[dtype]));
+  if (at < 0) return;
+  const remedy = dtype === "F32" ? "the adapter does not belong to these weights" : "write another dtype (--dtype)";
+  throw new ModelError(
+    "weights",
+    `${name} holds ${data[at]} at index ${at}, which ${TRANSFORMERS_DTYPES[dtype]} cannot: ${remedy}`,
+  );
 }

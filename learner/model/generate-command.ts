@@ -26,7 +26,7 @@ import {
   wholeNumber,
 } from "./command.ts";
 import { readEosIds, readTokenizer } from "./folder.ts";
-import { Generator } from "./generate.ts";
+import { Generator, type Response } from "./generate.ts";
 import { MappedWeights } from "./mapped.ts";
 import type { Message, Tokenizer } from "./tokenizer.ts";
 
@@ -80,16 +80,22 @@ async function generate(): Promise<void> {
 
   const generator = new Generator(weights.config, { threads });
   for (let first = 0; first < prompts.length; first += LINES_AT_ONCE) {
-    const rows = prompts.slice(first, first + LINES_AT_ONCE);
-    const room = maxPositions - Math.max(...rows.map((row) => row.length));
-    const responses = await generator.generate(adapter ? { base: weights, adapter } : weights, rows, {
-      seeds: rows.map((_, row) => seedFor(seed, "generate", first + row)),
-      temperature,
-      topP: 1,
-      maxNewTokens: maxTokens ?? Math.min(MAX_TOKENS, room),
-      eosIds,
-    });
-    for (const { response, logProbs } of responses) {
+    const rows = prompts.slice(first, first + LINES_AT_ONCE).map((prompt, row) => ({
+      prompt,
+      seed: seedFor(seed, "generate", first + row),
+      most: maxTokens ?? Math.min(MAX_TOKENS, maxPositions - prompt.length),
+    }));
+    const answered = new Map<(typeof rows)[number], Response>();
+    // a long prompt, after which the context ends sooner, shortens no other line's response
+    for (const [maxNewTokens, same] of Map.groupBy(rows, ({ most }) => most)) {
+      const responses = await generator.generate(
+        adapter ? { base: weights, adapter } : weights,
+        same.map(({ prompt }) => prompt),
+        { seeds: same.map((row) => row.seed), temperature, topP: 1, maxNewTokens, eosIds },
+      );
+      for (const [i, row] of same.entries()) answered.set(row, responses[i]!);
+    }
+    for (const { response, logProbs } of rows.map((row) => answered.get(row)!)) {
       printLine({ tokens: [...response], text: tokenizer?.decode(response) ?? null, logProbs: [...logProbs] });
     }
   }

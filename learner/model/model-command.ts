@@ -121,7 +121,7 @@ function convert(args: string[]): void {
   });
   const source = onlyFolder(positionals);
   const { out, ...saving } = output(values);
-  told(out, convertFolder(source, out, saving));
+  write(out, () => convertFolder(source, out, saving));
 }
 
 function merge(args: string[]): void {
@@ -133,7 +133,7 @@ function merge(args: string[]): void {
   const model = required(values.model, "--model", "a model folder");
   const adapter = required(values.adapter, "--adapter", "a PEFT folder of a LoRA adapter");
   const { out, ...saving } = output(values);
-  told(out, mergeFolder(model, adapter, out, saving));
+  write(out, () => mergeFolder(model, adapter, out, saving));
 }
 
 function output(values: { out?: string; dtype?: string; "shard-size"?: string }) {
@@ -150,7 +150,15 @@ function output(values: { out?: string; dtype?: string; "shard-size"?: string })
   return { out, dtype, shardBytes };
 }
 
-function told(out: string, files: number): void {
+/** A folder that could not be written is taken away again, so that the next try finds none. */
+function write(out: string, folder: () => number): void {
+  let files: number;
+  try {
+    files = folder();
+  } catch (cause) {
+    fs.rmSync(out, { recursive: true, force: true });
+    throw cause;
+  }
   process.stdout.write(`${out}: ${files} file${files === 1 ? "" : "s"} of weights\n`);
 }
 

@@ -63,6 +63,14 @@ describe("a tokenizer", () => {
     assert.equal(new Tokenizer({ ...files, tokenizerConfig, chatTemplate: "file" }).applyChatTemplate(chat), "file");
   });
 
+  it("has no template where none is called default", () => {
+    for (const none of [[null], [{ name: "tools", template: "no" }], [{ name: "default", template: 1 }], 5, null]) {
+      const tokenizerConfig = { ...files.tokenizerConfig, chat_template: none };
+      const tokenizer = new Tokenizer({ ...files, tokenizerConfig });
+      assert.throws(() => tokenizer.applyChatTemplate([{ role: "user", content: "x" }]), { code: "tokenizer" });
+    }
+  });
+
   for (const [what, changed, message] of [
     ["no model", { ...files, tokenizer: {} }, /cannot use tokenizer.json/],
     ["a template that does not parse", { ...files, chatTemplate: "{% if %}" }, /cannot parse the chat template/],

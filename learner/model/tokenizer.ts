@@ -120,7 +120,9 @@ export class Tokenizer {
 function defaultTemplate(value: unknown): string | undefined {
   if (typeof value === "string") return value;
   if (!Array.isArray(value)) return undefined;
-  return (value as { name: string; template: string }[]).find(({ name }) => name === "default")?.template;
+  const named = value as ({ name?: unknown; template?: unknown } | null)[];
+  const template = named.find((each) => each?.name === "default")?.template;
+  return typeof template === "string" ? template : undefined;
 }
 
 /** Tokens are written as text or as `{ content }`. */

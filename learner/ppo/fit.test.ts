@@ -14,8 +14,9 @@ import { size } from "../model/info.ts";
 import { PROJECTIONS } from "../model/lora.ts";
 import { elementCount, parameters } from "../model/weights.ts";
 import { gpuMemory, hostMemory } from "./available-memory.ts";
-import { type Budget, checkLengths, fitRun, planTable } from "./fit.ts";
+import { type Budget, checkLengths, fitRun, planTable, requestOf } from "./fit.ts";
 import { Planner, type PlanRequest, RunGraphs } from "./plan.ts";
+import { instrumenterShape } from "./plan-generation.ts";
 
 const GB = 1e9;
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), "plan-"));
@@ -57,6 +58,39 @@ test("weights, gradients and moments are float32, of policy and critic; the refe
     plan.rows.reduce((total, row) => total + row.hostBytes, 0),
   );
   assert.equal(plan.gpuBytes, 0);
+});
+
+test("programs that the frozen policy instruments have the room that keys and values of solutions have, or more is planned", () => {
+  const instrumenter = { promptTokens: 2048, responseTokens: 2048 };
+  const cache = (change: Partial<PlanRequest>) => bytesOf(new Planner(small(change)).plan(512), "cache");
+  for (const [change, rows] of [
+    [{}, 32],
+    [{ samplesPerPrompt: 8 }, 22], // solutions share their prompts, programs do not
+    [{ generationBatchSize: 3 }, 1],
+    [{ maxPromptTokens: 4096, maxResponseTokens: 4096 }, 64], // no more than there are
+  ] as const) {
+    assert.equal(instrumenterShape({ ...PAPER, ...change }, instrumenter).rows, rows);
+    assert.equal(cache({ ...change, instrumenter }), cache(change));
+  }
+  assert.equal(cache({ generationBatchSize: 1, instrumenter }), 2 * cache({ generationBatchSize: 1 }), "one at least");
+  const alone = small({
+    generationBatchSize: 1,
+    critic: false,
+    instrumenter: { promptTokens: 2e5, responseTokens: 2e5 },
+  });
+  assert.throws(() => fitRun(alone, 1, host(2 * GB)), /model\.instrumenter Syntax \(/);
+  const manifest = (change: object) =>
+    parseTrainingRun(
+      stringify({
+        ...{ apiVersion: "longrun.dev/v1alpha1", kind: "TrainingRun", metadata: { name: "x" } },
+        spec: { tasks: [{ name: "diamonds" }], model: { policy: "quickstart", ...change } },
+      }),
+      "a.yaml",
+    ).spec;
+  const asked = (change: object) => requestOf(manifest(change), model("small"), { kind: "cpu" }).instrumenter;
+  assert.equal(asked({}), undefined);
+  const limits = { instrumenter: "StaticPolicy", instrumenterMaxPromptTokens: 700, instrumenterMaxResponseTokens: 900 };
+  assert.deepEqual(asked(limits), { promptTokens: 700, responseTokens: 900 });
 });
 
 test("on a GPU what is trained is there: weights, one gradient and moments; here are copies for checkpoints", () => {

@@ -12,6 +12,7 @@ import { EngineError } from "./errors.ts";
 import { samplesPerPrompt } from "./groups.ts";
 import { passTokens, ranksOf } from "./microbatches.ts";
 import { longestOf, type MemoryPlan, Planner, type PlanRequest, RunGraphs } from "./plan.ts";
+import { instrumenterLengths } from "./plan-generation.ts";
 
 /** What there is; undefined where it is not known, and nothing is refused. */
 export interface Budget {
@@ -25,9 +26,10 @@ export function requestOf(
   model: string,
   device: Device,
 ): PlanRequest {
-  const { maxPromptTokens, maxResponseTokens, generationBatchSize } = spec.model;
+  const { maxPromptTokens, maxResponseTokens, generationBatchSize, instrumenter } = spec.model;
   return {
     ...{ model, device, maxPromptTokens, maxResponseTokens, generationBatchSize },
+    instrumenter: instrumenter === "StaticPolicy" ? instrumenterLengths(spec.model) : undefined,
     adapter: adapterOf(spec),
     critic: spec.algorithm.baseline === "Critic",
     microBatchSize: spec.algorithm.microBatchSize,
@@ -160,6 +162,7 @@ function remedies(
     halves("generationBatchSize", request.samplesPerPrompt),
     halves("maxResponseTokens", 64),
     halves("maxPromptTokens", 64),
+    request.instrumenter ? [["model.instrumenter Syntax", { ...request, instrumenter: undefined }]] : [],
     request.critic ? [["algorithm.baseline GRPO or RLOO (no critic)", { ...request, critic: false }]] : [],
   ];
   const enough = changes.flatMap((tries) => {

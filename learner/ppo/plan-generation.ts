@@ -1,4 +1,5 @@
 /** What generation holds beside the weights; an estimate by formula, its factors are measured (learner/LOG.md). */
+import type { TrainingRunSpec } from "../../crds/trainingrun.ts";
 import { elementCount } from "../graph/tensor.ts";
 import type { ModelConfig } from "../model/config.ts";
 import { joinedParameters } from "../model/fuse-graph.ts";
@@ -10,6 +11,46 @@ export interface GenerationShape {
   prompts: number;
   promptTokens: number;
   responseTokens: number;
+}
+
+/** What a manifest says of it. */
+export interface GenerationLimits {
+  maxPromptTokens: number;
+  maxResponseTokens: number;
+  /** solutions that are generated side by side, and how many of them share a prompt */
+  generationBatchSize: number;
+  samplesPerPrompt: number;
+}
+
+/** The largest batch of solutions. */
+export function generationShape(o: GenerationLimits): GenerationShape {
+  return {
+    rows: o.generationBatchSize,
+    prompts: Math.ceil(o.generationBatchSize / o.samplesPerPrompt),
+    promptTokens: o.maxPromptTokens,
+    responseTokens: o.maxResponseTokens,
+  };
+}
+
+/** Of a program that is to be instrumented, and of the answer. */
+export const instrumenterLengths = (
+  model: Pick<TrainingRunSpec["model"], `instrumenterMax${"Prompt" | "Response"}Tokens`>,
+): { promptTokens: number; responseTokens: number } => ({
+  promptTokens: model.instrumenterMaxPromptTokens,
+  responseTokens: model.instrumenterMaxResponseTokens,
+});
+
+/**
+ * The largest batch of programs that the frozen policy instruments at once: each has a prompt of its own, and its limits are others. As many
+ * as have room where keys and values of the solutions were, one at least.
+ */
+export function instrumenterShape(
+  limits: GenerationLimits,
+  lengths: Pick<GenerationShape, "promptTokens" | "responseTokens">,
+): GenerationShape {
+  const room = cachedTokens(generationShape(limits)) / cachedTokens({ ...lengths, rows: 1, prompts: 1 });
+  const rows = Math.min(limits.generationBatchSize, Math.max(1, Math.floor(room)));
+  return { ...lengths, rows, prompts: rows };
 }
 
 /** Of keys and values: of prompts as prefill gave them and as they are laid out; of what is generated before and after a
@@ -28,17 +69,23 @@ const SCORES_COPIES = 3;
 export const cacheBytesPerToken = ({ layers, keyValueHeads, headSize }: ModelConfig): number =>
   8 * layers * keyValueHeads * headSize;
 
+/** Tokens that keys and values are held of, each as often as they are held. */
+function cachedTokens({ rows, prompts, promptTokens, responseTokens }: GenerationShape): number {
+  return PROMPT_COPIES * prompts * promptTokens + RESPONSE_COPIES * rows * responseTokens;
+}
+
 export function generationMemory(
   config: ModelConfig,
-  { rows, prompts, promptTokens, responseTokens }: GenerationShape,
+  shape: GenerationShape,
 ): { cache: number; logits: number; activations: number } {
+  const { rows, prompts, promptTokens } = shape;
   const { heads, hiddenSize, intermediateSize, vocabSize } = config;
   const token = cacheBytesPerToken(config);
   const columns = Math.floor(PREFILL_SCORES / (heads * promptTokens));
   const block = Math.min(promptTokens, Math.max(columns, PREFILL_BLOCK));
   const together = block * Math.min(prompts, Math.max(1, Math.floor(columns / promptTokens)));
   return {
-    cache: token * (PROMPT_COPIES * prompts * promptTokens + RESPONSE_COPIES * rows * responseTokens),
+    cache: token * cachedTokens(shape),
     logits: 4 * LOGITS_COPIES * rows * vocabSize,
     activations: 4 * together * (SCORES_COPIES * heads * promptTokens + 6 * hiddenSize + 3 * intermediateSize),
   };

@@ -16,22 +16,26 @@ import { fuseGraph } from "../model/fuse-graph.ts";
 import { type Adaptation, adaptationOf, trainedShapes } from "./adaptation.ts";
 import { adamwGraph, squaresGraph } from "./device-adamw.ts";
 import type { AdapterOptions } from "./engine.ts";
-import { fusedBytes, generationMemory } from "./plan-generation.ts";
+import {
+  fusedBytes,
+  type GenerationLimits,
+  type GenerationShape,
+  generationMemory,
+  generationShape,
+  instrumenterShape,
+} from "./plan-generation.ts";
 import { evaluateGraph, policyStepGraph, valueGraph, valueStepGraph } from "./steps.ts";
 
-export interface PlanRequest {
+export interface PlanRequest extends GenerationLimits {
   /** a Hugging Face folder */
   model: string;
   /** left out: every weight is trained */
   adapter: AdapterOptions | undefined;
   critic: boolean;
-  maxPromptTokens: number;
-  maxResponseTokens: number;
   /** most sequences of a forward and backward pass */
   microBatchSize: number;
-  /** solutions that are generated side by side, and how many of them share a prompt */
-  generationBatchSize: number;
-  samplesPerPrompt: number;
+  /** of programs and what the frozen policy makes of them, where it inserts the markers */
+  instrumenter?: Pick<GenerationShape, "promptTokens" | "responseTokens"> | undefined;
   device: Device;
   /** layers are computed again in the backward pass; default false */
   checkpointing?: boolean;
@@ -226,7 +230,7 @@ export class Planner {
   /** What sessions need to run; on a GPU, if there is one. */
   #work(microBatchTokens: number, ranks: number): PlanRow[] {
     const { microBatchSize, maxPromptTokens, maxResponseTokens, generationBatchSize } = this.#request;
-    const { samplesPerPrompt, checkpointing } = this.#request;
+    const { instrumenter, checkpointing } = this.#request;
     const { config } = this.#run.model;
     const fitting = Math.max(1, Math.floor(microBatchTokens / this.longest));
     const trainedTogether = Math.min(fitting, microBatchSize);
@@ -237,12 +241,13 @@ export class Planner {
       activations += ranks * ARENA * peak.activations;
       logits += ranks * ARENA * peak.logits;
     }
-    const generation = generationMemory(config, {
-      rows: generationBatchSize,
-      prompts: Math.ceil(generationBatchSize / samplesPerPrompt),
-      promptTokens: maxPromptTokens,
-      responseTokens: maxResponseTokens,
-    });
+    const instrumented = instrumenter && instrumenterShape(this.#request, instrumenter);
+    const batches = [generationShape(this.#request), ...(instrumented ? [instrumented] : [])];
+    const held = batches.map((shape) => generationMemory(config, shape)); // one after the other
+    const most = (part: "cache" | "logits" | "activations") => Math.max(...held.map((each) => each[part]));
+    const programs =
+      instrumented &&
+      `, or ${instrumented.rows} x ${instrumented.promptTokens + instrumented.responseTokens} of programs`;
     const row = (what: string, detail: string, bytes: number): PlanRow =>
       this.#onGpu ? { what, detail, hostBytes: 0, gpuBytes: bytes } : { what, detail, hostBytes: bytes, gpuBytes: 0 };
     return [
@@ -251,9 +256,13 @@ export class Planner {
         `${this.#run.graphs.length} graphs, ${trainedTogether} x ${this.longest} tokens${times(ranks)}${checkpointing ? ", recomputed" : ""}`,
         activations,
       ),
-      row("logits", `vocabulary of ${config.vocabSize}`, logits + generation.logits),
-      row("cache", `keys and values of ${generationBatchSize} x ${this.longest} tokens`, generation.cache),
-      row("generation", `prompts being read${times(ranks)}`, ranks * generation.activations),
+      row("logits", `vocabulary of ${config.vocabSize}`, logits + most("logits")),
+      row(
+        "cache",
+        `keys and values of ${generationBatchSize} x ${this.longest} tokens${programs ?? ""}`,
+        most("cache"),
+      ),
+      row("generation", `prompts being read${times(ranks)}`, ranks * most("activations")),
     ];
   }
 

@@ -20,10 +20,11 @@ const SOLUTIONS = [
   "Broken.\n```python\nx = (\n```",
 ];
 
-function spec(limits: { prompt: number; response: number }) {
+function spec(limits: { prompt: number; response: number; batch?: number }) {
   return parseTrainingRun(
     `{apiVersion: longrun.dev/v1alpha1, kind: TrainingRun, metadata: {name: a}, spec: {seed: 3, tasks: [{name: diamonds}],
       prompts: {style: Short}, model: {policy: quickstart, maxPromptTokens: 256, maxResponseTokens: 64, instrumenter: StaticPolicy,
+      generationBatchSize: ${limits.batch ?? 64},
       instrumenterMaxPromptTokens: ${limits.prompt}, instrumenterMaxResponseTokens: ${limits.response}}}}`,
     "a.yaml",
   ).spec;
@@ -39,14 +40,17 @@ describe("a rollout with the bundled policy as StaticPolicy", () => {
   });
   after(() => engine.close());
 
-  async function launch(limits: { prompt: number; response: number }, answer?: string) {
+  async function launch(limits: Parameters<typeof spec>[0], answer?: string) {
     const stored: NewSample[] = [];
-    const asked: { of: string | undefined; tokens: number; temperature: number }[] = [];
+    const asked: { of: string | undefined; prompts: number; tokens: number; temperature: number }[] = [];
     const rollout = new Rollout({
       engine: {
         ...engine,
         generate: async (prompts, options) => {
-          asked.push({ of: options.weights, tokens: options.maxNewTokens, temperature: options.temperature });
+          asked.push({
+            ...{ of: options.weights, prompts: prompts.length },
+            ...{ tokens: options.maxNewTokens, temperature: options.temperature },
+          });
           const isReference = options.weights === "reference";
           if (isReference && answer === undefined) return engine.generate(prompts, options);
           return prompts.map((_, i) => {
@@ -65,11 +69,21 @@ describe("a rollout with the bundled policy as StaticPolicy", () => {
     return { launched: await rollout.launch(3, 0), stored, asked };
   }
 
+  it("asks for as many programs at once as keys and values were planned for", async () => {
+    const answer = "```python\nx = (\n```";
+    const askedAtOnce = async (batch: number) => {
+      const { asked } = await launch({ prompt: 900, response: 48, batch }, answer);
+      return asked.filter(({ of }) => of === "reference").map(({ prompts }) => prompts);
+    };
+    assert.deepEqual(await askedAtOnce(64), [2]);
+    assert.deepEqual(await askedAtOnce(3), [1, 1]); // 3 x (2 x 256 + 4 x 64) is room for one of 2 x 900 + 4 x 48
+  });
+
   it("asks the frozen weights greedily and leaves to Syntax, then to nobody, what they do wrong", async () => {
     const { launched, stored, asked } = await launch({ prompt: 900, response: 48 });
     assert.deepEqual(asked, [
-      { of: undefined, tokens: 64, temperature: 0.7 },
-      { of: "reference", tokens: 48, temperature: 0 },
+      { of: undefined, prompts: 3, tokens: 64, temperature: 0.7 },
+      { of: "reference", prompts: 2, tokens: 48, temperature: 0 },
     ]);
     assert.deepEqual(
       stored.map(({ state, instrumenter, insertedMarkers }) => [state, instrumenter, insertedMarkers]),

@@ -1,6 +1,7 @@
 import type { TrainingRunSpec } from "../../crds/trainingrun.ts";
 import type { Engine } from "../ppo/engine.ts";
 import { samplesPerPrompt } from "../ppo/groups.ts";
+import { instrumenterLengths, instrumenterShape } from "../ppo/plan-generation.ts";
 import { seedFor, uniforms } from "../rng.ts";
 import type { NewSample, PreviousSolution, Sample } from "../store/types.ts";
 import { instrumentAll, type StaticPolicyFault } from "./instrument-policy.ts";
@@ -244,18 +245,24 @@ export class Rollout {
 
   #instrument(programs: string[]) {
     const { engine, spec, encode, decode } = this.#o;
-    const { instrumenter, instrumenterMaxPromptTokens, instrumenterMaxResponseTokens } = spec.model;
-    return instrumentAll(programs, instrumenter, {
+    const lengths = instrumenterLengths(spec.model);
+    const limits = { ...spec.model, samplesPerPrompt: samplesPerPrompt(spec.algorithm) };
+    const { rows } = instrumenterShape(limits, lengths); // what memory was planned for
+    return instrumentAll(programs, spec.model.instrumenter, {
       encode,
       decode,
-      maxPromptTokens: instrumenterMaxPromptTokens,
-      maxResponseTokens: instrumenterMaxResponseTokens,
-      // greedy: a program is always instrumented in the same way
-      generate: (prompts, maxNewTokens) =>
-        engine.generate(prompts, {
-          ...{ seeds: prompts.map(() => 0), temperature: 0, topP: 1, maxNewTokens },
-          weights: "reference",
-        }),
+      maxPromptTokens: lengths.promptTokens,
+      maxResponseTokens: lengths.responseTokens,
+      generate: async (prompts, maxNewTokens) => {
+        // greedy: a program is always instrumented in the same way
+        const how = { temperature: 0, topP: 1, maxNewTokens, weights: "reference" } as const;
+        const answers = [];
+        for (let first = 0; first < prompts.length; first += rows) {
+          const batch = prompts.slice(first, first + rows);
+          answers.push(...(await engine.generate(batch, { ...how, seeds: batch.map(() => 0) })));
+        }
+        return answers;
+      },
     });
   }
 }
