@@ -1,18 +1,20 @@
 /**
  * `npm run bench gpu`: the engine on a GPU with Qwen2.5's shapes: log-probs, a policy step's gradient norm, log-probs after it and
- * greedy tokens against the CPU, then tokens per second and model FLOP utilisation of a PPO step and of generation.
+ * greedy tokens against the CPU, then tokens per second and model FLOP utilisation of a PPO step (critic and policy) and of
+ * generation, in turn with PyTorch and transformers on the same GPU (gpu_torch.py).
  *
- *     npm run bench gpu -- --peak-tflops N [--device cuda:0] [--train lora|all] [--shapes 0.5b,1.5b,3b] [--batch 8]
- *                          [--prompt 512] [--response 512]
+ *     npm run bench gpu -- --peak-tflops N [--device cuda:0] [--train lora|all] [--compute float32|bfloat16]
+ *                          [--shapes 0.5b,1.5b,3b] [--batch 8] [--prompt 512] [--response 512] [--no-peer]
  *
  * `--train all` trains every weight. Weights, gradients, moments, keys and values stay on the GPU (learner/ppo/device-trainable.ts);
  * with `--device cpu` the same calls are made here, and what comes of it is not kept.
- * `--peak-tflops` is what the GPU's data sheet says for the format that products are computed in (float32 for now; TF32 where
- * NVIDIA_TF32_OVERRIDE is not 0). Parity is of the smallest shape, at 2 x 64 tokens. Set NVIDIA_TF32_OVERRIDE=0 for it.
+ * `--peak-tflops` is what the GPU's data sheet says for the format that products are computed in (TF32 for float32 where
+ * NVIDIA_TF32_OVERRIDE is not 0). Parity is of the smallest shape in float32, at 2 x 64 tokens. Set NVIDIA_TF32_OVERRIDE=0 for it.
  */
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
+import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { type Device, parseDevice } from "../../learner/graph/device.ts";
 import type { ModelConfig } from "../../learner/model/config.ts";
@@ -21,6 +23,8 @@ import { PROJECTIONS } from "../../learner/model/lora.ts";
 import { elementCount, parameters } from "../../learner/model/weights.ts";
 import { type RunningEngine, startEngine } from "../../learner/ppo/engine.ts";
 import { uniforms } from "../../learner/rng.ts";
+import { Asked } from "./asked.ts";
+import { peerPython } from "./peers.ts";
 import { writeRandomModel } from "./random-model.ts";
 import { type Bench, type BenchResult, type Goal, median } from "./result.ts";
 import { SIZES } from "./update-work.ts";
@@ -49,16 +53,30 @@ function samples(config: ModelConfig, count: number, prompt: number, response: n
   return Array.from({ length: count }, () => ({ prompt: draw(prompt), response: draw(response) }));
 }
 
-async function step(engine: RunningEngine, batch: Sample[]): Promise<number> {
-  const filled = (length: number, value: number) => new Float32Array(length).fill(value);
+/** What both sides are given beside tokens. */
+const PROXIMAL = -10;
+const filled = (length: number, value: number) => new Float32Array(length).fill(value);
+const advantageOf = (i: number) => (i % 2 === 0 ? 1 : -1);
+const returnOf = (i: number) => (i % 3) - 1;
+
+async function policyStep(engine: RunningEngine, batch: Sample[]) {
   const policy = batch.map((sample, i) => ({
     ...sample,
-    proximalLogProbs: filled(sample.response.length, -10),
-    advantages: filled(sample.response.length, i % 2 === 0 ? 1 : -1),
+    proximalLogProbs: filled(sample.response.length, PROXIMAL),
+    advantages: filled(sample.response.length, advantageOf(i)),
     importance: filled(sample.response.length, 1),
     weight: 1,
   }));
-  return (await engine.updatePolicy(policy, { ...STEP, microBatchSize: batch.length })).gradientNorm;
+  return engine.updatePolicy(policy, { ...STEP, microBatchSize: batch.length });
+}
+
+async function criticStep(engine: RunningEngine, batch: Sample[]) {
+  const critic = batch.map((sample, i) => ({
+    ...sample,
+    oldValues: filled(sample.response.length, 0),
+    returns: filled(sample.response.length, returnOf(i)),
+  }));
+  return engine.updateCritic(critic, { ...STEP, valueClip: 0, microBatchSize: batch.length });
 }
 
 const greedy = (engine: RunningEngine, batch: Sample[], maxNewTokens: number) =>
@@ -87,7 +105,7 @@ async function parity(folder: string, config: ModelConfig, device: Device, train
     };
     const before = await logProbs();
     const tokens = (await greedy(engine, batch, 32)).map(({ response }) => [...response]);
-    found.push({ before, tokens, norm: await step(engine, batch), after: await logProbs() });
+    found.push({ before, tokens, norm: (await policyStep(engine, batch)).gradientNorm, after: await logProbs() });
     await engine.close();
   }
   const [cpu, gpu] = found as [(typeof found)[0], (typeof found)[0]];
@@ -106,6 +124,118 @@ async function parity(folder: string, config: ModelConfig, device: Device, train
   ];
 }
 
+interface Speed {
+  device: Device;
+  trained: Trained;
+  compute: "float32" | "bfloat16";
+  /** operations a second */
+  peak: number;
+  count: number;
+  prompt: number;
+  response: number;
+  rounds: number;
+  peer: boolean;
+}
+/** Seconds, and losses of critic and policy before their steps. */
+interface Round {
+  step: number;
+  generation: number;
+  losses: number[];
+}
+const OURS = "longrun";
+const PYTORCH = "PyTorch";
+/** Of losses before the first step. */
+const AGREEMENT = { float32: 1e-3, bfloat16: 3e-2 };
+
+/** Rounds of both sides in turn. */
+async function speed(folder: string, shape: string, config: ModelConfig, o: Speed): Promise<BenchResult["rows"]> {
+  const batch = samples(config, o.count, o.prompt, o.response);
+  await writeFile(
+    path.join(folder, "work.json"),
+    JSON.stringify({
+      tokens: batch.map((sample) => [...sample.prompt, ...sample.response]),
+      ...{ promptTokens: o.prompt, responseTokens: o.response, proximal: PROXIMAL, clipRatio: STEP.clipRatio },
+      ...{ advantages: batch.map((_, i) => advantageOf(i)), returns: batch.map((_, i) => returnOf(i)) },
+      ...{ learningRate: STEP.learningRate, gradientClip: STEP.gradientClip },
+    }),
+  );
+  const microBatchTokens = o.count * (o.prompt + o.response);
+  const compute = o.device.kind === "cuda" ? o.compute : "float32"; // ONNX Runtime has the other on CUDA alone
+  const where = { device: o.device, microBatchTokens, resident: true, compute };
+  const engine = await startEngine({ model: folder, threads: 0, ...o.trained.engine, ...where });
+  const seconds = async (once: () => Promise<unknown>) => {
+    const start = performance.now();
+    await once();
+    return (performance.now() - start) / 1000;
+  };
+  const ours = async (): Promise<Round> => {
+    const losses: number[] = [];
+    const step = await seconds(async () => {
+      losses.push((await criticStep(engine, batch)).loss);
+      losses.push((await policyStep(engine, batch)).loss);
+    });
+    return { step, generation: await seconds(() => greedy(engine, batch, o.response)), losses };
+  };
+  const train = o.trained === TRAINED.lora ? "lora" : "all";
+  const twin = o.peer
+    ? await Asked.start<Round>(PYTORCH, await peerPython(), [
+        ...[fileURLToPath(new URL("./gpu_torch.py", import.meta.url)), "--folder", folder],
+        ...[
+          "--device",
+          o.device.kind === "cuda" ? `cuda:${o.device.id}` : "cpu",
+          "--train",
+          train,
+          "--compute",
+          compute,
+        ],
+        ...["--rank", String(ADAPTER.rank)],
+      ])
+    : undefined;
+  try {
+    const sides: [string, () => Promise<Round>][] = [[OURS, ours]];
+    if (twin) sides.push([PYTORCH, () => twin.ask()]);
+    const first: Round[] = [];
+    for (const [, ask] of sides) first.push(await ask()); // makes sessions
+    for (const { losses } of first)
+      for (const [i, loss] of losses.entries()) {
+        const own = first[0]!.losses[i]!;
+        if (!(Math.abs(loss - own) <= AGREEMENT[compute] * Math.max(0.1, Math.abs(own))))
+          throw new Error(
+            `${PYTORCH} does other work: losses of critic and policy are ${losses}, ours ${first[0]!.losses}`,
+          );
+      }
+    const measured = sides.map((): Round[] => []);
+    for (let round = 0; round < o.rounds; round++)
+      for (const [i, [, ask]] of sides.entries()) measured[i]!.push(await ask());
+    const work = workOf(config, o);
+    return (["step", "generation"] as const).flatMap((what) => {
+      const taken = measured.map((found) => median(found.map((round) => round[what])));
+      return sides.map(([side], i) => ({
+        ...{ shape, what: what === "step" ? "PPO step" : what, side, seconds: taken[i]!.toFixed(3) },
+        "tokens/s": Math.round(work[what].tokens / taken[i]!),
+        "FLOP utilisation": `${((100 * work[what].operations) / taken[i]! / o.peak).toFixed(1)} %`,
+        ratio: i === 0 ? "" : `${(taken[i]! / taken[0]!).toFixed(2)}x`,
+      }));
+    });
+  } finally {
+    twin?.close();
+    await engine.close();
+  }
+}
+
+/** Tokens, and operations of the model's matrices; those that make logits see response tokens alone, and the critic has none. */
+function workOf(config: ModelConfig, { count, prompt, response, trained }: Speed) {
+  const table = config.vocabSize * config.hiddenSize;
+  const size = parameters(config).reduce((total, { shape }) => total + elementCount(shape), 0);
+  const layers = size - (config.tied ? 1 : 2) * table;
+  const tokens = count * (prompt + response);
+  const logits = table * count * response;
+  return {
+    step: { tokens, operations: trained.operations * (2 * layers * tokens + logits) },
+    generation: { tokens: count * response, operations: 2 * (layers * tokens + logits) },
+  };
+}
+
 async function run(flags: string[]): Promise<BenchResult> {
   const { values } = parseArgs({
     args: flags,
@@ -117,6 +247,8 @@ async function run(flags: string[]): Promise<BenchResult> {
       prompt: { type: "string", default: "512" },
       response: { type: "string", default: "512" },
       rounds: { type: "string", default: "3" },
+      compute: { type: "string", default: "float32" },
+      "no-peer": { type: "boolean", default: false },
       "peak-tflops": { type: "string" },
     },
   });
@@ -131,6 +263,10 @@ async function run(flags: string[]): Promise<BenchResult> {
     number,
     number,
   ];
+  const { compute } = values;
+  if (compute !== "float32" && compute !== "bfloat16")
+    throw new Error(`--compute is ${compute}; give float32 or bfloat16`);
+  const [rounds, peer] = [Number(values.rounds), !values["no-peer"]];
   const rows: BenchResult["rows"] = [];
   const goals: Goal[] = [];
   for (const [index, shape] of values.shapes.split(",").entries()) {
@@ -140,35 +276,24 @@ async function run(flags: string[]): Promise<BenchResult> {
     try {
       writeRandomModel(folder, config, "BF16");
       if (index === 0) goals.push(...(await parity(folder, config, device, trained)));
-      const batch = samples(config, count, prompt, response);
-      const microBatchTokens = count * (prompt + response);
-      const where = { device, microBatchTokens, resident: true };
-      const engine = await startEngine({ model: folder, threads: 0, ...trained.engine, ...where });
-      const size = parameters(config).reduce((total, { shape: of }) => total + elementCount(of), 0);
-      const work: [string, number, number, () => Promise<unknown>][] = [
-        ["policy step", microBatchTokens, trained.operations * size * microBatchTokens, () => step(engine, batch)],
-        ["generation", count * response, 2 * size * count * (prompt + response), () => greedy(engine, batch, response)],
-      ];
-      for (const [what, tokens, operations, once] of work) {
-        await once(); // makes the session
-        const seconds: number[] = [];
-        for (let round = 0; round < Number(values.rounds); round++) {
-          const start = performance.now();
-          await once();
-          seconds.push((performance.now() - start) / 1000);
-        }
-        const taken = median(seconds);
-        rows.push({
-          ...{ shape, what, seconds: taken.toFixed(3), "tokens/s": Math.round(tokens / taken) },
-          "FLOP utilisation": `${((100 * operations) / taken / peak).toFixed(1)} %`,
-        });
-      }
-      await engine.close();
+      rows.push(
+        ...(await speed(folder, shape, config, {
+          device,
+          trained,
+          compute,
+          peak,
+          count,
+          prompt,
+          response,
+          rounds,
+          peer,
+        })),
+      );
     } finally {
       await rm(folder, { recursive: true });
     }
   }
-  const method = `${values.device}, ${trained.name}, bfloat16 files, ${count} x ${prompt} + ${response} tokens, medians of ${values.rounds}; attention's own operations are not counted`;
+  const method = `${values.device}, ${trained.name}, products in ${compute}, bfloat16 files, ${count} x ${prompt} + ${response} tokens, medians of ${values.rounds}; attention's own operations are not counted`;
   return { rows, goals, method, raw: { flags }, kept: device.kind === "cuda" };
 }
 
