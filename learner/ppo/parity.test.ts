@@ -13,7 +13,7 @@ import { Trainer } from "./trainer.ts";
 // PyTorch's numbers, made by test/fixtures/reference/make_ppo_reference.py and, with adapters of peft, make_lora_reference.py
 
 const FIXTURES = path.join(import.meta.dirname, "../../test/fixtures");
-const CASES = ["ppo/tied", "ppo/untied", "ppo/kl", "lora/all", "lora/some"];
+const CASES = ["ppo/tied", "ppo/untied", "ppo/kl", "ppo/qwen3", "ppo/llama", "lora/all", "lora/some"];
 const WORST_RELATIVE_ERROR = 1e-4;
 /** absolute, of a weight after one step of the optimiser */
 const WORST_STEP_ERROR = 1e-6;

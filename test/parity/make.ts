@@ -52,7 +52,7 @@ const STEPS: Record<string, Step> = {
     run: async ({ python }) => void (await python(`${REFERENCE}/make_generation_reference.py`)),
   },
   ppo: {
-    writes: ["tied", "untied", "kl", "adamw.json"].map((name) => `test/fixtures/ppo/${name}`),
+    writes: ["tied", "untied", "kl", "qwen3", "llama", "adamw.json"].map((name) => `test/fixtures/ppo/${name}`),
     run: async ({ python }) => void (await python(`${REFERENCE}/make_ppo_reference.py`)),
   },
   lora: {
