@@ -26,7 +26,7 @@ import { uniforms } from "../../learner/rng.ts";
 import { Asked } from "./asked.ts";
 import { peerPython } from "./peers.ts";
 import { writeRandomModel } from "./random-model.ts";
-import { type Bench, type BenchResult, type Goal, median } from "./result.ts";
+import { type Bench, type BenchResult, type Goal, median, UsageError } from "./result.ts";
 import { SIZES } from "./update-work.ts";
 
 const MODELS: Record<string, ModelConfig> = { ...SHAPES, ...SIZES };
@@ -255,9 +255,10 @@ async function run(flags: string[]): Promise<BenchResult> {
   const device = parseDevice(values.device);
   const peak = Number(values["peak-tflops"]) * 1e12;
   if (device === "auto" || !(peak > 0))
-    throw new Error("give --device cuda:N and --peak-tflops of the GPU's data sheet");
+    throw new UsageError("give --device cuda:N and --peak-tflops of the GPU's data sheet");
   const trained = TRAINED[values.train as keyof typeof TRAINED];
-  if (!trained) throw new Error(`--train: there is no ${values.train}; there are ${Object.keys(TRAINED).join(", ")}`);
+  if (!trained)
+    throw new UsageError(`--train: there is no ${values.train}; there are ${Object.keys(TRAINED).join(", ")}`);
   const [count, prompt, response] = [values.batch, values.prompt, values.response].map(Number) as [
     number,
     number,
@@ -265,13 +266,13 @@ async function run(flags: string[]): Promise<BenchResult> {
   ];
   const { compute } = values;
   if (compute !== "float32" && compute !== "bfloat16")
-    throw new Error(`--compute is ${compute}; give float32 or bfloat16`);
+    throw new UsageError(`--compute is ${compute}; give float32 or bfloat16`);
   const [rounds, peer] = [Number(values.rounds), !values["no-peer"]];
   const rows: BenchResult["rows"] = [];
   const goals: Goal[] = [];
   for (const [index, shape] of values.shapes.split(",").entries()) {
     const config = MODELS[shape];
-    if (!config) throw new Error(`--shapes: there is no ${shape}; there are ${Object.keys(MODELS).join(", ")}`);
+    if (!config) throw new UsageError(`--shapes: there is no ${shape}; there are ${Object.keys(MODELS).join(", ")}`);
     const folder = await mkdtemp(path.join(os.tmpdir(), "longrun-gpu-"));
     try {
       writeRandomModel(folder, config, "BF16");

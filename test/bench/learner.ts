@@ -15,7 +15,7 @@ import { Asked } from "./asked.ts";
 import { peerPython } from "./peers.ts";
 import { finished } from "./processes.ts";
 import lengths from "./quickstart-lengths.json" with { type: "json" };
-import { type Bench, type BenchResult, type Goal, median } from "./result.ts";
+import { type Bench, type BenchResult, type Goal, median, UsageError } from "./result.ts";
 import { type Work, writeWork } from "./update-work.ts";
 
 interface Options {
@@ -279,7 +279,7 @@ async function run(flags: string[]): Promise<BenchResult> {
   const unknown = names.filter((name) => !Object.hasOwn(ROWS, name));
   if (unknown.length > 0) {
     const list = Object.entries(ROWS).map(([name, { about }]) => `  ${name.padEnd(15)}${about}`);
-    throw new Error(`--rows: there is no ${unknown.join(", ")}; there are\n${list.join("\n")}`);
+    throw new UsageError(`--rows: there is no ${unknown.join(", ")}; there are\n${list.join("\n")}`);
   }
   const { short } = values;
   const options = {

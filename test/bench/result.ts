@@ -23,6 +23,9 @@ export interface BenchResult {
   part?: string;
 }
 
+/** Flags that a benchmark cannot take: what is wrong, and what it takes. */
+export class UsageError extends Error {}
+
 export interface Bench {
   about: string;
   run(flags: string[]): Promise<BenchResult>;

@@ -14,7 +14,7 @@ import { learner } from "./learner.ts";
 import { learning } from "./learning.ts";
 import { overhead } from "./overhead.ts";
 import { queue } from "./queue.ts";
-import { type Bench, print, save } from "./result.ts";
+import { type Bench, print, save, UsageError } from "./result.ts";
 import { soak } from "./soak.ts";
 
 const BENCHES: Record<string, Bench> = {
@@ -39,7 +39,12 @@ if (unknown.length > 0 || (flags.length > 0 && names.length !== 1)) {
 const chosen = names.length > 0 ? names : Object.keys(BENCHES).filter((name) => !ONLY_NAMED.includes(name));
 for (const name of chosen) {
   const date = new Date();
-  const result = await BENCHES[name]!.run(flags);
+  const result = await BENCHES[name]!.run(flags).catch((cause: Error & { code?: string }) => {
+    const usage = cause instanceof UsageError || cause.code?.startsWith("ERR_PARSE_ARGS");
+    if (!usage) throw cause;
+    process.stderr.write(`${name}: ${cause.message}\n`);
+    process.exit(2);
+  });
   print(name, result);
   if (result.kept !== false) process.stdout.write(`  written to ${await save(name, result, date)}\n`);
 }
