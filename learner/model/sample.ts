@@ -72,7 +72,7 @@ export function sampleFromNucleus(graph: Graph, logits: Value, uniform: Value, t
     { dtype: "float32", shape },
     { dtype: "int64", shape },
   ]);
-  const before = op(graph, "CumSum", [sorted, graph.constant(1, "int64")], shape, { exclusive: 1 });
+  const before = cumulativeSum(graph, sorted, { exclusive: 1 });
   const inside = op(graph, "Less", [before, topP], shape, {}, "bool");
   const kept = op(graph, "Mul", [sorted, op(graph, "Cast", [inside], shape, { to: 1 }, "float32")], shape);
   const { index } = firstAbove(
@@ -92,7 +92,7 @@ export function sampleFromNucleus(graph: Graph, logits: Value, uniform: Value, t
  */
 function firstAbove(graph: Graph, weights: Value, target: Value, isFraction: boolean): { index: Value; rest: Value } {
   const [rows, count] = weights.shape as [Shape[number], number];
-  const cumulative = op(graph, "CumSum", [weights, graph.constant(1, "int64")], [rows, count]);
+  const cumulative = cumulativeSum(graph, weights);
   const total = op(
     graph,
     "Slice",
@@ -117,6 +117,26 @@ function firstAbove(graph: Graph, weights: Value, target: Value, isFraction: boo
   const at = op(graph, "GatherElements", [weights, column], [rows, 1], { axis: 1 });
   const rest = op(graph, "Sub", [reachable, op(graph, "Sub", [upTo, at], [rows, 1])], [rows, 1]);
   return { index, rest: op(graph, "Relu", [rest], [rows, 1]) }; // a rest rounded below 0 would choose a weight of 0
+}
+
+/** Of more, ONNX Runtime's CumSum is slow: on CUDA each sum is made from the beginning. */
+const LONGEST_SUM = 1024;
+
+/** Of weights [rows, n] along n; the sums rise as the weights are not negative. Long ones in two levels, as in `sampleFromAll`. */
+function cumulativeSum(graph: Graph, weights: Value, attributes: { exclusive?: 1 } = {}): Value {
+  const [rows, count] = weights.shape as [Shape[number], number];
+  const sumOver = (x: Value, axis: number, how: { exclusive?: 1 }) =>
+    op(graph, "CumSum", [x, graph.constant(axis, "int64")], x.shape, how);
+  const block = blockSize(count);
+  if (count <= LONGEST_SUM || block === count) return sumOver(weights, 1, attributes);
+  const shape = [rows, count / block, block];
+  const blocked = op(graph, "Reshape", [weights, graph.shapeOf(shape)], shape);
+  const within = sumOver(blocked, 2, {});
+  const last = [block - 1, block, 2].map((n) => graph.constant([n], "int64"));
+  const blocks = op(graph, "Slice", [within, ...last], [rows, count / block, 1]);
+  const inside = attributes.exclusive ? sumOver(blocked, 2, attributes) : within;
+  const sums = op(graph, "Add", [inside, sumOver(blocks, 1, { exclusive: 1 })], shape);
+  return op(graph, "Reshape", [sums, graph.shapeOf([rows, count])], [rows, count]);
 }
 
 function logProbOf(graph: Graph, probabilities: Value, token: Value): Value {
