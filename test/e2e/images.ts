@@ -1,7 +1,9 @@
 /**
  * Builds the project's images from its Dockerfile, and what a node needs besides, without a registry or a Docker engine.
  *
- *     node test/e2e/images.ts           prints the archives, which `docker load` and `ctr images import` take
+ *     node test/e2e/images.ts [TARGET...]     prints the archives, which `docker load` and `ctr images import` take
+ *
+ * Without a target those that the tests need; learner-cuda and sandbox-paper, gigabytes each, when they are named.
  *
  * buildah reads the Dockerfile. Where that starts from images of Docker Hub, what is used here is the same by another way:
  * Debian by debootstrap, Node from the npm package `node` that the lock file pins. Everything is kept in longrun's cache
@@ -28,17 +30,21 @@ const TARGETS = {
   actor: "docker.io/longrun/actor:dev",
   sandbox: "docker.io/longrun/sandbox:dev",
 };
+const NAMED_ALONE = {
+  "learner-cuda": "docker.io/longrun/learner-cuda:dev",
+  "sandbox-paper": "docker.io/longrun/sandbox-paper:dev",
+};
 /** Programs, which Debian has in packages of the same name. */
 export const PROGRAMS = ["buildah", "debootstrap"];
 
 type Log = (line: string) => void;
 
 /** @returns the archives of all images. @throws Error with the last lines of the step that failed */
-export async function buildImages(log: Log = () => {}): Promise<string[]> {
+export async function buildImages(log: Log = () => {}, targets: Record<string, string> = TARGETS): Promise<string[]> {
   const builder = new Builder(join(cacheRoot(), "cluster", "images"), log);
   await builder.prepareBases();
-  for (const [target, name] of Object.entries(TARGETS)) await builder.build(target, name);
-  return Promise.all([PAUSE_IMAGE, ...Object.values(TARGETS)].map((name) => builder.archive(name)));
+  for (const [target, name] of Object.entries(targets)) await builder.build(target, name);
+  return Promise.all([PAUSE_IMAGE, ...Object.values(targets)].map((name) => builder.archive(name)));
 }
 
 class Builder {
@@ -150,6 +156,14 @@ class Builder {
 const local = (name: string) => name.replace(/^docker\.io\//, "localhost/");
 
 if (import.meta.main) {
-  const archives = await buildImages((line) => process.stderr.write(`${line}\n`));
+  const known = Object.entries({ ...TARGETS, ...NAMED_ALONE });
+  const wanted = process.argv.slice(2);
+  const unknown = wanted.filter((target) => !known.some(([name]) => name === target));
+  if (unknown.length > 0) {
+    process.stderr.write(`there is no ${unknown.join(", ")}; there are ${known.map(([name]) => name).join(", ")}\n`);
+    process.exit(2);
+  }
+  const targets = wanted.length > 0 ? Object.fromEntries(known.filter(([name]) => wanted.includes(name))) : TARGETS;
+  const archives = await buildImages((line) => process.stderr.write(`${line}\n`), targets);
   process.stdout.write(`${archives.join("\n")}\n`);
 }
