@@ -2,6 +2,7 @@
  * ONNX Runtime in this thread. `create` and `run` block the thread that calls them, so sessions live in worker threads.
  * Inputs alias the caller's buffers; an output is copied unless the caller gives the buffer that it is to be written into.
  */
+import "./telemetry.ts";
 import os from "node:os";
 import * as ort from "onnxruntime-node";
 import { flushesDenormals } from "./denormals.ts";

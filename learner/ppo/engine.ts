@@ -3,7 +3,7 @@
  * thread sees them. The work is done in a worker thread (worker.ts), because ONNX Runtime blocks the thread that runs it.
  * Calls are served one after the other, in the order in which they were made.
  */
-
+import "../graph/telemetry.ts";
 import { Worker } from "node:worker_threads";
 import type { Device } from "../graph/device.ts";
 import type { LoraConfig } from "../model/lora.ts";
