@@ -54,6 +54,7 @@ const CHECKED = {
   BindOutput: [137, "void *", "str", "void *"],
   BindOutputToDevice: [138, "void *", "str", "void *"],
   GetBoundOutputValues: [140, "void *", "void *", "void *", "void *"], // binding, allocator, -> values, -> count
+  CreateAndRegisterAllocator: [144, "void *", "void *", "void *"], // env, memory info, arena's configuration
   AddInitializer: [150, "void *", "str", "void *"], // options, name, value over memory that is not its own
   SynchronizeBoundInputs: [202, "void *"],
   SynchronizeBoundOutputs: [203, "void *"],

@@ -129,6 +129,7 @@ function configure(settings: Pointer, { api, device }: DeviceRuntime, graph: Gra
   api.SetSessionGraphOptimizationLevel(settings, LEVELS[options.graphOptimizationLevel ?? "all"]);
   for (const [section, entries] of Object.entries(configuration(graph, options)))
     for (const [key, value] of Object.entries(entries)) api.AddSessionConfigEntry(settings, `${section}.${key}`, value);
+  if (device.kind === "cpu") api.AddSessionConfigEntry(settings, "session.use_env_allocators", "1");
   if (device.kind === "cuda") appendCuda(api, settings, { device_id: String(device.id), ...CUDA_OPTIONS });
 }
 

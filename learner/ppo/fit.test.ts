@@ -166,7 +166,7 @@ test("activations and logits grow with what goes through together, keys and valu
 });
 
 test("a pass has 512 tokens a thread, or as many as fit", () => {
-  const lengths = { maxPromptTokens: 64, maxResponseTokens: 64 };
+  const lengths = { maxPromptTokens: 64, maxResponseTokens: 64, generationBatchSize: 1 };
   const frozen = { ...lengths, adapter: { rank: 4, alpha: 4, targets: PROJECTIONS, seed: 0 } };
   const together = fitRun(small(frozen), 4, host(64 * GB));
   assert.deepEqual([together.ranks, together.microBatchTokens], [1, 2048]);

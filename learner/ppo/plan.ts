@@ -234,13 +234,20 @@ export class Planner {
     const { config } = this.#run.model;
     const fitting = Math.max(1, Math.floor(microBatchTokens / this.longest));
     const trainedTogether = Math.min(fitting, microBatchSize);
-    let [activations, logits] = [0, 0];
-    for (const [index, { step }] of this.#run.graphs.entries()) {
+    const passes = this.#run.graphs.map(({ step }, index) => {
       const sequences = step ? trainedTogether : fitting;
       const peak = this.#run.peak(index, sequences, maxPromptTokens, maxResponseTokens);
-      activations += ranks * ARENA * peak.activations;
-      logits += ranks * ARENA * peak.logits;
-    }
+      return { activations: ranks * ARENA * peak.activations, logits: ranks * ARENA * peak.logits };
+    });
+    const bytes = (pass: { activations: number; logits: number }) => pass.activations + pass.logits;
+    // on a CPU all sessions have one arena and run in turn, on a GPU each has its own
+    const { activations, logits } = passes.reduce((a, b) =>
+      this.#onGpu
+        ? { activations: a.activations + b.activations, logits: a.logits + b.logits }
+        : bytes(a) < bytes(b)
+          ? b
+          : a,
+    );
     const instrumented = instrumenter && instrumenterShape(this.#request, instrumenter);
     const batches = [generationShape(this.#request), ...(instrumented ? [instrumented] : [])];
     const held = batches.map((shape) => generationMemory(config, shape)); // one after the other
@@ -248,21 +255,25 @@ export class Planner {
     const programs =
       instrumented &&
       `, or ${instrumented.rows} x ${instrumented.promptTokens + instrumented.responseTokens} of programs`;
+    const prompts = ranks * most("activations");
+    const beyond = Math.max(0, Math.max(prompts, most("logits")) - activations - logits);
     const row = (what: string, detail: string, bytes: number): PlanRow =>
       this.#onGpu ? { what, detail, hostBytes: 0, gpuBytes: bytes } : { what, detail, hostBytes: bytes, gpuBytes: 0 };
     return [
       row(
         "activations",
-        `${this.#run.graphs.length} graphs, ${trainedTogether} x ${this.longest} tokens${times(ranks)}${checkpointing ? ", recomputed" : ""}`,
+        `${this.#onGpu ? "" : "the largest of "}${passes.length} graphs, ${trainedTogether} x ${this.longest} tokens${times(ranks)}${checkpointing ? ", recomputed" : ""}`,
         activations,
       ),
-      row("logits", `vocabulary of ${config.vocabSize}`, logits + most("logits")),
+      row("logits", `vocabulary of ${config.vocabSize}`, logits + (this.#onGpu ? most("logits") : 0)),
       row(
         "cache",
         `keys and values of ${generationBatchSize} x ${this.longest} tokens${programs ?? ""}`,
         most("cache"),
       ),
-      row("generation", `prompts being read${times(ranks)}`, ranks * most("activations")),
+      this.#onGpu
+        ? row("generation", "prompts being read", prompts)
+        : row("generation", `what prompts being read take beyond the graphs${times(ranks)}`, beyond),
     ];
   }
 
