@@ -39,17 +39,8 @@ export class DeviceRuntime {
       device.kind === "cuda"
         ? api.created((out) => api.CreateMemoryInfo("Cuda", ARENA, device.id, DEFAULT_MEMORY, out))
         : this.hostMemory;
-    if (device.kind === "cpu") this.#shareArena();
-  }
-
-  /** Sessions on the CPU have one arena: they run in turn, and each by itself would keep what its largest run took. */
-  #shareArena(): void {
-    try {
-      this.api.CreateAndRegisterAllocator(this.environment, this.hostMemory, null);
-    } catch (cause) {
-      // the environment is the process's, and another thread's runtime has done it
-      if (!/already been registered/.test((cause as Error).message)) throw cause;
-    }
+    // sessions that are made from now on, in any thread, share an arena: each by itself would keep what its largest run took
+    if (device.kind === "cpu") api.CreateAndRegisterAllocator(this.environment, this.hostMemory, null);
   }
 
   /** What buffers need. Their allocator is that of `copy`, and frees what they held when that is released. */

@@ -47,7 +47,7 @@ export function matmul(a: Value, b: Value, options: MatMulOptions = {}): Value {
       attributes: plain ? {} : { transA, transB, alpha: float(alpha) },
       shape,
     });
-    // a row or column to be added to is one to be broadcast, for Gemm: on CUDA a product, which must not write what it reads
+    // Gemm broadcasts a total of one row or column: on CUDA by a product, which must not write what it reads
     if (lead.length > 0 || value.dtype !== "float32" || rows === 1 || columns === 1) return value;
     return addable(value, (total) =>
       emit({ type: "Gemm", inputs: [left, right, total], attributes: { transA, transB, alpha: float(alpha) }, shape }),

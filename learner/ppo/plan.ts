@@ -75,6 +75,12 @@ const CUDA_BYTES = 1e9;
 /** What ONNX Runtime's arenas hold for each byte in use, as freed pieces do not always fit what comes next. */
 const ARENA = 1.15;
 
+/** Bytes that a graph holds at its worst moment. */
+interface Pass {
+  activations: number;
+  logits: number;
+}
+
 interface RunGraph {
   graph: Graph;
   /** it trains, so that `microBatchSize` holds */
@@ -99,7 +105,7 @@ export class RunGraphs {
   readonly graphs: readonly RunGraph[];
   /** of the model's weights as they are stored */
   readonly fileBytes: number;
-  readonly #peaks = new Map<string, { activations: number; logits: number }>();
+  readonly #peaks = new Map<string, Pass>();
 
   /** Reads headers and config, no weights. @throws ModelError for a folder that cannot be used */
   constructor({ model: folder, adapter, critic, checkpointing, compute, ...lengths }: GraphRequest) {
@@ -234,20 +240,17 @@ export class Planner {
     const { config } = this.#run.model;
     const fitting = Math.max(1, Math.floor(microBatchTokens / this.longest));
     const trainedTogether = Math.min(fitting, microBatchSize);
-    const passes = this.#run.graphs.map(({ step }, index) => {
+    const passes = this.#run.graphs.map(({ step }, index): Pass => {
       const sequences = step ? trainedTogether : fitting;
       const peak = this.#run.peak(index, sequences, maxPromptTokens, maxResponseTokens);
       return { activations: ranks * ARENA * peak.activations, logits: ranks * ARENA * peak.logits };
     });
-    const bytes = (pass: { activations: number; logits: number }) => pass.activations + pass.logits;
-    // on a CPU all sessions have one arena and run in turn, on a GPU each has its own
-    const { activations, logits } = passes.reduce((a, b) =>
-      this.#onGpu
-        ? { activations: a.activations + b.activations, logits: a.logits + b.logits }
-        : bytes(a) < bytes(b)
-          ? b
-          : a,
-    );
+    const bytes = (pass: Pass) => pass.activations + pass.logits;
+    // on a GPU each session has an arena, on a CPU those of a thread share one and run in turn
+    const { activations, logits } = passes.reduce((a, b): Pass => {
+      if (this.#onGpu) return { activations: a.activations + b.activations, logits: a.logits + b.logits };
+      return bytes(a) < bytes(b) ? b : a;
+    });
     const instrumented = instrumenter && instrumenterShape(this.#request, instrumenter);
     const batches = [generationShape(this.#request), ...(instrumented ? [instrumented] : [])];
     const held = batches.map((shape) => generationMemory(config, shape)); // one after the other
