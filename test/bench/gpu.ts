@@ -147,6 +147,22 @@ const PYTORCH = "PyTorch";
 /** Of losses before the first step. */
 const AGREEMENT = { float32: 1e-3, bfloat16: 3e-2 };
 
+async function startPeer(folder: string, { device, trained }: Speed, compute: Speed["compute"]): Promise<Asked<Round>> {
+  return Asked.start<Round>(PYTORCH, await peerPython(), [
+    ...[fileURLToPath(new URL("./gpu_torch.py", import.meta.url)), "--folder", folder, "--compute", compute],
+    ...["--device", device.kind === "cuda" ? `cuda:${device.id}` : "cpu", "--rank", String(ADAPTER.rank)],
+    ...["--train", trained === TRAINED.lora ? "lora" : "all"],
+  ]);
+}
+
+/** @throws unless the two sides did the same work */
+function agree(losses: number[], ours: number[], compute: Speed["compute"]): void {
+  const close = (loss: number, own: number) =>
+    Math.abs(loss - own) <= AGREEMENT[compute] * Math.max(0.1, Math.abs(own));
+  if (losses.every((loss, i) => close(loss, ours[i]!))) return;
+  throw new Error(`${PYTORCH} does other work: losses of critic and policy are ${losses}, ours ${ours}`);
+}
+
 /** Rounds of both sides in turn. */
 async function speed(folder: string, shape: string, config: ModelConfig, o: Speed): Promise<BenchResult["rows"]> {
   const batch = samples(config, o.count, o.prompt, o.response);
@@ -176,34 +192,13 @@ async function speed(folder: string, shape: string, config: ModelConfig, o: Spee
     });
     return { step, generation: await seconds(() => greedy(engine, batch, o.response)), losses };
   };
-  const train = o.trained === TRAINED.lora ? "lora" : "all";
-  const twin = o.peer
-    ? await Asked.start<Round>(PYTORCH, await peerPython(), [
-        ...[fileURLToPath(new URL("./gpu_torch.py", import.meta.url)), "--folder", folder],
-        ...[
-          "--device",
-          o.device.kind === "cuda" ? `cuda:${o.device.id}` : "cpu",
-          "--train",
-          train,
-          "--compute",
-          compute,
-        ],
-        ...["--rank", String(ADAPTER.rank)],
-      ])
-    : undefined;
+  const twin = o.peer ? await startPeer(folder, o, compute) : undefined;
   try {
     const sides: [string, () => Promise<Round>][] = [[OURS, ours]];
     if (twin) sides.push([PYTORCH, () => twin.ask()]);
     const first: Round[] = [];
     for (const [, ask] of sides) first.push(await ask()); // makes sessions
-    for (const { losses } of first)
-      for (const [i, loss] of losses.entries()) {
-        const own = first[0]!.losses[i]!;
-        if (!(Math.abs(loss - own) <= AGREEMENT[compute] * Math.max(0.1, Math.abs(own))))
-          throw new Error(
-            `${PYTORCH} does other work: losses of critic and policy are ${losses}, ours ${first[0]!.losses}`,
-          );
-      }
+    for (const { losses } of first) agree(losses, first[0]!.losses, compute);
     const measured = sides.map((): Round[] => []);
     for (let round = 0; round < o.rounds; round++)
       for (const [i, [, ask]] of sides.entries()) measured[i]!.push(await ask());
