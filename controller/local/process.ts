@@ -127,8 +127,9 @@ export class SupervisedProcess {
     }
   }
 
-  #end(kind: Fate["kind"], exit: Exit): Fate {
-    this.#log.end();
+  /** Once all that it said is in the log, or cannot be. */
+  async #end(kind: Fate["kind"], exit: Exit): Promise<Fate> {
+    await new Promise<void>((resolve) => this.#log.end(() => resolve()));
     return { kind, exit };
   }
 
