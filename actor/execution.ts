@@ -176,6 +176,7 @@ export function judge(
   if (end.killedFor === "memory") return { outcome: "outOfMemory", detail: "used more memory than allowed" };
   if (end.killedFor === "processes") return { outcome: "failed", detail: "more processes and threads than allowed" };
   if (end.killedFor === "openFiles") return { outcome: "failed", detail: "more open files than allowed" };
+  if (end.killedFor === "locks") return { outcome: "failed", detail: "more locks on files than allowed" };
   if (end.killedFor === "scratch") return { outcome: "failed", detail: "more files or bytes in scratch than allowed" };
   if (end.signal > 0) return { outcome: "failed", detail: `ended by signal ${end.signal}` };
   if (end.status === 0) return { outcome: "completed", detail: "" };

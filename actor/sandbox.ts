@@ -97,7 +97,7 @@ export interface RunHandlers {
   onProgress?: (progress: { cpuSeconds: number; memoryBytes: number }) => void;
 }
 
-const KILL_REASONS = ["memory", "processes", "scratch", "openFiles"] as const;
+const KILL_REASONS = ["memory", "processes", "scratch", "openFiles", "locks"] as const;
 export type KillReason = (typeof KILL_REASONS)[number];
 
 /** How a program ended, as the sandbox tells it. */

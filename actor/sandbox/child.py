@@ -19,6 +19,8 @@ from protocol import CONTROL, receive
 
 ORDERS = 4  # in the child: the request comes from here, then the word to begin; it says here that it is ready, or why it cannot be
 LARGEST_REQUEST = 64 << 10
+LARGEST_ANSWER = 600
+READY = b"+"
 
 
 class Child:
@@ -26,7 +28,8 @@ class Child:
 
     def __init__(self, zygote, place):
         self.place = place
-        self.output, output = os.pipe()
+        # No pipe: whoever has the zygote's uid can open one again by /proc/self/fd and take back what it wrote.
+        self.output, output = (end.detach() for end in socket.socketpair())
         self.report, report = os.pipe()
         self.orders, orders = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.address_space_bytes = zygote.address_space_bytes()
@@ -65,10 +68,13 @@ class Child:
             self.orders.send(json.dumps(request).encode())
         except BrokenPipeError:
             pass  # it said why before it died
-        message, descriptors, _, _ = socket.recv_fds(self.orders, 600, 1)
-        if not message or message.startswith(b"!"):
+        message, descriptors, _, _ = socket.recv_fds(self.orders, LARGEST_ANSWER, 1)
+        said = self.orders.recv(LARGEST_ANSWER) if descriptors else message
+        if said != READY:
             os.waitpid(self.pid, 0)
-            raise OSError((message[1:] or b"the child died while it was set up").decode("utf-8", "replace"))
+            for descriptor in descriptors:
+                os.close(descriptor)
+            raise OSError((said[1:] or b"the child died while it was set up").decode("utf-8", "replace"))
         return int(message), descriptors[0]
 
     def begin(self):
@@ -101,26 +107,25 @@ def _become(zygote, place, address_space_bytes, output, report, orders):
     limits.prefer_as_victim(zygote.proc)
     if zygote.level == "namespaces":
         namespaces.isolate(zygote.child_proc)
-        scratch = _move_in(zygote, *place)
+        _move_in(zygote, watched_pid, *place)
 
     message = os.read(ORDERS, LARGEST_REQUEST)
     if not message:
         os._exit(0)  # the zygote is gone, or has another child for what came
     if zygote.level != "namespaces":
-        scratch = _move_in(zygote, *place)  # until now it was the scratch directory of another program
+        _move_in(zygote, watched_pid, *place)  # until now it was the scratch directory of another program
     request = json.loads(message)
     source = receive(request["programBytes"], ORDERS + 1)
     os.close(ORDERS + 1)
     limits.set_rlimits(request["limits"], None if zygote.devices else address_space_bytes, zygote.count_processes)
     program.reseed(request["seed"])
-    with socket.socket(fileno=os.dup(ORDERS)) as channel:
-        socket.send_fds(channel, [watched_pid.encode()], [scratch])
-    os.close(scratch)
+    os.write(ORDERS, READY)
     return source
 
 
-def _move_in(zygote, task, scratch_bytes, scratch_files):
-    """Into the scratch directory, and away from all that is not the program's. Returns a descriptor of that directory."""
+def _move_in(zygote, watched_pid, task, scratch_bytes, scratch_files):
+    """Into the scratch directory, and away from all that is not the program's. Tells the zygote our pid in its /proc, and gives it
+    a descriptor of that directory, which nobody can who is restricted."""
     input_place = zygote.inputs.get(task)
     space = zygote.space
     if zygote.level == "namespaces":
@@ -130,6 +135,9 @@ def _move_in(zygote, task, scratch_bytes, scratch_files):
     scratch, temporary = f"{space}/scratch", f"{space}/tmp"
     os.chdir(scratch)
     descriptor = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    with socket.socket(fileno=os.dup(ORDERS)) as channel:
+        socket.send_fds(channel, [watched_pid.encode()], [descriptor])
+    os.close(descriptor)
     os.environ.update(program.environment(scratch, temporary, zygote.config["cpusPerSlot"], zygote.level == "landlock"))
     os.environ.update(zygote.gpus.environment)
     program.open_streams()
@@ -143,7 +151,6 @@ def _move_in(zygote, task, scratch_bytes, scratch_files):
     _limit_threads(zygote.config["cpusPerSlot"])
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    return descriptor
 
 
 def _limit_threads(cpus):

@@ -1,16 +1,14 @@
 """One execution, from the child's start to the submission: passes on what it prints, watches its limits."""
 
-import fcntl
 import os
 import select
 import signal
-import struct
 import sys
-import termios
 import time
 
 import watch
-from limits import OPEN_FILES_OF_ALL, SLOW_WATCH_SECONDS, WATCH_SECONDS
+from limits import HASTY_SHARE, HASTY_WATCH_SECONDS, OPEN_FILES_OF_ALL, RECORD_LOCKS, SLOW_WATCH_SECONDS, WATCH_SECONDS
+from output import Output
 from protocol import CONTROL, LARGEST_FRAME, announce, receive_frame, send, send_json
 from submission import open_submission
 
@@ -30,44 +28,33 @@ class Execution:
         self.usage = watch.Usage(zygote.proc, watched_pid, zygote.inherited_bytes)
         # A tmpfs has a size; directories have to be counted.
         self.counted = [] if zygote.level == "namespaces" else [self.scratch, os.open(f"{zygote.space}/tmp", os.O_RDONLY | os.O_DIRECTORY)]
+        self.disk_used = self.disk_counted = used_of_disk(self.scratch)
         self.started = time.monotonic()
         send(b"S")
         child.begin()
 
     def follow(self):
         """Passes on output and watches limits until the program is dead and reaped."""
+        output = Output(self.child.output, self.zygote.output_buffer)
         poll = select.poll()
-        for descriptor in (self.child.output, self.child.pidfd, CONTROL):
-            poll.register(descriptor, select.POLLIN)
-        last_progress = last_slow = self.started
-        open_output = True
+        poll.register(self.child.pidfd, select.POLLIN)
+        next_look = last_progress = self.last_slow = self.started
         while True:
-            ready = dict(poll.poll(WATCH_SECONDS * 1000))
-            if self.child.output in ready and not self.pass_on_output():
-                poll.unregister(self.child.output)
-                open_output = False
-            if CONTROL in ready:
+            output.register(poll)
+            ready = dict(poll.poll(max(0, next_look - time.monotonic()) * 1000))
+            if ready.get(CONTROL, 0) & ~select.POLLOUT:
                 kind, _ = receive_frame()
                 if kind == b"K":
                     self.kill()
+            output.move(ready)
             if self.child.pidfd in ready:
                 break
             now = time.monotonic()
-            usage, slow = self.usage, now - last_slow >= SLOW_WATCH_SECONDS
-            usage.look(self.limits["memoryBytes"])
-            self.peak_bytes = max(self.peak_bytes, usage.memory_bytes)
-            if usage.memory_bytes > self.limits["memoryBytes"]:
-                self.kill("memory")
-            elif usage.tasks > self.limits["processes"] + 1:
-                self.kill("processes")
-            elif slow and usage.tasks > 1 and usage.open_files() > OPEN_FILES_OF_ALL:
-                self.kill("openFiles")
-            elif slow and self.counted and self.is_scratch_full():
-                self.kill("scratch")
-            if slow:
-                last_slow = now
-            if now - last_progress >= PROGRESS_SECONDS:
-                send_json(b"P", {"cpuSeconds": usage.cpu_seconds, "memoryBytes": usage.memory_bytes})
+            if now < next_look:
+                continue
+            next_look = now + (HASTY_WATCH_SECONDS if self.look(now) else WATCH_SECONDS)
+            if now - last_progress >= PROGRESS_SECONDS and output.idle:
+                send_json(b"P", {"cpuSeconds": self.usage.cpu_seconds, "memoryBytes": self.usage.memory_bytes})
                 last_progress = now
         _, status, used = os.wait4(self.child.pid, 0)
         if self.zygote.level == "none":
@@ -88,17 +75,51 @@ class Execution:
             self.reaped["report"] = os.read(self.child.report, LARGEST_REPORT).decode("utf-8", "replace")
         except BlockingIOError:
             self.reaped["report"] = ""
+        output.complete()
         send_json(b"X", self.reaped)
-        while open_output and self.pass_on_output():
-            pass
+        output.finish()
+
+    def look(self, now):
+        """Kills the program where it is over a limit. Returns whether it comes near to one quickly."""
+        usage, limits, slow = self.usage, self.limits, now - self.last_slow >= SLOW_WATCH_SECONDS
+        memory_before = usage.memory_bytes
+        usage.look(limits["memoryBytes"], slow)
+        self.peak_bytes = max(self.peak_bytes, usage.memory_bytes)
+        grows, may_be_full = self.disk_growth() if self.counted else (False, False)
+        if usage.memory_bytes > limits["memoryBytes"]:
+            self.kill("memory")
+        elif usage.tasks > limits["processes"] + 1:
+            self.kill("processes")
+        elif usage.open_files > OPEN_FILES_OF_ALL:
+            self.kill("openFiles")
+        elif self.counted and (slow or may_be_full) and self.is_scratch_full():
+            self.kill("scratch")
+        elif slow and usage.record_locks() > RECORD_LOCKS:
+            self.kill("locks")
+        if slow:
+            self.last_slow = now
+        return grows or usage.memory_bytes - memory_before > limits["memoryBytes"] * HASTY_SHARE
+
+    def disk_growth(self):
+        """(whether the file system below scratch has filled quickly since the last look, whether that could be this program over its
+        limit): asking the file system costs nothing, counting files does."""
+        bytes_, files = used_of_disk(self.scratch)
+        grows = bytes_ - self.disk_used[0] > self.limits["scratchBytes"] * HASTY_SHARE
+        self.disk_used = bytes_, files
+        return grows, (bytes_ - self.disk_counted[0] > self.limits["scratchBytes"]
+                       or files - self.disk_counted[1] > self.limits["scratchFiles"])
 
     def is_scratch_full(self):
         """Whether there is more in scratch and $TMPDIR together than allowed."""
+        disk_bytes, disk_files = used_of_disk(self.scratch)
         files = 0
         bytes_ = self.usage.deleted_bytes(os.fstat(self.scratch).st_dev)
+        if bytes_ is None:
+            return True
         for directory in self.counted:
             files_here, bytes_here = watch.files_below(directory, self.limits["scratchFiles"])
             files, bytes_ = files + files_here, bytes_ + bytes_here
+        self.disk_counted = disk_bytes - bytes_, disk_files - files
         return files > self.limits["scratchFiles"] or bytes_ > self.limits["scratchBytes"]
 
     def kill(self, reason=None):
@@ -106,17 +127,6 @@ class Execution:
         kernel kills everything with its first process."""
         self.killed_for = self.killed_for or reason
         signal.pidfd_send_signal(self.child.pidfd, signal.SIGKILL)
-
-    def pass_on_output(self):
-        """Moves what the pipe holds to the supervisor. False at its end, or once a dead program's pipe is empty."""
-        count = struct.unpack("i", fcntl.ioctl(self.child.output, termios.FIONREAD, b"\0\0\0\0"))[0]
-        if count == 0:
-            return False
-        count = min(count, LARGEST_FRAME)
-        announce(b"O", count)
-        while count > 0:
-            count -= os.splice(self.child.output, CONTROL, count)
-        return True
 
     def hand_in(self):
         """The submission, as it is: it is read and judged by others."""
@@ -141,3 +151,9 @@ class Execution:
 def free_bytes(directory):
     found = os.fstatvfs(directory)
     return found.f_bavail * found.f_frsize
+
+
+def used_of_disk(directory):
+    """(bytes, files) that the file system has no more, whoever uses them. Some file systems do not count files."""
+    found = os.fstatvfs(directory)
+    return (found.f_blocks - found.f_bfree) * found.f_frsize, found.f_files - found.f_ffree

@@ -3,23 +3,31 @@
 Covered, at both levels: address space, so that a program that takes too much gets a MemoryError of its own (RLIMIT_AS; not
 with a GPU, gpu.py);
 the size of a file; open files of a process, and of all processes of the program together; processor seconds, as a backstop
-to the supervisor's clock; core dumps; locked memory; message queues. Every WATCH_SECONDS (watch.py): resident memory with
+to the supervisor's clock; core dumps; locked memory; message queues; signals that wait, and timers, which the kernel counts by
+user. Every WATCH_SECONDS (watch.py): resident memory with
 everything that shared mappings hold, processes and threads; every SLOW_WATCH_SECONDS: files and bytes in scratch and
 $TMPDIR where these are directories (at `namespaces` a tmpfs with a size), those that were deleted and are still open
-included.
+included; record locks. Where memory or the disk fills quickly the next look comes after HASTY_WATCH_SECONDS.
 Covered only at `namespaces` on Linux >= 5.14: the number of processes, by the kernel. Covered only where the supervisor has
 a control group for the slot (control-group.ts): that even a program that takes everything between two looks of the watch
 cannot drive the machine out of memory; it is also the first that the kernel ends there (`prefer_as_victim`).
-Not covered: how fast disks are written to; kernel memory of pipes and sockets (bounded by the open files) outside of a
-control group.
+Pipes and sockets hold kernel memory that is in no process: where there are more than FEW_OPEN_FILES, each counts as memory with
+the most that it can hold.
+Not covered: how fast disks are written to, and so what is written to them between two looks.
 """
 
 import resource
 
 OPEN_FILES = 1024  # of one process
-OPEN_FILES_OF_ALL = 4096  # of a program with all its processes: sockets and pipes hold kernel memory
+OPEN_FILES_OF_ALL = 4096  # of a program with all its processes
+FEW_OPEN_FILES = 64
+PIPE_BYTES, SOCKET_BYTES = 64 << 10, 208 << 10  # that one holds at most: sixteen pages; the default net.core.wmem_default
+RECORD_LOCKS = 1000  # of a program with all its processes: each is kernel memory
+PENDING_SIGNALS = 256
 WATCH_SECONDS = 0.025
 SLOW_WATCH_SECONDS = 0.25
+HASTY_WATCH_SECONDS = 0.005
+HASTY_SHARE = 1 / 32  # of a limit, between two looks
 # Not 0: a machine may pipe core dumps to a program of root's, which that does not stop. 1 does (`man 5 core`, and
 # fs/coredump.c), and is too small for a file.
 CORE_BYTES = 1
@@ -36,6 +44,7 @@ def set_rlimits(limits, address_space_bytes, count_processes):
         resource.RLIMIT_CPU: int(limits["timeoutSeconds"] * max(1, limits["processes"])) + 10,
         resource.RLIMIT_MEMLOCK: 0,
         resource.RLIMIT_MSGQUEUE: 0,
+        resource.RLIMIT_SIGPENDING: PENDING_SIGNALS,
     }
     if address_space_bytes is not None:
         ceilings[resource.RLIMIT_AS] = limits["memoryBytes"] + address_space_bytes

@@ -8,6 +8,7 @@ import json
 import linecache
 import os
 import random
+import selectors
 import sys
 import threading
 import traceback
@@ -15,6 +16,8 @@ import types
 
 NAME = "program.py"
 REPORT_DESCRIPTOR = 3
+
+selectors.DefaultSelector = selectors.PollSelector  # asyncio takes it; programs have no epoll (seccomp.py)
 
 
 def environment(scratch, temporary, cpus, one_process):

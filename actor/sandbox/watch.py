@@ -1,10 +1,14 @@
 """What an execution uses, seen from the zygote: memory, processes, processor time, files. limits.py says what is held."""
 
 import os
+import stat
+
+from limits import FEW_OPEN_FILES, PIPE_BYTES, SOCKET_BYTES
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 DEEPEST = 64  # directories below one another
+MOST_OF_LOCKS = 256 << 10  # bytes, some 4,000 locks
 
 
 def own_bytes(proc):
@@ -47,18 +51,20 @@ class Usage:
 
     def __init__(self, proc, pid, inherited_bytes):
         self.proc, self.pid, self.inherited_bytes = proc, pid, inherited_bytes
-        self.memory_bytes = self.tasks = 0
+        self.memory_bytes = self.tasks = self.open_files = 0
         self._pids = []
+        self._kernel_bytes = 0
         self._ticks = {}  # by process, also of those that ended: wait4 may not tell of those that nobody waited for
 
     @property
     def cpu_seconds(self):
         return sum(self._ticks.values()) / TICKS_PER_SECOND
 
-    def look(self, limit_bytes):
-        """Renews `memory_bytes`, `tasks` and `cpu_seconds`. Memory that processes share is looked for, which takes
-        longer, only where with it they could be above `limit_bytes`."""
-        memory = tasks = shared_bytes = 0
+    def look(self, limit_bytes, thorough=True):
+        """Renews `memory_bytes`, `tasks`, `open_files` and `cpu_seconds`. Memory that processes share is looked for, which takes
+        longer, only where with it they could be above `limit_bytes`. `thorough`: looks at what descriptors are of even where
+        there are as many as before."""
+        memory = tasks = shared_bytes = open_files = 0
         waiting, self._pids = [self.pid], []
         while waiting:
             current = waiting.pop()
@@ -75,6 +81,7 @@ class Usage:
                 self._ticks[current] = max(self._ticks.get(current, 0), int(fields[11]) + int(fields[12]))
                 threads = os.listdir(f"{directory}/task")
                 tasks += len(threads)
+                open_files += len(os.listdir(f"{directory}/fd"))
                 self._pids.append(current)
                 for thread in threads:
                     with open(f"{directory}/task/{thread}/children", "rb") as file:
@@ -83,7 +90,11 @@ class Usage:
                 continue  # it ended while we looked
         if shared_bytes and memory + shared_bytes > limit_bytes:
             memory += self._shared_by_descendants(limit_bytes - memory)
-        self.memory_bytes, self.tasks = memory, tasks
+        if open_files <= FEW_OPEN_FILES:
+            self._kernel_bytes = 0
+        elif thorough or open_files != self.open_files:
+            self._renew_kernel_bytes()
+        self.memory_bytes, self.tasks, self.open_files = memory + self._kernel_bytes, tasks, open_files
 
     def _shared_by_descendants(self, free_bytes):
         """What the descendants have in mappings that are shared (anonymous ones and files in memory), in bytes; 0 if it is
@@ -104,55 +115,101 @@ class Usage:
         except OSError:
             return 0
 
-    def open_files(self):
-        """Descriptors of all processes together."""
-        count = 0
-        for pid in self._pids:
-            try:
-                count += len(os.listdir(f"{self.proc}/{pid}/fd"))
-            except OSError:
-                continue
-        return count
-
-    def deleted_bytes(self, device):
-        """Bytes on `device` of files that have no name any more and are still open."""
+    def _renew_kernel_bytes(self):
+        """Memory that the kernel holds at most for pipes and sockets, each once however many processes have it."""
         found = {}
         for pid in self._pids:
-            try:
-                for number in os.listdir(f"{self.proc}/{pid}/fd"):
-                    file = os.stat(f"{self.proc}/{pid}/fd/{number}")
-                    if file.st_nlink == 0 and file.st_dev == device:
-                        found[file.st_ino] = file.st_blocks * 512
-            except OSError:
-                continue
+            for _, target in self._descriptors(pid, os.readlink):
+                size = PIPE_BYTES if target.startswith("pipe:") else SOCKET_BYTES if target.startswith("socket:") else 0
+                if size:
+                    found[target] = size
+        self._kernel_bytes = sum(found.values())
+
+    def _descriptors(self, pid, look):
+        """(number, look(its entry)) of each open descriptor of a process."""
+        directory = f"{self.proc}/{pid}/fd"
+        try:
+            for number in os.listdir(directory):
+                try:
+                    yield number, look(f"{directory}/{number}")
+                except OSError:
+                    continue  # closed meanwhile
+        except OSError:
+            return  # it ended
+
+    def deleted_bytes(self, device):
+        """Bytes on `device` of files that have no name any more and are still open; None if there is such a file that is only
+        mapped: nothing tells its size."""
+        found = {}
+        opened = set()
+        for pid in self._pids:
+            for _, file in self._descriptors(pid, os.stat):
+                opened.add(file.st_ino)
+                if file.st_nlink == 0 and file.st_dev == device:
+                    found[file.st_ino] = file.st_blocks * 512
+        for pid in self._pids:
+            if self._maps_deleted(pid, opened):
+                return None
         return sum(found.values())
+
+    def _maps_deleted(self, pid, opened):
+        try:
+            with open(f"{self.proc}/{pid}/maps", "rb") as table:
+                for line in table:
+                    # Memory that processes share has such a name as well, and counts as memory.
+                    if line.endswith(b" (deleted)\n") and not line.endswith(b" /dev/zero (deleted)\n") and int(line.split(None, 5)[4]) not in opened:
+                        return True
+        except OSError:
+            pass  # it ended
+        return False
+
+    def record_locks(self):
+        """Locks by `fcntl` of all processes together, as far as the first MOST_OF_LOCKS bytes of the machine's list go."""
+        own = {str(pid).encode() for pid in self._pids}
+        try:
+            with open(f"{self.proc}/locks", "rb") as table:
+                lines = table.read(MOST_OF_LOCKS).splitlines()
+        except OSError:
+            return 0
+        return sum(1 for line in lines if len(fields := line.split()) > 4 and fields[4] in own)
 
 
 def files_below(directory, limit_files):
-    """(files, bytes) below an open directory, no link followed; stops counting above `limit_files`. A tree deeper
-    than DEEPEST counts as over the limit."""
+    """(files, bytes) below an open directory, no link followed; stops counting above `limit_files`. A tree deeper than DEEPEST
+    counts as over the limit, and so does a directory that cannot be read. One descriptor for each level is open at most."""
     files = bytes_ = 0
-    waiting = [(os.dup(directory), 0)]
+    levels = [(os.dup(directory), None)]  # (a directory, names of those in it that are still to be looked at)
     try:
-        while waiting:
-            descriptor, depth = waiting.pop()
-            try:
+        while levels:
+            descriptor, names = levels[-1]
+            if names is None:
+                names = []
+                levels[-1] = (descriptor, names)
                 for entry in os.scandir(descriptor):
                     try:
                         found = entry.stat(follow_symlinks=False)
-                        files += 1
-                        bytes_ += found.st_blocks * 512
-                        if files > limit_files or depth > DEEPEST:
-                            return limit_files + 1, bytes_
-                        if entry.is_dir(follow_symlinks=False):
-                            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-                            waiting.append((os.open(entry.name, flags, dir_fd=descriptor), depth + 1))
                     except OSError:
-                        continue
-            finally:
-                os.close(descriptor)
+                        continue  # deleted meanwhile
+                    files += 1
+                    bytes_ += found.st_blocks * 512
+                    if files > limit_files:
+                        return files, bytes_
+                    if stat.S_ISDIR(found.st_mode):
+                        names.append(entry.name)
+            elif not names:
+                os.close(levels.pop()[0])
+            elif len(levels) > DEEPEST:
+                return limit_files + 1, bytes_
+            else:
+                try:
+                    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+                    levels.append((os.open(names.pop(), flags, dir_fd=descriptor), None))
+                except PermissionError:
+                    return limit_files + 1, bytes_
+                except OSError:
+                    continue  # deleted meanwhile, or something else in its place
     finally:
-        for descriptor, _ in waiting:
+        for descriptor, _ in levels:
             os.close(descriptor)
     return files, bytes_
 

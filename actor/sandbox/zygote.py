@@ -30,6 +30,7 @@ import landlock  # noqa: E402
 import listen  # noqa: E402
 import memory  # noqa: E402
 import namespaces  # noqa: E402
+import output  # noqa: E402
 import program  # noqa: E402
 import restrict  # noqa: E402
 import seccomp  # noqa: E402
@@ -40,8 +41,8 @@ from execution import Execution  # noqa: E402
 from protocol import CONTROL, receive_frame, send, send_json  # noqa: E402
 
 sys.path[:] = [path for path in sys.path if path != _HERE]
-for _name in ("cgroup", "child", "execution", "forkserver", "gpu", "landlock", "limits", "linux", "listen", "memory", "namespaces", "program", "protocol",
-              "restrict", "seccomp", "submission", "warm", "watch"):
+for _name in ("cgroup", "child", "execution", "forkserver", "gpu", "landlock", "limits", "linux", "listen", "memory", "namespaces", "output", "program", "protocol",
+              "restrict", "seccomp", "submission", "system_calls", "warm", "watch"):
     del sys.modules[_name]
 
 SMALLEST_MEMORY_BYTES = 64 << 20  # below it a container's limit is a mistake
@@ -57,6 +58,7 @@ class Zygote:
         self.proc = "/proc"
         self.child_proc = False
         self.next_child = None
+        self.output_buffer = output.make_buffer()
         self.memory_bytes = None  # that a program may use at most, whatever its limits say
         self.landlock_version = min(landlock.abi(), config.get("landlockAbi", 99)) if self.level != "none" else 0
 
@@ -80,7 +82,7 @@ class Zygote:
             self.count_processes = tuple(int(part) for part in os.uname().release.split(".")[:2]) >= (5, 14)
             self.space = namespaces.SPACE
             self.readable, self.writable = ["/"], [self.space, "/dev/null"]
-            self.filter = seccomp.assemble(seccomp.everywhere())
+            self.filter = seccomp.assemble(seccomp.everywhere(bool(self.devices)))
             return
         if self.level == "landlock" and self.landlock_version == 0:
             raise OSError("the kernel has no Landlock (Linux >= 5.13 with CONFIG_SECURITY_LANDLOCK and lsm=landlock)")
@@ -99,7 +101,7 @@ class Zygote:
             if self.devices:
                 self.readable.append(gpu.DRIVER)
             self.writable = [f"{self.space}/scratch", f"{self.space}/tmp", "/dev/null"]
-            self.filter = seccomp.assemble(seccomp.everywhere() + seccomp.alone())
+            self.filter = seccomp.assemble(seccomp.alone(bool(self.devices)))
         self.clean_up()
         if os.getuid() == 0 and self._nobody_reaches([*self.runtime, self.space, *self.inputs.values()]):
             self.user = (namespaces.OUTSIDE_ID, namespaces.OUTSIDE_ID)

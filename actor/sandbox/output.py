@@ -1,0 +1,87 @@
+"""Passes a program's output on to the supervisor, and never waits for it: while it is busy the program waits, and the watch goes on."""
+
+import mmap
+import os
+import select
+import socket
+import struct
+
+from protocol import CONTROL
+
+HEADER = struct.Struct(">cI")
+BUFFER_BYTES = 64 << 10
+MADV_WIPEONFORK = 18
+
+
+def make_buffer():
+    """Memory for what is on its way, which no child of ours inherits: one program's output is nothing to the next."""
+    buffer = mmap.mmap(-1, BUFFER_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    buffer.madvise(MADV_WIPEONFORK)
+    return buffer
+
+
+class Output:
+    """`source`: descriptor of our end of the program's output, a stream socket."""
+
+    def __init__(self, source, buffer):
+        self._source = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, fileno=os.dup(source))
+        self._control = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, fileno=os.dup(CONTROL))
+        self._buffer = memoryview(buffer)
+        self._waiting = self._buffer[:0]  # that is to be sent, with its header
+        self._open = True
+
+    @property
+    def idle(self):
+        """Nothing is half sent: another frame may come."""
+        return not self._waiting
+
+    def register(self, poll):
+        """Has `poll` wait for the supervisor's orders, and for what the next `move` needs."""
+        poll.register(CONTROL, select.POLLIN | (0 if self.idle else select.POLLOUT))
+        if self._open and self.idle:
+            poll.register(self._source, select.POLLIN)
+        else:
+            try:
+                poll.unregister(self._source)
+            except KeyError:
+                pass
+
+    def move(self, ready):
+        """Sends what waits as far as the supervisor takes it, or takes more from the program. `ready`: what `poll` said."""
+        if not self.idle:
+            if ready.get(CONTROL, 0) & select.POLLOUT:
+                self._send(socket.MSG_DONTWAIT)
+        elif self._source.fileno() in ready and self._take():
+            self._send(socket.MSG_DONTWAIT)
+
+    def complete(self):
+        """Sends all that waits, so that another frame may come."""
+        while not self.idle:
+            self._send(0)
+
+    def finish(self):
+        """Once the program is dead: what is left of its output."""
+        self.complete()
+        while self._take():
+            self.complete()
+        self._source.close()
+        self._control.close()
+
+    def _take(self):
+        """Whether there was something. At the end of the output there is nothing any more."""
+        try:
+            count = self._source.recv_into(self._buffer[HEADER.size:], 0, socket.MSG_DONTWAIT) if self._open else 0
+        except BlockingIOError:
+            return False
+        except ConnectionResetError:
+            count = 0
+        self._open = count > 0
+        HEADER.pack_into(self._buffer, 0, b"O", count)
+        self._waiting = self._buffer[:HEADER.size + count if count else 0]
+        return self._open
+
+    def _send(self, flags):
+        try:
+            self._waiting = self._waiting[self._control.send(self._waiting, flags):]
+        except BlockingIOError:
+            pass
