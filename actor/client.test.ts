@@ -9,7 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { inflateSync } from "node:zlib";
 import * as grpc from "@grpc/grpc-js";
 import { writeRunCertificates } from "../proto/certificates.ts";
-import { type longrun, messages } from "../proto/service.ts";
+import { type FromLearnerMessage, type longrun, messages } from "../proto/service.ts";
 import { ActorClient, type ClientOptions, type Lease } from "./client.ts";
 import { type ExecutionResult, lostResult } from "./execution.ts";
 import { Learner } from "./learner.fixture.ts";
@@ -68,6 +68,18 @@ const completed = (submission?: Buffer): ExecutionResult => ({
 });
 
 describe("one execution", () => {
+  test("a learner of before, which says what programs import, is understood", async () => {
+    const warm = (field: number) => ({ $unknowns: [Uint8Array.of((field << 3) | 2, 3, 0x0a, 1, 0x61)] }); // { modules: ["a"] }
+    const welcome = { heartbeatSeconds: 0.05, leaseSeconds: 1, idleSeconds: 0, ...warm(7) };
+    const { learner, started } = await setUp({ learner: { welcome } });
+    await learner.next("ready");
+    learner.send(warm(6) as FromLearnerMessage);
+    learner.lease("e1");
+    (await started("e1")).end(completed());
+    assert.equal((await learner.next("result")).outcome, messages.Outcome.COMPLETED);
+    assert.equal(learner.count("hello"), 1);
+  });
+
   test("hello, ready, lease, heartbeat, result in chunks, ready, ack", async () => {
     const { learner, client, started } = await setUp({ pythonDigest: "abc", versions: { numpy: "2" } });
     const hello = await learner.next("hello");

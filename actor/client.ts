@@ -44,8 +44,6 @@ export interface ClientOptions {
   versions?: Record<string, string>;
   /** Versions of all that programs can import, by normalized name. */
   packages?: Record<string, string>;
-  /** The learner says which modules the run's programs import. */
-  onWarm?: (modules: string[]) => void;
   /** Runs a lease; must not reject. */
   execute: (lease: Lease, signal: AbortSignal, onProgress: (progress: Progress) => void) => Promise<ExecutionResult>;
   log?: { info: LogMethod; warn: LogMethod };
@@ -229,7 +227,6 @@ export class ActorClient {
   #onWelcome(welcome: longrun.v1alpha1.Welcome.$Properties): void {
     this.#welcomed = true;
     this.#idleSeconds = welcome.idleSeconds ?? 0;
-    if (welcome.warm) this.#options.onWarm?.(welcome.warm.modules ?? []);
     for (const attempt of welcome.revoked ?? []) this.#forget(attempt, "it was revoked while the stream was broken");
     this.#options.log?.info({ lineage: welcome.lineage, held: this.#held.size }, "connected to the learner");
     for (const held of this.#held.values()) if (held.result) void this.#handIn(held);
@@ -242,7 +239,6 @@ export class ActorClient {
     if (message.message === "lease") void this.#work(message.lease as Lease);
     else if (message.message === "ack") this.#onAck(message.ack);
     else if (message.message === "revoke") this.#forget(message.revoke.attempt!, message.revoke.reason || "revoked");
-    else if (message.message === "warm") this.#options.onWarm?.(message.warm.modules ?? []);
     else if (message.message === "drain") this.drain(message.drain.reason || "asked to by the learner");
   }
 

@@ -5,7 +5,7 @@ import type { SandboxInfo } from "./sandbox.ts";
 
 const laptop: SandboxInfo = {
   ...{ level: "namespaces", landlockAbi: 7, ownUser: true, procMounted: true, processesCounted: true, controlGroup: 2 },
-  ...{ versions: {}, packages: {}, warm: [], refused: {}, gpus: [], residentBytes: 0 },
+  ...{ versions: {}, packages: {}, warm: [], gpus: [], residentBytes: 0 },
 };
 const pod: SandboxInfo = {
   ...{ level: "landlock", landlockAbi: 7, ownUser: false, procMounted: false, processesCounted: false },
@@ -13,7 +13,6 @@ const pod: SandboxInfo = {
     versions: {},
     packages: {},
     warm: [],
-    refused: {},
     gpus: [],
     residentBytes: 0,
     directory: "/sandbox",

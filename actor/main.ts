@@ -2,14 +2,14 @@
  * An actor: leases executions from the learner, runs them in sandboxes, hands in results.
  *
  *     node actor/main.ts --learner HOST:PORT --tls DIR --name NAME [--slots N] [--executions N] [--isolation namespaces|landlock]
- *         [--allow-no-isolation] [--start-seconds S] [--restart-seconds S] [--warm numpy,pandas] [--metrics-listen HOST:PORT] [--run-id ID], and
+ *         [--allow-no-isolation] [--start-seconds S] [--restart-seconds S] [--metrics-listen HOST:PORT] [--run-id ID], and
  *     on one machine, where it starts its sandboxes itself:
- *         --task-dir DIR --python VENV --scratch DIR [--cpus 0,2-3] [--gpus 0,1]
+ *         --task-dir DIR --python VENV --scratch DIR [--cpus 0,2-3] [--gpus 0,1] [--warm numpy,pandas]
  *     in a pod, where each slot is a container (sandbox/listen.py):
  *         --sandboxes DIR --inputs TASK=PATH,…
  *
  * --sandboxes: slot I's zygote listens at DIR/slot-I/control.sock. --inputs: tasks' public data, as the sandboxes see it.
- * --warm: modules that sandboxes import before any program comes; without it what the run's programs use (warm.ts).
+ * --warm: modules that sandboxes import before any program comes, in place of `WARM` (sandbox/warm.py).
  * --gpus: numbers of the NVIDIA GPUs that programs may use, /dev/nvidia0 is 0; each slot has its own where there are enough,
  * else slots share. Without it none. In a pod programs use those of their container.
  * --start-seconds: longest wait for a sandbox at the start, 120. --restart-seconds: longest wait for one that broke, 60;
@@ -33,7 +33,6 @@ import { limitsOf } from "./limits.ts";
 import { ActorMetrics, serveMetrics } from "./metrics.ts";
 import { parseOptions } from "./options.ts";
 import { Slots } from "./slots.ts";
-import { Warm } from "./warm.ts";
 
 async function main(): Promise<void> {
   const config = parseOptions(process.argv.slice(2));
@@ -61,21 +60,19 @@ async function main(): Promise<void> {
   });
   const { sandbox: first, refused } = await startIsolated({
     ...(await sandboxOf(0)),
-    ...{ level: config.level, allowNoIsolation, startSeconds, warm: config.warm },
+    ...{ level: config.level, allowNoIsolation, startSeconds },
   });
-  const { level, packages, versions, landlockAbi, residentBytes, memoryBytes } = first.info;
+  const { level, packages, versions, warm, landlockAbi, residentBytes, memoryBytes } = first.info;
   if (level === "none") log = log.child({ isolation: "NO ISOLATION: programs run with all rights of this user" });
   for (const [tried, reason] of Object.entries(refused))
     log.warn({ isolation: tried, reason }, "isolation level refused");
   const { applied, missing } = layersOf(first.info);
-  const facts = { landlockAbi, versions, residentBytes, memoryBytes, slots: config.slots };
+  const facts = { landlockAbi, versions, warm, residentBytes, memoryBytes, slots: config.slots };
   log.info({ isolation: level, applied, missing, ...facts }, describeIsolation(first.info));
 
   const gpus: string[][] = [first.info.gpus];
-  const warm = new Warm(config.warm, log);
-  warm.started(0, first.info);
   const metrics = new ActorMetrics({
-    ...{ slots: config.slots, isolationLevel: level, tlsDirectory, warmModules: () => warm.imported.length },
+    ...{ slots: config.slots, isolationLevel: level, tlsDirectory },
     usableSlots: () => slots.usable,
     client: () => client?.state,
   });
@@ -88,11 +85,7 @@ async function main(): Promise<void> {
     // Tried again each time: one that came back on a full disk, or without what it had, is none.
     start: async (slot, seconds) => {
       const place = { ...(await sandboxOf(slot)), level, allowNoIsolation, startSeconds: seconds };
-      const { sandbox } = await startIsolated({ ...place, warm: warm.modulesOf(slot) }).catch((error: Error) => {
-        warm.failed(slot);
-        throw error;
-      });
-      warm.started(slot, sandbox.info);
+      const { sandbox } = await startIsolated(place);
       gpus[slot] = sandbox.info.gpus;
       return sandbox;
     },
@@ -100,10 +93,6 @@ async function main(): Promise<void> {
       if (fault) log.warn({ slot, error: fault.message }, "a sandbox broke; its slot takes no lease until it is back");
       else log.info({ slot }, "a sandbox is back");
       if (fault) metrics.broken();
-      client?.offer();
-    },
-    onRenewal: (_slot, done) => {
-      if (done) metrics.renewed();
       client?.offer();
     },
     onRetry: (slot, error) => log.error({ slot, error: error.message }, "a sandbox did not start"),
@@ -143,9 +132,6 @@ async function main(): Promise<void> {
     ...{ address, tlsDirectory, name, slots: config.slots, isolationLevel: level, isolationMissing: missing },
     ...{ log, execute: run },
     usableSlots: () => slots.usable,
-    onWarm: (modules) => {
-      if (warm.learn(modules)) slots.renew();
-    },
     maxExecutions: config.maxExecutions,
     pythonDigest: basename(config.environment),
     versions: first.info.versions,

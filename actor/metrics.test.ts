@@ -16,7 +16,6 @@ function metricsOf(client: () => ActorState | undefined) {
     usableSlots: () => 3,
     client,
     isolationLevel: "landlock",
-    warmModules: () => 7,
     tlsDirectory: "nowhere",
   });
 }
@@ -37,7 +36,6 @@ test("actor metrics: slots, stream, seconds, outcomes", async () => {
   metrics.executed({ ...lostResult(""), outcome: "timedOut", durationSeconds: 10, cpuSeconds: 2 });
   metrics.executed(lostResult("revoked"));
   metrics.broken();
-  metrics.renewed();
   await scrape(metrics); // a second scrape adds nothing
   const values = await scrape(metrics);
   const expected = {
@@ -57,8 +55,6 @@ test("actor metrics: slots, stream, seconds, outcomes", async () => {
     execution_duration_seconds_sum: 11.5,
     execution_cpu_seconds_total: 3,
     sandbox_failures_total: 1,
-    sandbox_renewals_total: 1,
-    warm_modules: 7,
     'info{isolation="landlock"}': 1,
   };
   for (const [series, value] of Object.entries(expected)) assert.equal(values.get(series), value, series);

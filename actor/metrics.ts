@@ -17,8 +17,6 @@ export interface ActorMetricsOptions {
   /** Undefined until there is a client. */
   client: () => ActorState | undefined;
   isolationLevel: string;
-  /** Modules that sandboxes have imported. */
-  warmModules: () => number;
   tlsDirectory: string;
 }
 
@@ -33,9 +31,8 @@ export class ActorMetrics {
   readonly #durations: Histogram;
   readonly #cpu: Counter;
   readonly #broken: Counter;
-  readonly #renewals: Counter;
 
-  constructor({ slots, usableSlots, client, isolationLevel, warmModules, tlsDirectory }: ActorMetricsOptions) {
+  constructor({ slots, usableSlots, client, isolationLevel, tlsDirectory }: ActorMetricsOptions) {
     const registers = [this.registry];
     collectDefaultMetrics({ register: this.registry });
     for (const misnamed of MISNAMED) this.registry.removeSingleMetric(misnamed);
@@ -50,15 +47,6 @@ export class ActorMetrics {
     });
     this.#cpu = new Counter(named("execution_cpu_seconds_total", "CPU seconds that programs used"));
     this.#broken = new Counter(named("sandbox_failures_total", "Sandboxes that broke and were started anew"));
-    this.#renewals = new Counter(
-      named("sandbox_renewals_total", "Sandboxes that were started anew with other modules"),
-    );
-    new Gauge({
-      ...named("warm_modules", "Modules that sandboxes have imported before a program comes"),
-      collect() {
-        this.set(warmModules());
-      },
-    });
     new Gauge({
       ...named("slots", "Slots by state: busy, free, or broken (its sandbox is being started anew)", ["state"]),
       collect() {
@@ -112,11 +100,6 @@ export class ActorMetrics {
     this.#executions.inc({ outcome });
     this.#cpu.inc(cpuSeconds);
     if (outcome !== "lost") this.#durations.observe(durationSeconds);
-  }
-
-  /** A sandbox was replaced, to have other modules. */
-  renewed(): void {
-    this.#renewals.inc();
   }
 
   /** A sandbox broke. */

@@ -44,8 +44,9 @@ export function parseOptions(args: string[]) {
   const inPod = values.sandboxes !== undefined;
   for (const name of ["learner", "tls", "name", ...(inPod ? OF_A_POD : OF_ONE_MACHINE)] as const)
     if (!values[name]) throw new ActorError("arguments", `--${name} is missing`);
-  for (const name of inPod ? ([...OF_ONE_MACHINE, "cpus", "gpus"] as const) : OF_A_POD)
-    if (values[name]) throw new ActorError("arguments", `--${name} does not go with ${inPod ? "" : "no "}--sandboxes`);
+  for (const name of inPod ? ([...OF_ONE_MACHINE, "cpus", "gpus", "warm"] as const) : OF_A_POD)
+    if (values[name] !== undefined)
+      throw new ActorError("arguments", `--${name} does not go with ${inPod ? "" : "no "}--sandboxes`);
   const slots = Number(values.slots);
   if (!Number.isInteger(slots) || slots < 1 || slots > 256)
     throw new ActorError("arguments", `--slots is ${values.slots}, must be a whole number from 1 to 256`);
@@ -63,7 +64,6 @@ export function parseOptions(args: string[]) {
     slots,
     maxExecutions: executions,
     level: parseLevel(values.isolation),
-    warm: values.warm?.split(",").filter(Boolean),
     allowNoIsolation: values["allow-no-isolation"]!,
     startSeconds: parseSeconds("start-seconds", values["start-seconds"]!),
     restartSeconds: parseSeconds("restart-seconds", values["restart-seconds"] ?? (inPod ? "600" : "60")),
@@ -76,15 +76,17 @@ export function parseOptions(args: string[]) {
 type SandboxOf = (slot: number) => Promise<SandboxOptions>;
 
 function ownProcesses(
-  values: { python?: string; scratch?: string; "task-dir"?: string; cpus?: string; gpus?: string },
+  values: { python?: string; scratch?: string; "task-dir"?: string; cpus?: string; gpus?: string; warm?: string },
   slots: number,
 ): SandboxOf {
   const cpus = parseCpus(values.cpus);
   const gpus = parseNumbers("gpus", values.gpus) ?? [];
   const python = pythonOf(values.python!);
+  const warm = values.warm?.split(",").filter(Boolean);
   return async (slot) => ({
     ...{
       python,
+      warm,
       ...shareCpus(cpus, slot, slots),
       gpus: shareGpus(gpus, slot, slots),
       space: `${values.scratch}/slot-${slot}`,

@@ -12,7 +12,6 @@ import { type ProcessOptions, spawnZygote } from "./zygote-process.ts";
 import { connectZygote, type SocketOptions } from "./zygote-socket.ts";
 
 const SIGKILL = 9;
-/** As in sandbox/warm.py. */
 const MOST_MODULES = 64;
 const MOST_GPUS = 64;
 
@@ -32,8 +31,6 @@ export type SandboxOptions = (ProcessOptions | SocketOptions) & {
   gpus?: number[];
   /** Where GPUs are looked for; for tests. */
   gpuPlaces?: { directory: string; driver: string };
-  /** Modules that are imported beforehand; absent: what programs use most, or what a zygote that listens has. */
-  warm?: readonly string[];
   /** Longest wait for a zygote to be there with its packages imported. */
   startSeconds?: number;
 };
@@ -71,8 +68,6 @@ export interface SandboxInfo {
   versions: Record<string, string>;
   /** Modules that are imported, of those that were to be. */
   warm: string[];
-  /** Modules that it could not live with -> why. */
-  refused: Record<string, string>;
   /** GPUs that programs can use, by the names of their files, e.g. `nvidia0`. */
   gpus: string[];
   /** Versions of all that the environment has, by normalized name. */
@@ -150,32 +145,25 @@ export class Sandbox {
 
   /** Waits until there is a zygote that has imported its packages. Throws ActorError `isolation` or `sandbox`. */
   static async start(options: SandboxOptions & { level: IsolationLevel }): Promise<Sandbox> {
-    const { level, inputs, cpus = [], cpusPerSlot = 1, warm, landlockAbi, startSeconds = 120 } = options;
+    const { level, inputs, cpus = [], cpusPerSlot = 1, landlockAbi, startSeconds = 120 } = options;
     const deadline = performance.now() + startSeconds * 1000;
     const space = "space" in options ? options.space : undefined;
     const { gpus, gpuPlaces } = options;
-    const config = { level, inputs, space, cpus, cpusPerSlot, gpus, gpuPlaces, warm, landlockAbi };
-    for (let renewed = false; ; renewed = true) {
-      const seconds = renewed ? (deadline - performance.now()) / 1000 : startSeconds;
-      const zygote =
-        "socket" in options
-          ? await connectZygote(options, seconds)
-          : await spawnZygote({ ...options, severalProcesses: level !== "landlock" }, seconds);
-      zygote.control.write(encodeFrame("C", JSON.stringify(config)));
-      const reader = new FrameReader();
-      try {
-        const hello = parseHello(await firstFrame(zygote, reader, startSeconds, deadline), level);
-        if (hello !== "renews") return new Sandbox(zygote, reader, inputs, hello);
-        if (renewed) throw new ActorError("sandbox", "sandbox: it began anew and has not imported what it was to");
-        zygote.end();
-        await zygote.ended;
-        await zygote.cleanUp();
-      } catch (error) {
-        zygote.end();
-        await zygote.ended;
-        await zygote.cleanUp();
-        throw error;
-      }
+    const config = { level, inputs, space, cpus, cpusPerSlot, gpus, gpuPlaces, landlockAbi };
+    const zygote =
+      "socket" in options
+        ? await connectZygote(options, startSeconds)
+        : await spawnZygote({ ...options, severalProcesses: level !== "landlock" }, startSeconds);
+    zygote.control.write(encodeFrame("C", JSON.stringify(config)));
+    const reader = new FrameReader();
+    try {
+      const hello = parseHello(await firstFrame(zygote, reader, startSeconds, deadline), level);
+      return new Sandbox(zygote, reader, inputs, hello);
+    } catch (error) {
+      zygote.end();
+      await zygote.ended;
+      await zygote.cleanUp();
+      throw error;
     }
   }
 
@@ -330,12 +318,10 @@ async function firstFrame(zygote: Zygote, reader: FrameReader, seconds: number, 
   }
 }
 
-/** @returns `renews` if it has other packages than it was told and has to begin anew */
-function parseHello({ kind, payload }: Frame, level: IsolationLevel): SandboxInfo | "renews" {
+function parseHello({ kind, payload }: Frame, level: IsolationLevel): SandboxInfo {
   const hello = JSON.parse(payload.toString()) ?? {};
   if (kind !== "H") throw new ActorError("sandbox", `sandbox: unexpected first frame ${JSON.stringify(kind)}`);
   if (typeof hello.error === "string") throw new ActorError("isolation", hello.error.slice(0, 500));
-  if (hello.renews === true) return "renews";
   if (hello.level !== level) throw new ActorError("sandbox", `sandbox: it was to apply ${level} and did not`);
   return {
     level,
@@ -346,7 +332,6 @@ function parseHello({ kind, payload }: Frame, level: IsolationLevel): SandboxInf
     versions: parseTexts(hello.versions, 32),
     packages: parseTexts(hello.packages, 2048),
     warm: Object.values(parseTexts(hello.warm, MOST_MODULES)),
-    refused: parseTexts(hello.refused, MOST_MODULES),
     gpus: Object.values(parseTexts(hello.gpus, MOST_GPUS)),
     residentBytes: amount(hello.residentBytes),
     ...(hello.memoryBytes != null && { memoryBytes: amount(hello.memoryBytes) }),

@@ -527,6 +527,7 @@ describe("the actor of a pod", () => {
     ["a relative input", ["--inputs", "small=data"], /absolute path/],
     ["no inputs", ["--inputs", ""], /--inputs is missing/],
     ["what is of one machine", ["--python", "/usr/bin/python3"], /--python does not go with --sandboxes/],
+    ["modules, which containers import", ["--warm", "numpy"], /--warm does not go with --sandboxes/],
     ["no time", ["--restart-seconds", "0"], /--restart-seconds is 0/],
   ];
   for (const [name, args, message] of cases)

@@ -15,8 +15,6 @@ export interface SlotsOptions {
   leaseWaitSeconds?: number;
   /** A sandbox broke, so that fewer slots are usable, or (without a fault) came back. */
   onChange?: (slot: number, fault?: Error) => void;
-  /** A slot is being given another sandbox (`renew`), so that fewer slots are usable, or (`done`) has it. */
-  onRenewal?: (slot: number, done: boolean) => void;
   /** It did not come back this time. */
   onRetry?: (slot: number, error: Error) => void;
 }
@@ -38,10 +36,6 @@ export class Slots {
   readonly #sandboxes: (Sandbox | undefined)[];
   readonly #free: number[] = [];
   readonly #waiting: ((slot: number) => void)[] = [];
-  /** How often `renew` was called before now, and before each slot's sandbox was started. */
-  #renewals = 0;
-  readonly #startedAfter: number[] = [];
-  #renewing = false;
   #fail!: (error: Error) => void;
   #stopped = false;
 
@@ -59,7 +53,7 @@ export class Slots {
     const { startSeconds = 120 } = this.#options;
     await Promise.all(
       this.#sandboxes.map(async (_, slot) => {
-        if (slot === 0 && first) this.#place(slot, first, 0);
+        if (slot === 0 && first) this.#place(slot, first);
         else await this.#start(slot, startSeconds);
         void this.#release(slot);
       }),
@@ -92,22 +86,6 @@ export class Slots {
     }
   }
 
-  /** Has each slot's sandbox replaced by a newly started one: between executions, one slot after the other. */
-  renew(): void {
-    this.#renewals++;
-    this.#renewNext();
-  }
-
-  #isStale(slot: number): boolean {
-    return this.#startedAfter[slot]! < this.#renewals;
-  }
-
-  /** Takes a free slot whose turn it is. One that is in use comes when its user is done. */
-  #renewNext(): void {
-    const place = this.#free.findIndex((slot) => this.#isStale(slot));
-    if (place !== -1 && !this.#renewing) void this.#release(this.#free.splice(place, 1)[0]!);
-  }
-
   async stop(): Promise<void> {
     this.#stopped = true;
     await Promise.all(this.#sandboxes.map((sandbox) => sandbox?.stop()));
@@ -129,15 +107,13 @@ export class Slots {
   }
 
   async #start(slot: number, seconds = 120): Promise<Sandbox> {
-    const renewals = this.#renewals;
     const sandbox = await this.#options.start(slot, seconds);
-    this.#place(slot, sandbox, renewals);
+    this.#place(slot, sandbox);
     return sandbox;
   }
 
-  #place(slot: number, sandbox: Sandbox, renewals: number): void {
+  #place(slot: number, sandbox: Sandbox): void {
     this.#sandboxes[slot] = sandbox;
-    this.#startedAfter[slot] = renewals;
     // One that breaks while it is in use is mended when its user is done.
     void sandbox.ended.then(() => {
       const place = this.#free.indexOf(slot);
@@ -149,29 +125,10 @@ export class Slots {
 
   /** Gives the slot to the next user, with a sandbox that works. */
   async #release(slot: number): Promise<void> {
-    if (this.#isStale(slot) && !this.#renewing && !this.#stopped) await this.#replace(slot);
     if (!this.#sandboxes[slot]!.alive && !(await this.#mend(slot))) return;
     const next = this.#waiting.shift();
     if (next) next(slot);
     else this.#free.push(slot);
-    this.#renewNext();
-  }
-
-  /** A new sandbox in a slot that nobody uses; if it does not start, the slot's is dead and has to be mended. */
-  async #replace(slot: number): Promise<void> {
-    const { onRenewal, onRetry } = this.#options;
-    this.#renewing = true;
-    try {
-      const stopped = this.#sandboxes[slot]!.stop();
-      onRenewal?.(slot, false);
-      await stopped;
-      await this.#start(slot, this.#options.startSeconds);
-      onRenewal?.(slot, true);
-    } catch (error) {
-      onRetry?.(slot, error as Error);
-    } finally {
-      this.#renewing = false;
-    }
   }
 
   async #mend(slot: number): Promise<boolean> {

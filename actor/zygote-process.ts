@@ -12,7 +12,7 @@ const LAST_LINES_MILLISECONDS = 20;
 /** How long a zygote that was killed, with all in it, may take to be gone. */
 const GONE_MILLISECONDS = 2000;
 
-export interface ProcessOptions extends Pick<ForkServerOptions, "python" | "onLog"> {
+export interface ProcessOptions extends Pick<ForkServerOptions, "python" | "warm" | "onLog"> {
   /** A directory of this sandbox alone; made, used for scratch where there are no namespaces, removed at the end. */
   space: string;
 }

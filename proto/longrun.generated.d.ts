@@ -152,11 +152,8 @@ export namespace longrun {
             /** FromLearner drain. */
             drain?: (longrun.v1alpha1.Drain.$Properties|null);
 
-            /** FromLearner warm. */
-            warm?: (longrun.v1alpha1.Warm.$Properties|null);
-
             /** FromLearner message. */
-            message?: ("welcome"|"lease"|"ack"|"revoke"|"drain"|"warm");
+            message?: ("welcome"|"lease"|"ack"|"revoke"|"drain");
 
             /**
              * Creates a new FromLearner instance using the specified properties.
@@ -205,11 +202,8 @@ export namespace longrun {
                 /** FromLearner drain */
                 drain?: (longrun.v1alpha1.Drain.$Properties|null);
 
-                /** FromLearner warm */
-                warm?: (longrun.v1alpha1.Warm.$Properties|null);
-
                 /** FromLearner message */
-                message?: ("welcome"|"lease"|"ack"|"revoke"|"drain"|"warm");
+                message?: ("welcome"|"lease"|"ack"|"revoke"|"drain");
 
                 /** Unknown fields preserved while decoding when enabled */
                 $unknowns?: Uint8Array[];
@@ -222,10 +216,9 @@ export namespace longrun {
               ack?: longrun.v1alpha1.Ack.$Shape|null;
               revoke?: longrun.v1alpha1.Revoke.$Shape|null;
               drain?: longrun.v1alpha1.Drain.$Shape|null;
-              warm?: longrun.v1alpha1.Warm.$Shape|null;
               $unknowns?: Uint8Array[];
             } & (
-              ({ message?: undefined; welcome?: null; lease?: null; ack?: null; revoke?: null; drain?: null; warm?: null }|{ message?: "welcome"; welcome: longrun.v1alpha1.Welcome.$Shape; lease?: null; ack?: null; revoke?: null; drain?: null; warm?: null }|{ message?: "lease"; welcome?: null; lease: longrun.v1alpha1.Lease.$Shape; ack?: null; revoke?: null; drain?: null; warm?: null }|{ message?: "ack"; welcome?: null; lease?: null; ack: longrun.v1alpha1.Ack.$Shape; revoke?: null; drain?: null; warm?: null }|{ message?: "revoke"; welcome?: null; lease?: null; ack?: null; revoke: longrun.v1alpha1.Revoke.$Shape; drain?: null; warm?: null }|{ message?: "drain"; welcome?: null; lease?: null; ack?: null; revoke?: null; drain: longrun.v1alpha1.Drain.$Shape; warm?: null }|{ message?: "warm"; welcome?: null; lease?: null; ack?: null; revoke?: null; drain?: null; warm: longrun.v1alpha1.Warm.$Shape })
+              ({ message?: undefined; welcome?: null; lease?: null; ack?: null; revoke?: null; drain?: null }|{ message?: "welcome"; welcome: longrun.v1alpha1.Welcome.$Shape; lease?: null; ack?: null; revoke?: null; drain?: null }|{ message?: "lease"; welcome?: null; lease: longrun.v1alpha1.Lease.$Shape; ack?: null; revoke?: null; drain?: null }|{ message?: "ack"; welcome?: null; lease?: null; ack: longrun.v1alpha1.Ack.$Shape; revoke?: null; drain?: null }|{ message?: "revoke"; welcome?: null; lease?: null; ack?: null; revoke: longrun.v1alpha1.Revoke.$Shape; drain?: null }|{ message?: "drain"; welcome?: null; lease?: null; ack?: null; revoke?: null; drain: longrun.v1alpha1.Drain.$Shape })
             );
         }
 
@@ -527,9 +520,6 @@ export namespace longrun {
             /** Welcome revoked. */
             revoked: longrun.v1alpha1.Attempt.$Properties[];
 
-            /** Welcome warm. */
-            warm?: (longrun.v1alpha1.Warm.$Properties|null);
-
             /**
              * Creates a new Welcome instance using the specified properties.
              * @param [properties] Properties to set
@@ -580,80 +570,12 @@ export namespace longrun {
                 /** Welcome revoked */
                 revoked?: (longrun.v1alpha1.Attempt.$Properties[]|null);
 
-                /** Welcome warm */
-                warm?: (longrun.v1alpha1.Warm.$Properties|null);
-
                 /** Unknown fields preserved while decoding when enabled */
                 $unknowns?: Uint8Array[];
             }
 
             /** Shape of a Welcome. */
             type $Shape = longrun.v1alpha1.Welcome.$Properties;
-        }
-
-        /**
-         * Properties of a Warm.
-         * @deprecated Use longrun.v1alpha1.Warm.$Properties instead.
-         */
-        interface IWarm extends longrun.v1alpha1.Warm.$Properties {
-        }
-
-        /** Represents a Warm. */
-        class Warm {
-
-            /**
-             * Constructs a new Warm.
-             * @param [properties] Properties to set
-             */
-            constructor(properties?: longrun.v1alpha1.Warm.$Properties);
-
-            /** Unknown fields preserved while decoding when enabled */
-            $unknowns?: Uint8Array[];
-
-            /** Warm modules. */
-            modules: string[];
-
-            /**
-             * Creates a new Warm instance using the specified properties.
-             * @param [properties] Properties to set
-             * @returns Warm instance
-             */
-            static create(properties: longrun.v1alpha1.Warm.$Shape): longrun.v1alpha1.Warm & longrun.v1alpha1.Warm.$Shape;
-            static create(properties?: longrun.v1alpha1.Warm.$Properties): longrun.v1alpha1.Warm;
-
-            /**
-             * Encodes the specified Warm message. Does not implicitly {@link longrun.v1alpha1.Warm.verify|verify} messages.
-             * @param message Warm message or plain object to encode
-             * @param [writer] Writer to encode to
-             * @returns Writer
-             */
-            static encode(message: longrun.v1alpha1.Warm.$Properties, writer?: $protobuf.Writer): $protobuf.Writer;
-
-            /**
-             * Decodes a Warm message from the specified reader or buffer.
-             * @param reader Reader or buffer to decode from
-             * @param [length] Message length if known beforehand
-             * @returns {longrun.v1alpha1.Warm & longrun.v1alpha1.Warm.$Shape} Warm
-             * @throws {Error} If the payload is not a reader or valid buffer
-             * @throws {$protobuf.util.ProtocolError} If required fields are missing
-             */
-            static decode(reader: ($protobuf.Reader|Uint8Array), length?: number): longrun.v1alpha1.Warm & longrun.v1alpha1.Warm.$Shape;
-        }
-
-        namespace Warm {
-
-            /** Properties of a Warm. */
-            interface $Properties {
-
-                /** Warm modules */
-                modules?: (string[]|null);
-
-                /** Unknown fields preserved while decoding when enabled */
-                $unknowns?: Uint8Array[];
-            }
-
-            /** Shape of a Warm. */
-            type $Shape = longrun.v1alpha1.Warm.$Properties;
         }
 
         /**

@@ -170,12 +170,11 @@ export const longrun = $root.longrun = (() => {
             FromLearner.prototype.ack = null;
             FromLearner.prototype.revoke = null;
             FromLearner.prototype.drain = null;
-            FromLearner.prototype.warm = null;
 
             let $oneOfFields;
 
             $Object.defineProperty(FromLearner.prototype, "message", {
-                get: $util.oneOfGetter($oneOfFields = ["welcome", "lease", "ack", "revoke", "drain", "warm"]),
+                get: $util.oneOfGetter($oneOfFields = ["welcome", "lease", "ack", "revoke", "drain"]),
                 set: $util.oneOfSetter($oneOfFields)
             });
 
@@ -200,8 +199,6 @@ export const longrun = $root.longrun = (() => {
                     $root.longrun.v1alpha1.Revoke.encode(message.revoke, writer.uint32(34).fork(), _depth + 1).ldelim();
                 if (message.drain != null && $Object.hasOwnProperty.call(message, "drain"))
                     $root.longrun.v1alpha1.Drain.encode(message.drain, writer.uint32(42).fork(), _depth + 1).ldelim();
-                if (message.warm != null && $Object.hasOwnProperty.call(message, "warm"))
-                    $root.longrun.v1alpha1.Warm.encode(message.warm, writer.uint32(50).fork(), _depth + 1).ldelim();
                 if (message.$unknowns != null && $Object.hasOwnProperty.call(message, "$unknowns"))
                     for (let i = 0; i < message.$unknowns.length; ++i)
                         writer.raw(message.$unknowns[i]);
@@ -268,13 +265,6 @@ export const longrun = $root.longrun = (() => {
                                 break;
                             message.drain = $root.longrun.v1alpha1.Drain.decode(reader, reader.size(), $undefined, _depth + 1, message.drain);
                             message.message = "drain";
-                            continue;
-                        }
-                    case 6: {
-                            if (wireType !== 2)
-                                break;
-                            message.warm = $root.longrun.v1alpha1.Warm.decode(reader, reader.size(), $undefined, _depth + 1, message.warm);
-                            message.message = "warm";
                             continue;
                         }
                     }
@@ -764,7 +754,6 @@ export const longrun = $root.longrun = (() => {
             Welcome.prototype.leaseSeconds = 0;
             Welcome.prototype.idleSeconds = 0;
             Welcome.prototype.revoked = $util.emptyArray;
-            Welcome.prototype.warm = null;
 
             Welcome.create = function(properties) {
                 return new Welcome(properties);
@@ -790,8 +779,6 @@ export const longrun = $root.longrun = (() => {
                 if (message.revoked != null && message.revoked.length)
                     for (let i = 0; i < message.revoked.length; ++i)
                         $root.longrun.v1alpha1.Attempt.encode(message.revoked[i], writer.uint32(50).fork(), _depth + 1).ldelim();
-                if (message.warm != null && $Object.hasOwnProperty.call(message, "warm"))
-                    $root.longrun.v1alpha1.Warm.encode(message.warm, writer.uint32(58).fork(), _depth + 1).ldelim();
                 if (message.$unknowns != null && $Object.hasOwnProperty.call(message, "$unknowns"))
                     for (let i = 0; i < message.$unknowns.length; ++i)
                         writer.raw(message.$unknowns[i]);
@@ -878,12 +865,6 @@ export const longrun = $root.longrun = (() => {
                             message.revoked.push($root.longrun.v1alpha1.Attempt.decode(reader, reader.size(), $undefined, _depth + 1));
                             continue;
                         }
-                    case 7: {
-                            if (wireType !== 2)
-                                break;
-                            message.warm = $root.longrun.v1alpha1.Warm.decode(reader, reader.size(), $undefined, _depth + 1, message.warm);
-                            continue;
-                        }
                     }
                     reader.skipType(wireType, _depth, tag);
                     if (!reader.discardUnknown) {
@@ -902,93 +883,6 @@ export const longrun = $root.longrun = (() => {
             };
 
             return Welcome;
-        })();
-
-        v1alpha1.Warm = (function() {
-
-            const Warm = function (properties) {
-                this.modules = [];
-                if (properties)
-                    for (let keys = $Object.keys(properties), i = 0; i < keys.length; ++i)
-                        if (properties[keys[i]] != null && keys[i] !== "__proto__")
-                            this[keys[i]] = properties[keys[i]];
-            };
-
-            Warm.prototype.modules = $util.emptyArray;
-
-            Warm.create = function(properties) {
-                return new Warm(properties);
-            };
-
-            Warm.encode = function (message, writer, _depth) {
-                if (!writer)
-                    writer = $Writer.create();
-                if (_depth === $undefined)
-                    _depth = 0;
-                if (_depth > $util.recursionLimit)
-                    throw $Error("max depth exceeded");
-                if (message.modules != null && message.modules.length)
-                    for (let i = 0; i < message.modules.length; ++i)
-                        writer.uint32(10).string(message.modules[i]);
-                if (message.$unknowns != null && $Object.hasOwnProperty.call(message, "$unknowns"))
-                    for (let i = 0; i < message.$unknowns.length; ++i)
-                        writer.raw(message.$unknowns[i]);
-                return writer;
-            };
-
-            Warm.decode = function (reader, length, _end, _depth, _target) {
-                if (!(reader instanceof $Reader))
-                    reader = $Reader.create(reader);
-                if (_depth === $undefined)
-                    _depth = 0;
-                if (_depth > $Reader.recursionLimit)
-                    throw $Error("max depth exceeded");
-                let end, message;
-                if (length === $undefined)
-                    end = reader.len;
-                else {
-                    end = reader.pos + length;
-                    if (end > reader.len)
-                        throw $RangeError("index out of range");
-                    length = reader.len;
-                    reader.len = end;
-                }
-                message = _target || new $root.longrun.v1alpha1.Warm();
-                while (reader.pos < end) {
-                    let start = reader.pos;
-                    let tag = reader.tag();
-                    if (tag === _end) {
-                        _end = $undefined;
-                        break;
-                    }
-                    let wireType = tag & 7;
-                    switch (tag >>>= 3) {
-                    case 1: {
-                            if (wireType !== 2)
-                                break;
-                            if (!(message.modules && message.modules.length))
-                                message.modules = [];
-                            message.modules.push(reader.stringVerify());
-                            continue;
-                        }
-                    }
-                    reader.skipType(wireType, _depth, tag);
-                    if (!reader.discardUnknown) {
-                        $util.makeProp(message, "$unknowns", false);
-                        (message.$unknowns || (message.$unknowns = [])).push(reader.raw(start, reader.pos));
-                    }
-                }
-                if (length !== $undefined) {
-                    if (reader.pos !== end)
-                        throw $RangeError("index out of range");
-                    reader.len = length;
-                }
-                if (_end !== $undefined)
-                    throw $Error("missing end group");
-                return message;
-            };
-
-            return Warm;
         })();
 
         v1alpha1.Limits = (function() {

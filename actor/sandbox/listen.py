@@ -2,8 +2,7 @@
 
 It imports the packages once and then serves one connection after another. Each is served by a fork of it, a session,
 which is what `zygote.py` is elsewhere; so a session starts in milliseconds and finds nothing that another one changed.
-This process reads not a byte of what comes over the socket. If other packages are wanted than it has, a session says so, which
-has run no program then, and this process begins anew with those (`begin_anew`): what is imported cannot be dropped. It sees that the supervisor hung up also where the session
+This process reads not a byte of what comes over the socket. It sees that the supervisor hung up also where the session
 does not, kills all that is left, empties the scratch directory, and reaps whatever process 1 is given to reap.
 
 The socket is there only while nothing runs: it is taken away before a session starts and comes back when everything of
@@ -23,7 +22,6 @@ from linux import PR_SET_CHILD_SUBREAPER, prctl
 from protocol import CONTROL
 
 REAP_SECONDS = 1
-LARGEST_NAMES = 16 << 10
 # As the supervisor gives it to a zygote that it starts itself. A hash seed that never changes: a program's sets iterate
 # alike whichever zygote it meets.
 ENVIRONMENT = {"LANG": "C.UTF-8", "PATH": "/usr/bin:/bin", "PYTHONHASHSEED": "0", "PYTHONSAFEPATH": "1", "PYTHONUTF8": "1"}
@@ -39,42 +37,30 @@ def prepare():
 
 
 def serve(path, scratch, session):
-    """Listens at `path` for ever. `session(renewal)` serves the supervisor at descriptor CONTROL and ends its process; what
-    it writes to the descriptor `renewal` are names of packages, with commas between."""
+    """Listens at `path` for ever. `session()` serves the supervisor at descriptor CONTROL and ends its process."""
     while True:
         _empty(scratch)
         connection = _accept(path)
-        wanted, renewal = os.pipe()
         pid = os.fork()
         if pid == 0:
             restrict.die_with_parent()
-            os.close(wanted)
             descriptor = connection.detach()
-            if renewal == CONTROL:
-                renewal = os.dup(renewal)
             if descriptor != CONTROL:
                 os.dup2(descriptor, CONTROL)
                 os.close(descriptor)
-            session(renewal)
+            session()
             os._exit(0)
-        os.close(renewal)
         with connection:
             ended = os.pidfd_open(pid)
             # A hang-up is told without being asked for; all that can be read is the session's.
             _wait_for({ended: select.POLLIN, connection.fileno(): 0}, besides=pid)
             os.close(ended)
             _kill_everything()
-        names = os.read(wanted, LARGEST_NAMES).decode("ascii", "replace")
-        os.close(wanted)
-        if names:
-            begin_anew(f"--warm={names}")
 
 
 def begin_anew(option):
-    """The same process, as it was started and with this option; no other process is left."""
-    name = option.partition("=")[0]
-    arguments = [argument for argument in sys.argv if not argument.startswith(f"{name}=")]
-    os.execve(sys.executable, [sys.executable, "-s", "-B", *arguments, option], ENVIRONMENT)  # the last one counts
+    """The same process, as it was started and with this option."""
+    os.execve(sys.executable, [sys.executable, "-s", "-B", *sys.argv, option], ENVIRONMENT)
 
 
 def _accept(path):

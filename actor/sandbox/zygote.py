@@ -182,9 +182,9 @@ class Zygote:
                 os.close(directory)
 
 
-def serve_supervisor(packages, container=None, renewal=None):
+def serve_supervisor(packages, container=None):
     """From the first frame on CONTROL to the end of the connection. `packages`: what has been imported. `container`: our options if
-    we are alone in one; what is written to `renewal` would be imported in place of `packages` then (listen.py)."""
+    we are alone in one."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # only the supervisor, by SIGKILL or the end of its socket
     kind, payload = receive_frame()
@@ -193,11 +193,6 @@ def serve_supervisor(packages, container=None, renewal=None):
     config = json.loads(payload)
     if container:
         config.update(space=container.scratch, cpusPerSlot=cgroup.cpus() or 1, gpus=None)
-        if "warm" in config and set(config["warm"]) != set(names_of(container.warm)):
-            os.write(renewal, ",".join(config["warm"]).encode() or b",")
-            send_json(b"H", {"renews": True})
-            os._exit(0)
-        os.close(renewal)  # before there is any program
     zygote = Zygote(config)
     if config["cpus"]:
         os.sched_setaffinity(0, config["cpus"])
@@ -227,27 +222,23 @@ def listen_for_supervisors(arguments):
     place.add_argument("--fork-server", metavar="SOCKET", help="where to listen, for all slots of the process that starts us")
     parser.add_argument("--scratch", default="/scratch", metavar="DIR", help="emptied before and after each connection; of a fork server: for imports")
     parser.add_argument("--warm", default=",".join(warm.WARM), metavar="NAMES", help="modules to import beforehand")
-    parser.add_argument("--careful", action="store_true", help="try modules that programs use most like any others, too")
+    parser.add_argument("--careful", action="store_true", help="leave out modules that leave threads behind")
     parser.add_argument("--several-processes", action="store_true", help="programs can fork")
     options = parser.parse_args(arguments)
     server = listen if options.listen else forkserver
     server.prepare()
-    allowed_bytes = warm.largest_bytes(cgroup.memory_bytes()) if options.listen else warm.LARGEST_BYTES
     temporary = "/tmp" if options.listen else options.scratch
     try:
-        packages = warm.import_packages(names_of(options.warm), not options.several_processes, "/proc", temporary, options.careful, allowed_bytes)
+        names = [name for name in options.warm.split(",") if name]
+        packages = warm.import_packages(names, not options.several_processes, "/proc", temporary, options.careful)
     except warm.ThreadsLeft as error:
         if options.careful:
             sys.exit(str(error))
-        listen.begin_anew("--careful")
+        listen.begin_anew("--careful")  # threads cannot be taken out of a process
     memory.settle("/proc")
     if options.listen:
-        listen.serve(options.listen, options.scratch, lambda renewal: serve_supervisor(packages, options, renewal))
+        listen.serve(options.listen, options.scratch, lambda: serve_supervisor(packages, options))
     forkserver.serve(options.fork_server, lambda: serve_supervisor(packages))
-
-
-def names_of(text):
-    return [name for name in text.split(",") if name]
 
 
 def main():

@@ -32,7 +32,7 @@ const REGISTRIES: Record<Part, () => Registry> = {
     return registry;
   },
   actor() {
-    const counts = { slots: 1, usableSlots: () => 1, warmModules: () => 0 };
+    const counts = { slots: 1, usableSlots: () => 1 };
     return new ActorMetrics({ ...counts, client: nothing, isolationLevel: "", tlsDirectory: "." }).registry;
   },
   controller() {

@@ -138,7 +138,7 @@ export class TestActor {
   }
 
   /** The first message of that kind which was not read yet. */
-  async next<K extends "welcome" | "lease" | "ack" | "revoke" | "drain" | "warm">(
+  async next<K extends "welcome" | "lease" | "ack" | "revoke" | "drain">(
     kind: K,
   ): Promise<NonNullable<FromLearnerReceived[K]>> {
     for (;;) {

@@ -6,7 +6,6 @@ import type { SuspendRequest } from "./control.ts";
 import type { Limits } from "./results.ts";
 import type { StatusBoard } from "./status.ts";
 import type { ActorView } from "./waiting.ts";
-import type { WarmOptions } from "./warm.ts";
 
 export interface ServerOptions {
   /** After beginLineage. */
@@ -40,8 +39,6 @@ export interface ServerOptions {
   /** How long `close` waits for what is being sent. */
   closeSeconds?: number;
   channel?: Partial<ChannelLimits>;
-  /** When and by what share of programs modules are imported beforehand. */
-  warm?: Partial<WarmOptions>;
 }
 
 export interface ActorState extends ActorView {

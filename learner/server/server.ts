@@ -21,7 +21,7 @@ import {
 } from "../../proto/service.ts";
 import { StoreError } from "../store/errors.ts";
 import type { Selection } from "../store/samples.ts";
-import type { HeldAttempt, LeasedExecution } from "../store/types.ts";
+import type { HeldAttempt } from "../store/types.ts";
 import { controlHandlers } from "./control.ts";
 import { deal } from "./dealer.ts";
 import { ServerError, statusOf } from "./errors.ts";
@@ -31,7 +31,6 @@ import { type ActorStream, Session } from "./session.ts";
 import { isOutOfMemory, type Loss, type Termination, Terminations } from "./terminations.ts";
 import { Turn } from "./turn.ts";
 import { type Blocked, type WaitOptions, waitForChange, whatBlocks } from "./waiting.ts";
-import { WARM, WarmModules } from "./warm.ts";
 
 /** How often the end of the last executions is looked for. */
 const HAND_IN_LOOK_SECONDS = 0.2;
@@ -55,7 +54,6 @@ export class LearnerServer {
   /** Actors that are to go, with the reason: also when they connect later. */
   #leaving = new Map<string, string>();
   #terminations = new Terminations();
-  readonly #warm: WarmModules;
   #closed = false;
   readonly #turn: Turn;
   #tick: NodeJS.Timeout | undefined;
@@ -74,13 +72,8 @@ export class LearnerServer {
       tlsRefreshSeconds: 10,
       packages: [],
       channel: {},
-      warm: {},
       ...options,
     };
-    this.#warm = new WarmModules(this.#options.warm);
-    // A learner that goes on with a run knows its programs.
-    for (const program of options.store.leases.newestPrograms(this.#options.warm.window ?? WARM.window))
-      this.#warm.learn(program);
     this.#grpc = new grpc.Server({
       ...channelOptions(this.#options.channel),
       "grpc.max_concurrent_streams": this.#options.maxStreams,
@@ -274,8 +267,6 @@ export class LearnerServer {
       maxSlots,
       log,
       now: () => performance.now(),
-      warmModules: () => this.#warm.modules,
-      onLease: (execution) => this.#onLease(execution),
       onHello: (it) => this.#onHello(it),
       write: (work, onFailure) => this.#turn.write(work, onFailure),
       onReady: () => this.#turn.deal(),
@@ -304,16 +295,6 @@ export class LearnerServer {
     const leaving = this.#draining ?? this.#leaving.get(session.actor);
     if (leaving !== undefined) session.drain(leaving);
     this.#options.status.changed();
-  }
-
-  #onLease({ number, program }: LeasedExecution): void {
-    if (number > 1 || !this.#warm.learn(program)) return;
-    const { modules = [], shares } = this.#warm;
-    this.#options.log.info(
-      { modules: shares },
-      "programs import other modules; sandboxes are told, to have them ready",
-    );
-    for (const session of this.#sessions.values()) session.warm(modules);
   }
 
   #onEnd(session: Session): void {

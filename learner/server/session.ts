@@ -34,10 +34,6 @@ export interface SessionOptions {
   now: () => number;
   /** Has `work` done a moment later, with what others want written; `onFailure` if nothing of it is on disk. */
   write(work: () => void, onFailure: (error: unknown) => void): void;
-  /** What sandboxes should have imported; undefined while that is not known. */
-  warmModules(): readonly string[] | undefined;
-  /** Was given a lease. */
-  onLease(execution: LeasedExecution): void;
   /** Said hello and was welcomed. */
   onHello(session: Session): void;
   /** Has room for a lease, perhaps. */
@@ -114,12 +110,6 @@ export class Session {
         seed: execution.executionSeed,
       },
     });
-    this.#options.onLease(execution);
-  }
-
-  /** Programs import other modules than before. */
-  warm(modules: readonly string[]): void {
-    this.#send({ warm: { modules: [...modules] } });
   }
 
   revoke(attempt: AttemptKey, reason: string): void {
@@ -218,7 +208,6 @@ export class Session {
     this.isolationMissing = (hello.isolationMissing ?? []).filter((it) => /^[A-Za-z]{1,40}$/.test(it)).slice(0, 32);
     this.versions = hello.versions ?? {};
     const revoked = this.#options.leases.reconcile(actor, held);
-    const modules = this.#options.warmModules();
     this.#send({
       welcome: {
         protocolVersion: PROTOCOL_VERSION,
@@ -227,7 +216,6 @@ export class Session {
         leaseSeconds: this.#options.leases.leaseSeconds,
         idleSeconds: this.#options.idleSeconds,
         revoked,
-        ...(modules && { warm: { modules: [...modules] } }),
       },
     });
     this.#options.onHello(this);

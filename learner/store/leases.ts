@@ -173,15 +173,6 @@ export class Leases {
     };
   }
 
-  /** Instrumented, of the executions that were dispatched last of those that an actor was given, the newest last. */
-  newestPrograms(count: number): string[] {
-    const rows = this.#database.all(
-      "SELECT instrumented FROM samples WHERE attempts > 0 ORDER BY sequence DESC LIMIT :count",
-      { count },
-    );
-    return rows.map(({ instrumented }) => String(instrumented)).reverse();
-  }
-
   /**
    * A heartbeat of `actor` names what it runs: those leases go on.
    * @returns the named attempts that do not count any more: the actor should stop them
