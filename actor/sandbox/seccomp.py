@@ -19,7 +19,7 @@ from linux import CLONE_FILES, CLONE_NEWCGROUP, CLONE_NEWIPC, CLONE_NEWNET, CLON
 from linux import CLONE_NEWUTS, CLONE_THREAD, MACHINE, PR_SET_SECCOMP, check, libc
 from system_calls import numbers_of
 
-EPERM, ENOTTY, ENOSYS, ENOPROTOOPT = 1, 25, 38, 92
+EPERM, ENOTTY, ENOSYS, ENOPROTOOPT, EOPNOTSUPP = 1, 25, 38, 92, 95
 ALLOW, SILENT = -1, 0  # beside the numbers of errors; SILENT: it has no effect and says that it had
 RETURN_ALLOW, RETURN_KILL, RETURN_ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -123,6 +123,7 @@ def alone(with_devices=False):
                                                "chown", "fchown", "lchown", "fchownat")})
     # Silently without effect, because shutil.copy fails where these do.
     decisions.update({name: SILENT for name in ("chmod", "fchmod", "fchmodat", "fchmodat2", "utime", "utimes", "futimesat", "utimensat")})
+    decisions["fallocate"] = EOPNOTSUPP  # gigabytes at once, between two looks; the C library writes them, then
     only_itself = ([(EPERM, 0, ANY, "ne", OWN_PID)], ALLOW)
     decisions.update({name: only_itself for name in ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")})
     cases, otherwise = decisions["clone"]

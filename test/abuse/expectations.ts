@@ -41,10 +41,19 @@ export const EXPECTATIONS: Record<string, ByLevel> = {
   // Process 1 of its namespace cannot stop itself.
   stop_itself: { namespaces: held, landlock: timedOut },
 
+  // What forks share with their parent counts in each, at `namespaces`.
+  stopped_children: { namespaces: { outcome: ["timedOut", "outOfMemory"] }, landlock: timedOut },
+  exec_for_ever: { outcome: ["timedOut", "failed", "outOfMemory"] },
+  output_shut_down: timedOut,
+
   // Output.
+  output_without_reader: { outcome: "outOfMemory" },
+  output_socket: held,
+  take_back_output: held,
   print_forever: { outcome: "outputLimit", check: (result) => result.terminalOutput.length < 20_000 },
   print_long_line: { outcome: "outputLimit", check: (result) => result.terminalOutput.length < 20_000 },
   print_control: { check: (result) => result.terminalOutput.includes(Buffer.from([0, 0xff, 0xfe, 0xc3])) },
+  print_by_processes: { namespaces: { outcome: ["outputLimit", "outOfMemory"] }, landlock: { outcome: "outputLimit" } },
   print_bytewise: { held: true, check: (result) => result.outputBytes === 200_006 },
 
   // Memory, processes, threads, files.
@@ -53,10 +62,25 @@ export const EXPECTATIONS: Record<string, ByLevel> = {
   eat_memory_shared_out: { namespaces: { outcome: "outOfMemory" }, landlock: held },
   eat_memory_shared_mapping: { namespaces: { outcome: "outOfMemory" }, landlock: held },
   eat_memory_files: { namespaces: held, landlock: { outcome: ["completed", "failed"] } },
+  // At `landlock` one process can have no more than fills the limit just about.
   eat_memory_sockets: {
     namespaces: { outcome: ["failed", "outOfMemory"], detail: /open files|memory/ },
-    landlock: held,
+    landlock: { outcome: ["completed", "outOfMemory"] },
   },
+  eat_memory_pages: held,
+  own_rules: held,
+  // Python itself needs a mapping now and then.
+  many_mappings: {
+    namespaces: { outcome: ["completed", "outOfMemory", "failed"] },
+    landlock: { outcome: ["completed", "failed"] },
+  },
+  page_tables: { namespaces: { outcome: ["completed", "outOfMemory"] }, landlock: held },
+  grow_in_processes: { namespaces: { outcome: "outOfMemory" }, landlock: held },
+  epoll_watches: held,
+  user_counters: held,
+  threads_with_own_descriptors: held,
+  record_locks: { outcome: "failed", detail: /more locks/ },
+  locks_by_descriptor: held,
   eat_memory_huge_pages: held,
   raise_memory_error: { outcome: "outOfMemory" },
   // What a fork shares with its parent counts in each: which limit comes first is chance.
@@ -86,6 +110,13 @@ export const EXPECTATIONS: Record<string, ByLevel> = {
   fill_deleted: tooMuchScratch,
   fill_allocated: held,
   zip_bomb: tooMuchScratch,
+  fill_at_once: tooMuchScratch,
+  hide_unreadable: tooMuchScratch,
+  hide_many_unreadable: tooMuchScratch,
+  hide_in_mappings: tooMuchScratch,
+  hide_in_flight: held,
+  hide_in_wide_tree: tooMuchScratch,
+  hide_by_renaming: tooMuchScratch,
 
   // Ends of its own making.
   segfault: { outcome: "failed", signal: [11] },
@@ -112,6 +143,16 @@ export const EXPECTATIONS: Record<string, ByLevel> = {
   submission_sparse: { refused: /62914560 bytes/ },
   submission_device: held,
   submission_race: held,
+  // Who the zygote is decides: root reads it.
+  submission_unreadable: {
+    held: true,
+    check: ({ submission, submissionRefused }) =>
+      submission?.length === 0 || /Permission/.test(submissionRefused ?? ""),
+  },
+  submission_in_memory: {
+    check: ({ submission, submissionRefused }) =>
+      submission?.toString() === "id,target\n" || submissionRefused === "symbolic link",
+  },
   submission_rewritten_later: { held: true, check: (result) => (result.submission?.length ?? 0) <= 20_000 },
 
   // Reading.
@@ -128,6 +169,11 @@ export const EXPECTATIONS: Record<string, ByLevel> = {
     },
   },
   devices: held,
+  proc_read: held,
+  proc_descriptors: held,
+  sys_files: held,
+  inherited_state: held,
+  tell_others: held,
 
   // Writing.
   write_supervisor: held,
@@ -142,6 +188,9 @@ export const EXPECTATIONS: Record<string, ByLevel> = {
   unremovable_files: held,
   lock_public_data: held,
   escape_by_settings: held,
+  proc_write: held,
+  file_attributes: held,
+  unmount_input: held,
 
   // Other processes, the network, the kernel.
   trace: held,
@@ -168,6 +217,8 @@ export const EXPECTATIONS: Record<string, ByLevel> = {
   fake_clock: { held: true, check: (result) => result.durationSeconds >= 0.4 },
   terminal_input: held,
   exec_shell: held,
+  system_calls_all: held,
+  requests: held,
 
   // Markers.
   forged_markers: {
@@ -186,6 +237,8 @@ export const EXPECTATIONS: Record<string, ByLevel> = {
   // The next execution. (`guess_random` is run three times, with seeds of its own.)
   guess_random: {},
   shared_memory_left: { held: true, twice: true },
+  memory_left: { held: true, twice: true },
+  import_hooks_left: { held: true, twice: true },
   leave_behind: held,
   find_left: held,
 };

@@ -27,8 +27,8 @@ const LIMITS: Limits = {
 };
 /** For programs that only the clock ends. */
 const SHORT_SECONDS = 1;
-/** How late the end may come on a machine that is busy with just such a program. */
-const LATE_SECONDS = 20;
+/** How late the end of a program may come after its time. */
+const LATE_SECONDS = 1;
 
 /** Names of the programs in a folder. */
 export const programsIn = (folder: string) =>
@@ -103,7 +103,8 @@ export class Arena {
       return "needs root and namespaces, to make a container";
     }
     await sidecar?.listening();
-    const world = await createWorld(environment, sidecar?.socketInside, join(space, "slot-1"));
+    const controlSocket = sidecar?.socketInside;
+    const world = await createWorld({ environment, level, controlSocket, neighbour: join(space, "slot-1") });
     try {
       const place = sidecar
         ? { socket: sidecar.socket }

@@ -4,7 +4,7 @@
  * of it from outside.
  */
 import assert from "node:assert/strict";
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
@@ -23,6 +23,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { IsolationLevel } from "../../actor/sandbox.ts";
 
 export const SECRET = "secret-answer-4711";
 export const NONCE = "0123456789abcdef0123456789abcdef";
@@ -30,6 +31,7 @@ export const NONCE = "0123456789abcdef0123456789abcdef";
 /** In a file of the execution beside. */
 export const NEIGHBOUR_NOTE = "neighbour-4711";
 const PROGRAM_BYTES = 50_000_000;
+const SANDBOX = fileURLToPath(new URL("../../actor/sandbox", import.meta.url));
 
 export interface World {
   /** Task folder. */
@@ -42,11 +44,18 @@ export interface World {
   close: () => void;
 }
 
-/**
- * `controlSocket`: of the sandbox, as programs would have to name it, where it has one. `neighbour`: the directory of
- * another slot.
- */
-export async function createWorld(environment: string, controlSocket?: string, neighbour = "/none"): Promise<World> {
+export interface WorldOptions {
+  /** Of Python. */
+  environment: string;
+  level: IsolationLevel;
+  /** Of the sandbox, as programs would have to name it, where it has one. */
+  controlSocket?: string | undefined;
+  /** The directory of another slot. */
+  neighbour?: string;
+}
+
+export async function createWorld(options: WorldOptions): Promise<World> {
+  const { environment, level, controlSocket, neighbour = "/none" } = options;
   const folder = mkdtempSync(join(tmpdir(), "longrun-abuse-"));
   chmodSync(folder, 0o755);
   const task = join(folder, "task");
@@ -85,7 +94,8 @@ export async function createWorld(environment: string, controlSocket?: string, n
     TCP: String((tcp.address() as { port: number }).port),
     UDP: String(udp.address().port),
     ABSTRACT: abstractName,
-    SANDBOX: fileURLToPath(new URL("../../actor/sandbox", import.meta.url)),
+    SANDBOX,
+    ...systemCalls(environment, level),
     CONTROL: controlSocket ?? join(outside, "socket"),
     NEIGHBOUR: neighbour,
     NONCE,
@@ -128,6 +138,20 @@ export async function createWorld(environment: string, controlSocket?: string, n
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** Numbers of the system calls that a program may make, if only with some arguments, and of those that do nothing and say 0. */
+function systemCalls(environment: string, level: IsolationLevel): Record<string, string> {
+  const code = `
+import seccomp, system_calls
+decisions = seccomp.${level === "namespaces" ? "everywhere" : "alone"}()
+known = {name: decision for name, decision in decisions.items() if name in system_calls.NUMBERS}
+for wanted in (lambda it: it == seccomp.ALLOW or isinstance(it, tuple), lambda it: it == seccomp.SILENT):
+    print(",".join(str(system_calls.NUMBERS[name]) for name, decision in known.items() if wanted(decision)))`;
+  const run = spawnSync(join(environment, "bin", "python"), ["-B", "-c", code], { cwd: SANDBOX, encoding: "utf8" });
+  const [ALLOWED, SILENT] = run.stdout.trim().split("\n");
+  assert.ok(ALLOWED && SILENT, run.stderr);
+  return { ALLOWED, SILENT };
 }
 
 function digest(path: string): string {

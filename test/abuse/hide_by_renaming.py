@@ -1,0 +1,23 @@
+# Moves a tree about all the time, so that whoever counts it looks where it is not any more.
+import os, threading, time
+os.makedirs("a/x")
+os.mkdir("b")
+def move():
+    while True:
+        for source, target in (("a/x", "b/x"), ("b/x", "a/x")):
+            try:
+                os.rename(source, target)
+            except OSError:
+                pass
+threading.Thread(target=move, daemon=True).start()
+descriptor = os.open("a/x" if os.path.exists("a/x") else "b/x", os.O_RDONLY | os.O_DIRECTORY)
+try:
+    for number in range(40):
+        file = os.open(str(number), os.O_CREAT | os.O_WRONLY, dir_fd=descriptor)
+        for _ in range(6):
+            os.write(file, b"x" * (1 << 20))
+        os.close(file)
+    time.sleep(3)
+    print("BREACH")
+except OSError:
+    print("held", flush=True)

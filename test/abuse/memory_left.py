@@ -1,0 +1,26 @@
+# Looks through all of its memory for what the program before had: its output, its submission. It leaves the same itself, and runs twice.
+import ctypes, os
+# Two bytes and a text, which stand beside each other in nothing of a program before it prints them.
+mark, text = bytes([255, 254]), "".join(["left", "-by-", "the-program-", "before"] * 3).encode()
+found = 0
+try:
+    maps = open("/proc/self/maps").read().splitlines()
+except OSError:
+    maps = []
+for line in maps:
+    bounds, mode, *rest = line.split()
+    if not mode.startswith("rw") or "/dev/" in line or "[v" in line:
+        continue
+    start, end = (int(bound, 16) for bound in bounds.split("-"))
+    for address in range(start, end, 1 << 22):
+        part = ctypes.string_at(address, min(1 << 22, end - address))
+        at = part.find(text)
+        while at != -1:
+            found += at > 1 and part[at - 2:at] == mark
+            at = part.find(text, at + 1)
+if found:
+    print("BREACH", found)
+os.write(1, (mark + text + b"\n") * 2000)
+with open("submission.csv", "wb") as file:
+    file.write((mark + text + b"\n") * 2000)
+os.write(1, b"held\n")

@@ -1,0 +1,10 @@
+# Locks on single bytes of a file: each is memory of the kernel's, and nothing of the process's.
+import fcntl, os, time
+file = open("locked", "w+b")
+try:
+    for number in range(700_000):
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 2 * number)
+    time.sleep(2)
+    print("BREACH")
+except OSError:
+    print("held")
