@@ -13,7 +13,7 @@ if (Number(process.versions.node.split(".")[0]) >= OLDEST_NODE) {
   const { main } = await import("./cli.ts");
   process.exitCode = await main(process.argv);
 } else {
-  const node = fileURLToPath(new URL("../node_modules/node/bin/node", import.meta.url));
+  const node = fileURLToPath(new URL("../node_modules/.bin/node", import.meta.url));
   if (!existsSync(node)) {
     console.error(`longrun needs Node ${OLDEST_NODE}, this is ${process.versions.node}: run npm ci, which brings one`);
     process.exit(1);

@@ -6,7 +6,7 @@
  * Without a target those that the tests need; learner-cuda and sandbox-paper, gigabytes each, when they are named.
  *
  * buildah reads the Dockerfile. Where that starts from images of Docker Hub, what is used here is the same by another way:
- * Debian by debootstrap, Node from the npm package `node` that the lock file pins. Everything is kept in longrun's cache
+ * Debian by debootstrap, Node from the npm package that the lock file pins. Everything is kept in longrun's cache
  * folder, about 4 GB; a build after a change of sources takes a fraction of the first, which takes 5 to 10 minutes.
  */
 import { execFile } from "node:child_process";
@@ -68,7 +68,7 @@ class Builder {
     const npm = "COPY package /usr/local/lib/node_modules/npm\n";
     const link = "RUN ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm";
     await this.#baseImage(NODE, `COPY node /usr/local/bin/node\n${npm}${link}`, async (context) => {
-      cpSync(join(ROOT, "node_modules/node/bin/node"), `${context}/node`, { dereference: true });
+      cpSync(join(ROOT, "node_modules/.bin/node"), `${context}/node`, { dereference: true });
       await this.#run("npm", ["pack", "--silent", "--pack-destination", context, `npm@${NPM_VERSION}`]);
       await this.#run("tar", ["-C", context, "-xzf", `${context}/npm-${NPM_VERSION}.tgz`]);
     });
