@@ -5,9 +5,8 @@ with a GPU, gpu.py);
 the size of a file; open files of a process, and of all processes of the program together; processor seconds, as a backstop
 to the supervisor's clock; core dumps; locked memory; message queues; signals that wait, and timers, which the kernel counts by
 user. Every WATCH_SECONDS (watch.py): resident memory with
-everything that shared mappings hold, processes and threads; every SLOW_WATCH_SECONDS: files and bytes in scratch and
-$TMPDIR where these are directories (at `namespaces` a tmpfs with a size), those that were deleted and are still open
-included; record locks. Where memory or the disk fills quickly the next look comes after HASTY_WATCH_SECONDS.
+everything that shared mappings hold, processes and threads; every SLOW_WATCH_SECONDS: record locks; files and bytes in scratch and $TMPDIR where these are directories
+(at `namespaces` a tmpfs with a size). What grows quickly is looked at more often. How scratch is looked at says scratch.py.
 Covered only at `namespaces` on Linux >= 5.14: the number of processes, by the kernel. Covered only where the supervisor has
 a control group for the slot (control-group.ts): that even a program that takes everything between two looks of the watch
 cannot drive the machine out of memory; it is also the first that the kernel ends there (`prefer_as_victim`).
@@ -26,8 +25,11 @@ RECORD_LOCKS = 1000  # of a program with all its processes: each is kernel memor
 PENDING_SIGNALS = 256
 WATCH_SECONDS = 0.025
 SLOW_WATCH_SECONDS = 0.25
-HASTY_WATCH_SECONDS = 0.005
-HASTY_SHARE = 1 / 32  # of a limit, between two looks
+DISK_WATCH_SECONDS = 0.01  # where scratch and $TMPDIR are directories
+# A program that takes more than HASTY_SHARE of a limit between two looks is looked at more often, at its files for HASTY_SECONDS.
+HASTY_SHARE, HASTY_SECONDS = 1 / 32, 0.05
+HASTY_WATCH_SECONDS, HASTY_DISK_WATCH_SECONDS = 0.005, 0.001
+STOP_SECONDS = 0.005  # for a program to stand still while its files are counted
 # Not 0: a machine may pipe core dumps to a program of root's, which that does not stop. 1 does (`man 5 core`, and
 # fs/coredump.c), and is too small for a file.
 CORE_BYTES = 1

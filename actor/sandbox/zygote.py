@@ -42,7 +42,7 @@ from protocol import CONTROL, receive_frame, send, send_json  # noqa: E402
 
 sys.path[:] = [path for path in sys.path if path != _HERE]
 for _name in ("cgroup", "child", "execution", "forkserver", "gpu", "landlock", "limits", "linux", "listen", "memory", "namespaces", "output", "program", "protocol",
-              "restrict", "seccomp", "submission", "system_calls", "warm", "watch"):
+              "restrict", "scratch", "seccomp", "submission", "system_calls", "warm", "watch"):
     del sys.modules[_name]
 
 SMALLEST_MEMORY_BYTES = 64 << 20  # below it a container's limit is a mistake

@@ -9,8 +9,8 @@ def move():
                 os.rename(source, target)
             except OSError:
                 pass
+descriptor = os.open("a/x", os.O_RDONLY | os.O_DIRECTORY)
 threading.Thread(target=move, daemon=True).start()
-descriptor = os.open("a/x" if os.path.exists("a/x") else "b/x", os.O_RDONLY | os.O_DIRECTORY)
 try:
     for number in range(40):
         file = os.open(str(number), os.O_CREAT | os.O_WRONLY, dir_fd=descriptor)
