@@ -83,8 +83,8 @@ describe("sandboxes of one machine", () => {
       assert.equal((await run(sandbox, "pass")).outcome, "completed");
       const directory = `/proc/${sandbox.pid}/fd`;
       const open = readdirSync(directory).map((name) => readlinkSync(`${directory}/${name}`));
-      // Of sockets standard error, its connection and the next child's.
-      assert.equal(open.filter((target) => target.startsWith("socket:")).length, 3, open.join(" "));
+      // Of sockets standard error, its connection, and the next child's output and orders.
+      assert.equal(open.filter((target) => target.startsWith("socket:")).length, 4, open.join(" "));
       assert.deepEqual(open.slice(0, 2), ["/dev/null", "/dev/null"]);
     }
   });
