@@ -35,6 +35,16 @@ const QUICK = [
     "forged_markers",
     "dug_out_nonce",
   ],
+  ...[
+    "take_back_output",
+    "output_socket",
+    "epoll_watches",
+    "user_counters",
+    "threads_with_own_descriptors",
+    "record_locks",
+  ],
+  ...["hide_unreadable", "hide_in_mappings", "file_attributes", "tell_others", "proc_write", "proc_descriptors"],
+  ...["system_calls_all", "requests", "inherited_state", "memory_left"],
   ...["leave_behind", "find_left"],
 ];
 
