@@ -219,11 +219,11 @@ describe("a name of a token in a chat", () => {
   const files = trainBpe(["a b"], { vocabSize: 259 });
   const { model, added_tokens, ...rest } = files.tokenizer as { model: { vocab: object }; added_tokens: object[] };
   const flags = { single_word: false, lstrip: false, rstrip: false, normalized: false, special: false };
-  const withTokens = (contents: string[], change: object = {}) =>
+  const withTokens = (contents: string[], change: object = {}, changed: object = {}) =>
     new Tokenizer({
       ...files,
       tokenizer: {
-        ...rest,
+        ...{ ...rest, ...changed },
         model: { ...model, ...change },
         added_tokens: [...added_tokens, ...contents.map((content, i) => ({ ...flags, id: 259 + i, content }))],
       },
@@ -244,7 +244,19 @@ describe("a name of a token in a chat", () => {
   });
 
   it("is text where a vocabulary's words are taken whole", () => {
-    assert.deepEqual(added(withTokens(["THINK"], { ignore_merges: true }), "THINK"), []);
+    const pre_tokenizer = {
+      type: "Sequence",
+      pretokenizers: [
+        { type: "Split", pattern: { Regex: "\\p{L}+|\\P{L}" }, behavior: "Isolated", invert: false },
+        { type: "ByteLevel", add_prefix_space: false, trim_offsets: false, use_regex: false },
+      ],
+    };
+    const tokenizer = withTokens(["THINK"], { ignore_merges: true }, { pre_tokenizer });
+    assert.deepEqual(
+      [...tokenizer.encode("a THINK b")].filter((id) => id >= 259),
+      [259],
+    );
+    assert.deepEqual(added(tokenizer, "a THINK b"), []);
   });
 
   it("is what it was if it is white space", () => {
@@ -261,5 +273,6 @@ describe("a name of a token in a chat", () => {
     const tokenizer = withTokens(["<think>"]);
     assert.deepEqual(added(tokenizer, "<think>"), []);
     assert.deepEqual([...tokenizer.encode("<think>")], [259]);
+    assert.equal(tokenizer.decode(tokenizer.encode("\u{100000}")), "\u{100000}");
   });
 });
