@@ -1,5 +1,4 @@
 /** `longrun evaluate`: how good a policy is, with the same learner and actors that `longrun run` uses; nothing is trained. */
-
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { ControllerError, EXIT } from "../errors.ts";
