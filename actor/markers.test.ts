@@ -113,45 +113,6 @@ describe("MarkerParser", () => {
     assert.equal(parse(`${N}:training loss ${"9".repeat(1000)}\n`).seen[0]![1]!.length, 256);
   });
 
-  const piece = fc.oneof(
-    { arbitrary: fc.string(), weight: 1 },
-    { arbitrary: fc.uint8Array({ maxLength: 8 }).map((bytes) => Buffer.from(bytes).toString("latin1")), weight: 2 },
-    {
-      arbitrary: fc.constantFrom(
-        ...[
-          N,
-          `${N}:`,
-          N.slice(0, 20),
-          N.slice(20),
-          OTHER,
-          `${OTHER}:`,
-          OTHER.toUpperCase(),
-          ":",
-          "\n",
-          "\n",
-          "\r\n",
-          " ",
-        ],
-        ...[
-          "\t",
-          "\u00c2\u00a0",
-          "\u00e3\u0080\u0080",
-          "a",
-          "_",
-          "-",
-          "0",
-          "loaded dat",
-          "LOADED DATA",
-          "Training Loss",
-        ],
-        ...MARKERS,
-      ),
-      weight: 10,
-    },
-    { arbitrary: fc.integer({ min: 8150, max: 8200 }).map((length) => " ".repeat(length)), weight: 1 },
-  );
-  const chunkSize = fc.oneof(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 41, max: 20_000 }));
-
   test("however the bytes are cut, the result is the same and the nonce is gone", () => {
     const piece = fc.oneof(fc.string(), fc.constantFrom(N, `${N}:`, ":", "\n", "loaded data", " ", ...MARKERS, OTHER));
     fc.assert(
@@ -165,14 +126,69 @@ describe("MarkerParser", () => {
     );
   });
 
+  const plain = (text: Buffer, nonce: string, chunkBytes: number) =>
+    parse(text, nonce, chunkBytes, PlainParser as never);
+
   test("it finds what regular expressions find in each line", () => {
+    const noise = fc.oneof(
+      fc.string(),
+      fc.uint8Array({ maxLength: 8 }).map((bytes) => Buffer.from(bytes).toString("latin1")),
+    );
+    const blank = fc.constantFrom(" ", "\t", "\r", "\u00c2\u00a0", "\u00e3\u0080\u0080", "");
+    const name = fc.constantFrom(...MARKERS, "LOADED DATA", "Training Loss", "loaded dat", "loaded database", "");
+    const nonce = fc.constantFrom(
+      N,
+      N,
+      OTHER,
+      OTHER.toUpperCase(),
+      N.slice(1),
+      `a${OTHER}`,
+      `_${N}`,
+      `-${OTHER}`,
+      N.slice(0, 20),
+      N.slice(20),
+    );
+    const colon = fc.constantFrom(":", ":", ":", "");
+    const marker = fc.tuple(nonce, colon, name, blank).map((parts) => parts.join(""));
+    const imitation = fc
+      .tuple(fc.constantFrom("", " ", "- ", "a ", ":"), name, fc.constantFrom("", ":", " 0.5", "s", "_"))
+      .map((parts) => parts.join(""));
+    const padding = fc.integer({ min: 8100, max: 8200 }).map((length) => "-".repeat(length));
+    const part = fc.oneof(
+      { arbitrary: marker, weight: 8 },
+      { arbitrary: imitation, weight: 4 },
+      { arbitrary: noise, weight: 2 },
+      { arbitrary: padding, weight: 1 },
+    );
+    const line = fc
+      .tuple(fc.array(part, { minLength: 1, maxLength: 4 }), fc.constantFrom("\n", "\n", "\r\n", " \n"))
+      .map(([parts, end]) => parts.join("") + end);
+    const chunkBytes = fc.oneof(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 41, max: 20_000 }));
     fc.assert(
-      fc.property(fc.array(piece, { maxLength: 40 }), fc.constantFrom(N, ""), chunkSize, (pieces, nonce, bytes) => {
-        const text = Buffer.from(pieces.join(""), "latin1");
-        assert.deepEqual(parse(text, nonce, bytes), parse(text, nonce, bytes, PlainParser as never));
-      }),
+      fc.property(
+        fc.array(line, { maxLength: 12 }),
+        fc.boolean(),
+        fc.constantFrom(N, N, N, ""),
+        chunkBytes,
+        (lines, open, nonce, bytes) => {
+          const text = Buffer.from(open ? lines.join("").trimEnd() : lines.join(""), "latin1");
+          assert.deepEqual(parse(text, nonce, bytes), plain(text, nonce, bytes));
+        },
+      ),
       { numRuns: 500 },
     );
+  });
+
+  test("and no marker in a line that is too long to hold", () => {
+    for (let length = 8190; length <= 8195; length++)
+      for (const end of ["", "\n", "\r\n", "\nloaded data"])
+        for (const bytes of [100, 4096, 8192, 8193, 100_000])
+          for (const marker of [`${N}:loaded data`, `${OTHER}:loaded data`, ` ${N}:no`]) {
+            const text = Buffer.from(`${"-".repeat(length - marker.length)}${marker}${end}`);
+            assert.deepEqual(parse(text, N, bytes), plain(text, N, bytes), `${length} ${JSON.stringify(end)} ${bytes}`);
+          }
+    const cut = `${"x".repeat(9000)}${N}:loaded data\n${N}:trained model\n`;
+    for (const bytes of [100, 9000, 9040]) assert.deepEqual(parse(cut, N, bytes).seen, [["trained model", ""]]);
   });
 });
 
