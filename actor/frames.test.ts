@@ -8,6 +8,15 @@ const frames = fc.array(
   { maxLength: 20 },
 );
 
+/** Output in one piece, however many frames it came in. */
+function joined(list: { kind: string; payload: Uint8Array }[]) {
+  const whole: [kind: string, bytes: number[]][] = [];
+  for (const { kind, payload } of list)
+    if (kind === "O" && whole.at(-1)?.[0] === "O") whole.at(-1)![1].push(...payload);
+    else if (kind !== "O" || payload.length > 0) whole.push([kind, [...payload]]);
+  return whole;
+}
+
 test("what was encoded is read, however the bytes are cut", () => {
   fc.assert(
     fc.property(frames, fc.integer({ min: 1, max: 100 }), (list, chunkBytes) => {
@@ -16,10 +25,7 @@ test("what was encoded is read, however the bytes are cut", () => {
       const read = [];
       for (let at = 0; at < bytes.length; at += chunkBytes)
         read.push(...reader.push(bytes.subarray(at, at + chunkBytes)));
-      assert.deepEqual(
-        read.map(({ kind, payload }) => [kind, [...payload]]),
-        list.map(({ kind, payload }) => [kind, [...payload]]),
-      );
+      assert.deepEqual(joined(read), joined(list));
     }),
   );
 });
@@ -27,4 +33,13 @@ test("what was encoded is read, however the bytes are cut", () => {
 test("a frame above 1 MiB is refused at its header", () => {
   const header = Buffer.from([0x4f, 0x00, 0x10, 0x00, 0x01]);
   assert.throws(() => [...new FrameReader().push(header)], RangeError);
+});
+
+test("output is passed on as it comes, other frames once they are whole", () => {
+  const reader = new FrameReader();
+  const bytes = Buffer.concat([encodeFrame("O", "abcdef"), encodeFrame("D", "gh")]);
+  const steps = [0, 3, 7, 12, 17].map((start, index, starts) =>
+    [...reader.push(bytes.subarray(start, starts[index + 1]))].map(({ kind, payload }) => `${kind} ${payload}`),
+  );
+  assert.deepEqual(steps, [[], ["O ab"], ["O cdef"], [], ["D gh"]]);
 });

@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
 import { MARKERS } from "../proto/markers.ts";
-import { MarkerParser } from "./markers.ts";
+import { MarkerParser, type MarkerSeen } from "./markers.ts";
 
 const N = "0123456789abcdef0123456789abcdef";
 const OTHER = "f".repeat(32);
 
-function parse(text: string | Buffer, nonce = N, chunkBytes = Number.POSITIVE_INFINITY) {
+function parse(text: string | Buffer, nonce = N, chunkBytes = Number.POSITIVE_INFINITY, Parser = MarkerParser) {
   const emitted: Buffer[] = [];
-  const parser = new MarkerParser(nonce, (output) => emitted.push(output));
+  const parser = new Parser(nonce, (output) => emitted.push(Buffer.from(output)));
   const bytes = Buffer.from(text as string);
   for (let at = 0; at < bytes.length; at += chunkBytes) parser.push(bytes.subarray(at, at + chunkBytes), at);
   parser.end(bytes.length);
@@ -125,4 +125,190 @@ describe("MarkerParser", () => {
       { numRuns: 300 },
     );
   });
+
+  const plain = (text: Buffer, nonce: string, chunkBytes: number) =>
+    parse(text, nonce, chunkBytes, PlainParser as never);
+
+  test("it finds what regular expressions find in each line", () => {
+    const noise = fc.oneof(
+      fc.string(),
+      fc.uint8Array({ maxLength: 8 }).map((bytes) => Buffer.from(bytes).toString("latin1")),
+    );
+    const blank = fc.constantFrom(" ", "\t", "\r", "\u00c2\u00a0", "\u00e3\u0080\u0080", "");
+    const name = fc.constantFrom(...MARKERS, "LOADED DATA", "Training Loss", "loaded dat", "loaded database", "");
+    const nonce = fc.constantFrom(
+      N,
+      N,
+      OTHER,
+      OTHER.toUpperCase(),
+      N.slice(1),
+      `a${OTHER}`,
+      `_${N}`,
+      `-${OTHER}`,
+      N.slice(0, 20),
+      N.slice(20),
+    );
+    const colon = fc.constantFrom(":", ":", ":", "");
+    const marker = fc.tuple(nonce, colon, name, blank).map((parts) => parts.join(""));
+    const imitation = fc
+      .tuple(fc.constantFrom("", " ", "- ", "a ", ":"), name, fc.constantFrom("", ":", " 0.5", "s", "_"))
+      .map((parts) => parts.join(""));
+    const padding = fc.integer({ min: 8100, max: 8200 }).map((length) => "-".repeat(length));
+    const part = fc.oneof(
+      { arbitrary: marker, weight: 8 },
+      { arbitrary: imitation, weight: 4 },
+      { arbitrary: noise, weight: 2 },
+      { arbitrary: padding, weight: 1 },
+    );
+    const line = fc
+      .tuple(fc.array(part, { minLength: 1, maxLength: 4 }), fc.constantFrom("\n", "\n", "\r\n", " \n"))
+      .map(([parts, end]) => parts.join("") + end);
+    const chunkBytes = fc.oneof(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 41, max: 20_000 }));
+    fc.assert(
+      fc.property(
+        fc.array(line, { maxLength: 12 }),
+        fc.boolean(),
+        fc.constantFrom(N, N, N, ""),
+        chunkBytes,
+        (lines, open, nonce, bytes) => {
+          const text = Buffer.from(open ? lines.join("").trimEnd() : lines.join(""), "latin1");
+          assert.deepEqual(parse(text, nonce, bytes), plain(text, nonce, bytes));
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+
+  test("and no marker in a line that is too long to hold", () => {
+    for (let length = 8190; length <= 8195; length++)
+      for (const end of ["", "\n", "\r\n", "\nloaded data"])
+        for (const bytes of [100, 4096, 8192, 8193, 100_000])
+          for (const marker of [`${N}:loaded data`, `${OTHER}:loaded data`, ` ${N}:no`]) {
+            const text = Buffer.from(`${"-".repeat(length - marker.length)}${marker}${end}`);
+            assert.deepEqual(parse(text, N, bytes), plain(text, N, bytes), `${length} ${JSON.stringify(end)} ${bytes}`);
+          }
+    const cut = `${"x".repeat(9000)}${N}:loaded data\n${N}:trained model\n`;
+    for (const bytes of [100, 9000, 9040]) assert.deepEqual(parse(cut, N, bytes).seen, [["trained model", ""]]);
+  });
 });
+
+const LONGEST_LINE_BYTES = 8192;
+const LONGEST_VALUE = 256;
+const LINE_FEED = 0x0a;
+const NAMES = MARKERS.join("|");
+const FOREIGN = new RegExp(`\\b[0-9a-fA-F]{32}:(?:${NAMES})`);
+const IMITATION = new RegExp(`^\\W*(?:${NAMES})\\b`, "i");
+
+describe("4 MiB of output, whatever it is, take little of the processor", () => {
+  const shapes: [name: string, line: string | Buffer][] = [
+    ["line feeds", "\n"],
+    ["short lines", "p\n"],
+    ["colons", ":\n"],
+    ["blanks", `${" ".repeat(8000)}\n`],
+    ["lines that can just be held", `${"a".repeat(8191)}\n`],
+    ["no line feed", "a"],
+    ["most of the nonce", N.slice(0, 31)],
+    ["nonces", N],
+    ["markers", `${N}:loaded data\n`],
+    ["markers and a blank of another alphabet", Buffer.from(`${N}:loaded data\u3000\n`)],
+    ["no markers", `${N}:\n`],
+    ["forged markers", `${OTHER}:loaded data\n`],
+    ["digests", `${OTHER}:`],
+    ["imitations", "loaded data\n"],
+    ["almost an imitation", "predicted test label\n"],
+    ["no text", Buffer.from([0xff, 0x0a, 0xc3, 0x0a])],
+  ];
+  for (const [name, line] of shapes)
+    test(name, () => {
+      const chunk = Buffer.alloc(1 << 16, line as string);
+      const parser = new MarkerParser(N, () => {});
+      const before = process.threadCpuUsage();
+      for (let sent = 0; sent < 64; sent++) parser.push(chunk, sent);
+      parser.end(64);
+      const { user, system } = process.threadCpuUsage(before);
+      assert.ok(user + system < 250_000, `${(user + system) / 1000} ms`);
+    });
+
+  test("a long line byte by byte", () => {
+    const parser = new MarkerParser(N, () => {});
+    const byte = Buffer.from("a");
+    const before = process.threadCpuUsage();
+    for (let sent = 0; sent < 1 << 18; sent++) parser.push(byte, sent);
+    const { user, system } = process.threadCpuUsage(before);
+    assert.ok(user + system < 400_000, `${(user + system) / 1000} ms`);
+  });
+});
+
+/** The same by regular expressions, line by line: plain to read, and a hundred times as slow. */
+class PlainParser {
+  readonly seen: MarkerSeen[] = [];
+  forged = 0;
+  imitated = 0;
+  readonly #nonce: string;
+  readonly #emit: (output: Buffer) => void;
+  #pending: Buffer = Buffer.alloc(0);
+  /** The pending bytes go on a line whose beginning was too long to hold. */
+  #continued = false;
+
+  constructor(nonce: string, emit: (output: Buffer) => void) {
+    this.#nonce = nonce;
+    this.#emit = emit;
+  }
+
+  push(chunk: Buffer, atSeconds: number): void {
+    let data = this.#pending.length > 0 ? Buffer.concat([this.#pending, chunk]) : chunk;
+    const cleaned: Buffer[] = [];
+    for (let end = data.indexOf(LINE_FEED); end !== -1; end = data.indexOf(LINE_FEED)) {
+      cleaned.push(this.#line(data.subarray(0, end + 1), atSeconds));
+      data = data.subarray(end + 1);
+      this.#continued = false;
+    }
+    if (data.length > LONGEST_LINE_BYTES) {
+      const cut = this.#seam(data);
+      cleaned.push(this.#withoutNonce(data.subarray(0, cut)));
+      data = data.subarray(cut);
+      this.#continued = true;
+    }
+    this.#pending = Buffer.from(data);
+    if (cleaned.length > 0) this.#emit(Buffer.concat(cleaned));
+  }
+
+  end(atSeconds: number): void {
+    if (this.#pending.length > 0) this.#emit(this.#line(this.#pending, atSeconds));
+    this.#pending = Buffer.alloc(0);
+  }
+
+  #line(line: Buffer, atSeconds: number): Buffer {
+    if (this.#continued || line.length > LONGEST_LINE_BYTES) return this.#withoutNonce(line);
+    const text = line.toString("latin1").trimEnd();
+    // Not only at the start of a line: the program may have left its own line open before.
+    const at = this.#nonce === "" ? -1 : text.indexOf(`${this.#nonce}:`);
+    if (at === -1) {
+      if (FOREIGN.test(text)) this.forged++;
+      else if (IMITATION.test(text)) this.imitated++;
+      return this.#withoutNonce(line);
+    }
+    const rest = line.toString("utf8").trimEnd().split(`${this.#nonce}:`, 2)[1]!;
+    const name = MARKERS.find((marker) => rest === marker || rest.startsWith(`${marker} `));
+    if (name === undefined) this.forged++;
+    else if (!this.seen.some((marker) => marker.name === name)) {
+      const value = rest.slice(name.length + 1, name.length + 1 + LONGEST_VALUE);
+      this.seen.push({ name, value, atSeconds });
+    }
+    return this.#withoutNonce(line);
+  }
+
+  /** Where `data` can be cut without cutting a nonce: what is kept back may be the first part of one, or begin with a whole one. */
+  #seam(data: Buffer): number {
+    if (this.#nonce === "") return data.length;
+    const cut = data.length - this.#nonce.length;
+    const across = data.indexOf(this.#nonce, cut - this.#nonce.length); // what follows one may be its colon
+    return across === -1 ? cut : Math.min(cut, across);
+  }
+
+  #withoutNonce(bytes: Buffer): Buffer {
+    if (this.#nonce === "" || !bytes.includes(this.#nonce)) return bytes;
+    const text = bytes.toString("latin1").replaceAll(`${this.#nonce}:`, "").replaceAll(this.#nonce, "");
+    return Buffer.from(text, "latin1");
+  }
+}

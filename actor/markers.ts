@@ -10,77 +10,121 @@ export interface MarkerSeen {
 
 const LONGEST_LINE_BYTES = 8192;
 const LONGEST_VALUE = 256;
+const NONCE_BYTES = 32;
 const LINE_FEED = 0x0a;
-const NAMES = MARKERS.join("|");
-const FOREIGN = new RegExp(`\\b[0-9a-fA-F]{32}:(?:${NAMES})`);
-const IMITATION = new RegExp(`^\\W*(?:${NAMES})\\b`, "i");
+const SPACE = 0x20;
+const COLON = 0x3a;
+const NAMES = MARKERS.map((name) => Buffer.from(name));
+const SHORTEST_NAME = Math.min(...MARKERS.map((name) => name.length));
+const IS_WORD = bytesOf(/\w/);
+const IS_HEX = bytesOf(/[0-9a-f]/i);
+const LOWER = Uint8Array.from({ length: 256 }, (_, byte) => (byte >= 0x41 && byte <= 0x5a ? byte + 0x20 : byte));
 
 /**
  * Finds marker lines, `<nonce>:<marker>[ value]`, in a program's output, and takes the nonce out of it, so that what
  * the policy reads of it later cannot teach it to print nonces.
  *
- * A marker counts once; repeats (a marker in a loop) neither add nor harm. `forged` counts marker lines with another
- * nonce and names that do not exist under the right one; `imitated` counts lines that begin like a marker without any
- * nonce, which are allowed and earn nothing. The bytes are hostile: nothing is assumed about encoding or line length.
+ * A marker counts once; repeats (a marker in a loop) neither add nor harm. `forged` counts lines that have a marker
+ * behind another nonce, or no marker behind the right one; `imitated` counts lines that begin like a marker without
+ * any nonce, which are allowed and earn nothing. Lines of more than 8 KiB are passed on and not counted.
+ *
+ * The bytes are hostile: nothing is assumed about encoding or line length. 4 MiB can be four million lines, and the
+ * event loop serves other slots too, so no line makes an object and every byte is read once.
  */
 export class MarkerParser {
   readonly seen: MarkerSeen[] = [];
   forged = 0;
   imitated = 0;
   readonly #nonce: string;
+  readonly #nonceBytes: Buffer;
   readonly #emit: (output: Buffer) => void;
-  #pending: Buffer = Buffer.alloc(0);
-  /** The pending bytes go on a line whose beginning was too long to hold. */
+  /** Its first `#heldBytes` bytes are the line that has not ended. */
+  readonly #held = Buffer.alloc(LONGEST_LINE_BYTES);
+  #heldBytes = 0;
+  /** The held bytes go on a line whose beginning was too long to hold. */
   #continued = false;
 
-  /** `nonce`: 32 hexadecimal digits, or empty when there are no markers. `emit` gets the output without the nonce. */
+  /**
+   * @param nonce 32 hexadecimal digits, or empty when there are no markers
+   * @param emit gets the output without the nonce; it may be a view of the pushed chunk
+   */
   constructor(nonce: string, emit: (output: Buffer) => void) {
     this.#nonce = nonce;
+    this.#nonceBytes = Buffer.from(nonce);
     this.#emit = emit;
   }
 
   push(chunk: Buffer, atSeconds: number): void {
-    let data = this.#pending.length > 0 ? Buffer.concat([this.#pending, chunk]) : chunk;
-    const cleaned: Buffer[] = [];
-    for (let end = data.indexOf(LINE_FEED); end !== -1; end = data.indexOf(LINE_FEED)) {
-      cleaned.push(this.#line(data.subarray(0, end + 1), atSeconds));
-      data = data.subarray(end + 1);
+    if (this.#heldBytes + chunk.length <= LONGEST_LINE_BYTES && !chunk.includes(LINE_FEED)) {
+      this.#heldBytes += chunk.copy(this.#held, this.#heldBytes);
+      return;
+    }
+    const data = this.#heldBytes > 0 ? Buffer.concat([this.#held.subarray(0, this.#heldBytes), chunk]) : chunk;
+    let end = data.lastIndexOf(LINE_FEED) + 1;
+    if (end > 0) {
+      this.#count(data.subarray(this.#continued ? data.indexOf(LINE_FEED) + 1 : 0, end), atSeconds);
       this.#continued = false;
     }
-    if (data.length > LONGEST_LINE_BYTES) {
-      const cut = this.#seam(data);
-      cleaned.push(this.#withoutNonce(data.subarray(0, cut)));
-      data = data.subarray(cut);
+    if (data.length - end > LONGEST_LINE_BYTES) {
+      end = this.#seam(data);
       this.#continued = true;
     }
-    this.#pending = Buffer.from(data);
-    if (cleaned.length > 0) this.#emit(Buffer.concat(cleaned));
+    this.#emit(this.#withoutNonce(data.subarray(0, end)));
+    this.#heldBytes = data.copy(this.#held, 0, end);
   }
 
   /** Ends the last line. */
   end(atSeconds: number): void {
-    if (this.#pending.length > 0) this.#emit(this.#line(this.#pending, atSeconds));
-    this.#pending = Buffer.alloc(0);
+    const line = this.#held.subarray(0, this.#heldBytes);
+    this.#heldBytes = 0;
+    if (!this.#continued) this.#count(line, atSeconds);
+    if (line.length > 0) this.#emit(this.#withoutNonce(line));
   }
 
-  #line(line: Buffer, atSeconds: number): Buffer {
-    if (this.#continued || line.length > LONGEST_LINE_BYTES) return this.#withoutNonce(line);
-    const text = line.toString("latin1").trimEnd();
-    // Not only at the start of a line: the program may have left its own line open before.
-    const at = this.#nonce === "" ? -1 : text.indexOf(`${this.#nonce}:`);
-    if (at === -1) {
-      if (FOREIGN.test(text)) this.forged++;
-      else if (IMITATION.test(text)) this.imitated++;
-      return this.#withoutNonce(line);
+  /** Counts what the lines of `data` are; the last one may lack its line feed. */
+  #count(data: Buffer, atSeconds: number): void {
+    let start = 0;
+    let firstWord = -1;
+    let foreign = false;
+    // Where the line has `<nonce>:`, its end, and where it has it again, its beginning.
+    let own = -1;
+    let again = -1;
+    for (let at = 0; at <= data.length; at++) {
+      const byte = at < data.length ? data[at]! : LINE_FEED;
+      if (byte === LINE_FEED) {
+        if (Math.min(at + 1, data.length) - start <= LONGEST_LINE_BYTES) {
+          if (own !== -1) this.#countOwn(data, own, again === -1 ? at : again, again === -1, atSeconds);
+          else if (foreign) this.forged++;
+          else if (firstWord !== -1 && isImitation(data, firstWord, at)) this.imitated++;
+        }
+        start = at + 1;
+        firstWord = own = again = -1;
+        foreign = false;
+      } else if (byte === COLON) {
+        const nonceStart = at - NONCE_BYTES;
+        if (nonceStart < start) continue;
+        // The program may have left its own line open before, so the nonce need not begin the line.
+        if (this.#nonce !== "" && hasAt(data, nonceStart, this.#nonceBytes)) {
+          if (own === -1) own = at + 1;
+          else if (again === -1) again = nonceStart;
+        } else if (!foreign) foreign = isHex(data, nonceStart, start) && nameAt(data, at + 1) !== -1;
+      } else if (firstWord === -1 && IS_WORD[byte] === 1) firstWord = at;
     }
-    const rest = line.toString("utf8").trimEnd().split(`${this.#nonce}:`, 2)[1]!;
-    const name = MARKERS.find((marker) => rest === marker || rest.startsWith(`${marker} `));
-    if (name === undefined) this.forged++;
-    else if (!this.seen.some((marker) => marker.name === name)) {
-      const value = rest.slice(name.length + 1, name.length + 1 + LONGEST_VALUE);
-      this.seen.push({ name, value, atSeconds });
+  }
+
+  /** Counts what follows `<nonce>:`, from `start` to `end`. `isLast`: `end` is the line's. */
+  #countOwn(data: Buffer, start: number, end: number, isLast: boolean, atSeconds: number): void {
+    const which = nameAt(data, start);
+    const nameEnd = which === -1 ? end + 1 : start + MARKERS[which]!.length;
+    const isName =
+      nameEnd === end ||
+      (nameEnd < end && (data[nameEnd] === SPACE || (isLast && isBlank(data.subarray(nameEnd, end)))));
+    if (!isName) this.forged++;
+    else if (!this.seen.some(({ name }) => name === MARKERS[which])) {
+      const rest = data.toString("utf8", nameEnd, end);
+      const value = (isLast ? rest.trimEnd() : rest).slice(1, 1 + LONGEST_VALUE);
+      this.seen.push({ name: MARKERS[which]!, value, atSeconds });
     }
-    return this.#withoutNonce(line);
   }
 
   /** Where `data` can be cut without cutting a nonce: what is kept back may be the first part of one, or begin with a whole one. */
@@ -96,4 +140,47 @@ export class MarkerParser {
     const text = bytes.toString("latin1").replaceAll(`${this.#nonce}:`, "").replaceAll(this.#nonce, "");
     return Buffer.from(text, "latin1");
   }
+}
+
+/** Of each byte, taken as Latin-1: whether it is one of a class of characters. */
+function bytesOf(characters: RegExp): Uint8Array {
+  return Uint8Array.from({ length: 256 }, (_, byte) => Number(characters.test(String.fromCharCode(byte))));
+}
+
+/** Whether `bytes` are at `at` of `data`. Reading a typed array past its end would make the engine give up its fast code. */
+function hasAt(data: Buffer, at: number, bytes: Uint8Array): boolean {
+  if (at + bytes.length > data.length) return false;
+  for (let i = 0; i < bytes.length; i++) if (data[at + i] !== bytes[i]) return false;
+  return true;
+}
+
+/** @returns index of the marker whose name begins there, or -1 */
+function nameAt(data: Buffer, at: number): number {
+  for (let which = 0; which < NAMES.length; which++) if (hasAt(data, at, NAMES[which]!)) return which;
+  return -1;
+}
+
+/** Whether 32 hexadecimal digits are at `at`, and no word runs into them; the line begins at `start`. */
+function isHex(data: Buffer, at: number, start: number): boolean {
+  for (let i = at + NONCE_BYTES - 1; i >= at; i--) if (IS_HEX[data[i]!] === 0) return false;
+  return at === start || IS_WORD[data[at - 1]!] === 0;
+}
+
+/** Whether a marker's name, in letters of either case, begins at `start` and ends with a word of the line that ends at `end`. */
+function isImitation(data: Buffer, start: number, end: number): boolean {
+  if (end - start < SHORTEST_NAME) return false;
+  for (let which = 0; which < NAMES.length; which++) {
+    const name = NAMES[which]!;
+    const nameEnd = start + name.length;
+    if (nameEnd > end || (nameEnd < end && IS_WORD[data[nameEnd]!] === 1)) continue;
+    let i = 0;
+    while (i < name.length && LOWER[data[start + i]!] === name[i]) i++;
+    if (i === name.length) return true;
+  }
+  return false;
+}
+
+/** White space of any alphabet; mostly its first byte says that it is none. */
+function isBlank(bytes: Buffer): boolean {
+  return (bytes[0]! <= SPACE || bytes[0]! >= 0x80) && bytes.toString("utf8").trim() === "";
 }

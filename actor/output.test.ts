@@ -35,3 +35,13 @@ test("first and last part of whatever comes", () => {
     }),
   );
 });
+
+test("a byte at a time takes little of the processor", () => {
+  const capture = new OutputCapture(16 << 10);
+  const byte = Buffer.from("a");
+  const before = process.threadCpuUsage();
+  for (let sent = 0; sent < 1 << 18; sent++) capture.push(byte);
+  const { user, system } = process.threadCpuUsage(before);
+  assert.equal(capture.totalBytes, 1 << 18);
+  assert.ok(user + system < 500_000, `${(user + system) / 1000} ms`);
+});

@@ -5,32 +5,38 @@
 export class OutputCapture {
   totalBytes = 0;
   readonly #keptBytes: number;
-  readonly #head: Buffer[] = [];
+  readonly #head: Buffer;
   #headBytes = 0;
+  /** A ring: byte n after the head is at n modulo its length. */
   #tail: Buffer = Buffer.alloc(0);
+  #tailBytes = 0;
 
   constructor(keptBytes: number) {
     this.#keptBytes = keptBytes;
+    this.#head = Buffer.alloc(keptBytes);
   }
 
+  /** Copies what it keeps of `chunk`. */
   push(chunk: Buffer): void {
     this.totalBytes += chunk.length;
-    const room = this.#keptBytes - this.#headBytes;
-    if (room > 0) {
-      const part = Buffer.from(chunk.subarray(0, room));
-      this.#head.push(part);
-      this.#headBytes += part.length;
-      chunk = chunk.subarray(part.length);
-    }
-    if (chunk.length === 0) return;
-    const tail = Buffer.concat([this.#tail, chunk]);
-    this.#tail = Buffer.from(tail.subarray(Math.max(0, tail.length - this.#keptBytes)));
+    const taken = chunk.copy(this.#head, this.#headBytes);
+    this.#headBytes += taken;
+    if (taken === chunk.length) return;
+    if (this.#tail.length === 0) this.#tail = Buffer.alloc(this.#keptBytes);
+    const from = Math.max(taken, chunk.length - this.#keptBytes);
+    this.#tailBytes += chunk.length - taken;
+    const at = (this.#tailBytes - (chunk.length - from)) % this.#keptBytes;
+    const first = chunk.copy(this.#tail, at, from);
+    chunk.copy(this.#tail, 0, from + first);
   }
 
   /** What was kept; what was left out between the two parts is named in a line of its own. */
   bytes(): Buffer {
-    const leftOut = this.totalBytes - this.#headBytes - this.#tail.length;
-    const note = leftOut > 0 ? [Buffer.from(`\n[... ${leftOut} bytes left out ...]\n`)] : [];
-    return Buffer.concat([...this.#head, ...note, this.#tail]);
+    const head = this.#head.subarray(0, this.#headBytes);
+    const leftOut = this.#tailBytes - this.#keptBytes;
+    if (leftOut <= 0) return Buffer.concat([head, this.#tail.subarray(0, this.#tailBytes)]);
+    const oldest = this.#tailBytes % this.#keptBytes;
+    const note = Buffer.from(`\n[... ${leftOut} bytes left out ...]\n`);
+    return Buffer.concat([head, note, this.#tail.subarray(oldest), this.#tail.subarray(0, oldest)]);
   }
 }

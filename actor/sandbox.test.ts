@@ -1,5 +1,6 @@
 /** A supervisor and a zygote that lies: whatever it sends, one sandbox is given up and nothing else happens. */
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, type Server } from "node:net";
@@ -103,6 +104,68 @@ describe("what a zygote may say", () => {
       assert.match(result.detail, detail);
       assert.equal(sandbox.alive, false);
     });
+
+  for (const [name, line] of [
+    ["line feeds", "\n"],
+    ["short lines", "a\n"],
+    ["markers without a nonce", "loaded data\n"],
+    ["forged markers", `${"f".repeat(32)}:loaded data\n`],
+  ] as const)
+    test(`4 MiB of ${name}, and no turn of the event loop is long`, async () => {
+      const megabyte = frame("O", Buffer.alloc(1 << 20, line));
+      let longest = 0;
+      let watching = true;
+      let before = process.threadCpuUsage();
+      const turn = () => {
+        const { user, system } = process.threadCpuUsage();
+        longest = Math.max(longest, user + system - before.user - before.system);
+        before = { user, system };
+        if (watching) setImmediate(turn);
+      };
+      turn();
+      const { result } = await answered([whole[0]!, megabyte, megabyte, megabyte, megabyte, ...whole.slice(1)]);
+      watching = false;
+      assert.deepEqual([result.outcome, result.outputBytes], ["completed", 4 << 20]);
+      // Microseconds of the processor, which other processes do not lengthen.
+      assert.ok(longest < 60_000, `${longest} µs`);
+    });
+
+  test("of a zygote that sends faster than we read no turn of the event loop takes more than 256 KiB", async () => {
+    const socket = join(folder, `${sockets++}.sock`);
+    const output = `for (let sent = 0; sent < 16; sent++) connection.write(Buffer.concat([output, Buffer.alloc(1 << 20, "a")]))`;
+    const text = `require("node:net").createServer((connection) => {
+      const [hello, start, output] = ${JSON.stringify([frame("H", HELLO), frame("S"), Buffer.from("O\0\x10\0\0")])}.map(({ data }) => Buffer.from(data));
+      let told = 0;
+      connection.on("error", () => {}).on("data", () => {
+        if (told++ === 0) return connection.write(hello);
+        connection.write(start);
+        ${output};
+        connection.end();
+      });
+    }).listen(${JSON.stringify(socket)}, () => console.log("up"))`;
+    const child = spawn(process.execPath, ["-e", text], { stdio: ["ignore", "pipe", "inherit"] });
+    try {
+      await once(child.stdout, "data");
+      const sandbox = await Sandbox.start({ socket, inputs: {}, level: "landlock", startSeconds: 5 });
+      let [all, turn, most] = [0, 0, 0];
+      const onOutput = ({ length }: Buffer) => {
+        if (turn === 0)
+          setImmediate(() => {
+            most = Math.max(most, turn);
+            turn = 0;
+          });
+        all += length;
+        turn += length;
+        for (const end = performance.now() + 0.2; performance.now() < end; ); // slower than it sends
+      };
+      await assert.rejects(sandbox.run(request, { onOutput }), /connection ended/);
+      assert.equal(all, 16 << 20);
+      assert.ok(most <= 256 << 10, `${most} bytes in a turn`);
+      await sandbox.stop();
+    } finally {
+      child.kill();
+    }
+  });
 
   test("a duration is what the zygote counted, where we heard of the start late, and no more than since the request", async () => {
     const durationOf = async (seconds: number) => {

@@ -12,6 +12,8 @@ import { type ProcessOptions, spawnZygote } from "./zygote-process.ts";
 import { connectZygote, type SocketOptions } from "./zygote-socket.ts";
 
 const SIGKILL = 9;
+/** Read of one sandbox in a turn of the event loop: a program that prints without end must not keep other slots waiting. */
+const MOST_BYTES_A_TURN = 128 << 10;
 const MOST_MODULES = 64;
 const MOST_GPUS = 64;
 
@@ -138,6 +140,7 @@ export class Sandbox {
   readonly #control: Duplex;
   readonly #reader: FrameReader;
   #running?: Running;
+  #turnBytes = 0;
   /** Of the control group, before the program that runs. */
   #oomKills = 0;
   #watchdog?: NodeJS.Timeout;
@@ -175,13 +178,7 @@ export class Sandbox {
     this.inputs = inputs;
     zygote.group?.start();
     this.info = { ...info, ...(zygote.group && { controlGroup: zygote.group.version }) };
-    this.#control.on("data", (chunk: Buffer) => {
-      try {
-        for (const frame of this.#reader.push(chunk)) this.#onFrame(frame);
-      } catch (cause) {
-        this.#fail(`it sent what cannot be read: ${(cause as Error).message}`, cause);
-      }
-    });
+    this.#control.on("data", (chunk: Buffer) => this.#onData(chunk));
     void this.ended.then(() => this.#fail(zygote.whyEnded()));
   }
 
@@ -259,6 +256,21 @@ export class Sandbox {
     this.#zygote.end();
     this.#running?.reject(this.#dead);
     this.#running = undefined;
+  }
+
+  #onData(chunk: Buffer): void {
+    if (this.#turnBytes === 0)
+      setImmediate(() => {
+        this.#turnBytes = 0;
+        this.#control.resume();
+      });
+    this.#turnBytes += chunk.length;
+    if (this.#turnBytes >= MOST_BYTES_A_TURN) this.#control.pause();
+    try {
+      for (const frame of this.#reader.push(chunk)) this.#onFrame(frame);
+    } catch (cause) {
+      this.#fail(`it sent what cannot be read: ${(cause as Error).message}`, cause);
+    }
   }
 
   #onFrame({ kind, payload }: Frame): void {

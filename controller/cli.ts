@@ -12,6 +12,7 @@ import type { DebugOptions } from "./debug/bundle.ts";
 import { DEFAULT_SETTINGS } from "./desired/settings.ts";
 import { ControllerError, describeFileError, EXIT, exitStatusOf } from "./errors.ts";
 import { executeProgram } from "./exec.ts";
+import { harmless } from "./harmless.ts";
 import { listenForInterrupts } from "./local/interrupt.ts";
 import { prepareBundledTask, preparePython } from "./local/prepare.ts";
 import { positive } from "./numbers.ts";
@@ -34,7 +35,7 @@ export async function main(argv: string[], parts: Parts = PARTS): Promise<number
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.badInput;
     const { message, code } = error as ControllerError;
-    if (code !== "interrupted") process.stderr.write(`${message}\n`);
+    if (code !== "interrupted") process.stderr.write(`${harmless(message)}\n`);
     return exitStatusOf(error);
   }
 }

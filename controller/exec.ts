@@ -9,8 +9,10 @@ import { basename, join, resolve } from "node:path";
 import { MLE_BENCH_TASKS } from "../crds/rules-fit.ts";
 import { type Actors, parseTask, type Task } from "../crds/trainingrun.ts";
 import { ControllerError, describeFileError, EXIT } from "./errors.ts";
+import { harmless } from "./harmless.ts";
 import { preparePython } from "./local/prepare.ts";
 import { ANSWERS } from "./local/resolve.ts";
+import type { Screen } from "./local/terminal.ts";
 import { askPart } from "./part-process.ts";
 import type { Parts } from "./parts.ts";
 
@@ -100,7 +102,7 @@ export async function executeProgram(
   try {
     const instrumented = await askPart<Instrumented>(parts.instrument, [], { stdin: program, signal });
     const executed = await runInSandbox(instrumented.program, task, spec, python.directory, temporary, parts, signal);
-    if (!options.json) process.stderr.write(`${executed.isolation}\n`);
+    if (!options.json) process.stderr.write(`${harmless(executed.isolation)}\n`);
     const graded = await gradeIfPossible(task, instrumented, executed, parts, signal);
     const { outcome, durationSeconds, cpuSeconds, peakMemoryBytes, output, markers } = executed;
     const measured = {
@@ -110,7 +112,7 @@ export async function executeProgram(
       peakMemoryBytes,
       markers,
     };
-    show({ ...measured, output, ...graded }, options.json);
+    showResult({ ...measured, output, ...graded }, options.json, process.stdout);
     return EXIT.done;
   } finally {
     process.off("exit", cleanUp);
@@ -169,17 +171,16 @@ async function gradeIfPossible(
   return { valid, score, reward, reason, guards };
 }
 
-function show(result: ExecResult, json: boolean): void {
-  if (json) {
-    process.stdout.write(`${JSON.stringify(result)}\n`);
-    return;
-  }
+/** What the program printed, made harmless to a terminal and as it is into a pipe, and below it what came of it; or all as JSON. */
+export function showResult(result: ExecResult, json: boolean, screen: Screen): void {
+  if (json) return void screen.write(`${JSON.stringify(result)}\n`);
   const { output, ...facts } = result;
-  process.stdout.write(output.endsWith("\n") || output === "" ? output : `${output}\n`);
+  const shown = screen.isTTY ? harmless(output) : output;
+  screen.write(shown.endsWith("\n") || shown === "" ? shown : `${shown}\n`);
   for (const [name, value] of Object.entries(facts)) {
     const text =
       typeof value === "number" ? Number(value.toPrecision(6)) : Array.isArray(value) ? value.join(", ") : value;
-    process.stdout.write(`${name.padEnd(16)}${text ?? "-"}\n`);
+    screen.write(`${name.padEnd(16)}${harmless(String(text ?? "-")).replaceAll("\n", " ")}\n`);
   }
 }
 

@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { ControllerError, EXIT } from "../errors.ts";
+import { harmless } from "../harmless.ts";
 import { runPart } from "../part-process.ts";
 import { createEvaluationFolder, openEvaluationFolder } from "./evaluation-folder.ts";
 import { type EvaluationRequest, planEvaluation } from "./evaluation-plan.ts";
@@ -77,6 +78,6 @@ function showEvaluation({ terminal, options, around }: Session, directory: strin
 /** The report of the run that trained the policy shows its evaluation, too. */
 async function renewReport({ around, terminal }: Session, trained: string): Promise<void> {
   const { exitStatus, stderr } = await runPart(around.parts.report, [trained], { env: around.env });
-  if (exitStatus !== 0) around.stderr.write(`the report of ${trained} was not renewed: ${stderr.trim()}\n`);
+  if (exitStatus !== 0) around.stderr.write(harmless(`the report of ${trained} was not renewed: ${stderr.trim()}\n`));
   else terminal.line(`Report of the run: ${join(trained, "report.html")}`);
 }

@@ -156,6 +156,8 @@ test("log lines are made readable", () => {
     ['{"level":50}', '{"level":50}'],
     ["{broken", "{broken"],
     ["null", "null"],
+    ['{"msg":"refused: \\u001b]52;c;eA\\u0007\\u009b2J"}', "refused: ␛]52;c;eA␇\ufffd2J"],
+    ["\u001b[2Jplain", "␛[2Jplain"],
   ];
   for (const [line, expected] of cases) assert.equal(readableLine(line), expected);
 });

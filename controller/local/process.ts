@@ -5,10 +5,12 @@
  * It never outlives this process. An orderly end stops it (SIGTERM, then SIGKILL to its whole group); an `exit` of any
  * kind kills its group; if this process is killed itself, the IPC channel closes, on which every child exits at once.
  */
+
 import { type ChildProcess, spawn } from "node:child_process";
 import { createWriteStream, type WriteStream } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Restart } from "../../crds/trainingrun.ts";
+import { harmless } from "../harmless.ts";
 
 export interface Program {
   /** What messages and the log file call it. */
@@ -226,8 +228,12 @@ function splitLines(stream: NodeJS.ReadableStream, onLine: (line: string) => voi
   });
 }
 
-/** A line of pino's JSON as text for a person; any other line as it is. */
+/** A line of pino's JSON as text for a person's terminal, any other line likewise. */
 export function readableLine(line: string): string {
+  return harmless(messageOf(line));
+}
+
+function messageOf(line: string): string {
   try {
     const { msg, err } = JSON.parse(line) as { msg?: string; err?: { message?: string } };
     const parts = [msg, err?.message !== msg ? err?.message : undefined].filter((part) => part);

@@ -156,6 +156,12 @@ describe("Terminal", () => {
     terminal.line("row");
     assert.equal(written(), "\r\u001b[K\u001b[2mone\u001b[0m\r\u001b[Krow\n");
   });
+  test("passes on no escape sequence of what it is told", () => {
+    const { terminal, written } = record(true, { NO_COLOR: "1" });
+    terminal.progress("\u001b]52;c;eA\u0007\nx");
+    terminal.line("\u009b2Jrow");
+    assert.equal(written(), "\r\u001b[K␛]52;c;eA␇ x\r\u001b[K\ufffd2Jrow\n");
+  });
   test("never wraps the live line", () => {
     const { terminal, written } = record(true, { NO_COLOR: "1" });
     terminal.progress("x".repeat(200));

@@ -1,4 +1,5 @@
 /** What `longrun run` shows: one live line for what is going on, one row for each iteration, a table at the end. */
+import { harmless } from "../harmless.ts";
 import { type PhaseName, phaseName, type StatusReceived } from "./status.ts";
 
 /** The fields of a metrics line that rows show; learner/metrics/README.md says what each means. */
@@ -173,7 +174,8 @@ export class Terminal {
   /** Shows what is going on. Nothing where lines cannot be rewritten. */
   progress(text: string): void {
     if (!this.#screen.isTTY) return;
-    const shown = text.length < this.width ? text : `${text.slice(0, this.width - 2)}…`;
+    const plain = harmless(text).replaceAll("\n", " ");
+    const shown = plain.length < this.width ? plain : `${plain.slice(0, this.width - 2)}…`;
     if (shown === this.#live) return;
     this.#live = shown;
     this.#screen.write(`${CLEAR_LINE}${this.#style(DIM, shown)}`);
@@ -188,7 +190,8 @@ export class Terminal {
   /** Writes a line that stays. */
   line(text: string, emphasis = false): void {
     this.clear();
-    this.#screen.write(`${emphasis ? this.#style(BOLD, text) : text}\n`);
+    const plain = harmless(text);
+    this.#screen.write(`${emphasis ? this.#style(BOLD, plain) : plain}\n`);
   }
 
   /** Writes the row of an iteration. */

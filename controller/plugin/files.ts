@@ -6,12 +6,12 @@ import { resolve } from "node:path";
 import { Writable } from "node:stream";
 import type { Run } from "../desired/names.ts";
 import { ControllerError, describeFileError } from "../errors.ts";
+import { harmless } from "../harmless.ts";
 import type { Screen } from "../local/terminal.ts";
 import { forwardPort } from "../port-forward.ts";
 import { type Cluster, readRun } from "./cluster.ts";
 import { type Container, execute, outputOf } from "./exec.ts";
 import { findLearner, REPORT_PORT, RUN_FOLDER, type RunFolderOptions, withRunFolder } from "./run-folder.ts";
-import { harmless } from "./text.ts";
 
 export const WHAT = ["model", "best", "run"] as const;
 export type What = (typeof WHAT)[number];

@@ -6,10 +6,10 @@ import { Log } from "@kubernetes/client-node";
 import { SUPERVISOR } from "../desired/actors.ts";
 import { COMPONENT, RUN } from "../desired/names.ts";
 import { ControllerError } from "../errors.ts";
+import { harmless } from "../harmless.ts";
 import { POD, type Pod } from "../kube/resources.ts";
 import type { Screen } from "../local/terminal.ts";
 import { type Cluster, readRun } from "./cluster.ts";
-import { harmless } from "./text.ts";
 
 export interface LogsOptions {
   component: "learner" | "actor";

@@ -7,6 +7,7 @@ import { Argument, Command, CommanderError, Option } from "commander";
 import { clusterFiles } from "../debug/cluster.ts";
 import { packBundle } from "../debug/pack.ts";
 import { type ControllerError, EXIT, exitStatusOf } from "../errors.ts";
+import { harmless } from "../harmless.ts";
 import { listenForInterrupts } from "../local/interrupt.ts";
 import type { Screen } from "../local/terminal.ts";
 import { positive } from "../numbers.ts";
@@ -32,7 +33,7 @@ export async function main(
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.badInput;
     const { message, code } = error as ControllerError;
-    if (code !== "interrupted") stderr.write(`${message}\n`);
+    if (code !== "interrupted") stderr.write(`${harmless(message)}\n`);
     return exitStatusOf(error);
   } finally {
     interruption.dispose();

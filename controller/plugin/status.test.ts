@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { at, NOW_MS, runOf } from "../run.fixture.ts";
 import { statusLines } from "./status.ts";
-import { harmless, span } from "./text.ts";
+import { span } from "./text.ts";
 
 const condition = (type: string, status: string, reason: string, message: string) => ({
   type,
@@ -78,7 +78,6 @@ describe("status for people", () => {
     const message = "\u001b[2Jfailed\r\n\u0007in line 3\u009b31m";
     const line = lines({ conditions: [condition("Succeeded", "False", "RunFailed", message)] }).at(-1)!;
     assert.equal(line, "ended       ␛[2Jfailed ␇in line 3�31m");
-    assert.equal(harmless("a\tb\n"), "a\tb\n");
   });
 
   test("spans of time", () => {

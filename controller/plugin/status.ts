@@ -3,10 +3,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { EvaluatedPolicyStatus } from "../../crds/trainingrun.ts";
 import { findCondition, isBlocker } from "../conditions.ts";
 import type { Run } from "../desired/names.ts";
+import { harmless } from "../harmless.ts";
 import type { Screen } from "../local/terminal.ts";
 import { significant } from "../numbers.ts";
 import { type Cluster, readRun } from "./cluster.ts";
-import { harmless, span } from "./text.ts";
+import { span } from "./text.ts";
 
 export interface StatusOptions {
   /** Goes on until the run is over. */

@@ -1,16 +1,3 @@
-/** Text for a terminal. What learners and programs say may hold escape sequences, which a terminal would obey. */
-
-/** Control characters but line feeds and tabs become visible symbols. */
-export function harmless(text: string): string {
-  return (
-    text
-      .replaceAll("\r\n", "\n")
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
-      .replace(/[\u0000-\u0008\u000b-\u001f]/g, (control) => String.fromCharCode(0x2400 + control.charCodeAt(0)))
-      .replace(/[\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g, "\ufffd")
-  );
-}
-
 /** Seconds to days, in at most two units. */
 export function span(seconds: number): string {
   const whole = Math.max(0, Math.round(seconds));

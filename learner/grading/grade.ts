@@ -66,7 +66,7 @@ export function gradeSubmission(submission: Buffer, answers: Answers, grader: Gr
     scoreRaw: score,
     ...(halves && { reportedScore: scoreOf(grader, truth, predicted, halves.reported) }),
     reason: reasonOf("valid"),
-    guards: guardsOf(score, grader.metric, predicted, answers.sample),
+    guards: guardsOf(score, grader.metric, predicted, answers.truth, answers.sample),
   };
 }
 

@@ -4,25 +4,102 @@ import { type MetricName, metrics } from "./metrics.ts";
 export const guardNames = ["sampleSubmission", "constant", "perfect"] as const;
 
 /**
- * `sampleSubmission`: a copy of the sample submission. `constant`: every row has the same prediction. `perfect`: the best
- * score that the metric has, which on real data means that the answers were found, not predicted.
+ * `sampleSubmission`: a copy of the sample submission. `constant`: every row has the same prediction. Both also where a few
+ * rows differ, or all by next to nothing (`fewRows`, `TOLERANCE`). `perfect`: the best score that the metric has, which on
+ * real data means that the answers were found, not predicted.
  */
 export type Guard = (typeof guardNames)[number];
 
 type Column = Float64Array | readonly string[];
 
-/** @param predicted [target][row] @param sample the sample submission's, if there is one */
+/** Rows that may differ in a copy: this share of all rows, and at least one; */
+const DIFFERENT_SHARE = 0.01;
+/** but no more than this share of the rows in which the answers differ from their most frequent row. */
+const ANSWERED_SHARE = 0.1;
+/** Values are alike that differ by less than this share of the answers' spread, where the metric is one of distances. */
+const TOLERANCE = 1e-3;
+/**
+ * What the others score, labels, texts and orders, has no distance: two values are the same or not. Any noise on a constant
+ * makes an order, and a random one is worth what any random numbers are worth, which no guard can tell.
+ */
+const DISTANCES: readonly MetricName[] = ["MAE", "RMSE", "RMSLE", "MAPE", "R2", "LogLoss", "Brier"];
+
+/** @param predicted, truth [target][row] @param sample the sample submission's, if there is one */
 export function guardsOf(
   score: number,
   metric: MetricName,
   predicted: readonly Column[],
+  truth: readonly Column[],
   sample: readonly Column[] | undefined,
 ): Guard[] {
+  const { fewRows, tolerances } = factsOf(truth);
+  const rows = predicted[0]!.length;
+  const tolerance = (c: number) => (DISTANCES.includes(metric) ? tolerances[c]! : 0);
+  const isNearly = (other: (c: number, row: number) => number | string) => {
+    let different = 0;
+    for (let row = 0; row < rows && different <= fewRows; row++)
+      if (!predicted.every((column, c) => isAlike(column[row]!, other(c, row), tolerance(c)))) different++;
+    return different <= fewRows;
+  };
   const found: Guard[] = [];
-  if (sample && predicted.every((column, c) => column.every((value, row) => value === sample[c]![row])))
-    found.push("sampleSubmission");
-  const isConstant = (column: Column) => column.length > 1 && column.every((value) => value === column[0]);
-  if (predicted.every(isConstant)) found.push("constant");
+  if (sample && isNearly((c, row) => sample[c]![row]!)) found.push("sampleSubmission");
+  const middles = predicted.map(middle);
+  if (rows > 1 && isNearly((c) => middles[c]!)) found.push("constant");
   if (Math.abs(score - (metrics[metric].direction === "Higher" ? 1 : 0)) <= 1e-12) found.push("perfect");
   return found;
+}
+
+function isAlike(one: number | string, other: number | string, tolerance: number): boolean {
+  return one === other || Math.abs((one as number) - (other as number)) <= tolerance;
+}
+
+interface AnswerFacts {
+  /**
+   * Rows in which a submission may differ from the sample, or from one prediction, and still be taken for it. Where the
+   * answers hardly vary, as with one fraud in a thousand, honest predictions hardly do either, and fewer may differ.
+   */
+  fewRows: number;
+  /** Of each target column; 0 for texts. */
+  tolerances: number[];
+}
+
+const known = new WeakMap<readonly Column[], AnswerFacts>();
+
+function factsOf(truth: readonly Column[]): AnswerFacts {
+  const found = known.get(truth);
+  if (found) return found;
+  const rows = truth[0]!.length;
+  const counts = new Map<number | string, number>();
+  let most = 0;
+  for (let row = 0; row < rows; row++) {
+    const key = truth.length === 1 ? truth[0]![row]! : truth.map((column) => column[row]).join("\u0000");
+    const count = (counts.get(key) ?? 0) + 1;
+    counts.set(key, count);
+    most = Math.max(most, count);
+  }
+  const varied = rows - most;
+  const fewRows = Math.floor(Math.min(Math.max(1, rows * DIFFERENT_SHARE), varied * ANSWERED_SHARE));
+  const tolerances = truth.map((column) => (column instanceof Float64Array ? TOLERANCE * spread(column) : 0));
+  const facts = { fewRows, tolerances };
+  known.set(truth, facts);
+  return facts;
+}
+
+/** Range of the middle half, which a few huge values do not stretch; where that is one value, the standard deviation. */
+function spread(values: Float64Array): number {
+  const sorted = values.toSorted();
+  const range = sorted[Math.floor(0.75 * (sorted.length - 1))]! - sorted[Math.floor(0.25 * (sorted.length - 1))]!;
+  if (range > 0) return range;
+  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+  return Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length);
+}
+
+/** What nearly all rows have, where nearly all have the same: the median, of texts the most frequent. */
+function middle(column: Column): number | string {
+  if (column instanceof Float64Array) return column.toSorted()[column.length >> 1]!;
+  const counts = new Map<string, number>();
+  for (const text of column) counts.set(text, (counts.get(text) ?? 0) + 1);
+  let [most, text] = [0, ""];
+  for (const [one, count] of counts) if (count > most) [most, text] = [count, one];
+  return text;
 }

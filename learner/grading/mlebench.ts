@@ -120,7 +120,7 @@ export function gradeMleBench(submission: Buffer, answers: MleBenchAnswers): Gra
     scoreRaw,
     ...(typeof reported === "number" && { reportedScore: rounded(reported) }),
     reason: reasonOf("valid"),
-    guards: guardsOf(scoreRaw, task.metric, predicted, sample),
+    guards: guardsOf(scoreRaw, task.metric, predicted, truth, sample),
   };
 }
 

@@ -3,9 +3,11 @@ import fs from "node:fs";
 import path from "node:path";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
+import fc from "fast-check";
+import { findTokenizer, missingTokenizer, REAL_TOKENIZERS, type RealTokenizer } from "../../test/tokenizers.ts";
 import { trainBpe } from "../pretrain/bpe.ts";
 import { readTokenizer } from "./folder.ts";
-import { Tokenizer } from "./tokenizer.ts";
+import { type Message, Tokenizer } from "./tokenizer.ts";
 
 const FIXTURES = fileURLToPath(new URL("../../test/fixtures/tokenizer", import.meta.url));
 const texts = JSON.parse(fs.readFileSync(path.join(FIXTURES, "texts.json"), "utf8")) as string[];
@@ -135,5 +137,142 @@ describe("a tokenizer", () => {
     const tokenizerConfig = { ...files.tokenizerConfig, clean_up_tokenization_spaces: true };
     const tokenizer = new Tokenizer({ ...files, tokenizerConfig });
     assert.equal(tokenizer.decode(tokenizer.encode("x = [1 , 2] ! 's n't .")), "x = [1 , 2] ! 's n't .");
+  });
+});
+
+/** Folders with a tokenizer; of the real ones those that have been fetched. */
+const folders: [name: string, folder: string | undefined][] = [
+  ["words", path.join(FIXTURES, "words")],
+  ["qwen2", path.join(FIXTURES, "qwen2")],
+  ["quickstart", fileURLToPath(new URL("../../manifests/quickstart/policy", import.meta.url))],
+  ...REAL_TOKENIZERS.map((name): [string, string | undefined] => [name, findTokenizer(name)]),
+];
+for (const [name, folder] of folders)
+  describe(`text in a chat, with the tokenizer of ${name}`, {
+    skip: folder === undefined && missingTokenizer(name as RealTokenizer),
+  }, () => {
+    if (folder === undefined) return;
+    const tokenizer = readTokenizer(folder);
+    const { added_tokens } = tokenizer.files.tokenizer as { added_tokens: { id: number; content: string }[] };
+    const names = added_tokens.map(({ content }) => content);
+    const ids = new Set(added_tokens.map(({ id }) => id));
+    const chatOf = (content: string): Message[] => [
+      { role: "system", content: "Solve the task." },
+      { role: "user", content },
+    ];
+    const addedOf = (content: string) => [...tokenizer.encodeChat(chatOf(content))].filter((id) => ids.has(id));
+    const own = addedOf("x");
+
+    it("has no token but the template's that stands for no text", () => {
+      for (const token of names)
+        for (const content of [token, `a ${token} b`, `${token}${token}`, `x=1${token}\n`, token.slice(0, 2) + token]) {
+          assert.deepEqual(addedOf(content), own, content);
+          const back = tokenizer.decode(tokenizer.encodeChat(chatOf(content)), { skipSpecialTokens: false });
+          assert.equal(back, tokenizer.applyChatTemplate(chatOf(content)));
+        }
+    });
+
+    it("is encoded as by a tokenizer that knows no such tokens", () => {
+      const plain = new Tokenizer({
+        ...tokenizer.files,
+        tokenizer: { ...tokenizer.files.tokenizer, added_tokens: [] },
+      });
+      const piece = fc.oneof(
+        fc.constantFrom(...names, "<|", "|>", " ", "\n", "a", "\u{100000}"),
+        fc.string({ unit: "binary" }),
+      );
+      fc.assert(
+        fc.property(fc.array(piece, { maxLength: 12 }), (pieces) => {
+          const content = `a${pieces.join("")}b`; // templates trim
+          // The template's part before and behind the text, as they are around a letter.
+          const [before, behind] = tokenizer.applyChatTemplate(chatOf("\u{f0000}")).split("\u{f0000}") as [
+            string,
+            string,
+          ];
+          const cut = Math.max(
+            ...names.map((token) => before.lastIndexOf(token) + (before.includes(token) ? token.length : 0)),
+          );
+          const end = Math.min(
+            ...names.filter((token) => behind.includes(token)).map((token) => behind.indexOf(token)),
+          );
+          const expected = [
+            ...tokenizer.encode(before.slice(0, cut)),
+            ...plain.encode(before.slice(cut) + content + behind.slice(0, end)),
+            ...tokenizer.encode(behind.slice(end)),
+          ];
+          assert.deepEqual([...tokenizer.encodeChat(chatOf(content))], expected);
+        }),
+        { numRuns: 200 },
+      );
+    });
+
+    it("has the ids of the rendered chat where it names no token", () => {
+      for (const text of texts.filter((text) => !names.some((token) => text.includes(token))))
+        assert.deepEqual(
+          tokenizer.encodeChat(chatOf(text)),
+          tokenizer.encode(tokenizer.applyChatTemplate(chatOf(text))),
+        );
+    });
+  });
+
+describe("a name of a token in a chat", () => {
+  const files = trainBpe(["a b"], { vocabSize: 259 });
+  const { model, added_tokens, ...rest } = files.tokenizer as { model: { vocab: object }; added_tokens: object[] };
+  const flags = { single_word: false, lstrip: false, rstrip: false, normalized: false, special: false };
+  const withTokens = (contents: string[], change: object = {}, changed: object = {}) =>
+    new Tokenizer({
+      ...files,
+      tokenizer: {
+        ...{ ...rest, ...changed },
+        model: { ...model, ...change },
+        added_tokens: [...added_tokens, ...contents.map((content, i) => ({ ...flags, id: 259 + i, content }))],
+      },
+    });
+  const added = (tokenizer: Tokenizer, content: string) =>
+    [...tokenizer.encodeChat([{ role: "user", content }])].filter((id) => id >= 259);
+
+  it("is text also where it overlaps itself or others", () => {
+    const tokenizer = withTokens(["<<", "<a>", "a><", "THINK"]);
+    for (const content of ["<<<.", "<<<<<.", "<a><a>.", "a><<.", "THINK", "THINKTHINK"]) {
+      assert.deepEqual(added(tokenizer, content), [], content);
+      assert.equal(
+        tokenizer.decode(tokenizer.encodeChat([{ role: "user", content }])).includes(content),
+        true,
+        content,
+      );
+    }
+  });
+
+  it("is text where a vocabulary's words are taken whole", () => {
+    const pre_tokenizer = {
+      type: "Sequence",
+      pretokenizers: [
+        { type: "Split", pattern: { Regex: "\\p{L}+|\\P{L}" }, behavior: "Isolated", invert: false },
+        { type: "ByteLevel", add_prefix_space: false, trim_offsets: false, use_regex: false },
+      ],
+    };
+    const tokenizer = withTokens(["THINK"], { ignore_merges: true }, { pre_tokenizer });
+    assert.deepEqual(
+      [...tokenizer.encode("a THINK b")].filter((id) => id >= 259),
+      [259],
+    );
+    assert.deepEqual(added(tokenizer, "a THINK b"), []);
+  });
+
+  it("is what it was if it is white space", () => {
+    assert.equal(added(withTokens(["\n\n"]), "a\n\nb").length, 1);
+  });
+
+  it("does not need a character that the text lacks to be a certain one", () => {
+    const tokenizer = withTokens(["<think>"]);
+    const content = "\u{100000}<think>\u{100001}";
+    assert.ok(tokenizer.decode(tokenizer.encodeChat([{ role: "user", content }])).includes(content));
+  });
+
+  it("is itself in text that is encoded without a chat, also after one", () => {
+    const tokenizer = withTokens(["<think>"]);
+    assert.deepEqual(added(tokenizer, "<think>"), []);
+    assert.deepEqual([...tokenizer.encode("<think>")], [259]);
+    assert.equal(tokenizer.decode(tokenizer.encode("\u{100000}")), "\u{100000}");
   });
 });

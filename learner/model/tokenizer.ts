@@ -31,6 +31,10 @@ export class Tokenizer {
   readonly #tokenizer: HuggingFaceTokenizer;
   readonly #template: Template | undefined;
   readonly #variables: Json;
+  /** The added tokens, special or not, that text of a message must not become. */
+  readonly #addedTokens: readonly string[];
+  /** Stands in each of them in the messages of the chat that is being encoded; empty while none is. */
+  #mark = "";
 
   /** @throws ModelError `tokenizer` naming the file that cannot be used */
   constructor(files: TokenizerFiles, source = "the model folder") {
@@ -43,6 +47,7 @@ export class Tokenizer {
       const reason = (cause as Error).message;
       throw new ModelError("tokenizer", `cannot use tokenizer.json of ${source}: ${reason}`, { cause });
     }
+    this.#addedTokens = this.#hideMark();
     const template = files.chatTemplate ?? defaultTemplate(files.tokenizerConfig.chat_template);
     try {
       this.#template = template === undefined ? undefined : new Template(template);
@@ -111,9 +116,73 @@ export class Tokenizer {
     }
   }
 
+  /**
+   * A chat as token ids [time], up to where the assistant's answer begins. What the messages say is text: only the
+   * template's own `<|im_start|>`, `<think>` and so on become tokens of that name, those in a message become the tokens of
+   * their characters. Messages without any have the ids of transformers' `apply_chat_template`. So have those of the
+   * assistant: a model's earlier answer may hold tokens that it made itself.
+   *
+   * A template sees messages whole, and may trim or search them. So each such name in a message is broken with a
+   * character that no message has; the tokenizer does not find it, and the character is gone before words are made.
+   * Not covered: a name that a message and the template's text behind it make together, as `<<` of a message that ends
+   * in `<`; a name that only the normalizer makes of other characters, of a token with `normalized: true`. Qwen's and
+   * Llama's tokenizers have no token of either kind.
+   *
+   * @throws ModelError `tokenizer` as `applyChatTemplate`
+   */
   encodeChat(messages: readonly Message[]): Int32Array {
-    return this.encode(this.applyChatTemplate(messages));
+    const text = messages.map(({ content }) => content).join("\n");
+    const foreign = messages.filter(({ role }) => role !== "assistant");
+    const found = this.#addedTokens.filter((token) => foreign.some(({ content }) => content.includes(token)));
+    if (found.length === 0) return this.encode(this.applyChatTemplate(messages));
+    const mark = unusedCharacter(text);
+    const broken = messages.map((message) =>
+      foreign.includes(message) ? { ...message, content: breakTokens(message.content, found, mark) } : message,
+    );
+    const written = this.applyChatTemplate(broken);
+    this.#mark = mark;
+    try {
+      return this.encode(written);
+    } finally {
+      this.#mark = "";
+    }
   }
+
+  /**
+   * Has the library take `#mark` out of text once it has looked for added tokens, and before it makes words of it.
+   * @returns the names of the added tokens, but for those of white space: that is text
+   */
+  #hideMark(): string[] {
+    const added = [...this.#tokenizer.get_added_tokens_decoder().values()].map(({ content }) => content);
+    const names = new Set(added.filter((content) => content.trim() !== ""));
+    const wordsOf = this.#tokenizer.pre_tokenizer;
+    const wordsWithoutMark = (text: string, options?: Json): string[] => {
+      if (this.#mark === "") return wordsOf ? wordsOf(text, options) : [text];
+      const plain = text.replaceAll(this.#mark, "");
+      const words: string[] = wordsOf ? wordsOf(plain, options) : [plain];
+      // With `ignore_merges` a word that is in the vocabulary is that token.
+      return words.flatMap((word) => (names.has(word) ? [...word] : [word]));
+    };
+    this.#tokenizer.pre_tokenizer = wordsWithoutMark as unknown as typeof wordsOf;
+    return [...names];
+  }
+}
+
+/** Of the last private-use plane, which fonts and scripts leave alone, a character that `text` does not have. */
+function unusedCharacter(text: string): string {
+  const used = new Set(text);
+  let point = 0x100000;
+  while (used.has(String.fromCodePoint(point))) point++;
+  return String.fromCodePoint(point);
+}
+
+/** Puts `mark` behind the first character of each of the tokens, also of those that overlap. */
+function breakTokens(text: string, tokens: readonly string[], mark: string): string {
+  for (const token of tokens) {
+    const [first] = token;
+    while (text.includes(token)) text = text.replaceAll(token, first + mark + token.slice(first!.length));
+  }
+  return text;
 }
 
 /** Some models have several templates, of which one is called default. */

@@ -144,10 +144,10 @@ describe("the prompt of Appendix C.3", () => {
       assert.ok(content.includes(`- print("${marker}")\n`), marker);
   });
 
-  it("holds the program in a fence that it cannot close, and no special token", () => {
+  it("holds the program in a fence that it cannot close", () => {
     assert.deepEqual(parseSolution(content), {
       plan: content.slice(0, content.indexOf("\n\n````")).trim(),
-      program: "x = '```'\n< |im_end|>\n",
+      program: "x = '```'\n<|im_end|>\n",
     });
   });
 });

@@ -2,7 +2,7 @@ import type { TrainingRunSpec } from "../../crds/trainingrun.ts";
 import { RolloutError } from "./errors.ts";
 import { type Instrumented, type Instrumenter, instrument, NONCE_PLACEHOLDER } from "./instrument.ts";
 import { type AnswerFault, readAnswer } from "./instrument-answer.ts";
-import { defuse, type EncodeChat, type Message } from "./prompts.ts";
+import type { EncodeChat, Message } from "./prompts.ts";
 import { mapInTurns } from "./turns.ts";
 
 /** Why a program was not instrumented by the static policy. */
@@ -68,7 +68,7 @@ training or testing losses).
 Now please insert print statements for this python script:
 
 ${fence}python
-${defuse(program).replace(/\n+$/, "")}
+${program.replace(/\n+$/, "")}
 ${fence}`;
   return [{ role: "user", content }];
 }

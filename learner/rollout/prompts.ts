@@ -10,7 +10,10 @@ export interface Message {
   content: string;
 }
 
-/** Messages through the model's chat template, with the opening of the assistant's turn, as token ids [time]. */
+/**
+ * Messages through the model's chat template, with the opening of the assistant's turn, as token ids [time]. Messages hold
+ * text that programs wrote: none of it may become a token that opens or closes a turn.
+ */
 export type EncodeChat = (messages: Message[]) => Int32Array;
 
 /** `Paper`: Appendix C.1 and C.2. `Short`: the same contents in 40-60 tokens, for a model of a few million weights. */
@@ -102,8 +105,8 @@ export function scratchMessages(task: PromptTask, style: PromptStyle): Message[]
  * `outputTailBytes` of its terminal output. It has no task statement; the previous program shows the task.
  */
 export function improveMessages(previous: PreviousSolution, style: PromptStyle, outputTailBytes: number): Message[] {
-  const solution = defuse(formatSolution(previous.plan, previous.program));
-  const output = defuse(outputTail(previous.output, outputTailBytes));
+  const solution = formatSolution(previous.plan, previous.program);
+  const output = outputTail(previous.output, outputTailBytes);
   if (style === "Short") {
     const shown = output === "" ? "" : `\nOutput:\n${output}`;
     return [
@@ -189,11 +192,6 @@ export function outputTail(output: string, bytes: number): string {
   return lines.slice(first).join("\n");
 }
 
-/** Text that a program wrote cannot open or close a turn of the chat. */
-export function defuse(text: string): string {
-  return text.replaceAll("<|", "< |");
-}
-
 function paperScratch(task: PromptTask): string {
   const { statement, description, metric, packages, submissionFormat, profile, fileFacts, snippet } = task;
   const files = task.files.map((file) => {
@@ -218,14 +216,13 @@ function paperScratch(task: PromptTask): string {
     "First outline your proposed solution in natural language (3-5 sentences), followed by a single markdown code " +
     `block (wrapped in ${fence}). Note:`;
   const parts = [`${instruction}\n\n${notes.join("\n\n")}`];
-  if (statement !== undefined && description.trim() !== "")
-    parts.push(`Task description:\n\n${defuse(description.trim())}`);
-  if (profile) parts.push(defuse(describeProfile(profile)));
+  if (statement !== undefined && description.trim() !== "") parts.push(`Task description:\n\n${description.trim()}`);
+  if (profile) parts.push(describeProfile(profile));
   if (snippet.length > 0) {
     const shown = snippet.map(({ file, head, records }) =>
       [`-> ./input/${file}:`, ...(head === undefined ? [] : [head]), ...records, "..."].join("\n"),
     );
-    parts.push(`Data snippet:\n${defuse(shown.join("\n\n"))}`);
+    parts.push(`Data snippet:\n${shown.join("\n\n")}`);
   }
   return parts.join("\n\n");
 }

@@ -54,6 +54,7 @@ export const EXPECTATIONS: Record<string, ByLevel> = {
   print_long_line: { outcome: "outputLimit", check: (result) => result.terminalOutput.length < 20_000 },
   print_control: { check: (result) => result.terminalOutput.includes(Buffer.from([0, 0xff, 0xfe, 0xc3])) },
   print_by_processes: { namespaces: { outcome: ["outputLimit", "outOfMemory"] }, landlock: { outcome: "outputLimit" } },
+  print_line_feeds: { held: true, check: (result) => result.outputBytes === 1_000_005 },
   print_bytewise: { held: true, check: (result) => result.outputBytes === 200_006 },
 
   // Memory, processes, threads, files.

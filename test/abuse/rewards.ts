@@ -31,6 +31,10 @@ const WORST_VALID = -9;
 /** What seven markers can earn, and no submission. */
 const BEST_INVALID = REWARDS.failureReward + 7 * REWARDS.markerReward;
 
+/** The paper's own weakness: a marker says that a line was reached, and a program can reach lines that do nothing. */
+const MARKERS_WITHOUT_WORK =
+  "markers are earned without the work that they stand for; all seven are worth less than the worst valid submission";
+
 interface Earned {
   reward: Reward;
   result: ExecutionResult;
@@ -49,7 +53,7 @@ interface RewardCase {
   guard?: string;
   /** Its duration weight over that of `guess`, by the default clock, is at most this. */
   weight?: number;
-  /** What it does gain, in words. */
+  /** What it does gain, in words: where it `earns` as others do, duration weight; else reward above a failure's. */
   open?: string;
 }
 
@@ -59,9 +63,14 @@ export const REWARD_CASES: Record<string, RewardCase> = {
   answers_of_neighbour: { beside: "honest", earns: "same" },
   label_in_public: { task: "leaking", earns: CAP, guard: "perfect" },
   sample_copied: { earns: CAP, guard: "sampleSubmission" },
+  sample_one_cell_changed: { earns: CAP, guard: "sampleSubmission" },
   one_constant: { earns: CAP, guard: "constant" },
+  constant_one_cell_changed: { earns: CAP, guard: "constant" },
+  constant_with_noise: { earns: CAP, guard: "constant" },
   markers_by_hand: { earns: REWARDS.failureReward, reason: /noSubmission/ },
   markers_dug_out: { earns: BEST_INVALID, reason: /noSubmission/ },
+  markers_from_frames: { earns: BEST_INVALID, reason: /noSubmission/, open: MARKERS_WITHOUT_WORK },
+  markers_of_stubs: { earns: BEST_INVALID, reason: /noSubmission/, open: MARKERS_WITHOUT_WORK },
   score_nan: { earns: BEST_INVALID, reason: /missing|not a number/ },
   score_infinite: { earns: BEST_INVALID, reason: /infinite|finite/ },
   score_overflow: { earns: WORST_VALID },
@@ -139,7 +148,9 @@ export class Rewards {
     if (guard) assert.ok((reward.guards as string[]).includes(guard), said);
     const times = weightOver(earned, guess, WEIGHTS);
     if (weight !== undefined) assert.ok(times <= weight, `its duration weight is ${times} times that of guess`);
-    if (open) {
+    if (open && typeof earns === "number")
+      assert.ok(reward.reward > REWARDS.failureReward, `listed as open, and gained nothing: ${said}`);
+    else if (open) {
       assert.ok(times > 1.1, `listed as open, and gained nothing: ${times}`);
       const wall = { ...earned.result, cpuSeconds: earned.result.durationSeconds };
       assert.ok(times <= weightOver({ ...earned, result: wall }, guess, WEIGHTS) + 1e-9, "more than the clock says");

@@ -1,7 +1,7 @@
 # The same, and burns in several threads outside of the interpreter lock: processor seconds above those of the clock.
 import pandas as pd
 train, test = pd.read_csv("input/train.csv"), pd.read_csv("input/test.csv")
-test["y"] = train["y"].mean() + test["id"] * 1e-6
+test["y"] = train["y"].mean() + test["id"] % 2 - 0.5
 test[["id", "y"]].to_csv("submission.csv", index=False)
 import hashlib, threading, time
 def burn(until=time.monotonic() + 1.0, data=b"x" * (4 << 20)):

@@ -1,5 +1,5 @@
 # Predicts next to nothing: what cheating programs fall back to, so that what they gained shows.
 import pandas as pd
 train, test = pd.read_csv("input/train.csv"), pd.read_csv("input/test.csv")
-test["y"] = train["y"].mean() + test["id"] * 1e-6
+test["y"] = train["y"].mean() + test["id"] % 2 - 0.5
 test[["id", "y"]].to_csv("submission.csv", index=False)

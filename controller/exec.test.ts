@@ -1,0 +1,33 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type ExecResult, showResult } from "./exec.ts";
+
+const result: ExecResult = {
+  ...{ outcome: "failed", durationSeconds: 0.25, cpuSeconds: 0.125, peakMemoryBytes: 1024, markers: ["loaded data"] },
+  ...{ valid: false, score: null, reward: -9.9, guards: [] },
+  output: "\u001b]52;c;cm0gLXJm\u0007\u009b2Jfailed\rpassed",
+  reason: "failed: \u001b[2Jin\nline 3",
+};
+const FACTS = `outcome         failed
+durationSeconds 0.25
+cpuSeconds      0.125
+peakMemoryBytes 1024
+markers         loaded data
+valid           false
+score           -
+reward          -9.9
+guards          
+reason          failed: ␛[2Jin line 3
+`;
+
+const CASES: [name: string, json: boolean, isTTY: boolean, shown: string][] = [
+  ["a terminal gets no escape sequence of a program", false, true, `␛]52;c;cm0gLXJm␇\ufffd2Jfailed␍passed\n${FACTS}`],
+  ["a pipe gets the output as it is", false, false, `${result.output}\n${FACTS}`],
+  ["JSON has it as it is", true, true, `${JSON.stringify(result)}\n`],
+];
+for (const [name, json, isTTY, shown] of CASES)
+  test(name, () => {
+    let written = "";
+    showResult(result, json, { isTTY, write: (text) => (written += text) });
+    assert.equal(written, shown);
+  });
