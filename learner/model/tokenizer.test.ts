@@ -206,6 +206,17 @@ for (const [name, folder] of folders)
       );
     });
 
+    it("is tokens where the assistant said it: those it made itself", () => {
+      for (const token of names) {
+        const chat: Message[] = [
+          ...chatOf("x"),
+          { role: "assistant", content: `a ${token} b` },
+          ...chatOf("x").slice(1),
+        ];
+        assert.deepEqual(tokenizer.encodeChat(chat), tokenizer.encode(tokenizer.applyChatTemplate(chat)));
+      }
+    });
+
     it("has the ids of the rendered chat where it names no token", () => {
       for (const text of texts.filter((text) => !names.some((token) => text.includes(token))))
         assert.deepEqual(
