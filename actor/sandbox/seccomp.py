@@ -145,18 +145,23 @@ def assemble(decisions, machine=MACHINE):
     """The filter's instructions as bytes (struct sock_filter[])."""
     numbers = numbers_of(machine)
     decided = {numbers[name]: decision for name, decision in decisions.items() if name in numbers}
+    runs = [(number, decided.get(number, ENOSYS)) for number in range(max(decided) + 2)]
+    runs = [run for before, run in zip([None, *runs], runs) if before is None or before[1] != run[1]]
     code = [(LOAD, 0, 0, 4), (JUMP_EQUAL, 1, 0, AUDIT_ARCH[machine]), (RETURN, 0, 0, RETURN_KILL), (LOAD, 0, 0, 0)]
     if machine == "x86_64":
         code += [(JUMP_GREATER_OR_EQUAL, 0, 1, X32_BIT), _return(ENOSYS)]
-    # Those that depend on arguments first: of all others the kernel remembers the answer (Linux >= 5.11).
-    for number, decision in decided.items():
-        if isinstance(decision, tuple):
-            block = _block(*decision)
-            code += [(JUMP_EQUAL, 1, 0, number), (JUMP, 0, 0, len(block)), *block]
-    for first, last, decision in _runs(decided):
-        code += [(JUMP_GREATER_OR_EQUAL, 0, 2, first), (JUMP_GREATER_OR_EQUAL, 1, 0, last + 1), _return(decision)]
-    code.append(_return(ENOSYS))
-    return b"".join(struct.pack("<HBBI", *instruction) for instruction in code)
+    return b"".join(struct.pack("<HBBI", *instruction) for instruction in [*code, *_search(runs)])
+
+
+def _search(runs):
+    """Finds what is decided of a number. `runs`: (first number, decision), each up to the next one. By halves: when a filter is
+    installed the kernel runs it once for every number there is, which with one comparison after the other took 2 ms."""
+    if len(runs) == 1:
+        decision = runs[0][1]
+        return _block(*decision) if isinstance(decision, tuple) else [_return(decision)]
+    half = len(runs) // 2
+    below = _search(runs[:half])
+    return [(JUMP_GREATER_OR_EQUAL, 0, 1, runs[half][0]), (JUMP, 0, 0, len(below)), *below, *_search(runs[half:])]
 
 
 def _block(cases, otherwise):
@@ -167,17 +172,6 @@ def _block(cases, otherwise):
         applies = (JUMP_EQUAL, 0, 1, value) if relation == "eq" else (JUMP_EQUAL, 1, 0, value)
         block += [(LOAD, 0, 0, 16 + 8 * argument), (AND, 0, 0, mask), applies, _return(decision)]
     return [*block, _return(otherwise)]
-
-
-def _runs(decided):
-    """(first, last, decision) of neighbouring numbers that are decided alike whatever the arguments are."""
-    runs = []
-    for number in sorted(number for number, decision in decided.items() if not isinstance(decision, tuple)):
-        if runs and runs[-1][1] == number - 1 and runs[-1][2] == decided[number]:
-            runs[-1] = (runs[-1][0], number, decided[number])
-        else:
-            runs.append((number, number, decided[number]))
-    return runs
 
 
 def _return(decision):
