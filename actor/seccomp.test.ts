@@ -118,6 +118,7 @@ for (const [machine, { numbers, filters }] of Object.entries(told.machines)) {
       assert.equal(ask("alone", "clone", THREAD), EPERM);
       for (const level of Object.keys(filters)) {
         assert.equal(ask(level, "clone3", 0), ENOSYS);
+        assert.equal(ask(level, "mmap", 0, 4096, 3, 0x40022), 12, "MAP_HUGETLB");
         assert.equal(ask(level, "close_range", 3, 9, 2), EPERM);
         assert.equal(ask(level, "close_range", 3, 9, 4), ALLOW);
         assert.equal(ask(level, "unshare", 0x400), EPERM);

@@ -19,7 +19,7 @@ from linux import CLONE_FILES, CLONE_NEWCGROUP, CLONE_NEWIPC, CLONE_NEWNET, CLON
 from linux import CLONE_NEWUTS, CLONE_THREAD, MACHINE, PR_SET_SECCOMP, check, libc
 from system_calls import numbers_of
 
-EPERM, ENOTTY, ENOSYS, ENOPROTOOPT, EOPNOTSUPP = 1, 25, 38, 92, 95
+EPERM, ENOMEM, ENOTTY, ENOSYS, ENOPROTOOPT, EOPNOTSUPP = 1, 12, 25, 38, 92, 95
 ALLOW, SILENT = -1, 0  # beside the numbers of errors; SILENT: it has no effect and says that it had
 RETURN_ALLOW, RETURN_KILL, RETURN_ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -71,6 +71,7 @@ SILENTLY_REFUSED = ("flock", "sync", "syncfs")
 NAMESPACES = (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID
               | CLONE_NEWNET)
 AF_UNIX, SOCK_STREAM, MSG_OOB = 1, 1, 1
+MAP_HUGETLB = 0x40000
 CLOSE_RANGE_UNSHARE = 2
 O_ACCMODE, O_TRUNC = 3, 0o1000
 ANY = 0xFFFFFFFF
@@ -101,6 +102,8 @@ def everywhere(with_devices=False):
     no_urgent_bytes = lambda argument: ([(EPERM, argument, MSG_OOB, "ne", 0)], ALLOW)  # noqa: E731
     decisions.update({
         "clone": ([(EPERM, 0, NAMESPACES, "ne", 0), (EPERM, 0, CLONE_THREAD | CLONE_FILES, "eq", CLONE_THREAD)], ALLOW),
+        # The machine's reserved huge pages are in nobody's resident memory.
+        "mmap": ([(ENOMEM, 3, MAP_HUGETLB, "ne", 0)], ALLOW),
         "close_range": ([(EPERM, 2, CLOSE_RANGE_UNSHARE, "ne", 0)], ALLOW),
         # A pair of connected stream sockets reaches nobody, and asyncio and multiprocessing need it. Datagram pairs could
         # still send to any address.

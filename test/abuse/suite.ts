@@ -26,7 +26,7 @@ const LIMITS: Limits = {
   submissionBytes: 1 << 20,
 };
 /** For programs that only the clock ends. */
-const SHORT_SECONDS = 1;
+export const SHORT_SECONDS = 1;
 /** How late the end of a program may come after its time. */
 const LATE_SECONDS = 1;
 

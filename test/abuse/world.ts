@@ -125,11 +125,7 @@ export async function createWorld(options: WorldOptions): Promise<World> {
   return {
     task,
     publicData,
-    fill: (program) =>
-      program.replace(/@([A-Z]+)@/g, (whole, name) => {
-        if (name === "PADDING") return "x".repeat(PROGRAM_BYTES - program.length);
-        return values[name] ?? whole;
-      }),
+    fill: (program) => fillIn(program, values),
     check: () => assert.deepEqual(state(), before),
     close: () => {
       victim.kill("SIGKILL");
@@ -140,8 +136,16 @@ export async function createWorld(options: WorldOptions): Promise<World> {
   };
 }
 
+/** A program with each `@NAME@` replaced by the value of that name. */
+export function fillIn(program: string, values: Record<string, string>): string {
+  return program.replace(/@([A-Z]+)@/g, (whole, name) => {
+    if (name === "PADDING") return "x".repeat(PROGRAM_BYTES - program.length);
+    return values[name] ?? whole;
+  });
+}
+
 /** Numbers of the system calls that a program may make, if only with some arguments, and of those that do nothing and say 0. */
-function systemCalls(environment: string, level: IsolationLevel): Record<string, string> {
+export function systemCalls(environment: string, level: IsolationLevel): Record<string, string> {
   const code = `
 import seccomp, system_calls
 decisions = seccomp.${level === "namespaces" ? "everywhere" : "alone"}()
