@@ -26,9 +26,10 @@ class Execution:
         self.killed_for = None
         watched_pid, self.scratch = child.start(request)
         self.usage = watch.Usage(zygote.proc, watched_pid, zygote.inherited_bytes)
-        # A tmpfs has a size; directories have to be counted.
-        self.directories = [self.scratch] if zygote.level == "namespaces" else [self.scratch, os.open(f"{zygote.space}/tmp", os.O_RDONLY | os.O_DIRECTORY)]
-        self.counted = None if zygote.level == "namespaces" else Scratch(self.directories, self.limits, self.usage, child.pidfd)
+        self.directories, self.counted = [self.scratch], None
+        if zygote.level != "namespaces":  # where a tmpfs has a size
+            self.directories.append(os.open(f"{zygote.space}/tmp", os.O_RDONLY | os.O_DIRECTORY))
+            self.counted = Scratch(self.directories, self.limits, self.usage, child.pidfd)
         self.started = time.monotonic()
         send(b"S")
         child.begin()

@@ -8,6 +8,7 @@ from limits import FEW_OPEN_FILES, PIPE_BYTES, SOCKET_BYTES
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 DEEPEST = 64  # directories below one another
+ASK_AFTER_FILES = 256
 MOST_OF_LOCKS = 256 << 10  # bytes, some 4,000 locks
 
 
@@ -174,9 +175,10 @@ class Usage:
         return sum(1 for line in lines if len(fields := line.split()) > 4 and fields[4] in own)
 
 
-def files_below(directory, limit_files):
-    """(files, bytes) below an open directory, no link followed; stops counting above `limit_files`. A tree deeper than DEEPEST
-    counts as over the limit, and so does a directory that cannot be read. One descriptor for each level is open at most."""
+def files_below(directory, limit_files, is_pointless=lambda: False):
+    """(files, bytes) below an open directory, no link followed; stops counting above `limit_files`, and where `is_pointless`, which
+    is asked now and then. A tree deeper than DEEPEST counts as over the limit, and so does a directory that cannot be read. One
+    descriptor for each level is open at most."""
     files = bytes_ = 0
     levels = [(os.dup(directory), None)]  # (a directory, names of those in it that are still to be looked at)
     try:
@@ -192,7 +194,7 @@ def files_below(directory, limit_files):
                         continue  # deleted meanwhile
                     files += 1
                     bytes_ += found.st_blocks * 512
-                    if files > limit_files:
+                    if files > limit_files or files % ASK_AFTER_FILES == 0 and is_pointless():
                         return files, bytes_
                     if stat.S_ISDIR(found.st_mode):
                         names.append(entry.name)
