@@ -1,11 +1,15 @@
 /** A child is made before its program is known, for a task and a scratch directory like the last one's: every program has its own. */
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { descendants } from "./descendants.fixture.ts";
 import { execute } from "./execution.ts";
+import { ForkServer } from "./fork-server.ts";
+import { encodeFrame } from "./frames.ts";
 import { DEFAULT_LIMITS } from "./limits.ts";
 import { ensurePythonEnvironment } from "./python-env.ts";
 import { Sandbox } from "./sandbox.ts";
@@ -85,5 +89,44 @@ test("of the zygote's mounts a program at namespaces has none: no other /proc be
     assert.deepEqual(own, ["/proc", "/space", "/space/scratch/input"], result.detail);
   } finally {
     await sandbox.stop();
+  }
+});
+
+/** Prints more than all buffers hold, so that it waits, while its children take memory, 40 MiB every 50 ms. */
+const GROWS_WHILE_IT_PRINTS = `
+import os, time
+for number in range(30):
+    if os.fork() == 0:
+        time.sleep(0.05 * number)
+        kept = bytearray(40 << 20)
+        time.sleep(60)
+while True:
+    os.write(1, b"x" * 65536)
+`;
+
+test("while the supervisor is busy and reads nothing the zygote goes on watching", async (context) => {
+  // Without a control group: that would end the program by itself.
+  const server = ForkServer.use({ python, warm: [], severalProcesses: true });
+  const { pid, control } = await server.fork(60);
+  try {
+    const config = { level: "namespaces", inputs, space: join(folder, "busy"), cpus: [], cpusPerSlot: 1, warm: [] };
+    control.write(encodeFrame("C", JSON.stringify(config)));
+    const [hello] = (await once(control, "data")) as [Buffer];
+    if (hello.includes('"error"')) return context.skip(hello.toString("latin1", 5));
+    control.pause();
+    const limits = { ...DEFAULT_LIMITS, memoryBytes: 1024 * MEBIBYTE, timeoutSeconds: 60 };
+    const program = Buffer.from(GROWS_WHILE_IT_PRINTS);
+    const header = { task: "first", limits, seed: 0, programBytes: program.length };
+    control.write(Buffer.concat([encodeFrame("R", JSON.stringify(header)), program]));
+    const processes = () => descendants(pid).length;
+    const until = async (seconds: number, holds: () => boolean) => {
+      for (let waited = 0; waited < seconds && !holds(); waited += 0.01) await sleep(10);
+      return holds();
+    };
+    assert.ok(await until(20, () => processes() > 25), "it begins");
+    assert.ok(await until(5, () => processes() < 5), `it runs on as long as nobody reads: ${processes()} processes`);
+  } finally {
+    control.destroy();
+    server.leave();
   }
 });
