@@ -10,9 +10,10 @@ import { inflateSync } from "node:zlib";
 import * as grpc from "@grpc/grpc-js";
 import { writeRunCertificates } from "../proto/certificates.ts";
 import { type FromLearnerMessage, type longrun, messages } from "../proto/service.ts";
-import { ActorClient, type ClientOptions, type Lease } from "./client.ts";
+import { ActorClient, type ClientOptions } from "./client.ts";
 import { type ExecutionResult, lostResult } from "./execution.ts";
 import { Learner } from "./learner.fixture.ts";
+import type { Lease } from "./lease.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "longrun-client-"));
 const tls = await writeRunCertificates(join(folder, "tls"), { validSeconds: 600 });

@@ -18,11 +18,10 @@ import {
   PROTOCOL_VERSION,
 } from "../proto/service.ts";
 import { ActorError } from "./errors.ts";
-import { type ExecutionResult, idleShareOf, type Progress } from "./execution.ts";
+import { type ExecutionResult, idleShareOf, lostResult, type Progress } from "./execution.ts";
+import { type Attempt, type Lease, parseAttempt } from "./lease.ts";
 import { type PackedSubmission, packSubmission } from "./submission.ts";
 
-type Attempt = longrun.v1alpha1.Attempt.$Properties;
-export type Lease = longrun.v1alpha1.Lease.$Properties & { attempt: Attempt };
 type Stream = ReturnType<ActorProtocolClient["work"]>;
 
 /** Why `run` came to its end. */
@@ -56,6 +55,9 @@ export interface ClientOptions {
   maxExecutions?: number | undefined;
   /** A drained actor with a result that it cannot hand in gives up after this. */
   handInSeconds?: number;
+  /** Results that are kept for the learner's acknowledgement, and the bytes of their submissions: with more, no more leases. */
+  heldPerSlot?: number;
+  heldBytes?: number;
   random?: () => number;
 }
 
@@ -77,7 +79,7 @@ export interface ActorState {
 
 /** An attempt from its lease to its acknowledgement. */
 interface Held {
-  lease: Lease;
+  attempt: Attempt;
   abort: AbortController;
   progress: Progress;
   result?: { header: longrun.v1alpha1.ResultHeader.$Properties; submission?: PackedSubmission };
@@ -86,6 +88,16 @@ interface Held {
 
 const SHORTEST_PAUSE_SECONDS = 0.2;
 const DAMAGED_UPLOADS = 3;
+/** The learner may send as many again as there are slots, before it hears of one that broke; they wait. */
+const LEASES_PER_SLOT = 2;
+const DEFAULT_HELD_PER_SLOT = 16;
+const DEFAULT_HELD_BYTES = 1024 ** 3;
+const DEFAULT_HEARTBEAT_SECONDS = 5;
+const SHORTEST_HEARTBEAT_SECONDS = 0.05;
+const LONGEST_HEARTBEAT_SECONDS = 3600;
+const LONGEST_IDLE_SECONDS = 86_400;
+/** Of what the learner says, in a line of the log. */
+const LONGEST_SAID = 200;
 /** Statuses that another try cannot mend. */
 const FINAL_STATUSES = new Set([Status.UNAUTHENTICATED, Status.PERMISSION_DENIED, Status.UNIMPLEMENTED]);
 /** Final as well if the learner answers Hello with it: it speaks another version, or does not take this actor. */
@@ -102,6 +114,8 @@ export class ActorClient {
   #ended = false;
   #running = 0;
   #leased = 0;
+  #mostLeases: number;
+  #refused = 0;
   #busySeconds = 0;
   #busySince = new Map<Held, number>();
   #brokenStreams = 0;
@@ -111,6 +125,7 @@ export class ActorClient {
 
   constructor(options: ClientOptions) {
     this.#options = options;
+    this.#mostLeases = options.maxExecutions ?? Number.POSITIVE_INFINITY;
   }
 
   /** Works until drained, idle or stopped. Throws ActorError `refused` or `packages` if the learner turns the actor away. */
@@ -131,6 +146,8 @@ export class ActorClient {
   drain(reason: string): void {
     if (this.#draining) return;
     this.#draining = true;
+    // What we offered before may be on its way.
+    this.#mostLeases = Math.min(this.#mostLeases, this.#leased + this.#options.slots);
     this.#options.log?.info({ reason, held: this.#held.size }, "draining");
     this.#finishIfDrained();
     const giveUp = setTimeout(() => void this.#giveUpWhenCutOff(), (this.#options.handInSeconds ?? 60) * 1000);
@@ -162,50 +179,57 @@ export class ActorClient {
   async #dialForEver(): Promise<void> {
     const { maxReconnectSeconds = 5, random = Math.random, log } = this.#options;
     for (let failures = 0; !this.#ended; ) {
-      const { code, details, welcomed } = await this.#connect();
+      const { code, details, welcomed, seconds: lasted } = await this.#connect();
       if (this.#ended) return;
       if (welcomed) this.#brokenStreams++;
       if (FINAL_STATUSES.has(code) || (!welcomed && FINAL_BEFORE_WELCOME.has(code)))
         throw new ActorError(
           code === Status.FAILED_PRECONDITION ? "packages" : "refused",
-          `the learner refused this actor: ${details}`,
+          `the learner refused this actor: ${details.slice(0, 5 * LONGEST_SAID)}`,
         );
-      failures = welcomed ? 0 : failures + 1;
+      // One that welcomes us and hangs up at once is no better than one that is not there.
+      failures = welcomed && lasted >= maxReconnectSeconds ? 0 : failures + 1;
       const longest = Math.min(maxReconnectSeconds, SHORTEST_PAUSE_SECONDS * 2 ** Math.min(failures, 16));
       const seconds = longest * (0.5 + 0.5 * random());
       // Many failures in a row are one piece of news.
       if (failures < 3 || Number.isInteger(Math.log2(failures)))
-        log?.warn({ code: Status[code], details, held: this.#held.size, seconds }, "the stream to the learner broke");
+        log?.warn(
+          { code: Status[code], details: details.slice(0, LONGEST_SAID), held: this.#held.size, seconds },
+          "the stream to the learner broke",
+        );
       await sleep(seconds * 1000, undefined, { signal: this.#wake.signal }).catch(() => {});
     }
   }
 
   /** One stream, from Hello to its end. */
-  async #connect(): Promise<{ code: Status; details: string; welcomed: boolean }> {
+  async #connect(): Promise<{ code: Status; details: string; welcomed: boolean; seconds: number }> {
     const { address, tlsDirectory, name, slots, isolationLevel, isolationMissing } = this.#options;
     const { pythonDigest, versions, packages, channel } = this.#options;
     // A client of its own each time: no backoff but ours, and certificates that were renewed are read again.
     const client = new ActorProtocolClient(address, clientCredentials(tlsDirectory), clientOptions(address, channel));
     const stream = client.work();
+    stream.setMaxListeners(0); // each upload waits for it
+    const startedAt = performance.now();
     let heartbeat: NodeJS.Timeout | undefined;
     const welcomeDue = setTimeout(() => stream.cancel(), (this.#options.welcomeSeconds ?? 15) * 1000);
     try {
       return await new Promise((resolve) => {
         let welcomed = false;
         stream.on("error", () => {}); // told by `status`
-        stream.on("status", ({ code, details }) => resolve({ code, details, welcomed }));
+        stream.on("status", ({ code, details }) =>
+          resolve({ code, details, welcomed, seconds: (performance.now() - startedAt) / 1000 }),
+        );
         stream.on("data", (message: FromLearnerReceived) => {
           if (message.message === "welcome" && !welcomed) {
             welcomed = true;
             clearTimeout(welcomeDue);
             this.#stream = stream;
-            const seconds = message.welcome.heartbeatSeconds || 5;
-            heartbeat = setInterval(() => this.#send({ heartbeat: this.#heartbeat() }), seconds * 1000);
+            heartbeat = this.#startHeartbeats(stream, message.welcome.heartbeatSeconds);
             this.#onWelcome(message.welcome);
           } else if (welcomed) this.#onMessage(message);
         });
         const hello = { actor: name, slots, isolationLevel, isolationMissing, pythonDigest, versions, packages };
-        const holding = [...this.#held.values()].map(({ lease }) => lease.attempt);
+        const holding = [...this.#held.values()].map(({ attempt }) => attempt);
         stream.write({ hello: { protocolVersion: PROTOCOL_VERSION, capabilities: ["zlib"], ...hello, holding } });
       });
     } finally {
@@ -220,15 +244,30 @@ export class ActorClient {
     }
   }
 
-  #send(message: FromActorMessage): boolean {
-    return this.#stream?.write(message) ?? false;
+  #send(message: FromActorMessage): void {
+    this.#stream?.write(message);
+  }
+
+  #startHeartbeats(stream: Stream, asked: number | null | undefined): NodeJS.Timeout {
+    const seconds = asked && asked > 0 ? asked : DEFAULT_HEARTBEAT_SECONDS;
+    let waits = false; // a learner that does not read has one to read, not all
+    const beat = () => {
+      if (waits) return;
+      waits = true;
+      stream.write({ heartbeat: this.#heartbeat() }, () => {
+        waits = false;
+      });
+    };
+    const between = Math.min(Math.max(seconds, SHORTEST_HEARTBEAT_SECONDS), LONGEST_HEARTBEAT_SECONDS);
+    return setInterval(beat, between * 1000);
   }
 
   #onWelcome(welcome: longrun.v1alpha1.Welcome.$Properties): void {
     this.#welcomed = true;
-    this.#idleSeconds = welcome.idleSeconds ?? 0;
+    this.#idleSeconds = Math.min(welcome.idleSeconds ?? 0, LONGEST_IDLE_SECONDS);
     for (const attempt of welcome.revoked ?? []) this.#forget(attempt, "it was revoked while the stream was broken");
-    this.#options.log?.info({ lineage: welcome.lineage, held: this.#held.size }, "connected to the learner");
+    const lineage = welcome.lineage?.slice(0, LONGEST_SAID);
+    this.#options.log?.info({ lineage, held: this.#held.size }, "connected to the learner");
     for (const held of this.#held.values()) if (held.result) void this.#handIn(held);
     this.offer();
     this.#restartIdleTimer();
@@ -236,42 +275,79 @@ export class ActorClient {
   }
 
   #onMessage(message: FromLearnerReceived): void {
-    if (message.message === "lease") void this.#work(message.lease as Lease);
+    const said = (reason: string | null | undefined, otherwise: string) => reason?.slice(0, LONGEST_SAID) || otherwise;
+    if (message.message === "lease") this.#onLease(message.lease);
     else if (message.message === "ack") this.#onAck(message.ack);
-    else if (message.message === "revoke") this.#forget(message.revoke.attempt!, message.revoke.reason || "revoked");
-    else if (message.message === "drain") this.drain(message.drain.reason || "asked to by the learner");
+    else if (message.message === "revoke") this.#forget(message.revoke.attempt, said(message.revoke.reason, "revoked"));
+    else if (message.message === "drain") this.drain(said(message.drain.reason, "asked to by the learner"));
   }
 
   // --- Work ---------------------------------------------------------------------------------------------------------
 
   /** Tells the learner how many leases we could take. */
   offer(): void {
-    const { slots, usableSlots = () => slots, maxExecutions = Number.POSITIVE_INFINITY } = this.#options;
-    const freeSlots = Math.min(usableSlots() - this.#running, maxExecutions - this.#leased);
+    const { slots, usableSlots = () => slots } = this.#options;
+    const freeSlots = Math.min(usableSlots() - this.#running, this.#mostLeases - this.#leased, this.#room);
     if (this.#welcomed && !this.#draining) this.#send({ ready: { freeSlots: Math.max(0, freeSlots) } });
   }
 
+  /** Attempts that could be held beside those that are. */
+  get #room(): number {
+    const { slots, heldPerSlot = DEFAULT_HELD_PER_SLOT, heldBytes = DEFAULT_HELD_BYTES } = this.#options;
+    let bytes = 0;
+    for (const { result } of this.#held.values()) bytes += Number(result?.submission?.info.compressedBytes ?? 0);
+    return bytes >= heldBytes ? 0 : Math.max(0, slots * heldPerSlot - this.#held.size);
+  }
+
+  #onLease(lease: longrun.v1alpha1.Lease.$Properties): void {
+    const attempt = parseAttempt(lease.attempt);
+    if (attempt && (this.#held.has(keyOf(attempt)) || this.#ended)) return;
+    const { slots } = this.#options;
+    if (!attempt) this.#refuse(attempt, "it names no attempt");
+    else if (this.#leased >= this.#mostLeases) this.#refuse(attempt, "this actor takes no more leases");
+    else if (this.#running >= LEASES_PER_SLOT * slots)
+      this.#refuse(attempt, `more leases than ${slots} slots can take`);
+    else if (this.#room === 0) this.#refuse(attempt, "too many results wait for their acknowledgement");
+    else void this.#work({ ...lease, attempt });
+  }
+
+  /** A lease that we never offered to take. Its loss is told if that can be sent now; nothing of it is kept. */
+  #refuse(attempt: Attempt | undefined, why: string): void {
+    const refused = ++this.#refused;
+    // Many are one piece of news.
+    if (Number.isInteger(Math.log2(refused)))
+      this.#options.log?.warn({ execution: attempt?.execution, refused, reason: why }, "a lease was refused");
+    if (!attempt || this.#stream?.writableNeedDrain) return;
+    const result = lostResult(`the lease was refused: ${why}`);
+    this.#send({ result: headerOf(attempt, result, undefined, this.#options.isolationLevel) });
+  }
+
   async #work(lease: Lease): Promise<void> {
-    const key = keyOf(lease.attempt);
-    if (this.#held.has(key) || this.#ended) return;
+    const { attempt } = lease;
+    const key = keyOf(attempt);
     const progress = { elapsedSeconds: 0, cpuSeconds: 0, memoryBytes: 0, markers: [] };
-    const held: Held = { lease, abort: new AbortController(), progress, damagedUploads: 0 };
+    const held: Held = { attempt, abort: new AbortController(), progress, damagedUploads: 0 };
     this.#held.set(key, held);
     this.#running++;
     if (++this.#leased === this.#options.maxExecutions) this.drain(`--executions ${this.#leased}`);
     this.#busySince.set(held, performance.now());
     clearTimeout(this.#idleTimer);
-    const result = await this.#options.execute(lease, held.abort.signal, (now) => {
+    let result = await this.#options.execute(lease, held.abort.signal, (now) => {
       held.progress = now;
     });
-    const submission = result.submission && (await packSubmission(result.submission));
+    let submission: PackedSubmission | undefined;
+    try {
+      submission = result.submission && (await packSubmission(result.submission));
+    } catch (error) {
+      result = lostResult(`its submission could not be packed: ${(error as Error).message}`);
+    }
     this.#busySeconds += (performance.now() - this.#busySince.get(held)!) / 1000;
     this.#busySince.delete(held);
     this.#running--;
     this.#options.log?.info(
       {
-        execution: lease.attempt.execution,
-        attempt: lease.attempt.number,
+        execution: attempt.execution,
+        attempt: attempt.number,
         outcome: result.outcome,
         slot: result.slot,
         durationSeconds: result.durationSeconds,
@@ -281,7 +357,7 @@ export class ActorClient {
       "executed",
     );
     if (this.#held.get(key) === held) {
-      held.result = { header: headerOf(lease.attempt, result, submission, this.#options.isolationLevel), submission };
+      held.result = { header: headerOf(attempt, result, submission, this.#options.isolationLevel), submission };
       await this.#handIn(held);
     }
     this.offer();
@@ -297,31 +373,43 @@ export class ActorClient {
     stream.write({ result: header });
     for (const [index, data] of (submission?.chunks ?? []).entries()) {
       // Gone, or revoked: the rest would be thrown away.
-      if (this.#stream !== stream || !this.#held.has(keyOf(held.lease.attempt))) return;
-      if (!stream.write({ chunk: { attempt: held.lease.attempt, index, data } })) await drained(stream);
+      if (this.#stream !== stream || !this.#held.has(keyOf(held.attempt))) return;
+      if (!stream.write({ chunk: { attempt: held.attempt, index, data } })) await drained(stream);
     }
   }
 
+  #heldOf(attempt: longrun.v1alpha1.Attempt.$Properties | null | undefined): Held | undefined {
+    const parsed = parseAttempt(attempt);
+    return parsed && this.#held.get(keyOf(parsed));
+  }
+
   #onAck({ attempt, accepted, reason }: longrun.v1alpha1.Ack.$Properties): void {
-    const held = this.#held.get(keyOf(attempt!));
+    const held = this.#heldOf(attempt);
     if (!held?.result) return;
     if (!accepted && reason === "digest" && ++held.damagedUploads < DAMAGED_UPLOADS) {
       void this.#handIn(held);
       return;
     }
     if (!accepted && reason !== "duplicate")
-      this.#options.log?.warn({ execution: attempt!.execution, reason }, "the learner did not take a result");
-    this.#held.delete(keyOf(attempt!));
+      this.#options.log?.warn(
+        { execution: held.attempt.execution, reason: reason?.slice(0, LONGEST_SAID) },
+        "the learner did not take a result",
+      );
+    const wasFull = this.#room < this.#options.slots;
+    this.#held.delete(keyOf(held.attempt));
+    if (wasFull) this.offer();
     this.#restartIdleTimer();
     this.#finishIfDrained();
   }
 
-  #forget(attempt: Attempt, reason: string): void {
-    const held = this.#held.get(keyOf(attempt));
+  #forget(attempt: longrun.v1alpha1.Attempt.$Properties | null | undefined, reason: string): void {
+    const held = this.#heldOf(attempt);
     if (!held) return;
-    this.#options.log?.info({ execution: attempt.execution, reason }, "revoked");
-    this.#held.delete(keyOf(attempt));
+    this.#options.log?.info({ execution: held.attempt.execution, reason }, "revoked");
+    const wasFull = this.#room < this.#options.slots;
+    this.#held.delete(keyOf(held.attempt));
     held.abort.abort();
+    if (wasFull) this.offer();
     this.#finishIfDrained();
   }
 
@@ -331,7 +419,7 @@ export class ActorClient {
     for (const since of this.#busySince.values()) busySeconds += (now - since) / 1000;
     return {
       // Those that await their acknowledgement too: an upload may take longer than a lease.
-      running: [...this.#held.values()].map(({ lease, progress }) => ({ attempt: lease.attempt, ...progress })),
+      running: [...this.#held.values()].map(({ attempt, progress }) => ({ attempt, ...progress })),
       busySeconds,
       aliveSeconds: (this.#options.slots * (now - this.#startedAt)) / 1000,
     };

@@ -7,6 +7,7 @@ export type ActorErrorCode =
   | "diskFull"
   | "isolation" // no isolation level works here
   | "sandbox" // the zygote died or spoke nonsense
+  | "lease" // one that makes no sense
   | "task" // the task folder lacks something
   | "packages" // the sandbox lacks what the learner's prompts name
   | "refused"; // the learner turned this actor away

@@ -89,7 +89,10 @@ export async function execute(
   const onStart = () => {
     started = true;
     startedAt = performance.now();
-    timeout = setTimeout(() => kill("timeout"), limits.timeoutSeconds * 1000);
+    const stop = () => {
+      if (sandbox.kill()) killReason ??= "timeout"; // what comes after its end is not the program's time
+    };
+    timeout = setTimeout(stop, limits.timeoutSeconds * 1000);
     if (options.signal?.aborted) kill("revoked");
   };
   const onAbort = () => kill("revoked");

@@ -43,3 +43,19 @@ test("output is passed on as it comes, other frames once they are whole", () => 
   );
   assert.deepEqual(steps, [[], ["O ab"], ["O cdef"], [], ["D gh"]]);
 });
+
+test("a frame that comes byte by byte costs no more than its bytes", () => {
+  const bytes = encodeFrame("D", Buffer.alloc(1 << 20, 7));
+  const reader = new FrameReader();
+  const before = process.memoryUsage().rss;
+  const began = process.cpuUsage();
+  const read = [];
+  for (let at = 0; at < bytes.length; at++) read.push(...reader.push(bytes.subarray(at, at + 1)));
+  const { user, system } = process.cpuUsage(began);
+  assert.deepEqual(
+    read.map(({ kind, payload }) => [kind, payload.length, payload.every((byte) => byte === 7)]),
+    [["D", 1 << 20, true]],
+  );
+  assert.ok(user + system < 3e6, `${(user + system) / 1e6} s`);
+  assert.ok(process.memoryUsage().rss - before < 150 << 20, `${process.memoryUsage().rss - before} bytes`);
+});

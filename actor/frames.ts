@@ -20,50 +20,44 @@ export function encodeFrame(kind: string, payload: Uint8Array | string = ""): Bu
 /**
  * Cuts a byte stream into frames. A frame above 1 MiB is an error: nothing that the zygote sends is that large. Output
  * (kind `O`) is a stream: what there is of its frame is passed on as a frame, so that none is held or arrives at once.
+ * Holds one frame at most, and copies each byte once, however small the pieces are that it comes in.
  */
 export class FrameReader {
-  #parts: Buffer[] = [];
-  #bytes = 0;
-  /** Of an output frame, what is still to come. */
-  #outputBytes = 0;
+  readonly #header = Buffer.alloc(HEADER_BYTES);
+  #headerBytes = 0;
+  #kind = "";
+  /** Of the frame whose header is complete: what is still to come, and what was collected; output is not. */
+  #missingBytes = 0;
+  #payload: Buffer | undefined;
 
-  /** The frames that `chunk` completes. Throws RangeError. */
+  /** The frames that `chunk` completes, to be taken to their end. Throws RangeError. */
   *push(chunk: Buffer): Generator<Frame> {
-    this.#parts.push(chunk);
-    this.#bytes += chunk.length;
-    while (this.#bytes > 0) {
-      if (this.#outputBytes > 0) {
-        const payload = this.#take(Math.min(this.#outputBytes, this.#parts[0]!.length));
-        this.#outputBytes -= payload.length;
-        yield { kind: OUTPUT, payload };
-        continue;
+    for (let at = 0; at < chunk.length; ) {
+      if (this.#headerBytes < HEADER_BYTES) {
+        const copied = chunk.copy(this.#header, this.#headerBytes, at);
+        this.#headerBytes += copied;
+        at += copied;
+        if (this.#headerBytes < HEADER_BYTES) return;
+        this.#begin();
       }
-      if (this.#bytes < HEADER_BYTES) return;
-      const header = this.#peek(HEADER_BYTES);
-      const kind = header.toString("latin1", 0, 1);
-      const length = header.readUInt32BE(1);
-      if (length > LARGEST_FRAME_BYTES) throw new RangeError(`frame of ${length} bytes`);
-      if (kind === OUTPUT) {
-        this.#take(HEADER_BYTES);
-        this.#outputBytes = length;
-        continue;
+      const part = chunk.subarray(at, at + this.#missingBytes);
+      if (this.#payload) part.copy(this.#payload, this.#payload.length - this.#missingBytes);
+      at += part.length;
+      this.#missingBytes -= part.length;
+      const [kind, payload, isWhole] = [this.#kind, this.#payload, this.#missingBytes === 0];
+      if (isWhole) {
+        this.#headerBytes = 0;
+        this.#payload = undefined;
       }
-      if (this.#bytes < HEADER_BYTES + length) return;
-      yield { kind, payload: this.#take(HEADER_BYTES + length).subarray(HEADER_BYTES) };
+      if (payload ? isWhole : part.length > 0) yield { kind, payload: payload ?? part };
     }
   }
 
-  #peek(count: number): Buffer {
-    if (this.#parts[0]!.length < count) this.#parts = [Buffer.concat(this.#parts)];
-    return this.#parts[0]!.subarray(0, count);
-  }
-
-  #take(count: number): Buffer {
-    if (this.#parts[0]!.length < count) this.#parts = [Buffer.concat(this.#parts)];
-    const first = this.#parts[0]!;
-    if (first.length === count) this.#parts.shift();
-    else this.#parts[0] = first.subarray(count);
-    this.#bytes -= count;
-    return first.subarray(0, count);
+  #begin(): void {
+    this.#kind = this.#header.toString("latin1", 0, 1);
+    this.#missingBytes = this.#header.readUInt32BE(1);
+    if (this.#missingBytes > LARGEST_FRAME_BYTES) throw new RangeError(`frame of ${this.#missingBytes} bytes`);
+    const isOutput = this.#kind === OUTPUT && this.#missingBytes > 0;
+    this.#payload = isOutput ? undefined : Buffer.alloc(this.#missingBytes);
   }
 }

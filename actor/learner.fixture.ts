@@ -10,7 +10,7 @@ import {
   type FromLearnerMessage,
   type longrun,
 } from "../proto/service.ts";
-import type { Lease } from "./client.ts";
+import type { Lease } from "./lease.ts";
 
 type ServerStream = grpc.ServerDuplexStream<FromActorReceived, FromLearnerMessage>;
 
@@ -28,11 +28,15 @@ export class Learner {
   welcome: longrun.v1alpha1.Welcome.$Properties = { heartbeatSeconds: 0.05, leaseSeconds: 1, idleSeconds: 0 };
   /** Instead of a welcome. */
   refusal: grpc.status | undefined;
+  /** The largest that it sends; absent: what is usual. */
+  maxMessageBytes?: number;
   #grpc!: grpc.Server;
   #wakers: (() => void)[] = [];
 
   async start(port = 0): Promise<void> {
-    this.#grpc = new grpc.Server(channelOptions());
+    this.#grpc = new grpc.Server(
+      channelOptions(this.maxMessageBytes === undefined ? {} : { maxMessageBytes: this.maxMessageBytes }),
+    );
     this.#grpc.addService(ActorProtocolService, {
       work: (stream: ServerStream) => {
         this.streams.push(stream);

@@ -28,6 +28,18 @@ export const DEFAULT_LIMITS: Limits = {
   submissionBytes: 256 * 1024 ** 2,
 };
 
+/** The most that a TrainingRun, and so a lease, may allow. What is held in the actor's memory is the kept output, twice, and the submission. */
+export const LARGEST_LIMITS: Limits = {
+  timeoutSeconds: 7 * 24 * 3600,
+  memoryBytes: 16 * 1024 ** 4,
+  outputBytes: 1024 ** 3,
+  keptOutputBytes: 1024 ** 2,
+  scratchBytes: 16 * 1024 ** 4,
+  scratchFiles: 10_000_000,
+  processes: 65_536,
+  submissionBytes: 16 * 1024 ** 3,
+};
+
 /** Limits from unknown JSON; what is absent has its default. Throws ActorError `arguments`. */
 export function parseLimits(value: unknown): Limits {
   if (typeof value !== "object" || value === null || Array.isArray(value))
@@ -36,21 +48,27 @@ export function parseLimits(value: unknown): Limits {
   for (const [name, given] of Object.entries(value)) {
     if (!Object.hasOwn(limits, name))
       throw new ActorError("arguments", `limits.${name}: no such limit; there are ${Object.keys(limits).join(", ")}`);
-    const whole = name !== "timeoutSeconds";
-    if (typeof given !== "number" || !(given > 0) || !Number.isFinite(given) || (whole && !Number.isSafeInteger(given)))
-      throw new ActorError(
-        "arguments",
-        `limits.${name}: is ${JSON.stringify(given)}, must be a ${whole ? "whole " : ""}number above 0`,
-      );
-    limits[name as keyof Limits] = given;
+    limits[name as keyof Limits] = parseLimit(name as keyof Limits, given);
   }
   return limits;
 }
 
-/** Limits from a lease, where 0 and absent mean the default. */
+/** Limits from a lease, where 0 and absent mean the default. Throws ActorError `arguments`. */
 export function limitsOf(given: Partial<Record<keyof Limits, unknown>>): Limits {
   const limits = { ...DEFAULT_LIMITS };
-  // Number(): 64-bit fields are objects where protobufjs finds the package `long`.
-  for (const name of Object.keys(limits) as (keyof Limits)[]) limits[name] = Number(given[name] ?? 0) || limits[name];
+  for (const name of Object.keys(limits) as (keyof Limits)[]) {
+    // Number(): 64-bit fields are objects where protobufjs finds the package `long`.
+    const value = Number(given[name] ?? 0);
+    if (value !== 0) limits[name] = parseLimit(name, value);
+  }
   return limits;
+}
+
+function parseLimit(name: keyof Limits, given: unknown): number {
+  const whole = name !== "timeoutSeconds";
+  if (typeof given === "number" && given > 0 && given <= LARGEST_LIMITS[name] && (!whole || Number.isInteger(given)))
+    return given;
+  const value = typeof given === "number" ? given : JSON.stringify(given);
+  const must = `a ${whole ? "whole " : ""}number above 0, at most ${LARGEST_LIMITS[name]}`;
+  throw new ActorError("arguments", `limits.${name}: is ${value}, must be ${must}`);
 }

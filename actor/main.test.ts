@@ -179,6 +179,32 @@ for (const level of ["namespaces", "landlock"])
     });
   });
 
+test("leases that make no sense are lost by field and value, no sandbox is touched, and the next one runs", async (context) => {
+  const { learner, actor, log } = await startActor();
+  const hello = await Promise.race([learner.next("hello", 1, () => true, 60), exitOf(actor).then(() => undefined)]);
+  if (!hello) return context.skip(log());
+  await learner.next("ready");
+  const senseless: [change: Parameters<Learner["lease"]>[1], detail: RegExp][] = [
+    [{ limits: { timeoutSeconds: Number.NaN } }, /limits.timeoutSeconds: is NaN/],
+    [{ limits: { timeoutSeconds: 3e6 } }, /limits.timeoutSeconds: is 3000000/],
+    [{ limits: { keptOutputBytes: 1e15 } }, /limits.keptOutputBytes: is 1000000000000000/],
+    [{ limits: { memoryBytes: 2 ** 63 } }, /limits.memoryBytes: is 9223372036854776000/],
+    [{ markerNonce: ".*" }, /markerNonce is "\.\*"/],
+    [{ seed: 2 ** 40 }, /seed is 1099511627776/],
+    [{ task: "a".repeat(1 << 20) }, /task is "a{79},/],
+  ];
+  for (const [index, [change, detail]] of senseless.entries()) {
+    learner.lease(`e${index}`, { task: "small", ...change });
+    const result = await learner.next("result", index + 1);
+    assert.equal(result.outcome, messages.Outcome.LOST);
+    assert.match(result.detail, detail);
+  }
+  learner.lease("last", { task: "small", program: Buffer.alloc(0), limits });
+  const result = await learner.next("result", senseless.length + 1);
+  assert.equal(result.outcome, messages.Outcome.COMPLETED, result.detail);
+  assert.doesNotMatch(log(), /broke|Error:/);
+});
+
 test("a wall clock that jumps a day to and fro changes no duration and loses nothing", async () => {
   const jumps = `data:text/javascript,${encodeURIComponent(`
 const Real = Date;

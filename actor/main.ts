@@ -23,13 +23,13 @@
  */
 import { basename } from "node:path";
 import { pino } from "pino";
-import { ActorClient, type Lease } from "./client.ts";
+import { ActorClient } from "./client.ts";
 import { ActorError } from "./errors.ts";
 import { type ExecutionResult, execute, lostResult, type Progress } from "./execution.ts";
 import { describeGpus } from "./gpus.ts";
 import { startIsolated } from "./isolation.ts";
 import { describeIsolation, layersOf } from "./layers.ts";
-import { limitsOf } from "./limits.ts";
+import { type Lease, requestOf } from "./lease.ts";
 import { ActorMetrics, serveMetrics } from "./metrics.ts";
 import { parseOptions } from "./options.ts";
 import { Slots } from "./slots.ts";
@@ -110,24 +110,20 @@ async function main(): Promise<void> {
       "programs get less memory than allowed: the sandbox container's limit is low",
     );
   };
-  const run = (lease: Lease, signal: AbortSignal, onProgress: (progress: Progress) => void): Promise<ExecutionResult> =>
-    slots
-      .use(lease.task ?? "", async (sandbox, slot) => {
-        const request = {
-          task: lease.task ?? "",
-          program: lease.program ?? new Uint8Array(),
-          nonce: lease.markerNonce ?? "",
-          limits: limitsOf(lease.limits ?? {}),
-          seed: Number(lease.seed ?? 0),
-        };
+  const run = async (lease: Lease, signal: AbortSignal, onProgress: (progress: Progress) => void) => {
+    let result: ExecutionResult;
+    try {
+      const request = requestOf(lease);
+      result = await slots.use(request.task, async (sandbox, slot) => {
         warnOfMemory(request.limits.memoryBytes, sandbox.info.memoryBytes);
         return { ...(await execute(sandbox, request, { signal, onProgress })), slot };
-      })
-      .catch((error: Error) => lostResult(error.message))
-      .then((result) => {
-        metrics.executed(result);
-        return result;
       });
+    } catch (error) {
+      result = lostResult((error as Error).message);
+    }
+    metrics.executed(result);
+    return result;
+  };
   client = new ActorClient({
     ...{ address, tlsDirectory, name, slots: config.slots, isolationLevel: level, isolationMissing: missing },
     ...{ log, execute: run },

@@ -2,7 +2,7 @@
  * The supervisor's side of one zygote: starts it or connects to it, has it run one program at a time, and takes all that
  * comes from it as hostile bytes: framed, bounded, checked, never a path.
  */
-import { once } from "node:events";
+import { availableParallelism, cpus, totalmem } from "node:os";
 import type { Duplex } from "node:stream";
 import type { ControlGroup } from "./control-group.ts";
 import { ActorError } from "./errors.ts";
@@ -14,8 +14,29 @@ import { connectZygote, type SocketOptions } from "./zygote-socket.ts";
 const SIGKILL = 9;
 /** Read of one sandbox in a turn of the event loop: a program that prints without end must not keep other slots waiting. */
 const MOST_BYTES_A_TURN = 128 << 10;
+const LARGEST_STATUS = 255;
+const LARGEST_SIGNAL = 64;
 const MOST_MODULES = 64;
 const MOST_GPUS = 64;
+/** Of a frame that is JSON, but for the first one: the largest, X, has a report of at most 4 KiB in it. */
+const LARGEST_JSON_BYTES = 64 * 1024;
+/** A zygote sends two progress frames a second. */
+const MOST_PROGRESS_PER_SECOND = 10;
+const LONGEST_REASON = 600;
+/** Of the machine: a container's zygote may use more of them than we may. */
+const PROCESSORS = Math.max(cpus().length, availableParallelism());
+
+/** How long a zygote may take for each step; one that takes longer is given up, and its execution is lost. */
+export interface Deadlines {
+  /** From a request to the program's start. */
+  programStartSeconds: number;
+  /** From the kill to the end of the program. */
+  killSeconds: number;
+  /** From the end of the program to the end of its submission, with the cleaning up. */
+  submissionSeconds: number;
+}
+
+export const DEFAULT_DEADLINES: Deadlines = { programStartSeconds: 30, killSeconds: 10, submissionSeconds: 60 };
 
 export type IsolationLevel = "namespaces" | "landlock" | "none";
 
@@ -35,6 +56,8 @@ export type SandboxOptions = (ProcessOptions | SocketOptions) & {
   gpuPlaces?: { directory: string; driver: string };
   /** Longest wait for a zygote to be there with its packages imported. */
   startSeconds?: number;
+  /** What is absent has its default. */
+  deadlines?: Partial<Deadlines>;
 };
 
 /** A zygote and the way to it. */
@@ -123,9 +146,11 @@ interface Running {
   /** Milliseconds of the monotonic clock, as `startedAt`, which is when we were told of the start. */
   requestedAt: number;
   startedAt?: number;
+  progressFrames: number;
+  killed: boolean;
   end?: RunEnd;
-  expectedBytes: number;
-  parts: Buffer[];
+  /** Once it was announced; empty where there is none. Of it, `receivedBytes` have come. */
+  submission?: Buffer;
   receivedBytes: number;
 }
 
@@ -139,6 +164,7 @@ export class Sandbox {
   readonly #zygote: Zygote;
   readonly #control: Duplex;
   readonly #reader: FrameReader;
+  readonly #deadlines: Deadlines;
   #running?: Running;
   #turnBytes = 0;
   /** Of the control group, before the program that runs. */
@@ -161,24 +187,33 @@ export class Sandbox {
     const reader = new FrameReader();
     try {
       const hello = parseHello(await firstFrame(zygote, reader, startSeconds, deadline), level);
-      return new Sandbox(zygote, reader, inputs, hello);
+      return new Sandbox(zygote, reader, inputs, hello, { ...DEFAULT_DEADLINES, ...options.deadlines });
     } catch (error) {
       zygote.end();
       await zygote.ended;
       await zygote.cleanUp();
-      throw error;
+      if (error instanceof ActorError) throw error;
+      throw new ActorError("sandbox", `sandbox: its first frame cannot be read: ${oneLine(error)}`, error);
     }
   }
 
-  private constructor(zygote: Zygote, reader: FrameReader, inputs: Record<string, string>, info: SandboxInfo) {
+  private constructor(
+    zygote: Zygote,
+    reader: FrameReader,
+    inputs: Record<string, string>,
+    info: SandboxInfo,
+    deadlines: Deadlines,
+  ) {
     this.#zygote = zygote;
     this.#control = zygote.control;
     this.#reader = reader;
+    this.#deadlines = deadlines;
     this.ended = zygote.ended;
     this.inputs = inputs;
     zygote.group?.start();
     this.info = { ...info, ...(zygote.group && { controlGroup: zygote.group.version }) };
     this.#control.on("data", (chunk: Buffer) => this.#onData(chunk));
+    this.#control.resume();
     void this.ended.then(() => this.#fail(zygote.whyEnded()));
   }
 
@@ -209,8 +244,8 @@ export class Sandbox {
         resolve,
         reject,
         requestedAt,
-        expectedBytes: 0,
-        parts: [],
+        progressFrames: 0,
+        killed: false,
         receivedBytes: 0,
       };
       const { program, ...rest } = request;
@@ -220,15 +255,20 @@ export class Sandbox {
       this.#oomKills = this.#zygote.group?.oomKills() ?? 0;
       const header = { ...rest, programBytes: program.length };
       this.#control.write(Buffer.concat([encodeFrame("R", JSON.stringify(header)), program]));
-      this.#expect("the start", 30);
+      this.#expect("the start", this.#deadlines.programStartSeconds);
     });
   }
 
-  /** Kills what runs, with SIGKILL. */
-  kill(): void {
-    if (!this.#running || this.#running.end || this.#dead) return;
-    this.#control.write(encodeFrame("K"));
-    this.#expect("the end of a killed program", 10);
+  /** Kills what runs, with SIGKILL. Returns false where the program has ended already. */
+  kill(): boolean {
+    if (!this.#running || this.#running.end) return false;
+    // Once: whoever floods us with output must not put off its deadline, nor fill our side of the socket.
+    if (!this.#running.killed) {
+      this.#running.killed = true;
+      this.#control.write(encodeFrame("K"));
+      this.#expect("the end of a killed program", this.#deadlines.killSeconds);
+    }
+    return true;
   }
 
   /** It works and is not to be trusted to: ends it, as if it had broken. */
@@ -269,71 +309,85 @@ export class Sandbox {
     try {
       for (const frame of this.#reader.push(chunk)) this.#onFrame(frame);
     } catch (cause) {
-      this.#fail(`it sent what cannot be read: ${(cause as Error).message}`, cause);
+      this.#fail(`it sent what cannot be read: ${oneLine(cause)}`, cause);
     }
   }
 
+  /** The order: S, then O and P, then X, then O (what was left of it), then E, then D, then F. */
   #onFrame({ kind, payload }: Frame): void {
     const running = this.#running;
-    if (kind === "H") throw new Error(String(JSON.parse(payload.toString()).error).slice(0, 500));
+    if (kind === "H") throw new Error(String(parseJson(payload).error).slice(0, 500));
     if (!running) throw new Error(`frame ${JSON.stringify(kind)} while nothing runs`);
-    if (kind === "S" && running.startedAt === undefined) {
+    const { startedAt, end, submission } = running;
+    const secondsSince = (milliseconds: number) => (performance.now() - milliseconds) / 1000;
+    if (kind === "S" && startedAt === undefined) {
       running.startedAt = performance.now();
-      clearTimeout(this.#watchdog);
+      if (!running.killed) clearTimeout(this.#watchdog);
       running.handlers.onStart?.();
-    } else if (kind === "O") {
+    } else if (kind === "O" && startedAt !== undefined && !submission && payload.length > 0) {
       running.handlers.onOutput?.(payload);
-    } else if (kind === "P") {
-      const { cpuSeconds, memoryBytes } = JSON.parse(payload.toString());
-      running.handlers.onProgress?.({ cpuSeconds: amount(cpuSeconds), memoryBytes: amount(memoryBytes) });
-    } else if (kind === "X" && running.startedAt !== undefined && !running.end) {
-      const secondsSince = (milliseconds: number) => (performance.now() - milliseconds) / 1000;
-      running.end = parseEnd(payload, secondsSince(running.startedAt), secondsSince(running.requestedAt));
+    } else if (kind === "P" && startedAt !== undefined && !end) {
+      const seconds = secondsSince(running.requestedAt);
+      if (++running.progressFrames > MOST_PROGRESS_PER_SECOND * (1 + seconds)) throw new Error("a flood of progress");
+      const told = parseJson(payload);
+      running.handlers.onProgress?.({
+        cpuSeconds: parseCpuSeconds(told.cpuSeconds, seconds),
+        memoryBytes: parseMemoryBytes(told.memoryBytes),
+      });
+    } else if (kind === "X" && startedAt !== undefined && !end) {
+      running.end = parseEnd(payload, secondsSince(startedAt), secondsSince(running.requestedAt));
       const { group } = this.#zygote;
       if (running.end.signal === SIGKILL && group && group.oomKills() > this.#oomKills)
         running.end.killedFor ??= "memory";
-      this.#expect("the submission", 60);
-    } else if (kind === "E" && running.end) {
-      const { bytes, refused, present } = JSON.parse(payload.toString());
-      if (typeof refused === "string") running.end.submissionRefused = refused.slice(0, 200);
-      if (present === true) running.expectedBytes = amount(bytes);
-      if (running.expectedBytes > running.request.limits.submissionBytes) throw new Error("submission above its limit");
-      if (present === true && running.expectedBytes === 0) running.end.submission = Buffer.alloc(0);
-    } else if (kind === "D" && running.end) {
-      running.receivedBytes += payload.length;
-      if (running.receivedBytes > running.expectedBytes) throw new Error("more submission than announced");
-      running.parts.push(Buffer.from(payload));
-    } else if (kind === "F" && running.end && running.receivedBytes === running.expectedBytes) {
-      if (running.parts.length > 0) running.end.submission = Buffer.concat(running.parts);
+      this.#expect("the submission", this.#deadlines.submissionSeconds);
+    } else if (kind === "E" && end && !submission) {
+      const { bytes, refused, present } = parseJson(payload);
+      const expectedBytes = present === true ? amount(bytes) : 0;
+      if (expectedBytes > running.request.limits.submissionBytes) throw new Error("submission above its limit");
+      if (typeof refused === "string") end.submissionRefused = refused.slice(0, 200);
+      // In one piece: a piece for each frame would cost more than what is in the frames. Memory is taken as it is written to.
+      running.submission = Buffer.allocUnsafe(expectedBytes);
+      if (present === true) end.submission = running.submission;
+    } else if (kind === "D" && submission && payload.length > 0) {
+      if (payload.length > submission.length - running.receivedBytes) throw new Error("more submission than announced");
+      running.receivedBytes += payload.copy(submission, running.receivedBytes);
+    } else if (kind === "F" && end && submission && running.receivedBytes === submission.length) {
+      if (this.#control.writableLength > 0) throw new Error("it ends a program that it has not read");
       clearTimeout(this.#watchdog);
       this.#running = undefined;
-      running.resolve(running.end);
+      running.resolve(end);
     } else throw new Error(`unexpected frame ${JSON.stringify(kind)}`);
   }
 }
 
-async function firstFrame(zygote: Zygote, reader: FrameReader, seconds: number, deadline: number): Promise<Frame> {
-  const timeout = AbortSignal.timeout(Math.max(1, Math.ceil(deadline - performance.now())));
-  const gone = zygote.ended.then(() => {
-    throw new ActorError("sandbox", `sandbox: the zygote did not start: ${zygote.whyEnded()}`);
-  });
-  gone.catch(() => {});
-  for (;;) {
-    let chunk: Buffer;
+function firstFrame(zygote: Zygote, reader: FrameReader, seconds: number, deadline: number): Promise<Frame> {
+  const { promise, resolve, reject } = Promise.withResolvers<Frame>();
+  const refuse = (why: string) => reject(new ActorError("sandbox", `sandbox: the zygote ${why}`));
+  const late = () => refuse(`was not ready within ${seconds} s`);
+  const timeout = setTimeout(late, Math.max(1, deadline - performance.now()));
+  const onData = (chunk: Buffer) => {
     try {
-      [chunk] = (await Promise.race([once(zygote.control, "data", { signal: timeout }), gone])) as [Buffer];
-    } catch (cause) {
-      if (!timeout.aborted) await gone;
-      throw new ActorError("sandbox", `sandbox: the zygote was not ready within ${seconds} s`, cause);
+      const [frame, another] = reader.push(chunk);
+      if (!frame) return;
+      zygote.control.pause(); // until there is somebody for the next
+      if (another) throw new Error(`frame ${JSON.stringify(another.kind)} while nothing runs`);
+      resolve(frame);
+    } catch (error) {
+      reject(error);
     }
-    for (const frame of reader.push(chunk)) return frame;
-  }
+  };
+  zygote.control.on("data", onData);
+  void zygote.ended.then(() => refuse(`did not start: ${zygote.whyEnded()}`));
+  return promise.finally(() => {
+    clearTimeout(timeout);
+    zygote.control.off("data", onData);
+  });
 }
 
 function parseHello({ kind, payload }: Frame, level: IsolationLevel): SandboxInfo {
-  const hello = JSON.parse(payload.toString()) ?? {};
   if (kind !== "H") throw new ActorError("sandbox", `sandbox: unexpected first frame ${JSON.stringify(kind)}`);
-  if (typeof hello.error === "string") throw new ActorError("isolation", hello.error.slice(0, 500));
+  const hello = parseJson(payload, payload.length);
+  if (typeof hello.error === "string") throw new ActorError("isolation", oneLine(hello.error).slice(0, 500));
   if (hello.level !== level) throw new ActorError("sandbox", `sandbox: it was to apply ${level} and did not`);
   return {
     level,
@@ -345,15 +399,18 @@ function parseHello({ kind, payload }: Frame, level: IsolationLevel): SandboxInf
     packages: parseTexts(hello.packages, 2048),
     warm: Object.values(parseTexts(hello.warm, MOST_MODULES)),
     gpus: Object.values(parseTexts(hello.gpus, MOST_GPUS)),
-    residentBytes: amount(hello.residentBytes),
+    residentBytes: parseMemoryBytes(hello.residentBytes),
     ...(hello.memoryBytes != null && { memoryBytes: amount(hello.memoryBytes) }),
     ...(typeof hello.directory === "string" && { directory: hello.directory.slice(0, 1000) }),
   };
 }
 
+/** Of an object or a list; what is no text in it is left empty. */
 function parseTexts(texts: unknown, most: number): Record<string, string> {
-  const entries = Object.entries(texts ?? {}).slice(0, most);
-  return Object.fromEntries(entries.map(([name, text]) => [name.slice(0, 100), String(text).slice(0, 100)]));
+  const entries = typeof texts === "object" ? Object.entries(texts ?? {}).slice(0, most) : [];
+  return Object.fromEntries(
+    entries.map(([name, text]) => [name.slice(0, 100), typeof text === "string" ? text.slice(0, 100) : ""]),
+  );
 }
 
 /**
@@ -362,16 +419,17 @@ function parseTexts(texts: unknown, most: number): Record<string, string> {
  * @param most seconds since the request: the zygote cannot add more than the time in which it makes a program ready
  */
 function parseEnd(payload: Buffer, seen: number, most: number): RunEnd {
-  const told = JSON.parse(payload.toString());
+  const told = parseJson(payload);
   const durationSeconds = Math.min(Math.max(seen, amount(told.seconds ?? 0)), most);
   const end: RunEnd = {
-    status: amount(told.status),
-    signal: amount(told.signal),
+    status: parseCode(told.status, LARGEST_STATUS),
+    signal: parseCode(told.signal, LARGEST_SIGNAL),
     durationSeconds,
-    cpuSeconds: amount(told.cpuSeconds),
-    peakMemoryBytes: amount(told.peakMemoryBytes),
+    cpuSeconds: parseCpuSeconds(told.cpuSeconds, most),
+    peakMemoryBytes: parseMemoryBytes(told.peakMemoryBytes),
   };
-  if (KILL_REASONS.includes(told.killedFor)) end.killedFor = told.killedFor;
+  const killedFor = KILL_REASONS.find((reason) => reason === told.killedFor);
+  if (killedFor) end.killedFor = killedFor;
   if (told.diskFull === true) end.diskFull = true;
   try {
     const { exception, line, memory } = JSON.parse(String(told.report));
@@ -385,7 +443,35 @@ function parseEnd(payload: Buffer, seen: number, most: number): RunEnd {
   return end;
 }
 
+function parseJson(payload: Buffer, mostBytes = LARGEST_JSON_BYTES): Record<string, unknown> {
+  if (payload.length > mostBytes) throw new Error(`JSON of ${payload.length} bytes`);
+  const value: unknown = JSON.parse(payload.toString());
+  if (typeof value !== "object" || value === null) throw new Error("JSON that is no object");
+  return value as Record<string, unknown>;
+}
+
 function amount(value: unknown): number {
-  if (typeof value !== "number" || !Number.isFinite(value) || value < 0) throw new Error(`not an amount: ${value}`);
-  return value;
+  if (typeof value === "number" && Number.isFinite(value) && value >= 0) return value;
+  throw new Error(`not an amount: ${typeof value === "object" ? "an object" : String(value).slice(0, 50)}`);
+}
+
+/** No more than all processors can have worked. */
+function parseCpuSeconds(value: unknown, seconds: number): number {
+  return Math.min(amount(value), seconds * PROCESSORS);
+}
+
+/** No more than the machine has. */
+function parseMemoryBytes(value: unknown): number {
+  return Math.min(amount(value), totalmem());
+}
+
+function parseCode(value: unknown, largest: number): number {
+  if (Number.isInteger(value) && amount(value) <= largest) return value as number;
+  throw new Error(`not a number from 0 to ${largest}: ${typeof value === "number" ? value : typeof value}`);
+}
+
+/** Text of a zygote's, or the message of an error: one line, and not a long one. */
+function oneLine(said: unknown): string {
+  const text = said instanceof Error ? said.message : String(said);
+  return text.slice(0, LONGEST_REASON).replace(/\p{Cc}+/gu, " ");
 }

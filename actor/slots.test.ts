@@ -48,6 +48,16 @@ async function setUp(count: number, { refuse = 0, ...options }: Partial<SlotsOpt
 }
 
 describe("slots", () => {
+  for (const name of ["../../etc", "__proto__", "constructor", "toString", ""])
+    test(`a task ${JSON.stringify(name)} is none that there is data of`, async () => {
+      const { slots } = await setUp(1);
+      await assert.rejects(
+        slots.use(name, async () => assert.fail("it ran")),
+        { code: "task" },
+      );
+      assert.equal(await slots.use("t", async () => "next"), "next");
+    });
+
   test("each use has a sandbox of its own; one more waits for the first that is free", async () => {
     const { slots } = await setUp(2);
     const ends = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];

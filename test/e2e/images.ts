@@ -10,7 +10,7 @@
  * folder, about 4 GB; a build after a change of sources takes a fraction of the first, which takes 5 to 10 minutes.
  */
 import { execFile } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -68,7 +68,7 @@ class Builder {
     const npm = "COPY package /usr/local/lib/node_modules/npm\n";
     const link = "RUN ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm";
     await this.#baseImage(NODE, `COPY node /usr/local/bin/node\n${npm}${link}`, async (context) => {
-      cpSync(join(ROOT, "node_modules/.bin/node"), `${context}/node`, { dereference: true });
+      copyFileSync(join(ROOT, "node_modules/.bin/node"), `${context}/node`);
       await this.#run("npm", ["pack", "--silent", "--pack-destination", context, `npm@${NPM_VERSION}`]);
       await this.#run("tar", ["-C", context, "-xzf", `${context}/npm-${NPM_VERSION}.tgz`]);
     });

@@ -1,0 +1,254 @@
+/** The client against a learner that is hostile or broken, over real mutual TLS: it works on, in bounded memory and time. */
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, afterEach, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { writeRunCertificates } from "../proto/certificates.ts";
+import { type FromLearnerMessage, messages } from "../proto/service.ts";
+import { ActorClient, type ClientOptions } from "./client.ts";
+import { type ExecutionResult, lostResult } from "./execution.ts";
+import { Learner } from "./learner.fixture.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "longrun-hostile-"));
+const tls = await writeRunCertificates(join(folder, "tls"), { validSeconds: 600 });
+after(() => rmSync(folder, { recursive: true }));
+
+const MEBIBYTE = 1 << 20;
+const LONG = "x".repeat(MEBIBYTE);
+const completed = (submission?: Buffer): ExecutionResult => ({ ...lostResult(""), outcome: "completed", submission });
+
+const stops: (() => void)[] = [];
+afterEach(() => {
+  for (const stop of stops.splice(0)) stop();
+});
+
+/** A learner and a client whose executions end as `execute` says; absent: when they are revoked. */
+async function setUp(options: Partial<ClientOptions> & { learner?: Partial<Learner> } = {}) {
+  const learner = Object.assign(new Learner(tls.learner), options.learner);
+  await learner.start();
+  const executed: string[] = [];
+  const lines: object[] = [];
+  const note = (fields: object, message: string) => lines.push({ ...fields, message });
+  const until = (signal: AbortSignal) =>
+    new Promise<ExecutionResult>((end) => signal.addEventListener("abort", () => end(lostResult("revoked"))));
+  const { execute = (_, signal) => until(signal), ...rest } = options;
+  const client = new ActorClient({
+    ...{ address: `127.0.0.1:${learner.port}`, tlsDirectory: tls.actor, name: "actor-0", slots: 2 },
+    ...{ isolationLevel: "namespaces", maxReconnectSeconds: 0.2, log: { info: note, warn: note } },
+    ...rest,
+    execute: (lease, signal, onProgress) => {
+      executed.push(lease.attempt.execution);
+      return execute(lease, signal, onProgress);
+    },
+  });
+  const ended = client.run();
+  ended.catch(() => {});
+  stops.push(() => {
+    client.stop();
+    learner.kill();
+  });
+  return { learner, client, ended, executed, lines };
+}
+
+/** Waits until what was sent has been read, too: messages come in order. */
+async function worksOn(learner: Learner, executed: string[], name = "last"): Promise<void> {
+  learner.lease(name);
+  for (let i = 0; !executed.includes(name); i++) {
+    assert.ok(i < 500, `${name} was not executed`);
+    await sleep(10);
+  }
+}
+
+describe("messages that make no sense", () => {
+  const attempt = { execution: "unknown", number: 1, fence: "1" };
+  const cases: Record<string, FromLearnerMessage[]> = {
+    "without an attempt": [{ lease: {} }, { ack: {} }, { revoke: {} }, { lease: { task: "t" } }],
+    "with attempts that have no fields": [
+      { lease: { attempt: {} } },
+      { ack: { attempt: {} } },
+      { revoke: { attempt: {} } },
+    ],
+    "with attempts of 1 MiB": ["execution", "fence"].flatMap((field) => [
+      { lease: { attempt: { ...attempt, [field]: LONG } } },
+      { ack: { attempt: { ...attempt, [field]: LONG } } },
+      { revoke: { attempt: { ...attempt, [field]: LONG } } },
+    ]),
+    "about attempts that it does not have": [
+      { ack: { attempt, accepted: true } },
+      { ack: { attempt, reason: "digest" } },
+      { revoke: { attempt, reason: LONG } },
+    ],
+    "a second welcome, and nothing at all": [{ welcome: { heartbeatSeconds: 1e-9, idleSeconds: 1e-9 } }, {}],
+  };
+  for (const [name, sent] of Object.entries(cases))
+    test(`${name}: the next lease runs`, async () => {
+      const { learner, client, executed, lines } = await setUp();
+      await learner.next("ready");
+      for (const message of sent) learner.send(message);
+      await worksOn(learner, executed);
+      assert.deepEqual([executed, client.held], [["last"], 1]);
+      assert.equal(learner.count("hello"), 1, "on the same stream");
+      assert.ok(JSON.stringify(lines).length < 5000);
+    });
+
+  test("leases before the welcome are not taken", async () => {
+    const streams: Learner["streams"] = [];
+    streams.push = (...added) => {
+      for (const stream of added) stream.write({ lease: { attempt: { ...attempt, execution: "early" }, task: "t" } });
+      return Array.prototype.push.apply(streams, added);
+    };
+    const { learner, executed } = await setUp({ learner: { streams } });
+    await learner.next("ready");
+    await worksOn(learner, executed);
+    assert.deepEqual(executed, ["last"]);
+  });
+
+  test("drain, a thousand times, ends it once", async () => {
+    const { learner, ended, lines } = await setUp();
+    await learner.next("ready");
+    for (let times = 0; times < 1000; times++) learner.send({ drain: { reason: LONG.slice(0, 1000) } });
+    assert.equal(await ended, "drained");
+    assert.ok(JSON.stringify(lines).length < 2000);
+  });
+
+  test("a message above the largest: the stream breaks, and the next one works", async () => {
+    const { learner, executed } = await setUp({ learner: { maxMessageBytes: 128 * MEBIBYTE } });
+    await learner.next("ready");
+    learner.lease("huge", { program: Buffer.alloc(64 * MEBIBYTE) });
+    await learner.next("ready", 2);
+    await worksOn(learner, executed);
+    assert.deepEqual(executed, ["last"]);
+  });
+});
+
+describe("more leases than were asked for", () => {
+  test("a flood: as many run or wait as twice the slots, the others are lost at once and nothing of them is kept", async () => {
+    const { learner, client, executed, lines } = await setUp();
+    await learner.next("ready");
+    for (let index = 0; index < 1000; index++) learner.lease(`e${index}`, { program: Buffer.alloc(10_000) });
+    const lost = await learner.next("result", 900, () => true, 10);
+    assert.equal(lost.outcome, messages.Outcome.LOST);
+    assert.match(lost.detail, /more leases than 2 slots can take/);
+    assert.deepEqual([executed.length, client.held, client.state.running], [4, 4, 4]);
+    assert.ok(lines.length < 20, `${lines.length} lines`);
+  });
+
+  test("leases that are revoked at once count until their programs have ended", async () => {
+    const { learner, executed } = await setUp({ execute: () => new Promise(() => {}) });
+    await learner.next("ready");
+    for (let index = 0; index < 200; index++) learner.send({ revoke: { attempt: learner.lease(`e${index}`) } });
+    await learner.next("result", 150);
+    assert.equal(executed.length, 4);
+  });
+
+  test("an actor for one execution runs no other", async () => {
+    const { learner, executed } = await setUp({ maxExecutions: 1 });
+    await learner.next("ready");
+    learner.lease("first");
+    learner.lease("second");
+    assert.match((await learner.next("result")).detail, /takes no more leases/);
+    assert.deepEqual(executed, ["first"]);
+  });
+
+  test("an actor that drains takes what it had offered, and comes to its end", async () => {
+    const { learner, ended, executed } = await setUp({ execute: async () => completed() });
+    await learner.next("ready");
+    learner.lease("before");
+    await learner.next("result");
+    learner.send({ drain: {} });
+    for (let index = 0; index < 50; index++) learner.lease(`e${index}`);
+    await learner.next("result", 51);
+    assert.ok(executed.length <= 3, `${executed}`);
+    for (const execution of executed)
+      learner.send({ ack: { attempt: { execution, number: 1, fence: "7" }, accepted: true } });
+    assert.equal(await ended, "drained");
+  });
+
+  test("results that are never acknowledged: it asks for no more, and again once some are", async () => {
+    const { learner, client } = await setUp({ heldPerSlot: 3, execute: async () => completed() });
+    await learner.next("ready");
+    const attempts = Array.from({ length: 30 }, (_, index) => `e${index}`);
+    for (const [index, name] of attempts.entries()) {
+      learner.lease(name);
+      await learner.next("result", index + 1);
+    }
+    assert.equal(client.held, 6);
+    const last = learner.received.filter((message) => message.message === "ready").at(-1)!;
+    assert.equal(last.ready!.freeSlots, 0);
+    assert.match((await learner.next("result", 30)).detail, /wait for their acknowledgement/);
+    const before = learner.count("ready");
+    for (const execution of attempts.slice(0, 2))
+      learner.send({ ack: { attempt: { execution, number: 1, fence: "7" }, accepted: true } });
+    assert.equal((await learner.next("ready", before + 2)).freeSlots, 2);
+  });
+
+  test("submissions that are never acknowledged, by their bytes", async () => {
+    const { learner, client } = await setUp({
+      heldBytes: 100_000,
+      execute: async () => completed(randomBytes(60_000)),
+    });
+    await learner.next("ready");
+    for (const [index, name] of ["first", "second"].entries()) {
+      learner.lease(name);
+      await learner.next("ready", index + 2);
+    }
+    learner.lease("third");
+    assert.match((await learner.next("result", 3)).detail, /wait for their acknowledgement/);
+    assert.equal(client.held, 2);
+  });
+});
+
+describe("what a learner says of time", () => {
+  for (const heartbeatSeconds of [0, -1, Number.NaN, 1e-9, 1e308, Number.POSITIVE_INFINITY])
+    test(`a heartbeat every ${heartbeatSeconds} s is no flood of them`, async () => {
+      const { learner } = await setUp({ learner: { welcome: { heartbeatSeconds } } });
+      await learner.next("ready");
+      await sleep(400);
+      assert.ok(learner.count("heartbeat") <= 9, `${learner.count("heartbeat")}`);
+    });
+
+  for (const idleSeconds of [0, -1, Number.NaN, 1e308, 2 ** 31, Number.POSITIVE_INFINITY])
+    test(`idle after ${idleSeconds} s is not idle at once`, async () => {
+      const { learner, executed } = await setUp({ learner: { welcome: { heartbeatSeconds: 5, idleSeconds } } });
+      await learner.next("ready");
+      await sleep(100);
+      await worksOn(learner, executed);
+    });
+
+  test("a stream that ends after each welcome: the pauses grow all the same, and few lines are logged", async () => {
+    const { learner, lines } = await setUp({ maxReconnectSeconds: 5, random: () => 0 });
+    for (const end = performance.now() + 2000; performance.now() < end; await sleep(10))
+      if (learner.count("ready") > 0) for (const stream of learner.streams.splice(0)) stream.end();
+    // After 0.2, 0.4, 0.8 s.
+    assert.ok(learner.count("hello") >= 2 && learner.count("hello") <= 5, `${learner.count("hello")} streams`);
+    assert.ok(lines.length <= 12, `${lines.length} lines`);
+  });
+});
+
+describe("what is sent to a learner", () => {
+  test("that does not read: one heartbeat waits for it, not all", async () => {
+    const { learner } = await setUp({ execute: async () => completed(randomBytes(4 * MEBIBYTE)) });
+    await learner.next("heartbeat");
+    learner.streams[0]!.pause();
+    learner.lease("e1");
+    await sleep(1500); // some 30 heartbeats
+    const before = learner.count("heartbeat");
+    learner.streams[0]!.resume();
+    await learner.next("chunk", 16);
+    await sleep(100); // what waited behind them
+    assert.ok(learner.count("heartbeat") - before < 20, `${learner.count("heartbeat") - before} heartbeats`);
+  });
+
+  test("a submission that cannot be packed is lost, and the next lease runs", async () => {
+    const { learner, executed } = await setUp({ execute: async () => completed({ length: 1 } as Buffer) });
+    await learner.next("ready");
+    learner.lease("e1");
+    const result = await learner.next("result");
+    assert.equal(result.outcome, messages.Outcome.LOST);
+    assert.match(result.detail, /could not be packed/);
+    await worksOn(learner, executed);
+  });
+});
