@@ -31,7 +31,7 @@ async function setUp(options: Partial<ClientOptions> & { learner?: Partial<Learn
   const executions = new Map<string, { lease: Lease; signal: AbortSignal; end: (result: ExecutionResult) => void }>();
   const client = new ActorClient({
     address: `127.0.0.1:${learner.port}`,
-    tlsDirectory: tls.actor,
+    tlsDirectory: await tls.actor("actor-0"),
     name: "actor-0",
     slots: 2,
     isolationLevel: "namespaces",
@@ -209,7 +209,7 @@ describe("a broken stream", () => {
   });
 
   test("it dials on while nobody listens, and a stranger's certificate does not end it either", async () => {
-    const { learner, client } = await setUp({ tlsDirectory: strangersTls.actor });
+    const { learner, client } = await setUp({ tlsDirectory: await strangersTls.actor("actor-0") });
     await sleep(700);
     assert.equal(learner.received.length, 0);
     client.stop();

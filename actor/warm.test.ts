@@ -181,7 +181,16 @@ test("an actor that is told renews slot by slot; no duration has any of it, and 
   await learner.start();
   const first = new Sidecar({ environment, warm: [] });
   const second = new Sidecar({ environment, warm: [], sandboxes: first.sandboxes, slot: 1 });
-  const at = ["--learner", `127.0.0.1:${learner.port}`, "--tls", tls.actor, "--name", "actor-0", "--slots", "2"];
+  const at = [
+    "--learner",
+    `127.0.0.1:${learner.port}`,
+    "--tls",
+    await tls.actor("actor-0"),
+    "--name",
+    "actor-0",
+    "--slots",
+    "2",
+  ];
   const place = ["--sandboxes", first.sandboxes, "--inputs", `t=${environment}`, "--isolation", "landlock"];
   const actor = fork(join(import.meta.dirname, "main.ts"), [...at, ...place], {
     ...{ stdio: ["ignore", "ignore", "pipe", "ipc"], env: { ...process.env, LOG_LEVEL: "info" } },

@@ -8,6 +8,7 @@ import { messages, PROTOCOL_VERSION } from "../../proto/service.ts";
 import { newSample } from "../store/fixtures.ts";
 import {
   type Attempt,
+  actorTls,
   type Corruption,
   closeActors,
   type Learner,
@@ -58,7 +59,7 @@ async function until(condition: () => boolean, what: string): Promise<void> {
 describe("who may call", { concurrency: 6 }, () => {
   const cases: [string, (address: string) => TestActor, number][] = [
     ["no certificate", (address) => new TestActor(address, "a", null), code.UNAVAILABLE],
-    ["a certificate of another run", (address) => new TestActor(address, "a", strangersTls.actor), code.UNAVAILABLE],
+    ["a certificate of another run", (address) => new TestActor(address, "a", strangersTls), code.UNAVAILABLE],
     ["the controller's certificate", (address) => new TestActor(address, "a", tls.controller), code.PERMISSION_DENIED],
     ["the learner's own certificate", (address) => new TestActor(address, "a", tls.learner), code.UNAVAILABLE],
   ];
@@ -73,6 +74,19 @@ describe("who may call", { concurrency: 6 }, () => {
       actor.vanish();
     });
   }
+});
+
+test("an actor says hello under the name in its certificate alone: another's leases are not touched", async () => {
+  const { learner, actor, lease, store } = await leased();
+  actor.beat(() => [lease.attempt]);
+  const thief = new TestActor(learner.address, "actor-0", actorTls("actor-1"));
+  thief.send({ hello: { protocolVersion: PROTOCOL_VERSION, actor: "actor-0", isolationLevel: "none", slots: 1 } });
+  const { code: refused, details } = await within(thief.status, "a refusal");
+  assert.equal(refused, code.PERMISSION_DENIED);
+  assert.match(details, /certificate is of actor-1 and Hello says actor-0: .*certificate of its own name/);
+  actor.handIn(lease.attempt);
+  assert.equal((await actor.next("ack")).reason, "accepted");
+  assert.equal(store.samples(["a"])[0].attempts, 1);
 });
 
 describe("one execution", { concurrency: 6 }, () => {
@@ -251,7 +265,7 @@ describe("messages that make no sense end their stream with a status that says w
   for (const [name, [message, details]] of Object.entries(first)) {
     test(`at first: ${name}`, async () => {
       const { address } = await newLearner();
-      const actor = new TestActor(address);
+      const actor = new TestActor(address, "a");
       actor.send(message);
       const ended = await within(actor.status, "the end of the stream");
       assert.equal(ended.code, code.INVALID_ARGUMENT);
@@ -270,7 +284,7 @@ describe("messages that make no sense end their stream with a status that says w
   for (const [name, [packages, details]] of Object.entries(sandboxes))
     test(`at first: a sandbox ${name}`, async () => {
       const { address } = await newLearner({ packages: ["numpy", "torch", "scikit_learn"] });
-      const actor = new TestActor(address);
+      const actor = new TestActor(address, "a");
       actor.send({ hello: { protocolVersion: 1, actor: "a", slots: 1, packages } });
       if (!details) return void (await actor.next("welcome"));
       const ended = await within(actor.status, "the end of the stream");

@@ -10,7 +10,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import * as grpc from "@grpc/grpc-js";
-import { requireRole, serverCredentials } from "../../proto/channel.ts";
+import { nameOf, requireRole, serverCredentials } from "../../proto/channel.ts";
 import {
   ActorProtocolService,
   channelOptions,
@@ -256,14 +256,17 @@ export class LearnerServer {
 
   #work(stream: ActorStream): void {
     const { store, limitsOf, packages, heartbeatSeconds, idleSeconds, helloSeconds, maxSlots, log } = this.#options;
+    let certificateName: string;
     try {
       requireRole(stream, "actor");
+      certificateName = nameOf(stream);
       if (this.#closed) throw new ServerError("stopped", "the learner stops");
     } catch (error) {
       stream.emit("error", statusOf(error));
       return;
     }
     const session = new Session(stream, {
+      certificateName,
       leases: store.leases,
       lineage: String(store.lineage),
       limitsOf,

@@ -3,6 +3,7 @@
  * nothing else; an attempt that the message was about counts as lost, so that it cannot come back for ever.
  */
 import type * as grpc from "@grpc/grpc-js";
+import { ChannelError } from "../../proto/errors.ts";
 import { normalizedName } from "../../proto/packages.ts";
 import {
   type FromActorReceived,
@@ -22,6 +23,8 @@ import { type Submission, Upload } from "./upload.ts";
 export type ActorStream = grpc.ServerDuplexStream<FromActorReceived, FromLearnerMessage>;
 
 export interface SessionOptions {
+  /** In the certificate that the stream was opened with: the one actor that may speak here. */
+  certificateName: string;
   leases: Leases;
   lineage: string;
   limitsOf: (task: string) => Limits;
@@ -207,6 +210,7 @@ export class Session {
       );
     if (!actor || !/^[A-Za-z0-9][-.A-Za-z0-9]{0,251}$/.test(actor))
       throw new ServerError("protocol", `actor is '${actor?.slice(0, 80)}': letters, digits, dots and dashes only`);
+    this.#checkName(actor);
     if (!slots || slots > this.#options.maxSlots)
       throw new ServerError("protocol", `slots is ${slots}: give 1 to ${this.#options.maxSlots}`);
     this.#checkPackages(hello.packages ?? {});
@@ -231,6 +235,16 @@ export class Session {
       },
     });
     this.#options.onHello(this);
+  }
+
+  /** Whoever has one actor's certificate can speak for no other, whose leases a Hello in its name would end. */
+  #checkName(actor: string): void {
+    const { certificateName } = this.#options;
+    if (actor === certificateName) return;
+    throw new ChannelError(
+      "permissionDenied",
+      `the certificate is of ${certificateName.slice(0, 80)} and Hello says ${actor}: start the actor with the certificate of its own name (on Kubernetes Secret ${actor}-tls; an actor of longrun 0.1 has none and is replaced by the controller)`,
+    );
   }
 
   /** Nothing is promised that programs do not find. @param installed nothing: of an actor of 0.1, which does not say */
