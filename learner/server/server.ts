@@ -30,8 +30,14 @@ import { parseResult } from "./results.ts";
 import { type ActorStream, Session } from "./session.ts";
 import { isOutOfMemory, type Loss, type Termination, Terminations } from "./terminations.ts";
 import { Turn } from "./turn.ts";
+import { UploadMemory } from "./upload.ts";
 import { type Blocked, type WaitOptions, waitForChange, whatBlocks } from "./waiting.ts";
 import { WARM, WarmModules } from "./warm.ts";
+
+/** Streams of one certificate that have not said Hello yet, at once. */
+const STREAMS_WITHOUT_HELLO = 4;
+/** A connection without a call for so long is closed. */
+const IDLE_CONNECTION_SECONDS = 300;
 
 /** How often the end of the last executions is looked for. */
 const HAND_IN_LOOK_SECONDS = 0.2;
@@ -58,6 +64,8 @@ export class LearnerServer {
   readonly #warm: WarmModules;
   #closed = false;
   readonly #turn: Turn;
+  /** Of all streams together. */
+  readonly #uploads: UploadMemory;
   #tick: NodeJS.Timeout | undefined;
   /** Why the store cannot be used any more. */
   #failure: Error | undefined;
@@ -68,6 +76,10 @@ export class LearnerServer {
       idleSeconds: 300,
       helloSeconds: 10,
       maxSlots: 256,
+      streamUploadBytes: 64 * 2 ** 20,
+      uploadBytes: 512 * 2 ** 20,
+      messagesPerSecond: 5000,
+      floodSeconds: 10,
       maxStreams: 4096,
       tickSeconds: Math.min(1, options.store.leases.leaseSeconds / 4),
       closeSeconds: 1,
@@ -77,6 +89,7 @@ export class LearnerServer {
       warm: {},
       ...options,
     };
+    this.#uploads = new UploadMemory(this.#options.uploadBytes);
     this.#warm = new WarmModules(this.#options.warm);
     // A learner that goes on with a run knows its programs.
     for (const program of options.store.leases.newestPrograms(this.#options.warm.window ?? WARM.window))
@@ -84,6 +97,7 @@ export class LearnerServer {
     this.#grpc = new grpc.Server({
       ...channelOptions(this.#options.channel),
       "grpc.max_concurrent_streams": this.#options.maxStreams,
+      "grpc.max_connection_idle_ms": IDLE_CONNECTION_SECONDS * 1000,
     });
     this.#grpc.addService(ActorProtocolService, { work: (stream: ActorStream) => this.#work(stream) });
     this.#grpc.addService(LearnerStatusService, { ...options.status.handlers });
@@ -109,6 +123,7 @@ export class LearnerServer {
     events.on("finished", () => this.#turn.deal());
     events.on("attemptLost", (attempt, reason, state) => {
       options.log.warn({ ...named(attempt), reason, state }, "an attempt was lost");
+      this.#sessions.get(attempt.actor)?.lost(attempt);
       options.status.changed();
     });
     events.on("revoked", (attempts, reason) => {
@@ -133,6 +148,11 @@ export class LearnerServer {
     });
     store.leases.startGrace();
     this.#tick = setInterval(() => this.#onTick(), tickSeconds * 1000);
+  }
+
+  /** Bytes that submissions hold which are not in the store yet. */
+  get uploadBytes(): number {
+    return this.#uploads.heldBytes;
   }
 
   get port(): number {
@@ -256,6 +276,7 @@ export class LearnerServer {
 
   #work(stream: ActorStream): void {
     const { store, limitsOf, packages, heartbeatSeconds, idleSeconds, helloSeconds, maxSlots, log } = this.#options;
+    const { streamUploadBytes, messagesPerSecond, floodSeconds } = this.#options;
     let certificateName: string;
     try {
       requireRole(stream, "actor");
@@ -275,6 +296,8 @@ export class LearnerServer {
       idleSeconds,
       helloSeconds,
       maxSlots,
+      uploads: { stream: new UploadMemory(streamUploadBytes), all: this.#uploads },
+      flood: { messagesPerSecond, floodSeconds },
       log,
       now: () => performance.now(),
       warmModules: () => this.#warm.modules,
@@ -292,6 +315,10 @@ export class LearnerServer {
         it.abort(code, details);
       },
     });
+    const strangers = [...this.#strangers].filter((it) => it.certificateName === certificateName);
+    // Of one that dials again and again the first ones are broken, or it is no actor.
+    if (strangers.length >= STREAMS_WITHOUT_HELLO)
+      strangers[0]!.abort(grpc.status.ABORTED, `newer streams of ${certificateName} wait for their Hello`);
     this.#strangers.add(session);
   }
 
@@ -341,8 +368,10 @@ export class LearnerServer {
     const loss = this.#terminations.reported(termination);
     if (loss === undefined || !isOutOfMemory(termination)) return false;
     const expected = store.leases.expectation(loss.attempt.execution);
+    const longestSeconds = (loss.lostAtMs - loss.leasedAtMs) / 1000;
     const result =
-      expected && parseResult(outOfMemory(loss, termination), expected.insertedMarkers, limitsOf(expected.task));
+      expected &&
+      parseResult(outOfMemory(loss, termination), expected.insertedMarkers, limitsOf(expected.task), longestSeconds);
     if (result === undefined || !store.leases.settle(loss.actor, loss.attempt, result)) return false;
     log.info({ ...named({ ...loss.attempt, actor: loss.actor }), slot: loss.slot }, result.detail);
     return true;
@@ -363,6 +392,7 @@ export class LearnerServer {
         session.abort(grpc.status.DEADLINE_EXCEEDED, `no Hello within ${helloSeconds} s`);
     }
     for (const session of this.#sessions.values()) {
+      session.endUploads();
       if (now - session.heardAt > store.leases.leaseSeconds * 1000)
         session.abort(grpc.status.DEADLINE_EXCEEDED, `no heartbeat for ${store.leases.leaseSeconds} s`);
     }
