@@ -90,8 +90,8 @@ export interface Task {
   scratchFiles: number;
   /** Processes and threads that one execution may have at once (default 64; ours). */
   processes: number;
-  /** Bytes of the largest submission.csv that is read (default 268435456; ours). */
-  submissionBytes: number;
+  /** Bytes of the largest submission.csv that is read. Absent: 16 times the larger of the task's sample submission and answers, rounded up to a power of two, from 1 MiB to 256 MiB, and never less than twice the larger (ours). */
+  submissionBytes?: number;
 }
 
 /** Cannot change. What programs may read, train and test data without labels. Give exactly one source. */

@@ -333,7 +333,7 @@ async function serve(it: Process): Promise<LearnerServer> {
       scratchBytes: limits.scratchBytes,
       scratchFiles: limits.scratchFiles,
       processes: limits.processes,
-      submissionBytes: limits.submissionBytes,
+      submissionBytes: task.submissionBytes,
     }),
     // Only what was asked for: runs of 0.1 have images and names of their own.
     packages: spec.actors.packages && !spec.prompts.packages ? packagesOf(spec) : [],

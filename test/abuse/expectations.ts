@@ -113,6 +113,7 @@ export const EXPECTATIONS: Record<string, ByLevel> = {
   submission_device: held,
   submission_race: held,
   submission_rewritten_later: { held: true, check: (result) => (result.submission?.length ?? 0) <= 20_000 },
+  submission_random: { refused: /50331648 bytes, and 1048576 are allowed/ },
 
   // Reading.
   read_passwd: held,
