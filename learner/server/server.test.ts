@@ -569,6 +569,21 @@ describe("how much an actor may hold and say", { concurrency: 4 }, () => {
     assert.equal(learner.server.uploadBytes, 0);
   });
 
+  test("who holds more gives room to who holds less", async () => {
+    const learner = await newLearner({ uploadBytes: 2.5 * 2 ** 20 });
+    learner.store.addSamples(["a", "b", "c"].map((id) => newSample(id)));
+    const greedy = await newActor(learner, "actor-0", 2);
+    const held = [await greedy.nextLease(), await greedy.nextLease()];
+    for (const { attempt } of held) begin(greedy, attempt);
+    await until(() => learner.server.uploadBytes > 2 ** 21, "both uploads begin");
+    const honest = await newActor(learner, "actor-1");
+    const { attempt } = await honest.nextLease();
+    honest.handIn(attempt, { submission: randomBytes(2 ** 20) });
+    assert.equal((await honest.next("ack")).reason, "accepted");
+    const given = await greedy.next("ack");
+    assert.deepEqual([given.attempt?.execution, given.reason], ["b", "busy"]);
+  });
+
   test("so do the submissions of all streams; one that is handed in again later is taken", async () => {
     const learner = await newLearner({ uploadBytes: 1.5 * 2 ** 20 });
     learner.store.addSamples(["a", "b"].map((id) => newSample(id)));

@@ -297,6 +297,7 @@ export class LearnerServer {
       helloSeconds,
       maxSlots,
       uploads: { stream: new UploadMemory(streamUploadBytes), all: this.#uploads },
+      onFull: (it, bytes) => this.#makeRoom(it, bytes),
       flood: { messagesPerSecond, floodSeconds },
       log,
       now: () => performance.now(),
@@ -320,6 +321,12 @@ export class LearnerServer {
     if (strangers.length >= STREAMS_WITHOUT_HELLO)
       strangers[0]!.abort(grpc.status.ABORTED, `newer streams of ${certificateName} wait for their Hello`);
     this.#strangers.add(session);
+  }
+
+  /** Of the stream whose submissions hold most one goes, if that is more than `bytes`: nobody keeps others out. */
+  #makeRoom(asking: Session, bytes: number): boolean {
+    const others = [...this.#sessions.values()].filter((it) => it !== asking && it.uploadBytes > bytes);
+    return others.sort((a, b) => b.uploadBytes - a.uploadBytes).some((it) => it.yieldUpload());
   }
 
   #onHello(session: Session): void {

@@ -38,6 +38,8 @@ export interface SessionOptions {
   maxSlots: number;
   /** What unfinished submissions may hold: of this stream, and of all streams. */
   uploads: { stream: UploadMemory; all: UploadMemory };
+  /** There is no room in `uploads.all`. @returns whether another stream that holds more has given some back */
+  onFull(session: Session, bytes: number): boolean;
   flood: FloodLimits;
   log: Logger;
   now: () => number;
@@ -342,9 +344,25 @@ export class Session {
   #makeRoom(bytes: number): boolean {
     const { stream, all } = this.#options.uploads;
     if (!stream.take(bytes)) return false;
-    if (all.take(bytes)) return true;
-    stream.release(bytes);
-    return false;
+    for (;;) {
+      if (all.take(bytes)) return true;
+      if (this.#options.onFull(this, stream.heldBytes)) continue;
+      stream.release(bytes);
+      return false;
+    }
+  }
+
+  /** Bytes that its submissions hold. */
+  get uploadBytes(): number {
+    return this.#options.uploads.stream.heldBytes;
+  }
+
+  /** Gives up the newest unfinished submission; the actor may send it again. @returns whether there was one */
+  yieldUpload(): boolean {
+    const newest = [...this.#uploads.values()].at(-1);
+    if (newest === undefined) return false;
+    this.lost(newest.attempt);
+    return true;
   }
 
   #release(bytes: number): void {
