@@ -18,7 +18,7 @@ export interface HttpLimits {
   headerBytes: number;
 }
 
-/** README.md of learner/server has the same table. */
+/** learner/server/README.md says them too. */
 export const HTTP_LIMITS: HttpLimits = {
   ...{ headersSeconds: 5, requestSeconds: 10, idleSeconds: 15, connections: 256 },
   headerBytes: 16 * 1024,

@@ -393,7 +393,7 @@ const leave = fc.tuple(who, fc.constantFrom("vanish", "end", "drained")).map(([i
 );
 const flood = who.map((index) =>
   onStream("flood", index, (stream) => {
-    for (let sent = 0; sent < 1500; sent++) stream.send({ heartbeat: { running: [] } }, "breaks");
+    for (let sent = 0; sent < 4000; sent++) stream.send({ heartbeat: { running: [] } }, "breaks");
   }),
 );
 const more = fc

@@ -7,7 +7,7 @@ import { type longrun, PROTOCOL_VERSION } from "../../proto/service.ts";
 import type { AttemptKey } from "../store/types.ts";
 import { ServerError } from "./errors.ts";
 
-/** What one message may hold. README.md has the same table. */
+/** What one message may hold; README.md says it too. */
 export const BOUNDS = {
   /** Characters of an execution's id. */
   executionCharacters: 200,

@@ -152,7 +152,7 @@ test("an authority is replaced and no running execution is lost", async () => {
     void stranger.status.then(() => {
       refused = true;
     });
-    stranger.send({ hello: { protocolVersion: PROTOCOL_VERSION, actor: "actor-0", slots: 1 } });
+    stranger.send({ hello: { protocolVersion: PROTOCOL_VERSION, actor: "actor-0", isolationLevel: "none", slots: 1 } });
     await until(() => refused || stranger.has("welcome"), "an answer to an old certificate");
     stranger.vanish();
     return refused;
