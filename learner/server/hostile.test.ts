@@ -195,7 +195,9 @@ class Stream {
       const { code, details } = await within(this.actor.status, "the end of a stream that broke the protocol", 5);
       assert.ok([3, 7, 8, 10].includes(code), `${code} ${details}`);
     }
-    if (this.fate === "passes" && !this.over && this.ended !== undefined)
+    // A stream that said nothing at first may have said hello in its place since.
+    const replaced = this.ended?.details.startsWith("a newer stream of");
+    if (this.fate === "passes" && !this.over && this.ended !== undefined && !replaced)
       assert.fail(`a stream that kept the protocol was ended: ${this.ended.code} ${this.ended.details}`);
   }
 }
