@@ -14,6 +14,7 @@ import { Learner } from "./learner.fixture.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "longrun-hostile-"));
 const tls = await writeRunCertificates(join(folder, "tls"), { validSeconds: 600 });
+const actorTls = await tls.actor("actor-0");
 after(() => rmSync(folder, { recursive: true }));
 
 const MEBIBYTE = 1 << 20;
@@ -36,7 +37,7 @@ async function setUp(options: Partial<ClientOptions> & { learner?: Partial<Learn
     new Promise<ExecutionResult>((end) => signal.addEventListener("abort", () => end(lostResult("revoked"))));
   const { execute = (_, signal) => until(signal), ...rest } = options;
   const client = new ActorClient({
-    ...{ address: `127.0.0.1:${learner.port}`, tlsDirectory: tls.actor, name: "actor-0", slots: 2 },
+    ...{ address: `127.0.0.1:${learner.port}`, tlsDirectory: actorTls, name: "actor-0", slots: 2 },
     ...{ isolationLevel: "namespaces", maxReconnectSeconds: 0.2, log: { info: note, warn: note } },
     ...rest,
     execute: (lease, signal, onProgress) => {

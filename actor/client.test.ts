@@ -32,7 +32,7 @@ async function setUp(options: Partial<ClientOptions> & { learner?: Partial<Learn
   const executions = new Map<string, { lease: Lease; signal: AbortSignal; end: (result: ExecutionResult) => void }>();
   const client = new ActorClient({
     address: `127.0.0.1:${learner.port}`,
-    tlsDirectory: tls.actor,
+    tlsDirectory: await tls.actor("actor-0"),
     name: "actor-0",
     slots: 2,
     isolationLevel: "namespaces",
@@ -151,6 +151,27 @@ describe("one execution", () => {
     assert.equal(learner.count("result"), 3);
     assert.equal(client.held, 0);
   });
+
+  test("submissions go one after the other; one that the learner has no room for is sent again later", async () => {
+    const { learner, client, started } = await setUp({ random: () => 0 });
+    await learner.next("ready");
+    const [first, second] = [
+      learner.lease("e1"),
+      learner.lease("e2", { attempt: { execution: "e2", number: 1, fence: "8" } }),
+    ];
+    const submission = () => randomBytes(2 * 2 ** 20);
+    const running = [await started("e1"), await started("e2")];
+    for (const { end } of running) end(completed(submission()));
+    await learner.next("chunk", 18);
+    const order = learner.received.flatMap(({ chunk }) => chunk?.attempt?.execution ?? []);
+    assert.deepEqual(order, [...Array(9).fill(order[0]), ...Array(9).fill(order[9])]);
+    learner.send({ ack: { attempt: first, accepted: false, reason: "busy" } });
+    learner.send({ ack: { attempt: { ...second, execution: "e2", fence: "8" }, accepted: true, reason: "accepted" } });
+    await learner.next("chunk", 27);
+    learner.send({ ack: { attempt: first, accepted: true, reason: "accepted" } });
+    for (let i = 0; client.held > 0 && i < 500; i++) await sleep(10);
+    assert.deepEqual([client.held, learner.count("result")], [0, 3]);
+  });
 });
 
 describe("a broken stream", () => {
@@ -222,7 +243,7 @@ describe("a broken stream", () => {
   });
 
   test("it dials on while nobody listens, and a stranger's certificate does not end it either", async () => {
-    const { learner, client } = await setUp({ tlsDirectory: strangersTls.actor });
+    const { learner, client } = await setUp({ tlsDirectory: await strangersTls.actor("actor-0") });
     await sleep(700);
     assert.equal(learner.received.length, 0);
     client.stop();

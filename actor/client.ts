@@ -84,6 +84,10 @@ interface Held {
   progress: Progress;
   result?: { header: longrun.v1alpha1.ResultHeader.$Properties; submission?: PackedSubmission };
   damagedUploads: number;
+  /** Its submission waits for the ones before it to be sent. */
+  waits: boolean;
+  /** The learner has no room for its submission: it is handed in again later. */
+  refusedForNow: boolean;
 }
 
 const SHORTEST_PAUSE_SECONDS = 0.2;
@@ -98,6 +102,8 @@ const LONGEST_HEARTBEAT_SECONDS = 3600;
 const LONGEST_IDLE_SECONDS = 86_400;
 /** Of what the learner says, in a line of the log. */
 const LONGEST_SAID = 200;
+/** Longest pause before a submission is sent again that the learner had no room for; shortened by chance. */
+const BUSY_SECONDS = 2;
 /** Statuses that another try cannot mend. */
 const FINAL_STATUSES = new Set([Status.UNAUTHENTICATED, Status.PERMISSION_DENIED, Status.UNIMPLEMENTED]);
 /** Final as well if the learner answers Hello with it: it speaks another version, or does not take this actor. */
@@ -118,6 +124,8 @@ export class ActorClient {
   #refused = 0;
   #busySeconds = 0;
   #busySince = new Map<Held, number>();
+  /** Settles when the submissions that were begun are sent. */
+  #uploads: Promise<void> = Promise.resolve();
   #brokenStreams = 0;
   #idleTimer: NodeJS.Timeout | undefined;
   #idleSeconds = 0;
@@ -326,7 +334,14 @@ export class ActorClient {
     const { attempt } = lease;
     const key = keyOf(attempt);
     const progress = { elapsedSeconds: 0, cpuSeconds: 0, memoryBytes: 0, markers: [] };
-    const held: Held = { attempt, abort: new AbortController(), progress, damagedUploads: 0 };
+    const held: Held = {
+      attempt,
+      abort: new AbortController(),
+      progress,
+      damagedUploads: 0,
+      waits: false,
+      refusedForNow: false,
+    };
     this.#held.set(key, held);
     this.#running++;
     if (++this.#leased === this.#options.maxExecutions) this.drain(`--executions ${this.#leased}`);
@@ -365,15 +380,26 @@ export class ActorClient {
     this.#finishIfDrained();
   }
 
+  /** Hands in a result: submissions one after the other, so that the learner holds no more than one unfinished. */
+  #handIn(held: Held): Promise<void> {
+    if (held.result!.submission === undefined) return this.#upload(held);
+    // One that waits for its turn goes over the stream that there is then.
+    if (!held.waits) this.#uploads = this.#uploads.then(() => this.#upload(held));
+    held.waits = true;
+    return this.#uploads;
+  }
+
   /** Sends a result over the stream that there is now; without one, #onWelcome does it later. */
-  async #handIn(held: Held): Promise<void> {
+  async #upload(held: Held): Promise<void> {
+    held.waits = false;
     const stream = this.#stream;
     const { header, submission } = held.result!;
-    if (!stream) return;
+    if (!stream || !this.#held.has(keyOf(held.attempt))) return;
+    held.refusedForNow = false;
     stream.write({ result: header });
     for (const [index, data] of (submission?.chunks ?? []).entries()) {
       // Gone, or revoked: the rest would be thrown away.
-      if (this.#stream !== stream || !this.#held.has(keyOf(held.attempt))) return;
+      if (this.#stream !== stream || held.refusedForNow || !this.#held.has(keyOf(held.attempt))) return;
       if (!stream.write({ chunk: { attempt: held.attempt, index, data } })) await drained(stream);
     }
   }
@@ -388,6 +414,12 @@ export class ActorClient {
     if (!held?.result) return;
     if (!accepted && reason === "digest" && ++held.damagedUploads < DAMAGED_UPLOADS) {
       void this.#handIn(held);
+      return;
+    }
+    if (!accepted && reason === "busy") {
+      held.refusedForNow = true;
+      const { random = Math.random } = this.#options;
+      setTimeout(() => this.#ended || void this.#handIn(held), BUSY_SECONDS * (0.5 + 0.5 * random()) * 1000).unref();
       return;
     }
     if (!accepted && reason !== "duplicate")

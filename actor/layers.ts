@@ -1,8 +1,13 @@
 /** What isolates programs here, layer by layer, and what is missing: for logs, people and the learner's metrics. */
+import { MISSING_LAYERS } from "../proto/isolation.ts";
 import type { SandboxInfo } from "./sandbox.ts";
 
-/** Layers that are missing, and what that means. Names are values of a metric's label: do not change them. */
-const MISSING = {
+export { MISSING_LAYERS } from "../proto/isolation.ts";
+
+export type MissingLayer = (typeof MISSING_LAYERS)[number];
+
+/** What each missing layer means. */
+const MISSING: Record<MissingLayer, string> = {
   namespaces: "programs have one process; names, sizes and times of files can be asked for",
   landlock: "files and signals are held by namespaces and seccomp alone",
   landlockTruncate: "Landlock below ABI 3: truncation is held by seccomp alone",
@@ -12,9 +17,7 @@ const MISSING = {
   controlGroup: "memory and processes are held by rlimits and a look every 25 ms, not by a control group",
   processCount: "Linux below 5.14: the number of processes is looked at, not held by the kernel",
   proc: "programs have no /proc",
-} as const;
-export type MissingLayer = keyof typeof MISSING;
-export const MISSING_LAYERS = Object.keys(MISSING) as MissingLayer[];
+};
 
 export interface Layers {
   /** In the order in which they are applied. */

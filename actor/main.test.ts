@@ -16,6 +16,7 @@ import { ensurePythonEnvironment } from "./python-env.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "longrun-actor-"));
 const tls = await writeRunCertificates(join(folder, "tls"), { validSeconds: 600 });
+const actorTls = await tls.actor("actor-0");
 const environment = await ensurePythonEnvironment();
 const task = join(folder, "small");
 mkdirSync(join(task, "prepared", "public"), { recursive: true });
@@ -40,7 +41,7 @@ async function startActor(
     "--learner",
     `127.0.0.1:${learner.port}`,
     "--tls",
-    tls.actor,
+    actorTls,
     "--name",
     "actor-0",
     "--scratch",
@@ -301,7 +302,7 @@ describe("an actor's start and end", () => {
     ["slots", ["--slots", "0"], /--slots is 0/],
     ["cpus", ["--cpus", "1-0"], /--cpus/],
     ["unknown option", ["--frobnicate"], /frobnicate/],
-    ["a task folder without tasks", ["--task-dir", tls.actor], /prepared\/public/],
+    ["a task folder without tasks", ["--task-dir", actorTls], /prepared\/public/],
   ];
   for (const [name, args, message] of cases)
     test(`bad input: ${name}: one line, exit status 2`, async () => {

@@ -3,9 +3,9 @@
  * when Prometheus scrapes. No label names an execution, a task or the actor: the scraper knows which one it asked.
  */
 import { once } from "node:events";
-import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { limitedServer } from "../proto/http-server.ts";
 import { certificateExpirations } from "../proto/tls-folder.ts";
 import type { ActorState } from "./client.ts";
 import { ActorError } from "./errors.ts";
@@ -113,7 +113,7 @@ export async function serveMetrics(listen: string, registry: Registry): Promise<
   const match = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(listen);
   if (!match || Number(match[3]) > 65_535)
     throw new ActorError("arguments", `--metrics-listen is ${listen}, must be HOST:PORT`);
-  const server = createServer(async (request, response) => {
+  const server = limitedServer(async (request, response) => {
     if (request.method !== "GET" || request.url?.split("?")[0] !== "/metrics") {
       response.writeHead(404).end("there is /metrics\n");
       return;

@@ -425,7 +425,7 @@ describe("the actor of a pod", () => {
     const actor = fork(
       join(import.meta.dirname, "main.ts"),
       [
-        ...["--learner", `127.0.0.1:${learner.port}`, "--tls", tls.actor, "--name", "actor-0"],
+        ...["--learner", `127.0.0.1:${learner.port}`, "--tls", await tls.actor("actor-0"), "--name", "actor-0"],
         ...["--sandboxes", sandboxes, "--inputs", `small=${folder}`, "--isolation", "landlock", ...args],
       ],
       { stdio: ["ignore", "ignore", "pipe", "ipc"], env: { ...process.env, LOG_LEVEL: "info" } },

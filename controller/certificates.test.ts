@@ -6,15 +6,29 @@ import {
   type CertificateSecrets,
   controllerCertificate,
   type EnsuredCertificates,
+  ensureActorCertificate,
   ensureCertificates,
+  type SecretData,
 } from "./certificates.ts";
 
 const DAY_MS = 24 * 3600 * 1000;
 const HOSTS = ["quickstart-learner.default.svc", "quickstart-learner.default.svc.cluster.local"];
 const START = Date.UTC(2030, 0, 1);
 
-const ensure = (observed: CertificateSecrets, now: number, hosts = HOSTS): Promise<EnsuredCertificates> =>
-  ensureCertificates(observed, { name: "quickstart", hosts, now });
+const ACTOR = "quickstart-actor-0-0";
+/** Of a run with one actor. */
+type Secrets = CertificateSecrets & { actor?: SecretData | undefined };
+
+/** As the controller does it: the authority and the learner first, then the actor. */
+async function ensure(observed: Secrets, now: number, hosts = HOSTS, actorName = ACTOR) {
+  const run = await ensureCertificates(observed, { name: "quickstart", hosts, now });
+  const authority = run.write.authority ?? observed.authority!;
+  const actor = await ensureActorCertificate(authority, observed.actor, { name: actorName, now });
+  const write: Secrets = { ...run.write, ...(actor.write && { actor: actor.write }) };
+  const reasons = [...run.reasons, ...(actor.reason ? [actor.reason] : [])];
+  const [renewAtMs, expireAtMs] = (["renewAtMs", "expireAtMs"] as const).map((it) => Math.min(run[it], actor[it]));
+  return { write, reasons, renewAtMs, expireAtMs } as Omit<EnsuredCertificates, "write"> & { write: Secrets };
+}
 
 const pem = (data: Record<string, string> | undefined, file: string) =>
   Buffer.from(data?.[file] ?? "", "base64").toString();
@@ -23,8 +37,7 @@ const certificates = (bundle: string) =>
     .split(/(?<=-----END CERTIFICATE-----\n)/)
     .filter(Boolean)
     .map((one) => new X509Certificate(one));
-const leafOf = (secrets: CertificateSecrets, role: "learner" | "actor") =>
-  new X509Certificate(pem(secrets[role], "tls.crt"));
+const leafOf = (secrets: Secrets, role: "learner" | "actor") => new X509Certificate(pem(secrets[role], "tls.crt"));
 const trusted = (data: Record<string, string> | undefined) => certificates(pem(data, "ca.crt"));
 
 /** Whether whoever has `data` accepts `leaf` at `now`. */
@@ -37,8 +50,8 @@ test("a new run gets an authority and two leaves, and then nothing is written un
   assert.deepEqual(Object.keys(write).sort(), ["actor", "authority", "learner"]);
   assert.deepEqual(reasons, [
     "a certificate authority was made",
-    "the learner's certificate was made",
-    "the actor's certificate was made",
+    "the certificate of the learner was made",
+    `the certificate of ${ACTOR} was made`,
   ]);
   assert.deepEqual(Object.keys(write.authority!).sort(), ["ca.crt", "ca.key"]);
   for (const role of ["learner", "actor"] as const) {
@@ -57,7 +70,10 @@ test("a new run gets an authority and two leaves, and then nothing is written un
     assert.deepEqual((await ensure(write, now)).write, {}, new Date(now).toISOString());
   const renewed = await ensure(write, renewAtMs);
   assert.deepEqual(Object.keys(renewed.write).sort(), ["actor", "learner"]);
-  assert.deepEqual(renewed.reasons, ["the learner's certificate was renewed", "the actor's certificate was renewed"]);
+  assert.deepEqual(renewed.reasons, [
+    "the certificate of the learner was renewed",
+    `the certificate of ${ACTOR} was renewed`,
+  ]);
   assert.ok(renewed.renewAtMs > renewAtMs + 19 * DAY_MS);
 });
 
@@ -104,13 +120,13 @@ test("three years of one run: whoever has files at most an hour old can always t
 test("what is damaged, missing or not for its holder is made again; the rest stays", async (t) => {
   const { write: whole } = await ensure({}, START);
   const other = (await ensure({}, START)).write;
-  const cases: [string, CertificateSecrets, string[], RegExp][] = [
-    ["no learner secret", { ...whole, learner: undefined }, ["learner"], /learner's certificate was made/],
+  const cases: [string, Secrets, string[], RegExp][] = [
+    ["no learner secret", { ...whole, learner: undefined }, ["learner"], /certificate of the learner was made/],
     [
       "actor with the key of another certificate",
       { ...whole, actor: { ...whole.actor, "tls.key": whole.learner!["tls.key"]! } },
       ["actor"],
-      /actor's certificate was made/,
+      /certificate of quickstart-actor-0-0 was made/,
     ],
     ["garbage", { ...whole, actor: { "tls.crt": "eHg=", "tls.key": "" } }, ["actor"], /made/],
     [
@@ -151,7 +167,21 @@ test("a learner's new names need a new certificate, and only the learner's", asy
   const { write } = await ensure({}, START);
   const { write: changed, reasons } = await ensure(write, START, [...HOSTS, "learner.example.org"]);
   assert.deepEqual(Object.keys(changed), ["learner"]);
-  assert.deepEqual(reasons, ["the learner's certificate was made for the learner's new names"]);
+  assert.deepEqual(reasons, ["the certificate of the learner was made for the learner's new names"]);
+});
+
+test("an actor's certificate is of its own name, and made again where it is another actor's", async () => {
+  const { write } = await ensure({}, START);
+  assert.ok(leafOf(write, "actor").subject.split("\n").includes(`CN=${ACTOR}`));
+  const { write: changed, reasons } = await ensure(write, START, HOSTS, "quickstart-actor-0-1");
+  assert.deepEqual(Object.keys(changed), ["actor"]);
+  assert.deepEqual(reasons, [
+    "the certificate of quickstart-actor-0-1 was replaced: it was not of quickstart-actor-0-1",
+  ]);
+  await assert.rejects(
+    ensureActorCertificate({}, undefined, { name: ACTOR, now: START }),
+    /authority .* cannot be read/,
+  );
 });
 
 test("after a long absence everything has expired and is made anew", async () => {

@@ -1,8 +1,9 @@
 /**
  * The certificates of one TrainingRun on Kubernetes, and when each is renewed.
  *
- * Three secrets: the authority's (its key is mounted nowhere), the learner's, the actors' (`ca.crt`, `tls.crt`,
- * `tls.key`). What is there decides; nothing is remembered between calls, so that any controller can go on with it.
+ * One secret for the authority (its key is mounted nowhere), one for the learner and one for each actor (`ca.crt`,
+ * `tls.crt`, `tls.key`). What is there decides; nothing is remembered between calls, so that any controller can go on
+ * with it.
  *
  * A change of authority loses nobody. Processes read changed files by themselves, but the kubelet brings them at its own
  * pace, so that trust goes ahead of use by `distributeSeconds`:
@@ -10,17 +11,11 @@
  * | step | signs | `ca.crt` of every secret |
  * | --- | --- | --- |
  * | 2/3 of the authority's validity have passed | old | old, new |
- * | `distributeSeconds` later | new: both leaves are made again | new, old |
+ * | `distributeSeconds` later | new: all leaves are made again | new, old |
  * | the old one has expired | new | new |
  */
 import { createPrivateKey, X509Certificate } from "node:crypto";
-import {
-  createAuthority,
-  createCertificate,
-  type KeyAndCertificate,
-  type Role,
-  type TlsFiles,
-} from "../proto/certificates.ts";
+import { createAuthority, createCertificate, type KeyAndCertificate, type TlsFiles } from "../proto/certificates.ts";
 
 /** A secret's `data`: base64 by file name. */
 export type SecretData = Record<string, string>;
@@ -31,8 +26,6 @@ export interface CertificateSecrets {
   authority?: SecretData;
   /** `NAME-learner-tls` */
   learner?: SecretData;
-  /** `NAME-actor-tls` */
-  actor?: SecretData;
 }
 
 export interface CertificateTimes {
@@ -56,7 +49,7 @@ export const CERTIFICATE_TIMES: CertificateTimes = {
 };
 
 export interface CertificateRequest {
-  /** Of the run; certificates carry it for people. */
+  /** Of the run, or of the actor: the certificate's common name. */
   name: string;
   /** DNS names that the learner is dialled by: those of its Service. */
   hosts: string[];
@@ -76,6 +69,17 @@ export interface EnsuredCertificates {
   expireAtMs: number;
 }
 
+/** What the secret of an actor must hold. */
+export interface EnsuredLeaf {
+  /** Whole data of the secret; undefined: it is as it should be. */
+  write: SecretData | undefined;
+  /** For an event; undefined: the certificate stays. */
+  reason: string | undefined;
+  /** Unix milliseconds. */
+  renewAtMs: number;
+  expireAtMs: number;
+}
+
 /** An authority as its secret has it. */
 interface Authority {
   signing: KeyAndCertificate;
@@ -88,8 +92,8 @@ interface Authority {
 /**
  * What the secrets of a run must hold now.
  *
- * An authority that cannot be read, or has expired, is made anew with both leaves; a leaf is made anew if it is missing,
- * damaged, due, signed by another authority than the one that signs, or (the learner's) not valid for `hosts`.
+ * An authority that cannot be read, or has expired, is made anew with the learner's certificate; that one is made anew if
+ * it is missing, damaged, due, signed by another authority than the one that signs, or not valid for `hosts`.
  */
 export async function ensureCertificates(
   observed: CertificateSecrets,
@@ -103,34 +107,66 @@ export async function ensureCertificates(
   if (reason !== undefined) reasons.push(reason);
   const authorityData = dataOfAuthority(authority);
   if (!sameData(observed.authority, authorityData)) write.authority = authorityData;
-  const bundle = bundleOf(authority);
+  const leaf = await ensureLeaf(authority, observed.learner, { role: "learner", name, hosts, now, t });
+  if (leaf.write !== undefined) write.learner = leaf.write;
+  if (leaf.reason !== undefined) reasons.push(leaf.reason);
   const { signing, next, former } = authority;
-  const ends = [validToMs(signing.certificate)];
-  const looks = [next ? signsFromMs(next, t) : renewalMs(signing.certificate, t), ...former.map(validToMs)];
+  const looks = [
+    ...[next ? signsFromMs(next, t) : renewalMs(signing.certificate, t), ...former.map(validToMs)],
+    leaf.renewAtMs,
+  ];
+  const expireAtMs = Math.min(validToMs(signing.certificate), leaf.expireAtMs);
+  return { write, reasons, renewAtMs: Math.max(now, Math.min(...looks)), expireAtMs };
+}
 
-  for (const role of ["learner", "actor"] as const) {
-    const found = readLeaf(observed[role]);
-    const why = found === undefined ? "made" : leafFault(found, role, authority, hosts, now, t);
-    const leaf =
-      found !== undefined && why === undefined
-        ? { ...found, authority: bundle }
-        : {
-            ...(await createCertificate(signing, {
-              role,
-              name,
-              validSeconds: t.leafSeconds,
-              now: () => now,
-              ...(role === "learner" && { hosts }),
-            })),
-            authority: bundle,
-          };
-    if (why !== undefined) reasons.push(`the ${role}'s certificate was ${why}`);
-    const data = dataOfLeaf(leaf);
-    if (!sameData(observed[role], data)) write[role] = data;
-    looks.push(renewalMs(leaf.certificate, t));
-    ends.push(validToMs(leaf.certificate));
-  }
-  return { write, reasons, renewAtMs: Math.max(now, Math.min(...looks)), expireAtMs: Math.min(...ends) };
+/**
+ * What the secret of one actor must hold now: a certificate in the actor's name. It is made anew for the same reasons as
+ * the learner's.
+ *
+ * @param authority data of the run's `NAME-ca`, as `ensureCertificates` left it
+ * @param name of the actor
+ * @throws Error if that is no authority: `ensureCertificates` mends it
+ */
+export async function ensureActorCertificate(
+  authority: SecretData,
+  observed: SecretData | undefined,
+  { name, now, times }: Omit<CertificateRequest, "hosts">,
+): Promise<EnsuredLeaf> {
+  const found = readAuthority(authority, now);
+  if (found === undefined) throw new Error(`the authority that signs for ${name} cannot be read`);
+  return ensureLeaf(found, observed, { role: "actor", name, hosts: [], now, t: { ...CERTIFICATE_TIMES, ...times } });
+}
+
+interface LeafRequest {
+  role: "learner" | "actor";
+  name: string;
+  hosts: string[];
+  now: number;
+  t: CertificateTimes;
+}
+
+async function ensureLeaf(
+  authority: Authority,
+  observed: SecretData | undefined,
+  request: LeafRequest,
+): Promise<EnsuredLeaf> {
+  const { role, name, hosts, now, t } = request;
+  const found = readLeaf(observed);
+  const why = found === undefined ? "made" : leafFault(found, authority, request);
+  const leaf =
+    found !== undefined && why === undefined
+      ? found
+      : await createCertificate(authority.signing, {
+          ...{ role, name, validSeconds: t.leafSeconds, now: () => now },
+          ...(role === "learner" && { hosts }),
+        });
+  const data = dataOfLeaf({ ...leaf, authority: bundleOf(authority) });
+  return {
+    write: sameData(observed, data) ? undefined : data,
+    reason: why && `the certificate of ${role === "actor" ? name : "the learner"} was ${why}`,
+    renewAtMs: renewalMs(leaf.certificate, t),
+    expireAtMs: validToMs(leaf.certificate),
+  };
 }
 
 /**
@@ -215,16 +251,14 @@ const dataOfLeaf = ({ authority, certificate, key }: TlsFiles): SecretData => ({
 /** Why a leaf must be made again, as what was done about it. */
 function leafFault(
   leaf: KeyAndCertificate,
-  role: Role,
   { signing }: Authority,
-  hosts: string[],
-  now: number,
-  t: CertificateTimes,
+  { role, name, hosts, now, t }: LeafRequest,
 ): string | undefined {
   const certificate = new X509Certificate(leaf.certificate);
   if (!certificate.verify(new X509Certificate(signing.certificate).publicKey)) return "signed by the new authority";
   if (now >= renewalMs(leaf.certificate, t)) return "renewed";
   if (!certificate.subject.includes(`OU=${role}`)) return `replaced: it was not of role ${role}`;
+  if (!certificate.subject.split("\n").includes(`CN=${name}`)) return `replaced: it was not of ${name}`;
   if (role === "learner" && hosts.some((host) => certificate.checkHost(host) === undefined))
     return "made for the learner's new names";
   return undefined;

@@ -82,7 +82,7 @@ async function reconcileCertificates(pass: Pass): Promise<void> {
     .map(({ metadata }) => metadata.resourceVersion)
     .join(" ");
   const known = memory.certificates;
-  if (known?.versions === versions && nowMs < known.renewAtMs && Object.keys(secrets).length === 3) return;
+  if (known?.versions === versions && nowMs < known.renewAtMs && Object.keys(secrets).length === 2) return;
   const data: CertificateSecrets = {};
   for (const [part, secret] of Object.entries(secrets))
     data[part as keyof CertificateSecrets] = (secret.data ?? {}) as SecretData;

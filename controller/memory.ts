@@ -28,6 +28,8 @@ export interface RunMemory {
   applied: Applied;
   /** Versions of the secrets that were found right, until when they are, and when the first of them expires. */
   certificates: { versions: string; renewAtMs: number; expireAtMs: number } | undefined;
+  /** The same of the actors' secrets, by actor; `versions` has the authority's too. */
+  actorCertificates: Map<string, { versions: string; renewAtMs: number; expireAtMs: number }>;
   /** Actors that were told to leave, by name: by which learner, and when. */
   toldToDrain: Map<string, { instance: string; atMs: number }>;
   /** Terminations that the learner knows of. */
@@ -83,6 +85,7 @@ export class Memories {
       suspension: undefined,
       applied: new Map(),
       certificates: undefined,
+      actorCertificates: new Map(),
       toldToDrain: new Map(),
       reported: new Set(),
       warning: undefined,

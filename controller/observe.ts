@@ -1,7 +1,16 @@
 /** What is known of one run: the TrainingRun, its children as the caches have them, and what its learner says. */
 
 import { messages } from "../proto/service.ts";
-import { COMPONENT, type Component, childName, parseActorName, RUN_UID, type Run, SPEC_HASH } from "./desired/names.ts";
+import {
+  COMPONENT,
+  type Component,
+  childName,
+  parseActorName,
+  RUN_UID,
+  type Run,
+  SPEC_HASH,
+  tlsSecret,
+} from "./desired/names.ts";
 import type { Workload } from "./desired/workload.ts";
 import { controllerUid } from "./kube/owner-index.ts";
 import {
@@ -36,7 +45,7 @@ export interface Observed {
   deployment: Deployment | undefined;
   config: ConfigMap | undefined;
   volume: PersistentVolumeClaim | undefined;
-  secrets: { authority?: Secret; learner?: Secret; actor?: Secret };
+  secrets: { authority?: Secret; learner?: Secret };
   /** `NAME-init`, and its newest pod. */
   init: Job | undefined;
   initPod: Pod | undefined;
@@ -61,6 +70,8 @@ export interface ObservedActor {
   hash: string | undefined;
   state: "starting" | "running" | "succeeded" | "failed" | "deleting";
   pod: Pod | undefined;
+  /** With its certificate. */
+  secret: Secret | undefined;
   /** Of the learner's status; absent: not connected. */
   connected: boolean;
   /** The learner has told it to take no more. */
@@ -77,14 +88,16 @@ export function belongsTo(run: Run, object: KubeObject): boolean {
 
 export function observe(run: Run, cache: Cache, link: LearnerObserved | undefined, kueue = false): Observed {
   const { namespace, uid } = run.metadata;
-  const child = <T extends KubeObject>(resource: Resource, suffix: string): T | undefined => {
-    const found = cache.get<T>(resource, `${namespace}/${childName(run, suffix)}`);
+  const named = <T extends KubeObject>(resource: Resource, name: string): T | undefined => {
+    const found = cache.get<T>(resource, `${namespace}/${name}`);
     return found && belongsTo(run, found) ? found : undefined;
   };
+  const child = <T extends KubeObject>(resource: Resource, suffix: string) =>
+    named<T>(resource, childName(run, suffix));
   const pods = cache.childrenOf<Pod>(POD, uid);
   const ofComponent = (component: Component) => pods.filter((pod) => pod.metadata.labels?.[COMPONENT] === component);
   const jobs = cache.childrenOf<Job>(JOB, uid).filter((job) => belongsTo(run, job));
-  const [authority, learner, actor] = ["ca", "learner-tls", "actor-tls"].map((it) => child<Secret>(SECRET, it));
+  const [authority, learner] = ["ca", "learner-tls"].map((it) => child<Secret>(SECRET, it));
   return {
     run,
     deployment: child(DEPLOYMENT, "learner"),
@@ -92,10 +105,10 @@ export function observe(run: Run, cache: Cache, link: LearnerObserved | undefine
     volume: cache
       .childrenOf<PersistentVolumeClaim>(PERSISTENT_VOLUME_CLAIM, uid)
       .find((claim) => belongsTo(run, claim)),
-    secrets: { ...(authority && { authority }), ...(learner && { learner }), ...(actor && { actor }) },
+    secrets: { ...(authority && { authority }), ...(learner && { learner }) },
     init: child(JOB, "init"),
     initPod: newest(ofComponent("init")),
-    actors: observeActors(run, jobs, ofComponent("actor"), link),
+    actors: observeActors(run, jobs, ofComponent("actor"), link, (name) => named(SECRET, tlsSecret(name))),
     learnerPod: newest(ofComponent("learner").filter((pod) => !pod.metadata.deletionTimestamp)),
     leavingPod: newest(ofComponent("learner").filter((pod) => pod.metadata.deletionTimestamp)),
     link,
@@ -104,7 +117,13 @@ export function observe(run: Run, cache: Cache, link: LearnerObserved | undefine
   };
 }
 
-function observeActors(run: Run, jobs: Job[], pods: Pod[], link: LearnerObserved | undefined): ObservedActor[] {
+function observeActors(
+  run: Run,
+  jobs: Job[],
+  pods: Pod[],
+  link: LearnerObserved | undefined,
+  secretOf: (actor: string) => Secret | undefined,
+): ObservedActor[] {
   const podsOf = Map.groupBy(pods, (pod) => pod.metadata.labels?.["batch.kubernetes.io/job-name"] ?? "");
   const said = new Map((link?.connected ? (link.status?.actors ?? []) : []).map((actor) => [actor.name ?? "", actor]));
   return jobs
@@ -118,7 +137,7 @@ function observeActors(run: Run, jobs: Job[], pods: Pod[], link: LearnerObserved
       const state = job.metadata.deletionTimestamp ? "deleting" : (jobState(job) ?? active);
       return [
         {
-          ...{ job, name, ...place, hash: annotations?.[SPEC_HASH], state, pod },
+          ...{ job, name, ...place, hash: annotations?.[SPEC_HASH], state, pod, secret: secretOf(name) },
           ...{ connected: connected ?? false, draining: draining ?? false, executions: running ?? 0 },
         },
       ];

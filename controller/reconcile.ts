@@ -5,6 +5,7 @@
  */
 
 import type { TrainingRunStatus } from "../crds/trainingrun.ts";
+import { reconcileActorCertificates } from "./actor-certificates.ts";
 import { labelsOf, REFUSED_SECONDS, reconcileActors, reportTerminations } from "./actor-jobs.ts";
 import { eventBlocker, isSilent, NO_POD_SECONDS, writeBlocker } from "./blockers.ts";
 import { derivedOf, reconcileChildren } from "./children.ts";
@@ -73,7 +74,8 @@ export async function reconcile(key: string, context: Context): Promise<Reconcil
     hash: derivedOf(pass).actorHash,
     nowMs: pass.nowMs,
   });
-  const actorsRefused = await reconcileActors(pass, scale);
+  const actorsRefused =
+    (await reconcileActors(pass, scale)) ?? (await attempt(pass, () => reconcileActorCertificates(pass)));
   reportTerminations(pass);
 
   const warning = await findWarning(pass);
@@ -98,7 +100,7 @@ export async function reconcile(key: string, context: Context): Promise<Reconcil
   measure(pass, unheard ? (run.status ?? {}) : status, lifecycle, scale);
   again.push(
     isOverdue(pass) ? undefined : (expiryMs(pass) - pass.nowMs) / 1000,
-    pass.memory.certificates && (pass.memory.certificates.renewAtMs - pass.nowMs) / 1000,
+    (Math.min(...certificatesOf(pass).map(({ renewAtMs }) => renewAtMs)) - pass.nowMs) / 1000,
   );
   const seconds = Math.min(...again.filter((it) => it !== undefined));
   return Number.isFinite(seconds) ? { requeueAfterSeconds: Math.max(0.1, seconds) } : {};
@@ -299,6 +301,11 @@ function withoutCounts({ executions: _, actors, display, ...rest }: TrainingRunS
   return { ...rest, actors: { desired, replicas, waitingReason }, display: { ...display, actors: undefined } };
 }
 
+/** What is known of the certificates in use: the learner's with the authority's, and the actors'. */
+function certificatesOf({ memory }: Pass): { renewAtMs: number; expireAtMs: number }[] {
+  return [...(memory.certificates ? [memory.certificates] : []), ...memory.actorCertificates.values()];
+}
+
 /** Stages in which there should be a learner that answers. */
 const LEARNER_DUE = ["Initialising", "Running", "Refused"];
 
@@ -321,6 +328,9 @@ function measure(
     actors: { desired, ...counts, idle: status.actors?.idle ?? 0 },
     learnerDue: LEARNER_DUE.includes(stage),
     // Those of a run that is over are not renewed, and not used.
-    certificatesExpireAtMs: stage === "Ended" ? undefined : memory.certificates?.expireAtMs,
+    certificatesExpireAtMs:
+      stage === "Ended" || !memory.certificates
+        ? undefined
+        : Math.min(...certificatesOf(pass).map(({ expireAtMs }) => expireAtMs)),
   });
 }

@@ -90,8 +90,8 @@ export interface Task {
   scratchFiles: number;
   /** Processes and threads that one execution may have at once (default 64; ours). */
   processes: number;
-  /** Bytes of the largest submission.csv that is read (default 268435456; ours). */
-  submissionBytes: number;
+  /** Bytes of the largest submission.csv that is read. Absent: 16 times the larger of the task's sample submission and answers, rounded up to a power of two, from 1 MiB to 256 MiB, and never less than twice the larger (ours). */
+  submissionBytes?: number;
 }
 
 /** Cannot change. What programs may read, train and test data without labels. Give exactly one source. */
@@ -336,6 +336,8 @@ export interface Learner {
   leaseSeconds: number;
   /** Seconds that leases run on after a restarted learner is ready (default 30; ours). */
   leaseGraceSeconds: number;
+  /** Seconds beyond executionTimeoutSeconds after which an attempt counts as lost although its actor sends heartbeats: for a sandbox that starts anew and for the submission's way (default 300; ours). */
+  leaseSlackSeconds: number;
   /** Seconds beyond a program's time limit and a lease without any progress after which the run fails and says what blocks it (default 300; ours). */
   stallSeconds: number;
   /** Seconds between two heartbeats of an actor (default 5; ours). */

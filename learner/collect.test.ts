@@ -18,9 +18,12 @@ async function twoIterations(
   algorithm: Partial<Algorithm>,
   { speeds, together, lost = [] }: { speeds: number[]; together: number; lost?: string[] },
 ) {
+  // Unix milliseconds.
+  let clock = 0;
   const store = openStore(join(folder, `${stores++}.sqlite`), {
     leaseSeconds: 60,
     leaseGraceSeconds: 5,
+    now: () => clock,
     maxAttempts: 2,
   });
   await store.beginLineage(() => true);
@@ -56,6 +59,7 @@ async function twoIterations(
           if (lost.includes(key.execution)) store.leases.fail("actor-0", key, "a node was lost");
           else store.leases.accept("actor-0", key, newResult());
         }
+        clock += 4000;
         store.leases.extend(
           "actor-0",
           running.map(({ key }) => ({ ...key, elapsedSeconds: 3 })),

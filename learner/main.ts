@@ -109,9 +109,10 @@ async function main(): Promise<number> {
     // From here on this process is the one that writes.
     writeManifest(options.run, manifest);
     const fence = Fence.take(options.run, `${hostname()}/${process.pid}`);
-    const { leaseSeconds, leaseGraceSeconds, maxAttempts } = manifest.spec.learner;
+    const { leaseSeconds, leaseGraceSeconds, leaseSlackSeconds, maxAttempts } = manifest.spec.learner;
     const store = openStore(join(options.run, "store.sqlite"), {
       ...{ leaseSeconds, leaseGraceSeconds, maxAttempts },
+      longestSeconds: task.spec.executionTimeoutSeconds + leaseSlackSeconds,
       checkFence: () => fence.check(),
     });
     const parts = { options, manifest, task, store, status, metrics, metricsServer, health, log };
@@ -332,7 +333,7 @@ async function serve(it: Process): Promise<LearnerServer> {
       scratchBytes: limits.scratchBytes,
       scratchFiles: limits.scratchFiles,
       processes: limits.processes,
-      submissionBytes: limits.submissionBytes,
+      submissionBytes: task.submissionBytes,
     }),
     // Only what was asked for: runs of 0.1 have images and names of their own.
     packages: spec.actors.packages && !spec.prompts.packages ? packagesOf(spec) : [],

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import * as grpc from "@grpc/grpc-js";
 import { createAuthority, createCertificate, writeRunCertificates, writeTlsFiles } from "./certificates.ts";
-import { clientCredentials, requireRole, roleOf, serverCredentials } from "./channel.ts";
+import { clientCredentials, nameOf, requireRole, roleOf, serverCredentials } from "./channel.ts";
 import { channelOptions, clientOptions, LearnerStatusClient, LearnerStatusService } from "./service.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "longrun-certificates-"));
@@ -48,10 +48,10 @@ test("bad requests are refused with the field's name", async () => {
   );
 });
 
-test("a run's files: three folders, keys for their owner only, no authority's key anywhere", async () => {
+test("a run's files: a folder for each process, keys for their owner only, no authority's key anywhere", async () => {
   const paths = await writeRunCertificates(join(folder, "run"), { validSeconds: HOUR });
   const keys = new Set<string>();
-  for (const path of Object.values(paths)) {
+  for (const path of [paths.learner, paths.controller, await paths.actor("actor-0"), await paths.actor("actor-1")]) {
     assert.deepEqual(readdirSync(path), ["ca.crt", "tls.crt", "tls.key"]);
     assert.equal(statSync(join(path, "tls.key")).mode & 0o777, 0o600);
     assert.equal(statSync(path).mode & 0o777, 0o700);
@@ -63,7 +63,7 @@ test("a run's files: three folders, keys for their owner only, no authority's ke
       ),
     );
   }
-  assert.equal(keys.size, 3);
+  assert.equal(keys.size, 4);
 });
 
 test("files are replaced, and a key that could be read by others is not left so", async () => {
@@ -82,6 +82,17 @@ test("a folder without the files is named", () => {
   const missing = { name: "ChannelError", code: "tlsFile", message: /no-such\/ca.crt cannot be read: --tls/ };
   assert.throws(() => clientCredentials(join(folder, "no-such")), missing);
   assert.throws(() => serverCredentials(join(folder, "no-such")), missing);
+});
+
+test("the name of a certificate is its one CN", () => {
+  const callOf = (subject: unknown) => ({
+    getAuthContext: () =>
+      ({ sslPeerCertificate: { subject } }) as ReturnType<Parameters<typeof nameOf>[0]["getAuthContext"]>,
+    getPeer: () => "10.0.0.9:1234",
+  });
+  assert.equal(nameOf(callOf({ OU: "actor", CN: "actor-0" })), "actor-0");
+  for (const subject of [{ OU: "actor" }, { CN: "" }, { CN: ["actor-0", "actor-1"] }, undefined])
+    assert.throws(() => nameOf(callOf(subject)), { code: "unauthenticated", message: /no name/ });
 });
 
 const subjects: [string, unknown, string | RegExp][] = [

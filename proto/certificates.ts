@@ -1,8 +1,9 @@
 /**
- * Certificates of one run: a certificate authority of its own, and one certificate per role signed by it.
+ * Certificates of one run: a certificate authority of its own, and the certificates that it signs: the learner's, the
+ * controller's and one for each actor.
  *
  * ECDSA P-256. A certificate's role is its subject's organizational unit (OU); the learner authorises each call by it
- * (`channel.ts`). A folder with `ca.crt`, `tls.crt` and `tls.key` (PEM, the names of a Kubernetes TLS secret) is what
+ * (`channel.ts`). An actor's certificate has the actor's name as its common name (CN): an actor speaks under no other. A folder with `ca.crt`, `tls.crt` and `tls.key` (PEM, the names of a Kubernetes TLS secret) is what
  * a process is started with.
  */
 import { webcrypto } from "node:crypto";
@@ -74,7 +75,7 @@ export async function createAuthority(validity: Validity, name = "longrun"): Pro
 
 export interface CertificateRequest extends Validity {
   role: Role;
-  /** Common name; for people. */
+  /** Common name: of an actor its name, which the learner checks; else for people. */
   name: string;
   /** DNS names and IP addresses that the holder is dialled by. Only a learner serves. */
   hosts?: string[];
@@ -129,20 +130,31 @@ export async function writeTlsFiles(directory: string, files: TlsFiles): Promise
   await writeFile(join(directory, "tls.key"), files.key, { mode: 0o600 });
 }
 
+/** Folders of TLS files of a run on one machine. */
+export interface RunCertificates {
+  learner: string;
+  controller: string;
+  /** Writes a new certificate for the actor of this name. @returns its folder */
+  actor(name: string): Promise<string>;
+}
+
 /**
- * All that a run on one machine needs: `directory/learner`, `directory/actor` and `directory/controller`. The
- * authority's key is not written and is gone when this returns.
+ * All that a run on one machine needs: `directory/learner`, `directory/controller` and, for each actor that is asked
+ * for, `directory/NAME`. The authority's key is not written; it stays in this process's memory.
  */
 export async function writeRunCertificates(
   directory: string,
   options: Validity & { hosts?: string[] },
-): Promise<Record<Role, string>> {
+): Promise<RunCertificates> {
   const authority = await createAuthority(options);
-  const paths = {} as Record<Role, string>;
-  for (const role of ROLES) {
-    const hosts = role === "learner" ? (options.hosts ?? ["localhost", "127.0.0.1", "::1"]) : undefined;
-    paths[role] = join(directory, role);
-    await writeTlsFiles(paths[role], await createCertificate(authority, { ...options, role, name: role, hosts }));
-  }
-  return paths;
+  const write = async (role: Role, name: string, hosts?: string[]) => {
+    const path = join(directory, name);
+    await writeTlsFiles(path, await createCertificate(authority, { ...options, role, name, hosts }));
+    return path;
+  };
+  return {
+    learner: await write("learner", "learner", options.hosts ?? ["localhost", "127.0.0.1", "::1"]),
+    controller: await write("controller", "controller"),
+    actor: (name) => write("actor", name),
+  };
 }

@@ -55,6 +55,13 @@ export function roleOf(call: IncomingCall): Role {
   return role;
 }
 
+/** The name in the caller's certificate (CN). @throws ChannelError `unauthenticated` if it has none, or several */
+export function nameOf(call: IncomingCall): string {
+  const name: unknown = call.getAuthContext()?.sslPeerCertificate?.subject?.CN;
+  if (typeof name === "string" && name !== "") return name;
+  throw new ChannelError("unauthenticated", `the certificate of ${call.getPeer()} has no name: its CN must be one`);
+}
+
 /** @throws ChannelError unless the caller's role is `wanted` */
 export function requireRole(call: IncomingCall, wanted: Role): void {
   const role = roleOf(call);

@@ -1,8 +1,8 @@
 /** What can go wrong with the channel between the parts; `code` is stable, the message says what to do. */
 export type ChannelErrorCode =
   | "tlsFile" // a PEM file is missing or unreadable
-  | "unauthenticated" // the peer showed no certificate, or one without a role
-  | "permissionDenied"; // the peer's role may not make this call
+  | "unauthenticated" // the peer showed no certificate, or one without a role or a name
+  | "permissionDenied"; // the peer's role may not make this call, or its certificate is another actor's
 
 export class ChannelError extends Error {
   readonly code: ChannelErrorCode;

@@ -17,6 +17,7 @@ import {
   type Run,
   runId,
   SPEC_HASH,
+  tlsSecret,
 } from "./names.ts";
 import {
   APP,
@@ -99,7 +100,7 @@ function actorPod(run: Run, name: string, settings: Settings): V1PodTemplateSpec
     containers: [supervisor(run, name, inputs.paths, settings)],
     volumes: [
       // Readable by the pod's group; sandboxes are in it too, and do not mount it.
-      { name: "tls", secret: { secretName: childName(run, "actor-tls"), defaultMode: 0o440 } },
+      { name: "tls", secret: { secretName: tlsSecret(name), defaultMode: 0o440 } },
       { name: "sandboxes", emptyDir: { sizeLimit: String(TMP_BYTES) } },
       { name: "supervisor-tmp", emptyDir: { sizeLimit: String(TMP_BYTES) } },
       ...slots.flatMap((slot) => sandboxVolumes(run, slot)),

@@ -50,6 +50,11 @@ export function actorName(run: Run, index: number, generation: number): string {
   return childName(run, `actor-${index}-${generation}`);
 }
 
+/** The Secret with an actor's certificate. */
+export function tlsSecret(actor: string): string {
+  return `${actor}-tls`;
+}
+
 /** @returns undefined for a name that is no actor's of this run */
 export function parseActorName(run: Run, name: string): { index: number; generation: number } | undefined {
   const prefix = childName(run, "actor-");

@@ -1,6 +1,7 @@
 /** The processes of a run on this machine: the learner, the actors that its demand asks for, and their end. */
 import { join } from "node:path";
 import type { TrainingRun } from "../../crds/trainingrun.ts";
+import type { RunCertificates } from "../../proto/certificates.ts";
 import { ControllerError, EXIT } from "../errors.ts";
 import { runPart } from "../part-process.ts";
 import { ActorPool } from "./actors.ts";
@@ -26,7 +27,7 @@ export interface BackendOptions {
   /** The part of it that actors see. */
   publicFolder: string;
   python: string;
-  tls: { learner: string; actor: string; controller: string };
+  tls: RunCertificates;
   listen: Address;
   metricsListen: Address;
   /** What the learner is told besides where everything is. */
@@ -266,12 +267,12 @@ export class Backend {
       program: (name, index) => ({
         name,
         file: around.parts.actor,
-        args: () => [
+        args: async () => [
           ...[
             "--learner",
             formatAddress(this.#dialled),
             "--tls",
-            tls.actor,
+            await tls.actor(name),
             "--name",
             name,
             "--run-id",

@@ -16,8 +16,8 @@ export interface Program {
   /** What messages and the log file call it. */
   name: string;
   file: string;
-  /** Asked for at every start, since a restart may need others. */
-  args: () => string[];
+  /** Asked for at every start, since a restart may need others. One that fails counts as a failed start. */
+  args: () => string[] | Promise<string[]>;
   env?: NodeJS.ProcessEnv;
   logFile: string;
 }
@@ -136,9 +136,17 @@ export class SupervisedProcess {
   }
 
   async #runOnce(): Promise<Exit> {
-    const { file, args, env } = this.#program;
+    const { file, env } = this.#program;
+    let args: string[];
+    try {
+      const given = this.#program.args();
+      args = Array.isArray(given) ? given : await given;
+    } catch (error) {
+      return { status: 1, signal: undefined, said: (error as Error).message };
+    }
+    if (this.#stopping.signal.aborted) return { status: undefined, signal: "SIGTERM", said: "" };
     // A process group of its own: Ctrl-C reaches this process alone, which then stops the others in order.
-    const child = spawn(process.execPath, [file, ...args()], {
+    const child = spawn(process.execPath, [file, ...args], {
       stdio: ["ignore", "pipe", "pipe", "ipc"],
       detached: true,
       ...(env && { env }),

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { stringify } from "yaml";
 import type { Grader, Task as TaskSpec } from "../../crds/trainingrun.ts";
 import { TaskError } from "../tasks/errors.ts";
-import { gradeSample, openTask } from "./task.ts";
+import { gradeSample, openTask, submissionLimit } from "./task.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "longrun-task-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
@@ -50,6 +50,22 @@ test("a task folder", () => {
   assert.equal(task.publicDirectory, join(directory, "prepared/public"));
   assert.equal(task.grade(Buffer.from("id,y\n0,1\n1,4\n")).score, 1);
   assert.deepEqual(task.grade(Buffer.from("id,y\n0,0\n1,0\n")).guards, ["sampleSubmission", "constant"]);
+});
+
+test("the largest submission follows from the task's files, unless the manifest says it", () => {
+  const MIB = 2 ** 20;
+  const cases: [number, number, number][] = [
+    [0, 0, MIB],
+    [50_000, 40_000, MIB],
+    [50_000, 100_000, 2 * MIB],
+    [10 * MIB, 9 * MIB, 256 * MIB],
+    [100 * MIB, 90 * MIB, 256 * MIB],
+    [200 * MIB, 90 * MIB, 512 * MIB],
+  ];
+  for (const [sample, answers, limit] of cases) assert.equal(submissionLimit(sample, answers), limit);
+  const task = openTask(taskFolder("sized"));
+  assert.equal(task.submissionBytes, MIB);
+  assert.equal(openTask(task.directory, { ...task.spec, submissionBytes: 5000 }).submissionBytes, 5000);
 });
 
 test("what the TrainingRun says of the task wins", () => {

@@ -32,6 +32,8 @@ export interface Task {
   /** First records of train.csv, header first, as text; for prompts. */
   snippet: string[];
   grade: (submission: Buffer) => Graded;
+  /** Bytes of the largest submission that is read. */
+  submissionBytes: number;
 }
 
 const snippetRows = 10;
@@ -70,7 +72,7 @@ export function openTask(directory: string, spec?: TaskSpec): Task {
       "folder",
       `grader.direction is ${grader.direction}, but ${grader.metric} is better ${metrics[grader.metric].direction}; change it`,
     );
-  const grade = openGrader(directory, publicDirectory, used, grader, mleBench);
+  const { grade, submissionBytes } = openGrader(directory, publicDirectory, used, grader, mleBench);
   const description = used.description ?? own?.description ?? optionalText(join(publicDirectory, "description.md"));
   if (description === undefined)
     throw new TaskError(
@@ -88,6 +90,7 @@ export function openTask(directory: string, spec?: TaskSpec): Task {
     description,
     ...readHead(join(publicDirectory, "train.csv")),
     grade,
+    submissionBytes: used.submissionBytes ?? submissionBytes,
   };
 }
 
@@ -107,6 +110,18 @@ export function graderOf({ metric, idColumn, targetColumns, direction, rewardFlo
   return { metric, idColumn, targetColumns, direction, rewardFloor };
 }
 
+/** How much larger than the sample submission and the answers a submission may be: `0` there can be `0.0123456789012345`. */
+const submissionFactor = 16;
+const smallestSubmissionLimit = 2 ** 20;
+const largestSubmissionLimit = 2 ** 28;
+
+/** Bytes that a submission may have where the manifest does not say. A power of two: it tells little of the answers. */
+export function submissionLimit(sampleBytes: number, answersBytes: number): number {
+  const larger = Math.max(1, sampleBytes, answersBytes);
+  const generous = Math.min(submissionFactor * larger, largestSubmissionLimit);
+  return 2 ** Math.ceil(Math.log2(Math.max(smallestSubmissionLimit, generous, 2 * larger)));
+}
+
 /** Sample submissions up to here are read, to tell copies of them. */
 const maxSampleBytes = 2 ** 28;
 
@@ -116,7 +131,7 @@ function openGrader(
   spec: TaskSpec,
   grader: Grader,
   mleBench: MleBenchTask | undefined,
-): Task["grade"] {
+): Pick<Task, "grade" | "submissionBytes"> {
   // MLE-bench calls them answers.csv or, where it has split the data itself, test.csv.
   const names = mleBench ? [mleBench.answers] : ["answers.csv", "test.csv"];
   const folder = join(directory, "prepared", "private");
@@ -126,17 +141,20 @@ function openGrader(
       "answers",
       `${folder} has no ${names.join(" and no ")}; prepare the task again or copy its answers there`,
     );
-  const sample = [...(mleBench ? [mleBench.sample] : []), "sample_submission.csv"]
+  const samplePath = [...(mleBench ? [mleBench.sample] : []), "sample_submission.csv"]
     .map((name) => join(publicDirectory, name))
-    .find((file) => existsSync(file) && statSync(file).size < maxSampleBytes);
+    .find((file) => existsSync(file));
+  const sampleBytes = samplePath === undefined ? 0 : statSync(samplePath).size;
+  const sample = sampleBytes < maxSampleBytes ? samplePath : undefined;
+  const submissionBytes = submissionLimit(sampleBytes, statSync(path).size);
   const options = { split: spec.rewardSplit, ...(sample !== undefined && { sample: readFileSync(sample) }) };
   try {
     if (mleBench) {
       const answers = readMleBenchAnswers(readFileSync(path), mleBench, options);
-      return (submission) => gradeMleBench(submission, answers);
+      return { submissionBytes, grade: (submission) => gradeMleBench(submission, answers) };
     }
     const answers = readAnswers(readFileSync(path), grader, options);
-    return (submission) => gradeSubmission(submission, answers, grader);
+    return { submissionBytes, grade: (submission) => gradeSubmission(submission, answers, grader) };
   } catch (error) {
     throw new TaskError("answers", `${path} does not fit the grader: ${(error as Error).message}`, error);
   }

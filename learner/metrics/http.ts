@@ -1,7 +1,8 @@
 /** `/metrics` for Prometheus, `/healthz` and `/readyz` for whoever supervises the process, and pages for people. Read-only. */
-import { createServer, type IncomingMessage, type OutgoingHttpHeaders, type ServerResponse } from "node:http";
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { type AddressInfo, isIP } from "node:net";
 import type { Registry } from "prom-client";
+import { limitedServer } from "../../proto/http-server.ts";
 import { MetricsError } from "./errors.ts";
 
 export interface Probe {
@@ -40,7 +41,7 @@ export async function serveMetrics(
   pages: Pages = {},
 ): Promise<MetricsServer> {
   const { host, port } = parseListen(listen);
-  const server = createServer((request, response) => {
+  const server = limitedServer((request, response) => {
     respond(request, response, registry, probes, pages).catch((error: Error) => {
       send(response, 500, TEXT, `${error.message}\n`);
     });
@@ -68,7 +69,9 @@ async function respond(
   pages: Pages,
 ): Promise<void> {
   if (request.method !== "GET" && request.method !== "HEAD") return send(response, 405, TEXT, "only GET\n");
-  const { pathname: path, searchParams: query } = new URL(request.url ?? "/", "http://localhost");
+  const address = URL.parse(request.url ?? "/", "http://localhost");
+  if (address === null) return send(response, 400, TEXT, "that is no address\n");
+  const { pathname: path, searchParams: query } = address;
   if (path === "/metrics") {
     return send(response, 200, { "content-type": registry.contentType }, await registry.metrics());
   }

@@ -114,7 +114,10 @@ test("a slot that was killed for memory: its attempt has an outcome, the other s
   assert.equal((await client.reportTerminations(killed(0), 5)).outOfMemory, 1);
   assert.equal((await client.reportTerminations(killed(1, { reason: "Error", exitCode: 1 }), 5)).outOfMemory, 0);
   const [a, b] = learner.store.samples(["a", "b"]);
-  assert.deepEqual([a.state, a.result?.outcome, a.result?.durationSeconds], ["finished", "outOfMemory", 3]);
+  assert.deepEqual([a.state, a.result?.outcome], ["finished", "outOfMemory"]);
+  // The actor said 3 s; the lease is younger.
+  const { durationSeconds = 0 } = a.result ?? {};
+  assert.ok(durationSeconds > 0 && durationSeconds < 3, String(durationSeconds));
   assert.equal(a.result?.detail, "the sandbox's container was killed for memory (OOMKilled, exit code 137)");
   assert.equal(b.state, "queued");
 });

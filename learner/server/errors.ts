@@ -6,6 +6,7 @@ import { StoreError } from "../store/errors.ts";
 export type ServerErrorCode =
   | "listen" // the address cannot be listened on
   | "protocol" // an actor sent what the protocol does not allow: ends its stream, nothing else
+  | "flood" // a stream sends more messages than any actor has to send
   | "packages" // an actor's sandbox lacks what spec.actors.packages promises
   | "stalled" // a wait made no progress within its deadline
   | "stopped"; // the wait was ended because the learner stops
@@ -22,6 +23,7 @@ export class ServerError extends Error {
 /** Of those that it makes no sense to come back after. */
 const STATUSES: Partial<Record<ServerErrorCode, grpc.status>> = {
   protocol: grpc.status.INVALID_ARGUMENT,
+  flood: grpc.status.RESOURCE_EXHAUSTED,
   packages: grpc.status.FAILED_PRECONDITION,
 };
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { deflateSync } from "node:zlib";
 import { credentials, type StatusObject } from "@grpc/grpc-js";
 import { pino } from "pino";
-import { type Role, writeRunCertificates } from "../../proto/certificates.ts";
+import { writeRunCertificates } from "../../proto/certificates.ts";
 import { clientCredentials } from "../../proto/channel.ts";
 import {
   ActorProtocolClient,
@@ -27,9 +27,21 @@ export type Attempt = longrun.v1alpha1.Attempt.$Properties;
 export type Lease = longrun.v1alpha1.Lease.$Properties & { attempt: Attempt };
 
 const folder = scratchFolder();
-export const tls: Record<Role, string> = await writeRunCertificates(join(folder, "tls"), { validSeconds: 3600 });
+const certificates = await writeRunCertificates(join(folder, "tls"), { validSeconds: 3600 });
+/** Names that tests' actors have, each with a certificate of its own. */
+const NAMES = [...Array.from({ length: 10 }, (_, index) => `actor-${index}`), "a", "early", "late", "old", "again"];
+const actorFolders = new Map<string, string>();
+for (const name of NAMES) actorFolders.set(name, await certificates.actor(name));
+/** Folder of the certificate of the actor `name`. */
+export function actorTls(name: string): string {
+  const path = actorFolders.get(name);
+  if (path === undefined) throw new Error(`no test actor is called ${name}: add it to NAMES`);
+  return path;
+}
+export const tls = { ...certificates, actor: actorTls("actor-0") };
 /** Of another run. */
-export const strangersTls = await writeRunCertificates(join(folder, "other"), { validSeconds: 3600 });
+const others = await writeRunCertificates(join(folder, "other"), { validSeconds: 3600 });
+export const strangersTls = await others.actor("a");
 
 export const LIMITS = {
   timeoutSeconds: 10,
@@ -99,7 +111,7 @@ export class TestActor {
   readonly status: Promise<StatusObject>;
 
   /** @param certificate folder of TLS files; null connects without a certificate */
-  constructor(address: string, name = "actor-0", certificate: string | null = tls.actor, authority = tls.actor) {
+  constructor(address: string, name = "actor-0", certificate: string | null = actorTls(name), authority = tls.actor) {
     this.name = name;
     actors.add(this);
     const channel =

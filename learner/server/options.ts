@@ -32,7 +32,14 @@ export interface ServerOptions {
   helloSeconds?: number;
   /** Per actor. */
   maxSlots?: number;
-  /** Streams at once, of any kind. */
+  /** Bytes that unfinished submissions of one stream may hold together; one that is alone may have its task's limit. */
+  streamUploadBytes?: number;
+  /** The same of all streams together. */
+  uploadBytes?: number;
+  /** A stream that sends more messages a second than this, for `floodSeconds` on average, is ended. */
+  messagesPerSecond?: number;
+  floodSeconds?: number;
+  /** Streams at once, of any kind, on one connection. */
   maxStreams?: number;
   /** How often leases and silent streams are looked at. [at most 1, well below leaseSeconds] */
   tickSeconds?: number;

@@ -1,10 +1,9 @@
-/**
- * From an actor's messages to values. Actors are trusted to be ours, not to be free of bugs: every number, name and
- * size is checked here, and what does not fit is a ServerError `protocol`, which ends that one stream.
- */
+/** A result's header, from an actor's message to what the store keeps. See messages.ts. */
 import { type longrun, messages } from "../../proto/service.ts";
-import type { AttemptKey, MarkerSeen, Result } from "../store/types.ts";
-import { ServerError } from "./errors.ts";
+import type { MarkerSeen, Result } from "../store/types.ts";
+import { amount, BOUNDS, line, parseIsolationLevel, parseMarkers, refuse, whole } from "./messages.ts";
+
+type Header = longrun.v1alpha1.ResultHeader.$Properties;
 
 export type Limits = longrun.v1alpha1.Limits.$Properties & {
   timeoutSeconds: number;
@@ -24,64 +23,67 @@ const OUTCOMES = new Map<number, Result["outcome"]>([
   [Outcome.OUTPUT_LIMIT, "outputLimit"],
 ]);
 
-/** Longest text of a person's line or of a marker's value. */
-const LINE_CHARACTERS = 1000;
-
-export function parseAttempt(attempt: longrun.v1alpha1.Attempt.$Properties | null | undefined): AttemptKey {
-  const { execution, number, fence } = attempt ?? {};
-  if (!execution || !number || !fence || execution.length > 200 || !/^\d{1,15}$/.test(fence))
-    throw new ServerError("protocol", "an attempt without execution, number or fence");
-  return { execution, number, fence };
+/** What is kept of the header of a lost attempt: checked, and a copy, for it may be all that is left of a long message. */
+export function boundedHeader(header: Header): Header {
+  const { attempt, outcome, exitStatus, signal, durationSeconds, cpuSeconds, peakMemoryBytes } = header;
+  const { forgedMarkers, imitatedMarkers, outputBytes, isolationLevel, slot, sandboxBroke } = header;
+  return {
+    ...{ attempt, outcome, exitStatus, signal, durationSeconds, cpuSeconds, peakMemoryBytes },
+    ...{ forgedMarkers, imitatedMarkers, outputBytes, isolationLevel, slot, sandboxBroke },
+    markers: parseMarkers(header.markers),
+    terminalOutput: Uint8Array.from(header.terminalOutput ?? []),
+    submissionRefused: line(header.submissionRefused),
+    detail: line(header.detail),
+  };
 }
 
-function amount(value: number | null | undefined, name: string): number {
-  const number = value ?? 0;
-  if (!Number.isFinite(number) || number < 0) throw new ServerError("protocol", `${name} is ${number}`);
-  return number;
-}
-
-const line = (text: string | null | undefined) => (text ?? "").slice(0, LINE_CHARACTERS);
+/** Of a task that limits none: what an actor takes then. */
+const PROCESSES = 64;
 
 /**
  * A result's header. Markers that were not inserted, or come twice, count as forged.
+ *
+ * @param longestSeconds that the program can have run, by the learner's own clock: a duration is cut to it, CPU time to
+ *   so much for each process, and a marker's time to the duration
  * @returns undefined if the outcome is LOST: there is no result then
  */
 export function parseResult(
-  header: longrun.v1alpha1.ResultHeader.$Properties,
+  header: Header,
   insertedMarkers: readonly string[],
   limits: Limits,
+  longestSeconds: number,
 ): Result | undefined {
-  if (header.outcome === Outcome.LOST) return undefined;
   const outcome = OUTCOMES.get(header.outcome ?? 0);
-  if (outcome === undefined) throw new ServerError("protocol", `outcome ${header.outcome} is not one of longrun.proto`);
+  if (outcome === undefined && header.outcome !== Outcome.LOST)
+    return refuse(`outcome ${header.outcome} is not one of longrun.proto`);
+  const durationSeconds = Math.min(amount(header.durationSeconds, "duration_seconds"), Math.max(0, longestSeconds));
+  const cpuSeconds = amount(header.cpuSeconds, "cpu_seconds");
   const markers: MarkerSeen[] = [];
-  let forgedMarkers = amount(header.forgedMarkers, "forged_markers");
-  for (const { name, value, atSeconds } of header.markers ?? []) {
-    const counts = insertedMarkers.includes(name ?? "") && !markers.some((seen) => seen.name === name);
-    if (counts) markers.push({ name: name ?? "", value: line(value), atSeconds: amount(atSeconds, "at_seconds") });
+  let forgedMarkers = whole(header.forgedMarkers, "forged_markers");
+  for (const { name, value, atSeconds } of parseMarkers(header.markers)) {
+    const counts = insertedMarkers.includes(name) && !markers.some((seen) => seen.name === name);
+    if (counts) markers.push({ name, value, atSeconds: Math.min(atSeconds, durationSeconds) });
     else forgedMarkers++;
   }
   const terminalOutput = header.terminalOutput ?? new Uint8Array();
   // First and last part, and a line between them that says what is missing.
   if (terminalOutput.length > 2 * limits.keptOutputBytes + 1024)
-    throw new ServerError(
-      "protocol",
-      `terminal_output has ${terminalOutput.length} bytes, more than kept_output_bytes`,
-    );
-  return {
-    outcome,
-    exitStatus: header.exitStatus ?? 0,
-    signal: header.signal ?? 0,
-    durationSeconds: amount(header.durationSeconds, "duration_seconds"),
-    cpuSeconds: amount(header.cpuSeconds, "cpu_seconds"),
-    peakMemoryBytes: amount(header.peakMemoryBytes, "peak_memory_bytes"),
+    refuse(`terminal_output has ${terminalOutput.length} bytes, more than kept_output_bytes`);
+  const result = {
+    exitStatus: whole(header.exitStatus, "exit_status", BOUNDS.exitStatus),
+    signal: whole(header.signal, "signal", BOUNDS.signal),
+    durationSeconds,
+    cpuSeconds: Math.min(cpuSeconds, durationSeconds * (limits.processes || PROCESSES)),
+    peakMemoryBytes: whole(header.peakMemoryBytes, "peak_memory_bytes"),
     markers,
     forgedMarkers,
-    imitatedMarkers: amount(header.imitatedMarkers, "imitated_markers"),
+    imitatedMarkers: whole(header.imitatedMarkers, "imitated_markers"),
     terminalOutput: new TextDecoder().decode(terminalOutput),
-    outputBytes: amount(header.outputBytes, "output_bytes"),
+    outputBytes: whole(header.outputBytes, "output_bytes"),
     submissionRefused: line(header.submissionRefused),
     detail: line(header.detail),
-    isolationLevel: line(header.isolationLevel),
+    isolationLevel: parseIsolationLevel(header.isolationLevel),
   };
+  whole(header.slot, "slot", BOUNDS.count);
+  return outcome && { outcome, ...result };
 }

@@ -4,10 +4,11 @@ import { after, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { deflateSync } from "node:zlib";
 import { status as code } from "@grpc/grpc-js";
-import { messages, PROTOCOL_VERSION } from "../../proto/service.ts";
+import { CHUNK_BYTES, messages, PROTOCOL_VERSION } from "../../proto/service.ts";
 import { newSample } from "../store/fixtures.ts";
 import {
   type Attempt,
+  actorTls,
   type Corruption,
   closeActors,
   type Learner,
@@ -58,7 +59,7 @@ async function until(condition: () => boolean, what: string): Promise<void> {
 describe("who may call", { concurrency: 6 }, () => {
   const cases: [string, (address: string) => TestActor, number][] = [
     ["no certificate", (address) => new TestActor(address, "a", null), code.UNAVAILABLE],
-    ["a certificate of another run", (address) => new TestActor(address, "a", strangersTls.actor), code.UNAVAILABLE],
+    ["a certificate of another run", (address) => new TestActor(address, "a", strangersTls), code.UNAVAILABLE],
     ["the controller's certificate", (address) => new TestActor(address, "a", tls.controller), code.PERMISSION_DENIED],
     ["the learner's own certificate", (address) => new TestActor(address, "a", tls.learner), code.UNAVAILABLE],
   ];
@@ -75,6 +76,19 @@ describe("who may call", { concurrency: 6 }, () => {
   }
 });
 
+test("an actor says hello under the name in its certificate alone: another's leases are not touched", async () => {
+  const { learner, actor, lease, store } = await leased();
+  actor.beat(() => [lease.attempt]);
+  const thief = new TestActor(learner.address, "actor-0", actorTls("actor-1"));
+  thief.send({ hello: { protocolVersion: PROTOCOL_VERSION, actor: "actor-0", isolationLevel: "none", slots: 1 } });
+  const { code: refused, details } = await within(thief.status, "a refusal");
+  assert.equal(refused, code.PERMISSION_DENIED);
+  assert.match(details, /certificate is of actor-1 and Hello says actor-0: .*certificate of its own name/);
+  actor.handIn(lease.attempt);
+  assert.equal((await actor.next("ack")).reason, "accepted");
+  assert.equal(store.samples(["a"])[0].attempts, 1);
+});
+
 describe("one execution", { concurrency: 6 }, () => {
   test("lease, result, acknowledgement", async () => {
     const { actor, lease, store } = await leased();
@@ -88,7 +102,7 @@ describe("one execution", { concurrency: 6 }, () => {
       submission,
       header: {
         markers: [
-          { name: "loaded data", value: "0.5", atSeconds: 0.1 },
+          { name: "loaded data", value: "0.5", atSeconds: 0.001 },
           { name: "loaded data", atSeconds: 0.2 }, // twice
           { name: "defined model", atSeconds: 0.2 }, // was not inserted
         ],
@@ -102,7 +116,7 @@ describe("one execution", { concurrency: 6 }, () => {
     assert.equal(ack.accepted, true);
     const [sample] = store.samples(["a"]);
     assert.equal(sample.state, "finished");
-    assert.deepEqual(sample.result?.markers, [{ name: "loaded data", value: "0.5", atSeconds: 0.1 }]);
+    assert.deepEqual(sample.result?.markers, [{ name: "loaded data", value: "0.5", atSeconds: 0.001 }]);
     assert.equal(sample.result?.forgedMarkers, 4);
     assert.equal(sample.result?.imitatedMarkers, 1);
     assert.equal(sample.result?.terminalOutput, "ok \ufffd\u0000");
@@ -224,6 +238,10 @@ describe("submissions that are not what they say", () => {
 });
 
 describe("messages that make no sense end their stream with a status that says why", { concurrency: 6 }, () => {
+  const hello = (change: object) => ({
+    hello: { protocolVersion: 1, actor: "a", slots: 1, isolationLevel: "none", ...change },
+  });
+  const many = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, index) => [`p${index}`, "1"]));
   const first: Record<string, [object, RegExp]> = {
     "no hello": [{ ready: { freeSlots: 1 } }, /not Hello/],
     "another protocol version": [{ hello: { protocolVersion: 99, actor: "a", slots: 1 } }, /protocol 99/],
@@ -234,12 +252,16 @@ describe("messages that make no sense end their stream with a status that says w
     ],
     "no slots": [{ hello: { protocolVersion: 1, actor: "a" } }, /slots is 0/],
     "too many slots": [{ hello: { protocolVersion: 1, actor: "a", slots: 1e6 } }, /slots is 1000000/],
-    "holding nonsense": [{ hello: { protocolVersion: 1, actor: "a", slots: 1, holding: [{}] } }, /an attempt without/],
+    "holding nonsense": [
+      { hello: { protocolVersion: 1, actor: "a", isolationLevel: "none", slots: 1, holding: [{}] } },
+      /an attempt without/,
+    ],
     "holding too much": [
       {
         hello: {
           protocolVersion: 1,
           actor: "a",
+          isolationLevel: "none",
           slots: 1,
           holding: Array.from({ length: 200 }, (_, n) => ({ execution: "a", number: 1, fence: String(n + 1) })),
         },
@@ -247,11 +269,22 @@ describe("messages that make no sense end their stream with a status that says w
       /200 attempts/,
     ],
     "an empty message": [{}, /not Hello/],
+    "no level of isolation": [{ hello: { protocolVersion: 1, actor: "a", slots: 1 } }, /isolation_level is ''/],
+    "a level of isolation that there is none": [
+      { hello: { protocolVersion: 1, actor: "a", slots: 1, isolationLevel: "x".repeat(200_000) } },
+      /isolation_level is 'x{40}': it must be one of namespaces, landlock, none/,
+    ],
+    "a long digest": [hello({ pythonDigest: "x".repeat(129) }), /python_digest has 129 characters/],
+    "versions without end": [hello({ versions: many(65) }), /65 versions, more than 64/],
+    "packages without end": [hello({ packages: many(4097) }), /4097 packages, more than 4096/],
+    "a version with control characters": [hello({ versions: { python: "3\n" } }), /versions has control/],
+    "capabilities without end": [hello({ capabilities: Object.keys(many(33)) }), /33 capabilities, more than 32/],
+    "layers without end": [hello({ isolationMissing: Object.keys(many(33)) }), /33 isolation_missing, more than 32/],
   };
   for (const [name, [message, details]] of Object.entries(first)) {
     test(`at first: ${name}`, async () => {
       const { address } = await newLearner();
-      const actor = new TestActor(address);
+      const actor = new TestActor(address, "a");
       actor.send(message);
       const ended = await within(actor.status, "the end of the stream");
       assert.equal(ended.code, code.INVALID_ARGUMENT);
@@ -270,8 +303,8 @@ describe("messages that make no sense end their stream with a status that says w
   for (const [name, [packages, details]] of Object.entries(sandboxes))
     test(`at first: a sandbox ${name}`, async () => {
       const { address } = await newLearner({ packages: ["numpy", "torch", "scikit_learn"] });
-      const actor = new TestActor(address);
-      actor.send({ hello: { protocolVersion: 1, actor: "a", slots: 1, packages } });
+      const actor = new TestActor(address, "a");
+      actor.send({ hello: { protocolVersion: 1, actor: "a", isolationLevel: "none", slots: 1, packages } });
       if (!details) return void (await actor.next("welcome"));
       const ended = await within(actor.status, "the end of the stream");
       assert.equal(ended.code, code.FAILED_PRECONDITION);
@@ -291,6 +324,53 @@ describe("messages that make no sense end their stream with a status that says w
     "a duration that is no number": [
       (attempt) => ({ result: { attempt, outcome: 1, durationSeconds: Number.NaN } }),
       /NaN/,
+    ],
+    "a duration beyond all numbers": [
+      (attempt) => ({ result: { attempt, outcome: 1, durationSeconds: 1.7e308 } }),
+      /duration_seconds is 1.7e\+308/,
+    ],
+    "an endless duration": [
+      (attempt) => ({ result: { attempt, outcome: 1, durationSeconds: Number.POSITIVE_INFINITY } }),
+      /duration_seconds is Infinity/,
+    ],
+    "CPU time that is no number, of a lost attempt": [
+      (attempt) => ({ result: { attempt, outcome: 6, cpuSeconds: Number.NaN } }),
+      /cpu_seconds is NaN/,
+    ],
+    "an exit status that there is none": [
+      (attempt) => ({ result: { attempt, outcome: 1, exitStatus: -1 } }),
+      /exit_status is -1/,
+    ],
+    "a signal that there is none": [
+      (attempt) => ({ result: { attempt, outcome: 1, signal: 2 ** 30 } }),
+      /signal is 1073741824/,
+    ],
+    "memory beyond whole numbers": [
+      (attempt) => ({ result: { attempt, outcome: 1, peakMemoryBytes: 2 ** 60 } }),
+      /peak_memory_bytes is/,
+    ],
+    "a level of isolation that there is none": [
+      (attempt) => ({ result: { attempt, outcome: 1, isolationLevel: "x".repeat(200_000) } }),
+      /isolation_level is 'x{40}': it must be one of/,
+    ],
+    "markers without end": [
+      (attempt) => ({
+        result: { attempt, outcome: 1, markers: Array.from({ length: 65 }, () => ({ name: "loaded data" })) },
+      }),
+      /65 markers, more than 64/,
+    ],
+    "more free slots than any actor has": [() => ({ ready: { freeSlots: 257 } }), /free_slots is 257/],
+    "a heartbeat whose seconds are no number": [
+      () => ({ heartbeat: { busySeconds: Number.NaN } }),
+      /busy_seconds is NaN/,
+    ],
+    "a heartbeat that ran for ever": [
+      (attempt) => ({ heartbeat: { running: [{ attempt, elapsedSeconds: Number.POSITIVE_INFINITY }] } }),
+      /elapsed_seconds is Infinity/,
+    ],
+    "a heartbeat with a long marker": [
+      (attempt) => ({ heartbeat: { running: [{ attempt, markers: ["x".repeat(129)] }] } }),
+      /markers has 129 characters/,
     ],
     "more output than is kept": [
       (attempt) => ({ result: { attempt, outcome: 1, terminalOutput: Buffer.alloc(9999) } }),
@@ -380,6 +460,26 @@ describe("streams that break", { concurrency: 6 }, () => {
     assert.ok(!actor.has("revoke"));
   });
 
+  test("an actor cannot sit on a lease by heartbeats: past its end it is lost, and the actor told", async () => {
+    const { actor, lease, store } = await leased({ store: { leaseSeconds: 1, longestSeconds: 1.5 } });
+    actor.beat(() => [lease.attempt]);
+    const { attempt, reason } = await actor.next("revoke");
+    assert.equal(attempt?.fence, lease.attempt.fence);
+    assert.match(reason ?? "", /no result within 1.5 s/);
+    assert.equal(store.counts().running, 0);
+  });
+
+  test("durations, CPU times and markers are cut to what can have been since the lease", async () => {
+    const { actor, lease, store } = await leased({ limitsOf: () => ({ ...LIMITS, processes: 2 }) });
+    const markers = [{ name: "loaded data", atSeconds: 1e6 }];
+    actor.handIn(lease.attempt, { header: { durationSeconds: 1.7e9, cpuSeconds: 1e10, markers } });
+    assert.equal((await actor.next("ack")).reason, "accepted");
+    const { durationSeconds, cpuSeconds, markers: seen } = store.samples(["a"])[0].result!;
+    assert.ok(durationSeconds > 0 && durationSeconds < 15, String(durationSeconds));
+    assert.equal(cpuSeconds, 2 * durationSeconds);
+    assert.equal(seen[0].atSeconds, durationSeconds);
+  });
+
   test("an actor that is connected and silent is let go", async () => {
     const { actor } = await leased({ store: { leaseSeconds: 0.3 } });
     assert.equal((await within(actor.status, "the end of the stream")).code, code.DEADLINE_EXCEEDED);
@@ -439,12 +539,118 @@ describe("streams that break", { concurrency: 6 }, () => {
   });
 });
 
+describe("how much an actor may hold and say", { concurrency: 4 }, () => {
+  const chunk = Buffer.alloc(CHUNK_BYTES);
+  /** Announces a submission of 1 MiB that cannot be compressed, and begins it. */
+  const begin = (actor: TestActor, attempt: Attempt) => {
+    const info = { bytes: 2 ** 20, compressedBytes: 2 ** 20, chunks: 4, sha256: "0".repeat(64) };
+    actor.send({ result: { attempt, outcome: 1, isolationLevel: "none", submission: info } });
+    actor.send({ chunk: { attempt, index: 0, data: chunk } });
+  };
+
+  test("unfinished submissions of one stream hold so much together, and no more once their leases end", async () => {
+    const learner = await newLearner({ streamUploadBytes: 2.5 * 2 ** 20, store: { longestSeconds: 2 } });
+    learner.store.addSamples(["a", "b", "c", "d"].map((id) => newSample(id)));
+    const actor = await newActor(learner, "actor-0", 4);
+    const leases: Awaited<ReturnType<TestActor["nextLease"]>>[] = [];
+    for (const _ of [1, 2, 3, 4]) leases.push(await actor.nextLease());
+    actor.beat(() => leases.map(({ attempt }) => attempt));
+    for (const { attempt } of leases) begin(actor, attempt);
+    const refused = [await actor.next("ack"), await actor.next("ack")];
+    assert.deepEqual(
+      refused.map(({ attempt, reason }) => [attempt?.execution, reason]),
+      [
+        ["c", "busy"],
+        ["d", "busy"],
+      ],
+    );
+    assert.ok(learner.server.uploadBytes > 2 ** 21 && learner.server.uploadBytes < 2.5 * 2 ** 20);
+    for (const _ of leases) await actor.next("revoke");
+    assert.equal(learner.server.uploadBytes, 0);
+  });
+
+  test("who holds more gives room to who holds less", async () => {
+    const learner = await newLearner({ uploadBytes: 2.5 * 2 ** 20 });
+    learner.store.addSamples(["a", "b", "c"].map((id) => newSample(id)));
+    const greedy = await newActor(learner, "actor-0", 2);
+    const held = [await greedy.nextLease(), await greedy.nextLease()];
+    for (const { attempt } of held) begin(greedy, attempt);
+    await until(() => learner.server.uploadBytes > 2 ** 21, "both uploads begin");
+    const honest = await newActor(learner, "actor-1");
+    const { attempt } = await honest.nextLease();
+    honest.handIn(attempt, { submission: randomBytes(2 ** 20) });
+    assert.equal((await honest.next("ack")).reason, "accepted");
+    const given = await greedy.next("ack");
+    assert.deepEqual([given.attempt?.execution, given.reason], ["b", "busy"]);
+  });
+
+  test("so do the submissions of all streams; one that is handed in again later is taken", async () => {
+    const learner = await newLearner({ uploadBytes: 1.5 * 2 ** 20 });
+    learner.store.addSamples(["a", "b"].map((id) => newSample(id)));
+    const [greedy, honest] = [await newActor(learner, "actor-0"), await newActor(learner, "actor-1")];
+    const [held, wanted] = [await greedy.nextLease(), await honest.nextLease()];
+    begin(greedy, held.attempt);
+    await until(() => learner.server.uploadBytes > 0, "the upload begins");
+    const submission = randomBytes(2 ** 20);
+    honest.handIn(wanted.attempt, { submission });
+    assert.equal((await honest.next("ack")).reason, "busy");
+    greedy.vanish();
+    await until(() => learner.server.uploadBytes === 0, "the upload ends with its stream");
+    honest.handIn(wanted.attempt, { submission });
+    assert.equal((await honest.next("ack")).reason, "accepted");
+    await until(() => learner.server.uploadBytes === 0, "the upload is in the store");
+  });
+
+  test("an upload of an attempt whose lease is over ends too", async () => {
+    const { learner, actor, lease } = await leased({ store: { leaseSeconds: 0.5, longestSeconds: 0.5 } });
+    actor.beat();
+    await actor.next("revoke");
+    begin(actor, lease.attempt);
+    await until(() => learner.server.uploadBytes > 0, "the upload begins");
+    assert.match((await actor.next("revoke")).reason ?? "", /did not come in time/);
+    assert.equal(learner.server.uploadBytes, 0);
+  });
+
+  test("a chunk with another attempt's fence ends the stream", async () => {
+    const { actor, lease } = await leased();
+    begin(actor, lease.attempt);
+    actor.send({ chunk: { attempt: { ...lease.attempt, execution: "b" }, index: 1, data: chunk } });
+    assert.equal((await within(actor.status, "the end of the stream")).code, code.INVALID_ARGUMENT);
+  });
+
+  test("a flood ends its stream", async () => {
+    const { learner, actor } = await leased({ messagesPerSecond: 100, floodSeconds: 2 });
+    for (let sent = 0; sent < 150; sent++) actor.heartbeat([]);
+    await sleep(100);
+    assert.equal(learner.server.actors()[0]?.connected, true, "what is less than the flood is no flood");
+    for (let sent = 0; sent < 200; sent++) actor.heartbeat([]);
+    const { code: ended, details } = await within(actor.status, "the end of the stream");
+    assert.equal(ended, code.RESOURCE_EXHAUSTED);
+    assert.match(details, /more than 100 messages a second for 2 s/);
+  });
+
+  test("heartbeats count by the attempts that they name; chunks of a submission do not count", async () => {
+    const { actor, lease } = await leased({ messagesPerSecond: 10, floodSeconds: 2 });
+    actor.handIn(lease.attempt, { submission: randomBytes(2 * 2 ** 20 - 4096) });
+    assert.equal((await actor.next("ack")).reason, "accepted");
+    actor.heartbeat(Array.from({ length: 60 }, () => lease.attempt));
+    assert.equal((await within(actor.status, "the end of the stream")).code, code.RESOURCE_EXHAUSTED);
+  });
+
+  test("of streams without a Hello one certificate has a few", async () => {
+    const { address } = await newLearner();
+    const streams = Array.from({ length: 5 }, () => new TestActor(address));
+    assert.equal((await within(streams[0].status, "the end of the first")).code, code.ABORTED);
+    await streams[4].hello();
+  });
+});
+
 describe("who gets what", { concurrency: 6 }, () => {
   test("as many leases as slots are free, the oldest first, however much an actor asks for", async () => {
     const learner = await newLearner();
     const actor = new TestActor(learner.address);
     await actor.hello({ slots: 2 });
-    actor.ready(1e6);
+    actor.ready(256);
     learner.store.addSamples(["a", "b", "c", "d"].map((id) => newSample(id)));
     const leases = [await actor.nextLease(), await actor.nextLease()];
     assert.deepEqual(

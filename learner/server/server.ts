@@ -10,7 +10,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import * as grpc from "@grpc/grpc-js";
-import { requireRole, serverCredentials } from "../../proto/channel.ts";
+import { nameOf, requireRole, serverCredentials } from "../../proto/channel.ts";
 import {
   ActorProtocolService,
   channelOptions,
@@ -30,7 +30,13 @@ import { parseResult } from "./results.ts";
 import { type ActorStream, Session } from "./session.ts";
 import { isOutOfMemory, type Loss, type Termination, Terminations } from "./terminations.ts";
 import { Turn } from "./turn.ts";
+import { UploadMemory } from "./upload.ts";
 import { type Blocked, type WaitOptions, waitForChange, whatBlocks } from "./waiting.ts";
+
+/** Streams of one certificate that have not said Hello yet, at once. */
+const STREAMS_WITHOUT_HELLO = 4;
+/** A connection without a call for so long is closed. */
+const IDLE_CONNECTION_SECONDS = 300;
 
 /** How often the end of the last executions is looked for. */
 const HAND_IN_LOOK_SECONDS = 0.2;
@@ -56,6 +62,8 @@ export class LearnerServer {
   #terminations = new Terminations();
   #closed = false;
   readonly #turn: Turn;
+  /** Of all streams together. */
+  readonly #uploads: UploadMemory;
   #tick: NodeJS.Timeout | undefined;
   /** Why the store cannot be used any more. */
   #failure: Error | undefined;
@@ -66,6 +74,10 @@ export class LearnerServer {
       idleSeconds: 300,
       helloSeconds: 10,
       maxSlots: 256,
+      streamUploadBytes: 64 * 2 ** 20,
+      uploadBytes: 512 * 2 ** 20,
+      messagesPerSecond: 5000,
+      floodSeconds: 10,
       maxStreams: 4096,
       tickSeconds: Math.min(1, options.store.leases.leaseSeconds / 4),
       closeSeconds: 1,
@@ -74,9 +86,11 @@ export class LearnerServer {
       channel: {},
       ...options,
     };
+    this.#uploads = new UploadMemory(this.#options.uploadBytes);
     this.#grpc = new grpc.Server({
       ...channelOptions(this.#options.channel),
       "grpc.max_concurrent_streams": this.#options.maxStreams,
+      "grpc.max_connection_idle_ms": IDLE_CONNECTION_SECONDS * 1000,
     });
     this.#grpc.addService(ActorProtocolService, { work: (stream: ActorStream) => this.#work(stream) });
     this.#grpc.addService(LearnerStatusService, { ...options.status.handlers });
@@ -102,6 +116,7 @@ export class LearnerServer {
     events.on("finished", () => this.#turn.deal());
     events.on("attemptLost", (attempt, reason, state) => {
       options.log.warn({ ...named(attempt), reason, state }, "an attempt was lost");
+      this.#sessions.get(attempt.actor)?.lost(attempt);
       options.status.changed();
     });
     events.on("revoked", (attempts, reason) => {
@@ -126,6 +141,11 @@ export class LearnerServer {
     });
     store.leases.startGrace();
     this.#tick = setInterval(() => this.#onTick(), tickSeconds * 1000);
+  }
+
+  /** Bytes that submissions hold which are not in the store yet. */
+  get uploadBytes(): number {
+    return this.#uploads.heldBytes;
   }
 
   get port(): number {
@@ -249,14 +269,18 @@ export class LearnerServer {
 
   #work(stream: ActorStream): void {
     const { store, limitsOf, packages, heartbeatSeconds, idleSeconds, helloSeconds, maxSlots, log } = this.#options;
+    const { streamUploadBytes, messagesPerSecond, floodSeconds } = this.#options;
+    let certificateName: string;
     try {
       requireRole(stream, "actor");
+      certificateName = nameOf(stream);
       if (this.#closed) throw new ServerError("stopped", "the learner stops");
     } catch (error) {
       stream.emit("error", statusOf(error));
       return;
     }
     const session = new Session(stream, {
+      certificateName,
       leases: store.leases,
       lineage: String(store.lineage),
       limitsOf,
@@ -265,6 +289,9 @@ export class LearnerServer {
       idleSeconds,
       helloSeconds,
       maxSlots,
+      uploads: { stream: new UploadMemory(streamUploadBytes), all: this.#uploads },
+      onFull: (it, bytes) => this.#makeRoom(it, bytes),
+      flood: { messagesPerSecond, floodSeconds },
       log,
       now: () => performance.now(),
       onHello: (it) => this.#onHello(it),
@@ -280,7 +307,17 @@ export class LearnerServer {
         it.abort(code, details);
       },
     });
+    const strangers = [...this.#strangers].filter((it) => it.certificateName === certificateName);
+    // Of one that dials again and again the first ones are broken, or it is no actor.
+    if (strangers.length >= STREAMS_WITHOUT_HELLO)
+      strangers[0]!.abort(grpc.status.ABORTED, `newer streams of ${certificateName} wait for their Hello`);
     this.#strangers.add(session);
+  }
+
+  /** Of the stream whose submissions hold most one goes, if that is more than `bytes`: nobody keeps others out. */
+  #makeRoom(asking: Session, bytes: number): boolean {
+    const others = [...this.#sessions.values()].filter((it) => it !== asking && it.uploadBytes > bytes);
+    return others.sort((a, b) => b.uploadBytes - a.uploadBytes).some((it) => it.yieldUpload());
   }
 
   #onHello(session: Session): void {
@@ -319,8 +356,10 @@ export class LearnerServer {
     const loss = this.#terminations.reported(termination);
     if (loss === undefined || !isOutOfMemory(termination)) return false;
     const expected = store.leases.expectation(loss.attempt.execution);
+    const longestSeconds = (loss.lostAtMs - loss.leasedAtMs) / 1000;
     const result =
-      expected && parseResult(outOfMemory(loss, termination), expected.insertedMarkers, limitsOf(expected.task));
+      expected &&
+      parseResult(outOfMemory(loss, termination), expected.insertedMarkers, limitsOf(expected.task), longestSeconds);
     if (result === undefined || !store.leases.settle(loss.actor, loss.attempt, result)) return false;
     log.info({ ...named({ ...loss.attempt, actor: loss.actor }), slot: loss.slot }, result.detail);
     return true;
@@ -341,6 +380,7 @@ export class LearnerServer {
         session.abort(grpc.status.DEADLINE_EXCEEDED, `no Hello within ${helloSeconds} s`);
     }
     for (const session of this.#sessions.values()) {
+      session.endUploads();
       if (now - session.heardAt > store.leases.leaseSeconds * 1000)
         session.abort(grpc.status.DEADLINE_EXCEEDED, `no heartbeat for ${store.leases.leaseSeconds} s`);
     }

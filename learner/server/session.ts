@@ -3,8 +3,10 @@
  * nothing else; an attempt that the message was about counts as lost, so that it cannot come back for ever.
  */
 import type * as grpc from "@grpc/grpc-js";
+import { ChannelError } from "../../proto/errors.ts";
 import { normalizedName } from "../../proto/packages.ts";
 import {
+  CHUNK_BYTES,
   type FromActorReceived,
   type FromLearnerMessage,
   type longrun,
@@ -13,15 +15,19 @@ import {
 } from "../../proto/service.ts";
 import type { Logger } from "../log.ts";
 import type { Leases } from "../store/leases.ts";
-import type { AttemptKey, LeasedExecution } from "../store/types.ts";
+import type { AttemptKey, LeasedExecution, Result } from "../store/types.ts";
 import { ServerError } from "./errors.ts";
-import { type Limits, parseAttempt, parseResult } from "./results.ts";
+import { Flood, type FloodLimits } from "./flood.ts";
+import { mostAttempts, parseAttempt, parseHeartbeat, parseHello, whole } from "./messages.ts";
+import { boundedHeader, type Limits, parseResult } from "./results.ts";
 import type { Loss } from "./terminations.ts";
-import { type Submission, Upload } from "./upload.ts";
+import { type Submission, Upload, type UploadMemory } from "./upload.ts";
 
 export type ActorStream = grpc.ServerDuplexStream<FromActorReceived, FromLearnerMessage>;
 
 export interface SessionOptions {
+  /** In the certificate that the stream was opened with: the one actor that may speak here. */
+  certificateName: string;
   leases: Leases;
   lineage: string;
   limitsOf: (task: string) => Limits;
@@ -30,6 +36,11 @@ export interface SessionOptions {
   idleSeconds: number;
   helloSeconds: number;
   maxSlots: number;
+  /** What unfinished submissions may hold: of this stream, and of all streams. */
+  uploads: { stream: UploadMemory; all: UploadMemory };
+  /** There is no room in `uploads.all`. @returns whether another stream that holds more has given some back */
+  onFull(session: Session, bytes: number): boolean;
+  flood: FloodLimits;
   log: Logger;
   now: () => number;
   /** Has `work` done a moment later, with what others want written; `onFailure` if nothing of it is on disk. */
@@ -52,9 +63,19 @@ const DAMAGED_UPLOADS = 3;
 
 interface PendingUpload {
   attempt: AttemptKey;
-  header: longrun.v1alpha1.ResultHeader.$Properties;
+  result: Result;
   upload: Upload;
+  /** Of memory, announced by the header. */
+  bytes: number;
+  /** By the clock of `now`. */
+  since: number;
 }
+
+/** Of memory that a result takes beside its texts and its submission. */
+const RESULT_BYTES = 4096;
+
+/** Of an Ack: there is no room for the submission now. */
+const BUSY = "busy";
 
 const SANDBOX_BROKE = "the sandbox broke under the program";
 
@@ -81,13 +102,20 @@ export class Session {
   #options: SessionOptions;
   #uploads = new Map<string, PendingUpload>();
   #damaged = new Map<string, number>();
+  readonly #flood: Flood;
 
   constructor(stream: ActorStream, options: SessionOptions) {
     this.stream = stream;
     this.#options = options;
     this.heardAt = options.now();
+    this.#flood = new Flood(options.flood, this.heardAt);
     stream.on("data", (message: FromActorReceived) => this.#receive(message));
     for (const event of ["end", "cancelled", "close", "error"]) stream.on(event, () => this.end());
+  }
+
+  /** The one actor that may speak here. */
+  get certificateName(): string {
+    return this.#options.certificateName;
   }
 
   /** Leases that it may be given now. */
@@ -113,8 +141,13 @@ export class Session {
   }
 
   revoke(attempt: AttemptKey, reason: string): void {
-    this.#uploads.delete(attempt.fence);
+    this.#dropUpload(attempt.fence);
     this.#send({ revoke: { attempt, reason } });
+  }
+
+  /** The lease of this attempt is over: what has come of its submission is not kept. The actor may send it again. */
+  lost(attempt: AttemptKey): void {
+    if (this.#dropUpload(attempt.fence)) this.#acknowledge(attempt, BUSY);
   }
 
   drain(reason: string): void {
@@ -126,7 +159,7 @@ export class Session {
   end(): void {
     if (this.ended) return;
     this.ended = true;
-    this.#uploads.clear();
+    this.#dropUploads();
     this.stream.end();
     this.#options.onEnd(this);
   }
@@ -135,7 +168,7 @@ export class Session {
   abort(code: grpc.status, details: string): void {
     if (this.ended) return;
     this.ended = true;
-    this.#uploads.clear();
+    this.#dropUploads();
     this.stream.emit("error", { code, details });
     this.#options.onEnd(this);
   }
@@ -151,6 +184,7 @@ export class Session {
     if (this.ended) return;
     this.heardAt = this.#options.now();
     try {
+      this.#checkFlood(message);
       this.#dispatch(message);
     } catch (error) {
       this.#options.onFailure(this, error);
@@ -165,7 +199,7 @@ export class Session {
         this.#hello(message.hello);
         break;
       case "ready":
-        this.#freeSlots = message.ready.freeSlots ?? 0;
+        this.#freeSlots = whole(message.ready.freeSlots, "free_slots", this.#options.maxSlots);
         this.#options.onReady(this);
         break;
       case "heartbeat":
@@ -187,27 +221,30 @@ export class Session {
     }
   }
 
+  /** A message costs as much as the attempts that it names; a whole chunk nothing, its upload was announced. */
+  #checkFlood({ message, heartbeat, chunk }: FromActorReceived): void {
+    let cost = 1;
+    if (message === "heartbeat") cost += heartbeat?.running?.length ?? 0;
+    if (message === "chunk" && chunk?.data?.length === CHUNK_BYTES && this.#uploadOf(chunk)) cost = 0;
+    if (!this.#flood.exceeds(this.heardAt, cost)) return;
+    const { messagesPerSecond, floodSeconds } = this.#options.flood;
+    throw new ServerError(
+      "flood",
+      `more than ${messagesPerSecond} messages a second for ${floodSeconds} s: no actor has so much to say`,
+    );
+  }
+
   #hello(hello: longrun.v1alpha1.Hello.$Properties): void {
-    const { actor = "", protocolVersion, slots, holding } = hello;
     if (this.actor !== "") throw new ServerError("protocol", "a second Hello on one stream");
-    if (protocolVersion !== PROTOCOL_VERSION)
-      throw new ServerError(
-        "protocol",
-        `the actor speaks protocol ${protocolVersion}, this learner ${PROTOCOL_VERSION}: run the same version of both`,
-      );
-    if (!actor || !/^[A-Za-z0-9][-.A-Za-z0-9]{0,251}$/.test(actor))
-      throw new ServerError("protocol", `actor is '${actor?.slice(0, 80)}': letters, digits, dots and dashes only`);
-    if (!slots || slots > this.#options.maxSlots)
-      throw new ServerError("protocol", `slots is ${slots}: give 1 to ${this.#options.maxSlots}`);
-    this.#checkPackages(hello.packages ?? {});
-    const held = this.#attempts(holding, slots);
-    this.actor = actor;
-    this.slots = slots;
-    this.isolationLevel = hello.isolationLevel ?? "";
-    // Values of a metric's label: few, and of a shape.
-    this.isolationMissing = (hello.isolationMissing ?? []).filter((it) => /^[A-Za-z]{1,40}$/.test(it)).slice(0, 32);
-    this.versions = hello.versions ?? {};
-    const revoked = this.#options.leases.reconcile(actor, held);
+    const it = parseHello(hello, this.#options.maxSlots);
+    this.#checkName(it.actor);
+    this.#checkPackages(it.packages);
+    this.actor = it.actor;
+    this.slots = it.slots;
+    this.isolationLevel = it.isolationLevel;
+    this.isolationMissing = it.isolationMissing;
+    this.versions = it.versions;
+    const revoked = this.#options.leases.reconcile(it.actor, it.holding);
     this.#send({
       welcome: {
         protocolVersion: PROTOCOL_VERSION,
@@ -221,6 +258,16 @@ export class Session {
     this.#options.onHello(this);
   }
 
+  /** Whoever has one actor's certificate can speak for no other, whose leases a Hello in its name would end. */
+  #checkName(actor: string): void {
+    const { certificateName } = this.#options;
+    if (actor === certificateName) return;
+    throw new ChannelError(
+      "permissionDenied",
+      `the certificate is of ${certificateName.slice(0, 80)} and Hello says ${actor}: start the actor with the certificate of its own name (on Kubernetes Secret ${actor}-tls; an actor of longrun 0.1 has none and is replaced by the controller)`,
+    );
+  }
+
   /** Nothing is promised that programs do not find. @param installed nothing: of an actor of 0.1, which does not say */
   #checkPackages(installed: Record<string, string>): void {
     if (Object.keys(installed).length === 0) return;
@@ -232,31 +279,16 @@ export class Session {
       );
   }
 
-  /** An actor runs one attempt per slot and may hold as many finished ones that await their acknowledgement, or more. */
-  #attempts(list: readonly longrun.v1alpha1.Attempt.$Properties[] | null | undefined, slots: number): AttemptKey[] {
-    const attempts = list ?? [];
-    if (attempts.length > 16 * slots + 64)
-      throw new ServerError("protocol", `${attempts.length} attempts on an actor with ${slots} slots`);
-    return attempts.map(parseAttempt);
-  }
-
   #heartbeat(heartbeat: longrun.v1alpha1.Heartbeat.$Properties): void {
-    const running = heartbeat.running ?? [];
-    const keys = this.#attempts(
-      running.map(({ attempt }) => attempt ?? {}),
-      this.slots,
-    );
-    const stale = this.#options.leases.extend(
-      this.actor,
-      keys.map((key, index) => ({ ...key, elapsedSeconds: running[index].elapsedSeconds ?? undefined })),
-    );
+    const { running, busySeconds, aliveSeconds } = parseHeartbeat(heartbeat, this.slots);
+    const stale = this.#options.leases.extend(this.actor, running);
     // A result that is known already is acknowledged when it is handed in.
     for (const attempt of stale) {
       if (this.#options.leases.judge(this.actor, attempt) !== "duplicate")
         this.revoke(attempt, "it does not count any more");
     }
-    this.busySeconds = heartbeat.busySeconds ?? 0;
-    this.aliveSeconds = heartbeat.aliveSeconds ?? 0;
+    this.busySeconds = busySeconds;
+    this.aliveSeconds = aliveSeconds;
     this.#options.onProgress(this);
   }
 
@@ -268,35 +300,114 @@ export class Session {
       return;
     }
     this.#guarded(attempt, () => {
-      const submission = header.submission;
-      if (!submission) return this.#write(attempt, () => this.#accept(attempt, header));
-      if (this.#uploads.size >= 16 * this.slots + 64)
+      const { task, insertedMarkers } = this.#expectation(attempt);
+      const limits = this.#options.limitsOf(task);
+      const longest = this.#options.leases.longestDuration(attempt);
+      const result = parseResult(header, insertedMarkers, limits, longest);
+      if (result === undefined) return this.#write(attempt, () => this.#lose(attempt, boundedHeader(header)));
+      if (!header.submission) return this.#write(attempt, () => this.#accept(attempt, result));
+      const upload = new Upload(header.submission, limits.submissionBytes);
+      this.#dropUpload(attempt.fence);
+      if (this.#uploads.size >= mostAttempts(this.slots))
         throw new ServerError("protocol", "too many unfinished submissions");
-      const { submissionBytes } = this.#options.limitsOf(this.#expectation(attempt).task);
-      this.#uploads.set(attempt.fence, { attempt, header, upload: new Upload(submission, submissionBytes) });
+      const { terminalOutput, detail, submissionRefused, markers } = result;
+      const texts = [terminalOutput, detail, submissionRefused, ...markers.map(({ value }) => value)];
+      const bytes = upload.compressedBytes + RESULT_BYTES + 2 * texts.join("").length;
+      const pending = { attempt, result, upload, bytes, since: this.heardAt };
+      if (this.#makeRoom(bytes)) this.#uploads.set(attempt.fence, pending);
+      else this.#acknowledge(attempt, BUSY);
     });
   }
 
+  /** Ends uploads that no lease bounds, of attempts that were lost before their results came. */
+  endUploads(): void {
+    const { leases, now } = this.#options;
+    for (const { attempt, since } of [...this.#uploads.values()]) {
+      if (leases.isRunning(attempt) || now() - since < leases.leaseSeconds * 1000) continue;
+      this.revoke(attempt, "its submission did not come in time");
+    }
+  }
+
+  /** @returns whether there is memory for so much */
+  #makeRoom(bytes: number): boolean {
+    const { stream, all } = this.#options.uploads;
+    if (!stream.take(bytes)) return false;
+    for (;;) {
+      if (all.take(bytes)) return true;
+      if (this.#options.onFull(this, stream.heldBytes)) continue;
+      stream.release(bytes);
+      return false;
+    }
+  }
+
+  /** Bytes that its submissions hold. */
+  get uploadBytes(): number {
+    return this.#options.uploads.stream.heldBytes;
+  }
+
+  /** Gives up the newest unfinished submission; the actor may send it again. @returns whether there was one */
+  yieldUpload(): boolean {
+    const newest = [...this.#uploads.values()].at(-1);
+    if (newest === undefined) return false;
+    this.lost(newest.attempt);
+    return true;
+  }
+
+  #release(bytes: number): void {
+    this.#options.uploads.stream.release(bytes);
+    this.#options.uploads.all.release(bytes);
+  }
+
+  /** @returns whether there was one */
+  #dropUpload(fence: string): boolean {
+    const pending = this.#uploads.get(fence);
+    if (pending === undefined) return false;
+    this.#uploads.delete(fence);
+    this.#release(pending.bytes);
+    return true;
+  }
+
+  #dropUploads(): void {
+    for (const fence of [...this.#uploads.keys()]) this.#dropUpload(fence);
+  }
+
+  #uploadOf(chunk: longrun.v1alpha1.SubmissionChunk.$Properties): PendingUpload | undefined {
+    return this.#uploads.get(chunk.attempt?.fence ?? "");
+  }
+
   #chunk(chunk: longrun.v1alpha1.SubmissionChunk.$Properties): void {
-    const pending = this.#uploads.get(parseAttempt(chunk.attempt).fence);
+    const key = parseAttempt(chunk.attempt);
+    const pending = this.#uploadOf(chunk);
     // Of a result that was refused or revoked meanwhile: the actor knows or will know.
     if (pending === undefined) return;
-    const { attempt, header, upload } = pending;
+    const { attempt, upload } = pending;
+    if (key.execution !== attempt.execution || key.number !== attempt.number)
+      throw new ServerError("protocol", `chunk of ${key.execution} with the fence of ${attempt.execution}`);
     this.#guarded(attempt, () => {
       if (!upload.add(chunk.index ?? 0, chunk.data ?? new Uint8Array())) return;
       this.#uploads.delete(attempt.fence);
-      void upload.finish().then(
-        (submission) => {
-          try {
-            if (submission === undefined) this.#refuseDamaged(attempt);
-            else this.#write(attempt, () => this.#accept(attempt, header, submission));
-          } catch (error) {
-            this.#options.onFailure(this, error);
-          }
-        },
-        (error: unknown) => this.#options.onFailure(this, error),
-      );
+      void this.#finish(pending);
     });
+  }
+
+  /** All of it has come: it is looked through, and written. Its memory counts until then. */
+  async #finish({ attempt, result, upload, bytes }: PendingUpload): Promise<void> {
+    try {
+      const submission = await upload.finish();
+      if (submission === undefined) this.#refuseDamaged(attempt);
+      else
+        await new Promise<void>((resolve) => {
+          const accept = () => {
+            this.#accept(attempt, result, submission);
+            this.#options.leases.afterCommit(resolve);
+          };
+          this.#write(attempt, accept, resolve);
+        });
+    } catch (error) {
+      this.#options.onFailure(this, error);
+    } finally {
+      this.#release(bytes);
+    }
   }
 
   #refuseDamaged(attempt: AttemptKey): void {
@@ -312,27 +423,28 @@ export class Session {
     } else this.#acknowledge(attempt, "digest");
   }
 
-  #accept(attempt: AttemptKey, header: longrun.v1alpha1.ResultHeader.$Properties, submission?: Submission): void {
-    const { leases, limitsOf } = this.#options;
-    const { task, insertedMarkers } = this.#expectation(attempt);
-    const known = parseResult(header, insertedMarkers, limitsOf(task));
-    const cause = known ? undefined : (this.#explainLoss(attempt, header) ?? this.#blameProgram(attempt, header));
-    const result = known ?? (cause && parseResult(cause, insertedMarkers, limitsOf(task)));
-    if (result === undefined) {
-      const reason = header.detail || "lost by the actor";
-      const broke = header.sandboxBroke === true;
-      this.#acknowledge(
-        attempt,
-        leases.fail(this.actor, attempt, broke ? `${SANDBOX_BROKE}: ${reason}` : reason, broke),
-      );
-      return;
-    }
+  #accept(attempt: AttemptKey, result: Result, submission?: Submission): void {
     if (submission !== undefined) {
       result.submissionBytes = submission.bytes;
       result.submissionSha256 = submission.sha256;
     }
     this.#damaged.delete(attempt.fence);
-    this.#acknowledge(attempt, leases.accept(this.actor, attempt, result, submission?.deflated));
+    this.#acknowledge(attempt, this.#options.leases.accept(this.actor, attempt, result, submission?.deflated));
+  }
+
+  /** The actor says that the attempt was lost. The program may have been the cause: then that is its result. */
+  #lose(attempt: AttemptKey, header: longrun.v1alpha1.ResultHeader.$Properties): void {
+    const { leases, limitsOf } = this.#options;
+    const cause = this.#explainLoss(attempt, header) ?? this.#blameProgram(attempt, header);
+    const { task, insertedMarkers } = this.#expectation(attempt);
+    const result = cause && parseResult(cause, insertedMarkers, limitsOf(task), leases.longestDuration(attempt));
+    if (result !== undefined) {
+      this.#accept(attempt, result);
+      return;
+    }
+    const reason = header.detail || "lost by the actor";
+    const broke = header.sandboxBroke === true;
+    this.#acknowledge(attempt, leases.fail(this.actor, attempt, broke ? `${SANDBOX_BROKE}: ${reason}` : reason, broke));
   }
 
   #explainLoss(attempt: AttemptKey, header: longrun.v1alpha1.ResultHeader.$Properties) {
@@ -361,8 +473,9 @@ export class Session {
   }
 
   /** Done at the end of this turn of the event loop, in one commit with what else has come. */
-  #write(attempt: AttemptKey, work: () => void): void {
+  #write(attempt: AttemptKey, work: () => void, onFailure: () => void = () => {}): void {
     this.#options.write(work, (cause) => {
+      onFailure();
       try {
         this.#guarded(attempt, () => {
           throw cause;

@@ -1,14 +1,16 @@
 /**
  * A submission that arrives in chunks. Never holds more than the header announced, and the header may not announce
- * more than the task's limit; inflating stops where the announced size is exceeded, so a zip bomb costs nothing.
+ * more than the task's limit. Inflating and hashing go piece by piece: what is inflated is never held, a zip bomb ends
+ * where the announced size is exceeded, and the event loop goes on between two pieces.
  */
 import { createHash } from "node:crypto";
-import { promisify } from "node:util";
-import { inflate } from "node:zlib";
+import { once } from "node:events";
+import { createInflate } from "node:zlib";
 import { CHUNK_BYTES, type longrun } from "../../proto/service.ts";
-import { ServerError } from "./errors.ts";
+import { refuse, whole } from "./messages.ts";
 
-const inflateBounded = promisify<Uint8Array, { maxOutputLength: number }, Buffer>(inflate);
+/** Of compressed bytes that are inflated, and of inflated ones that are hashed, at a time. */
+const PIECE_BYTES = 256 * 1024;
 
 export interface Submission {
   bytes: number;
@@ -17,57 +19,101 @@ export interface Submission {
   deflated: Uint8Array;
 }
 
+/** Bytes that uploads may hold together: they count from their announcement to the store. */
+export class UploadMemory {
+  readonly #mostBytes: number;
+  #heldBytes = 0;
+
+  constructor(mostBytes: number) {
+    this.#mostBytes = mostBytes;
+  }
+
+  get heldBytes(): number {
+    return this.#heldBytes;
+  }
+
+  /** One that is alone always has room: its task's limit bounds it. @returns whether there is room */
+  take(bytes: number): boolean {
+    if (this.#heldBytes > 0 && this.#heldBytes + bytes > this.#mostBytes) return false;
+    this.#heldBytes += bytes;
+    return true;
+  }
+
+  release(bytes: number): void {
+    this.#heldBytes -= bytes;
+  }
+}
+
 export class Upload {
+  readonly compressedBytes: number;
   readonly #bytes: number;
   readonly #sha256: string;
-  readonly #compressedBytes: number;
   readonly #chunks: number;
-  #parts: Uint8Array[] = [];
+  /** Its pages are taken as they are written. */
+  #deflated: Buffer | undefined;
   #received = 0;
+  #next = 0;
 
   /** @throws ServerError `protocol` if the announcement breaks a limit or contradicts itself */
   constructor(info: longrun.v1alpha1.SubmissionInfo.$Properties, maxBytes: number) {
-    this.#bytes = info.bytes ?? 0;
+    this.#bytes = whole(info.bytes, "a submission's bytes");
     this.#sha256 = info.sha256 ?? "";
-    this.#compressedBytes = info.compressedBytes ?? 0;
-    this.#chunks = info.chunks ?? 0;
-    if (this.#bytes > maxBytes)
-      throw new ServerError("protocol", `a submission of ${this.#bytes} bytes; submissionBytes allows ${maxBytes}`);
+    this.compressedBytes = whole(info.compressedBytes, "a submission's compressed_bytes");
+    this.#chunks = whole(info.chunks, "a submission's chunks");
+    if (this.#bytes > maxBytes) refuse(`a submission of ${this.#bytes} bytes; submissionBytes allows ${maxBytes}`);
     // zlib adds 5 bytes per 16 KiB of what it cannot compress, and a few.
-    if (this.#compressedBytes > this.#bytes * 1.001 + 1024)
-      throw new ServerError(
-        "protocol",
-        `${this.#bytes} bytes of submission in ${this.#compressedBytes} compressed ones`,
-      );
-    if (!/^[0-9a-f]{64}$/.test(this.#sha256)) throw new ServerError("protocol", "a submission without its SHA-256");
-    if (this.#chunks < 1 || this.#chunks > Math.ceil(this.#compressedBytes / 1024) + 1)
-      throw new ServerError("protocol", `${this.#chunks} chunks for ${this.#compressedBytes} bytes`);
+    if (this.compressedBytes > this.#bytes * 1.001 + 1024)
+      refuse(`${this.#bytes} bytes of submission in ${this.compressedBytes} compressed ones`);
+    if (!/^[0-9a-f]{64}$/.test(this.#sha256)) refuse("a submission without its SHA-256");
+    if (this.#chunks < 1 || this.#chunks > Math.ceil(this.compressedBytes / 1024) + 1)
+      refuse(`${this.#chunks} chunks for ${this.compressedBytes} bytes`);
   }
 
   /** @returns whether all chunks are there */
   add(index: number, data: Uint8Array): boolean {
-    if (index !== this.#parts.length)
-      throw new ServerError("protocol", `chunk ${index} of a submission came when ${this.#parts.length} was due`);
+    if (index !== this.#next) refuse(`chunk ${index} of a submission came when ${this.#next} was due`);
+    if (data.length > CHUNK_BYTES || this.#received + data.length > this.compressedBytes)
+      refuse(`chunk ${index} of a submission is longer than announced`);
+    this.#deflated ??= Buffer.allocUnsafeSlow(this.compressedBytes);
+    this.#deflated.set(data, this.#received);
     this.#received += data.length;
-    if (data.length > CHUNK_BYTES || this.#received > this.#compressedBytes)
-      throw new ServerError("protocol", `chunk ${index} of a submission is longer than announced`);
-    this.#parts.push(data);
-    return this.#parts.length === this.#chunks;
+    return ++this.#next === this.#chunks;
   }
 
   /** @returns undefined if it arrived damaged: not what its announcement and its digest say */
   async finish(): Promise<Submission | undefined> {
-    const deflated = Buffer.concat(this.#parts);
-    this.#parts = [];
-    let text: Buffer;
-    try {
-      // zlib takes no 0 for a limit.
-      text = await inflateBounded(deflated, { maxOutputLength: Math.max(1, this.#bytes) });
-    } catch {
-      return undefined;
-    }
-    const sha256 = createHash("sha256").update(text).digest("hex");
-    if (text.length !== this.#bytes || sha256 !== this.#sha256) return undefined;
-    return { bytes: this.#bytes, sha256, deflated };
+    const deflated = this.#deflated?.subarray(0, this.#received) ?? new Uint8Array();
+    this.#deflated = undefined;
+    const found = await digestOf(deflated, this.#bytes);
+    if (found?.bytes !== this.#bytes || found.sha256 !== this.#sha256) return undefined;
+    return { bytes: this.#bytes, sha256: this.#sha256, deflated };
+  }
+}
+
+/** Size and SHA-256 of what is deflated; undefined if that is no zlib, ends early, or is more than `mostBytes`. */
+async function digestOf(
+  deflated: Uint8Array,
+  mostBytes: number,
+): Promise<{ bytes: number; sha256: string } | undefined> {
+  const hash = createHash("sha256");
+  const inflate = createInflate({ chunkSize: PIECE_BYTES });
+  let bytes = 0;
+  inflate.on("data", (piece: Buffer) => {
+    bytes += piece.length;
+    if (bytes > mostBytes) inflate.destroy(new RangeError("more than was announced"));
+    else hash.update(piece);
+  });
+  try {
+    const ended = once(inflate, "end");
+    ended.catch(() => {});
+    for (let at = 0; at < deflated.length; at += PIECE_BYTES)
+      if (!inflate.write(deflated.subarray(at, at + PIECE_BYTES))) await Promise.race([once(inflate, "drain"), ended]);
+    inflate.end();
+    await ended;
+    return { bytes, sha256: hash.digest("hex") };
+  } catch {
+    return undefined;
+  } finally {
+    inflate.destroy();
   }
 }

@@ -5,7 +5,8 @@
  * result yet. An attempt whose lease expired is therefore not lost for good until somebody else leases the execution.
  *
  * Deadlines live in memory only: a heartbeat costs no write, and after a restart every lease begins anew with the grace
- * period, because actors could not reach the learner while it was down.
+ * period, because actors could not reach the learner while it was down. Heartbeats extend a lease, but no further than
+ * `longestSeconds` after it was given (or to the end of that grace period): an actor cannot sit on an execution for ever.
  */
 import { randomBytes } from "node:crypto";
 import type { EventEmitter } from "node:events";
@@ -20,6 +21,8 @@ export interface LeaseOptions {
   leaseSeconds: number;
   /** How long attempts run on after a restart without a sign of life. `learner.leaseGraceSeconds` */
   leaseGraceSeconds: number;
+  /** An attempt is lost so long after its lease, whatever heartbeats say: time limit and `learner.leaseSlackSeconds`. */
+  longestSeconds: number;
   /** After so many lost attempts the execution is lost. `learner.maxAttempts` */
   maxAttempts: number;
   /** Unix milliseconds. */
@@ -34,16 +37,21 @@ export class Leases {
   #database: Database;
   #options: LeaseOptions;
   #running = new RunningAttempts();
+  /** Unix milliseconds: an attempt that was leased before the first may run until the second. */
+  #grace = { from: 0, until: 0 };
 
   constructor(database: Database, options: LeaseOptions) {
     this.#database = database;
     this.#options = options;
-    const rows = database.all("SELECT execution, number, fence, actor FROM attempts WHERE state = 'running'");
-    for (const row of rows) this.#hold({ ...keyOf(row), actor: String(row.actor) });
+    const rows = database.all(
+      "SELECT execution, number, fence, actor, leased_at FROM attempts WHERE state = 'running'",
+    );
+    for (const row of rows) this.#hold({ ...keyOf(row), actor: String(row.actor) }, Number(row.leased_at));
   }
 
-  #hold(attempt: HeldAttempt): void {
-    this.#running.add({ ...attempt, deadline: this.#options.now() + this.#options.leaseSeconds * 1000 });
+  #hold(attempt: HeldAttempt, leasedAtMs: number): void {
+    const endAt = this.#endOf(leasedAtMs);
+    this.#running.add({ ...attempt, leasedAt: leasedAtMs, deadline: this.#deadline(endAt), endAt });
     this.#database.onRollback(() => this.#running.delete(attempt.fence));
   }
 
@@ -53,6 +61,20 @@ export class Leases {
     if (lease === undefined) return;
     this.#running.delete(fence);
     this.#database.onRollback(() => this.#running.add(lease));
+  }
+
+  /** Unix milliseconds from which an attempt that was leased then counts as lost. */
+  #endOf(leasedAtMs: number): number {
+    const endAt = leasedAtMs + this.#options.longestSeconds * 1000;
+    return leasedAtMs < this.#grace.from ? Math.max(endAt, this.#grace.until) : endAt;
+  }
+
+  #deadline(endAt: number): number {
+    return Math.min(endAt, this.#options.now() + this.#options.leaseSeconds * 1000);
+  }
+
+  get longestSeconds(): number {
+    return this.#options.longestSeconds;
   }
 
   get leaseSeconds(): number {
@@ -83,6 +105,13 @@ export class Leases {
     return row && { task: String(row.task), insertedMarkers: JSON.parse(String(row.inserted_markers)) as string[] };
   }
 
+  /** How long a program of this attempt can have run until now: since the lease, and no longer than `longestSeconds`. */
+  longestDuration(attempt: AttemptKey): number {
+    const leasedAtMs = this.leasedAtMs(attempt);
+    if (leasedAtMs === undefined) return 0;
+    return Math.min(this.#options.longestSeconds, Math.max(0, (this.#options.now() - leasedAtMs) / 1000));
+  }
+
   /** When this attempt was leased, Unix milliseconds; undefined if there is none such. */
   leasedAtMs({ execution, number }: AttemptKey): number | undefined {
     const row = this.#database.get("SELECT leased_at FROM attempts WHERE execution = :execution AND number = :number", {
@@ -94,8 +123,17 @@ export class Leases {
 
   /** Actors can reach the learner from now on: every running attempt has `leaseGraceSeconds` to show itself. */
   startGrace(): void {
-    const deadline = this.#options.now() + this.#options.leaseGraceSeconds * 1000;
-    for (const lease of this.#running.all()) lease.deadline = deadline;
+    const from = this.#options.now();
+    this.#grace = { from, until: from + this.#options.leaseGraceSeconds * 1000 };
+    for (const lease of this.#running.all()) {
+      lease.deadline = this.#grace.until;
+      lease.endAt = Math.max(lease.endAt, this.#grace.until);
+    }
+  }
+
+  /** Whether its lease goes on. */
+  isRunning({ fence }: AttemptKey): boolean {
+    return this.#running.has(fence);
   }
 
   /** Attempts that are running, as far as known. */
@@ -139,7 +177,8 @@ export class Leases {
       return taken;
     });
     this.afterCommit(() => {
-      for (const [index, attempt] of leased.entries()) this.#hold({ ...keyOnly(attempt), actor: actors[index]! });
+      for (const [index, attempt] of leased.entries())
+        this.#hold({ ...keyOnly(attempt), actor: actors[index]! }, this.#options.now());
     });
     return leased;
   }
@@ -182,8 +221,9 @@ export class Leases {
     for (const attempt of running) {
       const lease = this.#running.find(actor, attempt);
       if (lease !== undefined) {
-        lease.deadline = this.#options.now() + this.#options.leaseSeconds * 1000;
-        lease.elapsedSeconds = attempt.elapsedSeconds;
+        lease.deadline = this.#deadline(lease.endAt);
+        const sinceLease = Math.max(0, this.#options.now() - lease.leasedAt) / 1000;
+        lease.elapsedSeconds = Math.min(attempt.elapsedSeconds ?? 0, sinceLease);
       } else if (!this.#revive(actor, attempt)) {
         stale.push(keyOnly(attempt));
       }
@@ -194,10 +234,13 @@ export class Leases {
   /**
    * `actor` connected and says what it holds. Those run on; what it was leased and does not hold is lost at once.
    * @returns the held attempts that do not count any more. One whose result is known already is not among them: it is
-   *   acknowledged as a duplicate when it is handed in
+   *   acknowledged as a duplicate when it is handed in. Nor is one that has run too long, if nobody else was given its
+   *   execution: its result may be there, and would be taken
    */
   reconcile(actor: string, holding: readonly AttemptKey[]): AttemptKey[] {
-    const stale = this.extend(actor, holding).filter((attempt) => this.#find(actor, attempt)?.state !== "accepted");
+    const stale = this.extend(actor, holding).filter((attempt) => {
+      return this.#find(actor, attempt)?.state !== "accepted" && this.#judge(actor, attempt) !== "accepted";
+    });
     const held = new Set(holding.map((attempt) => attempt.fence));
     this.#lose(
       this.running(actor).filter((attempt) => !held.has(attempt.fence)),
@@ -254,11 +297,19 @@ export class Leases {
     return true;
   }
 
-  /** Ends the leases that missed their heartbeats. Call it every second or so. @returns how many */
+  /** Ends the leases that missed their heartbeats or are too old. Call it every second or so. @returns how many */
   expire(): number {
     const now = this.#options.now();
     const late = this.#running.all().filter((lease) => lease.deadline <= now);
-    this.#lose(late, "expired", "no heartbeat");
+    const overdue = late.filter((lease) => lease.endAt <= now);
+    this.#lose(
+      late.filter((lease) => lease.endAt > now),
+      "expired",
+      "no heartbeat",
+    );
+    const reason = `no result within ${this.#options.longestSeconds} s (time limit and learner.leaseSlackSeconds)`;
+    this.#lose(overdue, "expired", reason);
+    if (overdue.length > 0) this.afterCommit(() => this.#options.events.emit("revoked", overdue, reason));
     return late.length;
   }
 
@@ -340,6 +391,8 @@ export class Leases {
   /** An expired attempt that still counts runs again: its execution leaves the queue. */
   #revive(actor: string, attempt: AttemptKey): boolean {
     if (this.#judge(actor, attempt) !== "accepted") return false;
+    const leasedAtMs = this.leasedAtMs(attempt) ?? 0;
+    if (this.#endOf(leasedAtMs) <= this.#options.now()) return false;
     this.#database.write(() => {
       this.#database.change(
         "UPDATE attempts SET state = 'running', reason = NULL, ended_at = NULL WHERE fence = :fence",
@@ -351,7 +404,7 @@ export class Leases {
         execution: attempt.execution,
       });
     });
-    this.#hold({ ...keyOnly(attempt), actor });
+    this.#hold({ ...keyOnly(attempt), actor }, leasedAtMs);
     return true;
   }
 

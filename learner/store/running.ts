@@ -3,7 +3,10 @@ import type { AttemptKey, HeldAttempt } from "./types.ts";
 
 export interface Lease extends HeldAttempt {
   /** Unix milliseconds. */
+  leasedAt: number;
+  /** Unix milliseconds; heartbeats move it on, to `endAt` at most. */
   deadline: number;
+  endAt: number;
   /** As of the newest heartbeat. */
   elapsedSeconds?: number;
 }

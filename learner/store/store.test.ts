@@ -383,8 +383,47 @@ describe("attempts", () => {
     ]);
   });
 
+  test("heartbeats extend a lease no further than its end: then it is lost, and its actor told", async () => {
+    const { store, clock } = await newStore({ longestSeconds: 25 });
+    store.addSamples([newSample("a")]);
+    const told: unknown[] = [];
+    store.events.on("attemptLost", (_, reason) => told.push(reason));
+    store.events.on("revoked", (attempts) => told.push(attempts.map(({ execution }) => execution)));
+    const first = taken(store);
+    for (const _ of [1, 2, 3]) {
+      clock.seconds += 8;
+      assert.deepEqual(store.leases.extend("actor-0", [first]), []);
+      assert.equal(store.leases.expire(), 0);
+    }
+    clock.seconds += 1;
+    assert.equal(store.leases.expire(), 1);
+    assert.match(String(told[0]), /no result within 25 s .*leaseSlackSeconds/);
+    assert.deepEqual(told.slice(1), [["a"]]);
+    assert.deepEqual(store.leases.extend("actor-0", [first]).length, 1, "a heartbeat does not bring it back");
+    assert.equal(store.counts().queued, 1);
+    // As of any attempt that expired: what it comes to counts while nobody else has the execution.
+    assert.deepEqual(store.leases.reconcile("actor-0", [first]), []);
+    assert.equal(store.leases.accept("actor-0", first, newResult()), "accepted");
+  });
+
+  test("a learner that was away for longer than leases last gives them the grace period", async () => {
+    const { store, clock, path } = await newStore({ longestSeconds: 25 });
+    store.addSamples([newSample("a")]);
+    const a = taken(store);
+    store.close();
+    clock.seconds += 1000;
+    const { store: again } = await newStore({ longestSeconds: 25, now: () => clock.seconds * 1000 }, path);
+    again.leases.startGrace();
+    assert.equal(again.leases.expire(), 0);
+    clock.seconds += 4;
+    assert.deepEqual(again.leases.reconcile("actor-0", [a]), []);
+    assert.equal(again.leases.longestDuration(a), 25);
+    clock.seconds += 1;
+    assert.equal(again.leases.expire(), 1, "leaseGraceSeconds are over");
+  });
+
   test("discarding revokes what runs and leaves what finished", async () => {
-    const { store } = await newStore();
+    const { store, clock } = await newStore();
     const revoked: unknown[] = [];
     store.events.on("revoked", (attempts, reason) =>
       revoked.push(...attempts.map(({ execution }) => execution), reason),
@@ -393,6 +432,7 @@ describe("attempts", () => {
     store.addSamples([newSample("e", { purpose: "evaluation" })]);
     store.leases.accept("actor-0", taken(store), newResult());
     const b = taken(store);
+    clock.seconds += 5;
     store.leases.extend("actor-0", [{ ...b, elapsedSeconds: 4.5 }]);
     assert.equal(store.discardUnfinished("batch complete"), 2);
     assert.deepEqual(revoked, ["b", "batch complete"]);

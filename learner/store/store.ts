@@ -39,6 +39,8 @@ export interface StoreOptions {
   readOnly?: boolean;
   leaseSeconds?: number;
   leaseGraceSeconds?: number;
+  /** See LeaseOptions. [for ever] */
+  longestSeconds?: number;
   maxAttempts?: number;
   busySeconds?: number;
   maxBytes?: number;
@@ -69,6 +71,7 @@ export class Store {
     this.leases = new Leases(this.#database, {
       leaseSeconds: options.leaseSeconds ?? 60,
       leaseGraceSeconds: options.leaseGraceSeconds ?? 30,
+      longestSeconds: options.longestSeconds ?? Number.POSITIVE_INFINITY,
       maxAttempts: options.maxAttempts ?? 3,
       now: this.#now,
       events: this.events,

@@ -155,6 +155,7 @@ export const EXPECTATIONS: Record<string, ByLevel> = {
       submission?.toString() === "id,target\n" || submissionRefused === "symbolic link",
   },
   submission_rewritten_later: { held: true, check: (result) => (result.submission?.length ?? 0) <= 20_000 },
+  submission_random: { refused: /50331648 bytes, and 1048576 are allowed/ },
 
   // Reading.
   read_passwd: held,

@@ -40,7 +40,14 @@ const LONGEST_SECONDS = 60;
 /** Of the end of a program after its time. */
 const LATE_SECONDS = 1;
 /** What needs the fixture: a neighbour that it starts, seeds and a nonce that it chooses. */
-const OF_THE_FIXTURE = ["other_slots", "guess_random", "dug_out_nonce", "replay_nonce", "print_nonce_apart", "forged_markers"];
+const OF_THE_FIXTURE = [
+  "other_slots",
+  "guess_random",
+  "dug_out_nonce",
+  "replay_nonce",
+  "print_nonce_apart",
+  "forged_markers",
+];
 /** Two names of one task's data, for two limits of time. */
 const TASKS = { diamonds: 10, movie: SHORT_SECONDS };
 
@@ -50,8 +57,19 @@ const { values } = parseArgs({
 const names = values.only?.split(",") ?? HOSTILE.filter((name) => !OF_THE_FIXTURE.includes(name));
 /** Of the sandbox's container: what there is to attack. */
 const VALUES = {
-  ...{ ANSWERS: "/opt/longrun-tasks/diamonds/prepared/private/answers.csv", OUTSIDE: "/etc", TASK: "/opt/longrun-tasks/diamonds" },
-  ...{ SUPERVISOR: "1", VICTIM: "1", TCP: String(GRPC_PORT), UDP: "53", ABSTRACT: "longrun", SANDBOX: "/opt/longrun/actor/sandbox" },
+  ...{
+    ANSWERS: "/opt/longrun-tasks/diamonds/prepared/private/answers.csv",
+    OUTSIDE: "/etc",
+    TASK: "/opt/longrun-tasks/diamonds",
+  },
+  ...{
+    SUPERVISOR: "1",
+    VICTIM: "1",
+    TCP: String(GRPC_PORT),
+    UDP: "53",
+    ABSTRACT: "longrun",
+    SANDBOX: "/opt/longrun/actor/sandbox",
+  },
   ...{ CONTROL: "/sandbox/control.sock", NEIGHBOUR: "/sandbox", NONCE: "0".repeat(32), NUL: "\0" },
   ...systemCalls((await ensurePythonEnvironment()).directory, "landlock"),
 };
@@ -81,7 +99,10 @@ async function attackAll(kubectl: Kubectl): Promise<void> {
     {},
     { name: "attacks", namespace: NAMESPACE },
   );
-  const certificates = await writeRunCertificates(join(folder, "tls"), { validSeconds: 86400, hosts: learnerHosts(run) });
+  const certificates = await writeRunCertificates(join(folder, "tls"), {
+    validSeconds: 86400,
+    hosts: learnerHosts(run),
+  });
   const store = openStore(join(folder, "store.sqlite"), { leaseSeconds: 60, leaseGraceSeconds: 60, maxAttempts: 1 });
   await store.beginLineage(() => true);
   const server = await startServer({
@@ -121,7 +142,10 @@ async function startActor(kubectl: Kubectl, run: Run, certificate: (name: string
   await kubectl.run("label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=restricted");
   const name = actorName(run, 0, 0);
   const tls = await certificate(name);
-  const files = ["ca.crt", "tls.crt", "tls.key"].map((file) => [file, readFileSync(join(tls, file)).toString("base64")]);
+  const files = ["ca.crt", "tls.crt", "tls.key"].map((file) => [
+    file,
+    readFileSync(join(tls, file)).toString("base64"),
+  ]);
   const service = childName(run, "learner");
   const ports = [{ name: "grpc", port: GRPC_PORT, protocol: "TCP" }];
   const images = { image: "longrun/learner:dev", actorImage: "longrun/actor:dev", sandboxImage: "longrun/sandbox:dev" };

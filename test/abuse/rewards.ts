@@ -188,7 +188,7 @@ export class Rewards {
     const nonce = randomBytes(16).toString("hex");
     const result = await arena.run(withNonce(instrumented, nonce), limits, { nonce, task, seed });
     const header = headerOf({ execution: name, number: 1, fence: "1" }, result, undefined, arena.column.level);
-    const told = parseResult(header, instrumented.markers, limits);
+    const told = parseResult(header, instrumented.markers, limits, limits.timeoutSeconds + 60);
     assert.ok(told, `lost: ${result.detail}`);
     const accepted: AcceptedResult = { ...told, actor: "actor-0", attempt: 1, queueSeconds: 0 };
     const sample = {

@@ -10,7 +10,7 @@ import { type LearnerServer, startServer } from "../../learner/server/server.ts"
 import { StatusBoard } from "../../learner/server/status.ts";
 import { openStore, type Store } from "../../learner/store/store.ts";
 import type { AcceptedResult } from "../../learner/store/types.ts";
-import { writeRunCertificates } from "../../proto/certificates.ts";
+import { type RunCertificates, writeRunCertificates } from "../../proto/certificates.ts";
 
 const ACTOR = fileURLToPath(new URL("../../actor/main.ts", import.meta.url));
 const LIMITS = {
@@ -38,8 +38,9 @@ export class Backlog {
   #queued = 0;
   #whenDone: (() => void) | undefined;
   readonly #children: ChildProcess[] = [];
-  /** Folder of TLS files for actors. */
-  readonly actorTls: string;
+  /** Folder with a folder of TLS files for each actor that was asked for. */
+  readonly tlsDirectory: string;
+  readonly #tls: RunCertificates;
   /** Settles as `add` does with the programs that it was started with. */
   done: Promise<void> = Promise.resolve();
 
@@ -59,17 +60,18 @@ export class Backlog {
       suspend: async () => ({}),
       log: createLog("learner", "warn"),
     });
-    const backlog = new Backlog(directory, store, server, tls.actor, lineage);
+    const backlog = new Backlog(directory, store, server, tls, lineage);
     backlog.done = backlog.add(programs);
     backlog.done.catch(() => {});
     return backlog;
   }
 
-  private constructor(directory: string, store: Store, server: LearnerServer, actorTls: string, lineage: number) {
+  private constructor(directory: string, store: Store, server: LearnerServer, tls: RunCertificates, lineage: number) {
     this.#directory = directory;
     this.#store = store;
     this.#server = server;
-    this.actorTls = actorTls;
+    this.tlsDirectory = join(directory, "tls");
+    this.#tls = tls;
     this.#lineage = lineage;
     this.#failure.promise.catch(() => {});
     store.events.on("finished", (id) => {
@@ -112,12 +114,18 @@ export class Backlog {
     await Promise.race([once(this.#store.events, "finished"), this.done]);
   }
 
+  /** Writes the certificate of an actor. @returns its folder */
+  certify(name: string): Promise<string> {
+    return this.#tls.actor(name);
+  }
+
   /** Starts real actors. */
-  startActors(count: number, o: RealActors): ChildProcess[] {
-    return Array.from({ length: count }, (_, index) => {
+  startActors(count: number, o: RealActors): Promise<ChildProcess[]> {
+    const starting = Array.from({ length: count }, async (_, index) => {
       const name = `actor-${index}`;
+      const tls = await this.certify(name);
       const flags = {
-        ...{ learner: this.address, tls: this.actorTls, name, slots: String(o.slots), "task-dir": o.taskDirectory },
+        ...{ learner: this.address, tls, name, slots: String(o.slots), "task-dir": o.taskDirectory },
         ...{ python: o.environment, scratch: this.scratchOf(index), ...(o.isolation && { isolation: o.isolation }) },
       };
       return this.startProcess(
@@ -125,6 +133,7 @@ export class Backlog {
         Object.entries(flags).flatMap(([flag, value]) => [`--${flag}`, value]),
       );
     });
+    return Promise.all(starting);
   }
 
   /** Below it are the scratch directories of a real actor's slots. */

@@ -56,7 +56,7 @@ async function run(flags: string[]) {
 async function executed(programs: string[], actors: number, environment: string, taskDirectory: string) {
   const backlog = await Backlog.start(programs);
   try {
-    backlog.startActors(actors, { slots: 1, environment, taskDirectory });
+    await backlog.startActors(actors, { slots: 1, environment, taskDirectory });
     await backlog.done;
     const byActor: Record<string, { at: number; seconds: number }[]> = {};
     for (const { at, result } of backlog.results()) {

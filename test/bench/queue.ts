@@ -41,7 +41,7 @@ async function run(flags: string[]) {
   const raw = [
     await through("no-op programs, one real actor with 2 slots", Number(values.programs), {
       async start(backlog) {
-        backlog.startActors(1, { slots: 2, environment, taskDirectory });
+        await backlog.startActors(1, { slots: 2, environment, taskDirectory });
       },
     }),
     await simulated(`${actors} simulated actors, programs of ${values.seconds} s`, {
@@ -99,12 +99,13 @@ async function simulated(what: string, { queued, actors, processes, seconds }: S
   const found: Found[] = [];
   const measured = await through(what, queued, {
     async start(backlog) {
+      for (let index = 0; index < actors; index++) await backlog.certify(`simulated-${index}`);
       children = Array.from({ length: processes }, (_, index) => {
         const first = Math.round((index * actors) / processes);
         const count = Math.round(((index + 1) * actors) / processes) - first;
         return backlog.startProcess(SIMULATED, [
           backlog.address,
-          backlog.actorTls,
+          backlog.tlsDirectory,
           String(first),
           String(count),
           seconds,

@@ -1,8 +1,9 @@
 /**
  * Many actors in one process, with the real client and no sandbox: each program takes the same time and prints nothing.
- * `node simulated-actors.ts ADDRESS TLS_FOLDER FIRST ACTORS SECONDS`; tells its parent when all are connected, takes leases
+ * `node simulated-actors.ts ADDRESS TLS_FOLDERS FIRST ACTORS SECONDS`; tells its parent when all are connected, takes leases
  * when it is told to (`begin`), counts from when it is told to (`count`), and, asked for it (`tell`), says what it has found.
  */
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ActorClient } from "../../actor/client.ts";
 import type { ExecutionResult } from "../../actor/execution.ts";
@@ -19,13 +20,7 @@ export interface Found {
 /** Actors that connect at once: a handshake costs both sides milliseconds, and an actor that waits long gives up. */
 const CONNECTING = 20;
 
-const [address, tlsDirectory, first, actors, seconds] = process.argv.slice(2) as [
-  string,
-  string,
-  string,
-  string,
-  string,
-];
+const [address, tlsFolders, first, actors, seconds] = process.argv.slice(2) as [string, string, string, string, string];
 const next = uniforms(Number(first), "bench", "simulated actors");
 const RESULT: Omit<ExecutionResult, "durationSeconds"> = {
   ...{ outcome: "completed", exitStatus: 0, signal: 0, cpuSeconds: 0, peakMemoryBytes: 0, markers: [] },
@@ -41,11 +36,11 @@ function startActor(index: number): Promise<void> {
   return new Promise((connected) => {
     const client = new ActorClient({
       address,
-      tlsDirectory,
+      tlsDirectory: join(tlsFolders, `simulated-${index}`),
       name: `simulated-${index}`,
       slots: 1,
       usableSlots: () => (begun ? 1 : 0),
-      isolationLevel: "simulated",
+      isolationLevel: "none",
       execute: async () => {
         if (endedAt !== undefined) waits.push((performance.now() - endedAt) / 1000);
         // Spread over half of it, or all would end at the same moment for ever.

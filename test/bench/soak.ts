@@ -61,7 +61,7 @@ async function run(flags: string[]) {
   const looks: Look[] = [];
   const started = performance.now();
   try {
-    const [actor] = backlog.startActors(1, {
+    const [actor] = await backlog.startActors(1, {
       ...{ slots: Number(values.slots), environment, taskDirectory, isolation: values.isolation },
     });
     // The first round is not looked at: until then modules are loaded and memory is taken that stays.

@@ -1,12 +1,14 @@
 /** The controller against a real API server, real controllers of Deployments and Jobs, and simulated learners. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { isDeepStrictEqual } from "node:util";
 import { findCondition } from "../../controller/conditions.ts";
 import { FINALIZER } from "../../controller/deletion.ts";
 import { DRAINING, RUN, RUN_UID } from "../../controller/desired/names.ts";
@@ -23,6 +25,7 @@ import {
   SECRET,
   SERVICE,
   SERVICE_ACCOUNT,
+  type Secret,
   TRAINING_RUN,
 } from "../../controller/kube/resources.ts";
 import type { KubeObject } from "../../controller/kube/types.ts";
@@ -105,7 +108,10 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
     const { namespace, run } = await start({ actors: { min: 1, slots: 2 } });
     const names = async (resource: typeof SECRET) =>
       (await world.list(resource, namespace)).map((it) => it.metadata.name);
-    assert.deepEqual(await names(SECRET), ["run-actor-tls", "run-ca", "run-learner-tls"]);
+    const [job] = await hasActors(namespace, 1);
+    assert.equal(job!.metadata.name, "run-actor-0-0");
+    await eventually(async () => (await names(SECRET)).length === 3);
+    assert.deepEqual(await names(SECRET), ["run-actor-0-0-tls", "run-ca", "run-learner-tls"]);
     assert.deepEqual(await names(CONFIG_MAP), ["run-config"]);
     assert.deepEqual(await names(PERSISTENT_VOLUME_CLAIM), ["run-data"]);
     assert.deepEqual(await names(DEPLOYMENT), ["run-learner"]);
@@ -113,13 +119,12 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
     assert.deepEqual(await names(POD_DISRUPTION_BUDGET), ["run-learner"]);
     assert.deepEqual(await names(NETWORK_POLICY), ["run-actor", "run-learner"]);
     assert.deepEqual(await names(SERVICE_ACCOUNT), ["run-actor", "run-learner"]);
-    const [job] = await hasActors(namespace, 1);
-    assert.equal(job!.metadata.name, "run-actor-0-0");
     const claims = await world.list(PERSISTENT_VOLUME_CLAIM, namespace);
     assert.equal(claims[0]!.metadata.ownerReferences, undefined, "storage.retain is Always");
     for (const resource of [SECRET, CONFIG_MAP, DEPLOYMENT, SERVICE, NETWORK_POLICY, SERVICE_ACCOUNT, JOB])
       for (const child of await world.list(resource, namespace)) {
-        assert.equal(child.metadata.ownerReferences?.[0]?.uid, run.metadata.uid);
+        const owner = child.metadata.name === "run-actor-0-0-tls" ? job : run;
+        assert.equal(child.metadata.ownerReferences?.[0]?.uid, owner!.metadata.uid);
         assert.equal(child.metadata.labels?.[RUN_UID], run.metadata.uid);
       }
     const status = await world.status(namespace, "run");
@@ -166,6 +171,34 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
     await eventually(async () => {
       const [now] = await world.actors(namespace, "run");
       return now && now.metadata.uid !== job!.metadata.uid;
+    });
+  });
+
+  test("an actor's certificate is made again where it was lost, is in its name, and goes with its Job", async () => {
+    const { namespace } = await start({ actors: { min: 1 } });
+    const secret = async (name: string) =>
+      (await world.list(SECRET, namespace)).find(({ metadata }) => metadata.name === name) as Secret | undefined;
+    const first = await eventually(() => secret("run-actor-0-0-tls"));
+    const certificate = new X509Certificate(Buffer.from(first!.data!["tls.crt"]!, "base64"));
+    assert.deepEqual(certificate.subject.split("\n"), ["O=longrun", "OU=actor", "CN=run-actor-0-0"]);
+    // As a controller leaves it that ends after it made the Job.
+    await world.client.delete(SECRET, { name: "run-actor-0-0-tls", namespace }, { uid: first!.metadata.uid! });
+    await eventually(async () => {
+      const found = await secret("run-actor-0-0-tls");
+      return found !== undefined && found.metadata.uid !== first!.metadata.uid;
+    });
+    const [job] = await world.actors(namespace, "run");
+    await world.client.delete(JOB, { name: job!.metadata.name, namespace }, { uid: job!.metadata.uid! });
+    // Of all the secrets of actors that are left, none is of a Job that is gone.
+    await eventually(async () => {
+      const jobs = await world.actors(namespace, "run");
+      const secrets = (await world.list(SECRET, namespace)).filter(({ metadata }) => /-actor-/.test(metadata.name));
+      const owners = secrets.map(({ metadata }) => metadata.ownerReferences?.map(({ uid }) => uid));
+      return (
+        jobs.length === 1 &&
+        jobs[0]!.metadata.uid !== job!.metadata.uid &&
+        isDeepStrictEqual(owners, [[jobs[0]!.metadata.uid]])
+      );
     });
   });
 

@@ -111,8 +111,8 @@ test("a learner that is killed at any moment loses no running execution, runs no
     add(finished, attempt.execution!);
     return completed(`${attempt.execution}/${attempt.number}`);
   };
-  startActor(address, tls.actor, "actor-0", execute);
-  startActor(address, tls.actor, "actor-1", execute);
+  startActor(address, await tls.actor("actor-0"), "actor-0", execute);
+  startActor(address, await tls.actor("actor-1"), "actor-1", execute);
 
   let learner = startLearner(folder, address, tls.learner, SAMPLES);
   for (let kills = 0; kills < KILLS; kills++) {
@@ -162,8 +162,12 @@ test("a learner that was replaced while it lived notices at its next write and e
   const { port } = await message(old, "listening");
   const young = startLearner(folder, "127.0.0.1:0", tls.learner, 8);
   const { port: youngPort } = await message(young, "listening");
-  const lured = startActor(`127.0.0.1:${port}`, tls.actor, "actor-0", async () => completed("from the old one"));
-  startActor(`127.0.0.1:${youngPort}`, tls.actor, "actor-1", async () => completed("from the young one"));
+  const lured = startActor(`127.0.0.1:${port}`, await tls.actor("actor-0"), "actor-0", async () =>
+    completed("from the old one"),
+  );
+  startActor(`127.0.0.1:${youngPort}`, await tls.actor("actor-1"), "actor-1", async () =>
+    completed("from the young one"),
+  );
   assert.deepEqual((await oldEnds)[0], 3);
   lured.stop();
   const { weights } = await message(young, "done");

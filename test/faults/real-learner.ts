@@ -67,6 +67,9 @@ export const sleeps =
     };
   };
 
+/** Names that actors may have. */
+const ACTORS = ["test-actor-0", "test-actor-1", "test-actor-2"];
+
 /** One run's volume, secrets and ConfigMap, and whatever was started on them. */
 export class World {
   readonly folder = mkdtempSync(join(tmpdir(), "longrun-learner-"));
@@ -82,10 +85,10 @@ export class World {
       writeFileSync(join(this.folder, "task/prepared", file), text);
     }
     const authority = await createAuthority({ validSeconds: 3600 });
-    const issue = (role: "learner" | "actor" | "controller") =>
-      createCertificate(authority, { role, name: role, validSeconds: 3600, hosts: [SERVER_NAME, "localhost"] });
+    const issue = (role: "learner" | "actor" | "controller", name: string = role) =>
+      createCertificate(authority, { role, name, validSeconds: 3600, hosts: [SERVER_NAME, "localhost"] });
     await writeTlsFiles(join(this.folder, "tls/learner"), await issue("learner"));
-    await writeTlsFiles(join(this.folder, "tls/actor"), await issue("actor"));
+    for (const name of ACTORS) await writeTlsFiles(join(this.folder, "tls", name), await issue("actor", name));
     this.#controllerTls = await issue("controller");
     return this;
   }
@@ -110,7 +113,7 @@ export class World {
   actor(port: number, name: string, slots: number, execute: Execute): ActorClient {
     const actor = new ActorClient({
       address: `127.0.0.1:${port}`,
-      tlsDirectory: join(this.folder, "tls/actor"),
+      tlsDirectory: join(this.folder, "tls", name),
       ...{ name, slots, isolationLevel: "none", execute, maxReconnectSeconds: 0.2 },
     });
     this.#actors.push(actor);

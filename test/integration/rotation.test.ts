@@ -15,6 +15,7 @@ import { lostResult } from "../../actor/execution.ts";
 import {
   type CertificateSecrets,
   controllerCertificate,
+  ensureActorCertificate,
   ensureCertificates,
   type SecretData,
 } from "../../controller/certificates.ts";
@@ -50,15 +51,17 @@ async function until(condition: () => boolean | Promise<boolean>, what: string):
 
 test("an authority is replaced and no running execution is lost", async () => {
   // TLS goes by the real clock; what is due is made due by `renewShare` and a `now` that is ahead.
-  const ensure = async (secrets: CertificateSecrets, renewShare: number, aheadSeconds = 0) => {
+  type Secrets = CertificateSecrets & { actor?: SecretData };
+  const ensure = async (secrets: Secrets, renewShare: number, aheadSeconds = 0) => {
     const now = Date.now() + aheadSeconds * 1000;
     const times = { authoritySeconds: 7200, leafSeconds: 3600, renewShare, distributeSeconds: DISTRIBUTE_SECONDS };
     const { write } = await ensureCertificates(secrets, { name: "quickstart", hosts: [HOST, "localhost"], now, times });
-    return { ...secrets, ...write };
+    const authority = write.authority ?? secrets.authority!;
+    const actor = await ensureActorCertificate(authority, secrets.actor, { name: "actor-0", now, times });
+    return { ...secrets, ...write, ...(actor.write && { actor: actor.write }) };
   };
   const tls = (role: "learner" | "actor") => join(folder, role);
-  const bring = (secrets: CertificateSecrets, role: "learner" | "actor") =>
-    writeTlsFiles(tls(role), filesOf(secrets[role]));
+  const bring = (secrets: Secrets, role: "learner" | "actor") => writeTlsFiles(tls(role), filesOf(secrets[role]));
 
   const before = await ensure({}, 1);
   await bring(before, "learner");
@@ -144,12 +147,12 @@ test("an authority is replaced and no running execution is lost", async () => {
   await writeTlsFiles(tls("learner"), { ...filesOf(signed.learner), authority: ca });
   await writeTlsFiles(join(folder, "old"), { ...filesOf(before.actor), authority: ca });
   await until(async () => {
-    const stranger = new TestActor(learner.address, "old", join(folder, "old"));
+    const stranger = new TestActor(learner.address, "actor-0", join(folder, "old"));
     let refused = false;
     void stranger.status.then(() => {
       refused = true;
     });
-    stranger.send({ hello: { protocolVersion: PROTOCOL_VERSION, actor: "old", slots: 1 } });
+    stranger.send({ hello: { protocolVersion: PROTOCOL_VERSION, actor: "actor-0", isolationLevel: "none", slots: 1 } });
     await until(() => refused || stranger.has("welcome"), "an answer to an old certificate");
     stranger.vanish();
     return refused;

@@ -13,9 +13,10 @@
 - apiGroups: [longrun.dev]
   resources: [trainingruns/finalizers]
   verbs: [update]
-# Children that a run has once. get: whose is the object that already has this name? And the Secret that a run's webhook
-# names. create, patch: apply. They are deleted by the garbage collector, with the run. Secrets cannot be granted by
-# label: for a controller that can read those of one namespace alone, install it for one (../namespaced).
+# Children of a run. get: whose is the object that already has this name? And the Secret that a run's webhook names.
+# create, patch: apply. They are deleted by the garbage collector, with the run; the Secret of an actor with its Job.
+# Secrets cannot be granted by label: for a controller that can read those of one namespace alone, install it for one
+# (../namespaced).
 - apiGroups: [""]
   resources: [configmaps, persistentvolumeclaims, secrets, serviceaccounts, services]
   verbs: [get, list, watch, create, patch]

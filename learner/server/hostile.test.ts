@@ -1,0 +1,446 @@
+/**
+ * Actors that send anything in any order to a real server (gRPC over TLS, each with its own certificate, a store on disk),
+ * while an honest actor works. After each sequence the promises below must hold (`World.check`).
+ *
+ * `npm test` runs a few seconds of it. LONGRUN_FUZZ_SECONDS=3600 runs it for an hour; a failure prints the sequence and its
+ * seed, and LONGRUN_FUZZ_SEED=SEED begins with that one, and looks for a shorter sequence that fails.
+ */
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import fc from "fast-check";
+import { type FromActorMessage, PROTOCOL_VERSION } from "../../proto/service.ts";
+import { newSample } from "../store/fixtures.ts";
+import type { HeldAttempt } from "../store/types.ts";
+import {
+  type Attempt,
+  actorTls,
+  closeActors,
+  type Learner,
+  LIMITS,
+  startLearner,
+  TestActor,
+  within,
+} from "./fixtures.ts";
+
+const SECONDS = Number(process.env.LONGRUN_FUZZ_SECONDS ?? 8);
+const SEED = Number(process.env.LONGRUN_FUZZ_SEED ?? Date.now() % 2 ** 31);
+const HONEST = "actor-0";
+const HOSTILE = ["actor-1", "actor-2"];
+const UPLOAD_BYTES = 300_000;
+const LONGEST_SECONDS = 60;
+const PROCESSES = 4;
+
+/** Whether a message must end its stream: certainly, certainly not, or it depends on what came before. */
+type Fate = "breaks" | "passes" | "depends";
+
+class World {
+  learner!: Learner;
+  honest!: TestActor;
+  /** Every attempt that was leased, by fence, with the actor that got it. */
+  leased = new Map<string, HeldAttempt>();
+  finished: string[] = [];
+  streams: Stream[] = [];
+  faults: string[] = [];
+  #samples = 0;
+  #stopped = false;
+  #startedAt = performance.now();
+  #work!: Promise<void>;
+  done = 0;
+
+  async start(): Promise<void> {
+    this.learner = await startLearner({
+      ...{ streamUploadBytes: UPLOAD_BYTES / 2, uploadBytes: UPLOAD_BYTES },
+      ...{ messagesPerSecond: 500, floodSeconds: 2, helloSeconds: 30 },
+      store: { leaseSeconds: 30, longestSeconds: LONGEST_SECONDS, maxAttempts: 100 },
+      limitsOf: () => ({ ...LIMITS, processes: PROCESSES, submissionBytes: UPLOAD_BYTES / 3 }),
+    });
+    const { store } = this.learner;
+    const takeAll = store.leases.takeAll.bind(store.leases);
+    store.leases.takeAll = (actors) => {
+      const taken = takeAll(actors);
+      for (const [index, { execution, number, fence }] of taken.entries())
+        this.leased.set(fence, { execution, number, fence, actor: actors[index]! });
+      return taken;
+    };
+    store.events.on("finished", (id) => this.finished.push(id));
+    store.events.on(
+      "attemptLost",
+      ({ actor }, why) => actor === HONEST && this.faults.push(`honest lease lost: ${why}`),
+    );
+    store.events.on("revoked", (attempts, why) => {
+      if (attempts.some(({ actor }) => actor === HONEST)) this.faults.push(`honest lease revoked: ${why}`);
+    });
+    this.add(4);
+    this.honest = new TestActor(this.learner.address, HONEST);
+    await this.honest.hello({ slots: 1 });
+    void this.honest.status.then(
+      ({ code, details }) => this.#stopped || this.faults.push(`honest stream: ${code} ${details}`),
+    );
+    this.#work = this.#workHonestly().catch((error: Error) => void this.faults.push(`honest actor: ${error.message}`));
+  }
+
+  add(count: number): void {
+    const samples = Array.from({ length: count }, () => newSample(`s${this.#samples++}`));
+    this.learner.store.addSamples(samples);
+  }
+
+  /** One program after the other, every second one with a submission. */
+  async #workHonestly(): Promise<void> {
+    while (!this.#stopped) {
+      this.honest.ready(1);
+      const { attempt } = await this.honest.nextLease();
+      this.honest.heartbeat([attempt]);
+      await sleep(2);
+      const submission = this.done % 2 === 0 ? Buffer.from("id,price\n1,2\n") : undefined;
+      let reason: string | null | undefined = "busy";
+      while (reason === "busy" && !this.#stopped) {
+        this.honest.handIn(attempt, { submission });
+        reason = (await this.honest.next("ack")).reason;
+      }
+      if (reason !== "accepted") this.faults.push(`honest result: ${reason}`);
+      this.done++;
+    }
+  }
+
+  checkUploads(): void {
+    const { uploadBytes } = this.learner.server;
+    assert.ok(uploadBytes >= 0 && uploadBytes <= UPLOAD_BYTES, `uploads hold ${uploadBytes} bytes`);
+  }
+
+  async check(): Promise<void> {
+    const { server, store } = this.learner;
+    for (const stream of this.streams) await stream.check();
+    this.checkUploads();
+    // Leases go to whoever has room; what is looked for is that the honest actor is served at all.
+    for (const { actor } of this.streams) actor.vanish();
+    const left = () => server.actors().filter(({ connected }) => connected).length;
+    for (let waited = 0; left() > 1; waited += 5) {
+      assert.ok(waited < 10_000, "streams that broke are over");
+      await sleep(5);
+    }
+    const done = this.done;
+    this.add(2);
+    for (let waited = 0; this.done <= done && this.faults.length === 0; waited += 5) {
+      assert.ok(waited < 10_000, "the server lives, and the honest actor goes on");
+      this.checkUploads();
+      await sleep(5);
+    }
+    assert.deepEqual(this.faults, []);
+    const seconds = (performance.now() - this.#startedAt) / 1000;
+    assert.equal(new Set(this.finished).size, this.finished.length, "one result for each execution");
+    for (const { id, result } of store.samples(this.finished)) {
+      assert.ok(result);
+      const lease = [...this.leased.values()].find((it) => it.execution === id && it.number === result.attempt);
+      assert.equal(result.actor, lease?.actor, "the result came from the actor that had the lease");
+      const { durationSeconds, cpuSeconds, markers } = result;
+      assert.ok(durationSeconds >= 0 && durationSeconds <= seconds, `a duration of ${durationSeconds}`);
+      assert.ok(cpuSeconds >= 0 && cpuSeconds <= PROCESSES * durationSeconds, `CPU time of ${cpuSeconds}`);
+      for (const { atSeconds, value } of markers) {
+        assert.ok(atSeconds >= 0 && atSeconds <= durationSeconds);
+        assert.ok(value.length <= 1000);
+      }
+      for (const value of Object.values(result))
+        if (typeof value === "number") assert.ok(value >= 0 && value <= Number.MAX_SAFE_INTEGER, String(value));
+      assert.ok(["namespaces", "landlock", "none"].includes(result.isolationLevel));
+    }
+    for (const actor of server.actors()) {
+      assert.ok(["namespaces", "landlock", "none", ""].includes(actor.isolationLevel));
+      assert.ok(Number.isFinite(actor.busySeconds) && Number.isFinite(actor.aliveSeconds));
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    for (const { actor } of this.streams) actor.vanish();
+    try {
+      for (let waited = 0; this.learner.server.uploadBytes !== 0; waited += 5) {
+        assert.ok(waited < 5000, `uploads hold ${this.learner.server.uploadBytes} bytes after their streams`);
+        await sleep(5);
+      }
+      this.add(1); // for the honest actor's last wait
+      await Promise.race([this.#work, sleep(200)]);
+    } finally {
+      this.honest.vanish();
+      await this.learner.stop();
+    }
+  }
+}
+
+/** A hostile actor's stream, and what must come of it. */
+class Stream {
+  readonly actor: TestActor;
+  /** Said by the learner, or undefined while the stream stands. */
+  ended: { code: number; details: string } | undefined;
+  fate: Fate = "passes";
+  greeted = false;
+  /** Closed by us, or replaced by a newer one. */
+  over = false;
+
+  constructor(world: World, certificate: string) {
+    this.actor = new TestActor(world.learner.address, certificate, actorTls(certificate));
+    void this.actor.status.then((status) => {
+      this.ended = status;
+    });
+  }
+
+  send(message: FromActorMessage, fate: Fate): void {
+    if (this.over) return;
+    this.actor.send(message);
+    if (this.fate !== "breaks" && fate !== "passes") this.fate = fate;
+  }
+
+  async check(): Promise<void> {
+    if (this.fate === "breaks" && !this.over) {
+      const { code, details } = await within(this.actor.status, "the end of a stream that broke the protocol", 5);
+      assert.ok([3, 7, 8, 10].includes(code), `${code} ${details}`);
+    }
+    // A stream that said nothing at first may have said hello in its place since.
+    const replaced = this.ended?.details.startsWith("a newer stream of");
+    if (this.fate === "passes" && !this.over && this.ended !== undefined && !replaced)
+      assert.fail(`a stream that kept the protocol was ended: ${this.ended.code} ${this.ended.details}`);
+  }
+}
+
+type Step = { text: string; run(world: World): void | Promise<void> };
+
+const number = fc.oneof(
+  { weight: 3, arbitrary: fc.double({ min: 0, max: 100, noNaN: true }) },
+  fc.constantFrom(Number.NaN, -1, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 1.7e308, 1e15, -0),
+);
+/** Seconds that pass. */
+const isFine = (value: number) => value >= 0 && value <= 256e9;
+const pick = fc.nat({ max: 1000 });
+const level = fc.oneof(
+  { weight: 8, arbitrary: fc.constantFrom("none", "landlock", "namespaces") },
+  fc.constantFrom("", "x".repeat(300)),
+);
+const slots = fc.oneof({ weight: 8, arbitrary: fc.constantFrom(1, 4, 256) }, fc.constantFrom(0, 1e6));
+const who = fc.nat({ max: 3 });
+
+/** Mostly one that this actor was leased; else one that anybody was, or that never was. */
+function attemptOf(world: World, { actor }: Stream, index: number): Attempt {
+  const own = [...world.leased.values()].filter((it) => it.actor === actor.name);
+  if (own.length > 0 && index % 3 > 0) return own[own.length - 1 - (index % Math.min(own.length, 4))]!;
+  const all = [...world.leased.values()];
+  const known = all[index % (all.length + 1)];
+  return known ?? { execution: `s${index}`, number: 1 + (index % 3), fence: String(index) };
+}
+
+/** A step of one of the streams; before there is any, nothing. */
+const onStream = (text: string, index: number, act: (stream: Stream, world: World) => void | Promise<void>): Step => ({
+  text: `${index}: ${text}`,
+  run: (world) => {
+    const stream = world.streams.at(-1 - (index % Math.max(1, world.streams.length)));
+    return stream && act(stream, world);
+  },
+});
+
+const connect = fc.record({ mine: pick, claim: pick, level, slots }).map((it): Step => {
+  const certificate = HOSTILE[it.mine % 2]!;
+  const claim = it.claim % 8 === 0 ? HONEST : it.claim % 8 === 1 ? HOSTILE[0]! : certificate;
+  return {
+    text: `connect as ${claim} with the certificate of ${certificate}, level '${it.level.slice(0, 9)}', ${it.slots} slots`,
+    run: async (world) => {
+      const stream = new Stream(world, certificate);
+      world.streams.push(stream);
+      const fine =
+        claim === certificate &&
+        ["none", "landlock", "namespaces"].includes(it.level) &&
+        it.slots >= 1 &&
+        it.slots <= 256;
+      const hello = { protocolVersion: PROTOCOL_VERSION, actor: claim, isolationLevel: it.level, slots: it.slots };
+      stream.send({ hello }, fine ? "passes" : "breaks");
+      if (!fine) return;
+      for (const older of world.streams) if (older !== stream && older.actor.name === certificate) older.over = true;
+      stream.greeted = true;
+      await within(stream.actor.next("welcome"), "a welcome");
+    },
+  };
+});
+/** Announces as many submissions as it was leased attempts, begins each, and leaves it so. */
+function beginUploads(stream: Stream, world: World): void {
+  const submission = { bytes: 90_000, compressedBytes: 90_000, chunks: 5, sha256: "0".repeat(64) };
+  for (const attempt of world.leased.values()) {
+    if (attempt.actor !== stream.actor.name) continue;
+    stream.send({ result: { attempt, outcome: 1, isolationLevel: "none", submission } }, "depends");
+    stream.send({ chunk: { attempt, index: 0, data: Buffer.alloc(50_000) } }, "depends");
+  }
+}
+
+/** One that keeps the protocol, has room for four programs, and is given them. */
+const join = fc.tuple(pick, fc.boolean()).map(
+  ([mine, hoards]): Step => ({
+    text: `${HOSTILE[mine % 2]} joins${hoards ? " and begins uploads" : ""}`,
+    run: async (world) => {
+      const certificate = HOSTILE[mine % 2]!;
+      const stream = new Stream(world, certificate);
+      for (const older of world.streams) if (older.actor.name === certificate) older.over = true;
+      world.streams.push(stream);
+      await stream.actor.hello({ slots: 4 });
+      stream.greeted = true;
+      stream.actor.ready(4);
+      world.add(4);
+      for (let waited = 0; waited < 30 && !stream.actor.has("lease"); waited += 2) await sleep(2);
+      if (!hoards) return;
+      beginUploads(stream, world);
+      await sleep(10);
+      world.checkUploads();
+    },
+  }),
+);
+const silent = pick.map(
+  (mine): Step => ({
+    text: "connect without a hello",
+    run: (world) => {
+      // The learner may end the oldest of several such streams.
+      const stream = new Stream(world, HOSTILE[mine % 2]!);
+      stream.fate = "depends";
+      world.streams.push(stream);
+    },
+  }),
+);
+const hello = fc.tuple(who, pick).map(([index, claim]) =>
+  onStream("another hello", index, (stream) => {
+    const actor = ["actor-0", "actor-1", "actor-2"][claim % 3]!;
+    stream.send(
+      { hello: { protocolVersion: PROTOCOL_VERSION, actor, isolationLevel: "none", slots: 1 } },
+      stream.greeted ? "breaks" : "depends",
+    );
+  }),
+);
+const ready = fc
+  .tuple(who, fc.constantFrom(0, 1, 4, 4, 4, 256, 256, 257))
+  .map(([index, freeSlots]) =>
+    onStream(`ready ${freeSlots}`, index, (stream) =>
+      stream.send({ ready: { freeSlots } }, stream.greeted && freeSlots <= 256 ? "passes" : "breaks"),
+    ),
+  );
+const heartbeat = fc
+  .tuple(who, fc.array(pick, { maxLength: 4 }), number, number, number)
+  .map(([index, attempts, elapsed, busy, alive]) =>
+    onStream(`heartbeat ${attempts} ${elapsed} ${busy} ${alive}`, index, (stream, world) => {
+      const running = attempts.map((it) => ({ attempt: attemptOf(world, stream, it), elapsedSeconds: elapsed }));
+      const fine =
+        [busy, alive, ...(running.length > 0 ? [elapsed] : [])].every(isFine) &&
+        running.every(({ attempt }) => attempt.fence !== "");
+      stream.send(
+        { heartbeat: { running, busySeconds: busy, aliveSeconds: alive } },
+        fine && stream.greeted ? "depends" : "breaks",
+      );
+    }),
+  );
+const result = fc
+  .record({
+    index: who,
+    attempt: pick,
+    outcome: fc.nat({ max: 8 }),
+    duration: number,
+    cpu: number,
+    at: number,
+    level,
+    bytes: fc.constantFrom(0, 50, 90_000, 2 ** 31),
+    chunks: fc.nat({ max: 5 }),
+  })
+  .map((it) =>
+    onStream(`result ${JSON.stringify(it)}`, it.index, (stream, world) => {
+      const submission =
+        it.bytes === 0
+          ? undefined
+          : { bytes: it.bytes, compressedBytes: it.bytes, chunks: it.chunks, sha256: "0".repeat(64) };
+      const markers = [{ name: "loaded data", value: "v".repeat(5000), atSeconds: it.at }];
+      const header = {
+        attempt: attemptOf(world, stream, it.attempt),
+        outcome: it.outcome,
+        durationSeconds: it.duration,
+        cpuSeconds: it.cpu,
+        markers,
+        isolationLevel: it.level,
+        submission,
+      };
+      stream.send({ result: header }, "depends");
+    }),
+  );
+const chunk = fc
+  .tuple(who, pick, fc.nat({ max: 3 }), fc.constantFrom(0, 10, 50_000, 300_000))
+  .map(([index, attempt, at, size]) =>
+    onStream(`chunk ${at} of ${size}`, index, (stream, world) =>
+      stream.send(
+        { chunk: { attempt: attemptOf(world, stream, attempt), index: at, data: Buffer.alloc(size) } },
+        "depends",
+      ),
+    ),
+  );
+const upload = fc.tuple(who, pick, fc.boolean()).map(([index, attempt, corrupt]) =>
+  onStream(`upload${corrupt ? ", damaged" : ""}`, index, (stream, world) => {
+    if (stream.over) return;
+    stream.fate = stream.fate === "breaks" ? "breaks" : "depends";
+    const damage = ({ chunks }: { chunks: Uint8Array[] }) => {
+      chunks[0] = Buffer.alloc(chunks[0]!.length);
+    };
+    stream.actor.handIn(attemptOf(world, stream, attempt), {
+      submission: Buffer.from(`id\n${attempt}\n`.repeat(5000)),
+      ...(corrupt && { corrupt: damage }),
+    });
+  }),
+);
+const hoard = who.map((index) => onStream("half uploads", index, beginUploads));
+const leave = fc.tuple(who, fc.constantFrom("vanish", "end", "drained")).map(([index, how]) =>
+  onStream(how, index, (stream) => {
+    if (how === "vanish") stream.actor.vanish();
+    else if (how === "end") stream.actor.end();
+    else stream.actor.send({ drained: {} });
+    stream.over = true;
+  }),
+);
+const flood = who.map((index) =>
+  onStream("flood", index, (stream) => {
+    for (let sent = 0; sent < 4000; sent++) stream.send({ heartbeat: { running: [] } }, "breaks");
+  }),
+);
+const more = fc
+  .nat({ max: 12 })
+  .map((count): Step => ({ text: `${count} programs`, run: (world) => world.add(count) }));
+const pause = fc
+  .nat({ max: 20 })
+  .map((milliseconds): Step => ({ text: `pause ${milliseconds}`, run: () => sleep(milliseconds) }));
+
+const step = fc
+  .oneof(
+    { weight: 3, arbitrary: connect },
+    { weight: 4, arbitrary: join },
+    { weight: 5, arbitrary: ready },
+    { weight: 4, arbitrary: heartbeat },
+    { weight: 6, arbitrary: result },
+    { weight: 5, arbitrary: chunk },
+    { weight: 4, arbitrary: upload },
+    { weight: 3, arbitrary: hoard },
+    { weight: 2, arbitrary: flood },
+    { weight: 3, arbitrary: more },
+    { weight: 3, arbitrary: pause },
+    { weight: 2, arbitrary: leave },
+    ...[hello, silent].map((arbitrary) => ({ weight: 1, arbitrary })),
+  )
+  .map((it) => ({ ...it, [fc.toStringMethod]: () => it.text }));
+
+after(closeActors);
+
+test("whatever actors send, the server lives, and the honest actor's work is its own", {
+  timeout: (SECONDS + 120) * 1000,
+}, async () => {
+  const property = fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 40, size: "max" }), async (steps) => {
+    const world = new World();
+    await world.start();
+    try {
+      for (const { run } of steps) await run(world);
+      await world.check();
+    } finally {
+      await world.stop();
+    }
+  });
+  // Making a sequence shorter takes minutes: only on request.
+  const endOnFailure = process.env.LONGRUN_FUZZ_SEED === undefined;
+  const until = performance.now() + SECONDS * 1000;
+  for (let seed = SEED; performance.now() < until; seed++)
+    await fc.assert(property, { numRuns: 10, seed, endOnFailure });
+});
