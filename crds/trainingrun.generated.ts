@@ -336,8 +336,8 @@ export interface Learner {
   leaseSeconds: number;
   /** Seconds that leases run on after a restarted learner is ready (default 30; ours). */
   leaseGraceSeconds: number;
-  /** Seconds beyond executionTimeoutSeconds after which an attempt counts as lost although its actor sends heartbeats: for a sandbox that starts anew and for the submission's way (default 300; ours). */
-  leaseSlackSeconds: number;
+  /** Seconds beyond executionTimeoutSeconds after which an attempt counts as lost although its actor sends heartbeats: for a sandbox that starts anew and for the submission's way. Absent: 300 (ours). */
+  leaseSlackSeconds?: number;
   /** Seconds beyond a program's time limit and a lease without any progress after which the run fails and says what blocks it (default 300; ours). */
   stallSeconds: number;
   /** Seconds between two heartbeats of an actor (default 5; ours). */

@@ -64,6 +64,8 @@ import { versions } from "./versions.ts";
 
 /** The kubelet reads no more of a termination message than 4096 bytes. */
 const TERMINATION_CHARACTERS = 1000;
+/** `learner.leaseSlackSeconds` where the manifest has none. */
+const LEASE_SLACK_SECONDS = 300;
 
 /** What every way through the process uses. */
 interface Process {
@@ -109,7 +111,9 @@ async function main(): Promise<number> {
     // From here on this process is the one that writes.
     writeManifest(options.run, manifest);
     const fence = Fence.take(options.run, `${hostname()}/${process.pid}`);
-    const { leaseSeconds, leaseGraceSeconds, leaseSlackSeconds, maxAttempts } = manifest.spec.learner;
+    const { leaseSeconds, leaseGraceSeconds, maxAttempts } = manifest.spec.learner;
+    // No default of the schema: that would change the manifests of runs that go on, and restart their learners.
+    const { leaseSlackSeconds = LEASE_SLACK_SECONDS } = manifest.spec.learner;
     const store = openStore(join(options.run, "store.sqlite"), {
       ...{ leaseSeconds, leaseGraceSeconds, maxAttempts },
       longestSeconds: task.spec.executionTimeoutSeconds + leaseSlackSeconds,
