@@ -16,10 +16,9 @@ for name in names:
             continue
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-            if not os.path.isdir(path):
-                os.read(descriptor, 100)
+            if os.path.isdir(path) or os.read(descriptor, 100):  # what a container runtime hides is /dev/null
+                print("BREACH", path)
             os.close(descriptor)
-            print("BREACH", path)
         except OSError:
             pass
 print("held")

@@ -4,6 +4,8 @@ for path in ("/proc/kallsyms", "/proc/kcore", "/proc/kmsg", "/dev/kmsg", "/proc/
              "/sys/devices/virtual/dmi/id/product_uuid", "/proc/locks", "/proc/1/cmdline", "/proc/@SUPERVISOR@/status"):
     try:
         text = open(path, "rb").read(4000)
+        if not text:
+            continue  # what a container runtime hides is /dev/null
         # Our own view of our own namespaces says nothing of others.
         if path in ("/proc/net/tcp", "/proc/net/unix", "/proc/mounts") and b"longrun-abuse" not in text and text.count(b"\n") <= 40:
             continue
