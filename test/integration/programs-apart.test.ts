@@ -37,7 +37,7 @@ test("an ImportError stays one, whatever the programs before name or import", as
   const others = Array.from({ length: PROGRAMS }, (_, index) => `other-${index}`);
   let log = "";
   store.addSamples(others.map((id) => newSample(id, { instrumented: ENABLES })));
-  const fast = new TestActor(learner.address, "fast");
+  const fast = new TestActor(learner.address, "actor-1");
   await fast.hello({ slots: 200 });
   fast.beat();
   for (let taken = 0; taken < PROGRAMS; taken++) {
@@ -47,7 +47,16 @@ test("an ImportError stays one, whatever the programs before name or import", as
   await until(() => result(others.at(-1)!) !== undefined, "the others have run");
   fast.end();
 
-  const at = ["--learner", learner.address, "--tls", tls.actor, "--name", "real", "--scratch", join(folder, "scratch")];
+  const at = [
+    "--learner",
+    learner.address,
+    "--tls",
+    tls.actor,
+    "--name",
+    "actor-0",
+    "--scratch",
+    join(folder, "scratch"),
+  ];
   const actor = fork(
     join(import.meta.dirname, "../../actor/main.ts"),
     [...at, "--task-dir", join(folder, "tasks"), "--python", directory],
