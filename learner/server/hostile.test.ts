@@ -23,7 +23,7 @@ import {
   within,
 } from "./fixtures.ts";
 
-const SECONDS = Number(process.env.LONGRUN_FUZZ_SECONDS ?? 8);
+const SECONDS = Number(process.env.LONGRUN_FUZZ_SECONDS ?? 5);
 const SEED = Number(process.env.LONGRUN_FUZZ_SEED ?? Date.now() % 2 ** 31);
 const HONEST = "actor-0";
 const HOSTILE = ["actor-1", "actor-2"];
