@@ -74,8 +74,9 @@ export async function reconcile(key: string, context: Context): Promise<Reconcil
     hash: derivedOf(pass).actorHash,
     nowMs: pass.nowMs,
   });
-  const actorsRefused =
-    (await reconcileActors(pass, scale)) ?? (await attempt(pass, () => reconcileActorCertificates(pass)));
+  // Of the actors that are there; first, since they need theirs also where no further actor can be made.
+  const uncertified = await attempt(pass, () => reconcileActorCertificates(pass));
+  const actorsRefused = (await reconcileActors(pass, scale)) ?? uncertified;
   reportTerminations(pass);
 
   const warning = await findWarning(pass);
