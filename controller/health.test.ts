@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect } from "node:net";
 import { after, before, describe, test } from "node:test";
 import { Counter, Registry } from "prom-client";
 import { serveHealth } from "./health.ts";
@@ -33,6 +35,25 @@ describe("serveHealth", () => {
       assert.equal(answer.status, status);
       assert.match(await answer.text(), body);
     });
+});
+
+test("bad addresses and slow clients stop neither the process nor its probes", async () => {
+  const options = { host: "127.0.0.1", registry: new Registry(), sick: () => [], unready: () => [] };
+  const { port, close } = await serveHealth({ ...options, port: 0 });
+  const said = async (request: string) => {
+    const socket = connect(port, "127.0.0.1");
+    socket.write(request);
+    const [answer] = (await once(socket, "data")) as [Buffer];
+    socket.destroy();
+    return answer.toString("latin1").split("\r\n")[0];
+  };
+  for (const path of ["//", "///", "http://[", "/%zz", "*"])
+    assert.match((await said(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`))!, /^HTTP\/1\.1 40[04] /, path);
+  const slow = Array.from({ length: 300 }, () => connect(port, "127.0.0.1").on("error", () => {}));
+  for (const socket of slow) socket.write("GET /healthz HTTP/1.1\r\nHo");
+  assert.equal((await fetch(`http://127.0.0.1:${port}/healthz`)).status, 200);
+  for (const socket of slow) socket.destroy();
+  await close();
 });
 
 test("an address that is taken is an error", async () => {

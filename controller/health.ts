@@ -1,8 +1,8 @@
 /** `/metrics`, `/healthz` and `/readyz` of the controller. */
 import { once } from "node:events";
-import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Registry } from "prom-client";
+import { limitedServer } from "../proto/http-server.ts";
 
 export interface HealthOptions {
   host: string;
@@ -22,12 +22,12 @@ export async function serveHealth({
   sick,
   unready,
 }: HealthOptions): Promise<{ port: number; close(): Promise<void> }> {
-  const server = createServer(async (request, response) => {
+  const server = limitedServer(async (request, response) => {
     const answer = (problems: string[]) => {
       response.writeHead(problems.length === 0 ? 200 : 503, { "content-type": "text/plain; charset=utf-8" });
       response.end(`${problems.length === 0 ? "ok" : problems.join("\n")}\n`);
     };
-    switch (new URL(request.url ?? "/", "http://controller").pathname) {
+    switch (URL.parse(request.url ?? "/", "http://controller")?.pathname) {
       case "/healthz":
         return answer(sick());
       case "/readyz":
