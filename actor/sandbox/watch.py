@@ -145,8 +145,10 @@ class Usage:
         opened = set()
         for pid in self._pids:
             for _, file in self._descriptors(pid, os.stat):
+                if file.st_dev != device:
+                    continue  # pipes and sockets have numbers too, which a program can choose by trying
                 opened.add(file.st_ino)
-                if file.st_nlink == 0 and file.st_dev == device:
+                if file.st_nlink == 0:
                     found[file.st_ino] = file.st_blocks * 512
         for pid in self._pids:
             if self._maps_deleted(pid, opened):
