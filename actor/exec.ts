@@ -16,8 +16,8 @@ import { execute } from "./execution.ts";
 import { LEVELS, startIsolated } from "./isolation.ts";
 import { describeIsolation } from "./layers.ts";
 import { parseLimits } from "./limits.ts";
-import type { IsolationLevel } from "./sandbox.ts";
 import { findPublicData } from "./tasks.ts";
+import type { IsolationLevel } from "./zygote-messages.ts";
 
 const options = {
   task: { type: "string" },

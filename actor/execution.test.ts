@@ -7,7 +7,7 @@ import { text } from "node:stream/consumers";
 import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { type ExecutionResult, judge } from "./execution.ts";
-import type { RunEnd } from "./sandbox.ts";
+import type { RunEnd } from "./zygote-messages.ts";
 
 const STARVED = fileURLToPath(new URL("starved.fixture.ts", import.meta.url));
 

@@ -1,7 +1,8 @@
 /** One execution, from start to result. */
 import { MarkerParser, type MarkerSeen } from "./markers.ts";
 import { OutputCapture } from "./output.ts";
-import type { RunEnd, RunRequest, Sandbox } from "./sandbox.ts";
+import type { RunRequest, Sandbox } from "./sandbox.ts";
+import type { RunEnd } from "./zygote-messages.ts";
 
 const SIGKILL = 9;
 

@@ -5,7 +5,8 @@ import { dirname, join } from "node:path";
 import { ActorError } from "./errors.ts";
 import { execute } from "./execution.ts";
 import { DEFAULT_LIMITS } from "./limits.ts";
-import { type IsolationLevel, Sandbox, type SandboxOptions } from "./sandbox.ts";
+import { Sandbox, type SandboxOptions } from "./sandbox.ts";
+import type { IsolationLevel } from "./zygote-messages.ts";
 
 export const LEVELS: IsolationLevel[] = ["namespaces", "landlock", "none"];
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { describeIsolation, layersOf } from "./layers.ts";
-import type { SandboxInfo } from "./sandbox.ts";
+import type { SandboxInfo } from "./zygote-messages.ts";
 
 const laptop: SandboxInfo = {
   ...{ level: "namespaces", landlockAbi: 7, ownUser: true, procMounted: true, processesCounted: true, controlGroup: 2 },

@@ -1,6 +1,6 @@
 /** What isolates programs here, layer by layer, and what is missing: for logs, people and the learner's metrics. */
 import { MISSING_LAYERS } from "../proto/isolation.ts";
-import type { SandboxInfo } from "./sandbox.ts";
+import type { SandboxInfo } from "./zygote-messages.ts";
 
 export { MISSING_LAYERS } from "../proto/isolation.ts";
 

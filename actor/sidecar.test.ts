@@ -27,8 +27,9 @@ import { startIsolated } from "./isolation.ts";
 import { Learner } from "./learner.fixture.ts";
 import { DEFAULT_LIMITS, type Limits } from "./limits.ts";
 import { ensurePythonEnvironment } from "./python-env.ts";
-import { type IsolationLevel, Sandbox } from "./sandbox.ts";
+import { Sandbox } from "./sandbox.ts";
 import { SANDBOX_ID, Sidecar, SUPERVISOR_ID } from "./sidecar.fixture.ts";
+import type { IsolationLevel } from "./zygote-messages.ts";
 
 const environment = (await ensurePythonEnvironment()).directory;
 const folder = mkdtempSync(join(tmpdir(), "lr-actor-"));
