@@ -14,15 +14,14 @@ import {
   type FromActorMessage,
   type FromLearnerReceived,
   type longrun,
-  messages,
   PROTOCOL_VERSION,
 } from "../proto/service.ts";
 import { ActorError } from "./errors.ts";
 import { type ExecutionResult, idleShareOf, lostResult, type Progress } from "./execution.ts";
+import { HandIn, type Held, keyOf, type Stream } from "./hand-in.ts";
 import { type Attempt, type Lease, parseAttempt } from "./lease.ts";
+import { headerOf } from "./result-header.ts";
 import { type PackedSubmission, packSubmission } from "./submission.ts";
-
-type Stream = ReturnType<ActorProtocolClient["work"]>;
 
 /** Why `run` came to its end. */
 export type EndReason = "drained" | "idle" | "stopped";
@@ -77,19 +76,6 @@ export interface ActorState {
   aliveSeconds: number;
 }
 
-/** An attempt from its lease to its acknowledgement. */
-interface Held {
-  attempt: Attempt;
-  abort: AbortController;
-  progress: Progress;
-  result?: { header: longrun.v1alpha1.ResultHeader.$Properties; submission?: PackedSubmission };
-  damagedUploads: number;
-  /** Its submission waits for the ones before it to be sent. */
-  waits: boolean;
-  /** The learner has no room for its submission: it is handed in again later. */
-  refusedForNow: boolean;
-}
-
 const SHORTEST_PAUSE_SECONDS = 0.2;
 const DAMAGED_UPLOADS = 3;
 /** The learner may send as many again as there are slots, before it hears of one that broke; they wait. */
@@ -102,8 +88,6 @@ const LONGEST_HEARTBEAT_SECONDS = 3600;
 const LONGEST_IDLE_SECONDS = 86_400;
 /** Of what the learner says, in a line of the log. */
 const LONGEST_SAID = 200;
-/** Longest pause before a submission is sent again that the learner had no room for; shortened by chance. */
-const BUSY_SECONDS = 2;
 /** Statuses that another try cannot mend. */
 const FINAL_STATUSES = new Set([Status.UNAUTHENTICATED, Status.PERMISSION_DENIED, Status.UNIMPLEMENTED]);
 /** Final as well if the learner answers Hello with it: it speaks another version, or does not take this actor. */
@@ -124,8 +108,7 @@ export class ActorClient {
   #refused = 0;
   #busySeconds = 0;
   #busySince = new Map<Held, number>();
-  /** Settles when the submissions that were begun are sent. */
-  #uploads: Promise<void> = Promise.resolve();
+  readonly #handIn: HandIn;
   #brokenStreams = 0;
   #idleTimer: NodeJS.Timeout | undefined;
   #idleSeconds = 0;
@@ -134,6 +117,8 @@ export class ActorClient {
   constructor(options: ClientOptions) {
     this.#options = options;
     this.#mostLeases = options.maxExecutions ?? Number.POSITIVE_INFINITY;
+    const isHeld = (held: Held) => !this.#ended && this.#held.get(keyOf(held.attempt)) === held;
+    this.#handIn = new HandIn(() => this.#stream, isHeld, options.random ?? Math.random);
   }
 
   /** Works until drained, idle or stopped. Throws ActorError `refused` or `packages` if the learner turns the actor away. */
@@ -276,7 +261,7 @@ export class ActorClient {
     for (const attempt of welcome.revoked ?? []) this.#forget(attempt, "it was revoked while the stream was broken");
     const lineage = welcome.lineage?.slice(0, LONGEST_SAID);
     this.#options.log?.info({ lineage, held: this.#held.size }, "connected to the learner");
-    for (const held of this.#held.values()) if (held.result) void this.#handIn(held);
+    for (const held of this.#held.values()) if (held.result) void this.#handIn.send(held);
     this.offer();
     this.#restartIdleTimer();
     this.#finishIfDrained();
@@ -373,35 +358,11 @@ export class ActorClient {
     );
     if (this.#held.get(key) === held) {
       held.result = { header: headerOf(attempt, result, submission, this.#options.isolationLevel), submission };
-      await this.#handIn(held);
+      await this.#handIn.send(held);
     }
     this.offer();
     this.#restartIdleTimer();
     this.#finishIfDrained();
-  }
-
-  /** Hands in a result: submissions one after the other, so that the learner holds no more than one unfinished. */
-  #handIn(held: Held): Promise<void> {
-    if (held.result!.submission === undefined) return this.#upload(held);
-    // One that waits for its turn goes over the stream that there is then.
-    if (!held.waits) this.#uploads = this.#uploads.then(() => this.#upload(held));
-    held.waits = true;
-    return this.#uploads;
-  }
-
-  /** Sends a result over the stream that there is now; without one, #onWelcome does it later. */
-  async #upload(held: Held): Promise<void> {
-    held.waits = false;
-    const stream = this.#stream;
-    const { header, submission } = held.result!;
-    if (!stream || !this.#held.has(keyOf(held.attempt))) return;
-    held.refusedForNow = false;
-    stream.write({ result: header });
-    for (const [index, data] of (submission?.chunks ?? []).entries()) {
-      // Gone, or revoked: the rest would be thrown away.
-      if (this.#stream !== stream || held.refusedForNow || !this.#held.has(keyOf(held.attempt))) return;
-      if (!stream.write({ chunk: { attempt: held.attempt, index, data } })) await drained(stream);
-    }
   }
 
   #heldOf(attempt: longrun.v1alpha1.Attempt.$Properties | null | undefined): Held | undefined {
@@ -413,13 +374,11 @@ export class ActorClient {
     const held = this.#heldOf(attempt);
     if (!held?.result) return;
     if (!accepted && reason === "digest" && ++held.damagedUploads < DAMAGED_UPLOADS) {
-      void this.#handIn(held);
+      void this.#handIn.send(held);
       return;
     }
     if (!accepted && reason === "busy") {
-      held.refusedForNow = true;
-      const { random = Math.random } = this.#options;
-      setTimeout(() => this.#ended || void this.#handIn(held), BUSY_SECONDS * (0.5 + 0.5 * random()) * 1000).unref();
+      void this.#handIn.sendLater(held);
       return;
     }
     if (!accepted && reason !== "duplicate")
@@ -427,9 +386,7 @@ export class ActorClient {
         { execution: held.attempt.execution, reason: reason?.slice(0, LONGEST_SAID) },
         "the learner did not take a result",
       );
-    const wasFull = this.#room < this.#options.slots;
-    this.#held.delete(keyOf(held.attempt));
-    if (wasFull) this.offer();
+    this.#drop(held);
     this.#restartIdleTimer();
     this.#finishIfDrained();
   }
@@ -438,11 +395,16 @@ export class ActorClient {
     const held = this.#heldOf(attempt);
     if (!held) return;
     this.#options.log?.info({ execution: held.attempt.execution, reason }, "revoked");
+    this.#drop(held);
+    held.abort.abort();
+    this.#finishIfDrained();
+  }
+
+  /** Keeps nothing of the attempt any more; where that was why no lease was asked for, asks again. */
+  #drop(held: Held): void {
     const wasFull = this.#room < this.#options.slots;
     this.#held.delete(keyOf(held.attempt));
-    held.abort.abort();
     if (wasFull) this.offer();
-    this.#finishIfDrained();
   }
 
   #heartbeat(): longrun.v1alpha1.Heartbeat.$Properties {
@@ -497,46 +459,4 @@ export class ActorClient {
     this.#ended = true;
     this.#end.resolve(reason);
   }
-}
-
-function keyOf({ execution, number, fence }: Attempt): string {
-  return `${execution} ${number} ${fence}`;
-}
-
-function drained(stream: Stream): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      for (const event of ["drain", "close", "status"]) stream.off(event, done);
-      resolve();
-    };
-    for (const event of ["drain", "close", "status"]) stream.once(event, done);
-  });
-}
-
-const OUTCOMES = {
-  completed: messages.Outcome.COMPLETED,
-  failed: messages.Outcome.FAILED,
-  timedOut: messages.Outcome.TIMED_OUT,
-  outOfMemory: messages.Outcome.OUT_OF_MEMORY,
-  outputLimit: messages.Outcome.OUTPUT_LIMIT,
-  lost: messages.Outcome.LOST,
-} as const;
-
-/** The result as it travels. */
-export function headerOf(
-  attempt: Attempt,
-  result: ExecutionResult,
-  submission: PackedSubmission | undefined,
-  isolationLevel: string,
-): longrun.v1alpha1.ResultHeader.$Properties {
-  const { outcome, submission: _, markers, ...rest } = result;
-  return {
-    ...rest,
-    attempt,
-    outcome: OUTCOMES[outcome],
-    markers: markers.map(({ name, value, atSeconds }) => ({ name, value, atSeconds })),
-    peakMemoryBytes: Math.round(rest.peakMemoryBytes),
-    submission: submission?.info,
-    isolationLevel,
-  };
 }

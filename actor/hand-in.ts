@@ -1,0 +1,83 @@
+/** Results on their way to the learner: kept until it has acknowledged them. */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { ActorProtocolClient, longrun } from "../proto/service.ts";
+import type { Progress } from "./execution.ts";
+import type { Attempt } from "./lease.ts";
+import type { PackedSubmission } from "./submission.ts";
+
+export type Stream = ReturnType<ActorProtocolClient["work"]>;
+
+/** Longest pause before a submission is sent again for which the learner had no room. The real pause is 50 to 100 % of it. */
+const BUSY_SECONDS = 2;
+
+/** An attempt from its lease to its acknowledgement. */
+export interface Held {
+  attempt: Attempt;
+  abort: AbortController;
+  progress: Progress;
+  result?: { header: longrun.v1alpha1.ResultHeader.$Properties; submission?: PackedSubmission };
+  damagedUploads: number;
+  /** Its submission waits for its turn. */
+  waits: boolean;
+  /** The learner had no room for the submission: it is sent again later. */
+  refusedForNow: boolean;
+}
+
+/** Sends results over whatever stream there is, submissions one after the other: the learner then holds one unfinished upload of an actor. */
+export class HandIn {
+  readonly #stream: () => Stream | undefined;
+  readonly #isHeld: (held: Held) => boolean;
+  readonly #random: () => number;
+  /** Settles when all submissions that were begun are sent. */
+  #uploads: Promise<void> = Promise.resolve();
+
+  /** @param isHeld false once the result was acknowledged or revoked */
+  constructor(stream: () => Stream | undefined, isHeld: (held: Held) => boolean, random: () => number) {
+    this.#stream = stream;
+    this.#isHeld = isHeld;
+    this.#random = random;
+  }
+
+  /** Resolves when the result and all submissions before it are sent. Without a stream it does nothing. */
+  send(held: Held): Promise<void> {
+    if (held.result!.submission === undefined) return this.#upload(held);
+    if (!held.waits) this.#uploads = this.#uploads.then(() => this.#upload(held));
+    held.waits = true;
+    return this.#uploads;
+  }
+
+  /** The learner had no room: sends the result again after a pause. */
+  async sendLater(held: Held): Promise<void> {
+    held.refusedForNow = true;
+    await sleep(BUSY_SECONDS * (0.5 + 0.5 * this.#random()) * 1000, undefined, { ref: false });
+    await this.send(held);
+  }
+
+  async #upload(held: Held): Promise<void> {
+    held.waits = false;
+    const stream = this.#stream();
+    const { header, submission } = held.result!;
+    if (!stream || !this.#isHeld(held)) return;
+    held.refusedForNow = false;
+    stream.write({ result: header });
+    for (const [index, data] of (submission?.chunks ?? []).entries()) {
+      // The learner would throw the rest away.
+      if (this.#stream() !== stream || held.refusedForNow || !this.#isHeld(held)) return;
+      if (!stream.write({ chunk: { attempt: held.attempt, index, data } })) await drained(stream);
+    }
+  }
+}
+
+export function keyOf({ execution, number, fence }: Attempt): string {
+  return `${execution} ${number} ${fence}`;
+}
+
+function drained(stream: Stream): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      for (const event of ["drain", "close", "status"]) stream.off(event, done);
+      resolve();
+    };
+    for (const event of ["drain", "close", "status"]) stream.once(event, done);
+  });
+}
