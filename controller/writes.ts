@@ -5,9 +5,9 @@ import { digestOf, RUN, type Run, SPEC_HASH } from "./desired/names.ts";
 import type { Expectations } from "./expectations.ts";
 import type { ApiClient } from "./kube/api-client.ts";
 import { ApiError } from "./kube/errors.ts";
-import { TRAINING_RUN } from "./kube/resources.ts";
+import { JOB, TRAINING_RUN } from "./kube/resources.ts";
 import { type KubeObject, keyOf, type Resource } from "./kube/types.ts";
-import { belongsTo, type Cache } from "./observe.ts";
+import { type Cache, mayTake } from "./ownership.ts";
 
 export type Client = Pick<ApiClient, "get" | "list" | "create" | "apply" | "mergePatch" | "delete">;
 
@@ -45,7 +45,7 @@ export class Writes {
     const key = keyOf(desired);
     const cached = this.#cache.get(resource, key);
     const observed = cached ?? (await this.#client.get(resource, desired.metadata as { name: string }));
-    if (observed && !belongsTo(this.#run, observed)) throw this.#taken(resource, observed);
+    if (observed && !mayTake(this.#run, observed)) throw this.#taken(resource, observed);
     if (observed?.metadata.deletionTimestamp)
       throw new BlockedError(
         "NameTaken",
@@ -118,7 +118,9 @@ export class Writes {
   async remove(resource: Resource, object: KubeObject): Promise<void> {
     const { name, namespace, uid, resourceVersion } = object.metadata;
     const preconditions = { uid: uid!, ...(resourceVersion !== undefined && { resourceVersion }) };
-    await this.#client.delete(resource, { name, namespace: namespace! }, preconditions);
+    // A Job stays until its pods are gone: by then nobody else could tell whose they are.
+    const propagationPolicy = resource === JOB ? "Foreground" : "Background";
+    await this.#client.delete(resource, { name, namespace: namespace! }, { ...preconditions, propagationPolicy });
     this.#expectations.add(this.#key, { kind: "deleted", resource, object });
   }
 
