@@ -20,7 +20,7 @@ import {
 } from "./kube/resources.ts";
 import type { KubeObject, Resource } from "./kube/types.ts";
 import type { LearnerObserved } from "./learner-link.ts";
-import { type Cache, isChildOf, learnerPodsOf, volumeOf } from "./ownership.ts";
+import { type Cache, isChildOf, isOrphanOf, learnerPodsOf, volumeOf } from "./ownership.ts";
 
 export interface Observed {
   run: Run;
@@ -50,7 +50,8 @@ export interface ObservedActor {
   index: number;
   generation: number;
   hash: string | undefined;
-  state: "starting" | "running" | "succeeded" | "failed" | "deleting";
+  /** Orphaned: it has the run's labels and an actor's name, and no owner. It does not count, and is removed. */
+  state: "starting" | "running" | "succeeded" | "failed" | "deleting" | "orphaned";
   pod: Pod | undefined;
   /** With its certificate. */
   secret: Secret | undefined;
@@ -72,6 +73,7 @@ export function observe(run: Run, cache: Cache, link: LearnerObserved | undefine
     named<T>(resource, childName(run, suffix));
   const podsOf = (job: Job) => cache.ownedBy<Pod>(POD, namespace, job.metadata.uid!);
   const jobs = cache.ownedBy<Job>(JOB, namespace, uid);
+  const orphans = cache.labelledJobs<Job>(run).filter((job) => isOrphanOf(run, job));
   const learnerPods = learnerPodsOf(run, cache);
   const init = child<Job>(JOB, "init");
   const pods = [...learnerPods, ...jobs.flatMap(podsOf)];
@@ -84,7 +86,7 @@ export function observe(run: Run, cache: Cache, link: LearnerObserved | undefine
     secrets: { ...(authority && { authority }), ...(learner && { learner }) },
     init,
     initPod: newest(init ? podsOf(init) : []),
-    actors: observeActors(run, jobs, link, podsOf, cache),
+    actors: observeActors(run, [...jobs, ...orphans], link, podsOf, cache),
     learnerPod: newest(learnerPods.filter((pod) => !pod.metadata.deletionTimestamp)),
     leavingPod: newest(learnerPods.filter((pod) => pod.metadata.deletionTimestamp)),
     link,
@@ -109,7 +111,8 @@ function observeActors(
       const pod = newest(podsOf(job));
       const { connected, draining, running } = said.get(name) ?? {};
       const active = connected || pod?.status?.phase === "Running" ? "running" : "starting";
-      const state = job.metadata.deletionTimestamp ? "deleting" : (jobState(job) ?? active);
+      const owned = isChildOf(run, job) ? (jobState(job) ?? active) : "orphaned";
+      const state = job.metadata.deletionTimestamp ? "deleting" : owned;
       return [
         {
           ...{ job, name, ...place, hash: annotations?.[SPEC_HASH], state, pod, secret: secretOf(job, cache) },

@@ -4,10 +4,10 @@ import { firstDifference } from "./compare.ts";
 import { digestOf, RUN, type Run, SPEC_HASH } from "./desired/names.ts";
 import type { Expectations } from "./expectations.ts";
 import type { ApiClient } from "./kube/api-client.ts";
-import { ApiError } from "./kube/errors.ts";
+import { ApiError, isAlreadyExists } from "./kube/errors.ts";
 import { JOB, TRAINING_RUN } from "./kube/resources.ts";
 import { type KubeObject, keyOf, type Resource } from "./kube/types.ts";
-import { type Cache, mayTake } from "./ownership.ts";
+import { type Cache, isChildOf, mayTake } from "./ownership.ts";
 
 export type Client = Pick<ApiClient, "get" | "list" | "create" | "apply" | "mergePatch" | "delete">;
 
@@ -71,10 +71,24 @@ export class Writes {
     return { kind: known ? "repaired" : "changed", difference: difference! };
   }
 
-  /** @throws ApiError; AlreadyExists is none: the object is there, and the cache will say whose it is */
+  /**
+   * Makes a child, unless it is there: the cache is late then, or lacks it for want of the label that it is watched by.
+   *
+   * @throws BlockedError where somebody else has an object of that name | ApiError
+   */
   async create(resource: Resource, object: KubeObject): Promise<void> {
     await this.#confirmRun();
-    this.#expect(resource, await this.#client.create(resource, object));
+    try {
+      this.#expect(resource, await this.#client.create(resource, object));
+    } catch (error) {
+      if (!isAlreadyExists(error)) throw error;
+      const found = await this.#client.get(resource, object.metadata as { name: string });
+      if (!found) throw error; // gone again: the next try makes it
+      if (!isChildOf(this.#run, found)) throw this.#taken(resource, found);
+      const { labels } = object.metadata;
+      if (firstDifference(labels, found.metadata.labels) === undefined) this.#expect(resource, found);
+      else await this.patch(resource, found, { metadata: { labels } });
+    }
   }
 
   /**

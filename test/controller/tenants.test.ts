@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { findCondition } from "../../controller/conditions.ts";
-import { labelsOf, type Run, SPEC_HASH } from "../../controller/desired/names.ts";
+import { labelsOf, MANAGED_BY, type Run, SPEC_HASH } from "../../controller/desired/names.ts";
 import {
   DEPLOYMENT,
   type Deployment,
@@ -252,3 +252,70 @@ describe("in the run's own namespace", { skip, concurrency: false }, () => {
 function reference(apiVersion: string, kind: string, { metadata: { name, uid } }: KubeObject): OwnerReference {
   return { apiVersion, kind, name, uid: uid!, controller: true };
 }
+
+describe("a name that is taken", { skip, concurrency: false }, () => {
+  const foreignJob = (namespace: string, name: string) =>
+    world.client.create(JOB, {
+      metadata: { namespace, name },
+      spec: {
+        suspend: true,
+        template: { spec: { restartPolicy: "Never", containers: [{ name: "any", image: "any" }] } },
+      },
+    } as Job);
+  const hasActor = (namespace: string, which: (job: Job) => boolean) =>
+    eventually(async () => {
+      const jobs = await world.actors(namespace, "run");
+      return jobs.length === 1 && which(jobs[0]!) && jobs[0]!;
+    });
+  const isReady = (namespace: string) =>
+    eventually(async () => (await conditionOf(namespace, "Ready"))?.status === "True");
+
+  test("a foreign Job with an actor's name is told, and the actor has the next name", async () => {
+    const namespace = await world.namespace();
+    const foreign = await foreignJob(namespace, "run-actor-0-0");
+    await start(namespace, { actors: { min: 1 } });
+    await hasActor(namespace, ({ metadata }) => metadata.name === "run-actor-0-1");
+    await hasEvent(namespace, /^NameTaken: Job run-actor-0-0 is there already and not longrun's: .*run-actor-0-1/);
+    await isReady(namespace);
+    const now = await world.client.get(JOB, { namespace, name: "run-actor-0-0" });
+    assert.deepEqual(now?.metadata.uid, foreign.metadata.uid);
+  });
+
+  test("where all the next names are taken too the run is not ready, until one is free", async () => {
+    const namespace = await world.namespace();
+    const foreign = [];
+    for (let generation = 0; generation < 20; generation++)
+      foreign.push(await foreignJob(namespace, `run-actor-0-${generation}`));
+    await start(namespace, { actors: { min: 1 } });
+    await eventually(async () => (await conditionOf(namespace, "Ready"))?.reason === "NameTaken");
+    assert.match((await conditionOf(namespace, "ActorsScaled"))!.message, /Job run-actor-0-\d+ is there already/);
+    for (const { metadata } of foreign)
+      await world.client.delete(JOB, { namespace, name: metadata.name }, { uid: metadata.uid! });
+    await hasActor(namespace, () => true);
+    await isReady(namespace);
+  });
+
+  test("an actor's Job that has lost its owner reference is removed, and another takes its place", async () => {
+    const namespace = await world.namespace();
+    const run = await start(namespace, { actors: { min: 1 } });
+    const { metadata } = await hasActor(namespace, () => true);
+    await world.client.mergePatch(JOB, { namespace, name: metadata.name }, { metadata: { ownerReferences: null } });
+    await hasEvent(namespace, /^Repaired: Job run-actor-0-0 /);
+    const next = await hasActor(namespace, (job) => job.metadata.uid !== metadata.uid);
+    assert.equal(next.metadata.ownerReferences?.[0]?.uid, run.metadata.uid);
+    await eventually(async () => (await world.list(JOB, namespace)).length === 1);
+    await isReady(namespace);
+  });
+
+  test("an actor's Job that has lost the label by which it is watched gets it back", async () => {
+    const namespace = await world.namespace();
+    await start(namespace, { actors: { min: 1 } });
+    const { metadata } = await hasActor(namespace, () => true);
+    const key = { namespace, name: metadata.name };
+    await world.client.mergePatch(JOB, key, { metadata: { labels: { [MANAGED_BY]: null } } });
+    await eventually(async () => (await world.client.get(JOB, key))?.metadata.labels?.[MANAGED_BY]);
+    const { metadata: now } = await hasActor(namespace, () => true);
+    assert.equal(now.uid, metadata.uid);
+    await isReady(namespace);
+  });
+});
