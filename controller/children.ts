@@ -11,9 +11,11 @@ import { desiredInit } from "./desired/init.ts";
 import { desiredDisruptionBudget, desiredLearner, desiredService } from "./desired/learner.ts";
 import { childMetadata, digestOf, learnerHosts, RUN, type Run } from "./desired/names.ts";
 import { defaultStorageClass, desiredVolume } from "./desired/volume.ts";
+import { isConflict } from "./kube/errors.ts";
 import {
   CONFIG_MAP,
   DEPLOYMENT,
+  type Deployment,
   JOB,
   NETWORK_POLICY,
   PERSISTENT_VOLUME_CLAIM,
@@ -50,7 +52,19 @@ export async function reconcileChildren(pass: Pass, lifecycle: LifecyclePlan): P
   // What was not admitted so must not start: the learner goes as it is.
   if (lifecycle.stage === "Suspending" && lifecycle.admission?.state === "waiting") return;
   const inputs = { configHash, claimName, settings: context.settings };
-  await apply(pass, DEPLOYMENT, desiredLearner(run, { ...inputs, replicas: lifecycle.learnerReplicas }));
+  await applyLearner(pass, desiredLearner(run, { ...inputs, replicas: lifecycle.learnerReplicas }));
+}
+
+/** A learner that is to go goes also where its new template is refused: it would keep its GPU. */
+async function applyLearner(pass: Pass, desired: Deployment): Promise<void> {
+  const { deployment } = pass.observed;
+  try {
+    await apply(pass, DEPLOYMENT, desired);
+  } catch (error) {
+    const leaves = desired.spec!.replicas === 0 && deployment && deployment.spec!.replicas !== 0;
+    if (leaves && !isConflict(error)) await pass.writes.patch(DEPLOYMENT, deployment, { spec: { replicas: 0 } });
+    throw error;
+  }
 }
 
 /** Computed once for each generation of the spec: of all that a reconcile does it takes longest. */

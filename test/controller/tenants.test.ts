@@ -5,7 +5,6 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { findCondition } from "../../controller/conditions.ts";
 import { labelsOf, MANAGED_BY, type Run, SPEC_HASH } from "../../controller/desired/names.ts";
 import {
   DEPLOYMENT,
@@ -22,6 +21,7 @@ import type { KubeObject, OwnerReference } from "../../controller/kube/types.ts"
 import type { Operator } from "../../controller/operator.ts";
 import { CONTROL_PLANE } from "../cluster/binaries.ts";
 import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
+import { stepsIn } from "./steps.ts";
 import { eventually, World } from "./world.ts";
 
 const skip = controlPlaneUnavailable(CONTROL_PLANE) ?? false;
@@ -31,6 +31,7 @@ const FORGED = "--task-dir /text/of/another/tenant: there is no such task";
 
 let world: World;
 let operator: Operator;
+const { answers, conditionOf, hasEvent } = stepsIn(() => world);
 
 before(async () => {
   if (skip) return;
@@ -50,13 +51,6 @@ async function start(namespace: string, spec: Record<string, unknown> = {}): Pro
   await answers(namespace);
   return run;
 }
-
-const conditionOf = async (namespace: string, type: Parameters<typeof findCondition>[1]) =>
-  findCondition((await world.status(namespace, "run")).conditions, type);
-const answers = (namespace: string) =>
-  eventually(async () => (await conditionOf(namespace, "LearnerAvailable"))?.status === "True");
-const hasEvent = (namespace: string, pattern: RegExp) =>
-  eventually(async () => (await world.events(namespace)).find((text) => pattern.test(text)));
 
 /** A pod that says of itself what the learner, or the init Job, of the run would; its container ended with status 2. */
 async function forgePod(
@@ -152,8 +146,7 @@ describe("in another namespace", { skip, concurrency: false }, () => {
     await start(namespace);
     const next = await world.createRun(namespace, "next", { initFrom: { run: "run" } });
     const copies = async () =>
-      findCondition((await world.status(namespace, "next")).conditions, "LearnerAvailable")?.reason ===
-      "CopyingCheckpoint";
+      (await conditionOf(namespace, "LearnerAvailable", "next"))?.reason === "CopyingCheckpoint";
     await eventually(copies);
     await forgePod(next, "init", { namespace: elsewhere });
     await world.patchRun(namespace, "next", { ttlSecondsAfterFinished: 3600 }); // a look
