@@ -1,6 +1,6 @@
 /** Writes of one run's objects: only where something differs, with preconditions, and expected in the caches after. */
 import { BlockedError } from "./blockers.ts";
-import { firstDifference } from "./compare.ts";
+import { firstDifference, wholeDifference } from "./compare.ts";
 import { digestOf, RUN, type Run, SPEC_HASH } from "./desired/names.ts";
 import type { Expectations } from "./expectations.ts";
 import type { ApiClient } from "./kube/api-client.ts";
@@ -36,7 +36,8 @@ export class Writes {
   }
 
   /**
-   * Server-side apply of a child, if it is not as desired. One that is to be made is looked for first: apply would take
+   * Server-side apply of a child, if it is not as desired; before that a patch, where somebody has added to what is wholly
+   * the controller's. One that is to be made is looked for first: apply would take
    * over an object that somebody else has by that name.
    *
    * @throws BlockedError | ApiError (409 if it was changed since it was read)
@@ -51,22 +52,20 @@ export class Writes {
         "NameTaken",
         `${resource.kind} ${observed.metadata.name} is being deleted; it is made again when it is gone`,
       );
-    const difference = observed && firstDifference(desired, observed);
+    const whole = observed && wholeDifference(resource.kind, desired, observed);
+    const difference = whole?.difference ?? (observed && firstDifference(desired, observed));
     const name = `${resource.kind} ${key}`;
     if (observed && (difference === undefined || this.#isAnswer(name, desired, observed))) {
       if (!this.#applied.has(name)) this.#applied.set(name, { desired: digestOf(desired), answer: "" });
       return { kind: "same" };
     }
     if (!observed) await this.#confirmRun();
-    const { uid, resourceVersion } = observed?.metadata ?? {};
-    const preconditions = observed ? { uid, resourceVersion } : {};
-    const stored = await this.#client.apply(resource, {
-      ...desired,
-      metadata: { ...desired.metadata, ...preconditions },
-    } as KubeObject);
+    const replaced = whole && (await this.#client.mergePatch(resource, ...patchOf(observed, whole.patch)));
+    const isDone = replaced !== undefined && firstDifference(desired, replaced) === undefined;
+    const stored = isDone ? replaced : await this.#client.apply(resource, withVersionOf(replaced ?? observed, desired));
     const known = this.#applied.get(name)?.desired === digestOf(desired);
     this.#applied.set(name, { desired: digestOf(desired), answer: contentOf(stored) });
-    if (stored.metadata.resourceVersion !== resourceVersion) this.#expect(resource, stored);
+    if (stored.metadata.resourceVersion !== observed?.metadata.resourceVersion) this.#expect(resource, stored);
     if (!observed) return { kind: "created" };
     return { kind: known ? "repaired" : "changed", difference: difference! };
   }
@@ -115,9 +114,7 @@ export class Writes {
     patch: { metadata?: object; [field: string]: unknown },
     options: { subresource?: "status" } = {},
   ): Promise<T> {
-    const { name, namespace, uid, resourceVersion } = metadata;
-    const body = { ...patch, metadata: { ...patch.metadata, uid, resourceVersion } };
-    const stored = await this.#client.mergePatch<T>(resource, { name, namespace: namespace! }, body, options);
+    const stored = await this.#client.mergePatch<T>(resource, ...patchOf({ metadata }, patch), options);
     this.#expect(resource, stored);
     return stored;
   }
@@ -156,6 +153,24 @@ export class Writes {
         : `${kind} ${name} is there already and not longrun's: delete it, or give the TrainingRun another name`,
     );
   }
+}
+
+/** The arguments of a merge patch that is refused if the object has changed since it was read. */
+function patchOf(
+  { metadata: { name, namespace, uid, resourceVersion } }: KubeObject,
+  patch: { metadata?: object; [field: string]: unknown },
+): [key: { name: string; namespace: string }, patch: object] {
+  return [
+    { name, namespace: namespace! },
+    { ...patch, metadata: { ...patch.metadata, uid, resourceVersion } },
+  ];
+}
+
+/** What is applied, with the object that it was decided on as a precondition. */
+function withVersionOf(observed: KubeObject | undefined, desired: KubeObject): KubeObject {
+  if (!observed) return desired;
+  const { uid, resourceVersion } = observed.metadata;
+  return { ...desired, metadata: { ...desired.metadata, uid: uid!, resourceVersion: resourceVersion! } };
 }
 
 /** What of an object can be desired: no status, no bookkeeping. (Deployments have some in their annotations.) */
