@@ -8,7 +8,15 @@ import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import { DEFAULT_SETTINGS } from "../../controller/desired/settings.ts";
-import { NETWORK_POLICY, POD_DISRUPTION_BUDGET, SERVICE, SERVICE_ACCOUNT } from "../../controller/kube/resources.ts";
+import {
+  CONFIG_MAP,
+  DEPLOYMENT,
+  NETWORK_POLICY,
+  POD_DISRUPTION_BUDGET,
+  SECRET,
+  SERVICE,
+  SERVICE_ACCOUNT,
+} from "../../controller/kube/resources.ts";
 import type { KubeObject, Resource } from "../../controller/kube/types.ts";
 import type { Operator } from "../../controller/operator.ts";
 import { createAuthority, createCertificate } from "../../proto/certificates.ts";
@@ -164,6 +172,21 @@ describe("what people change by hand", { skip, concurrency: false }, () => {
       const writes = world.writes(namespace, from).filter((it) => it.name === name);
       assert.deepEqual([...new Set(writes.map(({ code }) => code))], [200], JSON.stringify(writes));
       assert.ok(writes.length <= 2, JSON.stringify(writes));
+    });
+
+  for (const [resource, name] of [
+    [SERVICE, "run-learner"],
+    [DEPLOYMENT, "run-learner"],
+    [CONFIG_MAP, "run-config"],
+    [SECRET, "run-ca"],
+  ] as const)
+    test(`${resource.kind}: its owner reference`, async () => {
+      const key = { namespace, name };
+      const owners = async () => (await world.client.get(resource, key))!.metadata.ownerReferences;
+      const before = await owners();
+      const changed = await world.client.mergePatch(resource, key, { metadata: { ownerReferences: null } });
+      assert.equal(changed.metadata.ownerReferences, undefined);
+      await eventually(async () => isDeepStrictEqual(await owners(), before), 10);
     });
 
   test("an addition that a webhook makes at every write is not fought over", async () => {
