@@ -11,6 +11,7 @@ import { DEFAULT_SETTINGS } from "../../controller/desired/settings.ts";
 import {
   CONFIG_MAP,
   DEPLOYMENT,
+  type Deployment,
   NETWORK_POLICY,
   POD_DISRUPTION_BUDGET,
   SECRET,
@@ -188,6 +189,22 @@ describe("what people change by hand", { skip, concurrency: false }, () => {
       assert.equal(changed.metadata.ownerReferences, undefined);
       await eventually(async () => isDeepStrictEqual(await owners(), before), 10);
     });
+
+  test("Deployment: a port's number, which an apply would merge into two ports of one name", async () => {
+    const key = { namespace, name: "run-learner" };
+    const ports = ({ spec }: Deployment) =>
+      spec!.template.spec!.containers[0]!.ports!.map((port) => port.containerPort);
+    const deployment = (await world.client.get<Deployment>(DEPLOYMENT, key))!;
+    const [container] = deployment.spec!.template.spec!.containers;
+    const changed = { ...container, ports: [{ name: "grpc", containerPort: 7000 }] };
+    await world.client.mergePatch(DEPLOYMENT, key, { spec: { template: { spec: { containers: [changed] } } } });
+    await eventually(
+      async () => isDeepStrictEqual(ports((await world.client.get<Deployment>(DEPLOYMENT, key))!), [7443, 9400]),
+      10,
+    );
+    await hasEvent(namespace, /^Repaired: Deployment run-learner was changed/);
+    await answers(namespace);
+  });
 
   test("an addition that a webhook makes at every write is not fought over", async () => {
     const webhook = await mutating(namespace, { op: "add", path: "/spec/selector/added", value: "by-webhook" });
