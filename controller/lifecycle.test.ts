@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { messages } from "../proto/service.ts";
-import { type LifecyclePlan, lastWords, planLifecycle, type Suspension } from "./lifecycle.ts";
+import { lastWords } from "./learner-failures.ts";
+import { type LifecyclePlan, planLifecycle, type Suspension } from "./lifecycle.ts";
 import type { Observed } from "./observe.ts";
 import type { Admission } from "./queue.ts";
 import { deploymentOf, linkOf, NOW_MS, observedOf, podOf, runOf } from "./run.fixture.ts";
