@@ -64,8 +64,8 @@ describe("learnerFailures", () => {
     assert.deepEqual(failures, counted(2, 2), "a controller that sees no pod forgets nothing");
   });
 
-  test("ends that nobody saw count too; another pod's begin anew", () => {
-    assert.deepEqual(look(backingOff(4), counted(1, 1)), counted(5, 5));
+  test("of ends that nobody saw the last one counts; another pod's begin anew", () => {
+    assert.deepEqual(look(backingOff(4), counted(1, 1)), counted(2, 5));
     assert.deepEqual(
       look({ ...crashed(0), metadata: { uid: "pod-2" } }, counted(5, 5)),
       counted(6, 1, { podUid: "pod-2" }),
@@ -142,6 +142,17 @@ describe("exhaustion", () => {
     assert.equal(of(20, 20), undefined);
     assert.equal(of(21, 20)?.reason, "Infrastructure");
     assert.equal(of(21, 20, { suspend: true }), undefined);
+  });
+
+  test("a learner that runs again is heard first: it may have finished an iteration unseen", () => {
+    const run = runOf({ failurePolicy: { retries: 2 } }, { iteration: 4, failures: counted(2, 2, { iteration: 4 }) });
+    const again = (link: Observed["link"]) =>
+      exhaustion(observedOf(run, { learnerPod: startedAgain(3) as Observed["learnerPod"], link }));
+    assert.equal(again(undefined), undefined);
+    assert.equal(again(linkOf({ iteration: 6, phase: messages.Phase.GENERATING })), undefined);
+    assert.equal(again(linkOf({ iteration: 5, phase: messages.Phase.GENERATING }))?.reason, "Infrastructure");
+    const down = observedOf(run, { learnerPod: backingOff(2) as Observed["learnerPod"] });
+    assert.equal(exhaustion(down)?.reason, "Infrastructure");
   });
 
   test("says what, how often, and how to go on", () => {

@@ -82,12 +82,13 @@ export function learnerFailures({ run, link, learnerPod }: Observed): FailuresSt
   const forgiven = progressed || run.spec.suspend === true;
   const known = before && forgiven ? { ...before, count: 0 } : before;
   const ends = learnerPod ? endsOf(learnerPod) : 0;
-  const fresh = ends - (learnerPod?.metadata.uid === before?.podUid ? (before?.podEnds ?? 0) : 0);
-  if (fresh <= 0 || learnerPod === undefined || isDisrupted(learnerPod)) return known;
+  const seen = learnerPod?.metadata.uid === before?.podUid ? (before?.podEnds ?? 0) : 0;
+  if (ends <= seen || learnerPod === undefined || isDisrupted(learnerPod)) return known;
   const ended = lastTermination(learnerPod)!;
   const kind = failureKind(ended);
   if (kind === "input") return known;
-  const counted = kind === "volumeFull" || run.spec.suspend ? 0 : fresh;
+  // Of several that no controller saw, only the last: an iteration may have been finished between them.
+  const counted = kind === "volumeFull" || run.spec.suspend ? 0 : 1;
   return {
     count: (known?.count ?? 0) + counted,
     class: CLASSES[kind],
@@ -101,7 +102,10 @@ export function learnerFailures({ run, link, learnerPod }: Observed): FailuresSt
 
 /** Why the run is over; undefined while its failures are within `spec.failurePolicy`. */
 export function exhaustion(observed: Observed): { reason: Reason; message: string } | undefined {
-  const { run } = observed;
+  const { run, learnerPod, link } = observed;
+  // It runs again, and may have finished an iteration while no controller looked.
+  const isRunning = learnerPod && learnerContainer(learnerPod)?.state?.running;
+  if (isRunning && !(link?.connected && link.status)) return undefined;
   const failures = learnerFailures(observed);
   const { retries } = run.spec.failurePolicy;
   const { count = 0, class: reason = "Fault", message = "" } = failures ?? {};

@@ -37,9 +37,10 @@ export function notify(pass: Pass): number | undefined {
     return undefined;
   const dueMs = attempts === 0 ? nowMs : Date.parse(known!.lastAttemptTime!) + 1000 * pauseSeconds(webhook, attempts);
   if (nowMs < dueMs) return (dueMs - nowMs) / 1000;
+  const completionTime = run.status?.completionTime;
   call(pass, "webhook", async () => {
     const answer = await attempt(pass, webhook.timeoutSeconds);
-    if (memory.run.status?.completionTime !== run.status?.completionTime) return; // that end is none any more
+    if (memory.run.status?.completionTime !== completionTime) return; // the run goes on: that end is none any more
     const next = afterAttempt(answer, attempts + 1, webhook.maxAttempts, pass.context.now());
     memory.notification = next;
     if (next.state === "Delivered") tell(pass, "Normal", "WebhookDelivered", next.message!, "Notify");

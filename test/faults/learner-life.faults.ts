@@ -7,6 +7,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { openStore } from "../../learner/store/store.ts";
 import { EXIT_STATUS } from "../../proto/exit-status.ts";
 import { messages } from "../../proto/service.ts";
@@ -177,6 +178,22 @@ test("a learner that was paused and replaced writes nothing more, and says nothi
   assert.ok(readFileSync(join(world.run, "metrics.jsonl"), "utf8").startsWith(metrics));
   assert.deepEqual([world.summary().state, world.summary().iterations], ["succeeded", 2]);
   assert.equal(JSON.parse(readFileSync(join(world.run, "fence.json"), "utf8")).number, 2);
+});
+
+test("a learner waits for actors beyond every limit that there is", { timeout: 60_000 }, async () => {
+  const world = await newWorld();
+  const text = manifest()
+    .replace("executionTimeoutSeconds: 20", "executionTimeoutSeconds: 0.5")
+    .replace("leaseSeconds: 10", "leaseSeconds: 2, stallSeconds: 1");
+  const learner = world.learner(text);
+  const { port } = await learner.listening;
+  const links = world.link(() => port);
+  const status = () => links.observed(KEY)?.status;
+  await until(() => status()?.phase === Phase.EXECUTING, "the wait");
+  await sleep(5000);
+  assert.deepEqual([learner.child.exitCode, status()?.phase], [null, Phase.EXECUTING]);
+  world.actor(port, "test-actor-0", 2, sleeps(0.05));
+  await until(() => (status()?.iteration ?? 0) >= 2, "an iteration's end");
 });
 
 const mount = (...args: string[]) => execFileSync("mount", args, { stdio: "pipe" });
