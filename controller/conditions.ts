@@ -4,6 +4,7 @@ import type { Condition } from "../crds/trainingrun.ts";
 export const CONDITION_TYPES = [
   "Ready",
   "Succeeded",
+  "Failed",
   "Suspended",
   "LearnerAvailable",
   "ActorsScaled",
@@ -29,6 +30,10 @@ export const REASONS = {
   InProgress: {},
   Completed: { event: "Normal" },
   RunFailed: { event: "Warning" },
+  // Failed: what the last failure was; the event is that of RunFailed
+  Infrastructure: {},
+  Resource: {},
+  Fault: {},
   // Suspended
   NotSuspended: {},
   Suspending: { event: "Normal" },
@@ -46,6 +51,7 @@ export const REASONS = {
   InvalidConfiguration: { event: "Warning", blocks: true },
   LearnerCrashing: { event: "Warning", blocks: true },
   LearnerOutOfMemory: { event: "Warning", blocks: true },
+  VolumeFull: { event: "Warning", blocks: true },
   LearnerNotAnswering: { event: "Warning", blocks: true },
   InitFromFailed: { event: "Warning", blocks: true },
   InitFromMissing: { event: "Warning", blocks: true },

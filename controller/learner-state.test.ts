@@ -153,6 +153,30 @@ describe("learnerState", () => {
       "LearnerCrashing",
       /^the learner was killed by signal 9 and starts again/,
     ],
+    [
+      "killed for memory, and how often that may happen",
+      ended({ exitCode: 137, reason: "OOMKilled" }),
+      "LearnerOutOfMemory",
+      /, failure 1 of the 20 that spec\.failurePolicy\.retries allows without a finished iteration: raise/,
+    ],
+    [
+      "a full volume",
+      { ...ended({ exitCode: 73, message: "the disk of /data/run is full" }), volume: claimOf({}) },
+      "VolumeFull",
+      /^volume quick-data \(100Gi\) is full: raise spec\.learner\.storage\.size/,
+    ],
+    [
+      "a full volume, and the learner was just started again",
+      container({ state: { running: { startedAt: at(-5) } }, lastState: { terminated: { exitCode: 73 } } }),
+      "VolumeFull",
+      /goes on by itself/,
+    ],
+    [
+      "a volume that was full, and the learner loads",
+      container({ state: { running: { startedAt: at(-50) } }, lastState: { terminated: { exitCode: 73 } } }),
+      "LearnerNotAnswering",
+      /not ready/,
+    ],
     ["loading", runsSince(10), "LearnerStarting", /loads its weights/],
     ["loading for long", runsSince(50), "LearnerNotAnswering", /not ready.*learner\.startSeconds/],
     [

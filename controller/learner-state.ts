@@ -10,7 +10,8 @@ import {
 import type { Finding } from "./conditions.ts";
 import { childName, GRPC_PORT } from "./desired/names.ts";
 import type { Pod } from "./kube/resources.ts";
-import { type LifecyclePlan, lastTermination, lastWords } from "./lifecycle.ts";
+import { describeEnd, isVolumeFull, lastTermination, learnerFailures } from "./learner-failures.ts";
+import type { LifecyclePlan } from "./lifecycle.ts";
 import { jobState, type Observed } from "./observe.ts";
 
 /** The newest warning about an object that does not come on, asked for where it says nothing itself. */
@@ -33,8 +34,6 @@ export interface LearnerFacts {
   nowMs: number;
 }
 
-/** Exit statuses above it are signals, by shells' and container runtimes' habit. */
-const SIGNALLED = 128;
 /** How often what is not there yet is looked at, where no event would tell. */
 const LOOK_SECONDS = 5;
 
@@ -80,7 +79,7 @@ function absence({ observed, warning, podlessSinceMs, nowMs }: LearnerFacts): Fi
   }
   const blocker = podBlocker(pod, "learner", observed.volume);
   if (blocker) return blocker;
-  const crash = crashOf(pod, observed);
+  const crash = crashOf(pod, observed, nowMs);
   if (crash) return crash;
   if (warning && isSilent(pod, nowMs)) return eventBlocker(warning, "learner");
   const container = pod.status?.containerStatuses?.find(({ name }) => name === "learner");
@@ -107,25 +106,36 @@ function leaving({ metadata: { name, deletionTimestamp } }: Pod, nowMs: number):
 }
 
 /** A container that ended and is not running now, or not for long. */
-function crashOf(pod: Pod, { run }: Observed): Finding | undefined {
-  const container = pod.status?.containerStatuses?.find(({ name }) => name === "learner");
+function crashOf(pod: Pod, observed: Observed, nowMs: number): Finding | undefined {
+  const { run, volume } = observed;
   const ended = lastTermination(pod);
-  if (!ended || container?.state?.running) return undefined;
+  const running = pod.status?.containerStatuses?.find(({ name }) => name === "learner")?.state?.running;
+  if (!ended) return undefined;
+  // It is started again every few minutes, and ends in seconds while there is no room.
+  const justStarted = running && nowMs - Date.parse(running.startedAt ?? "") < LEARNER_ANSWER_SECONDS * 1000;
+  if (isVolumeFull(pod) && (!running || justStarted)) {
+    const name = volume?.metadata.name ?? childName(run, "data");
+    return {
+      reason: "VolumeFull",
+      message: `volume ${name} (${run.spec.learner.storage.size}) is full: raise spec.learner.storage.size, which needs a StorageClass that allows expansion; where a volume grows only while nobody uses it, suspend the run first. The learner goes on by itself within 5 minutes of there being room`,
+    };
+  }
+  if (running) return undefined;
+  const { count = 0 } = learnerFailures(observed) ?? {};
+  const { retries } = run.spec.failurePolicy;
+  const which =
+    count > 0
+      ? `, failure ${count} of the ${retries} that spec.failurePolicy.retries allows without a finished iteration`
+      : "";
   if (ended.reason === "OOMKilled")
     return {
       reason: "LearnerOutOfMemory",
-      message:
-        "the learner was killed for memory and starts again from its newest checkpoint: raise spec.learner.resources.limits.memory",
+      message: `the learner was killed for memory and starts again from its newest checkpoint${which}: raise spec.learner.resources.limits.memory`,
     };
   const log = `kubectl logs deployment/${childName(run, "learner")} --previous`;
-  // Whoever is killed has said nothing of it.
-  const end =
-    ended.exitCode > SIGNALLED
-      ? `was killed by signal ${ended.exitCode - SIGNALLED}`
-      : `ended with status ${ended.exitCode} (${lastWords(ended.message)})`;
   return {
     reason: "LearnerCrashing",
-    message: `the learner ${end} and starts again from its newest checkpoint: see ${log}`,
+    message: `the learner ${describeEnd(ended)} and starts again from its newest checkpoint${which}: see ${log}`,
   };
 }
 

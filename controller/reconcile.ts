@@ -208,10 +208,11 @@ function podlessSinceMs({ observed: { deployment, learnerPod }, memory, nowMs }:
   return memory.podlessSinceMs;
 }
 
-function expiryMs({ observed: { run } }: Pass): number {
+function expiryMs({ observed }: Pass): number {
+  const { run } = observed;
   const { completionTime } = run.status ?? {};
   const { ttlSecondsAfterFinished: ttl } = run.spec;
-  return completionTime === undefined || ttl === undefined
+  return completionTime === undefined || ttl === undefined || !hasEnded(observed)
     ? Number.POSITIVE_INFINITY
     : Date.parse(completionTime) + ttl * 1000;
 }

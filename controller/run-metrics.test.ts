@@ -17,7 +17,12 @@ const ready = (reason: string, scaled = "Scaling"): TrainingRunStatus["condition
 
 const measurement = (change: Partial<RunMeasurement> = {}): RunMeasurement => ({
   run: runOf(),
-  status: { phase: "Running", iteration: 3, conditions: ready("Unschedulable", "Unschedulable")! },
+  status: {
+    phase: "Running",
+    iteration: 3,
+    failures: { count: 2 },
+    conditions: ready("Unschedulable", "Unschedulable")!,
+  },
   demand: { queued: 5, running: 2 },
   executions: { completed: 10, lost: 1, retried: 2 },
   actors: { desired: 4, running: 1, starting: 3, draining: 0, idle: 0 },
@@ -53,6 +58,7 @@ test("run metrics: a run as it is", async () => {
     'longrun_run_scalings_total{direction="up"}': 1,
     'longrun_run_scalings_total{direction="down"}': 0,
     longrun_run_learner_available: 1,
+    longrun_run_learner_failures: 2,
     longrun_run_certificate_expiration_timestamp_seconds: 5,
     'longrun_run_gpus{component="learner"}': 0,
   };

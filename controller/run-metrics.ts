@@ -83,6 +83,10 @@ export class RunMetrics {
     "learner_available",
     "1 while the learner of a run answers, 0 while it does not; absent while none is due",
   );
+  readonly #failures = this.#gauge(
+    "learner_failures",
+    "Failures of a run's learner since its last finished iteration; above spec.failurePolicy.retries the run is Failed",
+  );
   readonly #gpus = this.#gauge(
     "gpus",
     "GPUs that the pods of a run ask for, by component (learner, actor)",
@@ -104,6 +108,7 @@ export class RunMetrics {
     for (const phase of PHASES) this.#phase.set({ ...name, phase }, status.phase === phase ? 1 : 0);
     this.#iteration.set(name, status.iteration ?? 0);
     this.#iterations.set(name, run.spec.stopping.iterations);
+    this.#failures.set(name, status.failures?.count ?? 0);
     for (const [state, count] of Object.entries(demand ?? {})) this.#demand.set({ ...name, state }, count);
     for (const [event, total] of Object.entries(it.executions ?? {})) {
       this.#events.inc({ ...name, event }, Math.max(0, total - (shown.executions[event] ?? 0)));
@@ -134,7 +139,8 @@ export class RunMetrics {
     const without = (metric: Gauge | Counter, label: string, values: readonly string[]) => {
       for (const value of values) metric.remove({ ...name, [label]: value });
     };
-    for (const gauge of [this.#iteration, this.#iterations, this.#learner, this.#expiration]) gauge.remove(name);
+    for (const gauge of [this.#iteration, this.#iterations, this.#failures, this.#learner, this.#expiration])
+      gauge.remove(name);
     without(this.#phase, "phase", PHASES);
     without(this.#demand, "state", ["queued", "running"]);
     without(this.#events, "event", ["completed", "lost", "retried"]);

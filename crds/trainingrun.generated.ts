@@ -42,6 +42,8 @@ export interface TrainingRunSpec {
   evaluation: Evaluation;
   /** When the run is done; whichever comes first. */
   stopping: Stopping;
+  /** What becomes of the run when its learner fails; only on Kubernetes. */
+  failurePolicy: FailurePolicy;
   /** How a learner or an actor that died is started again. On Kubernetes the actors' part alone; the kubelet restarts learners. */
   restart: Restart;
   /** Cannot change. Seed of every random choice; same seed, manifest and results, same weights (default 0; ours). */
@@ -338,7 +340,7 @@ export interface Learner {
   leaseGraceSeconds: number;
   /** Seconds beyond executionTimeoutSeconds after which an attempt counts as lost although its actor sends heartbeats: for a sandbox that starts anew and for the submission's way. Absent: 300 (ours). */
   leaseSlackSeconds?: number;
-  /** Seconds beyond a program's time limit and a lease without any progress after which the run fails and says what blocks it (default 300; ours). */
+  /** Seconds that an execution may be overdue, its time limit and slack over or its actor silent for a lease, before the learner gives up: what should have ended by itself has not. Nothing else that is waited for ends a run on Kubernetes. With longrun run, which starts the actors itself, also the seconds beyond a time limit and a lease for which no program may run (default 300; ours). */
   stallSeconds: number;
   /** Seconds between two heartbeats of an actor (default 5; ours). */
   heartbeatSeconds: number;
@@ -573,6 +575,12 @@ export interface Convergence {
   tolerance: number;
 }
 
+/** What becomes of the run when its learner fails; only on Kubernetes. */
+export interface FailurePolicy {
+  /** Failures of the learner without a finished iteration between them that the run survives: each time the kubelet starts the learner again, after 10 s, doubling to 5 minutes, and it goes on from its newest checkpoint. One more and the run is Failed. 0: the first failure. A full volume is no failure: it is waited for room (default 20; ours). */
+  retries: number;
+}
+
 /** How a learner or an actor that died is started again. On Kubernetes the actors' part alone; the kubelet restarts learners. */
 export interface Restart {
   /** Seconds before the first restart; doubles with each further one (default 0.5; ours). */
@@ -655,6 +663,8 @@ export interface TrainingRunStatus {
   checkpoint?: CheckpointStatus;
   /** What became of spec.notifications.webhook once the run was over. */
   notification?: NotificationStatus;
+  /** Failures of the learner; absent before the first. */
+  failures?: FailuresStatus;
   /** When the run began. */
   startTime?: string;
   /** When it ended. */
@@ -779,6 +789,24 @@ export interface NotificationStatus {
   lastAttemptTime?: string;
   /** What the last one came to; never the URL. */
   message?: string;
+}
+
+/** Failures of the learner; absent before the first. */
+export interface FailuresStatus {
+  /** Since the last finished iteration; above spec.failurePolicy.retries the run is Failed. */
+  count?: number;
+  /** What the newest was: a disk, mount, network or device; memory or room on the volume; everything else, a bug. */
+  class?: 'Infrastructure' | 'Resource' | 'Fault';
+  /** The learner's last words. */
+  message?: string;
+  /** When the newest happened. */
+  lastFailureTime?: string;
+  /** Finished iterations then. */
+  iteration?: number;
+  /** The pod that the newest happened in. */
+  podUid?: string;
+  /** Ends of that pod's learner that are counted, so that none counts twice. */
+  podEnds?: number;
 }
 
 /** Short texts that kubectl get prints; programs read the fields that they are made from. */

@@ -1804,6 +1804,9 @@ export namespace longrun {
             /** Status evaluationJson. */
             evaluationJson: string;
 
+            /** Status blockedSinceUnixMs. */
+            blockedSinceUnixMs: number;
+
             /**
              * Creates a new Status instance using the specified properties.
              * @param [properties] Properties to set
@@ -1880,6 +1883,9 @@ export namespace longrun {
 
                 /** Status evaluationJson */
                 evaluationJson?: (string|null);
+
+                /** Status blockedSinceUnixMs */
+                blockedSinceUnixMs?: (number|null);
 
                 /** Unknown fields preserved while decoding when enabled */
                 $unknowns?: Uint8Array[];

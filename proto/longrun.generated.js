@@ -2548,6 +2548,7 @@ export const longrun = $root.longrun = (() => {
             Status.prototype.checkpoint = null;
             Status.prototype.blocked = "";
             Status.prototype.evaluationJson = "";
+            Status.prototype.blockedSinceUnixMs = 0;
 
             Status.create = function(properties) {
                 return new Status(properties);
@@ -2591,6 +2592,8 @@ export const longrun = $root.longrun = (() => {
                     writer.uint32(114).string(message.blocked);
                 if (message.evaluationJson != null && $Object.hasOwnProperty.call(message, "evaluationJson") && message.evaluationJson !== "")
                     writer.uint32(122).string(message.evaluationJson);
+                if (message.blockedSinceUnixMs != null && $Object.hasOwnProperty.call(message, "blockedSinceUnixMs") && (typeof message.blockedSinceUnixMs === "object" ? message.blockedSinceUnixMs.low || message.blockedSinceUnixMs.high : message.blockedSinceUnixMs !== 0))
+                    writer.uint32(128).uint64(message.blockedSinceUnixMs);
                 if (message.$unknowns != null && $Object.hasOwnProperty.call(message, "$unknowns"))
                     for (let i = 0; i < message.$unknowns.length; ++i)
                         writer.raw(message.$unknowns[i]);
@@ -2750,6 +2753,15 @@ export const longrun = $root.longrun = (() => {
                                 message.evaluationJson = value;
                             else
                                 delete message.evaluationJson;
+                            continue;
+                        }
+                    case 16: {
+                            if (wireType !== 0)
+                                break;
+                            if ((value = Number(reader.uint64())) !== 0)
+                                message.blockedSinceUnixMs = value;
+                            else
+                                delete message.blockedSinceUnixMs;
                             continue;
                         }
                     }

@@ -143,6 +143,14 @@ export const FLEET: Dashboard = {
           max: 1,
         },
         {
+          title: "Failures of learners",
+          unit: "short",
+          description:
+            "Since the last finished iteration of each run. Above spec.failurePolicy.retries the run is Failed; status.failures says what it was.",
+          queries: [[each("longrun_run_learner_failures{@}"), "{{run}}"]],
+          min: 0,
+        },
+        {
           title: "Certificates",
           unit: "s",
           description: "Seconds until the first certificate of a run expires. They are renewed with ten days to go.",

@@ -48,7 +48,7 @@ export function taskFolder({ name }: Task): string {
 function learnersSpec(spec: TrainingRunSpec): Partial<TrainingRunSpec> {
   const { suspend: _, ttlSecondsAfterFinished: __, queueName: ___, managedBy: ____, ...others } = spec;
   // A webhook's address may be a secret, and the report shows what the learner reads.
-  const { notifications: _____, initFrom, ...rest } = others;
+  const { notifications: _____, failurePolicy: ______, initFrom, ...rest } = others;
   const own = Object.fromEntries(
     Object.entries(CONTROLLERS_OWN).map(([part, fields]) => [
       part,

@@ -57,6 +57,8 @@ export class LearnerServer {
   /** Streams whose actor has not said hello. */
   #strangers = new Set<Session>();
   #draining: string | undefined;
+  /** Unix time since which no actor is connected; undefined while one is. */
+  #aloneSinceMs: number | undefined = Date.now();
   /** Actors that are to go, with the reason: also when they connect later. */
   #leaving = new Map<string, string>();
   #terminations = new Terminations();
@@ -187,22 +189,25 @@ export class LearnerServer {
 
   /**
    * Resolves at the next result, lost attempt or discarded execution. What blocks is logged and shown in the status.
-   * @throws ServerError `stalled` after `stallSeconds` without any; the reason of `signal` if it fires
+   * @throws ServerError `stalled` as `options` say; the reason of `signal` if it fires
    */
   async waitForChange(options: WaitOptions = {}): Promise<void> {
     const { log, status, store } = this.#options;
     if (this.#failure !== undefined) throw this.#failure;
     let shown = false;
-    const onBlocked = (blocked: Blocked, seconds: number) => {
+    const onBlocked = (blocked: Blocked, waitsSinceMs: number) => {
       const { reason, message } = blocked;
+      // One wait may end with a lost attempt and the next begin, and no actor is there all the while.
+      const sinceMs = (reason === "NoActors" ? this.#aloneSinceMs : undefined) ?? waitsSinceMs;
+      const seconds = Math.round((Date.now() - sinceMs) / 1000);
       // Programs that run are no trouble: worth a line, not a warning.
-      log[reason === "Executing" ? "info" : "warn"]({ reason, seconds: Math.round(seconds) }, message);
-      status.update({ message, blocked: reason });
+      log[reason === "Executing" ? "info" : "warn"]({ reason, seconds }, message);
+      status.update({ message, blocked: reason, blockedSinceUnixMs: sinceMs });
       shown = true;
-      options.onBlocked?.(blocked, seconds);
+      options.onBlocked?.(blocked, sinceMs);
     };
     await waitForChange(store, () => this.actors(), { ...options, onBlocked });
-    if (shown) status.update({ message: "", blocked: "" });
+    if (shown) status.update({ message: "", blocked: "", blockedSinceUnixMs: 0 });
   }
 
   /**
@@ -324,6 +329,7 @@ export class LearnerServer {
     this.#strangers.delete(session);
     const older = this.#sessions.get(session.actor);
     this.#sessions.set(session.actor, session);
+    this.#aloneSinceMs = undefined;
     older?.abort(grpc.status.ABORTED, `a newer stream of ${session.actor} replaces this one`);
     this.#options.log.info(
       { actor: session.actor, slots: session.slots, isolation: session.isolationLevel },
@@ -339,6 +345,7 @@ export class LearnerServer {
     // Not if a newer stream of the same actor has taken its place.
     if (this.#sessions.get(session.actor) !== session) return;
     this.#sessions.delete(session.actor);
+    if (this.#sessions.size === 0) this.#aloneSinceMs = Date.now();
     if (session.drained) this.#leaving.delete(session.actor);
     this.#options.log.info({ actor: session.actor }, "actor disconnected");
     this.#options.status.changed();

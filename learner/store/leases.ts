@@ -319,6 +319,12 @@ export class Leases {
     return deadlines.length === 0 ? undefined : Math.min(...deadlines);
   }
 
+  /** How long ago the next deadline was; 0 if it is to come, or nothing runs. More than a moment: nobody calls `expire`. */
+  overdueSeconds(): number {
+    const next = this.nextDeadline();
+    return next === undefined ? 0 : Math.max(0, (this.#options.now() - next) / 1000);
+  }
+
   /** Part of a transaction that ends executions early: marks their running attempts. Call `revoked` after the commit. */
   markRevoked(executions: readonly string[], reason: string): HeldAttempt[] {
     const wanted = new Set(executions);

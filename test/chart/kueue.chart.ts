@@ -325,6 +325,23 @@ describe("Kueue", { skip, concurrency: 4 }, () => {
     assert.deepEqual(await world.podsOf(namespace, "run", "learner"), []);
   });
 
+  test("a run that failed and is resumed queues anew", async () => {
+    const { namespace, learner } = await admitted();
+    learner.say({ phase: Phase.FAILED_RUN, message: "the GPU fell off the bus" });
+    const finished = await eventually(() => statusOf(namespace, "Finished"));
+    assert.deepEqual([finished.reason, finished.message], ["Failed", "the GPU fell off the bus"]);
+    const { metadata } = await hasWorkload(namespace);
+    await world.patchRun(namespace, "run", { suspend: true });
+    await is(namespace, "Suspended", "Suspended");
+    await eventually(async () => (await workloadOf(namespace)) === undefined);
+    await world.patchRun(namespace, "run", { suspend: false });
+    await is(namespace, "Admitted", "Queued");
+    assert.notEqual((await hasWorkload(namespace)).metadata.uid, metadata.uid);
+    await admit(namespace);
+    await answers(namespace);
+    assert.equal((await conditionOf(namespace, "Failed"))?.status, "False");
+  });
+
   test("it goes with the run", async () => {
     const { namespace, run } = await start();
     await hasWorkload(namespace);
