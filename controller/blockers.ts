@@ -142,9 +142,24 @@ export function writeBlocker(error: unknown, run: Run): Finding | undefined {
       reason: "Forbidden",
       message: `${text}; grant it to the controller (manifests/install), or ask whoever runs the admission policy`,
     };
+  const schema = error.status === 500 ? SCHEMA_ERROR.exec(text) : null;
+  if (schema) return schemaFault(schema.groups as never);
   if (error.status === 400 || error.status === 422)
     return { reason: "Refused", message: `${text}; change what the message names in the spec` };
   return undefined;
+}
+
+/** How server-side apply answers to an object that its schema does not allow: with status 500 and no reason. */
+const SCHEMA_ERROR =
+  /failed to create typed patch object \((?:[^/;]+\/)?(?<name>[^;]+); [^,]+, Kind=(?<kind>[^)]+)\): (?<path>\S+): (?<fault>.*)/;
+
+function schemaFault({ name, kind, path, fault }: Record<"name" | "kind" | "path" | "fault", string>): Finding {
+  // Whatever of a Deployment can be wrong so comes from there.
+  const field = path.replace(/^\.spec\.template\./, "spec.learner.podTemplate.");
+  return {
+    reason: "Refused",
+    message: `${kind} ${name} is refused: ${field}: ${fault}; correct that field in the run, or in the defaults for runs (chart: runs)`,
+  };
 }
 
 /** A step waits for a person, or for something to be gone. */

@@ -9,11 +9,13 @@ import { actorHash } from "./desired/actors.ts";
 import { desiredConfigMap } from "./desired/config-map.ts";
 import { desiredInit } from "./desired/init.ts";
 import { desiredDisruptionBudget, desiredLearner, desiredService } from "./desired/learner.ts";
-import { childMetadata, childName, digestOf, learnerHosts, RUN, type Run } from "./desired/names.ts";
+import { childMetadata, digestOf, learnerHosts, RUN, type Run } from "./desired/names.ts";
 import { defaultStorageClass, desiredVolume } from "./desired/volume.ts";
+import { isConflict } from "./kube/errors.ts";
 import {
   CONFIG_MAP,
   DEPLOYMENT,
+  type Deployment,
   JOB,
   NETWORK_POLICY,
   PERSISTENT_VOLUME_CLAIM,
@@ -27,7 +29,7 @@ import {
 import type { KubeObject, Resource } from "./kube/types.ts";
 import { hasEnded, type LifecyclePlan } from "./lifecycle.ts";
 import type { Derived } from "./memory.ts";
-import { belongsTo } from "./observe.ts";
+import { claimNames, mayTake, volumeOf } from "./ownership.ts";
 
 /** What is there before the learner is. @throws BlockedError | ApiError */
 export async function reconcileChildren(pass: Pass, lifecycle: LifecyclePlan): Promise<void> {
@@ -50,7 +52,19 @@ export async function reconcileChildren(pass: Pass, lifecycle: LifecyclePlan): P
   // What was not admitted so must not start: the learner goes as it is.
   if (lifecycle.stage === "Suspending" && lifecycle.admission?.state === "waiting") return;
   const inputs = { configHash, claimName, settings: context.settings };
-  await apply(pass, DEPLOYMENT, desiredLearner(run, { ...inputs, replicas: lifecycle.learnerReplicas }));
+  await applyLearner(pass, desiredLearner(run, { ...inputs, replicas: lifecycle.learnerReplicas }));
+}
+
+/** A learner that is to go goes also where its new template is refused: it would keep its GPU. */
+async function applyLearner(pass: Pass, desired: Deployment): Promise<void> {
+  const { deployment } = pass.observed;
+  try {
+    await apply(pass, DEPLOYMENT, desired);
+  } catch (error) {
+    const leaves = desired.spec!.replicas === 0 && deployment && deployment.spec!.replicas !== 0;
+    if (leaves && !isConflict(error)) await pass.writes.patch(DEPLOYMENT, deployment, { spec: { replicas: 0 } });
+    throw error;
+  }
 }
 
 /** Computed once for each generation of the spec: of all that a reconcile does it takes longest. */
@@ -116,13 +130,12 @@ function desiredSecret(run: Run, part: keyof CertificateSecrets, data: SecretDat
 async function chooseClaim(pass: Pass): Promise<string> {
   const { run, volume } = pass.observed;
   if (volume) return volume.metadata.name;
-  const name = childName(run, "data");
+  const [name, own] = claimNames(run);
   const found = await pass.context.client.get<PersistentVolumeClaim>(PERSISTENT_VOLUME_CLAIM, {
     namespace: run.metadata.namespace,
     name,
   });
-  if (!found || belongsTo(run, found)) return name;
-  const own = `${name}-${run.metadata.uid.slice(0, 8)}`;
+  if (!found || mayTake(run, found)) return name;
   const whose = found.metadata.labels?.[RUN] === run.metadata.name ? "an earlier run of this name" : "somebody else";
   tell(
     pass,
@@ -134,22 +147,30 @@ async function chooseClaim(pass: Pass): Promise<string> {
   return own;
 }
 
-/** The other run may be gone: its volume is what counts. */
+/** The other run may be gone: the newest volume with its label is what counts then. */
 async function createInit(pass: Pass, claimName: string): Promise<void> {
   const { run } = pass.observed;
   const { namespace } = run.metadata;
   const source = run.spec.initFrom!.run!;
-  const { items } = await pass.context.client.list<PersistentVolumeClaim>(PERSISTENT_VOLUME_CLAIM, {
-    namespace,
-    labelSelector: `${RUN}=${source}`,
-  });
-  const newest = items
-    .filter((claim) => !claim.metadata.deletionTimestamp)
-    .sort((a, b) => (b.metadata.creationTimestamp ?? "").localeCompare(a.metadata.creationTimestamp ?? ""))[0];
-  if (!newest)
+  const sourceRun = pass.context.cache.trainingRun(`${namespace}/${source}`);
+  const own = sourceRun && volumeOf(sourceRun, pass.context.cache);
+  const claim = own && !own.metadata.deletionTimestamp ? own : await newestClaim(pass, source);
+  if (!claim)
     throw new BlockedError(
       "InitFromMissing",
       `there is no volume of a run ${source} in namespace ${namespace}: check spec.initFrom.run`,
     );
-  await pass.writes.create(JOB, desiredInit(run, claimName, newest.metadata.name, pass.context.settings));
+  await pass.writes.create(JOB, desiredInit(run, claimName, claim.metadata.name, pass.context.settings));
+}
+
+async function newestClaim({ observed: { run }, context }: Pass, source: string) {
+  const { namespace } = run.metadata;
+  const labelSelector = `${RUN}=${source}`;
+  const { items } = await context.client.list<PersistentVolumeClaim>(PERSISTENT_VOLUME_CLAIM, {
+    namespace,
+    labelSelector,
+  });
+  return items
+    .filter((claim) => !claim.metadata.deletionTimestamp)
+    .sort((a, b) => (b.metadata.creationTimestamp ?? "").localeCompare(a.metadata.creationTimestamp ?? ""))[0];
 }

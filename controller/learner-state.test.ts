@@ -254,6 +254,11 @@ describe("writeBlocker", () => {
     [409, "the object has been modified", undefined],
     [429, "slow down", undefined],
     [500, "etcd", undefined],
+    [
+      500,
+      'failed to create typed patch object (team-1/d; apps/v1, Kind=Deployment): .spec.template.spec.containers[name="c"].env: expected list, got &{x}',
+      "Refused",
+    ],
     [0, "socket hang up", undefined],
   ];
   for (const [status, message, reason] of CASES)

@@ -74,6 +74,12 @@ describe("planActors", () => {
       { create: ["0-5"] },
     ],
     [
+      "a Job without an owner is removed, and its place taken by the next generation",
+      [actorOf(RUN, 0, { state: "orphaned" })],
+      { queued: 1 },
+      { create: ["0-1"], remove: [0] },
+    ],
+    [
       "a place whose Job is on its way out is taken by the next generation",
       [actorOf(RUN, 0, { state: "deleting" })],
       { queued: 1 },

@@ -29,6 +29,12 @@ const WITHOUT_ACTORS: Partial<Record<Stage, string>> = {
   Queued: "the run waits in its queue",
 };
 
+/**
+ * Such a Job is not adopted: who may create Jobs can make one with the run's labels, and it would count as an actor that
+ * never works. What a real one ran is run again.
+ */
+const ORPHANED = "it has no owner reference";
+
 export interface ScaleOptions {
   stage: Stage;
   stabiliser: Stabiliser;
@@ -64,7 +70,7 @@ export function planActors(observed: Observed, { stage, stabiliser, hash, nowMs 
     demand,
     create: [],
     drain: [],
-    remove: [],
+    remove: actors.filter(({ state }) => state === "orphaned").map((actor) => ({ actor, reason: ORPHANED })),
     againSeconds: undefined,
     failures,
   };
@@ -77,7 +83,7 @@ export function planActors(observed: Observed, { stage, stabiliser, hash, nowMs 
   if (over !== undefined) {
     // Nobody waits for what they run any more: its results came, or it is run again after the resume.
     const reason = over;
-    return { ...plan, desired: 0, remove: active.map((actor) => ({ actor, reason })) };
+    return { ...plan, desired: 0, remove: [...plan.remove, ...active.map((actor) => ({ actor, reason }))] };
   }
   for (const actor of active.filter(isDraining)) {
     const overMs = drainingSinceMs(actor) + drainSeconds(run) * 1000;

@@ -150,6 +150,7 @@ export function desiredService(run: Run): Service {
     kind: "Service",
     metadata: childMetadata(run, "learner", "learner"),
     spec: {
+      type: "ClusterIP",
       selector: podLabels(run, "learner"),
       // Actors and the controller bring their own patience: a learner that is busy starting is not hidden from them.
       publishNotReadyAddresses: true,

@@ -23,6 +23,10 @@
 - apiGroups: [apps]
   resources: [deployments] # the learner
   verbs: [get, list, watch, create, patch]
+# Whose is a pod that carries a learner's label? The learner's pods are owned by a ReplicaSet of its Deployment.
+- apiGroups: [apps]
+  resources: [replicasets]
+  verbs: [list, watch]
 - apiGroups: [networking.k8s.io]
   resources: [networkpolicies]
   verbs: [get, list, watch, create, patch]
