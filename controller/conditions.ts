@@ -9,8 +9,11 @@ export const CONDITION_TYPES = [
   "ActorsScaled",
   "Progressing",
 ] as const;
-/** Admitted: of runs that wait in a queue of Kueue, and no others. */
-export type ConditionType = (typeof CONDITION_TYPES)[number] | "Admitted";
+/**
+ * Admitted: of runs that wait in a queue of Kueue, and no others. ObjectsApplied: False while the API server refuses an
+ * object of the run, and absent otherwise.
+ */
+export type ConditionType = (typeof CONDITION_TYPES)[number] | "Admitted" | "ObjectsApplied";
 
 /**
  * Reasons by who is meant. `event` is of what kind the event is that tells when a condition takes this reason; none: it
@@ -67,6 +70,7 @@ export const REASONS = {
   Forbidden: { event: "Warning", blocks: true },
   Refused: { event: "Warning", blocks: true },
   NameTaken: { event: "Warning", blocks: true },
+  VolumeNotResized: { event: "Warning", blocks: true },
   // What the learner says
   NoResults: { event: "Warning", blocks: true },
 } as const satisfies Record<string, { event?: "Normal" | "Warning"; blocks?: true }>;
@@ -151,4 +155,12 @@ export function announcements(
 
 export function findCondition(conditions: Condition[] | undefined, type: ConditionType): Condition | undefined {
   return conditions?.find((it) => it.type === type);
+}
+
+/** What the API server refused of a run's objects; undefined: nothing. */
+export interface RefusedChildren {
+  /** Why no learner can be started, nor one that runs be changed. */
+  blocked?: Finding | undefined;
+  /** Why an object is not as it should be that no learner waits for. */
+  other?: Finding | undefined;
 }

@@ -11,7 +11,7 @@ import type { Finding } from "./conditions.ts";
 import { childName, GRPC_PORT } from "./desired/names.ts";
 import type { Pod } from "./kube/resources.ts";
 import { type LifecyclePlan, lastTermination, lastWords } from "./lifecycle.ts";
-import { jobState, type Observed } from "./observe.ts";
+import { jobState, livingLearner, type Observed } from "./observe.ts";
 
 /** The newest warning about an object that does not come on, asked for where it says nothing itself. */
 export type Warning = { reason?: string; note?: string };
@@ -46,15 +46,20 @@ export function learnerState(facts: LearnerFacts): LearnerState {
     ...finding,
     againSeconds,
   });
-  if (refused) return away(refused);
+  const answers = link?.connected && link.status && lifecycle.learnerReplicas === 1;
+  if (refused && !answers && lifecycle.stage !== "Refused") return away(refused);
   switch (lifecycle.stage) {
     case "Refused":
       return { available: false, ...lifecycle.refusal! };
     case "Ending":
     case "Ended":
       return { available: false, reason: "Stopped", message: "the run is over: it needs no learner" };
-    case "Suspended":
-      return { available: false, reason: "Stopped", message: "the run is suspended: it has no learner" };
+    case "Suspended": {
+      const pod = livingLearner(observed);
+      return pod
+        ? away({ reason: "Stopped", message: `the run is suspended: the learner's pod ${pod.metadata.name} ends` })
+        : { available: false, reason: "Stopped", message: "the run is suspended: it has no learner" };
+    }
     case "Queued":
       return { available: false, ...lifecycle.admission!.finding };
     case "Initialising":

@@ -156,6 +156,11 @@ export function isActive({ state }: ObservedActor): boolean {
   return state === "starting" || state === "running";
 }
 
+/** A pod of the learner that still has its node, its GPU and its volume. */
+export function livingLearner({ learnerPod, leavingPod }: Observed): Pod | undefined {
+  return [learnerPod, leavingPod].find((pod) => pod && !["Succeeded", "Failed"].includes(pod.status?.phase ?? ""));
+}
+
 function newest(pods: Pod[]): Pod | undefined {
   return pods.reduce<Pod | undefined>(
     (best, pod) => (best && createdMs(best) >= createdMs(pod) ? best : pod),

@@ -62,10 +62,8 @@ export async function reconcile(key: string, context: Context): Promise<Reconcil
   const lifecycle = planLifecycle(pass.observed, pass.memory.suspension, currentLearnerHash(pass), queue);
   if (await reconcileFinalizer(pass, lifecycle)) return {};
 
-  const refused =
-    unplaced ??
-    (await attempt(pass, () => reconcileWorkload(pass, lifecycle))) ??
-    (await attempt(pass, () => reconcileChildren(pass, lifecycle)));
+  const held = unplaced ?? (await attempt(pass, () => reconcileWorkload(pass, lifecycle)));
+  const refused = await reconcileChildren(pass, lifecycle, held);
   reconcileLink(pass, lifecycle);
 
   const scale = planActors(pass.observed, {
@@ -83,17 +81,18 @@ export async function reconcile(key: string, context: Context): Promise<Reconcil
   const learner = learnerState({
     observed: pass.observed,
     lifecycle,
-    refused,
+    refused: refused.blocked,
     warning: warning.learner,
     podlessSinceMs: podlessSinceMs(pass),
     nowMs: pass.nowMs,
   });
   again.push(learner.againSeconds, scale.againSeconds, warning.againSeconds);
-  if (refused ?? actorsRefused) again.push(REFUSED_SECONDS);
+  if (refused.blocked ?? refused.other ?? actorsRefused) again.push(REFUSED_SECONDS);
   const status = desiredStatus({
     ...{ observed: pass.observed, lifecycle, learner, scale, nowMs: pass.nowMs },
     written: pass.memory.suspension?.checkpoint,
     notification: pass.memory.notification,
+    refused,
     actorsRefused: actorsRefused ?? (warning.actors && eventBlocker(warning.actors, "actors")),
   });
   const unheard = isUnheard(pass);

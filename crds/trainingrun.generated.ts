@@ -635,7 +635,7 @@ export interface TrainingRunStatus {
   observedGeneration?: number;
   /** Summary for people; programs read conditions. Evaluating: the policy is evaluated, before or after training. */
   phase?: 'Pending' | 'Running' | 'Evaluating' | 'Suspended' | 'Succeeded' | 'Failed';
-  /** Ready, Succeeded, Suspended, LearnerAvailable, ActorsScaled, Progressing; Admitted where Kueue has the run in a queue. */
+  /** Ready, Succeeded, Suspended, LearnerAvailable, ActorsScaled, Progressing; Admitted where Kueue has the run in a queue; ObjectsApplied while the API server refuses an object of the run. */
   conditions?: Condition[];
   /** Finished iterations. */
   iteration?: number;

@@ -250,6 +250,26 @@ test("the copy of a checkpoint asks for what a quota of cpu and memory counts, s
   for (const counted of [requests!, limits!]) assert.deepEqual(Object.keys(counted), ["cpu", "memory"]);
 });
 
+describe("size of the volume", () => {
+  const claim = (size: string, phase: string) => ({
+    ...{ metadata: { name: "quick-data" }, status: { phase } },
+    spec: { resources: { requests: { storage: size } } },
+  });
+  const CASES: [what: string, present: ReturnType<typeof claim> | undefined, size: string][] = [
+    ["a new claim", undefined, "100Gi"],
+    ["one that is to grow", claim("50Gi", "Bound"), "100Gi"],
+    ["one that grew by itself", claim("0.2Ti", "Bound"), "0.2Ti"],
+    ["the same in other words", claim("102400Mi", "Bound"), "102400Mi"],
+    ["one without a volume, which cannot grow yet", claim("50Gi", "Pending"), "50Gi"],
+  ];
+  for (const [what, present, size] of CASES)
+    test(`${what}: ${size}`, () => {
+      const run = runOf({ learner: { storage: { size: "100Gi" } } });
+      const desired = desiredVolume(run, "quick-data", { succeeded: false, present: present as never });
+      assert.deepEqual(desired.spec!.resources!.requests, { storage: size });
+    });
+});
+
 describe("volume", () => {
   const CASES: [retain: string, succeeded: boolean, goes: boolean][] = [
     ["Always", false, false],
@@ -261,7 +281,7 @@ describe("volume", () => {
   ];
   for (const [retain, succeeded, goes] of CASES)
     test(`retain ${retain}, ${succeeded ? "succeeded" : "not succeeded"}: ${goes ? "goes" : "stays"}`, () => {
-      const volume = desiredVolume(runOf({ learner: { storage: { retain } } }), "quick-data", succeeded);
+      const volume = desiredVolume(runOf({ learner: { storage: { retain } } }), "quick-data", { succeeded });
       assert.equal(volume.metadata.ownerReferences!.length, goes ? 1 : 0);
     });
 
