@@ -50,6 +50,8 @@ export const REASONS = {
   LearnerCrashing: { event: "Warning", blocks: true },
   LearnerOutOfMemory: { event: "Warning", blocks: true },
   LearnerNotAnswering: { event: "Warning", blocks: true },
+  NodeLost: { event: "Warning", blocks: true },
+  VolumeAttachedElsewhere: { event: "Warning", blocks: true },
   InitFromFailed: { event: "Warning", blocks: true },
   InitFromMissing: { event: "Warning", blocks: true },
   // ActorsScaled
@@ -86,7 +88,7 @@ export const EVENTS = [
   // volume, and the end
   ...["VolumeNameTaken", "VolumeStays", "VolumeGoes", "Expired"],
   // children
-  ...["Repaired", "CertificatesRenewed"],
+  ...["Repaired", "CertificatesRenewed", "PodForceDeleted"],
   // evaluations, webhook, Kueue
   ...["Evaluated", "WebhookDelivered", "WebhookGivenUp", "WorkloadMade", "QuotaReleased"],
 ] as const;

@@ -2,15 +2,18 @@
 import {
   deploymentBlocker,
   eventBlocker,
+  isMultiAttach,
   isSilent,
   LEARNER_ANSWER_SECONDS,
   NO_POD_SECONDS,
   podBlocker,
+  volumeWait,
 } from "./blockers.ts";
 import type { Finding } from "./conditions.ts";
 import { childName, GRPC_PORT } from "./desired/names.ts";
 import type { Pod } from "./kube/resources.ts";
 import { type LifecyclePlan, lastTermination, lastWords } from "./lifecycle.ts";
+import { nodeLossFinding, OVERDUE_SECONDS, overdueSeconds } from "./node-loss.ts";
 import { jobState, livingLearner, type Observed } from "./observe.ts";
 
 /** The newest warning about an object that does not come on, asked for where it says nothing itself. */
@@ -57,7 +60,12 @@ export function learnerState(facts: LearnerFacts): LearnerState {
     case "Suspended": {
       const pod = livingLearner(observed);
       return pod
-        ? away({ reason: "Stopped", message: `the run is suspended: the learner's pod ${pod.metadata.name} ends` })
+        ? away(
+            nodeLossFinding(observed, facts.nowMs) ?? {
+              reason: "Stopped",
+              message: `the run is suspended: the learner's pod ${pod.metadata.name} ends`,
+            },
+          )
         : { available: false, reason: "Stopped", message: "the run is suspended: it has no learner" };
     }
     case "Queued":
@@ -73,6 +81,8 @@ function absence({ observed, warning, podlessSinceMs, nowMs }: LearnerFacts): Fi
   const { deployment, learnerPod: pod, link, run } = observed;
   const starting = (message: string): Finding => ({ reason: "LearnerStarting", message });
   if (!deployment) return starting("the learner is being made");
+  const lost = nodeLossFinding(observed, nowMs);
+  if (lost) return lost;
   if (!pod) {
     const refused = deploymentBlocker(deployment) ?? (observed.leavingPod && leaving(observed.leavingPod, nowMs));
     if (refused) return refused;
@@ -83,11 +93,13 @@ function absence({ observed, warning, podlessSinceMs, nowMs }: LearnerFacts): Fi
         }
       : starting("the learner's pod is being made");
   }
-  const blocker = podBlocker(pod, "learner", observed.volume);
+  const blocker =
+    volumeWait(pod, { warning, claim: observed.volume, nowMs }) ?? podBlocker(pod, "learner", observed.volume);
   if (blocker) return blocker;
   const crash = crashOf(pod, observed);
   if (crash) return crash;
-  if (warning && isSilent(pod, nowMs)) return eventBlocker(warning, "learner");
+  if (warning && isSilent(pod, nowMs))
+    return isMultiAttach(warning) ? attached(observed, warning) : eventBlocker(warning, "learner");
   const container = pod.status?.containerStatuses?.find(({ name }) => name === "learner");
   const running = container?.state?.running;
   if (!container || !running) return starting("the learner's pod is starting");
@@ -100,13 +112,25 @@ function absence({ observed, warning, podlessSinceMs, nowMs }: LearnerFacts): Fi
   return { reason: "LearnerNotAnswering", message };
 }
 
-/** The next one comes when this one is gone, which takes its grace period, or a person where its node is lost. */
-function leaving({ metadata: { name, deletionTimestamp } }: Pod, nowMs: number): Finding {
-  const late = nowMs - Date.parse(deletionTimestamp ?? "") > NO_POD_SECONDS * 1000;
-  return late
+/** The run's volume is attached where its pod before was: named is what can be done about it. */
+function attached({ leavingPod, volume }: Observed, { note = "" }: Warning): Finding {
+  const claim = volume?.metadata.name ?? "";
+  const where = leavingPod
+    ? `pod ${leavingPod.metadata.name} on node ${leavingPod.spec?.nodeName} has it and must end first`
+    : "Kubernetes detaches it when no pod is left there, from a node that does not answer after 6 minutes, or at once with kubectl taint nodes NODE node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";
+  return {
+    reason: "VolumeAttachedElsewhere",
+    message: `the volume of claim ${claim} is still attached to another node (${note.replace(/\s+/g, " ").trim()}): ${where}`,
+  };
+}
+
+/** The next one comes when this one is gone, which takes its grace period. */
+function leaving(pod: Pod, nowMs: number): Finding {
+  const { name } = pod.metadata;
+  return overdueSeconds(pod, nowMs) > OVERDUE_SECONDS
     ? {
         reason: "PodNotCreated",
-        message: `pod ${name} does not end: if its node is gone for good, kubectl delete pod ${name} --force`,
+        message: `pod ${name} does not end: kubectl describe pod ${name} says what holds it; if its node is gone for good, kubectl delete pod ${name} --force`,
       }
     : { reason: "LearnerStarting", message: "the pod of the learner before is ending" };
 }

@@ -208,6 +208,8 @@ export function slimPod(pod: Pod): Pod {
       ...(creationTimestamp !== undefined && { creationTimestamp }),
       ...(deletionTimestamp !== undefined && { deletionTimestamp }),
     },
+    // The type asks for containers, which nothing here reads.
+    ...(pod.spec?.nodeName !== undefined && { spec: { nodeName: pod.spec.nodeName } as NonNullable<Pod["spec"]> }),
     status: {
       ...(phase !== undefined && { phase }),
       ...(reason !== undefined && { reason }),

@@ -18,6 +18,7 @@ import { withRunDefaults } from "./desired/run-defaults.ts";
 import { evaluationAnnouncements } from "./evaluation-status.ts";
 import { CONFIRM_SECONDS } from "./expectations.ts";
 import { followFlavors } from "./flavors.ts";
+import { forceDetach } from "./force-detach.ts";
 import { EVENT, TRAINING_RUN } from "./kube/resources.ts";
 import type { KubeObject, ReconcileResult } from "./kube/types.ts";
 import { learnerState, type Warning } from "./learner-state.ts";
@@ -63,7 +64,9 @@ export async function reconcile(key: string, context: Context): Promise<Reconcil
   if (await reconcileFinalizer(pass, lifecycle)) return {};
 
   const held = unplaced ?? (await attempt(pass, () => reconcileWorkload(pass, lifecycle)));
-  const refused = await reconcileChildren(pass, lifecycle, held);
+  const children = await reconcileChildren(pass, lifecycle, held);
+  const kept = await attempt(pass, async () => void again.push(await forceDetach(pass)));
+  const refused = { blocked: children.blocked ?? kept, other: children.other };
   reconcileLink(pass, lifecycle);
 
   const scale = planActors(pass.observed, {

@@ -115,10 +115,10 @@ export class Writes {
   }
 
   /** With its pods. Refused if it has changed since it was read. */
-  async remove(resource: Resource, object: KubeObject): Promise<void> {
+  async remove(resource: Resource, object: KubeObject, options: { gracePeriodSeconds?: number } = {}): Promise<void> {
     const { name, namespace, uid, resourceVersion } = object.metadata;
     const preconditions = { uid: uid!, ...(resourceVersion !== undefined && { resourceVersion }) };
-    await this.#client.delete(resource, { name, namespace: namespace! }, preconditions);
+    await this.#client.delete(resource, { name, namespace: namespace! }, { ...preconditions, ...options });
     this.#expectations.add(this.#key, { kind: "deleted", resource, object });
   }
 

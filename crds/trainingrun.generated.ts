@@ -378,6 +378,8 @@ export interface Storage {
   accessMode: 'ReadWriteOnce' | 'ReadWriteOncePod';
   /** When the volume outlives the TrainingRun (default Always; ours). */
   retain: 'Always' | 'OnSuccess' | 'Never';
+  /** Whether the controller deletes the learner's pod by force when its node does not answer and the pod should have ended a minute ago, so that the volume comes free without a person. Only for storage whose driver takes a volume from a node before it gives it to another: elsewhere two nodes could write at once, and the file system is damaged. Absent: false (ours). */
+  forceDetach?: boolean;
 }
 
 /** Resources of the container; only on Kubernetes. */
