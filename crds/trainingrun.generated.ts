@@ -348,6 +348,8 @@ export interface Learner {
   startSeconds: number;
   /** Seconds between asking the learner to stop and killing it (default 30; ours). */
   stopGraceSeconds: number;
+  /** What happens to the learner when its node is drained; only on Kubernetes. Checkpoint: it is evicted, writes its last finished iteration within stopGraceSeconds, and goes on from there in another pod; an update under way is begun again, and with checkpoint.everyIterations above 1 also the iterations since the last checkpoint. Protect: the eviction is refused, and the drain waits until the run ends, is suspended, or says Checkpoint (default Checkpoint; ours). */
+  disruption: 'Checkpoint' | 'Protect';
   /** Weights and optimiser state, written whole or not at all. */
   checkpoint: Checkpoint;
   /** Volume of store and checkpoints; only on Kubernetes. */

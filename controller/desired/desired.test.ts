@@ -250,6 +250,11 @@ test("the copy of a checkpoint asks for what a quota of cpu and memory counts, s
   for (const counted of [requests!, limits!]) assert.deepEqual(Object.keys(counted), ["cpu", "memory"]);
 });
 
+test("the learner's disruption budget refuses evictions with Protect alone", () => {
+  const least = (learner: object) => desiredDisruptionBudget(runOf({ learner })).spec!.minAvailable;
+  assert.deepEqual([least({}), least({ disruption: "Checkpoint" }), least({ disruption: "Protect" })], [0, 0, 1]);
+});
+
 describe("size of the volume", () => {
   const claim = (size: string, phase: string) => ({
     ...{ metadata: { name: "quick-data" }, status: { phase } },
@@ -304,7 +309,6 @@ describe("learner", () => {
   test("one at a time, and never two on one volume", () => {
     const { spec } = learnerOf(runOf());
     assert.deepEqual([spec!.replicas, spec!.strategy], [1, { type: "Recreate" }]);
-    assert.equal(desiredDisruptionBudget(runOf()).spec!.minAvailable, 1);
     assert.deepEqual(
       desiredService(runOf()).spec!.ports!.map(({ port }) => port),
       [7443, 9400],
