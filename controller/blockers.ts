@@ -70,6 +70,9 @@ const NO_VOLUME = /unbound immediate PersistentVolumeClaims|find available persi
 function schedulingRemedy(text: string, of: PodOf, claim: PersistentVolumeClaim | undefined): string {
   if (/persistentvolumeclaim ".*" not found/.test(text)) return "create the claim, or name another in the spec";
   if (NO_VOLUME.test(text)) return volumeRemedy(claim);
+  if (/ReadWriteOncePod/.test(text)) return "another pod has the claim, which takes one at a time: it must end first";
+  if (/volume node affinity conflict/.test(text))
+    return `a volume that it mounts is in another zone or on another node than those that fit: free one there, or give a new run spec.${of}.podTemplate.spec.nodeSelector, so that its volume is made where the pod can run`;
   if (/nvidia\.com\/gpu/.test(text)) return `free or add a node with a GPU, or take it out of spec.${of}.resources`;
   if (/Insufficient/.test(text))
     return `free or add a node, or ask for less in spec.${of}.resources${of === "actors" ? " and sandboxResources" : ""}`;

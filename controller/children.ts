@@ -7,9 +7,9 @@ import { type Pass, tell } from "./context.ts";
 import { desiredNetworkPolicies, desiredServiceAccounts } from "./desired/access.ts";
 import { actorHash } from "./desired/actors.ts";
 import { desiredConfigMap } from "./desired/config-map.ts";
-import { desiredInit } from "./desired/init.ts";
+import { desiredInit, initHash } from "./desired/init.ts";
 import { desiredDisruptionBudget, desiredLearner, desiredService } from "./desired/learner.ts";
-import { childMetadata, childName, digestOf, learnerHosts, RUN, type Run } from "./desired/names.ts";
+import { childMetadata, childName, digestOf, learnerHosts, RUN, type Run, SPEC_HASH } from "./desired/names.ts";
 import { defaultStorageClass, desiredVolume, sizeOf, withSize } from "./desired/volume.ts";
 import { ApiError } from "./kube/errors.ts";
 import {
@@ -28,7 +28,7 @@ import {
 import type { KubeObject, Resource } from "./kube/types.ts";
 import { hasEnded, type LifecyclePlan } from "./lifecycle.ts";
 import type { Derived } from "./memory.ts";
-import { belongsTo } from "./observe.ts";
+import { belongsTo, jobState } from "./observe.ts";
 
 /**
  * Applies each child by itself: what is refused of one keeps no other from being applied. Only a learner that is to be
@@ -79,7 +79,7 @@ export async function reconcileChildren(
   if (stops || needed.failed) return attempts.settle(refused);
 
   const last = await attempts.all(
-    ...(lifecycle.stage === "Initialising" && !observed.init ? [() => createInit(pass, claimName)] : []),
+    ...(lifecycle.stage === "Initialising" ? [() => reconcileInit(pass, claimName)] : []),
     // What was not admitted so must not start: the learner goes as it is.
     ...(lifecycle.stage === "Suspending" && lifecycle.admission?.state === "waiting" ? [] : [learner(claimName)]),
   );
@@ -229,6 +229,16 @@ async function chooseClaim(pass: Pass): Promise<string> {
     "CreateVolume",
   );
   return own;
+}
+
+/** A Job cannot change: one that has not begun, or has failed, goes where another is desired, and is made anew then. */
+async function reconcileInit(pass: Pass, claimName: string): Promise<void> {
+  const { run, init, initPod } = pass.observed;
+  if (!init) return createInit(pass, claimName);
+  const made = init.metadata.annotations?.[SPEC_HASH];
+  const waits = (initPod?.status?.phase ?? "Pending") === "Pending" || jobState(init) === "failed";
+  if (!waits || made === initHash(run, pass.context.settings) || init.metadata.deletionTimestamp) return;
+  await pass.writes.remove(JOB, init);
 }
 
 /** The other run may be gone: its volume is what counts. */

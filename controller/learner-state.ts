@@ -71,7 +71,7 @@ export function learnerState(facts: LearnerFacts): LearnerState {
     case "Queued":
       return { available: false, ...lifecycle.admission!.finding };
     case "Initialising":
-      return away(initState(observed));
+      return away(initState(facts));
   }
   if (link?.connected && link.status) return { available: true, reason: "Connected", message: "the learner answers" };
   return away(absence(facts));
@@ -124,6 +124,19 @@ function attached({ leavingPod, volume }: Observed, { note = "" }: Warning): Fin
   };
 }
 
+/** The volume to copy from, unless the warning names the run's own. */
+function sourceAttached(observed: Observed, warning: Warning): Finding {
+  const { volume, run } = observed;
+  const note = (warning.note ?? "").replace(/\s+/g, " ").trim();
+  const own = volume?.spec?.volumeName;
+  if (own && note.includes(`"${own}"`)) return attached(observed, warning);
+  const source = run.spec.initFrom?.run;
+  return {
+    reason: "VolumeAttachedElsewhere",
+    message: `the volume of run ${source} (spec.initFrom.run) is attached to another node (${note}): suspend that run until the checkpoint is copied, or wait for its end`,
+  };
+}
+
 /** The next one comes when this one is gone, which takes its grace period. */
 function leaving(pod: Pod, nowMs: number): Finding {
   const { name } = pod.metadata;
@@ -158,10 +171,15 @@ function crashOf(pod: Pod, { run }: Observed): Finding | undefined {
   };
 }
 
-function initState({ init, initPod, run, volume }: Observed): Finding {
+function initState({ observed, warning, nowMs }: LearnerFacts): Finding {
+  const { init, initPod, run, volume } = observed;
   const source = run.spec.initFrom?.run;
-  const blocker = initPod && podBlocker(initPod, "learner", volume);
-  if (blocker) return blocker;
+  if (initPod) {
+    const blocker = volumeWait(initPod, { warning, claim: volume, nowMs }) ?? podBlocker(initPod, "learner", volume);
+    if (blocker) return blocker;
+    if (warning && isSilent(initPod, nowMs))
+      return isMultiAttach(warning) ? sourceAttached(observed, warning) : eventBlocker(warning, "learner");
+  }
   if (init && jobState(init) === "failed")
     return {
       reason: "InitFromFailed",

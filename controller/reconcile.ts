@@ -235,16 +235,16 @@ async function expire(pass: Pass): Promise<ReconcileResult> {
   return {};
 }
 
-/** The newest warnings about a learner or an actor that does not come on and does not say why itself. */
+/** The newest warnings about a learner, the copy before it, or an actor that does not come on and does not say why itself. */
 async function findWarning(pass: Pass): Promise<{ learner?: Warning; actors?: Warning; againSeconds?: number }> {
   const { observed, memory, context, nowMs } = pass;
-  const { learnerPod, actors } = observed;
+  const { learnerPod, initPod, actors } = observed;
   const stuck = actors.find(
     ({ state, pod, job }) =>
       state === "starting" && (pod ? isSilent(pod, nowMs) : nowMs - createdMs(job) > NO_POD_SECONDS * 1000),
   );
-  const learnerIsStuck = learnerPod !== undefined && isSilent(learnerPod, nowMs);
-  const subject = learnerIsStuck ? learnerPod : (stuck?.pod ?? stuck?.job);
+  const ownStuck = [learnerPod, initPod].find((pod) => pod && isSilent(pod, nowMs));
+  const subject = ownStuck ?? stuck?.pod ?? stuck?.job;
   const waiting = actors.some(({ state }) => state === "starting");
   if (!subject) return waiting ? { againSeconds: WARNING_SECONDS } : {};
   const uid = subject.metadata.uid!;
@@ -256,7 +256,9 @@ async function findWarning(pass: Pass): Promise<{ learner?: Warning; actors?: Wa
     });
     // What the scheduler says stands in the pod's conditions, and its warnings outlive their cause.
     const told = items.filter(({ reason }) => reason !== "FailedScheduling");
-    const warning = told.toSorted((a, b) => createdMs(b) - createdMs(a))[0];
+    const newest = told.toSorted((a, b) => createdMs(b) - createdMs(a));
+    // A kubelet that waits for a volume says that it waits; who attaches the volume says why.
+    const warning = newest.find(({ note = "" }) => !/timed out waiting/.test(note)) ?? newest[0];
     memory.warning = {
       uid,
       atMs: nowMs,
@@ -264,7 +266,7 @@ async function findWarning(pass: Pass): Promise<{ learner?: Warning; actors?: Wa
     };
   }
   const { warning } = memory.warning;
-  return { ...(warning && { [learnerIsStuck ? "learner" : "actors"]: warning }), againSeconds: WARNING_SECONDS };
+  return { ...(warning && { [ownStuck ? "learner" : "actors"]: warning }), againSeconds: WARNING_SECONDS };
 }
 
 /** @returns the seconds until counts that are held back may be written */

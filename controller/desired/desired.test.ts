@@ -255,6 +255,45 @@ test("the learner's disruption budget refuses evictions with Protect alone", () 
   assert.deepEqual([least({}), least({ disruption: "Checkpoint" }), least({ disruption: "Protect" })], [0, 0, 1]);
 });
 
+describe("init", () => {
+  const tolerations = [{ key: "gpu", operator: "Exists" }];
+  const affinity = { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [] } } };
+  const follows = {
+    ...{ affinity, imagePullSecrets: [{ name: "registry" }], nodeSelector: { pool: "gpu" }, tolerations },
+    ...{ priorityClassName: "high", runtimeClassName: "gvisor", schedulerName: "own" },
+  };
+  const others = {
+    containers: [
+      { name: "learner", env: [{ name: "A", value: "1" }] },
+      { name: "sidecar", image: "sidecar" },
+    ],
+    initContainers: [{ name: "before", image: "before" }],
+    volumes: [{ name: "more", emptyDir: {} }],
+  };
+  const initOf = (spec: object, resources: object = {}) =>
+    desiredInit(
+      runOf({ initFrom: { run: "other" }, learner: { podTemplate: { spec }, resources } }),
+      ...(["quick-data", "other-data", DEFAULT_SETTINGS] as const),
+    );
+
+  test("goes where the learner goes, with its secrets of registries, and without its containers and GPU", () => {
+    const pod = initOf({ ...follows, ...others }, { limits: { "nvidia.com/gpu": "1" } }).spec!.template.spec!;
+    for (const [field, value] of Object.entries(follows)) assert.deepEqual(pod[field as "affinity"], value, field);
+    assert.deepEqual([pod.containers.map(({ name }) => name), pod.initContainers], [["copy"], undefined]);
+    assert.deepEqual(
+      pod.volumes!.map(({ name }) => name),
+      ["data", "source"],
+    );
+    assert.doesNotMatch(JSON.stringify(pod), /nvidia/);
+  });
+
+  test("is another one when that changes, and the same when anything else does", () => {
+    const hash = (spec: object) => initOf(spec).metadata.annotations!["longrun.dev/spec-hash"];
+    assert.notEqual(hash(follows), hash({}));
+    assert.equal(hash({ ...follows, ...others }), hash(follows));
+  });
+});
+
 describe("size of the volume", () => {
   const claim = (size: string, phase: string) => ({
     ...{ metadata: { name: "quick-data" }, status: { phase } },

@@ -3,8 +3,11 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ConditionType, findCondition } from "../../controller/conditions.ts";
+import { RUN } from "../../controller/desired/names.ts";
 import {
   CONFIG_MAP,
+  EVENT,
+  JOB,
   PERSISTENT_VOLUME_CLAIM,
   type PersistentVolumeClaim,
   POD,
@@ -163,6 +166,50 @@ describe("children", { skip, concurrency: 6 }, () => {
     await world.patchRun(namespace, "run", { suspend: true });
     await eventually(async () => (await phaseOf(namespace)) === "Suspended");
     assert.equal(await replicasOf(namespace), 0);
+  });
+
+  test("the copy of a checkpoint follows learner.podTemplate, also when that is mended, and names what it waits for", async () => {
+    const namespace = await world.namespace();
+    const { holds } = world;
+    world.holds = (pod) => holds(pod) || pod.metadata.namespace === namespace;
+    await world.client.create(PERSISTENT_VOLUME_CLAIM, {
+      metadata: { namespace, name: "saved", labels: { [RUN]: "other" } },
+      spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } },
+    } as KubeObject);
+    await world.createRun(namespace, "run", { initFrom: { run: "other" } });
+    const podOf = (nodeSelector: object | undefined) =>
+      eventually(async () => {
+        const pods = await world.podsOf(namespace, "run", "init");
+        return pods.find(({ spec }) => JSON.stringify(spec?.nodeSelector) === JSON.stringify(nodeSelector));
+      });
+    const first = await podOf(undefined);
+    const spec = { nodeSelector: { zone: "b" }, imagePullSecrets: [{ name: "registry" }] };
+    await world.patchRun(namespace, "run", { learner: { podTemplate: { spec } } });
+    const pod = await podOf({ zone: "b" });
+    assert.notEqual(pod.metadata.uid, first.metadata.uid);
+    assert.deepEqual(pod.spec!.imagePullSecrets, spec.imagePullSecrets);
+    const jobs = await world.list(JOB, namespace);
+    assert.deepEqual(
+      jobs.map(({ metadata }) => metadata.name),
+      ["run-init"],
+    );
+
+    const { name, uid } = pod.metadata;
+    const note = 'Multi-Attach error for volume "pv-1" Volume is already exclusively attached to one node';
+    await world.client.create(EVENT, {
+      metadata: { namespace, name: "attach" },
+      ...{ type: "Warning", reason: "FailedAttachVolume", note, action: "Attach", regarding: { namespace, name, uid } },
+      ...{
+        reportingController: "attachdetach",
+        reportingInstance: "a",
+        eventTime: new Date().toISOString().replace("Z", "000Z"),
+      },
+    } as KubeObject);
+    const found = await eventually(async () => {
+      const condition = await conditionOf(namespace, "LearnerAvailable");
+      return condition?.reason === "VolumeAttachedElsewhere" && condition;
+    });
+    assert.match(found.message, /the volume of run other \(spec\.initFrom\.run\).*suspend that run/);
   });
 
   test("a run is Suspended when the learner's pod is gone, not before", async () => {
