@@ -47,6 +47,8 @@ export interface RunMemory {
   unheardSinceMs: number | undefined;
   /** Since when its learner's Deployment is to have a pod and has none. */
   podlessSinceMs: number | undefined;
+  /** Uid of the learner's pod that was deleted by force. */
+  forceDeleted: string | undefined;
   /** Since when its learner has stopped without being told to. */
   stoppedSinceMs: number | undefined;
 }
@@ -96,6 +98,7 @@ export class Memories {
       unheardSinceMs: undefined,
       podlessSinceMs: undefined,
       stoppedSinceMs: undefined,
+      forceDeleted: undefined,
     };
     this.#runs.set(key, memory);
     return memory;

@@ -140,6 +140,11 @@ export function isActive({ state }: ObservedActor): boolean {
   return state === "starting" || state === "running";
 }
 
+/** A pod of the learner that still has its node, its GPU and its volume. */
+export function livingLearner({ learnerPod, leavingPod }: Observed): Pod | undefined {
+  return [learnerPod, leavingPod].find((pod) => pod && !["Succeeded", "Failed"].includes(pod.status?.phase ?? ""));
+}
+
 function newest(pods: Pod[]): Pod | undefined {
   return pods.reduce<Pod | undefined>(
     (best, pod) => (best && createdMs(best) >= createdMs(pod) ? best : pod),
@@ -189,6 +194,8 @@ export function slimPod(pod: Pod): Pod {
       ...(deletionTimestamp !== undefined && { deletionTimestamp }),
       ...(owners?.length && { ownerReferences: owners }),
     },
+    // The type asks for containers, which nothing here reads.
+    ...(pod.spec?.nodeName !== undefined && { spec: { nodeName: pod.spec.nodeName } as NonNullable<Pod["spec"]> }),
     status: {
       ...(phase !== undefined && { phase }),
       ...(reason !== undefined && { reason }),

@@ -18,6 +18,7 @@ import { withRunDefaults } from "./desired/run-defaults.ts";
 import { evaluationAnnouncements } from "./evaluation-status.ts";
 import { CONFIRM_SECONDS } from "./expectations.ts";
 import { followFlavors } from "./flavors.ts";
+import { forceDetach } from "./force-detach.ts";
 import { EVENT, TRAINING_RUN } from "./kube/resources.ts";
 import type { KubeObject, ReconcileResult } from "./kube/types.ts";
 import { learnerState, type Warning } from "./learner-state.ts";
@@ -62,10 +63,10 @@ export async function reconcile(key: string, context: Context): Promise<Reconcil
   const lifecycle = planLifecycle(pass.observed, pass.memory.suspension, currentLearnerHash(pass), queue);
   if (await reconcileFinalizer(pass, lifecycle)) return {};
 
-  const refused =
-    unplaced ??
-    (await attempt(pass, () => reconcileWorkload(pass, lifecycle))) ??
-    (await attempt(pass, () => reconcileChildren(pass, lifecycle)));
+  const held = unplaced ?? (await attempt(pass, () => reconcileWorkload(pass, lifecycle)));
+  const children = await reconcileChildren(pass, lifecycle, held);
+  const kept = await attempt(pass, async () => void again.push(await forceDetach(pass)));
+  const refused = { blocked: children.blocked ?? kept, other: children.other };
   reconcileLink(pass, lifecycle);
 
   const scale = planActors(pass.observed, {
@@ -83,17 +84,18 @@ export async function reconcile(key: string, context: Context): Promise<Reconcil
   const learner = learnerState({
     observed: pass.observed,
     lifecycle,
-    refused,
+    refused: refused.blocked,
     warning: warning.learner,
     podlessSinceMs: podlessSinceMs(pass),
     nowMs: pass.nowMs,
   });
   again.push(learner.againSeconds, scale.againSeconds, warning.againSeconds);
-  if (refused ?? actorsRefused) again.push(REFUSED_SECONDS);
+  if (refused.blocked ?? refused.other ?? actorsRefused) again.push(REFUSED_SECONDS);
   const status = desiredStatus({
     ...{ observed: pass.observed, lifecycle, learner, scale, nowMs: pass.nowMs },
     written: pass.memory.suspension?.checkpoint,
     notification: pass.memory.notification,
+    refused,
     actorsRefused: actorsRefused ?? (warning.actors && eventBlocker(warning.actors, "actors")),
   });
   const unheard = isUnheard(pass);
@@ -234,16 +236,16 @@ async function expire(pass: Pass): Promise<ReconcileResult> {
   return {};
 }
 
-/** The newest warnings about a learner or an actor that does not come on and does not say why itself. */
+/** The newest warnings about a learner, the copy before it, or an actor that does not come on and does not say why itself. */
 async function findWarning(pass: Pass): Promise<{ learner?: Warning; actors?: Warning; againSeconds?: number }> {
   const { observed, memory, context, nowMs } = pass;
-  const { learnerPod, actors } = observed;
+  const { learnerPod, initPod, actors } = observed;
   const stuck = actors.find(
     ({ state, pod, job }) =>
       state === "starting" && (pod ? isSilent(pod, nowMs) : nowMs - createdMs(job) > NO_POD_SECONDS * 1000),
   );
-  const learnerIsStuck = learnerPod !== undefined && isSilent(learnerPod, nowMs);
-  const subject = learnerIsStuck ? learnerPod : (stuck?.pod ?? stuck?.job);
+  const ownStuck = [learnerPod, initPod].find((pod) => pod && isSilent(pod, nowMs));
+  const subject = ownStuck ?? stuck?.pod ?? stuck?.job;
   const waiting = actors.some(({ state }) => state === "starting");
   if (!subject) return waiting ? { againSeconds: WARNING_SECONDS } : {};
   const uid = subject.metadata.uid!;
@@ -255,7 +257,9 @@ async function findWarning(pass: Pass): Promise<{ learner?: Warning; actors?: Wa
     });
     // What the scheduler says stands in the pod's conditions, and its warnings outlive their cause.
     const told = items.filter(({ reason }) => reason !== "FailedScheduling");
-    const warning = told.toSorted((a, b) => createdMs(b) - createdMs(a))[0];
+    const newest = told.toSorted((a, b) => createdMs(b) - createdMs(a));
+    // A kubelet that waits for a volume says that it waits; who attaches the volume says why.
+    const warning = newest.find(({ note = "" }) => !/timed out waiting/.test(note)) ?? newest[0];
     memory.warning = {
       uid,
       atMs: nowMs,
@@ -263,7 +267,7 @@ async function findWarning(pass: Pass): Promise<{ learner?: Warning; actors?: Wa
     };
   }
   const { warning } = memory.warning;
-  return { ...(warning && { [learnerIsStuck ? "learner" : "actors"]: warning }), againSeconds: WARNING_SECONDS };
+  return { ...(warning && { [ownStuck ? "learner" : "actors"]: warning }), againSeconds: WARNING_SECONDS };
 }
 
 /** @returns the seconds until counts that are held back may be written */

@@ -63,7 +63,7 @@ export function podOf(run: Run, component: "learner" | "actor", status: object, 
     annotations: { [SPEC_HASH]: hash },
     creationTimestamp: at(-3600),
   };
-  return { metadata, status } as Pod;
+  return { metadata, spec: { nodeName: "n1" }, status } as unknown as Pod;
 }
 
 export function actorOf(

@@ -51,6 +51,7 @@ const facts = ({
     lifecycle: { stage, learnerReplicas: 1 },
     learner: CONNECTED,
     scale: SCALE,
+    refused: {},
     actorsRefused: undefined,
     nowMs: NOW_MS,
   },
@@ -63,6 +64,21 @@ const shown = ({ conditions = [] }: TrainingRunStatus, type: ConditionType) => {
 };
 const unschedulable = podOf(RUN, "actor", {
   conditions: [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message: "no memory" }],
+});
+
+describe("what the API server refused", () => {
+  const finding = { reason: "Forbidden", message: "m" } as const;
+  const CASES: [what: string, refused: StatusFacts["refused"], ready: string][] = [
+    ["what the learner needs: Ready says so", { blocked: finding }, "False Forbidden"],
+    ["anything else: training goes on", { other: finding }, "True Training"],
+  ];
+  for (const [what, refused, ready] of CASES)
+    test(what, () => {
+      const status = statusOf({ refused });
+      assert.equal(shown(status, "ObjectsApplied"), "False Forbidden");
+      assert.equal(shown(status, "Ready"), ready);
+      assert.equal(shown(status, "LearnerAvailable"), "True Connected");
+    });
 });
 
 describe("conditions", () => {
@@ -160,6 +176,26 @@ describe("conditions", () => {
         observed: { actors: [], link: undefined },
       },
       { Ready: "False Suspended", Suspended: "True Suspended", ActorsScaled: "True NoWork" },
+      "Suspended",
+    ],
+    [
+      "told to suspend, and the learner's pod is still there",
+      {
+        stage: "Suspended",
+        learner: { available: false, reason: "Stopped", message: "m" },
+        observed: { actors: [], link: undefined, leavingPod: podOf(RUN, "learner", { phase: "Running" }) },
+      },
+      { Ready: "False Suspending", Suspended: "False Suspending" },
+      "Pending",
+    ],
+    [
+      "suspended, and a pod that has ended is still listed",
+      {
+        stage: "Suspended",
+        learner: { available: false, reason: "Stopped", message: "m" },
+        observed: { actors: [], link: undefined, learnerPod: podOf(RUN, "learner", { phase: "Failed" }) },
+      },
+      { Suspended: "True Suspended" },
       "Suspended",
     ],
     [

@@ -9,6 +9,7 @@ import {
   isBlocker,
   type NewCondition,
   type Reason,
+  type RefusedChildren,
   stamp,
 } from "./conditions.ts";
 import { COMPONENT, RUN } from "./desired/names.ts";
@@ -18,7 +19,7 @@ import type { StatusReceived } from "./learner-link.ts";
 import type { LearnerState } from "./learner-state.ts";
 import { finalPhase, type LifecyclePlan, type Stage } from "./lifecycle.ts";
 import { significant } from "./numbers.ts";
-import { isActive, learnerPhase, type Observed, type ObservedActor } from "./observe.ts";
+import { isActive, learnerPhase, livingLearner, type Observed, type ObservedActor } from "./observe.ts";
 import type { ScalePlan } from "./scale.ts";
 
 export interface StatusFacts {
@@ -26,6 +27,8 @@ export interface StatusFacts {
   lifecycle: LifecyclePlan;
   learner: LearnerState;
   scale: ScalePlan;
+  /** What the API server refused of the children. */
+  refused: RefusedChildren;
   /** What refuses actors, found in this reconcile: a quota, say. */
   actorsRefused: Finding | undefined;
   /** The checkpoint that the learner answered a suspension with. */
@@ -71,7 +74,12 @@ export function desiredStatus(facts: StatusFacts): TrainingRunStatus {
     : (written ?? before.checkpoint);
   return dropUndefined({
     observedGeneration: run.metadata.generation,
-    phase: phaseOf(lifecycle.stage, conditions, began, learner.available && learnerPhase(link) === "FINAL_EVALUATION"),
+    phase: phaseOf(
+      isStopping(facts) ? "Suspending" : lifecycle.stage,
+      conditions,
+      began,
+      learner.available && learnerPhase(link) === "FINAL_EVALUATION",
+    ),
     conditions,
     startTime: began,
     completionTime: ended,
@@ -130,6 +138,11 @@ function percentOf(iteration: number, iterations: number): number {
 
 function isOver(stage: Stage): boolean {
   return stage === "Ended" || stage === "Ending";
+}
+
+/** No learner is wanted any more, and its pod is still there. */
+function isStopping({ observed, lifecycle: { stage } }: StatusFacts): boolean {
+  return (stage === "Suspended" || stage === "Queued") && livingLearner(observed) !== undefined;
 }
 
 function phaseOf(
@@ -192,12 +205,13 @@ function displayOf({ iteration, score }: Progress, { running, desired }: ActorsS
 }
 
 function conditionsOf(facts: StatusFacts): NewCondition[] {
-  const { lifecycle, learner } = facts;
+  const { lifecycle, learner, refused } = facts;
   const [succeeded, failed] = outcomeConditions(facts);
   const suspended = suspendedCondition(facts);
   const actors = actorsCondition(facts);
   const progressing = progressingCondition(facts, actors);
-  const blocked = [learner, actors, progressing].find(({ reason }) => isBlocker(reason));
+  const blocked = [learner, actors, progressing].find(({ reason }) => isBlocker(reason)) ?? refused.blocked;
+  const unapplied = refused.blocked ?? refused.other;
   const over = isOver(lifecycle.stage);
   const idle = over || lifecycle.stage === "Suspended";
   const { admission } = lifecycle;
@@ -207,7 +221,7 @@ function conditionsOf(facts: StatusFacts): NewCondition[] {
     : over
       ? { reason: "Finished", message: succeeded.message }
       : lifecycle.stage === "Suspended"
-        ? { reason: "Suspended", message: suspended.message }
+        ? { reason: suspended.reason, message: suspended.message }
         : (blocked ?? { reason: learner.available ? "Starting" : learner.reason, message: learner.message });
   return [
     condition("Ready", ready, readiness),
@@ -218,6 +232,7 @@ function conditionsOf(facts: StatusFacts): NewCondition[] {
     actors,
     progressing,
     ...(admission && !over ? [condition("Admitted", admission.state === "admitted", admission.finding)] : []),
+    ...(unapplied ? [condition("ObjectsApplied", false, unapplied)] : []),
   ];
 }
 
@@ -243,8 +258,14 @@ function outcomeConditions({ observed, lifecycle }: StatusFacts): [succeeded: Ne
   return is(undefined, "InProgress", "the run goes on");
 }
 
-function suspendedCondition({ observed, lifecycle, written }: StatusFacts): NewCondition {
+function suspendedCondition(facts: StatusFacts): NewCondition {
+  const { observed, lifecycle, written } = facts;
   const before = findCondition(observed.run.status?.conditions, "Suspended");
+  if (isStopping(facts))
+    return condition("Suspended", false, {
+      reason: "Suspending",
+      message: `the learner's pod ${livingLearner(observed)!.metadata.name} ends`,
+    });
   if (lifecycle.stage === "Suspended") {
     if (before?.reason === "Suspended")
       return condition("Suspended", true, { reason: "Suspended", message: before.message });

@@ -350,6 +350,8 @@ export interface Learner {
   startSeconds: number;
   /** Seconds between asking the learner to stop and killing it (default 30; ours). */
   stopGraceSeconds: number;
+  /** What happens to the learner when its node is drained; only on Kubernetes. Checkpoint: it is evicted, writes its last finished iteration within stopGraceSeconds, and goes on from there in another pod; an update under way is begun again, and with checkpoint.everyIterations above 1 also the iterations since the last checkpoint. Protect: the eviction is refused, and the drain waits until the run ends, is suspended, or says Checkpoint (default Checkpoint; ours). */
+  disruption: 'Checkpoint' | 'Protect';
   /** Weights and optimiser state, written whole or not at all. */
   checkpoint: Checkpoint;
   /** Volume of store and checkpoints; only on Kubernetes. */
@@ -380,6 +382,8 @@ export interface Storage {
   accessMode: 'ReadWriteOnce' | 'ReadWriteOncePod';
   /** When the volume outlives the TrainingRun (default Always; ours). */
   retain: 'Always' | 'OnSuccess' | 'Never';
+  /** Whether the controller deletes the learner's pod by force when its node does not answer and the pod should have ended a minute ago, so that the volume comes free without a person. Only for storage whose driver takes a volume from a node before it gives it to another: elsewhere two nodes could write at once, and the file system is damaged. Absent: false (ours). */
+  forceDetach?: boolean;
 }
 
 /** Resources of the container; only on Kubernetes. */
@@ -643,7 +647,7 @@ export interface TrainingRunStatus {
   observedGeneration?: number;
   /** Summary for people; programs read conditions. Evaluating: the policy is evaluated, before or after training. */
   phase?: 'Pending' | 'Running' | 'Evaluating' | 'Suspended' | 'Succeeded' | 'Failed';
-  /** Ready, Succeeded, Suspended, LearnerAvailable, ActorsScaled, Progressing; Admitted where Kueue has the run in a queue. */
+  /** Ready, Succeeded, Suspended, LearnerAvailable, ActorsScaled, Progressing; Admitted where Kueue has the run in a queue; ObjectsApplied while the API server refuses an object of the run. */
   conditions?: Condition[];
   /** Finished iterations. */
   iteration?: number;

@@ -17,7 +17,10 @@ export const INIT_CHECKPOINT = "/data/init";
  * gets its default when the learner reads the manifest, and is not looked at.
  */
 const CONTROLLERS_OWN: Record<string, readonly string[]> = {
-  learner: ["image", "imagePullPolicy", "resources", "podTemplate", "storage", "startSeconds", "stopGraceSeconds"],
+  learner: [
+    ...["image", "imagePullPolicy", "resources", "podTemplate", "storage", "startSeconds", "stopGraceSeconds"],
+    "disruption",
+  ],
   actors: [
     ...["min", "max", "replicas", "autoscaling", "scaleDownSeconds", "maxStarting", "drainSeconds", "stopGraceSeconds"],
     ...["image", "sandboxImage", "imagePullPolicy", "runtimeClassName", "resources", "sandboxResources", "podTemplate"],
