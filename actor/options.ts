@@ -30,6 +30,8 @@ const OPTIONS = {
   "metrics-listen": { type: "string" },
 } as const;
 
+/** See main.ts. */
+const FINISH_SECONDS = "LONGRUN_FINISH_SECONDS";
 const OF_ONE_MACHINE = ["task-dir", "python", "scratch"] as const;
 const OF_A_POD = ["sandboxes", "inputs"] as const;
 
@@ -55,7 +57,10 @@ export function parseOptions(args: string[]) {
     throw new ActorError("arguments", `--executions is ${values.executions}, must be a whole number from 1`);
   if (!/^.+:\d{1,5}$/.test(values.learner!))
     throw new ActorError("arguments", `--learner is ${values.learner}, must be HOST:PORT`);
+  const finishSeconds = process.env[FINISH_SECONDS];
   return {
+    inPod,
+    finishSeconds: finishSeconds === undefined ? undefined : parseSeconds(FINISH_SECONDS, finishSeconds),
     address: values.learner!,
     tlsDirectory: values.tls!,
     name: values.name!,
@@ -65,8 +70,8 @@ export function parseOptions(args: string[]) {
     maxExecutions: executions,
     level: parseLevel(values.isolation),
     allowNoIsolation: values["allow-no-isolation"]!,
-    startSeconds: parseSeconds("start-seconds", values["start-seconds"]!),
-    restartSeconds: parseSeconds("restart-seconds", values["restart-seconds"] ?? (inPod ? "600" : "60")),
+    startSeconds: parseSeconds("--start-seconds", values["start-seconds"]!),
+    restartSeconds: parseSeconds("--restart-seconds", values["restart-seconds"] ?? (inPod ? "600" : "60")),
     metricsListen: values["metrics-listen"],
     sandboxOf: inPod ? listening(values.sandboxes!, values.inputs!) : ownProcesses(values, slots),
   };
@@ -110,5 +115,5 @@ function listening(directory: string, list: string): SandboxOf {
 function parseSeconds(name: string, text: string): number {
   const seconds = Number(text);
   if (seconds > 0 && Number.isFinite(seconds)) return seconds;
-  throw new ActorError("arguments", `--${name} is ${text}, must be a number of seconds above 0`);
+  throw new ActorError("arguments", `${name} is ${text}, must be a number of seconds above 0`);
 }

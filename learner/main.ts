@@ -56,7 +56,7 @@ import { type LearnerServer, startServer } from "./server/server.ts";
 import { Phase, StatusBoard } from "./server/status.ts";
 import { reasonToStop } from "./stopping.ts";
 import { StoreError } from "./store/errors.ts";
-import { openStore, type Store } from "./store/store.ts";
+import { MAX_DISRUPTIONS, openStore, type Store } from "./store/store.ts";
 import { SuspendedError, Suspension } from "./suspension.ts";
 import { TaskError } from "./tasks/errors.ts";
 import { train } from "./train.ts";
@@ -113,9 +113,9 @@ async function main(): Promise<number> {
     const fence = Fence.take(options.run, `${hostname()}/${process.pid}`);
     const { leaseSeconds, leaseGraceSeconds, maxAttempts } = manifest.spec.learner;
     // No default of the schema: that would change the manifests of runs that go on, and restart their learners.
-    const { leaseSlackSeconds = LEASE_SLACK_SECONDS } = manifest.spec.learner;
+    const { leaseSlackSeconds = LEASE_SLACK_SECONDS, maxDisruptions = MAX_DISRUPTIONS } = manifest.spec.learner;
     const store = openStore(join(options.run, "store.sqlite"), {
-      ...{ leaseSeconds, leaseGraceSeconds, maxAttempts },
+      ...{ leaseSeconds, leaseGraceSeconds, maxAttempts, maxDisruptions },
       longestSeconds: task.spec.executionTimeoutSeconds + leaseSlackSeconds,
       checkFence: () => fence.check(),
     });
@@ -272,7 +272,7 @@ interface End {
  */
 async function endOf(
   run: Run,
-  { options, suspension, signal, log }: Process,
+  { options, store, suspension, signal, log }: Process,
   server: LearnerServer,
   policies: Policies | undefined,
 ): Promise<End> {
@@ -285,6 +285,7 @@ async function endOf(
       if (!(error instanceof SuspendedError) || signal.aborted) throw error;
       await run.checkpoint();
       await server.waitForHandIns(suspension.request?.drainSeconds ?? 0, signal);
+      suspension.giveBack(store.leases);
       throw error;
     });
     return { state: "succeeded", message, phase: Phase.SUCCEEDED, exitStatus: 0 };
@@ -360,7 +361,8 @@ async function serve(it: Process): Promise<LearnerServer> {
 async function finish(it: Process, server: LearnerServer, end: { message: string; phase: number }): Promise<void> {
   const { options, store, status, suspension, metricsServer, signal } = it;
   // The answer first: a watcher may go at the final status.
-  suspension.settle({ checkpoint: store.checkpoints()[0], running: store.leases.running().length });
+  const running = suspension.givenBack ?? store.leases.running().length;
+  suspension.settle({ checkpoint: store.checkpoints()[0], running });
   status.update({ phase: end.phase, message: end.message });
   if (options.stay && !signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve));
   await server.close();
