@@ -60,7 +60,7 @@ export function parseOptions(args: string[]) {
   const finishSeconds = process.env[FINISH_SECONDS];
   return {
     inPod,
-    finishSeconds: finishSeconds === undefined ? undefined : parseSeconds(FINISH_SECONDS, finishSeconds),
+    finishSeconds: finishSeconds === undefined ? undefined : parseSeconds(FINISH_SECONDS, finishSeconds, 0),
     address: values.learner!,
     tlsDirectory: values.tls!,
     name: values.name!,
@@ -112,8 +112,9 @@ function listening(directory: string, list: string): SandboxOf {
   return async (slot) => ({ socket: join(directory, `slot-${slot}`, "control.sock"), inputs });
 }
 
-function parseSeconds(name: string, text: string): number {
+function parseSeconds(name: string, text: string, least?: number): number {
   const seconds = Number(text);
-  if (seconds > 0 && Number.isFinite(seconds)) return seconds;
-  throw new ActorError("arguments", `${name} is ${text}, must be a number of seconds above 0`);
+  if (Number.isFinite(seconds) && (least === undefined ? seconds > 0 : seconds >= least)) return seconds;
+  const must = least === undefined ? "above 0" : `from ${least}`;
+  throw new ActorError("arguments", `${name} is ${text}, must be a number of seconds ${must}`);
 }

@@ -1,4 +1,5 @@
 /** What keeps the learner from being there, or that nothing does. Pure. */
+import { jobState } from "./actor-state.ts";
 import {
   deploymentBlocker,
   eventBlocker,
@@ -11,7 +12,7 @@ import type { Finding } from "./conditions.ts";
 import { childName, GRPC_PORT } from "./desired/names.ts";
 import type { Pod } from "./kube/resources.ts";
 import { type LifecyclePlan, lastTermination, lastWords } from "./lifecycle.ts";
-import { jobState, type Observed } from "./observe.ts";
+import type { Observed } from "./observe.ts";
 
 /** The newest warning about an object that does not come on, asked for where it says nothing itself. */
 export type Warning = { reason?: string; note?: string };

@@ -1,6 +1,7 @@
 /** What is known of one run: the TrainingRun, its children as the caches have them, and what its learner says. */
 
 import { messages } from "../proto/service.ts";
+import { type ActorState, actorState, pastGraceAtMs, takesRoom } from "./actor-state.ts";
 import {
   COMPONENT,
   type Component,
@@ -57,8 +58,12 @@ export interface Observed {
   link: LearnerObserved | undefined;
   /** What Kueue has of the run, where the controller works with Kueue. */
   workload: Workload | undefined;
-  /** Whether a pod of it takes part of a node: one that has ended does not. */
+  /** Whether a pod of it takes part of a node: one that has ended does not, nor one of a lost node. */
   hasPods: boolean;
+  /** When the next pod that is being deleted counts as one of a lost node, Unix milliseconds. */
+  nextLossMs: number | undefined;
+  /** Names of actors whose pods are left, though their Jobs are gone. */
+  remnants: { index: number; generation: number }[];
 }
 
 /** An actor's Job with its newest pod and what the learner says of it. */
@@ -68,7 +73,7 @@ export interface ObservedActor {
   index: number;
   generation: number;
   hash: string | undefined;
-  state: "starting" | "running" | "succeeded" | "failed" | "deleting";
+  state: ActorState;
   pod: Pod | undefined;
   /** With its certificate. */
   secret: Secret | undefined;
@@ -86,7 +91,12 @@ export function belongsTo(run: Run, object: KubeObject): boolean {
   return owner === run.metadata.uid || (owner === undefined && object.metadata.labels?.[RUN_UID] === run.metadata.uid);
 }
 
-export function observe(run: Run, cache: Cache, link: LearnerObserved | undefined, kueue = false): Observed {
+export function observe(
+  run: Run,
+  cache: Cache,
+  link: LearnerObserved | undefined,
+  { kueue, nowMs }: { kueue: boolean; nowMs: number },
+): Observed {
   const { namespace, uid } = run.metadata;
   const named = <T extends KubeObject>(resource: Resource, name: string): T | undefined => {
     const found = cache.get<T>(resource, `${namespace}/${name}`);
@@ -108,12 +118,14 @@ export function observe(run: Run, cache: Cache, link: LearnerObserved | undefine
     secrets: { ...(authority && { authority }), ...(learner && { learner }) },
     init: child(JOB, "init"),
     initPod: newest(ofComponent("init")),
-    actors: observeActors(run, jobs, ofComponent("actor"), link, (name) => named(SECRET, tlsSecret(name))),
+    actors: observeActors(run, jobs, ofComponent("actor"), link, nowMs, (name) => named(SECRET, tlsSecret(name))),
     learnerPod: newest(ofComponent("learner").filter((pod) => !pod.metadata.deletionTimestamp)),
     leavingPod: newest(ofComponent("learner").filter((pod) => pod.metadata.deletionTimestamp)),
     link,
     workload: kueue ? child(WORKLOAD, "workload") : undefined,
-    hasPods: pods.some(({ status }) => status?.phase !== "Succeeded" && status?.phase !== "Failed"),
+    hasPods: pods.some((pod) => takesRoom(pod, nowMs)),
+    nextLossMs: earliest(pods.map(pastGraceAtMs).filter((atMs) => atMs !== undefined && atMs > nowMs)),
+    remnants: remnantsOf(run, jobs, ofComponent("actor")),
   };
 }
 
@@ -122,9 +134,10 @@ function observeActors(
   jobs: Job[],
   pods: Pod[],
   link: LearnerObserved | undefined,
+  nowMs: number,
   secretOf: (actor: string) => Secret | undefined,
 ): ObservedActor[] {
-  const podsOf = Map.groupBy(pods, (pod) => pod.metadata.labels?.["batch.kubernetes.io/job-name"] ?? "");
+  const podsOf = Map.groupBy(pods, jobNameOf);
   const said = new Map((link?.connected ? (link.status?.actors ?? []) : []).map((actor) => [actor.name ?? "", actor]));
   return jobs
     .flatMap((job): ObservedActor[] => {
@@ -133,8 +146,7 @@ function observeActors(
       if (!place) return [];
       const pod = newest(podsOf.get(name) ?? []);
       const { connected, draining, running } = said.get(name) ?? {};
-      const active = connected || pod?.status?.phase === "Running" ? "running" : "starting";
-      const state = job.metadata.deletionTimestamp ? "deleting" : (jobState(job) ?? active);
+      const state = actorState(job, pod, connected ?? false, nowMs);
       return [
         {
           ...{ job, name, ...place, hash: annotations?.[SPEC_HASH], state, pod, secret: secretOf(name) },
@@ -145,12 +157,20 @@ function observeActors(
     .sort((a, b) => a.index - b.index || a.generation - b.generation);
 }
 
-/** @returns undefined while the Job is not finished */
-export function jobState({ status }: Job): "succeeded" | "failed" | undefined {
-  const holds = (type: string) => status?.conditions?.some((it) => it.type === type && it.status === "True");
-  if (holds("Complete") || holds("SuccessCriteriaMet")) return "succeeded";
-  return holds("Failed") || holds("FailureTarget") ? "failed" : undefined;
+const jobNameOf = ({ metadata }: Pod): string => metadata.labels?.["batch.kubernetes.io/job-name"] ?? "";
+
+/** A name is not given again while a pod has it: the learner would take one actor for the other. */
+function remnantsOf(run: Run, jobs: Job[], pods: Pod[]): { index: number; generation: number }[] {
+  const names = new Set(pods.map(jobNameOf));
+  for (const { metadata } of jobs) names.delete(metadata.name);
+  return [...names].map((name) => parseActorName(run, name)).filter((place) => place !== undefined);
 }
+
+const earliest = (times: (number | undefined)[]): number | undefined =>
+  times.reduce(
+    (first, atMs) => Math.min(first ?? Number.POSITIVE_INFINITY, atMs ?? Number.POSITIVE_INFINITY),
+    undefined,
+  );
 
 export function isActive({ state }: ObservedActor): boolean {
   return state === "starting" || state === "running";

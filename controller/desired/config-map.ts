@@ -20,6 +20,7 @@ const CONTROLLERS_OWN: Record<string, readonly string[]> = {
   learner: ["image", "imagePullPolicy", "resources", "podTemplate", "storage", "startSeconds", "stopGraceSeconds"],
   actors: [
     ...["min", "max", "replicas", "autoscaling", "scaleDownSeconds", "maxStarting", "drainSeconds", "stopGraceSeconds"],
+    "evictionGraceSeconds",
     ...["image", "sandboxImage", "imagePullPolicy", "runtimeClassName", "resources", "sandboxResources", "podTemplate"],
   ],
 };

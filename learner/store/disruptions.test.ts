@@ -94,7 +94,10 @@ describe("disrupted attempts", () => {
   test("a suspension gives back what runs, and a result that comes in time still counts", async () => {
     const { store } = await newStore({ maxAttempts: 1 });
     const first = take(store);
+    const revoked: string[] = [];
+    store.events.on("revoked", (attempts, reason) => revoked.push(`${attempts[0]!.actor}: ${reason}`));
     store.leases.disruptAll("the run is suspended");
+    assert.deepEqual(revoked, ["actor-0: the run is suspended"], "its actor is free to go");
     assert.deepEqual([stateOf(store), store.leases.disruptions()], ["queued", 1]);
     assert.equal(store.leases.accept("actor-0", first, newResult()), "accepted");
     assert.equal(stateOf(store), "finished");

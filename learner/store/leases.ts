@@ -287,9 +287,11 @@ export class Leases {
     if (requeued) this.afterCommit(() => this.#options.events.emit("queued"));
   }
 
-  /** All actors are taken away, as by a suspension: what runs is queued again and does not count as an attempt. */
+  /** Nobody waits for what runs, as after a suspension: it is queued again, costs no attempt, and is told to stop. */
   disruptAll(reason: string): void {
-    this.#lose(this.#running.all(), { state: "expired", reason, disrupted: true });
+    const held = this.#running.all();
+    this.#lose(held, { state: "expired", reason, disrupted: true });
+    if (held.length > 0) this.afterCommit(() => this.#options.events.emit("revoked", held, reason));
   }
 
   /** How many attempts were disrupted, over all purposes. */
