@@ -343,10 +343,15 @@ function measure(
   for (const actor of active) counts[isDraining(actor) ? "draining" : (actor.state as "running" | "starting")]++;
   const ended = observed.link?.status?.executions;
   // 64-bit numbers are objects where protobufjs finds the package `long`.
-  const total = (of: "completed" | "lost" | "retried") => Number(ended?.[of] ?? 0);
+  const total = (of: "completed" | "lost" | "retried" | "disrupted") => Number(ended?.[of] ?? 0);
   pass.context.metrics.observe(labelsOf(pass), {
     ...{ run: observed.run, status, demand },
-    executions: ended ? { completed: total("completed"), lost: total("lost"), retried: total("retried") } : undefined,
+    executions: ended
+      ? {
+          ...{ completed: total("completed"), lost: total("lost") },
+          ...{ retried: total("retried"), disrupted: total("disrupted") },
+        }
+      : undefined,
     actors: { desired, ...counts, idle: status.actors?.idle ?? 0 },
     learnerDue: LEARNER_DUE.includes(stage),
     // Those of a run that is over are not renewed, and not used.

@@ -196,7 +196,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
     nextNumber: completed + queued + running + lost + discarded + 1,
     signal: AbortSignal.any([signal, suspension.signal]),
   });
-  metrics.continueFrom(store.totals());
+  metrics.continueFrom(countsOf(store));
   const server = await serve(it);
   suspension.signal.addEventListener("abort", () => {
     log.info(suspension.request, "asked to suspend");
@@ -228,7 +228,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   });
   status.update({ iteration: state.iteration + 1, checkpoint });
   const counting = setInterval(() => {
-    metrics.observeExecutions(store.totals());
+    metrics.observeExecutions(countsOf(store));
     metrics.observeActors(server.actors());
   }, 1000);
 
@@ -363,12 +363,16 @@ async function finish(it: Process, server: LearnerServer, end: { message: string
   // The answer first: a watcher may go at the final status.
   const running = suspension.givenBack ?? store.leases.running().length;
   suspension.settle({ checkpoint: store.checkpoints()[0], running });
+  // Or actors would run programs to their end of which nobody takes the result.
+  if (end.phase === Phase.SUCCEEDED) store.events.emit("revoked", store.leases.running(), "the run is over");
   status.update({ phase: end.phase, message: end.message });
   if (options.stay && !signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve));
   await server.close();
   await metricsServer.close();
   store.close();
 }
+
+const countsOf = (store: Store) => ({ ...store.totals(), disrupted: store.leases.disruptions() });
 
 const linesOf = (store: Store): IterationMetrics[] =>
   store.iterationRows().map((row) => row.metrics as unknown as IterationMetrics);
