@@ -44,8 +44,9 @@ describe("actorState", () => {
   for (const [what, of, its, state] of CASES)
     test(`${state}: ${what}`, () => assert.equal(actorState(of, its, false, NOW_MS), state));
 
-  test("one that the learner hears runs, whatever its node says of the pod's phase", () =>
-    assert.equal(actorState(job(), pod({ phase: "Pending" }), true, NOW_MS), "running"));
+  for (const status of [{ phase: "Pending" }, NODE_GONE])
+    test(`one that the learner hears runs, whatever its node says: ${JSON.stringify(status)}`, () =>
+      assert.equal(actorState(job(), pod(status), true, NOW_MS), "running"));
 });
 
 test("a pod that has ended is on no lost node: its conditions are False then", () =>
@@ -59,6 +60,12 @@ describe("isDisrupted", () => {
     ["leaving", { state: "leaving", job: job(), pod: undefined }, true],
     ["lost", { state: "lost", job: job(), pod: undefined }, true],
     ["running", { state: "running", job: job(), pod: undefined }, false],
+    [
+      "its queue took its place back",
+      { state: "starting", job: job({ spec: { suspend: true } }), pod: pod({}, 9) },
+      true,
+    ],
+    ["it waits in a queue", { state: "starting", job: job({ spec: { suspend: true } }), pod: undefined }, false],
     ["failed by a disruption, the pod is gone", { state: "failed", job: over("Failed", byRule), pod: undefined }, true],
     ["failed, its pod was evicted", { state: "failed", job: over("Failed"), pod: target }, true],
     ["failed by itself", { state: "failed", job: over("Failed", byExit), pod: undefined }, false],

@@ -7,7 +7,7 @@ import type { Job, Pod } from "./kube/resources.ts";
  * | starting | its pod is not there yet, or does not run | yes |
  * | running | its pod runs, or the learner hears it | yes |
  * | leaving | its pod was evicted, preempted or deleted: it finishes what it can within its grace | no |
- * | lost | its node is not heard any more, or the learner does not hear it | no; its Job is removed |
+ * | lost | its node is not heard any more, nor does the learner hear it; or the learner has not heard it for long | no; its Job is removed |
  * | succeeded, failed | its Job is over | no |
  * | deleting | its Job is being deleted | no |
  */
@@ -56,7 +56,8 @@ export function actorState(job: Job, pod: Pod | undefined, connected: boolean, n
   if (over) return over;
   // A queue took its place back: its pod goes, and comes again when the queue says so.
   if (job.spec?.suspend) return "starting";
-  if (pod && isOnLostNode(pod)) return "lost";
+  // An actor that the learner hears goes on, though its node's kubelet is cut off from the API server.
+  if (pod && !connected && isOnLostNode(pod)) return "lost";
   const pastGrace = pod && pastGraceAtMs(pod);
   if (pastGrace !== undefined) return pastGrace <= nowMs ? "lost" : "leaving";
   if (isDisruptionTarget(pod)) return "leaving";
@@ -76,6 +77,7 @@ export function jobState({ status }: Job): "succeeded" | "failed" | undefined {
  */
 export function isDisrupted({ state, job, pod }: { state: ActorState; job: Job; pod: Pod | undefined }): boolean {
   if (state === "leaving" || state === "lost") return true;
+  if (job.spec?.suspend) return pod?.metadata.deletionTimestamp !== undefined;
   if (state !== "failed") return false;
   const byRule = job.status?.conditions?.some(({ message }) => /has condition DisruptionTarget/.test(message ?? ""));
   return byRule === true || isDisruptionTarget(pod);
