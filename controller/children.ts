@@ -1,5 +1,6 @@
 /** The children that every run has once: what each should be, and the write that makes it so. */
 
+import { jobState } from "./actor-state.ts";
 import { BlockedError, writeBlocker } from "./blockers.ts";
 import { type CertificateSecrets, ensureCertificates, type SecretData } from "./certificates.ts";
 import { type Finding, findCondition, type RefusedChildren } from "./conditions.ts";
@@ -29,7 +30,6 @@ import {
 import type { KubeObject, Resource } from "./kube/types.ts";
 import { hasEnded, type LifecyclePlan } from "./lifecycle.ts";
 import type { Derived } from "./memory.ts";
-import { jobState } from "./observe.ts";
 import { claimNames, mayTake, volumeOf } from "./ownership.ts";
 
 /**

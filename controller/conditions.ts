@@ -88,7 +88,7 @@ export type Reason = keyof typeof REASONS;
 /** Of the events that no condition tells of. README.md says of each what it means, as it does of the reasons above. */
 export const EVENTS = [
   // actors
-  ...["ScaledUp", "ScaledDown", "Draining", "SandboxTerminated"],
+  ...["ScaledUp", "ScaledDown", "Draining", "ActorsDisrupted", "SandboxTerminated"],
   // suspension
   ...["CheckpointWritten", "CheckpointNotWaitedFor"],
   // volume, and the end

@@ -1,4 +1,5 @@
 /** What keeps the learner from being there, or that nothing does. Pure. */
+import { jobState } from "./actor-state.ts";
 import {
   deploymentBlocker,
   eventBlocker,
@@ -15,7 +16,7 @@ import type { Pod } from "./kube/resources.ts";
 import { describeEnd, isVolumeFull, lastTermination, learnerFailures } from "./learner-failures.ts";
 import type { LifecyclePlan } from "./lifecycle.ts";
 import { nodeLossFinding, OVERDUE_SECONDS, overdueSeconds } from "./node-loss.ts";
-import { jobState, livingLearner, type Observed } from "./observe.ts";
+import { livingLearner, type Observed } from "./observe.ts";
 
 /** The newest warning about an object that does not come on, asked for where it says nothing itself. */
 export type Warning = { reason?: string; note?: string };

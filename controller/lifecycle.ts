@@ -1,11 +1,12 @@
 /** Where a run is between its start and its end, and whether its learner should be there. Pure. */
 import type { TrainingRunStatus } from "../crds/trainingrun.ts";
 import { EXIT_STATUS } from "../proto/exit-status.ts";
+import { jobState } from "./actor-state.ts";
 import type { Finding } from "./conditions.ts";
 import { findCondition } from "./conditions.ts";
 import { SPEC_HASH } from "./desired/names.ts";
 import { exhaustion, lastTermination, lastWords } from "./learner-failures.ts";
-import { jobState, learnerPhase, type Observed } from "./observe.ts";
+import { learnerPhase, type Observed } from "./observe.ts";
 import { type Admission, NOT_QUEUED } from "./queue.ts";
 
 export type Stage =

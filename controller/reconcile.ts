@@ -6,7 +6,8 @@
 
 import type { TrainingRunStatus } from "../crds/trainingrun.ts";
 import { reconcileActorCertificates } from "./actor-certificates.ts";
-import { labelsOf, REFUSED_SECONDS, reconcileActors, reportTerminations } from "./actor-jobs.ts";
+import { labelsOf, REFUSED_SECONDS, reconcileActors, reportDisruptions, reportTerminations } from "./actor-jobs.ts";
+import { SILENT_ACTOR_SECONDS, silentSince } from "./actor-state.ts";
 import { eventBlocker, isSilent, NO_POD_SECONDS, writeBlocker } from "./blockers.ts";
 import { derivedOf, reconcileChildren } from "./children.ts";
 import { announcements, type Finding, findCondition } from "./conditions.ts";
@@ -23,6 +24,7 @@ import { EVENT, TRAINING_RUN } from "./kube/resources.ts";
 import type { KubeObject, ReconcileResult } from "./kube/types.ts";
 import { learnerState, type Warning } from "./learner-state.ts";
 import { finalPhase, hasEnded, type LifecyclePlan, planLifecycle } from "./lifecycle.ts";
+import type { RunMemory } from "./memory.ts";
 import { isUntold, notify } from "./notification.ts";
 import { createdMs, isActive, learnerPhase, type Observed, observe } from "./observe.ts";
 import type { Admission } from "./queue.ts";
@@ -79,6 +81,8 @@ export async function reconcile(key: string, context: Context): Promise<Reconcil
   const uncertified = await attempt(pass, () => reconcileActorCertificates(pass));
   const actorsRefused = (await reconcileActors(pass, scale)) ?? uncertified;
   reportTerminations(pass);
+  reportDisruptions(pass);
+  again.push(nextLossSeconds(pass));
 
   const warning = await findWarning(pass);
   const learner = learnerState({
@@ -116,11 +120,28 @@ function look(key: string, run: Run, context: Context): Pass {
     withRunDefaults(run, context.settings.runDefaults),
     context.cache,
     context.links.observed(key),
-    context.settings.kueue,
+    { kueue: context.settings.kueue ?? false, nowMs },
   );
+  noteSilence(observed, memory, nowMs);
   memory.volume = observed.volume?.metadata.name ?? memory.volume;
   const writes = new Writes(run, { ...context, applied: memory.applied });
   return { key, observed, memory, writes, context, nowMs };
+}
+
+/** An actor that runs and that the learner has not heard for long is lost, whatever Kubernetes says of its pod. */
+function noteSilence({ actors, link }: Observed, memory: RunMemory, nowMs: number): void {
+  memory.silentSinceMs = silentSince(actors, link?.connected ?? false, memory.silentSinceMs, nowMs);
+  for (const actor of actors) {
+    const sinceMs = memory.silentSinceMs.get(actor.name) ?? nowMs;
+    if (nowMs - sinceMs >= SILENT_ACTOR_SECONDS * 1000) actor.state = "lost";
+  }
+}
+
+/** @returns the seconds until an actor or a pod counts as lost that nothing more is heard of */
+function nextLossSeconds({ observed, memory, nowMs }: Pass): number | undefined {
+  const silentMs = [...memory.silentSinceMs.values()].map((sinceMs) => sinceMs + SILENT_ACTOR_SECONDS * 1000);
+  const next = Math.min(observed.nextLossMs ?? Number.POSITIVE_INFINITY, ...silentMs.filter((atMs) => atMs > nowMs));
+  return Number.isFinite(next) ? (next - nowMs) / 1000 : undefined;
 }
 
 /** The run is gone, and its children with it. */
@@ -327,10 +348,15 @@ function measure(
   for (const actor of active) counts[isDraining(actor) ? "draining" : (actor.state as "running" | "starting")]++;
   const ended = observed.link?.status?.executions;
   // 64-bit numbers are objects where protobufjs finds the package `long`.
-  const total = (of: "completed" | "lost" | "retried") => Number(ended?.[of] ?? 0);
+  const total = (of: "completed" | "lost" | "retried" | "disrupted") => Number(ended?.[of] ?? 0);
   pass.context.metrics.observe(labelsOf(pass), {
     ...{ run: observed.run, status, demand },
-    executions: ended ? { completed: total("completed"), lost: total("lost"), retried: total("retried") } : undefined,
+    executions: ended
+      ? {
+          ...{ completed: total("completed"), lost: total("lost") },
+          ...{ retried: total("retried"), disrupted: total("disrupted") },
+        }
+      : undefined,
     actors: { desired, ...counts, idle: status.actors?.idle ?? 0 },
     learnerDue: LEARNER_DUE.includes(stage),
     // Those of a run that is over are not renewed, and not used.

@@ -27,7 +27,7 @@ export interface RunMeasurement {
   /** Undefined: the learner has not said. */
   demand: Demand | undefined;
   /** Since the run began, as its learner counts; undefined: it has not said. */
-  executions: { completed: number; lost: number; retried: number } | undefined;
+  executions: { completed: number; lost: number; retried: number; disrupted: number } | undefined;
   /** By state; one that is undefined is not known and stays as it was. */
   actors: { desired: number | undefined; running: number; starting: number; draining: number; idle: number };
   /** Whether a learner is to be there. */
@@ -143,7 +143,7 @@ export class RunMetrics {
       gauge.remove(name);
     without(this.#phase, "phase", PHASES);
     without(this.#demand, "state", ["queued", "running"]);
-    without(this.#events, "event", ["completed", "lost", "retried"]);
+    without(this.#events, "event", ["completed", "lost", "retried", "disrupted"]);
     without(this.#actors, "state", ["desired", "running", "starting", "draining", "idle"]);
     without(this.#decisions, "direction", ["up", "down"]);
     without(this.#gpus, "component", ["learner", "actor"]);

@@ -33,7 +33,7 @@ export function observedOf(run: Run, change: Partial<Observed> = {}): Observed {
   return {
     ...{ run, deployment: undefined, config: undefined, volume: undefined, secrets: {}, init: undefined },
     ...{ initPod: undefined, actors: [], learnerPod: undefined, leavingPod: undefined, link: undefined },
-    ...{ workload: undefined, hasPods: false },
+    ...{ workload: undefined, hasPods: false, nextLossMs: undefined },
     ...change,
   };
 }

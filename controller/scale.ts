@@ -1,4 +1,5 @@
 /** Which actors to make, to drain and to remove, so that there are as many as there is work for. Pure. */
+import { isDisrupted } from "./actor-state.ts";
 import { actorsToDrain, type Demand, desiredActors, type Stabiliser } from "./autoscale.ts";
 import { DRAINING, type Run } from "./desired/names.ts";
 import type { Stage } from "./lifecycle.ts";
@@ -83,8 +84,12 @@ export function planActors(observed: Observed, { stage, stabiliser, hash, nowMs 
   if (over !== undefined) {
     // Nobody waits for what they run any more: its results came, or it is run again after the resume.
     const reason = over;
-    return { ...plan, desired: 0, remove: [...plan.remove, ...active.map((actor) => ({ actor, reason }))] };
+    const going = actors.filter((actor) => isActive(actor) || actor.state === "leaving" || actor.state === "lost");
+    return { ...plan, desired: 0, remove: [...plan.remove, ...going.map((actor) => ({ actor, reason }))] };
   }
+  // Its pod stays until its node is back; the Job would wait for it, and keep its place in a queue.
+  for (const actor of actors.filter(({ state }) => state === "lost"))
+    plan.remove.push({ actor, reason: "its node, or the actor itself, is not heard any more" });
   for (const actor of active.filter(isDraining)) {
     const overMs = drainingSinceMs(actor) + drainSeconds(run) * 1000;
     if (overMs <= nowMs) plan.remove.push({ actor, reason: "its executions took longer than actors.drainSeconds" });
@@ -108,7 +113,7 @@ export function planActors(observed: Observed, { stage, stabiliser, hash, nowMs 
     // While actors fail one after the other, one at a time finds out whether that is over.
     const most = failures >= restart.maxFailures ? 1 - starting : bounds.maxStarting - starting;
     if (notBeforeMs > nowMs) lookAgain(notBeforeMs);
-    else plan.create = freePlaces(actors, Math.min(missing, most));
+    else plan.create = freePlaces(observed, Math.min(missing, most));
   } else if (leaving.length === 0) roll(plan, active, hash, desired);
   return plan;
 }
@@ -142,7 +147,7 @@ function roll(plan: ScalePlan, active: ObservedActor[], hash: string, desired: n
 }
 
 /** The lowest indices that no active actor has, each with the next generation. */
-function freePlaces(actors: ObservedActor[], count: number): { index: number; generation: number }[] {
+function freePlaces({ actors }: Observed, count: number): { index: number; generation: number }[] {
   const taken = new Set(actors.filter(isActive).map(({ index }) => index));
   const newest = new Map<number, number>();
   for (const { index, generation } of actors) newest.set(index, Math.max(generation, newest.get(index) ?? -1));
@@ -159,7 +164,7 @@ function failuresOf(
   nowMs: number,
 ): { failures: number; notBeforeMs: number } {
   const ended = actors
-    .filter(({ state }) => state === "succeeded" || state === "failed")
+    .filter((actor) => actor.state === "succeeded" || (actor.state === "failed" && !isDisrupted(actor)))
     .map((actor) => ({ actor, atMs: endedMs(actor) }))
     .sort((a, b) => b.atMs - a.atMs);
   const stable = actors.some(

@@ -67,6 +67,7 @@ export function desiredStatus(facts: StatusFacts): TrainingRunStatus {
         running: heard.executions.running ?? 0,
         completed: Number(heard.executions.completed ?? 0),
         lost: Number(heard.executions.lost ?? 0),
+        ...(heard.executions.disrupted && { disrupted: Number(heard.executions.disrupted) }),
       }
     : before.executions;
   const checkpoint = heard?.checkpoint?.path

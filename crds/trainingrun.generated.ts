@@ -344,8 +344,10 @@ export interface Learner {
   stallSeconds: number;
   /** Seconds between two heartbeats of an actor (default 5; ours). */
   heartbeatSeconds: number;
-  /** Attempts of an execution that the infrastructure lost before it counts as lost (default 3; ours). */
+  /** Attempts of an execution that the infrastructure lost before it counts as lost. Disrupted attempts do not count (default 3; ours). */
   maxAttempts: number;
+  /** Attempts of an execution that ended because their actor was evicted, preempted, deleted or on a node that was lost, before the execution counts as lost: a program that ends its own node is not run for ever. Absent: 100 (ours). */
+  maxDisruptions?: number;
   /** Seconds that the learner may take to load its weights before it is started anew (default 600; ours). */
   startSeconds: number;
   /** Seconds between asking the learner to stop and killing it (default 30; ours). */
@@ -521,10 +523,12 @@ export interface Actors {
   maxStarting: number;
   /** Longest wait for the executions of an actor that is drained because of fewer actors, a changed specification or suspension; what is left is run again by another actor. Only on Kubernetes. Absent: executionTimeoutSeconds and leaseSeconds, which no execution outlasts. */
   drainSeconds?: number;
-  /** Seconds without a lease after which an actor ends by itself; 0 is never (default 300; ours). */
+  /** Seconds without a lease after which an actor that somebody started by hand ends by itself; 0 is never. Actors of the controller and of longrun run stay: these scale down (default 300; ours). */
   idleSeconds: number;
-  /** Seconds between asking an actor to stop at once and killing it (default 10; ours). */
+  /** Seconds that an actor has to hand in what it has, between asking it to stop at once and killing it (default 10; ours). */
   stopGraceSeconds: number;
+  /** Longest time that the programs of an actor whose pod is evicted or deleted run on; what is not finished then is run again and costs no attempt. The pod's grace is the smaller of this and the longest executionTimeoutSeconds, and stopGraceSeconds beyond. Only on Kubernetes (default 600; ours). */
+  evictionGraceSeconds: number;
   /** Container image of the supervisor; only on Kubernetes. Absent: the controller's --actor-image. */
   image?: string;
   /** Container image that programs run in; only on Kubernetes. Absent: the controller's --sandbox-image. */
@@ -751,6 +755,8 @@ export interface ExecutionsStatus {
   completed?: number;
   /** Given up after learner.maxAttempts. */
   lost?: number;
+  /** Attempts that ended because their actor was evicted, preempted, deleted or on a lost node; they are made again. */
+  disrupted?: number;
 }
 
 /** Actors by state. */

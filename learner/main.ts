@@ -58,7 +58,7 @@ import { type LearnerServer, startServer } from "./server/server.ts";
 import { Phase, StatusBoard } from "./server/status.ts";
 import { reasonToStop } from "./stopping.ts";
 import { StoreError } from "./store/errors.ts";
-import { openStore, type Store } from "./store/store.ts";
+import { MAX_DISRUPTIONS, openStore, type Store } from "./store/store.ts";
 import { SuspendedError, Suspension } from "./suspension.ts";
 import { train } from "./train.ts";
 import { versions } from "./versions.ts";
@@ -116,9 +116,9 @@ async function main(): Promise<number> {
     const fence = Fence.take(options.run, `${hostname()}/${process.pid}`);
     const { leaseSeconds, leaseGraceSeconds, maxAttempts } = manifest.spec.learner;
     // No default of the schema: that would change the manifests of runs that go on, and restart their learners.
-    const { leaseSlackSeconds = LEASE_SLACK_SECONDS } = manifest.spec.learner;
+    const { leaseSlackSeconds = LEASE_SLACK_SECONDS, maxDisruptions = MAX_DISRUPTIONS } = manifest.spec.learner;
     const store = openStore(join(options.run, "store.sqlite"), {
-      ...{ leaseSeconds, leaseGraceSeconds, maxAttempts },
+      ...{ leaseSeconds, leaseGraceSeconds, maxAttempts, maxDisruptions },
       longestSeconds: task.spec.executionTimeoutSeconds + leaseSlackSeconds,
       checkFence: () => fence.check(),
     });
@@ -200,7 +200,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
     nextNumber: completed + queued + running + lost + discarded + 1,
     signal: AbortSignal.any([signal, suspension.signal]),
   });
-  metrics.continueFrom(store.totals());
+  metrics.continueFrom(countsOf(store));
   const server = await serve(it);
   suspension.signal.addEventListener("abort", () => {
     log.info(suspension.request, "asked to suspend");
@@ -233,7 +233,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   });
   status.update({ iteration: state.iteration + 1, checkpoint });
   const counting = setInterval(() => {
-    metrics.observeExecutions(store.totals());
+    metrics.observeExecutions(countsOf(store));
     metrics.observeActors(server.actors());
   }, 1000);
 
@@ -282,7 +282,7 @@ interface End {
  */
 async function endOf(
   run: Run,
-  { options, suspension, signal, log }: Process,
+  { options, store, suspension, signal, log }: Process,
   server: LearnerServer,
   policies: Policies | undefined,
 ): Promise<End> {
@@ -295,6 +295,7 @@ async function endOf(
       if (!(error instanceof SuspendedError) || signal.aborted) throw error;
       await run.checkpoint();
       await server.waitForHandIns(suspension.request?.drainSeconds ?? 0, signal);
+      suspension.giveBack(store.leases);
       throw error;
     });
     return { state: "succeeded", message, phase: Phase.SUCCEEDED, exitStatus: 0 };
@@ -373,13 +374,18 @@ async function serve(it: Process): Promise<LearnerServer> {
 async function finish(it: Process, server: LearnerServer, end: { message: string; phase: number }): Promise<void> {
   const { options, store, status, suspension, metricsServer, signal } = it;
   // The answer first: a watcher may go at the final status.
-  suspension.settle({ checkpoint: store.checkpoints()[0], running: store.leases.running().length });
+  const running = suspension.givenBack ?? store.leases.running().length;
+  suspension.settle({ checkpoint: store.checkpoints()[0], running });
+  // Or actors would run programs to their end of which nobody takes the result.
+  if (end.phase === Phase.SUCCEEDED) store.events.emit("revoked", store.leases.running(), "the run is over");
   status.update({ phase: end.phase, message: end.message });
   if (options.stay && !signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve));
   await server.close();
   await metricsServer.close();
   store.close();
 }
+
+const countsOf = (store: Store) => ({ ...store.totals(), disrupted: store.leases.disruptions() });
 
 const linesOf = (store: Store): IterationMetrics[] =>
   store.iterationRows().map((row) => row.metrics as unknown as IterationMetrics);

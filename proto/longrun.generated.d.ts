@@ -440,6 +440,9 @@ export namespace longrun {
             /** Ready freeSlots. */
             freeSlots: number;
 
+            /** Ready draining. */
+            draining: boolean;
+
             /**
              * Creates a new Ready instance using the specified properties.
              * @param [properties] Properties to set
@@ -474,6 +477,9 @@ export namespace longrun {
 
                 /** Ready freeSlots */
                 freeSlots?: (number|null);
+
+                /** Ready draining */
+                draining?: (boolean|null);
 
                 /** Unknown fields preserved while decoding when enabled */
                 $unknowns?: Uint8Array[];
@@ -1121,6 +1127,9 @@ export namespace longrun {
             /** ResultHeader sandboxBroke. */
             sandboxBroke: boolean;
 
+            /** ResultHeader disrupted. */
+            disrupted: boolean;
+
             /**
              * Creates a new ResultHeader instance using the specified properties.
              * @param [properties] Properties to set
@@ -1206,6 +1215,9 @@ export namespace longrun {
 
                 /** ResultHeader sandboxBroke */
                 sandboxBroke?: (boolean|null);
+
+                /** ResultHeader disrupted */
+                disrupted?: (boolean|null);
 
                 /** Unknown fields preserved while decoding when enabled */
                 $unknowns?: Uint8Array[];
@@ -1929,6 +1941,9 @@ export namespace longrun {
             /** Executions retried. */
             retried: number;
 
+            /** Executions disrupted. */
+            disrupted: number;
+
             /**
              * Creates a new Executions instance using the specified properties.
              * @param [properties] Properties to set
@@ -1975,6 +1990,9 @@ export namespace longrun {
 
                 /** Executions retried */
                 retried?: (number|null);
+
+                /** Executions disrupted */
+                disrupted?: (number|null);
 
                 /** Unknown fields preserved while decoding when enabled */
                 $unknowns?: Uint8Array[];
@@ -2551,6 +2569,9 @@ export namespace longrun {
             /** ReportTerminationsRequest terminations. */
             terminations: longrun.v1alpha1.Termination.$Properties[];
 
+            /** ReportTerminationsRequest disrupted. */
+            disrupted: string[];
+
             /**
              * Creates a new ReportTerminationsRequest instance using the specified properties.
              * @param [properties] Properties to set
@@ -2585,6 +2606,9 @@ export namespace longrun {
 
                 /** ReportTerminationsRequest terminations */
                 terminations?: (longrun.v1alpha1.Termination.$Properties[]|null);
+
+                /** ReportTerminationsRequest disrupted */
+                disrupted?: (string[]|null);
 
                 /** Unknown fields preserved while decoding when enabled */
                 $unknowns?: Uint8Array[];

@@ -120,7 +120,7 @@ export const FLEET: Dashboard = {
             "In the last hour, by run: executions tried again after their actor was lost, and given up. Neither is a program's fault: look at nodes and evictions.",
           queries: [
             [
-              'sum by (run, event) (increase(longrun_run_execution_events_total{@, event=~"lost|retried"}[1h]))',
+              'sum by (run, event) (increase(longrun_run_execution_events_total{@, event=~"lost|retried|disrupted"}[1h]))',
               "{{run}}: {{event}}",
             ],
           ],

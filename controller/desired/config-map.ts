@@ -23,6 +23,7 @@ const CONTROLLERS_OWN: Record<string, readonly string[]> = {
   ],
   actors: [
     ...["min", "max", "replicas", "autoscaling", "scaleDownSeconds", "maxStarting", "drainSeconds", "stopGraceSeconds"],
+    "evictionGraceSeconds",
     ...["image", "sandboxImage", "imagePullPolicy", "runtimeClassName", "resources", "sandboxResources", "podTemplate"],
   ],
 };

@@ -101,6 +101,7 @@ export class LearnerServer {
         drainActor: (actor, reason) => this.drain(reason, actor),
         suspend: options.suspend,
         reportTermination: (termination) => this.#reportTermination(termination),
+        reportDisruption: (actor) => options.store.leases.disrupted(actor),
       }),
     });
     this.#turn = new Turn({
@@ -402,7 +403,9 @@ export class LearnerServer {
   }
 
   #statusFields(): longrun.v1alpha1.Status.$Properties {
-    const { queued, running, completed, lost, retried } = this.#options.store.totals();
+    const { store } = this.#options;
+    const { queued, running, completed, lost, retried } = store.totals();
+    const disrupted = store.leases.disruptions();
     const actors = this.actors().map((actor) => ({
       name: actor.name,
       isolationLevel: actor.isolationLevel,
@@ -412,7 +415,7 @@ export class LearnerServer {
       draining: actor.draining,
       busyShare: actor.aliveSeconds > 0 ? actor.busySeconds / actor.aliveSeconds : 0,
     }));
-    return { executions: { queued, running, completed, lost, retried }, actors };
+    return { executions: { queued, running, completed, lost, retried, disrupted }, actors };
   }
 }
 

@@ -195,6 +195,7 @@ export class Session {
         break;
       case "ready":
         this.#freeSlots = whole(message.ready.freeSlots, "free_slots", this.#options.maxSlots);
+        this.draining ||= message.ready.draining === true;
         this.#options.onReady(this);
         break;
       case "heartbeat":
@@ -405,8 +406,10 @@ export class Session {
       return;
     }
     const reason = header.detail || "lost by the actor";
-    const broke = header.sandboxBroke === true;
-    this.#acknowledge(attempt, leases.fail(this.actor, attempt, broke ? `${SANDBOX_BROKE}: ${reason}` : reason, broke));
+    const sandboxBroke = header.sandboxBroke === true;
+    const said = sandboxBroke ? `${SANDBOX_BROKE}: ${reason}` : reason;
+    const disrupted = header.disrupted === true && !sandboxBroke;
+    this.#acknowledge(attempt, leases.fail(this.actor, attempt, said, { sandboxBroke, disrupted }));
   }
 
   #explainLoss(attempt: AttemptKey, header: longrun.v1alpha1.ResultHeader.$Properties) {
