@@ -257,6 +257,18 @@ describe("learnerState", () => {
       /^volume quick-data \(100Gi\) is full: raise spec\.learner\.storage\.size/,
     ],
     [
+      "a full volume that has been enlarged, and waits for its pod to end",
+      {
+        ...ended({ exitCode: 73 }),
+        volume: {
+          ...claimOf({ resources: { requests: { storage: "200Gi" } } }),
+          status: { capacity: { storage: "100Gi" }, conditions: [{ type: "FileSystemResizePending", status: "True" }] },
+        },
+      },
+      "VolumeFull",
+      /^volume quick-data \(100Gi\) is full and grows when its pod is started anew: suspend the run/,
+    ],
+    [
       "a full volume, and the learner was just started again",
       container({ state: { running: { startedAt: at(-5) } }, lastState: { terminated: { exitCode: 73 } } }),
       "VolumeFull",

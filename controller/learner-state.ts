@@ -150,18 +150,14 @@ function leaving(pod: Pod, nowMs: number): Finding {
 
 /** A container that ended and is not running now, or not for long. */
 function crashOf(pod: Pod, observed: Observed, nowMs: number): Finding | undefined {
-  const { run, volume } = observed;
+  const { run } = observed;
   const ended = lastTermination(pod);
   const running = pod.status?.containerStatuses?.find(({ name }) => name === "learner")?.state?.running;
   if (!ended) return undefined;
   // It is started again every few minutes, and ends in seconds while there is no room.
   const justStarted = running && nowMs - Date.parse(running.startedAt ?? "") < LEARNER_ANSWER_SECONDS * 1000;
   if (isVolumeFull(pod) && (!running || justStarted)) {
-    const name = volume?.metadata.name ?? childName(run, "data");
-    return {
-      reason: "VolumeFull",
-      message: `volume ${name} (${run.spec.learner.storage.size}) is full: raise spec.learner.storage.size, which needs a StorageClass that allows expansion; where a volume grows only while nobody uses it, suspend the run first. The learner goes on by itself within 5 minutes of there being room`,
-    };
+    return { reason: "VolumeFull", message: volumeFull(observed) };
   }
   if (running) return undefined;
   const { count = 0 } = learnerFailures(observed) ?? {};
@@ -180,6 +176,17 @@ function crashOf(pod: Pod, observed: Observed, nowMs: number): Finding | undefin
     reason: "LearnerCrashing",
     message: `the learner ${describeEnd(ended)} and starts again from its newest checkpoint${which}: see ${log}`,
   };
+}
+
+/** It has grown in the meantime, or it has not: what is left to do differs. */
+function volumeFull({ run, volume }: Observed): string {
+  const name = volume?.metadata.name ?? childName(run, "data");
+  const size = volume?.status?.capacity?.storage ?? volume?.spec?.resources?.requests?.storage;
+  const full = `volume ${name} (${size ?? run.spec.learner.storage.size}) is full`;
+  const pending = volume?.status?.conditions?.some(({ type }) => type === "FileSystemResizePending");
+  if (pending)
+    return `${full} and grows when its pod is started anew: suspend the run, and resume it once it is Suspended`;
+  return `${full}: raise spec.learner.storage.size, which needs a StorageClass that allows expansion; where a volume grows only while nobody uses it, suspend the run first. The learner goes on by itself within 5 minutes of there being room`;
 }
 
 function initState({ observed, warning, nowMs }: LearnerFacts): Finding {

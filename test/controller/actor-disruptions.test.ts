@@ -3,7 +3,6 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { findCondition } from "../../controller/conditions.ts";
-import { RUN } from "../../controller/desired/names.ts";
 import { JOB, type Job, POD, type Pod } from "../../controller/kube/resources.ts";
 import { CONTROL_PLANE } from "../cluster/binaries.ts";
 import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
@@ -48,8 +47,6 @@ describe("actors that are taken away", { skip, concurrency: 4 }, () => {
   const jobNameOf = ({ metadata }: Pod) => metadata.labels?.["batch.kubernetes.io/job-name"];
   const now = async (pod: Pod) =>
     world.client.get<Pod>(POD, { namespace: pod.metadata.namespace!, name: pod.metadata.name });
-  const jobsOf = async (namespace: string) =>
-    (await world.list<Job>(JOB, namespace, `${RUN}=run`)).map(({ metadata }) => metadata.name).sort();
   const actorsScaled = async (namespace: string) =>
     findCondition((await world.status(namespace, "run")).conditions, "ActorsScaled");
   const evict = ({ metadata: { namespace, name } }: Pod) =>
@@ -96,6 +93,7 @@ describe("actors that are taken away", { skip, concurrency: 4 }, () => {
 
   test("an actor on a node that is not heard is replaced at once, and its Job waits for nothing", async () => {
     const { namespace, learner, pod } = await start();
+    const jobKey = { namespace, name: "run-actor-0-0" };
     // As the node controller does it: Ready is False, the rest is what the kubelet wrote last.
     const conditions = pod.status!.conditions!.map((it) => (it.type === "Ready" ? { ...it, status: "False" } : it));
     await world.client.mergePatch(
@@ -105,7 +103,7 @@ describe("actors that are taken away", { skip, concurrency: 4 }, () => {
       { subresource: "status" },
     );
     await podOf(namespace, "run-actor-0-1");
-    await eventually(async () => !(await jobsOf(namespace)).includes("run-actor-0-0"));
+    await eventually(async () => (await world.client.get(JOB, jobKey))?.metadata.deletionTimestamp !== undefined);
     await eventually(() => learner.reported.some(({ disrupted }) => disrupted?.includes("run-actor-0-0")));
     const lost = await eventually(async () => {
       const found = await now(pod);
@@ -117,10 +115,11 @@ describe("actors that are taken away", { skip, concurrency: 4 }, () => {
     // Its name is not given again while its pod is there.
     const successor = (await world.client.get(JOB, { namespace, name: "run-actor-0-1" }))!;
     await world.client.delete(JOB, { namespace, name: "run-actor-0-1" }, { uid: successor.metadata.uid! });
-    const jobs = await eventually(async () => {
-      const found = await world.list<Job>(JOB, namespace, `${RUN}=run`);
-      return found.some(({ metadata }) => metadata.uid !== successor.metadata.uid) && found;
+    await eventually(async () => {
+      const found = await world.client.get(JOB, { namespace, name: "run-actor-0-1" });
+      return found !== undefined && found.metadata.uid !== successor.metadata.uid;
     });
-    assert.ok(!jobs.some(({ metadata }) => metadata.name === "run-actor-0-0"));
+    const job = await world.client.get(JOB, jobKey);
+    assert.ok(job?.metadata.deletionTimestamp, "the first Job waits for its pod");
   });
 });
