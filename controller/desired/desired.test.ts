@@ -233,7 +233,7 @@ describe("configuration", () => {
     { suspend: true },
     { ttlSecondsAfterFinished: 5 },
     { notifications: { webhook: { url: "https://hooks.test/a" } } },
-    { actors: { max: 9, min: 2, scaleDownSeconds: 1, image: "x", podTemplate: { spec: {} } } },
+    { actors: { max: 9, min: 2, scaleDownSeconds: 1, image: "x", podTemplate: { spec: {} }, evictionGraceSeconds: 9 } },
     { learner: { image: "x", resources: { requests: { cpu: "2" } }, storage: { retain: "Never" } } },
   ];
   for (const spec of IRRELEVANT)
