@@ -157,27 +157,30 @@ function freePlaces({ actors }: Observed, count: number): { index: number; gener
   return places;
 }
 
-/** Failures since the last actor that ended well or lived long enough, and when the next may be made. */
+/**
+ * Failures since the last actor that ended well or lived long enough, and when the next may be made. Actors that are taken
+ * away as soon as they run, as by a node without memory, are no failures, but are waited for in the same way.
+ */
 function failuresOf(
   actors: ObservedActor[],
   restart: Run["spec"]["restart"],
   nowMs: number,
 ): { failures: number; notBeforeMs: number } {
+  const stableMs = restart.stableSeconds * 1000;
   const ended = actors
-    .filter((actor) => actor.state === "succeeded" || (actor.state === "failed" && !isDisrupted(actor)))
-    .map((actor) => ({ actor, atMs: endedMs(actor) }))
-    .sort((a, b) => b.atMs - a.atMs);
-  const stable = actors.some(
-    (actor) => actor.state === "running" && nowMs - startedMs(actor) > restart.stableSeconds * 1000,
-  );
-  let failures = 0;
-  for (const { actor } of ended) {
-    if (actor.state !== "failed" || endedMs(actor) - startedMs(actor) > restart.stableSeconds * 1000) break;
-    failures++;
-  }
-  if (failures === 0 || stable) return { failures: 0, notBeforeMs: 0 };
-  const seconds = Math.min(restart.maxBackoffSeconds, restart.backoffSeconds * 2 ** (failures - 1));
-  return { failures, notBeforeMs: ended[0]!.atMs + seconds * 1000 };
+    .filter(({ state }) => state === "succeeded" || state === "failed")
+    .sort((a, b) => endedMs(b) - endedMs(a));
+  /** @param of the newest first */
+  const inARow = (of: ObservedActor[]) => {
+    const last = of.findIndex((actor) => actor.state !== "failed" || endedMs(actor) - startedMs(actor) > stableMs);
+    const times = last === -1 ? of.length : last;
+    const seconds = Math.min(restart.maxBackoffSeconds, restart.backoffSeconds * 2 ** (times - 1));
+    return { times, notBeforeMs: times === 0 ? 0 : endedMs(of[0]!) + seconds * 1000 };
+  };
+  const stable = actors.some((actor) => actor.state === "running" && nowMs - startedMs(actor) > stableMs);
+  const failed = inARow(stable ? [] : ended.filter((actor) => !isDisrupted(actor)));
+  const disrupted = inARow(ended.filter((actor) => actor.state === "succeeded" || isDisrupted(actor)));
+  return { failures: failed.times, notBeforeMs: Math.max(failed.notBeforeMs, disrupted.notBeforeMs) };
 }
 
 function endedMs({ job }: ObservedActor): number {

@@ -521,7 +521,7 @@ export interface Actors {
   scaleDownSeconds: number;
   /** Actors that may be on their way at once, made but not running yet; further ones are made when these run; only on Kubernetes (default 100; ours). */
   maxStarting: number;
-  /** Longest wait for the executions of an actor that is drained because of fewer actors, a changed specification or suspension; what is left is run again by another actor. Only on Kubernetes. Absent: executionTimeoutSeconds and leaseSeconds, which no execution outlasts. */
+  /** Longest wait for the executions of an actor that is drained because of fewer actors, a changed specification or suspension. Then its pod is deleted, with its grace (evictionGraceSeconds), and what is left is run again by another actor. Only on Kubernetes. Absent: executionTimeoutSeconds and leaseSeconds, which no execution outlasts. */
   drainSeconds?: number;
   /** Seconds without a lease after which an actor that somebody started by hand ends by itself; 0 is never. Actors of the controller and of longrun run stay: these scale down (default 300; ours). */
   idleSeconds: number;

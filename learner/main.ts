@@ -295,12 +295,12 @@ async function endOf(
       if (!(error instanceof SuspendedError) || signal.aborted) throw error;
       await run.checkpoint();
       await server.waitForHandIns(suspension.request?.drainSeconds ?? 0, signal);
-      suspension.giveBack(store.leases);
       throw error;
     });
     return { state: "succeeded", message, phase: Phase.SUCCEEDED, exitStatus: 0 };
   } catch (error) {
     const { message } = error as Error;
+    if (error instanceof SuspendedError) suspension.giveBack(store.leases);
     if (error instanceof StoreError && error.code === "fenced")
       return {
         ...{ state: "fenced", message, phase: Phase.STOPPED },

@@ -35,6 +35,27 @@ const podsOf = (run: Run) => ({
 });
 const configOf = (run: Run) => parse(desiredConfigMap(run).data!["trainingrun.yaml"]!);
 
+describe("an actor that is evicted", () => {
+  const graceOf = (executionTimeoutSeconds: number, actors: object = {}) => {
+    const pod = podsOf(runOf({ tasks: [{ name: "diamonds", executionTimeoutSeconds }], actors })).actor;
+    const finish = pod.containers[0]!.env?.find(({ name }) => name === "LONGRUN_FINISH_SECONDS")?.value;
+    return { grace: pod.terminationGracePeriodSeconds, finish };
+  };
+  const CASES: [what: string, found: ReturnType<typeof graceOf>, grace: number, finish: string][] = [
+    ["has time for its program, and to hand in", graceOf(120), 130, "120"],
+    ["has no more than actors.evictionGraceSeconds", graceOf(7200), 610, "600"],
+    ["as the run says", graceOf(7200, { evictionGraceSeconds: 3600, stopGraceSeconds: 2.5 }), 3603, "3600"],
+    ["gives back at once", graceOf(7200, { evictionGraceSeconds: 0 }), 10, "0"],
+  ];
+  for (const [what, found, grace, finish] of CASES) test(what, () => assert.deepEqual(found, { grace, finish }));
+
+  test("is not made again by its Job: another pod would be another actor of the same name", () =>
+    assert.deepEqual(
+      actorOf(runOf()).spec!.podFailurePolicy!.rules.map(({ action }) => action),
+      ["FailJob", "FailJob"],
+    ));
+});
+
 describe("pods", () => {
   for (const [name, run] of Object.entries({ bundled: runOf(), custom: runOf(CUSTOM) }))
     for (const [part, pod] of Object.entries(podsOf(run)))
@@ -212,7 +233,7 @@ describe("configuration", () => {
     { suspend: true },
     { ttlSecondsAfterFinished: 5 },
     { notifications: { webhook: { url: "https://hooks.test/a" } } },
-    { actors: { max: 9, min: 2, scaleDownSeconds: 1, image: "x", podTemplate: { spec: {} } } },
+    { actors: { max: 9, min: 2, scaleDownSeconds: 1, image: "x", podTemplate: { spec: {} }, evictionGraceSeconds: 9 } },
     { learner: { image: "x", resources: { requests: { cpu: "2" } }, storage: { retain: "Never" } } },
   ];
   for (const spec of IRRELEVANT)

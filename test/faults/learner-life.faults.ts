@@ -58,13 +58,18 @@ test("suspended, resumed with a changed manifest, finished, started again", { ti
   assert.equal(answer.running, 1);
   await until(() => status()?.phase === Phase.STOPPED, "the last status");
   assert.equal(status()?.message, "suspended: spec.suspend is true");
+  assert.deepEqual(
+    [status()?.executions?.disrupted, status()?.executions?.running],
+    [1, 0],
+    "the other is given back, which costs it no attempt",
+  );
   assert.deepEqual([world.summary().state, world.summary().iterations], ["stopped", iteration]);
   assert.deepEqual(await learner.probe("/healthz"), [200, "STOPPED"]);
   assert.equal(learner.child.exitCode, null, "it stays");
   learner.child.kill("SIGTERM");
   assert.equal(await learner.exit, 0);
 
-  // The resumed run goes on from there and takes over what has changed. What ran on meanwhile is handed in.
+  // The resumed run goes on from there and takes over what has changed.
   await resume(manifest({ iterations: iteration! + 1 }), "pod-2");
   long.resolve();
   world.actor(port, "test-actor-2", 2, sleeps(0.2));
