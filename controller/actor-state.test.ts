@@ -65,6 +65,8 @@ describe("isDisrupted", () => {
       { state: "starting", job: job({ spec: { suspend: true } }), pod: pod({}, 9) },
       true,
     ],
+    ["removed because its node is lost", { state: "deleting", job: job(), pod: pod(NODE_GONE, 600) }, true],
+    ["removed because fewer are needed", { state: "deleting", job: job(), pod: pod({}, 600) }, false],
     ["it waits in a queue", { state: "starting", job: job({ spec: { suspend: true } }), pod: undefined }, false],
     ["failed by a disruption, the pod is gone", { state: "failed", job: over("Failed", byRule), pod: undefined }, true],
     ["failed, its pod was evicted", { state: "failed", job: over("Failed"), pod: target }, true],

@@ -78,6 +78,8 @@ export function jobState({ status }: Job): "succeeded" | "failed" | undefined {
  */
 export function isDisrupted({ state, job, pod }: { state: ActorState; job: Job; pod: Pod | undefined }): boolean {
   if (state === "leaving" || state === "lost") return true;
+  // Its Job is removed because it is lost, and goes when its pod does.
+  if (state === "deleting") return pod !== undefined && isOnLostNode(pod);
   if (job.spec?.suspend) return pod?.metadata.deletionTimestamp !== undefined;
   if (state !== "failed") return false;
   const byRule = job.status?.conditions?.some(({ message }) => /has condition DisruptionTarget/.test(message ?? ""));
