@@ -1,6 +1,7 @@
 /** Makes, drains and removes actors as the plan says, and tells the learner how their containers ended. */
 
 import type { TerminationMessage } from "../proto/service.ts";
+import { isDisrupted } from "./actor-state.ts";
 import { BlockedError, writeBlocker } from "./blockers.ts";
 import type { Finding } from "./conditions.ts";
 import { call, type Pass, tell } from "./context.ts";
@@ -167,6 +168,27 @@ export function reportTerminations(pass: Pass): void {
         `sandbox ${slot} of ${actor} ended: ${reason}, status ${exitCode}`,
         "Report",
       );
+  });
+}
+
+/** Tells the learner of actors that were taken away: what these do not hand in does not count as an attempt. */
+export function reportDisruptions(pass: Pass): void {
+  const { key, observed, memory, context } = pass;
+  const { link, learnerPod } = observed;
+  if (!link?.connected) return;
+  const instance = learnerPod?.metadata.uid ?? "";
+  const names = observed.actors.filter(isDisrupted).map(({ name }) => name);
+  for (const name of memory.toldDisrupted.keys()) if (!names.includes(name)) memory.toldDisrupted.delete(name);
+  // A learner that comes back has forgotten.
+  const untold = names.filter((name) => memory.toldDisrupted.get(name) !== instance);
+  if (untold.length === 0) return;
+  call(pass, "reportDisruptions", async () => {
+    await context.links.reportTerminations(key, [], untold);
+    const unheard = untold.filter((name) => !memory.toldDisrupted.has(name));
+    for (const name of untold) memory.toldDisrupted.set(name, instance);
+    if (unheard.length === 0) return;
+    const note = `${unheard.join(", ")}: evicted, preempted, deleted or on a lost node; what is not handed in is run again and costs no attempt`;
+    tell(pass, "Normal", "ActorsDisrupted", note, "Report");
   });
 }
 

@@ -1,6 +1,7 @@
 /** What is known of one run: the TrainingRun, its children as the caches have them, and what its learner says. */
 
 import { messages } from "../proto/service.ts";
+import { type ActorState, actorState, pastGraceAtMs, takesRoom } from "./actor-state.ts";
 import { COMPONENT, childName, parseActorName, RUN_UID, type Run, SPEC_HASH, tlsSecret } from "./desired/names.ts";
 import type { Workload } from "./desired/workload.ts";
 import {
@@ -39,8 +40,10 @@ export interface Observed {
   link: LearnerObserved | undefined;
   /** What Kueue has of the run, where the controller works with Kueue. */
   workload: Workload | undefined;
-  /** Whether a pod of it takes part of a node: one that has ended does not. */
+  /** Whether a pod of it takes part of a node: one that has ended does not, nor one of a lost node. */
   hasPods: boolean;
+  /** When the next pod that is being deleted counts as one of a lost node, Unix milliseconds. */
+  nextLossMs: number | undefined;
 }
 
 /** An actor's Job with its newest pod and what the learner says of it. */
@@ -50,8 +53,7 @@ export interface ObservedActor {
   index: number;
   generation: number;
   hash: string | undefined;
-  /** Orphaned: it has the run's labels and an actor's name, and no owner. It does not count, and is removed. */
-  state: "starting" | "running" | "succeeded" | "failed" | "deleting" | "orphaned";
+  state: ActorState;
   pod: Pod | undefined;
   /** With its certificate. */
   secret: Secret | undefined;
@@ -63,7 +65,12 @@ export interface ObservedActor {
   executions: number;
 }
 
-export function observe(run: Run, cache: Cache, link: LearnerObserved | undefined, kueue = false): Observed {
+export function observe(
+  run: Run,
+  cache: Cache,
+  link: LearnerObserved | undefined,
+  { kueue, nowMs }: { kueue: boolean; nowMs: number },
+): Observed {
   const { namespace, uid } = run.metadata;
   const named = <T extends KubeObject>(resource: Resource, name: string): T | undefined => {
     const found = cache.get<T>(resource, `${namespace}/${name}`);
@@ -86,12 +93,13 @@ export function observe(run: Run, cache: Cache, link: LearnerObserved | undefine
     secrets: { ...(authority && { authority }), ...(learner && { learner }) },
     init,
     initPod: newest(init ? podsOf(init) : []),
-    actors: observeActors(run, [...jobs, ...orphans], link, podsOf, cache),
+    actors: observeActors(run, [...jobs, ...orphans], link, podsOf, cache, nowMs),
     learnerPod: newest(learnerPods.filter((pod) => !pod.metadata.deletionTimestamp)),
     leavingPod: newest(learnerPods.filter((pod) => pod.metadata.deletionTimestamp)),
     link,
     workload: kueue ? child(WORKLOAD, "workload") : undefined,
-    hasPods: pods.some(({ status }) => status?.phase !== "Succeeded" && status?.phase !== "Failed"),
+    hasPods: pods.some((pod) => takesRoom(pod, nowMs)),
+    nextLossMs: earliest(pods.map(pastGraceAtMs).filter((atMs) => atMs !== undefined && atMs > nowMs)),
   };
 }
 
@@ -101,6 +109,7 @@ function observeActors(
   link: LearnerObserved | undefined,
   podsOf: (job: Job) => Pod[],
   cache: Cache,
+  nowMs: number,
 ): ObservedActor[] {
   const said = new Map((link?.connected ? (link.status?.actors ?? []) : []).map((actor) => [actor.name ?? "", actor]));
   return jobs
@@ -110,9 +119,7 @@ function observeActors(
       if (!place) return [];
       const pod = newest(podsOf(job));
       const { connected, draining, running } = said.get(name) ?? {};
-      const active = connected || pod?.status?.phase === "Running" ? "running" : "starting";
-      const owned = isChildOf(run, job) ? (jobState(job) ?? active) : "orphaned";
-      const state = job.metadata.deletionTimestamp ? "deleting" : owned;
+      const state = isChildOf(run, job) ? actorState(job, pod, connected ?? false, nowMs) : orphanState(job);
       return [
         {
           ...{ job, name, ...place, hash: annotations?.[SPEC_HASH], state, pod, secret: secretOf(job, cache) },
@@ -129,15 +136,24 @@ function secretOf({ metadata: { namespace, name, uid } }: Job, cache: Cache): Se
   return secret?.metadata.ownerReferences?.some((owner) => owner.uid === uid) ? secret : undefined;
 }
 
-/** @returns undefined while the Job is not finished */
-export function jobState({ status }: Job): "succeeded" | "failed" | undefined {
-  const holds = (type: string) => status?.conditions?.some((it) => it.type === type && it.status === "True");
-  if (holds("Complete") || holds("SuccessCriteriaMet")) return "succeeded";
-  return holds("Failed") || holds("FailureTarget") ? "failed" : undefined;
+/** A Job with the run's label and an actor's name, and without an owner, does not count and is removed. */
+function orphanState({ metadata }: Job): ActorState {
+  return metadata.deletionTimestamp ? "deleting" : "orphaned";
 }
+
+const earliest = (times: (number | undefined)[]): number | undefined =>
+  times.reduce(
+    (first, atMs) => Math.min(first ?? Number.POSITIVE_INFINITY, atMs ?? Number.POSITIVE_INFINITY),
+    undefined,
+  );
 
 export function isActive({ state }: ObservedActor): boolean {
   return state === "starting" || state === "running";
+}
+
+/** A pod of the learner that still has its node, its GPU and its volume. */
+export function livingLearner({ learnerPod, leavingPod }: Observed): Pod | undefined {
+  return [learnerPod, leavingPod].find((pod) => pod && !["Succeeded", "Failed"].includes(pod.status?.phase ?? ""));
 }
 
 function newest(pods: Pod[]): Pod | undefined {
@@ -189,6 +205,8 @@ export function slimPod(pod: Pod): Pod {
       ...(deletionTimestamp !== undefined && { deletionTimestamp }),
       ...(owners?.length && { ownerReferences: owners }),
     },
+    // The type asks for containers, which nothing here reads.
+    ...(pod.spec?.nodeName !== undefined && { spec: { nodeName: pod.spec.nodeName } as NonNullable<Pod["spec"]> }),
     status: {
       ...(phase !== undefined && { phase }),
       ...(reason !== undefined && { reason }),

@@ -140,12 +140,13 @@ export class Writes {
   }
 
   /** With its pods. Refused if it has changed since it was read. */
-  async remove(resource: Resource, object: KubeObject): Promise<void> {
+  async remove(resource: Resource, object: KubeObject, options: { gracePeriodSeconds?: number } = {}): Promise<void> {
     const { name, namespace, uid, resourceVersion } = object.metadata;
     const preconditions = { uid: uid!, ...(resourceVersion !== undefined && { resourceVersion }) };
     // A Job stays until its pods are gone: by then nobody else could tell whose they are.
     const propagationPolicy = resource === JOB ? "Foreground" : "Background";
-    await this.#client.delete(resource, { name, namespace: namespace! }, { ...preconditions, propagationPolicy });
+    const all = { ...preconditions, propagationPolicy, ...options } as const;
+    await this.#client.delete(resource, { name, namespace: namespace! }, all);
     this.#expectations.add(this.#key, { kind: "deleted", resource, object });
   }
 
