@@ -1,12 +1,11 @@
 /** The CRD on a real API server: what it refuses, completes, prints and scales. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
-import { Agent, request } from "node:https";
 import { after, before, describe, test } from "node:test";
 import fc from "fast-check";
 import { parse } from "yaml";
 import { type ControlPlane, controlPlaneUnavailable, startControlPlane } from "../test/cluster/control-plane.ts";
+import { type Answer, ApiServer, causesOf } from "./api-server.fixture.ts";
 import { applyOverride, parseOverride } from "./overrides.ts";
 import { BASE, RULE_CASES, type RuleCase } from "./rule-cases.ts";
 import { RULES } from "./rules.ts";
@@ -16,35 +15,19 @@ import { ManifestError, parseTrainingRun, type TrainingRun, type TrainingRunStat
 const RUNS = "/apis/longrun.dev/v1alpha1/namespaces/default/trainingruns";
 const skip = controlPlaneUnavailable();
 let cluster: ControlPlane;
-let agent: Agent;
+let server: ApiServer;
 
 before(async () => {
   if (skip) return;
   cluster = await startControlPlane({ crds: [CRD_FILE] });
-  agent = new Agent({ keepAlive: true, ca: readFileSync(cluster.caFile) });
+  server = new ApiServer(cluster);
 });
 after(async () => {
-  agent?.destroy();
+  server?.close();
   await cluster?.stop();
 });
 
-interface Answer {
-  code: number;
-  body: TrainingRun & { message: string; details?: { causes?: { message: string; field: string }[] } };
-}
-
-function call(method: string, path: string, body?: unknown): Promise<Answer> {
-  return new Promise((resolve, reject) => {
-    const type = method === "PATCH" ? "application/merge-patch+json" : "application/json";
-    const headers = { authorization: `Bearer ${cluster.token}`, "content-type": type };
-    const sent = request(`${cluster.url}${path}`, { method, agent, headers }, (response) => {
-      let text = "";
-      response.on("data", (chunk) => (text += chunk));
-      response.on("end", () => resolve({ code: response.statusCode!, body: JSON.parse(text) }));
-    });
-    sent.on("error", reject).end(body === undefined ? undefined : JSON.stringify(body));
-  });
-}
+const call = (method: string, path: string, body?: unknown): Promise<Answer> => server.call(method, path, body);
 
 /** As `kubectl apply --dry-run=server` sends it: without defaults, unknown fields refused. */
 const DRY = "dryRun=All&fieldValidation=Strict";
@@ -54,12 +37,6 @@ const manifest = (overrides: string[]): TrainingRun => {
   for (const override of overrides) applyOverride(run, parseOverride(override));
   return run;
 };
-/** `field: message` of each cause; a rule at the root says `<nil>`. */
-const causesOf = ({ body }: Answer): string[] =>
-  (body.details?.causes ?? [])
-    .map(({ field, message }) => `${field}: ${message.replace(/^(Invalid value: .*?|Forbidden): /s, "")}`)
-    .sort();
-
 /** A TrainingRun that exists, as a case wants it. */
 async function existing(name: string, { before, phase }: Pick<RuleCase, "before" | "phase">): Promise<TrainingRun> {
   const created = await create(manifest([...before!, `metadata.name=${name}`]), "fieldValidation=Strict");

@@ -14,6 +14,8 @@ export interface Schema {
   items?: Schema;
   anyOf?: Schema[];
   enum?: string[];
+  /** Whose meaning is explained there; fields below it are Kubernetes' own. */
+  externalDocs?: { url: string };
   default?: unknown;
   minimum?: number;
   maximum?: number;

@@ -96,7 +96,7 @@ describe("a wrong manifest is refused with place, value and remedy", () => {
     [
       "a bad name",
       MINIMAL.replace("name: test", "name: Test_1"),
-      'run.yaml:4: metadata.name does not fit: names of pods are made from metadata.name: give at most 40 lower-case letters, digits and hyphens, with a letter or digit first and last (metadata.name is "Test_1")',
+      'run.yaml:4: metadata.name does not fit: names of pods and of a Service are made from metadata.name: give at most 40 lower-case letters, digits and hyphens, with a letter first and a letter or digit last (metadata.name is "Test_1")',
     ],
     [
       "no policy",

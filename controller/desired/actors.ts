@@ -107,10 +107,7 @@ function actorPod(run: Run, name: string, settings: Settings): V1PodTemplateSpec
       ...inputs.volumes,
     ],
   };
-  return overlay<V1PodTemplateSpec>(
-    { metadata: { labels: labelsOf(run, "actor") }, spec },
-    actors.podTemplate as never,
-  );
+  return overlay<V1PodTemplateSpec>({ metadata: { labels: labelsOf(run, "actor") }, spec }, actors.podTemplate);
 }
 
 /** Leases, sends programs, measures, reports. It never runs a program. */
