@@ -156,6 +156,11 @@ describe("a wrong manifest is refused with place, value and remedy", () => {
     ],
     ["too large", algorithm("gamma: 1.01"), "run.yaml:11: spec.algorithm.gamma is 1.01; give a number from 0 to 1"],
     [
+      "a field of a pod that longrun has elsewhere",
+      `${MINIMAL}  learner: {podTemplate: {spec: {containers: [{name: learner, image: a}]}}}\n`,
+      "run.yaml:10: spec.learner.podTemplate.spec.containers[0].image is unknown; did you mean spec.learner.image?",
+    ],
+    [
       "a misspelt choice",
       algorithm("collection: carryover"),
       'run.yaml:11: spec.algorithm.collection is "carryover"; give one of CarryOver, Discard, WaitAll (did you mean CarryOver?)',
