@@ -273,6 +273,12 @@ describe("status and scale", { skip }, () => {
     assert.deepEqual([changed.body.status, changed.body.metadata.generation], [STATUS, 2]);
   });
 
+  test("a status that comes with a new TrainingRun counts for nothing: its name is looked at", async () => {
+    const answer = await create({ ...manifest(["metadata.name=7a"]), status: STATUS });
+    assert.equal(answer.code, 422);
+    assert.match(answer.body.message, /names of pods and of a Service are made from metadata\.name/);
+  });
+
   test("/scale sets replicas under External and reads the actors that there are", async () => {
     const run = await existing("scaled", { before: ["actors.autoscaling=External"] });
     await call("PUT", `${RUNS}/scaled/status`, { ...run, status: STATUS });
