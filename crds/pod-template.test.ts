@@ -343,7 +343,8 @@ describe("the CRD", { skip }, () => {
     };
     await replace(older);
     await eventually(served("dryRun=All", 201));
-    const old = { spec: { hostNetwork: true, nodeSelector: { a: "b" } } };
+    const containers = [{ name: "sidecar", image: "a", env: [{ name: "A", valueFrom: { secretKeyRef: {} } }] }];
+    const old = { spec: { hostNetwork: true, nodeSelector: { a: "b" }, containers } };
     const run = runWith("actors", old, "7a");
     const made = await create({ ...run, metadata: { name: "7a", finalizers: ["longrun.dev/run"] } }, "");
     assert.equal(made.code, 201, made.body.message);
@@ -354,7 +355,10 @@ describe("the CRD", { skip }, () => {
     await replace(crd.spec.versions[0]);
     await eventually(served("dryRun=All", 422));
     const found = (await server.call("GET", `${RUNS}/7a`)).body;
-    assert.deepEqual(found.spec.actors.podTemplate, { spec: { nodeSelector: { a: "b" } } }, "the rest is left out");
+    const left = [{ name: "sidecar", env: [{ name: "A", valueFrom: {} }] }];
+    const now = { spec: { nodeSelector: { a: "b" }, containers: left } };
+    assert.deepEqual(found.spec.actors.podTemplate, now, "other fields are left out");
+    assert.match(controllerSays("actors", now).join(), /containers\[0\]\.name is "sidecar"; give supervisor/);
     const status = await server.call("PUT", `${RUNS}/7a/status`, { ...found, status: { phase: "Running" } });
     assert.equal(status.code, 200, status.body.message);
     await server.call("DELETE", `${RUNS}/7a`);

@@ -20,7 +20,13 @@ export interface Schema {
   minimum?: number;
   maximum?: number;
   "x-kubernetes-preserve-unknown-fields"?: boolean;
-  "x-kubernetes-validations"?: { rule: string; message: string; fieldPath?: string; reason?: string }[];
+  "x-kubernetes-validations"?: {
+    rule: string;
+    message?: string;
+    messageExpression?: string;
+    fieldPath?: string;
+    reason?: string;
+  }[];
   [keyword: string]: unknown;
 }
 
