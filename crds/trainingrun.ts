@@ -59,15 +59,14 @@ const once = <T>(make: () => T): (() => T) => {
     return made;
   };
 };
-const trainingRun = once(() => compile(strictSchema(), RULES));
-const task = once(() =>
-  compile(strictSchema().properties!.spec!.properties!.tasks!.items!, rulesBelow("spec.tasks[]")),
-);
+const schemaOf = once(strictSchema);
+const trainingRun = once(() => compile(schemaOf(), RULES));
+const task = once(() => compile(schemaOf().properties!.spec!.properties!.tasks!.items!, rulesBelow("spec.tasks[]")));
 const podTemplates = once(() =>
   (["learner", "actors"] as const).map((part) => ({
     ...{ part, at: ["spec", part, "podTemplate"] },
     ...compile(
-      strictSchema().properties!.spec!.properties![part]!.properties!.podTemplate!,
+      schemaOf().properties!.spec!.properties![part]!.properties!.podTemplate!,
       rulesBelow(`spec.${part}.podTemplate`),
     ),
   })),
@@ -88,6 +87,7 @@ function rulesBelow(at: string): typeof RULES {
  * @returns one sentence a problem
  */
 export function podTemplateProblems({ spec }: Pick<TrainingRun, "spec">): string[] {
+  if (!spec.learner.podTemplate && !spec.actors.podTemplate) return [];
   return podTemplates().flatMap(({ part, at, schema, validate, rules }) => {
     const template = spec[part].podTemplate;
     if (template === undefined) return [];
