@@ -444,8 +444,8 @@ export interface LearnerPodSpec {
 export interface Toleration {
   /** Key of the taint. Absent, with Exists: all. */
   key?: string;
-  /** Absent: Equal. */
-  operator?: 'Exists' | 'Equal';
+  /** Lt and Gt: Kubernetes 1.35 and newer. Absent: Equal. */
+  operator?: 'Exists' | 'Equal' | 'Lt' | 'Gt';
   /** Value of the taint. */
   value?: string;
   /** Absent: all. */
@@ -591,7 +591,7 @@ export interface PodVolume {
 /** Folder that goes with the pod. */
 export interface EmptyDir {
   /** Absent: the node's disk. */
-  medium?: '' | 'Memory';
+  medium?: 'Memory';
   /** Size above which the pod is evicted. Absent: none. */
   sizeLimit?: string;
 }
