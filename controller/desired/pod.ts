@@ -103,8 +103,8 @@ export function mergeStrategically(base: unknown, patch: unknown, field = ""): u
 }
 
 /**
- * Lays the user's overlay over a pod template. longrun's own labels win: children are found by them. Containers are those
- * of the template: the init Job's pod has no container `learner`, and gets none.
+ * Lays the user's overlay over a pod template. longrun's own labels win: children are found by them. Containers are
+ * changed, never added.
  */
 export function overlay<Template extends V1PodTemplateSpec>(
   template: Template,
