@@ -34,6 +34,12 @@ function podTemplateCases(at: string): RuleCase[] {
       refused: env(`name: A, ${text}`),
       accepted: env("name: A, valueFrom: {configMapKeyRef: {name: a, key: b}}"),
     })),
+    {
+      at: `${at}.spec.containers[].env[].name`,
+      message: "environment variables of LONGRUN_ are longrun's own",
+      refused: env("name: LONGRUN_FINISH_SECONDS, value: '1'"),
+      accepted: env("name: MY_LONGRUN_, value: '1'"),
+    },
     ...["A-B", "1A", "A=B"].map((name) => ({
       at: `${at}.spec.containers[].env[].name`,
       message: "the name of an environment variable has letters",

@@ -81,6 +81,12 @@ const podTemplateRules = (at: string): Rule[] => [
     message: "the name of an environment variable has letters, digits and underscores, and no digit first; correct it",
     holds: (name: string) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name),
   },
+  {
+    at: `${at}.spec.containers[].env[].name`,
+    fields: [],
+    message: "environment variables of LONGRUN_ are longrun's own; set the field of the spec, or choose another name",
+    holds: (name: string) => !name.startsWith("LONGRUN_"),
+  },
 ];
 
 const LEARNER_SPEC = "spec.learner.podTemplate.spec";

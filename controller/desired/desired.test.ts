@@ -232,13 +232,12 @@ describe("what a podTemplate cannot touch", () => {
     const env = [{ name: "LOG_LEVEL", value: "debug" }];
     const podTemplate = { spec: { containers: [{ name: "supervisor", env }] } };
     const { actor } = podsOf(runOf({ actors: { podTemplate, slots: 2 } }));
+    const has = [...actor.containers, ...actor.initContainers!].filter(({ env }) =>
+      env?.some(({ name }) => name === "LOG_LEVEL"),
+    );
     assert.deepEqual(
-      [...actor.containers, ...actor.initContainers!].map(({ name, env }) => [name, env]),
-      [
-        ["supervisor", env],
-        ["sandbox-0", undefined],
-        ["sandbox-1", undefined],
-      ],
+      has.map(({ name }) => name),
+      ["supervisor"],
     );
   });
 });
