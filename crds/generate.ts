@@ -35,6 +35,7 @@ const NAMES: Record<string, string> = {
   "status.actors": "ActorsStatus",
   "status.checkpoint": "CheckpointStatus",
   "status.notification": "NotificationStatus",
+  "status.failures": "FailuresStatus",
 };
 
 /** The two differ: programs run in the pods of actors. */
