@@ -60,10 +60,10 @@ export function choicesOf(
 /** The run, with these choices laid over its pod templates. */
 export function placed(run: Run, choices: Record<string, NodeChoice[]>): Run {
   const { learner, actors } = run.spec;
-  const over = (template: PodTemplate | undefined, set: string): PodTemplate | undefined =>
-    (choices[set] ?? []).reduce<PodTemplate | undefined>((below, { nodeSelector, tolerations, ...metadata }) => {
+  const over = <Template extends PodTemplate>(template: Template | undefined, set: string): Template | undefined =>
+    (choices[set] ?? []).reduce<Template | undefined>((below, { nodeSelector, tolerations, ...metadata }) => {
       const spec = { ...(nodeSelector && { nodeSelector }), ...(tolerations && { tolerations }) };
-      return mergeStrategically(below ?? {}, { metadata, spec }) as PodTemplate;
+      return mergeStrategically(below ?? {}, { metadata, spec }) as Template;
     }, template);
   const podTemplates = {
     learner: over(learner.podTemplate, LEARNER_SET),

@@ -86,8 +86,7 @@ async function priorityOf({
   context,
 }: Pass): Promise<Pick<Workload["spec"], "priorityClassRef" | "priority">> {
   const ofQueue = run.metadata.labels?.[PRIORITY_LABEL];
-  const spec = run.spec.learner.podTemplate?.spec as { priorityClassName?: string } | undefined;
-  const name = ofQueue ?? spec?.priorityClassName;
+  const name = ofQueue ?? run.spec.learner.podTemplate?.spec?.priorityClassName;
   if (!name) return {};
   const resource = ofQueue ? WORKLOAD_PRIORITY_CLASS : PRIORITY_CLASS;
   const found = await context.client.get<KubeObject & { value?: number }>(resource, { name });

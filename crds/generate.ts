@@ -22,8 +22,8 @@ const NAMES: Record<string, string> = {
   "spec.tasks.privateData.image": "ImageVolumeSource",
   "spec.model.volume": "ModelVolumeSource",
   "spec.model.volume.image": "ImageVolumeSource",
-  ...podTemplateNames("spec.learner.podTemplate"),
-  ...podTemplateNames("spec.actors.podTemplate"),
+  ...podTemplateNames("spec.learner.podTemplate", "Learner"),
+  ...podTemplateNames("spec.actors.podTemplate", "Actor"),
   "spec.actors.sandboxResources": "Resources",
   "status.display": "DisplayStatus",
   "status.conditions": "Condition",
@@ -38,17 +38,32 @@ const NAMES: Record<string, string> = {
   "status.failures": "FailuresStatus",
 };
 
-/** Not Kubernetes' own names, since only a part of these objects is stated. */
-function podTemplateNames(at: string): Record<string, string> {
+/** The two differ: programs run in the pods of actors. */
+function podTemplateNames(at: string, of: "Learner" | "Actor"): Record<string, string> {
   return {
+    [at]: `${of}PodTemplate`,
     [`${at}.metadata`]: "PodMetadata",
-    [`${at}.spec`]: "PodSpecOverlay",
+    [`${at}.spec`]: `${of}PodSpec`,
+    [`${at}.spec.securityContext`]: `${of}SecurityContext`,
+    [`${at}.spec.containers`]: `${of}Container`,
+    [`${at}.spec.containers.env`]: "PodVariable",
+    [`${at}.spec.containers.env.valueFrom`]: "PodVariableSource",
+    [`${at}.spec.tolerations`]: "Toleration",
+    [`${at}.spec.schedulingGates`]: "SchedulingGate",
+    [`${at}.spec.imagePullSecrets`]: "PullSecret",
+    [`${at}.spec.hostAliases`]: "HostAlias",
+    [`${at}.spec.dnsConfig.options`]: "DnsOption",
+    [`${at}.spec.containers.volumeMounts`]: "PodVolumeMount",
     [`${at}.spec.volumes`]: "PodVolume",
     [`${at}.spec.volumes.persistentVolumeClaim`]: "PodVolumeClaim",
-    [`${at}.spec.containers`]: "PodContainer",
-    [`${at}.spec.initContainers`]: "PodContainer",
+    [`${at}.spec.volumes.configMap`]: "ConfigMapVolume",
+    [`${at}.spec.volumes.configMap.items`]: "ConfigMapFile",
+    [`${at}.spec.volumes.image`]: "PodImageVolume",
   };
 }
+
+/** Kubernetes' own objects, which its documentation explains: neither types nor tables go into them. */
+const isExplainedElsewhere = (schema: Schema): boolean => schema.externalDocs !== undefined;
 
 /** @returns the text of `trainingrun.generated.ts` */
 export function generateTypes(schema: Schema): string {
@@ -100,6 +115,7 @@ function typeOf(schema: Schema, path: string, interfaces: Map<string, string>): 
   if (path === "metadata") return "ObjectMeta";
   if (schema.enum) return schema.enum.map((value) => `'${value}'`).join(" | ");
   if (schema.anyOf) return "number | string";
+  if (isExplainedElsewhere(schema)) return schema.type === "array" ? "unknown[]" : "Record<string, unknown>";
   if (schema.properties) return interfaceOf(schema, path, interfaces);
   switch (schema.type) {
     case "array":
@@ -150,7 +166,9 @@ function tableOf(root: Schema): string {
       const value = byDefault === undefined || typeof byDefault === "object" ? "" : `\`${JSON.stringify(byDefault)}\``;
       const required = parent.required?.includes(name) ? "required" : value;
       const meaning = property.description?.replace(/\(default [^;]*; /, "(") ?? "";
-      rows.push(`| \`${field}\` | ${allowed(property)} | ${required} | ${meaning} |`);
+      const explained = isExplainedElsewhere(property) ? ` [Kubernetes](${property.externalDocs!.url}).` : "";
+      rows.push(`| \`${field}\` | ${allowed(property)} | ${required} | ${meaning}${explained} |`);
+      if (explained) continue;
       walk(property, `${field}.`);
       if (property.items) walk(property.items, `${field}[].`);
     }

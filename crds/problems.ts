@@ -72,10 +72,23 @@ function range({ minimum, maximum }: Schema): string {
 function unknownField(field: string, at: Path, parent: Schema, schema: Schema): string {
   const near = nearest(field, Object.keys(parent.properties ?? {}));
   if (near) return `is unknown; did you mean ${near}?`;
-  const elsewhere = pathsOf(field, schema, "").filter((path) => !path.startsWith("status."));
+  const elsewhere = nearestPaths(
+    pathsOf(field, schema, "").filter((path) => !path.startsWith("status.")),
+    at,
+  );
   if (elsewhere.length > 0) return `is unknown; did you mean ${elsewhere.join(" or ")}?`;
   const known = Object.keys(parent.properties ?? {}).join(", ");
   return `is unknown; remove it (${formatPath(at) || "a TrainingRun"} has ${known})`;
+}
+
+/** Of the paths the ones in the same part of the spec as `at`, if there are any, without what lies deeper than others. */
+function nearestPaths(paths: string[], at: Path): string[] {
+  const part = `${formatPath(at.slice(0, 2))}.`;
+  const same = paths.filter((path) => path.startsWith(part));
+  const candidates = same.length > 0 ? same : paths;
+  const depthOf = (path: string): number => path.split(".").length;
+  const least = Math.min(...candidates.map(depthOf));
+  return candidates.filter((path) => same.length === 0 || depthOf(path) === least);
 }
 
 function pathsOf(field: string, schema: Schema, at: string): string[] {

@@ -3,6 +3,8 @@
  * `rules.test.ts` runs it against the twins in TypeScript, `api-server.test.ts` against a real API server.
  */
 
+import { POD_TEMPLATE_CASES } from "./rule-cases-pods.ts";
+
 /** What every case starts from. */
 export const BASE = `apiVersion: longrun.dev/v1alpha1
 kind: TrainingRun
@@ -107,61 +109,83 @@ function resourceCases(at: string): RuleCase[] {
   ];
 }
 
-function podTemplateCases(at: string): RuleCase[] {
-  const set = (text: string): string[] => [`${at.replace("spec.", "")}={${text}}`];
-  const accepted = set(
-    "metadata: {labels: {team: ml, example.com/longrun.dev: x}}, spec: {nodeSelector: {disk: ssd}, tolerations: [{key: gpu, operator: Exists}], priorityClassName: low}",
-  );
-  const refused = (message: string, ...specs: string[]): RuleCase[] =>
-    specs.map((spec) => ({ at: `${at}.spec`, message, refused: set(`spec: {${spec}}`), accepted }));
-  const labels = ["longrun.dev/run: other", "app.kubernetes.io/component: other"];
-  return [
-    ...labels.map((label) => ({
-      at: `${at}.metadata.labels`,
-      message: "labels of app.kubernetes.io/ and longrun.dev/ are longrun's own",
-      refused: set(`metadata: {labels: {${label}}}`),
-      accepted,
-    })),
-    {
-      at: `${at}.spec.volumes[]`,
-      message: "a hostPath volume reaches into the node",
-      refused: set("spec: {volumes: [{name: a, hostPath: {path: /}}]}"),
-      accepted: set("spec: {volumes: [{name: a, emptyDir: {}}]}"),
-    },
-    ...["", "containers", "initContainers"].flatMap((list) => {
-      const context = (text: string): string[] =>
-        set(list ? `spec: {${list}: [{name: x, securityContext: {${text}}}]}` : `spec: {securityContext: {${text}}}`);
-      return [
-        ...["privileged: true", "allowPrivilegeEscalation: true", "capabilities: {add: [NET_ADMIN]}"],
-        ...["runAsUser: 0", "runAsNonRoot: false", "seccompProfile: {type: Unconfined}"],
-      ].map((text) => ({
-        at: `${at}.spec.${list ? `${list}[].` : ""}securityContext`,
-        message: "longrun's pods are restricted",
-        refused: context(text),
-        accepted: context(
-          "privileged: false, runAsUser: 1, fsGroup: 2, runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}, capabilities: {drop: [ALL]}",
-        ),
-      }));
-    }),
-    ...refused(
-      "programs, answers and keys are kept apart by namespaces",
-      ...["hostNetwork: true", "hostPID: true", "hostIPC: true", "shareProcessNamespace: true"],
-    ),
-    ...refused(
-      "longrun's pods have accounts of their own without a token",
-      ...["serviceAccountName: admin", "serviceAccount: admin", "automountServiceAccountToken: true"],
-    ),
-    ...refused(
-      "longrun restarts and stops pods by fields of its own",
-      ...["restartPolicy: Always", "terminationGracePeriodSeconds: 0", "activeDeadlineSeconds: 60"],
-    ),
-  ];
-}
+/** Names and addresses that have the wrong form, each with the nearest that has not. */
+const FORMS: RuleCase[] = (
+  [
+    ["spec.tasks[].name", "the name of a task", "tasks[0].name=A_b", "tasks[0].name=a-b"],
+    [
+      "spec.tasks[].publicData.persistentVolumeClaim.claimName",
+      "the name of a claim",
+      claims("claimName: A", "claimName: answers"),
+      claims("claimName: a.b", "claimName: answers"),
+    ],
+    [
+      "spec.tasks[].privateData.persistentVolumeClaim.claimName",
+      "the name of a claim",
+      claims("claimName: a", "claimName: a_b"),
+      claims("claimName: a", "claimName: a-b"),
+    ],
+    [
+      "spec.model.volume.persistentVolumeClaim.claimName",
+      "the name of a claim",
+      "model={policy: a/b, volume: {persistentVolumeClaim: {claimName: -a}}}",
+      "model={policy: a/b, volume: {persistentVolumeClaim: {claimName: a}}}",
+    ],
+    [
+      "spec.prompts.packages[]",
+      "the name of a Python package",
+      "prompts.packages=['numpy==2']",
+      "prompts.packages=[scikit-learn]",
+    ],
+    [
+      "spec.learner.storage.size",
+      "a size is a number of bytes",
+      "learner.storage.size=5ki",
+      "learner.storage.size=5Gi",
+    ],
+    [
+      "spec.learner.storage.size",
+      "a size is a number of bytes",
+      "learner.storage.size='100 GB'",
+      "learner.storage.size=204800Ki",
+    ],
+    [
+      "spec.learner.storage.className",
+      "the name of a StorageClass",
+      "learner.storage.className=Fast",
+      "learner.storage.className=fast",
+    ],
+    [
+      "spec.actors.runtimeClassName",
+      "the name of a RuntimeClass",
+      "actors.runtimeClassName=g_v",
+      "actors.runtimeClassName=gv",
+    ],
+    ["spec.initFrom.run", "the name of a TrainingRun", "initFrom.run=a.b", "initFrom.run=a-b"],
+    ...["ftp://hooks.test", "http:// a/b", "https:///hook"].map((url) => [
+      "spec.notifications.webhook.url",
+      "the address of a webhook",
+      `notifications.webhook.url="${url}"`,
+      "notifications.webhook.url=https://a/b",
+    ]),
+    ...[
+      ["name: A, key: k", "the name of a Secret", "name"],
+      ["name: a, key: k/l", "a key of a Secret", "key"],
+    ].map(([ref, message, field]) => [
+      `spec.notifications.webhook.urlFrom.secretKeyRef.${field}`,
+      message,
+      `notifications.webhook.urlFrom.secretKeyRef={${ref}}`,
+      "notifications.webhook.urlFrom.secretKeyRef={name: a, key: K.l_m}",
+    ]),
+    ["spec.queueName", "the name of a LocalQueue", "queueName=Team", "queueName=team"],
+    ["spec.managedBy", "managedBy is a domain", "managedBy=kueue", "managedBy=kueue.x-k8s.io/multikueue"],
+  ] as [string, string, string, string][]
+).map(([at, message, refused, accepted]) => ({ at, message, refused: [refused], accepted: [accepted] }));
 
 const FIT: RuleCase[] = [
-  ...["a.b", "a".repeat(41)].map((name) => ({
+  ...["a.b", "a".repeat(41), "7a"].map((name) => ({
     at: "",
-    message: "names of pods are made from metadata.name",
+    message: "names of pods and of a Service are made from metadata.name",
     refused: [`metadata.name="${name}"`],
     accepted: [`metadata.name=${"a".repeat(40)}`],
   })),
@@ -553,22 +577,13 @@ const PODS: RuleCase[] = [
     accepted: ["actors.sandboxResources={requests: {memory: 1Gi}, limits: {memory: 8Gi}}"],
   },
   {
-    at: "spec",
-    message: "actors.podTemplate would mount the claim of privateData",
-    refused: [CUSTOM, "actors.podTemplate.spec.volumes=[{name: x, persistentVolumeClaim: {claimName: answers}}]"],
-    accepted: [
-      CUSTOM,
-      "actors.podTemplate.spec.volumes=[{name: y, emptyDir: {}}, {name: x, persistentVolumeClaim: {claimName: cache}}]",
-    ],
-  },
-  {
     at: "spec.learner.storage.size",
     message: "learner.storage.size holds the store",
     refused: ["learner.storage.size=99Mi"],
     accepted: ["learner.storage.size=0.1Gi"],
   },
   ...["spec.learner.resources", "spec.actors.resources", "spec.actors.sandboxResources"].flatMap(resourceCases),
-  ...["spec.learner.podTemplate", "spec.actors.podTemplate"].flatMap(podTemplateCases),
+  ...POD_TEMPLATE_CASES,
 ];
 
 /** A field that cannot change: from its default to `value`; what can change beside it is accepted. */
@@ -700,4 +715,4 @@ const CHANGE: RuleCase[] = [
   },
 ];
 
-export const RULE_CASES: RuleCase[] = [...FIT, ...PODS, ...CHANGE];
+export const RULE_CASES: RuleCase[] = [...FORMS, ...FIT, ...PODS, ...CHANGE];

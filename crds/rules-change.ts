@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { parseQuantity } from "./quantity.ts";
 import type { Rule } from "./rules.ts";
+import { isSize } from "./rules-form.ts";
 import type { TrainingRun, TrainingRunSpec } from "./trainingrun.generated.ts";
 
 const GO_ON = "create a new TrainingRun, with initFrom to go on from this one's weights";
@@ -102,7 +103,8 @@ export const CHANGE_RULES: Rule[] = [
     fields: [],
     when: "change",
     message: "learner.storage.size cannot shrink; give the present size or more",
-    holds: (now: string, before: string) => parseQuantity(now) >= parseQuantity(before),
+    holds: (now: string, before: string) =>
+      !isSize(now) || !isSize(before) || parseQuantity(now) >= parseQuantity(before),
   },
   fixedOptional(
     "spec.learner.storage",

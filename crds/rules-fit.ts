@@ -52,12 +52,13 @@ const sourceRules = (at: string): Rule[] => [
     message: "path works on one machine only; on Kubernetes give persistentVolumeClaim or image",
     holds: (v: VolumeSource) => v.path === undefined,
   },
-  subPathRule(at),
+  subPathRule(`${at}.persistentVolumeClaim.subPath`),
 ];
 
-function subPathRule(at: string): Rule {
+/** A subPath that Kubernetes accepts. */
+export function subPathRule(at: string): Rule {
   return {
-    at: `${at}.persistentVolumeClaim.subPath`,
+    at,
     fields: [],
     message:
       "subPath is a folder below the root of the volume, such as diamonds/public: no slash first or last, no . and no .. in it",
@@ -70,9 +71,9 @@ const SPEC: Rule[] = [
     at: "",
     fields: ["metadata.name"],
     message:
-      "names of pods are made from metadata.name: give at most 40 lower-case letters, digits and hyphens, with a letter or digit first and last",
+      "names of pods and of a Service are made from metadata.name: give at most 40 lower-case letters, digits and hyphens, with a letter first and a letter or digit last",
     holds: ({ metadata }: TrainingRun) =>
-      metadata.name.length <= 40 && /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(metadata.name),
+      metadata.name.length <= 40 && /^[a-z]([-a-z0-9]*[a-z0-9])?$/.test(metadata.name),
   },
   {
     at: "",
@@ -376,7 +377,7 @@ const MODEL: Rule[] = [
     message: "give exactly one of persistentVolumeClaim and image",
     holds: (v: ModelVolumeSource) => given([v.persistentVolumeClaim, v.image]) === 1,
   },
-  subPathRule("spec.model.volume"),
+  subPathRule("spec.model.volume.persistentVolumeClaim.subPath"),
 ];
 
 const INIT_FROM: Rule[] = [

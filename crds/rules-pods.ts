@@ -1,13 +1,9 @@
 /** What a cluster can give and may be asked for: resources, volumes and pod templates. Each rule is one of the CRD's in CEL. */
 import { parseQuantity } from "./quantity.ts";
 import type { Rule } from "./rules.ts";
-import type {
-  PodSpecOverlay,
-  PodVolume,
-  Resources,
-  SecurityContext,
-  TrainingRunSpec,
-} from "./trainingrun.generated.ts";
+import { subPathRule } from "./rules-fit.ts";
+import { isSize } from "./rules-form.ts";
+import type { LearnerPodSpec, PodVariable, PodVolume, Resources, TrainingRunSpec } from "./trainingrun.generated.ts";
 
 const GPU = "nvidia.com/gpu";
 const RESOURCES = ["spec.learner.resources", "spec.actors.resources", "spec.actors.sandboxResources"];
@@ -48,6 +44,13 @@ const resourceRules = (at: string): Rule[] => [
   },
 ];
 
+/** Volumes of the learner's pod (`controller/desired/learner.ts`). */
+const OWN_VOLUMES = ["data", "config", "tls", "tmp", "public-data", "private-data", "model"];
+
+/** Of longrun, of what chooses a security profile beside securityContext, and of what adds a network to a pod. */
+const REFUSED_ANNOTATIONS =
+  /^(longrun[.]dev|(container[.])?(apparmor|seccomp)[.]security[.](alpha|beta)[.]kubernetes[.]io|k8s[.]v1[.]cni[.]cncf[.]io|v1[.]multus-cni[.]io)\//;
+
 const podTemplateRules = (at: string): Rule[] => [
   {
     at: `${at}.metadata.labels`,
@@ -57,52 +60,72 @@ const podTemplateRules = (at: string): Rule[] => [
       Object.keys(labels).every((key) => !/^(app\.kubernetes\.io|longrun\.dev)\//.test(key)),
   },
   {
-    at: `${at}.spec.volumes[]`,
-    fields: ["hostPath"],
-    message: "a hostPath volume reaches into the node; use a persistentVolumeClaim or an emptyDir",
-    holds: (volume: PodVolume) => volume.hostPath === undefined,
+    at: `${at}.metadata.annotations`,
+    fields: [],
+    message:
+      "annotations of longrun.dev/ are longrun's own, a security profile is chosen by securityContext, and a further network would pass by the NetworkPolicies; remove annotations of longrun.dev/, container.apparmor.security.beta.kubernetes.io/, seccomp.security.alpha.kubernetes.io/, k8s.v1.cni.cncf.io/ and v1.multus-cni.io/",
+    holds: (annotations: Record<string, string>) =>
+      Object.keys(annotations).every((key) => !REFUSED_ANNOTATIONS.test(key)),
   },
-  ...["spec.securityContext", "spec.containers[].securityContext", "spec.initContainers[].securityContext"].map(
-    (context): Rule => ({
-      at: `${at}.${context}`,
-      fields: [],
-      message:
-        "longrun's pods are restricted; remove privileged, allowPrivilegeEscalation, added capabilities, the root user and an unconfined seccompProfile",
-      holds: isRestricted,
-    }),
-  ),
-  refusedFields(
-    at,
-    ["hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace"],
-    "programs, answers and keys are kept apart by namespaces; remove hostNetwork, hostPID, hostIPC and shareProcessNamespace",
-  ),
-  refusedFields(
-    at,
-    ["serviceAccountName", "serviceAccount", "automountServiceAccountToken"],
-    "longrun's pods have accounts of their own without a token; remove serviceAccountName, serviceAccount and automountServiceAccountToken",
-  ),
-  refusedFields(
-    at,
-    ["restartPolicy", "terminationGracePeriodSeconds", "activeDeadlineSeconds"],
-    "longrun restarts and stops pods by fields of its own; remove restartPolicy, terminationGracePeriodSeconds and activeDeadlineSeconds, and see stopGraceSeconds",
-  ),
+  {
+    at: `${at}.spec.containers[].env[]`,
+    fields: [],
+    message:
+      "an environment variable is a value or a ConfigMap's key, and never a Secret's; give value, or valueFrom with configMapKeyRef",
+    holds: ({ value, valueFrom }: PodVariable) =>
+      valueFrom === undefined || (valueFrom.configMapKeyRef !== undefined && value === undefined),
+  },
+  {
+    at: `${at}.spec.containers[].env[].name`,
+    fields: [],
+    message: "the name of an environment variable has letters, digits and underscores, and no digit first; correct it",
+    holds: (name: string) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name),
+  },
+  {
+    at: `${at}.spec.containers[].env[].name`,
+    fields: [],
+    message: "environment variables of LONGRUN_ are longrun's own; set the field of the spec, or choose another name",
+    holds: (name: string) => !name.startsWith("LONGRUN_"),
+  },
 ];
 
-/** Nothing that the pod security level `restricted` refuses. */
-function isRestricted(context: SecurityContext): boolean {
-  const { privileged, allowPrivilegeEscalation, capabilities, runAsUser, runAsNonRoot, seccompProfile } = context;
-  const loose = privileged || allowPrivilegeEscalation || capabilities?.add || seccompProfile?.type === "Unconfined";
-  return !loose && runAsUser !== 0 && runAsNonRoot !== false;
-}
+const LEARNER_SPEC = "spec.learner.podTemplate.spec";
 
-function refusedFields(at: string, names: string[], message: string): Rule {
-  return {
-    at: `${at}.spec`,
+/** An actor has no volume but longrun's: its programs would see none. */
+const VOLUME_RULES: Rule[] = [
+  {
+    at: LEARNER_SPEC,
+    fields: ["containers"],
+    message:
+      "a container can mount volumes of the same podTemplate only; add the volume to learner.podTemplate.spec.volumes, or correct the mount's name",
+    holds: ({ containers = [], volumes = [] }: LearnerPodSpec) =>
+      containers.every(({ volumeMounts = [] }) =>
+        volumeMounts.every((mount) => volumes.some((volume) => volume.name === mount.name)),
+      ),
+  },
+  {
+    at: `${LEARNER_SPEC}.containers[].volumeMounts[].mountPath`,
     fields: [],
-    message,
-    holds: (spec: PodSpecOverlay) => names.every((name) => spec[name] === undefined),
-  };
-}
+    message:
+      "volumes of a podTemplate are mounted below /mnt, since other folders hold longrun's own files; give a path such as /mnt/cache, without .. and without a colon",
+    holds: (path: string) => path.startsWith("/mnt/") && !/[:]|\/[.][.]\/|\/[.][.]$/.test(path),
+  },
+  subPathRule(`${LEARNER_SPEC}.containers[].volumeMounts[].subPath`),
+  {
+    at: `${LEARNER_SPEC}.volumes[]`,
+    fields: [],
+    message:
+      "a volume of a podTemplate is an emptyDir, a persistentVolumeClaim, a configMap or an image; give exactly one of them",
+    holds: ({ emptyDir, persistentVolumeClaim, configMap, image }: PodVolume) =>
+      [emptyDir, persistentVolumeClaim, configMap, image].filter((source) => source !== undefined).length === 1,
+  },
+  {
+    at: `${LEARNER_SPEC}.volumes[].name`,
+    fields: [],
+    message: `volumes ${OWN_VOLUMES.slice(0, -1).join(", ")} and ${OWN_VOLUMES.at(-1)} are longrun's own; choose another name`,
+    holds: (name: string) => !OWN_VOLUMES.includes(name),
+  },
+];
 
 const gpusOf = ({ learner }: TrainingRunSpec): string => String(learner.resources.limits?.[GPU] ?? 0);
 
@@ -139,24 +162,12 @@ export const POD_RULES: Rule[] = [
       resources.requests?.memory === undefined || resources.limits?.memory !== undefined,
   },
   {
-    at: "spec",
-    fields: ["actors.podTemplate.spec.volumes"],
-    message:
-      "actors.podTemplate would mount the claim of privateData, and programs could read the answers; remove that volume",
-    holds: ({ actors, tasks }: TrainingRunSpec) => {
-      const claims = actors.podTemplate?.spec?.volumes?.map((volume) => volume.persistentVolumeClaim?.claimName) ?? [];
-      return tasks.every(({ privateData }) => {
-        const answers = privateData?.persistentVolumeClaim?.claimName;
-        return answers === undefined || !claims.includes(answers);
-      });
-    },
-  },
-  {
     at: "spec.learner.storage.size",
     fields: [],
     message: "learner.storage.size holds the store and the checkpoints; give at least 100Mi",
-    holds: (size: string) => parseQuantity(size) >= parseQuantity("100Mi"),
+    holds: (size: string) => !isSize(size) || parseQuantity(size) >= parseQuantity("100Mi"),
   },
   ...RESOURCES.flatMap(resourceRules),
   ...POD_TEMPLATES.flatMap(podTemplateRules),
+  ...VOLUME_RULES,
 ];

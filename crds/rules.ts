@@ -5,6 +5,7 @@
  */
 import { CHANGE_RULES } from "./rules-change.ts";
 import { FIT_RULES } from "./rules-fit.ts";
+import { FORM_RULES } from "./rules-form.ts";
 import { POD_RULES } from "./rules-pods.ts";
 
 export interface Rule {
@@ -22,7 +23,7 @@ export interface Rule {
   holds(object: never, before: never): boolean;
 }
 
-export const RULES: Rule[] = [...FIT_RULES, ...POD_RULES, ...CHANGE_RULES];
+export const RULES: Rule[] = [...FORM_RULES, ...FIT_RULES, ...POD_RULES, ...CHANGE_RULES];
 
 export interface BrokenRule {
   rule: Rule;

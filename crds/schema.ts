@@ -14,11 +14,19 @@ export interface Schema {
   items?: Schema;
   anyOf?: Schema[];
   enum?: string[];
+  /** Whose meaning is explained there; fields below it are Kubernetes' own. */
+  externalDocs?: { url: string };
   default?: unknown;
   minimum?: number;
   maximum?: number;
   "x-kubernetes-preserve-unknown-fields"?: boolean;
-  "x-kubernetes-validations"?: { rule: string; message: string; fieldPath?: string; reason?: string }[];
+  "x-kubernetes-validations"?: {
+    rule: string;
+    message?: string;
+    messageExpression?: string;
+    fieldPath?: string;
+    reason?: string;
+  }[];
   [keyword: string]: unknown;
 }
 

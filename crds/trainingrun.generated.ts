@@ -360,8 +360,8 @@ export interface Learner {
   storage: Storage;
   /** Resources of the container; only on Kubernetes. */
   resources: Resources;
-  /** Overlay of the pod template, merged strategically (containers, volumes, tolerations by their keys), e.g. spec.nodeSelector, spec.tolerations, spec.priorityClassName, spec.imagePullSecrets; only on Kubernetes. */
-  podTemplate?: PodTemplate;
+  /** Additions to the learner's pod, merged strategically (lists by their keys); only on Kubernetes. What is not listed below is refused: longrun sets it, or a field of its own does (image, resources, stopGraceSeconds). */
+  podTemplate?: LearnerPodTemplate;
 }
 
 /** Weights and optimiser state, written whole or not at all. */
@@ -396,113 +396,246 @@ export interface Resources {
   limits?: Record<string, number | string>;
 }
 
-/** Overlay of the pod template, merged strategically (containers, volumes, tolerations by their keys), e.g. spec.nodeSelector, spec.tolerations, spec.priorityClassName, spec.imagePullSecrets; only on Kubernetes. */
-export interface PodTemplate {
+/** Additions to the learner's pod, merged strategically (lists by their keys); only on Kubernetes. What is not listed below is refused: longrun sets it, or a field of its own does (image, resources, stopGraceSeconds). */
+export interface LearnerPodTemplate {
   /** Further labels and annotations of the pod. */
   metadata?: PodMetadata;
-  /** Fields of a pod's spec as Kubernetes has them; what loosens isolation is refused. */
-  spec?: PodSpecOverlay;
+  /** Fields of the pod's spec, as Kubernetes has them. */
+  spec?: LearnerPodSpec;
 }
 
 /** Further labels and annotations of the pod. */
 export interface PodMetadata {
   /** Labels; app.kubernetes.io/ and longrun.dev/ are longrun's own. */
   labels?: Record<string, string>;
-  /** Annotations. */
+  /** Annotations; longrun.dev/ is longrun's own, and none may choose a security profile or a further network. */
   annotations?: Record<string, string>;
 }
 
-/** Fields of a pod's spec as Kubernetes has them; what loosens isolation is refused. */
-export interface PodSpecOverlay {
-  /** Refused. */
-  hostNetwork?: boolean;
-  /** Refused. */
-  hostPID?: boolean;
-  /** Refused. */
-  hostIPC?: boolean;
-  /** Refused. */
-  shareProcessNamespace?: boolean;
-  /** Refused. */
-  serviceAccountName?: string;
-  /** Refused. */
-  serviceAccount?: string;
-  /** Refused. */
-  automountServiceAccountToken?: boolean;
-  /** Refused. */
-  restartPolicy?: string;
-  /** Refused; see stopGraceSeconds. */
-  terminationGracePeriodSeconds?: number;
-  /** Refused; see stopping.deadlineSeconds. */
-  activeDeadlineSeconds?: number;
-  /** Security of the pod or container; it can be tightened. */
-  securityContext?: SecurityContext;
-  /** Containers by name: longrun's own are changed, others are added. */
-  containers?: PodContainer[];
-  /** Containers by name: longrun's own are changed, others are added. */
-  initContainers?: PodContainer[];
-  /** Further volumes of the pod. */
+/** Fields of the pod's spec, as Kubernetes has them. */
+export interface LearnerPodSpec {
+  /** Labels that a node must have. */
+  nodeSelector?: Record<string, string>;
+  /** Nodes and other pods that the pod must, or should, be near to or apart from. */
+  affinity?: Record<string, unknown>;
+  /** Taints of nodes that the pod tolerates. */
+  tolerations?: Toleration[];
+  /** How pods are spread over zones or nodes. */
+  topologySpreadConstraints?: unknown[];
+  /** PriorityClass of the pod. */
+  priorityClassName?: string;
+  /** Scheduler that finds a node. Absent: the cluster's own. */
+  schedulerName?: string;
+  /** Gates that somebody opens before the pod is scheduled. */
+  schedulingGates?: SchedulingGate[];
+  /** RuntimeClass of the pod, e.g. nvidia. */
+  runtimeClassName?: string;
+  /** Secrets with which the kubelet pulls images; no container sees them. */
+  imagePullSecrets?: PullSecret[];
+  /** Further lines of /etc/hosts. */
+  hostAliases?: HostAlias[];
+  /** Where names are looked up. Absent: ClusterFirst. */
+  dnsPolicy?: 'ClusterFirst' | 'Default' | 'None';
+  /** How names are looked up. */
+  dnsConfig?: DnsConfig;
+  /** False gives the pod a user namespace of its own, where nodes can. Absent: true. */
+  hostUsers?: boolean;
+  /** Of the pod. It is restricted already: no root, no capability, no privilege escalation, a read-only root file system. */
+  securityContext?: LearnerSecurityContext;
+  /** Additions to the container learner; further containers cannot be added. */
+  containers?: LearnerContainer[];
+  /** Further volumes of the pod. None of a Secret, a service account's token or the node's files. */
   volumes?: PodVolume[];
-  [field: string]: unknown;
 }
 
-/** Security of the pod or container; it can be tightened. */
-export interface SecurityContext {
-  /** At most false. */
-  privileged?: boolean;
-  /** At most false. */
-  allowPrivilegeEscalation?: boolean;
-  /** At least true. */
-  runAsNonRoot?: boolean;
-  /** Any user but root. */
+/** One toleration. */
+export interface Toleration {
+  /** Key of the taint. Absent, with Exists: all. */
+  key?: string;
+  /** Lt and Gt: Kubernetes 1.35 and newer. Absent: Equal. */
+  operator?: 'Exists' | 'Equal' | 'Lt' | 'Gt';
+  /** Value of the taint. */
+  value?: string;
+  /** Absent: all. */
+  effect?: 'NoSchedule' | 'PreferNoSchedule' | 'NoExecute';
+  /** Seconds until NoExecute evicts. Absent: never. */
+  tolerationSeconds?: number;
+}
+
+/** One gate. */
+export interface SchedulingGate {
+  /** Name of the gate. */
+  name: string;
+}
+
+/** One Secret. */
+export interface PullSecret {
+  /** Name of the Secret. */
+  name: string;
+}
+
+/** One line. */
+export interface HostAlias {
+  /** IP address. */
+  ip: string;
+  /** Its names. */
+  hostnames?: string[];
+}
+
+/** How names are looked up. */
+export interface DnsConfig {
+  /** IP addresses of DNS servers. */
+  nameservers?: string[];
+  /** Search domains. */
+  searches?: string[];
+  /** Options of the resolver. */
+  options?: DnsOption[];
+}
+
+/** One option. */
+export interface DnsOption {
+  /** Name, e.g. ndots. */
+  name: string;
+  /** Value. */
+  value?: string;
+}
+
+/** Of the pod. It is restricted already: no root, no capability, no privilege escalation, a read-only root file system. */
+export interface LearnerSecurityContext {
+  /** Absent: 10001. */
   runAsUser?: number;
-  /** Linux capabilities; none can be added. */
-  capabilities?: Capabilities;
-  /** Filter of system calls; RuntimeDefault unless said. */
+  /** Absent: 10001. */
+  runAsGroup?: number;
+  /** Group of the files on volumes. Absent: 10001. */
+  fsGroup?: number;
+  /** When the files' group is changed. Absent: OnRootMismatch. */
+  fsGroupChangePolicy?: 'OnRootMismatch' | 'Always';
+  /** Further groups, e.g. of a shared volume's files. */
+  supplementalGroups?: number[];
+  /** Filter of system calls. Absent: RuntimeDefault. */
   seccompProfile?: SeccompProfile;
-  [field: string]: unknown;
+  /** AppArmor profile (Kubernetes 1.30 and newer). Absent: the container runtime's default. */
+  appArmorProfile?: AppArmorProfile;
 }
 
-/** Linux capabilities; none can be added. */
-export interface Capabilities {
-  /** Refused. */
-  add?: string[];
-  /** Capabilities to take away; all are already. */
-  drop?: string[];
-}
-
-/** Filter of system calls; RuntimeDefault unless said. */
+/** Filter of system calls. Absent: RuntimeDefault. */
 export interface SeccompProfile {
-  /** RuntimeDefault or Localhost. */
-  type: string;
+  /** Kind of profile. */
+  type: 'RuntimeDefault' | 'Localhost';
   /** File of a Localhost profile. */
   localhostProfile?: string;
 }
 
-/** A container as in a pod. */
-export interface PodContainer {
-  /** Name of the container. */
-  name: string;
-  /** Security of the pod or container; it can be tightened. */
-  securityContext?: SecurityContext;
-  [field: string]: unknown;
+/** AppArmor profile (Kubernetes 1.30 and newer). Absent: the container runtime's default. */
+export interface AppArmorProfile {
+  /** Kind of profile. */
+  type: 'RuntimeDefault' | 'Localhost';
+  /** Name of a Localhost profile. */
+  localhostProfile?: string;
 }
 
-/** A volume as in a pod. */
-export interface PodVolume {
-  /** Refused. */
-  hostPath?: Record<string, unknown>;
+/** The container learner. */
+export interface LearnerContainer {
+  /** Name of the container. */
+  name: 'learner';
+  /** Environment variables. None of a Secret: who may write TrainingRuns need not be able to read Secrets. */
+  env?: PodVariable[];
+  /** Where the container has the volumes of this podTemplate. */
+  volumeMounts?: PodVolumeMount[];
+}
+
+/** One variable. */
+export interface PodVariable {
+  /** Name of the variable. */
+  name: string;
+  /** Value. */
+  value?: string;
+  /** Where the value is. */
+  valueFrom?: PodVariableSource;
+}
+
+/** Where the value is. */
+export interface PodVariableSource {
+  /** Key of a ConfigMap in the namespace of the run. */
+  configMapKeyRef?: ConfigMapKeyRef;
+}
+
+/** Key of a ConfigMap in the namespace of the run. */
+export interface ConfigMapKeyRef {
+  /** Name of the ConfigMap. */
+  name: string;
+  /** Key in its data. */
+  key: string;
+  /** Whether it may be missing. */
+  optional?: boolean;
+}
+
+/** One mount. */
+export interface PodVolumeMount {
   /** Name of the volume. */
-  name?: string;
+  name: string;
+  /** Folder below /mnt. */
+  mountPath: string;
+  /** Folder within the volume. Absent: its root. */
+  subPath?: string;
+  /** Absent: false. */
+  readOnly?: boolean;
+}
+
+/** One volume. */
+export interface PodVolume {
+  /** Name of the volume. */
+  name: string;
+  /** Folder that goes with the pod. */
+  emptyDir?: EmptyDir;
   /** Claim in the namespace of the run. */
   persistentVolumeClaim?: PodVolumeClaim;
-  [field: string]: unknown;
+  /** ConfigMap in the namespace of the run. */
+  configMap?: ConfigMapVolume;
+  /** Image volume (Kubernetes 1.33 and newer). */
+  image?: PodImageVolume;
+}
+
+/** Folder that goes with the pod. */
+export interface EmptyDir {
+  /** Absent: the node's disk. */
+  medium?: 'Memory';
+  /** Size above which the pod is evicted. Absent: none. */
+  sizeLimit?: string;
 }
 
 /** Claim in the namespace of the run. */
 export interface PodVolumeClaim {
   /** Name of the claim. */
-  claimName?: string;
-  [field: string]: unknown;
+  claimName: string;
+  /** Absent: false. */
+  readOnly?: boolean;
+}
+
+/** ConfigMap in the namespace of the run. */
+export interface ConfigMapVolume {
+  /** Name of the ConfigMap. */
+  name: string;
+  /** Whether it may be missing. */
+  optional?: boolean;
+  /** Keys that become files. Absent: all, by their names. */
+  items?: ConfigMapFile[];
+}
+
+/** One file. */
+export interface ConfigMapFile {
+  /** Key in its data. */
+  key: string;
+  /** File below the mount. */
+  path: string;
+}
+
+/** Image volume (Kubernetes 1.33 and newer). */
+export interface PodImageVolume {
+  /** Image reference whose root is mounted. */
+  reference: string;
+  /** When the kubelet pulls it. */
+  pullPolicy?: 'Always' | 'IfNotPresent' | 'Never';
 }
 
 /** The processes that execute programs. */
@@ -547,8 +680,64 @@ export interface Actors {
   resources: Resources;
   /** Resources of each sandbox, of which an actor has one a slot; only on Kubernetes. Absent memory: a request and a limit by the task's executionMemoryBytes. */
   sandboxResources: Resources;
-  /** Overlay of the pod template, merged strategically (containers, volumes, tolerations by their keys), e.g. spec.nodeSelector, spec.tolerations, spec.priorityClassName, spec.imagePullSecrets; only on Kubernetes. */
-  podTemplate?: PodTemplate;
+  /** Additions to the pods of actors, merged strategically (lists by their keys); only on Kubernetes. What is not listed below is refused: longrun sets it, or a field of its own does (images, resources, runtimeClassName, stopGraceSeconds). No volumes: programs see none but longrun's. */
+  podTemplate?: ActorPodTemplate;
+}
+
+/** Additions to the pods of actors, merged strategically (lists by their keys); only on Kubernetes. What is not listed below is refused: longrun sets it, or a field of its own does (images, resources, runtimeClassName, stopGraceSeconds). No volumes: programs see none but longrun's. */
+export interface ActorPodTemplate {
+  /** Further labels and annotations of the pod. */
+  metadata?: PodMetadata;
+  /** Fields of the pod's spec, as Kubernetes has them. */
+  spec?: ActorPodSpec;
+}
+
+/** Fields of the pod's spec, as Kubernetes has them. */
+export interface ActorPodSpec {
+  /** Labels that a node must have. */
+  nodeSelector?: Record<string, string>;
+  /** Nodes and other pods that the pod must, or should, be near to or apart from. */
+  affinity?: Record<string, unknown>;
+  /** Taints of nodes that the pod tolerates. */
+  tolerations?: Toleration[];
+  /** How pods are spread over zones or nodes. */
+  topologySpreadConstraints?: unknown[];
+  /** PriorityClass of the pod. */
+  priorityClassName?: string;
+  /** Scheduler that finds a node. Absent: the cluster's own. */
+  schedulerName?: string;
+  /** Gates that somebody opens before the pod is scheduled. */
+  schedulingGates?: SchedulingGate[];
+  /** Secrets with which the kubelet pulls images; no container sees them. */
+  imagePullSecrets?: PullSecret[];
+  /** Further lines of /etc/hosts. */
+  hostAliases?: HostAlias[];
+  /** Where names are looked up. Absent: ClusterFirst. */
+  dnsPolicy?: 'ClusterFirst' | 'Default' | 'None';
+  /** How names are looked up. */
+  dnsConfig?: DnsConfig;
+  /** False gives the pod a user namespace of its own, where nodes can. Absent: true. */
+  hostUsers?: boolean;
+  /** Of the pod. It is restricted already, and its users and groups keep programs from certificates and answers. */
+  securityContext?: ActorSecurityContext;
+  /** Additions to the container supervisor; further containers cannot be added, and programs see nothing of their container's environment. */
+  containers?: ActorContainer[];
+}
+
+/** Of the pod. It is restricted already, and its users and groups keep programs from certificates and answers. */
+export interface ActorSecurityContext {
+  /** Filter of system calls. Absent: RuntimeDefault. */
+  seccompProfile?: SeccompProfile;
+  /** AppArmor profile (Kubernetes 1.30 and newer). Absent: the container runtime's default. */
+  appArmorProfile?: AppArmorProfile;
+}
+
+/** The container supervisor. */
+export interface ActorContainer {
+  /** Name of the container. */
+  name: 'supervisor';
+  /** Environment variables. None of a Secret: who may write TrainingRuns need not be able to read Secrets. */
+  env?: PodVariable[];
 }
 
 /** Programs from scratch and improvements of the valid ones, graded and not trained on; a phase of the run on the same actors. */

@@ -96,7 +96,7 @@ describe("a wrong manifest is refused with place, value and remedy", () => {
     [
       "a bad name",
       MINIMAL.replace("name: test", "name: Test_1"),
-      'run.yaml:4: metadata.name does not fit: names of pods are made from metadata.name: give at most 40 lower-case letters, digits and hyphens, with a letter or digit first and last (metadata.name is "Test_1")',
+      'run.yaml:4: metadata.name does not fit: names of pods and of a Service are made from metadata.name: give at most 40 lower-case letters, digits and hyphens, with a letter first and a letter or digit last (metadata.name is "Test_1")',
     ],
     [
       "no policy",
@@ -155,6 +155,11 @@ describe("a wrong manifest is refused with place, value and remedy", () => {
       "run.yaml:11: spec.algorithm.batchSize is 0; give a whole number from 1 to 65536",
     ],
     ["too large", algorithm("gamma: 1.01"), "run.yaml:11: spec.algorithm.gamma is 1.01; give a number from 0 to 1"],
+    [
+      "a field of a pod that longrun has elsewhere",
+      `${MINIMAL}  learner: {podTemplate: {spec: {containers: [{name: learner, image: a}]}}}\n`,
+      "run.yaml:10: spec.learner.podTemplate.spec.containers[0].image is unknown; did you mean spec.learner.image?",
+    ],
     [
       "a misspelt choice",
       algorithm("collection: carryover"),

@@ -6,10 +6,11 @@ import { applyOverride, formatPath, type Override, type Path, parseOverride } fr
 import { describeErrors, type Problem } from "./problems.ts";
 import { brokenRules, RULES, type RuleOptions } from "./rules.ts";
 import { type Schema, strictSchema } from "./schema.ts";
-import type { Task, TrainingRun } from "./trainingrun.generated.ts";
+import type { ActorPodTemplate, LearnerPodTemplate, Task, TrainingRun } from "./trainingrun.generated.ts";
 
 export { ManifestError } from "./errors.ts";
 export type * from "./trainingrun.generated.ts";
+export type PodTemplate = LearnerPodTemplate | ActorPodTemplate;
 
 /**
  * @param text the manifest's YAML
@@ -58,16 +59,44 @@ const once = <T>(make: () => T): (() => T) => {
     return made;
   };
 };
-const trainingRun = once(() => compile(strictSchema(), RULES));
-const task = once(() =>
-  compile(
-    strictSchema().properties!.spec!.properties!.tasks!.items!,
-    RULES.filter((rule) => rule.at.startsWith("spec.tasks[]")).map((rule) => ({
-      ...rule,
-      at: rule.at.replace(/^spec\.tasks\[\]\.?/, ""),
-    })),
-  ),
+const schemaOf = once(strictSchema);
+const trainingRun = once(() => compile(schemaOf(), RULES));
+const task = once(() => compile(schemaOf().properties!.spec!.properties!.tasks!.items!, rulesBelow("spec.tasks[]")));
+const podTemplates = once(() =>
+  (["learner", "actors"] as const).map((part) => ({
+    ...{ part, at: ["spec", part, "podTemplate"] },
+    ...compile(
+      schemaOf().properties!.spec!.properties![part]!.properties!.podTemplate!,
+      rulesBelow(`spec.${part}.podTemplate`),
+    ),
+  })),
 );
+
+/** The rules for what stands at `at`, as they are for a value of its own. */
+function rulesBelow(at: string): typeof RULES {
+  return RULES.filter((rule) => rule.at === at || rule.at.startsWith(`${at}.`)).map((rule) => ({
+    ...rule,
+    at: rule.at.slice(at.length + 1),
+  }));
+}
+
+/**
+ * What the API server would refuse of a run's podTemplates. It has seen neither what `--run-defaults` adds to them nor,
+ * where its CRD is older than the controller, unknown fields.
+ *
+ * @returns one sentence a problem
+ */
+export function podTemplateProblems({ spec }: Pick<TrainingRun, "spec">): string[] {
+  if (!spec.learner.podTemplate && !spec.actors.podTemplate) return [];
+  return podTemplates().flatMap(({ part, at, schema, validate, rules }) => {
+    const template = spec[part].podTemplate;
+    if (template === undefined) return [];
+    const problems = validate(template)
+      ? brokenRules(template, { rules, cluster: true }).map(ruleProblem)
+      : describeErrors(validate.errors ?? [], schema);
+    return problems.map(({ path, text }) => `${formatPath([...at, ...path])} ${text}`);
+  });
+}
 
 function parseManifest(
   text: string,

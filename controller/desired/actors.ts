@@ -108,10 +108,7 @@ function actorPod(run: Run, name: string, settings: Settings): V1PodTemplateSpec
       ...inputs.volumes,
     ],
   };
-  return overlay<V1PodTemplateSpec>(
-    { metadata: { labels: labelsOf(run, "actor") }, spec },
-    actors.podTemplate as never,
-  );
+  return overlay<V1PodTemplateSpec>({ metadata: { labels: labelsOf(run, "actor") }, spec }, actors.podTemplate);
 }
 
 /** How long programs run on when somebody evicts or deletes the pod. */

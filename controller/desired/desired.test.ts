@@ -192,6 +192,18 @@ describe("overlay", () => {
       { volumeMounts: [{ mountPath: "/a", name: "b" }] },
       { volumeMounts: [{ mountPath: "/a", name: "b" }] },
     ],
+    [
+      "volumes and variables by name, each with one source",
+      { volumes: [{ name: "a", emptyDir: {} }], env: [{ name: "A", value: "1" }] },
+      { volumes: [{ name: "a", image: {} }], env: [{ name: "A", valueFrom: {} }, { name: "B" }] },
+      { volumes: [{ name: "a", image: {} }], env: [{ name: "A", valueFrom: {} }, { name: "B" }] },
+    ],
+    [
+      "groups to the pod's own",
+      { supplementalGroups: [1] },
+      { supplementalGroups: [2, 1] },
+      { supplementalGroups: [1, 2] },
+    ],
     ["other lists whole", { args: ["a", "b"] }, { args: ["c"] }, { args: ["c"] }],
   ];
   for (const [what, base, patch, expected] of CASES)
@@ -205,6 +217,12 @@ describe("overlay", () => {
     assert.deepEqual(merged.metadata.labels, { a: "ours", b: "theirs" });
   });
 
+  test("a container that the pod does not have is not added", () => {
+    const template = { spec: { containers: [{ name: "copy" }] } };
+    const podTemplate = { spec: { nodeSelector: { a: "b" }, containers: [{ name: "learner" as const }] } };
+    assert.deepEqual(overlay(template, podTemplate).spec, { ...template.spec, nodeSelector: { a: "b" } });
+  });
+
   test("a podTemplate reaches the pods, and rolls them", () => {
     const podTemplate = { spec: { nodeSelector: { gpu: "yes" } } };
     const run = runOf({ learner: { podTemplate }, actors: { podTemplate } });
@@ -213,6 +231,35 @@ describe("overlay", () => {
     const hash = (it: Run) => learnerOf(it).metadata.annotations!["longrun.dev/spec-hash"];
     assert.notEqual(hash(run), hash(runOf()));
     assert.notEqual(actorHash(run, DEFAULT_SETTINGS), actorHash(runOf(), DEFAULT_SETTINGS));
+  });
+});
+
+describe("what a podTemplate cannot touch", () => {
+  test("the names of longrun's own volumes in the learner's pod, which the rule of the CRD lists", () => {
+    const run = runOf({ ...CUSTOM, model: { policy: "big/model", volume: claim("models") } });
+    for (const { name } of podsOf(run).learner.volumes!) {
+      const podTemplate = { spec: { volumes: [{ name, emptyDir: {} }] } };
+      assert.throws(() => runOf({ learner: { podTemplate } }), /are longrun's own; choose another name/, name);
+    }
+  });
+
+  test("the learner's groups: it reads the answers still", () => {
+    const podTemplate = { spec: { securityContext: { supplementalGroups: [5000] } } };
+    const { securityContext } = podsOf(runOf({ learner: { podTemplate } })).learner;
+    assert.deepEqual(securityContext?.supplementalGroups, [10003, 5000]);
+  });
+
+  test("sandboxes: what an actor gets more is the supervisor's alone", () => {
+    const env = [{ name: "LOG_LEVEL", value: "debug" }];
+    const podTemplate = { spec: { containers: [{ name: "supervisor", env }] } };
+    const { actor } = podsOf(runOf({ actors: { podTemplate, slots: 2 } }));
+    const has = [...actor.containers, ...actor.initContainers!].filter(({ env }) =>
+      env?.some(({ name }) => name === "LOG_LEVEL"),
+    );
+    assert.deepEqual(
+      has.map(({ name }) => name),
+      ["supervisor"],
+    );
   });
 });
 
@@ -278,17 +325,14 @@ test("the learner's disruption budget refuses evictions with Protect alone", () 
 
 describe("init", () => {
   const tolerations = [{ key: "gpu", operator: "Exists" }];
-  const affinity = { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [] } } };
+  const term = { matchExpressions: [{ key: "disk", operator: "Exists" }] };
+  const affinity = { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [term] } } };
   const follows = {
     ...{ affinity, imagePullSecrets: [{ name: "registry" }], nodeSelector: { pool: "gpu" }, tolerations },
     ...{ priorityClassName: "high", runtimeClassName: "gvisor", schedulerName: "own" },
   };
   const others = {
-    containers: [
-      { name: "learner", env: [{ name: "A", value: "1" }] },
-      { name: "sidecar", image: "sidecar" },
-    ],
-    initContainers: [{ name: "before", image: "before" }],
+    containers: [{ name: "learner", env: [{ name: "A", value: "1" }] }],
     volumes: [{ name: "more", emptyDir: {} }],
   };
   const initOf = (spec: object, resources: object = {}) =>

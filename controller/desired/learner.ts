@@ -104,7 +104,7 @@ function learnerPod(run: Run, inputs: Omit<LearnerInputs, "replicas">): V1PodTem
         volumes,
       },
     },
-    spec.learner.podTemplate as never,
+    spec.learner.podTemplate,
   );
   const annotations = { ...template.metadata?.annotations, [SPEC_HASH]: digestOf(template) };
   return { ...template, metadata: { ...template.metadata, annotations } };

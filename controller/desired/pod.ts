@@ -1,5 +1,11 @@
 /** What the pods of learners and actors have in common: the `restricted` pod security level, data volumes, overlays. */
-import type { V1PodSecurityContext, V1SecurityContext, V1Volume, V1VolumeMount } from "@kubernetes/client-node";
+import type {
+  V1PodSecurityContext,
+  V1PodTemplateSpec,
+  V1SecurityContext,
+  V1Volume,
+  V1VolumeMount,
+} from "@kubernetes/client-node";
 import type { ImageVolumeSource, PersistentVolumeClaim, PodTemplate } from "../../crds/trainingrun.ts";
 
 /** Learner and supervisor. Programs run as another user, who can signal neither. */
@@ -53,19 +59,22 @@ export function dataVolume(
   };
 }
 
-/** Lists that strategic merge joins by a key; all others are replaced whole, as Kubernetes does. */
+/** Lists that strategic merge joins by a key; lists that have none here are replaced whole, as Kubernetes does. */
 const MERGE_KEYS: Record<string, string[]> = {
   containers: ["name"],
-  initContainers: ["name"],
   volumes: ["name"],
   env: ["name"],
   volumeMounts: ["mountPath"],
-  ports: ["containerPort"],
   imagePullSecrets: ["name"],
   topologySpreadConstraints: ["topologyKey", "whenUnsatisfiable"],
   hostAliases: ["ip"],
   tolerations: ["key", "operator", "value", "effect"],
 };
+
+/** Of these lists an item is replaced whole: a volume has one source, and a variable one origin. */
+const WHOLE_ITEMS = ["volumes", "env", "volumeMounts"];
+/** Lists of numbers that are joined: the pod's own groups stay. */
+const JOINED = ["supplementalGroups"];
 
 type Json = Record<string, unknown>;
 const isObject = (value: unknown): value is Json =>
@@ -78,10 +87,12 @@ export function mergeStrategically(base: unknown, patch: unknown, field = ""): u
     const same = (a: Json, b: Json) => keys.every((key) => a[key] === b[key]);
     const merged = (base as Json[]).map((item) => {
       const over = (patch as Json[]).find((other) => same(item, other));
+      if (over && WHOLE_ITEMS.includes(field)) return over;
       return over ? mergeStrategically(item, over) : item;
     });
     return merged.concat((patch as Json[]).filter((item) => !(base as Json[]).some((other) => same(item, other))));
   }
+  if (Array.isArray(base) && Array.isArray(patch) && JOINED.includes(field)) return [...new Set([...base, ...patch])];
   if (!isObject(base) || !isObject(patch)) return patch;
   const result: Json = { ...base };
   for (const [key, value] of Object.entries(patch)) {
@@ -91,13 +102,22 @@ export function mergeStrategically(base: unknown, patch: unknown, field = ""): u
   return result;
 }
 
-/** Lays the user's overlay over a pod template. longrun's own labels win: children are found by them. */
-export function overlay<Template extends { metadata?: { labels?: Record<string, string> } }>(
+/**
+ * Lays the user's overlay over a pod template. longrun's own labels win: children are found by them. Containers are
+ * changed, never added.
+ */
+export function overlay<Template extends V1PodTemplateSpec>(
   template: Template,
   podTemplate: PodTemplate | undefined,
 ): Template {
   if (podTemplate === undefined) return template;
-  const merged = mergeStrategically(template, podTemplate) as Template;
+  const own = template.spec?.containers.map(({ name }) => name) ?? [];
+  const { containers, ...spec } = podTemplate.spec ?? {};
+  const changed = (containers ?? []).filter(({ name }) => own.includes(name));
+  const merged = mergeStrategically(template, {
+    ...podTemplate,
+    spec: { ...spec, ...(changed.length > 0 && { containers: changed }) },
+  }) as Template;
   return {
     ...merged,
     metadata: { ...merged.metadata, labels: { ...merged.metadata?.labels, ...template.metadata?.labels } },

@@ -3,18 +3,25 @@
  * --run-defaults FILE`, a file with a part of a TrainingRun's spec.
  */
 import { parse, stringify } from "yaml";
-import { ManifestError, type PodTemplate, parseTrainingRun, type Resources } from "../../crds/trainingrun.ts";
+import {
+  type ActorPodTemplate,
+  type LearnerPodTemplate,
+  ManifestError,
+  type PodTemplate,
+  parseTrainingRun,
+  type Resources,
+} from "../../crds/trainingrun.ts";
 import { queueNameOf, type Run } from "./names.ts";
 import { mergeStrategically } from "./pod.ts";
 
 export interface RunDefaults {
   queueName?: string;
-  learner?: { resources?: Resources; podTemplate?: PodTemplate; storage?: { className?: string } };
+  learner?: { resources?: Resources; podTemplate?: LearnerPodTemplate; storage?: { className?: string } };
   actors?: {
     resources?: Resources;
     sandboxResources?: Resources;
     runtimeClassName?: string;
-    podTemplate?: PodTemplate;
+    podTemplate?: ActorPodTemplate;
   };
 }
 
@@ -81,7 +88,10 @@ export function withRunDefaults(run: Run, defaults: RunDefaults | undefined): Ru
 
 const isEmpty = ({ requests = {}, limits = {} }: Resources) => Object.keys({ ...requests, ...limits }).length === 0;
 
-function podTemplate(own: PodTemplate | undefined, byDefault: PodTemplate | undefined): { podTemplate?: PodTemplate } {
+function podTemplate<Template extends PodTemplate>(
+  own: Template | undefined,
+  byDefault: Template | undefined,
+): { podTemplate?: Template } {
   if (byDefault === undefined) return own ? { podTemplate: own } : {};
-  return { podTemplate: own ? (mergeStrategically(byDefault, own) as PodTemplate) : byDefault };
+  return { podTemplate: own ? (mergeStrategically(byDefault, own) as Template) : byDefault };
 }

@@ -1,0 +1,91 @@
+/** podTemplates through the controller, on a real API server: what reaches the pods, and what is named and refused. */
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { findCondition } from "../../controller/conditions.ts";
+import { DEFAULT_SETTINGS } from "../../controller/desired/settings.ts";
+import { DEPLOYMENT, NAMESPACE } from "../../controller/kube/resources.ts";
+import { CONTROL_PLANE } from "../cluster/binaries.ts";
+import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
+import { eventually, World } from "./world.ts";
+
+const skip = controlPlaneUnavailable(CONTROL_PLANE) ?? false;
+const MOST_VOLUMES = 32;
+const volumesOf = (count: number, of: string) =>
+  Array.from({ length: count }, (_, index) => ({ name: `${of}-${index}`, emptyDir: {} }));
+
+let world: World;
+
+before(async () => {
+  if (skip) return;
+  world = await World.start();
+  const learner = { podTemplate: { spec: { volumes: volumesOf(MOST_VOLUMES, "default") } } };
+  await world.operator({ settings: { ...DEFAULT_SETTINGS, runDefaults: { learner } } });
+});
+after(() => world?.stop());
+
+describe("podTemplate", { skip, concurrency: 2 }, () => {
+  test("reaches the pods, which pass the admission of the restricted level; sandboxes get nothing", async () => {
+    const namespace = await world.namespace();
+    const labels = { "pod-security.kubernetes.io/enforce": "restricted" };
+    await world.client.mergePatch(NAMESPACE, { name: namespace }, { metadata: { labels } });
+    const env = [{ name: "LOG_LEVEL", value: "debug" }];
+    const profiles = { seccompProfile: { type: "Localhost", localhostProfile: "a.json" } };
+    const tolerations = [{ key: "gpu", operator: "Exists", effect: "NoSchedule" }];
+    const volumeMounts = [{ name: "default-0", mountPath: "/mnt/cache" }];
+    const volumes = [{ name: "default-0", configMap: { name: "settings", optional: true } }];
+    const securityContext = { ...profiles, fsGroup: 5000, supplementalGroups: [5001] };
+    await world.createRun(namespace, "run", {
+      learner: {
+        podTemplate: {
+          spec: { tolerations, securityContext, containers: [{ name: "learner", env, volumeMounts }], volumes },
+        },
+      },
+      actors: {
+        min: 1,
+        podTemplate: {
+          spec: { tolerations, securityContext: profiles, containers: [{ name: "supervisor", env }] },
+        },
+      },
+    });
+    const podOf = (component: string) =>
+      eventually(async () => (await world.podsOf(namespace, "run", component))[0]?.spec);
+    const [learner, actor] = [await podOf("learner"), await podOf("actor")];
+    for (const pod of [learner, actor]) {
+      assert.ok(pod.tolerations!.some(({ key }) => key === "gpu"));
+      assert.deepEqual(pod.securityContext!.seccompProfile, profiles.seccompProfile);
+      assert.equal(pod.securityContext!.runAsNonRoot, true);
+      assert.deepEqual(
+        pod.containers.map(({ env }) => env?.filter(({ name }) => name === "LOG_LEVEL")),
+        [env],
+      );
+    }
+    assert.deepEqual(
+      [learner.securityContext!.fsGroup, learner.securityContext!.supplementalGroups],
+      [5000, [10003, 5001]],
+    );
+    assert.ok(learner.containers[0]!.volumeMounts!.some(({ mountPath }) => mountPath === "/mnt/cache"));
+    const [cache] = learner.volumes!.filter(({ name }) => name === "default-0");
+    assert.equal(cache!.configMap?.name, "settings", "the run's volume is there in place of the default's");
+    assert.equal(cache!.emptyDir, undefined);
+    assert.deepEqual(
+      actor.initContainers!.map(({ name, env }) => [name, env]),
+      [["sandbox-0", undefined]],
+    );
+  });
+
+  test("that is too much with the controller's defaults is named, and an edit goes on", async () => {
+    const namespace = await world.namespace();
+    await world.createRun(namespace, "run", { learner: { podTemplate: { spec: { volumes: volumesOf(1, "own") } } } });
+    const ready = await eventually(async () => {
+      const found = findCondition((await world.status(namespace, "run")).conditions, "Ready");
+      return found?.reason === "InvalidConfiguration" && found;
+    });
+    assert.match(
+      ready.message,
+      /spec\.learner\.podTemplate\.spec\.volumes is \[.*; give a list of 0 to 32 items; correct it in the spec, or in the controller's --run-defaults/,
+    );
+    assert.deepEqual(await world.list(DEPLOYMENT, namespace), []);
+    await world.patchRun(namespace, "run", { learner: { podTemplate: null } });
+    await eventually(async () => (await world.status(namespace, "run")).phase === "Running");
+  });
+});
