@@ -101,6 +101,8 @@ export function isSilent(pod: Pod, nowMs: number): boolean {
 
 type EventText = { reason?: string; note?: string };
 
+/** What the scheduler says of a pod while the volume of a claim that has a class is made. */
+const BEING_MADE = /unbound immediate PersistentVolumeClaims|binding volumes/;
 const MISSING = /(secret|configmap|persistentvolumeclaim) "[^"]*" not found/i;
 
 /** Whether the warning is of a volume that is attached to another node, and can be attached to one alone. */
@@ -141,11 +143,14 @@ export function volumeWait(
 ): Finding | undefined {
   if (nowMs - createdMs(pod) > VOLUME_SECONDS * 1000) return undefined;
   const scheduled = pod.status?.conditions?.find(({ type }) => type === "PodScheduled");
+  const text = scheduled?.status === "False" ? (scheduled.message ?? "") : "";
+  const name = claim?.metadata.name;
   const className = claim?.spec?.storageClassName;
-  if (scheduled?.status === "False" && /unbound immediate/.test(scheduled.message ?? "") && className !== undefined)
+  const unseen = name !== undefined && text.includes(`persistentvolumeclaim "${name}" not found`);
+  if (unseen || (className !== undefined && BEING_MADE.test(text)))
     return {
       reason: "LearnerStarting",
-      message: `the pod waits for claim ${claim!.metadata.name}: StorageClass ${className} makes its volume`,
+      message: `the pod waits for the volume of claim ${name}${className ? `, which StorageClass ${className} makes` : ""}`,
     };
   const note = oneLine(warning?.note ?? "");
   if (!warning || !/Mount|Attach/.test(warning.reason ?? "") || isMultiAttach(warning) || MISSING.test(note))

@@ -42,6 +42,15 @@ const unboundStatus = {
   phase: "Pending",
   conditions: [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message: UNBOUND }],
 };
+const unfoundStatus = {
+  phase: "Pending",
+  conditions: [
+    {
+      ...{ type: "PodScheduled", status: "False", reason: "Unschedulable" },
+      message: '0/1 nodes are available: persistentvolumeclaim "quick-data" not found.',
+    },
+  ],
+};
 const MULTI_ATTACH = {
   reason: "FailedAttachVolume",
   note: 'Multi-Attach error for volume "pv-1" Volume is already used by pod(s) old',
@@ -293,8 +302,15 @@ describe("learnerState", () => {
       "a volume that is being made",
       { ...young(unboundStatus, -60), volume: claimOf({ storageClassName: "fast" }) },
       "LearnerStarting",
-      /the pod waits for claim quick-data: StorageClass fast makes its volume/,
+      /^the pod waits for the volume of claim quick-data, which StorageClass fast makes$/,
     ],
+    [
+      "the scheduler has not seen the run's claim yet",
+      { ...young(unfoundStatus, -5), volume: claimOf({}) },
+      "LearnerStarting",
+      /^the pod waits for the volume of claim quick-data$/,
+    ],
+    ["a claim that the spec names is missing", young(unfoundStatus, -5), "Unschedulable", /create the claim/],
     [
       "a volume that nobody makes",
       { ...young(unboundStatus, -60), volume: claimOf({}) },
