@@ -224,15 +224,6 @@ describe("Kueue", { skip, concurrency: 4 }, () => {
     assert.deepEqual(await world.list(POD, gone.namespace), []);
   });
 
-  test("a run whose flavor is gone can be suspended all the same", async () => {
-    const { namespace } = await admitted();
-    await admit(namespace, { learner: "none", actors: "none" });
-    await eventually(async () => /ResourceFlavor none/.test((await conditionOf(namespace, "Ready"))!.message));
-    await world.patchRun(namespace, "run", { suspend: true });
-    await eventually(async () => (await world.status(namespace, "run")).phase === "Suspended");
-    assert.equal((await world.deployment(namespace, "run"))?.spec?.replicas, 0);
-  });
-
   test("a run without a queue starts at once", async () => {
     const namespace = await world.namespace();
     await world.createRun(namespace, "run");
@@ -269,6 +260,15 @@ describe("Kueue", { skip, concurrency: 4 }, () => {
     await eventually(async () => world.learners.has(`${namespace}/run`) && (await answers(namespace)) !== learner);
     await is(namespace, "Suspended", "Resumed");
     assert.equal((await workloadOf(namespace))?.metadata.uid, workload.metadata.uid);
+  });
+
+  test("a run whose flavor is gone can be suspended all the same", async () => {
+    const { namespace } = await admitted();
+    await admit(namespace, { learner: "none", actors: "none" });
+    await eventually(async () => /ResourceFlavor none/.test((await conditionOf(namespace, "Ready"))!.message));
+    await world.patchRun(namespace, "run", { suspend: true });
+    await eventually(async () => (await world.status(namespace, "run")).phase === "Suspended");
+    assert.equal((await world.deployment(namespace, "run"))?.spec?.replicas, 0);
   });
 
   test("a person's suspension gives its place back, the resumption queues it anew", async () => {
