@@ -105,15 +105,16 @@ type EventText = { reason?: string; note?: string };
 const BEING_MADE = /unbound immediate PersistentVolumeClaims|binding volumes/;
 const MISSING = /(secret|configmap|persistentvolumeclaim) "[^"]*" not found/i;
 
-/** Whether the warning is of a volume that is attached to another node, and can be attached to one alone. */
-export function isMultiAttach({ note = "" }: EventText): boolean {
-  return /Multi-Attach error/.test(note);
+/** @returns what is said of a volume that is attached to another node and can be attached to one alone, if that is it */
+export function multiAttachNote(warning: EventText | undefined): string | undefined {
+  const note = oneLine(warning?.note ?? "");
+  return /Multi-Attach error/.test(note) ? note : undefined;
 }
 
 /** What the newest warning about a pod that does not start means. */
 export function eventBlocker(event: EventText, of: PodOf): Finding {
   const note = oneLine(event.note ?? "");
-  if (isMultiAttach(event))
+  if (multiAttachNote(event))
     return {
       reason: "VolumeAttachedElsewhere",
       message: `a volume is still attached to another node (${note}): the pod that has it there must end first`,
@@ -153,8 +154,7 @@ export function volumeWait(
       message: `the pod waits for the volume of claim ${name}${className ? `, which StorageClass ${className} makes` : ""}`,
     };
   const note = oneLine(warning?.note ?? "");
-  if (!warning || !/Mount|Attach/.test(warning.reason ?? "") || isMultiAttach(warning) || MISSING.test(note))
-    return undefined;
+  if (!warning || !/Mount|Attach/.test(warning.reason ?? "") || MISSING.test(note)) return undefined;
   return { reason: "LearnerStarting", message: `the pod waits for its volumes to be attached and mounted (${note})` };
 }
 

@@ -109,7 +109,7 @@ describe("learnerState", () => {
       "the node of the one before does not answer, which ends in time",
       { deployment: deploymentOf(1), leavingPod: leavingOf(-59, silent()) },
       "NodeLost",
-      /^node n1 has not answered since .*its toleration/,
+      /^node n1 has not answered since .*: pod old is deleted, and its node has yet to confirm/,
     ],
     [
       "the node of the one before does not answer, and the volume stays there",
@@ -148,6 +148,20 @@ describe("learnerState", () => {
     [
       "the volume is still attached where the pod before ends",
       { ...pod({ phase: "Pending" }), leavingPod: leavingOf(20, { phase: "Running" }), volume: claimOf({}) },
+      "LearnerStarting",
+      /^the volume of claim quick-data is freed when pod old on node n1 has ended$/,
+      { warning: MULTI_ATTACH },
+    ],
+    [
+      "the pod before is gone, and its node lets the volume go",
+      { ...young({ phase: "Pending" }, -60), volume: claimOf({}) },
+      "LearnerStarting",
+      /waits for its volumes to be attached and mounted \(Multi-Attach/,
+      { warning: MULTI_ATTACH },
+    ],
+    [
+      "the volume is still attached where the pod before does not end",
+      { ...pod({ phase: "Pending" }), leavingPod: leavingOf(-61, { phase: "Running" }), volume: claimOf({}) },
       "VolumeAttachedElsewhere",
       /^the volume of claim quick-data is still attached to another node \(Multi-Attach error .*\): pod old on node n1 has it/,
       { warning: MULTI_ATTACH },
