@@ -114,8 +114,10 @@ function absence(facts: LearnerFacts): Finding {
   return { reason: "LearnerNotAnswering", message };
 }
 
+type Look = Pick<LearnerFacts, "observed" | "nowMs">;
+
 /** The run's volume is attached to another node than this pod's: the pod before was there. */
-function attached(pod: Pod, note: string, { observed: { leavingPod, volume }, nowMs }: LearnerFacts): Finding {
+function attached(pod: Pod, note: string, { observed: { leavingPod, volume }, nowMs }: Look): Finding {
   const claim = volume?.metadata.name ?? "";
   const before = leavingPod && `pod ${leavingPod.metadata.name} on node ${leavingPod.spec?.nodeName}`;
   if (leavingPod && overdueSeconds(leavingPod, nowMs) <= OVERDUE_SECONDS)
@@ -132,7 +134,7 @@ function attached(pod: Pod, note: string, { observed: { leavingPod, volume }, no
 }
 
 /** The volume to copy from is attached to another node, unless the warning names the run's own. */
-function sourceAttached(pod: Pod, note: string, facts: LearnerFacts): Finding {
+function sourceAttached(pod: Pod, note: string, facts: Look): Finding {
   const { volume, run } = facts.observed;
   const own = volume?.spec?.volumeName;
   if (own && note.includes(`"${own}"`)) return attached(pod, note, facts);
@@ -177,13 +179,12 @@ function crashOf(pod: Pod, { run }: Observed): Finding | undefined {
   };
 }
 
-function initState(facts: LearnerFacts): Finding {
-  const { observed, warning, nowMs } = facts;
+function initState({ observed, warning, nowMs }: LearnerFacts): Finding {
   const { init, initPod, run, volume } = observed;
   const source = run.spec.initFrom?.run;
   if (initPod) {
     const multiAttach = isSilent(initPod, nowMs) && multiAttachNote(warning);
-    if (multiAttach) return sourceAttached(initPod, multiAttach, facts);
+    if (multiAttach) return sourceAttached(initPod, multiAttach, { observed, nowMs });
     const blocker = volumeWait(initPod, { warning, claim: volume, nowMs }) ?? podBlocker(initPod, "learner", volume);
     if (blocker) return blocker;
     if (warning && isSilent(initPod, nowMs)) return eventBlocker(warning, "learner");
