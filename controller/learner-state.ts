@@ -10,6 +10,7 @@ import {
 import type { Finding } from "./conditions.ts";
 import { childName, GRPC_PORT } from "./desired/names.ts";
 import type { Pod } from "./kube/resources.ts";
+import type { LearnerStatus } from "./learner-status.ts";
 import { type LifecyclePlan, lastTermination, lastWords } from "./lifecycle.ts";
 import { jobState, type Observed } from "./observe.ts";
 
@@ -60,8 +61,16 @@ export function learnerState(facts: LearnerFacts): LearnerState {
     case "Initialising":
       return away(initState(observed));
   }
-  if (link?.connected && link.status) return { available: true, reason: "Connected", message: "the learner answers" };
+  if (link?.connected && link.status) return { available: true, ...answering(link.status) };
   return away(absence(facts));
+}
+
+function answering({ nonsense }: LearnerStatus): Finding {
+  if (nonsense === undefined) return { reason: "Connected", message: "the learner answers" };
+  return {
+    reason: "LearnerNonsense",
+    message: `the learner answers, and says what makes no sense here: ${nonsense}; such a field is left out of the status: check that spec.learner.image is longrun's, of the controller's version`,
+  };
 }
 
 function absence({ observed, warning, podlessSinceMs, nowMs }: LearnerFacts): Finding {

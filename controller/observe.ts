@@ -1,6 +1,5 @@
 /** What is known of one run: the TrainingRun, its children as the caches have them, and what its learner says. */
 
-import { messages } from "../proto/service.ts";
 import {
   COMPONENT,
   type Component,
@@ -30,6 +29,7 @@ import {
 } from "./kube/resources.ts";
 import type { KubeObject, Resource } from "./kube/types.ts";
 import type { LearnerObserved } from "./learner-link.ts";
+import type { PhaseName } from "./learner-status.ts";
 
 /** Children in memory, fed by watches. */
 export interface Cache {
@@ -125,7 +125,7 @@ function observeActors(
   secretOf: (actor: string) => Secret | undefined,
 ): ObservedActor[] {
   const podsOf = Map.groupBy(pods, (pod) => pod.metadata.labels?.["batch.kubernetes.io/job-name"] ?? "");
-  const said = new Map((link?.connected ? (link.status?.actors ?? []) : []).map((actor) => [actor.name ?? "", actor]));
+  const said = new Map((link?.connected ? (link.status?.actors ?? []) : []).map((actor) => [actor.name, actor]));
   return jobs
     .flatMap((job): ObservedActor[] => {
       const { name, annotations } = job.metadata;
@@ -168,11 +168,9 @@ export function createdMs({ metadata }: KubeObject): number {
   return Date.parse(metadata.creationTimestamp ?? "");
 }
 
-export type PhaseName = keyof typeof messages.Phase;
-
-/** What the learner does, from the newest status that was heard; undefined before the first. */
+/** What the learner does, from the newest status that was heard; undefined before the first, and where it is unknown. */
 export function learnerPhase(link: LearnerObserved | undefined): PhaseName | undefined {
-  return link?.status && (messages.Phase[link.status.phase] as PhaseName);
+  return link?.status?.phase;
 }
 
 /**

@@ -320,12 +320,10 @@ function measure(
   const active = observed.actors.filter(isActive);
   const counts = { running: 0, starting: 0, draining: 0 };
   for (const actor of active) counts[isDraining(actor) ? "draining" : (actor.state as "running" | "starting")]++;
-  const ended = observed.link?.status?.executions;
-  // 64-bit numbers are objects where protobufjs finds the package `long`.
-  const total = (of: "completed" | "lost" | "retried") => Number(ended?.[of] ?? 0);
+  const said = observed.link?.status?.executions;
   pass.context.metrics.observe(labelsOf(pass), {
     ...{ run: observed.run, status, demand },
-    executions: ended ? { completed: total("completed"), lost: total("lost"), retried: total("retried") } : undefined,
+    executions: said && { completed: said.completed, lost: said.lost, retried: said.retried },
     actors: { desired, ...counts, idle: status.actors?.idle ?? 0 },
     learnerDue: LEARNER_DUE.includes(stage),
     // Those of a run that is over are not renewed, and not used.

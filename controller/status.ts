@@ -12,9 +12,8 @@ import {
   stamp,
 } from "./conditions.ts";
 import { COMPONENT, RUN } from "./desired/names.ts";
-import { evaluationStatus } from "./evaluation-status.ts";
-import type { StatusReceived } from "./learner-link.ts";
 import type { LearnerState } from "./learner-state.ts";
+import type { Block, FinishedIteration, LearnerStatus, PhaseName } from "./learner-status.ts";
 import { finalPhase, type LifecyclePlan, lastWords, type Stage } from "./lifecycle.ts";
 import { significant } from "./numbers.ts";
 import { isActive, learnerPhase, type Observed, type ObservedActor } from "./observe.ts";
@@ -34,17 +33,8 @@ export interface StatusFacts {
   nowMs: number;
 }
 
-/** What of an iteration's line of metrics the status shows; see learner/metrics/README.md. */
-interface IterationLine {
-  iteration: number;
-  lineage: number;
-  elapsedSeconds: number;
-  bestScoreSoFar?: number | null;
-  meanScore: number | null;
-  validFraction: number;
-  meanDurationSeconds: number | null;
-  tasks?: Record<string, { bestScoreSoFar: number | null }>;
-}
+/** RFC 3339 has four digits for a year. */
+const LAST_DATE_MS = Date.UTC(9999, 11, 31);
 
 export function desiredStatus(facts: StatusFacts): TrainingRunStatus {
   const { observed, lifecycle, learner, written, notification, nowMs } = facts;
@@ -57,17 +47,7 @@ export function desiredStatus(facts: StatusFacts): TrainingRunStatus {
   const progress = progressOf(run.spec.stopping.iterations, heard, before, nowMs, ended !== undefined);
   const conditions = stamp(conditionsOf(facts), before.conditions ?? [], { generation: run.metadata.generation, now });
   const actors = actorsOf(facts, now);
-  const executions = heard?.executions
-    ? {
-        queued: heard.executions.queued ?? 0,
-        running: heard.executions.running ?? 0,
-        completed: Number(heard.executions.completed ?? 0),
-        lost: Number(heard.executions.lost ?? 0),
-      }
-    : before.executions;
-  const checkpoint = heard?.checkpoint?.path
-    ? { iteration: heard.checkpoint.iteration ?? 0, digest: heard.checkpoint.digest ?? "", path: heard.checkpoint.path }
-    : (written ?? before.checkpoint);
+  const executions = heard?.executions ? countsOf(heard.executions) : before.executions;
   return dropUndefined({
     observedGeneration: run.metadata.generation,
     phase: phaseOf(lifecycle.stage, conditions, began, learner.available && learnerPhase(link) === "FINAL_EVALUATION"),
@@ -76,12 +56,16 @@ export function desiredStatus(facts: StatusFacts): TrainingRunStatus {
     completionTime: ended,
     executions: ended && executions ? { ...executions, queued: 0, running: 0 } : executions,
     actors,
-    checkpoint,
+    checkpoint: heard?.checkpoint ?? written ?? before.checkpoint,
     notification: notification ?? before.notification,
-    evaluation: evaluationStatus(heard?.evaluationJson, before.evaluation),
+    evaluation: heard?.evaluation ?? before.evaluation,
     ...progress,
     display: displayOf(progress, actors, run.spec.stopping.iterations),
   });
+}
+
+function countsOf({ queued, running, completed, lost }: NonNullable<LearnerStatus["executions"]>) {
+  return { queued, running, completed, lost };
 }
 
 type Progress = Pick<
@@ -92,12 +76,12 @@ type Progress = Pick<
 /** Moves with finished iterations alone, so that nothing is written between them. */
 function progressOf(
   iterations: number,
-  heard: StatusReceived | undefined,
+  heard: LearnerStatus | undefined,
   before: TrainingRunStatus,
   nowMs: number,
   ended: boolean,
 ): Progress {
-  const line = heard?.iterationJson ? (JSON.parse(heard.iterationJson) as IterationLine) : undefined;
+  const line = heard?.finished;
   if (!line || (line.iteration === before.iteration && before.policyVersion === `${line.lineage}-${line.iteration}`)) {
     const { iteration = 0, policyVersion, score, meanDurationSeconds, estimatedCompletion } = before;
     return dropUndefined({
@@ -105,20 +89,26 @@ function progressOf(
       estimatedCompletion: ended ? undefined : estimatedCompletion,
     });
   }
-  const best = line.bestScoreSoFar ?? Object.values(line.tasks ?? {})[0]?.bestScoreSoFar;
-  const leftSeconds = (line.elapsedSeconds / Math.max(1, line.iteration)) * Math.max(0, iterations - line.iteration);
   return dropUndefined({
     iteration: line.iteration,
     policyVersion: `${line.lineage}-${line.iteration}`,
-    score: dropUndefined({
-      best: best ?? undefined,
-      mean: line.meanScore ?? undefined,
-      validFraction: line.validFraction,
-    }),
-    meanDurationSeconds: line.meanDurationSeconds ?? undefined,
+    score: dropUndefined({ best: line.bestScore, mean: line.meanScore, validFraction: line.validFraction }),
+    meanDurationSeconds: line.meanDurationSeconds,
     percent: percentOf(line.iteration, iterations),
-    estimatedCompletion: ended ? undefined : new Date(nowMs + leftSeconds * 1000).toISOString().replace(/\.\d+Z/, "Z"),
+    estimatedCompletion: ended ? undefined : completionOf(line, iterations, nowMs),
   });
+}
+
+/** @returns undefined where the pace is not known, or leads beyond the years that a date has */
+function completionOf(
+  { elapsedSeconds, iteration }: FinishedIteration,
+  iterations: number,
+  nowMs: number,
+): string | undefined {
+  if (elapsedSeconds === undefined) return undefined;
+  const leftSeconds = (elapsedSeconds / Math.max(1, iteration)) * Math.max(0, iterations - iteration);
+  const atMs = nowMs + leftSeconds * 1000;
+  return atMs > LAST_DATE_MS ? undefined : new Date(atMs).toISOString().replace(/\.\d+Z/, "Z");
 }
 
 function percentOf(iteration: number, iterations: number): number {
@@ -286,7 +276,7 @@ function failingActors({ run, actors }: Observed, { failures }: ScalePlan): stri
   return `actors fail one after the other (${failed?.name}, ${said}); one at a time is tried: see kubectl logs job/${failed?.name} -c supervisor`;
 }
 
-const DOING: Record<string, [reason: Reason, what: string]> = {
+const DOING: Partial<Record<PhaseName, [reason: Reason, what: string]>> = {
   STARTING: ["Starting", "the learner starts"],
   GENERATING: ["Generating", "the model writes programs"],
   EXECUTING: ["Executing", "programs run"],
@@ -297,7 +287,7 @@ const DOING: Record<string, [reason: Reason, what: string]> = {
 };
 
 /** Why the learner says that no result comes, where that is trouble. */
-const BLOCKED: Record<string, string> = {
+const BLOCKED: Partial<Record<Block, string>> = {
   NoActors: "no actor is connected to the learner: see condition ActorsScaled and the pods of actors",
   NoFreeSlots: "actors are connected and take no execution: see the logs of their supervisors",
 };
@@ -309,9 +299,9 @@ function progressingCondition({ observed, lifecycle, learner }: StatusFacts): Ne
   if (!learner.available || !link?.status)
     return condition("Progressing", false, { reason: learner.reason, message: learner.message });
   const { blocked, iteration } = link.status;
-  const trouble = BLOCKED[blocked ?? ""];
+  const trouble = blocked && BLOCKED[blocked];
   if (trouble) return condition("Progressing", false, { reason: "NoResults", message: trouble });
-  const [reason, what] = DOING[learnerPhase(link) ?? ""] ?? ["Starting", "the learner starts"];
+  const [reason, what] = DOING[learnerPhase(link) ?? "STARTING"] ?? ["Starting", "the learner starts"];
   const round = iteration ? `iteration ${iteration} of ${run.spec.stopping.iterations}: ` : "";
   return condition("Progressing", true, { reason, message: `${round}${what}` });
 }

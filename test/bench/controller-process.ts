@@ -5,16 +5,17 @@
 import { KubeConfig } from "@kubernetes/client-node";
 import type { Context, Log } from "../../controller/context.ts";
 import { DEFAULT_SETTINGS } from "../../controller/desired/settings.ts";
-import type { LearnerObserved, StatusReceived } from "../../controller/learner-link.ts";
+import type { LearnerObserved } from "../../controller/learner-link.ts";
+import { parseLearnerStatus } from "../../controller/learner-status.ts";
 import { startOperator } from "../../controller/operator.ts";
-import { messages } from "../../proto/service.ts";
+import { messages, type StatusReceived } from "../../proto/service.ts";
 
 const [kubeconfig, qps, workers] = process.argv.slice(2);
 const config = new KubeConfig();
 config.loadFromFile(kubeconfig!);
 
 const said = { phase: messages.Phase.EXECUTING, iteration: 1, executions: { running: 1 } };
-const status = messages.Status.decode(messages.Status.encode(said).finish()) as StatusReceived;
+const status = parseLearnerStatus(messages.Status.decode(messages.Status.encode(said).finish()) as StatusReceived);
 const linked = new Map<string, LearnerObserved>();
 const links: Context["links"] & { close(): void } = {
   ensure: (key) => {
@@ -23,7 +24,7 @@ const links: Context["links"] & { close(): void } = {
   drop: (key) => void linked.delete(key),
   observed: (key) => linked.get(key),
   drainActors: async () => [],
-  suspend: async () => ({ running: 0 }),
+  suspend: async () => ({ checkpoint: undefined, running: 0 }),
   reportTerminations: async () => 0,
   close() {},
 };
