@@ -16,9 +16,9 @@ import type { TlsFiles } from "../proto/certificates.ts";
 import { clientCredentialsOf } from "../proto/channel.ts";
 import {
   clientOptions,
+  decodeStatus,
   LearnerControlClient,
   LearnerStatusClient,
-  type StatusReceived,
   type TerminationMessage,
 } from "../proto/service.ts";
 import { type LearnerStatus, type PhaseName, parseCheckpoint, parseLearnerStatus } from "./learner-status.ts";
@@ -263,7 +263,7 @@ class Link {
       "grpc.ssl_target_name_override": this.target.serverName,
       "grpc.use_local_subchannel_pool": 1,
     });
-    const stream = client.watch();
+    const stream = client.watchEncoded();
     const cancel = () => stream.cancel();
     const late = setTimeout(cancel, firstStatusSeconds * 1000);
     signal.addEventListener("abort", cancel);
@@ -273,7 +273,14 @@ class Link {
         let heard = false;
         // What it said first stays said until it connects anew, so that nonsense that comes and goes is told once.
         let nonsense: string | undefined;
-        const reader = readNewest<StatusReceived>(stream, statusSeconds, (received) => {
+        let undecodable = false;
+        const reader = readNewest(stream, statusSeconds, (bytes) => {
+          const status = parse(bytes);
+          if (status === undefined) {
+            undecodable = true;
+            cancel();
+            return;
+          }
           if (!heard) {
             clearTimeout(late);
             this.#control = new LearnerControlClient(address, clientCredentialsOf(tls), {
@@ -282,13 +289,13 @@ class Link {
             onHeard();
             heard = true;
           }
-          const status = parseLearnerStatus(received);
           nonsense ??= status.nonsense;
           this.#observe({ connected: true, status: { ...status, nonsense } });
         });
         stream.on("error", () => {}); // told by `status`
         stream.on("status", ({ code, details }) => {
           reader.end();
+          if (undecodable) resolve("the learner sent what is no status of the protocol: check spec.learner.image");
           resolve(
             heard || code !== Code.CANCELLED
               ? details || "the learner ended the stream"
@@ -335,6 +342,15 @@ class Link {
     this.observed = { connected, sinceMs, ...(error !== undefined && { error }), ...(status && { status }) };
     if (before.connected !== connected || before.error !== error || !isDeepStrictEqual(before.status, status))
       this.#options.onChange(this.key);
+  }
+}
+
+/** @returns undefined where the bytes are no status */
+function parse(bytes: Buffer): LearnerStatus | undefined {
+  try {
+    return parseLearnerStatus(decodeStatus(bytes));
+  } catch {
+    return undefined;
   }
 }
 
