@@ -226,3 +226,34 @@ test("a learner that accepts and never sends a status is dialled again", async (
   assert.match(observed().error ?? "", /no status from 127\.0\.0\.1:\d+ within 0\.2 s/);
   assert.equal(observed().status, undefined);
 });
+
+test("what is no status, or too long, ends the connection with a word on it; the next is dialled later and later", async () => {
+  const server = new grpc.Server();
+  let watches = 0;
+  let answer = Buffer.from([0xff, 0xff, 0xff]);
+  const watch = { ...LearnerStatusService.watch, responseSerialize: (bytes: Buffer) => bytes };
+  server.addService(
+    { watch } as unknown as typeof LearnerStatusService,
+    {
+      watch: (call: grpc.ServerWritableStream<unknown, unknown>) => {
+        watches += 1;
+        call.write(answer);
+      },
+    } as never,
+  );
+  const [ca, key, cert] = [learnerTls.authority, learnerTls.key, learnerTls.certificate].map((pem) => Buffer.from(pem));
+  const credentials = grpc.ServerCredentials.createSsl(ca!, [{ private_key: key!, cert_chain: cert! }], true);
+  const port = await new Promise<number>((resolve) =>
+    server.bindAsync("127.0.0.1:0", credentials, (_, at) => resolve(at)),
+  );
+  stops.push(() => server.forceShutdown());
+  const { observed } = link(() => port, { maxStatusBytes: 1000, maxReconnectSeconds: 0.4, random: () => 1 });
+  await until(() => /what is no status of the protocol/.test(observed().error ?? ""), "the word on it");
+  assert.equal(observed().connected, false);
+  const path = "x".repeat(2000);
+  answer = Buffer.from(messages.Status.encode({ message: path }).finish());
+  await until(() => /larger than max/i.test(observed().error ?? ""), "the word on its length");
+  const before = watches;
+  await sleep(1000);
+  assert.ok(watches - before <= 3, `${watches - before} connections in a second`);
+});
