@@ -14,6 +14,7 @@ import type { Finding } from "./conditions.ts";
 import { childName, GRPC_PORT } from "./desired/names.ts";
 import type { Pod } from "./kube/resources.ts";
 import { describeEnd, isVolumeFull, lastTermination, learnerFailures } from "./learner-failures.ts";
+import type { LearnerStatus } from "./learner-status.ts";
 import type { LifecyclePlan } from "./lifecycle.ts";
 import { nodeLossFinding, OVERDUE_SECONDS, overdueSeconds } from "./node-loss.ts";
 import { livingLearner, type Observed } from "./observe.ts";
@@ -73,8 +74,16 @@ export function learnerState(facts: LearnerFacts): LearnerState {
     case "Initialising":
       return away(initState(facts));
   }
-  if (link?.connected && link.status) return { available: true, reason: "Connected", message: "the learner answers" };
+  if (link?.connected && link.status) return { available: true, ...answering(link.status) };
   return away(absence(facts));
+}
+
+function answering({ nonsense }: LearnerStatus): Finding {
+  if (nonsense === undefined) return { reason: "Connected", message: "the learner answers" };
+  return {
+    reason: "LearnerNonsense",
+    message: `the learner answers, and says what makes no sense here: ${nonsense}; such a field is left out of the status: check that spec.learner.image is longrun's, of the controller's version`,
+  };
 }
 
 function absence(facts: LearnerFacts): Finding {

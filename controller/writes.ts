@@ -9,7 +9,7 @@ import { JOB, TRAINING_RUN } from "./kube/resources.ts";
 import { type KubeObject, keyOf, type Resource } from "./kube/types.ts";
 import { type Cache, isChildOf, mayTake } from "./ownership.ts";
 
-export type Client = Pick<ApiClient, "get" | "list" | "create" | "apply" | "mergePatch" | "delete">;
+export type Client = Pick<ApiClient, "get" | "list" | "create" | "apply" | "mergePatch" | "delete" | "hasSpare">;
 
 /** What the API server made of what was applied, by object: a webhook's or a person's additions are not fought over. */
 export type Applied = Map<string, { desired: string; answer: string }>;
