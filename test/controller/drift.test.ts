@@ -219,7 +219,10 @@ describe("what people change by hand", { skip, concurrency: false }, () => {
     await sleep(1000);
     const from = world.auditLength();
     const told = (await world.events(namespace)).length;
-    await sleep(3000);
+    for (const ttlSecondsAfterFinished of [3600, 3601]) {
+      await world.patchRun(namespace, "run", { ttlSecondsAfterFinished }); // a look
+      await sleep(1500);
+    }
     const writes = world.writes(namespace, from).filter(({ resource }) => resource === "services");
     assert.deepEqual(writes, []);
     assert.equal((await world.events(namespace)).length, told);
