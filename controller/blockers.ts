@@ -102,17 +102,20 @@ export function isSilent(pod: Pod, nowMs: number): boolean {
 
 type EventText = { reason?: string; note?: string };
 
+/** What the scheduler says of a pod while the volume of a claim that has a class is made. */
+const BEING_MADE = /unbound immediate PersistentVolumeClaims|binding volumes/;
 const MISSING = /(secret|configmap|persistentvolumeclaim) "[^"]*" not found/i;
 
-/** Whether the warning is of a volume that is attached to another node, and can be attached to one alone. */
-export function isMultiAttach({ note = "" }: EventText): boolean {
-  return /Multi-Attach error/.test(note);
+/** @returns what is said of a volume that is attached to another node and can be attached to one alone, if that is it */
+export function multiAttachNote(warning: EventText | undefined): string | undefined {
+  const note = oneLine(warning?.note ?? "");
+  return /Multi-Attach error/.test(note) ? note : undefined;
 }
 
 /** What the newest warning about a pod that does not start means. */
 export function eventBlocker(event: EventText, of: PodOf): Finding {
   const note = oneLine(event.note ?? "");
-  if (isMultiAttach(event))
+  if (multiAttachNote(event))
     return {
       reason: "VolumeAttachedElsewhere",
       message: `a volume is still attached to another node (${note}): the pod that has it there must end first`,
@@ -142,15 +145,17 @@ export function volumeWait(
 ): Finding | undefined {
   if (nowMs - createdMs(pod) > VOLUME_SECONDS * 1000) return undefined;
   const scheduled = pod.status?.conditions?.find(({ type }) => type === "PodScheduled");
+  const text = scheduled?.status === "False" ? (scheduled.message ?? "") : "";
+  const name = claim?.metadata.name;
   const className = claim?.spec?.storageClassName;
-  if (scheduled?.status === "False" && /unbound immediate/.test(scheduled.message ?? "") && className !== undefined)
+  const unseen = name !== undefined && text.includes(`persistentvolumeclaim "${name}" not found`);
+  if (unseen || (className !== undefined && BEING_MADE.test(text)))
     return {
       reason: "LearnerStarting",
-      message: `the pod waits for claim ${claim!.metadata.name}: StorageClass ${className} makes its volume`,
+      message: `the pod waits for the volume of claim ${name}${className ? `, which StorageClass ${className} makes` : ""}`,
     };
   const note = oneLine(warning?.note ?? "");
-  if (!warning || !/Mount|Attach/.test(warning.reason ?? "") || isMultiAttach(warning) || MISSING.test(note))
-    return undefined;
+  if (!warning || !/Mount|Attach/.test(warning.reason ?? "") || MISSING.test(note)) return undefined;
   return { reason: "LearnerStarting", message: `the pod waits for its volumes to be attached and mounted (${note})` };
 }
 

@@ -127,6 +127,12 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .option("--image-pull-policy <POLICY>", "of all three, likewise", DEFAULT_SETTINGS.imagePullPolicy)
     .option("--run-defaults <FILE>", "part of a TrainingRun's spec: what runs get that they leave out")
     .option("--kueue", "a run that names a queue starts when Kueue admits it; needs Kueue's CRDs", false)
+    .option(
+      "--webhook-allow <HOST>",
+      "that webhooks of runs may be posted to: a name, *.DOMAIN or an IP address; may be repeated, or separated by commas (default: none)",
+      collect,
+      [],
+    )
     .option("--workers <N>", "runs that are reconciled at once", "8")
     .option("--qps <N>", "requests a second to the API server, on average", "50")
     .option("--burst <N>", "requests at once after a rest", "100")

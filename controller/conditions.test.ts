@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { EVENTS, REASONS } from "./conditions.ts";
+import { clip, EVENTS, REASONS } from "./conditions.ts";
 
 /** First cells of the tables below a heading of README.md, up to the next section. */
 function namesUnder(heading: string): Set<string> {
@@ -16,3 +16,8 @@ test("README.md says of every reason of a condition what it means, and of none t
 
 test("and of every event that no condition tells of", () =>
   assert.deepEqual([...namesUnder("Events")].sort(), [...EVENTS].sort()));
+
+test("a long message is cut to what the schema takes, and never within a character", () => {
+  assert.equal(clip("x".repeat(2000)).length, 1024);
+  for (const text of ["😀".repeat(600), `x${"😀".repeat(600)}`]) assert.ok(clip(text).isWellFormed());
+});

@@ -48,6 +48,7 @@ export const REASONS = {
   Evicted: { event: "Warning", blocks: true },
   // LearnerAvailable
   Connected: { event: "Normal" },
+  LearnerNonsense: { event: "Warning" },
   LearnerStarting: {},
   Stopped: {},
   CopyingCheckpoint: { event: "Normal" },
@@ -124,9 +125,13 @@ export type NewCondition = Required<Pick<Condition, "status">> &
 
 const MESSAGE_CHARACTERS = 1024;
 
-/** What the schema takes of a sentence. */
+/**
+ * What the schema takes of a sentence. A half of a surrogate pair becomes U+FFFD: the API server would store that, and the
+ * status would never be as desired.
+ */
 export function clip(message: string): string {
-  return message.length > MESSAGE_CHARACTERS ? `${message.slice(0, MESSAGE_CHARACTERS - 1)}…` : message;
+  const cut = message.length > MESSAGE_CHARACTERS ? `${message.slice(0, MESSAGE_CHARACTERS - 1)}…` : message;
+  return cut.toWellFormed();
 }
 
 /** Gives each its times: `lastTransitionTime` moves only with the status. */

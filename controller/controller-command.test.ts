@@ -22,7 +22,7 @@ writeFileSync(join(folder, "empty"), JSON.stringify({ clusters: [], users: [], c
 
 const OPTIONS: ControllerOptions = {
   ...{ kubeconfig, namespace: [], leaderElect: false, metricsAddress: "127.0.0.1:0" },
-  ...{ kueue: false, workers: "8", qps: "50", burst: "100", ...DEFAULT_SETTINGS },
+  ...{ kueue: false, webhookAllow: [], workers: "8", qps: "50", burst: "100", ...DEFAULT_SETTINGS },
 };
 
 const CASES: [what: string, change: Partial<ControllerOptions>, code: string, message: RegExp][] = [
@@ -48,6 +48,7 @@ const CASES: [what: string, change: Partial<ControllerOptions>, code: string, me
   ],
   ["no workers", { workers: "0" }, "input", /--workers is 0, must be a number above 0/],
   ["no number", { qps: "many" }, "input", /--qps is many/],
+  ["no host", { webhookAllow: ["https://hook"] }, "input", /--webhook-allow has https:\/\/hook, must be a host/],
   ["no address", { metricsAddress: "8080" }, "input", /--metrics-address 8080: write HOST:PORT/],
 ];
 for (const [what, change, code, message] of CASES)

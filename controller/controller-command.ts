@@ -9,6 +9,7 @@ import { loadConfig } from "./kube/kubeconfig.ts";
 import { formatAddress, parseAddress } from "./local/address.ts";
 import { positive } from "./numbers.ts";
 import { startOperator } from "./operator.ts";
+import { parseHosts } from "./webhook-hosts.ts";
 
 export interface ControllerOptions {
   kubeconfig?: string | undefined;
@@ -22,6 +23,7 @@ export interface ControllerOptions {
   imagePullPolicy: string;
   runDefaults?: string | undefined;
   kueue: boolean;
+  webhookAllow: string[];
   workers: string;
   qps: string;
   burst: string;
@@ -49,6 +51,7 @@ export async function runController(options: ControllerOptions, signal: AbortSig
       ...(inCluster && { controllerNamespace: namespace }),
       ...(runDefaults && { runDefaults }),
       kueue,
+      webhookHosts: parseHosts(options.webhookAllow, "--webhook-allow"),
     },
     metricsAddress,
     lease: options.leaderElect ? { namespace: inCluster ? namespace : (namespaces[0] ?? "default") } : undefined,

@@ -1,18 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { TrainingRunStatus } from "../crds/trainingrun.ts";
-import { evaluationAnnouncements, evaluationStatus } from "./evaluation-status.ts";
+import { evaluationAnnouncements } from "./evaluation-status.ts";
 
 const BEFORE = { iteration: 0, samples: 48, validFraction: 0.7625, best: 308.2412, mean: 1207.31 };
 const AFTER = { iteration: 12, samples: 48, validFraction: 1, best: 0.16, bestMedal: "gold" as const };
-
-test("what the learner says becomes the status; what has no number is absent, and nothing said changes nothing", () => {
-  const said = { protocol: "Paper", before: { ...BEFORE, bestMedal: null, medalFraction: null } };
-  const expected = { protocol: "Paper" as const, before: BEFORE };
-  assert.deepEqual(evaluationStatus(JSON.stringify(said), undefined), expected);
-  for (const silent of ["", undefined, null, "{}", '{"protocol":"Paper"}'])
-    assert.deepEqual(evaluationStatus(silent, expected), expected);
-});
 
 const cases: [name: string, now: TrainingRunStatus, before: TrainingRunStatus, told: string[]][] = [
   [

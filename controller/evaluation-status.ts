@@ -1,16 +1,6 @@
-/** The evaluations before and after training as the status shows them, and what is told of them in events. Pure. */
-import type { EvaluatedPolicyStatus, EvaluationStatus, TrainingRunStatus } from "../crds/trainingrun.ts";
+/** What is told in events of the evaluations before and after training. Pure. */
+import type { EvaluatedPolicyStatus, TrainingRunStatus } from "../crds/trainingrun.ts";
 import { significant } from "./numbers.ts";
-
-/** @param json `evaluation_json` of the learner's status, null in it where there is no number; empty before the first is over */
-export function evaluationStatus(
-  json: string | null | undefined,
-  before: EvaluationStatus | undefined,
-): EvaluationStatus | undefined {
-  if (!json) return before;
-  const said = JSON.parse(json, (_, value) => (value === null ? undefined : value)) as EvaluationStatus;
-  return said.before || said.after ? said : before;
-}
 
 export interface Announcement {
   type: "Normal";

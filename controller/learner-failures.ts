@@ -49,10 +49,10 @@ export function lastWords(log: string | undefined): string {
   const spoken = lines.filter((line) => !line.startsWith("{"));
   if (spoken.length > 0) return spoken.at(-1)!;
   try {
-    return (JSON.parse(lines.at(-1) ?? "") as { msg: string }).msg;
-  } catch {
-    return lines.at(-1) ?? "it said nothing; see its log";
-  }
+    const { msg } = JSON.parse(lines.at(-1) ?? "") as { msg?: unknown };
+    if (typeof msg === "string") return msg;
+  } catch {} // it is no JSON
+  return lines.at(-1) ?? "it said nothing; see its log";
 }
 
 export function failureKind({ exitCode, reason }: Terminated): FailureKind {

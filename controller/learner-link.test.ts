@@ -9,7 +9,6 @@ import {
   LearnerStatusService,
   messages,
   type StatusMessage,
-  type StatusReceived,
 } from "../proto/service.ts";
 import { LearnerLinks, type LearnerLinksOptions, NotConnectedError } from "./learner-link.ts";
 
@@ -48,7 +47,7 @@ async function startLearner(tls: TlsFiles = learnerTls, port = 0) {
     suspend: async (call: grpc.ServerUnaryCall<object, object>, answer: grpc.sendUnaryData<object>) => {
       calls.push(["suspend", call.request]);
       await suspended.promise;
-      answer(null, { checkpoint: { iteration: 3 }, running: 0 });
+      answer(null, { checkpoint: { iteration: 3, path: "checkpoints/1-000003" }, running: 0 });
     },
     reportTerminations: (call: grpc.ServerUnaryCall<object, object>, answer: grpc.sendUnaryData<object>) => {
       calls.push(["reportTerminations", call.request]);
@@ -225,6 +224,36 @@ test("a learner that accepts and never sends a status is dialled again", async (
   const { observed } = link(() => port, { firstStatusSeconds: 0.2 });
   await until(() => watches >= 2, "the second watch");
   assert.match(observed().error ?? "", /no status from 127\.0\.0\.1:\d+ within 0\.2 s/);
-  const status: StatusReceived | undefined = observed().status;
-  assert.equal(status, undefined);
+  assert.equal(observed().status, undefined);
+});
+
+test("what is no status, or too long, ends the connection with a word on it; the next is dialled later and later", async () => {
+  const server = new grpc.Server();
+  let watches = 0;
+  let answer = Buffer.from([0xff, 0xff, 0xff]);
+  const watch = { ...LearnerStatusService.watch, responseSerialize: (bytes: Buffer) => bytes };
+  server.addService(
+    { watch } as unknown as typeof LearnerStatusService,
+    {
+      watch: (call: grpc.ServerWritableStream<unknown, unknown>) => {
+        watches += 1;
+        call.write(answer);
+      },
+    } as never,
+  );
+  const [ca, key, cert] = [learnerTls.authority, learnerTls.key, learnerTls.certificate].map((pem) => Buffer.from(pem));
+  const credentials = grpc.ServerCredentials.createSsl(ca!, [{ private_key: key!, cert_chain: cert! }], true);
+  const port = await new Promise<number>((resolve) =>
+    server.bindAsync("127.0.0.1:0", credentials, (_, at) => resolve(at)),
+  );
+  stops.push(() => server.forceShutdown());
+  const { observed } = link(() => port, { maxStatusBytes: 1000, maxReconnectSeconds: 0.4, random: () => 1 });
+  await until(() => /what is no status of the protocol/.test(observed().error ?? ""), "the word on it");
+  assert.equal(observed().connected, false);
+  const path = "x".repeat(2000);
+  answer = Buffer.from(messages.Status.encode({ message: path }).finish());
+  await until(() => /larger than max/i.test(observed().error ?? ""), "the word on its length");
+  const before = watches;
+  await sleep(1000);
+  assert.ok(watches - before <= 3, `${watches - before} connections in a second`);
 });

@@ -10,20 +10,19 @@
  * follows (succeeded, failed) it stays closed; a suspended learner may be replaced by one that goes on.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
 import { status as Code } from "@grpc/grpc-js";
 import type { TlsFiles } from "../proto/certificates.ts";
 import { clientCredentialsOf } from "../proto/channel.ts";
 import {
   clientOptions,
+  decodeStatus,
   LearnerControlClient,
   LearnerStatusClient,
-  messages,
-  type StatusReceived,
-  type SuspendResponseMessage,
   type TerminationMessage,
 } from "../proto/service.ts";
-
-export type { StatusReceived };
+import { type LearnerStatus, type PhaseName, parseCheckpoint, parseLearnerStatus } from "./learner-status.ts";
+import { readNewest } from "./newest.ts";
 
 /** `namespace/name` of a TrainingRun. */
 export type RunKey = string;
@@ -57,6 +56,12 @@ export interface LearnerLinksOptions {
   callSeconds?: number;
   /** Beyond the time that running executions are given: for an optimiser update that is carried through, and for writing the checkpoint. [900] */
   suspendSeconds?: number;
+  /** Shortest time between two statuses of one learner that are handled; of those in between the newest counts. [0.25] */
+  statusSeconds?: number;
+  /** A longer status ends the connection. A status with the 10,000 actors that a run may have is shorter. [1 MiB] */
+  maxStatusBytes?: number;
+  /** A connection that ends earlier counts as a failure: the next pause is longer than the last. [5] */
+  steadySeconds?: number;
   random?: () => number;
   /** Unix milliseconds. */
   now?: () => number;
@@ -70,13 +75,21 @@ export interface LearnerObserved {
   /** Why it is not connected, one line. */
   error?: string;
   /** The newest, from this or an earlier connection. */
-  status?: StatusReceived;
+  status?: LearnerStatus;
 }
 
 export interface SuspendOptions {
   reason: string;
   /** How long executions that run may take to end; those that run on are run again after the resume. */
   drainSeconds: number;
+}
+
+/** What a learner answers to Suspend. */
+export interface Suspended {
+  /** Absent while no iteration is finished. */
+  checkpoint: LearnerStatus["checkpoint"];
+  /** Executions that did not end in time. */
+  running: number;
 }
 
 /** A call needs a connection: reconcile again when `onChange` says that there is one. */
@@ -95,6 +108,9 @@ export class LearnerLinks {
       firstStatusSeconds: 15,
       callSeconds: 10,
       suspendSeconds: 900,
+      statusSeconds: 0.25,
+      maxStatusBytes: 1024 * 1024,
+      steadySeconds: 5,
       random: Math.random,
       now: Date.now,
       ...options,
@@ -143,9 +159,10 @@ export class LearnerLinks {
    * again: a suspension that is under way is joined.
    * @throws NotConnectedError | grpc.ServiceError
    */
-  async suspend(key: RunKey, { reason, drainSeconds }: SuspendOptions): Promise<SuspendResponseMessage> {
+  async suspend(key: RunKey, { reason, drainSeconds }: SuspendOptions): Promise<Suspended> {
     const seconds = drainSeconds + this.#options.suspendSeconds;
-    return this.#call(key, (it) => it.suspend({ reason, drainSeconds }, seconds));
+    const { checkpoint, running } = await this.#call(key, (it) => it.suspend({ reason, drainSeconds }, seconds));
+    return { checkpoint: parseCheckpoint(checkpoint), running: running ?? 0 };
   }
 
   /**
@@ -167,8 +184,6 @@ export class LearnerLinks {
     return answer;
   }
 }
-
-const { Phase } = messages;
 
 /** One run's connection, made again whenever it breaks. */
 class Link {
@@ -218,38 +233,39 @@ class Link {
     const { signal } = this.#closing;
     for (let failures = 0; !signal.aborted; ) {
       this.#wake = new AbortController();
-      let heard = false;
+      let heardMs: number | undefined;
       const error = await this.#connect(() => {
-        heard = true;
+        heardMs = performance.now();
       }).catch((cause: Error) => cause.message);
-      const phase = heard ? this.observed.status?.phase : undefined;
+      const phase = heardMs === undefined ? undefined : this.observed.status?.phase;
       this.#observe({ connected: false, error });
-      failures = heard ? 0 : failures + 1;
+      const steady = heardMs !== undefined && performance.now() - heardMs >= this.#options.steadySeconds * 1000;
+      failures = steady ? 0 : failures + 1;
       const woken = AbortSignal.any([signal, this.#wake.signal]);
-      if (phase === Phase.SUCCEEDED || phase === Phase.FAILED_RUN) await aborted(woken);
+      if (phase === "SUCCEEDED" || phase === "FAILED_RUN") await aborted(woken);
       else await sleep(this.#pauseSeconds(phase, failures) * 1000, undefined, { signal: woken }).catch(() => {});
     }
   }
 
-  #pauseSeconds(phase: number | undefined, failures: number): number {
+  #pauseSeconds(phase: PhaseName | undefined, failures: number): number {
     const { reconnectSeconds, maxReconnectSeconds, random } = this.#options;
     // A suspended learner says so again at every connection until it is stopped.
-    const doubled = phase === Phase.STOPPED ? Number.POSITIVE_INFINITY : reconnectSeconds * 2 ** Math.min(failures, 16);
+    const doubled = phase === "STOPPED" ? Number.POSITIVE_INFINITY : reconnectSeconds * 2 ** Math.min(failures, 16);
     return Math.min(maxReconnectSeconds, doubled) * (0.5 + 0.5 * random());
   }
 
   /** One connection, from dialling to the end of its status stream. @returns why it ended */
   async #connect(onHeard: () => void): Promise<string> {
     const { signal } = this.#closing;
-    const { certificates, firstStatusSeconds } = this.#options;
+    const { certificates, firstStatusSeconds, statusSeconds, maxStatusBytes } = this.#options;
     const tls = await certificates(this.key, this.target);
     const { address, close } = await this.#dial();
     const client = new LearnerStatusClient(address, clientCredentialsOf(tls), {
-      ...clientOptions(address),
+      ...clientOptions(address, { maxMessageBytes: maxStatusBytes }),
       "grpc.ssl_target_name_override": this.target.serverName,
       "grpc.use_local_subchannel_pool": 1,
     });
-    const stream = client.watch();
+    const stream = client.watchEncoded();
     const cancel = () => stream.cancel();
     const late = setTimeout(cancel, firstStatusSeconds * 1000);
     signal.addEventListener("abort", cancel);
@@ -257,15 +273,16 @@ class Link {
     try {
       return await new Promise<string>((resolve) => {
         let heard = false;
-        stream.on("error", () => {}); // told by `status`
-        stream.on("status", ({ code, details }) =>
-          resolve(
-            heard || code !== Code.CANCELLED
-              ? details || "the learner ended the stream"
-              : `no status from ${address} within ${firstStatusSeconds} s`,
-          ),
-        );
-        stream.on("data", (status: StatusReceived) => {
+        // What it said first stays said until it connects anew, so that nonsense that comes and goes is told once.
+        let nonsense: string | undefined;
+        let undecodable = false;
+        const reader = readNewest(stream, statusSeconds, (bytes) => {
+          const status = parse(bytes);
+          if (status === undefined) {
+            undecodable = true;
+            cancel();
+            return;
+          }
           if (!heard) {
             clearTimeout(late);
             this.#control = new LearnerControlClient(address, clientCredentialsOf(tls), {
@@ -274,7 +291,18 @@ class Link {
             onHeard();
             heard = true;
           }
-          this.#observe({ connected: true, status });
+          nonsense ??= status.nonsense;
+          this.#observe({ connected: true, status: { ...status, nonsense } });
+        });
+        stream.on("error", () => {}); // told by `status`
+        stream.on("status", ({ code, details }) => {
+          reader.end();
+          if (undecodable) resolve("the learner sent what is no status of the protocol: check spec.learner.image");
+          resolve(
+            heard || code !== Code.CANCELLED
+              ? details || "the learner ended the stream"
+              : `no status from ${address} within ${firstStatusSeconds} s`,
+          );
         });
       });
     } finally {
@@ -314,8 +342,17 @@ class Link {
     const before = this.observed;
     const sinceMs = before.connected === connected ? before.sinceMs : this.#options.now();
     this.observed = { connected, sinceMs, ...(error !== undefined && { error }), ...(status && { status }) };
-    if (before.connected !== connected || before.error !== error || before.status !== status)
+    if (before.connected !== connected || before.error !== error || !isDeepStrictEqual(before.status, status))
       this.#options.onChange(this.key);
+  }
+}
+
+/** @returns undefined where the bytes are no status */
+function parse(bytes: Buffer): LearnerStatus | undefined {
+  try {
+    return parseLearnerStatus(decodeStatus(bytes));
+  } catch {
+    return undefined;
   }
 }
 

@@ -42,6 +42,15 @@ const unboundStatus = {
   phase: "Pending",
   conditions: [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message: UNBOUND }],
 };
+const unfoundStatus = {
+  phase: "Pending",
+  conditions: [
+    {
+      ...{ type: "PodScheduled", status: "False", reason: "Unschedulable" },
+      message: '0/1 nodes are available: persistentvolumeclaim "quick-data" not found.',
+    },
+  ],
+};
 const MULTI_ATTACH = {
   reason: "FailedAttachVolume",
   note: 'Multi-Attach error for volume "pv-1" Volume is already used by pod(s) old',
@@ -100,7 +109,7 @@ describe("learnerState", () => {
       "the node of the one before does not answer, which ends in time",
       { deployment: deploymentOf(1), leavingPod: leavingOf(-59, silent()) },
       "NodeLost",
-      /^node n1 has not answered since .*its toleration/,
+      /^node n1 has not answered since .*: pod old is deleted, and its node has yet to confirm/,
     ],
     [
       "the node of the one before does not answer, and the volume stays there",
@@ -139,6 +148,20 @@ describe("learnerState", () => {
     [
       "the volume is still attached where the pod before ends",
       { ...pod({ phase: "Pending" }), leavingPod: leavingOf(20, { phase: "Running" }), volume: claimOf({}) },
+      "LearnerStarting",
+      /^the volume of claim quick-data is freed when pod old on node n1 has ended$/,
+      { warning: MULTI_ATTACH },
+    ],
+    [
+      "the pod before is gone, and its node lets the volume go",
+      { ...young({ phase: "Pending" }, -60), volume: claimOf({}) },
+      "LearnerStarting",
+      /waits for its volumes to be attached and mounted \(Multi-Attach/,
+      { warning: MULTI_ATTACH },
+    ],
+    [
+      "the volume is still attached where the pod before does not end",
+      { ...pod({ phase: "Pending" }), leavingPod: leavingOf(-61, { phase: "Running" }), volume: claimOf({}) },
       "VolumeAttachedElsewhere",
       /^the volume of claim quick-data is still attached to another node \(Multi-Attach error .*\): pod old on node n1 has it/,
       { warning: MULTI_ATTACH },
@@ -329,8 +352,15 @@ describe("learnerState", () => {
       "a volume that is being made",
       { ...young(unboundStatus, -60), volume: claimOf({ storageClassName: "fast" }) },
       "LearnerStarting",
-      /the pod waits for claim quick-data: StorageClass fast makes its volume/,
+      /^the pod waits for the volume of claim quick-data, which StorageClass fast makes$/,
     ],
+    [
+      "the scheduler has not seen the run's claim yet",
+      { ...young(unfoundStatus, -5), volume: claimOf({}) },
+      "LearnerStarting",
+      /^the pod waits for the volume of claim quick-data$/,
+    ],
+    ["a claim that the spec names is missing", young(unfoundStatus, -5), "Unschedulable", /create the claim/],
     [
       "a volume that nobody makes",
       { ...young(unboundStatus, -60), volume: claimOf({}) },

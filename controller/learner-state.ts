@@ -3,9 +3,9 @@ import { jobState } from "./actor-state.ts";
 import {
   deploymentBlocker,
   eventBlocker,
-  isMultiAttach,
   isSilent,
   LEARNER_ANSWER_SECONDS,
+  multiAttachNote,
   NO_POD_SECONDS,
   podBlocker,
   volumeWait,
@@ -14,6 +14,7 @@ import type { Finding } from "./conditions.ts";
 import { childName, GRPC_PORT } from "./desired/names.ts";
 import type { Pod } from "./kube/resources.ts";
 import { describeEnd, isVolumeFull, lastTermination, learnerFailures } from "./learner-failures.ts";
+import type { LearnerStatus } from "./learner-status.ts";
 import type { LifecyclePlan } from "./lifecycle.ts";
 import { nodeLossFinding, OVERDUE_SECONDS, overdueSeconds } from "./node-loss.ts";
 import { livingLearner, type Observed } from "./observe.ts";
@@ -73,11 +74,20 @@ export function learnerState(facts: LearnerFacts): LearnerState {
     case "Initialising":
       return away(initState(facts));
   }
-  if (link?.connected && link.status) return { available: true, reason: "Connected", message: "the learner answers" };
+  if (link?.connected && link.status) return { available: true, ...answering(link.status) };
   return away(absence(facts));
 }
 
-function absence({ observed, warning, podlessSinceMs, nowMs }: LearnerFacts): Finding {
+function answering({ nonsense }: LearnerStatus): Finding {
+  if (nonsense === undefined) return { reason: "Connected", message: "the learner answers" };
+  return {
+    reason: "LearnerNonsense",
+    message: `the learner answers, and says what makes no sense here: ${nonsense}; such a field is left out of the status: check that spec.learner.image is longrun's, of the controller's version`,
+  };
+}
+
+function absence(facts: LearnerFacts): Finding {
+  const { observed, warning, podlessSinceMs, nowMs } = facts;
   const { deployment, learnerPod: pod, link, run } = observed;
   const starting = (message: string): Finding => ({ reason: "LearnerStarting", message });
   if (!deployment) return starting("the learner is being made");
@@ -93,13 +103,14 @@ function absence({ observed, warning, podlessSinceMs, nowMs }: LearnerFacts): Fi
         }
       : starting("the learner's pod is being made");
   }
+  const multiAttach = isSilent(pod, nowMs) && multiAttachNote(warning);
+  if (multiAttach) return attached(pod, multiAttach, facts);
   const blocker =
     volumeWait(pod, { warning, claim: observed.volume, nowMs }) ?? podBlocker(pod, "learner", observed.volume);
   if (blocker) return blocker;
   const crash = crashOf(pod, observed, nowMs);
   if (crash) return crash;
-  if (warning && isSilent(pod, nowMs))
-    return isMultiAttach(warning) ? attached(observed, warning) : eventBlocker(warning, "learner");
+  if (warning && isSilent(pod, nowMs)) return eventBlocker(warning, "learner");
   const container = pod.status?.containerStatuses?.find(({ name }) => name === "learner");
   const running = container?.state?.running;
   if (!container || !running) return starting("the learner's pod is starting");
@@ -112,24 +123,30 @@ function absence({ observed, warning, podlessSinceMs, nowMs }: LearnerFacts): Fi
   return { reason: "LearnerNotAnswering", message };
 }
 
-/** The run's volume is attached where its pod before was: named is what can be done about it. */
-function attached({ leavingPod, volume }: Observed, { note = "" }: Warning): Finding {
+type Look = Pick<LearnerFacts, "observed" | "nowMs">;
+
+/** The run's volume is attached to another node than this pod's: the pod before was there. */
+function attached(pod: Pod, note: string, { observed: { leavingPod, volume }, nowMs }: Look): Finding {
   const claim = volume?.metadata.name ?? "";
-  const where = leavingPod
-    ? `pod ${leavingPod.metadata.name} on node ${leavingPod.spec?.nodeName} has it and must end first`
+  const before = leavingPod && `pod ${leavingPod.metadata.name} on node ${leavingPod.spec?.nodeName}`;
+  if (leavingPod && overdueSeconds(leavingPod, nowMs) <= OVERDUE_SECONDS)
+    return { reason: "LearnerStarting", message: `the volume of claim ${claim} is freed when ${before} has ended` };
+  const wait = before ? undefined : volumeWait(pod, { warning: { reason: "FailedAttachVolume", note }, nowMs });
+  if (wait) return wait;
+  const remedy = before
+    ? `${before} has it and must end first`
     : "Kubernetes detaches it when no pod is left there, from a node that does not answer after 6 minutes, or at once with kubectl taint nodes NODE node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";
   return {
     reason: "VolumeAttachedElsewhere",
-    message: `the volume of claim ${claim} is still attached to another node (${note.replace(/\s+/g, " ").trim()}): ${where}`,
+    message: `the volume of claim ${claim} is still attached to another node (${note}): ${remedy}`,
   };
 }
 
-/** The volume to copy from, unless the warning names the run's own. */
-function sourceAttached(observed: Observed, warning: Warning): Finding {
-  const { volume, run } = observed;
-  const note = (warning.note ?? "").replace(/\s+/g, " ").trim();
+/** The volume to copy from is attached to another node, unless the warning names the run's own. */
+function sourceAttached(pod: Pod, note: string, facts: Look): Finding {
+  const { volume, run } = facts.observed;
   const own = volume?.spec?.volumeName;
-  if (own && note.includes(`"${own}"`)) return attached(observed, warning);
+  if (own && note.includes(`"${own}"`)) return attached(pod, note, facts);
   const source = run.spec.initFrom?.run;
   return {
     reason: "VolumeAttachedElsewhere",
@@ -193,10 +210,11 @@ function initState({ observed, warning, nowMs }: LearnerFacts): Finding {
   const { init, initPod, run, volume } = observed;
   const source = run.spec.initFrom?.run;
   if (initPod) {
+    const multiAttach = isSilent(initPod, nowMs) && multiAttachNote(warning);
+    if (multiAttach) return sourceAttached(initPod, multiAttach, { observed, nowMs });
     const blocker = volumeWait(initPod, { warning, claim: volume, nowMs }) ?? podBlocker(initPod, "learner", volume);
     if (blocker) return blocker;
-    if (warning && isSilent(initPod, nowMs))
-      return isMultiAttach(warning) ? sourceAttached(observed, warning) : eventBlocker(warning, "learner");
+    if (warning && isSilent(initPod, nowMs)) return eventBlocker(warning, "learner");
   }
   if (init && jobState(init) === "failed")
     return {

@@ -219,6 +219,8 @@ describe("lastWords", () => {
     ['{"level":30,"msg":"json"}\nfor people\n{"level":30}', "for people"],
     ['{"level":60,"msg":"json alone"}', "json alone"],
     ['{"cut off', '{"cut off'],
+    ['{"msg":5}', '{"msg":5}'],
+    ["{}", "{}"],
     ["", "it said nothing; see its log"],
     [undefined, "it said nothing; see its log"],
   ];

@@ -8,8 +8,10 @@ import type { Finding } from "./conditions.ts";
 import { childName, type Run } from "./desired/names.ts";
 import type { NodeChoice, Workload } from "./desired/workload.ts";
 import type { ConfigMap } from "./kube/resources.ts";
+import { TokenBucket } from "./kube/token-bucket.ts";
 import type { Warning } from "./learner-state.ts";
 import type { Suspension } from "./lifecycle.ts";
+import { STATUS_BURST, STATUS_REFILL_SECONDS } from "./status-writes.ts";
 import type { Applied } from "./writes.ts";
 
 export interface RunMemory {
@@ -47,6 +49,8 @@ export interface RunMemory {
   /** Calls, to its learner or its webhook, that are on their way. */
   calls: Set<string>;
   statusWrittenMs: number;
+  /** What is left of the writes that its status may have. */
+  statusTokens: TokenBucket;
   /** Since when a learner that runs is not connected. */
   unheardSinceMs: number | undefined;
   /** Since when its learner's Deployment is to have a pod and has none. */
@@ -101,6 +105,7 @@ export class Memories {
       notification: undefined,
       calls: new Set(),
       statusWrittenMs: 0,
+      statusTokens: new TokenBucket(1 / STATUS_REFILL_SECONDS, STATUS_BURST),
       unheardSinceMs: undefined,
       podlessSinceMs: undefined,
       stoppedSinceMs: undefined,

@@ -57,13 +57,15 @@ export function nodeLossFinding({ learnerPod, leavingPod, run }: Observed, nowMs
   const pod = [next ? undefined : leavingPod, learnerPod].find((it) => it && nodeLossOf(it, nowMs));
   if (!pod) return undefined;
   const { node, since, overdue } = nodeLossOf(pod, nowMs)!;
-  const { name } = pod.metadata;
+  const { name, deletionTimestamp } = pod.metadata;
   const silent = `node ${node} has not answered since ${since}`;
   const reason = "NodeLost";
   if (!overdue)
     return {
       reason,
-      message: `${silent}: Kubernetes deletes the learner's pod ${name} when its toleration is over (300 s unless spec.learner.podTemplate says otherwise), and another one takes its place`,
+      message: deletionTimestamp
+        ? `${silent}: pod ${name} is deleted, and its node has yet to confirm that it has ended`
+        : `${silent}: Kubernetes deletes the learner's pod ${name} when its toleration is over (300 s unless spec.learner.podTemplate says otherwise), and another one takes its place`,
     };
   const help = `kubectl taint nodes ${node} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, which detaches the volume at once, or kubectl delete pod ${name} --force`;
   const forced = run.spec.learner.storage.forceDetach

@@ -40,6 +40,8 @@ export function notify(pass: Pass): number | undefined {
   const completionTime = run.status?.completionTime;
   call(pass, "webhook", async () => {
     const answer = await attempt(pass, webhook.timeoutSeconds);
+    // What the receiver says is for who runs the controller: a tenant could learn from it what there is in the cluster.
+    pass.context.log.info({ run: pass.key, answer: answer.message }, "the webhook was posted");
     if (memory.run.status?.completionTime !== completionTime) return; // the run goes on: that end is none any more
     const next = afterAttempt(answer, attempts + 1, webhook.maxAttempts, pass.context.now());
     memory.notification = next;
@@ -52,25 +54,29 @@ export function notify(pass: Pass): number | undefined {
 function afterAttempt(answer: Delivery, attempts: number, maxAttempts: number, nowMs: number): NotificationStatus {
   const lastAttemptTime = new Date(nowMs).toISOString().replace(/\.\d+Z/, "Z");
   const done = { attempts, lastAttemptTime };
-  if (answer.delivered) return { ...done, state: "Delivered", message: `the webhook was told: ${answer.message}` };
+  if (answer.delivered) return { ...done, state: "Delivered", message: "the webhook was delivered" };
   const over = !answer.again || attempts >= maxAttempts;
+  const why =
+    answer.remedy ??
+    "check spec.notifications.webhook, and the controller's log, which says what the receiver answered";
   const message = over
-    ? `the webhook was not told, ${attempts} of ${maxAttempts} attempts: ${answer.message}; check spec.notifications.webhook and the controller's way there`
-    : `attempt ${attempts} of ${maxAttempts}: ${answer.message}`;
+    ? `the webhook was not delivered, ${attempts} of ${maxAttempts} attempts: ${why}`
+    : `the webhook was not delivered, attempt ${attempts} of ${maxAttempts}: ${answer.remedy ?? "it is tried again"}`;
   return { ...done, state: over ? "GivenUp" : "Pending", message: clip(message) };
 }
 
 async function attempt({ observed: { run }, context }: Pass, timeoutSeconds: number): Promise<Delivery> {
   const { url, urlFrom } = webhookOf(run)!;
-  if (url !== undefined) return post(url, eventOf(run), { timeoutSeconds });
+  const options = { timeoutSeconds, hosts: context.settings.webhookHosts ?? [] };
+  if (url !== undefined) return post(url, eventOf(run), options);
   const { name, key } = urlFrom!.secretKeyRef;
-  const failed = (message: string): Delivery => ({ delivered: false, again: true, message });
+  const failed = (message: string): Delivery => ({ delivered: false, again: true, message, remedy: message });
   try {
     const secret = await context.client.get<Secret>(SECRET, { namespace: run.metadata.namespace, name });
     if (!secret) return failed(`there is no Secret ${name}`);
     const value = secret.data?.[key];
     if (value === undefined) return failed(`Secret ${name} has no key ${key}`);
-    return await post(Buffer.from(value, "base64").toString("utf8"), eventOf(run), { timeoutSeconds });
+    return await post(Buffer.from(value, "base64").toString("utf8"), eventOf(run), options);
   } catch {
     return failed(`Secret ${name} cannot be read`);
   }

@@ -1,6 +1,5 @@
 /** What is known of one run: the TrainingRun, its children as the caches have them, and what its learner says. */
 
-import { messages } from "../proto/service.ts";
 import { type ActorState, actorState, pastGraceAtMs, takesRoom } from "./actor-state.ts";
 import { COMPONENT, childName, parseActorName, RUN_UID, type Run, SPEC_HASH, tlsSecret } from "./desired/names.ts";
 import type { Workload } from "./desired/workload.ts";
@@ -21,6 +20,7 @@ import {
 } from "./kube/resources.ts";
 import type { KubeObject, Resource } from "./kube/types.ts";
 import type { LearnerObserved } from "./learner-link.ts";
+import type { PhaseName } from "./learner-status.ts";
 import { type Cache, isChildOf, isOrphanOf, learnerPodsOf, volumeOf } from "./ownership.ts";
 
 export interface Observed {
@@ -111,7 +111,7 @@ function observeActors(
   cache: Cache,
   nowMs: number,
 ): ObservedActor[] {
-  const said = new Map((link?.connected ? (link.status?.actors ?? []) : []).map((actor) => [actor.name ?? "", actor]));
+  const said = new Map((link?.connected ? (link.status?.actors ?? []) : []).map((actor) => [actor.name, actor]));
   return jobs
     .flatMap((job): ObservedActor[] => {
       const { name, annotations } = job.metadata;
@@ -168,11 +168,9 @@ export function createdMs({ metadata }: KubeObject): number {
   return Date.parse(metadata.creationTimestamp ?? "");
 }
 
-export type PhaseName = keyof typeof messages.Phase;
-
-/** What the learner does, from the newest status that was heard; undefined before the first. */
+/** What the learner does, from the newest status that was heard; undefined before the first, and where it is unknown. */
 export function learnerPhase(link: LearnerObserved | undefined): PhaseName | undefined {
-  return link?.status && (messages.Phase[link.status.phase] as PhaseName);
+  return link?.status?.phase;
 }
 
 /**

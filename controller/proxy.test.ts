@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer, type RequestListener, type Server } from "node:http";
+import { createServer, request as httpRequest, type RequestListener, type Server } from "node:http";
 import { createServer as createHttpsServer } from "node:https";
 import { type AddressInfo, connect } from "node:net";
 import { tmpdir } from "node:os";
@@ -81,6 +81,17 @@ test("through the proxy goes the webhook alone, and not where NO_PROXY names its
       upstream.pipe(socket).pipe(upstream);
     });
     for (const end of [upstream, socket]) end.on("error", () => void upstream.destroy());
+  });
+  // What is not TLS it is asked for by its whole address.
+  proxy.on("request", (request, response) => {
+    const { host, port, pathname: path } = new URL(request.url!);
+    asked.push(host);
+    const { method, headers } = request;
+    const onwards = httpRequest({ host: "127.0.0.1", port, path, method, headers }, (answer) => {
+      response.writeHead(answer.statusCode!);
+      answer.pipe(response);
+    });
+    request.pipe(onwards);
   });
   const proxyUrl = `http://127.0.0.1:${await listen(proxy)}`;
 

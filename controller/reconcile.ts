@@ -14,7 +14,7 @@ import { announcements, type Finding, findCondition } from "./conditions.ts";
 import { type Context, type Pass, tell } from "./context.ts";
 import { FINALIZER, reconcileDeletion, reconcileFinalizer, volumeEvent } from "./deletion.ts";
 import { learnerHash } from "./desired/learner.ts";
-import { learnerHost, type Run, stableJson } from "./desired/names.ts";
+import { learnerHost, type Run } from "./desired/names.ts";
 import { withRunDefaults } from "./desired/run-defaults.ts";
 import { evaluationAnnouncements } from "./evaluation-status.ts";
 import { CONFIRM_SECONDS } from "./expectations.ts";
@@ -30,14 +30,13 @@ import { createdMs, isActive, learnerPhase, type Observed, observe } from "./obs
 import type { Admission } from "./queue.ts";
 import { isDraining, planActors, type ScalePlan } from "./scale.ts";
 import { desiredStatus } from "./status.ts";
+import { changeOf, statusWaitSeconds } from "./status-writes.ts";
 import { suspendLearner, suspensionOptions } from "./suspension.ts";
 import { admission, reconcileWorkload } from "./workload.ts";
 import { Writes } from "./writes.ts";
 
 /** What `spec.managedBy` says where this controller is meant; absent means the same. */
 export const MANAGED_BY_US = "longrun.dev/controller";
-/** Counts that change by themselves are written at most this often. */
-const STATUS_SECONDS = 2;
 /** How long a controller that has just started listens for a learner before it writes that there is none. */
 const HEAR_SECONDS = 15;
 /** How often the events of an object that does not come on are asked for. */
@@ -291,16 +290,22 @@ async function findWarning(pass: Pass): Promise<{ learner?: Warning; actors?: Wa
   return { ...(warning && { [ownStuck ? "learner" : "actors"]: warning }), againSeconds: WARNING_SECONDS };
 }
 
-/** @returns the seconds until counts that are held back may be written */
+/** @returns the seconds until a status that is held back may be written */
 async function reconcileStatus(pass: Pass, desired: TrainingRunStatus): Promise<number | undefined> {
-  const { observed, memory, writes, nowMs } = pass;
+  const { observed, memory, writes, context, nowMs } = pass;
   const { run } = observed;
   const before = run.status ?? {};
-  if (stableJson(before) === stableJson(desired)) return undefined;
+  const change = changeOf(before, desired);
+  if (change === "none") return undefined;
   const reconnectMs = reconnectingUntilMs(pass) - nowMs;
   if (reconnectMs > 0) return reconnectMs / 1000;
-  const waitMs = memory.statusWrittenMs + STATUS_SECONDS * 1000 - nowMs;
-  if (waitMs > 0 && stableJson(withoutCounts(before)) === stableJson(withoutCounts(desired))) return waitMs / 1000;
+  const waitSeconds = statusWaitSeconds(change, {
+    sinceSeconds: (nowMs - memory.statusWrittenMs) / 1000,
+    ownSeconds: memory.statusTokens.secondsUntilNext(),
+    hasSpare: context.client.hasSpare,
+  });
+  if (waitSeconds > 0) return waitSeconds;
+  memory.statusTokens.reserveSeconds();
   await writes.applyStatus(TRAINING_RUN, run, desired);
   memory.statusWrittenMs = nowMs;
   const told = announcements(desired.conditions ?? [], before.conditions ?? []);
@@ -322,12 +327,6 @@ function reconnectingUntilMs({ observed, memory, nowMs }: Pass): number {
   return memory.unheardSinceMs + RECONNECT_SECONDS * 1000;
 }
 
-/** What moves with every execution. */
-function withoutCounts({ executions: _, actors, display, ...rest }: TrainingRunStatus) {
-  const { desired, replicas, waitingReason } = actors ?? {};
-  return { ...rest, actors: { desired, replicas, waitingReason }, display: { ...display, actors: undefined } };
-}
-
 /** What is known of the certificates in use: the learner's with the authority's, and the actors'. */
 function certificatesOf({ memory }: Pass): { renewAtMs: number; expireAtMs: number }[] {
   return [...(memory.certificates ? [memory.certificates] : []), ...memory.actorCertificates.values()];
@@ -346,17 +345,12 @@ function measure(
   const active = observed.actors.filter(isActive);
   const counts = { running: 0, starting: 0, draining: 0 };
   for (const actor of active) counts[isDraining(actor) ? "draining" : (actor.state as "running" | "starting")]++;
-  const ended = observed.link?.status?.executions;
-  // 64-bit numbers are objects where protobufjs finds the package `long`.
-  const total = (of: "completed" | "lost" | "retried" | "disrupted") => Number(ended?.[of] ?? 0);
+  const said = observed.link?.status?.executions;
   pass.context.metrics.observe(labelsOf(pass), {
     ...{ run: observed.run, status, demand },
-    executions: ended
-      ? {
-          ...{ completed: total("completed"), lost: total("lost") },
-          ...{ retried: total("retried"), disrupted: total("disrupted") },
-        }
-      : undefined,
+    executions: said && {
+      ...{ completed: said.completed, lost: said.lost, retried: said.retried, disrupted: said.disrupted },
+    },
     actors: { desired, ...counts, idle: status.actors?.idle ?? 0 },
     learnerDue: LEARNER_DUE.includes(stage),
     // Those of a run that is over are not renewed, and not used.

@@ -1,10 +1,11 @@
 /** A TrainingRun as the API server has it, with every default, and what else tests of pure functions observe. */
 import { stringify } from "yaml";
 import { parseTrainingRun } from "../crds/trainingrun.ts";
-import { messages, type StatusMessage } from "../proto/service.ts";
+import { messages, type StatusMessage, type StatusReceived } from "../proto/service.ts";
 import { labelsOf, podLabels, RUN_UID, type Run, SPEC_HASH } from "./desired/names.ts";
 import type { Job, Pod } from "./kube/resources.ts";
 import type { LearnerObserved } from "./learner-link.ts";
+import { parseLearnerStatus } from "./learner-status.ts";
 import type { Observed, ObservedActor } from "./observe.ts";
 
 /** 2026-01-01. */
@@ -45,8 +46,8 @@ export function deploymentOf(replicas: number, hash = "h"): NonNullable<Observed
 
 /** What a connected learner says. */
 export function linkOf(status: StatusMessage): LearnerObserved {
-  const { Status } = messages;
-  return { connected: true, sinceMs: NOW_MS, status: Status.decode(Status.encode(status).finish()) as never };
+  const received = messages.Status.decode(messages.Status.encode(status).finish()) as StatusReceived;
+  return { connected: true, sinceMs: NOW_MS, status: parseLearnerStatus(received) };
 }
 
 /** RFC 3339, `seconds` after NOW_MS. */

@@ -49,8 +49,8 @@ export interface ScaleOptions {
 export function demandOf({ link }: Observed): Demand | undefined {
   const phase = learnerPhase(link) ?? "STARTING";
   if (!link?.connected || !link.status || phase === "STARTING" || phase === "STOPPED") return undefined;
-  const { queued, running } = link.status.executions ?? {};
-  return { queued: queued ?? 0, running: running ?? 0 };
+  const { queued = 0, running = 0 } = link.status.executions ?? {};
+  return { queued, running };
 }
 
 /** Executions of an actor that is drained may take this long before the rest is run elsewhere. */

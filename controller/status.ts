@@ -13,10 +13,9 @@ import {
   stamp,
 } from "./conditions.ts";
 import { COMPONENT, RUN } from "./desired/names.ts";
-import { evaluationStatus } from "./evaluation-status.ts";
 import { exhaustion, lastWords, learnerFailures } from "./learner-failures.ts";
-import type { StatusReceived } from "./learner-link.ts";
 import type { LearnerState } from "./learner-state.ts";
+import type { FinishedIteration, LearnerStatus, PhaseName } from "./learner-status.ts";
 import { finalPhase, type LifecyclePlan, type Stage } from "./lifecycle.ts";
 import { significant } from "./numbers.ts";
 import { isActive, learnerPhase, livingLearner, type Observed, type ObservedActor } from "./observe.ts";
@@ -38,17 +37,8 @@ export interface StatusFacts {
   nowMs: number;
 }
 
-/** What of an iteration's line of metrics the status shows; see learner/metrics/README.md. */
-interface IterationLine {
-  iteration: number;
-  lineage: number;
-  elapsedSeconds: number;
-  bestScoreSoFar?: number | null;
-  meanScore: number | null;
-  validFraction: number;
-  meanDurationSeconds: number | null;
-  tasks?: Record<string, { bestScoreSoFar: number | null }>;
-}
+/** RFC 3339 has four digits for a year. */
+const LAST_DATE_MS = Date.UTC(9999, 11, 31);
 
 export function desiredStatus(facts: StatusFacts): TrainingRunStatus {
   const { observed, lifecycle, learner, written, notification, nowMs } = facts;
@@ -61,18 +51,7 @@ export function desiredStatus(facts: StatusFacts): TrainingRunStatus {
   const progress = progressOf(run.spec.stopping.iterations, heard, before, nowMs, ended !== undefined);
   const conditions = stamp(conditionsOf(facts), before.conditions ?? [], { generation: run.metadata.generation, now });
   const actors = actorsOf(facts, now);
-  const executions = heard?.executions
-    ? {
-        queued: heard.executions.queued ?? 0,
-        running: heard.executions.running ?? 0,
-        completed: Number(heard.executions.completed ?? 0),
-        lost: Number(heard.executions.lost ?? 0),
-        ...(heard.executions.disrupted && { disrupted: Number(heard.executions.disrupted) }),
-      }
-    : before.executions;
-  const checkpoint = heard?.checkpoint?.path
-    ? { iteration: heard.checkpoint.iteration ?? 0, digest: heard.checkpoint.digest ?? "", path: heard.checkpoint.path }
-    : (written ?? before.checkpoint);
+  const executions = heard?.executions ? countsOf(heard.executions) : before.executions;
   return dropUndefined({
     observedGeneration: run.metadata.generation,
     phase: phaseOf(
@@ -86,14 +65,18 @@ export function desiredStatus(facts: StatusFacts): TrainingRunStatus {
     completionTime: ended,
     executions: ended && executions ? { ...executions, queued: 0, running: 0 } : executions,
     actors,
-    checkpoint,
+    checkpoint: heard?.checkpoint ?? written ?? before.checkpoint,
     // A run that was resumed after a failure has another end, which is told anew.
     notification: ended === undefined ? undefined : (notification ?? before.notification),
     failures: learnerFailures(observed),
-    evaluation: evaluationStatus(heard?.evaluationJson, before.evaluation),
+    evaluation: heard?.evaluation ?? before.evaluation,
     ...progress,
     display: displayOf(progress, actors, run.spec.stopping.iterations),
   });
+}
+
+function countsOf({ queued, running, completed, lost, disrupted }: NonNullable<LearnerStatus["executions"]>) {
+  return { queued, running, completed, lost, ...(disrupted > 0 && { disrupted }) };
 }
 
 type Progress = Pick<
@@ -104,12 +87,12 @@ type Progress = Pick<
 /** Moves with finished iterations alone, so that nothing is written between them. */
 function progressOf(
   iterations: number,
-  heard: StatusReceived | undefined,
+  heard: LearnerStatus | undefined,
   before: TrainingRunStatus,
   nowMs: number,
   ended: boolean,
 ): Progress {
-  const line = heard?.iterationJson ? (JSON.parse(heard.iterationJson) as IterationLine) : undefined;
+  const line = heard?.finished;
   if (!line || (line.iteration === before.iteration && before.policyVersion === `${line.lineage}-${line.iteration}`)) {
     const { iteration = 0, policyVersion, score, meanDurationSeconds, estimatedCompletion } = before;
     return dropUndefined({
@@ -117,20 +100,26 @@ function progressOf(
       estimatedCompletion: ended ? undefined : estimatedCompletion,
     });
   }
-  const best = line.bestScoreSoFar ?? Object.values(line.tasks ?? {})[0]?.bestScoreSoFar;
-  const leftSeconds = (line.elapsedSeconds / Math.max(1, line.iteration)) * Math.max(0, iterations - line.iteration);
   return dropUndefined({
     iteration: line.iteration,
     policyVersion: `${line.lineage}-${line.iteration}`,
-    score: dropUndefined({
-      best: best ?? undefined,
-      mean: line.meanScore ?? undefined,
-      validFraction: line.validFraction,
-    }),
-    meanDurationSeconds: line.meanDurationSeconds ?? undefined,
+    score: dropUndefined({ best: line.bestScore, mean: line.meanScore, validFraction: line.validFraction }),
+    meanDurationSeconds: line.meanDurationSeconds,
     percent: percentOf(line.iteration, iterations),
-    estimatedCompletion: ended ? undefined : new Date(nowMs + leftSeconds * 1000).toISOString().replace(/\.\d+Z/, "Z"),
+    estimatedCompletion: ended ? undefined : completionOf(line, iterations, nowMs),
   });
+}
+
+/** @returns undefined where the pace is not known, or leads beyond the years that a date has */
+function completionOf(
+  { elapsedSeconds, iteration }: FinishedIteration,
+  iterations: number,
+  nowMs: number,
+): string | undefined {
+  if (elapsedSeconds === undefined) return undefined;
+  const leftSeconds = (elapsedSeconds / Math.max(1, iteration)) * Math.max(0, iterations - iteration);
+  const atMs = nowMs + leftSeconds * 1000;
+  return atMs > LAST_DATE_MS ? undefined : new Date(atMs).toISOString().replace(/\.\d+Z/, "Z");
 }
 
 function percentOf(iteration: number, iterations: number): number {
@@ -323,7 +312,7 @@ function failingActors({ run, actors }: Observed, { failures }: ScalePlan): stri
   return `actors fail one after the other (${failed?.name}, ${said}); one at a time is tried: see kubectl logs job/${failed?.name} -c supervisor`;
 }
 
-const DOING: Record<string, [reason: Reason, what: string]> = {
+const DOING: Partial<Record<PhaseName, [reason: Reason, what: string]>> = {
   STARTING: ["Starting", "the learner starts"],
   GENERATING: ["Generating", "the model writes programs"],
   EXECUTING: ["Executing", "programs run"],
@@ -335,8 +324,8 @@ const DOING: Record<string, [reason: Reason, what: string]> = {
 
 /** Why the learner says that no result comes, where that is trouble, and since when. */
 function blockedMessage({ observed, scale }: StatusFacts, actors: NewCondition): string | undefined {
-  const { blocked, blockedSinceUnixMs, executions } = observed.link?.status ?? {};
-  const since = sinceOf(Number(blockedSinceUnixMs ?? 0));
+  const { blocked, blockedSinceMs, executions } = observed.link?.status ?? {};
+  const since = sinceOf(blockedSinceMs);
   const queued = executions?.queued ?? 0;
   const waiting = queued === 1 ? "1 execution is queued" : `${queued} executions are queued`;
   switch (blocked) {
@@ -356,9 +345,8 @@ function blockedMessage({ observed, scale }: StatusFacts, actors: NewCondition):
 }
 
 /** Nothing where the learner does not say, as those of 0.2. */
-function sinceOf(unixMs: number): string {
-  const time = new Date(unixMs);
-  return unixMs > 0 && !Number.isNaN(time.getTime()) ? ` since ${time.toISOString().replace(/\.\d+Z/, "Z")}` : "";
+function sinceOf(unixMs: number | undefined): string {
+  return unixMs === undefined ? "" : ` since ${new Date(unixMs).toISOString().replace(/\.\d+Z/, "Z")}`;
 }
 
 function progressingCondition(facts: StatusFacts, actors: NewCondition): NewCondition {
@@ -371,7 +359,7 @@ function progressingCondition(facts: StatusFacts, actors: NewCondition): NewCond
   const trouble = blockedMessage(facts, actors);
   if (trouble) return condition("Progressing", false, { reason: "NoResults", message: trouble });
   const { iteration } = link.status;
-  const [reason, what] = DOING[learnerPhase(link) ?? ""] ?? ["Starting", "the learner starts"];
+  const [reason, what] = DOING[learnerPhase(link) ?? "STARTING"] ?? ["Starting", "the learner starts"];
   const round = iteration ? `iteration ${iteration} of ${run.spec.stopping.iterations}: ` : "";
   return condition("Progressing", true, { reason, message: `${round}${what}` });
 }

@@ -54,10 +54,7 @@ export function suspendLearner(pass: Pass, { reason, fromMs, drainSeconds }: Sus
       try {
         const { checkpoint: written, running } = await context.links.suspend(key, { reason, drainSeconds });
         suspension.done = true;
-        if (written?.path) {
-          const { iteration, digest, path } = written;
-          suspension.checkpoint = { iteration: iteration ?? 0, digest: digest ?? "", path };
-        }
+        if (written) suspension.checkpoint = written;
         const left = running ? `; ${running} executions did not end in time and are run again` : "";
         const where = written
           ? `the checkpoint of iteration ${written.iteration} is on the volume`

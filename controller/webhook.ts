@@ -2,7 +2,10 @@
  * `spec.notifications.webhook`: what is posted when a run is over, and how. The address may be a secret: no message, log
  * line or status has it, nor anything that the receiver says.
  */
+import { request as httpRequest, type RequestOptions } from "node:http";
+import { request as httpsRequest } from "node:https";
 import type { TrainingRun, TrainingRunStatus, Webhook } from "../crds/trainingrun.ts";
+import { allowanceOf, type HostPattern, InsideError, internetLookup } from "./webhook-hosts.ts";
 
 /** Field names of a CloudEvent: https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/formats/json-format.md */
 export interface FinishedEvent {
@@ -45,50 +48,94 @@ export function finishedEvent(source: string, id: string, data: FinishedData): F
 
 export type Delivery =
   | { delivered: true; message: string }
-  /** `again`: another attempt may be taken. */
-  | { delivered: false; again: boolean; message: string };
+  /** `again`: another attempt may be taken. `remedy`: what keeps the controller from posting at all, and what to do. */
+  | { delivered: false; again: boolean; message: string; remedy?: string };
+
+export interface PostOptions {
+  timeoutSeconds: number;
+  signal?: AbortSignal;
+  /** Undefined: any. */
+  hosts?: readonly HostPattern[] | undefined;
+}
 
 /** Refusals that another attempt may not meet; every other 4xx says that the request itself is wrong. */
 const PASSING_REFUSALS = [408, 425, 429];
 
+const SET_HOSTS =
+  "who administers the controller lists the hosts that it may post to: --webhook-allow, notifications.allowedHosts of the chart";
+
 /** One attempt. Never throws. Redirects are not followed: the event goes where the run says, or nowhere. */
-export async function post(
-  url: string,
-  event: FinishedEvent,
-  { timeoutSeconds, signal }: { timeoutSeconds: number; signal?: AbortSignal },
-): Promise<Delivery> {
+export async function post(url: string, event: FinishedEvent, options: PostOptions): Promise<Delivery> {
+  const { timeoutSeconds, signal, hosts } = options;
   const target = parseAddress(url);
-  if (!target) return { delivered: false, again: false, message: "the webhook's url is no http or https address" };
+  if (!target) return refused("the webhook's url is no http or https address");
+  const allowance = hosts === undefined ? "any" : allowanceOf(target.host, hosts);
+  if (allowance === "none") return refused(`the webhook's host is not on the controller's list; ${SET_HOSTS}`);
   const late = AbortSignal.timeout(timeoutSeconds * 1000);
   try {
-    const response = await fetch(target.url, {
-      method: "POST",
-      headers: {
-        "content-type": "application/cloudevents+json; charset=utf-8",
-        "idempotency-key": event.id,
-        "user-agent": "longrun",
-        ...target.headers,
-      },
-      body: JSON.stringify(event),
-      redirect: "manual",
+    const status = await send(target, event, {
+      ...(allowance === "internet" && { lookup: internetLookup(target.host) }),
       signal: signal ? AbortSignal.any([late, signal]) : late,
     });
-    await response.body?.cancel().catch(() => {}); // what it says is not read
-    const message = `the receiver answered ${response.status}`;
-    if (response.ok) return { delivered: true, message };
-    const again = response.status >= 500 || PASSING_REFUSALS.includes(response.status);
+    const message = `the receiver answered ${status}`;
+    if (status >= 200 && status < 300) return { delivered: true, message };
+    const again = status >= 500 || PASSING_REFUSALS.includes(status);
     return { delivered: false, again, message };
   } catch (error) {
     if (late.aborted) return { delivered: false, again: true, message: `no answer within ${timeoutSeconds} s` };
     if (signal?.aborted) return { delivered: false, again: false, message: "interrupted" };
-    // Messages of fetch quote the address; codes do not.
-    const { code = "no connection" } = ((error as Error).cause ?? {}) as { code?: string };
+    if (error instanceof InsideError)
+      return refused(
+        `the webhook's host has an address inside the cluster and is not listed by its name; ${SET_HOSTS}`,
+      );
+    // Messages quote the address; codes do not.
+    const { code = "no connection" } = error as { code?: string };
     return { delivered: false, again: true, message: `the receiver cannot be reached: ${code}` };
   }
 }
 
-/** fetch refuses an address with a user and a password in it, and quotes both. */
-function parseAddress(text: string): { url: string; headers: Record<string, string> } | undefined {
+function refused(remedy: string): Delivery {
+  return { delivered: false, again: false, message: remedy, remedy };
+}
+
+/** @returns the HTTP status; what else the receiver says is not read */
+function send(
+  { url, headers }: Address,
+  event: FinishedEvent,
+  options: Pick<RequestOptions, "lookup" | "signal">,
+): Promise<number> {
+  const body = JSON.stringify(event);
+  return new Promise((resolve, reject) => {
+    const request = (url.startsWith("https:") ? httpsRequest : httpRequest)(url, {
+      ...options,
+      method: "POST",
+      headers: {
+        "content-type": "application/cloudevents+json; charset=utf-8",
+        "content-length": Buffer.byteLength(body),
+        "idempotency-key": event.id,
+        "user-agent": "longrun",
+        ...headers,
+      },
+    });
+    request.on("error", reject);
+    request.on("response", (response) => {
+      response.on("error", () => {});
+      resolve(response.statusCode!);
+      response.destroy();
+    });
+    request.end(body);
+  });
+}
+
+interface Address {
+  url: string;
+  /** Without brackets. */
+  host: string;
+  headers: Record<string, string>;
+}
+
+/** A user and a password in the address become a header, so that no error quotes them. */
+function parseAddress(text: string): Address | undefined {
   try {
     const url = new URL(text.trim());
     if (!["http:", "https:"].includes(url.protocol)) return undefined;
@@ -96,7 +143,8 @@ function parseAddress(text: string): { url: string; headers: Record<string, stri
     url.username = "";
     url.password = "";
     const authorization = `Basic ${Buffer.from(credentials).toString("base64")}`;
-    return { url: url.href, headers: credentials === ":" ? {} : { authorization } };
+    const host = url.hostname.replace(/^\[|\]$/g, "");
+    return { url: url.href, host, headers: credentials === ":" ? {} : { authorization } };
   } catch {
     return undefined; // what is thrown has the address in it
   }

@@ -9,7 +9,7 @@ import { JOB, TRAINING_RUN } from "./kube/resources.ts";
 import { type KubeObject, keyOf, type Resource } from "./kube/types.ts";
 import { type Cache, isChildOf, mayTake } from "./ownership.ts";
 
-export type Client = Pick<ApiClient, "get" | "list" | "create" | "apply" | "mergePatch" | "delete">;
+export type Client = Pick<ApiClient, "get" | "list" | "create" | "apply" | "mergePatch" | "delete" | "hasSpare">;
 
 /** What the API server made of what was applied, by object: a webhook's or a person's additions are not fought over. */
 export type Applied = Map<string, { desired: string; answer: string }>;
@@ -62,12 +62,26 @@ export class Writes {
     if (!observed) await this.#confirmRun();
     const replaced = whole && (await this.#client.mergePatch(resource, ...patchOf(observed, whole.patch)));
     const isDone = replaced !== undefined && firstDifference(desired, replaced) === undefined;
-    const stored = isDone ? replaced : await this.#client.apply(resource, withVersionOf(replaced ?? observed, desired));
+    const stored = isDone ? replaced : await this.#store(resource, desired, replaced ?? observed);
     const known = this.#applied.get(name)?.desired === digestOf(desired);
     this.#applied.set(name, { desired: digestOf(desired), answer: contentOf(stored) });
     if (stored.metadata.resourceVersion !== observed?.metadata.resourceVersion) this.#expect(resource, stored);
     if (!observed) return { kind: "created" };
     return { kind: known ? "repaired" : "changed", difference: difference! };
+  }
+
+  /**
+   * An apply lays the lists that are desired over others' items. Where that makes something invalid, such as two ports of
+   * one name, the lists are replaced.
+   */
+  async #store(resource: Resource, desired: KubeObject, observed: KubeObject | undefined): Promise<KubeObject> {
+    try {
+      return await this.#client.apply(resource, withVersionOf(observed, desired));
+    } catch (error) {
+      const { spec } = desired as { spec?: unknown };
+      if (!(error instanceof ApiError && error.status === 422) || !observed || !spec) throw error;
+      return this.#client.mergePatch(resource, ...patchOf(observed, { spec }));
+    }
   }
 
   /**

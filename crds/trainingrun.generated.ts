@@ -802,11 +802,11 @@ export interface InitFrom {
 
 /** Who is told when the run is over. */
 export interface Notifications {
-  /** Posts a CloudEvent as JSON once the run has succeeded or failed; again until it is taken, so that a receiver may get it twice, with the same id (controller/README.md). Give exactly one of url and urlFrom. */
+  /** Posts a CloudEvent as JSON once the run has succeeded or failed; again until it is taken, so that a receiver may get it twice, with the same id. The controller posts only to hosts that its administrator lists (controller/README.md). Give exactly one of url and urlFrom. */
   webhook?: Webhook;
 }
 
-/** Posts a CloudEvent as JSON once the run has succeeded or failed; again until it is taken, so that a receiver may get it twice, with the same id (controller/README.md). Give exactly one of url and urlFrom. */
+/** Posts a CloudEvent as JSON once the run has succeeded or failed; again until it is taken, so that a receiver may get it twice, with the same id. The controller posts only to hosts that its administrator lists (controller/README.md). Give exactly one of url and urlFrom. */
 export interface Webhook {
   /** Where to. Whoever may read the TrainingRun reads it: one that holds a secret belongs into urlFrom. user:password@ before the host is sent as basic authentication. */
   url?: string;

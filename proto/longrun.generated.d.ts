@@ -1678,6 +1678,9 @@ export namespace longrun {
             /** Unknown fields preserved while decoding when enabled */
             $unknowns?: Uint8Array[];
 
+            /** WatchRequest intervalSeconds. */
+            intervalSeconds: number;
+
             /**
              * Creates a new WatchRequest instance using the specified properties.
              * @param [properties] Properties to set
@@ -1709,6 +1712,9 @@ export namespace longrun {
 
             /** Properties of a WatchRequest. */
             interface $Properties {
+
+                /** WatchRequest intervalSeconds */
+                intervalSeconds?: (number|null);
 
                 /** Unknown fields preserved while decoding when enabled */
                 $unknowns?: Uint8Array[];

@@ -2471,6 +2471,8 @@ export const longrun = $root.longrun = (() => {
                             this[keys[i]] = properties[keys[i]];
             };
 
+            WatchRequest.prototype.intervalSeconds = 0;
+
             WatchRequest.create = function(properties) {
                 return new WatchRequest(properties);
             };
@@ -2482,6 +2484,8 @@ export const longrun = $root.longrun = (() => {
                     _depth = 0;
                 if (_depth > $util.recursionLimit)
                     throw $Error("max depth exceeded");
+                if (message.intervalSeconds != null && $Object.hasOwnProperty.call(message, "intervalSeconds") && !$Object.is(message.intervalSeconds, 0))
+                    writer.uint32(9).double(message.intervalSeconds);
                 if (message.$unknowns != null && $Object.hasOwnProperty.call(message, "$unknowns"))
                     for (let i = 0; i < message.$unknowns.length; ++i)
                         writer.raw(message.$unknowns[i]);
@@ -2495,7 +2499,7 @@ export const longrun = $root.longrun = (() => {
                     _depth = 0;
                 if (_depth > $Reader.recursionLimit)
                     throw $Error("max depth exceeded");
-                let end, message;
+                let end, message, value;
                 if (length === $undefined)
                     end = reader.len;
                 else {
@@ -2513,7 +2517,19 @@ export const longrun = $root.longrun = (() => {
                         _end = $undefined;
                         break;
                     }
-                    reader.skipType(tag & 7, _depth, tag);
+                    let wireType = tag & 7;
+                    switch (tag >>>= 3) {
+                    case 1: {
+                            if (wireType !== 1)
+                                break;
+                            if (!$Object.is(value = reader.double(), 0))
+                                message.intervalSeconds = value;
+                            else
+                                delete message.intervalSeconds;
+                            continue;
+                        }
+                    }
+                    reader.skipType(wireType, _depth, tag);
                     if (!reader.discardUnknown) {
                         $util.makeProp(message, "$unknowns", false);
                         (message.$unknowns || (message.$unknowns = [])).push(reader.raw(start, reader.pos));

@@ -169,7 +169,18 @@ export class ActorProtocolClient extends grpc.Client {
   }
 }
 
+/** @throws Error where the bytes are no Status */
+export function decodeStatus(bytes: Buffer): StatusReceived {
+  return LearnerStatusService.watch.responseDeserialize(bytes) as StatusReceived;
+}
+
 export class LearnerStatusClient extends grpc.Client {
+  /** As `watch`, but of each status its bytes, for `decodeStatus`: a reader that skips some need not decode them. */
+  watchEncoded(request: WatchRequestMessage = {}): grpc.ClientReadableStream<Buffer> {
+    const { path, requestSerialize } = LearnerStatusService.watch;
+    return this.makeServerStreamRequest<WatchRequestMessage, Buffer>(path, requestSerialize, (bytes) => bytes, request);
+  }
+
   /** Emits the newest status at once, then each change. */
   watch(request: WatchRequestMessage = {}, metadata = new grpc.Metadata(), options: grpc.CallOptions = {}) {
     const { path, requestSerialize, responseDeserialize } = LearnerStatusService.watch;

@@ -11,6 +11,8 @@ export interface Settings {
   imagePullPolicy: "Always" | "IfNotPresent" | "Never";
   /** Where the controller's own pods are; undefined: not in this cluster. */
   controllerNamespace?: string;
+  /** Hosts that webhooks may be posted to (webhook-hosts.ts); absent or empty: none. */
+  webhookHosts?: readonly string[];
   /** What runs get that they leave out. */
   runDefaults?: RunDefaults;
   /** Whether a run that names a queue has a Workload of its own, and no pod before Kueue admits that. */

@@ -289,6 +289,11 @@ export class ApiClient {
     }
   }
 
+  /** Whether half of the burst is left: what can wait leaves the rest to what cannot. */
+  get hasSpare(): boolean {
+    return this.#bucket.level >= 0.5;
+  }
+
   /** Ends every connection; what is in flight fails. */
   close(): void {
     this.#transport.close();

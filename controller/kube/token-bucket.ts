@@ -32,6 +32,18 @@ export class TokenBucket {
     return true;
   }
 
+  /** Until a token is there; takes none. */
+  secondsUntilNext(): number {
+    this.#fill();
+    return Math.max(0, 1 - this.#tokens) / this.#perSecond;
+  }
+
+  /** What is left of the burst, 0..1; negative where takers wait. */
+  get level(): number {
+    this.#fill();
+    return this.#tokens / this.#burst;
+  }
+
   /** Milliseconds since it was last asked. */
   get idleMs(): number {
     return this.#now() - this.#filledMs;

@@ -6,6 +6,8 @@ import { clientOptions, LearnerStatusClient, messages, type StatusReceived } fro
 export type { StatusReceived };
 
 const RECONNECT_SECONDS = 0.5;
+/** How often a person sees counts move. */
+const COUNTS_SECONDS = 0.2;
 
 /** Phase names as in longrun.proto. */
 export type PhaseName = keyof typeof messages.Phase;
@@ -60,7 +62,7 @@ function watchOnce(
   signal: AbortSignal,
 ): Promise<PhaseName> {
   let last: PhaseName = "STARTING";
-  const stream = client.watch();
+  const stream = client.watch({ intervalSeconds: COUNTS_SECONDS });
   const cancel = (): void => stream.cancel();
   signal.addEventListener("abort", cancel);
   return new Promise((resolve) => {

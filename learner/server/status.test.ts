@@ -101,7 +101,7 @@ for (const [name, channel, expected] of refused) {
 }
 
 test("many changes become few messages, the newest last", async () => {
-  const board = new StatusBoard({ intervalSeconds: 0.05 });
+  const board = new StatusBoard({ intervalSeconds: 0.05, countsSeconds: 0.05 });
   const seen: StatusMessage[] = [];
   const started = performance.now();
   const stop = board.watch((status) => seen.push(status));
@@ -118,6 +118,31 @@ test("many changes become few messages, the newest last", async () => {
   board.update({ phaseDone: 201 });
   await sleep(100);
   assert.equal(seen.length, before);
+});
+
+test("counts are told seldom, a phase or a finished iteration soon, and a watcher may ask for more", async () => {
+  const board = new StatusBoard({ intervalSeconds: 0.02, countsSeconds: 60 });
+  const [seldom, often]: StatusMessage[][] = [[], []];
+  const stops = [board.watch((status) => seldom!.push(status)), board.watch((status) => often!.push(status), 0.02)];
+  const count = async (times: number) => {
+    for (let n = 0; n < times; n++) {
+      board.update({ phaseDone: n + 1 });
+      await sleep(5);
+    }
+    await sleep(40);
+  };
+  await count(30);
+  assert.equal(seldom!.length, 1, "the current one, at once");
+  assert.ok(often!.length >= 4, `${often!.length} messages`);
+  board.update({ phase: Phase.TRAINING });
+  board.update({ iterationJson: "{}" });
+  await count(30);
+  assert.deepEqual(
+    seldom!.slice(1).map(({ phase, iterationJson }) => [phase, iterationJson]),
+    [[Phase.TRAINING, "{}"]],
+  );
+  assert.equal(often!.at(-1)?.phaseDone, 30);
+  for (const stop of stops) stop();
 });
 
 test("a new phase begins without the last one's progress and message, its seconds at 0", () => {

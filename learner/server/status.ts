@@ -1,8 +1,9 @@
 /**
  * The learner's current status and whoever watches it (LearnerStatus.Watch).
  *
- * The loop calls `update`; watchers get the newest status at once and then at most a few changes a second, however
- * often it changes. A final status (succeeded, failed, stopped) goes out at once and ends the watch.
+ * The loop calls `update`; watchers get the newest status at once, then what matters (a phase, a finished iteration) within
+ * 0.2 s and counts every 2 s, or as often as the watcher asks: a controller follows a thousand learners, `longrun run` one.
+ * A final status (succeeded, failed, stopped) goes out at once and ends the watch.
  */
 import * as grpc from "@grpc/grpc-js";
 import { requireRole } from "../../proto/channel.ts";
@@ -14,14 +15,31 @@ const { Phase } = messages;
 export { Phase };
 
 export interface StatusBoardOptions {
-  /** Shortest time between two statuses to one watcher. */
+  /** Shortest time between two statuses to one watcher. [0.2] */
   intervalSeconds?: number;
+  /** The same of statuses that differ in counts alone, for a watcher that does not say. [2] */
+  countsSeconds?: number;
   /** More than the controller's replicas and a few people; others are refused. */
   maxWatchers?: number;
   now?: () => number;
 }
 
 type Listener = (status: StatusMessage) => void;
+
+interface Watcher {
+  listener: Listener;
+  /** Between statuses that differ in counts alone. */
+  countsMs: number;
+  sentAt: number;
+  /** What else than counts the last status said. */
+  said: string;
+  timer: { handle: NodeJS.Timeout; dueMs: number } | undefined;
+}
+
+/** All but what moves with every execution and every sample. */
+function withoutCounts({ phaseDone, phaseTotal, phaseSeconds, ...rest }: StatusMessage): string {
+  return JSON.stringify(rest);
+}
 
 const FINAL: readonly number[] = [Phase.SUCCEEDED, Phase.FAILED_RUN, Phase.STOPPED];
 export const isFinal = (status: StatusMessage) => FINAL.includes(status.phase ?? Phase.STARTING);
@@ -36,17 +54,22 @@ function moves(change: StatusMessage, before: StatusMessage): boolean {
 export class StatusBoard {
   #status: StatusMessage = { phase: Phase.STARTING };
   #sources: (() => StatusMessage)[] = [];
-  #listeners = new Set<Listener>();
-  #timer: NodeJS.Timeout | undefined;
-  #sentAt = Number.NEGATIVE_INFINITY;
+  readonly #watchers = new Set<Watcher>();
   #phaseSince: number;
   #progressAt: number;
   readonly #intervalMs: number;
+  readonly #countsSeconds: number;
   readonly #maxWatchers: number;
   readonly #now: () => number;
 
-  constructor({ intervalSeconds = 0.2, maxWatchers = 64, now = () => performance.now() }: StatusBoardOptions = {}) {
+  constructor({
+    intervalSeconds = 0.2,
+    countsSeconds = 2,
+    maxWatchers = 64,
+    now = () => performance.now(),
+  }: StatusBoardOptions = {}) {
     this.#intervalMs = intervalSeconds * 1000;
+    this.#countsSeconds = countsSeconds;
     this.#maxWatchers = maxWatchers;
     this.#now = now;
     this.#phaseSince = now();
@@ -80,31 +103,43 @@ export class StatusBoard {
 
   /** Watchers are told soon. */
   changed(): void {
-    if (this.#listeners.size === 0) return;
-    if (isFinal(this.#status)) this.#send();
-    else
-      this.#timer ??= setTimeout(
-        () => this.#send(),
-        Math.max(0, this.#sentAt + this.#intervalMs - this.#now()),
-      ).unref();
+    if (this.#watchers.size === 0) return;
+    const said = withoutCounts(this.#status);
+    for (const watcher of [...this.#watchers]) {
+      if (isFinal(this.#status)) this.#send(watcher);
+      else this.#sendAt(watcher, watcher.sentAt + (said === watcher.said ? watcher.countsMs : this.#intervalMs));
+    }
   }
 
-  #send(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    this.#sentAt = this.#now();
-    const status = this.current;
-    for (const listener of [...this.#listeners]) listener(status);
+  /** Or earlier, where that was planned. */
+  #sendAt(watcher: Watcher, dueMs: number): void {
+    if (watcher.timer && watcher.timer.dueMs <= dueMs) return;
+    clearTimeout(watcher.timer?.handle);
+    const handle = setTimeout(() => this.#send(watcher), Math.max(0, dueMs - this.#now())).unref();
+    watcher.timer = { handle, dueMs };
   }
 
-  /** Calls `listener` with each status, the current one at once. @returns how to end it */
-  watch(listener: Listener): () => void {
-    this.#listeners.add(listener);
-    listener(this.current);
+  #send(watcher: Watcher): void {
+    clearTimeout(watcher.timer?.handle);
+    watcher.timer = undefined;
+    watcher.sentAt = this.#now();
+    watcher.said = withoutCounts(this.#status);
+    watcher.listener(this.current);
+  }
+
+  /**
+   * Calls `listener` with each status, the current one at once.
+   *
+   * @param countsSeconds shortest time between two that differ in counts alone
+   * @returns how to end it
+   */
+  watch(listener: Listener, countsSeconds = this.#countsSeconds): () => void {
+    const watcher = { listener, countsMs: countsSeconds * 1000, sentAt: 0, said: "", timer: undefined } as Watcher;
+    this.#watchers.add(watcher);
+    this.#send(watcher);
     return () => {
-      this.#listeners.delete(listener);
-      if (this.#listeners.size === 0) clearTimeout(this.#timer);
-      if (this.#listeners.size === 0) this.#timer = undefined;
+      this.#watchers.delete(watcher);
+      clearTimeout(watcher.timer?.handle);
     };
   }
 
@@ -122,7 +157,7 @@ export class StatusBoard {
       call.emit("error", { code: grpc.status[code], details: (error as Error).message });
       return;
     }
-    if (this.#listeners.size >= this.#maxWatchers) {
+    if (this.#watchers.size >= this.#maxWatchers) {
       call.emit("error", { code: grpc.status.RESOURCE_EXHAUSTED, details: `${this.#maxWatchers} watch already` });
       return;
     }
@@ -148,7 +183,7 @@ export class StatusBoard {
     });
     call.on("cancelled", () => stop());
     call.on("close", () => stop());
-    stop = this.watch(send);
+    stop = this.watch(send, call.request.intervalSeconds || undefined);
     if (isFinal(this.current)) stop();
   }
 }

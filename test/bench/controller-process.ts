@@ -1,20 +1,22 @@
 /**
- * The controller of `bench controller`, in a process of its own with `--expose-gc`. Its learners all answer that one
- * execution runs, and no process is behind them. The parent asks for its memory by a message.
+ * The controller of `bench controller` and `bench active`, in a process of its own with `--expose-gc`. Its learners are dialled
+ * at ports that the parent names, or all answer that one execution runs and no process is behind them. The parent asks
+ * for its memory by a message.
  */
 import { KubeConfig } from "@kubernetes/client-node";
 import type { Context, Log } from "../../controller/context.ts";
 import { DEFAULT_SETTINGS } from "../../controller/desired/settings.ts";
-import type { LearnerObserved, StatusReceived } from "../../controller/learner-link.ts";
+import type { LearnerObserved } from "../../controller/learner-link.ts";
+import { parseLearnerStatus } from "../../controller/learner-status.ts";
 import { startOperator } from "../../controller/operator.ts";
-import { messages } from "../../proto/service.ts";
+import { messages, type StatusReceived } from "../../proto/service.ts";
 
-const [kubeconfig, qps, workers] = process.argv.slice(2);
+const [kubeconfig, qps, workers, learners] = process.argv.slice(2);
 const config = new KubeConfig();
 config.loadFromFile(kubeconfig!);
 
 const said = { phase: messages.Phase.EXECUTING, iteration: 1, executions: { running: 1 } };
-const status = messages.Status.decode(messages.Status.encode(said).finish()) as StatusReceived;
+const status = parseLearnerStatus(messages.Status.decode(messages.Status.encode(said).finish()) as StatusReceived);
 const linked = new Map<string, LearnerObserved>();
 const links: Context["links"] & { close(): void } = {
   ensure: (key) => {
@@ -23,9 +25,15 @@ const links: Context["links"] & { close(): void } = {
   drop: (key) => void linked.delete(key),
   observed: (key) => linked.get(key),
   drainActors: async () => [],
-  suspend: async () => ({ running: 0 }),
+  suspend: async () => ({ checkpoint: undefined, running: 0 }),
   reportTerminations: async () => 0,
   close() {},
+};
+const ports = new Map<string, number>();
+const dial = async (key: string) => {
+  const port = ports.get(key);
+  if (port === undefined) throw new Error("connection refused");
+  return { address: `127.0.0.1:${port}`, close() {} };
 };
 /** What is told about runs is what the stub has made of them; what fails is not. */
 const log: Log = {
@@ -35,13 +43,18 @@ const log: Log = {
 };
 
 const operator = await startOperator({
-  ...{ config, settings: DEFAULT_SETTINGS, log, links, inCluster: true },
+  ...{ config, settings: DEFAULT_SETTINGS, log, inCluster: true },
+  ...(learners === "real" ? { dial } : { links }),
   ...{ qps: Number(qps), burst: 2 * Number(qps), workers: Number(workers) },
   metricsAddress: { host: "127.0.0.1", port: 0 },
 });
 await operator.ready();
 process.send!({ metricsPort: operator.metricsPort });
-process.on("message", () => {
+process.on("message", (said: "memory" | { ports: Record<string, number> }) => {
+  if (said !== "memory") {
+    for (const [key, port] of Object.entries(said.ports)) ports.set(key, port);
+    return;
+  }
   globalThis.gc!();
   const { heapUsed, rss } = process.memoryUsage();
   process.send!({ heapUsed, rss });

@@ -54,24 +54,47 @@ export interface Round {
 export class BenchWorld {
   readonly #cluster: ControlPlane;
   readonly #client: ApiClient;
-  readonly #controller: ChildProcess;
-  readonly #metricsPort: number;
+  #controller: ChildProcess;
+  #metricsPort: number;
   readonly #stopping = new AbortController();
   readonly #jobs = new Map<string, Job>();
   readonly #deployments = new Map<string, Deployment>();
   readonly #runs = new Map<string, Run>();
   /** Called for each event of a run, and of a pod. */
-  #onRun: (run: Run) => void = () => {};
+  onRun: (run: Run) => void = () => {};
   #onPod: (pod: Pod) => void = () => {};
 
-  static async start(qps: number, workers: number): Promise<BenchWorld> {
+  /** Called for each learner that there is to be. */
+  onLearner: (run: string) => void = () => {};
+
+  /** @param real whether learners are dialled, at the ports that `learnerAt` names */
+  static async start(qps: number, workers: number, real = false): Promise<BenchWorld> {
     // The audit log is the tests' way to count; here it would only cost.
     const off = { "audit-policy-file": undefined, "audit-log-path": undefined, "audit-log-mode": undefined };
     const cluster = await startControlPlane({ crds: [CRD], users: { controller: ["system:masters"] }, apiServer: off });
-    const args = [await cluster.kubeconfigOf("controller"), String(qps), String(workers)];
-    const controller = fork(CONTROLLER, args, { execArgv: ["--expose-gc"] });
-    const [{ metricsPort }] = await once(controller, "message");
+    const { controller, metricsPort } = await startController(cluster, qps, workers, real);
     return new BenchWorld(cluster, controller, metricsPort);
+  }
+
+  /** Another controller in the place of the one before. */
+  async restart(qps: number, workers: number): Promise<void> {
+    await this.#stopController();
+    const { controller, metricsPort } = await startController(this.#cluster, qps, workers, true);
+    this.#controller = controller;
+    this.#metricsPort = metricsPort;
+  }
+
+  /** To the controller: where learners listen. */
+  learnersAt(ports: Record<string, number>): void {
+    this.#controller.send({ ports });
+  }
+
+  get kubeconfig(): string {
+    return this.#cluster.kubeconfig;
+  }
+
+  get client(): ApiClient {
+    return this.#client;
   }
 
   private constructor(cluster: ControlPlane, controller: ChildProcess, metricsPort: number) {
@@ -92,50 +115,63 @@ export class BenchWorld {
       this.#jobs.set(key, job);
     });
     follow<Deployment>(resources.DEPLOYMENT, (key, deployment) => {
-      if (!this.#deployments.has(key)) void this.#startLearner(deployment).catch(complain);
+      if (!this.#deployments.has(key)) {
+        void this.#startLearner(deployment).catch(complain);
+        this.onLearner(deployment.metadata.labels![RUN]!);
+      }
       this.#deployments.set(key, deployment);
     });
     follow<Pod>(resources.POD, (_, pod) => this.#onPod(pod));
     follow<Run>(resources.TRAINING_RUN, (key, run) => {
       this.#runs.set(key, run);
-      this.#onRun(run);
+      this.onRun(run);
     });
   }
 
   async stop(): Promise<void> {
     this.#stopping.abort();
     this.#client.close();
+    await this.#stopController();
+    await this.#cluster.stop();
+  }
+
+  async #stopController(): Promise<void> {
     const exited = once(this.#controller, "exit");
     this.#controller.disconnect();
     await exited;
-    await this.#cluster.stop();
+  }
+
+  /** Makes runs; resolves when each has its learner and its actor. */
+  async create(names: string[]): Promise<void> {
+    await inParallel(names, (name) => this.#createRun(name));
+    await this.#until(() => this.#saying("AsDesired") === names.length, "every run has its learner and its actor");
   }
 
   async measure(count: number, rate: number, seconds: number): Promise<Round> {
     const names = Array.from({ length: count }, (_, i) => `run-${i}`);
     const say = (what: string) => process.stderr.write(`  ${count} runs: ${what}\n`);
 
-    const cpu = this.#cpuSeconds();
+    const cpu = this.cpuSeconds();
     const startedMs = performance.now();
     await inParallel(names, (name) => this.#createRun(name));
     await this.#until(() => this.#saying("AsDesired") === count, "every run has its learner and its actor");
     const creationSeconds = (performance.now() - startedMs) / 1000;
-    const creationCores = this.#coresSince(cpu, creationSeconds);
-    const made = await this.#counters();
+    const creationCores = this.coresSince(cpu, creationSeconds);
+    const made = await this.counters();
     const actors = [...this.#jobs.values()].map((job) => podOf(job, job.metadata.name));
     say(
       `all have their learner and their actor after ${creationSeconds.toFixed(0)} s (${describeCores(creationCores)})`,
     );
 
     await this.#quiet();
-    const before = await this.#memory();
+    const before = await this.memory();
     // As many again, of actors that have ended and whose pods are kept.
     await inParallel([...this.#jobs.values()], (job) => {
       const name = `${job.metadata.name}-ended`;
       return this.#runPod(podOf({ ...job, metadata: { ...job.metadata, name, uid: name } }, name), "Succeeded");
     });
     await this.#quiet();
-    const memory = await this.#memory();
+    const memory = await this.memory();
 
     const burst = await this.#burst(actors);
     const direct = await this.#direct(actors[0]!);
@@ -175,20 +211,20 @@ export class BenchWorld {
 
   async #burst(actors: Pod[]): Promise<Round["burst"]> {
     await this.#quiet();
-    const before = { ...(await this.#counters()), cpu: this.#cpuSeconds() };
+    const before = { ...(await this.counters()), cpu: this.cpuSeconds() };
     const latency = this.#latency("Pending", "ImagePullFailed");
     const startedMs = performance.now();
     await inParallel(actors, (pod) => this.#setStatus(pod, "image"));
     await this.#until(() => latency.count() === actors.length, "every status says so");
     const seconds = (performance.now() - startedMs) / 1000;
-    const after = await this.#counters();
+    const after = await this.counters();
     return {
       changes: actors.length,
       seconds,
       milliseconds: latency.stop(),
       reconciles: after.reconciles - before.reconciles,
       requests: after.requests - before.requests,
-      cores: this.#coresSince(before.cpu, seconds),
+      cores: this.coresSince(before.cpu, seconds),
     };
   }
 
@@ -196,7 +232,7 @@ export class BenchWorld {
     await this.#quiet();
     const latency = this.#latency("Running", "AsDesired");
     const changes = Math.min(actors.length, perSecond * seconds);
-    const cpu = this.#cpuSeconds();
+    const cpu = this.cpuSeconds();
     const startedMs = performance.now();
     const sent: Promise<void>[] = [];
     for (let i = 0; i < changes; i++) {
@@ -205,7 +241,7 @@ export class BenchWorld {
     }
     await Promise.all(sent);
     await this.#until(() => latency.count() >= changes, "every change is a status");
-    const cores = this.#coresSince(cpu, (performance.now() - startedMs) / 1000);
+    const cores = this.coresSince(cpu, (performance.now() - startedMs) / 1000);
     return { perSecond, milliseconds: latency.stop(), cores };
   }
 
@@ -220,13 +256,13 @@ export class BenchWorld {
     this.#onPod = ({ metadata, status }) => {
       if (metadata.labels?.[COMPONENT] === "actor" && status?.phase === phase) note(podMs, metadata.labels[RUN]);
     };
-    this.#onRun = (run) => {
+    this.onRun = (run) => {
       if (reasonOf(run) === reason) note(statusMs, run.metadata.name);
     };
     return {
       count: () => Math.min(podMs.size, statusMs.size),
       stop: () => {
-        this.#onPod = this.#onRun = () => {};
+        this.#onPod = this.onRun = () => {};
         return [...podMs].map(([name, seen]) => Math.max(0, statusMs.get(name)! - seen));
       },
     };
@@ -323,7 +359,7 @@ export class BenchWorld {
   /** No write of the controller for 3 s. */
   async #quiet(): Promise<void> {
     for (let last = -1; ; ) {
-      const { requests } = await this.#counters();
+      const { requests } = await this.counters();
       if (requests === last) return;
       last = requests;
       await sleep(3000);
@@ -331,7 +367,7 @@ export class BenchWorld {
   }
 
   /** From the controller's own metrics. Watches do not count as requests. */
-  async #counters(): Promise<{ reconciles: number; requests: number; created: number }> {
+  async counters(): Promise<{ reconciles: number; requests: number; created: number }> {
     const text = await (await fetch(`http://127.0.0.1:${this.#metricsPort}/metrics`)).text();
     const sum = (name: string, of: (labels: string) => boolean = () => true) =>
       text
@@ -345,21 +381,28 @@ export class BenchWorld {
     };
   }
 
-  async #memory(): Promise<{ heapUsed: number; rss: number }> {
+  async memory(): Promise<{ heapUsed: number; rss: number }> {
     this.#controller.send("memory");
     const [memory] = await once(this.#controller, "message");
     return memory;
   }
 
-  #cpuSeconds(): Record<string, number> {
+  cpuSeconds(): Record<string, number> {
     const pids = { controller: this.#controller.pid!, ...this.#cluster.pids, stub: process.pid };
     return Object.fromEntries(Object.entries(pids).map(([name, pid]) => [name, cpuSecondsOf(pid)]));
   }
 
-  #coresSince(before: Record<string, number>, seconds: number): Record<string, number> {
-    const now = this.#cpuSeconds();
+  coresSince(before: Record<string, number>, seconds: number): Record<string, number> {
+    const now = this.cpuSeconds();
     return Object.fromEntries(Object.entries(now).map(([name, cpu]) => [name, (cpu - before[name]!) / seconds]));
   }
+}
+
+async function startController(cluster: ControlPlane, qps: number, workers: number, real: boolean) {
+  const args = [await cluster.kubeconfigOf("controller"), String(qps), String(workers), real ? "real" : "none"];
+  const controller = fork(CONTROLLER, args, { execArgv: ["--expose-gc"] });
+  const [{ metricsPort }] = (await once(controller, "message")) as [{ metricsPort: number }];
+  return { controller, metricsPort };
 }
 
 export function perSecond({ changes, seconds }: { changes: number; seconds: number }): number {

@@ -2,6 +2,7 @@
  * `npm run bench [NAME …] [-- FLAGS of the benchmark]`: measures, prints a table and writes `results/DATE-NAME.json`.
  * Ratios are of two things measured in turn in one run, so that both see the same machine.
  */
+import { active } from "./active.ts";
 import { algorithms } from "./algorithms.ts";
 import { busy } from "./busy.ts";
 import { controller } from "./controller.ts";
@@ -19,10 +20,10 @@ import { soak } from "./soak.ts";
 
 const BENCHES: Record<string, Bench> = {
   ...{ overhead, idle, busy, queue, durations, grading },
-  ...{ learner, gpu, controller, learning, algorithms, corpus, soak },
+  ...{ learner, gpu, active, controller, learning, algorithms, corpus, soak },
 };
 /** These take long, so they run only when they are named. */
-const ONLY_NAMED = ["learner", "gpu", "controller", "learning", "algorithms", "corpus", "soak"];
+const ONLY_NAMED = ["learner", "gpu", "active", "controller", "learning", "algorithms", "corpus", "soak"];
 
 const given = process.argv.slice(2);
 const firstFlag = given.findIndex((word) => word.startsWith("-"));

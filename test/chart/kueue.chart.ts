@@ -289,6 +289,15 @@ describe("Kueue", { skip, concurrency: 4 }, () => {
     assert.equal((await workloadOf(namespace))?.metadata.uid, workload.metadata.uid);
   });
 
+  test("a run whose flavor is gone can be suspended all the same", async () => {
+    const { namespace } = await admitted();
+    await admit(namespace, { learner: "none", actors: "none" });
+    await eventually(async () => /ResourceFlavor none/.test((await conditionOf(namespace, "Ready"))!.message));
+    await world.patchRun(namespace, "run", { suspend: true });
+    await eventually(async () => (await world.status(namespace, "run")).phase === "Suspended");
+    assert.equal((await world.deployment(namespace, "run"))?.spec?.replicas, 0);
+  });
+
   test("a person's suspension gives its place back, the resumption queues it anew", async () => {
     const { namespace } = await admitted();
     const before = await hasWorkload(namespace);

@@ -12,12 +12,16 @@ import { eventually, World } from "./world.ts";
 
 const skip = controlPlaneUnavailable(CONTROL_PLANE) ?? false;
 
+const NODE = { group: "", version: "v1", plural: "nodes", kind: "Node", namespaced: false };
+
 let world: World;
 /** What the controller's clock is ahead; it never goes back, so the first test alone sees a pod in time. */
 let aheadMs = 0;
 before(async () => {
   if (skip) return;
-  world = await World.start({ controllers: ["disruption-controller"] });
+  world = await World.start({
+    controllers: ["disruption-controller", "node-lifecycle-controller", "taint-eviction-controller"],
+  });
   await world.operator({ now: () => Date.now() + aheadMs });
 });
 after(() => world?.stop());
@@ -35,10 +39,7 @@ describe("disruption", { skip }, () => {
   const loseNode = async (namespace: string): Promise<Pod> => {
     const [pod] = await world.podsOf(namespace, "run", "learner");
     const { name } = pod!.metadata;
-    const path = `/api/v1/namespaces/${namespace}/pods/${name}/binding`;
-    const target = { apiVersion: "v1", kind: "Node", name: "node-7" };
-    const binding = { apiVersion: "v1", kind: "Binding", metadata: { name }, target };
-    await world.client.request({ method: "POST", path, body: binding });
+    await bind(pod!, "node-7");
     const lastTransitionTime = new Date().toISOString().replace(/\.\d+/, "");
     const conditions = pod!.status!.conditions!.map((it) =>
       it.type === "Ready" ? { ...it, status: "False", lastTransitionTime } : it,
@@ -52,30 +53,56 @@ describe("disruption", { skip }, () => {
     world.client.delete(POD, { namespace: namespace!, name }, { uid: uid! });
   const isThere = async ({ metadata: { namespace, name, uid } }: Pod) =>
     (await world.client.get(POD, { namespace: namespace!, name }))?.metadata.uid === uid;
-  const waitsForNode = (namespace: string, pattern: RegExp) =>
+  const waitsForNode = (namespace: string, pattern: RegExp, seconds?: number) =>
     eventually(async () => {
       const found = await conditionOf(namespace, "LearnerAvailable");
       return found?.reason === "NodeLost" && pattern.test(found.message) && found;
-    });
+    }, seconds);
   const holdNew = (namespace: string) => {
     const { holds } = world;
     world.holds = (pod) => holds(pod) || pod.metadata.namespace === namespace;
   };
 
-  test("forceDetach: a pod that its lost node does not end is deleted by force, when it is overdue", async () => {
-    const namespace = await start({ storage: { forceDetach: true } });
-    const pod = await loseNode(namespace);
-    await evict(pod);
+  /** What a kubelet reports every some seconds. */
+  const reportNode = (name: string) => {
+    const at = new Date().toISOString().replace(/\.\d+/, "");
+    const ready = { type: "Ready", status: "True", reason: "KubeletReady", message: "" };
+    const conditions = [{ ...ready, lastHeartbeatTime: at, lastTransitionTime: at }];
+    return world.client.mergePatch(NODE, { name }, { status: { conditions } }, { subresource: "status" });
+  };
+
+  test("forceDetach: what Kubernetes' node controllers leave of a lost node is recognised, and its pod deleted when overdue", async (t) => {
+    for (const name of ["alive", "lost"]) {
+      await world.client.create(NODE, { metadata: { name } });
+      await reportNode(name);
+    }
+    // Where no node at all answers, the node controller believes that it is itself cut off.
+    const reports = setInterval(() => void reportNode("alive").catch(() => {}), 5000);
+    t.after(() => clearInterval(reports));
+    const tolerations = ["unreachable", "not-ready"].map((it) => ({
+      ...{ key: `node.kubernetes.io/${it}`, operator: "Exists", effect: "NoExecute", tolerationSeconds: 10 },
+    }));
+    const namespace = await start({ storage: { forceDetach: true }, podTemplate: { spec: { tolerations } } });
+    const [pod] = await world.podsOf(namespace, "run", "learner");
+    await bind(pod!, "lost");
+    world.mute = (it) => it.metadata.uid === pod!.metadata.uid;
+    await waitsForNode(namespace, /^node lost has not answered since .*its toleration/, 120);
+    const key = { namespace, name: pod!.metadata.name };
+    const conditions = await eventually(async () => {
+      const found = await world.client.get<Pod>(POD, key);
+      return found?.metadata.deletionTimestamp ? found.status?.conditions : undefined;
+    });
+    assert.ok(conditions.some(({ reason }) => reason === "DeletionByTaintManager"));
     await sleep(3000);
-    assert.ok(await isThere(pod), "not before it is overdue");
+    assert.ok(await isThere(pod!), "not before it is overdue");
     aheadMs += OVERDUE_SECONDS * 1000;
     await world.patchRun(namespace, "run", { actors: { max: 2 } }); // so that the controller looks again
-    await eventually(async () => !(await isThere(pod)));
-    const events = await eventually(async () => {
+    await eventually(async () => !(await isThere(pod!)));
+    const told = await eventually(async () => {
       const found = (await world.events(namespace)).filter((it) => it.startsWith("PodForceDeleted"));
       return found.length > 0 && found;
     });
-    assert.match(events[0]!, new RegExp(`pod ${pod.metadata.name} .*node-7 does not answer`));
+    assert.match(told.join(), new RegExp(`^PodForceDeleted: pod ${key.name} .*node lost does not answer`));
     await eventually(async () => (await conditionOf(namespace, "LearnerAvailable"))?.status === "True");
   });
 
@@ -94,6 +121,12 @@ describe("disruption", { skip }, () => {
     await world.deletePod(pod);
     await eventually(async () => (await conditionOf(namespace, "LearnerAvailable"))?.reason !== "NodeLost");
   });
+
+  const bind = async ({ metadata: { namespace, name } }: Pod, node: string) => {
+    const target = { apiVersion: "v1", kind: "Node", name: node };
+    const body = { apiVersion: "v1", kind: "Binding", metadata: { name }, target };
+    await world.client.request({ method: "POST", path: `/api/v1/namespaces/${namespace}/pods/${name}/binding`, body });
+  };
 
   /** As `kubectl drain` does. @returns the HTTP status */
   const drain = async ({ metadata: { namespace, name } }: Pod): Promise<number> => {

@@ -8,7 +8,16 @@ import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import { DEFAULT_SETTINGS } from "../../controller/desired/settings.ts";
-import { NETWORK_POLICY, POD_DISRUPTION_BUDGET, SERVICE, SERVICE_ACCOUNT } from "../../controller/kube/resources.ts";
+import {
+  CONFIG_MAP,
+  DEPLOYMENT,
+  type Deployment,
+  NETWORK_POLICY,
+  POD_DISRUPTION_BUDGET,
+  SECRET,
+  SERVICE,
+  SERVICE_ACCOUNT,
+} from "../../controller/kube/resources.ts";
 import type { KubeObject, Resource } from "../../controller/kube/types.ts";
 import type { Operator } from "../../controller/operator.ts";
 import { createAuthority, createCertificate } from "../../proto/certificates.ts";
@@ -165,6 +174,37 @@ describe("what people change by hand", { skip, concurrency: false }, () => {
       assert.deepEqual([...new Set(writes.map(({ code }) => code))], [200], JSON.stringify(writes));
       assert.ok(writes.length <= 2, JSON.stringify(writes));
     });
+
+  for (const [resource, name] of [
+    [SERVICE, "run-learner"],
+    [DEPLOYMENT, "run-learner"],
+    [CONFIG_MAP, "run-config"],
+    [SECRET, "run-ca"],
+  ] as const)
+    test(`${resource.kind}: its owner reference`, async () => {
+      const key = { namespace, name };
+      const owners = async () => (await world.client.get(resource, key))!.metadata.ownerReferences;
+      const before = await owners();
+      const changed = await world.client.mergePatch(resource, key, { metadata: { ownerReferences: null } });
+      assert.equal(changed.metadata.ownerReferences, undefined);
+      await eventually(async () => isDeepStrictEqual(await owners(), before), 10);
+    });
+
+  test("Deployment: a port's number, which an apply would merge into two ports of one name", async () => {
+    const key = { namespace, name: "run-learner" };
+    const ports = ({ spec }: Deployment) =>
+      spec!.template.spec!.containers[0]!.ports!.map((port) => port.containerPort);
+    const deployment = (await world.client.get<Deployment>(DEPLOYMENT, key))!;
+    const [container] = deployment.spec!.template.spec!.containers;
+    const changed = { ...container, ports: [{ name: "grpc", containerPort: 7000 }] };
+    await world.client.mergePatch(DEPLOYMENT, key, { spec: { template: { spec: { containers: [changed] } } } });
+    await eventually(
+      async () => isDeepStrictEqual(ports((await world.client.get<Deployment>(DEPLOYMENT, key))!), [7443, 9400]),
+      10,
+    );
+    await hasEvent(namespace, /^Repaired: Deployment run-learner was changed/);
+    await answers(namespace);
+  });
 
   test("an addition that a webhook makes at every write is not fought over", async () => {
     const webhook = await mutating(namespace, { op: "add", path: "/spec/selector/added", value: "by-webhook" });

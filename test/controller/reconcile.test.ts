@@ -447,7 +447,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
       receiver.bodies.map(({ id, data }) => [id, data.phase, data.message]),
       Array(2).fill([`${run.metadata.uid}-Succeeded`, "Succeeded", "all 12 iterations are done"]),
     );
-    await hasEvent(namespace, /^WebhookDelivered: the webhook was told: the receiver answered 204/);
+    await hasEvent(namespace, /^WebhookDelivered: the webhook was delivered$/);
     // Whatever makes the run be looked at again: it was told.
     await world.patchRun(namespace, "run", { ttlSecondsAfterFinished: 3600 });
     await sleep(1000);

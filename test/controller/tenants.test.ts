@@ -288,6 +288,38 @@ describe("a name that is taken", { skip, concurrency: false }, () => {
     await isReady(namespace);
   });
 
+  test("a foreign Job with the init Job's name is told, and waited for", async () => {
+    const namespace = await world.namespace();
+    await start(namespace);
+    const { metadata } = await foreignJob(namespace, "next-init");
+    await world.createRun(namespace, "next", { initFrom: { run: "run" } });
+    const available = () => conditionOf(namespace, "LearnerAvailable", "next");
+    await eventually(async () => (await available())?.reason === "NameTaken");
+    assert.match((await available())!.message, /^Job next-init is there already and not longrun's/);
+    await world.client.delete(JOB, { namespace, name: "next-init" }, { uid: metadata.uid! });
+    await eventually(async () => (await available())?.reason === "CopyingCheckpoint");
+  });
+
+  test("an actor's Job that is removed stays until its pod is gone, so that the pod can be told from others", async () => {
+    const namespace = await world.namespace();
+    await start(namespace, { actors: { min: 1 } });
+    const { metadata } = await hasActor(namespace, () => true);
+    const [pod] = await eventually(async () => {
+      const pods = await world.podsOf(namespace, "run", "actor");
+      return pods.length === 1 && pods;
+    });
+    const key = { namespace, name: pod!.metadata.name };
+    const finalizers = [...(pod!.metadata.finalizers ?? []), "example.com/node-is-slow"];
+    await world.client.mergePatch(POD, key, { metadata: { finalizers } });
+    await world.patchRun(namespace, "run", { suspend: true });
+    await eventually(async () => (await world.client.get(POD, key))?.metadata.deletionTimestamp);
+    await sleep(WATCH_SECONDS * 1000);
+    const job = await world.client.get(JOB, { namespace, name: metadata.name });
+    assert.ok(job?.metadata.deletionTimestamp);
+    await world.client.mergePatch(POD, key, { metadata: { finalizers: null } });
+    await eventually(async () => (await world.list(JOB, namespace)).length === 0);
+  });
+
   test("an actor's Job that has lost its owner reference is removed, and another takes its place", async () => {
     const namespace = await world.namespace();
     const run = await start(namespace, { actors: { min: 1 } });

@@ -104,7 +104,7 @@ export class World {
     config.loadFromFile(await this.controlPlane.kubeconfigOf(USER));
     const operator = await startOperator({
       config,
-      settings: DEFAULT_SETTINGS,
+      settings: { ...DEFAULT_SETTINGS, webhookHosts: ["127.0.0.1"] },
       log: pino({ level: process.env.CONTROLLER_LOG ?? "silent" }, pino.destination(2)),
       inCluster: true,
       dial: async (key) => {

@@ -10,10 +10,8 @@ import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openStore } from "../../learner/store/store.ts";
 import { EXIT_STATUS } from "../../proto/exit-status.ts";
-import { messages } from "../../proto/service.ts";
 import { freePort, KEY, manifest, SERVER_NAME, sleeps, until, World } from "./real-learner.ts";
 
-const { Phase } = messages;
 /** Executions that end at once where the next ones wait: those of one iteration, and one more. */
 const QUICK = 5;
 const worlds: World[] = [];
@@ -56,7 +54,7 @@ test("suspended, resumed with a changed manifest, finished, started again", { ti
   assert.ok(iteration! >= 1);
   assert.ok(existsSync(join(world.run, path!, "policy/model.safetensors")), "the checkpoint is on disk");
   assert.equal(answer.running, 1);
-  await until(() => status()?.phase === Phase.STOPPED, "the last status");
+  await until(() => status()?.phase === "STOPPED", "the last status");
   assert.equal(status()?.message, "suspended: spec.suspend is true");
   assert.deepEqual(
     [status()?.executions?.disrupted, status()?.executions?.running],
@@ -73,7 +71,7 @@ test("suspended, resumed with a changed manifest, finished, started again", { ti
   await resume(manifest({ iterations: iteration! + 1 }), "pod-2");
   long.resolve();
   world.actor(port, "test-actor-2", 2, sleeps(0.2));
-  await until(() => status()?.phase === Phase.SUCCEEDED, "success");
+  await until(() => status()?.phase === "SUCCEEDED", "success");
   assert.match(
     readFileSync(join(world.run, "trainingrun.yaml"), "utf8"),
     new RegExp(`iterations: ${iteration! + 1}\n`),
@@ -95,12 +93,12 @@ test("suspended, resumed with a changed manifest, finished, started again", { ti
   // A restarted learner of a finished run says so at once: it loads no weights and begins no lineage.
   const { updatedAt } = world.summary();
   await resume(manifest({ iterations: iteration! + 1 }), "pod-3");
-  await until(() => links.observed(KEY)?.connected === false && status()?.phase === Phase.SUCCEEDED, "the same end");
+  await until(() => links.observed(KEY)?.connected === false && status()?.phase === "SUCCEEDED", "the same end");
   assert.deepEqual(
-    [status()?.iteration, status()?.lineage, status()?.checkpoint?.iteration],
-    [iteration! + 1, "2", iteration! + 1],
+    [status()?.iteration, status()?.finished?.lineage, status()?.checkpoint?.iteration],
+    [iteration! + 1, 2, iteration! + 1],
   );
-  assert.match(status()?.iterationJson ?? "", new RegExp(`"iteration":${iteration! + 1},`));
+  assert.equal(status()?.finished?.iteration, iteration! + 1);
   assert.deepEqual(await learner.probe("/readyz"), [200, "SUCCEEDED"]);
   assert.equal(world.summary().updatedAt, updatedAt);
   learner.child.kill("SIGTERM");
@@ -146,7 +144,7 @@ test("bad input is said in one line of the container's status; a rolled pod lose
   assert.equal(await first.exit, 0);
   const second = world.learner(manifest(), { listen });
   await second.listening;
-  await until(() => links.observed(KEY)?.status?.lineage === "2" && actor()?.connected, "the actor's return");
+  await until(() => links.observed(KEY)?.status?.phase !== "STOPPED" && actor()?.connected, "the actor's return");
   assert.equal(actor()?.running, 1);
   const status = () => links.observed(KEY)?.status;
   assert.deepEqual([status()?.iteration, status()?.checkpoint?.iteration], [2, 1], "the first wrote a checkpoint");
@@ -176,10 +174,10 @@ test("a learner that was paused and replaced writes nothing more, and says nothi
   old.child.kill("SIGCONT");
   assert.equal(await old.exit, EXIT_STATUS.infrastructure);
   assert.match(old.termination ?? "", /fence\.json was taken by \S+ at .*: stop this learner/);
-  const said = oldLinks.observed(KEY)?.status?.phase ?? Phase.STARTING;
-  assert.ok(![Phase.SUCCEEDED, Phase.FAILED_RUN, Phase.STOPPED].includes(said), "the controller hears no end of it");
+  const said = oldLinks.observed(KEY)?.status?.phase ?? "STARTING";
+  assert.ok(!["SUCCEEDED", "FAILED_RUN", "STOPPED"].includes(said), "the controller hears no end of it");
 
-  await until(() => links.observed(KEY)?.status?.phase === Phase.SUCCEEDED, "the run's end");
+  await until(() => links.observed(KEY)?.status?.phase === "SUCCEEDED", "the run's end");
   assert.ok(readFileSync(join(world.run, "metrics.jsonl"), "utf8").startsWith(metrics));
   assert.deepEqual([world.summary().state, world.summary().iterations], ["succeeded", 2]);
   assert.equal(JSON.parse(readFileSync(join(world.run, "fence.json"), "utf8")).number, 2);
@@ -194,9 +192,9 @@ test("a learner waits for actors beyond every limit that there is", { timeout: 6
   const { port } = await learner.listening;
   const links = world.link(() => port);
   const status = () => links.observed(KEY)?.status;
-  await until(() => status()?.phase === Phase.EXECUTING, "the wait");
+  await until(() => status()?.phase === "EXECUTING", "the wait");
   await sleep(5000);
-  assert.deepEqual([learner.child.exitCode, status()?.phase], [null, Phase.EXECUTING]);
+  assert.deepEqual([learner.child.exitCode, status()?.phase], [null, "EXECUTING"]);
   world.actor(port, "test-actor-0", 2, sleeps(0.05));
   await until(() => (status()?.iteration ?? 0) >= 2, "an iteration's end");
 });
@@ -234,7 +232,7 @@ test("a full volume, then one that became read-only: the learner ends each time 
   fill();
   assert.equal(await learner.exit, EXIT_STATUS.volumeFull);
   assert.match(learner.termination ?? "", /^the disk of \S+ is full \(.*\)$/);
-  assert.notEqual(heard()?.phase, Phase.FAILED_RUN, "whether that is the run's end is not the learner's to say");
+  assert.notEqual(heard()?.phase, "FAILED_RUN", "whether that is the run's end is not the learner's to say");
   fill();
   const again = start();
   assert.equal(await again.exit, EXIT_STATUS.volumeFull, "and again, until there is room");

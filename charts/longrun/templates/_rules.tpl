@@ -33,7 +33,8 @@
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
   verbs: [get, list, watch, create, patch]
-# The actors. patch: notes on a Job that it drains. delete: actors that are drained, surplus or of an older spec.
+# The actors. patch: notes on a Job that it drains. delete: actors that are drained, surplus, of an older spec or without
+# their owner reference.
 - apiGroups: [batch]
   resources: [jobs]
   verbs: [get, list, watch, create, patch, delete]

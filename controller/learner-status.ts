@@ -1,0 +1,244 @@
+/**
+ * What a learner says, checked. A learner runs the image that the run names and its messages are data from outside: each
+ * field is read here once, with its limits, and nothing else in the controller reads the received message. A field that
+ * makes no sense is left out and named in `nonsense`; the rest counts, above all the phase: whatever else a learner says,
+ * its end is seen. A status that follows from this value always passes the CRD's schema. Pure.
+ */
+import type { CheckpointStatus, EvaluatedPolicyStatus, EvaluationStatus } from "../crds/trainingrun.ts";
+import { messages, type StatusReceived } from "../proto/service.ts";
+
+export type PhaseName = keyof typeof messages.Phase;
+
+/** Why the learner says that no result comes. */
+const BLOCKS = ["NoActors", "NoFreeSlots", "Executing", "Draining"] as const;
+export type Block = (typeof BLOCKS)[number];
+
+export interface LearnerStatus {
+  /** Undefined: one that this controller does not know. */
+  phase: PhaseName | undefined;
+  /** The running one, from 1. */
+  iteration: number;
+  /** Undefined: it has not said. */
+  executions:
+    | { queued: number; running: number; completed: number; lost: number; retried: number; disrupted: number }
+    | undefined;
+  actors: LearnerActor[];
+  /** The newest finished iteration; undefined before the first. */
+  finished: FinishedIteration | undefined;
+  /** What the evaluations came to; undefined before the first is over. */
+  evaluation: EvaluationStatus | undefined;
+  checkpoint: Required<CheckpointStatus> | undefined;
+  /** For a person. */
+  message: string;
+  blocked: Block | undefined;
+  /** Unix milliseconds since when; undefined: it has not said, as learners of 0.2. */
+  blockedSinceMs: number | undefined;
+  /** The first field that was left out: its name, its value and what it must be. */
+  nonsense: string | undefined;
+}
+
+export interface LearnerActor {
+  name: string;
+  connected: boolean;
+  draining: boolean;
+  /** Executions that it runs. */
+  running: number;
+}
+
+/** What of an iteration's line of metrics the status shows; see learner/metrics/README.md. */
+export interface FinishedIteration {
+  iteration: number;
+  lineage: number;
+  elapsedSeconds: number | undefined;
+  bestScore: number | undefined;
+  meanScore: number | undefined;
+  validFraction: number | undefined;
+  meanDurationSeconds: number | undefined;
+}
+
+/** What the CRD's int32 holds. */
+const MAX_INT32 = 2 ** 31 - 1;
+/** A hundred years: no run and no program takes longer, and a date that far can still be written. */
+const MAX_SECONDS = 100 * 365 * 24 * 3600;
+/** Of `iterationJson` and `evaluationJson`, which have some thousand characters. */
+const MAX_JSON_CHARACTERS = 64 * 1024;
+/** As many as `spec.actors.max` allows. */
+const MAX_ACTORS = 10_000;
+/** As long as a Kubernetes name. */
+const MAX_NAME_CHARACTERS = 253;
+/** Of what it says to a person; the end is kept. */
+const MAX_MESSAGE_CHARACTERS = 4096;
+/** The CRD's limits of `status.checkpoint`. */
+const MAX_PATH_CHARACTERS = 4096;
+const MAX_DIGEST_CHARACTERS = 64;
+/** Of a value that `nonsense` quotes. */
+const SHOWN_CHARACTERS = 60;
+
+const COUNT = { min: 0, max: MAX_INT32, integer: true };
+const TOTAL = { min: 0, max: Number.MAX_SAFE_INTEGER, integer: true };
+/** Unix milliseconds of a date that can be written. */
+const TIME = { min: 0, max: 8.64e15, integer: true };
+const SECONDS = { min: 0, max: MAX_SECONDS };
+const SHARE = { min: 0, max: 1 };
+const SCORE = { min: -Number.MAX_VALUE, max: Number.MAX_VALUE };
+type Range = { min: number; max: number; integer?: boolean };
+
+export function parseLearnerStatus(received: StatusReceived): LearnerStatus {
+  const reader = new Reader();
+  const { phase, iteration, executions, actors, iterationJson, evaluationJson, checkpoint, message } = received;
+  const { blocked, blockedSinceUnixMs } = received;
+  return {
+    phase: reader.oneOf("phase", messages.Phase[phase], Object.keys(messages.Phase) as PhaseName[], phase),
+    iteration: reader.number("iteration", iteration, COUNT) ?? 0,
+    executions: executions ? executionsOf(executions, reader) : undefined,
+    actors: actorsOf(actors ?? [], reader),
+    finished: finishedOf(iterationJson, reader),
+    evaluation: evaluationOf(evaluationJson, reader),
+    checkpoint: checkpointOf(checkpoint, reader),
+    message: (message ?? "").slice(-MAX_MESSAGE_CHARACTERS),
+    blocked: reader.oneOf("blocked", blocked || undefined, BLOCKS),
+    blockedSinceMs: reader.number("blockedSinceUnixMs", blockedSinceUnixMs, TIME) || undefined,
+    nonsense: reader.nonsense,
+  };
+}
+
+/** The checkpoint of an answer to Suspend; undefined where it has none, or one that makes no sense. */
+export function parseCheckpoint(checkpoint: StatusReceived["checkpoint"]): LearnerStatus["checkpoint"] {
+  return checkpointOf(checkpoint, new Reader());
+}
+
+/** Reads values of unknown sense, and remembers the first that has none. */
+class Reader {
+  nonsense: string | undefined;
+
+  /** @returns undefined */
+  drop(field: string, value: unknown, must: string): undefined {
+    let text = JSON.stringify(value) ?? String(value);
+    if (text.length > SHOWN_CHARACTERS) text = `${text.slice(0, SHOWN_CHARACTERS).toWellFormed()}…`;
+    this.nonsense ??= `${field} is ${text}, must be ${must}`;
+  }
+
+  /** Absent and null say nothing; 64-bit numbers are objects where protobufjs finds the package `long`. */
+  number(field: string, value: unknown, { min, max, integer = false }: Range): number | undefined {
+    if (value === undefined || value === null) return undefined;
+    const number = typeof value === "number" ? value : isLong(value) ? Number(value) : Number.NaN;
+    if (number >= min && number <= max && (!integer || Number.isInteger(number))) return number;
+    const bounds = max === SCORE.max ? "" : ` from ${min} to ${max}`;
+    return this.drop(field, number === value ? number : value, `${integer ? "an integer" : "a number"}${bounds}`);
+  }
+
+  oneOf<T extends string>(field: string, value: unknown, known: readonly T[], shown = value): T | undefined {
+    if (shown === undefined || shown === null) return undefined;
+    return known.includes(value as T) ? (value as T) : this.drop(field, shown, `one of ${known.join(", ")}`);
+  }
+
+  /** An object in JSON; undefined for the empty text. */
+  json(field: string, text: string | null | undefined): Record<string, unknown> | undefined {
+    if (!text) return undefined;
+    if (text.length > MAX_JSON_CHARACTERS)
+      return this.drop(field, text, `at most ${MAX_JSON_CHARACTERS} characters, and has ${text.length}`);
+    try {
+      const value: unknown = JSON.parse(text);
+      if (isObject(value)) return value;
+    } catch {} // the same answer
+    return this.drop(field, text, "a JSON object");
+  }
+}
+
+function isLong(value: unknown): boolean {
+  return typeof value === "object" && value !== null && "low" in value && "high" in value;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Without one of them the others say little: what there is to do is their sum. */
+function executionsOf(said: object, reader: Reader): LearnerStatus["executions"] {
+  const of = (name: string, range: Range) => {
+    const value = (said as Record<string, unknown>)[name] ?? 0;
+    return reader.number(`executions.${name}`, value, range);
+  };
+  const [queued, running] = [of("queued", COUNT), of("running", COUNT)];
+  const [completed, lost, retried, disrupted] = ["completed", "lost", "retried", "disrupted"].map((it) =>
+    of(it, TOTAL),
+  );
+  if (queued === undefined || running === undefined) return undefined;
+  if (completed === undefined || lost === undefined || retried === undefined || disrupted === undefined)
+    return undefined;
+  return { queued, running, completed, lost, retried, disrupted };
+}
+
+function actorsOf(said: NonNullable<StatusReceived["actors"]>, reader: Reader): LearnerActor[] {
+  if (said.length > MAX_ACTORS) reader.drop("actors", said.length, `at most ${MAX_ACTORS}`);
+  return said.slice(0, MAX_ACTORS).flatMap(({ name, connected, draining, running }) => {
+    if (!name || name.length > MAX_NAME_CHARACTERS) {
+      reader.drop("actors[].name", name, `1 to ${MAX_NAME_CHARACTERS} characters`);
+      return [];
+    }
+    const executions = reader.number("actors[].running", running ?? 0, COUNT);
+    return [{ name, connected: connected ?? false, draining: draining ?? false, running: executions ?? 0 }];
+  });
+}
+
+function finishedOf(json: string | null | undefined, reader: Reader): FinishedIteration | undefined {
+  const line = reader.json("iterationJson", json);
+  if (!line || Object.keys(line).length === 0) return undefined;
+  const of = (name: string, range: Range) => reader.number(`iterationJson.${name}`, line[name], range);
+  const [iteration, lineage] = [of("iteration", COUNT), of("lineage", TOTAL)];
+  if (iteration === undefined || lineage === undefined)
+    return reader.drop("iterationJson", json, "a line with iteration and lineage");
+  const task = isObject(line.tasks) ? Object.values(line.tasks)[0] : undefined;
+  return {
+    ...{ iteration, lineage, elapsedSeconds: of("elapsedSeconds", SECONDS) },
+    bestScore: of("bestScoreSoFar", SCORE) ?? (isObject(task) ? numberOrNothing(task.bestScoreSoFar) : undefined),
+    ...{ meanScore: of("meanScore", SCORE), validFraction: of("validFraction", SHARE) },
+    meanDurationSeconds: of("meanDurationSeconds", SECONDS),
+  };
+}
+
+function numberOrNothing(value: unknown): number | undefined {
+  return Number.isFinite(value) ? (value as number) : undefined;
+}
+
+/** Null stands where there is no number. */
+function evaluationOf(json: string | null | undefined, reader: Reader): EvaluationStatus | undefined {
+  const said = reader.json("evaluationJson", json);
+  if (!said) return undefined;
+  const protocol = reader.oneOf("evaluationJson.protocol", said.protocol, ["Paper", "Equal", "Scratch"] as const);
+  const [before, after] = [policyOf("before", said.before, reader), policyOf("after", said.after, reader)];
+  if (!before && !after) return undefined;
+  return { ...(protocol && { protocol }), ...(before && { before }), ...(after && { after }) };
+}
+
+const POLICY_NUMBERS = {
+  ...{ iteration: COUNT, samples: COUNT, validFraction: SHARE, mean: SCORE, best: SCORE },
+  ...{ bestFromScratch: SCORE, bestImproved: SCORE, medalFraction: SHARE, aboveMedianFraction: SHARE },
+} satisfies Partial<Record<keyof EvaluatedPolicyStatus, Range>>;
+
+function policyOf(when: "before" | "after", said: unknown, reader: Reader): EvaluatedPolicyStatus | undefined {
+  const field = `evaluationJson.${when}`;
+  if (said === undefined || said === null) return undefined;
+  if (!isObject(said)) return reader.drop(field, said, "an object");
+  const policy: EvaluatedPolicyStatus = {};
+  for (const [name, range] of Object.entries(POLICY_NUMBERS)) {
+    const value = reader.number(`${field}.${name}`, said[name], range);
+    if (value !== undefined) policy[name as keyof typeof POLICY_NUMBERS] = value;
+  }
+  const bestMedal = reader.oneOf(`${field}.bestMedal`, said.bestMedal, ["gold", "silver", "bronze"] as const);
+  if (policy.iteration === undefined || policy.samples === undefined)
+    return reader.drop(field, said, "an object with iteration and samples");
+  return { ...policy, ...(bestMedal && { bestMedal }) };
+}
+
+function checkpointOf(said: StatusReceived["checkpoint"], reader: Reader): LearnerStatus["checkpoint"] {
+  if (!said?.path) return undefined;
+  const { path } = said;
+  const digest = said.digest ?? "";
+  const iteration = reader.number("checkpoint.iteration", said.iteration ?? 0, COUNT);
+  if (path.length > MAX_PATH_CHARACTERS)
+    return reader.drop("checkpoint.path", path, `at most ${MAX_PATH_CHARACTERS} characters`);
+  if (digest.length > MAX_DIGEST_CHARACTERS)
+    return reader.drop("checkpoint.digest", digest, `at most ${MAX_DIGEST_CHARACTERS} characters`);
+  return iteration === undefined ? undefined : { iteration, digest, path };
+}

@@ -1,0 +1,57 @@
+import assert from "node:assert/strict";
+import { Readable } from "node:stream";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { readNewest } from "./newest.ts";
+
+/** Numbers from 1 on, each as a message of `bytes` bytes, as fast as they are read. */
+function numbers(bytes: number, last = Number.POSITIVE_INFINITY) {
+  let sent = 0;
+  const stream = new Readable({
+    objectMode: true,
+    read() {
+      setImmediate(() => this.push(sent >= last ? null : Buffer.from(String(++sent).padStart(bytes, "0"))));
+    },
+  });
+  return { stream, sent: () => sent };
+}
+
+test("the first message at once, then the newest of what came in between", async () => {
+  const { stream, sent } = numbers(8, 50);
+  const handled: number[] = [];
+  readNewest(stream, 0.1, (message) => handled.push(Number(message)));
+  await sleep(60);
+  assert.deepEqual([handled, sent()], [[1], 50]);
+  await sleep(150);
+  assert.deepEqual(handled, [1, 50]);
+});
+
+for (const [what, bytes, most] of [
+  ["short", 8, 100],
+  ["long", 300_000, 4],
+] as const)
+  test(`a flood of ${what} messages is held up`, async () => {
+    const { stream, sent } = numbers(bytes);
+    const handled: number[] = [];
+    const reader = readNewest(stream, 0.1, (message) => handled.push(Number(message)));
+    await sleep(1050);
+    reader.end();
+    assert.ok(handled.length >= 5 && handled.length <= 12, `${handled.length} handled`);
+    // What was read, and what the stream holds.
+    assert.ok(sent() <= 12 * most + 2 * stream.readableHighWaterMark, `${sent()} read`);
+    assert.deepEqual(
+      handled,
+      handled.toSorted((a, b) => a - b),
+    );
+    stream.destroy();
+  });
+
+test("at the end the newest is handled without waiting, also of what waits in a paused stream", async () => {
+  const { stream } = numbers(8, 130);
+  const handled: number[] = [];
+  const reader = readNewest(stream, 60, (message) => handled.push(Number(message)));
+  await sleep(100);
+  reader.end();
+  assert.equal(handled[0], 1);
+  assert.ok(handled.length === 2 && handled[1]! > 100, `${handled}`);
+});

@@ -1,0 +1,47 @@
+/** Reads a stream of messages no faster than its reader wants to work: of what comes in between, the newest counts. */
+import type { Readable } from "node:stream";
+
+/** What is read between two messages that are handled; then the stream is paused, and flow control holds the sender up. */
+const READ_MESSAGES = 100;
+const READ_BYTES = 1024 * 1024;
+
+export interface NewestReader {
+  /** Handles the newest message that was not handled yet, without waiting, and reads no more. */
+  end(): void;
+}
+
+/** Calls `handle` with the first message at once, then with the newest at most once in `seconds`. */
+export function readNewest(stream: Readable, seconds: number, handle: (message: Buffer) => void): NewestReader {
+  let newest: Buffer | undefined;
+  let [messages, bytes] = [0, 0];
+  let resting: NodeJS.Timeout | undefined;
+  const handleNewest = () => {
+    const message = newest!;
+    newest = undefined;
+    [messages, bytes] = [0, 0];
+    resting = setTimeout(wake, seconds * 1000);
+    handle(message);
+  };
+  const wake = () => {
+    resting = undefined;
+    if (newest !== undefined) handleNewest();
+    stream.resume();
+  };
+  const take = (message: Buffer) => {
+    newest = message;
+    messages += 1;
+    bytes += message.length;
+    if (resting === undefined) handleNewest();
+    else if (messages >= READ_MESSAGES || bytes >= READ_BYTES) stream.pause();
+  };
+  stream.on("data", take);
+  return {
+    end() {
+      clearTimeout(resting);
+      stream.off("data", take);
+      for (let message = stream.read(); message !== null; message = stream.read()) newest = message as Buffer;
+      if (newest !== undefined) handle(newest);
+      newest = undefined;
+    },
+  };
+}
