@@ -2,7 +2,7 @@
 
 import type { TerminationMessage } from "../proto/service.ts";
 import { isDisrupted } from "./actor-state.ts";
-import { BlockedError, writeBlocker } from "./blockers.ts";
+import { BlockedError, checkPodTemplate, writeBlocker } from "./blockers.ts";
 import type { Finding } from "./conditions.ts";
 import { call, type Pass, tell } from "./context.ts";
 import { desiredActor, slotOf } from "./desired/actors.ts";
@@ -77,6 +77,7 @@ export function labelsOf({ observed: { run } }: Pass): { namespace: string; run:
 async function createActors(pass: Pass, { create }: ScalePlan): Promise<void> {
   const { run } = pass.observed;
   const { settings } = pass.context;
+  if (create.length > 0) checkPodTemplate(run, "actors", "an actor's Job");
   let covered = placesInWorkload(pass.observed, settings);
   for (let from = 0, size = 1; from < create.length; from += size, size *= 2) {
     const made = await Promise.allSettled(

@@ -1,5 +1,6 @@
 /** Why a pod does not run, from what Kubernetes says of it, with what to do about it. */
 
+import { podTemplateProblems } from "../crds/trainingrun.ts";
 import type { Finding, Reason } from "./conditions.ts";
 import type { Run } from "./desired/names.ts";
 import { ApiError, isConflict } from "./kube/errors.ts";
@@ -201,6 +202,8 @@ export function writeBlocker(error: unknown, run: Run): Finding | undefined {
   return undefined;
 }
 
+const CORRECT_FIELD = "correct that field in the run, or in the defaults for runs (chart: runs)";
+
 /** How server-side apply answers to an object that its schema does not allow: with status 500 and no reason. */
 const SCHEMA_ERROR =
   /failed to create typed patch object \((?:[^/;]+\/)?(?<name>[^;]+); [^,]+, Kind=(?<kind>[^)]+)\): (?<path>\S+): (?<fault>.*)/;
@@ -210,8 +213,21 @@ function schemaFault({ name, kind, path, fault }: Record<"name" | "kind" | "path
   const field = path.replace(/^\.spec\.template\./, "spec.learner.podTemplate.");
   return {
     reason: "Refused",
-    message: `${kind} ${name} is refused: ${field}: ${fault}; correct that field in the run, or in the defaults for runs (chart: runs)`,
+    message: `${kind} ${name} is refused: ${field}: ${fault}; ${CORRECT_FIELD}`,
   };
+}
+
+/**
+ * The allow-list of podTemplate holds also where the API server has an older CRD, and of what `--run-defaults` and the run
+ * say together. A learner that runs goes on.
+ *
+ * @param child which is not applied, such as `Deployment run-learner`
+ * @throws BlockedError that names the fields
+ */
+export function checkPodTemplate({ spec }: Run, of: PodOf, child: string): void {
+  const problems = podTemplateProblems(of, spec[of].podTemplate);
+  if (problems.length > 0)
+    throw new BlockedError("Refused", `${child} is refused: ${problems.join("; ")}; ${CORRECT_FIELD}`);
 }
 
 /** A step waits for a person, or for something to be gone. */

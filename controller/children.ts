@@ -1,7 +1,7 @@
 /** The children that every run has once: what each should be, and the write that makes it so. */
 
 import { jobState } from "./actor-state.ts";
-import { BlockedError, writeBlocker } from "./blockers.ts";
+import { BlockedError, checkPodTemplate, writeBlocker } from "./blockers.ts";
 import { type CertificateSecrets, ensureCertificates, type SecretData } from "./certificates.ts";
 import { type Finding, findCondition, type RefusedChildren } from "./conditions.ts";
 import { type Pass, tell } from "./context.ts";
@@ -128,8 +128,9 @@ function isAnswer(error: unknown): boolean {
 
 /** A learner that is to go goes also where its new template is refused: it would keep its GPU. */
 async function applyLearner(pass: Pass, desired: Deployment): Promise<void> {
-  const { deployment } = pass.observed;
+  const { run, deployment } = pass.observed;
   try {
+    checkPodTemplate(run, "learner", `Deployment ${desired.metadata.name}`);
     await apply(pass, DEPLOYMENT, desired);
   } catch (error) {
     const leaves = desired.spec!.replicas === 0 && deployment && deployment.spec!.replicas !== 0;

@@ -173,32 +173,6 @@ describe("planLifecycle", () => {
     );
     assert.match(refusal!.message, /no such task; change the spec/);
   });
-
-  // What an API server with an older CRD has stored, and what --run-defaults and the run come to together.
-  const volumes = (count: number) => Array.from({ length: count }, (_, i) => ({ name: `v${i}`, emptyDir: {} }));
-  const TEMPLATES: [podTemplate: object, message: RegExp][] = [
-    [
-      { spec: { nodeSelectr: { a: "b" } } },
-      /^spec\.learner\.podTemplate\.spec\.nodeSelectr is unknown; did you mean nodeSelector\?; correct it/,
-    ],
-    [
-      { spec: { hostNetwork: true } },
-      /^spec\.learner\.podTemplate\.spec\.hostNetwork is unknown; remove it \(.*nodeSelector/,
-    ],
-    [{ spec: { containers: [{ name: "learner", env: "x" }] } }, /containers\[0\]\.env is "x"; give a list/],
-    [{ spec: { volumes: volumes(33) } }, /podTemplate\.spec\.volumes is .*; give a list of 0 to 32 items/],
-    [
-      { spec: { volumes: [{ name: "tls", emptyDir: {} }] } },
-      /volumes\[0\]\.name does not fit: volumes data, .*; choose another name \(it is "tls"\)/,
-    ],
-  ];
-  for (const [podTemplate, message] of TEMPLATES)
-    test(`a podTemplate that is refused: ${JSON.stringify(podTemplate).slice(0, 70)}`, () => {
-      const run = { ...RUN, spec: { ...RUN.spec, learner: { ...RUN.spec.learner, podTemplate } } } as typeof RUN;
-      const { stage, learnerReplicas, refusal } = planLifecycle(observedOf(run), undefined, "h");
-      assert.deepEqual([stage, learnerReplicas, refusal!.reason], ["Refused", 0, "InvalidConfiguration"]);
-      assert.match(refusal!.message, message);
-    });
 });
 
 describe("planLifecycle: a queue", () => {

@@ -1,5 +1,5 @@
 /** Where a run is between its start and its end, and whether its learner should be there. Pure. */
-import { podTemplateProblems, type TrainingRunStatus } from "../crds/trainingrun.ts";
+import type { TrainingRunStatus } from "../crds/trainingrun.ts";
 import { EXIT_STATUS } from "../proto/exit-status.ts";
 import { jobState } from "./actor-state.ts";
 import type { Finding } from "./conditions.ts";
@@ -116,15 +116,6 @@ function refusalOf(observed: Observed, learnerHash: string): { finding: Finding;
       finding: {
         reason: "InvalidConfiguration",
         message: `${path} is a folder of one machine: give a persistentVolumeClaim or an image`,
-      },
-      recorded: true,
-    };
-  const problems = podTemplateProblems(run);
-  if (problems.length > 0)
-    return {
-      finding: {
-        reason: "InvalidConfiguration",
-        message: `${problems.join("; ")}; correct it in the spec, or in the controller's --run-defaults and then suspend and resume the run`,
       },
       recorded: true,
     };

@@ -216,9 +216,8 @@ function top(text: string): [spec: string, path: string] {
   return [`{${text}}`, `spec.${text.split(":")[0]}`];
 }
 
-/** What the controller says, whose runs have both parts. */
-const controllerSays = (part: Part, podTemplate: unknown): string[] =>
-  podTemplateProblems({ spec: { learner: {}, actors: {}, [part]: { podTemplate } } } as never);
+/** What the controller says. */
+const controllerSays = (part: Part, podTemplate: object): string[] => podTemplateProblems(part, podTemplate);
 
 const problemsOf = (run: unknown): string[] => {
   try {

@@ -62,15 +62,12 @@ const once = <T>(make: () => T): (() => T) => {
 const schemaOf = once(strictSchema);
 const trainingRun = once(() => compile(schemaOf(), RULES));
 const task = once(() => compile(schemaOf().properties!.spec!.properties!.tasks!.items!, rulesBelow("spec.tasks[]")));
-const podTemplates = once(() =>
-  (["learner", "actors"] as const).map((part) => ({
-    ...{ part, at: ["spec", part, "podTemplate"] },
-    ...compile(
-      schemaOf().properties!.spec!.properties![part]!.properties!.podTemplate!,
-      rulesBelow(`spec.${part}.podTemplate`),
-    ),
-  })),
-);
+const podTemplateOf = (part: "learner" | "actors"): Kind =>
+  compile(
+    schemaOf().properties!.spec!.properties![part]!.properties!.podTemplate!,
+    rulesBelow(`spec.${part}.podTemplate`),
+  );
+const podTemplates = { learner: once(() => podTemplateOf("learner")), actors: once(() => podTemplateOf("actors")) };
 
 /** The rules for what stands at `at`, as they are for a value of its own. */
 function rulesBelow(at: string): typeof RULES {
@@ -81,21 +78,18 @@ function rulesBelow(at: string): typeof RULES {
 }
 
 /**
- * What the API server would refuse of a run's podTemplates. It has seen neither what `--run-defaults` adds to them nor,
- * where its CRD is older than the controller, unknown fields.
+ * What the API server would refuse of a podTemplate. It has seen neither what `--run-defaults` adds to it nor, where its
+ * CRD is older than the controller, unknown fields.
  *
  * @returns one sentence a problem
  */
-export function podTemplateProblems({ spec }: Pick<TrainingRun, "spec">): string[] {
-  if (!spec.learner.podTemplate && !spec.actors.podTemplate) return [];
-  return podTemplates().flatMap(({ part, at, schema, validate, rules }) => {
-    const template = spec[part].podTemplate;
-    if (template === undefined) return [];
-    const problems = validate(template)
-      ? brokenRules(template, { rules, cluster: true }).map(ruleProblem)
-      : describeErrors(validate.errors ?? [], schema);
-    return problems.map(({ path, text }) => `${formatPath([...at, ...path])} ${text}`);
-  });
+export function podTemplateProblems(part: "learner" | "actors", podTemplate: PodTemplate | undefined): string[] {
+  if (podTemplate === undefined) return [];
+  const { schema, validate, rules } = podTemplates[part]();
+  const problems = validate(podTemplate)
+    ? brokenRules(podTemplate, { rules, cluster: true }).map(ruleProblem)
+    : describeErrors(validate.errors ?? [], schema);
+  return problems.map(({ path, text }) => `${formatPath(["spec", part, "podTemplate", ...path])} ${text}`);
 }
 
 function parseManifest(

@@ -43,17 +43,17 @@ const operatorOf = (namespace: string, podTemplate?: object) =>
     settings: { ...DEFAULT_SETTINGS, ...(podTemplate && { runDefaults: { learner: { podTemplate } } }) } as never,
   });
 
-describe("a pod template that the API server's schema refuses", { skip, concurrency: false }, () => {
+describe("a pod template that the CRD's schema refuses", { skip, concurrency: false }, () => {
   for (const [what, spec, message] of [
     [
       "an unknown field",
       { nodeSelectr: { gpu: "yes" } },
-      /podTemplate\.spec\.nodeSelectr: field not declared in schema/,
+      /podTemplate\.spec\.nodeSelectr is unknown; did you mean nodeSelector\?; correct that field/,
     ],
     [
       "a field of another type",
       { containers: [{ name: "learner", env: "x" }] },
-      /podTemplate\.spec\.containers\[name="learner"\]\.env: expected list/,
+      /podTemplate\.spec\.containers\[0\]\.env is "x"; give a list of 0 to 64 items; correct that field/,
     ],
   ] as const)
     test(`${what} is named in a condition and an event`, async () => {

@@ -78,11 +78,11 @@ describe("podTemplate", { skip, concurrency: 2 }, () => {
     await world.createRun(namespace, "run", { learner: { podTemplate: { spec: { volumes: volumesOf(1, "own") } } } });
     const ready = await eventually(async () => {
       const found = findCondition((await world.status(namespace, "run")).conditions, "Ready");
-      return found?.reason === "InvalidConfiguration" && found;
+      return found?.reason === "Refused" && found;
     });
     assert.match(
       ready.message,
-      /spec\.learner\.podTemplate\.spec\.volumes is \[.*; give a list of 0 to 32 items; correct it in the spec, or in the controller's --run-defaults/,
+      /Deployment run-learner is refused: spec\.learner\.podTemplate\.spec\.volumes is \[.*; give a list of 0 to 32 items; correct that field in the run, or in the defaults for runs/,
     );
     assert.deepEqual(await world.list(DEPLOYMENT, namespace), []);
     await world.patchRun(namespace, "run", { learner: { podTemplate: null } });

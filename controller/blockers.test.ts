@@ -1,0 +1,60 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { BlockedError, checkPodTemplate, writeBlocker } from "./blockers.ts";
+import type { Run } from "./desired/names.ts";
+import { ApiError } from "./kube/errors.ts";
+import { runOf } from "./run.fixture.ts";
+
+const RUN = runOf();
+
+describe("a podTemplate that the CRD does not allow", () => {
+  const volumes = Array.from({ length: 33 }, (_, index) => ({ name: `v${index}`, emptyDir: {} }));
+  const CASES: [part: "learner" | "actors", spec: object, message: RegExp][] = [
+    [
+      "learner",
+      { nodeSelectr: { a: "b" } },
+      /^it is refused: spec\.learner\.podTemplate\.spec\.nodeSelectr is unknown; did you mean nodeSelector\?; correct that field/,
+    ],
+    [
+      "actors",
+      { hostNetwork: true },
+      /^it is refused: spec\.actors\.podTemplate\.spec\.hostNetwork is unknown; remove it \(.*nodeSelector/,
+    ],
+    ["learner", { containers: [{ name: "learner", env: "x" }] }, /containers\[0\]\.env is "x"; give a list/],
+    ["learner", { volumes }, /podTemplate\.spec\.volumes is .*; give a list of 0 to 32 items/],
+    [
+      "learner",
+      { volumes: [{ name: "tls", emptyDir: {} }] },
+      /volumes\[0\]\.name does not fit: volumes data, .*; choose another name \(it is "tls"\)/,
+    ],
+  ];
+  for (const [part, spec, message] of CASES)
+    test(`of ${part}: ${JSON.stringify(spec).slice(0, 60)}`, () => {
+      const podTemplate = { spec };
+      const run = { ...RUN, spec: { ...RUN.spec, [part]: { ...RUN.spec[part], podTemplate } } } as Run;
+      const check = () => checkPodTemplate(run, part, "it");
+      assert.throws(check, (error) => {
+        assert.ok(error instanceof BlockedError);
+        assert.match(error.message, message);
+        return error.reason === "Refused";
+      });
+      checkPodTemplate(run, part === "learner" ? "actors" : "learner", "it");
+    });
+
+  test("none, or one that it allows", () => {
+    const podTemplate = { spec: { nodeSelector: { a: "b" } } };
+    for (const run of [RUN, runOf({ learner: { podTemplate }, actors: { podTemplate } })])
+      for (const part of ["learner", "actors"] as const) checkPodTemplate(run, part, "it");
+  });
+});
+
+test("what server-side apply says to a field that it does not know names the field of the run", () => {
+  const text =
+    "failed to create typed patch object (team/run-learner; apps/v1, Kind=Deployment): .spec.template.spec.nodeSelectr: field not declared in schema";
+  const found = writeBlocker(new ApiError(text, { status: 500, reason: "" }), RUN);
+  assert.equal(found?.reason, "Refused");
+  assert.match(
+    found!.message,
+    /^Deployment run-learner is refused: spec\.learner\.podTemplate\.spec\.nodeSelectr: field not declared in schema; correct that field/,
+  );
+});
