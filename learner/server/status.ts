@@ -37,7 +37,7 @@ interface Watcher {
 }
 
 /** All but what moves with every execution and every sample. */
-function withoutCounts({ phaseDone, phaseTotal, phaseSeconds, ...rest }: StatusMessage): string {
+function withoutCounts({ phaseDone, phaseTotal, executions, actors, ...rest }: StatusMessage): string {
   return JSON.stringify(rest);
 }
 

@@ -39,13 +39,17 @@ const report = (it: Report) => process.send!(it);
 const config = new KubeConfig();
 config.loadFromFile(process.argv[2]!);
 const client = new ApiClient(config, { qps: 1e6, burst: 1e6 });
-const boards = new Map<string, StatusBoard>();
+interface Learner {
+  board: StatusBoard;
+  executions: { running: number; queued: number; completed: number };
+}
+const boards = new Map<string, Learner>();
 const evaluating = new Set<string>();
 
 process.on("disconnect", () => process.exit(0));
 process.on("message", (order: Order) => {
   if ("serve" in order) void serve(order.serve);
-  else if ("iterate" in order) for (const [run, board] of boards) void iterate(run, board);
+  else if ("iterate" in order) for (const [run, learner] of boards) void iterate(run, learner);
   else for (const run of order.evaluate) evaluate(run);
 });
 
@@ -53,7 +57,9 @@ async function serve(run: string): Promise<void> {
   const { data } = await secretOf(run);
   const file = (name: string) => Buffer.from(data?.[name] ?? "", "base64");
   const board = new StatusBoard();
-  board.update({ phase: Phase.EXECUTING, iteration: 1, iterations: 100, executions: { running: 1 } });
+  const executions = { running: 1, queued: 0, completed: 0 };
+  board.addSource(() => ({ executions }));
+  board.update({ phase: Phase.EXECUTING, iteration: 1, iterations: 100 });
   const server = new grpc.Server(channelOptions());
   server.addService(LearnerStatusService, board.handlers);
   server.addService(LearnerControlService, {
@@ -68,7 +74,7 @@ async function serve(run: string): Promise<void> {
   const credentials = grpc.ServerCredentials.createSsl(file("ca.crt"), [pair], true);
   server.bindAsync("127.0.0.1:0", credentials, (error, port) => {
     if (error) throw error;
-    boards.set(run, board);
+    boards.set(run, { board, executions });
     report({ run, port });
   });
 }
@@ -82,18 +88,17 @@ async function secretOf(run: string): Promise<Secret> {
 }
 
 /** From somewhere in an iteration on. */
-async function iterate(run: string, board: StatusBoard): Promise<void> {
+async function iterate(run: string, { board, executions }: Learner): Promise<void> {
   await sleep(Math.random() * 1000 * PHASES.reduce((sum, [, seconds]) => sum + seconds, 0));
-  let completed = 0;
   for (let iteration = 1; ; iteration++) {
     for (const [phase, seconds] of PHASES) {
       if (evaluating.has(run)) return;
       board.update({ phase, iteration, phaseTotal: SAMPLES });
       for (let change = 1; change <= seconds * CHANGES_PER_SECOND && !evaluating.has(run); change++) {
         await sleep(1000 / CHANGES_PER_SECOND);
-        if (phase === Phase.EXECUTING) completed += 1;
         const running = phase === Phase.EXECUTING ? 1 : 0;
-        board.update({ phaseDone: change % SAMPLES, executions: { running, queued: running, completed } });
+        Object.assign(executions, { running, queued: running, completed: executions.completed + running });
+        board.update({ phaseDone: change % SAMPLES });
       }
     }
     const line = { iteration, lineage: 1, elapsedSeconds: 60 * iteration, meanScore: 900, validFraction: 0.5 };
@@ -103,6 +108,6 @@ async function iterate(run: string, board: StatusBoard): Promise<void> {
 
 function evaluate(run: string): void {
   evaluating.add(run);
-  boards.get(run)!.update({ phase: Phase.FINAL_EVALUATION });
+  boards.get(run)!.board.update({ phase: Phase.FINAL_EVALUATION });
   report({ evaluates: run, atMs: Date.now() });
 }

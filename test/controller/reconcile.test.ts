@@ -471,7 +471,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
     assert.equal((await world.status(namespace, "run")).phase, "Failed", "it is there while its webhook is to be told");
     await eventually(async () => (await world.run(namespace, "run")) === undefined);
     assert.equal(receiver.bodies.length, 2);
-    await hasEvent(namespace, /^WebhookGivenUp: the webhook was not told, 2 of 2 attempts: no answer within 2 s/);
+    await hasEvent(namespace, /^WebhookGivenUp: the webhook was not delivered, 2 of 2 attempts: check spec/);
     receiver.close();
   });
 
