@@ -2,14 +2,16 @@
 
 import type { TerminationMessage } from "../proto/service.ts";
 import { writeBlocker } from "./blockers.ts";
+import { derivedOf } from "./children.ts";
 import type { Finding } from "./conditions.ts";
 import { call, type Pass, tell } from "./context.ts";
 import { desiredActor, slotOf } from "./desired/actors.ts";
-import { DRAINING, QUEUE_NAME } from "./desired/names.ts";
+import { DRAINING, INPUT_HASH, QUEUE_NAME } from "./desired/names.ts";
 import type { Settings } from "./desired/settings.ts";
 import { isAlreadyExists } from "./kube/errors.ts";
 import { JOB } from "./kube/resources.ts";
 import { isActive, type ObservedActor } from "./observe.ts";
+import { isSeen } from "./pin.ts";
 import { coveredActors } from "./queue.ts";
 import { describeScaling, drainingNote, isDraining, type ScalePlan } from "./scale.ts";
 
@@ -24,6 +26,7 @@ const TERMINATION_SECONDS = 900;
 export async function reconcileActors(pass: Pass, plan: ScalePlan): Promise<Finding | undefined> {
   const { observed, writes, nowMs } = pass;
   announceScaling(pass, plan);
+  await markActors(pass);
   for (const { actor, reason } of plan.drain)
     await writes.patch(JOB, actor.job, { metadata: { annotations: { [DRAINING]: drainingNote(nowMs, reason) } } });
   tellToDrain(pass, [
@@ -70,12 +73,14 @@ export function labelsOf({ observed: { run } }: Pass): { namespace: string; run:
 }
 
 /** In batches of 1, 2, 4 …, so that a quota that refuses is asked once and not for each. */
-async function createActors({ observed, writes, context }: Pass, { create }: ScalePlan): Promise<void> {
+async function createActors(pass: Pass, { create }: ScalePlan): Promise<void> {
+  const { observed, writes, context, settings } = pass;
   let covered = placesInWorkload(observed, context.settings);
   for (let from = 0, size = 1; from < create.length; from += size, size *= 2) {
     const made = await Promise.allSettled(
       create.slice(from, from + size).map(async ({ index, generation }) => {
-        const job = desiredActor(observed.run, index, generation, context.settings, covered-- <= 0);
+        const job = desiredActor(observed.run, index, generation, settings, covered-- <= 0);
+        Object.assign(job.metadata.annotations!, { [INPUT_HASH]: derivedOf(pass).inputs.actor });
         await writes.create(JOB, job).catch((error) => {
           if (!isAlreadyExists(error)) throw error; // one that is there is what was wanted, or is seen to be another's
         });
@@ -84,6 +89,17 @@ async function createActors({ observed, writes, context }: Pass, { create }: Sca
     const failed = made.find((it) => it.status === "rejected");
     if (failed) throw failed.reason;
   }
+}
+
+/** Actors of longrun 0.2 and earlier say nothing of what they were made from: it is what the user asks for now. */
+async function markActors(pass: Pass): Promise<void> {
+  const { observed, writes } = pass;
+  if (!isSeen(observed.run)) return;
+  const unmarked = observed.actors.filter(
+    (actor) => isActive(actor) && actor.job.metadata.annotations?.[INPUT_HASH] === undefined,
+  );
+  for (const { job } of unmarked)
+    await writes.patch(JOB, job, { metadata: { annotations: { [INPUT_HASH]: derivedOf(pass).inputs.actor } } });
 }
 
 /** Actors that can still be made as part of what Kueue has admitted the run with; those beyond queue by themselves. */

@@ -8,8 +8,9 @@ import { desiredNetworkPolicies, desiredServiceAccounts } from "./desired/access
 import { actorHash } from "./desired/actors.ts";
 import { desiredConfigMap } from "./desired/config-map.ts";
 import { desiredInit } from "./desired/init.ts";
-import { desiredDisruptionBudget, desiredLearner, desiredService } from "./desired/learner.ts";
-import { childMetadata, childName, digestOf, learnerHosts, RUN, type Run } from "./desired/names.ts";
+import { inputsOf } from "./desired/inputs.ts";
+import { desiredDisruptionBudget, desiredLearner, desiredService, learnerHash } from "./desired/learner.ts";
+import { childMetadata, childName, digestOf, learnerHosts, RUN, type Run, SPEC_HASH } from "./desired/names.ts";
 import { defaultStorageClass, desiredVolume } from "./desired/volume.ts";
 import {
   CONFIG_MAP,
@@ -28,6 +29,7 @@ import type { KubeObject, Resource } from "./kube/types.ts";
 import { hasEnded, type LifecyclePlan } from "./lifecycle.ts";
 import type { Derived } from "./memory.ts";
 import { belongsTo } from "./observe.ts";
+import { imagesNote, keptLearner, markLearner } from "./pin.ts";
 
 /** What is there before the learner is. @throws BlockedError | ApiError */
 export async function reconcileChildren(pass: Pass, lifecycle: LifecyclePlan): Promise<void> {
@@ -38,8 +40,10 @@ export async function reconcileChildren(pass: Pass, lifecycle: LifecyclePlan): P
   for (const account of desiredServiceAccounts(run)) await apply(pass, SERVICE_ACCOUNT, account);
   for (const policy of desiredNetworkPolicies(run, context.settings)) await apply(pass, NETWORK_POLICY, policy);
   await reconcileCertificates(pass);
-  const { config, configHash } = derivedOf(pass);
-  await apply(pass, CONFIG_MAP, config);
+  const { config, configHash, inputs } = derivedOf(pass);
+  const kept = keptLearner(observed, learnerHashOf(pass), inputs);
+  // One that an earlier version made is read by a learner of that version.
+  if (!kept || !observed.config) await apply(pass, CONFIG_MAP, config);
   const claimName = await chooseClaim(pass);
   const succeeded = findCondition(run.status?.conditions, "Succeeded")?.status === "True";
   const defaultClass = defaultStorageClass(context.settings.runDefaults, observed.volume);
@@ -49,18 +53,33 @@ export async function reconcileChildren(pass: Pass, lifecycle: LifecyclePlan): P
   if (lifecycle.stage === "Initialising" && !observed.init) await createInit(pass, claimName);
   // What was not admitted so must not start: the learner goes as it is.
   if (lifecycle.stage === "Suspending" && lifecycle.admission?.state === "waiting") return;
-  const inputs = { configHash, claimName, settings: context.settings };
-  await apply(pass, DEPLOYMENT, desiredLearner(run, { ...inputs, replicas: lifecycle.learnerReplicas }));
+  const { settings } = pass;
+  const desired = desiredLearner(run, { configHash, claimName, settings, replicas: lifecycle.learnerReplicas });
+  const images = imagesNote(lifecycle, settings);
+  await apply(pass, DEPLOYMENT, markLearner(desired, kept, { images, inputs }));
+}
+
+/** Digest of the learner's pod as it would be made now. */
+function learnerHashOf(pass: Pass): string {
+  const { run, volume } = pass.observed;
+  const claimName = volume?.metadata.name ?? "";
+  return learnerHash(run, { configHash: derivedOf(pass).configHash, claimName, settings: pass.settings });
+}
+
+/** Digest of the learner's pod as it is to be: the present one where that is kept. */
+export function currentLearnerHash(pass: Pass): string {
+  const hash = learnerHashOf(pass);
+  return keptLearner(pass.observed, hash, derivedOf(pass).inputs)?.metadata.annotations?.[SPEC_HASH] ?? hash;
 }
 
 /** Computed once for each generation of the spec: of all that a reconcile does it takes longest. */
-export function derivedOf({ observed: { run }, memory, context }: Pass): Derived {
-  const { generation } = run.metadata;
-  const flavors = memory.flavors?.of;
-  if (memory.derived?.generation !== generation || memory.derived.flavors !== flavors) {
+export function derivedOf({ observed: { run }, memory, settings }: Pass): Derived {
+  const { image, actorImage, sandboxImage } = settings;
+  const of = [run.metadata.generation, memory.flavors?.of, image, actorImage, sandboxImage].join(" ");
+  if (memory.derived?.of !== of) {
     const config = desiredConfigMap(run);
-    const hashes = { configHash: digestOf(config.data), actorHash: actorHash(run, context.settings) };
-    memory.derived = { generation, flavors, config, ...hashes };
+    const hashes = { configHash: digestOf(config.data), actorHash: actorHash(run, settings) };
+    memory.derived = { of, config, ...hashes, inputs: inputsOf(memory.run, memory.flavors?.choices) };
   }
   return memory.derived;
 }
@@ -151,5 +170,5 @@ async function createInit(pass: Pass, claimName: string): Promise<void> {
       "InitFromMissing",
       `there is no volume of a run ${source} in namespace ${namespace}: check spec.initFrom.run`,
     );
-  await pass.writes.create(JOB, desiredInit(run, claimName, newest.metadata.name, pass.context.settings));
+  await pass.writes.create(JOB, desiredInit(run, claimName, newest.metadata.name, pass.settings));
 }

@@ -1,5 +1,11 @@
 /** The status of a TrainingRun: what was observed, what is being done about it, in fields and conditions. Pure. */
-import type { ActorsStatus, Condition, NotificationStatus, TrainingRunStatus } from "../crds/trainingrun.ts";
+import type {
+  ActorsStatus,
+  Condition,
+  ImagesStatus,
+  NotificationStatus,
+  TrainingRunStatus,
+} from "../crds/trainingrun.ts";
 import { containersOf, podBlocker } from "./blockers.ts";
 import {
   clip,
@@ -31,6 +37,7 @@ export interface StatusFacts {
   written?: TrainingRunStatus["checkpoint"];
   /** What became of the webhook, where this process knows more than the status. */
   notification?: NotificationStatus | undefined;
+  images?: ImagesStatus | undefined;
   nowMs: number;
 }
 
@@ -47,7 +54,7 @@ interface IterationLine {
 }
 
 export function desiredStatus(facts: StatusFacts): TrainingRunStatus {
-  const { observed, lifecycle, learner, written, notification, nowMs } = facts;
+  const { observed, lifecycle, learner, written, notification, images, nowMs } = facts;
   const { run, link } = observed;
   const before = run.status ?? {};
   const now = new Date(Math.floor(nowMs / 1000) * 1000).toISOString().replace(".000Z", "Z");
@@ -78,6 +85,7 @@ export function desiredStatus(facts: StatusFacts): TrainingRunStatus {
     actors,
     checkpoint,
     notification: notification ?? before.notification,
+    images,
     evaluation: evaluationStatus(heard?.evaluationJson, before.evaluation),
     ...progress,
     display: displayOf(progress, actors, run.spec.stopping.iterations),

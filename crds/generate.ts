@@ -35,6 +35,7 @@ const NAMES: Record<string, string> = {
   "status.actors": "ActorsStatus",
   "status.checkpoint": "CheckpointStatus",
   "status.notification": "NotificationStatus",
+  "status.images": "ImagesStatus",
 };
 
 /** Not Kubernetes' own names, since only a part of these objects is stated. */

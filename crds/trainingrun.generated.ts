@@ -58,6 +58,8 @@ export interface TrainingRunSpec {
   queueName?: string;
   /** Cannot change. Another controller that reconciles this run, such as kueue.x-k8s.io/multikueue; only on Kubernetes. Absent or longrun.dev/controller: longrun's. */
   managedBy?: string;
+  /** When a run takes the default images and pod templates of an upgraded controller. OnResume: when it is suspended and resumed. Immediately: at once, which starts the learner anew. Only on Kubernetes (default OnResume; ours). */
+  upgradePolicy: 'OnResume' | 'Immediately';
 }
 
 /** One machine-learning task in MLE-bench layout. A bundled task needs only its name. */
@@ -655,6 +657,8 @@ export interface TrainingRunStatus {
   checkpoint?: CheckpointStatus;
   /** What became of spec.notifications.webhook once the run was over. */
   notification?: NotificationStatus;
+  /** Images that the run uses from its start until it is suspended; see spec.upgradePolicy. */
+  images?: ImagesStatus;
   /** When the run began. */
   startTime?: string;
   /** When it ended. */
@@ -779,6 +783,16 @@ export interface NotificationStatus {
   lastAttemptTime?: string;
   /** What the last one came to; never the URL. */
   message?: string;
+}
+
+/** Images that the run uses from its start until it is suspended; see spec.upgradePolicy. */
+export interface ImagesStatus {
+  /** Of the learner. */
+  learner?: string;
+  /** Of actors' supervisors. */
+  actor?: string;
+  /** Of what programs run in. */
+  sandbox?: string;
 }
 
 /** Short texts that kubectl get prints; programs read the fields that they are made from. */
