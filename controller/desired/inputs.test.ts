@@ -1,0 +1,96 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { parse, stringify } from "yaml";
+import { readSchema, type Schema, withoutDefaults } from "../../crds/schema.ts";
+import { parseTrainingRun } from "../../crds/trainingrun.ts";
+import { runOf } from "../run.fixture.ts";
+import { desiredConfigMap } from "./config-map.ts";
+import { inputsOf } from "./inputs.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
+const RELEASED = join(ROOT, "test/chart/released/longrun-0.1.0.tgz");
+
+describe("inputs", () => {
+  const before = inputsOf(runOf());
+  const SAME: [what: string, spec: object][] = [
+    ["actors.max", { actors: { max: 7 } }],
+    ["suspend", { suspend: true }],
+    ["the webhook", { notifications: { webhook: { url: "https://example.com" } } }],
+    ["the policy of upgrades", { upgradePolicy: "Immediately" }],
+    ["a field with its default", { seed: 0, learner: { stopGraceSeconds: runOf().spec.learner.stopGraceSeconds } }],
+  ];
+  for (const [what, spec] of SAME)
+    test(`${what} asks for no other pod`, () => assert.deepEqual(inputsOf(runOf(spec)), before));
+
+  const LEARNER: [what: string, spec: object][] = [
+    ["its image", { learner: { image: "own:1" } }],
+    ["its resources", { learner: { resources: { limits: { memory: "3Gi" } } } }],
+    ["its pod template", { learner: { podTemplate: { spec: { nodeSelector: { a: "b" } } } } }],
+    ["what it computes", { algorithm: { learningRate: 0.5 } }],
+    ["its probes", { learner: { startSeconds: 7 } }],
+  ];
+  for (const [what, spec] of LEARNER)
+    test(`the learner: ${what}`, () => {
+      const { learner, actor } = inputsOf(runOf(spec));
+      assert.notEqual(learner, before.learner);
+      assert.equal(actor, before.actor);
+    });
+
+  const ACTOR: [what: string, spec: object][] = [
+    ["the supervisor's image", { actors: { image: "own:1" } }],
+    ["the sandbox's image", { actors: { sandboxImage: "own:1" } }],
+    ["slots", { actors: { slots: 5 } }],
+    ["a sandbox's memory", { tasks: [{ name: "diamonds", executionMemoryBytes: 2 ** 31 }] }],
+    ["its runtime class", { actors: { runtimeClassName: "gvisor" } }],
+  ];
+  for (const [what, spec] of ACTOR)
+    test(`actors: ${what}`, () => assert.notEqual(inputsOf(runOf(spec)).actor, before.actor));
+
+  test("nodes that Kueue chose", () => {
+    assert.notDeepEqual(inputsOf(runOf(), { learner: [{ nodeSelector: { a: "b" } }] }), before);
+  });
+
+  /** Of the children of runs that go on. A version that makes other digests restarts every learner: it needs a reason. */
+  test("the digests are those of every version so far", () => {
+    assert.deepEqual(before, { learner: "798ede33c4426cbb", actor: "d2327ab30790183a" });
+  });
+});
+
+describe("the learner's configuration", () => {
+  const files = globSync("manifests/{quickstart,examples,tasks/*}/*.yaml", { cwd: ROOT }).filter((file) =>
+    readFileSync(join(ROOT, file), "utf8").includes("kind: TrainingRun"),
+  );
+  assert.ok(files.length > 10);
+  const schema = readSchema();
+  for (const file of files)
+    test(`${file}: without its defaults it is the same run`, () => {
+      const document = readFileSync(join(ROOT, file), "utf8")
+        .split(/^---$/m)
+        .find((text) => text.includes("kind: TrainingRun"))!;
+      const run = parseTrainingRun(document, file);
+      const sparse = withoutDefaults(run, schema);
+      assert.ok(JSON.stringify(sparse).length < JSON.stringify(run).length / 2);
+      assert.deepEqual(parseTrainingRun(stringify(sparse), file), run);
+    });
+
+  test("a learner of 0.1.0 knows every field of a run that uses nothing newer", () => {
+    const crd = execFileSync("tar", ["-xzOf", RELEASED, "longrun/templates/trainingruns-crd.yaml"], {
+      encoding: "utf8",
+    });
+    const yaml = crd.replaceAll(/^\s*\{\{.*\}\}\s*$/gm, "").replaceAll(/\{\{.*?\}\}/g, "");
+    const old: Schema = parse(yaml).spec.versions[0].schema.openAPIV3Schema;
+    const config = parse(desiredConfigMap(runOf()).data!["trainingrun.yaml"]!);
+    assert.deepEqual(unknown(config.spec, old.properties!.spec!, "spec"), []);
+  });
+});
+
+function unknown(value: unknown, { properties, items }: Schema, path: string): string[] {
+  if (Array.isArray(value)) return value.flatMap((item) => (items ? unknown(item, items, `${path}[]`) : []));
+  if (value === null || typeof value !== "object" || !properties) return [];
+  return Object.entries(value).flatMap(([name, part]) =>
+    properties[name] ? unknown(part, properties[name], `${path}.${name}`) : [`${path}.${name}`],
+  );
+}
