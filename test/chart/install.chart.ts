@@ -35,7 +35,7 @@ import { CONTROL_PLANE, findBinary, missingBinaries } from "../cluster/binaries.
 import { type ControlPlane, controlPlaneUnavailable, kubeconfig, startControlPlane } from "../cluster/control-plane.ts";
 import { PodRunner } from "../cluster/pod-runner.ts";
 import { eventually as within } from "../controller/world.ts";
-import { CHART, helm, RELEASED, ROOT } from "./helm.ts";
+import { CHART, helm, IMAGES, RELEASED, ROOT } from "./helm.ts";
 
 const skip = controlPlaneUnavailable([...CONTROL_PLANE, "helm"]) ?? false;
 const SYSTEM = "longrun-system";
@@ -52,7 +52,7 @@ const CONTROLLERS = [
   ...["namespace-controller", "persistentvolumeclaim-protection-controller"],
 ];
 /** As HELM_ARGS of the documentation. */
-const INSTALL = ["--namespace", SYSTEM, "--create-namespace", "--wait", "--timeout", "300s"];
+const INSTALL = ["--namespace", SYSTEM, "--create-namespace", "--wait", "--timeout", "300s", ...IMAGES];
 
 /** Longer than anything takes on a machine that is not busy. */
 const eventually = <T>(look: Parameters<typeof within<T>>[0]) => within(look, 180);

@@ -820,6 +820,7 @@ test("longrun controller: a process that is ready, reconciles its namespaces alo
   const cli = fileURLToPath(new URL("../../controller/cli.ts", import.meta.url));
   const args = ["--kubeconfig", world.controlPlane.kubeconfig, "--metrics-address", "127.0.0.1:0"];
   for (const namespace of [mine, second]) args.push("--namespace", namespace);
+  for (const option of ["--image", "--actor-image", "--sandbox-image"]) args.push(option, "registry.example.com/any:1");
   const child = spawn(process.execPath, [cli, "controller", ...args, "--leader-elect"], {
     stdio: ["ignore", "pipe", "pipe"],
   });
