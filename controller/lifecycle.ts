@@ -1,4 +1,5 @@
 /** Where a run is between its start and its end, and whether its learner should be there. Pure. */
+import { hasItsGpu } from "../crds/rules-pods.ts";
 import type { TrainingRunStatus } from "../crds/trainingrun.ts";
 import type { Finding } from "./conditions.ts";
 import { findCondition } from "./conditions.ts";
@@ -8,6 +9,9 @@ import { type Admission, NOT_QUEUED } from "./queue.ts";
 
 /** What the learner exits with when what it was given cannot be used. */
 const BAD_INPUT = 2;
+
+const NO_GPU =
+  "learner.device CUDA needs a GPU, and neither the run nor the cluster's defaults give the learner one: set learner.resources.limits nvidia.com/gpu to 1, or set gpu.enabled of the chart, then suspend and resume the run";
 
 export type Stage =
   /** `NAME-init` copies another run's checkpoint. */
@@ -116,6 +120,9 @@ function refusalOf(observed: Observed, learnerHash: string): { finding: Finding;
       },
       recorded: true,
     };
+  // One that is under way has its GPU, whatever the defaults say by now.
+  if (!hasItsGpu(run.spec) && (observed.deployment?.spec?.replicas ?? 0) === 0)
+    return { finding: { reason: "InvalidConfiguration", message: NO_GPU }, recorded: true };
   const ended = learnerPod && lastTermination(learnerPod);
   const current = learnerPod?.metadata.annotations?.[SPEC_HASH] === learnerHash;
   if (ended?.exitCode !== BAD_INPUT || !current) return undefined;

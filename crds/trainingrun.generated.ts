@@ -537,7 +537,7 @@ export interface Actors {
   runtimeClassName?: string;
   /** Resources of the container; only on Kubernetes. */
   resources: Resources;
-  /** Resources of each sandbox, of which an actor has one a slot; only on Kubernetes. Absent memory: a request and a limit by the task's executionMemoryBytes. */
+  /** Resources of each sandbox, of which an actor has one a slot; only on Kubernetes. Absent memory: a request and a limit by the task's executionMemoryBytes. Absent ephemeral-storage: a request by its scratchBytes. */
   sandboxResources: Resources;
   /** Overlay of the pod template, merged strategically (containers, volumes, tolerations by their keys), e.g. spec.nodeSelector, spec.tolerations, spec.priorityClassName, spec.imagePullSecrets; only on Kubernetes. */
   podTemplate?: PodTemplate;

@@ -199,7 +199,7 @@ describe("a wrong manifest is refused with place, value and remedy", () => {
     [
       "two GPUs",
       spec("  learner: { resources: { limits: { nvidia.com/gpu: 2 } } }\n"),
-      'run.yaml:10: spec.learner.resources.limits does not fit: the learner uses one GPU or none (training on several is not implemented; with LoRA a 3B model fits on one); set learner.resources.limits nvidia.com/gpu to 1 or remove it (learner.resources.limits is {"nvidia.com/gpu":2})',
+      'run.yaml:10: spec.learner.resources.limits does not fit: the learner uses one GPU or none, or one part of a GPU (training on several is not implemented; with LoRA a 3B model fits on one); keep one nvidia.com resource in learner.resources.limits, such as nvidia.com/gpu, with 1 (learner.resources.limits is {"nvidia.com/gpu":2})',
     ],
     [
       "an unknown metric",

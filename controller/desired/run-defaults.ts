@@ -79,7 +79,9 @@ export function withRunDefaults(run: Run, defaults: RunDefaults | undefined): Ru
   };
 }
 
-const isEmpty = ({ requests = {}, limits = {} }: Resources) => Object.keys({ ...requests, ...limits }).length === 0;
+/** Neither requests nor limits. */
+export const isEmpty = ({ requests = {}, limits = {} }: Resources) =>
+  Object.keys({ ...requests, ...limits }).length === 0;
 
 function podTemplate(own: PodTemplate | undefined, byDefault: PodTemplate | undefined): { podTemplate?: PodTemplate } {
   if (byDefault === undefined) return own ? { podTemplate: own } : {};

@@ -213,3 +213,38 @@ describe("upgrade", { skip }, () => {
     assert.equal(await learnerUid(namespace), uid);
   });
 });
+
+describe("a GPU of the administrator's", { skip }, () => {
+  const settings = (resources?: object) => ({
+    ...settingsOf("1"),
+    runDefaults: resources ? { learner: { resources } } : {},
+  });
+  const start = async (resources?: object) => {
+    await operator?.stop();
+    operator = await world.operator({ settings: settings(resources) });
+  };
+  const phase = async (namespace: string) => (await world.status(namespace, "run")).phase;
+
+  test("device CUDA takes the default's part of a GPU; without one the condition says what to do", async () => {
+    await start();
+    const namespace = await world.namespace();
+    await world.createRun(namespace, "run", { learner: { device: "CUDA" } });
+    const ready = await eventually(async () => {
+      const found = findCondition((await world.status(namespace, "run")).conditions, "Ready");
+      return found?.reason === "InvalidConfiguration" && found;
+    });
+    assert.match(
+      ready.message,
+      /^learner\.device CUDA needs a GPU, and neither the run nor the cluster's defaults give/,
+    );
+    assert.equal(await world.deployment(namespace, "run"), undefined);
+
+    await start({ limits: { "nvidia.com/mig-1g.10gb": 1 } });
+    await world.patchRun(namespace, "run", { suspend: true });
+    await eventually(async () => (await phase(namespace)) === "Suspended");
+    await world.patchRun(namespace, "run", { suspend: false });
+    await eventually(async () => (await phase(namespace)) === "Running");
+    const { containers } = (await world.deployment(namespace, "run"))!.spec!.template.spec!;
+    assert.deepEqual(containers[0]!.resources, { limits: { "nvidia.com/mig-1g.10gb": "1" } });
+  });
+});
