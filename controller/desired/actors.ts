@@ -17,6 +17,7 @@ import {
   type Run,
   runId,
   SPEC_HASH,
+  SUPERVISOR,
   tlsSecret,
 } from "./names.ts";
 import {
@@ -40,7 +41,6 @@ const SCRATCH_MARGIN = 1.25;
 const TMP_BYTES = 2 ** 30;
 const SHARED_MEMORY_BYTES = 64 * 2 ** 20;
 
-export const SUPERVISOR = "supervisor";
 const sandboxName = (slot: number) => `sandbox-${slot}`;
 
 /** @returns undefined for a container that is no sandbox */

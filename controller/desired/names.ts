@@ -27,6 +27,9 @@ export const DRAINING = "longrun.dev/draining";
 /** Of Kueue: https://kueue.sigs.k8s.io/docs/reference/labels-and-annotations/ */
 export const QUEUE_NAME = "kueue.x-k8s.io/queue-name";
 
+/** An actor's container that holds the certificate. */
+export const SUPERVISOR = "supervisor";
+
 export const GRPC_PORT = 7443;
 export const METRICS_PORT = 9400;
 
