@@ -3,12 +3,16 @@ import { execFileSync } from "node:child_process";
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
+import type { V1Container } from "@kubernetes/client-node";
 import { parse, stringify } from "yaml";
 import { readSchema, type Schema, withoutDefaults } from "../../crds/schema.ts";
 import { parseTrainingRun } from "../../crds/trainingrun.ts";
 import { runOf } from "../run.fixture.ts";
+import { desiredActor } from "./actors.ts";
 import { desiredConfigMap } from "./config-map.ts";
 import { inputsOf } from "./inputs.ts";
+import { desiredLearner } from "./learner.ts";
+import { DEFAULT_SETTINGS } from "./settings.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const RELEASED = join(ROOT, "test/chart/released/longrun-0.1.0.tgz");
@@ -57,6 +61,42 @@ describe("inputs", () => {
   test("the digests are those of every version so far", () => {
     assert.deepEqual(before, { learner: "798ede33c4426cbb", actor: "d2327ab30790183a" });
   });
+});
+
+/** A run's images are those of the version that started it: what its pods are started with must be known to them. */
+describe("an image of 0.1.0 knows", () => {
+  const run = runOf({ actors: { isolation: "Pod", requireIsolation: false } });
+  const inputs = { configHash: "c", claimName: "c", replicas: 1, settings: DEFAULT_SETTINGS } as const;
+  const learner = desiredLearner(run, inputs).spec!.template.spec!;
+  const actor = desiredActor(run, 0, 0, DEFAULT_SETTINGS).spec!.template.spec!;
+  const KNOWN: [what: string, container: V1Container, options: string[], paths: string[]][] = [
+    [
+      "a learner's",
+      learner.containers[0] as V1Container,
+      ["--listen", "--manifest", "--metrics-listen", "--run", "--run-id", "--stay", "--task-dir", "--tls"],
+      ["/config", "/data", "/tls", "/tmp"],
+    ],
+    [
+      "a supervisor's",
+      actor.containers[0] as V1Container,
+      [
+        ...["--allow-no-isolation", "--executions", "--inputs", "--learner", "--metrics-listen", "--name", "--run-id"],
+        ...["--sandboxes", "--slots", "--tls"],
+      ],
+      ["/sandboxes", "/tls", "/tmp"],
+    ],
+    [
+      "a sandbox's",
+      actor.initContainers![0] as V1Container,
+      ["--listen"],
+      ["/dev/shm", "/sandbox", "/scratch", "/tmp"],
+    ],
+  ];
+  for (const [what, { command, args = [], volumeMounts }, options, paths] of KNOWN)
+    test(`${what} options and folders`, () => {
+      assert.deepEqual([...command!, ...args].filter((text) => text.startsWith("--")).sort(), options);
+      assert.deepEqual(volumeMounts!.map(({ mountPath }) => mountPath).sort(), paths);
+    });
 });
 
 describe("the learner's configuration", () => {
