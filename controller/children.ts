@@ -41,10 +41,10 @@ export async function reconcileChildren(pass: Pass, lifecycle: LifecyclePlan): P
   for (const policy of desiredNetworkPolicies(run, context.settings)) await apply(pass, NETWORK_POLICY, policy);
   await reconcileCertificates(pass);
   const { config, configHash, inputs } = derivedOf(pass);
-  const kept = keptLearner(observed, learnerHashOf(pass), inputs);
+  const claimName = await chooseClaim(pass);
+  const kept = keptLearner(observed, learnerHashOf(pass, claimName), inputs, claimName);
   // One that an earlier version made is read by a learner of that version.
   if (!kept || !observed.config) await apply(pass, CONFIG_MAP, config);
-  const claimName = await chooseClaim(pass);
   const succeeded = findCondition(run.status?.conditions, "Succeeded")?.status === "True";
   const defaultClass = defaultStorageClass(context.settings.runDefaults, observed.volume);
   await apply(pass, PERSISTENT_VOLUME_CLAIM, desiredVolume(run, claimName, succeeded, defaultClass));
@@ -55,21 +55,20 @@ export async function reconcileChildren(pass: Pass, lifecycle: LifecyclePlan): P
   if (lifecycle.stage === "Suspending" && lifecycle.admission?.state === "waiting") return;
   const { settings } = pass;
   const desired = desiredLearner(run, { configHash, claimName, settings, replicas: lifecycle.learnerReplicas });
-  const images = imagesNote(lifecycle, settings);
-  await apply(pass, DEPLOYMENT, markLearner(desired, kept, { images, inputs }));
+  const images = imagesNote(observed, lifecycle, settings);
+  await apply(pass, DEPLOYMENT, markLearner(desired, kept, { images, inputs, claimName }));
 }
 
 /** Digest of the learner's pod as it would be made now. */
-function learnerHashOf(pass: Pass): string {
-  const { run, volume } = pass.observed;
-  const claimName = volume?.metadata.name ?? "";
-  return learnerHash(run, { configHash: derivedOf(pass).configHash, claimName, settings: pass.settings });
+function learnerHashOf(pass: Pass, claimName: string): string {
+  return learnerHash(pass.observed.run, { configHash: derivedOf(pass).configHash, claimName, settings: pass.settings });
 }
 
 /** Digest of the learner's pod as it is to be: the present one where that is kept. */
 export function currentLearnerHash(pass: Pass): string {
-  const hash = learnerHashOf(pass);
-  return keptLearner(pass.observed, hash, derivedOf(pass).inputs)?.metadata.annotations?.[SPEC_HASH] ?? hash;
+  const claimName = pass.observed.volume?.metadata.name ?? "";
+  const hash = learnerHashOf(pass, claimName);
+  return keptLearner(pass.observed, hash, derivedOf(pass).inputs, claimName)?.metadata.annotations?.[SPEC_HASH] ?? hash;
 }
 
 /** Computed once for each generation of the spec: of all that a reconcile does it takes longest. */

@@ -9,7 +9,7 @@ import { desiredWorkload, type PriorityClassRef, type Workload, type WorkloadCon
 import { PRIORITY_CLASS, WORKLOAD, WORKLOAD_PRIORITY_CLASS } from "./kube/resources.ts";
 import type { KubeObject } from "./kube/types.ts";
 import type { LifecyclePlan } from "./lifecycle.ts";
-import { isSeen } from "./pin.ts";
+import { isSeen, pinnedImages } from "./pin.ts";
 import {
   type Admission,
   admissionOf,
@@ -33,7 +33,8 @@ export function admission(pass: Pass): Admission {
 }
 
 /** What is asked of Kueue, computed once for each generation and queue. An upgrade alone asks for nothing new. */
-function desiredOf({ observed: { run, workload }, memory, context }: Pass): Workload | undefined {
+function desiredOf({ observed, memory, context }: Pass): Workload | undefined {
+  const { run, workload } = observed;
   const queueName = queueNameOf(run);
   if (queueName === undefined) return undefined;
   const of = `${run.metadata.generation} ${queueName}`;
@@ -42,7 +43,7 @@ function desiredOf({ observed: { run, workload }, memory, context }: Pass): Work
     memory.workload = { of, desired: marked(desiredWorkload(run, context.settings), { [INPUT_HASH]: inputs }) };
   }
   const { desired } = memory.workload;
-  if (!workload || !isReserved(workload) || run.spec.upgradePolicy === "Immediately") return desired;
+  if (!workload || !isReserved(workload) || !pinnedImages(observed)) return desired;
   const { [SPEC_HASH]: made = "", [INPUT_HASH]: asked } = workload.metadata.annotations ?? {};
   const keeps = asked === undefined ? isSeen(run) : asked === desired.metadata.annotations?.[INPUT_HASH];
   return keeps ? marked(desired, { [SPEC_HASH]: made }) : desired;

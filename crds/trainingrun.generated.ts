@@ -657,7 +657,7 @@ export interface TrainingRunStatus {
   checkpoint?: CheckpointStatus;
   /** What became of spec.notifications.webhook once the run was over. */
   notification?: NotificationStatus;
-  /** Images that the run uses from its start until it is suspended; see spec.upgradePolicy. */
+  /** Images that the run keeps from when its learner first answered until it is suspended; see spec.upgradePolicy. */
   images?: ImagesStatus;
   /** When the run began. */
   startTime?: string;
@@ -785,7 +785,7 @@ export interface NotificationStatus {
   message?: string;
 }
 
-/** Images that the run uses from its start until it is suspended; see spec.upgradePolicy. */
+/** Images that the run keeps from when its learner first answered until it is suspended; see spec.upgradePolicy. */
 export interface ImagesStatus {
   /** Of the learner. */
   learner?: string;

@@ -295,7 +295,7 @@ describe("Kueue", { skip, concurrency: 4 }, () => {
       whileItStops.resolve(spec!.template.spec!.containers[0]!.resources!.requests);
     };
     await world.patchRun(namespace, "run", { learner: { resources: { requests: { cpu: "8" } } } });
-    assert.equal(await whileItStops.promise, undefined, "it goes as it was admitted");
+    assert.deepEqual(await whileItStops.promise, { cpu: "500m", memory: "1Gi" }, "it goes as it was admitted");
     const after = await eventually(async () => {
       const found = await workloadOf(namespace);
       return found && found.metadata.uid !== before.metadata.uid && found;

@@ -70,6 +70,7 @@ describe("upgrade", { skip }, () => {
     await answers(namespace);
     await hasActors(namespace, 2);
     await eventually(async () => (await world.status(namespace, "run")).actors?.idle === 2);
+    await eventually(async () => (await world.status(namespace, "run")).images);
     const uid = await learnerUid(namespace);
     await upgradeTo("2");
     await answers(namespace);
@@ -167,6 +168,22 @@ describe("upgrade", { skip }, () => {
       return metadata && metadata.uid !== uid && spec?.replicas === 1;
     });
     assert.equal((await templateOf(namespace)).image, imagesOf("1").learner);
+  });
+
+  test("a run whose learner has never answered, for want of its image, say, has the images of now", async () => {
+    await upgradeTo("1");
+    const namespace = await world.namespace();
+    world.holds = ({ metadata, spec }) =>
+      metadata.namespace === namespace && spec!.containers[0]!.image === imagesOf("1").learner;
+    await world.createRun(namespace, "run");
+    const uid = await eventually(() => learnerUid(namespace));
+    await eventually(async () => (await world.status(namespace, "run")).phase === "Pending");
+    assert.equal((await world.status(namespace, "run")).images, undefined);
+    await upgradeTo("2");
+    await eventually(async () => (await templateOf(namespace)).image === imagesOf("2").learner);
+    await answers(namespace);
+    assert.notEqual(await learnerUid(namespace), uid);
+    await eventually(async () => (await world.status(namespace, "run")).images?.learner === imagesOf("2").learner);
   });
 
   test("runs of 0.2 and earlier, whose children say nothing of images, are kept too", async () => {
