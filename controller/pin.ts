@@ -1,8 +1,8 @@
 /**
  * Which images and pod templates a run has. A run keeps what it was started with until its user suspends and resumes it
  * (`spec.upgradePolicy: OnResume`): an upgraded controller, or other defaults of the administrator, replace no pod. The
- * images stand on the learner's Deployment, so that one write starts the learner and pins them; status repeats them.
- * Pure.
+ * images stand on the learner's Deployment, beside the pod template that they belong to: a controller that dies between two
+ * writes leaves no run whose status names other images than its pods have. Pure.
  */
 import type { ImagesStatus } from "../crds/trainingrun.ts";
 import { findCondition } from "./conditions.ts";
