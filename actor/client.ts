@@ -52,8 +52,12 @@ export interface ClientOptions {
   welcomeSeconds?: number;
   /** Leases after which the actor drains by itself. Absent: never. */
   maxExecutions?: number | undefined;
-  /** A drained actor with a result that it cannot hand in gives up after this. */
+  /** A drained actor gives up results for which there is no learner for so long; one that must stop gives up programs, too. */
   handInSeconds?: number;
+  /** After `terminate`, programs run on for so long; then they are given back. Absent: to their end. */
+  finishSeconds?: number | undefined;
+  /** Whether it leaves when it has had no lease for `Welcome.idle_seconds`; not if somebody else decides how many actors there are. [true] */
+  leavesWhenIdle?: boolean;
   /** Results that are kept for the learner's acknowledgement, and the bytes of their submissions: with more, no more leases. */
   heldPerSlot?: number;
   heldBytes?: number;
@@ -76,6 +80,8 @@ export interface ActorState {
   aliveSeconds: number;
 }
 
+/** After `giveBack`, how long the learner may take to acknowledge what it got. */
+const GIVE_BACK_SECONDS = 2;
 const SHORTEST_PAUSE_SECONDS = 0.2;
 const DAMAGED_UPLOADS = 3;
 /** The learner may send as many again as there are slots, before it hears of one that broke; they wait. */
@@ -101,6 +107,12 @@ export class ActorClient {
   #stream: Stream | undefined;
   #welcomed = false;
   #draining = false;
+  /** It was asked to stop: why. */
+  #terminating: string | undefined;
+  /** Programs that are killed now are given back: why. */
+  #givingBack: string | undefined;
+  /** By performance.now(); undefined while it is connected. */
+  #cutOffSince: number | undefined = performance.now();
   #ended = false;
   #running = 0;
   #leased = 0;
@@ -143,8 +155,34 @@ export class ActorClient {
     this.#mostLeases = Math.min(this.#mostLeases, this.#leased + this.#options.slots);
     this.#options.log?.info({ reason, held: this.#held.size }, "draining");
     this.#finishIfDrained();
-    const giveUp = setTimeout(() => void this.#giveUpWhenCutOff(), (this.#options.handInSeconds ?? 60) * 1000);
-    giveUp.unref();
+    void this.#giveUpWhenCutOff();
+  }
+
+  /**
+   * Somebody wants this process to end: drains, and gives back after `finishSeconds` what is not finished then. Leases that
+   * are on their way are given back at once.
+   */
+  terminate(reason: string): void {
+    if (this.#terminating !== undefined) return;
+    this.#terminating = reason;
+    this.#sayDraining();
+    this.drain(reason);
+    this.#mostLeases = this.#leased;
+    const { finishSeconds } = this.#options;
+    if (finishSeconds === undefined) return;
+    const over = () => this.giveBack(`${reason}: its program was not finished ${finishSeconds} s later`);
+    setTimeout(over, finishSeconds * 1000).unref();
+  }
+
+  /** Kills what runs and tells the learner that it was no fault of the programs; `run` ends soon. */
+  giveBack(reason: string): void {
+    if (this.#givingBack !== undefined) return;
+    this.#givingBack = reason;
+    this.terminate(reason);
+    this.#options.log?.info({ reason, running: this.#running }, "gives back what it runs");
+    for (const held of this.#held.values()) if (!held.result) held.abort.abort();
+    if (this.#welcomed) setTimeout(() => this.stop(), GIVE_BACK_SECONDS * 1000).unref();
+    else this.stop();
   }
 
   /** Ends `run` at once and kills what runs. */
@@ -231,6 +269,7 @@ export class ActorClient {
       if (this.#stream === stream) {
         this.#stream = undefined;
         this.#welcomed = false;
+        this.#cutOffSince = performance.now();
         clearTimeout(this.#idleTimer);
       }
       client.close();
@@ -257,12 +296,14 @@ export class ActorClient {
 
   #onWelcome(welcome: longrun.v1alpha1.Welcome.$Properties): void {
     this.#welcomed = true;
+    this.#cutOffSince = undefined;
     this.#idleSeconds = Math.min(welcome.idleSeconds ?? 0, LONGEST_IDLE_SECONDS);
     for (const attempt of welcome.revoked ?? []) this.#forget(attempt, "it was revoked while the stream was broken");
     const lineage = welcome.lineage?.slice(0, LONGEST_SAID);
     this.#options.log?.info({ lineage, held: this.#held.size }, "connected to the learner");
     for (const held of this.#held.values()) if (held.result) void this.#handIn.send(held);
     this.offer();
+    if (this.#terminating !== undefined) this.#sayDraining();
     this.#restartIdleTimer();
     this.#finishIfDrained();
   }
@@ -282,6 +323,11 @@ export class ActorClient {
     const { slots, usableSlots = () => slots } = this.#options;
     const freeSlots = Math.min(usableSlots() - this.#running, this.#mostLeases - this.#leased, this.#room);
     if (this.#welcomed && !this.#draining) this.#send({ ready: { freeSlots: Math.max(0, freeSlots) } });
+  }
+
+  /** What was offered before does not hold any more. */
+  #sayDraining(): void {
+    if (this.#welcomed) this.#send({ ready: { freeSlots: 0, draining: true } });
   }
 
   /** Attempts that could be held beside those that are. */
@@ -311,7 +357,8 @@ export class ActorClient {
     if (Number.isInteger(Math.log2(refused)))
       this.#options.log?.warn({ execution: attempt?.execution, refused, reason: why }, "a lease was refused");
     if (!attempt || this.#stream?.writableNeedDrain) return;
-    const result = lostResult(`the lease was refused: ${why}`);
+    const disrupted = this.#terminating !== undefined;
+    const result = { ...lostResult(`the lease was refused: ${why}`), disrupted };
     this.#send({ result: headerOf(attempt, result, undefined, this.#options.isolationLevel) });
   }
 
@@ -335,6 +382,9 @@ export class ActorClient {
     let result = await this.#options.execute(lease, held.abort.signal, (now) => {
       held.progress = now;
     });
+    // What ended by itself before it was killed has its own result.
+    if (this.#givingBack !== undefined && result.outcome === "lost" && !result.sandboxBroke)
+      result = { ...result, detail: this.#givingBack, disrupted: true };
     let submission: PackedSubmission | undefined;
     try {
       submission = result.submission && (await packSubmission(result.submission));
@@ -423,7 +473,8 @@ export class ActorClient {
 
   #restartIdleTimer(): void {
     clearTimeout(this.#idleTimer);
-    if (this.#idleSeconds > 0 && this.#held.size === 0 && this.#running === 0 && this.#welcomed)
+    const { leavesWhenIdle = true } = this.#options;
+    if (leavesWhenIdle && this.#idleSeconds > 0 && this.#held.size === 0 && this.#running === 0 && this.#welcomed)
       this.#idleTimer = setTimeout(() => this.#leave("idle"), this.#idleSeconds * 1000);
   }
 
@@ -445,13 +496,17 @@ export class ActorClient {
     setTimeout(finish, 1000).unref();
   }
 
+  /** Nobody may be left who would take the results: the run is over, or deleted. */
   async #giveUpWhenCutOff(): Promise<void> {
+    const { handInSeconds = 60, finishSeconds, log } = this.#options;
     while (!this.#ended) {
-      if (!this.#welcomed && this.#running === 0) {
-        this.#options.log?.warn({ held: this.#held.size }, "the learner stays away; results are given up");
+      const cutOffMs = this.#cutOffSince === undefined ? 0 : performance.now() - this.#cutOffSince;
+      const mustStop = this.#terminating !== undefined && finishSeconds !== undefined;
+      if (cutOffMs >= handInSeconds * 1000 && (this.#running === 0 || mustStop)) {
+        log?.warn({ held: this.#held.size }, "the learner stays away; programs and results are given up");
         return this.#finish("drained");
       }
-      await sleep(1000, undefined, { ref: false });
+      await sleep(Math.min(1, handInSeconds) * 1000, undefined, { ref: false });
     }
   }
 

@@ -34,6 +34,8 @@ export interface ExecutionResult {
   slot?: number;
   /** Of `lost`: the sandbox came to its end while this program ran in it, and nobody had asked it to. */
   sandboxBroke?: boolean;
+  /** Of `lost`: the actor was asked to stop and gives the attempt back. */
+  disrupted?: boolean;
 }
 
 /** Share of its duration in which no processor worked for it, 0 to 1. */

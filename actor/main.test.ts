@@ -33,7 +33,7 @@ let actors = 0;
 
 async function startActor(
   args: string[] = [],
-  { execArgv = [] as string[], scratch = join(folder, `scratch-${actors++}`) } = {},
+  { execArgv = [] as string[], scratch = join(folder, `scratch-${actors++}`), env = {} } = {},
 ) {
   const learner = new Learner(tls.learner);
   await learner.start();
@@ -50,7 +50,7 @@ async function startActor(
   const actor = fork(
     join(import.meta.dirname, "main.ts"),
     [...fixed, "--task-dir", folder, "--python", environment.directory, "--warm", "numpy", ...args],
-    { stdio: ["ignore", "ignore", "pipe", "ipc"], env: { ...process.env, LOG_LEVEL: "info" }, execArgv },
+    { stdio: ["ignore", "ignore", "pipe", "ipc"], env: { ...process.env, LOG_LEVEL: "info", ...env }, execArgv },
   );
   let log = "";
   actor.stderr!.setEncoding("utf8").on("data", (text: string) => {
@@ -226,6 +226,21 @@ setInterval(() => { shift = shift === 0 ? 86_400_000 : shift > 0 ? -86_400_000 :
   await learner.next("drained");
   assert.equal(await exitOf(actor), 0);
   assert.equal(learner.count("result"), 1);
+});
+
+test("an actor that is asked to stop gives back what is not finished in time, and ends", async () => {
+  const env = { LONGRUN_FINISH_SECONDS: "1" };
+  const { learner, actor, log } = await startActor(["--isolation", "landlock"], { env });
+  await learner.next("ready", 1, () => true, 60);
+  const attempt = learner.lease("e1", { task: "small", program: Buffer.from("import time; time.sleep(60)"), limits });
+  await learner.next("heartbeat", 1, (message) => (message.heartbeat?.running?.[0]?.elapsedSeconds ?? 0) > 0, 20);
+  const startedAt = performance.now();
+  actor.kill("SIGTERM");
+  const { outcome, disrupted } = await learner.next("result", 1, () => true, 20);
+  assert.deepEqual([outcome, disrupted], [messages.Outcome.LOST, true]);
+  assert.ok(performance.now() - startedAt > 900, "not before its time");
+  learner.send({ ack: { attempt, reason: "accepted" } });
+  assert.equal(await exitOf(actor), 0, log());
 });
 
 describe("a disk that is full or read-only, at landlock", () => {

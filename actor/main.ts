@@ -18,8 +18,11 @@
  * --metrics-listen: where Prometheus finds /metrics; nowhere without it.
  * --run-id: what log lines call the run, as the learner's and the controller's do.
  * --executions: leases after which the actor drains by itself: 1 gives each execution a pod of its own.
- * SIGTERM or SIGINT: takes no more, finishes, hands in, exits 0; a second one: stops at once. Exit status 0 drained,
- * idle or stopped, 1 failed, 2 bad arguments. Logs are JSON lines on stderr; LOG_LEVEL sets how many.
+ * SIGTERM or SIGINT: takes no more, finishes, hands in, exits 0; a second one: gives back what it runs, and stops. With
+ * LONGRUN_FINISH_SECONDS in its environment (no option: an actor of an earlier version would refuse it) it gives back
+ * what is not finished by then, and ends without a learner. An actor that `longrun run` or the controller started does
+ * not leave for idleness: they decide how many there are.
+ * Exit status 0 drained, idle or stopped, 1 failed, 2 bad arguments. Logs are JSON lines on stderr; LOG_LEVEL sets how many.
  */
 import { basename } from "node:path";
 import { pino } from "pino";
@@ -46,8 +49,8 @@ async function main(): Promise<void> {
   for (const signal of ["SIGTERM", "SIGINT"] as const)
     process.on(signal, () => {
       if (!client) process.exit(0);
-      if (++signals === 1) client.drain(signal);
-      else client.stop();
+      if (++signals === 1) client.terminate(signal);
+      else client.giveBack(signal);
     });
   let log = pino(
     { level: process.env.LOG_LEVEL || "info", base: { run: config.runId, actor: name } },
@@ -129,6 +132,8 @@ async function main(): Promise<void> {
     ...{ log, execute: run },
     usableSlots: () => slots.usable,
     maxExecutions: config.maxExecutions,
+    finishSeconds: config.finishSeconds,
+    leavesWhenIdle: !config.inPod && process.send === undefined,
     pythonDigest: basename(config.environment),
     versions: first.info.versions,
     packages,

@@ -30,6 +30,8 @@ const OPTIONS = {
   "metrics-listen": { type: "string" },
 } as const;
 
+/** See main.ts. */
+const FINISH_SECONDS = "LONGRUN_FINISH_SECONDS";
 const OF_ONE_MACHINE = ["task-dir", "python", "scratch"] as const;
 const OF_A_POD = ["sandboxes", "inputs"] as const;
 
@@ -55,7 +57,10 @@ export function parseOptions(args: string[]) {
     throw new ActorError("arguments", `--executions is ${values.executions}, must be a whole number from 1`);
   if (!/^.+:\d{1,5}$/.test(values.learner!))
     throw new ActorError("arguments", `--learner is ${values.learner}, must be HOST:PORT`);
+  const finishSeconds = process.env[FINISH_SECONDS];
   return {
+    inPod,
+    finishSeconds: finishSeconds === undefined ? undefined : parseSeconds(FINISH_SECONDS, finishSeconds, 0),
     address: values.learner!,
     tlsDirectory: values.tls!,
     name: values.name!,
@@ -65,8 +70,8 @@ export function parseOptions(args: string[]) {
     maxExecutions: executions,
     level: parseLevel(values.isolation),
     allowNoIsolation: values["allow-no-isolation"]!,
-    startSeconds: parseSeconds("start-seconds", values["start-seconds"]!),
-    restartSeconds: parseSeconds("restart-seconds", values["restart-seconds"] ?? (inPod ? "600" : "60")),
+    startSeconds: parseSeconds("--start-seconds", values["start-seconds"]!),
+    restartSeconds: parseSeconds("--restart-seconds", values["restart-seconds"] ?? (inPod ? "600" : "60")),
     metricsListen: values["metrics-listen"],
     sandboxOf: inPod ? listening(values.sandboxes!, values.inputs!) : ownProcesses(values, slots),
   };
@@ -107,8 +112,9 @@ function listening(directory: string, list: string): SandboxOf {
   return async (slot) => ({ socket: join(directory, `slot-${slot}`, "control.sock"), inputs });
 }
 
-function parseSeconds(name: string, text: string): number {
+function parseSeconds(name: string, text: string, least?: number): number {
   const seconds = Number(text);
-  if (seconds > 0 && Number.isFinite(seconds)) return seconds;
-  throw new ActorError("arguments", `--${name} is ${text}, must be a number of seconds above 0`);
+  if (Number.isFinite(seconds) && (least === undefined ? seconds > 0 : seconds >= least)) return seconds;
+  const must = least === undefined ? "above 0" : `from ${least}`;
+  throw new ActorError("arguments", `${name} is ${text}, must be a number of seconds ${must}`);
 }

@@ -500,12 +500,15 @@ describe("the actor of a pod", () => {
     assert.equal(learner.count("drained"), 1);
   });
 
-  test("idle: it exits 0", async () => {
+  test("idle: it stays, the controller decides how many actors there are", async () => {
     const sidecar = new Sidecar({ environment, warm: [] });
     ends.push(() => sidecar.stop());
     const { learner, actor } = await startActor(sidecar.sandboxes);
     learner.welcome = { ...learner.welcome, idleSeconds: 0.2 };
-    await learner.next("drained", 1, () => true, 60);
+    await learner.next("ready", 1, () => true, 60);
+    await sleep(600);
+    assert.equal(learner.count("drained"), 0);
+    actor.kill("SIGTERM");
     assert.equal(await exitOf(actor), 0);
   });
 

@@ -1,15 +1,15 @@
 /** Makes, drains and removes actors as the plan says, and tells the learner how their containers ended. */
 
 import type { TerminationMessage } from "../proto/service.ts";
-import { writeBlocker } from "./blockers.ts";
+import { isDisrupted } from "./actor-state.ts";
+import { BlockedError, writeBlocker } from "./blockers.ts";
 import { derivedOf } from "./children.ts";
 import type { Finding } from "./conditions.ts";
 import { call, type Pass, tell } from "./context.ts";
 import { desiredActor, slotOf } from "./desired/actors.ts";
 import { DRAINING, INPUT_HASH, QUEUE_NAME } from "./desired/names.ts";
 import type { Settings } from "./desired/settings.ts";
-import { isAlreadyExists } from "./kube/errors.ts";
-import { JOB } from "./kube/resources.ts";
+import { JOB, type Job } from "./kube/resources.ts";
 import { isActive, type ObservedActor } from "./observe.ts";
 import { isSeen } from "./pin.ts";
 import { coveredActors } from "./queue.ts";
@@ -17,6 +17,8 @@ import { describeScaling, drainingNote, isDraining, type ScalePlan } from "./sca
 
 /** After a refusal that only a person can lift, the next try. */
 export const REFUSED_SECONDS = 15;
+/** Names that are tried for an actor while others have Jobs of these names. */
+const NAME_TRIES = 8;
 /** An actor that has not been heard to drain is told again after this long. */
 const TELL_AGAIN_SECONDS = 10;
 /** A container's end is told to the learner if it is no older than this: what is older has long been decided. */
@@ -35,6 +37,8 @@ export async function reconcileActors(pass: Pass, plan: ScalePlan): Promise<Find
   ]);
   for (const { actor, reason } of plan.remove) {
     await writes.remove(JOB, actor.job);
+    if (actor.state === "orphaned")
+      tell(pass, "Normal", "Repaired", `Job ${actor.name} is removed and another takes its place: ${reason}`, "Repair");
     pass.context.log.info({ run: pass.key, actor: actor.name, reason }, "removed an actor");
   }
   return plan.create.length === 0 ? undefined : tryToCreate(pass, plan);
@@ -74,15 +78,17 @@ export function labelsOf({ observed: { run } }: Pass): { namespace: string; run:
 
 /** In batches of 1, 2, 4 …, so that a quota that refuses is asked once and not for each. */
 async function createActors(pass: Pass, { create }: ScalePlan): Promise<void> {
-  const { observed, writes, context, settings } = pass;
-  let covered = placesInWorkload(observed, context.settings);
+  const { run } = pass.observed;
+  const { settings } = pass;
+  let covered = placesInWorkload(pass.observed, settings);
   for (let from = 0, size = 1; from < create.length; from += size, size *= 2) {
     const made = await Promise.allSettled(
       create.slice(from, from + size).map(async ({ index, generation }) => {
-        const job = desiredActor(observed.run, index, generation, settings, covered-- <= 0);
-        Object.assign(job.metadata.annotations!, { [INPUT_HASH]: derivedOf(pass).inputs.actor });
-        await writes.create(JOB, job).catch((error) => {
-          if (!isAlreadyExists(error)) throw error; // one that is there is what was wanted, or is seen to be another's
+        const queued = covered-- <= 0;
+        await createActor(pass, (past) => {
+          const job = desiredActor(run, index, generation + past, settings, queued);
+          Object.assign(job.metadata.annotations!, { [INPUT_HASH]: derivedOf(pass).inputs.actor });
+          return job;
         });
       }),
     );
@@ -100,6 +106,28 @@ async function markActors(pass: Pass): Promise<void> {
   );
   for (const { job } of unmarked)
     await writes.patch(JOB, job, { metadata: { annotations: { [INPUT_HASH]: derivedOf(pass).inputs.actor } } });
+}
+
+/**
+ * Makes an actor's Job; where somebody else's has its name, under the name of the next generation.
+ *
+ * @param jobOf the Job, so many generations past the next one. @throws BlockedError | ApiError
+ */
+async function createActor(pass: Pass, jobOf: (past: number) => Job): Promise<void> {
+  let taken: BlockedError | undefined;
+  for (let past = 0; past < NAME_TRIES; past++) {
+    const job = jobOf(past);
+    try {
+      await pass.writes.create(JOB, job);
+      if (taken)
+        tell(pass, "Warning", taken.reason, `${taken.message}; meanwhile the actor is ${job.metadata.name}`, "Scale");
+      return;
+    } catch (error) {
+      if (!(error instanceof BlockedError)) throw error;
+      taken ??= error;
+    }
+  }
+  throw taken;
 }
 
 /** Actors that can still be made as part of what Kueue has admitted the run with; those beyond queue by themselves. */
@@ -158,6 +186,27 @@ export function reportTerminations(pass: Pass): void {
         `sandbox ${slot} of ${actor} ended: ${reason}, status ${exitCode}`,
         "Report",
       );
+  });
+}
+
+/** Tells the learner of actors that were taken away: what these do not hand in does not count as an attempt. */
+export function reportDisruptions(pass: Pass): void {
+  const { key, observed, memory, context } = pass;
+  const { link, learnerPod } = observed;
+  if (!link?.connected) return;
+  const instance = learnerPod?.metadata.uid ?? "";
+  const names = observed.actors.filter(isDisrupted).map(({ name }) => name);
+  for (const name of memory.toldDisrupted.keys()) if (!names.includes(name)) memory.toldDisrupted.delete(name);
+  // A learner that comes back has forgotten.
+  const untold = names.filter((name) => memory.toldDisrupted.get(name) !== instance);
+  if (untold.length === 0) return;
+  call(pass, "reportDisruptions", async () => {
+    await context.links.reportTerminations(key, [], untold);
+    const unheard = untold.filter((name) => !memory.toldDisrupted.has(name));
+    for (const name of untold) memory.toldDisrupted.set(name, instance);
+    if (unheard.length === 0) return;
+    const note = `${unheard.join(", ")}: evicted, preempted, deleted or on a lost node; what is not handed in is run again and costs no attempt`;
+    tell(pass, "Normal", "ActorsDisrupted", note, "Report");
   });
 }
 

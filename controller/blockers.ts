@@ -10,6 +10,8 @@ import { createdMs } from "./observe.ts";
 export const SILENT_POD_SECONDS = 15;
 /** A learner that runs and does not answer for so long is reported. */
 export const LEARNER_ANSWER_SECONDS = 45;
+/** A volume that is not made, attached and mounted so long after its pod was made is reported. */
+export const VOLUME_SECONDS = 120;
 /** A Deployment or Job without a pod for so long is reported. */
 export const NO_POD_SECONDS = 20;
 
@@ -68,6 +70,9 @@ const NO_VOLUME = /unbound immediate PersistentVolumeClaims|find available persi
 function schedulingRemedy(text: string, of: PodOf, claim: PersistentVolumeClaim | undefined): string {
   if (/persistentvolumeclaim ".*" not found/.test(text)) return "create the claim, or name another in the spec";
   if (NO_VOLUME.test(text)) return volumeRemedy(claim);
+  if (/ReadWriteOncePod/.test(text)) return "another pod has the claim, which takes one at a time: it must end first";
+  if (/volume node affinity conflict/.test(text))
+    return `a volume that it mounts is in another zone or on another node than those that fit: free one there, or give a new run spec.${of}.podTemplate.spec.nodeSelector, so that its volume is made where the pod can run`;
   if (/nvidia\.com\/gpu/.test(text)) return `free or add a node with a GPU, or take it out of spec.${of}.resources`;
   if (/Insufficient/.test(text))
     return `free or add a node, or ask for less in spec.${of}.resources${of === "actors" ? " and sandboxResources" : ""}`;
@@ -94,16 +99,58 @@ export function isSilent(pod: Pod, nowMs: number): boolean {
   );
 }
 
+type EventText = { reason?: string; note?: string };
+
+const MISSING = /(secret|configmap|persistentvolumeclaim) "[^"]*" not found/i;
+
+/** Whether the warning is of a volume that is attached to another node, and can be attached to one alone. */
+export function isMultiAttach({ note = "" }: EventText): boolean {
+  return /Multi-Attach error/.test(note);
+}
+
 /** What the newest warning about a pod that does not start means. */
-export function eventBlocker(event: { reason?: string; note?: string }, of: PodOf): Finding {
+export function eventBlocker(event: EventText, of: PodOf): Finding {
   const note = oneLine(event.note ?? "");
+  if (isMultiAttach(event))
+    return {
+      reason: "VolumeAttachedElsewhere",
+      message: `a volume is still attached to another node (${note}): the pod that has it there must end first`,
+    };
   if (/Mount|Attach/.test(event.reason ?? ""))
     return {
       reason: "VolumeNotMounted",
-      message: `a volume cannot be mounted (${note}): create what is missing, or name another in the spec`,
+      message: `a volume cannot be mounted (${note}): ${MISSING.test(note) ? "create what is missing, or name another in the spec" : "check its storage driver on the pod's node; kubectl describe pvc says more"}`,
     };
   if (/quota/.test(note)) return quota(note);
   return { reason: "PodNotCreated", message: `${event.reason}: ${note}; check spec.${of}.podTemplate` };
+}
+
+/**
+ * A new volume is made, attached and mounted while its pod waits, and warnings are ordinary then.
+ *
+ * @param claim the run's own
+ * @returns what the pod waits for, as long as that is no trouble yet
+ */
+export function volumeWait(
+  pod: Pod,
+  {
+    warning,
+    claim,
+    nowMs,
+  }: { warning?: EventText | undefined; claim?: PersistentVolumeClaim | undefined; nowMs: number },
+): Finding | undefined {
+  if (nowMs - createdMs(pod) > VOLUME_SECONDS * 1000) return undefined;
+  const scheduled = pod.status?.conditions?.find(({ type }) => type === "PodScheduled");
+  const className = claim?.spec?.storageClassName;
+  if (scheduled?.status === "False" && /unbound immediate/.test(scheduled.message ?? "") && className !== undefined)
+    return {
+      reason: "LearnerStarting",
+      message: `the pod waits for claim ${claim!.metadata.name}: StorageClass ${className} makes its volume`,
+    };
+  const note = oneLine(warning?.note ?? "");
+  if (!warning || !/Mount|Attach/.test(warning.reason ?? "") || isMultiAttach(warning) || MISSING.test(note))
+    return undefined;
+  return { reason: "LearnerStarting", message: `the pod waits for its volumes to be attached and mounted (${note})` };
 }
 
 /** Why the Deployment could make no pod. */
@@ -142,9 +189,24 @@ export function writeBlocker(error: unknown, run: Run): Finding | undefined {
       reason: "Forbidden",
       message: `${text}; grant it to the controller (manifests/install), or ask whoever runs the admission policy`,
     };
+  const schema = error.status === 500 ? SCHEMA_ERROR.exec(text) : null;
+  if (schema) return schemaFault(schema.groups as never);
   if (error.status === 400 || error.status === 422)
     return { reason: "Refused", message: `${text}; change what the message names in the spec` };
   return undefined;
+}
+
+/** How server-side apply answers to an object that its schema does not allow: with status 500 and no reason. */
+const SCHEMA_ERROR =
+  /failed to create typed patch object \((?:[^/;]+\/)?(?<name>[^;]+); [^,]+, Kind=(?<kind>[^)]+)\): (?<path>\S+): (?<fault>.*)/;
+
+function schemaFault({ name, kind, path, fault }: Record<"name" | "kind" | "path" | "fault", string>): Finding {
+  // Whatever of a Deployment can be wrong so comes from there.
+  const field = path.replace(/^\.spec\.template\./, "spec.learner.podTemplate.");
+  return {
+    reason: "Refused",
+    message: `${kind} ${name} is refused: ${field}: ${fault}; correct that field in the run, or in the defaults for runs (chart: runs)`,
+  };
 }
 
 /** A step waits for a person, or for something to be gone. */

@@ -12,6 +12,7 @@ import {
   PERSISTENT_VOLUME_CLAIM,
   POD,
   POD_DISRUPTION_BUDGET,
+  REPLICA_SET,
   SECRET,
   SERVICE,
   SERVICE_ACCOUNT,
@@ -19,7 +20,8 @@ import {
   WORKLOAD,
 } from "./kube/resources.ts";
 import { type KubeObject, parseKey, type Resource } from "./kube/types.ts";
-import { type Cache, slimJob, slimPod } from "./observe.ts";
+import { slimJob, slimPod, slimReplicaSet } from "./observe.ts";
+import type { Cache } from "./ownership.ts";
 
 /** A watch that the API server has not fed for so long, bookmarks included, makes the controller not ready. */
 const SILENT_SECONDS = 180;
@@ -27,10 +29,11 @@ const SILENT_SECONDS = 180;
 const TRANSFORMS = new Map<Resource, (object: never) => KubeObject>([
   [POD, slimPod],
   [JOB, slimJob],
+  [REPLICA_SET, slimReplicaSet],
 ]);
 const CHILDREN = [
   ...[CONFIG_MAP, DEPLOYMENT, JOB, NETWORK_POLICY, PERSISTENT_VOLUME_CLAIM, POD],
-  ...[POD_DISRUPTION_BUDGET, SECRET, SERVICE, SERVICE_ACCOUNT],
+  ...[POD_DISRUPTION_BUDGET, REPLICA_SET, SECRET, SERVICE, SERVICE_ACCOUNT],
 ];
 
 /** Kinds that runs have children of. */
@@ -60,7 +63,7 @@ export class Caches implements Cache {
   constructor({ namespaces, kinds, ...options }: CachesOptions) {
     for (const resource of [TRAINING_RUN, ...kinds]) {
       const places = namespaces.length === 0 ? [ALL] : namespaces;
-      const reflectors = places.map((namespace) => [namespace, reflectorOf(resource, namespace, options)] as const);
+      const reflectors = places.map((namespace) => [namespace, this.#follow(resource, namespace, options)] as const);
       this.#reflectors.set(resource, new Map(reflectors));
     }
   }
@@ -88,17 +91,51 @@ export class Caches implements Cache {
   }
 
   get(resource: Resource, key: string): never {
-    const reflectors = this.#reflectors.get(resource)!;
-    const reflector = reflectors.get(ALL) ?? reflectors.get(parseKey(key).namespace ?? ALL);
-    return reflector?.get(key) as never;
+    return this.#reflectorOf(resource, parseKey(key).namespace)?.get(key) as never;
   }
 
   trainingRun(key: string): Run | undefined {
     return this.get(TRAINING_RUN, key);
   }
 
-  childrenOf(resource: Resource, runUid: string): never[] {
-    return [...this.#reflectors.get(resource)!.values()].flatMap((reflector) => reflector.byLabel(runUid)) as never[];
+  ownedBy(resource: Resource, namespace: string, ownerUid: string): never[] {
+    return this.#inNamespace(resource, namespace, (reflector) => reflector.byOwner(ownerUid));
+  }
+
+  labelledJobs({ metadata: { namespace, uid } }: Run): never[] {
+    return this.#inNamespace(JOB, namespace, (reflector) => reflector.byLabel(uid));
+  }
+
+  /** Who has a uid in another namespace has it from here: what lies there never counts. */
+  #inNamespace(resource: Resource, namespace: string, find: (reflector: Reflector) => KubeObject[]): never[] {
+    const reflector = this.#reflectorOf(resource, namespace);
+    return (reflector ? find(reflector) : []).filter(({ metadata }) => metadata.namespace === namespace) as never[];
+  }
+
+  #reflectorOf(resource: Resource, namespace = ALL): Reflector | undefined {
+    const reflectors = this.#reflectors.get(resource)!;
+    return reflectors.get(ALL) ?? reflectors.get(namespace);
+  }
+
+  #follow(
+    resource: Resource,
+    namespace: string,
+    { client, onChange, metrics, log }: Omit<CachesOptions, "namespaces" | "kinds">,
+  ): Reflector {
+    const isRun = resource === TRAINING_RUN;
+    const transform = TRANSFORMS.get(resource) as ((object: KubeObject) => KubeObject) | undefined;
+    return new Reflector({
+      ...{ client, resource, log, onFault: (kind) => metrics.observeFault(resource.plural, kind) },
+      ...(namespace !== ALL && { namespace }),
+      ...(!isRun && { labelSelector: CHILD_SELECTOR }),
+      ...(resource === JOB && { indexLabel: RUN_UID }),
+      ...(transform && { transform }),
+      onChange: (key, object, previous) => {
+        const run = isRun ? key : runKeyOf(object ?? previous);
+        // A label wakes the run that it names, if there is one: it decides nothing.
+        if (run !== undefined && (isRun || this.trainingRun(run))) onChange(run);
+      },
+    });
   }
 
   #all(): { what: string; reflector: Reflector }[] {
@@ -109,25 +146,6 @@ export class Caches implements Cache {
       })),
     );
   }
-}
-
-function reflectorOf(
-  resource: Resource,
-  namespace: string,
-  { client, onChange, metrics, log }: Omit<CachesOptions, "namespaces" | "kinds">,
-): Reflector {
-  const isRun = resource === TRAINING_RUN;
-  const transform = TRANSFORMS.get(resource) as ((object: KubeObject) => KubeObject) | undefined;
-  return new Reflector({
-    ...{ client, resource, log, onFault: (kind) => metrics.observeFault(resource.plural, kind) },
-    ...(namespace !== ALL && { namespace }),
-    ...(!isRun && { labelSelector: CHILD_SELECTOR, indexLabel: RUN_UID }),
-    ...(transform && { transform }),
-    onChange: (key, object, previous) => {
-      const run = isRun ? key : runKeyOf(object ?? previous);
-      if (run !== undefined) onChange(run);
-    },
-  });
 }
 
 function runKeyOf(child: KubeObject | undefined): string | undefined {

@@ -1,20 +1,23 @@
 /** The children that every run has once: what each should be, and the write that makes it so. */
 
-import { BlockedError } from "./blockers.ts";
+import { jobState } from "./actor-state.ts";
+import { BlockedError, writeBlocker } from "./blockers.ts";
 import { type CertificateSecrets, ensureCertificates, type SecretData } from "./certificates.ts";
-import { findCondition } from "./conditions.ts";
+import { type Finding, findCondition, type RefusedChildren } from "./conditions.ts";
 import { type Pass, tell } from "./context.ts";
 import { desiredNetworkPolicies, desiredServiceAccounts } from "./desired/access.ts";
 import { actorHash } from "./desired/actors.ts";
 import { desiredConfigMap } from "./desired/config-map.ts";
-import { desiredInit } from "./desired/init.ts";
+import { desiredInit, initHash } from "./desired/init.ts";
 import { inputsOf } from "./desired/inputs.ts";
 import { desiredDisruptionBudget, desiredLearner, desiredService, learnerHash } from "./desired/learner.ts";
-import { childMetadata, childName, digestOf, learnerHosts, RUN, type Run, SPEC_HASH } from "./desired/names.ts";
-import { defaultStorageClass, desiredVolume } from "./desired/volume.ts";
+import { childMetadata, digestOf, learnerHosts, RUN, type Run, SPEC_HASH } from "./desired/names.ts";
+import { defaultStorageClass, desiredVolume, sizeOf, withSize } from "./desired/volume.ts";
+import { ApiError, isConflict } from "./kube/errors.ts";
 import {
   CONFIG_MAP,
   DEPLOYMENT,
+  type Deployment,
   JOB,
   NETWORK_POLICY,
   PERSISTENT_VOLUME_CLAIM,
@@ -28,35 +31,69 @@ import {
 import type { KubeObject, Resource } from "./kube/types.ts";
 import { hasEnded, type LifecyclePlan } from "./lifecycle.ts";
 import type { Derived } from "./memory.ts";
-import { belongsTo } from "./observe.ts";
+import { claimNames, mayTake, volumeOf } from "./ownership.ts";
 import { imagesNote, keptLearner, markLearner } from "./pin.ts";
 
-/** What is there before the learner is. @throws BlockedError | ApiError */
-export async function reconcileChildren(pass: Pass, lifecycle: LifecyclePlan): Promise<void> {
+/**
+ * Applies each child by itself: what is refused of one keeps no other from being applied. Only a learner that is to be
+ * started, or changed, waits for what it needs. One that is to go waits for nothing, so it goes first.
+ *
+ * @param held why nothing may be made yet
+ * @throws what trying again may mend, after all children were tried
+ */
+export async function reconcileChildren(
+  pass: Pass,
+  lifecycle: LifecyclePlan,
+  held: Finding | undefined,
+): Promise<RefusedChildren> {
   const { observed, context } = pass;
-  const { run } = observed;
+  const { run, deployment } = observed;
   // A run that cannot start, or may not yet, gets nothing made.
-  if ((lifecycle.stage === "Refused" || lifecycle.stage === "Queued") && !observed.deployment) return;
-  for (const account of desiredServiceAccounts(run)) await apply(pass, SERVICE_ACCOUNT, account);
-  for (const policy of desiredNetworkPolicies(run, context.settings)) await apply(pass, NETWORK_POLICY, policy);
-  await reconcileCertificates(pass);
-  const { config, configHash, inputs } = derivedOf(pass);
-  const claimName = await chooseClaim(pass);
-  const kept = keptLearner(observed, learnerHashOf(pass, claimName), inputs, claimName);
-  // One that an earlier version made is read by a learner of that version.
-  if (!kept || !observed.config) await apply(pass, CONFIG_MAP, config);
-  const succeeded = findCondition(run.status?.conditions, "Succeeded")?.status === "True";
-  const defaultClass = defaultStorageClass(context.settings.runDefaults, observed.volume);
-  await apply(pass, PERSISTENT_VOLUME_CLAIM, desiredVolume(run, claimName, succeeded, defaultClass));
-  await apply(pass, SERVICE, desiredService(run));
-  await apply(pass, POD_DISRUPTION_BUDGET, desiredDisruptionBudget(run));
-  if (lifecycle.stage === "Initialising" && !observed.init) await createInit(pass, claimName);
-  // What was not admitted so must not start: the learner goes as it is.
-  if (lifecycle.stage === "Suspending" && lifecycle.admission?.state === "waiting") return;
-  const { settings } = pass;
-  const desired = desiredLearner(run, { configHash, claimName, settings, replicas: lifecycle.learnerReplicas });
-  const images = imagesNote(observed, lifecycle, settings);
-  await apply(pass, DEPLOYMENT, markLearner(desired, kept, { images, inputs, claimName }));
+  if ((lifecycle.stage === "Refused" || lifecycle.stage === "Queued") && !deployment) return { blocked: held };
+  const attempts = new Attempts(run);
+  const learner = (claimName: string) => async () => {
+    const { configHash, inputs } = derivedOf(pass);
+    const { settings } = pass;
+    const desired = desiredLearner(run, { configHash, claimName, settings, replicas: lifecycle.learnerReplicas });
+    const images = imagesNote(observed, lifecycle, settings);
+    await applyLearner(pass, markLearner(desired, keptLearnerOf(pass, claimName), { images, inputs, claimName }));
+  };
+
+  const stops = lifecycle.learnerReplicas === 0 && (deployment?.spec?.replicas ?? 0) > 0;
+  const known = observed.volume?.metadata.name ?? pass.memory.volume;
+  const stopped = stops ? await attempts.all(learner(known)) : undefined;
+  if (held) return attempts.settle({ blocked: stopped?.finding ?? held });
+
+  let claimName = known;
+  const named = await attempts.all(async () => {
+    claimName = await chooseClaim(pass);
+  });
+  if (named.failed) return attempts.settle({ blocked: stopped?.finding ?? named.finding });
+  const volume = () => reconcileVolume(pass, claimName);
+  const needed = await attempts.all(
+    ...desiredServiceAccounts(run).map((it) => () => apply(pass, SERVICE_ACCOUNT, it)),
+    ...desiredNetworkPolicies(run, context.settings).map((it) => () => apply(pass, NETWORK_POLICY, it)),
+    () => reconcileCertificates(pass),
+    // One that an earlier version made is read by a learner of that version.
+    ...(observed.config && keptLearnerOf(pass, claimName)
+      ? []
+      : [() => apply(pass, CONFIG_MAP, derivedOf(pass).config)]),
+    () => apply(pass, SERVICE, desiredService(run)),
+    // A claim that is there is enough, whatever its size.
+    ...(observed.volume ? [] : [volume]),
+  );
+  const other = await attempts.all(...(observed.volume ? [volume] : []), () =>
+    apply(pass, POD_DISRUPTION_BUDGET, desiredDisruptionBudget(run)),
+  );
+  const refused = { blocked: stopped?.finding ?? needed.finding, other: other.finding };
+  if (stops || needed.failed) return attempts.settle(refused);
+
+  const last = await attempts.all(
+    ...(lifecycle.stage === "Initialising" ? [() => reconcileInit(pass, claimName)] : []),
+    // What was not admitted so must not start: the learner goes as it is.
+    ...(lifecycle.stage === "Suspending" && lifecycle.admission?.state === "waiting" ? [] : [learner(claimName)]),
+  );
+  return attempts.settle({ ...refused, blocked: last.finding });
 }
 
 /** Digest of the learner's pod as it would be made now. */
@@ -64,11 +101,90 @@ function learnerHashOf(pass: Pass, claimName: string): string {
   return learnerHash(pass.observed.run, { configHash: derivedOf(pass).configHash, claimName, settings: pass.settings });
 }
 
+function keptLearnerOf(pass: Pass, claimName: string): Deployment | undefined {
+  return keptLearner(pass.observed, learnerHashOf(pass, claimName), derivedOf(pass).inputs, claimName);
+}
+
 /** Digest of the learner's pod as it is to be: the present one where that is kept. */
 export function currentLearnerHash(pass: Pass): string {
   const claimName = pass.observed.volume?.metadata.name ?? "";
-  const hash = learnerHashOf(pass, claimName);
-  return keptLearner(pass.observed, hash, derivedOf(pass).inputs, claimName)?.metadata.annotations?.[SPEC_HASH] ?? hash;
+  return keptLearnerOf(pass, claimName)?.metadata.annotations?.[SPEC_HASH] ?? learnerHashOf(pass, claimName);
+}
+
+/** Steps of which each is tried, whatever became of the one before. */
+class Attempts {
+  readonly #run: Run;
+  #error: unknown;
+
+  constructor(run: Run) {
+    this.#run = run;
+  }
+
+  /** @returns whether one failed, and what a person must know of the first that was refused */
+  async all(...steps: (() => Promise<unknown>)[]): Promise<{ failed: boolean; finding: Finding | undefined }> {
+    let failed = false;
+    let finding: Finding | undefined;
+    for (const step of steps)
+      try {
+        await step();
+      } catch (error) {
+        const found = writeBlocker(error, this.#run);
+        // Where the API server does not answer, the next step would wait for it just as long.
+        if (!found && !isAnswer(error)) throw error;
+        if (!found) this.#error ??= error;
+        finding ??= found;
+        failed = true;
+      }
+    return { failed, finding };
+  }
+
+  /** @returns the same @throws the first error that trying again may mend */
+  settle(refused: RefusedChildren): RefusedChildren {
+    if (this.#error !== undefined) throw this.#error;
+    return refused;
+  }
+}
+
+function isAnswer(error: unknown): boolean {
+  return error instanceof ApiError && error.status >= 400 && error.status !== 429 && error.status <= 500;
+}
+
+/** A learner that is to go goes also where its new template is refused: it would keep its GPU. */
+async function applyLearner(pass: Pass, desired: Deployment): Promise<void> {
+  const { deployment } = pass.observed;
+  try {
+    await apply(pass, DEPLOYMENT, desired);
+  } catch (error) {
+    const leaves = desired.spec!.replicas === 0 && deployment && deployment.spec!.replicas !== 0;
+    if (leaves && !isConflict(error)) await pass.writes.patch(DEPLOYMENT, deployment, { spec: { replicas: 0 } });
+    throw error;
+  }
+}
+
+/** Makes the claim, or grows it. What else there is of it is applied also where the API server refuses its growth. */
+async function reconcileVolume(pass: Pass, claimName: string): Promise<void> {
+  const { observed, context } = pass;
+  const { run, volume } = observed;
+  const succeeded = findCondition(run.status?.conditions, "Succeeded")?.status === "True";
+  const defaultClass = defaultStorageClass(context.settings.runDefaults, volume);
+  const desired = desiredVolume(run, claimName, { succeeded, defaultClass, present: volume });
+  try {
+    await apply(pass, PERSISTENT_VOLUME_CLAIM, desired);
+  } catch (error) {
+    const refusal = writeBlocker(error, run);
+    if (!refusal || !volume || sizeOf(desired) === sizeOf(volume)) throw error;
+    await apply(pass, PERSISTENT_VOLUME_CLAIM, withSize(desired, sizeOf(volume)!));
+    throw refusal.reason === "QuotaExceeded" ? error : notResized(run, volume, error as Error);
+  }
+}
+
+function notResized(run: Run, claim: PersistentVolumeClaim, { message }: Error): BlockedError {
+  const { size } = run.spec.learner.storage;
+  const by = `StorageClass ${claim.spec?.storageClassName ?? "(none)"}`;
+  return new BlockedError(
+    "VolumeNotResized",
+    `spec.learner.storage.size is ${size}, and claim ${claim.metadata.name} of ${by} stays at ${sizeOf(claim)} (${message}): set allowVolumeExpansion: true in ${by} if its driver can grow volumes; the run goes on with the present size`,
+  );
 }
 
 /** Computed once for each generation of the spec: of all that a reconcile does it takes longest. */
@@ -134,13 +250,12 @@ function desiredSecret(run: Run, part: keyof CertificateSecrets, data: SecretDat
 async function chooseClaim(pass: Pass): Promise<string> {
   const { run, volume } = pass.observed;
   if (volume) return volume.metadata.name;
-  const name = childName(run, "data");
+  const [name, own] = claimNames(run);
   const found = await pass.context.client.get<PersistentVolumeClaim>(PERSISTENT_VOLUME_CLAIM, {
     namespace: run.metadata.namespace,
     name,
   });
-  if (!found || belongsTo(run, found)) return name;
-  const own = `${name}-${run.metadata.uid.slice(0, 8)}`;
+  if (!found || mayTake(run, found)) return name;
   const whose = found.metadata.labels?.[RUN] === run.metadata.name ? "an earlier run of this name" : "somebody else";
   tell(
     pass,
@@ -152,22 +267,40 @@ async function chooseClaim(pass: Pass): Promise<string> {
   return own;
 }
 
+/** A Job cannot change: one that has not begun, or has failed, goes where another is desired, and is made anew then. */
+async function reconcileInit(pass: Pass, claimName: string): Promise<void> {
+  const { run, init, initPod } = pass.observed;
+  if (!init) return createInit(pass, claimName);
+  const made = init.metadata.annotations?.[SPEC_HASH];
+  const waits = (initPod?.status?.phase ?? "Pending") === "Pending" || jobState(init) === "failed";
+  if (!waits || made === initHash(run, pass.settings) || init.metadata.deletionTimestamp) return;
+  await pass.writes.remove(JOB, init);
+}
+
 /** The other run may be gone: its volume is what counts. */
 async function createInit(pass: Pass, claimName: string): Promise<void> {
   const { run } = pass.observed;
   const { namespace } = run.metadata;
   const source = run.spec.initFrom!.run!;
-  const { items } = await pass.context.client.list<PersistentVolumeClaim>(PERSISTENT_VOLUME_CLAIM, {
-    namespace,
-    labelSelector: `${RUN}=${source}`,
-  });
-  const newest = items
-    .filter((claim) => !claim.metadata.deletionTimestamp)
-    .sort((a, b) => (b.metadata.creationTimestamp ?? "").localeCompare(a.metadata.creationTimestamp ?? ""))[0];
-  if (!newest)
+  const sourceRun = pass.context.cache.trainingRun(`${namespace}/${source}`);
+  const own = sourceRun && volumeOf(sourceRun, pass.context.cache);
+  const claim = own && !own.metadata.deletionTimestamp ? own : await newestClaim(pass, source);
+  if (!claim)
     throw new BlockedError(
       "InitFromMissing",
       `there is no volume of a run ${source} in namespace ${namespace}: check spec.initFrom.run`,
     );
-  await pass.writes.create(JOB, desiredInit(run, claimName, newest.metadata.name, pass.settings));
+  await pass.writes.create(JOB, desiredInit(run, claimName, claim.metadata.name, pass.settings));
+}
+
+async function newestClaim({ observed: { run }, context }: Pass, source: string) {
+  const { namespace } = run.metadata;
+  const labelSelector = `${RUN}=${source}`;
+  const { items } = await context.client.list<PersistentVolumeClaim>(PERSISTENT_VOLUME_CLAIM, {
+    namespace,
+    labelSelector,
+  });
+  return items
+    .filter((claim) => !claim.metadata.deletionTimestamp)
+    .sort((a, b) => (b.metadata.creationTimestamp ?? "").localeCompare(a.metadata.creationTimestamp ?? ""))[0];
 }

@@ -34,6 +34,75 @@ export function firstDifference(desired: unknown, observed: unknown, path = ""):
   return desired === observed || sameQuantity(desired, observed) ? undefined : tell(path, observed, desired);
 }
 
+/**
+ * Fields of a spec of which nobody else has a part, by kind: what somebody adds there would let others in or out, or turn
+ * the learner's traffic elsewhere. Anywhere else what others add stays.
+ */
+const WHOLE_FIELDS: Record<string, readonly string[] | "all"> = {
+  NetworkPolicy: "all",
+  Service: ["type", "selector", "ports", "externalIPs"],
+  PodDisruptionBudget: ["selector"],
+};
+
+/**
+ * Looks for what is not as desired in the fields that are wholly the controller's: there additions count too.
+ *
+ * @returns the first difference for a person, and the JSON merge patch that replaces these fields: server-side apply cannot
+ *   remove what others have added. Undefined if there is no difference
+ */
+export function wholeDifference(
+  kind: string,
+  ...objects: [desired: object, observed: object]
+): { difference: string; patch: { spec: Json } } | undefined {
+  const fields = WHOLE_FIELDS[kind] ?? [];
+  const [desired, observed] = objects.map((it) => (it as { spec?: Json }).spec ?? {}) as [Json, Json];
+  let difference: string | undefined;
+  const spec: Json = {};
+  for (const field of fields === "all" ? keysOf(desired, observed) : fields) {
+    const own = exactDifference(desired[field], observed[field], `spec.${field}`);
+    if (own === undefined) continue;
+    difference ??= own;
+    spec[field] = replacement(desired[field], observed[field]);
+  }
+  return difference === undefined ? undefined : { difference, patch: { spec } };
+}
+
+const keysOf = (...objects: Json[]): Set<string> => new Set(objects.flatMap(Object.keys));
+
+function exactDifference(desired: unknown, observed: unknown, path: string): string | undefined {
+  if (isAbsent(desired) && isAbsent(observed)) return undefined;
+  if (Array.isArray(desired) && Array.isArray(observed)) {
+    if (desired.length !== observed.length)
+      return `${path} has ${observed.length} items, should have ${desired.length}`;
+    return first(desired.keys(), (index) => exactDifference(desired[index], observed[index], `${path}[${index}]`));
+  }
+  if (isObject(desired) && isObject(observed))
+    return first(keysOf(desired, observed), (key) => exactDifference(desired[key], observed[key], `${path}.${key}`));
+  return desired === observed ? undefined : tell(path, observed, desired);
+}
+
+function first<T>(items: Iterable<T>, find: (item: T) => string | undefined): string | undefined {
+  for (const item of items) {
+    const found = find(item);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** In a policy an empty list is none, but an empty selector is all: `{}` is not absent. */
+function isAbsent(value: unknown): boolean {
+  return value === undefined || value === null || (Array.isArray(value) && value.length === 0);
+}
+
+/** What a JSON merge patch has in place of `observed` so that `desired` is left: lists as a whole, null for what goes. */
+function replacement(desired: unknown, observed: unknown): unknown {
+  if (desired === undefined) return null;
+  if (!isObject(desired) || !isObject(observed)) return desired;
+  return Object.fromEntries(
+    [...keysOf(desired, observed)].map((key) => [key, replacement(desired[key], observed[key])]),
+  );
+}
+
 /** The API server drops empty objects and lists, zero and false where they are the default. */
 function isEmpty(value: unknown): boolean {
   if (Array.isArray(value)) return value.length === 0;

@@ -4,13 +4,17 @@ import type { Condition } from "../crds/trainingrun.ts";
 export const CONDITION_TYPES = [
   "Ready",
   "Succeeded",
+  "Failed",
   "Suspended",
   "LearnerAvailable",
   "ActorsScaled",
   "Progressing",
 ] as const;
-/** Admitted: of runs that wait in a queue of Kueue, and no others. */
-export type ConditionType = (typeof CONDITION_TYPES)[number] | "Admitted";
+/**
+ * Admitted: of runs that wait in a queue of Kueue, and no others. ObjectsApplied: False while the API server refuses an
+ * object of the run, and absent otherwise.
+ */
+export type ConditionType = (typeof CONDITION_TYPES)[number] | "Admitted" | "ObjectsApplied";
 
 /**
  * Reasons by who is meant. `event` is of what kind the event is that tells when a condition takes this reason; none: it
@@ -29,6 +33,10 @@ export const REASONS = {
   InProgress: {},
   Completed: { event: "Normal" },
   RunFailed: { event: "Warning" },
+  // Failed: what the last failure was; the event is that of RunFailed
+  Infrastructure: {},
+  Resource: {},
+  Fault: {},
   // Suspended
   NotSuspended: {},
   Suspending: { event: "Normal" },
@@ -46,7 +54,10 @@ export const REASONS = {
   InvalidConfiguration: { event: "Warning", blocks: true },
   LearnerCrashing: { event: "Warning", blocks: true },
   LearnerOutOfMemory: { event: "Warning", blocks: true },
+  VolumeFull: { event: "Warning", blocks: true },
   LearnerNotAnswering: { event: "Warning", blocks: true },
+  NodeLost: { event: "Warning", blocks: true },
+  VolumeAttachedElsewhere: { event: "Warning", blocks: true },
   InitFromFailed: { event: "Warning", blocks: true },
   InitFromMissing: { event: "Warning", blocks: true },
   // ActorsScaled
@@ -67,6 +78,7 @@ export const REASONS = {
   Forbidden: { event: "Warning", blocks: true },
   Refused: { event: "Warning", blocks: true },
   NameTaken: { event: "Warning", blocks: true },
+  VolumeNotResized: { event: "Warning", blocks: true },
   // What the learner says
   NoResults: { event: "Warning", blocks: true },
 } as const satisfies Record<string, { event?: "Normal" | "Warning"; blocks?: true }>;
@@ -76,13 +88,13 @@ export type Reason = keyof typeof REASONS;
 /** Of the events that no condition tells of. README.md says of each what it means, as it does of the reasons above. */
 export const EVENTS = [
   // actors
-  ...["ScaledUp", "ScaledDown", "Draining", "SandboxTerminated"],
+  ...["ScaledUp", "ScaledDown", "Draining", "ActorsDisrupted", "SandboxTerminated"],
   // suspension
   ...["CheckpointWritten", "CheckpointNotWaitedFor"],
   // volume, and the end
   ...["VolumeNameTaken", "VolumeStays", "VolumeGoes", "Expired"],
   // children
-  ...["Repaired", "CertificatesRenewed"],
+  ...["Repaired", "CertificatesRenewed", "PodForceDeleted"],
   // evaluations, webhook, Kueue
   ...["Evaluated", "WebhookDelivered", "WebhookGivenUp", "WorkloadMade", "QuotaReleased"],
 ] as const;
@@ -151,4 +163,12 @@ export function announcements(
 
 export function findCondition(conditions: Condition[] | undefined, type: ConditionType): Condition | undefined {
   return conditions?.find((it) => it.type === type);
+}
+
+/** What the API server refused of a run's objects; undefined: nothing. */
+export interface RefusedChildren {
+  /** Why no learner can be started, nor one that runs be changed. */
+  blocked?: Finding | undefined;
+  /** Why an object is not as it should be that no learner waits for. */
+  other?: Finding | undefined;
 }

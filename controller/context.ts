@@ -5,7 +5,8 @@ import type { Expectations } from "./expectations.ts";
 import type { EventRecorder } from "./kube/event-recorder.ts";
 import type { LearnerLinks } from "./learner-link.ts";
 import type { Memories, RunMemory } from "./memory.ts";
-import type { Cache, Observed } from "./observe.ts";
+import type { Observed } from "./observe.ts";
+import type { Cache } from "./ownership.ts";
 import type { RunMetrics } from "./run-metrics.ts";
 import type { Client, Writes } from "./writes.ts";
 

@@ -149,13 +149,15 @@ export class LearnerLinks {
   }
 
   /**
-   * Tells of sandbox containers that ended; the same ones may be told again. @returns attempts that this has given the
-   * outcome outOfMemory
+   * Tells of sandbox containers that ended, and of actors that were taken away; the same ones may be told again. @returns
+   * attempts that this has given the outcome outOfMemory
    * @throws NotConnectedError | grpc.ServiceError
    */
-  async reportTerminations(key: RunKey, terminations: TerminationMessage[]): Promise<number> {
+  async reportTerminations(key: RunKey, terminations: TerminationMessage[], disrupted: string[] = []): Promise<number> {
     const { callSeconds } = this.#options;
-    const { outOfMemory } = await this.#call(key, (it) => it.reportTerminations({ terminations }, callSeconds));
+    const { outOfMemory } = await this.#call(key, (it) =>
+      it.reportTerminations({ terminations, disrupted }, callSeconds),
+    );
     return outOfMemory ?? 0;
   }
 

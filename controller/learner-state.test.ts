@@ -23,6 +23,31 @@ const ended = (terminated: object) =>
 const runsSince = (seconds: number, ready = false) =>
   container({ ready, state: { running: { startedAt: at(-seconds) } } });
 
+/** What stands in a pod whose node has gone silent: the node controller took Ready away, the rest is as it was. */
+const silent = () => ({
+  phase: "Running",
+  conditions: [{ type: "Ready", status: "False", lastTransitionTime: at(-600) }],
+  containerStatuses: [{ name: "learner", image: "img", ready: true, state: { running: { startedAt: at(-3600) } } }],
+});
+const leavingOf = (seconds: number, status: object) => ({
+  ...{ metadata: { name: "old", uid: "old", deletionTimestamp: at(seconds) }, spec: { nodeName: "n1" } as never },
+  ...{ status },
+});
+const young = (status: object, seconds: number) => {
+  const made = pod(status);
+  made.learnerPod.metadata.creationTimestamp = at(seconds);
+  return made;
+};
+const unboundStatus = {
+  phase: "Pending",
+  conditions: [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message: UNBOUND }],
+};
+const MULTI_ATTACH = {
+  reason: "FailedAttachVolume",
+  note: 'Multi-Attach error for volume "pv-1" Volume is already used by pod(s) old',
+};
+const ATTACHING = { reason: "FailedAttachVolume", note: "AttachVolume.Attach failed: volume is being created" };
+
 describe("learnerState", () => {
   const CASES: [
     what: string,
@@ -55,9 +80,75 @@ describe("learnerState", () => {
     ],
     [
       "the one before does not end",
-      { deployment: deploymentOf(1), leavingPod: { metadata: { name: "old", deletionTimestamp: at(-60) } } as never },
+      { deployment: deploymentOf(1), leavingPod: { metadata: { name: "old", deletionTimestamp: at(-61) } } as never },
       "PodNotCreated",
       /kubectl delete pod old --force/,
+    ],
+    [
+      "its node does not answer",
+      pod(silent()),
+      "NodeLost",
+      /^node n1 has not answered since 2025-12-31T23:50:00Z: Kubernetes deletes the learner's pod pod when/,
+    ],
+    [
+      "its node reports that it is not ready",
+      container({ state: { running: { startedAt: at(-50) } } }),
+      "LearnerNotAnswering",
+      /is not ready/,
+    ],
+    [
+      "the node of the one before does not answer, which ends in time",
+      { deployment: deploymentOf(1), leavingPod: leavingOf(-59, silent()) },
+      "NodeLost",
+      /^node n1 has not answered since .*its toleration/,
+    ],
+    [
+      "the node of the one before does not answer, and the volume stays there",
+      { ...pod({ phase: "Pending" }), leavingPod: leavingOf(-60, silent()) },
+      "NodeLost",
+      /pod old cannot end and keeps the volume: if the node is gone for good, kubectl taint nodes n1 node\.kubernetes\.io\/out-of-service=nodeshutdown:NoExecute.*kubectl delete pod old --force; spec\.learner\.storage\.forceDetach: true/,
+      { warning: MULTI_ATTACH },
+    ],
+    [
+      "the same, and the controller deletes it",
+      {
+        run: runOf({ learner: { storage: { forceDetach: true } } }),
+        ...pod({ phase: "Pending" }),
+        leavingPod: leavingOf(-60, silent()),
+      },
+      "NodeLost",
+      /keeps the volume: it is deleted by force/,
+    ],
+    [
+      "deleted by the taint of a lost node before its containers were ready",
+      {
+        deployment: deploymentOf(1),
+        leavingPod: leavingOf(-60, {
+          conditions: [{ type: "DisruptionTarget", status: "True", reason: "DeletionByTaintManager" }],
+        }),
+      },
+      "NodeLost",
+      /node n1/,
+    ],
+    [
+      "the node of the one before is lost, and the next one runs",
+      { ...runsSince(10), leavingPod: leavingOf(-60, silent()) },
+      "LearnerStarting",
+      /loads its weights/,
+    ],
+    [
+      "the volume is still attached where the pod before ends",
+      { ...pod({ phase: "Pending" }), leavingPod: leavingOf(20, { phase: "Running" }), volume: claimOf({}) },
+      "VolumeAttachedElsewhere",
+      /^the volume of claim quick-data is still attached to another node \(Multi-Attach error .*\): pod old on node n1 has it/,
+      { warning: MULTI_ATTACH },
+    ],
+    [
+      "the volume is still attached to a node of which nothing is known",
+      { ...pod({ phase: "Pending" }), volume: claimOf({}) },
+      "VolumeAttachedElsewhere",
+      /after 6 minutes, or at once with kubectl taint nodes NODE/,
+      { warning: MULTI_ATTACH },
     ],
     [
       "a quota",
@@ -153,6 +244,42 @@ describe("learnerState", () => {
       "LearnerCrashing",
       /^the learner was killed by signal 9 and starts again/,
     ],
+    [
+      "killed for memory, and how often that may happen",
+      ended({ exitCode: 137, reason: "OOMKilled" }),
+      "LearnerOutOfMemory",
+      /, failure 1 of the 20 that spec\.failurePolicy\.retries allows without a finished iteration: raise/,
+    ],
+    [
+      "a full volume",
+      { ...ended({ exitCode: 73, message: "the disk of /data/run is full" }), volume: claimOf({}) },
+      "VolumeFull",
+      /^volume quick-data \(100Gi\) is full: raise spec\.learner\.storage\.size/,
+    ],
+    [
+      "a full volume that has been enlarged, and waits for its pod to end",
+      {
+        ...ended({ exitCode: 73 }),
+        volume: {
+          ...claimOf({ resources: { requests: { storage: "200Gi" } } }),
+          status: { capacity: { storage: "100Gi" }, conditions: [{ type: "FileSystemResizePending", status: "True" }] },
+        },
+      },
+      "VolumeFull",
+      /^volume quick-data \(100Gi\) is full and grows when its pod is started anew: suspend the run/,
+    ],
+    [
+      "a full volume, and the learner was just started again",
+      container({ state: { running: { startedAt: at(-5) } }, lastState: { terminated: { exitCode: 73 } } }),
+      "VolumeFull",
+      /goes on by itself/,
+    ],
+    [
+      "a volume that was full, and the learner loads",
+      container({ state: { running: { startedAt: at(-50) } }, lastState: { terminated: { exitCode: 73 } } }),
+      "LearnerNotAnswering",
+      /not ready/,
+    ],
     ["loading", runsSince(10), "LearnerStarting", /loads its weights/],
     ["loading for long", runsSince(50), "LearnerNotAnswering", /not ready.*learner\.startSeconds/],
     [
@@ -176,6 +303,39 @@ describe("learnerState", () => {
       "VolumeNotMounted",
       /secret "x" not found/,
       { warning: { reason: "FailedMount", note: 'MountVolume.SetUp failed: secret "x" not found' } },
+    ],
+    [
+      "a volume that is being attached",
+      young({ phase: "Pending" }, -60),
+      "LearnerStarting",
+      /waits for its volumes to be attached and mounted \(AttachVolume/,
+      { warning: ATTACHING },
+    ],
+    [
+      "a volume that is not attached after two minutes",
+      young({ phase: "Pending" }, -121),
+      "VolumeNotMounted",
+      /\(AttachVolume.*: check its storage driver/,
+      { warning: ATTACHING },
+    ],
+    [
+      "what a new pod mounts does not exist",
+      young({ phase: "Pending" }, -60),
+      "VolumeNotMounted",
+      /create what is missing/,
+      { warning: { reason: "FailedMount", note: 'MountVolume.SetUp failed: secret "x" not found' } },
+    ],
+    [
+      "a volume that is being made",
+      { ...young(unboundStatus, -60), volume: claimOf({ storageClassName: "fast" }) },
+      "LearnerStarting",
+      /the pod waits for claim quick-data: StorageClass fast makes its volume/,
+    ],
+    [
+      "a volume that nobody makes",
+      { ...young(unboundStatus, -60), volume: claimOf({}) },
+      "Unschedulable",
+      /no default StorageClass/,
     ],
     ["suspended", {}, "Stopped", /suspended/, { lifecycle: { stage: "Suspended", learnerReplicas: 0 } }],
     ["over", {}, "Stopped", /over/, { lifecycle: { stage: "Ended", learnerReplicas: 0 } }],
@@ -230,6 +390,11 @@ describe("writeBlocker", () => {
     [409, "the object has been modified", undefined],
     [429, "slow down", undefined],
     [500, "etcd", undefined],
+    [
+      500,
+      'failed to create typed patch object (team-1/d; apps/v1, Kind=Deployment): .spec.template.spec.containers[name="c"].env: expected list, got &{x}',
+      "Refused",
+    ],
     [0, "socket hang up", undefined],
   ];
   for (const [status, message, reason] of CASES)

@@ -1,17 +1,22 @@
 /** What keeps the learner from being there, or that nothing does. Pure. */
+import { jobState } from "./actor-state.ts";
 import {
   deploymentBlocker,
   eventBlocker,
+  isMultiAttach,
   isSilent,
   LEARNER_ANSWER_SECONDS,
   NO_POD_SECONDS,
   podBlocker,
+  volumeWait,
 } from "./blockers.ts";
 import type { Finding } from "./conditions.ts";
 import { childName, GRPC_PORT } from "./desired/names.ts";
 import type { Pod } from "./kube/resources.ts";
-import { type LifecyclePlan, lastTermination, lastWords } from "./lifecycle.ts";
-import { jobState, type Observed } from "./observe.ts";
+import { describeEnd, isVolumeFull, lastTermination, learnerFailures } from "./learner-failures.ts";
+import type { LifecyclePlan } from "./lifecycle.ts";
+import { nodeLossFinding, OVERDUE_SECONDS, overdueSeconds } from "./node-loss.ts";
+import { livingLearner, type Observed } from "./observe.ts";
 
 /** The newest warning about an object that does not come on, asked for where it says nothing itself. */
 export type Warning = { reason?: string; note?: string };
@@ -33,8 +38,6 @@ export interface LearnerFacts {
   nowMs: number;
 }
 
-/** Exit statuses above it are signals, by shells' and container runtimes' habit. */
-const SIGNALLED = 128;
 /** How often what is not there yet is looked at, where no event would tell. */
 const LOOK_SECONDS = 5;
 
@@ -46,19 +49,29 @@ export function learnerState(facts: LearnerFacts): LearnerState {
     ...finding,
     againSeconds,
   });
-  if (refused) return away(refused);
+  const answers = link?.connected && link.status && lifecycle.learnerReplicas === 1;
+  if (refused && !answers && lifecycle.stage !== "Refused") return away(refused);
   switch (lifecycle.stage) {
     case "Refused":
       return { available: false, ...lifecycle.refusal! };
     case "Ending":
     case "Ended":
       return { available: false, reason: "Stopped", message: "the run is over: it needs no learner" };
-    case "Suspended":
-      return { available: false, reason: "Stopped", message: "the run is suspended: it has no learner" };
+    case "Suspended": {
+      const pod = livingLearner(observed);
+      return pod
+        ? away(
+            nodeLossFinding(observed, facts.nowMs) ?? {
+              reason: "Stopped",
+              message: `the run is suspended: the learner's pod ${pod.metadata.name} ends`,
+            },
+          )
+        : { available: false, reason: "Stopped", message: "the run is suspended: it has no learner" };
+    }
     case "Queued":
       return { available: false, ...lifecycle.admission!.finding };
     case "Initialising":
-      return away(initState(observed));
+      return away(initState(facts));
   }
   if (link?.connected && link.status) return { available: true, reason: "Connected", message: "the learner answers" };
   return away(absence(facts));
@@ -68,6 +81,8 @@ function absence({ observed, warning, podlessSinceMs, nowMs }: LearnerFacts): Fi
   const { deployment, learnerPod: pod, link, run } = observed;
   const starting = (message: string): Finding => ({ reason: "LearnerStarting", message });
   if (!deployment) return starting("the learner is being made");
+  const lost = nodeLossFinding(observed, nowMs);
+  if (lost) return lost;
   if (!pod) {
     const refused = deploymentBlocker(deployment) ?? (observed.leavingPod && leaving(observed.leavingPod, nowMs));
     if (refused) return refused;
@@ -78,11 +93,13 @@ function absence({ observed, warning, podlessSinceMs, nowMs }: LearnerFacts): Fi
         }
       : starting("the learner's pod is being made");
   }
-  const blocker = podBlocker(pod, "learner", observed.volume);
+  const blocker =
+    volumeWait(pod, { warning, claim: observed.volume, nowMs }) ?? podBlocker(pod, "learner", observed.volume);
   if (blocker) return blocker;
-  const crash = crashOf(pod, observed);
+  const crash = crashOf(pod, observed, nowMs);
   if (crash) return crash;
-  if (warning && isSilent(pod, nowMs)) return eventBlocker(warning, "learner");
+  if (warning && isSilent(pod, nowMs))
+    return isMultiAttach(warning) ? attached(observed, warning) : eventBlocker(warning, "learner");
   const container = pod.status?.containerStatuses?.find(({ name }) => name === "learner");
   const running = container?.state?.running;
   if (!container || !running) return starting("the learner's pod is starting");
@@ -95,44 +112,92 @@ function absence({ observed, warning, podlessSinceMs, nowMs }: LearnerFacts): Fi
   return { reason: "LearnerNotAnswering", message };
 }
 
-/** The next one comes when this one is gone, which takes its grace period, or a person where its node is lost. */
-function leaving({ metadata: { name, deletionTimestamp } }: Pod, nowMs: number): Finding {
-  const late = nowMs - Date.parse(deletionTimestamp ?? "") > NO_POD_SECONDS * 1000;
-  return late
+/** The run's volume is attached where its pod before was: named is what can be done about it. */
+function attached({ leavingPod, volume }: Observed, { note = "" }: Warning): Finding {
+  const claim = volume?.metadata.name ?? "";
+  const where = leavingPod
+    ? `pod ${leavingPod.metadata.name} on node ${leavingPod.spec?.nodeName} has it and must end first`
+    : "Kubernetes detaches it when no pod is left there, from a node that does not answer after 6 minutes, or at once with kubectl taint nodes NODE node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";
+  return {
+    reason: "VolumeAttachedElsewhere",
+    message: `the volume of claim ${claim} is still attached to another node (${note.replace(/\s+/g, " ").trim()}): ${where}`,
+  };
+}
+
+/** The volume to copy from, unless the warning names the run's own. */
+function sourceAttached(observed: Observed, warning: Warning): Finding {
+  const { volume, run } = observed;
+  const note = (warning.note ?? "").replace(/\s+/g, " ").trim();
+  const own = volume?.spec?.volumeName;
+  if (own && note.includes(`"${own}"`)) return attached(observed, warning);
+  const source = run.spec.initFrom?.run;
+  return {
+    reason: "VolumeAttachedElsewhere",
+    message: `the volume of run ${source} (spec.initFrom.run) is attached to another node (${note}): suspend that run until the checkpoint is copied, or wait for its end`,
+  };
+}
+
+/** The next one comes when this one is gone, which takes its grace period. */
+function leaving(pod: Pod, nowMs: number): Finding {
+  const { name } = pod.metadata;
+  return overdueSeconds(pod, nowMs) > OVERDUE_SECONDS
     ? {
         reason: "PodNotCreated",
-        message: `pod ${name} does not end: if its node is gone for good, kubectl delete pod ${name} --force`,
+        message: `pod ${name} does not end: kubectl describe pod ${name} says what holds it; if its node is gone for good, kubectl delete pod ${name} --force`,
       }
     : { reason: "LearnerStarting", message: "the pod of the learner before is ending" };
 }
 
 /** A container that ended and is not running now, or not for long. */
-function crashOf(pod: Pod, { run }: Observed): Finding | undefined {
-  const container = pod.status?.containerStatuses?.find(({ name }) => name === "learner");
+function crashOf(pod: Pod, observed: Observed, nowMs: number): Finding | undefined {
+  const { run } = observed;
   const ended = lastTermination(pod);
-  if (!ended || container?.state?.running) return undefined;
+  const running = pod.status?.containerStatuses?.find(({ name }) => name === "learner")?.state?.running;
+  if (!ended) return undefined;
+  // It is started again every few minutes, and ends in seconds while there is no room.
+  const justStarted = running && nowMs - Date.parse(running.startedAt ?? "") < LEARNER_ANSWER_SECONDS * 1000;
+  if (isVolumeFull(pod) && (!running || justStarted)) {
+    return { reason: "VolumeFull", message: volumeFull(observed) };
+  }
+  if (running) return undefined;
+  const { count = 0 } = learnerFailures(observed) ?? {};
+  const { retries } = run.spec.failurePolicy;
+  const which =
+    count > 0
+      ? `, failure ${count} of the ${retries} that spec.failurePolicy.retries allows without a finished iteration`
+      : "";
   if (ended.reason === "OOMKilled")
     return {
       reason: "LearnerOutOfMemory",
-      message:
-        "the learner was killed for memory and starts again from its newest checkpoint: raise spec.learner.resources.limits.memory",
+      message: `the learner was killed for memory and starts again from its newest checkpoint${which}: raise spec.learner.resources.limits.memory`,
     };
   const log = `kubectl logs deployment/${childName(run, "learner")} --previous`;
-  // Whoever is killed has said nothing of it.
-  const end =
-    ended.exitCode > SIGNALLED
-      ? `was killed by signal ${ended.exitCode - SIGNALLED}`
-      : `ended with status ${ended.exitCode} (${lastWords(ended.message)})`;
   return {
     reason: "LearnerCrashing",
-    message: `the learner ${end} and starts again from its newest checkpoint: see ${log}`,
+    message: `the learner ${describeEnd(ended)} and starts again from its newest checkpoint${which}: see ${log}`,
   };
 }
 
-function initState({ init, initPod, run, volume }: Observed): Finding {
+/** It has grown in the meantime, or it has not: what is left to do differs. */
+function volumeFull({ run, volume }: Observed): string {
+  const name = volume?.metadata.name ?? childName(run, "data");
+  const size = volume?.status?.capacity?.storage ?? volume?.spec?.resources?.requests?.storage;
+  const full = `volume ${name} (${size ?? run.spec.learner.storage.size}) is full`;
+  const pending = volume?.status?.conditions?.some(({ type }) => type === "FileSystemResizePending");
+  if (pending)
+    return `${full} and grows when its pod is started anew: suspend the run, and resume it once it is Suspended`;
+  return `${full}: raise spec.learner.storage.size, which needs a StorageClass that allows expansion; where a volume grows only while nobody uses it, suspend the run first. The learner goes on by itself within 5 minutes of there being room`;
+}
+
+function initState({ observed, warning, nowMs }: LearnerFacts): Finding {
+  const { init, initPod, run, volume } = observed;
   const source = run.spec.initFrom?.run;
-  const blocker = initPod && podBlocker(initPod, "learner", volume);
-  if (blocker) return blocker;
+  if (initPod) {
+    const blocker = volumeWait(initPod, { warning, claim: volume, nowMs }) ?? podBlocker(initPod, "learner", volume);
+    if (blocker) return blocker;
+    if (warning && isSilent(initPod, nowMs))
+      return isMultiAttach(warning) ? sourceAttached(observed, warning) : eventBlocker(warning, "learner");
+  }
   if (init && jobState(init) === "failed")
     return {
       reason: "InitFromFailed",

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { messages } from "../proto/service.ts";
 import { withRunDefaults } from "./desired/run-defaults.ts";
-import { type LifecyclePlan, lastWords, planLifecycle, type Suspension } from "./lifecycle.ts";
+import { lastWords } from "./learner-failures.ts";
+import { type LifecyclePlan, planLifecycle, type Suspension } from "./lifecycle.ts";
 import type { Observed } from "./observe.ts";
 import type { Admission } from "./queue.ts";
 import { deploymentOf, linkOf, NOW_MS, observedOf, podOf, runOf } from "./run.fixture.ts";
@@ -50,6 +51,54 @@ describe("planLifecycle", () => {
       { run: runOf({}, conditions("Succeeded", "False", "RunFailed")), deployment: deploymentOf(1) },
       "Ended",
       0,
+    ],
+    [
+      "too many failures: written down before the learner goes",
+      {
+        run: runOf({ failurePolicy: { retries: 0 } }),
+        deployment: deploymentOf(1),
+        learnerPod: podOf(RUN, "learner", exited(74)),
+      },
+      "Ending",
+      1,
+    ],
+    [
+      "as many failures as the run survives",
+      {
+        run: runOf({ failurePolicy: { retries: 1 } }),
+        deployment: deploymentOf(1),
+        learnerPod: podOf(RUN, "learner", exited(74)),
+      },
+      "Running",
+      1,
+    ],
+    [
+      "a full volume is no failure",
+      {
+        run: runOf({ failurePolicy: { retries: 0 } }),
+        deployment: deploymentOf(1),
+        learnerPod: podOf(RUN, "learner", exited(73)),
+      },
+      "Running",
+      1,
+    ],
+    [
+      "failed, then suspended",
+      { run: runOf({ suspend: true }, conditions("Succeeded", "False", "RunFailed")), deployment: deploymentOf(0) },
+      "Suspended",
+      0,
+    ],
+    [
+      "succeeded, then suspended",
+      { run: runOf({ suspend: true }, conditions("Succeeded", "True", "Completed")), deployment: deploymentOf(0) },
+      "Ended",
+      0,
+    ],
+    [
+      "suspended while a learner of 0.2 says that the run has failed",
+      { run: runOf({ suspend: true }), deployment: deploymentOf(1), link: linkOf({ phase: Phase.FAILED_RUN }) },
+      "Suspending",
+      1,
     ],
     ["suspended from the start", { run: runOf({ suspend: true }) }, "Suspended", 0],
     ["told to suspend", { run: runOf({ suspend: true }), deployment: deploymentOf(1) }, "Suspending", 1],

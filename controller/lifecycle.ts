@@ -1,14 +1,14 @@
 /** Where a run is between its start and its end, and whether its learner should be there. Pure. */
 import { hasItsGpu } from "../crds/rules-pods.ts";
 import type { TrainingRunStatus } from "../crds/trainingrun.ts";
+import { EXIT_STATUS } from "../proto/exit-status.ts";
+import { jobState } from "./actor-state.ts";
 import type { Finding } from "./conditions.ts";
 import { findCondition } from "./conditions.ts";
 import { SPEC_HASH } from "./desired/names.ts";
-import { jobState, learnerPhase, type Observed } from "./observe.ts";
+import { exhaustion, lastTermination, lastWords } from "./learner-failures.ts";
+import { learnerPhase, type Observed } from "./observe.ts";
 import { type Admission, NOT_QUEUED } from "./queue.ts";
-
-/** What the learner exits with when what it was given cannot be used. */
-const BAD_INPUT = 2;
 
 const NO_GPU =
   "learner.device CUDA needs a GPU, and neither the run nor the cluster's defaults give the learner one: set learner.resources.limits nvidia.com/gpu to 1, or set gpu.enabled of the chart, then suspend and resume the run";
@@ -70,7 +70,7 @@ function planStage(
   const { run, deployment } = observed;
   const running = (deployment?.spec?.replicas ?? 0) > 0;
   if (hasEnded(observed)) return { stage: "Ended", learnerReplicas: 0 };
-  if (finalPhase(observed)) return { stage: "Ending", learnerReplicas: running ? 1 : 0 };
+  if (finalPhase(observed) || exhaustion(observed)) return { stage: "Ending", learnerReplicas: running ? 1 : 0 };
   // A learner that was told to stop trains no more, whatever the spec says by now: the stop is carried through.
   const waits = admission.state === "waiting";
   if (run.spec.suspend || (running && (waits || suspension)))
@@ -85,15 +85,18 @@ function planStage(
   return { stage: "Running", learnerReplicas: 1 };
 }
 
-/** Whether status says that the run is over. */
+/** Whether status says that the run is over. One that has failed is not once it is suspended: then it can be resumed. */
 export function hasEnded({ run }: Observed): boolean {
   const succeeded = findCondition(run.status?.conditions, "Succeeded");
-  return succeeded?.status === "True" || (succeeded?.status === "False" && succeeded.reason === "RunFailed");
+  if (succeeded?.status === "True") return true;
+  return succeeded?.status === "False" && succeeded.reason === "RunFailed" && !run.spec.suspend;
 }
 
-export function finalPhase({ link }: Observed): "SUCCEEDED" | "FAILED_RUN" | undefined {
+/** FAILED_RUN: of learners up to 0.2; later ones end, and `exhaustion` judges. */
+export function finalPhase({ run, link }: Observed): "SUCCEEDED" | "FAILED_RUN" | undefined {
   const phase = learnerPhase(link);
-  return phase === "SUCCEEDED" || phase === "FAILED_RUN" ? phase : undefined;
+  if (phase === "FAILED_RUN") return run.spec.suspend ? undefined : phase;
+  return phase === "SUCCEEDED" ? phase : undefined;
 }
 
 /** A learner that was reached once has a run folder of its own. */
@@ -125,7 +128,7 @@ function refusalOf(observed: Observed, learnerHash: string): { finding: Finding;
     return { finding: { reason: "InvalidConfiguration", message: NO_GPU }, recorded: true };
   const ended = learnerPod && lastTermination(learnerPod);
   const current = learnerPod?.metadata.annotations?.[SPEC_HASH] === learnerHash;
-  if (ended?.exitCode !== BAD_INPUT || !current) return undefined;
+  if (ended?.exitCode !== EXIT_STATUS.input || !current) return undefined;
   return {
     finding: {
       reason: "InvalidConfiguration",
@@ -140,27 +143,4 @@ function localPathOf({ spec }: Observed["run"]): string | undefined {
     for (const field of ["publicData", "privateData"] as const)
       if (task[field]?.path !== undefined) return `spec.tasks[${index}].${field}.path`;
   return spec.initFrom?.path === undefined ? undefined : "spec.initFrom.path";
-}
-
-type Terminated = { exitCode: number; reason?: string; message?: string; finishedAt?: string };
-
-/** How the learner's container ended last; undefined if it never has. */
-export function lastTermination(pod: NonNullable<Observed["learnerPod"]>): Terminated | undefined {
-  const container = pod.status?.containerStatuses?.find(({ name }) => name === "learner");
-  return container?.state?.terminated ?? container?.lastState?.terminated;
-}
-
-/** The end of a log that is JSON lines but for what was said to a person. */
-export function lastWords(log: string | undefined): string {
-  const lines = (log ?? "")
-    .split("\n")
-    .map((line) => line.trim())
-    .filter(Boolean);
-  const spoken = lines.filter((line) => !line.startsWith("{"));
-  if (spoken.length > 0) return spoken.at(-1)!;
-  try {
-    return (JSON.parse(lines.at(-1) ?? "") as { msg: string }).msg;
-  } catch {
-    return lines.at(-1) ?? "it said nothing; see its log";
-  }
 }

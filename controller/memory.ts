@@ -35,6 +35,10 @@ export interface RunMemory {
   toldToDrain: Map<string, { instance: string; atMs: number }>;
   /** Terminations that the learner knows of. */
   reported: Set<string>;
+  /** Actors that were taken away, by name: which learner knows of it. */
+  toldDisrupted: Map<string, string>;
+  /** Since when the learner does not hear an actor that runs, by name. */
+  silentSinceMs: Map<string, number>;
   /** The newest warning about an object that does not come on. */
   warning: { uid: string; atMs: number; warning: Warning | undefined } | undefined;
   /** Why no actor could be made, and until when that stands. */
@@ -48,6 +52,8 @@ export interface RunMemory {
   unheardSinceMs: number | undefined;
   /** Since when its learner's Deployment is to have a pod and has none. */
   podlessSinceMs: number | undefined;
+  /** Uid of the learner's pod that was deleted by force. */
+  forceDeleted: string | undefined;
   /** Since when its learner has stopped without being told to. */
   stoppedSinceMs: number | undefined;
 }
@@ -89,6 +95,8 @@ export class Memories {
       actorCertificates: new Map(),
       toldToDrain: new Map(),
       reported: new Set(),
+      toldDisrupted: new Map(),
+      silentSinceMs: new Map(),
       warning: undefined,
       refusal: undefined,
       notification: undefined,
@@ -97,6 +105,7 @@ export class Memories {
       unheardSinceMs: undefined,
       podlessSinceMs: undefined,
       stoppedSinceMs: undefined,
+      forceDeleted: undefined,
     };
     this.#runs.set(key, memory);
     return memory;

@@ -97,6 +97,25 @@ describe("the webhook of a run that is over", () => {
     assert.equal(bodies[0]!.id, `${it.run.metadata.uid}-Succeeded`);
   });
 
+  test("a run that is resumed while it is told of its failure is told of again at its next end", async () => {
+    status = 204;
+    const conditions = [{ type: "Succeeded", status: "False", reason: "RunFailed", message: "the disk is full" }];
+    const failed = { ...ENDED, phase: "Failed", conditions };
+    const it = looking({ url: address(), timeoutSeconds: 5, maxAttempts: 6, backoffSeconds: 5 }, failed);
+    it.look();
+    Object.assign(it.run.status!, { completionTime: undefined, conditions: [] });
+    while (it.told.length === 0 && bodies.length === 0) await sleep(10);
+    await sleep(50);
+    it.write();
+    assert.deepEqual([it.run.status!.notification, it.told], [undefined, []]);
+    Object.assign(it.run.status!, { ...failed, completionTime: at(5) });
+    assert.equal((await it.attempt()).state, "Delivered");
+    assert.deepEqual(
+      bodies.map(({ id }) => id),
+      [at(-10), at(5)].map((time) => `${it.run.metadata.uid}-Failed-${time}`),
+    );
+  });
+
   test("is told again after pauses that double, with the same id, until it is given up", async () => {
     status = 500;
     const it = looking({ url: address(), timeoutSeconds: 5, maxAttempts: 3, backoffSeconds: 5 });

@@ -20,8 +20,10 @@ export function isUntold({ observed }: Pass): boolean {
 
 /** Posts, if it is time to. @returns the seconds until the next attempt */
 export function notify(pass: Pass): number | undefined {
-  if (!isUntold(pass)) return undefined;
   const { observed, memory, nowMs } = pass;
+  // A run that goes on after a failure is to be told of again.
+  if (!hasEnded(observed)) memory.notification = undefined;
+  if (!isUntold(pass)) return undefined;
   const { run } = observed;
   const webhook = webhookOf(run)!;
   const known = memory.notification ?? run.status?.notification;
@@ -35,8 +37,10 @@ export function notify(pass: Pass): number | undefined {
     return undefined;
   const dueMs = attempts === 0 ? nowMs : Date.parse(known!.lastAttemptTime!) + 1000 * pauseSeconds(webhook, attempts);
   if (nowMs < dueMs) return (dueMs - nowMs) / 1000;
+  const completionTime = run.status?.completionTime;
   call(pass, "webhook", async () => {
     const answer = await attempt(pass, webhook.timeoutSeconds);
+    if (memory.run.status?.completionTime !== completionTime) return; // the run goes on: that end is none any more
     const next = afterAttempt(answer, attempts + 1, webhook.maxAttempts, pass.context.now());
     memory.notification = next;
     if (next.state === "Delivered") tell(pass, "Normal", "WebhookDelivered", next.message!, "Notify");
@@ -78,7 +82,9 @@ export function eventOf(run: Run): FinishedEvent {
   const { iteration, startTime, completionTime, score, evaluation, executions } = status;
   const succeeded = findCondition(status.conditions, "Succeeded");
   const phase = succeeded?.status === "True" ? "Succeeded" : "Failed";
-  return finishedEvent(`/namespaces/${metadata.namespace}/trainingruns/${metadata.name}`, `${metadata.uid}-${phase}`, {
+  // A run that was resumed may fail again, and that is another event.
+  const id = `${metadata.uid}-${phase}${phase === "Failed" ? `-${completionTime}` : ""}`;
+  return finishedEvent(`/namespaces/${metadata.namespace}/trainingruns/${metadata.name}`, id, {
     ...{ name: metadata.name, namespace: metadata.namespace, task: spec.tasks[0]!.name, phase },
     message: succeeded?.message ?? `${runId(run)} is over`,
     ...{ iteration, iterations: spec.stopping.iterations, startTime, completionTime: completionTime! },

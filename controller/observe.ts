@@ -1,18 +1,9 @@
 /** What is known of one run: the TrainingRun, its children as the caches have them, and what its learner says. */
 
 import { messages } from "../proto/service.ts";
-import {
-  COMPONENT,
-  type Component,
-  childName,
-  parseActorName,
-  RUN_UID,
-  type Run,
-  SPEC_HASH,
-  tlsSecret,
-} from "./desired/names.ts";
+import { type ActorState, actorState, pastGraceAtMs, takesRoom } from "./actor-state.ts";
+import { COMPONENT, childName, parseActorName, RUN_UID, type Run, SPEC_HASH, tlsSecret } from "./desired/names.ts";
 import type { Workload } from "./desired/workload.ts";
-import { controllerUid } from "./kube/owner-index.ts";
 import {
   CONFIG_MAP,
   type ConfigMap,
@@ -20,25 +11,17 @@ import {
   type Deployment,
   JOB,
   type Job,
-  PERSISTENT_VOLUME_CLAIM,
   type PersistentVolumeClaim,
   POD,
   type Pod,
+  type ReplicaSet,
   SECRET,
   type Secret,
   WORKLOAD,
 } from "./kube/resources.ts";
 import type { KubeObject, Resource } from "./kube/types.ts";
 import type { LearnerObserved } from "./learner-link.ts";
-
-/** Children in memory, fed by watches. */
-export interface Cache {
-  trainingRun(key: string): Run | undefined;
-  /** `key`: `namespace/name`. */
-  get<T extends KubeObject>(resource: Resource, key: string): T | undefined;
-  /** All of one kind that carry this run's uid in their label. */
-  childrenOf<T extends KubeObject>(resource: Resource, runUid: string): T[];
-}
+import { type Cache, isChildOf, isOrphanOf, learnerPodsOf, volumeOf } from "./ownership.ts";
 
 export interface Observed {
   run: Run;
@@ -57,8 +40,10 @@ export interface Observed {
   link: LearnerObserved | undefined;
   /** What Kueue has of the run, where the controller works with Kueue. */
   workload: Workload | undefined;
-  /** Whether a pod of it takes part of a node: one that has ended does not. */
+  /** Whether a pod of it takes part of a node: one that has ended does not, nor one of a lost node. */
   hasPods: boolean;
+  /** When the next pod that is being deleted counts as one of a lost node, Unix milliseconds. */
+  nextLossMs: number | undefined;
 }
 
 /** An actor's Job with its newest pod and what the learner says of it. */
@@ -68,7 +53,7 @@ export interface ObservedActor {
   index: number;
   generation: number;
   hash: string | undefined;
-  state: "starting" | "running" | "succeeded" | "failed" | "deleting";
+  state: ActorState;
   pod: Pod | undefined;
   /** With its certificate. */
   secret: Secret | undefined;
@@ -80,64 +65,64 @@ export interface ObservedActor {
   executions: number;
 }
 
-/** Whether the API server's object is this run's and no earlier one's of the same name. */
-export function belongsTo(run: Run, object: KubeObject): boolean {
-  const owner = controllerUid(object);
-  return owner === run.metadata.uid || (owner === undefined && object.metadata.labels?.[RUN_UID] === run.metadata.uid);
-}
-
-export function observe(run: Run, cache: Cache, link: LearnerObserved | undefined, kueue = false): Observed {
+export function observe(
+  run: Run,
+  cache: Cache,
+  link: LearnerObserved | undefined,
+  { kueue, nowMs }: { kueue: boolean; nowMs: number },
+): Observed {
   const { namespace, uid } = run.metadata;
   const named = <T extends KubeObject>(resource: Resource, name: string): T | undefined => {
     const found = cache.get<T>(resource, `${namespace}/${name}`);
-    return found && belongsTo(run, found) ? found : undefined;
+    return found && isChildOf(run, found) ? found : undefined;
   };
   const child = <T extends KubeObject>(resource: Resource, suffix: string) =>
     named<T>(resource, childName(run, suffix));
-  const pods = cache.childrenOf<Pod>(POD, uid);
-  const ofComponent = (component: Component) => pods.filter((pod) => pod.metadata.labels?.[COMPONENT] === component);
-  const jobs = cache.childrenOf<Job>(JOB, uid).filter((job) => belongsTo(run, job));
+  const podsOf = (job: Job) => cache.ownedBy<Pod>(POD, namespace, job.metadata.uid!);
+  const jobs = cache.ownedBy<Job>(JOB, namespace, uid);
+  const orphans = cache.labelledJobs<Job>(run).filter((job) => isOrphanOf(run, job));
+  const learnerPods = learnerPodsOf(run, cache);
+  const init = child<Job>(JOB, "init");
+  const pods = [...learnerPods, ...jobs.flatMap(podsOf)];
   const [authority, learner] = ["ca", "learner-tls"].map((it) => child<Secret>(SECRET, it));
   return {
     run,
     deployment: child(DEPLOYMENT, "learner"),
     config: child(CONFIG_MAP, "config"),
-    volume: cache
-      .childrenOf<PersistentVolumeClaim>(PERSISTENT_VOLUME_CLAIM, uid)
-      .find((claim) => belongsTo(run, claim)),
+    volume: volumeOf(run, cache),
     secrets: { ...(authority && { authority }), ...(learner && { learner }) },
-    init: child(JOB, "init"),
-    initPod: newest(ofComponent("init")),
-    actors: observeActors(run, jobs, ofComponent("actor"), link, (name) => named(SECRET, tlsSecret(name))),
-    learnerPod: newest(ofComponent("learner").filter((pod) => !pod.metadata.deletionTimestamp)),
-    leavingPod: newest(ofComponent("learner").filter((pod) => pod.metadata.deletionTimestamp)),
+    init,
+    initPod: newest(init ? podsOf(init) : []),
+    actors: observeActors(run, [...jobs, ...orphans], link, podsOf, cache, nowMs),
+    learnerPod: newest(learnerPods.filter((pod) => !pod.metadata.deletionTimestamp)),
+    leavingPod: newest(learnerPods.filter((pod) => pod.metadata.deletionTimestamp)),
     link,
     workload: kueue ? child(WORKLOAD, "workload") : undefined,
-    hasPods: pods.some(({ status }) => status?.phase !== "Succeeded" && status?.phase !== "Failed"),
+    hasPods: pods.some((pod) => takesRoom(pod, nowMs)),
+    nextLossMs: earliest(pods.map(pastGraceAtMs).filter((atMs) => atMs !== undefined && atMs > nowMs)),
   };
 }
 
 function observeActors(
   run: Run,
   jobs: Job[],
-  pods: Pod[],
   link: LearnerObserved | undefined,
-  secretOf: (actor: string) => Secret | undefined,
+  podsOf: (job: Job) => Pod[],
+  cache: Cache,
+  nowMs: number,
 ): ObservedActor[] {
-  const podsOf = Map.groupBy(pods, (pod) => pod.metadata.labels?.["batch.kubernetes.io/job-name"] ?? "");
   const said = new Map((link?.connected ? (link.status?.actors ?? []) : []).map((actor) => [actor.name ?? "", actor]));
   return jobs
     .flatMap((job): ObservedActor[] => {
       const { name, annotations } = job.metadata;
       const place = parseActorName(run, name);
       if (!place) return [];
-      const pod = newest(podsOf.get(name) ?? []);
+      const pod = newest(podsOf(job));
       const { connected, draining, running } = said.get(name) ?? {};
-      const active = connected || pod?.status?.phase === "Running" ? "running" : "starting";
-      const state = job.metadata.deletionTimestamp ? "deleting" : (jobState(job) ?? active);
+      const state = isChildOf(run, job) ? actorState(job, pod, connected ?? false, nowMs) : orphanState(job);
       return [
         {
-          ...{ job, name, ...place, hash: annotations?.[SPEC_HASH], state, pod, secret: secretOf(name) },
+          ...{ job, name, ...place, hash: annotations?.[SPEC_HASH], state, pod, secret: secretOf(job, cache) },
           ...{ connected: connected ?? false, draining: draining ?? false, executions: running ?? 0 },
         },
       ];
@@ -145,15 +130,30 @@ function observeActors(
     .sort((a, b) => a.index - b.index || a.generation - b.generation);
 }
 
-/** @returns undefined while the Job is not finished */
-export function jobState({ status }: Job): "succeeded" | "failed" | undefined {
-  const holds = (type: string) => status?.conditions?.some((it) => it.type === type && it.status === "True");
-  if (holds("Complete") || holds("SuccessCriteriaMet")) return "succeeded";
-  return holds("Failed") || holds("FailureTarget") ? "failed" : undefined;
+/** The certificate of a Job's actor, which the Job owns: one of an earlier Job of that name is made anew. */
+function secretOf({ metadata: { namespace, name, uid } }: Job, cache: Cache): Secret | undefined {
+  const secret = cache.get<Secret>(SECRET, `${namespace}/${tlsSecret(name)}`);
+  return secret?.metadata.ownerReferences?.some((owner) => owner.uid === uid) ? secret : undefined;
 }
+
+/** A Job with the run's label and an actor's name, and without an owner, does not count and is removed. */
+function orphanState({ metadata }: Job): ActorState {
+  return metadata.deletionTimestamp ? "deleting" : "orphaned";
+}
+
+const earliest = (times: (number | undefined)[]): number | undefined =>
+  times.reduce(
+    (first, atMs) => Math.min(first ?? Number.POSITIVE_INFINITY, atMs ?? Number.POSITIVE_INFINITY),
+    undefined,
+  );
 
 export function isActive({ state }: ObservedActor): boolean {
   return state === "starting" || state === "running";
+}
+
+/** A pod of the learner that still has its node, its GPU and its volume. */
+export function livingLearner({ learnerPod, leavingPod }: Observed): Pod | undefined {
+  return [learnerPod, leavingPod].find((pod) => pod && !["Succeeded", "Failed"].includes(pod.status?.phase ?? ""));
 }
 
 function newest(pods: Pod[]): Pod | undefined {
@@ -182,6 +182,7 @@ export function learnerPhase(link: LearnerObserved | undefined): PhaseName | und
 export function slimPod(pod: Pod): Pod {
   const { name, namespace, uid, resourceVersion, labels, annotations, creationTimestamp, deletionTimestamp } =
     pod.metadata;
+  const owners = pod.metadata.ownerReferences?.filter(({ controller }) => controller);
   const hash = annotations?.[SPEC_HASH];
   const { phase, reason, message, conditions, startTime } = pod.status ?? {};
   type Statuses = NonNullable<Pod["status"]>["containerStatuses"];
@@ -202,7 +203,10 @@ export function slimPod(pod: Pod): Pod {
       ...(hash !== undefined && { annotations: { [SPEC_HASH]: hash } }),
       ...(creationTimestamp !== undefined && { creationTimestamp }),
       ...(deletionTimestamp !== undefined && { deletionTimestamp }),
+      ...(owners?.length && { ownerReferences: owners }),
     },
+    // The type asks for containers, which nothing here reads.
+    ...(pod.spec?.nodeName !== undefined && { spec: { nodeName: pod.spec.nodeName } as NonNullable<Pod["spec"]> }),
     status: {
       ...(phase !== undefined && { phase }),
       ...(reason !== undefined && { reason }),
@@ -216,6 +220,11 @@ export function slimPod(pod: Pod): Pod {
 }
 
 const KEPT_LABELS = new Set([COMPONENT, RUN_UID, "longrun.dev/run", "batch.kubernetes.io/job-name"]);
+
+/** Of a ReplicaSet which Deployment owns it: its pods are the learner's. */
+export function slimReplicaSet({ metadata: { annotations: _, ...metadata } }: ReplicaSet): ReplicaSet {
+  return { metadata };
+}
 
 /** Of a Job all but its pod template, which cannot change and is in every one. */
 export function slimJob(job: Job): Job {

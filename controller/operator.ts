@@ -6,7 +6,7 @@ import type { KubeConfig } from "@kubernetes/client-node";
 import { Caches, childKinds } from "./caches.ts";
 import { controllerCertificate, type SecretData } from "./certificates.ts";
 import type { Context, Log } from "./context.ts";
-import { COMPONENT, childName, GRPC_PORT } from "./desired/names.ts";
+import { childName, GRPC_PORT, type Run } from "./desired/names.ts";
 import type { Settings } from "./desired/settings.ts";
 import { Expectations } from "./expectations.ts";
 import { serveHealth } from "./health.ts";
@@ -14,11 +14,12 @@ import { ApiClient } from "./kube/api-client.ts";
 import { EventRecorder } from "./kube/event-recorder.ts";
 import { LeaderElector } from "./kube/leader-elector.ts";
 import { KubeMetrics } from "./kube/metrics.ts";
-import { POD, type Pod, SECRET, type Secret, TRAINING_RUN } from "./kube/resources.ts";
+import { SECRET, type Secret, TRAINING_RUN } from "./kube/resources.ts";
 import { parseKey } from "./kube/types.ts";
 import { WorkQueue } from "./kube/work-queue.ts";
 import { LearnerLinks, type LearnerLinksOptions, type LinkTarget } from "./learner-link.ts";
 import { Memories } from "./memory.ts";
+import { isChildOf, learnerPodsOf } from "./ownership.ts";
 import { forwardPort } from "./port-forward.ts";
 import { reconcile } from "./reconcile.ts";
 import { RunMetrics } from "./run-metrics.ts";
@@ -192,21 +193,22 @@ function dialler({ inCluster, config }: OperatorOptions, caches: Caches): Learne
   if (inCluster) return async (_, { serverName }) => ({ address: `${serverName}:${GRPC_PORT}`, close() {} });
   return async (key, { uid }) => {
     const { namespace } = parseKey(key);
-    const pods = caches.childrenOf(POD, uid) as Pod[];
-    const pod = pods.find(
-      ({ metadata, status }) => metadata.labels?.[COMPONENT] === "learner" && status?.phase === "Running",
-    );
+    const run = runOf(key, uid, caches);
+    const pod = learnerPodsOf(run, caches).find(({ status }) => status?.phase === "Running");
     if (!pod) throw new Error("the learner has no running pod");
     return forwardPort(config, { namespace: namespace!, pod: pod.metadata.name, port: GRPC_PORT });
   };
 }
 
 async function certificateOf(key: string, { uid }: LinkTarget, caches: Caches, nowMs: number) {
+  const run = runOf(key, uid, caches);
+  const secret = caches.get(SECRET, `${run.metadata.namespace}/${childName(run, "ca")}`) as Secret | undefined;
+  if (!secret || !isChildOf(run, secret)) throw new Error("the run has no certificate authority yet");
+  return controllerCertificate(secret.data as SecretData, { name: run.metadata.name, now: nowMs });
+}
+
+function runOf(key: string, uid: string, caches: Caches): Run {
   const run = caches.trainingRun(key);
   if (run?.metadata.uid !== uid) throw new Error("the run is gone");
-  const secret = (caches.childrenOf(SECRET, uid) as Secret[]).find(
-    ({ metadata }) => metadata.name === childName(run, "ca"),
-  );
-  if (!secret) throw new Error("the run has no certificate authority yet");
-  return controllerCertificate(secret.data as SecretData, { name: run.metadata.name, now: nowMs });
+  return run;
 }

@@ -6,7 +6,8 @@
 
 import type { TrainingRunStatus } from "../crds/trainingrun.ts";
 import { reconcileActorCertificates } from "./actor-certificates.ts";
-import { labelsOf, REFUSED_SECONDS, reconcileActors, reportTerminations } from "./actor-jobs.ts";
+import { labelsOf, REFUSED_SECONDS, reconcileActors, reportDisruptions, reportTerminations } from "./actor-jobs.ts";
+import { SILENT_ACTOR_SECONDS, silentSince } from "./actor-state.ts";
 import { eventBlocker, isSilent, NO_POD_SECONDS, writeBlocker } from "./blockers.ts";
 import { currentLearnerHash, derivedOf, reconcileChildren } from "./children.ts";
 import { announcements, type Finding, findCondition } from "./conditions.ts";
@@ -17,10 +18,12 @@ import { withRunDefaults } from "./desired/run-defaults.ts";
 import { evaluationAnnouncements } from "./evaluation-status.ts";
 import { CONFIRM_SECONDS } from "./expectations.ts";
 import { followFlavors } from "./flavors.ts";
+import { forceDetach } from "./force-detach.ts";
 import { EVENT, TRAINING_RUN } from "./kube/resources.ts";
 import type { KubeObject, ReconcileResult } from "./kube/types.ts";
 import { learnerState, type Warning } from "./learner-state.ts";
 import { finalPhase, hasEnded, type LifecyclePlan, planLifecycle } from "./lifecycle.ts";
+import type { RunMemory } from "./memory.ts";
 import { isUntold, notify } from "./notification.ts";
 import { createdMs, isActive, learnerPhase, type Observed, observe } from "./observe.ts";
 import { imagesStatus, isKeptActor, pinnedSettings } from "./pin.ts";
@@ -62,10 +65,10 @@ export async function reconcile(key: string, context: Context): Promise<Reconcil
   const lifecycle = planLifecycle(pass.observed, pass.memory.suspension, currentLearnerHash(pass), queue);
   if (await reconcileFinalizer(pass, lifecycle)) return {};
 
-  const refused =
-    unplaced ??
-    (await attempt(pass, () => reconcileWorkload(pass, lifecycle))) ??
-    (await attempt(pass, () => reconcileChildren(pass, lifecycle)));
+  const held = unplaced ?? (await attempt(pass, () => reconcileWorkload(pass, lifecycle)));
+  const children = await reconcileChildren(pass, lifecycle, held);
+  const kept = await attempt(pass, async () => void again.push(await forceDetach(pass)));
+  const refused = { blocked: children.blocked ?? kept, other: children.other };
   reconcileLink(pass, lifecycle);
 
   const { actorHash, inputs } = derivedOf(pass);
@@ -80,23 +83,26 @@ export async function reconcile(key: string, context: Context): Promise<Reconcil
   const uncertified = await attempt(pass, () => reconcileActorCertificates(pass));
   const actorsRefused = (await reconcileActors(pass, scale)) ?? uncertified;
   reportTerminations(pass);
+  reportDisruptions(pass);
+  again.push(nextLossSeconds(pass));
 
   const warning = await findWarning(pass);
   const learner = learnerState({
     observed: pass.observed,
     lifecycle,
-    refused,
+    refused: refused.blocked,
     warning: warning.learner,
     podlessSinceMs: podlessSinceMs(pass),
     nowMs: pass.nowMs,
   });
   again.push(learner.againSeconds, scale.againSeconds, warning.againSeconds);
-  if (refused ?? actorsRefused) again.push(REFUSED_SECONDS);
+  if (refused.blocked ?? refused.other ?? actorsRefused) again.push(REFUSED_SECONDS);
   const status = desiredStatus({
     ...{ observed: pass.observed, lifecycle, learner, scale, nowMs: pass.nowMs },
     written: pass.memory.suspension?.checkpoint,
     notification: pass.memory.notification,
     images: imagesStatus(pass.observed, lifecycle, pass.settings),
+    refused,
     actorsRefused: actorsRefused ?? (warning.actors && eventBlocker(warning.actors, "actors")),
   });
   const unheard = isUnheard(pass);
@@ -117,11 +123,28 @@ function look(key: string, run: Run, context: Context): Pass {
     withRunDefaults(run, context.settings.runDefaults),
     context.cache,
     context.links.observed(key),
-    context.settings.kueue,
+    { kueue: context.settings.kueue ?? false, nowMs },
   );
+  noteSilence(observed, memory, nowMs);
   memory.volume = observed.volume?.metadata.name ?? memory.volume;
   const writes = new Writes(run, { ...context, applied: memory.applied });
   return { key, observed, memory, writes, context, settings: pinnedSettings(observed, context.settings), nowMs };
+}
+
+/** An actor that runs and that the learner has not heard for long is lost, whatever Kubernetes says of its pod. */
+function noteSilence({ actors, link }: Observed, memory: RunMemory, nowMs: number): void {
+  memory.silentSinceMs = silentSince(actors, link?.connected ?? false, memory.silentSinceMs, nowMs);
+  for (const actor of actors) {
+    const sinceMs = memory.silentSinceMs.get(actor.name) ?? nowMs;
+    if (nowMs - sinceMs >= SILENT_ACTOR_SECONDS * 1000) actor.state = "lost";
+  }
+}
+
+/** @returns the seconds until an actor or a pod counts as lost that nothing more is heard of */
+function nextLossSeconds({ observed, memory, nowMs }: Pass): number | undefined {
+  const silentMs = [...memory.silentSinceMs.values()].map((sinceMs) => sinceMs + SILENT_ACTOR_SECONDS * 1000);
+  const next = Math.min(observed.nextLossMs ?? Number.POSITIVE_INFINITY, ...silentMs.filter((atMs) => atMs > nowMs));
+  return Number.isFinite(next) ? (next - nowMs) / 1000 : undefined;
 }
 
 /** The run is gone, and its children with it. */
@@ -204,10 +227,11 @@ function podlessSinceMs({ observed: { deployment, learnerPod }, memory, nowMs }:
   return memory.podlessSinceMs;
 }
 
-function expiryMs({ observed: { run } }: Pass): number {
+function expiryMs({ observed }: Pass): number {
+  const { run } = observed;
   const { completionTime } = run.status ?? {};
   const { ttlSecondsAfterFinished: ttl } = run.spec;
-  return completionTime === undefined || ttl === undefined
+  return completionTime === undefined || ttl === undefined || !hasEnded(observed)
     ? Number.POSITIVE_INFINITY
     : Date.parse(completionTime) + ttl * 1000;
 }
@@ -229,16 +253,16 @@ async function expire(pass: Pass): Promise<ReconcileResult> {
   return {};
 }
 
-/** The newest warnings about a learner or an actor that does not come on and does not say why itself. */
+/** The newest warnings about a learner, the copy before it, or an actor that does not come on and does not say why itself. */
 async function findWarning(pass: Pass): Promise<{ learner?: Warning; actors?: Warning; againSeconds?: number }> {
   const { observed, memory, context, nowMs } = pass;
-  const { learnerPod, actors } = observed;
+  const { learnerPod, initPod, actors } = observed;
   const stuck = actors.find(
     ({ state, pod, job }) =>
       state === "starting" && (pod ? isSilent(pod, nowMs) : nowMs - createdMs(job) > NO_POD_SECONDS * 1000),
   );
-  const learnerIsStuck = learnerPod !== undefined && isSilent(learnerPod, nowMs);
-  const subject = learnerIsStuck ? learnerPod : (stuck?.pod ?? stuck?.job);
+  const ownStuck = [learnerPod, initPod].find((pod) => pod && isSilent(pod, nowMs));
+  const subject = ownStuck ?? stuck?.pod ?? stuck?.job;
   const waiting = actors.some(({ state }) => state === "starting");
   if (!subject) return waiting ? { againSeconds: WARNING_SECONDS } : {};
   const uid = subject.metadata.uid!;
@@ -250,7 +274,9 @@ async function findWarning(pass: Pass): Promise<{ learner?: Warning; actors?: Wa
     });
     // What the scheduler says stands in the pod's conditions, and its warnings outlive their cause.
     const told = items.filter(({ reason }) => reason !== "FailedScheduling");
-    const warning = told.toSorted((a, b) => createdMs(b) - createdMs(a))[0];
+    const newest = told.toSorted((a, b) => createdMs(b) - createdMs(a));
+    // A kubelet that waits for a volume says that it waits; who attaches the volume says why.
+    const warning = newest.find(({ note = "" }) => !/timed out waiting/.test(note)) ?? newest[0];
     memory.warning = {
       uid,
       atMs: nowMs,
@@ -258,7 +284,7 @@ async function findWarning(pass: Pass): Promise<{ learner?: Warning; actors?: Wa
     };
   }
   const { warning } = memory.warning;
-  return { ...(warning && { [learnerIsStuck ? "learner" : "actors"]: warning }), againSeconds: WARNING_SECONDS };
+  return { ...(warning && { [ownStuck ? "learner" : "actors"]: warning }), againSeconds: WARNING_SECONDS };
 }
 
 /** @returns the seconds until counts that are held back may be written */
@@ -318,10 +344,15 @@ function measure(
   for (const actor of active) counts[isDraining(actor) ? "draining" : (actor.state as "running" | "starting")]++;
   const ended = observed.link?.status?.executions;
   // 64-bit numbers are objects where protobufjs finds the package `long`.
-  const total = (of: "completed" | "lost" | "retried") => Number(ended?.[of] ?? 0);
+  const total = (of: "completed" | "lost" | "retried" | "disrupted") => Number(ended?.[of] ?? 0);
   pass.context.metrics.observe(labelsOf(pass), {
     ...{ run: observed.run, status, demand },
-    executions: ended ? { completed: total("completed"), lost: total("lost"), retried: total("retried") } : undefined,
+    executions: ended
+      ? {
+          ...{ completed: total("completed"), lost: total("lost") },
+          ...{ retried: total("retried"), disrupted: total("disrupted") },
+        }
+      : undefined,
     actors: { desired, ...counts, idle: status.actors?.idle ?? 0 },
     learnerDue: LEARNER_DUE.includes(stage),
     // Those of a run that is over are not renewed, and not used.

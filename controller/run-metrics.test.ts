@@ -17,9 +17,14 @@ const ready = (reason: string, scaled = "Scaling"): TrainingRunStatus["condition
 
 const measurement = (change: Partial<RunMeasurement> = {}): RunMeasurement => ({
   run: runOf(),
-  status: { phase: "Running", iteration: 3, conditions: ready("Unschedulable", "Unschedulable")! },
+  status: {
+    phase: "Running",
+    iteration: 3,
+    failures: { count: 2 },
+    conditions: ready("Unschedulable", "Unschedulable")!,
+  },
   demand: { queued: 5, running: 2 },
-  executions: { completed: 10, lost: 1, retried: 2 },
+  executions: { completed: 10, lost: 1, retried: 2, disrupted: 3 },
   actors: { desired: 4, running: 1, starting: 3, draining: 0, idle: 0 },
   learnerDue: true,
   certificatesExpireAtMs: 5000,
@@ -53,6 +58,7 @@ test("run metrics: a run as it is", async () => {
     'longrun_run_scalings_total{direction="up"}': 1,
     'longrun_run_scalings_total{direction="down"}': 0,
     longrun_run_learner_available: 1,
+    longrun_run_learner_failures: 2,
     longrun_run_certificate_expiration_timestamp_seconds: 5,
     'longrun_run_gpus{component="learner"}': 0,
   };
@@ -80,7 +86,7 @@ test("run metrics: a reason goes with its cause, counters never fall, what is no
     name,
     measurement({
       status: { phase: "Suspended", iteration: 3, conditions: ready("Suspended")! },
-      executions: { completed: 12, lost: 0, retried: 2 },
+      executions: { completed: 12, lost: 0, retried: 2, disrupted: 4 },
       actors: { desired: 0, running: 0, starting: 0, draining: 0, idle: 0 },
       learnerDue: false,
       certificatesExpireAtMs: undefined,
@@ -94,6 +100,7 @@ test("run metrics: a reason goes with its cause, counters never fall, what is no
   assert.equal(values.get('longrun_run_phase{phase="Running"}'), 0);
   assert.equal(values.get('longrun_run_execution_events_total{event="completed"}'), 12);
   assert.equal(values.get('longrun_run_execution_events_total{event="lost"}'), 1);
+  assert.equal(values.get('longrun_run_execution_events_total{event="disrupted"}'), 4);
 });
 
 test("run metrics: GPUs of the learner, and of each slot of the actors", async () => {

@@ -27,7 +27,7 @@ export interface RunMeasurement {
   /** Undefined: the learner has not said. */
   demand: Demand | undefined;
   /** Since the run began, as its learner counts; undefined: it has not said. */
-  executions: { completed: number; lost: number; retried: number } | undefined;
+  executions: { completed: number; lost: number; retried: number; disrupted: number } | undefined;
   /** By state; one that is undefined is not known and stays as it was. */
   actors: { desired: number | undefined; running: number; starting: number; draining: number; idle: number };
   /** Whether a learner is to be there. */
@@ -83,6 +83,10 @@ export class RunMetrics {
     "learner_available",
     "1 while the learner of a run answers, 0 while it does not; absent while none is due",
   );
+  readonly #failures = this.#gauge(
+    "learner_failures",
+    "Failures of a run's learner since its last finished iteration; above spec.failurePolicy.retries the run is Failed",
+  );
   readonly #gpus = this.#gauge(
     "gpus",
     "GPUs that the pods of a run ask for, by component (learner, actor)",
@@ -104,6 +108,7 @@ export class RunMetrics {
     for (const phase of PHASES) this.#phase.set({ ...name, phase }, status.phase === phase ? 1 : 0);
     this.#iteration.set(name, status.iteration ?? 0);
     this.#iterations.set(name, run.spec.stopping.iterations);
+    this.#failures.set(name, status.failures?.count ?? 0);
     for (const [state, count] of Object.entries(demand ?? {})) this.#demand.set({ ...name, state }, count);
     for (const [event, total] of Object.entries(it.executions ?? {})) {
       this.#events.inc({ ...name, event }, Math.max(0, total - (shown.executions[event] ?? 0)));
@@ -134,10 +139,11 @@ export class RunMetrics {
     const without = (metric: Gauge | Counter, label: string, values: readonly string[]) => {
       for (const value of values) metric.remove({ ...name, [label]: value });
     };
-    for (const gauge of [this.#iteration, this.#iterations, this.#learner, this.#expiration]) gauge.remove(name);
+    for (const gauge of [this.#iteration, this.#iterations, this.#failures, this.#learner, this.#expiration])
+      gauge.remove(name);
     without(this.#phase, "phase", PHASES);
     without(this.#demand, "state", ["queued", "running"]);
-    without(this.#events, "event", ["completed", "lost", "retried"]);
+    without(this.#events, "event", ["completed", "lost", "retried", "disrupted"]);
     without(this.#actors, "state", ["desired", "running", "starting", "draining", "idle"]);
     without(this.#decisions, "direction", ["up", "down"]);
     without(this.#gpus, "component", ["learner", "actor"]);

@@ -33,7 +33,7 @@ export function observedOf(run: Run, change: Partial<Observed> = {}): Observed {
   return {
     ...{ run, deployment: undefined, config: undefined, volume: undefined, secrets: {}, init: undefined },
     ...{ initPod: undefined, actors: [], learnerPod: undefined, leavingPod: undefined, link: undefined },
-    ...{ workload: undefined, hasPods: false },
+    ...{ workload: undefined, hasPods: false, nextLossMs: undefined },
     ...change,
   };
 }
@@ -63,7 +63,7 @@ export function podOf(run: Run, component: "learner" | "actor", status: object, 
     annotations: { [SPEC_HASH]: hash },
     creationTimestamp: at(-3600),
   };
-  return { metadata, status } as Pod;
+  return { metadata, spec: { nodeName: "n1" }, status } as unknown as Pod;
 }
 
 export function actorOf(

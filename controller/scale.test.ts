@@ -48,6 +48,15 @@ const failed = (secondsAgo: number, generation = 0): Parameters<typeof actorOf>[
   };
 };
 
+/** Its pod was evicted, or its node is lost. */
+const disrupted = (secondsAgo: number, livedSeconds: number): Parameters<typeof actorOf>[2] => {
+  const { metadata } = actorOf(RUN, 0).job;
+  const message = "Pod team/p has condition DisruptionTarget matching FailJob rule at index 0";
+  const conditions = [{ type: "Failed", status: "True", lastTransitionTime: at(-secondsAgo), message }];
+  const creationTimestamp = at(-secondsAgo - livedSeconds);
+  return { state: "failed", job: { metadata: { ...metadata, creationTimestamp }, status: { conditions } } };
+};
+
 describe("planActors", () => {
   const CASES: [
     what: string,
@@ -72,6 +81,12 @@ describe("planActors", () => {
       [actorOf(RUN, 0, { state: "succeeded", generation: 4 })],
       { queued: 1 },
       { create: ["0-5"] },
+    ],
+    [
+      "a Job without an owner is removed, and its place taken by the next generation",
+      [actorOf(RUN, 0, { state: "orphaned" })],
+      { queued: 1 },
+      { create: ["0-1"], remove: [0] },
     ],
     [
       "a place whose Job is on its way out is taken by the next generation",
@@ -133,6 +148,22 @@ describe("planActors", () => {
     ],
     ["after a failure the next waits", actors(failed(0)), { queued: 1 }, {}],
     ["and comes", actors(failed(5)), { queued: 1 }, { create: ["0-1"] }],
+    ["one that leaves is replaced at once", actors({ state: "leaving" }), { queued: 1 }, { create: ["0-1"] }],
+    ["one that is lost as well", actors({ state: "lost" }), { queued: 1 }, { create: ["0-1"], remove: [0] }],
+    ["also of a run that is over", actors({ state: "leaving" }), { stage: "Ended" }, { remove: [0] }],
+    [
+      "a disruption is not waited for if the actor has lived",
+      actors(disrupted(0, 900)),
+      { queued: 1 },
+      { create: ["0-1"] },
+    ],
+    ["but it is if the actor has hardly run", actors(disrupted(0, 2)), { queued: 1 }, {}],
+    [
+      "disruptions are no failures: others are not tried one at a time",
+      actors(...[90, 80, 70, 60, 50].map((ago) => disrupted(ago, 2))),
+      { queued: 3 },
+      { create: ["0-1", "1-1", "2-1"] },
+    ],
     [
       "after many one at a time",
       actors(failed(90), failed(80), failed(70), failed(60), failed(50)),
@@ -158,9 +189,15 @@ describe("planActors", () => {
     );
 
   test("never makes more than are desired, and never drains those that are needed", () => {
-    const state = fc.constantFrom("starting", "running", "succeeded", "failed", "deleting") as fc.Arbitrary<
-      ObservedActor["state"]
-    >;
+    const state = fc.constantFrom(
+      "starting",
+      "running",
+      "leaving",
+      "lost",
+      "succeeded",
+      "failed",
+      "deleting",
+    ) as fc.Arbitrary<ObservedActor["state"]>;
     const any = fc.record({ state, executions: fc.nat(3), leaving: fc.boolean(), hash: fc.constantFrom("now", "old") });
     fc.assert(
       fc.property(fc.array(any, { maxLength: 20 }), fc.nat(40), fc.nat(12), (there, queued, max) => {
@@ -170,7 +207,9 @@ describe("planActors", () => {
         const made = plan(observed, { queued, spec: { max: max + 1 } });
         const active = observed.filter((it) => it.state === "starting" || it.state === "running");
         const staying = active.filter((it) => !isDraining(it));
-        const after = staying.length - made.drain.length - made.remove.length + made.create.length;
+        const lost = observed.filter((it) => it.state === "lost");
+        const removed = made.remove.filter(({ actor }) => actor.state !== "lost");
+        const after = staying.length - made.drain.length - removed.length + made.create.length;
         assert.ok(made.create.length === 0 || after <= made.desired!, "too many were made");
         assert.ok(new Set(made.create.map(({ index }) => index)).size === made.create.length);
         assert.ok(
@@ -180,9 +219,10 @@ describe("planActors", () => {
         const leaving = made.drain.filter(({ reason }) => reason.startsWith("fewer")).length;
         assert.ok(leaving === 0 || staying.length - leaving >= made.desired!, "too many were told to leave");
         assert.ok(
-          made.remove.every(({ actor }) => actor.state === "starting"),
+          removed.every(({ actor }) => actor.state === "starting"),
           "one that runs was removed",
         );
+        assert.equal(made.remove.length - removed.length, lost.length, "a Job waits for its lost node");
       }),
     );
   });

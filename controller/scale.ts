@@ -1,4 +1,5 @@
 /** Which actors to make, to drain and to remove, so that there are as many as there is work for. Pure. */
+import { isDisrupted } from "./actor-state.ts";
 import { actorsToDrain, type Demand, desiredActors, type Stabiliser } from "./autoscale.ts";
 import { DRAINING, type Run } from "./desired/names.ts";
 import type { Stage } from "./lifecycle.ts";
@@ -28,6 +29,12 @@ const WITHOUT_ACTORS: Partial<Record<Stage, string>> = {
   Suspended: "the run is suspended",
   Queued: "the run waits in its queue",
 };
+
+/**
+ * Such a Job is not adopted: who may create Jobs can make one with the run's labels, and it would count as an actor that
+ * never works. What a real one ran is run again.
+ */
+const ORPHANED = "it has no owner reference";
 
 export interface ScaleOptions {
   stage: Stage;
@@ -66,7 +73,7 @@ export function planActors(observed: Observed, { stage, stabiliser, hash, keeps,
     demand,
     create: [],
     drain: [],
-    remove: [],
+    remove: actors.filter(({ state }) => state === "orphaned").map((actor) => ({ actor, reason: ORPHANED })),
     againSeconds: undefined,
     failures,
   };
@@ -79,8 +86,12 @@ export function planActors(observed: Observed, { stage, stabiliser, hash, keeps,
   if (over !== undefined) {
     // Nobody waits for what they run any more: its results came, or it is run again after the resume.
     const reason = over;
-    return { ...plan, desired: 0, remove: active.map((actor) => ({ actor, reason })) };
+    const going = actors.filter((actor) => isActive(actor) || actor.state === "leaving" || actor.state === "lost");
+    return { ...plan, desired: 0, remove: [...plan.remove, ...going.map((actor) => ({ actor, reason }))] };
   }
+  // Its pod stays until its node is back; the Job would wait for it, and keep its place in a queue.
+  for (const actor of actors.filter(({ state }) => state === "lost"))
+    plan.remove.push({ actor, reason: "its node, or the actor itself, is not heard any more" });
   for (const actor of active.filter(isDraining)) {
     const overMs = drainingSinceMs(actor) + drainSeconds(run) * 1000;
     if (overMs <= nowMs) plan.remove.push({ actor, reason: "its executions took longer than actors.drainSeconds" });
@@ -104,7 +115,7 @@ export function planActors(observed: Observed, { stage, stabiliser, hash, keeps,
     // While actors fail one after the other, one at a time finds out whether that is over.
     const most = failures >= restart.maxFailures ? 1 - starting : bounds.maxStarting - starting;
     if (notBeforeMs > nowMs) lookAgain(notBeforeMs);
-    else plan.create = freePlaces(actors, Math.min(missing, most));
+    else plan.create = freePlaces(observed, Math.min(missing, most));
   } else if (leaving.length === 0) {
     const isOld = (actor: ObservedActor) => actor.hash !== hash && !keeps?.(actor);
     roll(plan, active, isOld, desired);
@@ -141,7 +152,7 @@ function roll(plan: ScalePlan, active: ObservedActor[], isOld: (actor: ObservedA
 }
 
 /** The lowest indices that no active actor has, each with the next generation. */
-function freePlaces(actors: ObservedActor[], count: number): { index: number; generation: number }[] {
+function freePlaces({ actors }: Observed, count: number): { index: number; generation: number }[] {
   const taken = new Set(actors.filter(isActive).map(({ index }) => index));
   const newest = new Map<number, number>();
   for (const { index, generation } of actors) newest.set(index, Math.max(generation, newest.get(index) ?? -1));
@@ -151,27 +162,30 @@ function freePlaces(actors: ObservedActor[], count: number): { index: number; ge
   return places;
 }
 
-/** Failures since the last actor that ended well or lived long enough, and when the next may be made. */
+/**
+ * Failures since the last actor that ended well or lived long enough, and when the next may be made. Actors that are taken
+ * away as soon as they run, as by a node without memory, are no failures, but are waited for in the same way.
+ */
 function failuresOf(
   actors: ObservedActor[],
   restart: Run["spec"]["restart"],
   nowMs: number,
 ): { failures: number; notBeforeMs: number } {
+  const stableMs = restart.stableSeconds * 1000;
   const ended = actors
     .filter(({ state }) => state === "succeeded" || state === "failed")
-    .map((actor) => ({ actor, atMs: endedMs(actor) }))
-    .sort((a, b) => b.atMs - a.atMs);
-  const stable = actors.some(
-    (actor) => actor.state === "running" && nowMs - startedMs(actor) > restart.stableSeconds * 1000,
-  );
-  let failures = 0;
-  for (const { actor } of ended) {
-    if (actor.state !== "failed" || endedMs(actor) - startedMs(actor) > restart.stableSeconds * 1000) break;
-    failures++;
-  }
-  if (failures === 0 || stable) return { failures: 0, notBeforeMs: 0 };
-  const seconds = Math.min(restart.maxBackoffSeconds, restart.backoffSeconds * 2 ** (failures - 1));
-  return { failures, notBeforeMs: ended[0]!.atMs + seconds * 1000 };
+    .sort((a, b) => endedMs(b) - endedMs(a));
+  /** @param of the newest first */
+  const inARow = (of: ObservedActor[]) => {
+    const last = of.findIndex((actor) => actor.state !== "failed" || endedMs(actor) - startedMs(actor) > stableMs);
+    const times = last === -1 ? of.length : last;
+    const seconds = Math.min(restart.maxBackoffSeconds, restart.backoffSeconds * 2 ** (times - 1));
+    return { times, notBeforeMs: times === 0 ? 0 : endedMs(of[0]!) + seconds * 1000 };
+  };
+  const stable = actors.some((actor) => actor.state === "running" && nowMs - startedMs(actor) > stableMs);
+  const failed = inARow(stable ? [] : ended.filter((actor) => !isDisrupted(actor)));
+  const disrupted = inARow(ended.filter((actor) => actor.state === "succeeded" || isDisrupted(actor)));
+  return { failures: failed.times, notBeforeMs: Math.max(failed.notBeforeMs, disrupted.notBeforeMs) };
 }
 
 function endedMs({ job }: ObservedActor): number {

@@ -51,6 +51,7 @@ const facts = ({
     lifecycle: { stage, learnerReplicas: 1 },
     learner: CONNECTED,
     scale: SCALE,
+    refused: {},
     actorsRefused: undefined,
     nowMs: NOW_MS,
   },
@@ -63,6 +64,21 @@ const shown = ({ conditions = [] }: TrainingRunStatus, type: ConditionType) => {
 };
 const unschedulable = podOf(RUN, "actor", {
   conditions: [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message: "no memory" }],
+});
+
+describe("what the API server refused", () => {
+  const finding = { reason: "Forbidden", message: "m" } as const;
+  const CASES: [what: string, refused: StatusFacts["refused"], ready: string][] = [
+    ["what the learner needs: Ready says so", { blocked: finding }, "False Forbidden"],
+    ["anything else: training goes on", { other: finding }, "True Training"],
+  ];
+  for (const [what, refused, ready] of CASES)
+    test(what, () => {
+      const status = statusOf({ refused });
+      assert.equal(shown(status, "ObjectsApplied"), "False Forbidden");
+      assert.equal(shown(status, "Ready"), ready);
+      assert.equal(shown(status, "LearnerAvailable"), "True Connected");
+    });
 });
 
 describe("conditions", () => {
@@ -78,6 +94,7 @@ describe("conditions", () => {
       {
         Ready: "True Training",
         Succeeded: "Unknown InProgress",
+        Failed: "False InProgress",
         Suspended: "False NotSuspended",
         LearnerAvailable: "True Connected",
         ActorsScaled: "True AsDesired",
@@ -162,15 +179,52 @@ describe("conditions", () => {
       "Suspended",
     ],
     [
+      "told to suspend, and the learner's pod is still there",
+      {
+        stage: "Suspended",
+        learner: { available: false, reason: "Stopped", message: "m" },
+        observed: { actors: [], link: undefined, leavingPod: podOf(RUN, "learner", { phase: "Running" }) },
+      },
+      { Ready: "False Suspending", Suspended: "False Suspending" },
+      "Pending",
+    ],
+    [
+      "suspended, and a pod that has ended is still listed",
+      {
+        stage: "Suspended",
+        learner: { available: false, reason: "Stopped", message: "m" },
+        observed: { actors: [], link: undefined, learnerPod: podOf(RUN, "learner", { phase: "Failed" }) },
+      },
+      { Suspended: "True Suspended" },
+      "Suspended",
+    ],
+    [
       "succeeded",
       { stage: "Ending", said: { phase: Phase.SUCCEEDED, message: "done" } },
-      { Ready: "False Finished", Succeeded: "True Completed", Progressing: "False Finished" },
+      {
+        Ready: "False Finished",
+        Succeeded: "True Completed",
+        Failed: "False Completed",
+        Progressing: "False Finished",
+      },
       "Succeeded",
     ],
     [
       "failed",
       { stage: "Ending", said: { phase: Phase.FAILED_RUN, message: "no" } },
-      { Succeeded: "False RunFailed" },
+      { Succeeded: "False RunFailed", Failed: "True RunFailed" },
+      "Failed",
+    ],
+    [
+      "failed too often",
+      {
+        stage: "Ending",
+        observed: {
+          link: undefined,
+          run: runOf({ failurePolicy: { retries: 3 } }, { failures: { count: 4, class: "Resource" } }),
+        },
+      },
+      { Succeeded: "False RunFailed", Failed: "True Resource", Ready: "False Finished" },
       "Failed",
     ],
   ];
@@ -216,6 +270,42 @@ describe("conditions", () => {
     assert.equal(
       shown(statusOf({ observed: { run: runOf({}, statusOf({ observed: { run } })) } }), "Suspended"),
       "False Resumed",
+    );
+  });
+
+  test("since when no actor is there, for what, and what keeps actors away; nonsense of a learner is left out", () => {
+    const said = { blocked: "NoActors", executions: { queued: 1, running: 0 } };
+    const message = (blockedSinceUnixMs: number, change: Parameters<typeof facts>[0] = {}) =>
+      findCondition(statusOf({ said: { ...said, blockedSinceUnixMs }, ...change }).conditions, "Progressing")!.message;
+    const actors = [actorOf(RUN, 0, { state: "starting", pod: unschedulable })];
+    const link = linkOf({ phase: Phase.EXECUTING, ...said, blockedSinceUnixMs: NOW_MS });
+    assert.match(
+      message(NOW_MS, { observed: { actors, link } }),
+      /^no actor is connected to the learner since 2026-01-01T00:00:00Z: 1 execution is queued; actors wait: .*no memory/,
+    );
+    assert.match(message(NOW_MS, { scale: { ...SCALE, desired: 0 } }), /; no actor is asked for \(spec\.actors\)$/);
+    for (const nonsense of [0, 2 ** 60])
+      assert.match(message(nonsense), /^no actor is connected to the learner: 1 execution is queued; see condition/);
+  });
+
+  test("a failed run that is suspended is none any more", () => {
+    const failing = runOf({ failurePolicy: { retries: 3 } }, { failures: { count: 4, class: "Resource" } });
+    const ended = statusOf({ stage: "Ending", observed: { run: failing, link: undefined } });
+    const notification = { state: "Delivered", attempts: 1 } as const;
+    const stays = statusOf({ stage: "Ended", notification, observed: { run: runOf({}, ended), link: undefined } });
+    assert.deepEqual(
+      [shown(stays, "Failed"), shown(stays, "Succeeded"), stays.completionTime, stays.notification],
+      ["True Resource", "False RunFailed", ended.completionTime, notification],
+    );
+    const run = runOf({ suspend: true }, stays);
+    const suspended = statusOf({ stage: "Suspended", observed: { run, link: undefined, actors: [] } });
+    assert.deepEqual(
+      [shown(suspended, "Failed"), shown(suspended, "Succeeded"), shown(suspended, "Suspended"), suspended.phase],
+      ["False InProgress", "Unknown InProgress", "True Suspended", "Suspended"],
+    );
+    assert.deepEqual(
+      [suspended.completionTime, suspended.notification, suspended.failures?.count],
+      [undefined, undefined, 0],
     );
   });
 

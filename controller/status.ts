@@ -15,15 +15,17 @@ import {
   isBlocker,
   type NewCondition,
   type Reason,
+  type RefusedChildren,
   stamp,
 } from "./conditions.ts";
 import { COMPONENT, RUN } from "./desired/names.ts";
 import { evaluationStatus } from "./evaluation-status.ts";
+import { exhaustion, lastWords, learnerFailures } from "./learner-failures.ts";
 import type { StatusReceived } from "./learner-link.ts";
 import type { LearnerState } from "./learner-state.ts";
-import { finalPhase, type LifecyclePlan, lastWords, type Stage } from "./lifecycle.ts";
+import { finalPhase, type LifecyclePlan, type Stage } from "./lifecycle.ts";
 import { significant } from "./numbers.ts";
-import { isActive, learnerPhase, type Observed, type ObservedActor } from "./observe.ts";
+import { isActive, learnerPhase, livingLearner, type Observed, type ObservedActor } from "./observe.ts";
 import type { ScalePlan } from "./scale.ts";
 
 export interface StatusFacts {
@@ -31,6 +33,8 @@ export interface StatusFacts {
   lifecycle: LifecyclePlan;
   learner: LearnerState;
   scale: ScalePlan;
+  /** What the API server refused of the children. */
+  refused: RefusedChildren;
   /** What refuses actors, found in this reconcile: a quota, say. */
   actorsRefused: Finding | undefined;
   /** The checkpoint that the learner answered a suspension with. */
@@ -60,7 +64,7 @@ export function desiredStatus(facts: StatusFacts): TrainingRunStatus {
   const now = new Date(Math.floor(nowMs / 1000) * 1000).toISOString().replace(".000Z", "Z");
   const heard = link?.status;
   const began = before.startTime ?? (learner.available ? now : undefined);
-  const ended = before.completionTime ?? (finalPhase(observed) ? now : undefined);
+  const ended = isOver(lifecycle.stage) ? (before.completionTime ?? now) : undefined;
   const progress = progressOf(run.spec.stopping.iterations, heard, before, nowMs, ended !== undefined);
   const conditions = stamp(conditionsOf(facts), before.conditions ?? [], { generation: run.metadata.generation, now });
   const actors = actorsOf(facts, now);
@@ -70,6 +74,7 @@ export function desiredStatus(facts: StatusFacts): TrainingRunStatus {
         running: heard.executions.running ?? 0,
         completed: Number(heard.executions.completed ?? 0),
         lost: Number(heard.executions.lost ?? 0),
+        ...(heard.executions.disrupted && { disrupted: Number(heard.executions.disrupted) }),
       }
     : before.executions;
   const checkpoint = heard?.checkpoint?.path
@@ -77,14 +82,21 @@ export function desiredStatus(facts: StatusFacts): TrainingRunStatus {
     : (written ?? before.checkpoint);
   return dropUndefined({
     observedGeneration: run.metadata.generation,
-    phase: phaseOf(lifecycle.stage, conditions, began, learner.available && learnerPhase(link) === "FINAL_EVALUATION"),
+    phase: phaseOf(
+      isStopping(facts) ? "Suspending" : lifecycle.stage,
+      conditions,
+      began,
+      learner.available && learnerPhase(link) === "FINAL_EVALUATION",
+    ),
     conditions,
     startTime: began,
     completionTime: ended,
     executions: ended && executions ? { ...executions, queued: 0, running: 0 } : executions,
     actors,
     checkpoint,
-    notification: notification ?? before.notification,
+    // A run that was resumed after a failure has another end, which is told anew.
+    notification: ended === undefined ? undefined : (notification ?? before.notification),
+    failures: learnerFailures(observed),
     images,
     evaluation: evaluationStatus(heard?.evaluationJson, before.evaluation),
     ...progress,
@@ -133,15 +145,23 @@ function percentOf(iteration: number, iterations: number): number {
   return Math.min(100, Math.floor((100 * iteration) / iterations));
 }
 
+function isOver(stage: Stage): boolean {
+  return stage === "Ended" || stage === "Ending";
+}
+
+/** No learner is wanted any more, and its pod is still there. */
+function isStopping({ observed, lifecycle: { stage } }: StatusFacts): boolean {
+  return (stage === "Suspended" || stage === "Queued") && livingLearner(observed) !== undefined;
+}
+
 function phaseOf(
   stage: Stage,
   conditions: Condition[],
   began: string | undefined,
   evaluating: boolean,
 ): TrainingRunStatus["phase"] {
-  const succeeded = conditions.find(({ type }) => type === "Succeeded");
-  if (succeeded?.status === "True") return "Succeeded";
-  if (succeeded?.reason === "RunFailed") return "Failed";
+  if (findCondition(conditions, "Succeeded")?.status === "True") return "Succeeded";
+  if (findCondition(conditions, "Failed")?.status === "True") return "Failed";
   if (stage === "Suspended") return "Suspended";
   if (began === undefined || stage === "Refused") return "Pending";
   if (stage === "Queued") return "Suspended";
@@ -194,13 +214,14 @@ function displayOf({ iteration, score }: Progress, { running, desired }: ActorsS
 }
 
 function conditionsOf(facts: StatusFacts): NewCondition[] {
-  const { lifecycle, learner } = facts;
-  const succeeded = succeededCondition(facts);
+  const { lifecycle, learner, refused } = facts;
+  const [succeeded, failed] = outcomeConditions(facts);
   const suspended = suspendedCondition(facts);
   const actors = actorsCondition(facts);
-  const progressing = progressingCondition(facts);
-  const blocked = [learner, actors, progressing].find(({ reason }) => isBlocker(reason));
-  const over = lifecycle.stage === "Ended" || lifecycle.stage === "Ending";
+  const progressing = progressingCondition(facts, actors);
+  const blocked = [learner, actors, progressing].find(({ reason }) => isBlocker(reason)) ?? refused.blocked;
+  const unapplied = refused.blocked ?? refused.other;
+  const over = isOver(lifecycle.stage);
   const idle = over || lifecycle.stage === "Suspended";
   const { admission } = lifecycle;
   const ready = learner.available && !blocked && !idle;
@@ -209,35 +230,51 @@ function conditionsOf(facts: StatusFacts): NewCondition[] {
     : over
       ? { reason: "Finished", message: succeeded.message }
       : lifecycle.stage === "Suspended"
-        ? { reason: "Suspended", message: suspended.message }
+        ? { reason: suspended.reason, message: suspended.message }
         : (blocked ?? { reason: learner.available ? "Starting" : learner.reason, message: learner.message });
   return [
     condition("Ready", ready, readiness),
     succeeded,
+    failed,
     suspended,
     condition("LearnerAvailable", learner.available, learner),
     actors,
     progressing,
     ...(admission && !over ? [condition("Admitted", admission.state === "admitted", admission.finding)] : []),
+    ...(unapplied ? [condition("ObjectsApplied", false, unapplied)] : []),
   ];
 }
 
-function succeededCondition({ observed }: StatusFacts): NewCondition {
-  const before = findCondition(observed.run.status?.conditions, "Succeeded");
-  if (before && (before.status === "True" || before.reason === "RunFailed"))
-    return condition("Succeeded", before.status === "True", {
-      reason: before.reason as Reason,
-      message: before.message,
-    });
+/** Succeeded and Failed: each ends a `kubectl wait`. */
+function outcomeConditions({ observed, lifecycle }: StatusFacts): [succeeded: NewCondition, failed: NewCondition] {
+  const is = (outcome: "Succeeded" | "Failed" | undefined, reason: Reason, message: string, why: Reason = reason) =>
+    [
+      condition("Succeeded", outcome === undefined ? "Unknown" : outcome === "Succeeded", { reason, message }),
+      condition("Failed", outcome === "Failed", { reason: why, message }),
+    ] as [NewCondition, NewCondition];
   const phase = finalPhase(observed);
   const said = lastWords(observed.link?.status?.message);
-  if (phase === "SUCCEEDED") return condition("Succeeded", true, { reason: "Completed", message: said });
-  if (phase === "FAILED_RUN") return condition("Succeeded", false, { reason: "RunFailed", message: said });
-  return condition("Succeeded", "Unknown", { reason: "InProgress", message: "the run goes on" });
+  if (lifecycle.stage === "Ended") {
+    const before = observed.run.status?.conditions;
+    const { status, reason, message } = findCondition(before, "Succeeded")!;
+    const outcome = status === "True" ? "Succeeded" : "Failed";
+    return is(outcome, reason as Reason, message, findCondition(before, "Failed")?.reason as Reason | undefined);
+  }
+  if (phase === "SUCCEEDED") return is("Succeeded", "Completed", said);
+  if (phase === "FAILED_RUN") return is("Failed", "RunFailed", said);
+  const exhausted = exhaustion(observed);
+  if (exhausted) return is("Failed", "RunFailed", exhausted.message, exhausted.reason);
+  return is(undefined, "InProgress", "the run goes on");
 }
 
-function suspendedCondition({ observed, lifecycle, written }: StatusFacts): NewCondition {
+function suspendedCondition(facts: StatusFacts): NewCondition {
+  const { observed, lifecycle, written } = facts;
   const before = findCondition(observed.run.status?.conditions, "Suspended");
+  if (isStopping(facts))
+    return condition("Suspended", false, {
+      reason: "Suspending",
+      message: `the learner's pod ${livingLearner(observed)!.metadata.name} ends`,
+    });
   if (lifecycle.stage === "Suspended") {
     if (before?.reason === "Suspended")
       return condition("Suspended", true, { reason: "Suspended", message: before.message });
@@ -304,21 +341,44 @@ const DOING: Record<string, [reason: Reason, what: string]> = {
   FINAL_EVALUATION: ["Evaluating", "the model is evaluated"],
 };
 
-/** Why the learner says that no result comes, where that is trouble. */
-const BLOCKED: Record<string, string> = {
-  NoActors: "no actor is connected to the learner: see condition ActorsScaled and the pods of actors",
-  NoFreeSlots: "actors are connected and take no execution: see the logs of their supervisors",
-};
+/** Why the learner says that no result comes, where that is trouble, and since when. */
+function blockedMessage({ observed, scale }: StatusFacts, actors: NewCondition): string | undefined {
+  const { blocked, blockedSinceUnixMs, executions } = observed.link?.status ?? {};
+  const since = sinceOf(Number(blockedSinceUnixMs ?? 0));
+  const queued = executions?.queued ?? 0;
+  const waiting = queued === 1 ? "1 execution is queued" : `${queued} executions are queued`;
+  switch (blocked) {
+    case "NoActors": {
+      const why = isBlocker(actors.reason)
+        ? actors.message
+        : scale.desired === 0
+          ? "no actor is asked for (spec.actors)"
+          : "see condition ActorsScaled and the pods of actors";
+      return `no actor is connected to the learner${since}: ${waiting}; ${why}`;
+    }
+    case "NoFreeSlots":
+      return `actors are connected and take no execution${since}: ${waiting}; see the logs of their supervisors`;
+    default:
+      return undefined;
+  }
+}
 
-function progressingCondition({ observed, lifecycle, learner }: StatusFacts): NewCondition {
+/** Nothing where the learner does not say, as those of 0.2. */
+function sinceOf(unixMs: number): string {
+  const time = new Date(unixMs);
+  return unixMs > 0 && !Number.isNaN(time.getTime()) ? ` since ${time.toISOString().replace(/\.\d+Z/, "Z")}` : "";
+}
+
+function progressingCondition(facts: StatusFacts, actors: NewCondition): NewCondition {
+  const { observed, lifecycle, learner } = facts;
   const { link, run } = observed;
-  if (lifecycle.stage === "Ended" || lifecycle.stage === "Ending")
+  if (isOver(lifecycle.stage))
     return condition("Progressing", false, { reason: "Finished", message: "the run is over" });
   if (!learner.available || !link?.status)
     return condition("Progressing", false, { reason: learner.reason, message: learner.message });
-  const { blocked, iteration } = link.status;
-  const trouble = BLOCKED[blocked ?? ""];
+  const trouble = blockedMessage(facts, actors);
   if (trouble) return condition("Progressing", false, { reason: "NoResults", message: trouble });
+  const { iteration } = link.status;
   const [reason, what] = DOING[learnerPhase(link) ?? ""] ?? ["Starting", "the learner starts"];
   const round = iteration ? `iteration ${iteration} of ${run.spec.stopping.iterations}: ` : "";
   return condition("Progressing", true, { reason, message: `${round}${what}` });

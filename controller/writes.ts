@@ -1,13 +1,13 @@
 /** Writes of one run's objects: only where something differs, with preconditions, and expected in the caches after. */
 import { BlockedError } from "./blockers.ts";
-import { firstDifference } from "./compare.ts";
+import { firstDifference, wholeDifference } from "./compare.ts";
 import { digestOf, RUN, type Run, SPEC_HASH } from "./desired/names.ts";
 import type { Expectations } from "./expectations.ts";
 import type { ApiClient } from "./kube/api-client.ts";
-import { ApiError } from "./kube/errors.ts";
-import { TRAINING_RUN } from "./kube/resources.ts";
+import { ApiError, isAlreadyExists } from "./kube/errors.ts";
+import { JOB, TRAINING_RUN } from "./kube/resources.ts";
 import { type KubeObject, keyOf, type Resource } from "./kube/types.ts";
-import { belongsTo, type Cache } from "./observe.ts";
+import { type Cache, isChildOf, mayTake } from "./ownership.ts";
 
 export type Client = Pick<ApiClient, "get" | "list" | "create" | "apply" | "mergePatch" | "delete">;
 
@@ -36,7 +36,8 @@ export class Writes {
   }
 
   /**
-   * Server-side apply of a child, if it is not as desired. One that is to be made is looked for first: apply would take
+   * Server-side apply of a child, if it is not as desired; before that a patch, where somebody has added to what is wholly
+   * the controller's. One that is to be made is looked for first: apply would take
    * over an object that somebody else has by that name.
    *
    * @throws BlockedError | ApiError (409 if it was changed since it was read)
@@ -45,36 +46,48 @@ export class Writes {
     const key = keyOf(desired);
     const cached = this.#cache.get(resource, key);
     const observed = cached ?? (await this.#client.get(resource, desired.metadata as { name: string }));
-    if (observed && !belongsTo(this.#run, observed)) throw this.#taken(resource, observed);
+    if (observed && !mayTake(this.#run, observed)) throw this.#taken(resource, observed);
     if (observed?.metadata.deletionTimestamp)
       throw new BlockedError(
         "NameTaken",
         `${resource.kind} ${observed.metadata.name} is being deleted; it is made again when it is gone`,
       );
-    const difference = observed && firstDifference(desired, observed);
+    const whole = observed && wholeDifference(resource.kind, desired, observed);
+    const difference = whole?.difference ?? (observed && firstDifference(desired, observed));
     const name = `${resource.kind} ${key}`;
     if (observed && (difference === undefined || this.#isAnswer(name, desired, observed))) {
       if (!this.#applied.has(name)) this.#applied.set(name, { desired: digestOf(desired), answer: "" });
       return { kind: "same" };
     }
     if (!observed) await this.#confirmRun();
-    const { uid, resourceVersion } = observed?.metadata ?? {};
-    const preconditions = observed ? { uid, resourceVersion } : {};
-    const stored = await this.#client.apply(resource, {
-      ...desired,
-      metadata: { ...desired.metadata, ...preconditions },
-    } as KubeObject);
+    const replaced = whole && (await this.#client.mergePatch(resource, ...patchOf(observed, whole.patch)));
+    const isDone = replaced !== undefined && firstDifference(desired, replaced) === undefined;
+    const stored = isDone ? replaced : await this.#client.apply(resource, withVersionOf(replaced ?? observed, desired));
     const known = this.#applied.get(name)?.desired === digestOf(desired);
     this.#applied.set(name, { desired: digestOf(desired), answer: contentOf(stored) });
-    if (stored.metadata.resourceVersion !== resourceVersion) this.#expect(resource, stored);
+    if (stored.metadata.resourceVersion !== observed?.metadata.resourceVersion) this.#expect(resource, stored);
     if (!observed) return { kind: "created" };
     return { kind: known ? "repaired" : "changed", difference: difference! };
   }
 
-  /** @throws ApiError; AlreadyExists is none: the object is there, and the cache will say whose it is */
+  /**
+   * Makes a child, unless it is there: the cache is late then, or lacks it for want of the label that it is watched by.
+   *
+   * @throws BlockedError where somebody else has an object of that name | ApiError
+   */
   async create(resource: Resource, object: KubeObject): Promise<void> {
     await this.#confirmRun();
-    this.#expect(resource, await this.#client.create(resource, object));
+    try {
+      this.#expect(resource, await this.#client.create(resource, object));
+    } catch (error) {
+      if (!isAlreadyExists(error)) throw error;
+      const found = await this.#client.get(resource, object.metadata as { name: string });
+      if (!found) throw error; // gone again: the next try makes it
+      if (!isChildOf(this.#run, found)) throw this.#taken(resource, found);
+      const { labels } = object.metadata;
+      if (firstDifference(labels, found.metadata.labels) === undefined) this.#expect(resource, found);
+      else await this.patch(resource, found, { metadata: { labels } });
+    }
   }
 
   /**
@@ -101,9 +114,7 @@ export class Writes {
     patch: { metadata?: object; [field: string]: unknown },
     options: { subresource?: "status" } = {},
   ): Promise<T> {
-    const { name, namespace, uid, resourceVersion } = metadata;
-    const body = { ...patch, metadata: { ...patch.metadata, uid, resourceVersion } };
-    const stored = await this.#client.mergePatch<T>(resource, { name, namespace: namespace! }, body, options);
+    const stored = await this.#client.mergePatch<T>(resource, ...patchOf({ metadata }, patch), options);
     this.#expect(resource, stored);
     return stored;
   }
@@ -115,10 +126,13 @@ export class Writes {
   }
 
   /** With its pods. Refused if it has changed since it was read. */
-  async remove(resource: Resource, object: KubeObject): Promise<void> {
+  async remove(resource: Resource, object: KubeObject, options: { gracePeriodSeconds?: number } = {}): Promise<void> {
     const { name, namespace, uid, resourceVersion } = object.metadata;
     const preconditions = { uid: uid!, ...(resourceVersion !== undefined && { resourceVersion }) };
-    await this.#client.delete(resource, { name, namespace: namespace! }, preconditions);
+    // A Job stays until its pods are gone: by then nobody else could tell whose they are.
+    const propagationPolicy = resource === JOB ? "Foreground" : "Background";
+    const all = { ...preconditions, propagationPolicy, ...options } as const;
+    await this.#client.delete(resource, { name, namespace: namespace! }, all);
     this.#expectations.add(this.#key, { kind: "deleted", resource, object });
   }
 
@@ -140,6 +154,24 @@ export class Writes {
         : `${kind} ${name} is there already and not longrun's: delete it, or give the TrainingRun another name`,
     );
   }
+}
+
+/** The arguments of a merge patch that is refused if the object has changed since it was read. */
+function patchOf(
+  { metadata: { name, namespace, uid, resourceVersion } }: KubeObject,
+  patch: { metadata?: object; [field: string]: unknown },
+): [key: { name: string; namespace: string }, patch: object] {
+  return [
+    { name, namespace: namespace! },
+    { ...patch, metadata: { ...patch.metadata, uid, resourceVersion } },
+  ];
+}
+
+/** What is applied, with the object that it was decided on as a precondition. */
+function withVersionOf(observed: KubeObject | undefined, desired: KubeObject): KubeObject {
+  if (!observed) return desired;
+  const { uid, resourceVersion } = observed.metadata;
+  return { ...desired, metadata: { ...desired.metadata, uid: uid!, resourceVersion: resourceVersion! } };
 }
 
 /** What of an object can be desired: no status, no bookkeeping. (Deployments have some in their annotations.) */

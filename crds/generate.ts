@@ -36,6 +36,7 @@ const NAMES: Record<string, string> = {
   "status.checkpoint": "CheckpointStatus",
   "status.notification": "NotificationStatus",
   "status.images": "ImagesStatus",
+  "status.failures": "FailuresStatus",
 };
 
 /** Not Kubernetes' own names, since only a part of these objects is stated. */

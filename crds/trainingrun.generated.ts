@@ -42,6 +42,8 @@ export interface TrainingRunSpec {
   evaluation: Evaluation;
   /** When the run is done; whichever comes first. */
   stopping: Stopping;
+  /** What becomes of the run when its learner fails; only on Kubernetes. */
+  failurePolicy: FailurePolicy;
   /** How a learner or an actor that died is started again. On Kubernetes the actors' part alone; the kubelet restarts learners. */
   restart: Restart;
   /** Cannot change. Seed of every random choice; same seed, manifest and results, same weights (default 0; ours). */
@@ -340,16 +342,20 @@ export interface Learner {
   leaseGraceSeconds: number;
   /** Seconds beyond executionTimeoutSeconds after which an attempt counts as lost although its actor sends heartbeats: for a sandbox that starts anew and for the submission's way. Absent: 300 (ours). */
   leaseSlackSeconds?: number;
-  /** Seconds beyond a program's time limit and a lease without any progress after which the run fails and says what blocks it (default 300; ours). */
+  /** Seconds that an execution may be overdue, its time limit and slack over or its actor silent for a lease, before the learner gives up: what should have ended by itself has not. Nothing else that is waited for ends a run on Kubernetes. With longrun run, which starts the actors itself, also the seconds beyond a time limit and a lease for which no program may run (default 300; ours). */
   stallSeconds: number;
   /** Seconds between two heartbeats of an actor (default 5; ours). */
   heartbeatSeconds: number;
-  /** Attempts of an execution that the infrastructure lost before it counts as lost (default 3; ours). */
+  /** Attempts of an execution that the infrastructure lost before it counts as lost. Disrupted attempts do not count (default 3; ours). */
   maxAttempts: number;
+  /** Attempts of an execution that ended because their actor was evicted, preempted, deleted or on a node that was lost, before the execution counts as lost: a program that ends its own node is not run for ever. Absent: 100 (ours). */
+  maxDisruptions?: number;
   /** Seconds that the learner may take to load its weights before it is started anew (default 600; ours). */
   startSeconds: number;
   /** Seconds between asking the learner to stop and killing it (default 30; ours). */
   stopGraceSeconds: number;
+  /** What happens to the learner when its node is drained; only on Kubernetes. Checkpoint: it is evicted, writes its last finished iteration within stopGraceSeconds, and goes on from there in another pod; an update under way is begun again, and with checkpoint.everyIterations above 1 also the iterations since the last checkpoint. Protect: the eviction is refused, and the drain waits until the run ends, is suspended, or says Checkpoint (default Checkpoint; ours). */
+  disruption: 'Checkpoint' | 'Protect';
   /** Weights and optimiser state, written whole or not at all. */
   checkpoint: Checkpoint;
   /** Volume of store and checkpoints; only on Kubernetes. */
@@ -380,6 +386,8 @@ export interface Storage {
   accessMode: 'ReadWriteOnce' | 'ReadWriteOncePod';
   /** When the volume outlives the TrainingRun (default Always; ours). */
   retain: 'Always' | 'OnSuccess' | 'Never';
+  /** Whether the controller deletes the learner's pod by force when its node does not answer and the pod should have ended a minute ago, so that the volume comes free without a person. Only for storage whose driver takes a volume from a node before it gives it to another: elsewhere two nodes could write at once, and the file system is damaged. Absent: false (ours). */
+  forceDetach?: boolean;
 }
 
 /** Resources of the container; only on Kubernetes. */
@@ -515,12 +523,14 @@ export interface Actors {
   scaleDownSeconds: number;
   /** Actors that may be on their way at once, made but not running yet; further ones are made when these run; only on Kubernetes (default 100; ours). */
   maxStarting: number;
-  /** Longest wait for the executions of an actor that is drained because of fewer actors, a changed specification or suspension; what is left is run again by another actor. Only on Kubernetes. Absent: executionTimeoutSeconds and leaseSeconds, which no execution outlasts. */
+  /** Longest wait for the executions of an actor that is drained because of fewer actors, a changed specification or suspension. Then its pod is deleted, with its grace (evictionGraceSeconds), and what is left is run again by another actor. Only on Kubernetes. Absent: executionTimeoutSeconds and leaseSeconds, which no execution outlasts. */
   drainSeconds?: number;
-  /** Seconds without a lease after which an actor ends by itself; 0 is never (default 300; ours). */
+  /** Seconds without a lease after which an actor that somebody started by hand ends by itself; 0 is never. Actors of the controller and of longrun run stay: these scale down (default 300; ours). */
   idleSeconds: number;
-  /** Seconds between asking an actor to stop at once and killing it (default 10; ours). */
+  /** Seconds that an actor has to hand in what it has, between asking it to stop at once and killing it (default 10; ours). */
   stopGraceSeconds: number;
+  /** Longest time that the programs of an actor whose pod is evicted or deleted run on; what is not finished then is run again and costs no attempt. The pod's grace is the smaller of this and the longest executionTimeoutSeconds, and stopGraceSeconds beyond. Only on Kubernetes (default 600; ours). */
+  evictionGraceSeconds: number;
   /** Container image of the supervisor; only on Kubernetes. Absent: the controller's --actor-image. */
   image?: string;
   /** Container image that programs run in; only on Kubernetes. Absent: the controller's --sandbox-image. */
@@ -573,6 +583,12 @@ export interface Convergence {
   window: number;
   /** Least rise of the mean reward. */
   tolerance: number;
+}
+
+/** What becomes of the run when its learner fails; only on Kubernetes. */
+export interface FailurePolicy {
+  /** Failures of the learner without a finished iteration between them that the run survives: each time the kubelet starts the learner again, after 10 s, doubling to 5 minutes, and it goes on from its newest checkpoint. One more and the run is Failed. 0: the first failure. A full volume is no failure: it is waited for room (default 20; ours). */
+  retries: number;
 }
 
 /** How a learner or an actor that died is started again. On Kubernetes the actors' part alone; the kubelet restarts learners. */
@@ -637,7 +653,7 @@ export interface TrainingRunStatus {
   observedGeneration?: number;
   /** Summary for people; programs read conditions. Evaluating: the policy is evaluated, before or after training. */
   phase?: 'Pending' | 'Running' | 'Evaluating' | 'Suspended' | 'Succeeded' | 'Failed';
-  /** Ready, Succeeded, Suspended, LearnerAvailable, ActorsScaled, Progressing; Admitted where Kueue has the run in a queue. */
+  /** Ready, Succeeded, Suspended, LearnerAvailable, ActorsScaled, Progressing; Admitted where Kueue has the run in a queue; ObjectsApplied while the API server refuses an object of the run. */
   conditions?: Condition[];
   /** Finished iterations. */
   iteration?: number;
@@ -659,6 +675,8 @@ export interface TrainingRunStatus {
   notification?: NotificationStatus;
   /** Images that the run keeps from when its learner first answered until it is suspended; see spec.upgradePolicy. */
   images?: ImagesStatus;
+  /** Failures of the learner; absent before the first. */
+  failures?: FailuresStatus;
   /** When the run began. */
   startTime?: string;
   /** When it ended. */
@@ -741,6 +759,8 @@ export interface ExecutionsStatus {
   completed?: number;
   /** Given up after learner.maxAttempts. */
   lost?: number;
+  /** Attempts that ended because their actor was evicted, preempted, deleted or on a lost node; they are made again. */
+  disrupted?: number;
 }
 
 /** Actors by state. */
@@ -793,6 +813,24 @@ export interface ImagesStatus {
   actor?: string;
   /** Of what programs run in. */
   sandbox?: string;
+}
+
+/** Failures of the learner; absent before the first. */
+export interface FailuresStatus {
+  /** Since the last finished iteration; above spec.failurePolicy.retries the run is Failed. */
+  count?: number;
+  /** What the newest was: a disk, mount, network or device; memory or room on the volume; everything else, a bug. */
+  class?: 'Infrastructure' | 'Resource' | 'Fault';
+  /** The learner's last words. */
+  message?: string;
+  /** When the newest happened. */
+  lastFailureTime?: string;
+  /** Finished iterations then. */
+  iteration?: number;
+  /** The pod that the newest happened in. */
+  podUid?: string;
+  /** Ends of that pod's learner that are counted, so that none counts twice. */
+  podEnds?: number;
 }
 
 /** Short texts that kubectl get prints; programs read the fields that they are made from. */

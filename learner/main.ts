@@ -9,18 +9,22 @@
  * evaluated.
  *
  * --manifest: goes by this manifest and keeps it in the run folder; what cannot change in a run that has begun must be as
- * it was. --stay: serves status and metrics on after the end, until SIGTERM; a run that has succeeded is not begun again.
+ * it was. --stay: serves status and metrics on after success, until SIGTERM; a run that has succeeded is not begun again.
+ * A failure ends the process, so that it is restarted and goes on from the newest checkpoint.
  *
  * Exit status: 0 done, or stopped by SIGTERM or SIGINT (the run folder holds all that is needed to go on), 1 failed,
- * 2 bad input. A parent that gave an IPC channel is told where it listens, and the learner ends with that parent.
+ * 2 bad input; with --stay one for each kind of failure (proto/exit-status.ts). A parent that gave an IPC channel is told
+ * where it listens, and the learner ends with that parent.
  */
 import { writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { policyFolder } from "../crds/policy.ts";
 import { ManifestError, type TrainingRun } from "../crds/trainingrun.ts";
+import { EXIT_STATUS } from "../proto/exit-status.ts";
 import { checkBase, loadCheckpoint, type TrainerState } from "./checkpoint.ts";
 import { evaluatePolicies, type Policies, readPolicies } from "./evaluation/policies.ts";
+import { exitStatusOf, failureKind, type Stage } from "./failures.ts";
 import { Fence } from "./fence.ts";
 import { rewardOrderFault } from "./grading/reward.ts";
 import { openTask, type Task } from "./grading/task.ts";
@@ -34,7 +38,6 @@ import { observeLive } from "./metrics/live.ts";
 import { LearnerMetrics } from "./metrics/prometheus.ts";
 import { newSummary, type RunSummary, readSummary } from "./metrics/summary.ts";
 import { TensorBoardFile } from "./metrics/tensorboard.ts";
-import { ModelError } from "./model/errors.ts";
 import { readConfig, readTokenizer } from "./model/folder.ts";
 import { modelIdentity } from "./model/identity.ts";
 import { MappedWeights } from "./model/mapped.ts";
@@ -47,7 +50,6 @@ import { readCorpus } from "./pretrain/facts.ts";
 import { recordedBatches } from "./replay.ts";
 import { reportPage } from "./report/serve.ts";
 import { ReportWriter } from "./report/writer.ts";
-import { RolloutError } from "./rollout/errors.ts";
 import { checkInstrumenter } from "./rollout/instrument-policy.ts";
 import { Rollout } from "./rollout/rollout.ts";
 import { packagesOf, readPromptTask } from "./rollout/snippet.ts";
@@ -56,9 +58,8 @@ import { type LearnerServer, startServer } from "./server/server.ts";
 import { Phase, StatusBoard } from "./server/status.ts";
 import { reasonToStop } from "./stopping.ts";
 import { StoreError } from "./store/errors.ts";
-import { openStore, type Store } from "./store/store.ts";
+import { MAX_DISRUPTIONS, openStore, type Store } from "./store/store.ts";
 import { SuspendedError, Suspension } from "./suspension.ts";
-import { TaskError } from "./tasks/errors.ts";
 import { train } from "./train.ts";
 import { versions } from "./versions.ts";
 
@@ -93,9 +94,11 @@ async function main(): Promise<number> {
 
   let terminationLog = defaultTerminationLog();
   let log = createLog("learner");
+  let stay = false;
+  let stage: Stage = "firstStart";
   try {
     const options = parseOptions(process.argv.slice(2));
-    terminationLog = options.terminationLog;
+    ({ terminationLog, stay } = options);
     const status = new StatusBoard();
     const health = new Health(() => Object.keys(Phase)[status.current.phase ?? 0] ?? "");
     const metrics = new LearnerMetrics();
@@ -113,15 +116,16 @@ async function main(): Promise<number> {
     const fence = Fence.take(options.run, `${hostname()}/${process.pid}`);
     const { leaseSeconds, leaseGraceSeconds, maxAttempts } = manifest.spec.learner;
     // No default of the schema: that would change the manifests of runs that go on, and restart their learners.
-    const { leaseSlackSeconds = LEASE_SLACK_SECONDS } = manifest.spec.learner;
+    const { leaseSlackSeconds = LEASE_SLACK_SECONDS, maxDisruptions = MAX_DISRUPTIONS } = manifest.spec.learner;
     const store = openStore(join(options.run, "store.sqlite"), {
-      ...{ leaseSeconds, leaseGraceSeconds, maxAttempts },
+      ...{ leaseSeconds, leaseGraceSeconds, maxAttempts, maxDisruptions },
       longestSeconds: task.spec.executionTimeoutSeconds + leaseSlackSeconds,
       checkFence: () => fence.check(),
     });
     const parts = { options, manifest, task, store, status, metrics, metricsServer, health, log };
     const it = { ...parts, suspension: new Suspension(), signal: stopping.signal };
     const summary = await readSummary(options.run);
+    if (summary) stage = "restart";
     const startedAt = summary ? Date.parse(summary.startedAt) : Date.now();
     observeLive(metrics.registry, {
       status,
@@ -134,9 +138,9 @@ async function main(): Promise<number> {
       options.stay && summary?.state === "succeeded" && reasonToStop(linesOf(store), manifest.spec.stopping);
     return reason ? await stayFinished(it, summary?.message ?? reason) : await learn(it, summary);
   } catch (error) {
-    const badInput = isBadInput(error);
-    if (!badInput) log.error({ err: error }, "the run failed");
-    return refuse((error as Error).message, terminationLog, badInput ? 2 : 1);
+    const status = exitStatusOf(error, stage, stay);
+    if (status !== EXIT_STATUS.input) log.error({ err: error }, "the run failed");
+    return refuse((error as Error).message, terminationLog, status);
   }
 }
 
@@ -196,7 +200,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
     nextNumber: completed + queued + running + lost + discarded + 1,
     signal: AbortSignal.any([signal, suspension.signal]),
   });
-  metrics.continueFrom(store.totals());
+  metrics.continueFrom(countsOf(store));
   const server = await serve(it);
   suspension.signal.addEventListener("abort", () => {
     log.info(suspension.request, "asked to suspend");
@@ -218,6 +222,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
     metrics,
     report,
     log,
+    awaitsActors: options.stay,
     signal,
     suspended: suspension.signal,
     lines,
@@ -228,7 +233,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   });
   status.update({ iteration: state.iteration + 1, checkpoint });
   const counting = setInterval(() => {
-    metrics.observeExecutions(store.totals());
+    metrics.observeExecutions(countsOf(store));
     metrics.observeActors(server.actors());
   }, 1000);
 
@@ -238,20 +243,25 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   if (end.state === "fenced") {
     // Another learner has the run: not a word more, neither to the disk nor to the controller.
     await server.close();
-    return refuse(end.message, options.terminationLog, 1);
+    return refuse(end.message, options.terminationLog, end.exitStatus);
   }
   log.info({ state: end.state }, end.message);
   await run.updateSummary({ state: end.state, message: end.message }).catch((error: Error) => {
     // What stopped the run, a full disk say, may stop its last words too.
     log.error({ err: error }, "summary.json could not be written");
   });
-  // A learner that is asked to stop does so at once: its actors keep what they run for the one that goes on, which also
-  // makes the report anew.
-  if (end.state !== "stopped") {
+  // The learner that goes on finds its actors with what they run, and makes the report anew.
+  const goesOn = end.state === "stopped" || (end.state === "failed" && options.stay);
+  if (!goesOn) {
     server.drain(end.message);
     await report.close();
   }
   health.over();
+  if (end.state === "failed" && options.stay) {
+    // No last status: whether the run has failed for good is the controller's to say.
+    await server.close();
+    return refuse(end.message, options.terminationLog, end.exitStatus);
+  }
   await metricsFile.close();
   await tensorBoard.close();
   await finish(it, server, end);
@@ -272,7 +282,7 @@ interface End {
  */
 async function endOf(
   run: Run,
-  { options, suspension, signal, log }: Process,
+  { options, store, suspension, signal, log }: Process,
   server: LearnerServer,
   policies: Policies | undefined,
 ): Promise<End> {
@@ -290,16 +300,20 @@ async function endOf(
     return { state: "succeeded", message, phase: Phase.SUCCEEDED, exitStatus: 0 };
   } catch (error) {
     const { message } = error as Error;
+    if (error instanceof SuspendedError) suspension.giveBack(store.leases);
     if (error instanceof StoreError && error.code === "fenced")
-      return { state: "fenced", message, phase: Phase.STOPPED, exitStatus: 1 };
+      return {
+        ...{ state: "fenced", message, phase: Phase.STOPPED },
+        exitStatus: exitStatusOf(error, "training", options.stay),
+      };
     if (signal.aborted || error instanceof SuspendedError)
       return { state: "stopped", message, phase: Phase.STOPPED, exitStatus: 0 };
     log.error({ err: error }, "the run failed");
-    const full = isDiskFull(error);
-    const said = full
-      ? `the disk of ${options.run} is full (${message}): free space or enlarge the volume, then resume`
-      : message;
-    return { state: "failed", message: said, phase: Phase.FAILED_RUN, exitStatus: full ? 2 : 1 };
+    const full = failureKind(error, "training") === "volumeFull";
+    const remedy = options.stay ? "" : ": free space or enlarge the volume, then resume";
+    const said = full ? `the disk of ${options.run} is full (${message})${remedy}` : message;
+    const exitStatus = exitStatusOf(error, "training", options.stay);
+    return { state: "failed", message: said, phase: Phase.FAILED_RUN, exitStatus };
   }
 }
 
@@ -360,7 +374,10 @@ async function serve(it: Process): Promise<LearnerServer> {
 async function finish(it: Process, server: LearnerServer, end: { message: string; phase: number }): Promise<void> {
   const { options, store, status, suspension, metricsServer, signal } = it;
   // The answer first: a watcher may go at the final status.
-  suspension.settle({ checkpoint: store.checkpoints()[0], running: store.leases.running().length });
+  const running = suspension.givenBack ?? store.leases.running().length;
+  suspension.settle({ checkpoint: store.checkpoints()[0], running });
+  // Or actors would run programs to their end of which nobody takes the result.
+  if (end.phase === Phase.SUCCEEDED) store.events.emit("revoked", store.leases.running(), "the run is over");
   status.update({ phase: end.phase, message: end.message });
   if (options.stay && !signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve));
   await server.close();
@@ -368,30 +385,10 @@ async function finish(it: Process, server: LearnerServer, end: { message: string
   store.close();
 }
 
+const countsOf = (store: Store) => ({ ...store.totals(), disrupted: store.leases.disruptions() });
+
 const linesOf = (store: Store): IterationMetrics[] =>
   store.iterationRows().map((row) => row.metrics as unknown as IterationMetrics);
-
-/** What the user gave cannot be used; trying again would not help. */
-function isBadInput(error: unknown): boolean {
-  const { code } = error as { code?: string };
-  return (
-    error instanceof ManifestError ||
-    error instanceof TaskError ||
-    error instanceof ModelError ||
-    error instanceof RolloutError ||
-    code === "listen" ||
-    code === "device" ||
-    code === "memory" ||
-    isDiskFull(error)
-  );
-}
-
-/** Nothing can be written, not even that the run failed; only a person can make room. */
-function isDiskFull(error: unknown): boolean {
-  for (let at = error as { code?: string; cause?: unknown } | undefined; at; at = at.cause as typeof at)
-    if (at.code === "diskFull" || at.code === "ENOSPC" || at.code === "EDQUOT") return true;
-  return false;
-}
 
 /** Says why the process ends: on stderr, and as one line in the container's status. @returns the exit status */
 function refuse(message: string, terminationLog: string | undefined, exitStatus = 1): number {

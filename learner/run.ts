@@ -54,6 +54,8 @@ export interface RunParts {
   metrics: LearnerMetrics;
   report: ReportWriter;
   log: Logger;
+  /** Whether somebody else makes the actors (`--stay`): they are waited for as long as it takes. */
+  awaitsActors: boolean;
   /** Stops the run wherever it is. */
   signal: AbortSignal;
   /** Stops it where the weights are those of a finished iteration. */
@@ -131,11 +133,12 @@ export class Run {
     return this.#parts.recorded;
   }
 
-  /** For every wait for results: how long nothing may happen at all, and what ends the wait. */
+  /** For every wait for results: what does not end by itself ends the wait. */
   get waiting(): WaitOptions {
     const { executionTimeoutSeconds } = this.spec.tasks[0];
     const { leaseSeconds, stallSeconds } = this.spec.learner;
-    return { stallSeconds: executionTimeoutSeconds + leaseSeconds + stallSeconds, signal: this.#stop };
+    const idleSeconds = this.#parts.awaitsActors ? Infinity : executionTimeoutSeconds + leaseSeconds + stallSeconds;
+    return { stallSeconds, idleSeconds, signal: this.#stop };
   }
 
   /** Iteration to run now, from 1. Its seconds count from here. */

@@ -1,6 +1,7 @@
 /** A controller asks the run to stop where it can go on later (LearnerControl.Suspend). */
 import type { SuspendResponseMessage } from "../proto/service.ts";
 import type { SuspendRequest } from "./server/control.ts";
+import type { Leases } from "./store/leases.ts";
 
 /** What the loop ends with. */
 export class SuspendedError extends Error {
@@ -9,6 +10,8 @@ export class SuspendedError extends Error {
 
 export class Suspension {
   request: SuspendRequest | undefined;
+  /** Executions that still ran when the wait for them was over. */
+  givenBack: number | undefined;
   readonly #asked = new AbortController();
   readonly #answer = Promise.withResolvers<SuspendResponseMessage>();
 
@@ -22,6 +25,12 @@ export class Suspension {
     this.request ??= request;
     this.#asked.abort(new SuspendedError(`suspended: ${this.request.reason}`));
     return this.#answer.promise;
+  }
+
+  /** Nobody waits for what still runs: it is run again after the resume, and that costs it no attempt. */
+  giveBack(leases: Leases): void {
+    this.givenBack = leases.running().length;
+    leases.disruptAll("the run is suspended");
   }
 
   /** The run is over, suspended or not: its newest checkpoint is on disk, and nothing trains any more. */

@@ -440,6 +440,9 @@ export namespace longrun {
             /** Ready freeSlots. */
             freeSlots: number;
 
+            /** Ready draining. */
+            draining: boolean;
+
             /**
              * Creates a new Ready instance using the specified properties.
              * @param [properties] Properties to set
@@ -474,6 +477,9 @@ export namespace longrun {
 
                 /** Ready freeSlots */
                 freeSlots?: (number|null);
+
+                /** Ready draining */
+                draining?: (boolean|null);
 
                 /** Unknown fields preserved while decoding when enabled */
                 $unknowns?: Uint8Array[];
@@ -1121,6 +1127,9 @@ export namespace longrun {
             /** ResultHeader sandboxBroke. */
             sandboxBroke: boolean;
 
+            /** ResultHeader disrupted. */
+            disrupted: boolean;
+
             /**
              * Creates a new ResultHeader instance using the specified properties.
              * @param [properties] Properties to set
@@ -1206,6 +1215,9 @@ export namespace longrun {
 
                 /** ResultHeader sandboxBroke */
                 sandboxBroke?: (boolean|null);
+
+                /** ResultHeader disrupted */
+                disrupted?: (boolean|null);
 
                 /** Unknown fields preserved while decoding when enabled */
                 $unknowns?: Uint8Array[];
@@ -1804,6 +1816,9 @@ export namespace longrun {
             /** Status evaluationJson. */
             evaluationJson: string;
 
+            /** Status blockedSinceUnixMs. */
+            blockedSinceUnixMs: number;
+
             /**
              * Creates a new Status instance using the specified properties.
              * @param [properties] Properties to set
@@ -1881,6 +1896,9 @@ export namespace longrun {
                 /** Status evaluationJson */
                 evaluationJson?: (string|null);
 
+                /** Status blockedSinceUnixMs */
+                blockedSinceUnixMs?: (number|null);
+
                 /** Unknown fields preserved while decoding when enabled */
                 $unknowns?: Uint8Array[];
             }
@@ -1922,6 +1940,9 @@ export namespace longrun {
 
             /** Executions retried. */
             retried: number;
+
+            /** Executions disrupted. */
+            disrupted: number;
 
             /**
              * Creates a new Executions instance using the specified properties.
@@ -1969,6 +1990,9 @@ export namespace longrun {
 
                 /** Executions retried */
                 retried?: (number|null);
+
+                /** Executions disrupted */
+                disrupted?: (number|null);
 
                 /** Unknown fields preserved while decoding when enabled */
                 $unknowns?: Uint8Array[];
@@ -2545,6 +2569,9 @@ export namespace longrun {
             /** ReportTerminationsRequest terminations. */
             terminations: longrun.v1alpha1.Termination.$Properties[];
 
+            /** ReportTerminationsRequest disrupted. */
+            disrupted: string[];
+
             /**
              * Creates a new ReportTerminationsRequest instance using the specified properties.
              * @param [properties] Properties to set
@@ -2579,6 +2606,9 @@ export namespace longrun {
 
                 /** ReportTerminationsRequest terminations */
                 terminations?: (longrun.v1alpha1.Termination.$Properties[]|null);
+
+                /** ReportTerminationsRequest disrupted */
+                disrupted?: (string[]|null);
 
                 /** Unknown fields preserved while decoding when enabled */
                 $unknowns?: Uint8Array[];

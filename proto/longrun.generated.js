@@ -662,6 +662,7 @@ export const longrun = $root.longrun = (() => {
             };
 
             Ready.prototype.freeSlots = 0;
+            Ready.prototype.draining = false;
 
             Ready.create = function(properties) {
                 return new Ready(properties);
@@ -676,6 +677,8 @@ export const longrun = $root.longrun = (() => {
                     throw $Error("max depth exceeded");
                 if (message.freeSlots != null && $Object.hasOwnProperty.call(message, "freeSlots") && message.freeSlots !== 0)
                     writer.uint32(8).uint32(message.freeSlots);
+                if (message.draining != null && $Object.hasOwnProperty.call(message, "draining") && message.draining !== false)
+                    writer.uint32(16).bool(message.draining);
                 if (message.$unknowns != null && $Object.hasOwnProperty.call(message, "$unknowns"))
                     for (let i = 0; i < message.$unknowns.length; ++i)
                         writer.raw(message.$unknowns[i]);
@@ -716,6 +719,15 @@ export const longrun = $root.longrun = (() => {
                                 message.freeSlots = value;
                             else
                                 delete message.freeSlots;
+                            continue;
+                        }
+                    case 2: {
+                            if (wireType !== 0)
+                                break;
+                            if (value = reader.bool())
+                                message.draining = value;
+                            else
+                                delete message.draining;
                             continue;
                         }
                     }
@@ -1588,6 +1600,7 @@ export const longrun = $root.longrun = (() => {
             ResultHeader.prototype.isolationLevel = "";
             ResultHeader.prototype.slot = null;
             ResultHeader.prototype.sandboxBroke = false;
+            ResultHeader.prototype.disrupted = false;
 
             let $oneOfFields;
 
@@ -1645,6 +1658,8 @@ export const longrun = $root.longrun = (() => {
                     writer.uint32(136).uint32(message.slot);
                 if (message.sandboxBroke != null && $Object.hasOwnProperty.call(message, "sandboxBroke") && message.sandboxBroke !== false)
                     writer.uint32(144).bool(message.sandboxBroke);
+                if (message.disrupted != null && $Object.hasOwnProperty.call(message, "disrupted") && message.disrupted !== false)
+                    writer.uint32(152).bool(message.disrupted);
                 if (message.$unknowns != null && $Object.hasOwnProperty.call(message, "$unknowns"))
                     for (let i = 0; i < message.$unknowns.length; ++i)
                         writer.raw(message.$unknowns[i]);
@@ -1829,6 +1844,15 @@ export const longrun = $root.longrun = (() => {
                                 message.sandboxBroke = value;
                             else
                                 delete message.sandboxBroke;
+                            continue;
+                        }
+                    case 19: {
+                            if (wireType !== 0)
+                                break;
+                            if (value = reader.bool())
+                                message.disrupted = value;
+                            else
+                                delete message.disrupted;
                             continue;
                         }
                     }
@@ -2548,6 +2572,7 @@ export const longrun = $root.longrun = (() => {
             Status.prototype.checkpoint = null;
             Status.prototype.blocked = "";
             Status.prototype.evaluationJson = "";
+            Status.prototype.blockedSinceUnixMs = 0;
 
             Status.create = function(properties) {
                 return new Status(properties);
@@ -2591,6 +2616,8 @@ export const longrun = $root.longrun = (() => {
                     writer.uint32(114).string(message.blocked);
                 if (message.evaluationJson != null && $Object.hasOwnProperty.call(message, "evaluationJson") && message.evaluationJson !== "")
                     writer.uint32(122).string(message.evaluationJson);
+                if (message.blockedSinceUnixMs != null && $Object.hasOwnProperty.call(message, "blockedSinceUnixMs") && (typeof message.blockedSinceUnixMs === "object" ? message.blockedSinceUnixMs.low || message.blockedSinceUnixMs.high : message.blockedSinceUnixMs !== 0))
+                    writer.uint32(128).uint64(message.blockedSinceUnixMs);
                 if (message.$unknowns != null && $Object.hasOwnProperty.call(message, "$unknowns"))
                     for (let i = 0; i < message.$unknowns.length; ++i)
                         writer.raw(message.$unknowns[i]);
@@ -2752,6 +2779,15 @@ export const longrun = $root.longrun = (() => {
                                 delete message.evaluationJson;
                             continue;
                         }
+                    case 16: {
+                            if (wireType !== 0)
+                                break;
+                            if ((value = Number(reader.uint64())) !== 0)
+                                message.blockedSinceUnixMs = value;
+                            else
+                                delete message.blockedSinceUnixMs;
+                            continue;
+                        }
                     }
                     reader.skipType(wireType, _depth, tag);
                     if (!reader.discardUnknown) {
@@ -2786,6 +2822,7 @@ export const longrun = $root.longrun = (() => {
             Executions.prototype.completed = 0;
             Executions.prototype.lost = 0;
             Executions.prototype.retried = 0;
+            Executions.prototype.disrupted = 0;
 
             Executions.create = function(properties) {
                 return new Executions(properties);
@@ -2808,6 +2845,8 @@ export const longrun = $root.longrun = (() => {
                     writer.uint32(32).uint64(message.lost);
                 if (message.retried != null && $Object.hasOwnProperty.call(message, "retried") && (typeof message.retried === "object" ? message.retried.low || message.retried.high : message.retried !== 0))
                     writer.uint32(40).uint64(message.retried);
+                if (message.disrupted != null && $Object.hasOwnProperty.call(message, "disrupted") && (typeof message.disrupted === "object" ? message.disrupted.low || message.disrupted.high : message.disrupted !== 0))
+                    writer.uint32(48).uint64(message.disrupted);
                 if (message.$unknowns != null && $Object.hasOwnProperty.call(message, "$unknowns"))
                     for (let i = 0; i < message.$unknowns.length; ++i)
                         writer.raw(message.$unknowns[i]);
@@ -2884,6 +2923,15 @@ export const longrun = $root.longrun = (() => {
                                 message.retried = value;
                             else
                                 delete message.retried;
+                            continue;
+                        }
+                    case 6: {
+                            if (wireType !== 0)
+                                break;
+                            if ((value = Number(reader.uint64())) !== 0)
+                                message.disrupted = value;
+                            else
+                                delete message.disrupted;
                             continue;
                         }
                     }
@@ -3691,6 +3739,7 @@ export const longrun = $root.longrun = (() => {
 
             const ReportTerminationsRequest = function (properties) {
                 this.terminations = [];
+                this.disrupted = [];
                 if (properties)
                     for (let keys = $Object.keys(properties), i = 0; i < keys.length; ++i)
                         if (properties[keys[i]] != null && keys[i] !== "__proto__")
@@ -3698,6 +3747,7 @@ export const longrun = $root.longrun = (() => {
             };
 
             ReportTerminationsRequest.prototype.terminations = $util.emptyArray;
+            ReportTerminationsRequest.prototype.disrupted = $util.emptyArray;
 
             ReportTerminationsRequest.create = function(properties) {
                 return new ReportTerminationsRequest(properties);
@@ -3713,6 +3763,9 @@ export const longrun = $root.longrun = (() => {
                 if (message.terminations != null && message.terminations.length)
                     for (let i = 0; i < message.terminations.length; ++i)
                         $root.longrun.v1alpha1.Termination.encode(message.terminations[i], writer.uint32(10).fork(), _depth + 1).ldelim();
+                if (message.disrupted != null && message.disrupted.length)
+                    for (let i = 0; i < message.disrupted.length; ++i)
+                        writer.uint32(18).string(message.disrupted[i]);
                 if (message.$unknowns != null && $Object.hasOwnProperty.call(message, "$unknowns"))
                     for (let i = 0; i < message.$unknowns.length; ++i)
                         writer.raw(message.$unknowns[i]);
@@ -3752,6 +3805,14 @@ export const longrun = $root.longrun = (() => {
                             if (!(message.terminations && message.terminations.length))
                                 message.terminations = [];
                             message.terminations.push($root.longrun.v1alpha1.Termination.decode(reader, reader.size(), $undefined, _depth + 1));
+                            continue;
+                        }
+                    case 2: {
+                            if (wireType !== 2)
+                                break;
+                            if (!(message.disrupted && message.disrupted.length))
+                                message.disrupted = [];
+                            message.disrupted.push(reader.stringVerify());
                             continue;
                         }
                     }

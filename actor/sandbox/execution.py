@@ -27,7 +27,7 @@ class Execution:
         watched_pid, self.scratch = child.start(request)
         self.usage = watch.Usage(zygote.proc, watched_pid, zygote.inherited_bytes)
         self.directories, self.counted = [self.scratch], None
-        if zygote.level != "namespaces":  # where a tmpfs has a size
+        if zygote.level != "namespaces":  # at `namespaces` each directory is a tmpfs, whose size the kernel enforces
             self.directories.append(os.open(f"{zygote.space}/tmp", os.O_RDONLY | os.O_DIRECTORY))
             self.counted = Scratch(self.directories, self.limits, self.usage, child.pidfd)
         self.started = time.monotonic()

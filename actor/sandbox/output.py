@@ -1,4 +1,4 @@
-"""Passes a program's output on to the supervisor, and never waits for it: while it is busy the program waits, and the watch goes on."""
+"""Forwards a program's output to the supervisor without blocking. While the supervisor is busy the program waits; the watch does not."""
 
 import mmap
 import os
@@ -14,7 +14,7 @@ MADV_WIPEONFORK = 18
 
 
 def make_buffer():
-    """Memory for what is on its way, which no child of ours inherits: one program's output is nothing to the next."""
+    """Returns a buffer for output in transit. A fork gets it wiped, so that a program cannot read an earlier program's output."""
     buffer = mmap.mmap(-1, BUFFER_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     buffer.madvise(MADV_WIPEONFORK)
     return buffer
@@ -27,16 +27,16 @@ class Output:
         self._source = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, fileno=os.dup(source))
         self._control = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, fileno=os.dup(CONTROL))
         self._buffer = memoryview(buffer)
-        self._waiting = self._buffer[:0]  # that is to be sent, with its header
+        self._waiting = self._buffer[:0]  # the part that is still to be sent, with its header
         self._open = True
 
     @property
     def idle(self):
-        """Nothing is half sent: another frame may come."""
+        """Returns whether no frame is half sent, so that another kind of frame may follow."""
         return not self._waiting
 
     def register(self, poll):
-        """Has `poll` wait for the supervisor's orders, and for what the next `move` needs."""
+        """Registers the descriptors that the next `move` needs, and the supervisor's orders, with `poll`."""
         poll.register(CONTROL, select.POLLIN | (0 if self.idle else select.POLLOUT))
         if self._open and self.idle:
             poll.register(self._source, select.POLLIN)
@@ -47,7 +47,7 @@ class Output:
                 pass
 
     def move(self, ready):
-        """Sends what waits as far as the supervisor takes it, or takes more from the program. `ready`: what `poll` said."""
+        """Sends as much of the waiting output as the supervisor accepts; if none waits, reads more from the program. `ready`: the answer of `poll`."""
         if not self.idle:
             if ready.get(CONTROL, 0) & select.POLLOUT:
                 self._send(socket.MSG_DONTWAIT)
@@ -55,12 +55,12 @@ class Output:
             self._send(socket.MSG_DONTWAIT)
 
     def complete(self):
-        """Sends all that waits, so that another frame may come."""
+        """Sends all waiting output, so that another kind of frame may follow."""
         while not self.idle:
             self._send(0)
 
     def finish(self):
-        """Once the program is dead: what is left of its output."""
+        """Sends the rest of a dead program's output."""
         self.complete()
         while self._take():
             self.complete()
@@ -68,7 +68,7 @@ class Output:
         self._control.close()
 
     def _take(self):
-        """Whether there was something. At the end of the output there is nothing any more."""
+        """Reads output into the buffer. Returns False if there was none, also at its end."""
         try:
             count = self._source.recv_into(self._buffer[HEADER.size:], 0, socket.MSG_DONTWAIT) if self._open else 0
         except BlockingIOError:

@@ -1,11 +1,13 @@
-"""Holds what a program writes to its limit, where its directories have no size of their own (at `namespaces` a tmpfs has).
+"""Enforces a program's limits on bytes and files in directories that have no size of their own. (A tmpfs, as at `namespaces`, has one:
+the kernel enforces it.)
 
-Counting files takes long; to ask the file system how full it is takes microseconds. So that is asked often, and files are counted
-where the program could be over its limit by that, while it is stopped for these milliseconds; and every SLOW_WATCH_SECONDS or less often,
-while it runs: what others delete would hide what it writes.
-Covered: files in directories that cannot be listed (over the limit), that were deleted and are still open, or are still mapped (over
-the limit: nothing tells their size).
-Not covered: what is written between two looks, and where the kernel counts by itself (tmpfs, project quotas) only that it does.
+Counting files is slow. Asking the file system how full it is takes microseconds, so the watch asks often. If the answer allows that the
+program is over its limit, the watch stops the program for some milliseconds and counts its files. It also counts every
+SLOW_WATCH_SECONDS or less often while the program runs, because files that other processes delete would hide what it writes.
+
+Covered: deleted files that are still open. A directory that cannot be listed, and a deleted file that is still mapped, put the program
+over its limit, because their size is unknown.
+Not covered: bytes that are written between two looks.
 """
 
 import os
@@ -19,7 +21,7 @@ FULL_DISK_BYTES = 1 << 20  # with less than this free, a disk is full
 
 
 class Scratch:
-    """`directories`: descriptors of those that the program may write to. `usage`: a watch.Usage of the program, `pidfd` its process."""
+    """`directories`: descriptors of the directories that the program may write to. `usage`: its watch.Usage. `pidfd`: its process."""
 
     def __init__(self, directories, limits, usage, pidfd):
         self._directories, self._usage, self._pidfd = directories, usage, pidfd
@@ -28,7 +30,7 @@ class Scratch:
         self._hasty_until = self._next_count = self.next_look = 0
 
     def look(self, now):
-        """Whether the program has more bytes or files than allowed, as far as could be seen. Sets `next_look`."""
+        """Returns whether the program was seen to have more bytes or files than allowed. Sets `next_look`, the time of the next call."""
         before, self._used = self._used, self._used_of_disk()
         if any(used - old > most * HASTY_SHARE for used, old, most in zip(self._used, before, self._most)):
             self._hasty_until = now + HASTY_SECONDS
@@ -43,12 +45,12 @@ class Scratch:
         return is_full
 
     def _may_be_full(self):
-        """Whether the disk has taken so much since files were counted."""
+        """Returns whether the disk's use has grown by more than a limit since the last count."""
         return any(used - others > most for used, others, most in zip(self._used_of_disk(), self._others, self._most))
 
     def _is_full(self, is_pointless=lambda: False, stands_still=False):
-        """Counts. `is_pointless`: it will be done again, more carefully. `stands_still`: nothing can be moved to where it was counted
-        already, or from where it was not yet."""
+        """Counts bytes and files. Returns whether they exceed a limit. `is_pointless`: tells a count to end early, because a more
+        careful one follows. `stands_still`: the program is stopped, so it can move no file past the count."""
         began, used = time.monotonic(), self._used_of_disk()
         files, bytes_ = 0, self._usage.deleted_bytes(os.fstat(self._directories[0]).st_dev)
         if bytes_ is None:
@@ -63,7 +65,7 @@ class Scratch:
         return bytes_ > self._most[0] or files > self._most[1]
 
     def _has_stopped(self):
-        """Whether it does nothing any more; not if it waits in the kernel for longer than STOP_SECONDS."""
+        """Returns whether the program has stopped or ended within STOP_SECONDS. A program that waits in the kernel may not."""
         deadline = time.monotonic() + STOP_SECONDS
         while time.monotonic() < deadline:
             if os.waitid(os.P_PIDFD, self._pidfd, os.WSTOPPED | os.WEXITED | os.WNOHANG | os.WNOWAIT):
@@ -72,11 +74,11 @@ class Scratch:
         return False
 
     def _used_of_disk(self):
-        """(bytes, files) that the file system has, whoever wrote them. Some file systems do not count files."""
+        """Returns (bytes, files) in use on the file system, by every writer. Some file systems count no files."""
         found = os.fstatvfs(self._directories[0])
         return (found.f_blocks - found.f_bfree) * found.f_frsize, found.f_files - found.f_ffree
 
     def is_disk_full(self):
-        """Whether the disk has no room, and not because of this program: then it is not to blame for what it could not write."""
+        """Returns whether the disk is full for another reason than this program, which is then not blamed for failed writes."""
         found = os.fstatvfs(self._directories[0])
         return found.f_bavail * found.f_frsize < FULL_DISK_BYTES and not self._is_full()

@@ -1,15 +1,18 @@
 """Assembles the seccomp filter: which system calls a program may make, for x86_64 and aarch64.
 
-A list of what is allowed: a call that it does not name, a new one of a newer kernel among them, answers ENOSYS, upon which the
-C library takes another way. Calls that are refused on purpose answer EPERM, so that a program's error names the cause. What the
-filter has to hold alone (no network namespace, no PID namespace, old Landlock) is in `alone()`.
+The filter is an allow-list. A call that it does not name, such as one of a newer kernel, answers ENOSYS; the C library then falls back
+to an older call. Calls that are refused on purpose answer EPERM, so that a program's error names the cause. `alone()` adds the
+refusals for levels without network and PID namespaces, or with an old Landlock.
 
-Covered: kernel interfaces that programs do not need; what the kernel counts by user and not by process (watches of epoll and
-inotify, descriptors in flight, sizes of pipes), of which one program could take all that the supervisor and other programs have;
-memory that hangs on no process (`vmsplice`, Landlock rules, filters, locks by descriptor); ways past the watch: a thread
-with descriptors of its own; messages by `flock`, `mincore`, `cachestat`.
-Not covered: messages by record locks (`fcntl`, which SQLite needs) and futexes on the public data, between programs that run at
-the same moment and both want to.
+Covered:
+- kernel interfaces that programs do not need;
+- resources that the kernel counts by user (epoll and inotify watches, descriptors in flight, pipe sizes), which one program could exhaust
+  for the supervisor and all other programs;
+- memory that belongs to no process (`vmsplice`, Landlock rules, filters, locks by descriptor);
+- ways past the watch: a thread with descriptors of its own;
+- messages between programs by `flock`, `mincore` and `cachestat`.
+Not covered: two programs that run at the same time and want to communicate can do so by record locks (`fcntl`, which SQLite needs)
+and by futexes on the public data.
 """
 
 import ctypes
@@ -65,7 +68,7 @@ REFUSED = """
     setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr setxattrat removexattrat file_setattr
 """.split()
 
-# Locks by descriptor are nothing to other programs where they seem to succeed. `sync` writes what all of the machine has.
+# These calls do nothing and report success. A lock by descriptor then tells other programs nothing; `sync` would flush the whole machine.
 SILENTLY_REFUSED = ("flock", "sync", "syncfs")
 
 NAMESPACES = (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID
@@ -93,9 +96,11 @@ GETSOCKOPT = (3, 4, 7, 8, 30, 38, 39)
 
 
 def everywhere(with_devices=False):
-    """Decisions at every level: {name: decision}. A decision is ALLOW, SILENT, the number of an error, or where it depends on
-    the arguments (cases, decision otherwise); a case is (decision, argument, mask, 'eq' or 'ne', value), and the first that
-    applies decides. `with_devices`: the program may send requests to a GPU's driver."""
+    """Returns the decisions for every isolation level: {call's name: decision}.
+
+    A decision is ALLOW, SILENT, an errno, or, if it depends on the arguments, (cases, decision otherwise). A case is (decision,
+    argument, mask, 'eq' or 'ne', value); the first case that applies decides. `with_devices`: the program may send requests to a GPU's
+    driver."""
     decisions = {name: ALLOW for name in ALLOWED}
     decisions.update({name: EPERM for name in REFUSED})
     decisions.update({name: SILENT for name in SILENTLY_REFUSED})
@@ -119,8 +124,8 @@ def everywhere(with_devices=False):
 
 
 def alone(with_devices=False):
-    """The same where there are no namespaces: nothing but one process, which signals nobody but itself, and none of the ways
-    to change a file's metadata, which Landlock does not see and the user's own files would allow."""
+    """Returns the decisions where there are no namespaces: one process, signals only to itself, and no change of a file's metadata,
+    which Landlock does not check and which the user's own files would allow."""
     decisions = everywhere(with_devices)
     decisions.update({name: EPERM for name in ("fork", "vfork", "execve", "execveat", "setpgid", "setsid", "tkill", "truncate",
                                                "chown", "fchown", "lchown", "fchownat")})
@@ -157,8 +162,8 @@ def assemble(decisions, machine=MACHINE):
 
 
 def _search(runs):
-    """Finds what is decided of a number. `runs`: (first number, decision), each up to the next one. By halves: when a filter is
-    installed the kernel runs it once for every number there is, which with one comparison after the other took 2 ms."""
+    """Returns a binary search for a call's decision. `runs`: (first number, decision), each up to the next run. The kernel runs a new
+    filter once for every number: with a linear search that took 2 ms."""
     if len(runs) == 1:
         decision = runs[0][1]
         return _block(*decision) if isinstance(decision, tuple) else [_return(decision)]

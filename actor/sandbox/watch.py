@@ -117,7 +117,7 @@ class Usage:
             return 0
 
     def _renew_kernel_bytes(self):
-        """Memory that the kernel holds at most for pipes and sockets, each once however many processes have it."""
+        """Computes the most memory that the kernel may hold for the pipes and sockets. Each counts once, however many processes share it."""
         found = {}
         for pid in self._pids:
             for _, target in self._descriptors(pid, os.readlink):
@@ -139,8 +139,8 @@ class Usage:
             return  # it ended
 
     def deleted_bytes(self, device):
-        """Bytes on `device` of files that have no name any more and are still open; None if there is such a file that is only
-        mapped: nothing tells its size."""
+        """Returns the bytes of deleted files on `device` that are still open. Returns None if a deleted file is only mapped: its
+        size is unknown."""
         found = {}
         opened = set()
         for pid in self._pids:
@@ -167,7 +167,7 @@ class Usage:
         return False
 
     def record_locks(self):
-        """Locks by `fcntl` of all processes together, as far as the first MOST_OF_LOCKS bytes of the machine's list go."""
+        """Returns how many `fcntl` locks all processes hold together, counted in the first MOST_OF_LOCKS bytes of /proc/locks."""
         own = {str(pid).encode() for pid in self._pids}
         try:
             with open(f"{self.proc}/locks", "rb") as table:
@@ -178,9 +178,9 @@ class Usage:
 
 
 def files_below(directory, limit_files, is_pointless=lambda: False):
-    """(files, bytes) below an open directory, no link followed; stops counting above `limit_files`, and where `is_pointless`, which
-    is asked now and then. A tree deeper than DEEPEST counts as over the limit, and so does a directory that cannot be read. One
-    descriptor for each level is open at most."""
+    """Returns (files, bytes) below an open directory. Follows no link. Stops early above `limit_files`, or once `is_pointless`
+    (called every ASK_AFTER_FILES files) returns True. A tree deeper than DEEPEST, or a directory that cannot be read, counts as over the
+    limit. At most one descriptor for each level is open."""
     files = bytes_ = 0
     levels = [(os.dup(directory), None)]  # (a directory, names of those in it that are still to be looked at)
     try:

@@ -120,7 +120,7 @@ export const FLEET: Dashboard = {
             "In the last hour, by run: executions tried again after their actor was lost, and given up. Neither is a program's fault: look at nodes and evictions.",
           queries: [
             [
-              'sum by (run, event) (increase(longrun_run_execution_events_total{@, event=~"lost|retried"}[1h]))',
+              'sum by (run, event) (increase(longrun_run_execution_events_total{@, event=~"lost|retried|disrupted"}[1h]))',
               "{{run}}: {{event}}",
             ],
           ],
@@ -141,6 +141,14 @@ export const FLEET: Dashboard = {
           queries: [[each("longrun_run_learner_available{@}"), "{{run}}"]],
           min: 0,
           max: 1,
+        },
+        {
+          title: "Failures of learners",
+          unit: "short",
+          description:
+            "Since the last finished iteration of each run. Above spec.failurePolicy.retries the run is Failed; status.failures says what it was.",
+          queries: [[each("longrun_run_learner_failures{@}"), "{{run}}"]],
+          min: 0,
         },
         {
           title: "Certificates",

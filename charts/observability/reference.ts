@@ -17,7 +17,8 @@ const LABELS: Record<string, string> = {
   outcome: "`completed`, `failed`, `timedOut`, `outOfMemory`, `outputLimit`, `lost`, and of samples `notExecuted`",
   state:
     "of executions: `queued`, `running`; of actors: `desired`, `running`, `starting`, `draining`, `idle` (controller), `serving`, `draining`, `away` (learner); of slots: `busy`, `free`, `broken`",
-  event: "of executions: `completed`, `lost`, `retried`; of gradings: a guard's name, `clamped`, `capped`",
+  event:
+    "of executions: `completed`, `lost`, `retried`, `disrupted` (its actor was evicted, preempted, deleted or on a lost node); of gradings: a guard's name, `clamped`, `capped`",
   reason:
     "of runs: a condition's reason ([controller/README.md](../../controller/README.md#conditions)); of a learner that waits: `NoActors`, `NoFreeSlots`, `Executing`, `Draining`; of the instrumenter: why it left a program to `Syntax`",
   kind: "of prompts: `scratch`, `improve`; of reflector faults: `list`, `watch`, `handler`",

@@ -373,7 +373,7 @@ export const TRAINING: Dashboard = {
           unit: "short",
           description:
             "In the last hour: executions that were tried again after their actor was lost, and that were given up. Neither is a program's fault.",
-          queries: [['increase(longrun_execution_events_total{@, event=~"lost|retried"}[1h])', "{{event}}"]],
+          queries: [['increase(longrun_execution_events_total{@, event=~"lost|retried|disrupted"}[1h])', "{{event}}"]],
           min: 0,
         },
       ],

@@ -64,12 +64,13 @@ export function desiredActor(run: Run, index: number, generation: number, settin
     spec: {
       completions: 1,
       parallelism: 1,
-      // A supervisor that failed is replaced by the controller, which counts and waits; an evicted pod by the Job.
+      // One pod, so that an actor's name is one process. The controller makes the next actor: at once after a disruption,
+      // and after a failure when it has counted and waited. The Job says by the number of the rule which of both it was.
       backoffLimit: 0,
       podReplacementPolicy: "Failed",
       podFailurePolicy: {
         rules: [
-          { action: "Ignore", onPodConditions: [{ type: "DisruptionTarget", status: "True" }] },
+          { action: "FailJob", onPodConditions: [{ type: "DisruptionTarget", status: "True" }] },
           { action: "FailJob", onExitCodes: { containerName: SUPERVISOR, operator: "NotIn", values: [0] } },
         ],
       },
@@ -94,7 +95,7 @@ function actorPod(run: Run, name: string, settings: Settings): V1PodTemplateSpec
     automountServiceAccountToken: false,
     enableServiceLinks: false,
     securityContext: POD_SECURITY,
-    terminationGracePeriodSeconds: Math.ceil(actors.stopGraceSeconds),
+    terminationGracePeriodSeconds: Math.ceil(finishSeconds(run) + actors.stopGraceSeconds),
     ...(actors.runtimeClassName !== undefined && { runtimeClassName: actors.runtimeClassName }),
     initContainers: slots.map((slot) => sandbox(run, slot, inputs.mounts, settings)),
     containers: [supervisor(run, name, inputs.paths, settings)],
@@ -113,6 +114,12 @@ function actorPod(run: Run, name: string, settings: Settings): V1PodTemplateSpec
   );
 }
 
+/** How long programs run on when somebody evicts or deletes the pod. */
+function finishSeconds({ spec }: Run): number {
+  const longest = Math.max(...spec.tasks.map((task) => task.executionTimeoutSeconds));
+  return Math.min(longest, spec.actors.evictionGraceSeconds);
+}
+
 /** Leases, sends programs, measures, reports. It never runs a program. */
 function supervisor(run: Run, name: string, inputs: string[], settings: Settings): V1Container {
   const { actors } = run.spec;
@@ -128,6 +135,8 @@ function supervisor(run: Run, name: string, inputs: string[], settings: Settings
       ...(actors.isolation === "Pod" ? ["--executions", "1"] : []),
       ...(actors.requireIsolation ? [] : ["--allow-no-isolation"]),
     ],
+    // See actor/main.ts.
+    env: [{ name: "LONGRUN_FINISH_SECONDS", value: String(finishSeconds(run)) }],
     ports: [{ name: "metrics", containerPort: METRICS_PORT, protocol: "TCP" }],
     resources: actors.resources as V1Container["resources"],
     securityContext: CONTAINER_SECURITY,

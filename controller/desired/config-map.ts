@@ -18,9 +18,13 @@ export const INIT_CHECKPOINT = "/data/init";
  * gets its default when the learner reads the manifest, and is not looked at.
  */
 const CONTROLLERS_OWN: Record<string, readonly string[]> = {
-  learner: ["image", "imagePullPolicy", "resources", "podTemplate", "storage", "startSeconds", "stopGraceSeconds"],
+  learner: [
+    ...["image", "imagePullPolicy", "resources", "podTemplate", "storage", "startSeconds", "stopGraceSeconds"],
+    "disruption",
+  ],
   actors: [
     ...["min", "max", "replicas", "autoscaling", "scaleDownSeconds", "maxStarting", "drainSeconds", "stopGraceSeconds"],
+    "evictionGraceSeconds",
     ...["image", "sandboxImage", "imagePullPolicy", "runtimeClassName", "resources", "sandboxResources", "podTemplate"],
   ],
 };
@@ -58,7 +62,7 @@ export function taskFolder({ name }: Task): string {
 export function learnersSpec(spec: TrainingRunSpec): Partial<TrainingRunSpec> {
   const { suspend: _, ttlSecondsAfterFinished: __, queueName: ___, managedBy: ____, ...others } = spec;
   // A webhook's address may be a secret, and the report shows what the learner reads.
-  const { notifications: _____, upgradePolicy: ______, initFrom, ...rest } = others;
+  const { notifications: _____, failurePolicy: ______, upgradePolicy: _______, initFrom, ...rest } = others;
   const own = Object.fromEntries(
     Object.entries(CONTROLLERS_OWN).map(([part, fields]) => [
       part,

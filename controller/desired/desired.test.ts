@@ -35,6 +35,27 @@ const podsOf = (run: Run) => ({
 });
 const configOf = (run: Run) => parse(desiredConfigMap(run).data!["trainingrun.yaml"]!);
 
+describe("an actor that is evicted", () => {
+  const graceOf = (executionTimeoutSeconds: number, actors: object = {}) => {
+    const pod = podsOf(runOf({ tasks: [{ name: "diamonds", executionTimeoutSeconds }], actors })).actor;
+    const finish = pod.containers[0]!.env?.find(({ name }) => name === "LONGRUN_FINISH_SECONDS")?.value;
+    return { grace: pod.terminationGracePeriodSeconds, finish };
+  };
+  const CASES: [what: string, found: ReturnType<typeof graceOf>, grace: number, finish: string][] = [
+    ["has time for its program, and to hand in", graceOf(120), 130, "120"],
+    ["has no more than actors.evictionGraceSeconds", graceOf(7200), 610, "600"],
+    ["as the run says", graceOf(7200, { evictionGraceSeconds: 3600, stopGraceSeconds: 2.5 }), 3603, "3600"],
+    ["gives back at once", graceOf(7200, { evictionGraceSeconds: 0 }), 10, "0"],
+  ];
+  for (const [what, found, grace, finish] of CASES) test(what, () => assert.deepEqual(found, { grace, finish }));
+
+  test("is not made again by its Job: another pod would be another actor of the same name", () =>
+    assert.deepEqual(
+      actorOf(runOf()).spec!.podFailurePolicy!.rules.map(({ action }) => action),
+      ["FailJob", "FailJob"],
+    ));
+});
+
 describe("pods", () => {
   for (const [name, run] of Object.entries({ bundled: runOf(), custom: runOf(CUSTOM) }))
     for (const [part, pod] of Object.entries(podsOf(run)))
@@ -227,7 +248,7 @@ describe("configuration", () => {
     { suspend: true },
     { ttlSecondsAfterFinished: 5 },
     { notifications: { webhook: { url: "https://hooks.test/a" } } },
-    { actors: { max: 9, min: 2, scaleDownSeconds: 1, image: "x", podTemplate: { spec: {} } } },
+    { actors: { max: 9, min: 2, scaleDownSeconds: 1, image: "x", podTemplate: { spec: {} }, evictionGraceSeconds: 9 } },
     { learner: { image: "x", resources: { requests: { cpu: "2" } }, storage: { retain: "Never" } } },
   ];
   for (const spec of IRRELEVANT)
@@ -265,6 +286,70 @@ test("the copy of a checkpoint asks for what a quota of cpu and memory counts, s
   for (const counted of [requests!, limits!]) assert.deepEqual(Object.keys(counted), ["cpu", "memory"]);
 });
 
+test("the learner's disruption budget refuses evictions with Protect alone", () => {
+  const least = (learner: object) => desiredDisruptionBudget(runOf({ learner })).spec!.minAvailable;
+  assert.deepEqual([least({}), least({ disruption: "Checkpoint" }), least({ disruption: "Protect" })], [0, 0, 1]);
+});
+
+describe("init", () => {
+  const tolerations = [{ key: "gpu", operator: "Exists" }];
+  const affinity = { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [] } } };
+  const follows = {
+    ...{ affinity, imagePullSecrets: [{ name: "registry" }], nodeSelector: { pool: "gpu" }, tolerations },
+    ...{ priorityClassName: "high", runtimeClassName: "gvisor", schedulerName: "own" },
+  };
+  const others = {
+    containers: [
+      { name: "learner", env: [{ name: "A", value: "1" }] },
+      { name: "sidecar", image: "sidecar" },
+    ],
+    initContainers: [{ name: "before", image: "before" }],
+    volumes: [{ name: "more", emptyDir: {} }],
+  };
+  const initOf = (spec: object, resources: object = {}) =>
+    desiredInit(
+      runOf({ initFrom: { run: "other" }, learner: { podTemplate: { spec }, resources } }),
+      ...(["quick-data", "other-data", DEFAULT_SETTINGS] as const),
+    );
+
+  test("goes where the learner goes, with its secrets of registries, and without its containers and GPU", () => {
+    const pod = initOf({ ...follows, ...others }, { limits: { "nvidia.com/gpu": "1" } }).spec!.template.spec!;
+    for (const [field, value] of Object.entries(follows)) assert.deepEqual(pod[field as "affinity"], value, field);
+    assert.deepEqual([pod.containers.map(({ name }) => name), pod.initContainers], [["copy"], undefined]);
+    assert.deepEqual(
+      pod.volumes!.map(({ name }) => name),
+      ["data", "source"],
+    );
+    assert.doesNotMatch(JSON.stringify(pod), /nvidia/);
+  });
+
+  test("is another one when that changes, and the same when anything else does", () => {
+    const hash = (spec: object) => initOf(spec).metadata.annotations!["longrun.dev/spec-hash"];
+    assert.notEqual(hash(follows), hash({}));
+    assert.equal(hash({ ...follows, ...others }), hash(follows));
+  });
+});
+
+describe("size of the volume", () => {
+  const claim = (size: string, phase: string) => ({
+    ...{ metadata: { name: "quick-data" }, status: { phase } },
+    spec: { resources: { requests: { storage: size } } },
+  });
+  const CASES: [what: string, present: ReturnType<typeof claim> | undefined, size: string][] = [
+    ["a new claim", undefined, "100Gi"],
+    ["one that is to grow", claim("50Gi", "Bound"), "100Gi"],
+    ["one that grew by itself", claim("0.2Ti", "Bound"), "0.2Ti"],
+    ["the same in other words", claim("102400Mi", "Bound"), "102400Mi"],
+    ["one without a volume, which cannot grow yet", claim("50Gi", "Pending"), "50Gi"],
+  ];
+  for (const [what, present, size] of CASES)
+    test(`${what}: ${size}`, () => {
+      const run = runOf({ learner: { storage: { size: "100Gi" } } });
+      const desired = desiredVolume(run, "quick-data", { succeeded: false, present: present as never });
+      assert.deepEqual(desired.spec!.resources!.requests, { storage: size });
+    });
+});
+
 describe("volume", () => {
   const CASES: [retain: string, succeeded: boolean, goes: boolean][] = [
     ["Always", false, false],
@@ -276,7 +361,7 @@ describe("volume", () => {
   ];
   for (const [retain, succeeded, goes] of CASES)
     test(`retain ${retain}, ${succeeded ? "succeeded" : "not succeeded"}: ${goes ? "goes" : "stays"}`, () => {
-      const volume = desiredVolume(runOf({ learner: { storage: { retain } } }), "quick-data", succeeded);
+      const volume = desiredVolume(runOf({ learner: { storage: { retain } } }), "quick-data", { succeeded });
       assert.equal(volume.metadata.ownerReferences!.length, goes ? 1 : 0);
     });
 
@@ -299,7 +384,6 @@ describe("learner", () => {
   test("one at a time, and never two on one volume", () => {
     const { spec } = learnerOf(runOf());
     assert.deepEqual([spec!.replicas, spec!.strategy], [1, { type: "Recreate" }]);
-    assert.equal(desiredDisruptionBudget(runOf()).spec!.minAvailable, 1);
     assert.deepEqual(
       desiredService(runOf()).spec!.ports!.map(({ port }) => port),
       [7443, 9400],

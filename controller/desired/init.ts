@@ -1,8 +1,10 @@
 /** `NAME-init`: a Job that copies another run's checkpoint to this run's volume before the learner starts. */
+import type { V1PodSpec } from "@kubernetes/client-node";
 import type { Job } from "../kube/resources.ts";
+import type { Raw } from "../kube/types.ts";
 import { INIT_CHECKPOINT } from "./config-map.ts";
-import { childMetadata, childName, labelsOf, type Run } from "./names.ts";
-import { APP, CONTAINER_SECURITY, POD_SECURITY } from "./pod.ts";
+import { childMetadata, childName, digestOf, labelsOf, type Run, SPEC_HASH } from "./names.ts";
+import { APP, CONTAINER_SECURITY, mergeStrategically, POD_SECURITY } from "./pod.ts";
 import type { Settings } from "./settings.ts";
 
 /** Pods that failed before the Job is given up. */
@@ -15,6 +17,15 @@ const ATTEMPTS = 3;
 const RESOURCES = { requests: { cpu: "50m", memory: "96Mi" }, limits: { cpu: "1", memory: "512Mi" } };
 
 /**
+ * What of `learner.podTemplate` holds for the copy: where its pod may run, because the first pod that mounts a new volume
+ * decides where the volume is made (`WaitForFirstConsumer`), and as what. The template's containers and volumes do not.
+ */
+const FOLLOWED = [
+  ...["affinity", "nodeSelector", "tolerations", "schedulerName", "priorityClassName", "runtimeClassName"],
+  ...["imagePullSecrets", "securityContext"],
+];
+
+/**
  * A copy, not a mount: the source's claim is held for the minutes of the copy, not for the life of this run, so that the
  * other run can go on, be resumed or be deleted, and the learner's pod needs one volume alone.
  *
@@ -22,43 +33,59 @@ const RESOURCES = { requests: { cpu: "50m", memory: "96Mi" }, limits: { cpu: "1"
  * @param sourceClaim of the run that `initFrom.run` names
  */
 export function desiredInit(run: Run, claimName: string, sourceClaim: string, settings: Settings): Job {
+  const { metadata, spec } = jobWithoutVolumes(run, settings);
+  const { template } = spec!;
+  const volumes = [
+    { name: "data", persistentVolumeClaim: { claimName } },
+    { name: "source", persistentVolumeClaim: { claimName: sourceClaim, readOnly: true } },
+  ];
+  return {
+    ...{ apiVersion: "batch/v1", kind: "Job" },
+    metadata: { ...metadata, annotations: { [SPEC_HASH]: initHash(run, settings) } },
+    spec: { ...spec!, template: { ...template, spec: { ...template.spec!, volumes } } },
+  };
+}
+
+/** Digest of the Job but for its volumes: where another one is desired, a Job that has not begun is made anew. */
+export function initHash(run: Run, settings: Settings): string {
+  return digestOf(jobWithoutVolumes(run, settings).spec);
+}
+
+function jobWithoutVolumes(run: Run, settings: Settings): Job {
   const { learner, initFrom } = run.spec;
   const iteration = initFrom?.iteration === undefined ? [] : ["--iteration", String(initFrom.iteration)];
+  const template = (learner.podTemplate?.spec ?? {}) as Record<string, unknown>;
+  const followed = Object.fromEntries(Object.entries(template).filter(([field]) => FOLLOWED.includes(field)));
+  const pod: V1PodSpec = {
+    restartPolicy: "Never",
+    serviceAccountName: childName(run, "learner"),
+    automountServiceAccountToken: false,
+    enableServiceLinks: false,
+    securityContext: POD_SECURITY,
+    containers: [
+      {
+        name: "copy",
+        image: learner.image ?? settings.image,
+        imagePullPolicy: learner.imagePullPolicy ?? settings.imagePullPolicy,
+        command: ["node", `${APP}/learner/copy-checkpoint.ts`],
+        args: ["--from", "/source/run", "--to", INIT_CHECKPOINT, ...iteration],
+        resources: RESOURCES,
+        securityContext: CONTAINER_SECURITY,
+        terminationMessagePolicy: "FallbackToLogsOnError",
+        volumeMounts: [
+          { name: "data", mountPath: "/data" },
+          { name: "source", mountPath: "/source", readOnly: true },
+        ],
+      },
+    ],
+  };
   return {
-    apiVersion: "batch/v1",
-    kind: "Job",
     metadata: childMetadata(run, "init", "init"),
     spec: {
       backoffLimit: ATTEMPTS - 1,
       template: {
         metadata: { name: childName(run, "init"), labels: labelsOf(run, "init") },
-        spec: {
-          restartPolicy: "Never",
-          serviceAccountName: childName(run, "learner"),
-          automountServiceAccountToken: false,
-          enableServiceLinks: false,
-          securityContext: POD_SECURITY,
-          containers: [
-            {
-              name: "copy",
-              image: learner.image ?? settings.image,
-              imagePullPolicy: learner.imagePullPolicy ?? settings.imagePullPolicy,
-              command: ["node", `${APP}/learner/copy-checkpoint.ts`],
-              args: ["--from", "/source/run", "--to", INIT_CHECKPOINT, ...iteration],
-              resources: RESOURCES,
-              securityContext: CONTAINER_SECURITY,
-              terminationMessagePolicy: "FallbackToLogsOnError",
-              volumeMounts: [
-                { name: "data", mountPath: "/data" },
-                { name: "source", mountPath: "/source", readOnly: true },
-              ],
-            },
-          ],
-          volumes: [
-            { name: "data", persistentVolumeClaim: { claimName } },
-            { name: "source", persistentVolumeClaim: { claimName: sourceClaim, readOnly: true } },
-          ],
-        },
+        spec: mergeStrategically(pod, followed) as Raw<V1PodSpec>,
       },
     },
   };

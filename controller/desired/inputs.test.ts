@@ -8,10 +8,11 @@ import { parse, stringify } from "yaml";
 import { readSchema, type Schema, withoutDefaults } from "../../crds/schema.ts";
 import { parseTrainingRun } from "../../crds/trainingrun.ts";
 import { runOf } from "../run.fixture.ts";
-import { desiredActor } from "./actors.ts";
+import { actorHash, desiredActor } from "./actors.ts";
 import { desiredConfigMap } from "./config-map.ts";
 import { inputsOf } from "./inputs.ts";
-import { desiredLearner } from "./learner.ts";
+import { desiredLearner, learnerHash } from "./learner.ts";
+import { digestOf } from "./names.ts";
 import { DEFAULT_SETTINGS } from "./settings.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -52,6 +53,48 @@ describe("inputs", () => {
   ];
   for (const [what, spec] of ACTOR)
     test(`actors: ${what}`, () => assert.notEqual(inputsOf(runOf(spec)).actor, before.actor));
+
+  /** Other values of a field, where the schema has simple ones. */
+  const others = ({ type, enum: values, default: byDefault, minimum = 0, maximum = Infinity }: Schema): unknown[] => {
+    if (values) return values.filter((value) => value !== byDefault);
+    if (type === "boolean") return [byDefault !== true];
+    if (type === "string") return ["other"];
+    if (type !== "integer" && type !== "number") return [];
+    const value = typeof byDefault === "number" ? byDefault : minimum;
+    return [value + 1, Math.ceil(value / 2)].filter((it) => it !== value && it >= minimum && it <= maximum);
+  };
+  const { spec: schema } = readSchema().properties!;
+  const settings = DEFAULT_SETTINGS;
+  const hashes = (run: ReturnType<typeof runOf>) => ({
+    learner: learnerHash(run, { configHash: digestOf(desiredConfigMap(run).data), claimName: "c", settings }),
+    actor: actorHash(run, settings),
+  });
+  const made = hashes(runOf());
+  type Spec = ReturnType<typeof runOf>["spec"];
+  const PARTS: [at: string, fields: Schema, part: (spec: Spec) => object][] = [
+    ["learner", schema!.properties!.learner!, ({ learner }) => learner],
+    ["actors", schema!.properties!.actors!, ({ actors }) => actors],
+    ["tasks[]", schema!.properties!.tasks!.items!, ({ tasks }) => tasks[0]!],
+  ];
+  for (const [at, { properties }, partOf] of PARTS)
+    test(`every simple field of ${at} that changes a pod is among them`, () => {
+      let changing = 0;
+      const cases = Object.entries(properties!).flatMap(([name, it]) =>
+        others(it).map((value) => [name, value] as const),
+      );
+      for (const [name, value] of cases) {
+        const run = structuredClone(runOf());
+        Object.assign(partOf(run.spec), { [name]: value });
+        const now = hashes(run);
+        const inputs = inputsOf(run);
+        for (const part of ["learner", "actor"] as const) {
+          if (now[part] === made[part]) continue;
+          changing++;
+          assert.notEqual(inputs[part], before[part], `${at}.${name} changes the pod of the ${part}`);
+        }
+      }
+      assert.ok(changing > 2, `${changing} fields change a pod`);
+    });
 
   test("nodes that Kueue chose", () => {
     assert.notDeepEqual(inputsOf(runOf(), { learner: [{ nodeSelector: { a: "b" } }] }), before);

@@ -15,9 +15,9 @@ export interface Inputs {
 const LEARNER_FIELDS = ["image", "imagePullPolicy", "resources", "podTemplate", "startSeconds", "stopGraceSeconds"];
 const ACTOR_FIELDS = [
   ...["image", "sandboxImage", "imagePullPolicy", "runtimeClassName", "resources", "sandboxResources", "podTemplate"],
-  ...["slots", "packages", "isolation", "requireIsolation", "stopGraceSeconds"],
+  ...["slots", "packages", "isolation", "requireIsolation", "stopGraceSeconds", "evictionGraceSeconds"],
 ];
-const TASK_FIELDS = ["name", "publicData", "executionMemoryBytes", "scratchBytes"];
+const TASK_FIELDS = ["name", "publicData", "executionMemoryBytes", "scratchBytes", "executionTimeoutSeconds"];
 
 /**
  * @param run as its user wrote it, without the administrator's defaults

@@ -159,6 +159,7 @@ export function desiredService(run: Run): Service {
     kind: "Service",
     metadata: childMetadata(run, "learner", "learner"),
     spec: {
+      type: "ClusterIP",
       selector: podLabels(run, "learner"),
       // Actors and the controller bring their own patience: a learner that is busy starting is not hidden from them.
       publishNotReadyAddresses: true,
@@ -171,8 +172,8 @@ export function desiredService(run: Run): Service {
 }
 
 /**
- * A drained node waits for a person: an eviction would cost the iteration at hand. `spec.suspend` makes room at once, and
- * a learner that is not ready may always be evicted.
+ * Checkpoint lets every eviction pass: SIGTERM makes the learner write what it has finished, and the next pod goes on
+ * from there. Protect refuses evictions while the learner is ready: the update under way would be lost.
  */
 export function desiredDisruptionBudget(run: Run): PodDisruptionBudget {
   return {
@@ -180,7 +181,7 @@ export function desiredDisruptionBudget(run: Run): PodDisruptionBudget {
     kind: "PodDisruptionBudget",
     metadata: childMetadata(run, "learner", "learner"),
     spec: {
-      minAvailable: 1,
+      minAvailable: run.spec.learner.disruption === "Protect" ? 1 : 0,
       selector: { matchLabels: podLabels(run, "learner") },
       unhealthyPodEvictionPolicy: "AlwaysAllow",
     },

@@ -72,7 +72,7 @@ describe("withRunDefaults", () => {
 
 describe("the storage class", () => {
   const classOf = (run: Parameters<typeof desiredVolume>[0], byDefault?: string) =>
-    desiredVolume(run, "quick-data", false, byDefault).spec?.storageClassName;
+    desiredVolume(run, "quick-data", { succeeded: false, defaultClass: byDefault }).spec?.storageClassName;
   const own = runOf({ learner: { storage: { className: "own" } } });
   const CASES: [what: string, found: string | undefined, expected: string | undefined][] = [
     ["the run's own", classOf(own, "fast"), "own"],

@@ -1,22 +1,29 @@
 /** The run's volume: store, checkpoints and reports. */
+import { parseQuantity } from "../../crds/quantity.ts";
 import type { PersistentVolumeClaim } from "../kube/resources.ts";
 import { childMetadata, type Run } from "./names.ts";
 import type { RunDefaults } from "./run-defaults.ts";
 
+export interface VolumeInputs {
+  /** Whether the run has: what OnSuccess waits for. */
+  succeeded: boolean;
+  /** Storage class where the run names none; absent: the cluster's. */
+  defaultClass?: string | undefined;
+  /** The claim as it is; absent: it is to be made. */
+  present?: PersistentVolumeClaim | undefined;
+}
+
 /**
  * The claim. Whether it goes with the TrainingRun is `storage.retain`: Kubernetes collects what has the run as its owner.
  *
- * @param name as `claimName` chose it
- * @param succeeded whether the run has: what OnSuccess waits for
- * @param defaultClass storage class where the run names none; absent: the cluster's
+ * @param name as `chooseClaim` chose it
  */
 export function desiredVolume(
   run: Run,
   name: string,
-  succeeded: boolean,
-  defaultClass?: string,
+  { succeeded, defaultClass, present }: VolumeInputs,
 ): PersistentVolumeClaim {
-  const { size, className = defaultClass, accessMode } = run.spec.learner.storage;
+  const { className = defaultClass, accessMode } = run.spec.learner.storage;
   const { ownerReferences, ...metadata } = childMetadata(run, "data", "learner");
   return {
     apiVersion: "v1",
@@ -24,10 +31,30 @@ export function desiredVolume(
     metadata: { ...metadata, name, ownerReferences: staysBehind(run, succeeded) ? [] : ownerReferences! },
     spec: {
       accessModes: [accessMode],
-      resources: { requests: { storage: size } },
+      resources: { requests: { storage: desiredSize(run, present) } },
       ...(className !== undefined && { storageClassName: className }),
     },
   };
+}
+
+/**
+ * The larger of what the spec asks for and what the claim has: an autoresizer may have made it larger, and no claim can
+ * shrink. A claim without a volume keeps its size, because the API server grows bound claims alone.
+ */
+function desiredSize({ spec }: Run, present: PersistentVolumeClaim | undefined): string {
+  const { size } = spec.learner.storage;
+  const has = present && sizeOf(present);
+  if (has === undefined) return size;
+  return present?.status?.phase !== "Bound" || parseQuantity(has) >= parseQuantity(size) ? has : size;
+}
+
+/** What a claim requests. */
+export function sizeOf({ spec }: PersistentVolumeClaim): string | undefined {
+  return spec?.resources?.requests?.storage;
+}
+
+export function withSize(claim: PersistentVolumeClaim, storage: string): PersistentVolumeClaim {
+  return { ...claim, spec: { ...claim.spec, resources: { requests: { storage } } } };
 }
 
 /**

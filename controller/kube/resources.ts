@@ -9,6 +9,7 @@ import type {
   V1PersistentVolumeClaim,
   V1Pod,
   V1PodDisruptionBudget,
+  V1ReplicaSet,
   V1Secret,
   V1Service,
   V1ServiceAccount,
@@ -24,6 +25,7 @@ export type NetworkPolicy = RawObject<V1NetworkPolicy>;
 export type PersistentVolumeClaim = RawObject<V1PersistentVolumeClaim>;
 export type Pod = RawObject<V1Pod>;
 export type PodDisruptionBudget = RawObject<V1PodDisruptionBudget>;
+export type ReplicaSet = RawObject<V1ReplicaSet>;
 export type Secret = RawObject<V1Secret>;
 export type Service = RawObject<V1Service>;
 export type ServiceAccount = RawObject<V1ServiceAccount>;
@@ -44,6 +46,7 @@ export const SECRET = namespaced("", "v1", "secrets", "Secret");
 export const SERVICE = namespaced("", "v1", "services", "Service");
 export const SERVICE_ACCOUNT = namespaced("", "v1", "serviceaccounts", "ServiceAccount");
 export const DEPLOYMENT = namespaced("apps", "v1", "deployments", "Deployment");
+export const REPLICA_SET = namespaced("apps", "v1", "replicasets", "ReplicaSet");
 export const JOB = namespaced("batch", "v1", "jobs", "Job");
 export const NETWORK_POLICY = namespaced("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy");
 export const POD_DISRUPTION_BUDGET = namespaced("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget");

@@ -27,9 +27,18 @@ export async function setSuspended(
 ): Promise<void> {
   const { client, namespace } = cluster;
   const { wait, say } = options;
-  const run = await readRun(cluster, name);
-  if (isOver(run)) throw new ControllerError("input", `${name} is over: ${run.status?.phase}`);
+  let run = await readRun(cluster, name);
   const { uid } = run.metadata;
+  const failed = !suspend && run.status?.phase === "Failed";
+  if (isOver(run) && !failed) throw new ControllerError("input", `${name} is over: ${run.status?.phase}`);
+  if (failed) {
+    // The controller has to see it suspended: that is what makes it a run that can go on.
+    say(`${name} has failed: ${findCondition(run.status?.conditions, "Succeeded")?.message ?? ""}`);
+    await refusals(
+      client.mergePatch(TRAINING_RUN, { namespace, name }, { metadata: { uid }, spec: { suspend: true } }),
+    );
+    run = await until(cluster, name, options, (it) => (it.status?.phase === "Suspended" ? it : undefined));
+  }
   if ((run.spec.suspend ?? false) === suspend)
     say(`${name} ${suspend ? "is asked to pause" : "is not paused"} already`);
   else {

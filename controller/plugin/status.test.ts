@@ -17,7 +17,7 @@ describe("status for people", () => {
   test("a run that goes on", () => {
     const status = {
       ...{ phase: "Running", iteration: 4, percent: 33, score: { best: 320.712, mean: 702.61, validFraction: 0.875 } },
-      executions: { queued: 3, running: 2, completed: 60, lost: 1 },
+      executions: { queued: 3, running: 2, completed: 60, lost: 1, disrupted: 2 },
       meanDurationSeconds: 0.4567,
       actors: { desired: 3, running: 2, idle: 1, waiting: 1, waitingReason: "no node takes the pod" },
       checkpoint: { iteration: 4, digest: "d", path: "checkpoints/1-000004" },
@@ -32,7 +32,7 @@ describe("status for people", () => {
       "quick       Running · iteration 4 of 12 · 33%",
       "scores      best 320.7 · mean 702.6 · 88% valid",
       "evaluated   before: best 371.9, mean 800, 60% valid",
-      "programs    2 run · 3 wait · 60 done · 1 lost · 0.4567 s each",
+      "programs    2 run · 3 wait · 60 done · 1 lost · 2 disrupted · 0.4567 s each",
       "actors      2 of 3 run · 1 idle · 1 wait: no node takes the pod",
       "checkpoint  iteration 4 · checkpoints/1-000004",
       "time        since 1 h 2 min · about 1 min 30 s left",

@@ -68,6 +68,7 @@ export function statusLines(run: Run, nowMs: number): string[] {
       executions && `${executions.queued} wait`,
       executions && `${executions.completed} done`,
       !!executions?.lost && `${executions.lost} lost`,
+      !!executions?.disrupted && `${executions.disrupted} disrupted`,
       status.meanDurationSeconds !== undefined && `${significant(status.meanDurationSeconds)} s each`,
     ],
     [

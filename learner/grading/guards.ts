@@ -1,4 +1,4 @@
-/** Valid, and yet earned by no model: flagged and counted, so that a policy that lives on them shows. */
+/** Flags submissions that are valid although no model earned them. They are counted, so that a policy that relies on them is noticed. */
 import { type MetricName, metrics } from "./metrics.ts";
 
 export const guardNames = ["sampleSubmission", "constant", "perfect"] as const;
@@ -19,8 +19,8 @@ const ANSWERED_SHARE = 0.1;
 /** Values are alike that differ by less than this share of the answers' spread, where the metric is one of distances. */
 const TOLERANCE = 1e-3;
 /**
- * What the others score, labels, texts and orders, has no distance: two values are the same or not. Any noise on a constant
- * makes an order, and a random one is worth what any random numbers are worth, which no guard can tell.
+ * Metrics of labels, texts and orders have no distance: two values are equal or not. Noise on a constant prediction makes a
+ * random order, which scores as any random numbers do, and no guard can tell the two apart.
  */
 const DISTANCES: readonly MetricName[] = ["MAE", "RMSE", "RMSLE", "MAPE", "R2", "LogLoss", "Brier"];
 
@@ -85,7 +85,7 @@ function factsOf(truth: readonly Column[]): AnswerFacts {
   return facts;
 }
 
-/** Range of the middle half, which a few huge values do not stretch; where that is one value, the standard deviation. */
+/** Returns the interquartile range, which a few huge values do not stretch; if it is 0, the standard deviation. */
 function spread(values: Float64Array): number {
   const sorted = values.toSorted();
   const range = sorted[Math.floor(0.75 * (sorted.length - 1))]! - sorted[Math.floor(0.25 * (sorted.length - 1))]!;
@@ -94,7 +94,7 @@ function spread(values: Float64Array): number {
   return Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length);
 }
 
-/** What nearly all rows have, where nearly all have the same: the median, of texts the most frequent. */
+/** Returns the value that nearly all rows share, if they do: the median of numbers, the most frequent text. */
 function middle(column: Column): number | string {
   if (column instanceof Float64Array) return column.toSorted()[column.length >> 1]!;
   const counts = new Map<string, number>();

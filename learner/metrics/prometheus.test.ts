@@ -97,8 +97,8 @@ test("prometheus: before the first line nothing is measured, and nothing has bee
 test("prometheus: a learner that goes on shows the newest line, and counts from there", async () => {
   const metrics = new LearnerMetrics();
   metrics.show(line({ iteration: 7 }));
-  metrics.continueFrom({ queued: 0, running: 0, completed: 40, lost: 2, retried: 3 });
-  metrics.observeExecutions({ queued: 0, running: 0, completed: 41, lost: 2, retried: 3 });
+  metrics.continueFrom({ queued: 0, running: 0, completed: 40, lost: 2, retried: 3, disrupted: 9 });
+  metrics.observeExecutions({ queued: 0, running: 0, completed: 41, lost: 2, retried: 3, disrupted: 9 });
   const values = await scraped(metrics);
   const expected: [string, number][] = [
     ["longrun_iteration", 7],
@@ -113,14 +113,15 @@ test("prometheus: a learner that goes on shows the newest line, and counts from 
 
 test("prometheus: counters of executions grow by what is new", async () => {
   const metrics = new LearnerMetrics();
-  metrics.observeExecutions({ queued: 5, running: 2, completed: 3, lost: 0, retried: 1 });
-  metrics.observeExecutions({ queued: 0, running: 1, completed: 7, lost: 1, retried: 1 });
+  metrics.observeExecutions({ queued: 5, running: 2, completed: 3, lost: 0, retried: 1, disrupted: 0 });
+  metrics.observeExecutions({ queued: 0, running: 1, completed: 7, lost: 1, retried: 1, disrupted: 4 });
   const values = await scraped(metrics);
   assert.equal(values.get('longrun_executions{state="queued"}'), 0);
   assert.equal(values.get('longrun_executions{state="running"}'), 1);
   assert.equal(values.get('longrun_execution_events_total{event="completed"}'), 7);
   assert.equal(values.get('longrun_execution_events_total{event="lost"}'), 1);
   assert.equal(values.get('longrun_execution_events_total{event="retried"}'), 1);
+  assert.equal(values.get('longrun_execution_events_total{event="disrupted"}'), 4);
 });
 
 test("prometheus: connected actors by isolation, and the layers that their machines lack", async () => {

@@ -17,6 +17,8 @@ export interface ExecutionCounts {
   completed: number;
   lost: number;
   retried: number;
+  /** Attempts that ended because their actor was taken away. */
+  disrupted: number;
 }
 
 /** Of a connected actor, what its machine holds programs with. */
@@ -109,7 +111,7 @@ const KNOWN_VALUES: Record<string, readonly string[]> = {
 /** Of the process. Gauges that prom-client names like counters, which tools for metrics refuse; they say little. */
 const MISNAMED = ["nodejs_active_handles_total", "nodejs_active_requests_total", "nodejs_active_resources_total"];
 
-const EXECUTION_EVENTS = ["completed", "lost", "retried"] as const;
+const EXECUTION_EVENTS = ["completed", "lost", "retried", "disrupted"] as const;
 
 const STAGE_BUCKETS_SECONDS = [0.001, 0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600];
 
@@ -124,7 +126,7 @@ export class LearnerMetrics {
   readonly #missing: Gauge<"layer">;
   readonly #ended: Counter<"event">;
   readonly #gradings: Counter<"event">;
-  #counted: ExecutionCounts = { queued: 0, running: 0, completed: 0, lost: 0, retried: 0 };
+  #counted: ExecutionCounts = { queued: 0, running: 0, completed: 0, lost: 0, retried: 0, disrupted: 0 };
 
   constructor() {
     const registers = [this.registry];

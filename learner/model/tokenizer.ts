@@ -119,8 +119,8 @@ export class Tokenizer {
   /**
    * A chat as token ids [time], up to where the assistant's answer begins. What the messages say is text: only the
    * template's own `<|im_start|>`, `<think>` and so on become tokens of that name, those in a message become the tokens of
-   * their characters. Messages without any have the ids of transformers' `apply_chat_template`. So have those of the
-   * assistant: a model's earlier answer may hold tokens that it made itself.
+   * their characters. A chat without such names gets the same ids as from transformers' `apply_chat_template`. So do the
+   * assistant's messages: a model's earlier answer may contain special tokens that the model itself generated.
    *
    * A template sees messages whole, and may trim or search them. So each such name in a message is broken with a
    * character that no message has; the tokenizer does not find it, and the character is gone before words are made.

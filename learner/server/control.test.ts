@@ -164,3 +164,41 @@ test("an actor that does not say which slot it was is tried again", async () => 
   assert.equal((await client.reportTerminations(killed(0), 5)).outOfMemory, 0);
   assert.equal(learner.store.samples(["a"])[0].state, "queued");
 });
+
+test("an actor that was asked to stop gives back its attempts, and gets no lease any more", async () => {
+  const { learner, actor, leases } = await leased({ store: { maxAttempts: 1 } });
+  actor.send({ ready: { freeSlots: 0, draining: true } });
+  const given = { outcome: messages.Outcome.LOST, slot: 0, disrupted: true, detail: "SIGTERM" };
+  actor.handIn(leases[0].attempt, { header: given });
+  await actor.next("ack");
+  actor.handIn(leases[1].attempt, { header: { ...given, disrupted: false } });
+  await actor.next("ack");
+  assert.deepEqual(
+    learner.store.samples(["a", "b"]).map(({ state }) => state),
+    ["queued", "lost"],
+    "the one that was given back does not count as an attempt",
+  );
+  actor.ready(2);
+  await sleep(50);
+  assert.equal(learner.store.counts().queued, 1, "not leased to an actor that leaves");
+  const { executions, actors } = learner.status.current;
+  assert.deepEqual([executions?.disrupted, executions?.lost, actors?.[0]?.draining], [1, 1, true]);
+});
+
+test("an actor that the controller reports as disrupted costs no attempt, whether it is reported before or after", async () => {
+  const { learner, actor, client } = await leased({ store: { maxAttempts: 1 } });
+  const states = () => learner.store.samples(["a", "b"]).map(({ state }) => state);
+  actor.vanish();
+  const successor = new TestActor(learner.address, "actor-0");
+  await successor.hello({ slots: 2 });
+  assert.deepEqual(states(), ["lost", "lost"], "its name's next owner holds nothing of it");
+  await client.reportTerminations({ disrupted: ["actor-0"] }, 5);
+  assert.deepEqual(states(), ["queued", "queued"]);
+  successor.ready(2);
+  await successor.nextLease();
+  await successor.nextLease();
+  successor.vanish();
+  const third = new TestActor(learner.address, "actor-0");
+  await third.hello({ slots: 2 });
+  assert.deepEqual(states(), ["queued", "queued"]);
+});

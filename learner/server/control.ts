@@ -16,12 +16,15 @@ export interface ControlOptions {
   suspend(request: SuspendRequest): Promise<SuspendResponseMessage>;
   /** @returns whether it decided an attempt's outcome */
   reportTermination(termination: Termination): boolean;
+  /** This actor was taken away. */
+  reportDisruption(actor: string): void;
 }
 
 /** Longest reason that goes into logs and messages. */
 const REASON_CHARACTERS = 200;
 
-export function controlHandlers({ drainActor, suspend, reportTermination }: ControlOptions): LearnerControlHandlers {
+export function controlHandlers(options: ControlOptions): LearnerControlHandlers {
+  const { drainActor, suspend, reportTermination, reportDisruption } = options;
   return {
     drainActors: unary(({ actors, reason }) => {
       const why = (reason || "the controller asked for it").slice(0, REASON_CHARACTERS);
@@ -31,9 +34,10 @@ export function controlHandlers({ drainActor, suspend, reportTermination }: Cont
       const why = (reason || "the controller asked for it").slice(0, REASON_CHARACTERS);
       return suspend({ reason: why, drainSeconds: Math.max(0, drainSeconds || 0) });
     }),
-    reportTerminations: unary(({ terminations }) => ({
-      outOfMemory: (terminations ?? []).map(parseTermination).filter(reportTermination).length,
-    })),
+    reportTerminations: unary(({ terminations, disrupted }) => {
+      for (const actor of disrupted ?? []) reportDisruption(actor);
+      return { outOfMemory: (terminations ?? []).map(parseTermination).filter(reportTermination).length };
+    }),
   };
 }
 

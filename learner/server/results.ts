@@ -26,10 +26,10 @@ const OUTCOMES = new Map<number, Result["outcome"]>([
 /** What is kept of the header of a lost attempt: checked, and a copy, for it may be all that is left of a long message. */
 export function boundedHeader(header: Header): Header {
   const { attempt, outcome, exitStatus, signal, durationSeconds, cpuSeconds, peakMemoryBytes } = header;
-  const { forgedMarkers, imitatedMarkers, outputBytes, isolationLevel, slot, sandboxBroke } = header;
+  const { forgedMarkers, imitatedMarkers, outputBytes, isolationLevel, slot, sandboxBroke, disrupted } = header;
   return {
     ...{ attempt, outcome, exitStatus, signal, durationSeconds, cpuSeconds, peakMemoryBytes },
-    ...{ forgedMarkers, imitatedMarkers, outputBytes, isolationLevel, slot, sandboxBroke },
+    ...{ forgedMarkers, imitatedMarkers, outputBytes, isolationLevel, slot, sandboxBroke, disrupted },
     markers: parseMarkers(header.markers),
     terminalOutput: Uint8Array.from(header.terminalOutput ?? []),
     submissionRefused: line(header.submissionRefused),

@@ -768,12 +768,12 @@ describe("waiting", { concurrency: 6 }, () => {
     assert.equal(await within(wait, "the wait"), 1);
   });
 
-  test("gives up at its deadline and names what blocks, in the log's words, in the status and in the error", async () => {
+  test("gives up where nobody else brings actors and names what blocks, in the status and in the error", async () => {
     const { server, store, status } = await newLearner();
     store.addSamples([newSample("a")]);
     const heard: string[] = [];
     const wait = server.waitForFinished(1, {
-      stallSeconds: 0.2,
+      idleSeconds: 0.2,
       reportSeconds: 0.05,
       onBlocked: ({ reason }) => heard.push(`${reason}: ${status.current.message}`),
     });
@@ -784,6 +784,34 @@ describe("waiting", { concurrency: 6 }, () => {
     });
     assert.ok(heard.length >= 2);
     assert.match(heard[0], /^NoActors: no actor is connected/);
+  });
+
+  test("waits for actors for as long as it takes, and says since when none is there", async () => {
+    const before = Date.now();
+    const { learner, actor, lease, server, status } = await leased();
+    const wait = server.waitForFinished(1, { stallSeconds: 0.05, reportSeconds: 0.05 });
+    await sleep(300); // a program that runs is waited for
+    actor.vanish();
+    const gone = Date.now();
+    await until(() => status.current.blocked === "NoActors", "the status names it");
+    const since = status.current.blockedSinceUnixMs ?? 0;
+    assert.ok(since >= gone - 100 && since <= Date.now(), `${since} is when the actor left, not ${before}`);
+    await sleep(300);
+    assert.equal(status.current.blockedSinceUnixMs, since);
+    const next = new TestActor(learner.address, "actor-0");
+    await next.hello({ slots: 1, holding: [lease.attempt] });
+    next.handIn(lease.attempt);
+    assert.equal(await within(wait, "the wait"), 1);
+    assert.deepEqual([status.current.blocked, status.current.blockedSinceUnixMs], ["", 0]);
+  });
+
+  test("gives up when leases are over and nobody ends them", async () => {
+    const { server } = await leased({ store: { leaseSeconds: 0.2 }, tickSeconds: 3600 });
+    const wait = server.waitForFinished(1, { stallSeconds: 0.2 });
+    await assert.rejects(within(wait, "the end of the wait"), {
+      code: "stalled",
+      message: /^no result \d+ s after the end of a lease: programs run on 1 actor/,
+    });
   });
 
   test("ends with the reason of its signal", async () => {

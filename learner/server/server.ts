@@ -57,6 +57,8 @@ export class LearnerServer {
   /** Streams whose actor has not said hello. */
   #strangers = new Set<Session>();
   #draining: string | undefined;
+  /** Unix time since which no actor is connected; undefined while one is. */
+  #aloneSinceMs: number | undefined = Date.now();
   /** Actors that are to go, with the reason: also when they connect later. */
   #leaving = new Map<string, string>();
   #terminations = new Terminations();
@@ -99,6 +101,7 @@ export class LearnerServer {
         drainActor: (actor, reason) => this.drain(reason, actor),
         suspend: options.suspend,
         reportTermination: (termination) => this.#reportTermination(termination),
+        reportDisruption: (actor) => options.store.leases.disrupted(actor),
       }),
     });
     this.#turn = new Turn({
@@ -187,22 +190,25 @@ export class LearnerServer {
 
   /**
    * Resolves at the next result, lost attempt or discarded execution. What blocks is logged and shown in the status.
-   * @throws ServerError `stalled` after `stallSeconds` without any; the reason of `signal` if it fires
+   * @throws ServerError `stalled` as `options` say; the reason of `signal` if it fires
    */
   async waitForChange(options: WaitOptions = {}): Promise<void> {
     const { log, status, store } = this.#options;
     if (this.#failure !== undefined) throw this.#failure;
     let shown = false;
-    const onBlocked = (blocked: Blocked, seconds: number) => {
+    const onBlocked = (blocked: Blocked, waitsSinceMs: number) => {
       const { reason, message } = blocked;
+      // One wait may end with a lost attempt and the next begin, and no actor is there all the while.
+      const sinceMs = (reason === "NoActors" ? this.#aloneSinceMs : undefined) ?? waitsSinceMs;
+      const seconds = Math.round((Date.now() - sinceMs) / 1000);
       // Programs that run are no trouble: worth a line, not a warning.
-      log[reason === "Executing" ? "info" : "warn"]({ reason, seconds: Math.round(seconds) }, message);
-      status.update({ message, blocked: reason });
+      log[reason === "Executing" ? "info" : "warn"]({ reason, seconds }, message);
+      status.update({ message, blocked: reason, blockedSinceUnixMs: sinceMs });
       shown = true;
-      options.onBlocked?.(blocked, seconds);
+      options.onBlocked?.(blocked, sinceMs);
     };
     await waitForChange(store, () => this.actors(), { ...options, onBlocked });
-    if (shown) status.update({ message: "", blocked: "" });
+    if (shown) status.update({ message: "", blocked: "", blockedSinceUnixMs: 0 });
   }
 
   /**
@@ -324,6 +330,7 @@ export class LearnerServer {
     this.#strangers.delete(session);
     const older = this.#sessions.get(session.actor);
     this.#sessions.set(session.actor, session);
+    this.#aloneSinceMs = undefined;
     older?.abort(grpc.status.ABORTED, `a newer stream of ${session.actor} replaces this one`);
     this.#options.log.info(
       { actor: session.actor, slots: session.slots, isolation: session.isolationLevel },
@@ -339,6 +346,7 @@ export class LearnerServer {
     // Not if a newer stream of the same actor has taken its place.
     if (this.#sessions.get(session.actor) !== session) return;
     this.#sessions.delete(session.actor);
+    if (this.#sessions.size === 0) this.#aloneSinceMs = Date.now();
     if (session.drained) this.#leaving.delete(session.actor);
     this.#options.log.info({ actor: session.actor }, "actor disconnected");
     this.#options.status.changed();
@@ -395,7 +403,9 @@ export class LearnerServer {
   }
 
   #statusFields(): longrun.v1alpha1.Status.$Properties {
-    const { queued, running, completed, lost, retried } = this.#options.store.totals();
+    const { store } = this.#options;
+    const { queued, running, completed, lost, retried } = store.totals();
+    const disrupted = store.leases.disruptions();
     const actors = this.actors().map((actor) => ({
       name: actor.name,
       isolationLevel: actor.isolationLevel,
@@ -405,7 +415,7 @@ export class LearnerServer {
       draining: actor.draining,
       busyShare: actor.aliveSeconds > 0 ? actor.busySeconds / actor.aliveSeconds : 0,
     }));
-    return { executions: { queued, running, completed, lost, retried }, actors };
+    return { executions: { queued, running, completed, lost, retried, disrupted }, actors };
   }
 }
 

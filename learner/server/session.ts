@@ -19,6 +19,7 @@ import type { AttemptKey, LeasedExecution, Result } from "../store/types.ts";
 import { ServerError } from "./errors.ts";
 import { Flood, type FloodLimits } from "./flood.ts";
 import { mostAttempts, parseAttempt, parseHeartbeat, parseHello, whole } from "./messages.ts";
+import { type PendingUpload, PendingUploads } from "./pending-uploads.ts";
 import { boundedHeader, type Limits, parseResult } from "./results.ts";
 import type { Loss } from "./terminations.ts";
 import { type Submission, Upload, type UploadMemory } from "./upload.ts";
@@ -61,20 +62,10 @@ export interface SessionOptions {
 /** How often a submission may arrive damaged before its attempt counts as lost. */
 const DAMAGED_UPLOADS = 3;
 
-interface PendingUpload {
-  attempt: AttemptKey;
-  result: Result;
-  upload: Upload;
-  /** Of memory, announced by the header. */
-  bytes: number;
-  /** By the clock of `now`. */
-  since: number;
-}
-
-/** Of memory that a result takes beside its texts and its submission. */
+/** Memory that a result takes beside its texts and its submission. */
 const RESULT_BYTES = 4096;
 
-/** Of an Ack: there is no room for the submission now. */
+/** Reason of an Ack: there is no room for the submission now. */
 const BUSY = "busy";
 
 const SANDBOX_BROKE = "the sandbox broke under the program";
@@ -100,13 +91,17 @@ export class Session {
   heardAt: number;
   #freeSlots = 0;
   #options: SessionOptions;
-  #uploads = new Map<string, PendingUpload>();
+  readonly #uploads: PendingUploads;
   #damaged = new Map<string, number>();
   readonly #flood: Flood;
 
   constructor(stream: ActorStream, options: SessionOptions) {
     this.stream = stream;
     this.#options = options;
+    this.#uploads = new PendingUploads({
+      ...options.uploads,
+      onFull: (heldBytes) => options.onFull(this, heldBytes),
+    });
     this.heardAt = options.now();
     this.#flood = new Flood(options.flood, this.heardAt);
     stream.on("data", (message: FromActorReceived) => this.#receive(message));
@@ -141,13 +136,13 @@ export class Session {
   }
 
   revoke(attempt: AttemptKey, reason: string): void {
-    this.#dropUpload(attempt.fence);
+    this.#uploads.drop(attempt.fence);
     this.#send({ revoke: { attempt, reason } });
   }
 
   /** The lease of this attempt is over: what has come of its submission is not kept. The actor may send it again. */
   lost(attempt: AttemptKey): void {
-    if (this.#dropUpload(attempt.fence)) this.#acknowledge(attempt, BUSY);
+    if (this.#uploads.drop(attempt.fence)) this.#acknowledge(attempt, BUSY);
   }
 
   drain(reason: string): void {
@@ -159,7 +154,7 @@ export class Session {
   end(): void {
     if (this.ended) return;
     this.ended = true;
-    this.#dropUploads();
+    this.#uploads.dropAll();
     this.stream.end();
     this.#options.onEnd(this);
   }
@@ -168,7 +163,7 @@ export class Session {
   abort(code: grpc.status, details: string): void {
     if (this.ended) return;
     this.ended = true;
-    this.#dropUploads();
+    this.#uploads.dropAll();
     this.stream.emit("error", { code, details });
     this.#options.onEnd(this);
   }
@@ -200,6 +195,7 @@ export class Session {
         break;
       case "ready":
         this.#freeSlots = whole(message.ready.freeSlots, "free_slots", this.#options.maxSlots);
+        this.draining ||= message.ready.draining === true;
         this.#options.onReady(this);
         break;
       case "heartbeat":
@@ -307,68 +303,35 @@ export class Session {
       if (result === undefined) return this.#write(attempt, () => this.#lose(attempt, boundedHeader(header)));
       if (!header.submission) return this.#write(attempt, () => this.#accept(attempt, result));
       const upload = new Upload(header.submission, limits.submissionBytes);
-      this.#dropUpload(attempt.fence);
+      this.#uploads.drop(attempt.fence);
       if (this.#uploads.size >= mostAttempts(this.slots))
         throw new ServerError("protocol", "too many unfinished submissions");
       const { terminalOutput, detail, submissionRefused, markers } = result;
       const texts = [terminalOutput, detail, submissionRefused, ...markers.map(({ value }) => value)];
       const bytes = upload.compressedBytes + RESULT_BYTES + 2 * texts.join("").length;
       const pending = { attempt, result, upload, bytes, since: this.heardAt };
-      if (this.#makeRoom(bytes)) this.#uploads.set(attempt.fence, pending);
-      else this.#acknowledge(attempt, BUSY);
+      if (!this.#uploads.add(pending)) this.#acknowledge(attempt, BUSY);
     });
   }
 
-  /** Ends uploads that no lease bounds, of attempts that were lost before their results came. */
+  /** Ends uploads that no lease bounds: their attempts were lost before their results came. */
   endUploads(): void {
     const { leases, now } = this.#options;
-    for (const { attempt, since } of [...this.#uploads.values()]) {
-      if (leases.isRunning(attempt) || now() - since < leases.leaseSeconds * 1000) continue;
-      this.revoke(attempt, "its submission did not come in time");
-    }
+    for (const { attempt } of this.#uploads.olderThan(now() - leases.leaseSeconds * 1000))
+      if (!leases.isRunning(attempt)) this.revoke(attempt, "its submission did not come in time");
   }
 
-  /** @returns whether there is memory for so much */
-  #makeRoom(bytes: number): boolean {
-    const { stream, all } = this.#options.uploads;
-    if (!stream.take(bytes)) return false;
-    for (;;) {
-      if (all.take(bytes)) return true;
-      if (this.#options.onFull(this, stream.heldBytes)) continue;
-      stream.release(bytes);
-      return false;
-    }
-  }
-
-  /** Bytes that its submissions hold. */
+  /** Memory that its unfinished submissions hold. */
   get uploadBytes(): number {
-    return this.#options.uploads.stream.heldBytes;
+    return this.#uploads.heldBytes;
   }
 
-  /** Gives up the newest unfinished submission; the actor may send it again. @returns whether there was one */
+  /** Gives up the newest unfinished submission, which the actor may send again. Returns whether there was one. */
   yieldUpload(): boolean {
-    const newest = [...this.#uploads.values()].at(-1);
+    const { newest } = this.#uploads;
     if (newest === undefined) return false;
     this.lost(newest.attempt);
     return true;
-  }
-
-  #release(bytes: number): void {
-    this.#options.uploads.stream.release(bytes);
-    this.#options.uploads.all.release(bytes);
-  }
-
-  /** @returns whether there was one */
-  #dropUpload(fence: string): boolean {
-    const pending = this.#uploads.get(fence);
-    if (pending === undefined) return false;
-    this.#uploads.delete(fence);
-    this.#release(pending.bytes);
-    return true;
-  }
-
-  #dropUploads(): void {
-    for (const fence of [...this.#uploads.keys()]) this.#dropUpload(fence);
   }
 
   #uploadOf(chunk: longrun.v1alpha1.SubmissionChunk.$Properties): PendingUpload | undefined {
@@ -385,12 +348,12 @@ export class Session {
       throw new ServerError("protocol", `chunk of ${key.execution} with the fence of ${attempt.execution}`);
     this.#guarded(attempt, () => {
       if (!upload.add(chunk.index ?? 0, chunk.data ?? new Uint8Array())) return;
-      this.#uploads.delete(attempt.fence);
+      this.#uploads.complete(attempt.fence);
       void this.#finish(pending);
     });
   }
 
-  /** All of it has come: it is looked through, and written. Its memory counts until then. */
+  /** Checks and writes a submission whose chunks have all come. Its memory counts until it is written. */
   async #finish({ attempt, result, upload, bytes }: PendingUpload): Promise<void> {
     try {
       const submission = await upload.finish();
@@ -406,7 +369,7 @@ export class Session {
     } catch (error) {
       this.#options.onFailure(this, error);
     } finally {
-      this.#release(bytes);
+      this.#uploads.release(bytes);
     }
   }
 
@@ -443,8 +406,10 @@ export class Session {
       return;
     }
     const reason = header.detail || "lost by the actor";
-    const broke = header.sandboxBroke === true;
-    this.#acknowledge(attempt, leases.fail(this.actor, attempt, broke ? `${SANDBOX_BROKE}: ${reason}` : reason, broke));
+    const sandboxBroke = header.sandboxBroke === true;
+    const said = sandboxBroke ? `${SANDBOX_BROKE}: ${reason}` : reason;
+    const disrupted = header.disrupted === true && !sandboxBroke;
+    this.#acknowledge(attempt, leases.fail(this.actor, attempt, said, { sandboxBroke, disrupted }));
   }
 
   #explainLoss(attempt: AttemptKey, header: longrun.v1alpha1.ResultHeader.$Properties) {

@@ -133,6 +133,7 @@ test("a new phase begins without the last one's progress and message, its second
     phaseTotal: 0,
     message: "",
     blocked: "",
+    blockedSinceUnixMs: 0,
     iteration: 2,
     phaseSeconds: 0,
   });

@@ -58,7 +58,7 @@ export class StatusBoard {
     const next = change.phase !== undefined && change.phase !== this.#status.phase;
     if (next) this.#phaseSince = this.#now();
     if (next || moves(change, this.#status)) this.#progressAt = this.#now();
-    const fresh = next ? { phaseDone: 0, phaseTotal: 0, message: "", blocked: "" } : {};
+    const fresh = next ? { phaseDone: 0, phaseTotal: 0, message: "", blocked: "", blockedSinceUnixMs: 0 } : {};
     this.#status = { ...this.#status, ...fresh, ...change };
     this.changed();
   }

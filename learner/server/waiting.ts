@@ -1,4 +1,4 @@
-/** Waiting for results without waiting for ever: what blocks is named, and so is the end. */
+/** Waiting for results: what blocks is named, with the time since which it does, and what does not end by itself ends the wait. */
 import type { Store } from "../store/store.ts";
 import { ServerError } from "./errors.ts";
 
@@ -43,15 +43,21 @@ export function whatBlocks(counts: { queued: number; running: number }, actors: 
 
 export interface WaitOptions {
   /**
-   * The deadline: gives up after this long without a change. Longer than the longest execution may take, and than new
-   * actors may take to start. [3600]
+   * `learner.stallSeconds`: gives up when an attempt has been overdue for so long, its lease over and not ended. The server
+   * ends such leases every second, so that this is a fault of ours. [300]
    */
   stallSeconds?: number;
+  /** Gives up when no execution has run for so long. Infinity: actors are made by somebody who may take days. [Infinity] */
+  idleSeconds?: number;
   /** Says what blocks after this long, and each time it has passed again. [30] */
   reportSeconds?: number;
-  onBlocked?: (blocked: Blocked, seconds: number) => void;
+  /** `sinceMs`: Unix time since which this blocks. */
+  onBlocked?: (blocked: Blocked, sinceMs: number) => void;
   signal?: AbortSignal;
 }
+
+/** How often a wait looks at what blocks it. */
+const LOOK_SECONDS = 1;
 
 /**
  * Resolves at the next result, lost attempt or discarded execution.
@@ -60,24 +66,37 @@ export interface WaitOptions {
 export async function waitForChange(
   store: Store,
   actors: () => readonly ActorView[],
-  { stallSeconds = 3600, reportSeconds = 30, onBlocked, signal }: WaitOptions,
+  { stallSeconds = 300, idleSeconds = Infinity, reportSeconds = 30, onBlocked, signal }: WaitOptions,
 ): Promise<void> {
   signal?.throwIfAborted();
   const changed = Promise.withResolvers<void>();
-  const since = performance.now();
+  let blocked = whatBlocks(store.totals(), actors());
+  let sinceMs = Date.now();
+  /** Since when no execution runs, and when was last told what blocks; `performance.now`. */
+  let idleFrom = performance.now();
+  let reportedAt = performance.now();
   const look = () => {
-    const seconds = (performance.now() - since) / 1000;
+    const now = performance.now();
     try {
-      const blocked = whatBlocks(store.totals(), actors());
-      onBlocked?.(blocked, seconds);
-      if (seconds >= stallSeconds)
-        throw new ServerError("stalled", `no result for ${Math.round(seconds)} s: ${blocked.message}`);
+      const counts = store.totals();
+      const next = whatBlocks(counts, actors());
+      if (next.reason !== blocked.reason) sinceMs = Date.now();
+      blocked = next;
+      if (counts.running > 0) idleFrom = now;
+      if (now - reportedAt >= reportSeconds * 1000) {
+        reportedAt = now;
+        onBlocked?.(blocked, sinceMs);
+      }
+      const overdue = store.leases.overdueSeconds();
+      const idle = (now - idleFrom) / 1000;
+      const late = overdue >= stallSeconds ? `${Math.round(overdue)} s after the end of a lease` : undefined;
+      const alone = idle >= idleSeconds ? `for ${Math.round(idle)} s` : undefined;
+      if (late ?? alone) throw new ServerError("stalled", `no result ${late ?? alone}: ${blocked.message}`);
     } catch (error) {
       changed.reject(error);
     }
   };
-  const reports = setInterval(look, reportSeconds * 1000);
-  const deadline = setTimeout(look, stallSeconds * 1000);
+  const looks = setInterval(look, 1000 * Math.min(LOOK_SECONDS, reportSeconds, stallSeconds, idleSeconds));
   const stop = () => changed.reject(signal?.reason);
   signal?.addEventListener("abort", stop);
   store.events.on("failed", changed.reject);
@@ -86,8 +105,7 @@ export async function waitForChange(
   try {
     await changed.promise;
   } finally {
-    clearInterval(reports);
-    clearTimeout(deadline);
+    clearInterval(looks);
     signal?.removeEventListener("abort", stop);
     store.events.off("failed", changed.reject);
     for (const event of events) store.events.off(event, changed.resolve as () => void);

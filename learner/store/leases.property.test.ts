@@ -95,7 +95,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       assert.ok(!world.accepted.has(lease.execution), "what was accepted is never run again");
       assert.ok(!world.nonces.has(lease.nonce));
       assert.ok(Number(lease.fence) > world.fence);
-      assert.ok(lease.number <= LEASE.maxAttempts);
+      assert.ok(lease.number <= LEASE.maxAttempts + world.store.leases.disruptions(), "only disruptions are free");
       world.nonces.add(lease.nonce);
       world.fence = Number(lease.fence);
       world.leased.push({ ...lease, actor: name });
@@ -152,6 +152,22 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       if (running.length === 0) return;
       const attempt = running[index % running.length];
       assert.equal(world.store.leases.fail(attempt.actor, attempt, "node gone"), "accepted");
+    }),
+  },
+  {
+    weight: 2,
+    // An actor is taken away: its own word, the controller's before or after the fact, or a suspension of all.
+    arbitrary: fc.tuple(actor, pick, fc.constantFrom("says", "reported", "suspended")).map(([name, index, how]) => {
+      return (world: World) => {
+        const { leases } = world.store;
+        const { lost } = world.store.counts();
+        const running = leases.running(name);
+        if (how === "reported") leases.disrupted(name);
+        else if (how === "suspended") leases.disruptAll("suspended");
+        else if (running.length > 0)
+          leases.fail(name, running[index % running.length], "asked to stop", { disrupted: true });
+        assert.ok(world.store.counts().lost <= lost, "it gives up no execution");
+      };
     }),
   },
   {

@@ -11,6 +11,7 @@
 import { randomBytes } from "node:crypto";
 import type { EventEmitter } from "node:events";
 import type { Database, Row } from "./database.ts";
+import { Disruptions, NO_HEARTBEAT, NOT_HELD } from "./disruptions.ts";
 import { StoreError } from "./errors.ts";
 import { programOf } from "./rows.ts";
 import { RunningAttempts } from "./running.ts";
@@ -25,9 +26,21 @@ export interface LeaseOptions {
   longestSeconds: number;
   /** After so many lost attempts the execution is lost. `learner.maxAttempts` */
   maxAttempts: number;
+  /** After so many disrupted attempts, too, which do not count as lost. `learner.maxDisruptions` */
+  maxDisruptions: number;
   /** Unix milliseconds. */
   now: () => number;
   events: EventEmitter<StoreEvents>;
+}
+
+/** How an attempt ended without a result. */
+interface End {
+  state: "expired" | "failed" | "revoked";
+  reason: string;
+  /** Its sandbox ended under the program. */
+  sandboxBroke?: boolean;
+  /** Its actor was taken away: the attempt does not count. */
+  disrupted?: boolean;
 }
 
 /** The execution that was queued first. Without the index named, SQLite goes through all that were finished before. */
@@ -37,12 +50,14 @@ export class Leases {
   #database: Database;
   #options: LeaseOptions;
   #running = new RunningAttempts();
+  readonly #disruptions: Disruptions;
   /** Unix milliseconds: an attempt that was leased before the first may run until the second. */
   #grace = { from: 0, until: 0 };
 
   constructor(database: Database, options: LeaseOptions) {
     this.#database = database;
     this.#options = options;
+    this.#disruptions = new Disruptions(database, options);
     const rows = database.all(
       "SELECT execution, number, fence, actor, leased_at FROM attempts WHERE state = 'running'",
     );
@@ -244,19 +259,44 @@ export class Leases {
     const held = new Set(holding.map((attempt) => attempt.fence));
     this.#lose(
       this.running(actor).filter((attempt) => !held.has(attempt.fence)),
-      "failed",
-      "the actor does not hold it any more",
+      { state: "failed", reason: NOT_HELD },
     );
     return stale;
   }
 
   /** Takes back what was leased and never reached the actor, or whose actor said that it is gone. */
-  fail(actor: string, attempt: AttemptKey, reason: string, sandboxBroke = false): Acceptance {
+  fail(
+    actor: string,
+    attempt: AttemptKey,
+    reason: string,
+    of: Pick<End, "sandboxBroke" | "disrupted"> = {},
+  ): Acceptance {
     const verdict = this.#database.write(() => this.#judge(actor, attempt));
     // An expired one was queued again already.
     if (verdict === "accepted" && this.#running.has(attempt.fence))
-      this.#lose([{ ...keyOnly(attempt), actor }], "failed", reason, sandboxBroke);
+      this.#lose([{ ...keyOnly(attempt), actor }], { state: "failed", reason, ...of });
     return verdict;
+  }
+
+  /**
+   * `actor` was taken away: its pod was evicted or preempted, or its node is lost. What it does not hand in does not
+   * count as an attempt, whether its lease has ended already or will. Can be called again.
+   */
+  disrupted(actor: string): void {
+    const requeued = this.#database.write(() => this.#disruptions.note(actor));
+    if (requeued) this.afterCommit(() => this.#options.events.emit("queued"));
+  }
+
+  /** Nobody waits for what runs, as after a suspension: it is queued again, costs no attempt, and is told to stop. */
+  disruptAll(reason: string): void {
+    const held = this.#running.all();
+    this.#lose(held, { state: "expired", reason, disrupted: true });
+    if (held.length > 0) this.afterCommit(() => this.#options.events.emit("revoked", held, reason));
+  }
+
+  /** How many attempts were disrupted, over all purposes. */
+  disruptions(): number {
+    return this.#disruptions.count();
   }
 
   /**
@@ -304,11 +344,10 @@ export class Leases {
     const overdue = late.filter((lease) => lease.endAt <= now);
     this.#lose(
       late.filter((lease) => lease.endAt > now),
-      "expired",
-      "no heartbeat",
+      { state: "expired", reason: NO_HEARTBEAT },
     );
     const reason = `no result within ${this.#options.longestSeconds} s (time limit and learner.leaseSlackSeconds)`;
-    this.#lose(overdue, "expired", reason);
+    this.#lose(overdue, { state: "expired", reason });
     if (overdue.length > 0) this.afterCommit(() => this.#options.events.emit("revoked", overdue, reason));
     return late.length;
   }
@@ -319,11 +358,17 @@ export class Leases {
     return deadlines.length === 0 ? undefined : Math.min(...deadlines);
   }
 
+  /** How long ago the next deadline was; 0 if it is to come, or nothing runs. More than a moment: nobody calls `expire`. */
+  overdueSeconds(): number {
+    const next = this.nextDeadline();
+    return next === undefined ? 0 : Math.max(0, (this.#options.now() - next) / 1000);
+  }
+
   /** Part of a transaction that ends executions early: marks their running attempts. Call `revoked` after the commit. */
   markRevoked(executions: readonly string[], reason: string): HeldAttempt[] {
     const wanted = new Set(executions);
     const held = this.running().filter((attempt) => wanted.has(attempt.execution));
-    for (const attempt of held) this.#end(attempt, "revoked", reason);
+    for (const attempt of held) this.#end(attempt, { state: "revoked", reason });
     return held;
   }
 
@@ -395,7 +440,7 @@ export class Leases {
     if (this.#endOf(leasedAtMs) <= this.#options.now()) return false;
     this.#database.write(() => {
       this.#database.change(
-        "UPDATE attempts SET state = 'running', reason = NULL, ended_at = NULL WHERE fence = :fence",
+        "UPDATE attempts SET state = 'running', reason = NULL, ended_at = NULL, disrupted = 0 WHERE fence = :fence",
         {
           fence: Number(attempt.fence),
         },
@@ -409,38 +454,32 @@ export class Leases {
   }
 
   /** Attempts ended without a result: queue their executions again, or give them up. */
-  #lose(attempts: HeldAttempt[], state: "expired" | "failed", reason: string, sandboxBroke = false): void {
+  #lose(attempts: HeldAttempt[], end: Omit<End, "state"> & { state: "expired" | "failed" }): void {
     if (attempts.length === 0) return;
     const ended = this.#database.write(() =>
       attempts.map((attempt) => {
-        this.#end(attempt, state, reason, sandboxBroke);
-        const row = this.#database.get(
-          `UPDATE samples SET state = iif(attempts < :maxAttempts, 'queued', 'lost'),
-             finished_at = iif(attempts < :maxAttempts, NULL, :at)
-           WHERE id = :execution RETURNING state`,
-          { maxAttempts: this.#options.maxAttempts, at: this.#now(), execution: attempt.execution },
-        );
-        if (row === undefined) throw new StoreError("conflict", `execution ${attempt.execution} is not in the store`);
-        return row.state as "queued" | "lost";
+        const disrupted = end.disrupted || this.#disruptions.explain(attempt.actor, end.reason);
+        this.#end(attempt, { ...end, disrupted });
+        const state = this.#disruptions.settleLoss(attempt.execution, this.#now());
+        if (state === undefined) throw new StoreError("conflict", `execution ${attempt.execution} is not in the store`);
+        return state;
       }),
     );
     attempts.forEach((attempt, index) => {
       this.#release(attempt.fence);
-      this.afterCommit(() => this.#options.events.emit("attemptLost", attempt, reason, ended[index]!));
+      this.afterCommit(() => this.#options.events.emit("attemptLost", attempt, end.reason, ended[index]!));
     });
     if (ended.includes("queued")) this.afterCommit(() => this.#options.events.emit("queued"));
   }
 
-  #end(attempt: HeldAttempt, state: "expired" | "failed" | "revoked", reason: string, sandboxBroke = false): void {
+  #end(attempt: HeldAttempt, { state, reason, sandboxBroke = false, disrupted = false }: End): void {
     this.#database.change(
       `UPDATE attempts SET state = :state, reason = :reason, elapsed_seconds = :elapsed, ended_at = :at,
-         sandbox_broke = :sandboxBroke WHERE fence = :fence`,
+         sandbox_broke = :sandboxBroke, disrupted = :disrupted WHERE fence = :fence`,
       {
-        state,
-        reason,
+        ...{ state, reason, sandboxBroke: Number(sandboxBroke), disrupted: Number(disrupted) },
         elapsed: this.#running.get(attempt.fence)?.elapsedSeconds ?? null,
         at: this.#now(),
-        sandboxBroke: Number(sandboxBroke),
         fence: Number(attempt.fence),
       },
     );

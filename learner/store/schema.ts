@@ -10,7 +10,7 @@
  */
 
 /** Grows with every change of the tables; a store of a later version is refused. */
-export const SCHEMA_VERSION = 3;
+export const SCHEMA_VERSION = 4;
 
 /** What makes a store of a version one of the next. One that is only read stays as it is: what was added is absent there. */
 export const UPGRADES: Readonly<Record<number, string>> = {
@@ -18,6 +18,8 @@ export const UPGRADES: Readonly<Record<number, string>> = {
       ALTER TABLE grades ADD COLUMN clamped INTEGER NOT NULL DEFAULT 0;
       ALTER TABLE grades ADD COLUMN capped INTEGER NOT NULL DEFAULT 0;
       ALTER TABLE attempts ADD COLUMN sandbox_broke INTEGER NOT NULL DEFAULT 0;`,
+  3: `ALTER TABLE attempts ADD COLUMN disrupted INTEGER NOT NULL DEFAULT 0;
+      CREATE INDEX attempts_disrupted ON attempts (execution) WHERE disrupted;`,
 };
 export const OLDEST_VERSION = Math.min(...Object.keys(UPGRADES).map(Number));
 
@@ -86,9 +88,11 @@ CREATE TABLE attempts (
   leased_at INTEGER NOT NULL,
   ended_at INTEGER,
   sandbox_broke INTEGER NOT NULL DEFAULT 0,    -- it was lost because its sandbox ended under the program
+  disrupted INTEGER NOT NULL DEFAULT 0,        -- its actor was evicted, preempted or told to stop: it does not count towards maxAttempts
   UNIQUE (execution, number)
 ) STRICT;
 CREATE INDEX attempts_running ON attempts (actor) WHERE state = 'running';
+CREATE INDEX attempts_disrupted ON attempts (execution) WHERE disrupted;
 
 CREATE TABLE results (
   execution TEXT PRIMARY KEY REFERENCES samples (id),

@@ -715,6 +715,7 @@ describe("the file", () => {
     store.close();
     const old = new DatabaseSync(path);
     for (const column of ["guards", "clamped", "capped"]) old.exec(`ALTER TABLE grades DROP COLUMN ${column}`);
+    old.exec("DROP INDEX attempts_disrupted; ALTER TABLE attempts DROP COLUMN disrupted");
     old.exec("ALTER TABLE attempts DROP COLUMN sandbox_broke");
     old.exec("PRAGMA user_version = 2");
     old.close();

@@ -34,6 +34,9 @@ import type {
   StoreEvents,
 } from "./types.ts";
 
+/** `learner.maxDisruptions` of a run that does not say: a program that ends its own node comes to an end. */
+export const MAX_DISRUPTIONS = 100;
+
 export interface StoreOptions {
   /** To look at a store that another process may be writing; takes nothing over. */
   readOnly?: boolean;
@@ -42,6 +45,7 @@ export interface StoreOptions {
   /** See LeaseOptions. [for ever] */
   longestSeconds?: number;
   maxAttempts?: number;
+  maxDisruptions?: number;
   busySeconds?: number;
   maxBytes?: number;
   /** See DatabaseOptions. */
@@ -73,6 +77,7 @@ export class Store {
       leaseGraceSeconds: options.leaseGraceSeconds ?? 30,
       longestSeconds: options.longestSeconds ?? Number.POSITIVE_INFINITY,
       maxAttempts: options.maxAttempts ?? 3,
+      maxDisruptions: options.maxDisruptions ?? MAX_DISRUPTIONS,
       now: this.#now,
       events: this.events,
     });

@@ -15,11 +15,12 @@ export type Outcome = (typeof OUTCOMES)[number];
  * | leased      | its newest attempt runs somewhere                                       | finished, queued, lost, discarded |
  * | finished    | a result was accepted                                                   | final                         |
  * | notExecuted | the solution holds nothing that can run; finished from the start        | final                         |
- * | lost        | `maxAttempts` attempts were lost; takes no part in training             | finished [2]                  |
+ * | lost        | `maxAttempts` attempts were lost, or `maxDisruptions` disrupted; takes no part in training | finished [2], queued [3] |
  * | discarded   | thrown away before it finished (`collection: Discard`, an abandoned run) | final                         |
  *
  * [1] An attempt whose lease expired still counts while no newer one was made.
  * [2] It became known later that a lost attempt was the program's own doing (`Leases.settle`).
+ * [3] It became known later that an attempt ended because its actor was taken away (`Leases.disrupted`).
  */
 export type ExecutionState = "queued" | "leased" | "finished" | "notExecuted" | "lost" | "discarded";
 
@@ -157,7 +158,7 @@ export interface Counts {
   dropped: number;
   lost: number;
   discarded: number;
-  /** Attempts beyond the first of their execution. */
+  /** Attempts beyond the first of their execution, disrupted ones included. */
   retried: number;
 }
 

@@ -92,7 +92,7 @@ export class BenchWorld {
       this.#jobs.set(key, job);
     });
     follow<Deployment>(resources.DEPLOYMENT, (key, deployment) => {
-      if (!this.#deployments.has(key)) this.#start(podOf(deployment, `${deployment.metadata.name}-0`));
+      if (!this.#deployments.has(key)) void this.#startLearner(deployment).catch(complain);
       this.#deployments.set(key, deployment);
     });
     follow<Pod>(resources.POD, (_, pod) => this.#onPod(pod));
@@ -132,7 +132,7 @@ export class BenchWorld {
     // As many again, of actors that have ended and whose pods are kept.
     await inParallel([...this.#jobs.values()], (job) => {
       const name = `${job.metadata.name}-ended`;
-      return this.#runPod(podOf({ ...job, metadata: { ...job.metadata, name } }, name), "Succeeded");
+      return this.#runPod(podOf({ ...job, metadata: { ...job.metadata, name, uid: name } }, name), "Succeeded");
     });
     await this.#quiet();
     const memory = await this.#memory();
@@ -247,7 +247,21 @@ export class BenchWorld {
 
   /** As controllers and kubelets do. */
   #start(pod: Pod): void {
-    this.#runPod(pod).catch((error) => process.stderr.write(`the stub: ${(error as Error).message}\n`));
+    this.#runPod(pod).catch(complain);
+  }
+
+  /** A learner's pod is owned by a ReplicaSet, and that by the Deployment. */
+  async #startLearner(deployment: Deployment): Promise<void> {
+    const { metadata, spec } = deployment;
+    const name = `${metadata.name}-0`;
+    const pod = podOf(deployment, name);
+    const { template, selector } = spec!;
+    const set = await this.#client.create(resources.REPLICA_SET, {
+      kind: "ReplicaSet",
+      metadata: { ...pod.metadata, annotations: {} },
+      spec: { replicas: 1, selector, template },
+    } as resources.ReplicaSet);
+    await this.#runPod(podOf(set as never, name));
   }
 
   async #runPod(pod: Pod, phase: "Running" | "Succeeded" = "Running"): Promise<void> {
@@ -380,6 +394,10 @@ function podOf({ kind, metadata, spec }: Deployment | Job, name: string): Pod {
     },
     spec: podSpec,
   } as Pod;
+}
+
+function complain(error: Error): void {
+  process.stderr.write(`the stub: ${error.message}\n`);
 }
 
 async function inParallel<T>(items: T[], work: (item: T) => Promise<unknown>): Promise<void> {

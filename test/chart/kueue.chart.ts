@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { PAST_GRACE_SECONDS } from "../../controller/actor-state.ts";
 import { findCondition } from "../../controller/conditions.ts";
 import { clusterFiles } from "../../controller/debug/cluster.ts";
 import { INPUT_HASH, QUEUE_NAME } from "../../controller/desired/names.ts";
@@ -226,6 +227,32 @@ describe("Kueue", { skip, concurrency: 4 }, () => {
     assert.deepEqual(await world.list(POD, gone.namespace), []);
   });
 
+  test("an evicted run gives its quota back though a pod of a lost node is stuck", async () => {
+    const { namespace } = await admitted({ actors: { min: 1, evictionGraceSeconds: 0, stopGraceSeconds: 1 } });
+    await eventually(async () => (await statusOf(namespace, "PodsReady"))?.status === "True");
+    const [pod] = await world.podsOf(namespace, "run", "actor");
+    const { name } = pod!.metadata;
+    await world.client.request({
+      method: "POST",
+      path: `/api/v1/namespaces/${namespace}/pods/${name}/binding`,
+      body: { metadata: { name }, target: { kind: "Node", name: "dead" } },
+    });
+    await evict(namespace);
+    await is(namespace, "Suspended", "Evicted");
+    const deletedAtMs = await eventually(async () => {
+      const { deletionTimestamp } = (await world.client.get(POD, { namespace, name }))!.metadata;
+      return deletionTimestamp !== undefined && Date.parse(deletionTimestamp);
+    });
+    await sleep(2000);
+    assert.equal((await statusOf(namespace, "QuotaReserved"))?.status, "True", "its node may only be slow");
+    await eventually(
+      async () => (await statusOf(namespace, "QuotaReserved"))?.status === "False",
+      PAST_GRACE_SECONDS + 20,
+    );
+    assert.ok(Date.now() >= deletedAtMs + PAST_GRACE_SECONDS * 1000);
+    assert.ok(await world.client.get(POD, { namespace, name }), "the pod is still there");
+  });
+
   test("a run without a queue starts at once", async () => {
     const namespace = await world.namespace();
     await world.createRun(namespace, "run");
@@ -325,6 +352,23 @@ describe("Kueue", { skip, concurrency: 4 }, () => {
     const finished = (await statusOf(namespace, "Finished"))!;
     assert.deepEqual([finished.reason, finished.message], ["Succeeded", "all iterations are done"]);
     assert.deepEqual(await world.podsOf(namespace, "run", "learner"), []);
+  });
+
+  test("a run that failed and is resumed queues anew", async () => {
+    const { namespace, learner } = await admitted();
+    learner.say({ phase: Phase.FAILED_RUN, message: "the GPU fell off the bus" });
+    const finished = await eventually(() => statusOf(namespace, "Finished"));
+    assert.deepEqual([finished.reason, finished.message], ["Failed", "the GPU fell off the bus"]);
+    const { metadata } = await hasWorkload(namespace);
+    await world.patchRun(namespace, "run", { suspend: true });
+    await is(namespace, "Suspended", "Suspended");
+    await eventually(async () => (await workloadOf(namespace)) === undefined);
+    await world.patchRun(namespace, "run", { suspend: false });
+    await is(namespace, "Admitted", "Queued");
+    assert.notEqual((await hasWorkload(namespace)).metadata.uid, metadata.uid);
+    await admit(namespace);
+    await answers(namespace);
+    assert.equal((await conditionOf(namespace, "Failed"))?.status, "False");
   });
 
   test("it goes with the run", async () => {

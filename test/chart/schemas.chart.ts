@@ -34,7 +34,7 @@ function childrenOfRun(): KubeObject[] {
   return [
     ...desiredServiceAccounts(run),
     ...desiredNetworkPolicies(run, DEFAULT_SETTINGS),
-    ...[desiredConfigMap(run), desiredVolume(run, "quick-data", false), desiredService(run)],
+    ...[desiredConfigMap(run), desiredVolume(run, "quick-data", { succeeded: false }), desiredService(run)],
     ...[desiredDisruptionBudget(run), desiredLearner(run, inputs), desiredActor(run, 0, 0, DEFAULT_SETTINGS)],
     desiredInit(run, "quick-data", "other-data", DEFAULT_SETTINGS),
   ];

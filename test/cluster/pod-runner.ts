@@ -53,15 +53,18 @@ export class PodRunner {
     });
   }
 
-  /** All its containers exit with `exitCode`. */
-  end(pod: Pod, exitCode = 0): Promise<void> {
+  /** All its containers exit with `exitCode`. @param kept conditions that it goes on having */
+  end(pod: Pod, exitCode = 0, kept: object[] = []): Promise<void> {
     const ended = (name: string) => ({
       ...{ name, image: "", imageID: "", ready: false, started: false, restartCount: 0 },
       state: { terminated: { exitCode, reason: exitCode === 0 ? "Completed" : "Error", finishedAt: now() } },
     });
     return this.#setStatus(pod, {
       phase: exitCode === 0 ? "Succeeded" : "Failed",
-      conditions: ["ContainersReady", "Ready"].map((type) => ({ type, status: "False", lastTransitionTime: now() })),
+      conditions: [
+        ...kept,
+        ...["ContainersReady", "Ready"].map((type) => ({ type, status: "False", lastTransitionTime: now() })),
+      ],
       initContainerStatuses: (pod.spec?.initContainers ?? []).map(({ name }) => ended(name)),
       containerStatuses: (pod.spec?.containers ?? []).map(({ name }) => ended(name)),
     });

@@ -57,6 +57,7 @@ describe("upgrade", { skip }, () => {
       const { containers, initContainers } = spec!.template.spec!;
       return [containers[0]!.image, initContainers![0]!.image];
     });
+  const has33m = ({ spec }: Job) => spec!.template.spec!.initContainers![0]!.resources?.requests?.cpu === "33m";
   const hasActors = (namespace: string, count: number) =>
     eventually(async () => {
       const jobs = await world.actors(namespace, "run");
@@ -138,10 +139,10 @@ describe("upgrade", { skip }, () => {
 
   test("an edit of actors replaces them, with the run's own images", async () => {
     const { namespace, uid } = await upgraded();
-    await world.patchRun(namespace, "run", { actors: { stopGraceSeconds: 33 } });
+    await world.patchRun(namespace, "run", { actors: { sandboxResources: { requests: { cpu: "33m" } } } });
     await eventually(async () => {
       const jobs = await world.actors(namespace, "run");
-      return jobs.length === 2 && jobs.every(({ spec }) => spec!.template.spec!.terminationGracePeriodSeconds === 33);
+      return jobs.length === 2 && jobs.every(has33m);
     });
     for (const images of actorImages(await world.actors(namespace, "run")))
       assert.deepEqual(images, [imagesOf("1").actor, imagesOf("1").sandbox]);
@@ -222,10 +223,10 @@ describe("upgrade", { skip }, () => {
       old.map(({ metadata }) => metadata.uid),
     );
     // From now on their user's changes roll them, as any.
-    await world.patchRun(namespace, "run", { actors: { stopGraceSeconds: 33 } });
+    await world.patchRun(namespace, "run", { actors: { sandboxResources: { requests: { cpu: "33m" } } } });
     await eventually(async () => {
       const jobs = await world.actors(namespace, "run");
-      return jobs.length === 2 && jobs.every(({ spec }) => spec!.template.spec!.terminationGracePeriodSeconds === 33);
+      return jobs.length === 2 && jobs.every(has33m);
     });
     assert.equal(await learnerUid(namespace), uid);
   });

@@ -231,7 +231,11 @@ export class World {
     while (!this.#stopping.signal.aborted) {
       const pods = this.pods.pods.list();
       const runKey = (pod: Pod) => `${pod.metadata.namespace}/${pod.metadata.labels?.[RUN]}`;
-      const runs = (pod: Pod) => pod.status?.phase === "Running" && !pod.metadata.deletionTimestamp;
+      const runs = ({ status, metadata }: Pod) =>
+        status?.phase === "Running" &&
+        !metadata.deletionTimestamp &&
+        // As the node controller marks pods of a node that is not heard.
+        !status.conditions?.some(({ type, status, reason }) => type === "Ready" && status === "False" && !reason);
       const learnerPods = pods.filter(
         (pod) => pod.metadata.labels?.[COMPONENT] === "learner" && runs(pod) && !this.mute(pod),
       );

@@ -3,10 +3,13 @@
  * started again, replaced while it was paused, given what it cannot use.
  */
 import assert from "node:assert/strict";
-import { existsSync, readFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { openStore } from "../../learner/store/store.ts";
+import { EXIT_STATUS } from "../../proto/exit-status.ts";
 import { messages } from "../../proto/service.ts";
 import { freePort, KEY, manifest, SERVER_NAME, sleeps, until, World } from "./real-learner.ts";
 
@@ -14,7 +17,9 @@ const { Phase } = messages;
 /** Executions that end at once where the next ones wait: those of one iteration, and one more. */
 const QUICK = 5;
 const worlds: World[] = [];
+const mounts: string[] = [];
 after(() => {
+  for (const mount of mounts) execFileSync("umount", ["--lazy", mount]);
   for (const world of worlds) world.remove();
 });
 async function newWorld(): Promise<World> {
@@ -53,13 +58,18 @@ test("suspended, resumed with a changed manifest, finished, started again", { ti
   assert.equal(answer.running, 1);
   await until(() => status()?.phase === Phase.STOPPED, "the last status");
   assert.equal(status()?.message, "suspended: spec.suspend is true");
+  assert.deepEqual(
+    [status()?.executions?.disrupted, status()?.executions?.running],
+    [1, 0],
+    "the other is given back, which costs it no attempt",
+  );
   assert.deepEqual([world.summary().state, world.summary().iterations], ["stopped", iteration]);
   assert.deepEqual(await learner.probe("/healthz"), [200, "STOPPED"]);
   assert.equal(learner.child.exitCode, null, "it stays");
   learner.child.kill("SIGTERM");
   assert.equal(await learner.exit, 0);
 
-  // The resumed run goes on from there and takes over what has changed. What ran on meanwhile is handed in.
+  // The resumed run goes on from there and takes over what has changed.
   await resume(manifest({ iterations: iteration! + 1 }), "pod-2");
   long.resolve();
   world.actor(port, "test-actor-2", 2, sleeps(0.2));
@@ -164,7 +174,7 @@ test("a learner that was paused and replaced writes nothing more, and says nothi
 
   const metrics = readFileSync(join(world.run, "metrics.jsonl"), "utf8");
   old.child.kill("SIGCONT");
-  assert.equal(await old.exit, 1);
+  assert.equal(await old.exit, EXIT_STATUS.infrastructure);
   assert.match(old.termination ?? "", /fence\.json was taken by \S+ at .*: stop this learner/);
   const said = oldLinks.observed(KEY)?.status?.phase ?? Phase.STARTING;
   assert.ok(![Phase.SUCCEEDED, Phase.FAILED_RUN, Phase.STOPPED].includes(said), "the controller hears no end of it");
@@ -173,4 +183,75 @@ test("a learner that was paused and replaced writes nothing more, and says nothi
   assert.ok(readFileSync(join(world.run, "metrics.jsonl"), "utf8").startsWith(metrics));
   assert.deepEqual([world.summary().state, world.summary().iterations], ["succeeded", 2]);
   assert.equal(JSON.parse(readFileSync(join(world.run, "fence.json"), "utf8")).number, 2);
+});
+
+test("a learner waits for actors beyond every limit that there is", { timeout: 60_000 }, async () => {
+  const world = await newWorld();
+  const text = manifest()
+    .replace("executionTimeoutSeconds: 20", "executionTimeoutSeconds: 0.5")
+    .replace("leaseSeconds: 10", "leaseSeconds: 2, stallSeconds: 1");
+  const learner = world.learner(text);
+  const { port } = await learner.listening;
+  const links = world.link(() => port);
+  const status = () => links.observed(KEY)?.status;
+  await until(() => status()?.phase === Phase.EXECUTING, "the wait");
+  await sleep(5000);
+  assert.deepEqual([learner.child.exitCode, status()?.phase], [null, Phase.EXECUTING]);
+  world.actor(port, "test-actor-0", 2, sleeps(0.05));
+  await until(() => (status()?.iteration ?? 0) >= 2, "an iteration's end");
+});
+
+const mount = (...args: string[]) => execFileSync("mount", args, { stdio: "pipe" });
+const mayMount = (() => {
+  try {
+    execFileSync("unshare", ["--mount", "true"], { stdio: "ignore" });
+    return process.getuid?.() === 0;
+  } catch {
+    return false;
+  }
+})();
+
+test("a full volume, then one that became read-only: the learner ends each time and goes on when it is mended", {
+  timeout: 180_000,
+  skip: !mayMount && "needs the right to mount",
+}, async () => {
+  const world = await newWorld();
+  const volume = join(world.folder, "data");
+  mkdirSync(volume, { recursive: true });
+  mount("-t", "tmpfs", "-o", "size=256m", "tmpfs", volume);
+  mounts.push(volume);
+  const listen = `127.0.0.1:${await freePort()}`;
+  const start = () => world.learner(manifest().replace("everyIterations: 1000", "everyIterations: 1"), { listen });
+  let learner = start();
+  const { port } = await learner.listening;
+  const links = world.link(() => port);
+  const heard = () => links.observed(KEY)?.status;
+  world.actor(port, "test-actor-0", 2, sleeps(0.05));
+  await until(() => (heard()?.checkpoint?.iteration ?? 0) >= 1, "a checkpoint");
+
+  const filler = join(volume, "filler");
+  const fill = () => assert.throws(() => writeFileSync(filler, Buffer.alloc(2 ** 28), { flag: "a" }), /ENOSPC/);
+  fill();
+  assert.equal(await learner.exit, EXIT_STATUS.volumeFull);
+  assert.match(learner.termination ?? "", /^the disk of \S+ is full \(.*\)$/);
+  assert.notEqual(heard()?.phase, Phase.FAILED_RUN, "whether that is the run's end is not the learner's to say");
+  fill();
+  const again = start();
+  assert.equal(await again.exit, EXIT_STATUS.volumeFull, "and again, until there is room");
+  rmSync(filler);
+  learner = start();
+  await learner.listening;
+  const done = world.summary().iterations;
+  await until(() => (heard()?.checkpoint?.iteration ?? 0) > done, "a checkpoint of the next iteration");
+  assert.ok(done >= 1);
+
+  learner.child.kill("SIGTERM");
+  assert.equal(await learner.exit, 0);
+  mount("-o", "remount,ro", volume);
+  const locked = start();
+  assert.equal(await locked.exit, EXIT_STATUS.infrastructure);
+  assert.match(locked.termination ?? "", /^.*read-only.*$/);
+  mount("-o", "remount,rw", volume);
+  learner = start();
+  await learner.listening;
 });

@@ -58,7 +58,7 @@ async function main(): Promise<void> {
   });
   process.send?.({ type: "listening", port: server.port });
   for (let next = iteration + 1; ; next++) {
-    const there = await server.waitForFinished(BATCH, { stallSeconds: 60 });
+    const there = await server.waitForFinished(BATCH, { idleSeconds: 60 });
     if (there === 0) break;
     const batch = store.nextBatch(BATCH).map(({ id }) => id);
     await sleep(20); // training

@@ -52,6 +52,19 @@ export const ALERT_CASES: readonly AlertCase[] = [
     at: 30,
   },
   {
+    alert: "LongrunLearnerFailing",
+    when: "the third time without an iteration",
+    series: { [of("longrun_run_learner_failures")]: "0x5 1x5 2x5 3x10" },
+    at: 20,
+    fires: { labels, summary: "The learner of run team/pizza has failed 3 times without finishing an iteration." },
+  },
+  {
+    alert: "LongrunLearnerFailing",
+    when: "it fails twice, then comes on",
+    series: { [of("longrun_run_learner_failures")]: "0x5 1x5 2x5 0x10" },
+    at: 20,
+  },
+  {
     alert: "LongrunActorsStuck",
     when: "one of four runs",
     series: {

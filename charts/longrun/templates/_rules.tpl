@@ -23,6 +23,10 @@
 - apiGroups: [apps]
   resources: [deployments] # the learner
   verbs: [get, list, watch, create, patch]
+# Whose is a pod that carries a learner's label? The learner's pods are owned by a ReplicaSet of its Deployment.
+- apiGroups: [apps]
+  resources: [replicasets]
+  verbs: [list, watch]
 - apiGroups: [networking.k8s.io]
   resources: [networkpolicies]
   verbs: [get, list, watch, create, patch]
@@ -33,10 +37,11 @@
 - apiGroups: [batch]
   resources: [jobs]
   verbs: [get, list, watch, create, patch, delete]
-# What the pods came to: unschedulable, image missing, out of memory. The controller makes, changes and kills none.
+# What the pods came to: unschedulable, image missing, out of memory. The controller makes and changes none. delete: a
+# learner's pod whose node is lost, by force, where the run says learner.storage.forceDetach.
 - apiGroups: [""]
   resources: [pods]
-  verbs: [list, watch]
+  verbs: [list, watch, delete]
 # create, patch (a series of the same event): what it tells people. list: the warnings that others wrote about a pod
 # that does not come up, which become a condition's message.
 - apiGroups: [events.k8s.io]

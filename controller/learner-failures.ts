@@ -1,0 +1,147 @@
+/**
+ * Failures of the learner, as its container's exit statuses tell them, and when they are too many. Each end of a container
+ * counts once: `status.failures` names the pod and how many of its ends are counted, so that a controller that starts anew
+ * neither forgets one nor counts it twice. Pure.
+ */
+import type { FailuresStatus } from "../crds/trainingrun.ts";
+import { EXIT_STATUS, type FailureKind } from "../proto/exit-status.ts";
+import { clip, type Reason } from "./conditions.ts";
+import type { Observed } from "./observe.ts";
+
+type Pod = NonNullable<Observed["learnerPod"]>;
+type Terminated = { exitCode: number; reason?: string; message?: string; finishedAt?: string };
+export type FailureClass = NonNullable<FailuresStatus["class"]>;
+
+/** Exit statuses above it are signals, by shells' and container runtimes' habit. */
+const SIGNALLED = 128;
+/** SIGKILL and SIGTERM come from outside: the kubelet after a probe failed, a node that goes down. */
+const FROM_OUTSIDE = [SIGNALLED + 9, SIGNALLED + 15];
+/** What the kubelet says where it does not know how a container ended. */
+const UNKNOWN = 255;
+
+const CLASSES: Record<Exclude<FailureKind, "input">, FailureClass> = {
+  infrastructure: "Infrastructure",
+  resource: "Resource",
+  volumeFull: "Resource",
+  fault: "Fault",
+};
+
+/** What to do about a run that has failed for good. */
+const REMEDIES: Record<FailureClass, string> = {
+  Infrastructure: "check its node, GPU, volume and network",
+  Resource:
+    "raise spec.learner.resources.limits.memory, or lower algorithm.microBatchSize or model.generationBatchSize",
+  Fault: "it is a bug or a damaged file: see the message, and report it with kubectl longrun debug",
+};
+
+/** How the learner's container ended last; undefined if it never has. */
+export function lastTermination(pod: Pod): Terminated | undefined {
+  const container = learnerContainer(pod);
+  return container?.state?.terminated ?? container?.lastState?.terminated;
+}
+
+/** The end of a log that is JSON lines but for what was said to a person. */
+export function lastWords(log: string | undefined): string {
+  const lines = (log ?? "")
+    .split("\n")
+    .map((line) => line.trim())
+    .filter(Boolean);
+  const spoken = lines.filter((line) => !line.startsWith("{"));
+  if (spoken.length > 0) return spoken.at(-1)!;
+  try {
+    return (JSON.parse(lines.at(-1) ?? "") as { msg: string }).msg;
+  } catch {
+    return lines.at(-1) ?? "it said nothing; see its log";
+  }
+}
+
+export function failureKind({ exitCode, reason }: Terminated): FailureKind {
+  if (reason === "OOMKilled") return "resource";
+  const known = Object.entries(EXIT_STATUS).find(([, status]) => status === exitCode);
+  if (known) return known[0] as FailureKind;
+  // With status 0 it was stopped where nobody had asked the run to stop: a probe failed.
+  return [0, UNKNOWN, ...FROM_OUTSIDE].includes(exitCode) ? "infrastructure" : "fault";
+}
+
+/** What a learner that is gone leaves to say, after "the learner". */
+export function describeEnd(ended: Terminated): string {
+  const { exitCode, reason, message } = ended;
+  if (reason === "OOMKilled") return "was killed for memory";
+  // Whoever is killed has said nothing of it.
+  if (exitCode > SIGNALLED && exitCode < UNKNOWN) return `was killed by signal ${exitCode - SIGNALLED}`;
+  if (exitCode === 0) return "was stopped, which the kubelet does when a probe fails";
+  return `ended with status ${exitCode} (${lastWords(message)})`;
+}
+
+/** `status.failures` as it should be now; undefined: the learner has not failed. */
+export function learnerFailures({ run, link, learnerPod }: Observed): FailuresStatus | undefined {
+  const before = run.status?.failures;
+  const iteration = Math.max(run.status?.iteration ?? 0, (link?.status?.iteration ?? 1) - 1);
+  const progressed = before !== undefined && iteration > (before.iteration ?? 0);
+  // Whoever suspends a run looks after it.
+  const forgiven = progressed || run.spec.suspend === true;
+  const known = before && forgiven ? { ...before, count: 0 } : before;
+  const ends = learnerPod ? endsOf(learnerPod) : 0;
+  const seen = learnerPod?.metadata.uid === before?.podUid ? (before?.podEnds ?? 0) : 0;
+  if (ends <= seen || learnerPod === undefined || isDisrupted(learnerPod)) return known;
+  const ended = lastTermination(learnerPod)!;
+  const kind = failureKind(ended);
+  if (kind === "input") return known;
+  // Of several that no controller saw, only the last: an iteration may have been finished between them.
+  const counted = kind === "volumeFull" || run.spec.suspend ? 0 : 1;
+  return {
+    count: (known?.count ?? 0) + counted,
+    class: CLASSES[kind],
+    message: clip(`the learner ${describeEnd(ended)}`),
+    ...(ended.finishedAt !== undefined && { lastFailureTime: ended.finishedAt }),
+    iteration,
+    ...(learnerPod.metadata.uid !== undefined && { podUid: learnerPod.metadata.uid }),
+    podEnds: ends,
+  };
+}
+
+/** Why the run is over; undefined while its failures are within `spec.failurePolicy`. */
+export function exhaustion(observed: Observed): { reason: Reason; message: string } | undefined {
+  const { run, learnerPod, link } = observed;
+  // It runs again, and may have finished an iteration while no controller looked.
+  const isRunning = learnerPod && learnerContainer(learnerPod)?.state?.running;
+  if (isRunning && !(link?.connected && link.status)) return undefined;
+  const failures = learnerFailures(observed);
+  const { retries } = run.spec.failurePolicy;
+  const { count = 0, class: reason = "Fault", message = "" } = failures ?? {};
+  if (run.spec.suspend || count <= retries) return undefined;
+  const times = count === 1 ? "failed" : `failed ${count} times without finishing an iteration, the last time it`;
+  const { name } = run.metadata;
+  return {
+    reason,
+    message: `the learner ${times}${count === 1 ? ": it" : ""} ${message.replace(/^the learner /, "")}; spec.failurePolicy.retries is ${retries}. ${capital(REMEDIES[reason])}; then kubectl longrun resume ${name}, or set spec.suspend to true and, once the run is Suspended, to false`,
+  };
+}
+
+/** A full volume is waited for; whoever enlarges it does not need to restart anything. */
+export function isVolumeFull(pod: Pod): boolean {
+  const ended = lastTermination(pod);
+  return ended !== undefined && failureKind(ended) === "volumeFull";
+}
+
+/** How often the learner's container in this pod has ended. A restart is counted when the next container begins. */
+function endsOf(pod: Pod): number {
+  const container = learnerContainer(pod);
+  if (!container || !lastTermination(pod)) return 0;
+  const { state, restartCount = 0 } = container;
+  const hasEnded = state?.terminated !== undefined || state?.waiting?.reason === "CrashLoopBackOff";
+  return Math.max(1, restartCount + (hasEnded ? 1 : 0));
+}
+
+/** Evicted, preempted, its node gone or shut down: none of the learner's doing. */
+function isDisrupted({ status }: Pod): boolean {
+  return (
+    status?.conditions?.some(({ type, status: holds }) => type === "DisruptionTarget" && holds === "True") ?? false
+  );
+}
+
+function learnerContainer(pod: Pod) {
+  return pod.status?.containerStatuses?.find(({ name }) => name === "learner");
+}
+
+const capital = (text: string) => text[0]!.toUpperCase() + text.slice(1);

@@ -1,0 +1,73 @@
+/**
+ * A learner's pod on a node that does not answer. The pod alone tells it: the controller may not read nodes.
+ *
+ * Kubernetes marks such a pod as not ready, deletes it after its toleration (300 s by default), and cannot finish that
+ * without the node's kubelet. The Deployment makes another pod, which waits for the volume.
+ */
+import { containersOf } from "./blockers.ts";
+import type { Finding } from "./conditions.ts";
+import type { Pod } from "./kube/resources.ts";
+import type { Observed } from "./observe.ts";
+
+/** A pod that has not ended so long after its grace period is stuck: it is reported, and may be deleted by force. */
+export const OVERDUE_SECONDS = 60;
+
+/** What the taint manager writes on a pod that it deletes because its node does not answer. */
+const TAINTED = "DeletionByTaintManager";
+
+export interface NodeLoss {
+  node: string;
+  /** RFC 3339: the last that was heard, or when the pod should have ended. */
+  since: string;
+  /** The pod should have ended long ago, and only its node could say that it has. */
+  overdue: boolean;
+}
+
+/** @returns undefined for a pod whose node reports what becomes of it, as far as the pod tells */
+export function nodeLossOf(pod: Pod, nowMs: number): NodeLoss | undefined {
+  const { deletionTimestamp } = pod.metadata;
+  const node = pod.spec?.nodeName;
+  if (!node) return undefined;
+  const overdue = overdueSeconds(pod, nowMs) >= OVERDUE_SECONDS;
+  const since = unheardSince(pod);
+  if (since !== undefined) return { node, since, overdue };
+  const tainted = pod.status?.conditions?.some(({ type, reason }) => type === "DisruptionTarget" && reason === TAINTED);
+  return overdue && tainted ? { node, since: deletionTimestamp!, overdue } : undefined;
+}
+
+/**
+ * A kubelet that takes Ready away gives a reason, and says of the containers that they are not ready. The node controller
+ * does neither: what the node said last still stands.
+ */
+function unheardSince({ status }: Pod): string | undefined {
+  const ready = status?.conditions?.find(({ type }) => type === "Ready");
+  const containers = status?.containerStatuses ?? [];
+  if (ready?.status !== "False" || ready.reason || containers.length === 0) return undefined;
+  return containers.every((it) => it.ready) ? String(ready.lastTransitionTime) : undefined;
+}
+
+/** Since the end of its grace period; negative before it. */
+export function overdueSeconds({ metadata: { deletionTimestamp } }: Pod, nowMs: number): number {
+  return deletionTimestamp === undefined ? Number.NEGATIVE_INFINITY : (nowMs - Date.parse(deletionTimestamp)) / 1000;
+}
+
+/** @returns what a person must know of the learner's node, while no other pod of the learner runs */
+export function nodeLossFinding({ learnerPod, leavingPod, run }: Observed, nowMs: number): Finding | undefined {
+  const next = learnerPod && containersOf(learnerPod).some(({ state }) => state?.running);
+  const pod = [next ? undefined : leavingPod, learnerPod].find((it) => it && nodeLossOf(it, nowMs));
+  if (!pod) return undefined;
+  const { node, since, overdue } = nodeLossOf(pod, nowMs)!;
+  const { name } = pod.metadata;
+  const silent = `node ${node} has not answered since ${since}`;
+  const reason = "NodeLost";
+  if (!overdue)
+    return {
+      reason,
+      message: `${silent}: Kubernetes deletes the learner's pod ${name} when its toleration is over (300 s unless spec.learner.podTemplate says otherwise), and another one takes its place`,
+    };
+  const help = `kubectl taint nodes ${node} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, which detaches the volume at once, or kubectl delete pod ${name} --force`;
+  const forced = run.spec.learner.storage.forceDetach
+    ? "it is deleted by force (spec.learner.storage.forceDetach)"
+    : `if the node is gone for good, ${help}; spec.learner.storage.forceDetach: true does the latter`;
+  return { reason, message: `${silent}, so pod ${name} cannot end and keeps the volume: ${forced}` };
+}

@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { messages } from "../proto/service.ts";
+import { PAST_GRACE_SECONDS } from "./actor-state.ts";
+import { Stabiliser } from "./autoscale.ts";
+import { desiredActor } from "./desired/actors.ts";
+import { DEFAULT_SETTINGS } from "./desired/settings.ts";
+import { controllerUid } from "./kube/owner-index.ts";
+import type { Job, Pod } from "./kube/resources.ts";
+import { observe } from "./observe.ts";
+import type { Cache } from "./ownership.ts";
+import { at, linkOf, NOW_MS, podOf, runOf } from "./run.fixture.ts";
+import { planActors } from "./scale.ts";
+
+const RUN = runOf({ actors: { min: 1, max: 1 } });
+
+/** A pod of the actor's Job that is being deleted, its grace over in so many seconds. */
+function terminating(job: string, graceOverInSeconds: number): Pod {
+  const pod = podOf(RUN, "actor", { phase: "Running" });
+  pod.metadata.ownerReferences = [
+    { apiVersion: "batch/v1", kind: "Job", name: job, uid: uidOf(job), controller: true },
+  ];
+  pod.metadata.deletionTimestamp = at(graceOverInSeconds);
+  return pod;
+}
+
+const actorJob = (index: number, generation: number): Job => {
+  const job = desiredActor(RUN, index, generation, DEFAULT_SETTINGS);
+  job.metadata.uid = uidOf(job.metadata.name);
+  return job;
+};
+
+const uidOf = (job: string) => `uid of ${job}`;
+
+function look(pods: Pod[], jobs: Job[] = [actorJob(0, 0)]) {
+  const of: Record<string, (Pod | Job)[]> = { Pod: pods, Job: jobs };
+  const cache = {
+    trainingRun: () => RUN,
+    get: () => undefined,
+    ownedBy: ({ kind }, _, uid) => (of[kind] ?? []).filter((it) => controllerUid(it) === uid) as never,
+    labelledJobs: () => [],
+  } satisfies Cache;
+  const executions = { queued: 1, running: 0 };
+  const link = linkOf({ phase: messages.Phase.EXECUTING, executions });
+  return observe(RUN, cache, link, { kueue: true, nowMs: NOW_MS });
+}
+
+test("a run has no pods, and gives its quota back, where one of a lost node is stuck", () => {
+  const waited = look([terminating("quick-actor-0-0", 1 - PAST_GRACE_SECONDS)]);
+  assert.deepEqual([waited.hasPods, waited.nextLossMs], [true, NOW_MS + 1000], "looked at again when its time is over");
+  const over = look([terminating("quick-actor-0-0", -PAST_GRACE_SECONDS)]);
+  assert.deepEqual([over.hasPods, over.nextLossMs], [false, undefined]);
+});
+
+test("an actor that leaves, or whose pod is left alone, is replaced under another name", () => {
+  const create = (...args: Parameters<typeof look>) => {
+    const stabiliser = new Stabiliser(0);
+    const plan = planActors(look(...args), { stage: "Running", stabiliser, hash: "", nowMs: NOW_MS });
+    return { create: plan.create, remove: plan.remove.map(({ actor }) => actor.name) };
+  };
+  const next = [{ index: 0, generation: 1 }];
+  assert.deepEqual(create([], []), { create: [{ index: 0, generation: 0 }], remove: [] });
+  assert.deepEqual(create([terminating("quick-actor-0-0", 600)]), { create: next, remove: [] });
+  const job = actorJob(0, 0);
+  assert.deepEqual(
+    create([terminating("quick-actor-0-0", -PAST_GRACE_SECONDS)], [job]),
+    { create: next, remove: ["quick-actor-0-0"] },
+    "its Job would wait for its node",
+  );
+});

@@ -1,0 +1,86 @@
+/**
+ * Which objects are a run's. Anybody who may create objects can write a label, so a label alone proves nothing: an object
+ * counts in the run's own namespace and by its owner references, a pod by the owners of its owner. The volume that outlives
+ * its run has no owner: it counts by its name, and of two the older one counts.
+ */
+import { childName, RUN_UID, type Run } from "./desired/names.ts";
+import { controllerUid } from "./kube/owner-index.ts";
+import {
+  DEPLOYMENT,
+  type Deployment,
+  PERSISTENT_VOLUME_CLAIM,
+  type PersistentVolumeClaim,
+  POD,
+  type Pod,
+  REPLICA_SET,
+} from "./kube/resources.ts";
+import type { KubeObject, Resource } from "./kube/types.ts";
+
+/** Children in memory, fed by watches. */
+export interface Cache {
+  trainingRun(key: string): Run | undefined;
+  /** `key`: `namespace/name`. */
+  get<T extends KubeObject>(resource: Resource, key: string): T | undefined;
+  /** Objects of the namespace whose controlling owner has this uid. */
+  ownedBy<T extends KubeObject>(resource: Resource, namespace: string, ownerUid: string): T[];
+  /** Jobs of the run's namespace that carry its uid in their label, whoever made them. */
+  labelledJobs<T extends KubeObject>(run: Run): T[];
+}
+
+/** Whether the run is the object's controlling owner. An earlier run of the same name has another uid. */
+export function isChildOf(run: Run, object: KubeObject): boolean {
+  return object.metadata.namespace === run.metadata.namespace && controllerUid(object) === run.metadata.uid;
+}
+
+/** Whether the object has this run's label and no controlling owner: its owner reference was removed, or never there. */
+export function isOrphanOf(run: Run, { metadata }: KubeObject): boolean {
+  const { namespace, labels } = metadata;
+  return (
+    namespace === run.metadata.namespace &&
+    labels?.[RUN_UID] === run.metadata.uid &&
+    controllerUid({ metadata }) === undefined
+  );
+}
+
+/** Whether the run may write what it wants to the object of a child's name. */
+export function mayTake(run: Run, object: KubeObject): boolean {
+  return isChildOf(run, object) || isOrphanOf(run, object);
+}
+
+/** Pods of the run's Deployment, by its ReplicaSets. */
+export function learnerPodsOf(run: Run, cache: Cache): Pod[] {
+  const { namespace } = run.metadata;
+  const deployment = deploymentOf(run, cache);
+  return (deployment ? cache.ownedBy(REPLICA_SET, namespace, deployment.metadata.uid!) : []).flatMap((set) =>
+    cache.ownedBy<Pod>(POD, namespace, set.metadata.uid!),
+  );
+}
+
+export function deploymentOf(run: Run, cache: Cache): Deployment | undefined {
+  const found = cache.get<Deployment>(DEPLOYMENT, `${run.metadata.namespace}/${childName(run, "learner")}`);
+  return found && isChildOf(run, found) ? found : undefined;
+}
+
+/** Both names that the run's volume can have: the second where an earlier run of this name has left its own. */
+export function claimNames(run: Run): [first: string, own: string] {
+  const name = childName(run, "data");
+  return [name, `${name}-${run.metadata.uid.slice(0, 8)}`];
+}
+
+/**
+ * The run's volume: the one that its learner mounts, or else the older one. Whoever makes another claim with the run's
+ * label makes a younger one.
+ */
+export function volumeOf(run: Run, cache: Cache): PersistentVolumeClaim | undefined {
+  const found = claimNames(run).flatMap((name) => {
+    const claim = cache.get<PersistentVolumeClaim>(PERSISTENT_VOLUME_CLAIM, `${run.metadata.namespace}/${name}`);
+    return claim && mayTake(run, claim) ? [claim] : [];
+  });
+  const volumes = deploymentOf(run, cache)?.spec?.template.spec?.volumes;
+  const mounted = volumes?.find(({ name }) => name === "data")?.persistentVolumeClaim?.claimName;
+  const created = ({ metadata }: KubeObject) => metadata.creationTimestamp ?? "";
+  return (
+    found.find(({ metadata }) => metadata.name === mounted) ??
+    found.sort((a, b) => created(a).localeCompare(created(b)))[0]
+  );
+}

@@ -1,0 +1,72 @@
+/**
+ * Attempts that ended because their actor was taken away: its pod was evicted or preempted, its node drained or lost, or
+ * its run suspended. They do not count towards `maxAttempts`: the longer a program runs, the more of them it has, and
+ * training would see fewer long programs than were written.
+ */
+import type { Database } from "./database.ts";
+
+/** Of an attempt whose actor was not heard any more. */
+export const NO_HEARTBEAT = "no heartbeat";
+/** Of an attempt whose actor came back without it. */
+export const NOT_HELD = "the actor does not hold it any more";
+/** How an attempt ends if its actor goes without a word. */
+const WITHOUT_A_WORD = [NO_HEARTBEAT, NOT_HELD];
+
+/** Actors that were taken away and are remembered; the oldest are forgotten first. */
+const REMEMBERED_ACTORS = 10_000;
+
+/** Whether an execution may be tried again. */
+const HAS_TRIES = `attempts - (SELECT count(*) FROM attempts WHERE execution = samples.id AND disrupted) < :maxAttempts
+  AND (SELECT count(*) FROM attempts WHERE execution = samples.id AND disrupted) < :maxDisruptions`;
+
+export class Disruptions {
+  readonly #database: Database;
+  readonly #limits: { maxAttempts: number; maxDisruptions: number };
+  readonly #actors = new Set<string>();
+
+  constructor(database: Database, { maxAttempts, maxDisruptions }: { maxAttempts: number; maxDisruptions: number }) {
+    this.#database = database;
+    this.#limits = { maxAttempts, maxDisruptions };
+  }
+
+  /** Part of a transaction: `actor` was taken away. @returns whether an execution that counted as lost is queued again */
+  note(actor: string): boolean {
+    this.#actors.add(actor);
+    for (const oldest of this.#actors) {
+      if (this.#actors.size <= REMEMBERED_ACTORS) break;
+      this.#actors.delete(oldest);
+    }
+    const executions = this.#database.all(
+      `UPDATE attempts SET disrupted = 1 WHERE actor = :actor AND state IN ('expired', 'failed') AND NOT disrupted
+         AND reason IN (SELECT value FROM json_each(:reasons)) RETURNING execution`,
+      { actor, reasons: JSON.stringify(WITHOUT_A_WORD) },
+    );
+    const queued = executions.map(({ execution }) =>
+      this.#database.change(
+        `UPDATE samples SET state = 'queued', finished_at = NULL WHERE id = :execution AND state = 'lost' AND ${HAS_TRIES}`,
+        { execution: String(execution), ...this.#limits },
+      ),
+    );
+    return queued.some((changes) => changes > 0);
+  }
+
+  /** Whether an attempt of `actor` that ended for this reason ended because the actor was taken away. */
+  explain(actor: string, reason: string): boolean {
+    return this.#actors.has(actor) && WITHOUT_A_WORD.includes(reason);
+  }
+
+  /** Part of a transaction: an attempt was lost. @returns undefined if there is no such execution */
+  settleLoss(execution: string, at: number): "queued" | "lost" | undefined {
+    const row = this.#database.get(
+      `UPDATE samples SET state = iif(${HAS_TRIES}, 'queued', 'lost'), finished_at = iif(${HAS_TRIES}, NULL, :at)
+       WHERE id = :execution RETURNING state`,
+      { execution, at, ...this.#limits },
+    );
+    return row?.state as "queued" | "lost" | undefined;
+  }
+
+  /** How many attempts were disrupted. */
+  count(): number {
+    return Number(this.#database.get("SELECT count(*) AS n FROM attempts WHERE disrupted")?.n);
+  }
+}

@@ -1,0 +1,232 @@
+/** What the API server refuses of a run's objects, and what people change in them by hand. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { after, before, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
+import { DEFAULT_SETTINGS } from "../../controller/desired/settings.ts";
+import { NETWORK_POLICY, POD_DISRUPTION_BUDGET, SERVICE, SERVICE_ACCOUNT } from "../../controller/kube/resources.ts";
+import type { KubeObject, Resource } from "../../controller/kube/types.ts";
+import type { Operator } from "../../controller/operator.ts";
+import { createAuthority, createCertificate } from "../../proto/certificates.ts";
+import { CONTROL_PLANE } from "../cluster/binaries.ts";
+import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
+import { stepsIn } from "./steps.ts";
+import { eventually, World } from "./world.ts";
+
+const skip = controlPlaneUnavailable(CONTROL_PLANE) ?? false;
+
+let world: World;
+const { answers, conditionOf, hasEvent, hasReason } = stepsIn(() => world);
+
+before(async () => {
+  if (!skip) world = await World.start();
+});
+after(() => world?.stop());
+
+/** A controller for one namespace, whose learners' pods have this laid over them. */
+const operatorOf = (namespace: string, podTemplate?: object) =>
+  world.operator({
+    namespaces: [namespace],
+    settings: { ...DEFAULT_SETTINGS, ...(podTemplate && { runDefaults: { learner: { podTemplate } } }) } as never,
+  });
+
+describe("a pod template that the API server's schema refuses", { skip, concurrency: false }, () => {
+  for (const [what, spec, message] of [
+    [
+      "an unknown field",
+      { nodeSelectr: { gpu: "yes" } },
+      /podTemplate\.spec\.nodeSelectr: field not declared in schema/,
+    ],
+    [
+      "a field of another type",
+      { containers: [{ name: "learner", env: "x" }] },
+      /podTemplate\.spec\.containers\[name="learner"\]\.env: expected list/,
+    ],
+  ] as const)
+    test(`${what} is named in a condition and an event`, async () => {
+      const namespace = await world.namespace();
+      const operator = await operatorOf(namespace, { spec });
+      await world.createRun(namespace, "run");
+      const refused = await hasReason(namespace, "LearnerAvailable", "Refused");
+      assert.match(refused.message, message);
+      assert.equal((await conditionOf(namespace, "Ready"))?.reason, "Refused");
+      assert.equal((await world.status(namespace, "run")).phase, "Pending");
+      await hasEvent(namespace, /^Refused: Deployment run-learner is refused: spec\.learner\.podTemplate/);
+      await operator.stop();
+    });
+
+  test("a suspend takes the learner's checkpoint and its pod, though the new template is refused", async () => {
+    const namespace = await world.namespace();
+    const operator = await operatorOf(namespace);
+    await world.createRun(namespace, "run");
+    await answers(namespace);
+    await operator.stop();
+    const next = await operatorOf(namespace, { spec: { nodeSelectr: { gpu: "yes" } } });
+    await hasReason(namespace, "Ready", "Refused");
+    const learner = world.learner(namespace, "run");
+    await world.patchRun(namespace, "run", { suspend: true });
+    await eventually(async () => (await world.status(namespace, "run")).phase === "Suspended");
+    assert.equal(learner.suspended.length, 1);
+    assert.equal((await world.deployment(namespace, "run"))?.spec?.replicas, 0);
+    await eventually(async () => (await world.podsOf(namespace, "run", "learner")).length === 0);
+    await next.stop();
+  });
+});
+
+describe("what people change by hand", { skip, concurrency: false }, () => {
+  let namespace: string;
+  let operator: Operator;
+
+  before(async () => {
+    namespace = await world.namespace();
+    operator = await operatorOf(namespace);
+    await world.createRun(namespace, "run", { actors: { min: 0 } });
+    await answers(namespace);
+  });
+  after(() => operator.stop());
+
+  const anybody = { from: [{ namespaceSelector: {} }] };
+  const CASES: [what: string, resource: Resource, name: string, patch: object][] = [
+    ["an egress rule for all", NETWORK_POLICY, "run-learner", { spec: { egress: [{}] } }],
+    ["an ingress rule", NETWORK_POLICY, "run-actor", { spec: { ingress: [anybody] } }],
+    ["no rule", NETWORK_POLICY, "run-actor", { spec: { egress: null } }],
+    ["a key in a selector", NETWORK_POLICY, "run-actor", { spec: { podSelector: { matchLabels: { some: "pod" } } } }],
+    [
+      "an expression in a selector",
+      NETWORK_POLICY,
+      "run-learner",
+      { spec: { podSelector: { matchExpressions: [{ key: "some", operator: "Exists" }] } } },
+    ],
+    ["another policy type", NETWORK_POLICY, "run-learner", { spec: { policyTypes: ["Ingress"] } }],
+    [
+      "a port's number",
+      SERVICE,
+      "run-learner",
+      { spec: { ports: [{ name: "grpc", port: 7000, targetPort: "grpc" }] } },
+    ],
+    [
+      "a port more",
+      SERVICE,
+      "run-learner",
+      {
+        spec: {
+          ports: [
+            { name: "grpc", port: 7443, targetPort: "grpc" },
+            { name: "metrics", port: 9400, targetPort: "metrics" },
+            { name: "debug", port: 9229, targetPort: 9229 },
+          ],
+        },
+      },
+    ],
+    [
+      "the names of ports",
+      SERVICE,
+      "run-learner",
+      {
+        spec: {
+          ports: [
+            { name: "metrics", port: 7443 },
+            { name: "grpc", port: 9400 },
+          ],
+        },
+      },
+    ],
+    ["a key in its selector", SERVICE, "run-learner", { spec: { selector: { some: "pod" } } }],
+    ["an external address", SERVICE, "run-learner", { spec: { externalIPs: ["192.0.2.1"] } }],
+    ["another type", SERVICE, "run-learner", { spec: { type: "NodePort" } }],
+    ["a token", SERVICE_ACCOUNT, "run-actor", { automountServiceAccountToken: true }],
+    [
+      "a key in its selector",
+      POD_DISRUPTION_BUDGET,
+      "run-learner",
+      { spec: { selector: { matchExpressions: [{ key: "some", operator: "Exists" }] } } },
+    ],
+  ];
+  for (const [what, resource, name, patch] of CASES)
+    test(`${resource.kind}: ${what}`, async () => {
+      const key = { namespace, name };
+      const contentOf = ({ spec, automountServiceAccountToken }: Content) => ({ spec, automountServiceAccountToken });
+      const content = async () => contentOf((await world.client.get<Content>(resource, key))!);
+      const before = await content();
+      const toldBefore = await world.events(namespace);
+      const from = world.auditLength();
+      const changed = await world.client.mergePatch<Content>(resource, key, patch);
+      assert.notDeepEqual(contentOf(changed), before);
+      await eventually(async () => isDeepStrictEqual(await content(), before), 10);
+      await eventually(async () => {
+        const told = (await world.events(namespace)).filter((text) => !toldBefore.includes(text));
+        return told.some((text) => text.startsWith(`Repaired: ${resource.kind} ${name} was changed`));
+      });
+      const writes = world.writes(namespace, from).filter((it) => it.name === name);
+      assert.deepEqual([...new Set(writes.map(({ code }) => code))], [200], JSON.stringify(writes));
+      assert.ok(writes.length <= 2, JSON.stringify(writes));
+    });
+
+  test("an addition that a webhook makes at every write is not fought over", async () => {
+    const webhook = await mutating(namespace, { op: "add", path: "/spec/selector/added", value: "by-webhook" });
+    const key = { namespace, name: "run-learner" };
+    const selector = async () => (await world.client.get<Content>(SERVICE, key))!.spec.selector;
+    await eventually(async () => {
+      await world.client.mergePatch(SERVICE, key, {
+        metadata: { labels: { look: String(performance.now()).replace(".", "") } },
+      });
+      return "added" in (await selector());
+    });
+    await sleep(1000);
+    const from = world.auditLength();
+    const told = (await world.events(namespace)).length;
+    await sleep(3000);
+    assert.deepEqual(world.writes(namespace, from), []);
+    assert.equal((await world.events(namespace)).length, told);
+    assert.ok("added" in (await selector()));
+    await webhook.remove();
+  });
+});
+
+type Content = KubeObject & { spec: Record<string, object>; automountServiceAccountToken?: boolean };
+
+/** An admission webhook that patches every Service of the namespace that is made or changed. */
+async function mutating(namespace: string, operation: object) {
+  const authority = await createAuthority({ validSeconds: 3600 });
+  const hosts = ["127.0.0.1"];
+  const tls = await createCertificate(authority, { role: "learner", name: "webhook", hosts, validSeconds: 3600 });
+  const server = createServer({ key: tls.key, cert: tls.certificate }, async (request, response) => {
+    const { apiVersion, kind, request: review } = JSON.parse(await text(request));
+    const patch = Buffer.from(JSON.stringify([operation])).toString("base64");
+    const answer = { uid: review.uid, allowed: true, patchType: "JSONPatch", patch };
+    response.setHeader("content-type", "application/json").end(JSON.stringify({ apiVersion, kind, response: answer }));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const resource: Resource = {
+    ...{ group: "admissionregistration.k8s.io", version: "v1", plural: "mutatingwebhookconfigurations" },
+    ...{ kind: "MutatingWebhookConfiguration", namespaced: false },
+  };
+  const { metadata } = await world.client.create(resource, {
+    metadata: { name: "adds" },
+    webhooks: [
+      {
+        name: "adds.example.com",
+        clientConfig: {
+          url: `https://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+          caBundle: Buffer.from(authority.certificate).toString("base64"),
+        },
+        rules: [{ apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE", "UPDATE"], resources: ["services"] }],
+        namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": namespace } },
+        admissionReviewVersions: ["v1"],
+        sideEffects: "None",
+      },
+    ],
+  } as KubeObject);
+  return {
+    async remove() {
+      await world.client.delete(resource, { name: "adds" }, { uid: metadata.uid! });
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
