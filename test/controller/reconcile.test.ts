@@ -147,6 +147,8 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
   test("what somebody changed or deleted is repaired, and told", async () => {
     const { namespace } = await start();
     const key = { namespace, name: "run-learner" };
+    // The controller's own next write to the Deployment, which would mend the change without a word.
+    await eventually(async () => (await world.status(namespace, "run")).images);
     await world.client.mergePatch(DEPLOYMENT, key, { spec: { replicas: 3 } });
     await hasEvent(namespace, /Repaired: Deployment run-learner .*spec\.replicas is 3, should be 1/);
     await eventually(async () => (await world.deployment(namespace, "run"))?.spec?.replicas === 1);
