@@ -1,11 +1,11 @@
 # The images, one target each:
 #
-#     docker build --target controller   -t longrun/controller:dev .     the controller of TrainingRuns
-#     docker build --target learner      -t longrun/learner:dev .        learners, on CPU
-#     docker build --target learner-cuda -t longrun/learner-cuda:dev .   the same with CUDA 13 for ONNX Runtime
-#     docker build --target actor        -t longrun/actor:dev .          supervisors of actors
-#     docker build --target sandbox      -t longrun/sandbox:dev .        what programs run in: Python, the tasks' public data
-#     docker build --target sandbox-paper -t longrun/sandbox-paper:dev . the same with the packages of the paper's prompt
+#     docker build --target controller   -t registry.example.com/ml/longrun/controller:0.2.0 .     the controller of TrainingRuns
+#     docker build --target learner      -t registry.example.com/ml/longrun/learner:0.2.0 .        learners, on CPU
+#     docker build --target learner-cuda -t registry.example.com/ml/longrun/learner-cuda:0.2.0 .   the same with CUDA 13 for ONNX Runtime
+#     docker build --target actor        -t registry.example.com/ml/longrun/actor:0.2.0 .          supervisors of actors
+#     docker build --target sandbox      -t registry.example.com/ml/longrun/sandbox:0.2.0 .        what programs run in: Python, the tasks' public data
+#     docker build --target sandbox-paper -t registry.example.com/ml/longrun/sandbox-paper:0.2.0 . the same with the packages of the paper's prompt
 #
 # All run as a number that no user of the image has, on a read-only root file system; whatever they write goes to
 # volumes. Answers (`prepared/private`) are in the learner's image alone. None has a compiler, npm or pip.

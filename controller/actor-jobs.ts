@@ -3,13 +3,15 @@
 import type { TerminationMessage } from "../proto/service.ts";
 import { isDisrupted } from "./actor-state.ts";
 import { BlockedError, checkPodTemplate, writeBlocker } from "./blockers.ts";
+import { derivedOf } from "./children.ts";
 import type { Finding } from "./conditions.ts";
 import { call, type Pass, tell } from "./context.ts";
 import { desiredActor, slotOf } from "./desired/actors.ts";
-import { DRAINING, QUEUE_NAME } from "./desired/names.ts";
+import { DRAINING, INPUT_HASH, QUEUE_NAME } from "./desired/names.ts";
 import type { Settings } from "./desired/settings.ts";
 import { JOB, type Job } from "./kube/resources.ts";
 import { isActive, type ObservedActor } from "./observe.ts";
+import { isSeen } from "./pin.ts";
 import { coveredActors } from "./queue.ts";
 import { describeScaling, drainingNote, isDraining, type ScalePlan } from "./scale.ts";
 
@@ -26,6 +28,7 @@ const TERMINATION_SECONDS = 900;
 export async function reconcileActors(pass: Pass, plan: ScalePlan): Promise<Finding | undefined> {
   const { observed, writes, nowMs } = pass;
   announceScaling(pass, plan);
+  await markActors(pass);
   for (const { actor, reason } of plan.drain)
     await writes.patch(JOB, actor.job, { metadata: { annotations: { [DRAINING]: drainingNote(nowMs, reason) } } });
   tellToDrain(pass, [
@@ -76,19 +79,34 @@ export function labelsOf({ observed: { run } }: Pass): { namespace: string; run:
 /** In batches of 1, 2, 4 …, so that a quota that refuses is asked once and not for each. */
 async function createActors(pass: Pass, { create }: ScalePlan): Promise<void> {
   const { run } = pass.observed;
-  const { settings } = pass.context;
+  const { settings } = pass;
   if (create.length > 0) checkPodTemplate(run, "actors", "an actor's Job");
   let covered = placesInWorkload(pass.observed, settings);
   for (let from = 0, size = 1; from < create.length; from += size, size *= 2) {
     const made = await Promise.allSettled(
       create.slice(from, from + size).map(async ({ index, generation }) => {
         const queued = covered-- <= 0;
-        await createActor(pass, (past) => desiredActor(run, index, generation + past, settings, queued));
+        await createActor(pass, (past) => {
+          const job = desiredActor(run, index, generation + past, settings, queued);
+          Object.assign(job.metadata.annotations!, { [INPUT_HASH]: derivedOf(pass).inputs.actor });
+          return job;
+        });
       }),
     );
     const failed = made.find((it) => it.status === "rejected");
     if (failed) throw failed.reason;
   }
+}
+
+/** Actors of longrun 0.2 and earlier say nothing of what they were made from: it is what the user asks for now. */
+async function markActors(pass: Pass): Promise<void> {
+  const { observed, writes } = pass;
+  if (!isSeen(observed.run)) return;
+  const unmarked = observed.actors.filter(
+    (actor) => isActive(actor) && actor.job.metadata.annotations?.[INPUT_HASH] === undefined,
+  );
+  for (const { job } of unmarked)
+    await writes.patch(JOB, job, { metadata: { annotations: { [INPUT_HASH]: derivedOf(pass).inputs.actor } } });
 }
 
 /**

@@ -9,7 +9,8 @@ import { desiredNetworkPolicies, desiredServiceAccounts } from "./desired/access
 import { actorHash } from "./desired/actors.ts";
 import { desiredConfigMap } from "./desired/config-map.ts";
 import { desiredInit, initHash } from "./desired/init.ts";
-import { desiredDisruptionBudget, desiredLearner, desiredService } from "./desired/learner.ts";
+import { inputsOf } from "./desired/inputs.ts";
+import { desiredDisruptionBudget, desiredLearner, desiredService, learnerHash } from "./desired/learner.ts";
 import { childMetadata, digestOf, learnerHosts, RUN, type Run, SPEC_HASH } from "./desired/names.ts";
 import { defaultStorageClass, desiredVolume, sizeOf, withSize } from "./desired/volume.ts";
 import { ApiError, isConflict } from "./kube/errors.ts";
@@ -31,6 +32,7 @@ import type { KubeObject, Resource } from "./kube/types.ts";
 import { hasEnded, type LifecyclePlan } from "./lifecycle.ts";
 import type { Derived } from "./memory.ts";
 import { claimNames, mayTake, volumeOf } from "./ownership.ts";
+import { imagesNote, keptLearner, markLearner } from "./pin.ts";
 
 /**
  * Applies each child by itself: what is refused of one keeps no other from being applied. Only a learner that is to be
@@ -50,8 +52,11 @@ export async function reconcileChildren(
   if ((lifecycle.stage === "Refused" || lifecycle.stage === "Queued") && !deployment) return { blocked: held };
   const attempts = new Attempts(run);
   const learner = (claimName: string) => async () => {
-    const inputs = { configHash: derivedOf(pass).configHash, claimName, settings: context.settings };
-    await applyLearner(pass, desiredLearner(run, { ...inputs, replicas: lifecycle.learnerReplicas }));
+    const { configHash, inputs } = derivedOf(pass);
+    const { settings } = pass;
+    const desired = desiredLearner(run, { configHash, claimName, settings, replicas: lifecycle.learnerReplicas });
+    const images = imagesNote(observed, lifecycle, settings);
+    await applyLearner(pass, markLearner(desired, keptLearnerOf(pass, claimName), { images, inputs, claimName }));
   };
 
   const stops = lifecycle.learnerReplicas === 0 && (deployment?.spec?.replicas ?? 0) > 0;
@@ -69,7 +74,10 @@ export async function reconcileChildren(
     ...desiredServiceAccounts(run).map((it) => () => apply(pass, SERVICE_ACCOUNT, it)),
     ...desiredNetworkPolicies(run, context.settings).map((it) => () => apply(pass, NETWORK_POLICY, it)),
     () => reconcileCertificates(pass),
-    () => apply(pass, CONFIG_MAP, derivedOf(pass).config),
+    // One that an earlier version made is read by a learner of that version.
+    ...(observed.config && keptLearnerOf(pass, claimName)
+      ? []
+      : [() => apply(pass, CONFIG_MAP, derivedOf(pass).config)]),
     () => apply(pass, SERVICE, desiredService(run)),
     // A claim that is there is enough, whatever its size.
     ...(observed.volume ? [] : [volume]),
@@ -86,6 +94,21 @@ export async function reconcileChildren(
     ...(lifecycle.stage === "Suspending" && lifecycle.admission?.state === "waiting" ? [] : [learner(claimName)]),
   );
   return attempts.settle({ ...refused, blocked: last.finding });
+}
+
+/** Digest of the learner's pod as it would be made now. */
+function learnerHashOf(pass: Pass, claimName: string): string {
+  return learnerHash(pass.observed.run, { configHash: derivedOf(pass).configHash, claimName, settings: pass.settings });
+}
+
+function keptLearnerOf(pass: Pass, claimName: string): Deployment | undefined {
+  return keptLearner(pass.observed, learnerHashOf(pass, claimName), derivedOf(pass).inputs, claimName);
+}
+
+/** Digest of the learner's pod as it is to be: the present one where that is kept. */
+export function currentLearnerHash(pass: Pass): string {
+  const claimName = pass.observed.volume?.metadata.name ?? "";
+  return keptLearnerOf(pass, claimName)?.metadata.annotations?.[SPEC_HASH] ?? learnerHashOf(pass, claimName);
 }
 
 /** Steps of which each is tried, whatever became of the one before. */
@@ -166,13 +189,13 @@ function notResized(run: Run, claim: PersistentVolumeClaim, { message }: Error):
 }
 
 /** Computed once for each generation of the spec: of all that a reconcile does it takes longest. */
-export function derivedOf({ observed: { run }, memory, context }: Pass): Derived {
-  const { generation } = run.metadata;
-  const flavors = memory.flavors?.of;
-  if (memory.derived?.generation !== generation || memory.derived.flavors !== flavors) {
+export function derivedOf({ observed: { run }, memory, settings }: Pass): Derived {
+  const { image, actorImage, sandboxImage } = settings;
+  const of = [run.metadata.generation, memory.flavors?.of, image, actorImage, sandboxImage].join(" ");
+  if (memory.derived?.of !== of) {
     const config = desiredConfigMap(run);
-    const hashes = { configHash: digestOf(config.data), actorHash: actorHash(run, context.settings) };
-    memory.derived = { generation, flavors, config, ...hashes };
+    const hashes = { configHash: digestOf(config.data), actorHash: actorHash(run, settings) };
+    memory.derived = { of, config, ...hashes, inputs: inputsOf(memory.run, memory.flavors?.choices) };
   }
   return memory.derived;
 }
@@ -251,7 +274,7 @@ async function reconcileInit(pass: Pass, claimName: string): Promise<void> {
   if (!init) return createInit(pass, claimName);
   const made = init.metadata.annotations?.[SPEC_HASH];
   const waits = (initPod?.status?.phase ?? "Pending") === "Pending" || jobState(init) === "failed";
-  if (!waits || made === initHash(run, pass.context.settings) || init.metadata.deletionTimestamp) return;
+  if (!waits || made === initHash(run, pass.settings) || init.metadata.deletionTimestamp) return;
   await pass.writes.remove(JOB, init);
 }
 
@@ -268,7 +291,7 @@ async function createInit(pass: Pass, claimName: string): Promise<void> {
       "InitFromMissing",
       `there is no volume of a run ${source} in namespace ${namespace}: check spec.initFrom.run`,
     );
-  await pass.writes.create(JOB, desiredInit(run, claimName, claim.metadata.name, pass.context.settings));
+  await pass.writes.create(JOB, desiredInit(run, claimName, claim.metadata.name, pass.settings));
 }
 
 async function newestClaim({ observed: { run }, context }: Pass, source: string) {

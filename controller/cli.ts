@@ -9,7 +9,6 @@ import { readFileSync } from "node:fs";
 import { Command, CommanderError, Option } from "commander";
 import { type Actors, parseTrainingRun } from "../crds/trainingrun.ts";
 import type { DebugOptions } from "./debug/bundle.ts";
-import { DEFAULT_SETTINGS } from "./desired/settings.ts";
 import { ControllerError, describeFileError, EXIT, exitStatusOf } from "./errors.ts";
 import { executeProgram } from "./exec.ts";
 import { harmless } from "./harmless.ts";
@@ -121,10 +120,10 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .option("--namespace <NAME>", "only this namespace; may be repeated (default: all)", collect, [])
     .option("--leader-elect", "take turns with other replicas by a Lease", false)
     .option("--metrics-address <HOST:PORT>", "where /metrics, /healthz and /readyz are", "0.0.0.0:8080")
-    .option("--image <IMAGE>", "of learners, where a run names none", DEFAULT_SETTINGS.image)
-    .option("--actor-image <IMAGE>", "of actors' supervisors, likewise", DEFAULT_SETTINGS.actorImage)
-    .option("--sandbox-image <IMAGE>", "that programs run in, likewise", DEFAULT_SETTINGS.sandboxImage)
-    .option("--image-pull-policy <POLICY>", "of all three, likewise", DEFAULT_SETTINGS.imagePullPolicy)
+    .option("--image <IMAGE>", "of learners, where a run names none; required, as are the next two")
+    .option("--actor-image <IMAGE>", "of actors' supervisors, likewise")
+    .option("--sandbox-image <IMAGE>", "that programs run in, likewise")
+    .option("--image-pull-policy <POLICY>", "of all three, likewise", "IfNotPresent")
     .option("--run-defaults <FILE>", "part of a TrainingRun's spec: what runs get that they leave out")
     .option("--kueue", "a run that names a queue starts when Kueue admits it; needs Kueue's CRDs", false)
     .option(

@@ -39,6 +39,8 @@ export interface Pass {
   memory: RunMemory;
   writes: Writes;
   context: Context;
+  /** The controller's, with the run's own images (pin.ts). */
+  settings: Settings;
   nowMs: number;
 }
 

@@ -39,6 +39,13 @@ const CASES: [what: string, change: Partial<ControllerOptions>, code: string, me
     "input",
     /Sometimes, must be one of Always, IfNotPresent, Never/,
   ],
+  [
+    "no image of learners",
+    { image: undefined },
+    "input",
+    /^--image is missing: longrun publishes no images; give those/,
+  ],
+  ["no image of sandboxes", { sandboxImage: "" }, "input", /^--sandbox-image is missing/],
   ["no such defaults", { runDefaults: join(folder, "none") }, "input", /--run-defaults .*none: there is no such file/],
   [
     "defaults for a field that has one",

@@ -17,9 +17,9 @@ export interface ControllerOptions {
   namespace: string[];
   leaderElect: boolean;
   metricsAddress: string;
-  image: string;
-  actorImage: string;
-  sandboxImage: string;
+  image?: string | undefined;
+  actorImage?: string | undefined;
+  sandboxImage?: string | undefined;
   imagePullPolicy: string;
   runDefaults?: string | undefined;
   kueue: boolean;
@@ -40,14 +40,19 @@ export async function runController(options: ControllerOptions, signal: AbortSig
       "input",
       `--image-pull-policy is ${options.imagePullPolicy}, must be one of ${PULL_POLICIES.join(", ")}`,
     );
-  const { image, actorImage, sandboxImage, kueue, namespace: namespaces } = options;
+  const { kueue, namespace: namespaces } = options;
+  const images = {
+    image: imageOf("--image", options.image),
+    actorImage: imageOf("--actor-image", options.actorImage),
+    sandboxImage: imageOf("--sandbox-image", options.sandboxImage),
+  };
   const runDefaults = options.runDefaults === undefined ? undefined : readRunDefaults(options.runDefaults);
   let lost: string | undefined;
   const metricsAddress = parseAddress(options.metricsAddress, "--metrics-address");
   const operator = await startOperator({
     ...{ config, inCluster, log, namespaces },
     settings: {
-      ...{ image, actorImage, sandboxImage, imagePullPolicy: options.imagePullPolicy as Settings["imagePullPolicy"] },
+      ...{ ...images, imagePullPolicy: options.imagePullPolicy as Settings["imagePullPolicy"] },
       ...(inCluster && { controllerNamespace: namespace }),
       ...(runDefaults && { runDefaults }),
       kueue,
@@ -78,6 +83,15 @@ export async function runController(options: ControllerOptions, signal: AbortSig
   await operator.done;
   if (lost === undefined) return EXIT.done;
   throw new ControllerError("failed", `${lost}; the controller ends, another leads`);
+}
+
+/** None is the default: a name that longrun does not own could be published by anybody. */
+function imageOf(option: string, image: string | undefined): string {
+  if (image) return image;
+  throw new ControllerError(
+    "input",
+    `${option} is missing: longrun publishes no images; give those that you have built, --image, --actor-image and --sandbox-image`,
+  );
 }
 
 function readRunDefaults(path: string): RunDefaults {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { messages } from "../proto/service.ts";
+import { withRunDefaults } from "./desired/run-defaults.ts";
 import { lastWords } from "./learner-failures.ts";
 import { type LifecyclePlan, planLifecycle, type Suspension } from "./lifecycle.ts";
 import type { Observed } from "./observe.ts";
@@ -18,6 +19,9 @@ const exited = (exitCode: number) => ({
 const suspension = (done: boolean): Suspension => ({ startedMs: NOW_MS, deadlineMs: NOW_MS, calling: false, done });
 const init = (type?: string) =>
   ({ metadata: { name: "quick-init" }, status: { conditions: type ? [{ type, status: "True" }] : [] } }) as never;
+
+const CUDA = runOf({ learner: { device: "CUDA" } });
+const MIG = { limits: { "nvidia.com/mig-1g.10gb": 1 } };
 
 describe("planLifecycle", () => {
   const CASES: [
@@ -158,6 +162,14 @@ describe("planLifecycle", () => {
       1,
     ],
     ["a folder of one machine", { run: runOf({ initFrom: { path: "/somewhere" } }) }, "Refused", 0],
+    ["CUDA, and no GPU after the defaults", { run: CUDA }, "Refused", 0],
+    [
+      "CUDA, with the default's part of a GPU",
+      { run: withRunDefaults(CUDA, { learner: { resources: MIG } }) },
+      "Running",
+      1,
+    ],
+    ["CUDA, under way when the default goes", { run: CUDA, deployment: deploymentOf(1) }, "Running", 1],
   ];
   for (const [what, change, stage, learnerReplicas, known] of CASES)
     test(`${what}: ${stage}`, () => {

@@ -1,4 +1,5 @@
 /** Where a run is between its start and its end, and whether its learner should be there. Pure. */
+import { hasItsGpu } from "../crds/rules-pods.ts";
 import type { TrainingRunStatus } from "../crds/trainingrun.ts";
 import { EXIT_STATUS } from "../proto/exit-status.ts";
 import { jobState } from "./actor-state.ts";
@@ -8,6 +9,9 @@ import { SPEC_HASH } from "./desired/names.ts";
 import { exhaustion, lastTermination, lastWords } from "./learner-failures.ts";
 import { learnerPhase, type Observed } from "./observe.ts";
 import { type Admission, NOT_QUEUED } from "./queue.ts";
+
+const NO_GPU =
+  "learner.device CUDA needs a GPU, and neither the run nor the cluster's defaults give the learner one: set learner.resources.limits nvidia.com/gpu to 1, or set gpu.enabled of the chart, then suspend and resume the run";
 
 export type Stage =
   /** `NAME-init` copies another run's checkpoint. */
@@ -119,6 +123,9 @@ function refusalOf(observed: Observed, learnerHash: string): { finding: Finding;
       },
       recorded: true,
     };
+  // One that is under way has its GPU, whatever the defaults say by now.
+  if (!hasItsGpu(run.spec) && (observed.deployment?.spec?.replicas ?? 0) === 0)
+    return { finding: { reason: "InvalidConfiguration", message: NO_GPU }, recorded: true };
   const ended = learnerPod && lastTermination(learnerPod);
   const current = learnerPod?.metadata.annotations?.[SPEC_HASH] === learnerHash;
   if (ended?.exitCode !== EXIT_STATUS.input || !current) return undefined;

@@ -5,6 +5,7 @@
 import type { NotificationStatus } from "../crds/trainingrun.ts";
 import { Stabiliser } from "./autoscale.ts";
 import type { Finding } from "./conditions.ts";
+import type { Inputs } from "./desired/inputs.ts";
 import { childName, type Run } from "./desired/names.ts";
 import type { NodeChoice, Workload } from "./desired/workload.ts";
 import type { ConfigMap } from "./kube/resources.ts";
@@ -20,7 +21,7 @@ export interface RunMemory {
   volume: string;
   stabiliser: Stabiliser;
   scaleDownSeconds: number;
-  /** What follows from the spec, of one generation of it, and from the nodes that Kueue chose. */
+  /** What follows from the spec, of one generation of it, from the run's images and the nodes that Kueue chose. */
   derived: Derived | undefined;
   /** What Kueue is asked for, of one generation and queue. */
   workload: { of: string; desired: Workload } | undefined;
@@ -62,13 +63,13 @@ export interface RunMemory {
 }
 
 export interface Derived {
-  generation: number;
-  /** See RunMemory.flavors; undefined: nobody chose. */
-  flavors: string | undefined;
+  /** Of which generation, images and nodes. */
+  of: string;
   config: ConfigMap;
   configHash: string;
   /** See actorHash. */
   actorHash: string;
+  inputs: Inputs;
 }
 
 export class Memories {

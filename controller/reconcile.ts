@@ -9,11 +9,10 @@ import { reconcileActorCertificates } from "./actor-certificates.ts";
 import { labelsOf, REFUSED_SECONDS, reconcileActors, reportDisruptions, reportTerminations } from "./actor-jobs.ts";
 import { SILENT_ACTOR_SECONDS, silentSince } from "./actor-state.ts";
 import { eventBlocker, isSilent, NO_POD_SECONDS, writeBlocker } from "./blockers.ts";
-import { derivedOf, reconcileChildren } from "./children.ts";
+import { currentLearnerHash, derivedOf, reconcileChildren } from "./children.ts";
 import { announcements, type Finding, findCondition } from "./conditions.ts";
 import { type Context, type Pass, tell } from "./context.ts";
 import { FINALIZER, reconcileDeletion, reconcileFinalizer, volumeEvent } from "./deletion.ts";
-import { learnerHash } from "./desired/learner.ts";
 import { learnerHost, type Run } from "./desired/names.ts";
 import { withRunDefaults } from "./desired/run-defaults.ts";
 import { evaluationAnnouncements } from "./evaluation-status.ts";
@@ -27,6 +26,7 @@ import { finalPhase, hasEnded, type LifecyclePlan, planLifecycle } from "./lifec
 import type { RunMemory } from "./memory.ts";
 import { isUntold, notify } from "./notification.ts";
 import { createdMs, isActive, learnerPhase, type Observed, observe } from "./observe.ts";
+import { imagesStatus, isKeptActor, pinnedSettings } from "./pin.ts";
 import type { Admission } from "./queue.ts";
 import { isDraining, planActors, type ScalePlan } from "./scale.ts";
 import { desiredStatus } from "./status.ts";
@@ -70,10 +70,12 @@ export async function reconcile(key: string, context: Context): Promise<Reconcil
   const refused = { blocked: children.blocked ?? kept, other: children.other };
   reconcileLink(pass, lifecycle);
 
+  const { actorHash, inputs } = derivedOf(pass);
   const scale = planActors(pass.observed, {
     stage: lifecycle.stage,
     stabiliser: pass.memory.stabiliser,
-    hash: derivedOf(pass).actorHash,
+    hash: actorHash,
+    keeps: (actor) => isKeptActor(pass.observed, actor, inputs),
     nowMs: pass.nowMs,
   });
   // Of the actors that are there; first, since they need theirs also where no further actor can be made.
@@ -98,6 +100,7 @@ export async function reconcile(key: string, context: Context): Promise<Reconcil
     ...{ observed: pass.observed, lifecycle, learner, scale, nowMs: pass.nowMs },
     written: pass.memory.suspension?.checkpoint,
     notification: pass.memory.notification,
+    images: imagesStatus(pass.observed, lifecycle, pass.settings),
     refused,
     actorsRefused: actorsRefused ?? (warning.actors && eventBlocker(warning.actors, "actors")),
   });
@@ -124,7 +127,7 @@ function look(key: string, run: Run, context: Context): Pass {
   noteSilence(observed, memory, nowMs);
   memory.volume = observed.volume?.metadata.name ?? memory.volume;
   const writes = new Writes(run, { ...context, applied: memory.applied });
-  return { key, observed, memory, writes, context, nowMs };
+  return { key, observed, memory, writes, context, settings: pinnedSettings(observed, context.settings), nowMs };
 }
 
 /** An actor that runs and that the learner has not heard for long is lost, whatever Kubernetes says of its pod. */
@@ -161,13 +164,6 @@ function forget(key: string, context: Context): ReconcileResult {
 async function place(pass: Pass, { state }: Admission): Promise<void> {
   if (state === "admitted" && !hasEnded(pass.observed)) await followFlavors(pass);
   else pass.memory.flavors = undefined;
-}
-
-function currentLearnerHash(pass: Pass): string {
-  const { run, volume } = pass.observed;
-  const claimName = volume?.metadata.name ?? "";
-  const { configHash } = derivedOf(pass);
-  return learnerHash(run, { configHash, claimName, settings: pass.context.settings });
 }
 
 /** @returns the seconds until the wait for the checkpoint is over */

@@ -41,6 +41,8 @@ export interface ScaleOptions {
   stabiliser: Stabiliser;
   /** Of an actor as it would be made now. */
   hash: string;
+  /** Whether an actor of another hash stays nevertheless (pin.ts). */
+  keeps?: (actor: ObservedActor) => boolean;
   /** Unix milliseconds. */
   nowMs: number;
 }
@@ -59,7 +61,7 @@ export function drainSeconds({ spec }: Run): number {
   return spec.actors.drainSeconds ?? longest + spec.learner.leaseSeconds;
 }
 
-export function planActors(observed: Observed, { stage, stabiliser, hash, nowMs }: ScaleOptions): ScalePlan {
+export function planActors(observed: Observed, { stage, stabiliser, hash, keeps, nowMs }: ScaleOptions): ScalePlan {
   const { run, actors } = observed;
   const { restart } = run.spec;
   const active = actors.filter(isActive);
@@ -114,7 +116,10 @@ export function planActors(observed: Observed, { stage, stabiliser, hash, nowMs 
     const most = failures >= restart.maxFailures ? 1 - starting : bounds.maxStarting - starting;
     if (notBeforeMs > nowMs) lookAgain(notBeforeMs);
     else plan.create = freePlaces(observed, Math.min(missing, most));
-  } else if (leaving.length === 0) roll(plan, active, hash, desired);
+  } else if (leaving.length === 0) {
+    const isOld = (actor: ObservedActor) => actor.hash !== hash && !keeps?.(actor);
+    roll(plan, active, isOld, desired);
+  }
   return plan;
 }
 
@@ -134,10 +139,10 @@ function chooseLeaving(staying: ObservedActor[], desired: number): ObservedActor
 }
 
 /** Replaces actors of an earlier spec, a few at a time: a new one is made for each that is told to leave. */
-function roll(plan: ScalePlan, active: ObservedActor[], hash: string, desired: number): void {
+function roll(plan: ScalePlan, active: ObservedActor[], isOld: (actor: ObservedActor) => boolean, desired: number) {
   const onTheMove = active.filter((actor) => isDraining(actor) || actor.state === "starting").length;
   const most = Math.max(1, Math.floor(desired * ROLL_SHARE)) - onTheMove;
-  const old = active.filter((actor) => actor.hash !== hash && !isDraining(actor));
+  const old = active.filter((actor) => isOld(actor) && !isDraining(actor));
   const waiting = old.filter(({ state }) => state === "starting");
   const reason = "the specification of actors has changed";
   // What has not started holds nothing: all of those at once.

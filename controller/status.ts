@@ -1,5 +1,11 @@
 /** The status of a TrainingRun: what was observed, what is being done about it, in fields and conditions. Pure. */
-import type { ActorsStatus, Condition, NotificationStatus, TrainingRunStatus } from "../crds/trainingrun.ts";
+import type {
+  ActorsStatus,
+  Condition,
+  ImagesStatus,
+  NotificationStatus,
+  TrainingRunStatus,
+} from "../crds/trainingrun.ts";
 import { containersOf, podBlocker } from "./blockers.ts";
 import {
   clip,
@@ -34,6 +40,7 @@ export interface StatusFacts {
   written?: TrainingRunStatus["checkpoint"];
   /** What became of the webhook, where this process knows more than the status. */
   notification?: NotificationStatus | undefined;
+  images?: ImagesStatus | undefined;
   nowMs: number;
 }
 
@@ -41,7 +48,7 @@ export interface StatusFacts {
 const LAST_DATE_MS = Date.UTC(9999, 11, 31);
 
 export function desiredStatus(facts: StatusFacts): TrainingRunStatus {
-  const { observed, lifecycle, learner, written, notification, nowMs } = facts;
+  const { observed, lifecycle, learner, written, notification, images, nowMs } = facts;
   const { run, link } = observed;
   const before = run.status ?? {};
   const now = new Date(Math.floor(nowMs / 1000) * 1000).toISOString().replace(".000Z", "Z");
@@ -69,6 +76,7 @@ export function desiredStatus(facts: StatusFacts): TrainingRunStatus {
     // A run that was resumed after a failure has another end, which is told anew.
     notification: ended === undefined ? undefined : (notification ?? before.notification),
     failures: learnerFailures(observed),
+    images,
     evaluation: heard?.evaluation ?? before.evaluation,
     ...progress,
     display: displayOf(progress, actors, run.spec.stopping.iterations),

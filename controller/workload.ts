@@ -3,11 +3,13 @@
  * owns one: https://kueue.sigs.k8s.io/docs/concepts/workload/
  */
 import { type Pass, tell } from "./context.ts";
-import { queueNameOf } from "./desired/names.ts";
+import { inputsOf } from "./desired/inputs.ts";
+import { digestOf, INPUT_HASH, queueNameOf, SPEC_HASH } from "./desired/names.ts";
 import { desiredWorkload, type PriorityClassRef, type Workload, type WorkloadCondition } from "./desired/workload.ts";
 import { PRIORITY_CLASS, WORKLOAD, WORKLOAD_PRIORITY_CLASS } from "./kube/resources.ts";
 import type { KubeObject } from "./kube/types.ts";
 import type { LifecyclePlan } from "./lifecycle.ts";
+import { isSeen, pinnedImages } from "./pin.ts";
 import {
   type Admission,
   admissionOf,
@@ -30,20 +32,33 @@ export function admission(pass: Pass): Admission {
   return admissionOf(desiredOf(pass), pass.observed.workload);
 }
 
-/** What is asked of Kueue, computed once for each generation and queue. */
-function desiredOf({ observed: { run }, memory, context }: Pass): Workload | undefined {
+/** What is asked of Kueue, computed once for each generation and queue. An upgrade alone asks for nothing new. */
+function desiredOf({ observed, memory, context }: Pass): Workload | undefined {
+  const { run, workload } = observed;
   const queueName = queueNameOf(run);
   if (queueName === undefined) return undefined;
   const of = `${run.metadata.generation} ${queueName}`;
-  if (memory.workload?.of !== of) memory.workload = { of, desired: desiredWorkload(run, context.settings) };
-  return memory.workload.desired;
+  if (memory.workload?.of !== of) {
+    const inputs = digestOf([inputsOf(memory.run), queueName]);
+    memory.workload = { of, desired: marked(desiredWorkload(run, context.settings), { [INPUT_HASH]: inputs }) };
+  }
+  const { desired } = memory.workload;
+  if (!workload || !isReserved(workload) || !pinnedImages(observed)) return desired;
+  const { [SPEC_HASH]: made = "", [INPUT_HASH]: asked } = workload.metadata.annotations ?? {};
+  const keeps = asked === undefined ? isSeen(run) : asked === desired.metadata.annotations?.[INPUT_HASH];
+  return keeps ? marked(desired, { [SPEC_HASH]: made }) : desired;
+}
+
+function marked(workload: Workload, annotations: Record<string, string>): Workload {
+  const { metadata } = workload;
+  return { ...workload, metadata: { ...metadata, annotations: { ...metadata.annotations, ...annotations } } };
 }
 
 /** @throws BlockedError | ApiError */
 export async function reconcileWorkload(pass: Pass, { stage, learnerReplicas }: LifecyclePlan): Promise<void> {
   const { observed, context, writes } = pass;
   if (!context.settings.kueue) return;
-  const { run, workload } = observed;
+  const { workload } = observed;
   const desired = desiredOf(pass);
   const isIdle = learnerReplicas === 0 && !observed.hasPods;
   if (stage === "Ended" || stage === "Ending") {
@@ -56,7 +71,8 @@ export async function reconcileWorkload(pass: Pass, { stage, learnerReplicas }: 
     return;
   }
   if (!workload) {
-    await writes.apply(WORKLOAD, desiredWorkload(run, context.settings, await priorityOf(pass)));
+    const made: Workload = { ...desired, spec: { ...desired.spec, ...(await priorityOf(pass)) } };
+    await writes.apply(WORKLOAD, made);
     tell(
       pass,
       "Normal",
@@ -67,6 +83,12 @@ export async function reconcileWorkload(pass: Pass, { stage, learnerReplicas }: 
     return;
   }
   if (isReserved(workload)) {
+    // Of longrun 0.2 and earlier: it was made from what the user asks for now.
+    if (workload.metadata.annotations?.[INPUT_HASH] === undefined && asksFor(desired, workload)) {
+      const { [INPUT_HASH]: inputs } = desired.metadata.annotations!;
+      await writes.patch(WORKLOAD, workload, { metadata: { annotations: { [INPUT_HASH]: inputs } } });
+      return;
+    }
     if (conditionOf(workload, "Evicted")) {
       if (isIdle) await giveBack(pass, workload);
     } else if (!asksFor(desired, workload)) {

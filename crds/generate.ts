@@ -35,6 +35,7 @@ const NAMES: Record<string, string> = {
   "status.actors": "ActorsStatus",
   "status.checkpoint": "CheckpointStatus",
   "status.notification": "NotificationStatus",
+  "status.images": "ImagesStatus",
   "status.failures": "FailuresStatus",
 };
 

@@ -106,6 +106,20 @@ function resourceCases(at: string): RuleCase[] {
       refused: set("requests: {nvidia.com/gpu: 1}"),
       accepted: set('requests: {nvidia.com/gpu: "1"}, limits: {nvidia.com/gpu: 1}'),
     },
+    ...[
+      ["requests", "requests: {memory: 0}, limits: {memory: 6Gi}"],
+      ["requests", "requests: {memory: 1m}, limits: {memory: 6Gi}"],
+      ["requests", "requests: {ephemeral-storage: 512m}"],
+      ["limits", "limits: {ephemeral-storage: 0}"],
+      ...(at.includes("sandbox") ? [] : [["limits", "limits: {memory: 512m}"]]),
+    ].map(([list, text]) => ({
+      at: `${at}.${list}`,
+      message: "memory and ephemeral-storage are in bytes",
+      refused: set(text!),
+      accepted: set(
+        "requests: {memory: 5Gi, ephemeral-storage: 1Mi}, limits: {memory: 6442450944, ephemeral-storage: 2Mi}",
+      ),
+    })),
   ];
 }
 
@@ -558,11 +572,23 @@ const PODS: RuleCase[] = [
     refused: ["learner.resources.limits={nvidia.com/gpu: 2}"],
     accepted: ['learner.resources.limits={nvidia.com/gpu: "1"}'],
   },
+  ...["nvidia.com/mig-1g.10gb: 2", "nvidia.com/gpu: 1, nvidia.com/gpu.shared: 1"].map((limits) => ({
+    at: "spec",
+    message: "the learner uses one GPU or none",
+    refused: [`learner.resources.limits={${limits}}`],
+    accepted: ["learner.resources.limits={nvidia.com/gpu: 0, nvidia.com/mig-1g.10gb: 1}"],
+  })),
+  ...["requests: {cpu: 1}", "limits: {memory: 8Gi}", "limits: {nvidia.com/gpu: 0}"].map((resources) => ({
+    at: "spec",
+    message: "learner.device CUDA needs a GPU",
+    refused: [`learner={device: CUDA, resources: {${resources}}}`],
+    accepted: ["learner={device: CUDA, resources: {limits: {nvidia.com/gpu.shared: 1}}}"],
+  })),
   {
     at: "spec",
     message: "learner.device CUDA needs a GPU",
-    refused: ["learner.device=CUDA"],
-    accepted: ["learner={device: CUDA, resources: {limits: {nvidia.com/gpu: 1}}}"],
+    refused: ["learner={device: CUDA, resources: {limits: {example.com/gpu: 1}}}"],
+    accepted: ["learner.device=CUDA"],
   },
   {
     at: "spec",

@@ -5,7 +5,8 @@ import { subPathRule } from "./rules-fit.ts";
 import { isSize } from "./rules-form.ts";
 import type { LearnerPodSpec, PodVariable, PodVolume, Resources, TrainingRunSpec } from "./trainingrun.generated.ts";
 
-const GPU = "nvidia.com/gpu";
+/** Whole GPUs, parts of one (`nvidia.com/mig-1g.10gb`) and shared ones (`nvidia.com/gpu.shared`). */
+const isGpu = (resource: string): boolean => resource.startsWith("nvidia.com/");
 const RESOURCES = ["spec.learner.resources", "spec.actors.resources", "spec.actors.sandboxResources"];
 const POD_TEMPLATES = ["spec.learner.podTemplate", "spec.actors.podTemplate"];
 
@@ -42,6 +43,18 @@ const resourceRules = (at: string): Rule[] => [
           !isDevice(name) || (limits[name] !== undefined && parseQuantity(request) === parseQuantity(limits[name])),
       ),
   },
+  ...["requests", "limits"].map(
+    (list): Rule => ({
+      at: `${at}.${list}`,
+      fields: [],
+      message:
+        "memory and ephemeral-storage are in bytes, and 512m is half a byte; give at least 1Mi of each, for example 512Mi",
+      holds: (amounts: Record<string, number | string>) =>
+        ["memory", "ephemeral-storage"].every(
+          (name) => amounts[name] === undefined || parseQuantity(amounts[name]) >= parseQuantity("1Mi"),
+        ),
+    }),
+  ),
 ];
 
 /** Volumes of the learner's pod (`controller/desired/learner.ts`). */
@@ -127,22 +140,37 @@ const VOLUME_RULES: Rule[] = [
   },
 ];
 
-const gpusOf = ({ learner }: TrainingRunSpec): string => String(learner.resources.limits?.[GPU] ?? 0);
+/** How many of each GPU resource the learner has. */
+const gpusOf = ({ learner }: TrainingRunSpec): string[] =>
+  Object.entries(learner.resources.limits ?? {}).flatMap(([name, limit]) => (isGpu(name) ? [String(limit)] : []));
+
+/** Whether the learner has a GPU, where it computes on one. */
+export function hasItsGpu(spec: TrainingRunSpec): boolean {
+  return spec.learner.device !== "CUDA" || gpusOf(spec).includes("1");
+}
 
 export const POD_RULES: Rule[] = [
   {
     at: "spec",
     fields: ["learner.resources.limits"],
     message:
-      "the learner uses one GPU or none (training on several is not implemented; with LoRA a 3B model fits on one); set learner.resources.limits nvidia.com/gpu to 1 or remove it",
-    holds: (spec: TrainingRunSpec) => ["0", "1"].includes(gpusOf(spec)),
+      "the learner uses one GPU or none, or one part of a GPU (training on several is not implemented; with LoRA a 3B model fits on one); keep one nvidia.com resource in learner.resources.limits, such as nvidia.com/gpu, with 1",
+    holds: (spec: TrainingRunSpec) => {
+      const gpus = gpusOf(spec);
+      return gpus.every((count) => ["0", "1"].includes(count)) && gpus.filter((count) => count === "1").length <= 1;
+    },
   },
   {
     at: "spec",
     fields: ["learner.device"],
     when: "cluster",
-    message: "learner.device CUDA needs a GPU; set learner.resources.limits nvidia.com/gpu to 1",
-    holds: (spec: TrainingRunSpec) => spec.learner.device !== "CUDA" || gpusOf(spec) === "1",
+    message:
+      "learner.device CUDA needs a GPU; add nvidia.com/gpu: 1, or one part of a GPU, to learner.resources.limits, or remove learner.resources where the cluster's default has one",
+    // Without resources of its own the run has the administrator's, which the controller knows alone.
+    holds: (spec: TrainingRunSpec) => {
+      const { requests = {}, limits = {} } = spec.learner.resources;
+      return hasItsGpu(spec) || Object.keys({ ...requests, ...limits }).length === 0;
+    },
   },
   {
     at: "spec",

@@ -1,6 +1,7 @@
 /** The TrainingRun schema as the CRD file states it, and the few parts of OpenAPI v3 that such a schema uses. */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { isDeepStrictEqual } from "node:util";
 import { parse } from "yaml";
 
 export const CRD_FILE = fileURLToPath(new URL("./longrun.dev_trainingruns.yaml", import.meta.url));
@@ -78,4 +79,24 @@ function strict(schema: Schema): Schema {
   delete copy.allOf; // what the API server needs to hold `minimum`
   if (schema["x-kubernetes-list-type"] === "set") copy.uniqueItems = true;
   return copy;
+}
+
+/**
+ * The value without every field that has the schema's default: what somebody wrote. A version of the schema with further
+ * fields, each with a default, makes the same of it.
+ */
+export function withoutDefaults(value: unknown, schema: Schema): unknown {
+  if (Array.isArray(value)) return value.map((item) => (schema.items ? withoutDefaults(item, schema.items) : item));
+  const { properties } = schema;
+  if (value === null || typeof value !== "object" || !properties) return value;
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([name, given]) => {
+      const property = properties[name];
+      if (!property) return [[name, given]];
+      const sparse = withoutDefaults(given, property);
+      return "default" in property && isDeepStrictEqual(sparse, withoutDefaults(property.default, property))
+        ? []
+        : [[name, sparse]];
+    }),
+  );
 }

@@ -60,6 +60,8 @@ export interface TrainingRunSpec {
   queueName?: string;
   /** Cannot change. Another controller that reconciles this run, such as kueue.x-k8s.io/multikueue; only on Kubernetes. Absent or longrun.dev/controller: longrun's. */
   managedBy?: string;
+  /** When a run takes the default images and pod templates of an upgraded controller. OnResume: when it is suspended and resumed. Immediately: at once, which starts the learner anew. Only on Kubernetes (default OnResume; ours). */
+  upgradePolicy: 'OnResume' | 'Immediately';
 }
 
 /** One machine-learning task in MLE-bench layout. A bundled task needs only its name. */
@@ -678,7 +680,7 @@ export interface Actors {
   runtimeClassName?: string;
   /** Resources of the container; only on Kubernetes. */
   resources: Resources;
-  /** Resources of each sandbox, of which an actor has one a slot; only on Kubernetes. Absent memory: a request and a limit by the task's executionMemoryBytes. */
+  /** Resources of each sandbox, of which an actor has one a slot; only on Kubernetes. Absent memory: a request and a limit by the task's executionMemoryBytes. Absent ephemeral-storage: a request by its scratchBytes. */
   sandboxResources: Resources;
   /** Additions to the pods of actors, merged strategically (lists by their keys); only on Kubernetes. What is not listed below is refused: longrun sets it, or a field of its own does (images, resources, runtimeClassName, stopGraceSeconds). No volumes: programs see none but longrun's. */
   podTemplate?: ActorPodTemplate;
@@ -860,6 +862,8 @@ export interface TrainingRunStatus {
   checkpoint?: CheckpointStatus;
   /** What became of spec.notifications.webhook once the run was over. */
   notification?: NotificationStatus;
+  /** Images that the run keeps from when its learner first answered until it is suspended; see spec.upgradePolicy. */
+  images?: ImagesStatus;
   /** Failures of the learner; absent before the first. */
   failures?: FailuresStatus;
   /** When the run began. */
@@ -988,6 +992,16 @@ export interface NotificationStatus {
   lastAttemptTime?: string;
   /** What the last one came to; never the URL. */
   message?: string;
+}
+
+/** Images that the run keeps from when its learner first answered until it is suspended; see spec.upgradePolicy. */
+export interface ImagesStatus {
+  /** Of the learner. */
+  learner?: string;
+  /** Of actors' supervisors. */
+  actor?: string;
+  /** Of what programs run in. */
+  sandbox?: string;
 }
 
 /** Failures of the learner; absent before the first. */

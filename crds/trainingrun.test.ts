@@ -204,7 +204,7 @@ describe("a wrong manifest is refused with place, value and remedy", () => {
     [
       "two GPUs",
       spec("  learner: { resources: { limits: { nvidia.com/gpu: 2 } } }\n"),
-      'run.yaml:10: spec.learner.resources.limits does not fit: the learner uses one GPU or none (training on several is not implemented; with LoRA a 3B model fits on one); set learner.resources.limits nvidia.com/gpu to 1 or remove it (learner.resources.limits is {"nvidia.com/gpu":2})',
+      'run.yaml:10: spec.learner.resources.limits does not fit: the learner uses one GPU or none, or one part of a GPU (training on several is not implemented; with LoRA a 3B model fits on one); keep one nvidia.com resource in learner.resources.limits, such as nvidia.com/gpu, with 1 (learner.resources.limits is {"nvidia.com/gpu":2})',
     ],
     [
       "an unknown metric",
@@ -287,7 +287,7 @@ describe("--set", () => {
     ["batchSize=3", "--set batchSize=3: spec.batchSize is unknown; did you mean spec.algorithm.batchSize?"],
     [
       "constructor=3",
-      "--set constructor=3: spec.constructor is unknown; remove it (spec has tasks, model, prompts, algorithm, learner, actors, evaluation, stopping, failurePolicy, restart, seed, suspend, initFrom, notifications, ttlSecondsAfterFinished, queueName, managedBy)",
+      "--set constructor=3: spec.constructor is unknown; remove it (spec has tasks, model, prompts, algorithm, learner, actors, evaluation, stopping, failurePolicy, restart, seed, suspend, initFrom, notifications, ttlSecondsAfterFinished, queueName, managedBy, upgradePolicy)",
     ],
   ];
   for (const [override, expected] of bad)

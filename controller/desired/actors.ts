@@ -17,6 +17,7 @@ import {
   type Run,
   runId,
   SPEC_HASH,
+  SUPERVISOR,
   tlsSecret,
 } from "./names.ts";
 import {
@@ -40,7 +41,6 @@ const SCRATCH_MARGIN = 1.25;
 const TMP_BYTES = 2 ** 30;
 const SHARED_MEMORY_BYTES = 64 * 2 ** 20;
 
-export const SUPERVISOR = "supervisor";
 const sandboxName = (slot: number) => `sandbox-${slot}`;
 
 /** @returns undefined for a container that is no sandbox */
@@ -169,13 +169,21 @@ function sandbox(run: Run, slot: number, inputs: V1VolumeMount[], settings: Sett
   };
 }
 
-/** The container's limit stands above the execution's: the supervisor ends a program that takes too much, and knows it. */
+/**
+ * The container's limit stands above the execution's: the supervisor ends a program that takes too much, and knows it. What
+ * an execution may write is requested, so that the scheduler finds a node that has it.
+ */
 function sandboxResources({ spec }: Run): Resources {
   const { requests = {}, limits = {} } = spec.actors.sandboxResources;
   const most = Math.max(...spec.tasks.map((task) => task.executionMemoryBytes));
   const memory = String(most + SANDBOX_OVERHEAD_BYTES[spec.actors.packages ?? "Basic"]);
+  const scratch = String(Math.max(...spec.tasks.map((task) => task.scratchBytes)));
   return {
-    requests: { ...("memory" in limits || "memory" in requests ? {} : { memory }), ...requests },
+    requests: {
+      ...("memory" in limits || "memory" in requests ? {} : { memory }),
+      ...("ephemeral-storage" in limits ? {} : { "ephemeral-storage": scratch }),
+      ...requests,
+    },
     limits: { ...("memory" in limits ? {} : { memory }), ...limits },
   };
 }

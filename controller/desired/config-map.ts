@@ -1,5 +1,6 @@
 /** `NAME-config`: the run as the learner reads it. */
 import { stringify } from "yaml";
+import { readSchema, withoutDefaults } from "../../crds/schema.ts";
 import type { Task, TrainingRunSpec } from "../../crds/trainingrun.ts";
 import type { ConfigMap } from "../kube/resources.ts";
 import { childMetadata, type Run } from "./names.ts";
@@ -28,15 +29,23 @@ const CONTROLLERS_OWN: Record<string, readonly string[]> = {
   ],
 };
 
+const SPEC_SCHEMA = readSchema().properties!.spec!;
+
+/** The spec as its user wrote it: without what the API server has filled in. */
+export function asWritten(spec: TrainingRunSpec): Partial<TrainingRunSpec> {
+  return withoutDefaults(spec, SPEC_SCHEMA) as Partial<TrainingRunSpec>;
+}
+
+/** Fields with their default are left out: a learner of an earlier version would refuse those that it does not know. */
 export function desiredConfigMap(run: Run): ConfigMap {
   const { apiVersion, kind, metadata } = run;
   const manifest = { apiVersion, kind, metadata: { name: metadata.name }, spec: learnersSpec(run.spec) };
-  const custom = run.spec.tasks.find(isCustom);
+  const custom = manifest.spec.tasks?.find(isCustom);
   return {
     apiVersion: "v1",
     kind: "ConfigMap",
     metadata: childMetadata(run, "config", "learner"),
-    data: { [MANIFEST]: yaml(manifest), ...(custom && { [TASK]: yaml(localTask(custom)) }) },
+    data: { [MANIFEST]: yaml(manifest), ...(custom && { [TASK]: yaml(custom) }) },
   };
 }
 
@@ -49,10 +58,11 @@ export function taskFolder({ name }: Task): string {
   return `${CUSTOM_TASKS}/${name}`;
 }
 
-function learnersSpec(spec: TrainingRunSpec): Partial<TrainingRunSpec> {
+/** What of the spec the learner reads. */
+export function learnersSpec(spec: TrainingRunSpec): Partial<TrainingRunSpec> {
   const { suspend: _, ttlSecondsAfterFinished: __, queueName: ___, managedBy: ____, ...others } = spec;
   // A webhook's address may be a secret, and the report shows what the learner reads.
-  const { notifications: _____, failurePolicy: ______, initFrom, ...rest } = others;
+  const { notifications: _____, failurePolicy: ______, upgradePolicy: _______, initFrom, ...rest } = others;
   const own = Object.fromEntries(
     Object.entries(CONTROLLERS_OWN).map(([part, fields]) => [
       part,
@@ -61,12 +71,12 @@ function learnersSpec(spec: TrainingRunSpec): Partial<TrainingRunSpec> {
       ),
     ]),
   );
-  return {
+  return asWritten({
     ...rest,
     ...own,
     tasks: spec.tasks.map((task) => (isCustom(task) ? localTask(task) : task)),
     ...(initFrom && { initFrom: initFrom.run === undefined ? initFrom : { path: INIT_CHECKPOINT } }),
-  };
+  } as TrainingRunSpec);
 }
 
 /** The task with its data where the learner's pod has it mounted. */

@@ -143,14 +143,29 @@ describe("pods", () => {
     assert.deepEqual(sandbox!.resources!.limits, { memory: String(5120 * MIB) });
   });
 
+  test("a learner without resources requests some, and else has its own alone", () => {
+    const resources = (own: object) =>
+      learnerOf(runOf({ learner: { resources: own } })).spec!.template.spec!.containers[0]!.resources;
+    assert.deepEqual(resources({}), { requests: { cpu: "500m", memory: "1Gi" } });
+    assert.deepEqual(resources({ requests: { cpu: "4" } }), { requests: { cpu: "4" } });
+    assert.deepEqual(resources({ limits: { memory: "2Gi" } }), { limits: { memory: "2Gi" } });
+  });
+
+  const SCRATCH = { "ephemeral-storage": String(1024 * MIB) };
   const MEMORY: [sandboxResources: object, requests: object, limits: object][] = [
-    [{}, { memory: String(4608 * MIB) }, { memory: String(4608 * MIB) }],
-    [{ requests: { cpu: "1" } }, { memory: String(4608 * MIB), cpu: "1" }, { memory: String(4608 * MIB) }],
-    [{ limits: { memory: "8Gi" } }, {}, { memory: "8Gi" }],
-    [{ requests: { memory: "6Gi" }, limits: { memory: "8Gi" } }, { memory: "6Gi" }, { memory: "8Gi" }],
+    [{}, { memory: String(4608 * MIB), ...SCRATCH }, { memory: String(4608 * MIB) }],
+    [{ requests: { cpu: "1" } }, { memory: String(4608 * MIB), ...SCRATCH, cpu: "1" }, { memory: String(4608 * MIB) }],
+    [{ limits: { memory: "8Gi" } }, SCRATCH, { memory: "8Gi" }],
+    [{ requests: { memory: "6Gi" }, limits: { memory: "8Gi" } }, { memory: "6Gi", ...SCRATCH }, { memory: "8Gi" }],
+    [{ limits: { memory: "8Gi", "ephemeral-storage": "10Gi" } }, {}, { memory: "8Gi", "ephemeral-storage": "10Gi" }],
+    [
+      { requests: { "ephemeral-storage": "10Gi" } },
+      { memory: String(4608 * MIB), "ephemeral-storage": "10Gi" },
+      { memory: String(4608 * MIB) },
+    ],
   ];
   for (const [sandboxResources, requests, limits] of MEMORY)
-    test(`a sandbox with ${JSON.stringify(sandboxResources)} has memory above what an execution may use`, () => {
+    test(`a sandbox with ${JSON.stringify(sandboxResources)} has memory above what an execution may use, and room for its files`, () => {
       const { resources } = actorOf(runOf({ actors: { sandboxResources } })).spec!.template.spec!.initContainers![0]!;
       assert.deepEqual(resources, { requests, limits });
     });

@@ -17,12 +17,19 @@ import {
   SPEC_HASH,
 } from "./names.ts";
 import { ANSWERS_GROUP, APP, BUNDLED_TASKS, CONTAINER_SECURITY, dataVolume, overlay, POD_SECURITY } from "./pod.ts";
+import { isEmpty } from "./run-defaults.ts";
 import type { Settings } from "./settings.ts";
 
 /** How often the kubelet looks, and how many misses in a row make a learner that hangs. */
 const PROBE_SECONDS = 10;
 const PROBE_TIMEOUT_SECONDS = 5;
 const LIVENESS_MISSES = 6;
+
+/**
+ * What a learner requests where neither its run nor the administrator says anything, so that the scheduler counts it. The
+ * quickstart's took 645 MiB (2026-11-22). A larger model needs `learner.resources` (learner/README.md, Memory).
+ */
+const DEFAULT_RESOURCES = { requests: { cpu: "500m", memory: "1Gi" } };
 
 export interface LearnerInputs {
   /** Digest of the configuration: another one starts the learner anew. */
@@ -81,7 +88,9 @@ function learnerPod(run: Run, inputs: Omit<LearnerInputs, "replicas">): V1PodTem
       { name: "grpc", containerPort: GRPC_PORT, protocol: "TCP" },
       { name: "metrics", containerPort: METRICS_PORT, protocol: "TCP" },
     ],
-    resources: spec.learner.resources as V1Container["resources"],
+    resources: (isEmpty(spec.learner.resources)
+      ? DEFAULT_RESOURCES
+      : spec.learner.resources) as V1Container["resources"],
     startupProbe: probe("/healthz", Math.max(1, Math.ceil(spec.learner.startSeconds / PROBE_SECONDS))),
     livenessProbe: probe("/healthz", LIVENESS_MISSES),
     readinessProbe: probe("/readyz", 1),

@@ -18,10 +18,17 @@ export const RUN = "longrun.dev/run";
 export const RUN_UID = "longrun.dev/run-uid";
 /** Digest of what a child was made from, where a change replaces the pods. */
 export const SPEC_HASH = "longrun.dev/spec-hash";
+/** Digest of what the user asked of a child's pods: the same for every version of the controller. */
+export const INPUT_HASH = "longrun.dev/input-hash";
+/** On the learner's Deployment: the images that the run has from its start until it is suspended, as JSON. */
+export const IMAGES = "longrun.dev/images";
 /** On an actor's Job: when it was told to take no more, and why. */
 export const DRAINING = "longrun.dev/draining";
 /** Of Kueue: https://kueue.sigs.k8s.io/docs/reference/labels-and-annotations/ */
 export const QUEUE_NAME = "kueue.x-k8s.io/queue-name";
+
+/** An actor's container that holds the certificate. */
+export const SUPERVISOR = "supervisor";
 
 export const GRPC_PORT = 7443;
 export const METRICS_PORT = 9400;

@@ -86,7 +86,9 @@ export function withRunDefaults(run: Run, defaults: RunDefaults | undefined): Ru
   };
 }
 
-const isEmpty = ({ requests = {}, limits = {} }: Resources) => Object.keys({ ...requests, ...limits }).length === 0;
+/** Neither requests nor limits. */
+export const isEmpty = ({ requests = {}, limits = {} }: Resources) =>
+  Object.keys({ ...requests, ...limits }).length === 0;
 
 function podTemplate<Template extends PodTemplate>(
   own: Template | undefined,

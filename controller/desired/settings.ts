@@ -19,9 +19,10 @@ export interface Settings {
   kueue?: boolean;
 }
 
+/** Of tests. No command takes it: longrun publishes no images, and a name without a registry is one that anybody can publish. */
 export const DEFAULT_SETTINGS = {
-  image: "longrun/learner:dev",
-  actorImage: "longrun/actor:dev",
-  sandboxImage: "longrun/sandbox:dev",
+  image: "registry.example.com/ml/longrun/learner:0.2.0",
+  actorImage: "registry.example.com/ml/longrun/actor:0.2.0",
+  sandboxImage: "registry.example.com/ml/longrun/sandbox:0.2.0",
   imagePullPolicy: "IfNotPresent",
 } satisfies Settings;

@@ -13,6 +13,16 @@ const ROOT = join(import.meta.dirname, "../..");
 const REQUIRE =
   'var require = typeof require === "function" ? require : process.getBuiltinModule("module").createRequire(process.argv[1]);';
 
+/** Node that the Kubernetes client runs on: `engines` of undici, which it brings. */
+const OLDEST_NODE = [22, 19];
+
+/** Before anything is loaded: on an older Node the client fails with a stack trace of its own. */
+const CHECK =
+  `var node = process.versions.node.split(".").map(Number); ` +
+  `if (node[0] < ${OLDEST_NODE[0]} || (node[0] === ${OLDEST_NODE[0]} && node[1] < ${OLDEST_NODE[1]})) { ` +
+  `console.error("kubectl longrun needs Node ${OLDEST_NODE.join(".")} or newer, and node on PATH is " + process.versions.node + ": install a newer one (https://nodejs.org)"); ` +
+  "process.exit(1); }";
+
 /** @throws Error if the sources cannot be bundled */
 export async function bundle(file: string): Promise<void> {
   const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { version: string };
@@ -28,7 +38,7 @@ export async function bundle(file: string): Promise<void> {
     // Stack traces and `error.name` keep their words.
     keepNames: true,
     legalComments: "none",
-    banner: { js: `#!/usr/bin/env node\n${REQUIRE}` },
+    banner: { js: `#!/usr/bin/env node\n${CHECK}\n${REQUIRE}` },
     define: { LONGRUN_VERSION: JSON.stringify(version) },
     logLevel: "warning",
   });

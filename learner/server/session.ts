@@ -271,7 +271,7 @@ export class Session {
     if (missing.length > 0)
       throw new ServerError(
         "packages",
-        `its sandbox lacks ${missing.join(", ")}, which spec.actors.packages promises: give it an image that has them (spec.actors.sandboxImage, such as longrun/sandbox-paper; on one machine spec.actors.packages: Paper), or name what it has in spec.prompts.packages`,
+        `its sandbox lacks ${missing.join(", ")}, which spec.actors.packages promises: give it an image that has them (spec.actors.sandboxImage, built of the target sandbox-paper; on one machine spec.actors.packages: Paper), or name what it has in spec.prompts.packages`,
       );
   }
 

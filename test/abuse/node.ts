@@ -150,7 +150,8 @@ async function startActor(kubectl: Kubectl, run: Run, certificate: (name: string
   ]);
   const service = childName(run, "learner");
   const ports = [{ name: "grpc", port: GRPC_PORT, protocol: "TCP" }];
-  const images = { image: "longrun/learner:dev", actorImage: "longrun/actor:dev", sandboxImage: "longrun/sandbox:dev" };
+  const named = (target: string) => `registry.example.com/ml/longrun/${target}:0.2.0`;
+  const images = { image: named("learner"), actorImage: named("actor"), sandboxImage: named("sandbox") };
   const job = desiredActor(run, 0, 0, { ...images, imagePullPolicy: "Never" });
   delete job.metadata.ownerReferences;
   for (const object of [

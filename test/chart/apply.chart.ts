@@ -23,7 +23,19 @@ import { parseTrainingRun } from "../../crds/trainingrun.ts";
 import { CONTROL_PLANE, findBinary } from "../cluster/binaries.ts";
 import { type ControlPlane, controlPlaneUnavailable, startControlPlane } from "../cluster/control-plane.ts";
 import { eventually } from "../controller/world.ts";
-import { CHART, helm, isHook, OPERATORS, objectsOf, RELEASED, ROOT, template, VALUE_SETS, valuesFile } from "./helm.ts";
+import {
+  CHART,
+  helm,
+  IMAGES,
+  isHook,
+  OPERATORS,
+  objectsOf,
+  RELEASED,
+  ROOT,
+  template,
+  VALUE_SETS,
+  valuesFile,
+} from "./helm.ts";
 import { operatorCrds } from "./operator-crds.ts";
 
 const skip = controlPlaneUnavailable([...CONTROL_PLANE, "helm", "kubectl"]) ?? false;
@@ -113,7 +125,7 @@ describe("the chart", { skip, concurrency: false }, () => {
   test("a second release in one namespace is refused, in another it is not", async () => {
     const install = (release: string, namespace: string) => {
       const cluster = ["--kubeconfig", controlPlane.kubeconfig, "--namespace", namespace];
-      return helm(["install", release, CHART, ...cluster, "--dry-run=server", "--take-ownership"]);
+      return helm(["install", release, CHART, ...cluster, ...IMAGES, "--dry-run=server", "--take-ownership"]);
     };
     await apply(objectsOf(await template()));
     await assert.rejects(

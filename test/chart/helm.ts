@@ -33,10 +33,13 @@ export async function helm(args: string[], env: NodeJS.ProcessEnv = {}): Promise
   }
 }
 
+/** The one value that an installation needs. */
+export const IMAGES = ["--set", "images.registry=registry.example.com/ml"];
+
 /** The text that the chart renders to as release `longrun` in `longrun-system`, as it is documented. */
 export function template(args: string[] = [], chart = CHART): Promise<string> {
   const kubeVersion = ["--kube-version", KUBERNETES_VERSION];
-  return helm(["template", "longrun", chart, "--namespace", "longrun-system", ...kubeVersion, ...args]);
+  return helm(["template", "longrun", chart, "--namespace", "longrun-system", ...kubeVersion, ...IMAGES, ...args]);
 }
 
 export const objectsOf = (text: string): KubeObject[] =>

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { PAST_GRACE_SECONDS } from "../../controller/actor-state.ts";
 import { findCondition } from "../../controller/conditions.ts";
 import { clusterFiles } from "../../controller/debug/cluster.ts";
-import { QUEUE_NAME } from "../../controller/desired/names.ts";
+import { INPUT_HASH, QUEUE_NAME } from "../../controller/desired/names.ts";
 import { DEFAULT_SETTINGS } from "../../controller/desired/settings.ts";
 import type { Workload, WorkloadCondition } from "../../controller/desired/workload.ts";
 import type { ResourceFlavor } from "../../controller/flavors.ts";
@@ -22,6 +22,7 @@ import {
   WORKLOAD_PRIORITY_CLASS,
 } from "../../controller/kube/resources.ts";
 import type { KubeObject } from "../../controller/kube/types.ts";
+import type { Operator } from "../../controller/operator.ts";
 import { setConditions } from "../../controller/queue.ts";
 import { CONTROL_PLANE } from "../cluster/binaries.ts";
 import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
@@ -34,6 +35,7 @@ const skip = controlPlaneUnavailable(CONTROL_PLANE) ?? false;
 const QUIET_SECONDS = 8;
 
 let world: World;
+let operator: Operator;
 before(async () => {
   if (skip) return;
   world = await World.start({
@@ -41,7 +43,7 @@ before(async () => {
     roles: [`${ROOT}manifests/install/kueue/role.yaml`],
   });
   await flavor("default");
-  await world.operator({ settings: { ...DEFAULT_SETTINGS, kueue: true } });
+  operator = await world.operator({ settings: { ...DEFAULT_SETTINGS, kueue: true } });
 });
 after(() => world?.stop());
 
@@ -329,7 +331,7 @@ describe("Kueue", { skip, concurrency: 4 }, () => {
       whileItStops.resolve(spec!.template.spec!.containers[0]!.resources!.requests);
     };
     await world.patchRun(namespace, "run", { learner: { resources: { requests: { cpu: "8" } } } });
-    assert.equal(await whileItStops.promise, undefined, "it goes as it was admitted");
+    assert.deepEqual(await whileItStops.promise, { cpu: "500m", memory: "1Gi" }, "it goes as it was admitted");
     const after = await eventually(async () => {
       const found = await workloadOf(namespace);
       return found && found.metadata.uid !== before.metadata.uid && found;
@@ -393,5 +395,46 @@ describe("Kueue", { skip, concurrency: 4 }, () => {
     const from = world.auditLength();
     await sleep(QUIET_SECONDS * 1000);
     for (const { namespace } of [running, waiting]) assert.deepEqual(world.writes(namespace, from), []);
+  });
+});
+
+test("an upgrade whose pods ask for other resources queues no admitted run anew", { skip }, async () => {
+  const namespace = await world.namespace();
+  await world.createRun(namespace, "run", { queueName: "team", actors: { min: 1, max: 3 } });
+  const key = { namespace, name: "run-workload" };
+  const workload = await eventually(() => world.client.get<Workload>(WORKLOAD, key));
+  const changes = [
+    change("QuotaReserved", "True", "QuotaReserved", "Quota reserved"),
+    change("Admitted", "True", "Admitted", "The workload is admitted"),
+  ];
+  const podSetAssignments = workload.spec.podSets.map(({ name, count }) => ({ name, count, flavors: {} }));
+  const conditions = setConditions(workload, changes, new Date().toISOString().replace(/\.\d+/, ""));
+  const status = { conditions, admission: { clusterQueue: "research", podSetAssignments } };
+  await world.client.mergePatch(WORKLOAD, key, { status }, { subresource: "status" });
+  const podUid = async () => (await world.podsOf(namespace, "run", "learner"))[0]?.metadata.uid;
+  const uid = await eventually(podUid);
+  await eventually(async () => (await world.status(namespace, "run")).actors?.idle === 1);
+
+  await operator.stop();
+  const { [INPUT_HASH]: inputs } = workload.metadata.annotations!;
+  assert.ok(inputs);
+  // As longrun 0.2 made it.
+  await world.client.mergePatch(WORKLOAD, key, { metadata: { annotations: { [INPUT_HASH]: null } } });
+  const runDefaults = { learner: { resources: { requests: { cpu: "3" } } } };
+  operator = await world.operator({ settings: { ...DEFAULT_SETTINGS, kueue: true, runDefaults } });
+  await eventually(async () => {
+    const { metadata } = (await world.client.get<Workload>(WORKLOAD, key))!;
+    return metadata.annotations?.[INPUT_HASH] === inputs;
+  });
+  await sleep(3000);
+  assert.equal(await podUid(), uid);
+  assert.equal((await world.status(namespace, "run")).phase, "Running");
+  // Suspended and resumed it asks for what this version would.
+  await world.patchRun(namespace, "run", { suspend: true });
+  await eventually(async () => (await world.client.get(WORKLOAD, key)) === undefined);
+  await world.patchRun(namespace, "run", { suspend: false });
+  await eventually(async () => {
+    const made = await world.client.get<Workload>(WORKLOAD, key);
+    return made && made.spec.podSets[0]!.template.spec!.containers[0]!.resources?.requests?.cpu === "3";
   });
 });

@@ -71,7 +71,7 @@ describe("a pod template that the CRD's schema refuses", { skip, concurrency: fa
   test("a suspend takes the learner's checkpoint and its pod, though the new template is refused", async () => {
     const namespace = await world.namespace();
     const operator = await operatorOf(namespace);
-    await world.createRun(namespace, "run");
+    await world.createRun(namespace, "run", { upgradePolicy: "Immediately" });
     await answers(namespace);
     await operator.stop();
     const next = await operatorOf(namespace, { spec: { nodeSelectr: { gpu: "yes" } } });

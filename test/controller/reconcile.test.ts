@@ -147,6 +147,8 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
   test("what somebody changed or deleted is repaired, and told", async () => {
     const { namespace } = await start();
     const key = { namespace, name: "run-learner" };
+    // The controller's own next write to the Deployment, which would mend the change without a word.
+    await eventually(async () => (await world.status(namespace, "run")).images);
     await world.client.mergePatch(DEPLOYMENT, key, { spec: { replicas: 3 } });
     await hasEvent(namespace, /Repaired: Deployment run-learner .*spec\.replicas is 3, should be 1/);
     await eventually(async () => (await world.deployment(namespace, "run"))?.spec?.replicas === 1);
@@ -820,6 +822,7 @@ test("longrun controller: a process that is ready, reconciles its namespaces alo
   const cli = fileURLToPath(new URL("../../controller/cli.ts", import.meta.url));
   const args = ["--kubeconfig", world.controlPlane.kubeconfig, "--metrics-address", "127.0.0.1:0"];
   for (const namespace of [mine, second]) args.push("--namespace", namespace);
+  for (const option of ["--image", "--actor-image", "--sandbox-image"]) args.push(option, "registry.example.com/any:1");
   const child = spawn(process.execPath, [cli, "controller", ...args, "--leader-elect"], {
     stdio: ["ignore", "pipe", "pipe"],
   });

@@ -34,7 +34,9 @@ export async function chart(cluster: TestCluster, kubectl: Kubectl, system: Kube
       throw new Error(`helm ${args[0]}: ${stderr.trim()}\n${stdout}`, { cause });
     }
   };
-  say(await helm("install", "longrun", RELEASED, "--create-namespace", "--wait", "--timeout", "3m"));
+  const tags = ["controller", "learner", "actor", "sandbox"].map((it) => `images.${it}.tag=0.2.0`);
+  const images = ["--set", `images.registry=registry.example.com/ml,${tags.join(",")}`];
+  say(await helm("install", "longrun", RELEASED, ...images, "--create-namespace", "--wait", "--timeout", "3m"));
   await whole.run("label", "namespace", SYSTEM, "pod-security.kubernetes.io/enforce=restricted");
   const test = async () => say(await helm("test", "longrun", "--logs", "--timeout", "10m"));
   await test();

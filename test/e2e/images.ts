@@ -23,16 +23,16 @@ const MIRROR = "http://deb.debian.org/debian";
 const NPM_VERSION = "11.6.2";
 const DEBIAN = "localhost/longrun-test/debian:1";
 const NODE = "localhost/longrun-test/node:1";
-/** Of the Dockerfile, and what they are called by the controller's defaults. */
+/** Of the Dockerfile, and what they are called in manifests/README.md and manifests/install. No registry has them: the node does. */
 const TARGETS = {
-  controller: "docker.io/longrun/controller:dev",
-  learner: "docker.io/longrun/learner:dev",
-  actor: "docker.io/longrun/actor:dev",
-  sandbox: "docker.io/longrun/sandbox:dev",
+  controller: "registry.example.com/ml/longrun/controller:0.2.0",
+  learner: "registry.example.com/ml/longrun/learner:0.2.0",
+  actor: "registry.example.com/ml/longrun/actor:0.2.0",
+  sandbox: "registry.example.com/ml/longrun/sandbox:0.2.0",
 };
 const NAMED_ALONE = {
-  "learner-cuda": "docker.io/longrun/learner-cuda:dev",
-  "sandbox-paper": "docker.io/longrun/sandbox-paper:dev",
+  "learner-cuda": "registry.example.com/ml/longrun/learner-cuda:0.2.0",
+  "sandbox-paper": "registry.example.com/ml/longrun/sandbox-paper:0.2.0",
 };
 /** Programs, which Debian has in packages of the same name. */
 export const PROGRAMS = ["buildah", "debootstrap"];

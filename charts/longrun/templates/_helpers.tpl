@@ -58,30 +58,21 @@ can be asked: `helm template` sees none.
 {{- end -}}
 {{- end -}}
 
-{{/* list . "controller" */}}
+{{/* list . "controller". A name without a registry would be one of Docker Hub's, where anybody can publish under it. */}}
 {{- define "longrun.image" -}}
 {{- $root := index . 0 -}}
 {{- $name := index . 1 -}}
 {{- $image := index $root.Values.images $name -}}
+{{- if not (or $root.Values.images.registry (regexMatch "^(localhost|[^/]*[.:][^/]*)/" $image.repository)) -}}
+{{- fail (printf "longrun publishes no images: build them, push them to a registry of yours (manifests/README.md) and set images.registry, for example --set images.registry=registry.example.com/ml; or give images.%s.repository with its registry" $name) -}}
+{{- end -}}
 {{- with $root.Values.images.registry }}{{ . }}/{{ end -}}
 {{- $image.repository -}}
 {{- if $image.digest -}}
 @{{ $image.digest }}
 {{- else -}}
-:{{ required (printf "images.%s has neither tag nor digest: give one, or images.tag for all" $name) ($image.tag | default $root.Values.images.tag) }}
+:{{ $image.tag | default $root.Values.images.tag | default $root.Chart.AppVersion }}
 {{- end -}}
-{{- end -}}
-
-{{/* Names of the images that are as the chart has them, which no registry has, as a JSON list. */}}
-{{- define "longrun.placeholders" -}}
-{{- $found := list -}}
-{{- range $name := list "controller" "learner" "actor" "sandbox" -}}
-{{- $image := index $.Values.images $name -}}
-{{- if and (eq ($image.tag | default $.Values.images.tag) "dev") (not $image.digest) -}}
-{{- $found = append $found $name -}}
-{{- end -}}
-{{- end -}}
-{{- $found | toJson -}}
 {{- end -}}
 
 {{/* Namespaces that are served, as a JSON list; empty: all. */}}

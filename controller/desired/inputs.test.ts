@@ -1,0 +1,179 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import type { V1Container } from "@kubernetes/client-node";
+import { parse, stringify } from "yaml";
+import { readSchema, type Schema, withoutDefaults } from "../../crds/schema.ts";
+import { parseTrainingRun } from "../../crds/trainingrun.ts";
+import { runOf } from "../run.fixture.ts";
+import { actorHash, desiredActor } from "./actors.ts";
+import { desiredConfigMap } from "./config-map.ts";
+import { inputsOf } from "./inputs.ts";
+import { desiredLearner, learnerHash } from "./learner.ts";
+import { digestOf } from "./names.ts";
+import { DEFAULT_SETTINGS } from "./settings.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
+const RELEASED = join(ROOT, "test/chart/released/longrun-0.1.0.tgz");
+
+describe("inputs", () => {
+  const before = inputsOf(runOf());
+  const SAME: [what: string, spec: object][] = [
+    ["actors.max", { actors: { max: 7 } }],
+    ["suspend", { suspend: true }],
+    ["the webhook", { notifications: { webhook: { url: "https://example.com" } } }],
+    ["the policy of upgrades", { upgradePolicy: "Immediately" }],
+    ["a field with its default", { seed: 0, learner: { stopGraceSeconds: runOf().spec.learner.stopGraceSeconds } }],
+  ];
+  for (const [what, spec] of SAME)
+    test(`${what} asks for no other pod`, () => assert.deepEqual(inputsOf(runOf(spec)), before));
+
+  const LEARNER: [what: string, spec: object][] = [
+    ["its image", { learner: { image: "own:1" } }],
+    ["its resources", { learner: { resources: { limits: { memory: "3Gi" } } } }],
+    ["its pod template", { learner: { podTemplate: { spec: { nodeSelector: { a: "b" } } } } }],
+    ["what it computes", { algorithm: { learningRate: 0.5 } }],
+    ["its probes", { learner: { startSeconds: 7 } }],
+  ];
+  for (const [what, spec] of LEARNER)
+    test(`the learner: ${what}`, () => {
+      const { learner, actor } = inputsOf(runOf(spec));
+      assert.notEqual(learner, before.learner);
+      assert.equal(actor, before.actor);
+    });
+
+  const ACTOR: [what: string, spec: object][] = [
+    ["the supervisor's image", { actors: { image: "own:1" } }],
+    ["the sandbox's image", { actors: { sandboxImage: "own:1" } }],
+    ["slots", { actors: { slots: 5 } }],
+    ["a sandbox's memory", { tasks: [{ name: "diamonds", executionMemoryBytes: 2 ** 31 }] }],
+    ["its runtime class", { actors: { runtimeClassName: "gvisor" } }],
+  ];
+  for (const [what, spec] of ACTOR)
+    test(`actors: ${what}`, () => assert.notEqual(inputsOf(runOf(spec)).actor, before.actor));
+
+  /** Other values of a field, where the schema has simple ones. */
+  const others = ({ type, enum: values, default: byDefault, minimum = 0, maximum = Infinity }: Schema): unknown[] => {
+    if (values) return values.filter((value) => value !== byDefault);
+    if (type === "boolean") return [byDefault !== true];
+    if (type === "string") return ["other"];
+    if (type !== "integer" && type !== "number") return [];
+    const value = typeof byDefault === "number" ? byDefault : minimum;
+    return [value + 1, Math.ceil(value / 2)].filter((it) => it !== value && it >= minimum && it <= maximum);
+  };
+  const { spec: schema } = readSchema().properties!;
+  const settings = DEFAULT_SETTINGS;
+  const hashes = (run: ReturnType<typeof runOf>) => ({
+    learner: learnerHash(run, { configHash: digestOf(desiredConfigMap(run).data), claimName: "c", settings }),
+    actor: actorHash(run, settings),
+  });
+  const made = hashes(runOf());
+  type Spec = ReturnType<typeof runOf>["spec"];
+  const PARTS: [at: string, fields: Schema, part: (spec: Spec) => object][] = [
+    ["learner", schema!.properties!.learner!, ({ learner }) => learner],
+    ["actors", schema!.properties!.actors!, ({ actors }) => actors],
+    ["tasks[]", schema!.properties!.tasks!.items!, ({ tasks }) => tasks[0]!],
+  ];
+  for (const [at, { properties }, partOf] of PARTS)
+    test(`every simple field of ${at} that changes a pod is among them`, () => {
+      let changing = 0;
+      const cases = Object.entries(properties!).flatMap(([name, it]) =>
+        others(it).map((value) => [name, value] as const),
+      );
+      for (const [name, value] of cases) {
+        const run = structuredClone(runOf());
+        Object.assign(partOf(run.spec), { [name]: value });
+        const now = hashes(run);
+        const inputs = inputsOf(run);
+        for (const part of ["learner", "actor"] as const) {
+          if (now[part] === made[part]) continue;
+          changing++;
+          assert.notEqual(inputs[part], before[part], `${at}.${name} changes the pod of the ${part}`);
+        }
+      }
+      assert.ok(changing > 2, `${changing} fields change a pod`);
+    });
+
+  test("nodes that Kueue chose", () => {
+    assert.notDeepEqual(inputsOf(runOf(), { learner: [{ nodeSelector: { a: "b" } }] }), before);
+  });
+
+  /** Of the children of runs that go on. A version that makes other digests restarts every learner: it needs a reason. */
+  test("the digests are those of every version so far", () => {
+    assert.deepEqual(before, { learner: "798ede33c4426cbb", actor: "d2327ab30790183a" });
+  });
+});
+
+/** A run's images are those of the version that started it: what its pods are started with must be known to them. */
+describe("an image of 0.1.0 knows", () => {
+  const run = runOf({ actors: { isolation: "Pod", requireIsolation: false } });
+  const inputs = { configHash: "c", claimName: "c", replicas: 1, settings: DEFAULT_SETTINGS } as const;
+  const learner = desiredLearner(run, inputs).spec!.template.spec!;
+  const actor = desiredActor(run, 0, 0, DEFAULT_SETTINGS).spec!.template.spec!;
+  const KNOWN: [what: string, container: V1Container, options: string[], paths: string[]][] = [
+    [
+      "a learner's",
+      learner.containers[0] as V1Container,
+      ["--listen", "--manifest", "--metrics-listen", "--run", "--run-id", "--stay", "--task-dir", "--tls"],
+      ["/config", "/data", "/tls", "/tmp"],
+    ],
+    [
+      "a supervisor's",
+      actor.containers[0] as V1Container,
+      [
+        ...["--allow-no-isolation", "--executions", "--inputs", "--learner", "--metrics-listen", "--name", "--run-id"],
+        ...["--sandboxes", "--slots", "--tls"],
+      ],
+      ["/sandboxes", "/tls", "/tmp"],
+    ],
+    [
+      "a sandbox's",
+      actor.initContainers![0] as V1Container,
+      ["--listen"],
+      ["/dev/shm", "/sandbox", "/scratch", "/tmp"],
+    ],
+  ];
+  for (const [what, { command, args = [], volumeMounts }, options, paths] of KNOWN)
+    test(`${what} options and folders`, () => {
+      assert.deepEqual([...command!, ...args].filter((text) => text.startsWith("--")).sort(), options);
+      assert.deepEqual(volumeMounts!.map(({ mountPath }) => mountPath).sort(), paths);
+    });
+});
+
+describe("the learner's configuration", () => {
+  const files = globSync("manifests/{quickstart,examples,tasks/*}/*.yaml", { cwd: ROOT }).filter((file) =>
+    readFileSync(join(ROOT, file), "utf8").includes("kind: TrainingRun"),
+  );
+  assert.ok(files.length > 10);
+  const schema = readSchema();
+  for (const file of files)
+    test(`${file}: without its defaults it is the same run`, () => {
+      const document = readFileSync(join(ROOT, file), "utf8")
+        .split(/^---$/m)
+        .find((text) => text.includes("kind: TrainingRun"))!;
+      const run = parseTrainingRun(document, file);
+      const sparse = withoutDefaults(run, schema);
+      assert.ok(JSON.stringify(sparse).length < JSON.stringify(run).length / 2);
+      assert.deepEqual(parseTrainingRun(stringify(sparse), file), run);
+    });
+
+  test("a learner of 0.1.0 knows every field of a run that uses nothing newer", () => {
+    const crd = execFileSync("tar", ["-xzOf", RELEASED, "longrun/templates/trainingruns-crd.yaml"], {
+      encoding: "utf8",
+    });
+    const yaml = crd.replaceAll(/^\s*\{\{.*\}\}\s*$/gm, "").replaceAll(/\{\{.*?\}\}/g, "");
+    const old: Schema = parse(yaml).spec.versions[0].schema.openAPIV3Schema;
+    const config = parse(desiredConfigMap(runOf()).data!["trainingrun.yaml"]!);
+    assert.deepEqual(unknown(config.spec, old.properties!.spec!, "spec"), []);
+  });
+});
+
+function unknown(value: unknown, { properties, items }: Schema, path: string): string[] {
+  if (Array.isArray(value)) return value.flatMap((item) => (items ? unknown(item, items, `${path}[]`) : []));
+  if (value === null || typeof value !== "object" || !properties) return [];
+  return Object.entries(value).flatMap(([name, part]) =>
+    properties[name] ? unknown(part, properties[name], `${path}.${name}`) : [`${path}.${name}`],
+  );
+}

@@ -1,0 +1,37 @@
+/**
+ * What the user asked of the pods of a run, as two digests. They leave out what the controller adds: its images, its
+ * defaults, its arguments and probes. Two versions of the controller therefore make the same digests of one run, and an
+ * upgrade alone changes none.
+ */
+import { asWritten, learnersSpec } from "./config-map.ts";
+import { digestOf, type Run } from "./names.ts";
+
+export interface Inputs {
+  learner: string;
+  actor: string;
+}
+
+/** Fields of `spec.learner` that the pod has and the learner does not read. */
+const LEARNER_FIELDS = ["image", "imagePullPolicy", "resources", "podTemplate", "startSeconds", "stopGraceSeconds"];
+const ACTOR_FIELDS = [
+  ...["image", "sandboxImage", "imagePullPolicy", "runtimeClassName", "resources", "sandboxResources", "podTemplate"],
+  ...["slots", "packages", "isolation", "requireIsolation", "stopGraceSeconds", "evictionGraceSeconds"],
+];
+const TASK_FIELDS = ["name", "publicData", "executionMemoryBytes", "scratchBytes", "executionTimeoutSeconds"];
+
+/**
+ * @param run as its user wrote it, without the administrator's defaults
+ * @param choices nodes that Kueue chose, see flavors.ts
+ */
+export function inputsOf(run: Run, choices: unknown = {}): Inputs {
+  const { learner = {}, actors = {}, tasks = [] } = asWritten(run.spec);
+  const volumes = tasks.map((task) => pick(task, ["publicData", "privateData"]));
+  return {
+    learner: digestOf([learnersSpec(run.spec), pick(learner, LEARNER_FIELDS), volumes, choices]),
+    actor: digestOf([pick(actors, ACTOR_FIELDS), tasks.map((task) => pick(task, TASK_FIELDS)), choices]),
+  };
+}
+
+function pick(object: object, fields: string[]): object {
+  return Object.fromEntries(Object.entries(object).filter(([field]) => fields.includes(field)));
+}

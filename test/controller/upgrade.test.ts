@@ -1,0 +1,268 @@
+/** A new version of the controller, with other default images and pod templates, takes over runs that an earlier one started. */
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { findCondition } from "../../controller/conditions.ts";
+import { DRAINING, IMAGES, INPUT_HASH } from "../../controller/desired/names.ts";
+import type { Settings } from "../../controller/desired/settings.ts";
+import { CONFIG_MAP, DEPLOYMENT, JOB, type Job } from "../../controller/kube/resources.ts";
+import type { Operator } from "../../controller/operator.ts";
+import { CONTROL_PLANE } from "../cluster/binaries.ts";
+import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
+import { eventually, World } from "./world.ts";
+
+const skip = controlPlaneUnavailable(CONTROL_PLANE) ?? false;
+/** How long a controller may take to do what it must not. */
+const SETTLE_SECONDS = 3;
+
+const imagesOf = (version: string) => ({
+  learner: `registry.example.com/learner:${version}`,
+  actor: `registry.example.com/actor:${version}`,
+  sandbox: `registry.example.com/sandbox:${version}`,
+});
+
+/** The annotation stands for whatever a version puts into its pod templates: arguments, probes, security. */
+function settingsOf(version: string): Settings {
+  const { learner: image, actor: actorImage, sandbox: sandboxImage } = imagesOf(version);
+  const podTemplate = { metadata: { annotations: { "example.com/template": version } } };
+  const runDefaults = { learner: { podTemplate }, actors: { podTemplate } };
+  return { image, actorImage, sandboxImage, imagePullPolicy: "IfNotPresent", runDefaults };
+}
+
+let world: World;
+let operator: Operator | undefined;
+
+before(async () => {
+  if (!skip) world = await World.start();
+});
+after(() => world?.stop());
+
+describe("upgrade", { skip }, () => {
+  const upgradeTo = async (version: string) => {
+    await operator?.stop();
+    operator = await world.operator({ settings: settingsOf(version) });
+  };
+  const answers = (namespace: string) =>
+    eventually(async () => {
+      const { conditions } = await world.status(namespace, "run");
+      return findCondition(conditions, "LearnerAvailable")?.status === "True" && world.learners.get(`${namespace}/run`);
+    });
+  const learnerUid = async (namespace: string) => (await world.podsOf(namespace, "run", "learner"))[0]?.metadata.uid;
+  const templateOf = async (namespace: string) => {
+    const { metadata, spec } = (await world.deployment(namespace, "run"))!.spec!.template;
+    return { image: spec!.containers[0]!.image, version: metadata!.annotations!["example.com/template"] };
+  };
+  const actorImages = (jobs: Job[]) =>
+    jobs.map(({ spec }) => {
+      const { containers, initContainers } = spec!.template.spec!;
+      return [containers[0]!.image, initContainers![0]!.image];
+    });
+  const has33m = ({ spec }: Job) => spec!.template.spec!.initContainers![0]!.resources?.requests?.cpu === "33m";
+  const hasActors = (namespace: string, count: number) =>
+    eventually(async () => {
+      const jobs = await world.actors(namespace, "run");
+      return jobs.length === count && jobs;
+    });
+  /** A run of version 1 with two actors, which version 2 has taken over. */
+  const upgraded = async (spec: object = {}) => {
+    await upgradeTo("1");
+    const namespace = await world.namespace();
+    await world.createRun(namespace, "run", { actors: { min: 2, max: 4 }, ...spec });
+    await answers(namespace);
+    await hasActors(namespace, 2);
+    await eventually(async () => (await world.status(namespace, "run")).actors?.idle === 2);
+    await eventually(async () => (await world.status(namespace, "run")).images);
+    const uid = await learnerUid(namespace);
+    await upgradeTo("2");
+    await answers(namespace);
+    return { namespace, uid };
+  };
+
+  test("a run keeps its images and its learner; actors that are made later have its images; a resume pins anew", async () => {
+    const { namespace, uid } = await upgraded();
+    assert.deepEqual((await world.status(namespace, "run")).images, imagesOf("1"));
+    const audit = world.auditLength();
+    await sleep(SETTLE_SECONDS * 1000);
+    assert.deepEqual(world.writes(namespace, audit), [], "an upgrade alone writes nothing");
+    assert.equal(await learnerUid(namespace), uid);
+    assert.deepEqual(await templateOf(namespace), { image: imagesOf("1").learner, version: "1" });
+
+    world.learner(namespace, "run").work(4);
+    const jobs = await hasActors(namespace, 4);
+    assert.deepEqual(
+      actorImages(jobs),
+      jobs.map(() => [imagesOf("1").actor, imagesOf("1").sandbox]),
+    );
+    assert.ok(
+      jobs.every(({ metadata }) => metadata.annotations?.[DRAINING] === undefined),
+      "none is replaced",
+    );
+
+    await world.patchRun(namespace, "run", { suspend: true });
+    await eventually(async () => (await world.status(namespace, "run")).phase === "Suspended");
+    await eventually(async () => (await world.status(namespace, "run")).images === undefined);
+    await world.patchRun(namespace, "run", { suspend: false });
+    await eventually(async () => (await world.status(namespace, "run")).images?.learner === imagesOf("2").learner);
+    assert.deepEqual((await world.status(namespace, "run")).images, imagesOf("2"));
+    assert.deepEqual(await templateOf(namespace), { image: imagesOf("2").learner, version: "2" });
+    await answers(namespace);
+    assert.deepEqual(actorImages(await hasActors(namespace, 2))[0], [imagesOf("2").actor, imagesOf("2").sandbox]);
+  });
+
+  test("upgradePolicy Immediately takes the new version at once", async () => {
+    const { namespace, uid } = await upgraded({ upgradePolicy: "Immediately" });
+    await eventually(async () => (await learnerUid(namespace)) !== uid && (await learnerUid(namespace)) !== undefined);
+    assert.deepEqual(await templateOf(namespace), { image: imagesOf("2").learner, version: "2" });
+    await answers(namespace);
+    await eventually(async () => {
+      const jobs = await world.actors(namespace, "run");
+      return jobs.length === 2 && actorImages(jobs).every(([actor]) => actor === imagesOf("2").actor);
+    });
+    assert.deepEqual((await world.status(namespace, "run")).images, imagesOf("2"));
+  });
+
+  test("an edit of the learner starts it anew with the run's own images; one of actors.max does not", async () => {
+    const { namespace, uid } = await upgraded();
+    await world.patchRun(namespace, "run", { actors: { max: 3 } });
+    await eventually(async () => (await world.status(namespace, "run")).observedGeneration === 2);
+    await sleep(SETTLE_SECONDS * 1000);
+    assert.equal(await learnerUid(namespace), uid, "actors.max is no business of the learner");
+    await world.patchRun(namespace, "run", { learner: { stopGraceSeconds: 77 } });
+    await eventually(async () => (await learnerUid(namespace)) !== uid && (await learnerUid(namespace)) !== undefined);
+    assert.deepEqual(await templateOf(namespace), { image: imagesOf("1").learner, version: "2" });
+    const jobs = await world.actors(namespace, "run");
+    assert.ok(
+      jobs.every(({ metadata }) => metadata.annotations?.[DRAINING] === undefined),
+      "no actor is replaced",
+    );
+  });
+
+  test("an edit of actors replaces them, with the run's own images", async () => {
+    const { namespace, uid } = await upgraded();
+    await world.patchRun(namespace, "run", { actors: { sandboxResources: { requests: { cpu: "33m" } } } });
+    await eventually(async () => {
+      const jobs = await world.actors(namespace, "run");
+      return jobs.length === 2 && jobs.every(has33m);
+    });
+    for (const images of actorImages(await world.actors(namespace, "run")))
+      assert.deepEqual(images, [imagesOf("1").actor, imagesOf("1").sandbox]);
+    assert.equal(await learnerUid(namespace), uid);
+  });
+
+  test("an image that the spec names follows the spec", async () => {
+    const { namespace, uid } = await upgraded();
+    await world.patchRun(namespace, "run", { learner: { image: "registry.example.com/own:5" } });
+    await eventually(async () => (await learnerUid(namespace)) !== uid && (await learnerUid(namespace)) !== undefined);
+    assert.equal((await templateOf(namespace)).image, "registry.example.com/own:5");
+    await eventually(
+      async () => (await world.status(namespace, "run")).images?.learner === "registry.example.com/own:5",
+    );
+    assert.equal((await world.status(namespace, "run")).images?.actor, imagesOf("1").actor);
+  });
+
+  test("a Deployment that somebody deletes is made again with the run's own images", async () => {
+    const { namespace } = await upgraded();
+    const { uid } = (await world.deployment(namespace, "run"))!.metadata;
+    await world.client.delete(DEPLOYMENT, { namespace, name: "run-learner" }, { uid: uid! });
+    await eventually(async () => {
+      const { metadata, spec } = (await world.deployment(namespace, "run")) ?? {};
+      return metadata && metadata.uid !== uid && spec?.replicas === 1;
+    });
+    assert.equal((await templateOf(namespace)).image, imagesOf("1").learner);
+  });
+
+  test("a run whose learner has never answered, for want of its image, say, has the images of now", async () => {
+    await upgradeTo("1");
+    const namespace = await world.namespace();
+    world.holds = ({ metadata, spec }) =>
+      metadata.namespace === namespace && spec!.containers[0]!.image === imagesOf("1").learner;
+    await world.createRun(namespace, "run");
+    const uid = await eventually(() => learnerUid(namespace));
+    await eventually(async () => (await world.status(namespace, "run")).phase === "Pending");
+    assert.equal((await world.status(namespace, "run")).images, undefined);
+    await upgradeTo("2");
+    await eventually(async () => (await templateOf(namespace)).image === imagesOf("2").learner);
+    await answers(namespace);
+    assert.notEqual(await learnerUid(namespace), uid);
+    await eventually(async () => (await world.status(namespace, "run")).images?.learner === imagesOf("2").learner);
+  });
+
+  test("runs of 0.2 and earlier, whose children say nothing of images, are kept too", async () => {
+    await upgradeTo("1");
+    const namespace = await world.namespace();
+    await world.createRun(namespace, "run", { actors: { min: 2, max: 4 } });
+    await answers(namespace);
+    await hasActors(namespace, 2);
+    await eventually(async () => (await world.status(namespace, "run")).actors?.idle === 2);
+    const uid = await learnerUid(namespace);
+    await operator!.stop();
+    operator = undefined;
+    const unmark = (resource: typeof JOB, name: string) =>
+      world.client.mergePatch(
+        resource,
+        { namespace, name },
+        {
+          metadata: {
+            annotations: { [IMAGES]: null, [INPUT_HASH]: null, "longrun.dev/spec-hash": "of another version" },
+          },
+        },
+      );
+    await unmark(DEPLOYMENT, "run-learner");
+    const old = await world.actors(namespace, "run");
+    for (const { metadata } of old) await unmark(JOB, metadata.name);
+    await world.client.mergePatch(CONFIG_MAP, { namespace, name: "run-config" }, { data: { older: "text" } });
+
+    await upgradeTo("2");
+    await eventually(async () => (await world.deployment(namespace, "run"))?.metadata.annotations?.[IMAGES]);
+    await sleep(SETTLE_SECONDS * 1000);
+    assert.equal(await learnerUid(namespace), uid);
+    assert.equal((await world.status(namespace, "run")).images?.learner, imagesOf("1").learner);
+    const jobs = await world.actors(namespace, "run");
+    assert.deepEqual(
+      jobs.map(({ metadata }) => metadata.uid),
+      old.map(({ metadata }) => metadata.uid),
+    );
+    // From now on their user's changes roll them, as any.
+    await world.patchRun(namespace, "run", { actors: { sandboxResources: { requests: { cpu: "33m" } } } });
+    await eventually(async () => {
+      const jobs = await world.actors(namespace, "run");
+      return jobs.length === 2 && jobs.every(has33m);
+    });
+    assert.equal(await learnerUid(namespace), uid);
+  });
+});
+
+describe("a GPU of the administrator's", { skip }, () => {
+  const settings = (resources?: object) => ({
+    ...settingsOf("1"),
+    runDefaults: resources ? { learner: { resources } } : {},
+  });
+  const start = async (resources?: object) => {
+    await operator?.stop();
+    operator = await world.operator({ settings: settings(resources) });
+  };
+  const phase = async (namespace: string) => (await world.status(namespace, "run")).phase;
+
+  test("device CUDA takes the default's part of a GPU; without one the condition says what to do", async () => {
+    await start();
+    const namespace = await world.namespace();
+    await world.createRun(namespace, "run", { learner: { device: "CUDA" } });
+    const ready = await eventually(async () => {
+      const found = findCondition((await world.status(namespace, "run")).conditions, "Ready");
+      return found?.reason === "InvalidConfiguration" && found;
+    });
+    assert.match(
+      ready.message,
+      /^learner\.device CUDA needs a GPU, and neither the run nor the cluster's defaults give/,
+    );
+    assert.equal(await world.deployment(namespace, "run"), undefined);
+
+    await start({ limits: { "nvidia.com/mig-1g.10gb": 1 } });
+    await world.patchRun(namespace, "run", { suspend: true });
+    await eventually(async () => (await phase(namespace)) === "Suspended");
+    await world.patchRun(namespace, "run", { suspend: false });
+    await eventually(async () => (await phase(namespace)) === "Running");
+    const { containers } = (await world.deployment(namespace, "run"))!.spec!.template.spec!;
+    assert.deepEqual(containers[0]!.resources, { limits: { "nvidia.com/mig-1g.10gb": "1" } });
+  });
+});
