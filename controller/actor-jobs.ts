@@ -2,7 +2,6 @@
 
 import type { TerminationMessage } from "../proto/service.ts";
 import { isDisrupted } from "./actor-state.ts";
-import { BlockedError, checkPodTemplate, writeBlocker } from "./blockers.ts";
 import { derivedOf } from "./children.ts";
 import type { Finding } from "./conditions.ts";
 import { call, type Pass, tell } from "./context.ts";
@@ -13,6 +12,7 @@ import { JOB, type Job } from "./kube/resources.ts";
 import { isActive, type ObservedActor } from "./observe.ts";
 import { isSeen } from "./pin.ts";
 import { coveredActors } from "./queue.ts";
+import { BlockedError, checkPodTemplate, writeBlocker } from "./refusals.ts";
 import { describeScaling, drainingNote, isDraining, type ScalePlan } from "./scale.ts";
 
 /** After a refusal that only a person can lift, the next try. */

@@ -1,7 +1,6 @@
 /** The children that every run has once: what each should be, and the write that makes it so. */
 
 import { jobState } from "./actor-state.ts";
-import { BlockedError, checkPodTemplate, writeBlocker } from "./blockers.ts";
 import { type CertificateSecrets, ensureCertificates, type SecretData } from "./certificates.ts";
 import { type Finding, findCondition, type RefusedChildren } from "./conditions.ts";
 import { type Pass, tell } from "./context.ts";
@@ -33,6 +32,7 @@ import { hasEnded, type LifecyclePlan } from "./lifecycle.ts";
 import type { Derived } from "./memory.ts";
 import { claimNames, mayTake, volumeOf } from "./ownership.ts";
 import { imagesNote, keptLearner, markLearner } from "./pin.ts";
+import { BlockedError, checkPodTemplate, writeBlocker } from "./refusals.ts";
 
 /**
  * Applies each child by itself: what is refused of one keeps no other from being applied. Only a learner that is to be

@@ -1,12 +1,12 @@
 /** Which nodes Kueue has admitted the pods to: what flavors and admission checks say, laid over the run's pod templates. */
 import type { PodTemplate } from "../crds/trainingrun.ts";
-import { BlockedError } from "./blockers.ts";
 import type { Pass } from "./context.ts";
 import { digestOf, type Run } from "./desired/names.ts";
 import { mergeStrategically } from "./desired/pod.ts";
 import { ACTORS_SET, LEARNER_SET, type NodeChoice, type Workload } from "./desired/workload.ts";
 import { RESOURCE_FLAVOR } from "./kube/resources.ts";
 import type { KubeObject } from "./kube/types.ts";
+import { BlockedError } from "./refusals.ts";
 
 /** Of Kueue's API, as far as it says something of nodes. */
 export type ResourceFlavor = KubeObject & {

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { messages } from "../proto/service.ts";
-import { writeBlocker } from "./blockers.ts";
 import { ApiError } from "./kube/errors.ts";
 import { type LearnerFacts, learnerState } from "./learner-state.ts";
 import type { Stage } from "./lifecycle.ts";
 import type { Observed } from "./observe.ts";
+import { writeBlocker } from "./refusals.ts";
 import { at, deploymentOf, linkOf, NOW_MS, observedOf, podOf, runOf } from "./run.fixture.ts";
 
 const { Phase } = messages;

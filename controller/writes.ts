@@ -1,5 +1,5 @@
 /** Writes of one run's objects: only where something differs, with preconditions, and expected in the caches after. */
-import { BlockedError } from "./blockers.ts";
+
 import { firstDifference, wholeDifference } from "./compare.ts";
 import { digestOf, RUN, type Run, SPEC_HASH } from "./desired/names.ts";
 import type { Expectations } from "./expectations.ts";
@@ -8,6 +8,7 @@ import { ApiError, isAlreadyExists } from "./kube/errors.ts";
 import { JOB, TRAINING_RUN } from "./kube/resources.ts";
 import { type KubeObject, keyOf, type Resource } from "./kube/types.ts";
 import { type Cache, isChildOf, mayTake } from "./ownership.ts";
+import { BlockedError } from "./refusals.ts";
 
 export type Client = Pick<ApiClient, "get" | "list" | "create" | "apply" | "mergePatch" | "delete" | "hasSpare">;
 

@@ -243,7 +243,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
     learner.work(0, 0);
     await hasActors(namespace, 0);
     await hasEvent(namespace, /^ScaledDown: scaled actors 1 -> 0: no execution waits or runs$/);
-    assert.equal((await conditionOf(namespace, "run", "ActorsScaled"))?.status, "True");
+    await eventually(async () => (await conditionOf(namespace, "run", "ActorsScaled"))?.status === "True");
     // Work that comes back finds them with the next generation.
     learner.work(1);
     const [again] = await hasActors(namespace, 1);

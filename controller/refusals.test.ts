@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { BlockedError, checkPodTemplate, writeBlocker } from "./blockers.ts";
 import type { Run } from "./desired/names.ts";
 import { ApiError } from "./kube/errors.ts";
+import { BlockedError, checkPodTemplate, writeBlocker } from "./refusals.ts";
 import { runOf } from "./run.fixture.ts";
 
 const RUN = runOf();

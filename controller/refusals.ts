@@ -1,0 +1,68 @@
+/** Why a child is not written, from what the API server answers or from what the run asks for, with what to do about it. */
+import { podTemplateProblems } from "../crds/trainingrun.ts";
+import { oneLine, type PodOf, quota } from "./blockers.ts";
+import type { Finding, Reason } from "./conditions.ts";
+import type { Run } from "./desired/names.ts";
+import { ApiError, isConflict } from "./kube/errors.ts";
+
+/** What a person must know of a refused write; undefined if trying again is all that is needed. */
+export function writeBlocker(error: unknown, run: Run): Finding | undefined {
+  if (error instanceof BlockedError) return { reason: error.reason, message: error.message };
+  if (!(error instanceof ApiError) || isConflict(error)) return undefined;
+  const text = oneLine(error.message);
+  if (error.status === 403 && /exceeded quota|limited:/.test(text)) return quota(text);
+  if (error.status === 403 && /being terminated/.test(text))
+    return {
+      reason: "Forbidden",
+      message: `namespace ${run.metadata.namespace} is being deleted, nothing is made in it`,
+    };
+  if (error.status === 403)
+    return {
+      reason: "Forbidden",
+      message: `${text}; grant it to the controller (manifests/install), or ask whoever runs the admission policy`,
+    };
+  const schema = error.status === 500 ? SCHEMA_ERROR.exec(text) : null;
+  if (schema) return schemaFault(schema.groups as never);
+  if (error.status === 400 || error.status === 422)
+    return { reason: "Refused", message: `${text}; change what the message names in the spec` };
+  return undefined;
+}
+
+const CORRECT_FIELD = "correct that field in the run, or in the defaults for runs (chart: runs)";
+
+/** How server-side apply answers to an object that its schema does not allow: with status 500 and no reason. */
+const SCHEMA_ERROR =
+  /failed to create typed patch object \((?:[^/;]+\/)?(?<name>[^;]+); [^,]+, Kind=(?<kind>[^)]+)\): (?<path>\S+): (?<fault>.*)/;
+
+function schemaFault({ name, kind, path, fault }: Record<"name" | "kind" | "path" | "fault", string>): Finding {
+  // Whatever of a Deployment can be wrong so comes from there.
+  const field = path.replace(/^\.spec\.template\./, "spec.learner.podTemplate.");
+  return {
+    reason: "Refused",
+    message: `${kind} ${name} is refused: ${field}: ${fault}; ${CORRECT_FIELD}`,
+  };
+}
+
+/**
+ * The allow-list of podTemplate holds also where the API server has an older CRD, and of what `--run-defaults` and the run
+ * say together. A learner that runs goes on.
+ *
+ * @param child which is not applied, such as `Deployment run-learner`
+ * @throws BlockedError that names the fields
+ */
+export function checkPodTemplate({ spec }: Run, of: PodOf, child: string): void {
+  const problems = podTemplateProblems(of, spec[of].podTemplate);
+  if (problems.length > 0)
+    throw new BlockedError("Refused", `${child} is refused: ${problems.join("; ")}; ${CORRECT_FIELD}`);
+}
+
+/** A step waits for a person, or for something to be gone. */
+export class BlockedError extends Error {
+  override readonly name = "BlockedError";
+  readonly reason: Reason;
+
+  constructor(reason: Reason, message: string) {
+    super(message);
+    this.reason = reason;
+  }
+}
