@@ -24,7 +24,7 @@ const NPM_VERSION = "11.6.2";
 const DEBIAN = "localhost/longrun-test/debian:1";
 const NODE = "localhost/longrun-test/node:1";
 /** Of the Dockerfile, and what they are called in manifests/README.md and manifests/install. No registry has them: the node does. */
-const TARGETS = {
+export const TARGETS = {
   controller: "registry.example.com/ml/longrun/controller:0.2.0",
   learner: "registry.example.com/ml/longrun/learner:0.2.0",
   actor: "registry.example.com/ml/longrun/actor:0.2.0",

@@ -54,11 +54,18 @@ export class Kubectl {
 
   /** Of an object from outside of a file. */
   apply(object: object, ...args: string[]): Promise<string> {
+    return this.#send(object, ["apply", "--filename", "-", ...args]);
+  }
+
+  /** To a path of the API server, such as a pod's eviction. */
+  post(path: string, object: object): Promise<string> {
+    return this.#send(object, ["create", "--raw", path, "--filename", "-"]);
+  }
+
+  #send(object: object, args: string[]): Promise<string> {
     return new Promise((resolve, reject) => {
-      const child = execFile(
-        this.#path,
-        [...this.#base, "apply", "--filename", "-", ...args],
-        (error, stdout, stderr) => (error ? reject(new Error(stderr.trim())) : resolve(stdout)),
+      const child = execFile(this.#path, [...this.#base, ...args], (error, stdout, stderr) =>
+        error ? reject(new Error(stderr.trim())) : resolve(stdout),
       );
       child.stdin!.end(JSON.stringify(object));
     });

@@ -5,8 +5,9 @@
  *     node test/e2e/main.ts [--keep]      --keep: waits for ctrl-C before it takes the cluster down
  *
  * A cluster in namespaces of its own (`test/cluster/node.ts`), images from the Dockerfile (`images.ts`), kubectl for all the
- * rest. One run goes from its manifest to Succeeded undisturbed; another is scaled, loses its learner twice, an actor
- * and the leading controller, is suspended and resumed, and its store is audited. At the end the machine is as it was.
+ * rest. One run goes from its manifest to Succeeded undisturbed; another is scaled, loses its learner twice, an actor and the
+ * leading controller, is evicted, fails, is suspended and resumed, and its store is audited; the volume of a third is full
+ * for a while. At the end the machine is as it was.
  */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -17,20 +18,22 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import * as node from "../cluster/node.ts";
-import { NODE_NAME } from "../cluster/node-config.ts";
 import { assertAccounted } from "./accounts.ts";
 import { chart } from "./chart.ts";
 import * as images from "./images.ts";
 import { Kubectl } from "./kubectl.ts";
 import { findInCgroup, machineState, processesThatName, whatIsNew } from "./machine.ts";
 import { say, step, timings } from "./output.ts";
-import { evaluateFinished, lookAtFinished, lookAtRunning, Plugin } from "./plugin.ts";
+import { evaluateFinished, lookAtFinished, Plugin } from "./plugin.ts";
 import {
   BATCH,
   blockers,
   controllerOutside,
   deletion,
   disturbed,
+  fullVolume,
+  localClass,
+  localVolume,
   quickstart,
   roleSufficed,
   type StorePath,
@@ -105,14 +108,15 @@ async function test(cluster: node.TestCluster): Promise<void> {
   await step("kubectl longrun evaluate", () => evaluateFinished(plugin, kubectl, "quickstart"));
   await step("what cannot be is refused, what blocks is named", () => blockers(kubectl));
   await step("a controller outside of the cluster", () => controllerOutside(cluster, kubectl, system));
-  await step("another run: scaled, crashed, suspended, resumed", async () => {
-    const iterations = await disturbed(cluster, kubectl, system, store, () => lookAtRunning(plugin, "other"));
+  await step("another run: scaled, crashed, evicted, failed, suspended, resumed", async () => {
+    const iterations = await disturbed(cluster, kubectl, system, store, plugin);
     const accounts = assertAccounted(await store("other"), { iterations, batch: BATCH });
     say(JSON.stringify(accounts));
-    assert.ok(accounts.learners >= 4, "a start, two crashes and a resumption are four learners");
+    assert.ok(accounts.learners >= 6, "a start, two crashes, an eviction and two resumptions are six learners");
     assert.ok(accounts.attemptsLost >= 1, "the killed actor's execution was tried again");
   });
   plugin.remove();
+  await step("a full volume", () => fullVolume(cluster, kubectl));
   await step("kubectl delete", () => deletion(kubectl));
   await roleSufficed(system);
   await step("kubectl delete -k manifests/install", async () => {
@@ -141,30 +145,11 @@ async function install(kubectl: Kubectl, system: Kubectl): Promise<void> {
 
 /** Folders of the node, as volumes that exist before anybody claims them. */
 async function makeVolumes(cluster: node.TestCluster, kubectl: Kubectl): Promise<void> {
-  await kubectl.apply({
-    apiVersion: "storage.k8s.io/v1",
-    kind: "StorageClass",
-    metadata: { name: "local", annotations: { "storageclass.kubernetes.io/is-default-class": "true" } },
-    provisioner: "kubernetes.io/no-provisioner",
-    volumeBindingMode: "WaitForFirstConsumer",
-  });
+  await kubectl.apply(localClass("local", true));
   for (let i = 0; i < VOLUMES; i++) {
     const path = join(cluster.folder, "volumes", `volume-${i}`);
     mkdirSync(path, { recursive: true });
-    const matchExpressions = [{ key: "kubernetes.io/hostname", operator: "In", values: [NODE_NAME] }];
-    await kubectl.apply({
-      apiVersion: "v1",
-      kind: "PersistentVolume",
-      metadata: { name: `volume-${i}` },
-      spec: {
-        capacity: { storage: "200Gi" },
-        accessModes: ["ReadWriteOnce"],
-        storageClassName: "local",
-        persistentVolumeReclaimPolicy: "Retain",
-        local: { path },
-        nodeAffinity: { required: { nodeSelectorTerms: [{ matchExpressions }] } },
-      },
-    });
+    await kubectl.apply(localVolume(`volume-${i}`, "local", path, "200Gi"));
   }
 }
 

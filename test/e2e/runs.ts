@@ -7,19 +7,43 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
 import type { TestCluster } from "../cluster/node.ts";
+import { NODE_NAME } from "../cluster/node-config.ts";
 import { attemptIsOpen, learnersOf, runningAttempt } from "./accounts.ts";
+import { TARGETS } from "./images.ts";
 import type { Kubectl } from "./kubectl.ts";
 import { findInCgroup } from "./machine.ts";
 import { say, sayMoving } from "./output.ts";
+import { lookAtRunning, type Plugin } from "./plugin.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 /** Samples that an iteration trains on. */
 export const BATCH = 8;
 
 type Labelled = {
-  metadata: { name: string; uid: string; labels?: Record<string, string> };
+  metadata: { name: string; namespace: string; uid: string; labels?: Record<string, string> };
   status?: { phase?: string };
 };
+
+/** A class whose volumes are folders of the node that exist before anybody claims them. */
+export function localClass(name: string, isDefault = false) {
+  const annotations = { "storageclass.kubernetes.io/is-default-class": String(isDefault) };
+  return {
+    ...{ apiVersion: "storage.k8s.io/v1", kind: "StorageClass", metadata: { name, annotations } },
+    ...{ provisioner: "kubernetes.io/no-provisioner", volumeBindingMode: "WaitForFirstConsumer" },
+  };
+}
+
+export function localVolume(name: string, storageClassName: string, path: string, storage: string) {
+  const matchExpressions = [{ key: "kubernetes.io/hostname", operator: "In", values: [NODE_NAME] }];
+  return {
+    ...{ apiVersion: "v1", kind: "PersistentVolume", metadata: { name } },
+    spec: {
+      ...{ capacity: { storage }, accessModes: ["ReadWriteOnce"], storageClassName },
+      ...{ persistentVolumeReclaimPolicy: "Retain", local: { path } },
+      nodeAffinity: { required: { nodeSelectorTerms: [{ matchExpressions }] } },
+    },
+  };
+}
 
 /** Where the store of a run lies on this machine. */
 export type StorePath = (run: string) => Promise<string>;
@@ -131,7 +155,11 @@ export async function controllerOutside(cluster: TestCluster, kubectl: Kubectl, 
   await system.until("no controller is in the cluster", 60, async () => {
     return (await system.items<Labelled>("pods")).length === 0;
   });
-  const flags = ["--kubeconfig", cluster.kubeconfig, "--namespace", "training", "--metrics-address", "127.0.0.1:0"];
+  const images = Object.entries(TARGETS).filter(([target]) => target !== "controller");
+  const flags = [
+    ...["--kubeconfig", cluster.kubeconfig, "--namespace", "training", "--metrics-address", "127.0.0.1:0"],
+    ...images.flatMap(([target, name]) => [target === "learner" ? "--image" : `--${target}-image`, name]),
+  ];
   const child = spawn(process.execPath, [join(ROOT, "controller/cli.ts"), "controller", ...flags], {
     stdio: ["ignore", "ignore", "pipe"],
   });
@@ -167,7 +195,7 @@ export async function controllerOutside(cluster: TestCluster, kubectl: Kubectl, 
 /**
  * What comes next comes while executions run, each time to a learner that has begun its work.
  *
- * @param lookAtRunning what people do meanwhile
+ * @param plugin with which people look at it, and resume it
  * @returns the iterations that the run was given in the end
  */
 export async function disturbed(
@@ -175,7 +203,7 @@ export async function disturbed(
   kubectl: Kubectl,
   system: Kubectl,
   store: StorePath,
-  lookAtRunning: () => Promise<void>,
+  plugin: Plugin,
 ): Promise<number> {
   const actors = { autoscaling: "External", replicas: 1, slots: 1, min: undefined, max: undefined };
   // More than there is time for, however fast the machine is: the number is lowered with the resumption.
@@ -200,7 +228,7 @@ export async function disturbed(
     await running(2);
 
     await reached(1);
-    await lookAtRunning();
+    await lookAtRunning(plugin, "other");
     await killBusyActor(kubectl, await store("other"));
     const [learner] = findInCgroup(cluster.cgroup, "learner/main.ts");
     say(`SIGKILL to the learner, process ${learner}`);
@@ -211,8 +239,31 @@ export async function disturbed(
     say(await kubectl.run("delete", "pod", "--grace-period=0", "--force", "--selector", learnerOf("other")));
     await learners(3);
 
+    await evict(kubectl, await podsOf(kubectl, "other", "learner"));
+    await learners(4);
+    const [evicted] = await evict(kubectl, (await running(2)).slice(0, 1));
+    await kubectl.until("an evicted actor has a successor, and is no failure", 120, async () => {
+      const pods = await actorPods(kubectl, "other");
+      const others = pods.filter(({ metadata, status }) => metadata.name !== evicted && status?.phase === "Running");
+      return others.length >= 2;
+    });
+
     const patch = (spec: object) =>
       kubectl.run("patch", "trainingrun", "other", "--type=merge", `--patch=${JSON.stringify({ spec })}`);
+    await patch({ failurePolicy: { retries: 0 } });
+    for (const pid of findInCgroup(cluster.cgroup, "learner/main.ts")) process.kill(pid, "SIGKILL");
+    say(await kubectl.run("wait", "trainingrun/other", "--for=condition=Failed", "--timeout=60s"));
+    say((await kubectl.condition("other", "Failed", "True", 10)).message);
+    await kubectl.until("no learner of the failed run is left", 60, async () => {
+      return (await podsOf(kubectl, "other", "learner")).length === 0;
+    });
+    await patch({ failurePolicy: { retries: 20 } });
+    say(await plugin.run("resume", "other"));
+    const before = learnersOf(await store("other"));
+    await kubectl.until("the resumed run has a learner that works", 120, async () => {
+      return learnersOf(await store("other")) > before;
+    });
+
     say(await patch({ suspend: true }));
     await kubectl.condition("other", "Suspended", "True", 180);
     await kubectl.until("no pod of the suspended run is left", 60, async () => {
@@ -222,8 +273,9 @@ export async function disturbed(
     const suspended = await kubectl.trainingRun("other");
     say(`suspended at ${JSON.stringify(suspended.status?.checkpoint)}`);
     const iterations = suspended.status!.checkpoint!.iteration! + 2;
+    const stopped = learnersOf(await store("other"));
     say(await patch({ suspend: false, stopping: { iterations } }));
-    await learners(4);
+    await learners(stopped + 1);
     await kubectl.condition("other", "Succeeded", "True", 400);
     return iterations;
   } finally {
@@ -235,6 +287,56 @@ export async function disturbed(
         "--field-selector=regarding.kind=TrainingRun,regarding.name=other",
       ),
     );
+  }
+}
+
+/** As `kubectl drain` does it. @returns names of the pods */
+async function evict(kubectl: Kubectl, pods: Labelled[]): Promise<string[]> {
+  for (const { metadata } of pods) {
+    const path = `/api/v1/namespaces/${metadata.namespace}/pods/${metadata.name}/eviction`;
+    const { name, namespace } = metadata;
+    const eviction = { apiVersion: "policy/v1", kind: "Eviction", metadata: { name, namespace } };
+    await kubectl.post(path, eviction);
+    say(`evicted ${name}`);
+  }
+  return pods.map(({ metadata }) => metadata.name);
+}
+
+/** A volume that is full keeps the run waiting, and room lets it go on: nobody has to do anything else. */
+export async function fullVolume(cluster: TestCluster, kubectl: Kubectl): Promise<void> {
+  const path = join(cluster.folder, "volumes", "small");
+  await cluster.inNode("mkdir", ["-p", path]);
+  await cluster.inNode("mount", ["-t", "tmpfs", "-o", "size=128m,mode=0777", "tmpfs", path]);
+  await kubectl.apply(localClass("small"));
+  await kubectl.apply(localVolume("small", "small", path, "128Mi"));
+  try {
+    const storage = { className: "small", size: "128Mi", retain: "Never" };
+    await kubectl.apply(manifest("full", 100, (spec) => (spec.learner = { ...spec.learner, storage })));
+    const reached = (iteration: number) =>
+      kubectl.until(`iteration ${iteration} of the run on a small volume`, 300, async () => {
+        const { status } = await kubectl.trainingRun("full");
+        return (status?.iteration ?? 0) >= iteration && status!.iteration!;
+      });
+    await reached(1);
+    await cluster.inNode("sh", ["-c", `cat /dev/zero > ${path}/filler 2>/dev/null || true`]);
+    const full = await kubectl.until("the full volume is named", 180, async () => {
+      const { conditions = [] } = (await kubectl.trainingRun("full")).status ?? {};
+      return conditions.find(({ type, reason }) => type === "Ready" && reason === "VolumeFull");
+    });
+    say(`${full.reason}: ${full.message}`);
+    const { status } = await kubectl.trainingRun("full");
+    assert.notEqual(status?.phase, "Failed");
+    await cluster.inNode("rm", [`${path}/filler`]);
+    const iterations = await reached((status?.iteration ?? 0) + 1);
+    const spec = { stopping: { iterations: iterations + 1 } };
+    await kubectl.run("patch", "trainingrun", "full", "--type=merge", `--patch=${JSON.stringify({ spec })}`);
+    say((await kubectl.condition("full", "Succeeded", "True", 300)).message);
+  } finally {
+    await kubectl.run("delete", "trainingrun", "full", "--timeout=90s", "--ignore-not-found");
+    await kubectl.until("no pod of the run on a small volume is left", 90, async () => {
+      return (await podsOf(kubectl, "full", "learner")).length === 0;
+    });
+    await cluster.inNode("umount", ["--lazy", path]);
   }
 }
 
