@@ -108,6 +108,7 @@ describe("the chart", { skip, concurrency: false }, () => {
     if (values.kueue) delete values.kueue.enabled;
     if (values.networkPolicy) delete values.networkPolicy.webhookPorts;
     delete values.proxy;
+    delete values.notifications;
     const file = join(folder, "values.yaml");
     writeFileSync(file, stringify(values));
     return objectsOf(await template(["--values", file, ...OPERATORS], RELEASED));

@@ -153,6 +153,18 @@ async function runDefaultsFile(namespace: string): Promise<string> {
 const run = (...args: string[]) => helm(args, { KUBECONFIG: controlPlane.kubeconfig });
 const trainingRun = (namespace: string, name = "run") => client.get<Run>(TRAINING_RUN, { namespace, name });
 
+/** The pods of the chart of 0.1.0 run this controller, which reads ReplicaSets: the role of 0.1.0 does not have that right. */
+async function grantMore(): Promise<void> {
+  const path = "/apis/rbac.authorization.k8s.io/v1";
+  const name = "this-controller";
+  const rules = [{ apiGroups: ["apps"], resources: ["replicasets"], verbs: ["list", "watch"] }];
+  await client.request({ method: "POST", path: `${path}/clusterroles`, body: { metadata: { name }, rules } });
+  const roleRef = { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name };
+  const subjects = [{ kind: "ServiceAccount", namespace: SYSTEM, name: "longrun-controller" }];
+  const body = { metadata: { name }, roleRef, subjects };
+  await client.request({ method: "POST", path: `${path}/clusterrolebindings`, body });
+}
+
 /** A run whose volume stays, so that it has a finalizer while it goes on. Nobody answers for its learner. */
 async function startRun(namespace: string, { hasStatus = true } = {}): Promise<Run> {
   const made = await client.create(TRAINING_RUN, {
@@ -240,6 +252,7 @@ describe("the chart on a real API server", { skip, concurrency: false }, () => {
   test("install of 0.1.0, upgrade with a run going on, uninstall first: the run stays and can be deleted", async () => {
     await newNamespace(SYSTEM);
     await newNamespace("training");
+    await grantMore();
     await run("install", "longrun", RELEASED, ...INSTALL);
     // The pods run this controller, which writes a field of the status that the CRD of 0.1.0 does not have.
     await startRun("training", { hasStatus: false });

@@ -24,6 +24,7 @@ import {
 import type { KubeObject } from "../../controller/kube/types.ts";
 import type { Operator } from "../../controller/operator.ts";
 import { setConditions } from "../../controller/queue.ts";
+import { STATUS_SECONDS } from "../../controller/status-writes.ts";
 import { CONTROL_PLANE } from "../cluster/binaries.ts";
 import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
 import { Phase } from "../controller/simulated-learner.ts";
@@ -391,7 +392,8 @@ describe("Kueue", { skip, concurrency: 4 }, () => {
     const running = await admitted();
     await eventually(async () => (await statusOf(running.namespace, "PodsReady"))?.status === "True");
     const waiting = await start();
-    await sleep(3000);
+    // Counts that have changed meanwhile are written late.
+    await sleep((STATUS_SECONDS + 1) * 1000);
     const from = world.auditLength();
     await sleep(QUIET_SECONDS * 1000);
     for (const { namespace } of [running, waiting]) assert.deepEqual(world.writes(namespace, from), []);

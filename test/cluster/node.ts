@@ -55,6 +55,8 @@ export interface TestCluster {
   inNode(command: string, args: string[]): Promise<string>;
   /** Takes a docker or OCI archive into the node's containerd; the names are those in it. */
   importImage(archive: string): Promise<void>;
+  /** Gives an image of the node another name. */
+  tagImage(name: string, other: string): Promise<void>;
   /** Last lines of every part's log. */
   logs(lines?: number): string;
   /** Everything ends and goes. */
@@ -137,6 +139,9 @@ export async function startCluster(options: { log?: (line: string) => void } = {
     const parts = [containerd, manager, scheduler, kubelet, proxy, dns];
     const inNode = async (command: string, args: string[]) =>
       (await run("nsenter", [...enter(namespaces.pid), command, ...args], { maxBuffer: 64 << 20 })).stdout;
+    const images = async (...args: string[]) => {
+      await inNode("ctr", ["--address", at.containerdSocket, "--namespace", "k8s.io", "images", ...args]);
+    };
     await until("the node is ready", () => nodeIsReady(binaries.kubectl, controlPlane!), parts);
     return {
       controlPlane,
@@ -145,9 +150,8 @@ export async function startCluster(options: { log?: (line: string) => void } = {
       cgroup,
       kubectl: binaries.kubectl,
       inNode,
-      importImage: async (archive) => {
-        await inNode("ctr", ["--address", at.containerdSocket, "--namespace", "k8s.io", "images", "import", archive]);
-      },
+      importImage: (archive) => images("import", archive),
+      tagImage: (name, other) => images("tag", name, other),
       logs: (lines = 5) => parts.map((of) => `${of.name}:\n${of.tail(lines)}`).join("\n"),
       stop,
     };

@@ -1,14 +1,14 @@
 /**
- * The Helm chart on the node: install of the chart that was released before, `helm test`, an upgrade to this one that a run
- * does not notice, `helm test` once more, removal while the run goes on.
+ * The Helm chart on the node: install, `helm test`, an upgrade to other images that a run does not notice before it is
+ * suspended and resumed, `helm test` once more, removal while the run goes on.
  */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { RELEASED } from "../chart/helm.ts";
 import { ensureBinaries } from "../cluster/binaries.ts";
 import type { TestCluster } from "../cluster/node.ts";
+import { TARGETS } from "./images.ts";
 import type { Kubectl } from "./kubectl.ts";
 import { say } from "./output.ts";
 import { manifest } from "./runs.ts";
@@ -34,9 +34,8 @@ export async function chart(cluster: TestCluster, kubectl: Kubectl, system: Kube
       throw new Error(`helm ${args[0]}: ${stderr.trim()}\n${stdout}`, { cause });
     }
   };
-  const tags = ["controller", "learner", "actor", "sandbox"].map((it) => `images.${it}.tag=0.2.0`);
-  const images = ["--set", `images.registry=registry.example.com/ml,${tags.join(",")}`];
-  say(await helm("install", "longrun", RELEASED, ...images, "--create-namespace", "--wait", "--timeout", "3m"));
+  const images = ["--set", "images.registry=registry.example.com/ml"];
+  say(await helm("install", "longrun", CHART, ...images, "--create-namespace", "--wait", "--timeout", "3m"));
   await whole.run("label", "namespace", SYSTEM, "pod-security.kubernetes.io/enforce=restricted");
   const test = async () => say(await helm("test", "longrun", "--logs", "--timeout", "10m"));
   await test();
@@ -57,11 +56,20 @@ export async function chart(cluster: TestCluster, kubectl: Kubectl, system: Kube
     ]);
   };
   const before = await podsOfRun();
-  const values = ["--reset-then-reuse-values", "--set", "controller.logLevel=debug"];
+  for (const name of Object.values(TARGETS)) await cluster.tagImage(name, name.replace(/:.*/, ":next"));
+  const values = ["--reset-then-reuse-values", "--set", "controller.logLevel=debug,images.tag=next"];
   say(await helm("upgrade", "longrun", CHART, ...values, "--wait", "--timeout", "3m", "--hide-notes"));
   await reached(iteration + 1);
   assert.deepEqual(await podsOfRun(), before, "the run has not noticed");
+  const learnerImage = async () => (await kubectl.trainingRun("steady")).status?.images?.learner;
+  assert.equal(await learnerImage(), TARGETS.learner, "the run keeps its images");
   say(`the chart was upgraded; ${before.map(([name]) => name).join(", ")} run on`);
+  await kubectl.run("patch", "trainingrun", "steady", "--type=merge", '--patch={"spec":{"suspend":true}}');
+  await kubectl.condition("steady", "Suspended", "True", 180);
+  await kubectl.run("patch", "trainingrun", "steady", "--type=merge", '--patch={"spec":{"suspend":false}}');
+  const next = TARGETS.learner.replace(/:.*/, ":next");
+  await kubectl.until("the resumed run has the new images", 120, async () => (await learnerImage()) === next);
+  say(`resumed with ${next}`);
   await test();
 
   say(await helm("uninstall", "longrun", "--wait", "--timeout", "3m"));

@@ -20,6 +20,7 @@ export interface TrainingRunObject {
     iteration?: number;
     conditions?: Condition[];
     checkpoint?: { iteration?: number };
+    images?: { learner?: string };
     actors?: { running?: number; desired?: number; replicas?: number };
   };
 }
