@@ -1,4 +1,5 @@
 /** A session whose inputs and outputs may be tensors on its device; ../graph/session.ts is the one by the Node.js binding. */
+import { threadId } from "node:worker_threads";
 import { GraphError } from "../graph/errors.ts";
 import type { Graph } from "../graph/graph.ts";
 import { serialise } from "../graph/serialise.ts";
@@ -120,12 +121,21 @@ export class DeviceSession implements GraphSession {
   }
 }
 
+/**
+ * Where each session writes a profile of its runs when it is released: which node ran on which device, and for how long. Names
+ * begin with the variable's value. The variable is for measurements; it makes runs slower.
+ */
+const PROFILE = process.env.LONGRUN_PROFILE;
+let profiles = 0;
+
 /** Sets what ../graph/session.ts sets. */
 function configure(settings: Pointer, { api, device }: DeviceRuntime, graph: Graph, options: SessionOptions): void {
   api.SetIntraOpNumThreads(settings, intraOpThreads(options));
   api.SetInterOpNumThreads(settings, 1);
   if (!options.memoryPattern) api.DisableMemPattern(settings);
   api.SetSessionLogSeverityLevel(settings, ERRORS);
+  const profile = options.profilePrefix ?? (PROFILE && `${PROFILE}-${threadId}-${++profiles}-${graph.name}`);
+  if (profile) api.EnableProfiling(settings, profile);
   api.SetSessionGraphOptimizationLevel(settings, LEVELS[options.graphOptimizationLevel ?? "all"]);
   for (const [section, entries] of Object.entries(configuration(graph, options)))
     for (const [key, value] of Object.entries(entries)) api.AddSessionConfigEntry(settings, `${section}.${key}`, value);
