@@ -29,6 +29,8 @@ const WANTED = {
   "nvidia-cuda-runtime": "nvidia/cu13/include/.*",
   "nvidia-cuda-crt": "nvidia/cu13/include/.*",
 };
+/** Copies of more are counted and not made: no kernel reads what they bring, and a model's weights would fill this machine. */
+const COPY_BYTES = "1e6";
 /** 250 MB over a slow line. */
 const DOWNLOAD_MILLISECONDS = 900_000;
 
@@ -163,6 +165,7 @@ export function rehearsalEnvironment(folder = rehearsalFolder()): Record<string,
   const joined = (separator: string, ...parts: (string | undefined)[]) => parts.filter(Boolean).join(separator);
   return {
     REHEARSAL_FOLDER: folder,
+    REHEARSAL_COPY_BYTES: COPY_BYTES,
     LD_LIBRARY_PATH: joined(":", folder, process.env.LD_LIBRARY_PATH),
     NODE_OPTIONS: joined(" ", process.env.NODE_OPTIONS, preload),
   };

@@ -4,9 +4,13 @@ import os from "node:os";
 import path from "node:path";
 import type { ModelConfig } from "../../learner/model/config.ts";
 import { writeHollowModel } from "../../learner/model/hollow.fixture.ts";
-import { type EngineOptions, type RunningEngine, startEngine } from "../../learner/ppo/engine.ts";
-import { ADAPTER, criticStep, greedy, policyStep, type Sample, samples } from "../bench/gpu.ts";
+import { type EngineOptions, type GenerateOptions, type RunningEngine, startEngine } from "../../learner/ppo/engine.ts";
+import { ADAPTER, criticStep, policyStep, type Sample, samples } from "../bench/gpu.ts";
 import { type Counts, counting } from "./counts.ts";
+import { type Placement, placements } from "./placement.ts";
+
+/** Tokens of a response that is generated: four chunks. */
+const GENERATED = 64;
 
 export interface Shape {
   config: ModelConfig;
@@ -16,14 +20,35 @@ export interface Shape {
   response: number;
 }
 
-export const TRAINED = { lora: { adapter: ADAPTER }, all: {} } satisfies Record<string, Partial<EngineOptions>>;
+/** What an engine is made with, in the words of the figures. */
+export const CONFIGURATIONS: Record<string, Partial<EngineOptions>> = {
+  "LoRA, float32": { adapter: ADAPTER },
+  "LoRA, bfloat16": { adapter: ADAPTER, compute: "bfloat16" },
+  "LoRA, float32, layers recomputed": { adapter: ADAPTER, activationCheckpointing: "Always" },
+  "every weight, float32": {},
+  "every weight, bfloat16": { compute: "bfloat16" },
+  "every weight, bfloat16, layers recomputed": { compute: "bfloat16", activationCheckpointing: "Always" },
+};
 
 export const PHASES: Record<string, (engine: RunningEngine, batch: Sample[]) => Promise<unknown>> = {
   "log-probs": (engine, batch) => engine.evaluate(batch, { temperature: 1, values: false }),
   "critic step": criticStep,
   "policy step": policyStep,
-  generation: (engine, batch) => greedy(engine, batch, batch[0]!.response.length),
+  generation: (engine, batch) => sampled(engine, batch, {}),
 };
+
+/** Responses as a run samples them. */
+export const sampled = (engine: RunningEngine, batch: Sample[], options: Partial<GenerateOptions>) =>
+  engine.generate(
+    batch.map(({ prompt }) => prompt),
+    {
+      seeds: batch.map((_, i) => i),
+      temperature: 1,
+      topP: 1,
+      maxNewTokens: Math.min(GENERATED, batch[0]!.response.length),
+      ...options,
+    },
+  );
 
 export interface PhaseResult {
   phase: string;
@@ -57,22 +82,29 @@ export async function onDevice<T>(
   }
 }
 
-/** Every phase twice. */
-export function runPhases(
+/** Every phase twice, and where the nodes of each graph ran. */
+export async function runPhases(
   shape: Shape,
   options: Partial<EngineOptions>,
-  phases: readonly string[] = Object.keys(PHASES),
-): Promise<PhaseResult[]> {
-  return onDevice(shape, options, async (engine, batch) => {
-    await engine.initializeCritic(0);
-    const results: PhaseResult[] = [];
-    for (const phase of phases) {
-      const start = performance.now();
-      await PHASES[phase]!(engine, batch);
-      const firstSeconds = (performance.now() - start) / 1000;
-      const { counts } = await counting(() => PHASES[phase]!(engine, batch));
-      results.push({ phase, counts, firstSeconds });
-    }
-    return results;
-  });
+): Promise<{ phases: PhaseResult[]; placements: Record<string, Placement> }> {
+  const profiles = await mkdtemp(path.join(os.tmpdir(), "longrun-profiles-"));
+  try {
+    process.env.LONGRUN_PROFILE = path.join(profiles, "run"); // the engine's worker reads it when it starts
+    const phases = await onDevice(shape, options, async (engine, batch) => {
+      await engine.initializeCritic(0);
+      const results: PhaseResult[] = [];
+      for (const [phase, act] of Object.entries(PHASES)) {
+        const start = performance.now();
+        await act(engine, batch);
+        const firstSeconds = (performance.now() - start) / 1000;
+        const { counts } = await counting(() => act(engine, batch));
+        results.push({ phase, counts, firstSeconds });
+      }
+      return results;
+    });
+    return { phases, placements: placements(path.join(profiles, "run")) };
+  } finally {
+    delete process.env.LONGRUN_PROFILE;
+    await rm(profiles, { recursive: true });
+  }
 }
