@@ -1,4 +1,5 @@
 /** What a learner does on a GPU, phase by phase, with the operations that each phase makes. */
+import { writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
@@ -107,4 +108,12 @@ export async function runPhases(
     delete process.env.LONGRUN_PROFILE;
     await rm(profiles, { recursive: true });
   }
+}
+
+/** `node test/rehearsal/phases.ts '{"shape":…,"options":…}' FILE` writes what `runPhases` finds, as JSON. */
+if (import.meta.main) {
+  const [asked, file] = process.argv.slice(2) as [string, string];
+  const { shape, options } = JSON.parse(asked) as { shape: Shape; options: Partial<EngineOptions> };
+  writeFileSync(file, JSON.stringify(await runPhases(shape, options)));
+  process.exit(0);
 }
