@@ -11,6 +11,7 @@ import { custom } from "../graph/gradients.ts";
 import type { Value } from "../graph/graph.ts";
 import {
   add,
+  cast,
   clip,
   concat,
   equal,
@@ -50,7 +51,7 @@ export function chunkedTokenLogProbs(
   const column = (x: Value) => reshape(x, [rowCount, 1]);
   const whole = "shape" in layer ? layer : undefined;
   const chunks = "shape" in layer ? slicesOf(layer, size) : frozenChunks(layer);
-  const index = column(targets);
+  const index = cast(column(targets), "int64"); // CUDA clips no int32
   /** the target's place in a chunk, and whether it is there at all */
   const placeIn = ({ begin, count }: Chunk) => {
     const offset = sub(index, begin);

@@ -1,5 +1,5 @@
 /** What a learner does on a GPU, phase by phase, with the operations that each phase makes. */
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
@@ -59,6 +59,12 @@ export interface PhaseResult {
   firstSeconds: number;
 }
 
+/** Tokens are what lies in memory, mostly 0: no response may end with that, so that all are equally long. */
+function endWith(folder: string, token: number): void {
+  const file = path.join(folder, "config.json");
+  writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, "utf8")), eos_token_id: token }));
+}
+
 /** An engine on the first device. `act` is given the model's folder, too. */
 export async function onDevice<T>(
   shape: Shape,
@@ -68,9 +74,11 @@ export async function onDevice<T>(
   const folder = await mkdtemp(path.join(os.tmpdir(), "longrun-rehearsal-"));
   try {
     writeHollowModel(folder, shape.config);
+    endWith(folder, shape.config.vocabSize - 1);
     const engine = await startEngine({
       ...{ model: folder, threads: 1, device: { kind: "cuda", id: 0 } },
       ...{ microBatchTokens: shape.batch * (shape.prompt + shape.response) },
+      activationCheckpointing: "Never", // Auto would depend on the memory of this machine
       ...options,
     });
     try {
