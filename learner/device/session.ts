@@ -7,6 +7,7 @@ import { configuration, type GraphSession, intraOpThreads, type SessionOptions }
 import { type DeviceTensor, DTYPES, type DType, type Tensor, type TypedArray } from "../graph/tensor.ts";
 import type { OrtApi, Pointer } from "./api.ts";
 import type { DeviceRuntime } from "./runtime.ts";
+import { type Staging, stageable } from "./staging.ts";
 
 /** GraphOptimizationLevel */
 const LEVELS = { disabled: 0, basic: 1, extended: 2, all: 99 } as const;
@@ -26,15 +27,23 @@ export class DeviceSession implements GraphSession {
   /** of the OrtSession */
   readonly address: Pointer;
   readonly #binding: Pointer;
+  readonly #staging: Staging | undefined;
+  readonly #stageable: ReadonlySet<string>;
 
-  /** @throws GraphError `device` for what is wrong with a GPU, or `session` */
+  /**
+   * @param staging by which inputs go to the device together; left out: each by itself
+   * @throws GraphError `device` for what is wrong with a GPU, or `session`
+   */
   constructor(
     runtime: DeviceRuntime,
     graph: Graph,
     options: SessionOptions = {},
     shared: Readonly<Record<string, DeviceTensor>> = {},
+    staging?: Staging,
   ) {
     this.#runtime = runtime;
+    this.#staging = staging;
+    this.#stageable = staging ? stageable(graph) : new Set();
     this.inputNames = graph.inputs.map(({ name }) => name);
     this.outputNames = graph.outputs.map(({ name }) => name);
     const { api } = runtime;
@@ -65,6 +74,14 @@ export class DeviceSession implements GraphSession {
     const targets: Record<string, Tensor | DeviceTensor | null> = Array.isArray(outputs)
       ? Object.fromEntries(outputs.map((name: string) => [name, null]))
       : (outputs as Record<string, Tensor | DeviceTensor | null>);
+    const given = Object.fromEntries(
+      this.inputNames.map((name) => {
+        const feed = feeds[name];
+        if (!feed) throw new GraphError("feed", `run: the input '${name}' is missing`);
+        return [name, feed] as const;
+      }),
+    );
+    if (this.#staging) Object.assign(given, await this.#staging.send(given, this.#stageable));
     const wrapped: Pointer[] = [];
     const pinned: (Tensor | DeviceTensor)[] = []; // what native code has addresses of must not be collected
     const ortValue = (value: Tensor | DeviceTensor): Pointer => {
@@ -74,11 +91,7 @@ export class DeviceSession implements GraphSession {
       return wrapped.at(-1)!;
     };
     try {
-      for (const name of this.inputNames) {
-        const feed = feeds[name];
-        if (!feed) throw new GraphError("feed", `run: the input '${name}' is missing`);
-        api.BindInput(this.#binding, name, ortValue(feed));
-      }
+      for (const [name, feed] of Object.entries(given)) api.BindInput(this.#binding, name, ortValue(feed));
       for (const [name, target] of Object.entries(targets)) {
         if (target) api.BindOutput(this.#binding, name, ortValue(target));
         else api.BindOutputToDevice(this.#binding, name, this.#runtime.hostMemory);

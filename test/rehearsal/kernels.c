@@ -100,9 +100,15 @@ static void concat(void **arguments, const char *name) {
   }
 }
 
+/*
+ * Logarithms are log-probs of tokens, and generation ends where one is not a number: they are 0 here, not what lay there before.
+ */
+static void logarithm(void **arguments, const char *name) { memset(readable(*(void **)arguments[1]), 0, sizeof(float) * *(int64_t *)arguments[3]); }
+
 emulation *emulation_of(const char *name) {
   if (strstr(name, "_BinaryElementWiseSimpleILb") && strstr(name, "ElllNS0_"))
     if (strstr(name, "OP_Add") || strstr(name, "OP_Sub") || strstr(name, "OP_Mul") || strstr(name, "OP_Div")) return binary;
+  if (strstr(name, "_UnaryElementWiseIffNS0_6OP_LogIf") && strstr(name, "PKT_PT0_T1_l")) return logarithm;
   if (strstr(name, "_ConcatKernelSameConcatDimIlNS0_6TArray")) return concat;
   return 0;
 }

@@ -10,6 +10,7 @@
  *   REHEARSAL_BYTES       memory of each device in bytes, one number or one for each device, separated by commas (80e9)
  *   REHEARSAL_COPY_BYTES  copies of more bytes than this are counted and not made (none). No kernel reads what they bring, and
  *                         a model of 6 GB then takes no memory of this machine
+ *   REHEARSAL_VERBOSE     whether each copy between host and device is written to stderr, with its bytes
  *   REHEARSAL_REPORT      file to which the counters are added when the process ends, one line of JSON
  */
 #define _GNU_SOURCE
@@ -49,6 +50,7 @@ struct device {
 static struct device devices[MOST_DEVICES];
 static int device_count = 1;
 static size_t largest_copy = SIZE_MAX;
+static int verbose;
 static uint64_t counters[COUNTERS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread int current;
@@ -134,6 +136,7 @@ __attribute__((constructor)) static void start(void) {
   const char *number = getenv("REHEARSAL_DEVICES"), *bytes = getenv("REHEARSAL_BYTES"), *copy = getenv("REHEARSAL_COPY_BYTES");
   device_count = number ? atoi(number) : 1;
   if (device_count < 0 || device_count > MOST_DEVICES) end_process("REHEARSAL_DEVICES must be 0 to 8");
+  verbose = getenv("REHEARSAL_VERBOSE") != 0;
   if (copy) largest_copy = (size_t)strtod(copy, 0);
   double size = 80e9;
   for (int i = 0; i < device_count; i++) {
@@ -229,6 +232,7 @@ static void copy(void *to, size_t to_pitch, const void *from, size_t from_pitch,
   enum counter kind = there && !from_there ? TO_DEVICE : from_there && !there ? TO_HOST : ON_DEVICE;
   count(kind, 1);
   count(kind + 1, bytes); /* its bytes are the next counter */
+  if (verbose && kind != ON_DEVICE) fprintf(stderr, "rehearsal: %zu bytes %s\n", bytes, there ? "to the device" : "to the host");
   if (bytes > largest_copy) return;
   for (size_t i = 0; i < height; i++)
     memmove((char *)readable(to) + i * to_pitch, (char *)readable(from) + i * from_pitch, width);
