@@ -14,8 +14,12 @@ const LEVELS = { disabled: 0, basic: 1, extended: 2, all: 99 } as const;
 const ERRORS = 3; // OrtLoggingLevel
 const POINTER_BYTES = 8;
 
-/** Of CUDA: an arena grows by what is asked for, not by as much again; buffers are large and stay. */
-const CUDA_OPTIONS = { arena_extend_strategy: "kSameAsRequested" };
+/** Of the CUDA provider: its arena grows by what is asked for, not by as much again, as buffers are large and stay. */
+export const cudaOptions = (device: number, { tf32 = false }: SessionOptions): Record<string, string> => ({
+  device_id: String(device),
+  arena_extend_strategy: "kSameAsRequested",
+  use_tf32: tf32 ? "1" : "0",
+});
 
 type Given = Readonly<Record<string, Tensor | DeviceTensor>>;
 type Wanted = readonly string[] | Readonly<Record<string, Tensor | DeviceTensor | null>>;
@@ -153,7 +157,7 @@ function configure(settings: Pointer, { api, device }: DeviceRuntime, graph: Gra
   for (const [section, entries] of Object.entries(configuration(graph, options)))
     for (const [key, value] of Object.entries(entries)) api.AddSessionConfigEntry(settings, `${section}.${key}`, value);
   if (device.kind === "cpu") api.AddSessionConfigEntry(settings, "session.use_env_allocators", "1");
-  if (device.kind === "cuda") appendCuda(api, settings, { device_id: String(device.id), ...CUDA_OPTIONS });
+  if (device.kind === "cuda") appendCuda(api, settings, cudaOptions(device.id, options));
 }
 
 function appendCuda(api: OrtApi, settings: Pointer, entries: Readonly<Record<string, string>>): void {

@@ -8,8 +8,8 @@
  *
  * `--train all` trains every weight. Weights, gradients, moments, keys and values stay on the GPU (learner/ppo/device-trainable.ts);
  * with `--device cpu` the same calls are made here, and what comes of it is not kept.
- * `--peak-tflops` is what the GPU's data sheet says for the format that products are computed in (TF32 for float32 where
- * NVIDIA_TF32_OVERRIDE is not 0). Parity is of the smallest shape in float32, at 2 x 64 tokens. Set NVIDIA_TF32_OVERRIDE=0 for it.
+ * `--peak-tflops` is what the GPU's data sheet says for the format that products are computed in.
+ * Parity is of the smallest shape in float32, at 2 x 64 tokens.
  */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import os from "node:os";
