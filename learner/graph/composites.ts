@@ -4,13 +4,13 @@ import { type Dim, float, innermost, type Value } from "./graph.ts";
 import {
   add,
   cast,
-  concat,
   cumSum,
   expand,
   gather,
   linear,
   matmul,
   mul,
+  pad,
   reshape,
   sigmoid,
   silu,
@@ -113,20 +113,8 @@ export function rows(x: Value, indices: Value, inverse: Value): Value {
     "rows",
     [x],
     ([input]) => [gather(input, indices)],
-    ([d]) => [
-      gather(
-        concat(
-          [d!, x.graph.constant(new Array(sizeOfRow(x)).fill(0), x.dtype, [1, ...(x.shape.slice(1) as number[])])],
-          0,
-        ),
-        inverse,
-      ),
-    ],
+    ([d]) => [gather(pad(d!, 0, 0, 1), inverse)],
   )[0];
-}
-
-function sizeOfRow(x: Value): number {
-  return x.shape.slice(1).reduce<number>((product, dim) => product * (dim as number), 1);
 }
 
 /** How the rows of an embedding's gradient are summed without adding twice to one place; made by `embeddingPlan`. */
@@ -152,9 +140,7 @@ export function embedding(weight: Value, ids: Value, plan: EmbeddingPlan): Value
     ([d]) => {
       // running sums over the sorted rows in float64; a run's sum is the difference at its ends
       const sorted = cast(gather(d!, plan.order), "float64");
-      const size = weight.shape[1] as number;
-      const zero = weight.graph.constant(new Array(size).fill(0), "float64", [1, size]);
-      const running = concat([zero, runningSums(sorted)], 0);
+      const running = pad(runningSums(sorted), 0, 1, 0);
       const sums = cast(sub(gather(running, plan.ends), gather(running, plan.begins)), weight.dtype);
       const places = cast(plan.distinct, "int64");
       const addedTo = (total: Value) =>

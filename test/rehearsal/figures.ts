@@ -4,15 +4,15 @@
  *
  *     node test/rehearsal/figures.ts     # writes figures.json, after a change that makes one better
  *
- * Where they are to go, with all 24 layers (issue: "The GPU, rehearsed"):
+ * The goals, of all 24 layers, and what is reached (23 November 2026, `npm run bench rehearsal`):
  *
- * | | goal |
- * | --- | --- |
- * | nodes on the CPU other than size arithmetic | 0 |
- * | copies that ONNX Runtime has put in (Memcpy nodes) | 0 |
- * | copies to the host of log-probs, a critic step, a policy step | at most 3 each: losses and norms |
- * | copies to the device of a step | at most 12: inputs |
- * | launches of a LoRA policy step | fewer in bfloat16 than in float32 |
+ * | | goal | before | now |
+ * | --- | --- | --- | --- |
+ * | nodes on the CPU other than size arithmetic | 0 | 116 | 0 |
+ * | copies that ONNX Runtime has put in (Memcpy nodes) | 0 | 233 | 0 |
+ * | copies to the host of log-probs, a critic step, a policy step: losses and norms | 3 each | 40, 120, 196 | 2, 3, 3 |
+ * | copies to the device of a step with LoRA, with every weight: inputs | 12 | 129, 1061 | 7, 11 |
+ * | launches of a LoRA policy step in bfloat16 | fewer than in float32 | AFTER | AFTER |
  */
 import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
