@@ -1,5 +1,5 @@
 /*
- * Launches. Kernels are counted by name and do nothing, but for the few whose results are sizes of other tensors: those do on
+ * Launches. Kernels are counted by name and do nothing, but for the few whose results are sizes of other tensors: they do on
  * the host what they would do on a device, else a later Split, Slice or Loop would fail. Streams, events and graphs are names
  * without anything behind them: everything has happened when a call returns.
  */
@@ -101,13 +101,20 @@ static void concat(void **arguments, const char *name) {
 }
 
 /*
- * Logarithms are log-probs of tokens, and generation ends where one is not a number: they are 0 here, not what lay there before.
+ * A token and its log-prob are read by the learner, which refuses a token that is not in the vocabulary and a log-prob that is not a
+ * number: positions of largest entries are 0 here, and so are logarithms, not what lay there before.
  */
+static void arg_max(void **arguments, const char *name) {
+  int together = strstr(name, "cooperative") != 0; /* (rows, columns, from, to, ...) or (from, to, rows, columns) */
+  int rows = *(int *)arguments[together ? 0 : 2];
+  memset(readable(*(void **)arguments[together ? 3 : 1]), 0, sizeof(int64_t) * rows);
+}
 static void logarithm(void **arguments, const char *name) { memset(readable(*(void **)arguments[1]), 0, sizeof(float) * *(int64_t *)arguments[3]); }
 
 emulation *emulation_of(const char *name) {
   if (strstr(name, "_BinaryElementWiseSimpleILb") && strstr(name, "ElllNS0_"))
     if (strstr(name, "OP_Add") || strstr(name, "OP_Sub") || strstr(name, "OP_Mul") || strstr(name, "OP_Div")) return binary;
+  if (strstr(name, "arg_min_max_last_axis")) return arg_max;
   if (strstr(name, "_UnaryElementWiseIffNS0_6OP_LogIf") && strstr(name, "PKT_PT0_T1_l")) return logarithm;
   if (strstr(name, "_ConcatKernelSameConcatDimIlNS0_6TArray")) return concat;
   return 0;
