@@ -229,9 +229,11 @@ const FIT: RuleCase[] = [
   },
   {
     at: "spec",
-    message: "learner.compute BFloat16 needs a GPU",
-    refused: ["learner.compute=BFloat16"],
-    accepted: ["learner={compute: BFloat16, device: CUDA, resources: {limits: {nvidia.com/gpu: 1}}}"],
+    message: "learner.compute TF32 and BFloat16 need a GPU",
+    refused: ["learner.compute=BFloat16", "learner.compute=TF32"],
+    accepted: ["BFloat16", "TF32"].map(
+      (compute) => `learner={compute: ${compute}, device: CUDA, resources: {limits: {nvidia.com/gpu: 1}}}`,
+    ),
   },
   {
     at: "spec",

@@ -102,7 +102,7 @@ const SPEC: Rule[] = [
   {
     at: "spec",
     fields: ["learner.compute", "learner.device"],
-    message: "learner.compute BFloat16 needs a GPU; set learner.device to CUDA, or learner.compute to Float32",
+    message: "learner.compute TF32 and BFloat16 need a GPU; set learner.device to CUDA, or learner.compute to Float32",
     holds: ({ learner }: TrainingRunSpec) => learner.compute === "Float32" || learner.device === "CUDA",
   },
   {

@@ -332,8 +332,8 @@ export interface Learner {
   device: 'Auto' | 'CPU' | 'CUDA';
   /** CPU threads of the networks; 0 is all cores. Bit-exact replay needs the same number (default 0; ours). */
   threads: number;
-  /** What matrix products of training are computed in; weights, gradients and optimiser state are float32. BFloat16 needs device CUDA (default Float32; ours). */
-  compute: 'Float32' | 'BFloat16';
+  /** What matrix products are computed in; weights, gradients, optimiser state and logits are float32. TF32 (float32 numbers, of which a GPU multiplies 10 bits of the mantissa) and BFloat16 need device CUDA; with BFloat16 logits and generation are TF32 (default Float32; ours). */
+  compute: 'Float32' | 'TF32' | 'BFloat16';
   /** Layers are computed again in the backward pass, not kept for it: the same gradients, about a third more time, less memory. Auto: where the run's longest sequence would otherwise not fit into the memory that there is (default Auto; ours). */
   activationCheckpointing: 'Auto' | 'Always' | 'Never';
   /** Seconds without a heartbeat after which an attempt goes back to the queue (default 60; ours). */

@@ -45,7 +45,7 @@ import { defaultTerminationLog, type Options, parseOptions } from "./options.ts"
 import { place } from "./placement.ts";
 import { adapterOf } from "./ppo/adaptation.ts";
 import { startEngine } from "./ppo/engine.ts";
-import { checkLengths } from "./ppo/fit.ts";
+import { COMPUTE, checkLengths } from "./ppo/fit.ts";
 import { readCorpus } from "./pretrain/facts.ts";
 import { recordedBatches } from "./replay.ts";
 import { reportPage } from "./report/serve.ts";
@@ -161,7 +161,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
     ...{ model: policy, device, microBatchTokens, rowTokens, ranks, adapter, threads: spec.learner.threads },
     critic: spec.algorithm.baseline === "Critic",
     activationCheckpointing: checkpointing ? "Always" : "Never",
-    compute: spec.learner.compute === "BFloat16" ? "bfloat16" : "float32",
+    compute: COMPUTE[spec.learner.compute],
   });
   const fresh: Omit<TrainerState, "digest"> = {
     ...{ iteration: 0, klCoefficient: spec.algorithm.klCoefficient, elapsedSeconds: 0 },

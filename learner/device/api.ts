@@ -29,6 +29,7 @@ const CHECKED = {
   CreateEnv: [3, "int", "str", "void *"], // severity, name, -> OrtEnv
   CreateSessionFromArray: [8, "void *", "void *", "size_t", "void *", "void *"], // env, bytes, size, options, -> OrtSession
   CreateSessionOptions: [10, "void *"], // -> OrtSessionOptions
+  EnableProfiling: [14, "void *", "str"], // options, what the file's name begins with
   DisableMemPattern: [17, "void *"],
   SetSessionLogSeverityLevel: [22, "void *", "int"],
   SetSessionGraphOptimizationLevel: [23, "void *", "int"],

@@ -10,6 +10,7 @@ import { type DeviceTensor, DTYPES, type Tensor, tensor } from "../graph/tensor.
 import { type OrtApi, ortApi, type Pointer } from "./api.ts";
 import { DeviceBuffer } from "./buffer.ts";
 import { DeviceSession } from "./session.ts";
+import { Staging } from "./staging.ts";
 
 const WARNING = 2; // OrtLoggingLevel
 const ARENA = 1; // OrtAllocatorType
@@ -25,14 +26,19 @@ export class DeviceRuntime {
   readonly hostMemory: Pointer;
   /** OrtMemoryInfo of the device's */
   readonly deviceMemory: Pointer;
+  readonly #staging: Staging | undefined;
   #made: { copy: DeviceSession; fill: DeviceSession; allocator: Pointer } | undefined;
 
-  /** @throws GraphError `device`, one line with the remedy, where CUDA's files or koffi are missing */
-  constructor(device: Device, load = ortApi) {
+  /**
+   * @param stages whether the inputs of a run go to the device in one copy; on a CPU for tests
+   * @throws GraphError `device`, one line with the remedy, where CUDA's files or koffi are missing
+   */
+  constructor(device: Device, load = ortApi, stages = device.kind === "cuda") {
     if (device.kind === "cuda") checkCudaFiles(device);
     const api = load();
     this.api = api;
     this.device = device;
+    this.#staging = stages ? new Staging(this) : undefined;
     this.environment = api.created((out) => api.CreateEnv(WARNING, "longrun", out));
     this.hostMemory = api.created((out) => api.CreateCpuMemoryInfo(ARENA, DEFAULT_MEMORY, out));
     this.deviceMemory =
@@ -60,7 +66,7 @@ export class DeviceRuntime {
     options: SessionOptions,
     shared: Readonly<Record<string, DeviceTensor>> = {},
   ): Promise<GraphSession> {
-    return new DeviceSession(this, graph, options, shared);
+    return new DeviceSession(this, graph, options, shared, this.#staging);
   }
 
   /** float32 [length], of which nothing is known. @throws GraphError `device` where there is no memory left */
@@ -140,6 +146,7 @@ export class DeviceRuntime {
   /** After all sessions and buffers. */
   async release(): Promise<void> {
     const { api } = this;
+    this.#staging?.release();
     if (this.#made) {
       api.ReleaseAllocator(this.#made.allocator);
       await this.#made.fill.release();

@@ -1,4 +1,5 @@
 /** A session whose inputs and outputs may be tensors on its device; ../graph/session.ts is the one by the Node.js binding. */
+import { threadId } from "node:worker_threads";
 import { GraphError } from "../graph/errors.ts";
 import type { Graph } from "../graph/graph.ts";
 import { serialise } from "../graph/serialise.ts";
@@ -6,14 +7,19 @@ import { configuration, type GraphSession, intraOpThreads, type SessionOptions }
 import { type DeviceTensor, DTYPES, type DType, type Tensor, type TypedArray } from "../graph/tensor.ts";
 import type { OrtApi, Pointer } from "./api.ts";
 import type { DeviceRuntime } from "./runtime.ts";
+import { type Staging, stageable } from "./staging.ts";
 
 /** GraphOptimizationLevel */
 const LEVELS = { disabled: 0, basic: 1, extended: 2, all: 99 } as const;
 const ERRORS = 3; // OrtLoggingLevel
 const POINTER_BYTES = 8;
 
-/** Of CUDA: an arena grows by what is asked for, not by as much again; buffers are large and stay. */
-const CUDA_OPTIONS = { arena_extend_strategy: "kSameAsRequested" };
+/** Of the CUDA provider: its arena grows by what is asked for, not by as much again, as buffers are large and stay. */
+export const cudaOptions = (device: number, { tf32 = false }: SessionOptions): Record<string, string> => ({
+  device_id: String(device),
+  arena_extend_strategy: "kSameAsRequested",
+  use_tf32: tf32 ? "1" : "0",
+});
 
 type Given = Readonly<Record<string, Tensor | DeviceTensor>>;
 type Wanted = readonly string[] | Readonly<Record<string, Tensor | DeviceTensor | null>>;
@@ -25,15 +31,23 @@ export class DeviceSession implements GraphSession {
   /** of the OrtSession */
   readonly address: Pointer;
   readonly #binding: Pointer;
+  readonly #staging: Staging | undefined;
+  readonly #stageable: ReadonlySet<string>;
 
-  /** @throws GraphError `device` for what is wrong with a GPU, or `session` */
+  /**
+   * @param staging by which inputs go to the device together; left out: each by itself
+   * @throws GraphError `device` for what is wrong with a GPU, or `session`
+   */
   constructor(
     runtime: DeviceRuntime,
     graph: Graph,
     options: SessionOptions = {},
     shared: Readonly<Record<string, DeviceTensor>> = {},
+    staging?: Staging,
   ) {
     this.#runtime = runtime;
+    this.#staging = staging;
+    this.#stageable = staging ? stageable(graph) : new Set();
     this.inputNames = graph.inputs.map(({ name }) => name);
     this.outputNames = graph.outputs.map(({ name }) => name);
     const { api } = runtime;
@@ -64,6 +78,14 @@ export class DeviceSession implements GraphSession {
     const targets: Record<string, Tensor | DeviceTensor | null> = Array.isArray(outputs)
       ? Object.fromEntries(outputs.map((name: string) => [name, null]))
       : (outputs as Record<string, Tensor | DeviceTensor | null>);
+    const given = Object.fromEntries(
+      this.inputNames.map((name) => {
+        const feed = feeds[name];
+        if (!feed) throw new GraphError("feed", `run: the input '${name}' is missing`);
+        return [name, feed] as const;
+      }),
+    );
+    if (this.#staging) Object.assign(given, await this.#staging.send(given, this.#stageable));
     const wrapped: Pointer[] = [];
     const pinned: (Tensor | DeviceTensor)[] = []; // what native code has addresses of must not be collected
     const ortValue = (value: Tensor | DeviceTensor): Pointer => {
@@ -73,11 +95,7 @@ export class DeviceSession implements GraphSession {
       return wrapped.at(-1)!;
     };
     try {
-      for (const name of this.inputNames) {
-        const feed = feeds[name];
-        if (!feed) throw new GraphError("feed", `run: the input '${name}' is missing`);
-        api.BindInput(this.#binding, name, ortValue(feed));
-      }
+      for (const [name, feed] of Object.entries(given)) api.BindInput(this.#binding, name, ortValue(feed));
       for (const [name, target] of Object.entries(targets)) {
         if (target) api.BindOutput(this.#binding, name, ortValue(target));
         else api.BindOutputToDevice(this.#binding, name, this.#runtime.hostMemory);
@@ -120,17 +138,26 @@ export class DeviceSession implements GraphSession {
   }
 }
 
+/**
+ * Where each session writes a profile of its runs when it is released: which node ran on which device, and for how long. Names
+ * begin with the variable's value. The variable is for measurements; it makes runs slower.
+ */
+const PROFILE = process.env.LONGRUN_PROFILE;
+let profiles = 0;
+
 /** Sets what ../graph/session.ts sets. */
 function configure(settings: Pointer, { api, device }: DeviceRuntime, graph: Graph, options: SessionOptions): void {
   api.SetIntraOpNumThreads(settings, intraOpThreads(options));
   api.SetInterOpNumThreads(settings, 1);
   if (!options.memoryPattern) api.DisableMemPattern(settings);
   api.SetSessionLogSeverityLevel(settings, ERRORS);
+  const profile = options.profilePrefix ?? (PROFILE && `${PROFILE}-${threadId}-${++profiles}-${graph.name}`);
+  if (profile) api.EnableProfiling(settings, profile);
   api.SetSessionGraphOptimizationLevel(settings, LEVELS[options.graphOptimizationLevel ?? "all"]);
   for (const [section, entries] of Object.entries(configuration(graph, options)))
     for (const [key, value] of Object.entries(entries)) api.AddSessionConfigEntry(settings, `${section}.${key}`, value);
   if (device.kind === "cpu") api.AddSessionConfigEntry(settings, "session.use_env_allocators", "1");
-  if (device.kind === "cuda") appendCuda(api, settings, { device_id: String(device.id), ...CUDA_OPTIONS });
+  if (device.kind === "cuda") appendCuda(api, settings, cudaOptions(device.id, options));
 }
 
 function appendCuda(api: OrtApi, settings: Pointer, entries: Readonly<Record<string, string>>): void {

@@ -4,13 +4,13 @@ import { type Dim, float, innermost, type Value } from "./graph.ts";
 import {
   add,
   cast,
-  concat,
   cumSum,
   expand,
   gather,
   linear,
   matmul,
   mul,
+  pad,
   reshape,
   sigmoid,
   silu,
@@ -18,6 +18,7 @@ import {
   sum,
   sumTo,
 } from "./primitives.ts";
+import { product } from "./shapes.ts";
 import { addable } from "./sums.ts";
 
 /** x / rms(x) * weight over the last axis; x float32 [rows, size], weight [size]. */
@@ -112,25 +113,16 @@ export function rows(x: Value, indices: Value, inverse: Value): Value {
     "rows",
     [x],
     ([input]) => [gather(input, indices)],
-    ([d]) => [
-      gather(
-        concat(
-          [d!, x.graph.constant(new Array(sizeOfRow(x)).fill(0), x.dtype, [1, ...(x.shape.slice(1) as number[])])],
-          0,
-        ),
-        inverse,
-      ),
-    ],
+    ([d]) => [gather(pad(d!, 0, 0, 1), inverse)],
   )[0];
-}
-
-function sizeOfRow(x: Value): number {
-  return x.shape.slice(1).reduce<number>((product, dim) => product * (dim as number), 1);
 }
 
 /** How the rows of an embedding's gradient are summed without adding twice to one place; made by `embeddingPlan`. */
 export interface EmbeddingPlan {
-  /** positions in `ids`, sorted by id, int32 [positions] */
+  /**
+   * positions in `ids`, sorted by id, int32 [positions], or [groups, each]: the running sum then goes in two levels, over the rows of a
+   * group and over groups. CUDA's CumSum makes each sum from the beginning, which is quadratic
+   */
   order: Value;
   /** the distinct ids, ascending, int32 [distinct, 1] */
   distinct: Value;
@@ -148,9 +140,7 @@ export function embedding(weight: Value, ids: Value, plan: EmbeddingPlan): Value
     ([d]) => {
       // running sums over the sorted rows in float64; a run's sum is the difference at its ends
       const sorted = cast(gather(d!, plan.order), "float64");
-      const size = weight.shape[1] as number;
-      const zero = weight.graph.constant(new Array(size).fill(0), "float64", [1, size]);
-      const running = concat([zero, cumSum(sorted, 0)], 0);
+      const running = pad(runningSums(sorted), 0, 1, 0);
       const sums = cast(sub(gather(running, plan.ends), gather(running, plan.begins)), weight.dtype);
       const places = cast(plan.distinct, "int64");
       const addedTo = (total: Value) =>
@@ -158,6 +148,14 @@ export function embedding(weight: Value, ids: Value, plan: EmbeddingPlan): Value
       return [addable(addedTo(expand(weight.graph.constant(0, weight.dtype), weight.shape)), addedTo)];
     },
   )[0];
+}
+
+/** Of rows [rows, size], or in two levels of [groups, each, size]; [rows, size]. */
+function runningSums(x: Value): Value {
+  if (x.shape.length === 2) return cumSum(x, 0);
+  const totals = sum(x, [1], true);
+  const before = sub(cumSum(totals, 0), totals);
+  return reshape(add(cumSum(x, 1), before), [product(x.shape.slice(0, 2)), x.shape[2]!]);
 }
 
 /** Counting sort of `ids` (all below `vocabulary`) for the gradient of `embedding`. */

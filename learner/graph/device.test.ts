@@ -75,6 +75,10 @@ const FAULTS: [message: string, says: RegExp][] = [
   ["CUDA failure 35: CUDA driver version is insufficient for CUDA runtime version", /driver is too old/],
   ["CUDA failure 100: no CUDA-capable device is detected", /the driver finds no GPU/],
   ["CUDA failure 101: invalid device ordinal ; GPU=7", /no GPU of this number; nvidia-smi -L/],
+  [
+    "device_id: cuda_execution_provider_info.cc:70 Invalid device ID: 2, must be between 0 and 2",
+    /no GPU of this number; nvidia-smi -L/,
+  ],
   ["CUDA failure 209: no kernel image is available for execution on the device", /compute capability 7\.5 to 12\.0/],
   ["BFCArena::AllocateRawInternal Failed to allocate memory for requested buffer of size 12", /memory is full/],
   ["libcudnn.so.9: undefined symbol: cudnnFoo", /does not fit this build/],

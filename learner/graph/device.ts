@@ -96,7 +96,7 @@ const FAULTS: readonly [pattern: RegExp, fault: (match: RegExpMatchArray) => str
   [/driver version is insufficient/, () => "NVIDIA's driver is too old for CUDA 13; install version 580 or newer"],
   [/no CUDA-capable device|CUDA failure 100\b/, () => "the driver finds no GPU; give the container one"],
   [
-    /invalid device ordinal|CUDA failure 101\b/,
+    /invalid device ordinal|Invalid device ID|CUDA failure 101\b/,
     () => "there is no GPU of this number; nvidia-smi -L lists them, from 0 on",
   ],
   [

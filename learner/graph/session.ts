@@ -22,6 +22,11 @@ export interface SessionOptions {
   spinning?: boolean;
   /** reuse of memory between runs of the same shapes; off: 40 % less resident memory */
   memoryPattern?: boolean;
+  /**
+   * Products of float32 matrices round their operands to TF32 on a GPU, 10 bits of mantissa: several times faster. Default false,
+   * where ONNX Runtime's own default is true. The Node.js binding cannot say so, ../device/session.ts can
+   */
+  tf32?: boolean;
   /** names of graph optimisers to leave out; those that undo recomputation are left out where a graph recomputes */
   disabledOptimizers?: readonly string[];
   /** the folder that external initializers are in */

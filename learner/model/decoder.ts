@@ -86,18 +86,19 @@ export function decoderInputs(g: Graph, config: ModelConfig, blocks = FEWEST_BLO
   const half = config.headSize / 2;
   const [TIME, ROWS] = [timeOf(blocks), tokensOf(blocks)];
   const ids = g.input("ids", "int32", [BATCH, TIME]);
+  const triangle = g.input("triangle", "float32", [BLOCK, BLOCK]);
   return {
     blocks,
     ids: reshape(ids, [ROWS]),
     plan: {
-      order: reshape(g.input("order", "int32", [BATCH, TIME]), [ROWS]),
+      order: reshape(g.input("order", "int32", [BATCH, TIME]), [product([BATCH, blocks]), BLOCK]),
       distinct: g.input("distinct", "int32", [DISTINCT, 1]),
       begins: g.input("begins", "int32", [DISTINCT]),
       ends: g.input("ends", "int32", [DISTINCT]),
     },
     branches: g.input("branches", "int32", [BATCH, TIME]),
     positions: cast(g.input("positions", "int32", [BATCH, TIME]), "int64"),
-    triangle: g.input("triangle", "float32", [BLOCK, BLOCK]),
+    triangle,
     rotary: {
       cos: g.input("cos", "float32", [TIME, half]),
       sin: g.input("sin", "float32", [TIME, half]),

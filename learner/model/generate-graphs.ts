@@ -254,6 +254,16 @@ export function decodeGraph(config: ModelConfig, sampling: Sampling, grouped: bo
     grouped ? emit.reshape(x, ["slots", keyValueHeads, `group*${queries}`, size]) : x;
   const alone = (emit: Emit, x: Value, size: Dim): Value => (grouped ? emit.reshape(x, [cells, queries, 1, size]) : x);
 
+  /**
+   * Of keys, int64 [their number]. Each Shape is in the loop's own body: then ONNX Runtime does all of it in this process's memory,
+   * where Split wants it, and a GPU need not be waited for with every token.
+   */
+  const lengths = (body: Graph, keys: Value[]): Value => {
+    const size = { dtype: "int64", shape: [1] } as const;
+    const each = keys.map((of) => body.op("Shape", [of], { start: -2, end: -1 }, [size])[0]);
+    return body.op("Concat", each, { axis: 0 }, [{ dtype: "int64", shape: [keys.length] }])[0];
+  };
+
   const results = graph.loop({
     tripCount: steps,
     carried: [start, ...Array<Value>(2 * layers).fill(empty)],
@@ -262,13 +272,7 @@ export function decodeGraph(config: ModelConfig, sampling: Sampling, grouped: bo
       const emit = new Emit(body, config, weights);
       const position = body.op("Add", [positions, iteration], {}, [{ dtype: "int64", shape: [cells, 1] }])[0];
       const grown: Value[] = [];
-      const step = body.op("Reshape", [iteration, graph.constant([1], "int64")], {}, [
-        { dtype: "int64", shape: [1] },
-      ])[0];
-      const fresh = body.op("Add", [step, graph.constant([1], "int64")], {}, [{ dtype: "int64", shape: [1] }])[0];
-      const [sizes] = body.op("Concat", [graph.dim("prompt"), graph.dim("past"), fresh], { axis: 0 }, [
-        { dtype: "int64", shape: [3] },
-      ]);
+      let sizes: Value | undefined;
       let x = weights.embed(last);
       let normed = emit.norm(x, weights.norm("0.norm1"));
       for (let layer = 0; layer < layers; layer++) {
@@ -281,6 +285,7 @@ export function decodeGraph(config: ModelConfig, sampling: Sampling, grouped: bo
         const keys = append(chunk[2 * layer], key);
         const values = append(chunk[2 * layer + 1], value);
         grown.push(keys, values);
+        sizes ??= lengths(body, [prompt[0][0], past[0][0], keys]);
 
         const onKeys = emit.matMulTransposed(bySlot(emit, query, headSize), prompt[layer][0]);
         const promptScores = alone(emit, emit.op("Add", [onKeys, padding], onKeys.shape), "prompt");

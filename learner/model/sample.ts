@@ -103,15 +103,15 @@ function firstAbove(graph: Graph, weights: Value, target: Value, isFraction: boo
   const absolute = isFraction ? op(graph, "Mul", [target, total], [rows, 1]) : target;
   const reachable = op(graph, "Min", [absolute, highest], [rows, 1]);
   const above = op(graph, "Greater", [cumulative, reachable], [rows, count], {}, "bool");
-  // ArgMax takes no bools on the CPU
-  const index = op(
+  // The first position has the largest number of those above: CUDA's ArgMax takes no integers, and any of several that are equal.
+  const descending = graph.constant(Array.from({ length: count }, (_, i) => count - i));
+  const ranks = op(
     graph,
-    "ArgMax",
-    [op(graph, "Cast", [above], [rows, count], { to: 2 }, "uint8")],
-    [rows],
-    { axis: 1, keepdims: 0 },
-    "int64",
+    "Mul",
+    [op(graph, "Cast", [above], [rows, count], { to: 1 }, "float32"), descending],
+    [rows, count],
   );
+  const index = op(graph, "ArgMax", [ranks], [rows], { axis: 1, keepdims: 0 }, "int64");
   const column = op(graph, "Unsqueeze", [index, graph.constant([1], "int64")], [rows, 1]);
   const upTo = op(graph, "GatherElements", [cumulative, column], [rows, 1], { axis: 1 });
   const at = op(graph, "GatherElements", [weights, column], [rows, 1], { axis: 1 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { checkGradient, draw } from "../graph/differences.ts";
 import { gradients } from "../graph/gradients.ts";
-import { Graph } from "../graph/graph.ts";
+import { type Compute, Graph } from "../graph/graph.ts";
 import { peakMemory } from "../graph/memory.ts";
 import { add, mul, sum } from "../graph/primitives.ts";
 import { Session } from "../graph/session.ts";
@@ -15,8 +15,8 @@ for (const rule of CASES) test(`gradient of ${rule.name}`, () => checkGradient(r
 const [ROWS, SIZE, VOCABULARY] = [7, 16, 1000];
 
 /** Log-probs, entropies and the gradient of a sum of both. */
-function graphOf(chunk: number, rows: number | string = ROWS): Graph {
-  const g = new Graph("vocabulary");
+function graphOf(chunk: number, rows: number | string = ROWS, compute: Compute = "float32"): Graph {
+  const g = new Graph("vocabulary", { compute });
   const [hidden, weight] = [
     g.input("hidden", "float32", [rows, SIZE], { requiresGrad: true }),
     g.input("weight", "float32", [VOCABULARY, SIZE], { requiresGrad: true }),
@@ -30,8 +30,8 @@ function graphOf(chunk: number, rows: number | string = ROWS): Graph {
   return g;
 }
 
-async function runWith(chunk: number, scale: number) {
-  const session = await Session.create(graphOf(chunk), { threads: 2 });
+async function runWith(chunk: number, scale: number, compute: Compute = "float32") {
+  const session = await Session.create(graphOf(chunk, ROWS, compute), { threads: 2 });
   const results = await session.run({
     hidden: tensor(draw(ROWS * SIZE, [-scale, scale], 1), [ROWS, SIZE]),
     weight: tensor(draw(VOCABULARY * SIZE, [-scale, scale], 2), [VOCABULARY, SIZE]),
@@ -41,6 +41,13 @@ async function runWith(chunk: number, scale: number) {
   await session.release();
   return results;
 }
+
+test("log-probs are those of float32 also where products are rounded to bfloat16", async () => {
+  for (const chunk of [VOCABULARY, 128]) {
+    const [exact, rounded] = [await runWith(chunk, 2), await runWith(chunk, 2, "rounded")]; // logits of up to 40
+    for (const name of ["logProbs", "entropies"]) assert.deepEqual(rounded[name], exact[name], `${name}, ${chunk}`);
+  }
+});
 
 test("chunks of the vocabulary change nothing, whatever their size and however large the logits", async () => {
   // logits of up to 4 and of up to 600, of which float32 knows 3e-5

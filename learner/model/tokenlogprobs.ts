@@ -16,7 +16,7 @@ import {
   scatterElements,
   sum,
 } from "../graph/primitives.ts";
-import { chunkedTokenLogProbs, type VocabularyChunk } from "./vocabulary.ts";
+import { chunkedTokenLogProbs, LOGITS, type VocabularyChunk } from "./vocabulary.ts";
 
 export interface TokenLogProbs {
   /** log softmax(hidden W^T / temperature)[target], float32 [rows] */
@@ -62,7 +62,7 @@ function wholeTokenLogProbs(hidden: Value, weight: Value, targets: Value, invers
     [hidden, weight],
     ([h, w]) => {
       const scaled = mul(h, inverseTemperature); // cheaper than dividing the logits
-      const logs = logSoftmax(matmul(scaled, w, { transB: true }));
+      const logs = logSoftmax(matmul(scaled, w, LOGITS));
       const entropy = neg(sum(mul(exp(logs), logs), [1], true));
       saved = { scaled, logs, entropy };
       return [reshape(gatherElements(logs, index), [rowCount]), reshape(entropy, [rowCount])];

@@ -11,6 +11,7 @@ import { custom } from "../graph/gradients.ts";
 import type { Value } from "../graph/graph.ts";
 import {
   add,
+  cast,
   clip,
   concat,
   equal,
@@ -35,6 +36,9 @@ export interface VocabularyChunk {
   backward: Value;
 }
 
+/** Logits are float32 in any case: bfloat16 has 8 bits, and of a logit of 30 a log-prob would be wrong by 0.1. */
+export const LOGITS = { transB: true, precise: true };
+
 /** Numbers per row and chunk that the forward pass makes: the largest logit m, sums of e^u and u e^u with u = logit - m, the target's logit. */
 const STATISTICS = 4;
 
@@ -50,7 +54,7 @@ export function chunkedTokenLogProbs(
   const column = (x: Value) => reshape(x, [rowCount, 1]);
   const whole = "shape" in layer ? layer : undefined;
   const chunks = "shape" in layer ? slicesOf(layer, size) : frozenChunks(layer);
-  const index = column(targets);
+  const index = cast(column(targets), "int64"); // CUDA clips no int32
   /** the target's place in a chunk, and whether it is there at all */
   const placeIn = ({ begin, count }: Chunk) => {
     const offset = sub(index, begin);
@@ -64,7 +68,7 @@ export function chunkedTokenLogProbs(
     ([h]) => {
       const scaled = mul(h, inverseTemperature); // cheaper than dividing the logits
       const ofChunks = chunks.map((chunk) => {
-        const logits = matmul(scaled, chunk.weight("forward"), { transB: true });
+        const logits = matmul(scaled, chunk.weight("forward"), LOGITS);
         const largest = max(logits, [1], true);
         const u = sub(logits, largest);
         const e = exp(u);
@@ -101,7 +105,7 @@ export function chunkedTokenLogProbs(
         // one after the other, else all chunks' dLogits wait for the gradient of W
         const sliced = chunk.weight("backward");
         const weight = previous ? after(sliced, previous) : sliced;
-        const logs = sub(matmul(scaled, weight, { transB: true }), normaliser);
+        const logs = sub(matmul(scaled, weight, LOGITS), normaliser);
         const probabilities = exp(logs); // emitted before the slope, so computed after it: written over the logs
         const slope = factor ? add(mul(logs, factor), constant) : constant;
         let dLogits = mul(probabilities, slope);

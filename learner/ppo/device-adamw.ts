@@ -1,18 +1,22 @@
 /**
  * adamw.ts for weights, gradients and moments that are on a device: the same operations in the same order, in float64 as
  * JavaScript's are, so that every step gives the same bits. A block of the buffers at a time, so that what is between two
- * operations is small beside them. One number a block comes to this process: the sum of the gradient's squares.
+ * operations is small beside them. A step's scalars go there in one piece, and one number comes to this process: the sum of the
+ * gradient's squares.
  */
 import type { DeviceBuffer } from "../device/buffer.ts";
 import type { DeviceRuntime } from "../device/runtime.ts";
 import { Graph, type Value } from "../graph/graph.ts";
 import { add, cast, div, mul, sqrt, square, sub, sum } from "../graph/primitives.ts";
 import type { GraphSession } from "../graph/session.ts";
-import { tensor } from "../graph/tensor.ts";
+import { type DeviceTensor, DTYPES } from "../graph/tensor.ts";
 import { type AdamWScalars, adamwScalars } from "./adamw.ts";
 import type { Adam } from "./engine.ts";
 
 const BLOCK = ["block"];
+const SCALARS: readonly (keyof AdamWScalars)[] = [
+  ...(["scale", "beta1", "gradientShare", "beta2", "squareShare", "stepSize", "epsilon", "decay"] as const),
+];
 
 export interface DeviceMoments {
   first: DeviceBuffer;
@@ -21,10 +25,11 @@ export interface DeviceMoments {
   steps: number;
 }
 
-/** gradient, float32 [block] -> squares, their sum, float64 */
+/** gradient, float32 [block], and total, float64 [] -> squares, the total with the sum of the gradient's, float64 [] */
 export function squaresGraph(): Graph {
   const graph = new Graph("squares");
-  graph.output("squares", sum(square(cast(graph.input("gradient", "float32", BLOCK), "float64"))));
+  const squares = sum(square(cast(graph.input("gradient", "float32", BLOCK), "float64")));
+  graph.output("squares", add(graph.input("total", "float64", []), squares));
   return graph;
 }
 
@@ -44,30 +49,71 @@ export function adamwGraph(): Graph {
   return graph;
 }
 
+/** Numbers in one buffer on the device, each float64. */
+class DeviceScalars {
+  readonly #runtime: DeviceRuntime;
+  readonly #buffer: DeviceBuffer;
+  readonly #names: readonly string[];
+
+  constructor(runtime: DeviceRuntime, names: readonly string[]) {
+    this.#runtime = runtime;
+    this.#buffer = runtime.reserve(FLOATS * names.length);
+    this.#names = names;
+  }
+
+  async write(values: Readonly<Record<string, number>>): Promise<void> {
+    const numbers = Float64Array.from(this.#names, (name) => values[name]!);
+    await this.#runtime.write(this.#buffer, new Float32Array(numbers.buffer));
+  }
+
+  async read(): Promise<number[]> {
+    const numbers = new Float64Array(this.#names.length);
+    await this.#runtime.read(this.#buffer, new Float32Array(numbers.buffer));
+    return [...numbers];
+  }
+
+  feeds(): Record<string, DeviceTensor> {
+    return Object.fromEntries(
+      this.#names.map((name, i) => [name, this.#buffer.viewOfBytes(DTYPES.float64.bytes * i, "float64", [])]),
+    );
+  }
+
+  release(): void {
+    this.#buffer.release();
+  }
+}
+
+/** float32 numbers that take the room of a float64 */
+const FLOATS = 2;
+
 export class DeviceAdamW {
   readonly #squares: GraphSession;
   readonly #adamw: GraphSession;
+  readonly #scalars: DeviceScalars;
+  readonly #total: DeviceScalars;
 
-  private constructor(squares: GraphSession, adamw: GraphSession) {
+  private constructor(runtime: DeviceRuntime, squares: GraphSession, adamw: GraphSession) {
     this.#squares = squares;
     this.#adamw = adamw;
+    this.#scalars = new DeviceScalars(runtime, SCALARS);
+    this.#total = new DeviceScalars(runtime, ["total"]);
   }
 
   static async create(runtime: DeviceRuntime, threads: number): Promise<DeviceAdamW> {
     // what is written above is what runs
     const options = { threads, graphOptimizationLevel: "basic" } as const;
     const squares = await runtime.createSession(squaresGraph(), options);
-    return new DeviceAdamW(squares, await runtime.createSession(adamwGraph(), options));
+    return new DeviceAdamW(runtime, squares, await runtime.createSession(adamwGraph(), options));
   }
 
   /** Euclidean norm of the first numbers, summed in float64; not finite when any is not. The sum's order is ONNX Runtime's. */
   async norm(gradient: DeviceBuffer, length: number): Promise<number> {
-    let total = 0;
-    for (const { values } of gradient.blocks(length)) {
-      const { squares } = await this.#squares.run({ gradient: values });
-      total += squares!.data[0] as number;
-    }
-    return Math.sqrt(total);
+    await this.#total.write({ total: 0 });
+    const { total } = this.#total.feeds();
+    for (const { values } of gradient.blocks(length))
+      await this.#squares.run({ gradient: values, total: total! }, { squares: total! });
+    const [squares] = await this.#total.read();
+    return Math.sqrt(squares!);
   }
 
   /** One step in place: `adamwStep`. Only the gradient's buffer may be longer than the weights'. */
@@ -77,12 +123,8 @@ export class DeviceAdamW {
     moments: DeviceMoments,
     o: Adam & { learningRate: number; scale: number },
   ): Promise<void> {
-    const scalars = Object.fromEntries(
-      Object.entries(adamwScalars(++moments.steps, o)).map(([name, value]) => [
-        name,
-        tensor(Float64Array.of(value), []),
-      ]),
-    );
+    await this.#scalars.write({ ...adamwScalars(++moments.steps, o) });
+    const scalars = this.#scalars.feeds();
     const blocks = [weights, gradient, moments.first, moments.second].map((buffer) => [
       ...buffer.blocks(weights.length),
     ]);
@@ -96,6 +138,8 @@ export class DeviceAdamW {
   }
 
   async release(): Promise<void> {
+    this.#scalars.release();
+    this.#total.release();
     await this.#squares.release();
     await this.#adamw.release();
   }

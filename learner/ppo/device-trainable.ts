@@ -42,13 +42,19 @@ export class DeviceTraining implements OnDevice {
 
   /** @throws GraphError `device`, one line with the remedy, where the device cannot be used */
   constructor(
-    { device = { kind: "cpu" }, threads }: Pick<EngineOptions, "device" | "threads">,
+    { device = { kind: "cpu" }, threads, compute }: Pick<EngineOptions, "device" | "threads" | "compute">,
     frozen?: Adaptation["frozen"],
   ) {
     this.runtime = new DeviceRuntime(device);
     this.files = new DeviceFiles(this.runtime, frozen?.mapped.tensors ?? [], readPart);
+    // beside products in bfloat16 those that are not (logits, generation) need no more than TF32
+    const tf32 = compute === "tf32" || compute === "bfloat16";
     this.createSession = async (graph, options) =>
-      this.runtime.createSession(graph, options, await this.files.initializers(graph, options.externalDirectory));
+      this.runtime.createSession(
+        graph,
+        { tf32, ...options },
+        await this.files.initializers(graph, options.externalDirectory),
+      );
     this.numbers = (capacity) => new DeviceNumbers(this.runtime, capacity);
     this.#threads = threads;
   }

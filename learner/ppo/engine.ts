@@ -15,6 +15,9 @@ export interface AdapterOptions extends LoraConfig {
   seed: number;
 }
 
+/** tf32: float32 numbers, of which a GPU multiplies the first 10 bits of the mantissa. The last two need CUDA. */
+export type ComputeFormat = "float32" | "tf32" | "bfloat16";
+
 export type ActivationCheckpointing = "Auto" | "Always" | "Never";
 
 export interface EngineOptions {
@@ -41,7 +44,7 @@ export interface EngineOptions {
   /** what the values of a micro-batch may take before Auto recomputes them; default half of the memory that is free */
   activationBytes?: number;
   /** what matrix products are computed in; weights, gradients and optimiser state are float32 always. Default float32 */
-  compute?: "float32" | "bfloat16";
+  compute?: ComputeFormat;
   /**
    * Weights, gradients, moments and keys and values stay where the networks run (device-trainable.ts). Default: on a GPU. On
    * a CPU it does the same calls for nothing; tests do.

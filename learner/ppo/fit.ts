@@ -7,18 +7,26 @@ import { size } from "../model/info.ts";
 import { PROJECTIONS } from "../model/lora.ts";
 import { adapterOf } from "./adaptation.ts";
 import type { AvailableMemory } from "./available-memory.ts";
-import type { ActivationCheckpointing } from "./engine.ts";
+import type { ActivationCheckpointing, ComputeFormat } from "./engine.ts";
 import { EngineError } from "./errors.ts";
 import { samplesPerPrompt } from "./groups.ts";
 import { passTokens, ranksOf } from "./microbatches.ts";
 import { longestOf, type MemoryPlan, Planner, type PlanRequest, RunGraphs } from "./plan.ts";
 import { instrumenterLengths } from "./plan-generation.ts";
+import { graphCompute } from "./sessions.ts";
 
 /** What there is; undefined where it is not known, and nothing is refused. */
 export interface Budget {
   host: AvailableMemory | undefined;
   gpu: AvailableMemory | undefined;
 }
+
+/** What `learner.compute` is for the engine. */
+export const COMPUTE = {
+  Float32: "float32",
+  TF32: "tf32",
+  BFloat16: "bfloat16",
+} as const satisfies Record<TrainingRunSpec["learner"]["compute"], ComputeFormat>;
 
 /** What a manifest asks for. */
 export function requestOf(
@@ -34,7 +42,7 @@ export function requestOf(
     critic: spec.algorithm.baseline === "Critic",
     microBatchSize: spec.algorithm.microBatchSize,
     samplesPerPrompt: samplesPerPrompt(spec.algorithm),
-    compute: spec.learner.compute === "BFloat16" ? "bfloat16" : "float32",
+    compute: graphCompute(COMPUTE[spec.learner.compute]),
   };
 }
 

@@ -105,10 +105,11 @@ test("bfloat16: products of the step are bfloat16, what goes in and out and the 
       for (const checkpointing of [false, true]) {
         const graph = build(model, { compute: "bfloat16", checkpointing });
         const dtypes = productDtypes(graph);
-        // RMSNorm's gradient sums over a row by a product with the norm's weights, in float32
+        // RMSNorm's gradient sums over a row by a product with the norm's weights, in float32; so are logits
         assert.deepEqual(dtypes, new Set(["bfloat16", "float32"]), name);
         const exact = graph.nodes.filter(({ type, outputs: [y] }) => PRODUCTS.has(type) && y!.dtype === "float32");
-        for (const { outputs } of exact) assert.equal(outputs[0]!.shape.at(-1), 1);
+        const widths = new Set(exact.map(({ outputs }) => outputs[0]!.shape.at(-1)));
+        assert.deepEqual(widths, new Set([1, CONFIG.vocabSize]), name);
         for (const { value } of graph.outputs) assert.equal(value.dtype, "float32");
         for (const { dtype } of graph.inputs) assert.notEqual(dtype, "bfloat16");
         assert.ok(graph.outputs.some((output) => output.name.startsWith(GRADIENT_PREFIX)));
@@ -148,11 +149,12 @@ test("bfloat16 gradients are those of float32 but for rounding, by rounding on a
   assert.ok(Math.abs(Math.sqrt(dot(rounded, rounded) / dot(exact, exact)) - 1) < 0.02);
 });
 
-test("bfloat16 on a CPU is refused in one line", () => {
-  assert.throws(() => new Trainer({ model: models.F32, threads: 1, compute: "bfloat16" }), {
-    code: "compute",
-    message: /^compute is bfloat16, but [^\n]* CUDA alone; set it to float32 on a CPU$/,
-  });
+test("bfloat16 and TF32 on a CPU are refused in one line", () => {
+  for (const compute of ["bfloat16", "tf32"] as const)
+    assert.throws(() => new Trainer({ model: models.F32, threads: 1, compute }), {
+      code: "compute",
+      message: new RegExp(`^compute is ${compute}, but [^\\n]* CUDA alone; set it to float32 on a CPU$`),
+    });
   assert.doesNotThrow(() => {
     new Sessions(fullAdaptation(models.F32), { threads: 1, compute: "bfloat16", device: { kind: "cuda" } });
   });

@@ -19,6 +19,10 @@ interface Options
   device?: { kind: string };
 }
 
+/** What a graph says of it: TF32 is a matter of the session. */
+export const graphCompute = (compute: EngineOptions["compute"] = "float32") =>
+  compute === "tf32" ? "float32" : compute;
+
 export class Sessions {
   readonly #model: Adaptation;
   readonly #options: Options;
@@ -37,13 +41,14 @@ export class Sessions {
   constructor(model: Adaptation, options: Options, onDevice?: OnDevice) {
     this.#model = model;
     this.#options = options;
-    this.#graphs = { compute: options.compute, blocks: attentionBlocks(options) };
+    this.#graphs = { compute: graphCompute(options.compute), blocks: attentionBlocks(options) };
     this.#create = onDevice?.createSession ?? createSession;
     this.#activationBytes = options.activationBytes ?? process.availableMemory() / 2;
-    if (options.compute === "bfloat16" && options.device?.kind !== "cuda") {
+    const { compute = "float32" } = options;
+    if (compute !== "float32" && options.device?.kind !== "cuda") {
       throw new EngineError(
         "compute",
-        "compute is bfloat16, but ONNX Runtime multiplies bfloat16 matrices on CUDA alone; set it to float32 on a CPU",
+        `compute is ${compute}, but ONNX Runtime multiplies ${compute} matrices on CUDA alone; set it to float32 on a CPU`,
       );
     }
   }

@@ -1,6 +1,7 @@
 /** The graphs that evaluate and train: weights, sequences and loss inputs in; loss, per-token numbers and gradients out. */
 import { gradients } from "../graph/gradients.ts";
 import { type Compute, Graph, type Value } from "../graph/graph.ts";
+import { concat } from "../graph/primitives.ts";
 import { plus } from "../graph/sums.ts";
 import { decoder, decoderInputs, RESPONSE } from "../model/decoder.ts";
 import { tokenLogProbs } from "../model/tokenlogprobs.ts";
@@ -68,12 +69,11 @@ export function valueGraph(model: Adaptation, options: EvaluationOptions = {}): 
   return g;
 }
 
-/** sums of gradients -> loss, logProbs, entropies, sums with this one */
+/** sums of gradients -> loss, tokens: logProbs, then entropies, which leave a GPU in one copy; sums with this one */
 export function policyStepGraph(model: Adaptation, options: StepOptions = {}): Graph {
   const g = new Graph("policy_step", options);
   const { trained, logProbs, entropies } = policyTrunk(g, model, "policy", { requiresGrad: true, ...options });
-  g.output("logProbs", logProbs);
-  g.output("entropies", entropies);
+  g.output("tokens", concat([logProbs, entropies], 0));
   outputGradients(g, policyLoss(logProbs, entropies, policyLossInputs(g)), trained);
   return g;
 }

@@ -159,12 +159,13 @@ export class Trainer implements Engine {
       };
     });
     const { outputs, done } = await this.#ranks.step("policyStep", this.policy, feeds, o);
-    for (const [g, { loss, logProbs: found, entropies: spread }] of outputs.entries()) {
+    for (const [g, { loss, tokens }] of outputs.entries()) {
       const samples = groups[g].flat().map((i) => batch[i]);
       totals.loss += loss.data[0] as number;
-      const entropies = split(spread.data as Float32Array, samples);
-      for (const [j, logProbs] of split(found.data as Float32Array, samples).entries())
-        addStatistics(totals, samples[j], logProbs, entropies[j], o);
+      // log-probs of all samples, then their entropies
+      const numbers = split(tokens.data as Float32Array, [...samples, ...samples]);
+      for (const [j, sample] of samples.entries())
+        addStatistics(totals, sample, numbers[j], numbers[samples.length + j], o);
     }
     const { loss, tokens, ratioMax } = totals;
     return {

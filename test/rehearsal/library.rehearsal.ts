@@ -1,0 +1,87 @@
+/** The stand-in for CUDA: devices, memory, what the host must not touch, kernels that compute sizes. */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import test from "node:test";
+import { Graph } from "../../learner/graph/graph.ts";
+import { Session } from "../../learner/graph/session.ts";
+import { tensor } from "../../learner/graph/tensor.ts";
+
+const LEARNER = new URL("../../learner/", import.meta.url).href;
+
+/** A script in a process of its own, as the environment is read when the library is loaded. */
+function run(script: string, env: Record<string, string> = {}) {
+  const imports = `
+    import { probeRuntime, DeviceRuntime } from "${LEARNER}device/runtime.ts";
+    import { probeDevice } from "${LEARNER}graph/session.ts";
+    const said = (act) => act.then(() => console.log("works"), (error) => console.log(error.code, error.message));`;
+  return spawnSync(process.execPath, ["--input-type=module", "--eval", `${imports}\n${script}`], {
+    encoding: "utf8",
+    env: { ...process.env, ...env },
+    timeout: 60_000,
+  });
+}
+
+test("as many devices as are asked for, and no more", () => {
+  const script =
+    "for (const id of [0, 1, 2]) for (const probe of [probeDevice, probeRuntime]) await said(probe({ kind: 'cuda', id }));";
+  const { stdout, stderr } = run(script, { REHEARSAL_DEVICES: "2" });
+  const lines = stdout.trim().split("\n");
+  assert.deepEqual(lines.slice(0, 4), ["works", "works", "works", "works"], stderr);
+  for (const line of lines.slice(4))
+    assert.match(line, /^device cuda:2 cannot be used: there is no GPU of this number; nvidia-smi -L/);
+  assert.equal(lines.length, 6);
+});
+
+test("no device at all", () => {
+  const { stdout } = run("await said(probeDevice({ kind: 'cuda', id: 0 }));", { REHEARSAL_DEVICES: "0" });
+  assert.match(stdout, /^device cuda:0 cannot be used: the driver finds no GPU; give the container one$/m);
+});
+
+test("each device has its own memory, which can be full", () => {
+  const script = `for (const id of [0, 1]) {
+    const runtime = new DeviceRuntime({ kind: "cuda", id });
+    await said((async () => runtime.allocate(16e6))());
+  }`;
+  const { stdout, stderr } = run(script, { REHEARSAL_DEVICES: "2", REHEARSAL_BYTES: "1e9,50e6" });
+  const [first, second] = stdout.trim().split("\n");
+  assert.equal(first, "works", stderr);
+  assert.match(second!, /^device cuda:1 cannot be used: the GPU's memory is full; end what else uses it/);
+});
+
+test("a host access to device memory ends the process with a message", () => {
+  const script = `const runtime = new DeviceRuntime({ kind: "cuda", id: 0 });
+    const buffer = await runtime.allocate(4);
+    const { address } = buffer.view(0, [4]);
+    const data = runtime.api.created((out) => runtime.api.GetTensorMutableData(address, out));
+    console.log("before", runtime.api.copyOf(data, 16).byteLength);`;
+  const { status, stdout, stderr } = run(script);
+  assert.equal(status, 70, stderr);
+  assert.match(stderr, /^rehearsal: the host read or wrote memory of device 0 at 0x/m);
+  assert.doesNotMatch(stdout, /before/);
+});
+
+test("kernels that compute sizes give the CPU's numbers: int64 sums, differences, products, concatenation", async () => {
+  const graph = new Graph("sizes");
+  const [a, b, one] = [
+    graph.input("a", "int64", [3]),
+    graph.input("b", "int64", [3]),
+    graph.input("one", "int64", [1]),
+  ];
+  for (const operator of ["Add", "Sub", "Mul", "Div"])
+    for (const [i, pair] of [
+      [a, b],
+      [a, one],
+      [one, a],
+    ].entries())
+      graph.output(`${operator}${i}`, graph.op(operator, pair, {}, [a])[0]!);
+  graph.output("Concat", graph.op("Concat", [a, b], { axis: 0 }, [{ dtype: "int64", shape: [6] }])[0]!);
+  const numbers = (...values: number[]) => tensor(BigInt64Array.from(values, BigInt));
+  const feeds = { a: numbers(7, 60, 5), b: numbers(2, 3, 4), one: numbers(2) };
+  const found = [];
+  for (const device of [{ kind: "cpu" }, { kind: "cuda", id: 0 }] as const) {
+    const session = await Session.create(graph, { device });
+    found.push(Object.entries(await session.run(feeds)).map(([name, { data }]) => `${name}: ${data}`));
+    await session.release();
+  }
+  assert.deepEqual(found[1], found[0]);
+});

@@ -1,0 +1,329 @@
+/*
+ * Devices and their memory. The memory of a device is one file in memory that is mapped twice: without any permission at the
+ * addresses that ONNX Runtime is given, and readable at others, where copies are made. A host access to device memory is
+ * therefore a segmentation fault, as it is on a machine with a GPU, and ends the process with a message.
+ *
+ * Addresses are never given twice, so that a copy to or from memory that was freed is found.
+ *
+ * Environment, read when the library is loaded:
+ *   REHEARSAL_DEVICES     number of devices (1)
+ *   REHEARSAL_BYTES       memory of each device in bytes, one number or one for each device, separated by commas (80e9)
+ *   REHEARSAL_COPY_BYTES  copies of more bytes than this are counted and not made (none). No kernel reads what they bring, and
+ *                         a model of 6 GB then takes no memory of this machine
+ *   REHEARSAL_VERBOSE     whether each copy between host and device is written to stderr, with its bytes
+ *   REHEARSAL_REPORT      file to which the counters are added when the process ends, one line of JSON
+ */
+#define _GNU_SOURCE
+#include "rehearsal.h"
+#include <cuda_runtime_api.h>
+#include <execinfo.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#undef cudaGetDeviceProperties
+
+#define MOST_DEVICES 8
+/* Addresses of a device. It ends the process when they have all been given. */
+#define SPAN ((size_t)4 << 40)
+/* What cudaMalloc rounds to. */
+#define GRAIN 512
+#define PAGE 4096
+
+struct block {
+  size_t start, size;
+  int freed;
+};
+
+struct device {
+  char *addresses, *twin;
+  int file;
+  size_t size, used, peak, next;
+  struct block *blocks; /* by address */
+  size_t count, capacity;
+};
+
+static struct device devices[MOST_DEVICES];
+static int device_count = 1;
+static size_t largest_copy = SIZE_MAX;
+static int verbose;
+static uint64_t counters[COUNTERS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static __thread int current;
+static __thread cudaError_t last_error;
+static struct sigaction previous;
+
+static cudaError_t result(cudaError_t error) {
+  if (error != cudaSuccess) last_error = error;
+  return error;
+}
+
+static void end_process(const char *message) {
+  fprintf(stderr, "rehearsal: %s\n", message);
+  void *frames[64];
+  backtrace_symbols_fd(frames, backtrace(frames, 64), STDERR_FILENO);
+  _exit(70);
+}
+
+void count(enum counter counter, uint64_t amount) { __atomic_fetch_add(&counters[counter], amount, __ATOMIC_RELAXED); }
+
+static struct device *device_of(const void *address) {
+  for (struct device *it = devices; it < devices + device_count; it++)
+    if ((char *)address >= it->addresses && (char *)address < it->addresses + SPAN) return it;
+  return 0;
+}
+
+void *readable(const void *address) {
+  struct device *device = device_of(address);
+  return device ? device->twin + ((char *)address - device->addresses) : (void *)address;
+}
+
+/* The block with the byte at `offset`, or 0. Called with the lock. */
+static struct block *block_at(struct device *device, size_t offset) {
+  size_t low = 0, high = device->count;
+  while (low < high) {
+    size_t middle = (low + high) / 2;
+    if (device->blocks[middle].start <= offset) low = middle + 1;
+    else high = middle;
+  }
+  struct block *found = low > 0 ? &device->blocks[low - 1] : 0;
+  return found && offset < found->start + found->size ? found : 0;
+}
+
+/* Ends the process unless all bytes are in one block that was not freed. Host memory is not looked at. */
+static void check_range(const void *address, size_t bytes, const char *operation) {
+  struct device *device = device_of(address);
+  if (!device || bytes == 0) return;
+  size_t offset = (char *)address - device->addresses;
+  pthread_mutex_lock(&lock);
+  struct block *block = block_at(device, offset);
+  char message[256] = "";
+  if (!block || block->freed || offset + bytes > block->start + block->size)
+    snprintf(message, sizeof message, "%s of %zu bytes at %p of device %d, %s", operation, bytes, address,
+             (int)(device - devices), !block ? "where nothing was allocated" : block->freed ? "which were freed" : "beyond the end of what was allocated");
+  pthread_mutex_unlock(&lock);
+  if (message[0]) end_process(message);
+}
+
+static void on_fault(int signal, siginfo_t *info, void *context) {
+  struct device *device = device_of(info->si_addr);
+  if (device) {
+    char message[128];
+    snprintf(message, sizeof message, "the host read or wrote memory of device %d at %p", (int)(device - devices), info->si_addr);
+    end_process(message);
+  }
+  if (previous.sa_flags & SA_SIGINFO) return previous.sa_sigaction(signal, info, context);
+  sigaction(SIGSEGV, &previous, 0); /* the instruction faults again, now for whoever was here before */
+}
+
+static void report(void) {
+  const char *path = getenv("REHEARSAL_REPORT");
+  FILE *file = path ? fopen(path, "a") : 0;
+  if (!file) return;
+  fprintf(file, "{\"pid\":%d,\"counts\":[", getpid());
+  for (int i = 0; i < COUNTERS; i++) fprintf(file, "%s%llu", i ? "," : "", (unsigned long long)counters[i]);
+  fprintf(file, "],\"peakBytes\":[");
+  for (int i = 0; i < device_count; i++) fprintf(file, "%s%zu", i ? "," : "", devices[i].peak);
+  fprintf(file, "]}\n");
+  fclose(file);
+}
+
+__attribute__((constructor)) static void start(void) {
+  const char *number = getenv("REHEARSAL_DEVICES"), *bytes = getenv("REHEARSAL_BYTES"), *copy = getenv("REHEARSAL_COPY_BYTES");
+  device_count = number ? atoi(number) : 1;
+  if (device_count < 0 || device_count > MOST_DEVICES) end_process("REHEARSAL_DEVICES must be 0 to 8");
+  verbose = getenv("REHEARSAL_VERBOSE") != 0;
+  if (copy) largest_copy = (size_t)strtod(copy, 0);
+  double size = 80e9;
+  for (int i = 0; i < device_count; i++) {
+    if (bytes && *bytes) {
+      char *end;
+      size = strtod(bytes, &end);
+      bytes = *end == ',' ? end + 1 : 0;
+    }
+    struct device *it = &devices[i];
+    it->size = (size_t)size;
+    it->file = memfd_create("rehearsal", MFD_CLOEXEC);
+    if (it->file < 0 || ftruncate(it->file, SPAN)) end_process("a file in memory cannot be made");
+    it->addresses = mmap(0, SPAN, PROT_NONE, MAP_SHARED | MAP_NORESERVE, it->file, 0);
+    it->twin = mmap(0, SPAN, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, it->file, 0);
+    if (it->addresses == MAP_FAILED || it->twin == MAP_FAILED) end_process("there are no addresses for a device");
+  }
+  struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+  sigaction(SIGSEGV, &action, &previous);
+  atexit(report);
+}
+
+/* For tests: the counters so far, then for each device the bytes in use and their peak since it was last asked for. */
+API int rehearsal_counts(uint64_t *to, int room) {
+  pthread_mutex_lock(&lock);
+  int written = 0;
+  for (; written < COUNTERS && written < room; written++) to[written] = __atomic_load_n(&counters[written], __ATOMIC_RELAXED);
+  for (int i = 0; i < device_count && written + 2 <= room; i++) {
+    to[written++] = devices[i].used;
+    to[written++] = devices[i].peak;
+    devices[i].peak = devices[i].used;
+  }
+  pthread_mutex_unlock(&lock);
+  return written;
+}
+
+/* For tests: the memory of a device from now on, also less than is in use. */
+API void rehearsal_resize(int device, double bytes) {
+  pthread_mutex_lock(&lock);
+  if (device >= 0 && device < device_count) devices[device].size = (size_t)bytes;
+  pthread_mutex_unlock(&lock);
+}
+
+static cudaError_t allocate(void **to, size_t bytes) {
+  *to = 0;
+  if (device_count == 0) return result(cudaErrorNoDevice);
+  if (bytes == 0) return cudaSuccess;
+  struct device *device = &devices[current];
+  size_t size = (bytes + GRAIN - 1) / GRAIN * GRAIN;
+  pthread_mutex_lock(&lock);
+  int full = size > device->size || device->used > device->size - size;
+  if (!full) {
+    if (device->next + size > SPAN) end_process("all addresses of a device have been given");
+    if (device->count == device->capacity) {
+      device->capacity = device->capacity ? 2 * device->capacity : 4096;
+      device->blocks = realloc(device->blocks, device->capacity * sizeof *device->blocks);
+    }
+    device->blocks[device->count++] = (struct block){device->next, size, 0};
+    *to = device->addresses + device->next;
+    device->next = (device->next + size + PAGE - 1) / PAGE * PAGE; /* a page of its own, which can be given back */
+    device->used += size;
+    if (device->used > device->peak) device->peak = device->used;
+  }
+  pthread_mutex_unlock(&lock);
+  if (full) return result(cudaErrorMemoryAllocation);
+  count(ALLOCATIONS, 1);
+  return cudaSuccess;
+}
+
+static cudaError_t release(void *address) {
+  if (!address) return cudaSuccess;
+  struct device *device = device_of(address);
+  if (!device) return result(cudaErrorInvalidValue);
+  size_t offset = (char *)address - device->addresses;
+  pthread_mutex_lock(&lock);
+  struct block *block = block_at(device, offset);
+  int wrong = !block || block->freed || block->start != offset;
+  if (!wrong) {
+    block->freed = 1;
+    device->used -= block->size;
+    fallocate(device->file, FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE, block->start, (block->size + PAGE - 1) / PAGE * PAGE);
+  }
+  pthread_mutex_unlock(&lock);
+  if (wrong) end_process("memory was freed that is not allocated");
+  return cudaSuccess;
+}
+
+static void copy(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height) {
+  size_t bytes = width * height;
+  if (bytes == 0) return;
+  int there = device_of(to) != 0, from_there = device_of(from) != 0;
+  check_range(to, (height - 1) * to_pitch + width, "a copy to device memory");
+  check_range(from, (height - 1) * from_pitch + width, "a copy from device memory");
+  enum counter kind = there && !from_there ? TO_DEVICE : from_there && !there ? TO_HOST : ON_DEVICE;
+  count(kind, 1);
+  count(kind + 1, bytes); /* its bytes are the next counter */
+  if (verbose && kind != ON_DEVICE) fprintf(stderr, "rehearsal: %zu bytes %s\n", bytes, there ? "to the device" : "to the host");
+  if (bytes > largest_copy) return;
+  for (size_t i = 0; i < height; i++)
+    memmove((char *)readable(to) + i * to_pitch, (char *)readable(from) + i * from_pitch, width);
+}
+
+static void fill(void *to, int value, size_t bytes) {
+  check_range(to, bytes, "a memset");
+  if (bytes <= largest_copy) memset(readable(to), value, bytes);
+}
+
+API cudaError_t cudaMalloc(void **to, size_t bytes) { return allocate(to, bytes); }
+API cudaError_t cudaMallocFromPoolAsync(void **to, size_t bytes, cudaMemPool_t pool, cudaStream_t stream) { return allocate(to, bytes); }
+API cudaError_t cudaFree(void *address) { return release(address); }
+API cudaError_t cudaFreeAsync(void *address, cudaStream_t stream) { return release(address); }
+API cudaError_t cudaMallocHost(void **to, size_t bytes) { return result((*to = malloc(bytes ? bytes : 1)) ? cudaSuccess : cudaErrorMemoryAllocation); }
+API cudaError_t cudaHostAlloc(void **to, size_t bytes, unsigned flags) { return cudaMallocHost(to, bytes); }
+API cudaError_t cudaFreeHost(void *address) { free(address); return cudaSuccess; }
+
+API cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind) { copy(to, bytes, from, bytes, bytes, 1); return cudaSuccess; }
+API cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream) { copy(to, bytes, from, bytes, bytes, 1); return cudaSuccess; }
+API cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) {
+  copy(to, to_pitch, from, from_pitch, width, height);
+  return cudaSuccess;
+}
+API cudaError_t cudaMemcpyFromSymbol(void *to, const void *symbol, size_t bytes, size_t offset, enum cudaMemcpyKind kind) { fill(to, 0, bytes); return cudaSuccess; }
+API cudaError_t cudaMemset(void *to, int value, size_t bytes) { fill(to, value, bytes); return cudaSuccess; }
+API cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream) { fill(to, value, bytes); return cudaSuccess; }
+
+API cudaError_t cudaMemGetInfo(size_t *unused, size_t *total) {
+  pthread_mutex_lock(&lock);
+  *total = devices[current].size;
+  *unused = *total > devices[current].used ? *total - devices[current].used : 0;
+  pthread_mutex_unlock(&lock);
+  return cudaSuccess;
+}
+API cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *to, const void *address) {
+  struct device *device = device_of(address);
+  memset(to, 0, sizeof *to);
+  to->type = device ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered;
+  to->device = device ? device - devices : 0;
+  to->devicePointer = (void *)address;
+  return cudaSuccess;
+}
+API cudaError_t cudaMemPoolCreate(cudaMemPool_t *to, const struct cudaMemPoolProps *properties) { *to = malloc(8); return cudaSuccess; }
+API cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) { free(pool); return cudaSuccess; }
+API cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value) { return cudaSuccess; }
+API cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value) { return cudaSuccess; }
+API cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t bytes) { return cudaSuccess; }
+
+API cudaError_t cudaGetDeviceCount(int *to) { *to = device_count; return result(device_count ? cudaSuccess : cudaErrorNoDevice); }
+API cudaError_t cudaGetDevice(int *to) { *to = current; return result(device_count ? cudaSuccess : cudaErrorNoDevice); }
+API cudaError_t cudaSetDevice(int device) {
+  if (device_count == 0) return result(cudaErrorNoDevice);
+  if (device < 0 || device >= device_count) return result(cudaErrorInvalidDevice);
+  current = device;
+  return cudaSuccess;
+}
+
+/* As an H100 says; the kernels that ONNX Runtime picks depend on it. */
+API cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *to, int device) {
+  if (device < 0 || device >= device_count) return result(cudaErrorInvalidDevice);
+  *to = (struct cudaDeviceProp){
+      .name = "Rehearsal", .totalGlobalMem = devices[device].size, .sharedMemPerBlock = 49152, .regsPerBlock = 65536,
+      .warpSize = 32, .memPitch = 2147483647, .maxThreadsPerBlock = 1024, .maxThreadsDim = {1024, 1024, 64},
+      .maxGridSize = {2147483647, 65535, 65535}, .totalConstMem = 65536, .major = 9, .minor = 0, .textureAlignment = 512,
+      .multiProcessorCount = 132, .maxThreadsPerMultiProcessor = 2048, .sharedMemPerMultiprocessor = 233472,
+      .sharedMemPerBlockOptin = 232448, .l2CacheSize = 62914560, .maxBlocksPerMultiProcessor = 32,
+      .regsPerMultiprocessor = 65536, .concurrentKernels = 1, .unifiedAddressing = 1, .memoryBusWidth = 5120};
+  return cudaSuccess;
+}
+API cudaError_t cudaDeviceGetAttribute(int *to, enum cudaDeviceAttr attribute, int device) {
+  switch (attribute) {
+    case cudaDevAttrComputeCapabilityMajor: *to = 9; break;
+    case cudaDevAttrMultiProcessorCount: *to = 132; break;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *to = 232448; break;
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: *to = 233472; break;
+    case cudaDevAttrMaxThreadsPerBlock: *to = 1024; break;
+    case cudaDevAttrMaxThreadsPerMultiProcessor: *to = 2048; break;
+    case cudaDevAttrWarpSize: *to = 32; break;
+    default: *to = 0;
+  }
+  return cudaSuccess;
+}
+API cudaError_t cudaDriverGetVersion(int *to) { *to = 13000; return cudaSuccess; }
+API cudaError_t cudaRuntimeGetVersion(int *to) { *to = 13000; return cudaSuccess; }
+API cudaError_t cudaGetLastError(void) { cudaError_t error = last_error; last_error = cudaSuccess; return error; }
+API cudaError_t cudaPeekAtLastError(void) { return last_error; }
+/* The words are CUDA's own: the learner's messages are found by them. */
+API const char *cudaGetErrorName(cudaError_t error) {
+  return error == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation" : error == cudaErrorNoDevice ? "cudaErrorNoDevice" : error == cudaErrorInvalidDevice ? "cudaErrorInvalidDevice" : "cudaErrorUnknown";
+}
+API const char *cudaGetErrorString(cudaError_t error) {
+  return error == cudaErrorMemoryAllocation ? "out of memory" : error == cudaErrorNoDevice ? "no CUDA-capable device is detected" : error == cudaErrorInvalidDevice ? "invalid device ordinal" : "unknown error";
+}

@@ -1,0 +1,42 @@
+/** Which nodes ran on the CPU, and which copy between it and a device: from ONNX Runtime's profiles (LONGRUN_PROFILE). */
+import { globSync, readFileSync } from "node:fs";
+
+interface Event {
+  cat: string;
+  name: string;
+  args?: { op_name?: string; provider?: string; input_type_shape?: Record<string, unknown>[] };
+}
+
+export interface Placement {
+  /** nodes by operator and type of the first input, of those that ran on the CPU: `Clip int32` */
+  onCpu: Record<string, number>;
+  /** nodes that ONNX Runtime has put in where a value crosses: its warnings count the same */
+  copies: number;
+  /** all nodes that ran */
+  nodes: number;
+}
+
+const KERNEL = "_kernel_time";
+
+/** Of each graph, by its name; where there are several sessions of one, of all together. */
+export function placements(prefix: string): Record<string, Placement> {
+  const found: Record<string, Placement> = {};
+  for (const file of globSync(`${prefix}-*.json`).sort()) {
+    const graph = /-\d+-\d+-(.+?)_\d{4}-\d\d-\d\d/.exec(file)![1]!;
+    found[graph] ??= { onCpu: {}, copies: 0, nodes: 0 };
+    const placement = found[graph];
+    const seen = new Set<string>();
+    for (const { cat, name, args } of JSON.parse(readFileSync(file, "utf8")) as Event[]) {
+      if (cat !== "Node" || !name.endsWith(KERNEL) || seen.has(name)) continue;
+      seen.add(name);
+      placement.nodes++;
+      const { op_name: operator = "", provider, input_type_shape: inputs = [] } = args ?? {};
+      if (operator.startsWith("Memcpy")) placement.copies++;
+      else if (provider === "CPUExecutionProvider") {
+        const kind = [operator, ...Object.keys(inputs[0] ?? {})].join(" ");
+        placement.onCpu[kind] = (placement.onCpu[kind] ?? 0) + 1;
+      }
+    }
+  }
+  return found;
+}
