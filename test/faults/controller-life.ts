@@ -74,6 +74,7 @@ export async function live(
   (await learner()).work(2);
   await meanwhile("resumed", controller);
   await soon(() => runningActors(1));
+  await soon(async () => (await status()).images !== undefined);
   (await learner()).say({ phase: Phase.SUCCEEDED, message: "5 iterations", executions: { completed: 9 } });
   await soon(async () => {
     const replicas = (await world.deployment(namespace, RUN))?.spec?.replicas;
