@@ -14,6 +14,7 @@ import { announcements, type Finding, findCondition } from "./conditions.ts";
 import { type Context, type Pass, tell } from "./context.ts";
 import { FINALIZER, reconcileDeletion, reconcileFinalizer, volumeEvent } from "./deletion.ts";
 import { learnerHost, type Run } from "./desired/names.ts";
+import { withNewerFields } from "./desired/newer-fields.ts";
 import { withRunDefaults } from "./desired/run-defaults.ts";
 import { evaluationAnnouncements } from "./evaluation-status.ts";
 import { CONFIRM_SECONDS } from "./expectations.ts";
@@ -120,7 +121,7 @@ function look(key: string, run: Run, context: Context): Pass {
   const nowMs = context.now();
   const memory = context.memories.of(key, run, nowMs);
   const observed = observe(
-    withRunDefaults(run, context.settings.runDefaults),
+    withRunDefaults(withNewerFields(run), context.settings.runDefaults),
     context.cache,
     context.links.observed(key),
     { kueue: context.settings.kueue ?? false, nowMs },

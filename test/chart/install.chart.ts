@@ -39,6 +39,7 @@ import { CHART, helm, IMAGES, RELEASED, ROOT } from "./helm.ts";
 
 const skip = controlPlaneUnavailable([...CONTROL_PLANE, "helm"]) ?? false;
 const SYSTEM = "longrun-system";
+const { version: VERSION } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { version: string };
 const CRD: Resource = {
   group: "apiextensions.k8s.io",
   version: "v1",
@@ -253,7 +254,9 @@ describe("the chart on a real API server", { skip, concurrency: false }, () => {
     await newNamespace(SYSTEM);
     await newNamespace("training");
     await grantMore();
-    await run("install", "longrun", RELEASED, ...INSTALL);
+    // Nobody answers for the learner, so the run is not pinned yet: its images must be the same before and after.
+    const tags = ["controller", "learner", "actor", "sandbox"].map((it) => `images.${it}.tag=${VERSION}`);
+    await run("install", "longrun", RELEASED, ...INSTALL, "--set", tags.join(","));
     // The pods run this controller, which writes a field of the status that the CRD of 0.1.0 does not have.
     await startRun("training", { hasStatus: false });
     const written = await writeManifests();

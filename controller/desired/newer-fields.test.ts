@@ -1,0 +1,23 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { runOf } from "../run.fixture.ts";
+import { desiredActor } from "./actors.ts";
+import { NEWER_DEFAULTS, withNewerFields } from "./newer-fields.ts";
+import { DEFAULT_SETTINGS } from "./settings.ts";
+
+test("a run that a CRD of 0.1 has stored gets the defaults of this version's schema", () => {
+  const run = runOf();
+  const older = structuredClone(run);
+  for (const [part, fields] of Object.entries(NEWER_DEFAULTS))
+    if (part === "failurePolicy") delete (older.spec as { failurePolicy?: unknown }).failurePolicy;
+    else
+      for (const field of Object.keys(fields))
+        delete (older.spec as never as Record<string, Record<string, unknown>>)[part]![field];
+  assert.notDeepEqual(older, run);
+  assert.deepEqual(withNewerFields(older), run);
+  assert.deepEqual(withNewerFields(run), run);
+  assert.ok(
+    desiredActor(withNewerFields(older), 0, 0, DEFAULT_SETTINGS).spec!.template.spec!.terminationGracePeriodSeconds! >
+      0,
+  );
+});
