@@ -81,6 +81,10 @@ export async function live(
     const { phase, actors } = await status();
     return phase === "Succeeded" && replicas === 0 && actors?.replicas === 0;
   });
+  // A Job that is deleted stays until its pods are gone.
+  await soon(async () =>
+    (await childrenIn(world, namespace)).every((it) => it.metadata.deletionTimestamp === undefined),
+  );
   const finished = await remainsOf(world, namespace);
   await controller.settled();
   const run = await world.run(namespace, RUN);

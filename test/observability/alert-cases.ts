@@ -27,7 +27,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
     when: "nothing comes on for 70 minutes",
     series: { [of("longrun_progress_timestamp_seconds", POD)]: "0x80" },
     at: 70,
-    fires: { labels: pod, summary: "Run team/pizza has not come on for 1h 10m 0s." },
+    fires: { labels: pod, summary: "Run team/pizza has made no progress for 1h 10m 0s." },
   },
   {
     alert: "LongrunNoProgress",
@@ -153,8 +153,8 @@ export const ALERT_CASES: readonly AlertCase[] = [
     at: 15,
     fires: {
       labels: pod,
-      summary: "The policy of run team/pizza has run away from where it began.",
-      description: "0.50 nats a token to the reference; runs that went well ended below 0.12.",
+      summary: "The policy of run team/pizza writes very differently from the model it began as.",
+      description: "Its KL divergence from that model is 0.50 nats a token; runs that went well ended below 0.12.",
     },
   },
   {
@@ -170,7 +170,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
     at: 80,
     fires: {
       labels: pod,
-      summary: "The policy of run team/pizza writes nearly the same program always.",
+      summary: "The policy of run team/pizza always writes nearly the same program.",
       description: "Its entropy, 0.040 nats a token, is a quarter of what it was within twelve hours.",
     },
   },
@@ -268,7 +268,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
       'controller_runtime_reconcile_total{controller="trainingrun", result="success"}': "0+8x60",
     },
     at: 40,
-    fires: { labels: {}, summary: "20% of the controller's looks at runs fail." },
+    fires: { labels: {}, summary: "20% of the controller's reconciles fail." },
   },
   {
     alert: "LongrunReconcileErrors",
