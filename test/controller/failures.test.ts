@@ -6,6 +6,7 @@ import type { AddressInfo } from "node:net";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ConditionType, findCondition } from "../../controller/conditions.ts";
+import { ApiError } from "../../controller/kube/errors.ts";
 import { DEPLOYMENT, POD } from "../../controller/kube/resources.ts";
 import type { Operator } from "../../controller/operator.ts";
 import { setSuspended } from "../../controller/plugin/changes.ts";
@@ -49,13 +50,17 @@ async function start(spec: Record<string, unknown> = {}) {
   return { namespace, learner: await answers(namespace) };
 }
 
-async function patchContainer(namespace: string, container: object): Promise<void> {
+async function learnerPod(namespace: string): Promise<string> {
   const [pod] = await eventually(async () => {
     const pods = (await world.podsOf(namespace, "run", "learner")).filter((it) => !it.metadata.deletionTimestamp);
     return pods.length > 0 && pods;
   });
+  return pod!.metadata.name;
+}
+
+async function patchContainer(namespace: string, container: object, pod?: string): Promise<void> {
   const containerStatuses = [{ name: "learner", image: "", imageID: "", ready: false, ...container }];
-  const place = { namespace, name: pod!.metadata.name };
+  const place = { namespace, name: pod ?? (await learnerPod(namespace)) };
   await world.client.mergePatch(
     POD,
     place,
@@ -68,11 +73,12 @@ async function patchContainer(namespace: string, container: object): Promise<voi
 async function crash(namespace: string, end: number, exitCode: number, message = "why", reason = "Error") {
   down.add(namespace);
   const terminated = { exitCode, reason, message, finishedAt: new Date().toISOString() };
-  await patchContainer(namespace, { restartCount: end, state: { terminated } });
-  await patchContainer(namespace, {
-    restartCount: end,
-    state: { waiting: { reason: "CrashLoopBackOff" } },
-    lastState: { terminated },
+  const pod = await learnerPod(namespace);
+  await patchContainer(namespace, { restartCount: end, state: { terminated } }, pod);
+  const waiting = { state: { waiting: { reason: "CrashLoopBackOff" } }, lastState: { terminated } };
+  await patchContainer(namespace, { restartCount: end, ...waiting }, pod).catch((error) => {
+    // With no retries the run may have failed meanwhile, and its pod be gone.
+    if (!(error instanceof ApiError && error.status === 404)) throw error;
   });
   return terminated;
 }
