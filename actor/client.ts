@@ -52,11 +52,11 @@ export interface ClientOptions {
   welcomeSeconds?: number;
   /** Leases after which the actor drains by itself. Absent: never. */
   maxExecutions?: number | undefined;
-  /** A drained actor gives up results for which there is no learner for so long; one that must stop gives up programs, too. */
+  /** How long a drained actor waits for a learner before it gives up its results. An actor that must stop then gives up its programs, too. */
   handInSeconds?: number;
-  /** After `terminate`, programs run on for so long; then they are given back. Absent: to their end. */
+  /** How long programs may run after `terminate` before they are given back. Absent: to their end. */
   finishSeconds?: number | undefined;
-  /** Whether it leaves when it has had no lease for `Welcome.idle_seconds`; not if somebody else decides how many actors there are. [true] */
+  /** Whether the actor leaves after `Welcome.idle_seconds` without a lease. False if somebody else decides how many actors there are. [true] */
   leavesWhenIdle?: boolean;
   /** Results that are kept for the learner's acknowledgement, and the bytes of their submissions: with more, no more leases. */
   heldPerSlot?: number;
@@ -80,7 +80,7 @@ export interface ActorState {
   aliveSeconds: number;
 }
 
-/** After `giveBack`, how long the learner may take to acknowledge what it got. */
+/** How long the learner may take to acknowledge attempts that were given back. */
 const GIVE_BACK_SECONDS = 2;
 const SHORTEST_PAUSE_SECONDS = 0.2;
 const DAMAGED_UPLOADS = 3;
@@ -450,7 +450,7 @@ export class ActorClient {
     this.#finishIfDrained();
   }
 
-  /** Keeps nothing of the attempt any more; where that was why no lease was asked for, asks again. */
+  /** Forgets the attempt. If the actor was full because of it, offers room for a lease again. */
   #drop(held: Held): void {
     const wasFull = this.#room < this.#options.slots;
     this.#held.delete(keyOf(held.attempt));

@@ -17,7 +17,7 @@ import { describeScaling, drainingNote, isDraining, type ScalePlan } from "./sca
 
 /** After a refusal that only a person can lift, the next try. */
 export const REFUSED_SECONDS = 15;
-/** Names that are tried for an actor while others have Jobs of these names. */
+/** How many names are tried for an actor if other owners have Jobs of these names. */
 const NAME_TRIES = 8;
 /** An actor that has not been heard to drain is told again after this long. */
 const TELL_AGAIN_SECONDS = 10;
@@ -98,7 +98,7 @@ async function createActors(pass: Pass, { create }: ScalePlan): Promise<void> {
   }
 }
 
-/** Actors of longrun 0.2 and earlier say nothing of what they were made from: it is what the user asks for now. */
+/** Adds the input hash to Jobs of actors that longrun 0.2 or earlier made: they count as made from the present spec. */
 async function markActors(pass: Pass): Promise<void> {
   const { observed, writes } = pass;
   if (!isSeen(observed.run)) return;
@@ -110,7 +110,7 @@ async function markActors(pass: Pass): Promise<void> {
 }
 
 /**
- * Makes an actor's Job; where somebody else's has its name, under the name of the next generation.
+ * Makes an actor's Job. If somebody else's Job has its name, the actor gets the name of the next generation.
  *
  * @param jobOf the Job, so many generations past the next one. @throws BlockedError | ApiError
  */

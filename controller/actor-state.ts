@@ -7,7 +7,7 @@ import type { Job, Pod } from "./kube/resources.ts";
  * | starting | its pod is not there yet, or does not run | yes |
  * | running | its pod runs, or the learner hears it | yes |
  * | leaving | its pod was evicted, preempted or deleted: it finishes what it can within its grace | no |
- * | lost | its node is not heard any more, nor does the learner hear it; or the learner has not heard it for long | no; its Job is removed |
+ * | lost | its node does not answer and the learner does not hear it; or the learner has not heard it for SILENT_ACTOR_SECONDS | no; its Job is removed |
  * | succeeded, failed | its Job is over | no |
  * | deleting | its Job is being deleted | no |
  * | orphaned | its Job has the run's label and no owner | no; its Job is removed |
@@ -15,22 +15,22 @@ import type { Job, Pod } from "./kube/resources.ts";
 export type ActorState = "starting" | "running" | "leaving" | "lost" | "succeeded" | "failed" | "deleting" | "orphaned";
 
 /**
- * A pod that is there so long after its grace is on a node that no kubelet speaks for. It takes nothing that anybody else
- * could have, so nothing waits for it: Kueue ends such pods after the same time.
+ * A pod that still exists so long after its grace period is on a node whose kubelet does not answer. Nothing waits for such
+ * a pod, because nobody else could use its place.
  */
 export const PAST_GRACE_SECONDS = 60;
 
-/** An actor whose pod runs, and that a connected learner has not heard for so long, is lost. Starting takes up to 120 s. */
+/** An actor is lost if its pod runs and a connected learner has not heard it for so long. An actor may take 120 s to start. */
 export const SILENT_ACTOR_SECONDS = 180;
 
-/** Unix milliseconds from which nothing waits for this pod any more; undefined while nobody deletes it. */
+/** Returns the time, in Unix milliseconds, after which nothing waits for this pod; undefined if it is not being deleted. */
 export function pastGraceAtMs({ metadata }: Pod): number | undefined {
   // deletionTimestamp is when its grace is over.
   const { deletionTimestamp } = metadata;
   return deletionTimestamp === undefined ? undefined : Date.parse(deletionTimestamp) + PAST_GRACE_SECONDS * 1000;
 }
 
-/** Whether it holds a place on a node that others could have. */
+/** Returns whether the pod takes room on a node that other pods could use. */
 export function takesRoom(pod: Pod, nowMs: number): boolean {
   const { phase } = pod.status ?? {};
   const pastGrace = pastGraceAtMs(pod);
@@ -38,8 +38,8 @@ export function takesRoom(pod: Pod, nowMs: number): boolean {
 }
 
 /**
- * Whether its node is not heard any more. The node controller then sets a pod's condition Ready to False and leaves the
- * rest as the kubelet wrote it last; a kubelet that sets it gives a reason.
+ * Returns whether the pod's node does not answer. The node controller then sets the pod's condition Ready to False without
+ * a reason, and leaves the rest of the status as the kubelet wrote it. A kubelet gives a reason.
  */
 export function isOnLostNode({ status }: Pod): boolean {
   const ready = status?.conditions?.find(({ type }) => type === "Ready");
@@ -73,8 +73,8 @@ export function jobState({ status }: Job): "succeeded" | "failed" | undefined {
 }
 
 /**
- * Whether the actor was taken away, which is neither its failure nor its programs': what it did not hand in does not count
- * as an attempt. Of a Job that is over its pod may be gone; the Job then says which rule of podFailurePolicy ended it.
+ * Returns whether the actor was disrupted, which is no failure of the actor or its programs: an unfinished program then
+ * does not lose an attempt. If the pod of a failed Job is gone, the Job's condition says which rule of podFailurePolicy ended it.
  */
 export function isDisrupted({ state, job, pod }: { state: ActorState; job: Job; pod: Pod | undefined }): boolean {
   if (state === "leaving" || state === "lost") return true;
@@ -87,8 +87,8 @@ export function isDisrupted({ state, job, pod }: { state: ActorState; job: Job; 
 }
 
 /**
- * Actors that run and that a connected learner does not hear, and since when. What is remembered may be lost: then it
- * counts from now.
+ * Returns the running actors that a connected learner does not hear, each with the time since which. An actor that is not in
+ * `before` counts from now.
  */
 export function silentSince(
   actors: readonly { name: string; state: ActorState; connected: boolean }[],

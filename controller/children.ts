@@ -35,11 +35,11 @@ import { imagesNote, keptLearner, markLearner } from "./pin.ts";
 import { BlockedError, checkPodTemplate, writeBlocker } from "./refusals.ts";
 
 /**
- * Applies each child by itself: what is refused of one keeps no other from being applied. Only a learner that is to be
- * started, or changed, waits for what it needs. One that is to go waits for nothing, so it goes first.
+ * Applies each child by itself: a refused child does not keep the others from being applied. A learner that must stop is
+ * scaled down first, and waits for nothing. A learner is started or changed only when the children that it needs exist.
  *
- * @param held why nothing may be made yet
- * @throws what trying again may mend, after all children were tried
+ * @param held why no child may be made yet
+ * @throws the first error that another try may mend, after all children were tried
  */
 export async function reconcileChildren(
   pass: Pass,
@@ -74,12 +74,12 @@ export async function reconcileChildren(
     ...desiredServiceAccounts(run).map((it) => () => apply(pass, SERVICE_ACCOUNT, it)),
     ...desiredNetworkPolicies(run, context.settings).map((it) => () => apply(pass, NETWORK_POLICY, it)),
     () => reconcileCertificates(pass),
-    // One that an earlier version made is read by a learner of that version.
+    // The learner of an earlier version reads the ConfigMap that its controller made.
     ...(observed.config && keptLearnerOf(pass, claimName)
       ? []
       : [() => apply(pass, CONFIG_MAP, derivedOf(pass).config)]),
     () => apply(pass, SERVICE, desiredService(run)),
-    // A claim that is there is enough, whatever its size.
+    // An existing claim is enough for the learner, whatever its size.
     ...(observed.volume ? [] : [volume]),
   );
   const other = await attempts.all(...(observed.volume ? [volume] : []), () =>
@@ -90,7 +90,7 @@ export async function reconcileChildren(
 
   const last = await attempts.all(
     ...(lifecycle.stage === "Initialising" ? [() => reconcileInit(pass, claimName)] : []),
-    // What was not admitted so must not start: the learner goes as it is.
+    // Kueue has not admitted the changed template: the learner stops with its present one.
     ...(lifecycle.stage === "Suspending" && lifecycle.admission?.state === "waiting" ? [] : [learner(claimName)]),
   );
   return attempts.settle({ ...refused, blocked: last.finding });
@@ -105,13 +105,13 @@ function keptLearnerOf(pass: Pass, claimName: string): Deployment | undefined {
   return keptLearner(pass.observed, learnerHashOf(pass, claimName), derivedOf(pass).inputs, claimName);
 }
 
-/** Digest of the learner's pod as it is to be: the present one where that is kept. */
+/** Returns the digest of the desired pod template: the present template's if the run keeps it. */
 export function currentLearnerHash(pass: Pass): string {
   const claimName = pass.observed.volume?.metadata.name ?? "";
   return keptLearnerOf(pass, claimName)?.metadata.annotations?.[SPEC_HASH] ?? learnerHashOf(pass, claimName);
 }
 
-/** Steps of which each is tried, whatever became of the one before. */
+/** Tries every step, also after one has failed. */
 class Attempts {
   readonly #run: Run;
   #error: unknown;
@@ -120,7 +120,7 @@ class Attempts {
     this.#run = run;
   }
 
-  /** @returns whether one failed, and what a person must know of the first that was refused */
+  /** Returns whether a step failed, and the finding about the first refusal. */
   async all(...steps: (() => Promise<unknown>)[]): Promise<{ failed: boolean; finding: Finding | undefined }> {
     let failed = false;
     let finding: Finding | undefined;
@@ -129,7 +129,7 @@ class Attempts {
         await step();
       } catch (error) {
         const found = writeBlocker(error, this.#run);
-        // Where the API server does not answer, the next step would wait for it just as long.
+        // If the API server does not answer, the next step would wait just as long.
         if (!found && !isAnswer(error)) throw error;
         if (!found) this.#error ??= error;
         finding ??= found;
@@ -138,7 +138,7 @@ class Attempts {
     return { failed, finding };
   }
 
-  /** @returns the same @throws the first error that trying again may mend */
+  /** Returns `refused`. @throws the first error that another try may mend */
   settle(refused: RefusedChildren): RefusedChildren {
     if (this.#error !== undefined) throw this.#error;
     return refused;
@@ -149,7 +149,7 @@ function isAnswer(error: unknown): boolean {
   return error instanceof ApiError && error.status >= 400 && error.status !== 429 && error.status <= 500;
 }
 
-/** A learner that is to go goes also where its new template is refused: it would keep its GPU. */
+/** Applies the Deployment. If its template is refused, a learner that must stop is still scaled to 0, or it would keep its GPU. */
 async function applyLearner(pass: Pass, desired: Deployment): Promise<void> {
   const { run, deployment } = pass.observed;
   try {
@@ -162,7 +162,7 @@ async function applyLearner(pass: Pass, desired: Deployment): Promise<void> {
   }
 }
 
-/** Makes the claim, or grows it. What else there is of it is applied also where the API server refuses its growth. */
+/** Makes the claim, or changes it. If the API server refuses to grow it, its other fields are still applied. */
 async function reconcileVolume(pass: Pass, claimName: string): Promise<void> {
   const { observed, context } = pass;
   const { run, volume } = observed;
@@ -268,7 +268,7 @@ async function chooseClaim(pass: Pass): Promise<string> {
   return own;
 }
 
-/** A Job cannot change: one that has not begun, or has failed, goes where another is desired, and is made anew then. */
+/** Makes the init Job. A Job cannot be changed: one that has not begun, or has failed, is deleted if another is desired, and made anew. */
 async function reconcileInit(pass: Pass, claimName: string): Promise<void> {
   const { run, init, initPod } = pass.observed;
   if (!init) return createInit(pass, claimName);

@@ -35,8 +35,8 @@ export function firstDifference(desired: unknown, observed: unknown, path = ""):
 }
 
 /**
- * Fields of a spec of which nobody else has a part, by kind: what somebody adds there would let others in or out, or turn
- * the learner's traffic elsewhere. Anywhere else what others add stays.
+ * Fields that belong to the controller as a whole, by kind. An addition there could open the network or redirect the learner's
+ * traffic. In all other fields the additions of others stay.
  */
 const WHOLE_FIELDS: Record<string, readonly string[] | "all"> = {
   NetworkPolicy: "all",
@@ -94,7 +94,7 @@ function isAbsent(value: unknown): boolean {
   return value === undefined || value === null || (Array.isArray(value) && value.length === 0);
 }
 
-/** What a JSON merge patch has in place of `observed` so that `desired` is left: lists as a whole, null for what goes. */
+/** Returns the JSON merge patch that turns `observed` into `desired`: whole lists, and null for fields that must go. */
 function replacement(desired: unknown, observed: unknown): unknown {
   if (desired === undefined) return null;
   if (!isObject(desired) || !isObject(observed)) return desired;

@@ -170,10 +170,10 @@ export function findCondition(conditions: Condition[] | undefined, type: Conditi
   return conditions?.find((it) => it.type === type);
 }
 
-/** What the API server refused of a run's objects; undefined: nothing. */
+/** Refusals of a run's objects by the API server. */
 export interface RefusedChildren {
-  /** Why no learner can be started, nor one that runs be changed. */
+  /** Why the learner can be neither started nor changed. */
   blocked?: Finding | undefined;
-  /** Why an object is not as it should be that no learner waits for. */
+  /** Why another object, which the learner does not need, is not as it should be. */
   other?: Finding | undefined;
 }

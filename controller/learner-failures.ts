@@ -26,7 +26,7 @@ const CLASSES: Record<Exclude<FailureKind, "input">, FailureClass> = {
   fault: "Fault",
 };
 
-/** What to do about a run that has failed for good. */
+/** Remedies for a run that has failed for good. */
 const REMEDIES: Record<FailureClass, string> = {
   Infrastructure: "check its node, GPU, volume and network",
   Resource:
@@ -34,7 +34,7 @@ const REMEDIES: Record<FailureClass, string> = {
   Fault: "it is a bug or a damaged file: see the message, and report it with kubectl longrun debug",
 };
 
-/** How the learner's container ended last; undefined if it never has. */
+/** Returns how the learner's container last ended; undefined if it has not ended yet. */
 export function lastTermination(pod: Pod): Terminated | undefined {
   const container = learnerContainer(pod);
   return container?.state?.terminated ?? container?.lastState?.terminated;
@@ -63,11 +63,11 @@ export function failureKind({ exitCode, reason }: Terminated): FailureKind {
   return [0, UNKNOWN, ...FROM_OUTSIDE].includes(exitCode) ? "infrastructure" : "fault";
 }
 
-/** What a learner that is gone leaves to say, after "the learner". */
+/** Describes an end in words that follow "the learner". */
 export function describeEnd(ended: Terminated): string {
   const { exitCode, reason, message } = ended;
   if (reason === "OOMKilled") return "was killed for memory";
-  // Whoever is killed has said nothing of it.
+  // A killed process leaves no message about its end.
   if (exitCode > SIGNALLED && exitCode < UNKNOWN) return `was killed by signal ${exitCode - SIGNALLED}`;
   if (exitCode === 0) return "was stopped, which the kubelet does when a probe fails";
   return `ended with status ${exitCode} (${lastWords(message)})`;
@@ -78,7 +78,7 @@ export function learnerFailures({ run, link, learnerPod }: Observed): FailuresSt
   const before = run.status?.failures;
   const iteration = Math.max(run.status?.iteration ?? 0, (link?.status?.iteration ?? 1) - 1);
   const progressed = before !== undefined && iteration > (before.iteration ?? 0);
-  // Whoever suspends a run looks after it.
+  // A suspension sets the count back: somebody is looking after the run.
   const forgiven = progressed || run.spec.suspend === true;
   const known = before && forgiven ? { ...before, count: 0 } : before;
   const ends = learnerPod ? endsOf(learnerPod) : 0;
@@ -87,7 +87,7 @@ export function learnerFailures({ run, link, learnerPod }: Observed): FailuresSt
   const ended = lastTermination(learnerPod)!;
   const kind = failureKind(ended);
   if (kind === "input") return known;
-  // Of several that no controller saw, only the last: an iteration may have been finished between them.
+  // Several ends that no controller saw count once: an iteration may have been finished between them.
   const counted = kind === "volumeFull" || run.spec.suspend ? 0 : 1;
   return {
     count: (known?.count ?? 0) + counted,
@@ -100,10 +100,10 @@ export function learnerFailures({ run, link, learnerPod }: Observed): FailuresSt
   };
 }
 
-/** Why the run is over; undefined while its failures are within `spec.failurePolicy`. */
+/** Returns why the run has failed for good; undefined while its failures are within `spec.failurePolicy`. */
 export function exhaustion(observed: Observed): { reason: Reason; message: string } | undefined {
   const { run, learnerPod, link } = observed;
-  // It runs again, and may have finished an iteration while no controller looked.
+  // The learner runs again and may have finished an iteration meanwhile: it is heard before the run is judged.
   const isRunning = learnerPod && learnerContainer(learnerPod)?.state?.running;
   if (isRunning && !(link?.connected && link.status)) return undefined;
   const failures = learnerFailures(observed);
@@ -118,13 +118,13 @@ export function exhaustion(observed: Observed): { reason: Reason; message: strin
   };
 }
 
-/** A full volume is waited for; whoever enlarges it does not need to restart anything. */
+/** Returns whether the learner last ended because its volume is full. */
 export function isVolumeFull(pod: Pod): boolean {
   const ended = lastTermination(pod);
   return ended !== undefined && failureKind(ended) === "volumeFull";
 }
 
-/** How often the learner's container in this pod has ended. A restart is counted when the next container begins. */
+/** Returns how often the learner's container has ended in this pod. The kubelet raises restartCount only when the next container starts. */
 function endsOf(pod: Pod): number {
   const container = learnerContainer(pod);
   if (!container || !lastTermination(pod)) return 0;
@@ -133,7 +133,7 @@ function endsOf(pod: Pod): number {
   return Math.max(1, restartCount + (hasEnded ? 1 : 0));
 }
 
-/** Evicted, preempted, its node gone or shut down: none of the learner's doing. */
+/** Returns whether the pod was evicted, preempted or lost its node: no failure of the learner. */
 function isDisrupted({ status }: Pod): boolean {
   return (
     status?.conditions?.some(({ type, status: holds }) => type === "DisruptionTarget" && holds === "True") ?? false

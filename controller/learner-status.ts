@@ -14,24 +14,24 @@ const BLOCKS = ["NoActors", "NoFreeSlots", "Executing", "Draining"] as const;
 export type Block = (typeof BLOCKS)[number];
 
 export interface LearnerStatus {
-  /** Undefined: one that this controller does not know. */
+  /** Undefined: a phase that this controller does not know. */
   phase: PhaseName | undefined;
-  /** The running one, from 1. */
+  /** The running iteration, from 1. */
   iteration: number;
-  /** Undefined: it has not said. */
+  /** Undefined: the learner has not said. */
   executions:
     | { queued: number; running: number; completed: number; lost: number; retried: number; disrupted: number }
     | undefined;
   actors: LearnerActor[];
   /** The newest finished iteration; undefined before the first. */
   finished: FinishedIteration | undefined;
-  /** What the evaluations came to; undefined before the first is over. */
+  /** Results of the evaluations; undefined before the first is over. */
   evaluation: EvaluationStatus | undefined;
   checkpoint: Required<CheckpointStatus> | undefined;
   /** For a person. */
   message: string;
   blocked: Block | undefined;
-  /** Unix milliseconds since when; undefined: it has not said, as learners of 0.2. */
+  /** Time since which no result comes, in Unix milliseconds; learners of 0.2 do not say. */
   blockedSinceMs: number | undefined;
   /** The first field that was left out: its name, its value and what it must be. */
   nonsense: string | undefined;
@@ -60,18 +60,18 @@ export interface FinishedIteration {
 const MAX_INT32 = 2 ** 31 - 1;
 /** A hundred years: no run and no program takes longer, and a date that far can still be written. */
 const MAX_SECONDS = 100 * 365 * 24 * 3600;
-/** Of `iterationJson` and `evaluationJson`, which have some thousand characters. */
+/** Longest `iterationJson` and `evaluationJson`; they usually have some thousand characters. */
 const MAX_JSON_CHARACTERS = 64 * 1024;
-/** As many as `spec.actors.max` allows. */
+/** The largest `spec.actors.max`. */
 const MAX_ACTORS = 10_000;
 /** As long as a Kubernetes name. */
 const MAX_NAME_CHARACTERS = 253;
-/** Of what it says to a person; the end is kept. */
+/** Longest message for a person; its end is kept. */
 const MAX_MESSAGE_CHARACTERS = 4096;
 /** The CRD's limits of `status.checkpoint`. */
 const MAX_PATH_CHARACTERS = 4096;
 const MAX_DIGEST_CHARACTERS = 64;
-/** Of a value that `nonsense` quotes. */
+/** Characters of a value that `nonsense` quotes. */
 const SHOWN_CHARACTERS = 60;
 
 const COUNT = { min: 0, max: MAX_INT32, integer: true };
@@ -153,7 +153,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Without one of them the others say little: what there is to do is their sum. */
+/** Returns undefined if any count makes no sense: the demand for actors is their sum. */
 function executionsOf(said: object, reader: Reader): LearnerStatus["executions"] {
   const of = (name: string, range: Range) => {
     const value = (said as Record<string, unknown>)[name] ?? 0;

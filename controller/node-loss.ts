@@ -9,7 +9,7 @@ import type { Finding } from "./conditions.ts";
 import type { Pod } from "./kube/resources.ts";
 import type { Observed } from "./observe.ts";
 
-/** A pod that has not ended so long after its grace period is stuck: it is reported, and may be deleted by force. */
+/** A pod that still runs so long after its grace period is stuck: it is reported, and may be deleted by force. */
 export const OVERDUE_SECONDS = 60;
 
 /** What the taint manager writes on a pod that it deletes because its node does not answer. */
@@ -51,7 +51,7 @@ export function overdueSeconds({ metadata: { deletionTimestamp } }: Pod, nowMs: 
   return deletionTimestamp === undefined ? Number.NEGATIVE_INFINITY : (nowMs - Date.parse(deletionTimestamp)) / 1000;
 }
 
-/** @returns what a person must know of the learner's node, while no other pod of the learner runs */
+/** Returns the finding about the learner's lost node; undefined if another pod of the learner runs. */
 export function nodeLossFinding({ learnerPod, leavingPod, run }: Observed, nowMs: number): Finding | undefined {
   const next = learnerPod && containersOf(learnerPod).some(({ state }) => state?.running);
   const pod = [next ? undefined : leavingPod, learnerPod].find((it) => it && nodeLossOf(it, nowMs));

@@ -1,7 +1,7 @@
 /**
- * Which objects are a run's. Anybody who may create objects can write a label, so a label alone proves nothing: an object
- * counts in the run's own namespace and by its owner references, a pod by the owners of its owner. The volume that outlives
- * its run has no owner: it counts by its name, and of two the older one counts.
+ * Which objects belong to a run. Anybody who may create objects can write a label, so labels prove nothing. An object belongs
+ * to the run if it is in the run's namespace and the run owns it; a pod, if the run owns its ReplicaSet's Deployment or its
+ * Job. A volume that outlives its run has no owner: its name decides, and of two such volumes the older one counts.
  */
 import { childName, RUN_UID, type Run } from "./desired/names.ts";
 import { controllerUid } from "./kube/owner-index.ts";
@@ -42,7 +42,7 @@ export function isOrphanOf(run: Run, { metadata }: KubeObject): boolean {
   );
 }
 
-/** Whether the run may write what it wants to the object of a child's name. */
+/** Returns whether the run may overwrite the object that has a child's name. */
 export function mayTake(run: Run, object: KubeObject): boolean {
   return isChildOf(run, object) || isOrphanOf(run, object);
 }

@@ -1,4 +1,4 @@
-/** Defaults of fields that the CRD of longrun 0.1 drops: an upgrade may reach the controller before the CRD. */
+/** Defaults of fields that an older CRD drops: an upgrade may reach the controller before the CRD. */
 import type { Run } from "./names.ts";
 
 export const NEWER_DEFAULTS = {

@@ -38,7 +38,7 @@
 - apiGroups: [batch]
   resources: [jobs]
   verbs: [get, list, watch, create, patch, delete]
-# What the pods came to: unschedulable, image missing, out of memory. The controller makes and changes none. delete: a
+# How pods fare: unschedulable, image missing, out of memory. The controller makes and changes no pod. delete: a
 # learner's pod whose node is lost, by force, where the run says learner.storage.forceDetach.
 - apiGroups: [""]
   resources: [pods]
