@@ -1,38 +1,34 @@
 /** The children that every run has once: what each should be, and the write that makes it so. */
 
-import { jobState } from "./actor-state.ts";
+import { applyChild } from "./apply-child.ts";
+import { Attempts } from "./attempts.ts";
 import { type CertificateSecrets, ensureCertificates, type SecretData } from "./certificates.ts";
-import { type Finding, findCondition, type RefusedChildren } from "./conditions.ts";
+import { chooseClaim, reconcileVolume } from "./claim.ts";
+import type { Finding, RefusedChildren } from "./conditions.ts";
 import { type Pass, tell } from "./context.ts";
 import { desiredNetworkPolicies, desiredServiceAccounts } from "./desired/access.ts";
 import { actorHash } from "./desired/actors.ts";
 import { desiredConfigMap } from "./desired/config-map.ts";
-import { desiredInit, initHash } from "./desired/init.ts";
 import { inputsOf } from "./desired/inputs.ts";
 import { desiredDisruptionBudget, desiredLearner, desiredService, learnerHash } from "./desired/learner.ts";
-import { childMetadata, digestOf, learnerHosts, RUN, type Run, SPEC_HASH } from "./desired/names.ts";
-import { defaultStorageClass, desiredVolume, sizeOf, withSize } from "./desired/volume.ts";
-import { ApiError, isConflict } from "./kube/errors.ts";
+import { childMetadata, digestOf, learnerHosts, type Run, SPEC_HASH } from "./desired/names.ts";
+import { reconcileInit } from "./init-job.ts";
+import { isConflict } from "./kube/errors.ts";
 import {
   CONFIG_MAP,
   DEPLOYMENT,
   type Deployment,
-  JOB,
   NETWORK_POLICY,
-  PERSISTENT_VOLUME_CLAIM,
-  type PersistentVolumeClaim,
   POD_DISRUPTION_BUDGET,
   SECRET,
   SERVICE,
   SERVICE_ACCOUNT,
   type Secret,
 } from "./kube/resources.ts";
-import type { KubeObject, Resource } from "./kube/types.ts";
 import { hasEnded, type LifecyclePlan } from "./lifecycle.ts";
 import type { Derived } from "./memory.ts";
-import { claimNames, mayTake, volumeOf } from "./ownership.ts";
 import { imagesNote, keptLearner, markLearner } from "./pin.ts";
-import { BlockedError, checkPodTemplate, writeBlocker } from "./refusals.ts";
+import { checkPodTemplate } from "./refusals.ts";
 
 /**
  * Applies each child by itself: a refused child does not keep the others from being applied. A learner that must stop is
@@ -71,19 +67,19 @@ export async function reconcileChildren(
   if (named.failed) return attempts.settle({ blocked: stopped?.finding ?? named.finding });
   const volume = () => reconcileVolume(pass, claimName);
   const needed = await attempts.all(
-    ...desiredServiceAccounts(run).map((it) => () => apply(pass, SERVICE_ACCOUNT, it)),
-    ...desiredNetworkPolicies(run, context.settings).map((it) => () => apply(pass, NETWORK_POLICY, it)),
+    ...desiredServiceAccounts(run).map((it) => () => applyChild(pass, SERVICE_ACCOUNT, it)),
+    ...desiredNetworkPolicies(run, context.settings).map((it) => () => applyChild(pass, NETWORK_POLICY, it)),
     () => reconcileCertificates(pass),
     // The learner of an earlier version reads the ConfigMap that its controller made.
     ...(observed.config && keptLearnerOf(pass, claimName)
       ? []
-      : [() => apply(pass, CONFIG_MAP, derivedOf(pass).config)]),
-    () => apply(pass, SERVICE, desiredService(run)),
+      : [() => applyChild(pass, CONFIG_MAP, derivedOf(pass).config)]),
+    () => applyChild(pass, SERVICE, desiredService(run)),
     // An existing claim is enough for the learner, whatever its size.
     ...(observed.volume ? [] : [volume]),
   );
   const other = await attempts.all(...(observed.volume ? [volume] : []), () =>
-    apply(pass, POD_DISRUPTION_BUDGET, desiredDisruptionBudget(run)),
+    applyChild(pass, POD_DISRUPTION_BUDGET, desiredDisruptionBudget(run)),
   );
   const refused = { blocked: stopped?.finding ?? needed.finding, other: other.finding };
   if (stops || needed.failed) return attempts.settle(refused);
@@ -111,81 +107,17 @@ export function currentLearnerHash(pass: Pass): string {
   return keptLearnerOf(pass, claimName)?.metadata.annotations?.[SPEC_HASH] ?? learnerHashOf(pass, claimName);
 }
 
-/** Tries every step, also after one has failed. */
-class Attempts {
-  readonly #run: Run;
-  #error: unknown;
-
-  constructor(run: Run) {
-    this.#run = run;
-  }
-
-  /** Returns whether a step failed, and the finding about the first refusal. */
-  async all(...steps: (() => Promise<unknown>)[]): Promise<{ failed: boolean; finding: Finding | undefined }> {
-    let failed = false;
-    let finding: Finding | undefined;
-    for (const step of steps)
-      try {
-        await step();
-      } catch (error) {
-        const found = writeBlocker(error, this.#run);
-        // If the API server does not answer, the next step would wait just as long.
-        if (!found && !isAnswer(error)) throw error;
-        if (!found) this.#error ??= error;
-        finding ??= found;
-        failed = true;
-      }
-    return { failed, finding };
-  }
-
-  /** Returns `refused`. @throws the first error that another try may mend */
-  settle(refused: RefusedChildren): RefusedChildren {
-    if (this.#error !== undefined) throw this.#error;
-    return refused;
-  }
-}
-
-function isAnswer(error: unknown): boolean {
-  return error instanceof ApiError && error.status >= 400 && error.status !== 429 && error.status <= 500;
-}
-
 /** Applies the Deployment. If its template is refused, a learner that must stop is still scaled to 0, or it would keep its GPU. */
 async function applyLearner(pass: Pass, desired: Deployment): Promise<void> {
   const { run, deployment } = pass.observed;
   try {
     checkPodTemplate(run, "learner", `Deployment ${desired.metadata.name}`);
-    await apply(pass, DEPLOYMENT, desired);
+    await applyChild(pass, DEPLOYMENT, desired);
   } catch (error) {
     const leaves = desired.spec!.replicas === 0 && deployment && deployment.spec!.replicas !== 0;
     if (leaves && !isConflict(error)) await pass.writes.patch(DEPLOYMENT, deployment, { spec: { replicas: 0 } });
     throw error;
   }
-}
-
-/** Makes the claim, or changes it. If the API server refuses to grow it, its other fields are still applied. */
-async function reconcileVolume(pass: Pass, claimName: string): Promise<void> {
-  const { observed, context } = pass;
-  const { run, volume } = observed;
-  const succeeded = findCondition(run.status?.conditions, "Succeeded")?.status === "True";
-  const defaultClass = defaultStorageClass(context.settings.runDefaults, volume);
-  const desired = desiredVolume(run, claimName, { succeeded, defaultClass, present: volume });
-  try {
-    await apply(pass, PERSISTENT_VOLUME_CLAIM, desired);
-  } catch (error) {
-    const refusal = writeBlocker(error, run);
-    if (!refusal || !volume || sizeOf(desired) === sizeOf(volume)) throw error;
-    await apply(pass, PERSISTENT_VOLUME_CLAIM, withSize(desired, sizeOf(volume)!));
-    throw refusal.reason === "QuotaExceeded" ? error : notResized(run, volume, error as Error);
-  }
-}
-
-function notResized(run: Run, claim: PersistentVolumeClaim, { message }: Error): BlockedError {
-  const { size } = run.spec.learner.storage;
-  const by = `StorageClass ${claim.spec?.storageClassName ?? "(none)"}`;
-  return new BlockedError(
-    "VolumeNotResized",
-    `spec.learner.storage.size is ${size}, and claim ${claim.metadata.name} of ${by} stays at ${sizeOf(claim)} (${message}): set allowVolumeExpansion: true in ${by} if its driver can grow volumes; the run goes on with the present size`,
-  );
 }
 
 /** Computed once for each generation of the spec: of all that a reconcile does it takes longest. */
@@ -198,15 +130,6 @@ export function derivedOf({ observed: { run }, memory, settings }: Pass): Derive
     memory.derived = { of, config, ...hashes, inputs: inputsOf(memory.run, memory.flavors?.choices) };
   }
   return memory.derived;
-}
-
-/** What somebody did to a child is told, because it is undone. */
-async function apply(pass: Pass, resource: Resource, desired: KubeObject): Promise<void> {
-  const outcome = await pass.writes.apply(resource, desired);
-  const name = `${resource.kind} ${desired.metadata.name}`;
-  if (outcome.kind === "repaired")
-    tell(pass, "Normal", "Repaired", `${name} was changed and is as it was: ${outcome.difference}`, "Repair");
-  else if (outcome.kind !== "same") pass.context.log.info({ run: pass.key, ...outcome }, name);
 }
 
 async function reconcileCertificates(pass: Pass): Promise<void> {
@@ -243,65 +166,4 @@ function desiredSecret(run: Run, part: keyof CertificateSecrets, data: SecretDat
     type: "Opaque",
     data,
   };
-}
-
-/**
- * `NAME-data`, or a name of its own where an earlier run of this name has left its volume: that one is never taken over.
- */
-async function chooseClaim(pass: Pass): Promise<string> {
-  const { run, volume } = pass.observed;
-  if (volume) return volume.metadata.name;
-  const [name, own] = claimNames(run);
-  const found = await pass.context.client.get<PersistentVolumeClaim>(PERSISTENT_VOLUME_CLAIM, {
-    namespace: run.metadata.namespace,
-    name,
-  });
-  if (!found || mayTake(run, found)) return name;
-  const whose = found.metadata.labels?.[RUN] === run.metadata.name ? "an earlier run of this name" : "somebody else";
-  tell(
-    pass,
-    "Normal",
-    "VolumeNameTaken",
-    `volume ${name} is of ${whose} and is left alone; this run uses ${own}`,
-    "CreateVolume",
-  );
-  return own;
-}
-
-/** Makes the init Job. A Job cannot be changed: one that has not begun, or has failed, is deleted if another is desired, and made anew. */
-async function reconcileInit(pass: Pass, claimName: string): Promise<void> {
-  const { run, init, initPod } = pass.observed;
-  if (!init) return createInit(pass, claimName);
-  const made = init.metadata.annotations?.[SPEC_HASH];
-  const waits = (initPod?.status?.phase ?? "Pending") === "Pending" || jobState(init) === "failed";
-  if (!waits || made === initHash(run, pass.settings) || init.metadata.deletionTimestamp) return;
-  await pass.writes.remove(JOB, init);
-}
-
-/** The other run may be gone: its volume is what counts. */
-async function createInit(pass: Pass, claimName: string): Promise<void> {
-  const { run } = pass.observed;
-  const { namespace } = run.metadata;
-  const source = run.spec.initFrom!.run!;
-  const sourceRun = pass.context.cache.trainingRun(`${namespace}/${source}`);
-  const own = sourceRun && volumeOf(sourceRun, pass.context.cache);
-  const claim = own && !own.metadata.deletionTimestamp ? own : await newestClaim(pass, source);
-  if (!claim)
-    throw new BlockedError(
-      "InitFromMissing",
-      `there is no volume of a run ${source} in namespace ${namespace}: check spec.initFrom.run`,
-    );
-  await pass.writes.create(JOB, desiredInit(run, claimName, claim.metadata.name, pass.settings));
-}
-
-async function newestClaim({ observed: { run }, context }: Pass, source: string) {
-  const { namespace } = run.metadata;
-  const labelSelector = `${RUN}=${source}`;
-  const { items } = await context.client.list<PersistentVolumeClaim>(PERSISTENT_VOLUME_CLAIM, {
-    namespace,
-    labelSelector,
-  });
-  return items
-    .filter((claim) => !claim.metadata.deletionTimestamp)
-    .sort((a, b) => (b.metadata.creationTimestamp ?? "").localeCompare(a.metadata.creationTimestamp ?? ""))[0];
 }

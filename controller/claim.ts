@@ -1,0 +1,58 @@
+/** The run's volume claim: its name, and the write that makes it as it should be. */
+import { applyChild } from "./apply-child.ts";
+import { findCondition } from "./conditions.ts";
+import { type Pass, tell } from "./context.ts";
+import { RUN, type Run } from "./desired/names.ts";
+import { defaultStorageClass, desiredVolume, sizeOf, withSize } from "./desired/volume.ts";
+import { PERSISTENT_VOLUME_CLAIM, type PersistentVolumeClaim } from "./kube/resources.ts";
+import { claimNames, mayTake } from "./ownership.ts";
+import { BlockedError, writeBlocker } from "./refusals.ts";
+
+/**
+ * `NAME-data`, or a name of its own where an earlier run of this name has left its volume: that one is never taken over.
+ */
+export async function chooseClaim(pass: Pass): Promise<string> {
+  const { run, volume } = pass.observed;
+  if (volume) return volume.metadata.name;
+  const [name, own] = claimNames(run);
+  const found = await pass.context.client.get<PersistentVolumeClaim>(PERSISTENT_VOLUME_CLAIM, {
+    namespace: run.metadata.namespace,
+    name,
+  });
+  if (!found || mayTake(run, found)) return name;
+  const whose = found.metadata.labels?.[RUN] === run.metadata.name ? "an earlier run of this name" : "somebody else";
+  tell(
+    pass,
+    "Normal",
+    "VolumeNameTaken",
+    `volume ${name} is of ${whose} and is left alone; this run uses ${own}`,
+    "CreateVolume",
+  );
+  return own;
+}
+
+/** Makes the claim, or changes it. If the API server refuses to grow it, its other fields are still applied. */
+export async function reconcileVolume(pass: Pass, claimName: string): Promise<void> {
+  const { observed, context } = pass;
+  const { run, volume } = observed;
+  const succeeded = findCondition(run.status?.conditions, "Succeeded")?.status === "True";
+  const defaultClass = defaultStorageClass(context.settings.runDefaults, volume);
+  const desired = desiredVolume(run, claimName, { succeeded, defaultClass, present: volume });
+  try {
+    await applyChild(pass, PERSISTENT_VOLUME_CLAIM, desired);
+  } catch (error) {
+    const refusal = writeBlocker(error, run);
+    if (!refusal || !volume || sizeOf(desired) === sizeOf(volume)) throw error;
+    await applyChild(pass, PERSISTENT_VOLUME_CLAIM, withSize(desired, sizeOf(volume)!));
+    throw refusal.reason === "QuotaExceeded" ? error : notResized(run, volume, error as Error);
+  }
+}
+
+function notResized(run: Run, claim: PersistentVolumeClaim, { message }: Error): BlockedError {
+  const { size } = run.spec.learner.storage;
+  const by = `StorageClass ${claim.spec?.storageClassName ?? "(none)"}`;
+  return new BlockedError(
+    "VolumeNotResized",
+    `spec.learner.storage.size is ${size}, and claim ${claim.metadata.name} of ${by} stays at ${sizeOf(claim)} (${message}): set allowVolumeExpansion: true in ${by} if its driver can grow volumes; the run goes on with the present size`,
+  );
+}
