@@ -209,6 +209,9 @@ describe("a broken stream", () => {
     await sleep(50);
     (await started("offline")).end(completed(Buffer.from("2")));
     await learner.start(learner.port);
+    const { holding } = await learner.next("hello", 2);
+    const held = holding.map(({ execution }: longrun.v1alpha1.Attempt.$Properties) => execution).sort();
+    assert.deepEqual(held, ["offline", "unacknowledged"], "or the learner has them run again");
     await learner.next("result", 3);
     const sent = learner.received.filter((message) => message.message === "result");
     assert.deepEqual(

@@ -5,20 +5,10 @@
  * holds, and hands in what was finished meanwhile. A result is kept until the learner has acknowledged it.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { status as Status } from "@grpc/grpc-js";
-import { clientCredentials } from "../proto/channel.ts";
-import {
-  ActorProtocolClient,
-  type ChannelLimits,
-  clientOptions,
-  type FromActorMessage,
-  type FromLearnerReceived,
-  type longrun,
-  PROTOCOL_VERSION,
-} from "../proto/service.ts";
-import { ActorError } from "./errors.ts";
+import type { FromLearnerReceived, longrun } from "../proto/service.ts";
 import { type ExecutionResult, idleShareOf, lostResult, type Progress } from "./execution.ts";
-import { HandIn, type Held, keyOf, type Stream } from "./hand-in.ts";
+import { HandIn, type Held, keyOf } from "./hand-in.ts";
+import { LearnerStream, type LearnerStreamOptions, LONGEST_SAID } from "./learner-stream.ts";
 import { type Attempt, type Lease, parseAttempt } from "./lease.ts";
 import { headerOf } from "./result-header.ts";
 import { type PackedSubmission, packSubmission } from "./submission.ts";
@@ -26,30 +16,11 @@ import { type PackedSubmission, packSubmission } from "./submission.ts";
 /** Why `run` came to its end. */
 export type EndReason = "drained" | "idle" | "stopped";
 
-export interface ClientOptions {
-  /** `host:port` of the learner. */
-  address: string;
-  /** Folder with ca.crt, tls.crt, tls.key. */
-  tlsDirectory: string;
-  name: string;
-  slots: number;
+export interface ClientOptions extends LearnerStreamOptions {
   /** Of `slots`, those that can work now; call `offer` when it changes. Absent: all. */
   usableSlots?: () => number;
-  isolationLevel: string;
-  /** Layers that this machine does not have: for the learner's metrics. */
-  isolationMissing?: string[];
-  pythonDigest?: string;
-  versions?: Record<string, string>;
-  /** Versions of all that programs can import, by normalized name. */
-  packages?: Record<string, string>;
   /** Runs a lease; must not reject. */
   execute: (lease: Lease, signal: AbortSignal, onProgress: (progress: Progress) => void) => Promise<ExecutionResult>;
-  log?: { info: LogMethod; warn: LogMethod };
-  channel?: Partial<ChannelLimits>;
-  /** Longest pause before dialling again; the pauses double up to it, each shortened by chance. */
-  maxReconnectSeconds?: number;
-  /** How long the learner may take to answer Hello. */
-  welcomeSeconds?: number;
   /** Leases after which the actor drains by itself. Absent: never. */
   maxExecutions?: number | undefined;
   /** How long a drained actor waits for a learner before it gives up its results. An actor that must stop then gives up its programs, too. */
@@ -61,10 +32,7 @@ export interface ClientOptions {
   /** Results that are kept for the learner's acknowledgement, and the bytes of their submissions: with more, no more leases. */
   heldPerSlot?: number;
   heldBytes?: number;
-  random?: () => number;
 }
-
-type LogMethod = (fields: object, message: string) => void;
 
 export interface ActorState {
   connected: boolean;
@@ -82,37 +50,24 @@ export interface ActorState {
 
 /** How long the learner may take to acknowledge attempts that were given back. */
 const GIVE_BACK_SECONDS = 2;
-const SHORTEST_PAUSE_SECONDS = 0.2;
 const DAMAGED_UPLOADS = 3;
 /** The learner may send as many again as there are slots, before it hears of one that broke; they wait. */
 const LEASES_PER_SLOT = 2;
 const DEFAULT_HELD_PER_SLOT = 16;
 const DEFAULT_HELD_BYTES = 1024 ** 3;
-const DEFAULT_HEARTBEAT_SECONDS = 5;
-const SHORTEST_HEARTBEAT_SECONDS = 0.05;
-const LONGEST_HEARTBEAT_SECONDS = 3600;
 const LONGEST_IDLE_SECONDS = 86_400;
-/** Of what the learner says, in a line of the log. */
-const LONGEST_SAID = 200;
-/** Statuses that another try cannot mend. */
-const FINAL_STATUSES = new Set([Status.UNAUTHENTICATED, Status.PERMISSION_DENIED, Status.UNIMPLEMENTED]);
-/** Final as well if the learner answers Hello with it: it speaks another version, or does not take this actor. */
-const FINAL_BEFORE_WELCOME = new Set([Status.INVALID_ARGUMENT, Status.FAILED_PRECONDITION]);
 
 export class ActorClient {
   readonly #options: ClientOptions;
   readonly #held = new Map<string, Held>();
   readonly #startedAt = performance.now();
   readonly #end = Promise.withResolvers<EndReason>();
-  #stream: Stream | undefined;
-  #welcomed = false;
+  readonly #stream: LearnerStream;
   #draining = false;
   /** It was asked to stop: why. */
   #terminating: string | undefined;
   /** Programs that are killed now are given back: why. */
   #givingBack: string | undefined;
-  /** By performance.now(); undefined while it is connected. */
-  #cutOffSince: number | undefined = performance.now();
   #ended = false;
   #running = 0;
   #leased = 0;
@@ -121,28 +76,32 @@ export class ActorClient {
   #busySeconds = 0;
   #busySince = new Map<Held, number>();
   readonly #handIn: HandIn;
-  #brokenStreams = 0;
   #idleTimer: NodeJS.Timeout | undefined;
   #idleSeconds = 0;
-  #wake = new AbortController();
 
   constructor(options: ClientOptions) {
     this.#options = options;
     this.#mostLeases = options.maxExecutions ?? Number.POSITIVE_INFINITY;
     const isHeld = (held: Held) => !this.#ended && this.#held.get(keyOf(held.attempt)) === held;
-    this.#handIn = new HandIn(() => this.#stream, isHeld, options.random ?? Math.random);
+    this.#stream = new LearnerStream(options, {
+      holding: () => [...this.#held.values()].map(({ attempt }) => attempt),
+      heartbeat: () => this.#heartbeat(),
+      onWelcome: (welcome) => this.#onWelcome(welcome),
+      onMessage: (message) => this.#onMessage(message),
+      onEnd: () => clearTimeout(this.#idleTimer),
+    });
+    this.#handIn = new HandIn(() => this.#stream.call, isHeld, options.random ?? Math.random);
   }
 
   /** Works until drained, idle or stopped. Throws ActorError `refused` or `packages` if the learner turns the actor away. */
   async run(): Promise<EndReason> {
-    const dialling = this.#dialForEver();
+    const dialling = this.#stream.dialForEver();
     try {
       return await Promise.race([this.#end.promise, dialling as Promise<never>]);
     } finally {
       this.#ended = true;
       clearTimeout(this.#idleTimer);
-      this.#wake.abort();
-      this.#stream?.cancel();
+      this.#stream.close();
       for (const held of this.#held.values()) held.abort.abort();
     }
   }
@@ -181,7 +140,7 @@ export class ActorClient {
     this.terminate(reason);
     this.#options.log?.info({ reason, running: this.#running }, "gives back what it runs");
     for (const held of this.#held.values()) if (!held.result) held.abort.abort();
-    if (this.#welcomed) setTimeout(() => this.stop(), GIVE_BACK_SECONDS * 1000).unref();
+    if (this.#stream.isConnected) setTimeout(() => this.stop(), GIVE_BACK_SECONDS * 1000).unref();
     else this.stop();
   }
 
@@ -199,104 +158,15 @@ export class ActorClient {
   get state(): ActorState {
     const { busySeconds, aliveSeconds } = this.#heartbeat();
     return {
-      ...{ connected: this.#welcomed, draining: this.#draining, running: this.#running },
+      ...{ connected: this.#stream.isConnected, draining: this.#draining, running: this.#running },
       unacknowledged: [...this.#held.values()].filter(({ result }) => result !== undefined).length,
-      ...{ brokenStreams: this.#brokenStreams, busySeconds: busySeconds ?? 0, aliveSeconds: aliveSeconds ?? 0 },
+      ...{ brokenStreams: this.#stream.broken, busySeconds: busySeconds ?? 0, aliveSeconds: aliveSeconds ?? 0 },
     };
   }
 
   // --- The stream ---------------------------------------------------------------------------------------------------
 
-  async #dialForEver(): Promise<void> {
-    const { maxReconnectSeconds = 5, random = Math.random, log } = this.#options;
-    for (let failures = 0; !this.#ended; ) {
-      const { code, details, welcomed, seconds: lasted } = await this.#connect();
-      if (this.#ended) return;
-      if (welcomed) this.#brokenStreams++;
-      if (FINAL_STATUSES.has(code) || (!welcomed && FINAL_BEFORE_WELCOME.has(code)))
-        throw new ActorError(
-          code === Status.FAILED_PRECONDITION ? "packages" : "refused",
-          `the learner refused this actor: ${details.slice(0, 5 * LONGEST_SAID)}`,
-        );
-      // One that welcomes us and hangs up at once is no better than one that is not there.
-      failures = welcomed && lasted >= maxReconnectSeconds ? 0 : failures + 1;
-      const longest = Math.min(maxReconnectSeconds, SHORTEST_PAUSE_SECONDS * 2 ** Math.min(failures, 16));
-      const seconds = longest * (0.5 + 0.5 * random());
-      // Many failures in a row are one piece of news.
-      if (failures < 3 || Number.isInteger(Math.log2(failures)))
-        log?.warn(
-          { code: Status[code], details: details.slice(0, LONGEST_SAID), held: this.#held.size, seconds },
-          "the stream to the learner broke",
-        );
-      await sleep(seconds * 1000, undefined, { signal: this.#wake.signal }).catch(() => {});
-    }
-  }
-
-  /** One stream, from Hello to its end. */
-  async #connect(): Promise<{ code: Status; details: string; welcomed: boolean; seconds: number }> {
-    const { address, tlsDirectory, name, slots, isolationLevel, isolationMissing } = this.#options;
-    const { pythonDigest, versions, packages, channel } = this.#options;
-    // A client of its own each time: no backoff but ours, and certificates that were renewed are read again.
-    const client = new ActorProtocolClient(address, clientCredentials(tlsDirectory), clientOptions(address, channel));
-    const stream = client.work();
-    stream.setMaxListeners(0); // each upload waits for it
-    const startedAt = performance.now();
-    let heartbeat: NodeJS.Timeout | undefined;
-    const welcomeDue = setTimeout(() => stream.cancel(), (this.#options.welcomeSeconds ?? 15) * 1000);
-    try {
-      return await new Promise((resolve) => {
-        let welcomed = false;
-        stream.on("error", () => {}); // told by `status`
-        stream.on("status", ({ code, details }) =>
-          resolve({ code, details, welcomed, seconds: (performance.now() - startedAt) / 1000 }),
-        );
-        stream.on("data", (message: FromLearnerReceived) => {
-          if (message.message === "welcome" && !welcomed) {
-            welcomed = true;
-            clearTimeout(welcomeDue);
-            this.#stream = stream;
-            heartbeat = this.#startHeartbeats(stream, message.welcome.heartbeatSeconds);
-            this.#onWelcome(message.welcome);
-          } else if (welcomed) this.#onMessage(message);
-        });
-        const hello = { actor: name, slots, isolationLevel, isolationMissing, pythonDigest, versions, packages };
-        const holding = [...this.#held.values()].map(({ attempt }) => attempt);
-        stream.write({ hello: { protocolVersion: PROTOCOL_VERSION, capabilities: ["zlib"], ...hello, holding } });
-      });
-    } finally {
-      clearTimeout(welcomeDue);
-      clearInterval(heartbeat);
-      if (this.#stream === stream) {
-        this.#stream = undefined;
-        this.#welcomed = false;
-        this.#cutOffSince = performance.now();
-        clearTimeout(this.#idleTimer);
-      }
-      client.close();
-    }
-  }
-
-  #send(message: FromActorMessage): void {
-    this.#stream?.write(message);
-  }
-
-  #startHeartbeats(stream: Stream, asked: number | null | undefined): NodeJS.Timeout {
-    const seconds = asked && asked > 0 ? asked : DEFAULT_HEARTBEAT_SECONDS;
-    let waits = false; // a learner that does not read has one to read, not all
-    const beat = () => {
-      if (waits) return;
-      waits = true;
-      stream.write({ heartbeat: this.#heartbeat() }, () => {
-        waits = false;
-      });
-    };
-    const between = Math.min(Math.max(seconds, SHORTEST_HEARTBEAT_SECONDS), LONGEST_HEARTBEAT_SECONDS);
-    return setInterval(beat, between * 1000);
-  }
-
   #onWelcome(welcome: longrun.v1alpha1.Welcome.$Properties): void {
-    this.#welcomed = true;
-    this.#cutOffSince = undefined;
     this.#idleSeconds = Math.min(welcome.idleSeconds ?? 0, LONGEST_IDLE_SECONDS);
     for (const attempt of welcome.revoked ?? []) this.#forget(attempt, "it was revoked while the stream was broken");
     const lineage = welcome.lineage?.slice(0, LONGEST_SAID);
@@ -322,12 +192,12 @@ export class ActorClient {
   offer(): void {
     const { slots, usableSlots = () => slots } = this.#options;
     const freeSlots = Math.min(usableSlots() - this.#running, this.#mostLeases - this.#leased, this.#room);
-    if (this.#welcomed && !this.#draining) this.#send({ ready: { freeSlots: Math.max(0, freeSlots) } });
+    if (!this.#draining) this.#stream.send({ ready: { freeSlots: Math.max(0, freeSlots) } });
   }
 
   /** What was offered before does not hold any more. */
   #sayDraining(): void {
-    if (this.#welcomed) this.#send({ ready: { freeSlots: 0, draining: true } });
+    this.#stream.send({ ready: { freeSlots: 0, draining: true } });
   }
 
   /** Attempts that could be held beside those that are. */
@@ -356,10 +226,10 @@ export class ActorClient {
     // Many are one piece of news.
     if (Number.isInteger(Math.log2(refused)))
       this.#options.log?.warn({ execution: attempt?.execution, refused, reason: why }, "a lease was refused");
-    if (!attempt || this.#stream?.writableNeedDrain) return;
+    if (!attempt || this.#stream.call?.writableNeedDrain) return;
     const disrupted = this.#terminating !== undefined;
     const result = { ...lostResult(`the lease was refused: ${why}`), disrupted };
-    this.#send({ result: headerOf(attempt, result, undefined, this.#options.isolationLevel) });
+    this.#stream.send({ result: headerOf(attempt, result, undefined, this.#options.isolationLevel) });
   }
 
   async #work(lease: Lease): Promise<void> {
@@ -474,7 +344,13 @@ export class ActorClient {
   #restartIdleTimer(): void {
     clearTimeout(this.#idleTimer);
     const { leavesWhenIdle = true } = this.#options;
-    if (leavesWhenIdle && this.#idleSeconds > 0 && this.#held.size === 0 && this.#running === 0 && this.#welcomed)
+    if (
+      leavesWhenIdle &&
+      this.#idleSeconds > 0 &&
+      this.#held.size === 0 &&
+      this.#running === 0 &&
+      this.#stream.isConnected
+    )
       this.#idleTimer = setTimeout(() => this.#leave("idle"), this.#idleSeconds * 1000);
   }
 
@@ -484,15 +360,15 @@ export class ActorClient {
 
   /** Says goodbye if there is anybody to say it to. */
   #leave(reason: EndReason): void {
-    const stream = this.#stream;
-    if (!stream) {
+    const { call } = this.#stream;
+    if (!call) {
       this.#finish(reason);
       return;
     }
-    stream.write({ drained: {} }, () => stream.end());
+    call.write({ drained: {} }, () => call.end());
     // The learner ends its side in answer; it need not.
     const finish = () => this.#finish(reason);
-    stream.once("status", finish);
+    call.once("status", finish);
     setTimeout(finish, 1000).unref();
   }
 
@@ -500,7 +376,8 @@ export class ActorClient {
   async #giveUpWhenCutOff(): Promise<void> {
     const { handInSeconds = 60, finishSeconds, log } = this.#options;
     while (!this.#ended) {
-      const cutOffMs = this.#cutOffSince === undefined ? 0 : performance.now() - this.#cutOffSince;
+      const { cutOffSince } = this.#stream;
+      const cutOffMs = cutOffSince === undefined ? 0 : performance.now() - cutOffSince;
       const mustStop = this.#terminating !== undefined && finishSeconds !== undefined;
       if (cutOffMs >= handInSeconds * 1000 && (this.#running === 0 || mustStop)) {
         log?.warn({ held: this.#held.size }, "the learner stays away; programs and results are given up");
@@ -513,5 +390,6 @@ export class ActorClient {
   #finish(reason: EndReason): void {
     this.#ended = true;
     this.#end.resolve(reason);
+    this.#stream.close();
   }
 }

@@ -6,7 +6,9 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { type ExecutionResult, judge } from "./execution.ts";
+import { type ExecutionResult, execute, judge } from "./execution.ts";
+import { DEFAULT_LIMITS } from "./limits.ts";
+import type { RunHandlers, Sandbox } from "./sandbox.ts";
 import type { RunEnd } from "./zygote-messages.ts";
 
 const STARVED = fileURLToPath(new URL("starved.fixture.ts", import.meta.url));
@@ -77,6 +79,30 @@ describe("judge", () => {
       assert.equal(judged.outcome, outcome);
       assert.match(judged.detail, detail);
     });
+});
+
+test("what is printed beyond outputBytes ends the program; it is not kept, and its markers do not count", async () => {
+  const nonce = "0123456789abcdef".repeat(2);
+  const allowed = `${nonce}:loaded data\n`;
+  for (const chunks of [[`${allowed}${nonce}:trained model\n`], [allowed, `${nonce}:trained model\n`]]) {
+    let kills = 0;
+    const sandbox = {
+      run: async (_: unknown, { onStart, onOutput }: Required<RunHandlers>) => {
+        onStart();
+        for (const chunk of chunks) onOutput(Buffer.from(chunk));
+        return end({ signal: 9 });
+      },
+      kill: () => ++kills > 0,
+    } as unknown as Sandbox;
+    const limits = { ...DEFAULT_LIMITS, outputBytes: allowed.length };
+    const result = await execute(sandbox, { task: "task", program: Buffer.of(), nonce, limits, seed: 1 });
+    assert.deepEqual([result.outcome, kills], ["outputLimit", 1]);
+    assert.deepEqual(
+      result.markers.map(({ name }) => name),
+      ["loaded data"],
+    );
+    assert.equal(result.terminalOutput.toString(), "loaded data\n");
+  }
 });
 
 const AUTOGROUP = "/proc/self/autogroup";

@@ -1,35 +1,22 @@
 /** One execution, from start to result. */
-import { MarkerParser, type MarkerSeen } from "./markers.ts";
+import type { Outcome, Result } from "../proto/execution.ts";
+import { MarkerParser } from "./markers.ts";
 import { OutputCapture } from "./output.ts";
 import type { RunRequest, Sandbox } from "./sandbox.ts";
 import type { RunEnd } from "./zygote-messages.ts";
 
 const SIGKILL = 9;
 
-export type Outcome = "completed" | "failed" | "timedOut" | "outOfMemory" | "outputLimit" | "lost";
-
 export interface ExecutionRequest extends RunRequest {
   /** 32 hexadecimal digits, or empty: then nothing is a marker. */
   nonce: string;
 }
 
-export interface ExecutionResult {
-  outcome: Outcome;
-  exitStatus: number;
-  signal: number;
-  durationSeconds: number;
-  cpuSeconds: number;
-  peakMemoryBytes: number;
-  markers: MarkerSeen[];
-  forgedMarkers: number;
-  imitatedMarkers: number;
+export interface ExecutionResult extends Result {
   /** First and last part, without the nonce. */
   terminalOutput: Buffer;
-  outputBytes: number;
   submission?: Buffer;
   submissionRefused?: string;
-  /** One line for a person; empty if there is nothing to say. */
-  detail: string;
   /** Of the actor, from 0; absent if it came to none. */
   slot?: number;
   /** Of `lost`: the sandbox came to its end while this program ran in it, and nobody had asked it to. */

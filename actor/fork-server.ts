@@ -36,10 +36,10 @@ export interface ForkServerOptions {
   onLog?: (line: string) => void;
 }
 
-/** A fork of it. */
-export interface Session {
+/** A fork of it, which serves one sandbox. */
+export interface ForkedZygote {
   pid: number;
-  /** Closed by the other side when the session is dead; when we close it the session is killed. */
+  /** Closed by the other side when the fork is dead; when we close it the fork is killed. */
   control: Socket;
 }
 
@@ -102,13 +102,13 @@ export class ForkServer {
   }
 
   /** Throws ActorError `sandbox` if there is none within `seconds`, its packages imported. */
-  async fork(seconds: number): Promise<Session> {
+  async fork(seconds: number): Promise<ForkedZygote> {
     const timeout = AbortSignal.timeout(Math.max(1, Math.ceil(seconds * 1000)));
     const late = once(timeout, "abort").then(() => {
       throw new ActorError("sandbox", `sandbox: the zygote was not ready within ${seconds} s`);
     });
     late.catch(() => {});
-    const starting = this.#ready.then(() => startSession(this.#socket));
+    const starting = this.#ready.then(() => connectFork(this.#socket));
     starting.catch(() => {});
     try {
       return await Promise.race([starting, late]);
@@ -157,7 +157,7 @@ function makeDirectory(): string {
   return mkdtempSync(join(tmpdir(), `${DIRECTORY}${process.pid}-`));
 }
 
-async function startSession(socket: string): Promise<Session> {
+async function connectFork(socket: string): Promise<ForkedZygote> {
   const control = connect(socket);
   try {
     await once(control, "connect");

@@ -4,9 +4,10 @@ import { readFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import fc from "fast-check";
 import { parse } from "yaml";
+import type { Limits } from "../proto/execution.ts";
 import { ActorError } from "./errors.ts";
 import { type Lease, parseAttempt, requestOf } from "./lease.ts";
-import { DEFAULT_LIMITS, LARGEST_LIMITS, type Limits } from "./limits.ts";
+import { DEFAULT_LIMITS, LARGEST_LIMITS } from "./limits.ts";
 
 const FUZZ_SECONDS = Number(process.env.LONGRUN_FUZZ_SECONDS ?? 3);
 const attempt = { execution: "e", number: 1, fence: "7" };

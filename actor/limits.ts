@@ -1,20 +1,5 @@
+import type { Limits } from "../proto/execution.ts";
 import { ActorError } from "./errors.ts";
-
-/** What one execution may use. */
-export interface Limits {
-  timeoutSeconds: number;
-  memoryBytes: number;
-  /** A program that prints more is stopped. */
-  outputBytes: number;
-  /** Of the output, this many first and as many last bytes are kept. */
-  keptOutputBytes: number;
-  /** Of scratch, /tmp and /dev/shm together. */
-  scratchBytes: number;
-  scratchFiles: number;
-  /** Threads count as well. */
-  processes: number;
-  submissionBytes: number;
-}
 
 /** The defaults of a TrainingRun's tasks. */
 export const DEFAULT_LIMITS: Limits = {

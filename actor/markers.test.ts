@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
+import type { MarkerSeen } from "../proto/execution.ts";
 import { MARKERS } from "../proto/markers.ts";
-import { MarkerParser, type MarkerSeen } from "./markers.ts";
+import { MarkerParser } from "./markers.ts";
 
 const N = "0123456789abcdef0123456789abcdef";
 const OTHER = "f".repeat(32);

@@ -1,12 +1,5 @@
+import type { MarkerSeen } from "../proto/execution.ts";
 import { MARKERS } from "../proto/markers.ts";
-
-export interface MarkerSeen {
-  name: string;
-  /** What was printed after the name, or empty. At most 256 characters. */
-  value: string;
-  /** Since the program started. */
-  atSeconds: number;
-}
 
 const LONGEST_LINE_BYTES = 8192;
 const LONGEST_VALUE = 256;

@@ -5,11 +5,12 @@
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { OUTCOMES } from "../proto/execution.ts";
 import { limitedServer } from "../proto/http-server.ts";
 import { certificateExpirations } from "../proto/tls-folder.ts";
 import type { ActorState } from "./client.ts";
 import { ActorError } from "./errors.ts";
-import type { ExecutionResult, Outcome } from "./execution.ts";
+import type { ExecutionResult } from "./execution.ts";
 
 export interface ActorMetricsOptions {
   slots: number;
@@ -20,7 +21,6 @@ export interface ActorMetricsOptions {
   tlsDirectory: string;
 }
 
-const OUTCOMES: readonly Outcome[] = ["completed", "failed", "timedOut", "outOfMemory", "outputLimit", "lost"];
 const DURATION_BUCKETS_SECONDS = [0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600];
 /** Gauges that prom-client names like counters, which tools for metrics refuse; they say little. */
 const MISNAMED = ["nodejs_active_handles_total", "nodejs_active_requests_total", "nodejs_active_resources_total"];

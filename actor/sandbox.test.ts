@@ -218,8 +218,9 @@ describe("what a zygote may say", () => {
 });
 
 describe("whose fault it is", () => {
-  test("a sandbox that ends under a program says so; one that we stop, or that ended before the start, does not", async () => {
+  test("a sandbox that ends under a program says so; one that we stop, or that ended before the start, does not", async (t) => {
     const { socket, server } = await zygote(frame("H", HELLO), [frame("S")]);
+    t.after(() => server.close());
     const start = () => Sandbox.start({ socket, inputs: {}, level: "landlock", startSeconds: 5 });
     const broken = await start();
     const ended = execute(broken, request);
@@ -231,7 +232,6 @@ describe("whose fault it is", () => {
     const result = execute(stopped, request);
     setTimeout(() => stopped.stop(), 20);
     assert.deepEqual([(await result).outcome, (await result).sandboxBroke], ["lost", false]);
-    server.close();
 
     const { result: early } = await answered([frame("H", { error: "no disk" })]);
     assert.deepEqual([early.outcome, early.sandboxBroke], ["lost", false]);

@@ -3,10 +3,10 @@
  * comes from it as hostile bytes: framed, bounded, checked, never a path.
  */
 import type { Duplex } from "node:stream";
-import type { ControlGroup } from "./control-group.ts";
+import type { Limits } from "../proto/execution.ts";
 import { ActorError } from "./errors.ts";
 import { encodeFrame, type Frame, FrameReader } from "./frames.ts";
-import type { Limits } from "./limits.ts";
+import type { Zygote } from "./zygote.ts";
 import {
   amount,
   type IsolationLevel,
@@ -59,23 +59,6 @@ export type SandboxOptions = (ProcessOptions | SocketOptions) & {
   /** What is absent has its default. */
   deadlines?: Partial<Deadlines>;
 };
-
-/** A zygote and the way to it. */
-export interface Zygote {
-  readonly control: Duplex;
-  /** Settles when it is gone. */
-  readonly ended: Promise<void>;
-  /** Of our own one's process; with namespaces the zygote is its child. */
-  readonly pid?: number;
-  /** Where the kernel holds what programs use; absent: it does not, or in a container's group. */
-  readonly group?: ControlGroup;
-  /** For a person. */
-  whyEnded(): string;
-  /** Ends it with everything in it. */
-  end(): void;
-  /** Once it is gone, what it left on our disk. */
-  cleanUp(): Promise<void>;
-}
 
 export interface RunRequest {
   task: string;

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ControlGroup } from "./control-group.ts";
 import { ForkServer, type ForkServerOptions } from "./fork-server.ts";
 import { isAlive } from "./is-alive.ts";
-import type { Zygote } from "./sandbox.ts";
+import type { Zygote } from "./zygote.ts";
 
 /** How long its last lines may take to reach us after its end. */
 const LAST_LINES_MILLISECONDS = 20;

@@ -4,7 +4,7 @@ import { lstat } from "node:fs/promises";
 import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ActorError } from "./errors.ts";
-import type { Zygote } from "./sandbox.ts";
+import type { Zygote } from "./zygote.ts";
 
 export interface SocketOptions {
   /** Where the zygote's socket is, or will be: it is there only while the zygote waits for a supervisor. */

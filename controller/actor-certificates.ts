@@ -5,43 +5,49 @@
  * that ends between the two writes leaves a Job without a Secret, which is what the next look finds and mends.
  */
 import { ensureActorCertificate, type SecretData } from "./certificates.ts";
-import { type Pass, tell } from "./context.ts";
+import { type Look, tell } from "./context.ts";
 import { childMetadata, type Run, tlsSecret } from "./desired/names.ts";
 import { SECRET, type Secret } from "./kube/resources.ts";
 import { hasEnded } from "./lifecycle.ts";
+import type { CertificateTimes } from "./memory.ts";
 import { isActive, type ObservedActor } from "./observe.ts";
+import type { StepResult } from "./steps.ts";
 
-/** Makes and renews the certificates of all actors that start or run. @throws BlockedError | ApiError */
-export async function reconcileActorCertificates(pass: Pass): Promise<void> {
-  const { observed, memory } = pass;
+/** Makes and renews the certificates of all actors that start or run. `error`: BlockedError | ApiError */
+export async function reconcileActorCertificates(look: Look): Promise<StepResult> {
+  const { observed, memory } = look;
   const actors = hasEnded(observed) ? [] : observed.actors.filter(isActive);
   const names = new Set(actors.map(({ name }) => name));
-  for (const name of memory.actorCertificates.keys()) if (!names.has(name)) memory.actorCertificates.delete(name);
+  const known = [...memory.actorCertificates].filter(([name]) => names.has(name));
   const { authority } = observed.secrets;
   // What reconcileCertificates has just written is seen in the next look.
-  if (!authority || !memory.certificates) return;
-  const done = await Promise.allSettled(actors.map((actor) => reconcileActorCertificate(pass, actor, authority)));
+  if (!authority || !memory.certificates) return { remember: { actorCertificates: new Map(known) } };
+  const done = await Promise.allSettled(actors.map((actor) => reconcileActorCertificate(look, actor, authority)));
+  const found = done.flatMap((it) => (it.status === "fulfilled" ? it.value : []));
   const failed = done.find((it) => it.status === "rejected");
-  if (failed) throw failed.reason;
+  return { remember: { actorCertificates: new Map([...known, ...found]) }, error: failed?.reason };
 }
 
-async function reconcileActorCertificate(pass: Pass, actor: ObservedActor, authority: Secret): Promise<void> {
-  const { observed, memory, nowMs, writes } = pass;
+/** Returns what was found out about the actor's certificate, if that is new and the certificate is right. */
+async function reconcileActorCertificate(
+  look: Look,
+  actor: ObservedActor,
+  authority: Secret,
+): Promise<[string, CertificateTimes][]> {
+  const { observed, memory, nowMs, writes } = look;
   const { name, secret } = actor;
   const versions = [authority, secret].map((it) => it?.metadata.resourceVersion).join(" ");
   const known = memory.actorCertificates.get(name);
-  if (secret && known?.versions === versions && nowMs < known.renewAtMs) return;
+  if (secret && known?.versions === versions && nowMs < known.renewAtMs) return [];
   const { write, reason, renewAtMs, expireAtMs } = await ensureActorCertificate(
     (authority.data ?? {}) as SecretData,
     secret && ((secret.data ?? {}) as SecretData),
     { name, now: nowMs },
   );
-  if (write === undefined) {
-    memory.actorCertificates.set(name, { versions, renewAtMs, expireAtMs });
-    return;
-  }
+  if (write === undefined) return [[name, { versions, renewAtMs, expireAtMs }]];
   await writes.apply(SECRET, desiredActorSecret(observed.run, actor, write));
-  if (secret && reason) tell(pass, "Normal", "CertificatesRenewed", reason, "Renew");
+  if (secret && reason) tell(look, "Normal", "CertificatesRenewed", reason, "Renew");
+  return [];
 }
 
 function desiredActorSecret(run: Run, { name, job }: ObservedActor, data: SecretData): Secret {

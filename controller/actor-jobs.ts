@@ -3,17 +3,18 @@
 import type { TerminationMessage } from "../proto/service.ts";
 import { isDisrupted } from "./actor-state.ts";
 import { derivedOf } from "./children.ts";
-import type { Finding } from "./conditions.ts";
-import { call, type Pass, tell } from "./context.ts";
+import { type Look, tell } from "./context.ts";
 import { desiredActor, slotOf } from "./desired/actors.ts";
 import { DRAINING, INPUT_HASH, QUEUE_NAME } from "./desired/names.ts";
 import type { Settings } from "./desired/settings.ts";
 import { JOB, type Job } from "./kube/resources.ts";
+import type { Changes } from "./memory.ts";
 import { isActive, type ObservedActor } from "./observe.ts";
 import { isSeen } from "./pin.ts";
 import { coveredActors } from "./queue.ts";
 import { BlockedError, checkPodTemplate, writeBlocker } from "./refusals.ts";
 import { describeScaling, drainingNote, isDraining, type ScalePlan } from "./scale.ts";
+import type { StepResult } from "./steps.ts";
 
 /** After a refusal that only a person can lift, the next try. */
 export const REFUSED_SECONDS = 15;
@@ -24,71 +25,70 @@ const TELL_AGAIN_SECONDS = 10;
 /** A container's end is told to the learner if it is no older than this: what is older has long been decided. */
 const TERMINATION_SECONDS = 900;
 
-/** @returns why actors could not be made; undefined if they were. @throws ApiError that trying again may mend */
-export async function reconcileActors(pass: Pass, plan: ScalePlan): Promise<Finding | undefined> {
-  const { observed, writes, nowMs } = pass;
-  announceScaling(pass, plan);
-  await markActors(pass);
+/** Writes on their Jobs which actors are to leave. @throws ApiError that trying again may mend */
+export async function markActors(look: Look, plan: ScalePlan): Promise<void> {
+  const { writes, nowMs } = look;
+  announceScaling(look, plan);
+  await markInputs(look);
   for (const { actor, reason } of plan.drain)
     await writes.patch(JOB, actor.job, { metadata: { annotations: { [DRAINING]: drainingNote(nowMs, reason) } } });
-  tellToDrain(pass, [
-    ...plan.drain,
-    ...observed.actors.filter((actor) => isActive(actor) && isDraining(actor)).map((actor) => ({ actor, reason: "" })),
-  ]);
+}
+
+/** Removes and makes actors. `refused`: why no actor could be made. @throws ApiError that trying again may mend */
+export async function replaceActors(look: Look, plan: ScalePlan): Promise<StepResult> {
   for (const { actor, reason } of plan.remove) {
-    await writes.remove(JOB, actor.job);
+    await look.writes.remove(JOB, actor.job);
     if (actor.state === "orphaned")
-      tell(pass, "Normal", "Repaired", `Job ${actor.name} is removed and another takes its place: ${reason}`, "Repair");
-    pass.context.log.info({ run: pass.key, actor: actor.name, reason }, "removed an actor");
+      tell(look, "Normal", "Repaired", `Job ${actor.name} is removed and another takes its place: ${reason}`, "Repair");
+    look.context.log.info({ run: look.key, actor: actor.name, reason }, "removed an actor");
   }
-  return plan.create.length === 0 ? undefined : tryToCreate(pass, plan);
+  return plan.create.length === 0 ? {} : tryToCreate(look, plan);
 }
 
 /** A refusal stands for a while: a quota is not asked again at every event. */
-async function tryToCreate(pass: Pass, plan: ScalePlan): Promise<Finding | undefined> {
-  const { memory, nowMs, observed } = pass;
+async function tryToCreate(look: Look, plan: ScalePlan): Promise<StepResult> {
+  const { memory, nowMs, observed } = look;
   const { generation } = observed.run.metadata;
   const known = memory.refusal;
-  if (known && known.generation === generation && nowMs < known.untilMs) return known.finding;
-  memory.refusal = undefined;
+  if (known && known.generation === generation && nowMs < known.untilMs) return { refused: known.finding };
   try {
-    await createActors(pass, plan);
-    return undefined;
+    await createActors(look, plan);
+    return { remember: { refusal: undefined } };
   } catch (error) {
     const finding = writeBlocker(error, observed.run);
     if (!finding) throw error;
-    memory.refusal = { finding, generation, untilMs: nowMs + REFUSED_SECONDS * 1000 };
-    return finding;
+    const untilMs = nowMs + REFUSED_SECONDS * 1000;
+    return { refused: finding, remember: { refusal: { finding, generation, untilMs } } };
   }
 }
 
-function announceScaling(pass: Pass, plan: ScalePlan): void {
-  const { run } = pass.observed;
+function announceScaling(look: Look, plan: ScalePlan): void {
+  const { run } = look.observed;
   const before = run.status?.actors?.desired;
   const text = describeScaling(before, plan, run);
   if (text === undefined) return;
   const direction = plan.desired! > (before ?? 0) ? "up" : "down";
-  tell(pass, "Normal", direction === "up" ? "ScaledUp" : "ScaledDown", text, "Scale");
-  pass.context.metrics.scaled(labelsOf(pass), direction);
+  tell(look, "Normal", direction === "up" ? "ScaledUp" : "ScaledDown", text, "Scale");
+  look.context.metrics.scaled(labelsOf(look), direction);
 }
 
-export function labelsOf({ observed: { run } }: Pass): { namespace: string; run: string } {
+export function labelsOf({ observed: { run } }: Look): { namespace: string; run: string } {
   return { namespace: run.metadata.namespace, run: run.metadata.name };
 }
 
 /** In batches of 1, 2, 4 …, so that a quota that refuses is asked once and not for each. */
-async function createActors(pass: Pass, { create }: ScalePlan): Promise<void> {
-  const { run } = pass.observed;
-  const { settings } = pass;
+async function createActors(look: Look, { create }: ScalePlan): Promise<void> {
+  const { run } = look.observed;
+  const { settings } = look;
   if (create.length > 0) checkPodTemplate(run, "actors", "an actor's Job");
-  let covered = placesInWorkload(pass.observed, settings);
+  let covered = placesInWorkload(look.observed, settings);
   for (let from = 0, size = 1; from < create.length; from += size, size *= 2) {
     const made = await Promise.allSettled(
       create.slice(from, from + size).map(async ({ index, generation }) => {
         const queued = covered-- <= 0;
-        await createActor(pass, (past) => {
+        await createActor(look, (past) => {
           const job = desiredActor(run, index, generation + past, settings, queued);
-          Object.assign(job.metadata.annotations!, { [INPUT_HASH]: derivedOf(pass).inputs.actor });
+          Object.assign(job.metadata.annotations!, { [INPUT_HASH]: derivedOf(look).inputs.actor });
           return job;
         });
       }),
@@ -99,14 +99,14 @@ async function createActors(pass: Pass, { create }: ScalePlan): Promise<void> {
 }
 
 /** Adds the input hash to Jobs of actors that longrun 0.2 or earlier made: they count as made from the present spec. */
-async function markActors(pass: Pass): Promise<void> {
-  const { observed, writes } = pass;
+async function markInputs(look: Look): Promise<void> {
+  const { observed, writes } = look;
   if (!isSeen(observed.run)) return;
   const unmarked = observed.actors.filter(
     (actor) => isActive(actor) && actor.job.metadata.annotations?.[INPUT_HASH] === undefined,
   );
   for (const { job } of unmarked)
-    await writes.patch(JOB, job, { metadata: { annotations: { [INPUT_HASH]: derivedOf(pass).inputs.actor } } });
+    await writes.patch(JOB, job, { metadata: { annotations: { [INPUT_HASH]: derivedOf(look).inputs.actor } } });
 }
 
 /**
@@ -114,14 +114,14 @@ async function markActors(pass: Pass): Promise<void> {
  *
  * @param jobOf the Job, so many generations past the next one. @throws BlockedError | ApiError
  */
-async function createActor(pass: Pass, jobOf: (past: number) => Job): Promise<void> {
+async function createActor(look: Look, jobOf: (past: number) => Job): Promise<void> {
   let taken: BlockedError | undefined;
   for (let past = 0; past < NAME_TRIES; past++) {
     const job = jobOf(past);
     try {
-      await pass.writes.create(JOB, job);
+      await look.writes.create(JOB, job);
       if (taken)
-        tell(pass, "Warning", taken.reason, `${taken.message}; meanwhile the actor is ${job.metadata.name}`, "Scale");
+        tell(look, "Warning", taken.reason, `${taken.message}; meanwhile the actor is ${job.metadata.name}`, "Scale");
       return;
     } catch (error) {
       if (!(error instanceof BlockedError)) throw error;
@@ -132,7 +132,7 @@ async function createActor(pass: Pass, jobOf: (past: number) => Job): Promise<vo
 }
 
 /** Actors that can still be made as part of what Kueue has admitted the run with; those beyond queue by themselves. */
-function placesInWorkload({ workload, actors }: Pass["observed"], { kueue }: Settings): number {
+function placesInWorkload({ workload, actors }: Look["observed"], { kueue }: Settings): number {
   if (!kueue) return 0;
   const inIt = actors.filter(
     (actor) => isActive(actor) && !isDraining(actor) && actor.job.metadata.labels?.[QUEUE_NAME] === undefined,
@@ -140,27 +140,31 @@ function placesInWorkload({ workload, actors }: Pass["observed"], { kueue }: Set
   return coveredActors(workload) - inIt.length;
 }
 
-/** Told once to each learner; again if the learner does not say that the actor drains. */
-function tellToDrain(pass: Pass, leaving: { actor: ObservedActor; reason: string }[]): void {
-  const { key, observed, memory, context, nowMs } = pass;
+/** Tells each learner once which actors are to leave; again if the learner does not say that the actor drains. */
+export function tellToDrain(look: Look, plan: ScalePlan): StepResult {
+  const { key, observed, memory, context, nowMs } = look;
   const { link, learnerPod } = observed;
-  if (!link?.connected) return;
+  if (!link?.connected) return {};
+  const draining = observed.actors.filter((actor) => isActive(actor) && isDraining(actor));
+  const leaving = [...plan.drain, ...draining.map((actor) => ({ actor, reason: "" }))];
   const instance = learnerPod?.metadata.uid ?? "";
   const names = new Set(leaving.map(({ actor }) => actor.name));
-  for (const name of memory.toldToDrain.keys()) if (!names.has(name)) memory.toldToDrain.delete(name);
+  const remember = { toldToDrain: new Map([...memory.toldToDrain].filter(([name]) => names.has(name))) };
   const untold = leaving.filter(({ actor: { name, draining, connected } }) => {
     const told = memory.toldToDrain.get(name);
     if (told?.instance !== instance) return !draining;
     return connected && !draining && nowMs - told.atMs > TELL_AGAIN_SECONDS * 1000;
   });
-  if (untold.length === 0) return;
+  if (untold.length === 0) return { remember };
   const actors = untold.map(({ actor }) => actor.name);
   const reason = untold[0]!.reason || noteOf(untold[0]!.actor);
-  call(pass, "drainActors", async () => {
+  const work = async (): Promise<Changes> => {
     await context.links.drainActors(key, actors, reason);
-    for (const name of actors) memory.toldToDrain.set(name, { instance, atMs: nowMs });
-    tell(pass, "Normal", "Draining", `${actors.join(", ")} finish what they run and leave: ${reason}`, "Drain");
-  });
+    tell(look, "Normal", "Draining", `${actors.join(", ")} finish what they run and leave: ${reason}`, "Drain");
+    const told = actors.map((name) => [name, { instance, atMs: nowMs }] as const);
+    return { toldToDrain: new Map([...memory.toldToDrain, ...told]) };
+  };
+  return { remember, call: { kind: "drainActors", work } };
 }
 
 function noteOf({ job }: ObservedActor): string {
@@ -168,47 +172,48 @@ function noteOf({ job }: ObservedActor): string {
 }
 
 /** Tells the learner of sandboxes that were killed: an execution that took too much memory failed, it was not lost. */
-export function reportTerminations(pass: Pass): void {
-  const { key, observed, memory, context } = pass;
-  if (!observed.link?.connected) return;
-  const found = observed.actors.flatMap((actor) => terminationsOf(actor, pass.nowMs));
+export function reportTerminations(look: Look): StepResult {
+  const { key, observed, memory, context } = look;
+  if (!observed.link?.connected) return {};
+  const found = observed.actors.flatMap((actor) => terminationsOf(actor, look.nowMs));
   const ids = new Set(found.map(idOf));
-  for (const id of memory.reported) if (!ids.has(id)) memory.reported.delete(id);
+  const remember = { reported: new Set([...memory.reported].filter((id) => ids.has(id))) };
   const untold = found.filter((it) => !memory.reported.has(idOf(it)));
-  if (untold.length === 0) return;
-  call(pass, "reportTerminations", async () => {
+  if (untold.length === 0) return { remember };
+  const work = async (): Promise<Changes> => {
     await context.links.reportTerminations(key, untold);
-    for (const it of untold) memory.reported.add(idOf(it));
     for (const { actor, slot, reason, exitCode } of untold)
       tell(
-        pass,
+        look,
         "Warning",
         "SandboxTerminated",
         `sandbox ${slot} of ${actor} ended: ${reason}, status ${exitCode}`,
         "Report",
       );
-  });
+    return { reported: new Set([...memory.reported, ...untold.map(idOf)]) };
+  };
+  return { remember, call: { kind: "reportTerminations", work } };
 }
 
 /** Tells the learner of actors that were taken away: what these do not hand in does not count as an attempt. */
-export function reportDisruptions(pass: Pass): void {
-  const { key, observed, memory, context } = pass;
+export function reportDisruptions(look: Look): StepResult {
+  const { key, observed, memory, context } = look;
   const { link, learnerPod } = observed;
-  if (!link?.connected) return;
+  if (!link?.connected) return {};
   const instance = learnerPod?.metadata.uid ?? "";
   const names = observed.actors.filter(isDisrupted).map(({ name }) => name);
-  for (const name of memory.toldDisrupted.keys()) if (!names.includes(name)) memory.toldDisrupted.delete(name);
+  const remember = { toldDisrupted: new Map([...memory.toldDisrupted].filter(([name]) => names.includes(name))) };
   // A learner that comes back has forgotten.
   const untold = names.filter((name) => memory.toldDisrupted.get(name) !== instance);
-  if (untold.length === 0) return;
-  call(pass, "reportDisruptions", async () => {
+  if (untold.length === 0) return { remember };
+  const work = async (): Promise<Changes> => {
     await context.links.reportTerminations(key, [], untold);
     const unheard = untold.filter((name) => !memory.toldDisrupted.has(name));
-    for (const name of untold) memory.toldDisrupted.set(name, instance);
-    if (unheard.length === 0) return;
     const note = `${unheard.join(", ")}: evicted, preempted, deleted or on a lost node; what is not handed in is run again and costs no attempt`;
-    tell(pass, "Normal", "ActorsDisrupted", note, "Report");
-  });
+    if (unheard.length > 0) tell(look, "Normal", "ActorsDisrupted", note, "Report");
+    return { toldDisrupted: new Map([...memory.toldDisrupted, ...untold.map((name) => [name, instance] as const)]) };
+  };
+  return { remember, call: { kind: "reportDisruptions", work } };
 }
 
 const idOf = ({ actor, slot, finishedUnixMs }: TerminationMessage) => `${actor}/${slot}/${finishedUnixMs}`;

@@ -1,11 +1,10 @@
 /** The children that every run has once: what each should be, and the write that makes it so. */
 
 import { applyChild } from "./apply-child.ts";
-import { Attempts } from "./attempts.ts";
 import { type CertificateSecrets, ensureCertificates, type SecretData } from "./certificates.ts";
 import { chooseClaim, reconcileVolume } from "./claim.ts";
 import type { Finding, RefusedChildren } from "./conditions.ts";
-import { type Pass, tell } from "./context.ts";
+import { type Look, tell } from "./context.ts";
 import { desiredNetworkPolicies, desiredServiceAccounts } from "./desired/access.ts";
 import { actorHash } from "./desired/actors.ts";
 import { desiredConfigMap } from "./desired/config-map.ts";
@@ -26,121 +25,124 @@ import {
   type Secret,
 } from "./kube/resources.ts";
 import { hasEnded, type LifecyclePlan } from "./lifecycle.ts";
-import type { Derived } from "./memory.ts";
+import type { Changes, Derived } from "./memory.ts";
 import { imagesNote, keptLearner, markLearner } from "./pin.ts";
 import { checkPodTemplate } from "./refusals.ts";
+import { IndependentSteps, type StepResult } from "./steps.ts";
 
 /**
  * Applies each child by itself: a refused child does not keep the others from being applied. A learner that must stop is
  * scaled down first, and waits for nothing. A learner is started or changed only when the children that it needs exist.
  *
  * @param held why no child may be made yet
- * @throws the first error that another try may mend, after all children were tried
+ * @returns as `error` the first error that another try may mend, after all children were tried
  */
 export async function reconcileChildren(
-  pass: Pass,
+  look: Look,
   lifecycle: LifecyclePlan,
   held: Finding | undefined,
-): Promise<RefusedChildren> {
-  const { observed, context } = pass;
+): Promise<StepResult & RefusedChildren> {
+  const { observed, context } = look;
   const { run, deployment } = observed;
   // A run that cannot start, or may not yet, gets nothing made.
   if ((lifecycle.stage === "Refused" || lifecycle.stage === "Queued") && !deployment) return { blocked: held };
-  const attempts = new Attempts(run);
+  const steps = new IndependentSteps(run);
+  let remember: Changes = {};
+  const settle = (refused: RefusedChildren) => ({ ...refused, remember, error: steps.error });
   const learner = (claimName: string) => async () => {
-    const { configHash, inputs } = derivedOf(pass);
-    const { settings } = pass;
+    const { configHash, inputs } = derivedOf(look);
+    const { settings } = look;
     const desired = desiredLearner(run, { configHash, claimName, settings, replicas: lifecycle.learnerReplicas });
     const images = imagesNote(observed, lifecycle, settings);
-    await applyLearner(pass, markLearner(desired, keptLearnerOf(pass, claimName), { images, inputs, claimName }));
+    await applyLearner(look, markLearner(desired, keptLearnerOf(look, claimName), { images, inputs, claimName }));
   };
 
   const stops = lifecycle.learnerReplicas === 0 && (deployment?.spec?.replicas ?? 0) > 0;
-  const known = observed.volume?.metadata.name ?? pass.memory.volume;
-  const stopped = stops ? await attempts.all(learner(known)) : undefined;
-  if (held) return attempts.settle({ blocked: stopped?.finding ?? held });
+  const known = observed.volume?.metadata.name ?? look.memory.volume;
+  const stopped = stops ? await steps.all(learner(known)) : undefined;
+  if (held) return settle({ blocked: stopped?.finding ?? held });
 
   let claimName = known;
-  const named = await attempts.all(async () => {
-    claimName = await chooseClaim(pass);
+  const named = await steps.all(async () => {
+    claimName = await chooseClaim(look);
   });
-  if (named.failed) return attempts.settle({ blocked: stopped?.finding ?? named.finding });
-  const volume = () => reconcileVolume(pass, claimName);
-  const needed = await attempts.all(
-    ...desiredServiceAccounts(run).map((it) => () => applyChild(pass, SERVICE_ACCOUNT, it)),
-    ...desiredNetworkPolicies(run, context.settings).map((it) => () => applyChild(pass, NETWORK_POLICY, it)),
-    () => reconcileCertificates(pass),
+  if (named.failed) return settle({ blocked: stopped?.finding ?? named.finding });
+  const volume = () => reconcileVolume(look, claimName);
+  const needed = await steps.all(
+    ...desiredServiceAccounts(run).map((it) => () => applyChild(look, SERVICE_ACCOUNT, it)),
+    ...desiredNetworkPolicies(run, context.settings).map((it) => () => applyChild(look, NETWORK_POLICY, it)),
+    async () => {
+      remember = await reconcileCertificates(look);
+    },
     // The learner of an earlier version reads the ConfigMap that its controller made.
-    ...(observed.config && keptLearnerOf(pass, claimName)
+    ...(observed.config && keptLearnerOf(look, claimName)
       ? []
-      : [() => applyChild(pass, CONFIG_MAP, derivedOf(pass).config)]),
-    () => applyChild(pass, SERVICE, desiredService(run)),
+      : [() => applyChild(look, CONFIG_MAP, derivedOf(look).config)]),
+    () => applyChild(look, SERVICE, desiredService(run)),
     // An existing claim is enough for the learner, whatever its size.
     ...(observed.volume ? [] : [volume]),
   );
-  const other = await attempts.all(...(observed.volume ? [volume] : []), () =>
-    applyChild(pass, POD_DISRUPTION_BUDGET, desiredDisruptionBudget(run)),
+  const other = await steps.all(...(observed.volume ? [volume] : []), () =>
+    applyChild(look, POD_DISRUPTION_BUDGET, desiredDisruptionBudget(run)),
   );
   const refused = { blocked: stopped?.finding ?? needed.finding, other: other.finding };
-  if (stops || needed.failed) return attempts.settle(refused);
+  if (stops || needed.failed) return settle(refused);
 
-  const last = await attempts.all(
-    ...(lifecycle.stage === "Initialising" ? [() => reconcileInit(pass, claimName)] : []),
+  const last = await steps.all(
+    ...(lifecycle.stage === "Initialising" ? [() => reconcileInit(look, claimName)] : []),
     // Kueue has not admitted the changed template: the learner stops with its present one.
     ...(lifecycle.stage === "Suspending" && lifecycle.admission?.state === "waiting" ? [] : [learner(claimName)]),
   );
-  return attempts.settle({ ...refused, blocked: last.finding });
+  return settle({ ...refused, blocked: last.finding });
 }
 
 /** Digest of the learner's pod as it would be made now. */
-function learnerHashOf(pass: Pass, claimName: string): string {
-  return learnerHash(pass.observed.run, { configHash: derivedOf(pass).configHash, claimName, settings: pass.settings });
+function learnerHashOf(look: Look, claimName: string): string {
+  return learnerHash(look.observed.run, { configHash: derivedOf(look).configHash, claimName, settings: look.settings });
 }
 
-function keptLearnerOf(pass: Pass, claimName: string): Deployment | undefined {
-  return keptLearner(pass.observed, learnerHashOf(pass, claimName), derivedOf(pass).inputs, claimName);
+function keptLearnerOf(look: Look, claimName: string): Deployment | undefined {
+  return keptLearner(look.observed, learnerHashOf(look, claimName), derivedOf(look).inputs, claimName);
 }
 
 /** Returns the digest of the desired pod template: the present template's if the run keeps it. */
-export function currentLearnerHash(pass: Pass): string {
-  const claimName = pass.observed.volume?.metadata.name ?? "";
-  return keptLearnerOf(pass, claimName)?.metadata.annotations?.[SPEC_HASH] ?? learnerHashOf(pass, claimName);
+export function currentLearnerHash(look: Look): string {
+  const claimName = look.observed.volume?.metadata.name ?? "";
+  return keptLearnerOf(look, claimName)?.metadata.annotations?.[SPEC_HASH] ?? learnerHashOf(look, claimName);
 }
 
 /** Applies the Deployment. If its template is refused, a learner that must stop is still scaled to 0, or it would keep its GPU. */
-async function applyLearner(pass: Pass, desired: Deployment): Promise<void> {
-  const { run, deployment } = pass.observed;
+async function applyLearner(look: Look, desired: Deployment): Promise<void> {
+  const { run, deployment } = look.observed;
   try {
     checkPodTemplate(run, "learner", `Deployment ${desired.metadata.name}`);
-    await applyChild(pass, DEPLOYMENT, desired);
+    await applyChild(look, DEPLOYMENT, desired);
   } catch (error) {
     const leaves = desired.spec!.replicas === 0 && deployment && deployment.spec!.replicas !== 0;
-    if (leaves && !isConflict(error)) await pass.writes.patch(DEPLOYMENT, deployment, { spec: { replicas: 0 } });
+    if (leaves && !isConflict(error)) await look.writes.patch(DEPLOYMENT, deployment, { spec: { replicas: 0 } });
     throw error;
   }
 }
 
-/** Computed once for each generation of the spec: of all that a reconcile does it takes longest. */
-export function derivedOf({ observed: { run }, memory, settings }: Pass): Derived {
+/** Returns what follows from the spec: as remembered, because computing it takes longest of all that a reconcile does. */
+export function derivedOf({ observed: { run }, memory, settings }: Look): Derived {
   const { image, actorImage, sandboxImage } = settings;
   const of = [run.metadata.generation, memory.flavors?.of, image, actorImage, sandboxImage].join(" ");
-  if (memory.derived?.of !== of) {
-    const config = desiredConfigMap(run);
-    const hashes = { configHash: digestOf(config.data), actorHash: actorHash(run, settings) };
-    memory.derived = { of, config, ...hashes, inputs: inputsOf(memory.run, memory.flavors?.choices) };
-  }
-  return memory.derived;
+  if (memory.derived?.of === of) return memory.derived;
+  const config = desiredConfigMap(run);
+  const hashes = { configHash: digestOf(config.data), actorHash: actorHash(run, settings) };
+  return { of, config, ...hashes, inputs: inputsOf(memory.run, memory.flavors?.choices) };
 }
 
-async function reconcileCertificates(pass: Pass): Promise<void> {
-  const { observed, memory, nowMs } = pass;
+async function reconcileCertificates(look: Look): Promise<Changes> {
+  const { observed, memory, nowMs } = look;
   const { run, secrets } = observed;
-  if (hasEnded(observed)) return;
+  if (hasEnded(observed)) return {};
   const versions = Object.values(secrets)
     .map(({ metadata }) => metadata.resourceVersion)
     .join(" ");
   const known = memory.certificates;
-  if (known?.versions === versions && nowMs < known.renewAtMs && Object.keys(secrets).length === 2) return;
+  if (known?.versions === versions && nowMs < known.renewAtMs && Object.keys(secrets).length === 2) return {};
   const data: CertificateSecrets = {};
   for (const [part, secret] of Object.entries(secrets))
     data[part as keyof CertificateSecrets] = (secret.data ?? {}) as SecretData;
@@ -151,10 +153,10 @@ async function reconcileCertificates(pass: Pass): Promise<void> {
   });
   for (const [part, content] of Object.entries(write)) {
     const secret = desiredSecret(run, part as keyof CertificateSecrets, content as SecretData);
-    await pass.writes.apply(SECRET, secret);
+    await look.writes.apply(SECRET, secret);
   }
-  if (reasons.length > 0 && secrets.authority) tell(pass, "Normal", "CertificatesRenewed", reasons.join("; "), "Renew");
-  memory.certificates = reasons.length > 0 ? undefined : { versions, renewAtMs, expireAtMs };
+  if (reasons.length > 0 && secrets.authority) tell(look, "Normal", "CertificatesRenewed", reasons.join("; "), "Renew");
+  return { certificates: reasons.length > 0 ? undefined : { versions, renewAtMs, expireAtMs } };
 }
 
 function desiredSecret(run: Run, part: keyof CertificateSecrets, data: SecretData): Secret {

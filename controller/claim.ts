@@ -1,7 +1,7 @@
 /** The run's volume claim: its name, and the write that makes it as it should be. */
 import { applyChild } from "./apply-child.ts";
 import { findCondition } from "./conditions.ts";
-import { type Pass, tell } from "./context.ts";
+import { type Look, tell } from "./context.ts";
 import { RUN, type Run } from "./desired/names.ts";
 import { defaultStorageClass, desiredVolume, sizeOf, withSize } from "./desired/volume.ts";
 import { PERSISTENT_VOLUME_CLAIM, type PersistentVolumeClaim } from "./kube/resources.ts";
@@ -11,18 +11,18 @@ import { BlockedError, writeBlocker } from "./refusals.ts";
 /**
  * `NAME-data`, or a name of its own where an earlier run of this name has left its volume: that one is never taken over.
  */
-export async function chooseClaim(pass: Pass): Promise<string> {
-  const { run, volume } = pass.observed;
+export async function chooseClaim(look: Look): Promise<string> {
+  const { run, volume } = look.observed;
   if (volume) return volume.metadata.name;
   const [name, own] = claimNames(run);
-  const found = await pass.context.client.get<PersistentVolumeClaim>(PERSISTENT_VOLUME_CLAIM, {
+  const found = await look.context.client.get<PersistentVolumeClaim>(PERSISTENT_VOLUME_CLAIM, {
     namespace: run.metadata.namespace,
     name,
   });
   if (!found || mayTake(run, found)) return name;
   const whose = found.metadata.labels?.[RUN] === run.metadata.name ? "an earlier run of this name" : "somebody else";
   tell(
-    pass,
+    look,
     "Normal",
     "VolumeNameTaken",
     `volume ${name} is of ${whose} and is left alone; this run uses ${own}`,
@@ -32,18 +32,18 @@ export async function chooseClaim(pass: Pass): Promise<string> {
 }
 
 /** Makes the claim, or changes it. If the API server refuses to grow it, its other fields are still applied. */
-export async function reconcileVolume(pass: Pass, claimName: string): Promise<void> {
-  const { observed, context } = pass;
+export async function reconcileVolume(look: Look, claimName: string): Promise<void> {
+  const { observed, context } = look;
   const { run, volume } = observed;
   const succeeded = findCondition(run.status?.conditions, "Succeeded")?.status === "True";
   const defaultClass = defaultStorageClass(context.settings.runDefaults, volume);
   const desired = desiredVolume(run, claimName, { succeeded, defaultClass, present: volume });
   try {
-    await applyChild(pass, PERSISTENT_VOLUME_CLAIM, desired);
+    await applyChild(look, PERSISTENT_VOLUME_CLAIM, desired);
   } catch (error) {
     const refusal = writeBlocker(error, run);
     if (!refusal || !volume || sizeOf(desired) === sizeOf(volume)) throw error;
-    await applyChild(pass, PERSISTENT_VOLUME_CLAIM, withSize(desired, sizeOf(volume)!));
+    await applyChild(look, PERSISTENT_VOLUME_CLAIM, withSize(desired, sizeOf(volume)!));
     throw refusal.reason === "QuotaExceeded" ? error : notResized(run, volume, error as Error);
   }
 }

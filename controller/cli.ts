@@ -7,7 +7,7 @@
  */
 import { readFileSync } from "node:fs";
 import { Command, CommanderError, Option } from "commander";
-import { type Actors, parseTrainingRun } from "../crds/trainingrun.ts";
+import { type Actors, parseEarlier, parseTrainingRun } from "../crds/trainingrun.ts";
 import type { DebugOptions } from "./debug/bundle.ts";
 import { ControllerError, describeFileError, EXIT, exitStatusOf } from "./errors.ts";
 import { executeProgram } from "./exec.ts";
@@ -196,7 +196,7 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .option("--cluster", "as Kubernetes would: no path of this machine", false)
     .option("--replaces <OLD>", "manifest of the TrainingRun that exists; says what of it cannot change")
     .action((file: string, { set, cluster, replaces }: { set: string[]; cluster: boolean; replaces?: string }) => {
-      const before = replaces === undefined ? undefined : parseTrainingRun(readManifest(replaces), replaces);
+      const before = replaces === undefined ? undefined : parseEarlier(readManifest(replaces), replaces);
       const run = parseTrainingRun(readManifest(file), file, set, { cluster, before });
       process.stdout.write(`${file}: TrainingRun ${run.metadata.name} is valid\n`);
     });

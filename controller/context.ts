@@ -4,10 +4,11 @@ import type { Settings } from "./desired/settings.ts";
 import type { Expectations } from "./expectations.ts";
 import type { EventRecorder } from "./kube/event-recorder.ts";
 import type { LearnerLinks } from "./learner-link.ts";
-import type { Memories, RunMemory } from "./memory.ts";
+import { type Memories, type RunMemory, remember } from "./memory.ts";
 import type { Observed } from "./observe.ts";
 import type { Cache } from "./ownership.ts";
 import type { RunMetrics } from "./run-metrics.ts";
+import type { Call, StepResult } from "./steps.ts";
 import type { Client, Writes } from "./writes.ts";
 
 export interface Context {
@@ -33,9 +34,10 @@ export interface Log {
 }
 
 /** One run in one reconcile. */
-export interface Pass {
+export interface Look {
   key: string;
   observed: Observed;
+  /** Always as it is now: it changes as `reconcile.ts` and calls remember something. */
   memory: RunMemory;
   writes: Writes;
   context: Context;
@@ -44,9 +46,9 @@ export interface Pass {
   nowMs: number;
 }
 
-/** An event about the run of this pass. */
+/** An event about the run of this look. */
 export function tell(
-  { key, observed, context }: Pass,
+  { key, observed, context }: Look,
   type: "Normal" | "Warning",
   reason: EventReason,
   note: string,
@@ -56,19 +58,24 @@ export function tell(
   context.log[type === "Warning" ? "warn" : "info"]({ run: key, reason }, note);
 }
 
-/**
- * A call to the learner, or to a webhook, in the background: no worker waits for it. One of each kind at a time; the run is
- * reconciled when it has come back.
- */
-export function call({ key, memory, context }: Pass, kind: string, work: () => Promise<void>): void {
+/** Applies what a step came to: remembers, starts the call, then throws the error. No other function changes the memory. */
+export function settle(look: Look, { remember: changes, call, error }: StepResult): void {
+  if (changes) remember(look.memory, changes);
+  if (call) start(look, call);
+  if (error !== undefined) throw error;
+}
+
+/** Starts a call in the background: no worker waits for it. The run is reconciled when it has come back. */
+function start({ key, memory, context }: Look, { kind, work }: Call): void {
   if (memory.calls.has(kind)) return;
-  memory.calls.add(kind);
+  remember(memory, { calls: new Set([...memory.calls, kind]) });
   work()
+    .then((changes) => remember(memory, changes))
     .catch((error: Error) =>
       context.log.warn({ run: key, kind, error: error.message }, "a call in the background failed"),
     )
     .finally(() => {
-      memory.calls.delete(kind);
+      remember(memory, { calls: new Set([...memory.calls].filter((it) => it !== kind)) });
       context.wake(key);
     });
 }

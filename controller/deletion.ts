@@ -4,19 +4,19 @@
  */
 
 import { findCondition } from "./conditions.ts";
-import { type Pass, tell } from "./context.ts";
+import { type Look, tell } from "./context.ts";
 import { childName, type Run } from "./desired/names.ts";
 import { staysBehind } from "./desired/volume.ts";
 import { TRAINING_RUN } from "./kube/resources.ts";
-import type { ReconcileResult } from "./kube/types.ts";
 import type { LifecyclePlan } from "./lifecycle.ts";
+import type { StepResult } from "./steps.ts";
 import { suspendLearner } from "./suspension.ts";
 
 export const FINALIZER = "longrun.dev/final-checkpoint";
 
 /** @returns whether the run was written: what is known of it is old then */
 export async function reconcileFinalizer(
-  { observed, writes }: Pass,
+  { observed, writes }: Look,
   { learnerReplicas }: LifecyclePlan,
 ): Promise<boolean> {
   const { run, deployment } = observed;
@@ -29,19 +29,23 @@ export async function reconcileFinalizer(
   return true;
 }
 
-/** Of a run that is being deleted. */
-export async function reconcileDeletion(pass: Pass): Promise<ReconcileResult> {
-  const { run } = pass.observed;
-  const finalizers = run.metadata.finalizers ?? [];
-  if (!finalizers.includes(FINALIZER)) return {};
-  const fromMs = Date.parse(run.metadata.deletionTimestamp!);
+/** Asks the learner of a run that is being deleted for a last checkpoint. @returns no `againSeconds` if the run may go */
+export function lastCheckpoint(look: Look): StepResult {
+  const { metadata } = look.observed.run;
+  if (!metadata.finalizers?.includes(FINALIZER)) return {};
+  const fromMs = Date.parse(metadata.deletionTimestamp!);
   const reason = "the TrainingRun is deleted and its volume stays";
-  const waitSeconds = suspendLearner(pass, { reason, fromMs, drainSeconds: 0 });
-  if (waitSeconds > 0) return { requeueAfterSeconds: waitSeconds };
-  tellOfVolume(pass, run);
+  return suspendLearner(look, { reason, fromMs, drainSeconds: 0 });
+}
+
+/** Lets a run that is being deleted go. */
+export async function releaseRun(look: Look): Promise<void> {
+  const { run } = look.observed;
+  const finalizers = run.metadata.finalizers ?? [];
+  if (!finalizers.includes(FINALIZER)) return;
+  tellOfVolume(look, run);
   const rest = finalizers.filter((it) => it !== FINALIZER);
-  await pass.writes.patch(TRAINING_RUN, run, { metadata: { finalizers: rest } });
-  return {};
+  await look.writes.patch(TRAINING_RUN, run, { metadata: { finalizers: rest } });
 }
 
 /** What becomes of the volume, for `kubectl get events`: the object that it is about is gone by then. */
@@ -54,8 +58,8 @@ export function volumeEvent(run: Run, volume: string): { reason: "VolumeStays" |
   return { reason: "VolumeStays", note };
 }
 
-function tellOfVolume(pass: Pass, run: Run): void {
-  const volume = pass.observed.volume?.metadata.name ?? childName(run, "data");
+function tellOfVolume(look: Look, run: Run): void {
+  const volume = look.observed.volume?.metadata.name ?? childName(run, "data");
   const { reason, note } = volumeEvent(run, volume);
-  tell(pass, "Normal", reason, note, "Delete");
+  tell(look, "Normal", reason, note, "Delete");
 }

@@ -6,8 +6,9 @@ import { randomBytes } from "node:crypto";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
-import { MLE_BENCH_TASKS } from "../crds/rules-fit.ts";
+import { MLE_BENCH_TASKS } from "../crds/mlebench.ts";
 import { type Actors, parseTask, type Task } from "../crds/trainingrun.ts";
+import { limitsOfTask } from "../proto/execution.ts";
 import { ControllerError, describeFileError, EXIT } from "./errors.ts";
 import { harmless } from "./harmless.ts";
 import { preparePython } from "./local/prepare.ts";
@@ -132,16 +133,7 @@ function runInSandbox(
   const program = join(temporary, "program.py");
   const nonce = randomBytes(16).toString("hex");
   writeFileSync(program, instrumented.replaceAll(NONCE, nonce));
-  const limits = {
-    timeoutSeconds: spec.executionTimeoutSeconds,
-    memoryBytes: spec.executionMemoryBytes,
-    outputBytes: spec.outputBytes,
-    keptOutputBytes: spec.keptOutputBytes,
-    scratchBytes: spec.scratchBytes,
-    scratchFiles: spec.scratchFiles,
-    processes: spec.processes,
-    submissionBytes: spec.submissionBytes,
-  };
+  const limits = { ...limitsOfTask(spec), submissionBytes: spec.submissionBytes };
   const args = ["--task", task, "--program", program, "--python", python, "--nonce", nonce];
   return askPart<Executed>(parts.execute, [...args, "--limits", JSON.stringify(limits), "--out", temporary], {
     signal,

@@ -1,37 +1,36 @@
 /** Which nodes Kueue has admitted the pods to: what flavors and admission checks say, laid over the run's pod templates. */
 import type { PodTemplate } from "../crds/trainingrun.ts";
-import type { Pass } from "./context.ts";
+import type { Look } from "./context.ts";
 import { digestOf, type Run } from "./desired/names.ts";
 import { mergeStrategically } from "./desired/pod.ts";
 import { ACTORS_SET, LEARNER_SET, type NodeChoice, type Workload } from "./desired/workload.ts";
 import { RESOURCE_FLAVOR } from "./kube/resources.ts";
 import type { KubeObject } from "./kube/types.ts";
 import { BlockedError } from "./refusals.ts";
+import type { StepResult } from "./steps.ts";
 
 /** Of Kueue's API, as far as it says something of nodes. */
 export type ResourceFlavor = KubeObject & {
   spec?: { nodeLabels?: Record<string, string>; tolerations?: NodeChoice["tolerations"] };
 };
 
-/** Has the run of this pass, which is admitted, go where it was admitted to. @throws BlockedError | ApiError */
-export async function followFlavors(pass: Pass): Promise<void> {
-  const { observed, memory, context } = pass;
+/** Asks for the nodes that the run of this look, which is admitted, was admitted to. @throws BlockedError | ApiError */
+export async function findFlavors(look: Look): Promise<StepResult> {
+  const { observed, memory, context } = look;
   const { admission, admissionChecks } = observed.workload?.status ?? {};
   const of = digestOf([observed.workload?.metadata.uid, admission, admissionChecks]);
-  if (memory.flavors?.of !== of) {
-    const flavors = new Map<string, ResourceFlavor>();
-    for (const name of flavorsOf(observed.workload)) {
-      const flavor = await context.client.get<ResourceFlavor>(RESOURCE_FLAVOR, { name });
-      if (!flavor)
-        throw new BlockedError(
-          "Queued",
-          `Kueue admitted the run to ResourceFlavor ${name}, which is gone: make it again`,
-        );
-      flavors.set(name, flavor);
-    }
-    memory.flavors = { of, choices: choicesOf(observed.workload, flavors) };
+  if (memory.flavors?.of === of) return {};
+  const flavors = new Map<string, ResourceFlavor>();
+  for (const name of flavorsOf(observed.workload)) {
+    const flavor = await context.client.get<ResourceFlavor>(RESOURCE_FLAVOR, { name });
+    if (!flavor)
+      throw new BlockedError(
+        "Queued",
+        `Kueue admitted the run to ResourceFlavor ${name}, which is gone: make it again`,
+      );
+    flavors.set(name, flavor);
   }
-  observed.run = placed(observed.run, memory.flavors.choices);
+  return { remember: { flavors: { of, choices: choicesOf(observed.workload, flavors) } } };
 }
 
 function flavorsOf(workload: Workload | undefined): string[] {

@@ -123,10 +123,10 @@ function absence(facts: LearnerFacts): Finding {
   return { reason: "LearnerNotAnswering", message };
 }
 
-type Look = Pick<LearnerFacts, "observed" | "nowMs">;
+type Seen = Pick<LearnerFacts, "observed" | "nowMs">;
 
 /** The run's volume is attached to another node than this pod's: the pod before was there. */
-function attached(pod: Pod, note: string, { observed: { leavingPod, volume }, nowMs }: Look): Finding {
+function attached(pod: Pod, note: string, { observed: { leavingPod, volume }, nowMs }: Seen): Finding {
   const claim = volume?.metadata.name ?? "";
   const before = leavingPod && `pod ${leavingPod.metadata.name} on node ${leavingPod.spec?.nodeName}`;
   if (leavingPod && overdueSeconds(leavingPod, nowMs) <= OVERDUE_SECONDS)
@@ -143,7 +143,7 @@ function attached(pod: Pod, note: string, { observed: { leavingPod, volume }, no
 }
 
 /** The volume to copy from is attached to another node, unless the warning names the run's own. */
-function sourceAttached(pod: Pod, note: string, facts: Look): Finding {
+function sourceAttached(pod: Pod, note: string, facts: Seen): Finding {
   const { volume, run } = facts.observed;
   const own = volume?.spec?.volumeName;
   if (own && note.includes(`"${own}"`)) return attached(pod, note, facts);

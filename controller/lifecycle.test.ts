@@ -16,7 +16,7 @@ const conditions = (type: string, status: string, reason: string, observedGenera
 const exited = (exitCode: number) => ({
   containerStatuses: [{ name: "learner", state: { terminated: { exitCode, message: "no such task" } } }],
 });
-const suspension = (done: boolean): Suspension => ({ startedMs: NOW_MS, deadlineMs: NOW_MS, calling: false, done });
+const suspension = (done: boolean): Suspension => ({ startedMs: NOW_MS, deadlineMs: NOW_MS, done });
 const init = (type?: string) =>
   ({ metadata: { name: "quick-init" }, status: { conditions: type ? [{ type, status: "True" }] : [] } }) as never;
 

@@ -1,5 +1,5 @@
 /** Where a run is between its start and its end, and whether its learner should be there. Pure. */
-import { hasItsGpu } from "../crds/rules-pods.ts";
+import { hasItsGpu } from "../crds/gpu.ts";
 import type { TrainingRunStatus } from "../crds/trainingrun.ts";
 import { EXIT_STATUS } from "../proto/exit-status.ts";
 import { jobState } from "./actor-state.ts";
@@ -37,14 +37,12 @@ export interface LifecyclePlan {
   admission?: Exclude<Admission, { state: "notQueued" }>;
 }
 
-/** How a Suspend call goes; it is remembered by this process alone, and a second call joins the first. */
+/** How a suspension goes. This process alone remembers it; the learner lets a second Suspend call join the first. */
 export interface Suspension {
   /** Unix milliseconds. */
   startedMs: number;
   /** When it is given up. */
   deadlineMs: number;
-  /** On its way. */
-  calling: boolean;
   done: boolean;
   /** What the learner answered; its last status may not come. */
   checkpoint?: TrainingRunStatus["checkpoint"];

@@ -1,6 +1,8 @@
 /**
  * What this process remembers of a run between reconciles. All of it may be lost at any time: it spares work and waits,
  * and decides nothing that the API server does not know.
+ *
+ * A step of a reconcile reads it and returns the fields that change; `settle` of context.ts applies them.
  */
 import type { NotificationStatus } from "../crds/trainingrun.ts";
 import { Stabiliser } from "./autoscale.ts";
@@ -15,7 +17,13 @@ import type { Suspension } from "./lifecycle.ts";
 import { STATUS_BURST, STATUS_REFILL_SECONDS } from "./status-writes.ts";
 import type { Applied } from "./writes.ts";
 
-export interface RunMemory {
+/** Read-only, but for three objects with a state of their own: `stabiliser`, `applied` and `statusTokens`. */
+export type RunMemory = Readonly<Fields>;
+
+/** The fields that a step changes. */
+export type Changes = Partial<RunMemory>;
+
+interface Fields {
   run: Run;
   /** Name of its volume. */
   volume: string;
@@ -30,17 +38,17 @@ export interface RunMemory {
   suspension: Suspension | undefined;
   applied: Applied;
   /** Versions of the secrets that were found right, until when they are, and when the first of them expires. */
-  certificates: { versions: string; renewAtMs: number; expireAtMs: number } | undefined;
+  certificates: CertificateTimes | undefined;
   /** The same of the actors' secrets, by actor; `versions` has the authority's too. */
-  actorCertificates: Map<string, { versions: string; renewAtMs: number; expireAtMs: number }>;
+  actorCertificates: ReadonlyMap<string, CertificateTimes>;
   /** Actors that were told to leave, by name: by which learner, and when. */
-  toldToDrain: Map<string, { instance: string; atMs: number }>;
+  toldToDrain: ReadonlyMap<string, { instance: string; atMs: number }>;
   /** Terminations that the learner knows of. */
-  reported: Set<string>;
+  reported: ReadonlySet<string>;
   /** Actors that were taken away, by name: which learner knows of it. */
-  toldDisrupted: Map<string, string>;
+  toldDisrupted: ReadonlyMap<string, string>;
   /** Since when the learner does not hear an actor that runs, by name. */
-  silentSinceMs: Map<string, number>;
+  silentSinceMs: ReadonlyMap<string, number>;
   /** The newest warning about an object that does not come on. */
   warning: { uid: string; atMs: number; warning: Warning | undefined } | undefined;
   /** Why no actor could be made, and until when that stands. */
@@ -48,7 +56,7 @@ export interface RunMemory {
   /** What became of its webhook, where the status may not say it yet. */
   notification: NotificationStatus | undefined;
   /** Calls, to its learner or its webhook, that are on their way. */
-  calls: Set<string>;
+  calls: ReadonlySet<string>;
   statusWrittenMs: number;
   /** What is left of the writes that its status may have. */
   statusTokens: TokenBucket;
@@ -62,6 +70,13 @@ export interface RunMemory {
   stoppedSinceMs: number | undefined;
 }
 
+/** Of secrets of these resource versions; Unix milliseconds. */
+export interface CertificateTimes {
+  versions: string;
+  renewAtMs: number;
+  expireAtMs: number;
+}
+
 export interface Derived {
   /** Of which generation, images and nodes. */
   of: string;
@@ -72,6 +87,11 @@ export interface Derived {
   inputs: Inputs;
 }
 
+/** Changes what is remembered of a run. Whoever holds `memory` sees the change. */
+export function remember(memory: RunMemory, changes: Changes): void {
+  Object.assign(memory, changes);
+}
+
 export class Memories {
   readonly #runs = new Map<string, RunMemory>();
 
@@ -80,9 +100,8 @@ export class Memories {
     const known = this.#runs.get(key);
     const { scaleDownSeconds } = run.spec.actors;
     if (known?.run.metadata.uid === run.metadata.uid) {
-      known.run = run;
-      if (known.scaleDownSeconds !== scaleDownSeconds)
-        Object.assign(known, { scaleDownSeconds, stabiliser: stabiliserOf(run, nowMs) });
+      const isChanged = known.scaleDownSeconds !== scaleDownSeconds;
+      remember(known, { run, ...(isChanged && { scaleDownSeconds, stabiliser: stabiliserOf(run, nowMs) }) });
       return known;
     }
     const memory: RunMemory = {

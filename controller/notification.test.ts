@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { NotificationStatus } from "../crds/trainingrun.ts";
-import type { Pass } from "./context.ts";
+import { type Look, settle } from "./context.ts";
 import { Memories } from "./memory.ts";
 import { eventOf, isUntold, notify } from "./notification.ts";
 import { at, NOW_MS, observedOf, runOf } from "./run.fixture.ts";
@@ -48,7 +48,7 @@ describe("the webhook of a run that is over", () => {
     let nowMs = NOW_MS;
     const memories = new Memories();
     const run = runOf({ notifications: { webhook } }, structuredClone(found));
-    const pass = (): Pass => {
+    const begin = (): Look => {
       const context = {
         client: { get: async (_: unknown, { name }: { name: string }) => secrets[name] && { data: secrets[name] } },
         events: {
@@ -63,7 +63,13 @@ describe("the webhook of a run that is over", () => {
         ...{ wake: () => waking.resolve(), now: () => nowMs },
       };
       const memory = memories.of("team/quick", run, nowMs);
-      return { key: "team/quick", observed: observedOf(run), memory, context, nowMs } as unknown as Pass;
+      return { key: "team/quick", observed: observedOf(run), memory, context, nowMs } as unknown as Look;
+    };
+    const look = () => {
+      const it = begin();
+      const result = notify(it);
+      settle(it, result);
+      return result.againSeconds;
     };
     return {
       told,
@@ -72,19 +78,19 @@ describe("the webhook of a run that is over", () => {
       later: (seconds: number) => {
         nowMs += seconds * 1000;
       },
-      look: () => notify(pass()),
-      untold: () => isUntold(pass()),
+      look,
+      untold: () => isUntold(begin()),
       /** The attempt that a look has begun. */
       attempt: async () => {
         const woken = new Promise<void>((resolve) => {
           waking.resolve = resolve;
         });
-        assert.equal(notify(pass()), undefined);
+        assert.equal(look(), undefined);
         await woken;
-        return pass().memory.notification!;
+        return begin().memory.notification!;
       },
       /** As the reconcile writes it. */
-      write: () => Object.assign(run.status!, { notification: pass().memory.notification }),
+      write: () => Object.assign(run.status!, { notification: begin().memory.notification }),
       /** Another process takes over. */
       forget: () => memories.forget("team/quick"),
     };
@@ -225,7 +231,7 @@ describe("the webhook of a run that is over", () => {
     assert.equal(it.look(), undefined);
     await sleep(20);
     assert.equal(bodies.length, 0);
-    assert.equal(isUntold({ observed: observedOf(runOf({}, ENDED)) } as Pass), false);
+    assert.equal(isUntold({ observed: observedOf(runOf({}, ENDED)) } as Look), false);
   });
 
   test("what is told of a run that failed", () => {

@@ -5,25 +5,27 @@
  */
 import type { NotificationStatus } from "../crds/trainingrun.ts";
 import { clip, findCondition } from "./conditions.ts";
-import { call, type Pass, tell } from "./context.ts";
+import { type Look, tell } from "./context.ts";
 import { type Run, runId } from "./desired/names.ts";
 import { SECRET, type Secret } from "./kube/resources.ts";
 import { hasEnded } from "./lifecycle.ts";
+import type { Changes } from "./memory.ts";
+import type { StepResult } from "./steps.ts";
 import { type Delivery, type FinishedEvent, finishedEvent, pauseSeconds, post, webhookOf } from "./webhook.ts";
 
 /** Whether something is still to be told: until then a finished run is not deleted by its ttl. */
-export function isUntold({ observed }: Pass): boolean {
+export function isUntold({ observed }: Look): boolean {
   const { run } = observed;
   const { state = "Pending" } = run.status?.notification ?? {};
   return webhookOf(run) !== undefined && hasEnded(observed) && state === "Pending";
 }
 
-/** Posts, if it is time to. @returns the seconds until the next attempt */
-export function notify(pass: Pass): number | undefined {
-  const { observed, memory, nowMs } = pass;
+/** Posts, if it is time to. `againSeconds` is the time until the next attempt. */
+export function notify(look: Look): StepResult {
+  const { observed, memory, nowMs } = look;
   // A run that goes on after a failure is to be told of again.
-  if (!hasEnded(observed)) memory.notification = undefined;
-  if (!isUntold(pass)) return undefined;
+  if (!hasEnded(observed)) return { remember: { notification: undefined } };
+  if (!isUntold(look)) return {};
   const { run } = observed;
   const webhook = webhookOf(run)!;
   const known = memory.notification ?? run.status?.notification;
@@ -34,21 +36,21 @@ export function notify(pass: Pass): number | undefined {
     known?.state === "GivenUp" ||
     attempts !== (run.status?.notification?.attempts ?? 0)
   )
-    return undefined;
+    return {};
   const dueMs = attempts === 0 ? nowMs : Date.parse(known!.lastAttemptTime!) + 1000 * pauseSeconds(webhook, attempts);
-  if (nowMs < dueMs) return (dueMs - nowMs) / 1000;
+  if (nowMs < dueMs) return { againSeconds: (dueMs - nowMs) / 1000 };
   const completionTime = run.status?.completionTime;
-  call(pass, "webhook", async () => {
-    const answer = await attempt(pass, webhook.timeoutSeconds);
+  const work = async (): Promise<Changes> => {
+    const answer = await deliver(look, webhook.timeoutSeconds);
     // What the receiver says is for who runs the controller: a tenant could learn from it what there is in the cluster.
-    pass.context.log.info({ run: pass.key, answer: answer.message }, "the webhook was posted");
-    if (memory.run.status?.completionTime !== completionTime) return; // the run goes on: that end is none any more
-    const next = afterAttempt(answer, attempts + 1, webhook.maxAttempts, pass.context.now());
-    memory.notification = next;
-    if (next.state === "Delivered") tell(pass, "Normal", "WebhookDelivered", next.message!, "Notify");
-    if (next.state === "GivenUp") tell(pass, "Warning", "WebhookGivenUp", next.message!, "Notify");
-  });
-  return undefined;
+    look.context.log.info({ run: look.key, answer: answer.message }, "the webhook was posted");
+    if (memory.run.status?.completionTime !== completionTime) return {}; // the run goes on: that end is none any more
+    const next = afterAttempt(answer, attempts + 1, webhook.maxAttempts, look.context.now());
+    if (next.state === "Delivered") tell(look, "Normal", "WebhookDelivered", next.message!, "Notify");
+    if (next.state === "GivenUp") tell(look, "Warning", "WebhookGivenUp", next.message!, "Notify");
+    return { notification: next };
+  };
+  return { call: { kind: "webhook", work } };
 }
 
 function afterAttempt(answer: Delivery, attempts: number, maxAttempts: number, nowMs: number): NotificationStatus {
@@ -65,7 +67,7 @@ function afterAttempt(answer: Delivery, attempts: number, maxAttempts: number, n
   return { ...done, state: over ? "GivenUp" : "Pending", message: clip(message) };
 }
 
-async function attempt({ observed: { run }, context }: Pass, timeoutSeconds: number): Promise<Delivery> {
+async function deliver({ observed: { run }, context }: Look, timeoutSeconds: number): Promise<Delivery> {
   const { url, urlFrom } = webhookOf(run)!;
   const options = { timeoutSeconds, hosts: context.settings.webhookHosts ?? [] };
   if (url !== undefined) return post(url, eventOf(run), options);

@@ -229,3 +229,8 @@ export function slimJob(job: Job): Job {
   const { template: _, ...spec } = job.spec!;
   return { ...job, spec: spec as NonNullable<Job["spec"]> };
 }
+
+/** Whether the learner's container runs. */
+export function isLearnerUp(pod: Observed["learnerPod"]): boolean {
+  return pod?.status?.containerStatuses?.some(({ name, state }) => name === "learner" && state?.running) ?? false;
+}

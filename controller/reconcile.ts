@@ -6,48 +6,47 @@
 
 import type { TrainingRunStatus } from "../crds/trainingrun.ts";
 import { reconcileActorCertificates } from "./actor-certificates.ts";
-import { labelsOf, REFUSED_SECONDS, reconcileActors, reportDisruptions, reportTerminations } from "./actor-jobs.ts";
+import {
+  labelsOf,
+  markActors,
+  REFUSED_SECONDS,
+  replaceActors,
+  reportDisruptions,
+  reportTerminations,
+  tellToDrain,
+} from "./actor-jobs.ts";
 import { SILENT_ACTOR_SECONDS, silentSince } from "./actor-state.ts";
-import { eventBlocker, isSilent, NO_POD_SECONDS } from "./blockers.ts";
+import { eventBlocker } from "./blockers.ts";
 import { currentLearnerHash, derivedOf, reconcileChildren } from "./children.ts";
-import { announcements, type Finding, findCondition } from "./conditions.ts";
-import { type Context, type Pass, tell } from "./context.ts";
-import { FINALIZER, reconcileDeletion, reconcileFinalizer, volumeEvent } from "./deletion.ts";
+import { type Context, type Look, settle, tell } from "./context.ts";
+import { FINALIZER, lastCheckpoint, reconcileFinalizer, releaseRun, volumeEvent } from "./deletion.ts";
 import { learnerHost, type Run } from "./desired/names.ts";
 import { withNewerFields } from "./desired/newer-fields.ts";
 import { withRunDefaults } from "./desired/run-defaults.ts";
-import { evaluationAnnouncements } from "./evaluation-status.ts";
 import { CONFIRM_SECONDS } from "./expectations.ts";
-import { followFlavors } from "./flavors.ts";
+import { findFlavors, placed } from "./flavors.ts";
 import { forceDetach } from "./force-detach.ts";
-import { EVENT, TRAINING_RUN } from "./kube/resources.ts";
-import type { KubeObject, ReconcileResult } from "./kube/types.ts";
-import { learnerState, type Warning } from "./learner-state.ts";
-import { finalPhase, hasEnded, type LifecyclePlan, planLifecycle } from "./lifecycle.ts";
-import type { RunMemory } from "./memory.ts";
+import { TRAINING_RUN } from "./kube/resources.ts";
+import type { ReconcileResult } from "./kube/types.ts";
+import { learnerState } from "./learner-state.ts";
+import { hasEnded, type LifecyclePlan, planLifecycle } from "./lifecycle.ts";
 import { isUntold, notify } from "./notification.ts";
-import { createdMs, isActive, learnerPhase, type Observed, observe } from "./observe.ts";
+import { isActive, isLearnerUp, learnerPhase, observe } from "./observe.ts";
 import { imagesStatus, isKeptActor, pinnedSettings } from "./pin.ts";
 import type { Admission } from "./queue.ts";
-import { writeBlocker } from "./refusals.ts";
+import { HEAR_SECONDS, holdStatus, isUnheard, writeStatus } from "./reconcile-status.ts";
 import { isDraining, planActors, type ScalePlan } from "./scale.ts";
 import { desiredStatus } from "./status.ts";
-import { changeOf, statusWaitSeconds } from "./status-writes.ts";
+import { type StepResult, tryStep } from "./steps.ts";
 import { suspendLearner, suspensionOptions } from "./suspension.ts";
+import { findWarning } from "./warnings.ts";
 import { admission, reconcileWorkload } from "./workload.ts";
 import { Writes } from "./writes.ts";
 
 /** What `spec.managedBy` says where this controller is meant; absent means the same. */
 export const MANAGED_BY_US = "longrun.dev/controller";
-/** How long a controller that has just started listens for a learner before it writes that there is none. */
-const HEAR_SECONDS = 15;
-/** How often the events of an object that does not come on are asked for. */
-const WARNING_SECONDS = 15;
 /** A learner that stopped, though nobody told it to, is replaced by its Deployment before this, or not at all. */
 const STOPPED_SECONDS = 20;
-/** A learner that is not heard for less than this is not missed: a controller that starts anew connects first. */
-const RECONNECT_SECONDS = 10;
-
 export async function reconcile(key: string, context: Context): Promise<ReconcileResult> {
   const run = context.cache.trainingRun(key);
   if (!run) return forget(key, context);
@@ -55,69 +54,97 @@ export async function reconcile(key: string, context: Context): Promise<Reconcil
   await context.expectations.confirm(key);
   if (context.expectations.unseen(key).length > 0) return { requeueAfterSeconds: CONFIRM_SECONDS };
 
-  const pass = look(key, run, context);
-  if (run.metadata.deletionTimestamp) return reconcileDeletion(pass);
-  if (isOverdue(pass) && !isUntold(pass)) return expire(pass);
-  const again: (number | undefined)[] = [notify(pass)];
+  const look = lookAt(key, run, context);
+  const again: (number | undefined)[] = [];
+  const take = <Result extends StepResult>(result: Result): Result => {
+    settle(look, result);
+    again.push(result.againSeconds);
+    return result;
+  };
 
-  const queue = admission(pass);
-  const unplaced = await attempt(pass, () => place(pass, queue));
-  again.push(suspend(pass, queue));
-  const lifecycle = planLifecycle(pass.observed, pass.memory.suspension, currentLearnerHash(pass), queue);
-  if (await reconcileFinalizer(pass, lifecycle)) return {};
+  take(noteVolume(look));
+  take(noteSilence(look));
+  if (run.metadata.deletionTimestamp) {
+    const { againSeconds } = take(lastCheckpoint(look));
+    if (againSeconds === undefined) await releaseRun(look);
+    return soonest(again);
+  }
+  if (isOverdue(look) && !isUntold(look)) return expire(look);
+  take(notify(look));
 
-  const held = unplaced ?? (await attempt(pass, () => reconcileWorkload(pass, lifecycle)));
-  const children = await reconcileChildren(pass, lifecycle, held);
-  const kept = await attempt(pass, async () => void again.push(await forceDetach(pass)));
-  const refused = { blocked: children.blocked ?? kept, other: children.other };
-  reconcileLink(pass, lifecycle);
+  const { queue } = take(admission(look));
+  const place = take(await tryStep(run, () => findPlace(look, queue)));
+  const { flavors } = look.memory;
+  if (flavors && !place.refused) look.observed.run = placed(look.observed.run, flavors.choices);
+  take({ remember: { derived: derivedOf(look) } });
+  take(suspend(look, queue));
+  const lifecycle = planLifecycle(look.observed, look.memory.suspension, currentLearnerHash(look), queue);
+  if (await reconcileFinalizer(look, lifecycle)) return {};
 
-  const { actorHash, inputs } = derivedOf(pass);
-  const scale = planActors(pass.observed, {
+  const queued = place.refused ? place : take(await tryStep(run, () => reconcileQueue(look, lifecycle)));
+  const children = take(await reconcileChildren(look, lifecycle, queued.refused));
+  const kept = take(await tryStep(run, () => forceDetach(look)));
+  const refused = { blocked: children.blocked ?? kept.refused, other: children.other };
+  reconcileLink(look, lifecycle);
+
+  const { actorHash, inputs } = derivedOf(look);
+  const scale = planActors(look.observed, {
     stage: lifecycle.stage,
-    stabiliser: pass.memory.stabiliser,
+    stabiliser: look.memory.stabiliser,
     hash: actorHash,
-    keeps: (actor) => isKeptActor(pass.observed, actor, inputs),
-    nowMs: pass.nowMs,
+    keeps: (actor) => isKeptActor(look.observed, actor, inputs),
+    nowMs: look.nowMs,
   });
   // Of the actors that are there; first, since they need theirs also where no further actor can be made.
-  const uncertified = await attempt(pass, () => reconcileActorCertificates(pass));
-  const actorsRefused = (await reconcileActors(pass, scale)) ?? uncertified;
-  reportTerminations(pass);
-  reportDisruptions(pass);
-  again.push(nextLossSeconds(pass));
+  const certified = take(await tryStep(run, () => reconcileActorCertificates(look)));
+  await markActors(look, scale);
+  take(tellToDrain(look, scale));
+  const replaced = take(await replaceActors(look, scale));
+  const actorsRefused = replaced.refused ?? certified.refused;
+  take(reportTerminations(look));
+  take(reportDisruptions(look));
+  take(nextLoss(look));
 
-  const warning = await findWarning(pass);
+  const warning = take(await findWarning(look));
+  take(notePodless(look));
   const learner = learnerState({
-    observed: pass.observed,
+    observed: look.observed,
     lifecycle,
     refused: refused.blocked,
     warning: warning.learner,
-    podlessSinceMs: podlessSinceMs(pass),
-    nowMs: pass.nowMs,
+    podlessSinceMs: look.memory.podlessSinceMs,
+    nowMs: look.nowMs,
   });
-  again.push(learner.againSeconds, scale.againSeconds, warning.againSeconds);
+  again.push(learner.againSeconds, scale.againSeconds);
   if (refused.blocked ?? refused.other ?? actorsRefused) again.push(REFUSED_SECONDS);
   const status = desiredStatus({
-    ...{ observed: pass.observed, lifecycle, learner, scale, nowMs: pass.nowMs },
-    written: pass.memory.suspension?.checkpoint,
-    notification: pass.memory.notification,
-    images: imagesStatus(pass.observed, lifecycle, pass.settings),
+    ...{ observed: look.observed, lifecycle, learner, scale, nowMs: look.nowMs },
+    written: look.memory.suspension?.checkpoint,
+    notification: look.memory.notification,
+    images: imagesStatus(look.observed, lifecycle, look.settings),
     refused,
     actorsRefused: actorsRefused ?? (warning.actors && eventBlocker(warning.actors, "actors")),
   });
-  const unheard = isUnheard(pass);
-  again.push(unheard ? HEAR_SECONDS : await reconcileStatus(pass, status));
-  measure(pass, unheard ? (run.status ?? {}) : status, lifecycle, scale);
+  const unheard = isUnheard(look);
+  if (unheard) again.push(HEAR_SECONDS);
+  else {
+    const { due } = take(holdStatus(look, status));
+    if (due) take(await writeStatus(look, status));
+  }
+  measure(look, unheard ? (run.status ?? {}) : status, lifecycle, scale);
   again.push(
-    isOverdue(pass) ? undefined : (expiryMs(pass) - pass.nowMs) / 1000,
-    (Math.min(...certificatesOf(pass).map(({ renewAtMs }) => renewAtMs)) - pass.nowMs) / 1000,
+    isOverdue(look) ? undefined : (expiryMs(look) - look.nowMs) / 1000,
+    (Math.min(...certificatesOf(look).map(({ renewAtMs }) => renewAtMs)) - look.nowMs) / 1000,
   );
+  return soonest(again);
+}
+
+function soonest(again: (number | undefined)[]): ReconcileResult {
   const seconds = Math.min(...again.filter((it) => it !== undefined));
   return Number.isFinite(seconds) ? { requeueAfterSeconds: Math.max(0.1, seconds) } : {};
 }
 
-function look(key: string, run: Run, context: Context): Pass {
+function lookAt(key: string, run: Run, context: Context): Look {
   const nowMs = context.now();
   const memory = context.memories.of(key, run, nowMs);
   const observed = observe(
@@ -126,26 +153,29 @@ function look(key: string, run: Run, context: Context): Pass {
     context.links.observed(key),
     { kueue: context.settings.kueue ?? false, nowMs },
   );
-  noteSilence(observed, memory, nowMs);
-  memory.volume = observed.volume?.metadata.name ?? memory.volume;
   const writes = new Writes(run, { ...context, applied: memory.applied });
   return { key, observed, memory, writes, context, settings: pinnedSettings(observed, context.settings), nowMs };
 }
 
-/** An actor that runs and that the learner has not heard for long is lost, whatever Kubernetes says of its pod. */
-function noteSilence({ actors, link }: Observed, memory: RunMemory, nowMs: number): void {
-  memory.silentSinceMs = silentSince(actors, link?.connected ?? false, memory.silentSinceMs, nowMs);
-  for (const actor of actors) {
-    const sinceMs = memory.silentSinceMs.get(actor.name) ?? nowMs;
-    if (nowMs - sinceMs >= SILENT_ACTOR_SECONDS * 1000) actor.state = "lost";
-  }
+function noteVolume({ observed: { volume }, memory }: Look): StepResult {
+  return { remember: { volume: volume?.metadata.name ?? memory.volume } };
 }
 
-/** @returns the seconds until an actor or a pod counts as lost that nothing more is heard of */
-function nextLossSeconds({ observed, memory, nowMs }: Pass): number | undefined {
+/** An actor that runs and that the learner has not heard for long is lost, whatever Kubernetes says of its pod. */
+function noteSilence({ observed: { actors, link }, memory, nowMs }: Look): StepResult {
+  const silentSinceMs = silentSince(actors, link?.connected ?? false, memory.silentSinceMs, nowMs);
+  for (const actor of actors) {
+    const sinceMs = silentSinceMs.get(actor.name) ?? nowMs;
+    if (nowMs - sinceMs >= SILENT_ACTOR_SECONDS * 1000) actor.state = "lost";
+  }
+  return { remember: { silentSinceMs } };
+}
+
+/** `againSeconds` is the time until an actor or a pod counts as lost that nothing more is heard of. */
+function nextLoss({ observed, memory, nowMs }: Look): StepResult {
   const silentMs = [...memory.silentSinceMs.values()].map((sinceMs) => sinceMs + SILENT_ACTOR_SECONDS * 1000);
   const next = Math.min(observed.nextLossMs ?? Number.POSITIVE_INFINITY, ...silentMs.filter((atMs) => atMs > nowMs));
-  return Number.isFinite(next) ? (next - nowMs) / 1000 : undefined;
+  return Number.isFinite(next) ? { againSeconds: (next - nowMs) / 1000 } : {};
 }
 
 /** The run is gone, and its children with it. */
@@ -163,57 +193,36 @@ function forget(key: string, context: Context): ReconcileResult {
 }
 
 /** A run that Kueue has admitted goes to the nodes that it was admitted to. */
-async function place(pass: Pass, { state }: Admission): Promise<void> {
-  if (state === "admitted" && !hasEnded(pass.observed)) await followFlavors(pass);
-  else pass.memory.flavors = undefined;
+async function findPlace(look: Look, { state }: Admission): Promise<StepResult> {
+  if (state === "admitted" && !hasEnded(look.observed)) return findFlavors(look);
+  return { remember: { flavors: undefined } };
 }
 
-/** @returns the seconds until the wait for the checkpoint is over */
-function suspend(pass: Pass, queue: Admission): number | undefined {
-  const { observed, memory, nowMs } = pass;
+async function reconcileQueue(look: Look, lifecycle: LifecyclePlan): Promise<StepResult> {
+  await reconcileWorkload(look, lifecycle);
+  return {};
+}
+
+/** `againSeconds` is the time until the wait for the checkpoint is over. */
+function suspend(look: Look, queue: Admission): StepResult {
+  const { observed, memory, nowMs } = look;
   const { run, deployment } = observed;
   const running = (deployment?.spec?.replicas ?? 0) > 0;
   // Of a suspension that an earlier controller began, only the learner knows.
   const stopped = running && !run.spec.suspend && learnerPhase(observed.link) === "STOPPED";
-  memory.stoppedSinceMs = stopped ? (memory.stoppedSinceMs ?? nowMs) : undefined;
-  const forLong = memory.stoppedSinceMs !== undefined && nowMs - memory.stoppedSinceMs >= STOPPED_SECONDS * 1000;
+  const stoppedSinceMs = stopped ? (memory.stoppedSinceMs ?? nowMs) : undefined;
+  const forLong = stoppedSinceMs !== undefined && nowMs - stoppedSinceMs >= STOPPED_SECONDS * 1000;
   const evicted = running && queue.state === "waiting" ? queue.finding : undefined;
   if (!run.spec.suspend && !evicted && !(running && memory.suspension) && !forLong) {
-    memory.suspension = undefined;
-    return stopped ? STOPPED_SECONDS : undefined;
+    const remember = { stoppedSinceMs, suspension: undefined };
+    return { remember, againSeconds: stopped ? STOPPED_SECONDS : undefined };
   }
-  const waitSeconds = suspendLearner(pass, suspensionOptions(pass, evicted));
-  return waitSeconds > 0 ? waitSeconds : undefined;
-}
-
-/** Runs a step. @returns what a person must know of why it was refused. @throws what trying again may mend */
-async function attempt({ observed }: Pass, step: () => Promise<void>): Promise<Finding | undefined> {
-  try {
-    await step();
-    return undefined;
-  } catch (error) {
-    const finding = writeBlocker(error, observed.run);
-    if (!finding) throw error;
-    return finding;
-  }
-}
-
-/**
- * This process has not heard the learner yet, and the one before it had: what the status says stands, or every start of
- * a controller would take each run from ready to not ready and back.
- */
-function isUnheard({ observed: { run, link, learnerPod }, nowMs }: Pass): boolean {
-  const wasThere = findCondition(run.status?.conditions, "LearnerAvailable")?.status === "True";
-  if (!wasThere || !isLearnerUp(learnerPod) || link?.status) return false;
-  return nowMs - (link?.sinceMs ?? nowMs) < HEAR_SECONDS * 1000;
-}
-
-function isLearnerUp(pod: Observed["learnerPod"]): boolean {
-  return pod?.status?.containerStatuses?.some(({ name, state }) => name === "learner" && state?.running) ?? false;
+  const result = suspendLearner(look, suspensionOptions(look, evicted));
+  return { ...result, remember: { stoppedSinceMs, ...result.remember } };
 }
 
 /** A learner whose container runs is dialled; one that is meant to be gone is not listened to any more. */
-function reconcileLink({ key, observed, context }: Pass, { learnerReplicas }: LifecyclePlan): void {
+function reconcileLink({ key, observed, context }: Look, { learnerReplicas }: LifecyclePlan): void {
   const { run, learnerPod } = observed;
   if (learnerReplicas === 0) context.links.drop(key);
   if (learnerReplicas === 0 || !learnerPod || !isLearnerUp(learnerPod)) return;
@@ -222,13 +231,12 @@ function reconcileLink({ key, observed, context }: Pass, { learnerReplicas }: Li
 }
 
 /** A Deployment says when it was made, not since when it is to have a pod: after a resume that is later. */
-function podlessSinceMs({ observed: { deployment, learnerPod }, memory, nowMs }: Pass): number | undefined {
+function notePodless({ observed: { deployment, learnerPod }, memory, nowMs }: Look): StepResult {
   const podless = (deployment?.spec?.replicas ?? 0) > 0 && !learnerPod;
-  memory.podlessSinceMs = podless ? (memory.podlessSinceMs ?? nowMs) : undefined;
-  return memory.podlessSinceMs;
+  return { remember: { podlessSinceMs: podless ? (memory.podlessSinceMs ?? nowMs) : undefined } };
 }
 
-function expiryMs({ observed }: Pass): number {
+function expiryMs({ observed }: Look): number {
   const { run } = observed;
   const { completionTime } = run.status ?? {};
   const { ttlSecondsAfterFinished: ttl } = run.spec;
@@ -237,96 +245,25 @@ function expiryMs({ observed }: Pass): number {
     : Date.parse(completionTime) + ttl * 1000;
 }
 
-function isOverdue(pass: Pass): boolean {
-  return expiryMs(pass) <= pass.nowMs;
+function isOverdue(look: Look): boolean {
+  return expiryMs(look) <= look.nowMs;
 }
 
-async function expire(pass: Pass): Promise<ReconcileResult> {
-  const { run } = pass.observed;
+async function expire(look: Look): Promise<ReconcileResult> {
+  const { run } = look.observed;
   tell(
-    pass,
+    look,
     "Normal",
     "Expired",
     `deleted ${run.spec.ttlSecondsAfterFinished} s after its end (spec.ttlSecondsAfterFinished)`,
     "Delete",
   );
-  await pass.writes.remove(TRAINING_RUN, run);
+  await look.writes.remove(TRAINING_RUN, run);
   return {};
 }
 
-/** The newest warnings about a learner, the copy before it, or an actor that does not come on and does not say why itself. */
-async function findWarning(pass: Pass): Promise<{ learner?: Warning; actors?: Warning; againSeconds?: number }> {
-  const { observed, memory, context, nowMs } = pass;
-  const { learnerPod, initPod, actors } = observed;
-  const stuck = actors.find(
-    ({ state, pod, job }) =>
-      state === "starting" && (pod ? isSilent(pod, nowMs) : nowMs - createdMs(job) > NO_POD_SECONDS * 1000),
-  );
-  const ownStuck = [learnerPod, initPod].find((pod) => pod && isSilent(pod, nowMs));
-  const subject = ownStuck ?? stuck?.pod ?? stuck?.job;
-  const waiting = actors.some(({ state }) => state === "starting");
-  if (!subject) return waiting ? { againSeconds: WARNING_SECONDS } : {};
-  const uid = subject.metadata.uid!;
-  if (memory.warning?.uid !== uid || nowMs - memory.warning.atMs >= WARNING_SECONDS * 1000) {
-    const { items } = await context.client.list<KubeObject & Warning & { type?: string }>(EVENT, {
-      namespace: observed.run.metadata.namespace,
-      fieldSelector: `regarding.uid=${uid},type=Warning`,
-      limit: 50,
-    });
-    // What the scheduler says stands in the pod's conditions, and its warnings outlive their cause.
-    const told = items.filter(({ reason }) => reason !== "FailedScheduling");
-    const newest = told.toSorted((a, b) => createdMs(b) - createdMs(a));
-    // A kubelet that waits for a volume says that it waits; who attaches the volume says why.
-    const warning = newest.find(({ note = "" }) => !/timed out waiting/.test(note)) ?? newest[0];
-    memory.warning = {
-      uid,
-      atMs: nowMs,
-      warning: warning && { reason: warning.reason ?? "", note: warning.note ?? "" },
-    };
-  }
-  const { warning } = memory.warning;
-  return { ...(warning && { [ownStuck ? "learner" : "actors"]: warning }), againSeconds: WARNING_SECONDS };
-}
-
-/** @returns the seconds until a status that is held back may be written */
-async function reconcileStatus(pass: Pass, desired: TrainingRunStatus): Promise<number | undefined> {
-  const { observed, memory, writes, context, nowMs } = pass;
-  const { run } = observed;
-  const before = run.status ?? {};
-  const change = changeOf(before, desired);
-  if (change === "none") return undefined;
-  const reconnectMs = reconnectingUntilMs(pass) - nowMs;
-  if (reconnectMs > 0) return reconnectMs / 1000;
-  const waitSeconds = statusWaitSeconds(change, {
-    sinceSeconds: (nowMs - memory.statusWrittenMs) / 1000,
-    ownSeconds: memory.statusTokens.secondsUntilNext(),
-    hasSpare: context.client.hasSpare,
-  });
-  if (waitSeconds > 0) return waitSeconds;
-  memory.statusTokens.reserveSeconds();
-  await writes.applyStatus(TRAINING_RUN, run, desired);
-  memory.statusWrittenMs = nowMs;
-  const told = announcements(desired.conditions ?? [], before.conditions ?? []);
-  for (const { type, reason, message } of [...told, ...evaluationAnnouncements(desired, before)])
-    tell(pass, type, reason, message);
-  return undefined;
-}
-
-/** While it may be heard again at any moment, what was said of it last stands. */
-function reconnectingUntilMs({ observed, memory, nowMs }: Pass): number {
-  const { run, link, learnerPod } = observed;
-  const available = findCondition(run.status?.conditions, "LearnerAvailable")?.status === "True";
-  const goesOn = !run.spec.suspend && finalPhase(observed) === undefined;
-  if (!available || !goesOn || !isLearnerUp(learnerPod) || link?.connected) {
-    memory.unheardSinceMs = undefined;
-    return 0;
-  }
-  memory.unheardSinceMs ??= nowMs;
-  return memory.unheardSinceMs + RECONNECT_SECONDS * 1000;
-}
-
 /** What is known of the certificates in use: the learner's with the authority's, and the actors'. */
-function certificatesOf({ memory }: Pass): { renewAtMs: number; expireAtMs: number }[] {
+function certificatesOf({ memory }: Look): { renewAtMs: number; expireAtMs: number }[] {
   return [...(memory.certificates ? [memory.certificates] : []), ...memory.actorCertificates.values()];
 }
 
@@ -334,17 +271,17 @@ function certificatesOf({ memory }: Pass): { renewAtMs: number; expireAtMs: numb
 const LEARNER_DUE = ["Initialising", "Running", "Refused"];
 
 function measure(
-  pass: Pass,
+  look: Look,
   status: TrainingRunStatus,
   { stage }: LifecyclePlan,
   { demand, desired }: ScalePlan,
 ): void {
-  const { observed, memory } = pass;
+  const { observed, memory } = look;
   const active = observed.actors.filter(isActive);
   const counts = { running: 0, starting: 0, draining: 0 };
   for (const actor of active) counts[isDraining(actor) ? "draining" : (actor.state as "running" | "starting")]++;
   const said = observed.link?.status?.executions;
-  pass.context.metrics.observe(labelsOf(pass), {
+  look.context.metrics.observe(labelsOf(look), {
     ...{ run: observed.run, status, demand },
     executions: said && {
       ...{ completed: said.completed, lost: said.lost, retried: said.retried, disrupted: said.disrupted },
@@ -355,6 +292,6 @@ function measure(
     certificatesExpireAtMs:
       stage === "Ended" || !memory.certificates
         ? undefined
-        : Math.min(...certificatesOf(pass).map(({ expireAtMs }) => expireAtMs)),
+        : Math.min(...certificatesOf(look).map(({ expireAtMs }) => expireAtMs)),
   });
 }

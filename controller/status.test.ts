@@ -306,7 +306,8 @@ describe("conditions", () => {
 
   test("what is final stays, whatever the learner says later", () => {
     const run = runOf({}, statusOf({ stage: "Ending", said: { phase: Phase.SUCCEEDED, message: "done" } }));
-    const later = statusOf({ stage: "Ended", observed: { run, link: linkOf({ phase: Phase.GENERATING }) } });
+    const link = linkOf({ phase: Phase.GENERATING });
+    const later = statusOf({ stage: "Ended", observed: { run, link }, nowMs: NOW_MS + 60_000 });
     assert.equal(shown(later, "Succeeded"), "True Completed");
     assert.equal(later.phase, "Succeeded");
     assert.equal(later.completionTime, run.status!.completionTime);

@@ -2,13 +2,14 @@
  * The run's Workload: made before anything else, given back when the run needs no nodes, and what Kueue expects of whoever
  * owns one: https://kueue.sigs.k8s.io/docs/concepts/workload/
  */
-import { type Pass, tell } from "./context.ts";
+import { type Look, tell } from "./context.ts";
 import { inputsOf } from "./desired/inputs.ts";
 import { digestOf, INPUT_HASH, queueNameOf, SPEC_HASH } from "./desired/names.ts";
 import { desiredWorkload, type PriorityClassRef, type Workload, type WorkloadCondition } from "./desired/workload.ts";
 import { PRIORITY_CLASS, WORKLOAD, WORKLOAD_PRIORITY_CLASS } from "./kube/resources.ts";
 import type { KubeObject } from "./kube/types.ts";
 import type { LifecyclePlan } from "./lifecycle.ts";
+import type { RunMemory } from "./memory.ts";
 import { isSeen, pinnedImages } from "./pin.ts";
 import {
   type Admission,
@@ -20,6 +21,7 @@ import {
   NOT_QUEUED,
   setConditions,
 } from "./queue.ts";
+import type { StepResult } from "./steps.ts";
 
 /** Of Kueue, on a TrainingRun: the WorkloadPriorityClass by which it is queued. */
 const PRIORITY_LABEL = "kueue.x-k8s.io/priority-class";
@@ -27,23 +29,28 @@ const PRIORITY_LABEL = "kueue.x-k8s.io/priority-class";
 const REQUEUED_AT_ONCE = ["Preempted", "NodeFailures"];
 const MESSAGE_CHARACTERS = 1024;
 
-export function admission(pass: Pass): Admission {
-  if (!pass.context.settings.kueue) return NOT_QUEUED;
-  return admissionOf(desiredOf(pass), pass.observed.workload);
+export function admission(look: Look): StepResult & { queue: Admission } {
+  if (!look.context.settings.kueue) return { queue: NOT_QUEUED };
+  const asked = askedOf(look);
+  return { queue: admissionOf(desiredOf(look, asked), look.observed.workload), remember: { workload: asked } };
 }
 
-/** What is asked of Kueue, computed once for each generation and queue. An upgrade alone asks for nothing new. */
-function desiredOf({ observed, memory, context }: Pass): Workload | undefined {
-  const { run, workload } = observed;
+/** What is asked of Kueue, computed once for each generation and queue. */
+function askedOf({ observed: { run }, memory, context }: Look): RunMemory["workload"] {
   const queueName = queueNameOf(run);
   if (queueName === undefined) return undefined;
   const of = `${run.metadata.generation} ${queueName}`;
-  if (memory.workload?.of !== of) {
-    const inputs = digestOf([inputsOf(memory.run), queueName]);
-    memory.workload = { of, desired: marked(desiredWorkload(run, context.settings), { [INPUT_HASH]: inputs }) };
-  }
-  const { desired } = memory.workload;
-  if (!workload || !isReserved(workload) || !pinnedImages(observed)) return desired;
+  if (memory.workload?.of === of) return memory.workload;
+  const inputs = digestOf([inputsOf(memory.run), queueName]);
+  return { of, desired: marked(desiredWorkload(run, context.settings), { [INPUT_HASH]: inputs }) };
+}
+
+/** An upgrade alone asks for nothing new. */
+function desiredOf(look: Look, remembered = askedOf(look)): Workload | undefined {
+  const { run, workload } = look.observed;
+  const desired = remembered?.desired;
+  if (!desired) return undefined;
+  if (!workload || !isReserved(workload) || !pinnedImages(look.observed)) return desired;
   const { [SPEC_HASH]: made = "", [INPUT_HASH]: asked } = workload.metadata.annotations ?? {};
   const keeps = asked === undefined ? isSeen(run) : asked === desired.metadata.annotations?.[INPUT_HASH];
   return keeps ? marked(desired, { [SPEC_HASH]: made }) : desired;
@@ -55,14 +62,14 @@ function marked(workload: Workload, annotations: Record<string, string>): Worklo
 }
 
 /** @throws BlockedError | ApiError */
-export async function reconcileWorkload(pass: Pass, { stage, learnerReplicas }: LifecyclePlan): Promise<void> {
-  const { observed, context, writes } = pass;
+export async function reconcileWorkload(look: Look, { stage, learnerReplicas }: LifecyclePlan): Promise<void> {
+  const { observed, context, writes } = look;
   if (!context.settings.kueue) return;
   const { workload } = observed;
-  const desired = desiredOf(pass);
+  const desired = desiredOf(look);
   const isIdle = learnerReplicas === 0 && !observed.hasPods;
   if (stage === "Ended" || stage === "Ending") {
-    if (workload && isIdle) await finish(pass, workload);
+    if (workload && isIdle) await finish(look, workload);
     return;
   }
   // Whoever needs no nodes takes no quota, and queues again when it does.
@@ -71,10 +78,10 @@ export async function reconcileWorkload(pass: Pass, { stage, learnerReplicas }: 
     return;
   }
   if (!workload) {
-    const made: Workload = { ...desired, spec: { ...desired.spec, ...(await priorityOf(pass)) } };
+    const made: Workload = { ...desired, spec: { ...desired.spec, ...(await priorityOf(look)) } };
     await writes.apply(WORKLOAD, made);
     tell(
-      pass,
+      look,
       "Normal",
       "WorkloadMade",
       `waits in LocalQueue ${desired.spec.queueName} as Workload ${desired.metadata.name}`,
@@ -90,10 +97,10 @@ export async function reconcileWorkload(pass: Pass, { stage, learnerReplicas }: 
       return;
     }
     if (conditionOf(workload, "Evicted")) {
-      if (isIdle) await giveBack(pass, workload);
+      if (isIdle) await giveBack(look, workload);
     } else if (!asksFor(desired, workload)) {
       if (isIdle) await writes.remove(WORKLOAD, workload);
-    } else if (podsAreReady(pass, workload)) await sayReady(pass, workload);
+    } else if (podsAreReady(look, workload)) await sayReady(look, workload);
     return;
   }
   const { priorityClassRef, priority } = workload.spec;
@@ -106,7 +113,7 @@ export async function reconcileWorkload(pass: Pass, { stage, learnerReplicas }: 
 async function priorityOf({
   observed: { run },
   context,
-}: Pass): Promise<Pick<Workload["spec"], "priorityClassRef" | "priority">> {
+}: Look): Promise<Pick<Workload["spec"], "priorityClassRef" | "priority">> {
   const ofQueue = run.metadata.labels?.[PRIORITY_LABEL];
   const name = ofQueue ?? run.spec.learner.podTemplate?.spec?.priorityClassName;
   if (!name) return {};
@@ -117,20 +124,20 @@ async function priorityOf({
   return { priorityClassRef: ref, priority: found.value };
 }
 
-function podsAreReady({ observed: { learnerPod, actors } }: Pass, workload: Workload): boolean {
+function podsAreReady({ observed: { learnerPod, actors } }: Look, workload: Workload): boolean {
   const ready = learnerPod?.status?.containerStatuses?.some(({ name, ready }) => name === "learner" && ready) ?? false;
   return ready && actors.filter(({ state }) => state === "running").length >= coveredActors(workload);
 }
 
 /** For `waitForPodsReady` of Kueue, which evicts what does not say so in time. */
-async function sayReady(pass: Pass, workload: Workload): Promise<void> {
+async function sayReady(look: Look, workload: Workload): Promise<void> {
   if (conditionOf(workload, "PodsReady")) return;
   const message = "the learner and the actors that the run always has are ready";
-  await setStatus(pass, workload, [{ type: "PodsReady", status: "True", reason: "Started", message }]);
+  await setStatus(look, workload, [{ type: "PodsReady", status: "True", reason: "Started", message }]);
 }
 
 /** After an eviction, once no pod is left: the quota is free, and the workload is queued again. */
-async function giveBack(pass: Pass, workload: Workload): Promise<void> {
+async function giveBack(look: Look, workload: Workload): Promise<void> {
   const { reason, message } = conditionOf(workload, "Evicted")!;
   const requeued = REQUEUED_AT_ONCE.includes(reason) ? "True" : "False";
   const changes: Change[] = [
@@ -140,9 +147,9 @@ async function giveBack(pass: Pass, workload: Workload): Promise<void> {
   ];
   if (conditionOf(workload, "PodsReady"))
     changes.push({ type: "PodsReady", status: "False", reason: "WaitForStart", message: "no pod is left" });
-  await setStatus(pass, workload, changes, { admission: null });
+  await setStatus(look, workload, changes, { admission: null });
   tell(
-    pass,
+    look,
     "Normal",
     "QuotaReleased",
     `no pod is left: Workload ${workload.metadata.name} gave its quota back`,
@@ -150,18 +157,18 @@ async function giveBack(pass: Pass, workload: Workload): Promise<void> {
   );
 }
 
-async function finish(pass: Pass, workload: Workload): Promise<void> {
+async function finish(look: Look, workload: Workload): Promise<void> {
   if (conditionOf(workload, "Finished")) return;
-  const succeeded = pass.observed.run.status?.conditions?.find(({ type }) => type === "Succeeded");
+  const succeeded = look.observed.run.status?.conditions?.find(({ type }) => type === "Succeeded");
   const reason = succeeded?.status === "True" ? "Succeeded" : "Failed";
-  await setStatus(pass, workload, [{ type: "Finished", status: "True", reason, message: succeeded?.message ?? "" }]);
+  await setStatus(look, workload, [{ type: "Finished", status: "True", reason, message: succeeded?.message ?? "" }]);
 }
 
 type Change = Pick<WorkloadCondition, "type" | "status" | "reason" | "message">;
 
-async function setStatus(pass: Pass, workload: Workload, changes: Change[], status: object = {}): Promise<void> {
-  const now = new Date(Math.floor(pass.nowMs / 1000) * 1000).toISOString().replace(".000Z", "Z");
+async function setStatus(look: Look, workload: Workload, changes: Change[], status: object = {}): Promise<void> {
+  const now = new Date(Math.floor(look.nowMs / 1000) * 1000).toISOString().replace(".000Z", "Z");
   const clipped = changes.map((it) => ({ ...it, message: it.message.slice(0, MESSAGE_CHARACTERS) }));
   const patch = { status: { ...status, conditions: setConditions(workload, clipped, now) } };
-  await pass.writes.patch(WORKLOAD, workload, patch, { subresource: "status" });
+  await look.writes.patch(WORKLOAD, workload, patch, { subresource: "status" });
 }

@@ -16,7 +16,7 @@ export type Client = Pick<ApiClient, "get" | "list" | "create" | "apply" | "merg
 export type Applied = Map<string, { desired: string; answer: string }>;
 
 /** Repaired: somebody else had changed it. Changed: something else is desired than before. */
-export type Outcome = { kind: "same" | "created" } | { kind: "repaired" | "changed"; difference: string };
+export type WriteResult = { kind: "same" | "created" } | { kind: "repaired" | "changed"; difference: string };
 
 export class Writes {
   readonly #run: Run;
@@ -43,7 +43,7 @@ export class Writes {
    *
    * @throws BlockedError | ApiError (409 if it was changed since it was read)
    */
-  async apply(resource: Resource, desired: KubeObject): Promise<Outcome> {
+  async apply(resource: Resource, desired: KubeObject): Promise<WriteResult> {
     const key = keyOf(desired);
     const cached = this.#cache.get(resource, key);
     const observed = cached ?? (await this.#client.get(resource, desired.metadata as { name: string }));

@@ -7,11 +7,13 @@ import { parse } from "yaml";
 import { type ControlPlane, controlPlaneUnavailable, startControlPlane } from "../test/cluster/control-plane.ts";
 import { type Answer, ApiServer, causesOf } from "./api-server.fixture.ts";
 import { applyOverride, parseOverride } from "./overrides.ts";
-import { BASE, RULE_CASES, type RuleCase } from "./rule-cases.ts";
-import { RULES } from "./rules.ts";
+import type { RuleCase } from "./rule-case.ts";
+import { BASE, RULE_CASES } from "./rule-cases.ts";
+import { rulesOf } from "./rules.ts";
 import { CRD_FILE, readSchema, type Schema } from "./schema.ts";
 import { ManifestError, parseTrainingRun, type TrainingRun, type TrainingRunStatus } from "./trainingrun.ts";
 
+const RULES = rulesOf(readSchema());
 const RUNS = "/apis/longrun.dev/v1alpha1/namespaces/default/trainingruns";
 const skip = controlPlaneUnavailable();
 let cluster: ControlPlane;
@@ -47,13 +49,10 @@ async function existing(name: string, { before, phase }: Pick<RuleCase, "before"
   return body;
 }
 
-/** What the twin of a rule blames, as the API server writes it. */
+/** What a rule blames, as the API server writes it. */
 function expectedCause({ at, message }: RuleCase): string {
   const rule = RULES.find((r) => r.at === at && r.message.startsWith(message))!;
-  const [field] = rule.fields;
-  const place = [at.replaceAll("[]", "[0]"), field?.startsWith("metadata") ? undefined : field]
-    .filter(Boolean)
-    .join(".");
+  const place = [at.replaceAll("[]", "[0]"), rule.field].filter(Boolean).join(".");
   return `${place || "<nil>"}: ${rule.message}`;
 }
 

@@ -7,7 +7,7 @@
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { RULES, type Rule } from "./rules.ts";
+import { type Rule, rulesOf } from "./rules.ts";
 import { readSchema, type Schema } from "./schema.ts";
 
 /** Interface names that differ from the field's own, by path; fields that share a name share an interface. */
@@ -154,7 +154,7 @@ export function generateReference(schema: Schema): string {
     tableOf(status!),
     "## Rules",
     "Beyond the bounds of the single fields. *Kubernetes*: not asked of a run on one machine. *change*: asked of an update.",
-    rulesTable(),
+    rulesTable(schema),
   ].join("\n\n");
 }
 
@@ -178,11 +178,11 @@ function tableOf(root: Schema): string {
   return ["| field | values | default | meaning |", "| --- | --- | --- | --- |", ...rows].join("\n");
 }
 
-const placeOf = ({ at, fields: [first] }: Rule): string => [at, first].filter(Boolean).join(".");
+const placeOf = ({ at, field }: Rule): string => [at, field].filter(Boolean).join(".");
 
-function rulesTable(): string {
+function rulesTable(schema: Schema): string {
   const places = new Map<string, { when: string; at: string[] }>();
-  for (const rule of RULES) {
+  for (const rule of rulesOf(schema)) {
     const when = { always: "", cluster: "Kubernetes", change: "change" }[rule.when ?? "always"];
     const place = `\`${placeOf(rule).replace(/^spec\./, "")}\``;
     const entry = places.get(rule.message) ?? { when, at: [] };

@@ -1,6 +1,7 @@
 /** Says what is wrong with a value and what the schema wants instead. */
 import type { ErrorObject } from "ajv";
 import { formatPath, type Path } from "./overrides.ts";
+import { REMOVED_FIELDS, REMOVED_VALUES } from "./removed.ts";
 import type { Schema } from "./schema.ts";
 
 export interface Problem {
@@ -31,9 +32,14 @@ function describeError(error: ErrorObject, schema: Schema): Problem {
   }
   if (error.keyword === "additionalProperties") {
     const field: string = error.params.additionalProperty;
+    const removed = REMOVED_FIELDS[formatPath([...at, field])];
+    const value = (error.data as Record<string, unknown>)[field];
+    if (removed) return { path: [...at, field], text: `is ${show(value)}, a removed field: ${removed.remedy}` };
     return { path: [...at, field], text: unknownField(field, at, parent, schema) };
   }
   const wanted = schemaAt(schema, at) ?? parent;
+  if (REMOVED_VALUES[formatPath(at)] === error.data)
+    return { path: at, text: `is ${show(error.data)}, a removed value; give ${expected(wanted)}` };
   const guess = wanted.enum?.length !== 1 && typeof error.data === "string" && nearest(error.data, wanted.enum ?? []);
   const hint = guess ? ` (did you mean ${guess}?)` : "";
   return { path: at, text: `is ${show(error.data)}; give ${expected(wanted)}${hint}` };

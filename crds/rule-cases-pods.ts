@@ -1,5 +1,5 @@
 /** The cases of `rule-cases.ts` for the rules of podTemplate. */
-import type { RuleCase } from "./rule-cases.ts";
+import type { RuleCase } from "./rule-case.ts";
 
 function podTemplateCases(at: string): RuleCase[] {
   const container = at.includes("learner") ? "learner" : "supervisor";

@@ -1,10 +1,14 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { parseQuantity } from "./quantity.ts";
-import { BASE, RULE_CASES, type RuleCase } from "./rule-cases.ts";
-import { brokenRules, RULES, type Rule } from "./rules.ts";
+import { MLE_BENCH_TASKS } from "./mlebench.ts";
+import { isQuantity, parseQuantity } from "./quantity.ts";
+import type { RuleCase } from "./rule-case.ts";
+import { BASE, RULE_CASES } from "./rule-cases.ts";
+import { CLUSTER_ONLY, type Rule, type RuleOptions, rulesOf } from "./rules.ts";
 import { readSchema, type Schema } from "./schema.ts";
-import { parseTrainingRun, type TrainingRun } from "./trainingrun.ts";
+import { ManifestError, parseTrainingRun, type TrainingRun } from "./trainingrun.ts";
+
+const RULES = rulesOf(readSchema());
 
 function ruleOf({ at, message }: RuleCase): Rule {
   const found = RULES.filter((rule) => rule.at === at && rule.message.startsWith(message));
@@ -12,54 +16,66 @@ function ruleOf({ at, message }: RuleCase): Rule {
   return found[0]!;
 }
 
-/** What the schema makes of `BASE`, whatever the rules say. */
-const resolved = (overrides: string[]): TrainingRun => parseTrainingRun(BASE, "run.yaml", overrides, { rules: [] });
+function problemsOf(overrides: string[], options: RuleOptions): string[] {
+  try {
+    parseTrainingRun(BASE, "run.yaml", overrides, options);
+    return [];
+  } catch (error) {
+    assert.ok(error instanceof ManifestError, String(error));
+    return error.problems;
+  }
+}
 
 describe("each rule refuses what it should and accepts what is next to it", () => {
   for (const ruleCase of RULE_CASES) {
-    const { at, message, refused, accepted, before, phase } = ruleCase;
+    const { at, message, refused, accepted, before: overrides, phase } = ruleCase;
     test(`${at || "manifest"}: ${message}: ${refused.join(" ") || "removed"}`, () => {
-      const expected = ruleOf(ruleCase);
-      const existing = before && { ...resolved(before), ...(phase && { status: { phase } }) };
-      const broken = (overrides: string[]): string[] =>
-        brokenRules(resolved(overrides), { cluster: true, before: existing }).map(
-          (b) => `${b.rule.at}: ${b.rule.message}`,
-        );
-      assert.deepEqual(broken(refused), [`${expected.at}: ${expected.message}`]);
-      assert.deepEqual(broken(accepted), []);
+      const { message: expected, field = "" } = ruleOf(ruleCase);
+      const before = overrides && {
+        ...parseTrainingRun(BASE, "old.yaml", overrides),
+        ...(phase && { status: { phase } }),
+      };
+      const [problem, ...others] = problemsOf(refused, { cluster: true, before });
+      assert.deepEqual(others, []);
+      const [, place, said] = /: (\S+|the manifest) does not fit: (.*)$/.exec(problem!)!;
+      assert.ok(said!.startsWith(expected), problem);
+      const blamed = [at.replaceAll("[]", "[0]"), field].filter(Boolean).join(".");
+      assert.equal(place, blamed || "metadata.name");
+      assert.deepEqual(problemsOf(accepted, { cluster: true, before }), []);
     });
   }
   test("and no rule is without a case", () => {
-    const tested = new Set(RULE_CASES.map(ruleOf));
-    const untested = RULES.filter((rule) => !tested.has(rule));
-    assert.deepEqual(
-      untested.map(({ at, message }) => `${at}: ${message}`),
-      [],
-    );
+    const tested = RULE_CASES.map(ruleOf).map(({ at, message }) => `${at}: ${message}`);
+    assert.deepEqual([...new Set(tested)].sort(), RULES.map(({ at, message }) => `${at}: ${message}`).sort());
   });
 });
 
-/** The text of an expression that puts the value after it. A message has one line, else the API server shows the rule. */
-function withoutValue(expression: string): string {
-  const [, text] = /^'(.*) [(]it is "' [+] self[.]replace[(]'\\n', ' '[)] [+] '"[)]'$/.exec(expression)!;
-  return text!.replaceAll("\\'", "'");
-}
+describe("a rule", () => {
+  const of = (overrides: string[], options: RuleOptions = {}): string => problemsOf(overrides, options).join("\n");
+
+  test("that holds on Kubernetes alone is not asked of one machine", () => {
+    assert.equal(of(["initFrom.path=a"]), "");
+    assert.match(of(["initFrom.path=a"], { cluster: true }), /path works on one machine only/);
+  });
+  test("of change finds the items of a list again by their names", () => {
+    const task = (description: string): string => `tasks=[{name: diamonds, description: ${description}}]`;
+    const before = parseTrainingRun(BASE, "old.yaml", [task("a")]);
+    assert.equal(of([task("a")], { before }), "");
+    assert.match(of([task("b")], { before }), /spec.tasks\[0\].description does not fit: description of a task cannot/);
+    const renamed = of([task("b").replace("diamonds", "wage")], { before });
+    assert.match(renamed, /^[^\n]* spec.tasks does not fit: tasks cannot be added, removed or renamed[^\n]*$/);
+  });
+  test("of change sees that two TrainingRuns say the same, whatever order their fields have", () => {
+    const set = (text: string): TrainingRun => parseTrainingRun(BASE, "old.yaml", [`model.adaptation={${text}}`]);
+    const before = set("type: LoRA, rank: 4, targets: [q_proj, v_proj]");
+    assert.equal(of(["model.adaptation={targets: [q_proj, v_proj], rank: 4, type: LoRA}"], { before }), "");
+  });
+});
 
 describe("the CRD", () => {
-  interface CelRule {
-    path: string;
-    rule: string;
-    /** Without the value, which `messageExpression` adds to it. */
-    message: string;
-    fieldPath?: string;
-    reason?: string;
-  }
-  const cel: CelRule[] = [];
   const schemas = new Map<string, Schema>();
   const collect = (schema: Schema, path: string): void => {
     schemas.set(path, schema);
-    for (const { message, messageExpression, ...validation } of schema["x-kubernetes-validations"] ?? [])
-      cel.push({ path, ...validation, message: message ?? withoutValue(messageExpression!) });
     for (const [name, property] of Object.entries(schema.properties ?? {})) {
       const at = path ? `${path}.${name}` : name;
       collect(property, at);
@@ -68,31 +84,37 @@ describe("the CRD", () => {
   };
   collect(readSchema(), "");
 
-  test("has the same rules in CEL as rules.ts has, which blame the same field", () => {
-    const inCel = cel.map(({ path, message, fieldPath }) => `${path}${fieldPath ?? ""}: ${message}`);
-    // CEL cannot blame a field of metadata, which the schema leaves to Kubernetes.
-    const blamed = ([first]: string[]): string =>
-      first === undefined || first.startsWith("metadata") ? "" : `.${first}`;
-    const here = RULES.map(({ at, fields, message }) => `${at}${blamed(fields)}: ${message}`);
-    assert.deepEqual(inCel.sort(), here.sort());
+  test("blames fields that there are", () => {
+    const blamed = RULES.map(({ at, field }) => [at, field].filter(Boolean).join("."));
+    assert.deepEqual(
+      blamed.filter((path) => !schemas.has(path)),
+      [],
+    );
   });
   test("says in a field's description that it cannot change, as kubectl explain shows no rules", () => {
     const fixed = RULES.filter(
       ({ when, at, message }) => when === "change" && at && message.includes("cannot change"),
-    ).map(({ at, fields: [first] }) => [at, first].filter(Boolean).join("."));
+    ).map(({ at, field }) => [at, field].filter(Boolean).join("."));
     const described = [...schemas]
       .filter(([, { description }]) => description?.startsWith("Cannot change."))
       .map(([path]) => path);
     assert.deepEqual(described.sort(), ["spec.tasks[].name", ...fixed].sort());
   });
-  test("has at least 40 of them, each with a text of its own", () => {
-    assert.ok(new Set(cel.map(({ message }) => message)).size >= 40);
+  test("has at least 40 rules, each with a text of its own", () => {
+    assert.ok(new Set(RULES.map(({ message }) => message)).size >= 40);
+  });
+  test("has each rule that is only asked on Kubernetes", () => {
+    const found = RULES.filter(({ when }) => when === "cluster").map(({ message }) => message);
+    assert.deepEqual([...new Set(found)].sort(), [...CLUSTER_ONLY].sort());
   });
   test("says Forbidden where a change is refused, and only there", () => {
-    for (const { path, message, rule, reason } of cel) {
-      const change = RULES.find((r) => r.at === path && r.message === message)?.when === "change";
-      assert.deepEqual([rule.includes("oldSelf"), reason === "FieldValueForbidden"], [change, change], message);
-    }
+    for (const { message, when, reason } of RULES)
+      assert.equal(reason === "FieldValueForbidden", when === "change", message);
+  });
+  test("knows the tasks of MLE-bench, which need no grader", () => {
+    const { rule } = RULES.find(({ message }) => message.startsWith("a task with data of its own"))!;
+    const names = [...rule.matchAll(/'([^']+)'/g)].map(([, name]) => name!);
+    assert.deepEqual(names.sort(), [...MLE_BENCH_TASKS].sort());
   });
 });
 
@@ -110,8 +132,14 @@ describe("a quantity", () => {
     ["1Ti", 2 ** 40],
     ["2E", 2e18],
   ];
-  for (const [quantity, value] of cases) test(`${quantity}`, () => assert.equal(parseQuantity(quantity), value));
+  for (const [quantity, value] of cases)
+    test(`${quantity}`, () => {
+      assert.equal(parseQuantity(quantity), value);
+      assert.ok(isQuantity(String(quantity)));
+    });
   for (const wrong of ["", "Gi", "1 Gi", "1gi", "-1", "1e3", "1.", "1Gi1"])
-    test(`"${wrong}" is none`, () =>
-      assert.throws(() => parseQuantity(wrong), /RangeError.*is no quantity; write it as/));
+    test(`"${wrong}" is none`, () => {
+      assert.throws(() => parseQuantity(wrong), /RangeError.*is no quantity; write it as/);
+      assert.ok(!isQuantity(wrong));
+    });
 });

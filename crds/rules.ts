@@ -1,91 +1,181 @@
 /**
- * Rules that a schema cannot state. On Kubernetes the API server enforces them as CEL (`x-kubernetes-validations` in the
- * CRD); here they are once more, for runs without a cluster and for checks before `kubectl apply`. Tests keep the two
- * equal: by their texts, and case by case against a real API server.
+ * The CRD's rules (`x-kubernetes-validations`), for runs without a cluster and for checks before `kubectl apply`: the CEL that the
+ * API server evaluates is evaluated here too. Tests compare both, case by case, on a real API server.
  */
-import { CHANGE_RULES } from "./rules-change.ts";
-import { FIT_RULES } from "./rules-fit.ts";
-import { FORM_RULES } from "./rules-form.ts";
-import { POD_RULES } from "./rules-pods.ts";
+import { Environment } from "@marcbachmann/cel-js";
+import type { Path } from "./overrides.ts";
+import type { Problem } from "./problems.ts";
+import { isQuantity, parseQuantity } from "./quantity.ts";
+import type { Schema } from "./schema.ts";
 
 export interface Rule {
-  /** Path of what the rule looks at; `[]` stands for every item of a list, the empty text for the whole manifest. */
+  /** Path of what the rule is about; `[]` stands for every item of a list, the empty text for the whole manifest. */
   at: string;
-  /** Fields below it whose values an error shows; the first one gives the line, and CEL's `fieldPath`. */
-  fields: string[];
+  /** In CEL. */
+  rule: string;
+  /** Without the value, which `messageExpression` adds to it. */
   message: string;
+  /** In CEL, of a rule about a text: the message with the text. */
+  messageExpression?: string | undefined;
+  /** Of the field that is blamed, below `at`. */
+  field?: string | undefined;
   /**
    * `always` where nothing is said. `cluster`: only on Kubernetes. `change`: only when a TrainingRun that exists is
    * changed, and where the path led to something before and does so after it.
    */
   when?: "cluster" | "change";
-  /** `before` is what stood there, with `change` alone. */
-  holds(object: never, before: never): boolean;
+  reason?: string | undefined;
 }
 
-export const RULES: Rule[] = [...FORM_RULES, ...FIT_RULES, ...POD_RULES, ...CHANGE_RULES];
-
-export interface BrokenRule {
-  rule: Rule;
-  /** Path of the object, e.g. `['spec', 'tasks', 0]`. */
-  path: (string | number)[];
-  object: unknown;
-}
+/** Messages of the rules that hold on Kubernetes alone, where a path of this machine leads nowhere. */
+export const CLUSTER_ONLY: readonly string[] = [
+  "path works on one machine only; on Kubernetes give persistentVolumeClaim or image",
+  "path works on one machine only; on Kubernetes give run",
+  "model.policy is a folder, and on Kubernetes a folder lies on a volume; give model.volume, or name a bundled policy such as quickstart",
+  "learner.device CUDA needs a GPU; add nvidia.com/gpu: 1, or one part of a GPU, to learner.resources.limits, or remove learner.resources where the cluster's default has one",
+];
 
 export interface RuleOptions {
-  /** [all] */
-  rules?: Rule[];
   /** Whether the rules that hold on Kubernetes alone are checked too. */
   cluster?: boolean;
   /** The TrainingRun that the value replaces; without it no rule of change is checked. */
   before?: unknown;
 }
 
-/** Checks a value that the schema accepts; @returns the rules that do not hold. */
-export function brokenRules(
-  value: unknown,
-  { rules = RULES, cluster = false, before }: RuleOptions = {},
-): BrokenRule[] {
-  return rules.flatMap((rule) => {
-    if (rule.when === "cluster" && !cluster) return [];
-    const places = placesAt(value, rule.at);
-    if (rule.when !== "change")
-      return places.filter(({ object }) => !rule.holds(object as never, undefined as never)).map(broken(rule));
-    const earlier = new Map(placesAt(before, rule.at).map(({ key, object }) => [key, object]));
-    return places
-      .filter(({ key, object }) => earlier.has(key) && !rule.holds(object as never, earlier.get(key) as never))
-      .map(broken(rule));
-  });
+/** Returns the rules of a schema and of all below it. */
+export function rulesOf(schema: Schema, at = ""): Rule[] {
+  const below = Object.entries(schema.properties ?? {}).flatMap(([name, property]) =>
+    rulesOf(property, at ? `${at}.${name}` : name),
+  );
+  const own = rulesAt(schema).map((rule) => ({ ...rule, at }));
+  return [...own, ...below, ...(schema.items ? rulesOf(schema.items, `${at}[]`) : [])];
 }
 
-const broken =
-  (rule: Rule) =>
-  ({ path, object }: Place): BrokenRule => ({ rule, path, object });
+const known = new WeakMap<Schema, Omit<Rule, "at">[]>();
 
-interface Place {
-  object: unknown;
-  path: (string | number)[];
-  /** The path with an item's name for its index, as the API server finds an item again after a change. */
-  key: string;
-}
-
-function placesAt(value: unknown, at: string): Place[] {
-  let places: Place[] = [{ object: value, path: [], key: "" }];
-  for (const segment of at === "" ? [] : at.split(".")) {
-    const name = segment.replace("[]", "");
-    places = places.flatMap(({ object, path, key }) => {
-      const child = (object as Record<string, unknown>)?.[name];
-      const place = { object: child, path: [...path, name], key: `${key}.${name}` };
-      return segment.endsWith("[]") ? itemsOf(place) : [place];
+function rulesAt(schema: Schema): Omit<Rule, "at">[] {
+  const rules =
+    known.get(schema) ??
+    (schema["x-kubernetes-validations"] ?? []).map(({ rule, message, messageExpression, fieldPath, reason }) => {
+      const text = message ?? withoutValue(messageExpression!);
+      const when = rule.includes("oldSelf") ? "change" : CLUSTER_ONLY.includes(text) ? "cluster" : undefined;
+      return { rule, message: text, messageExpression, field: fieldPath?.slice(1), reason, ...(when && { when }) };
     });
-  }
-  return places.filter(({ object }) => object !== undefined);
+  known.set(schema, rules);
+  return rules;
 }
 
-function itemsOf({ object, path, key }: Place): Place[] {
-  return ((object ?? []) as { name?: string }[]).map((item, index) => ({
-    object: item,
-    path: [...path, index],
-    key: `${key}[${item.name ?? index}]`,
+/** The text of an expression that puts the value after it. A message has one line, else the API server shows the rule. */
+function withoutValue(expression: string): string {
+  const [, text] = /^'(.*) [(]it is "' [+] self[.]replace[(]'\\n', ' '[)] [+] '"[)]'$/.exec(expression)!;
+  return text!.replaceAll("\\'", "'");
+}
+
+/** @returns what breaks a rule, of a value that the schema accepts */
+export function brokenRules(value: unknown, schema: Schema, { cluster = false, before }: RuleOptions = {}): Problem[] {
+  const problems: Problem[] = [];
+  const walk = (at: Schema, self: unknown, oldSelf: unknown, path: Path): void => {
+    if (self === undefined) return;
+    for (const rule of rulesAt(at)) {
+      if (rule.when === "cluster" && !cluster) continue;
+      if (rule.when === "change" && oldSelf === undefined) continue;
+      if (!evaluate(rule.rule, { self, oldSelf })) problems.push(problemOf(rule, self, path));
+    }
+    for (const [name, property] of Object.entries(at.properties ?? {}))
+      walk(property, fieldOf(self, name), fieldOf(oldSelf, name), [...path, name]);
+    if (at.items && Array.isArray(self))
+      for (const [index, item] of self.entries()) walk(at.items, item, sameItem(at, oldSelf, item), [...path, index]);
+  };
+  walk(schema, typed(value, schema), before === undefined ? undefined : typed(before, schema), []);
+  return problems;
+}
+
+const fieldOf = (value: unknown, name: string): unknown => (value as Record<string, unknown> | undefined)?.[name];
+
+/** The item that the API server takes for the same one before a change: of a list of type `map`, by its key. */
+function sameItem(list: Schema, before: unknown, item: unknown): unknown {
+  const keys = list["x-kubernetes-list-map-keys"] as string[] | undefined;
+  if (!keys || !Array.isArray(before)) return undefined;
+  return before.find((old) => keys.every((key) => fieldOf(old, key) === fieldOf(item, key)));
+}
+
+/** The value with CEL's types: a whole number is BigInt, unless the schema says that the field is a `number`. */
+function typed(value: unknown, schema: Schema): unknown {
+  if (typeof value === "number") return schema.type === "number" || !Number.isInteger(value) ? value : BigInt(value);
+  if (Array.isArray(value)) return value.map((item) => typed(item, schema.items ?? {}));
+  if (typeof value !== "object" || value === null) return value;
+  const fieldSchema = (name: string): Schema => schema.properties?.[name] ?? (schema.additionalProperties || {});
+  return Object.fromEntries(Object.entries(value).map(([name, field]) => [name, typed(field, fieldSchema(name))]));
+}
+
+class Quantity {
+  readonly amount: number;
+
+  constructor(text: string) {
+    this.amount = parseQuantity(text);
+  }
+}
+
+/** CEL, and what the rules use of Kubernetes' own functions. https://kubernetes.io/docs/reference/using-api/cel/ */
+const environment = new Environment({ unlistedVariablesAreDyn: true })
+  .registerType("Quantity", Quantity)
+  .registerFunction("quantity(string): Quantity", (text: string) => new Quantity(text))
+  .registerFunction("isQuantity(string): bool", isQuantity)
+  .registerFunction("Quantity.asApproximateFloat(): double", ({ amount }: Quantity) => amount)
+  .registerFunction("Quantity.isLessThan(Quantity): bool", (a: Quantity, b: Quantity) => a.amount < b.amount)
+  .registerFunction("Quantity.isGreaterThan(Quantity): bool", (a: Quantity, b: Quantity) => a.amount > b.amount)
+  .registerFunction("Quantity.compareTo(Quantity): int", (a: Quantity, b: Quantity) =>
+    BigInt(Math.sign(a.amount - b.amount)),
+  )
+  .registerFunction("string.replace(string, string): string", (text: string, from: string, to: string) =>
+    text.replaceAll(from, to),
+  );
+const parsed = new Map<string, ReturnType<Environment["parse"]>>();
+
+function evaluate(expression: string, values: { self: unknown; oldSelf?: unknown }): unknown {
+  const program = parsed.get(expression) ?? environment.parse(expression);
+  parsed.set(expression, program);
+  return program(values);
+}
+
+/** A longer value, such as a whole task, would hide what an error says. */
+const SHOWN_CHARACTERS = 100;
+
+function problemOf(
+  { rule, field, message, messageExpression, when }: Omit<Rule, "at">,
+  self: unknown,
+  path: Path,
+): Problem {
+  if (messageExpression) return { path, text: `does not fit: ${evaluate(messageExpression, { self })}` };
+  const names = fieldsRead(rule);
+  // CEL cannot blame a field of metadata, which the schema leaves to Kubernetes.
+  const blamed = field ?? names.find((name) => name.startsWith("metadata."));
+  const read = (name: string): unknown => name.split(".").reduce(fieldOf, self);
+  const isTold = (name: string): boolean =>
+    name !== blamed &&
+    (typeof read(name) !== "object" || (when !== "change" && !names.some((it) => it.startsWith(`${name}.`))));
+  const values = (blamed === undefined ? [] : [blamed, ...names.filter(isTold)]).map((name) => ({
+    name,
+    value: read(name),
   }));
+  if (typeof self !== "object") values.push({ name: "it", value: self });
+  const shown = values
+    .filter(({ value }) => value !== undefined)
+    .map(({ name, value }) => `${name} is ${JSON.stringify(value, withoutBigInt)}`)
+    .filter((text) => text.length <= SHOWN_CHARACTERS)
+    .join(", ");
+  return {
+    path: [...path, ...(blamed?.split(".") ?? [])],
+    text: `does not fit: ${message}${shown ? ` (${shown})` : ""}`,
+  };
+}
+
+const withoutBigInt = (_: string, value: unknown): unknown => (typeof value === "bigint" ? Number(value) : value);
+
+/** Returns the fields of `self` whose values a rule reads, such as `actors.min`. */
+function fieldsRead(rule: string): string[] {
+  const read = [...rule.matchAll(/\bself[.]([\w.]+)([(]?)/g)].map(([, names, call]) =>
+    call ? names!.replace(/[.]?\w+$/, "") : names!,
+  );
+  return [...new Set(read)].filter(Boolean);
 }

@@ -32,7 +32,7 @@ export interface TrainingRunSpec {
   model: Model;
   /** What the policy reads. */
   prompts: Prompts;
-  /** Policy gradient with duration weights, Algorithm 1 of the paper: PPO, GRPO or RLOO; formulas are in learner/ppo/README.md. */
+  /** Policy gradient with duration weights, Algorithm 1 of the paper: PPO, GRPO or RLOO; formulas are in learner/rl/README.md. */
   algorithm: Algorithm;
   /** The one process that holds the weights, the answers and the store. */
   learner: Learner;
@@ -166,8 +166,6 @@ export interface Model {
   volume?: ModelVolumeSource;
   /** Cannot change. Which weights are trained. */
   adaptation: Adaptation;
-  /** Deprecated, leave it out: weights are Float32, and learner.compute says what matrix products are computed in (default Float32; ours; the paper's Table 3 has bfloat16). */
-  precision: 'Float32';
   /** Cannot change. Who inserts the seven progress markers: a frozen copy of model.policy (paper, section 3.2), which leaves to Syntax what it does wrong; rules on the parsed program; or nobody (default Syntax; ours: Syntax, which needs no large model). */
   instrumenter: 'StaticPolicy' | 'Syntax' | 'None';
   /** Cannot change. Tokens of the longest prompt of StaticPolicy; a program whose prompt is longer is left to Syntax (default 2048; ours). */
@@ -222,7 +220,7 @@ export interface Prompts {
   outputTailBytes: number;
 }
 
-/** Policy gradient with duration weights, Algorithm 1 of the paper: PPO, GRPO or RLOO; formulas are in learner/ppo/README.md. */
+/** Policy gradient with duration weights, Algorithm 1 of the paper: PPO, GRPO or RLOO; formulas are in learner/rl/README.md. */
 export interface Algorithm {
   /** B, samples that one iteration trains on (default 128; paper, Table 3). */
   batchSize: number;
@@ -232,8 +230,8 @@ export interface Algorithm {
   collection: 'CarryOver' | 'Discard' | 'WaitAll';
   /** Iterations between writing a solution and training on it (default 2; ours). */
   maxStaleness: number;
-  /** Past maxStaleness: stop writing new solutions until older ones are trained on, leave the sample out, or keep it in the statistics with weight 0 (default Wait; ours). */
-  stalenessPolicy: 'Wait' | 'Drop' | 'Mask';
+  /** Past maxStaleness: stop writing new solutions until older ones are trained on, or leave the sample out (default Wait; ours). */
+  stalenessPolicy: 'Wait' | 'Drop';
   /** Passes over one batch (default 1; verl v0.2, which ignored the setting and did one pass; the paper's Table 3 says 100). */
   ppoEpochs: number;
   /** Samples of one optimiser step; divides batchSize (default 128; paper, Table 3). */
@@ -262,12 +260,6 @@ export interface Algorithm {
   klCoefficient: number;
   /** Where the KL penalty is: log-ratios taken from the reward, or its k3 estimate added to the loss; Auto is Loss with baseline GRPO and Reward with the others (default Auto; paper and verl v0.2: the same). */
   klPlacement: 'Auto' | 'Reward' | 'Loss';
-  /** Cannot change. Whether beta stays or follows klTarget (default Fixed; verl v0.2). */
-  klController: 'Fixed' | 'Adaptive';
-  /** KL in nats that Adaptive aims at, mean over samples of the mean over their tokens (default 0.1; verl v0.2). */
-  klTarget: number;
-  /** Samples over which Adaptive reacts (default 10000; verl v0.2). */
-  klHorizon: number;
   /** Largest global gradient norm of a step; 0 is off (default 1; paper, Table 3). */
   gradientClip: number;
   /** AdamW's decay of the first moment (default 0.9; verl v0.2). */
@@ -286,8 +278,8 @@ export interface Algorithm {
   groupSize: number;
   /** With baseline GRPO, divide advantages by the standard deviation of the group's rewards; false is Dr. GRPO (default true; verl v0.2, as in DeepSeekMath). */
   scaleByGroupStd: boolean;
-  /** Bring the advantages of the batch to mean 0 and deviation 1, these two weighted by the duration weights or not; Auto is Off with baseline GRPO or RLOO and Plain with the others (default Auto; verl v0.2). */
-  whitening: 'Auto' | 'Plain' | 'Weighted' | 'Off';
+  /** Bring the advantages of the batch to mean 0 and deviation 1; Auto is Off with baseline GRPO or RLOO and Plain with the others (default Auto; verl v0.2). */
+  whitening: 'Auto' | 'Plain' | 'Off';
   /** Weight of a valid sample's standardised score, added to its advantage; without it one failure hides every score difference; it is standardised within the batch, or within the group (default 0; paper: 0). */
   validScoreWeight: number;
   /** Cap of the importance weight proximal / behaviour probability of stale samples (default 2; ours). */
@@ -300,8 +292,8 @@ export interface Algorithm {
   durationCap: number;
   /** Seconds added to every measured duration: the interpreter's start and imports, which a warm sandbox saves (default 1; ours). */
   startupSeconds: number;
-  /** Duration weight of a program that timed out: as any other, 1, or the sample is left out of the policy loss (default Full; ours). */
-  timeoutWeight: 'Full' | 'One' | 'Exclude';
+  /** Duration weight of a program that timed out: as any other, or 1 (default Full; ours). */
+  timeoutWeight: 'Full' | 'One';
   /** Cannot change. Active is the smaller of wall and CPU seconds, so that sleeping does not pay; Auto is Wall where the sandbox has a GPU and Active elsewhere (default Auto; ours). */
   durationClock: 'Auto' | 'Wall' | 'Active';
   /** Cannot change. Reward of a solution that fails completely (default -10; paper, section 3.2). */

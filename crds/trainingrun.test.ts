@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import fc from "fast-check";
 import { stringify } from "yaml";
 import { readSchema, type Schema } from "./schema.ts";
-import { ManifestError, parseTask, parseTrainingRun } from "./trainingrun.ts";
+import { ManifestError, parseEarlier, parseResolved, parseTask, parseTrainingRun } from "./trainingrun.ts";
 
 const MINIMAL = `apiVersion: longrun.dev/v1alpha1
 kind: TrainingRun
@@ -129,6 +129,41 @@ describe("a wrong manifest is refused with place, value and remedy", () => {
       "run.yaml:10: spec.prompts.zzz is unknown; remove it (spec.prompts has style, improveProbability, previousSolutions, dataSnippetRows, packages, outputTailBytes)",
     ],
     [
+      "a removed field",
+      spec("  model: { policy: a, precision: Float32 }\n").replace("  model:\n    policy: ./policy\n", ""),
+      'run.yaml:8: spec.model.precision is "Float32", a removed field: learner.compute says what matrix products are computed in; remove it',
+    ],
+    [
+      "a removed field with a value that is gone",
+      algorithm("klController: Adaptive"),
+      'run.yaml:11: spec.algorithm.klController is "Adaptive", a removed field: klCoefficient is used as given; remove it, and for a run that began with Adaptive create a new one with initFrom',
+    ],
+    [
+      "a removed field of a number",
+      algorithm("klTarget: 0.3"),
+      "run.yaml:11: spec.algorithm.klTarget is 0.3, a removed field: only klController Adaptive read it; remove it",
+    ],
+    [
+      "another",
+      algorithm("klHorizon: 9"),
+      "run.yaml:11: spec.algorithm.klHorizon is 9, a removed field: only klController Adaptive read it; remove it",
+    ],
+    [
+      "a removed value",
+      algorithm("stalenessPolicy: Mask"),
+      'run.yaml:11: spec.algorithm.stalenessPolicy is "Mask", a removed value; give one of Wait, Drop',
+    ],
+    [
+      "a removed value of whitening",
+      algorithm("whitening: Weighted"),
+      'run.yaml:11: spec.algorithm.whitening is "Weighted", a removed value; give one of Auto, Plain, Off',
+    ],
+    [
+      "a removed value of timeoutWeight",
+      algorithm("timeoutWeight: Exclude"),
+      'run.yaml:11: spec.algorithm.timeoutWeight is "Exclude", a removed value; give one of Full, One',
+    ],
+    [
       "text for a number",
       algorithm("clipRatio: high"),
       'run.yaml:11: spec.algorithm.clipRatio is "high"; give a number from 0 to 1',
@@ -233,6 +268,31 @@ describe("a wrong manifest is refused with place, value and remedy", () => {
       ),
       { numRuns: 300 },
     );
+  });
+});
+
+describe("a manifest that an earlier version resolved", () => {
+  const earlier = (fields: string): string =>
+    MINIMAL.replace("./policy", "./policy\n    precision: Float32") +
+    `  algorithm: { klTarget: 0.3, klHorizon: 10000, ${fields} }\n`;
+  const now = parseTrainingRun(MINIMAL, "run.yaml");
+
+  test("means the same without the fields that were removed since", () => {
+    for (const read of [parseResolved, parseEarlier])
+      assert.deepEqual(read(earlier("klController: Fixed"), "run.yaml"), now);
+    assert.throws(() => parseTrainingRun(earlier("klController: Fixed"), "run.yaml"), ManifestError);
+  });
+  test("is refused where it used what was removed", () => {
+    for (const read of [parseResolved, parseEarlier])
+      assert.throws(() => read(earlier("klController: Adaptive"), "run.yaml"), /klController is "Adaptive"/);
+    assert.throws(() => parseResolved(earlier("stalenessPolicy: Mask"), "run.yaml"), /give one of Wait, Drop/);
+  });
+  test("can be corrected where the field may change in a run", () => {
+    const text = earlier("stalenessPolicy: Mask, whitening: Weighted");
+    const corrected = parseResolved(text, "run.yaml", ["algorithm.stalenessPolicy=Drop", "algorithm.whitening=Plain"], {
+      before: parseEarlier(text, "run.yaml"),
+    });
+    assert.deepEqual([corrected.spec.algorithm.stalenessPolicy, corrected.spec.algorithm.whitening], ["Drop", "Plain"]);
   });
 });
 

@@ -4,7 +4,8 @@ import { type Document, isMap, isPair, isScalar, LineCounter, type Node, parseDo
 import { ManifestError } from "./errors.ts";
 import { applyOverride, formatPath, type Override, type Path, parseOverride } from "./overrides.ts";
 import { describeErrors, type Problem } from "./problems.ts";
-import { brokenRules, RULES, type RuleOptions } from "./rules.ts";
+import { dropRemovedFields, dropRemovedValues } from "./removed.ts";
+import { brokenRules, type RuleOptions } from "./rules.ts";
 import { type Schema, strictSchema } from "./schema.ts";
 import type { ActorPodTemplate, LearnerPodTemplate, Task, TrainingRun } from "./trainingrun.generated.ts";
 
@@ -30,6 +31,32 @@ export function parseTrainingRun(
 }
 
 /**
+ * Like `parseTrainingRun`, for the manifest of a run folder. An earlier version may have resolved it, with the defaults of
+ * fields that were removed since; these are left out.
+ */
+export function parseResolved(
+  text: string,
+  source: string,
+  overrides: string[] = [],
+  options: RuleOptions = {},
+): TrainingRun {
+  const parsed = overrides.map(parseOverride);
+  return parseManifest(text, source, parsed, trainingRun(), options, dropRemovedFields) as TrainingRun;
+}
+
+/**
+ * Like `parseResolved`, for a manifest that a newer one replaces. Values that were removed since become defaults, so that
+ * the newer manifest can correct them.
+ */
+export function parseEarlier(text: string, source: string): TrainingRun {
+  const drop = (manifest: unknown): void => {
+    dropRemovedFields(manifest);
+    dropRemovedValues(manifest);
+  };
+  return parseManifest(text, source, [], trainingRun(), {}, drop) as TrainingRun;
+}
+
+/**
  * Reads a task folder's `task.yaml`, which has the shape of one item of `spec.tasks`.
  *
  * @throws ManifestError like `parseTrainingRun`
@@ -38,19 +65,15 @@ export function parseTask(text: string, source: string): Task {
   return parseManifest(text, source, [], task()) as Task;
 }
 
-/** A longer value, such as a whole task, would hide what an error says. */
-const SHOWN_CHARACTERS = 100;
-
 interface Kind {
   schema: Schema;
   validate: ValidateFunction;
-  rules: typeof RULES;
 }
 
-const compile = (schema: Schema, rules: typeof RULES): Kind => {
+const compile = (schema: Schema): Kind => {
   // The CRD's x-kubernetes-* keywords and formats mean nothing to ajv.
   const ajv = new Ajv({ allErrors: true, useDefaults: true, verbose: true, strict: false, validateFormats: false });
-  return { schema, validate: ajv.compile(schema), rules };
+  return { schema, validate: ajv.compile(schema) };
 };
 const once = <T>(make: () => T): (() => T) => {
   let made: T | undefined;
@@ -60,22 +83,11 @@ const once = <T>(make: () => T): (() => T) => {
   };
 };
 const schemaOf = once(strictSchema);
-const trainingRun = once(() => compile(schemaOf(), RULES));
-const task = once(() => compile(schemaOf().properties!.spec!.properties!.tasks!.items!, rulesBelow("spec.tasks[]")));
+const trainingRun = once(() => compile(schemaOf()));
+const task = once(() => compile(schemaOf().properties!.spec!.properties!.tasks!.items!));
 const podTemplateOf = (part: "learner" | "actors"): Kind =>
-  compile(
-    schemaOf().properties!.spec!.properties![part]!.properties!.podTemplate!,
-    rulesBelow(`spec.${part}.podTemplate`),
-  );
+  compile(schemaOf().properties!.spec!.properties![part]!.properties!.podTemplate!);
 const podTemplates = { learner: once(() => podTemplateOf("learner")), actors: once(() => podTemplateOf("actors")) };
-
-/** The rules for what stands at `at`, as they are for a value of its own. */
-function rulesBelow(at: string): typeof RULES {
-  return RULES.filter((rule) => rule.at === at || rule.at.startsWith(`${at}.`)).map((rule) => ({
-    ...rule,
-    at: rule.at.slice(at.length + 1),
-  }));
-}
 
 /**
  * What the API server would refuse of a podTemplate. It has seen neither what `--run-defaults` adds to it nor, where its
@@ -85,9 +97,9 @@ function rulesBelow(at: string): typeof RULES {
  */
 export function podTemplateProblems(part: "learner" | "actors", podTemplate: PodTemplate | undefined): string[] {
   if (podTemplate === undefined) return [];
-  const { schema, validate, rules } = podTemplates[part]();
+  const { schema, validate } = podTemplates[part]();
   const problems = validate(podTemplate)
-    ? brokenRules(podTemplate, { rules, cluster: true }).map(ruleProblem)
+    ? brokenRules(podTemplate, schema, { cluster: true })
     : describeErrors(validate.errors ?? [], schema);
   return problems.map(({ path, text }) => `${formatPath(["spec", part, "podTemplate", ...path])} ${text}`);
 }
@@ -98,6 +110,7 @@ function parseManifest(
   overrides: Override[],
   kind: Kind,
   options: RuleOptions = {},
+  drop: (manifest: unknown) => void = () => {},
 ): unknown {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
@@ -112,6 +125,7 @@ function parseManifest(
     ]);
   }
   const manifest = document.toJS() as unknown;
+  drop(manifest);
   for (const override of overrides) applyOverride(manifest, override);
 
   const place = (path: Path): string => {
@@ -125,27 +139,8 @@ function parseManifest(
     );
   };
   if (!kind.validate(manifest)) refuse(describeErrors(kind.validate.errors ?? [], kind.schema));
-  refuse(brokenRules(manifest, { rules: kind.rules, ...options }).map(ruleProblem));
+  refuse(brokenRules(manifest, kind.schema, options));
   return manifest;
-}
-
-function ruleProblem({ rule, path, object }: ReturnType<typeof brokenRules>[number]): Problem {
-  const values = rule.fields
-    .map((field) => ({
-      field,
-      value: field.split(".").reduce<unknown>((at, key) => (at as Record<string, unknown>)?.[key], object),
-    }))
-    .filter(({ value }) => value !== undefined);
-  if (typeof object !== "object") values.push({ field: "it", value: object });
-  const shown = values
-    .map(({ field, value }) => `${field} is ${JSON.stringify(value)}`)
-    .filter((text) => text.length <= SHOWN_CHARACTERS)
-    .join(", ");
-  const first = rule.fields[0]?.split(".") ?? [];
-  return {
-    path: values.length > 0 ? [...path, ...first] : path,
-    text: `does not fit: ${rule.message}${shown ? ` (${shown})` : ""}`,
-  };
 }
 
 function isPrefix(prefix: Path, path: Path): boolean {

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import type { Algorithm } from "../crds/trainingrun.ts";
-import { type Collected, collect } from "./collect.ts";
+import { collect } from "./collect.ts";
+import type { Collected } from "./progress.ts";
 import type { Run } from "./run.ts";
 import { newResult, newSample, scratchFolder } from "./store/fixtures.ts";
 import { openStore } from "./store/store.ts";
@@ -11,12 +12,12 @@ const folder = scratchFolder();
 let stores = 0;
 
 /**
- * Two iterations over a real store. Executions end `together` at a time, in the order of `speeds`: a sample's place in
+ * Two iterations over a real store, in which `before` prompts are queued already. Executions end `together` at a time, in the order of `speeds`: a sample's place in
  * it is its number within the launch.
  */
 async function twoIterations(
   algorithm: Partial<Algorithm>,
-  { speeds, together, lost = [] }: { speeds: number[]; together: number; lost?: string[] },
+  { speeds, together, lost = [], before = 0 }: { speeds: number[]; together: number; lost?: string[]; before?: number },
 ) {
   // Unix milliseconds.
   let clock = 0;
@@ -36,9 +37,9 @@ async function twoIterations(
     },
     store,
     waiting: {},
-    phase: () => {},
-    countLaunched: () => {},
-    gradeFinished: () => {},
+    phases: { enter: () => {} },
+    iterations: { countLaunched: () => {} },
+    grades: { gradeFinished: () => {} },
     rollout: {
       launch: async (count: number, iteration: number) => {
         launches.push(count);
@@ -67,6 +68,8 @@ async function twoIterations(
       },
     },
   } as unknown as Run;
+  await run.rollout.launch(before, 0);
+  launches.splice(0);
   const iterations: Collected[] = [];
   for (const iteration of [1, 2]) {
     const collected = await collect(run, iteration);
@@ -111,11 +114,19 @@ test("WaitAll: B are launched, and all of them are waited for", async () => {
   ]);
 });
 
+test("WaitAll: what a restart finds beyond a batch is waited for, too", async () => {
+  const slow = { speeds: [6, 5, 4, 3, 2, 1], together: 1, before: 6 };
+  const { batches, launches } = await twoIterations({ collection: "WaitAll" }, slow);
+  assert.deepEqual(batches[0], ["s1", "s2", "s3", "s4"], "though s3 to s6 end first");
+  assert.deepEqual(batches[1]!.slice(0, 2), ["s5", "s6"]);
+  assert.deepEqual(launches, [2]);
+});
+
 test("stalenessPolicy Wait: never more in flight than can be trained on within maxStaleness", async () => {
   const slow = { speeds: [6, 5, 4, 3, 2, 1], together: 6 };
   const bound = await twoIterations({ oversampling: 3, maxStaleness: 1, stalenessPolicy: "Wait" }, slow);
   assert.deepEqual(bound.launches, [8, 4], "(maxStaleness + 1) B, then what was used");
-  const free = await twoIterations({ oversampling: 3, maxStaleness: 1, stalenessPolicy: "Mask" }, slow);
+  const free = await twoIterations({ oversampling: 3, maxStaleness: 1, stalenessPolicy: "Drop" }, slow);
   assert.deepEqual(free.launches, [12, 4]);
 });
 
@@ -127,8 +138,8 @@ test("stalenessPolicy Wait: old executions are waited for before more are left o
   const { batches, iterations } = await twoIterations({ ...options, stalenessPolicy: "Wait" }, slow);
   assert.deepEqual(batches[1], ["s5", "s6", "s7", "s8"]);
   assert.deepEqual([iterations[0]!.staleWaited, iterations[1]!.staleWaited], [0, 4]);
-  const masked = await twoIterations({ ...options, stalenessPolicy: "Mask" }, slow);
-  assert.deepEqual(masked.batches[1], ["s9", "s10", "s11", "s12"], "Mask waits for nobody");
+  const free = await twoIterations({ ...options, stalenessPolicy: "Drop" }, slow);
+  assert.deepEqual(free.batches[1], ["s9", "s10", "s11", "s12"], "Drop waits for nobody");
 });
 
 test("stalenessPolicy Wait: versions between the oldest and the newest are held to the bound, too", async () => {

@@ -1,21 +1,10 @@
-import { SMALLEST_GROUP, samplesPerPrompt } from "./ppo/groups.ts";
+import type { Collected } from "./progress.ts";
+import { SMALLEST_GROUP, samplesPerPrompt } from "./rl/groups.ts";
 import type { Run } from "./run.ts";
 import type { OpenGroup, Sample } from "./store/types.ts";
 
-/** What one iteration trains on. */
-export interface Collected {
-  batch: Sample[];
-  /** Left out for good: older than `algorithm.maxStaleness` under `stalenessPolicy: Drop`. */
-  staleIds: string[];
-  /** Executions that a full batch waited for, so that none is trained on past `maxStaleness` (`stalenessPolicy: Wait`). */
-  staleWaited: number;
-  /** Left out for good: finished beyond batchSize under `collection: Discard`. */
-  surplusIds: string[];
-  /** Left out for good: so many of their group were lost that there is nothing left to compare them with. */
-  brokenIds: string[];
-  /** How long each execution had run that `collection: Discard` threw away, seconds. */
-  abandonedSeconds: number[];
-}
+/** The parts of a run that collection uses. */
+type Collecting = Pick<Run, "spec" | "store" | "server" | "rollout" | "phases" | "grades" | "iterations" | "waiting">;
 
 /**
  * "Sample m B prompts, a solution for each, execute; wait until B executions complete" (Algorithm 1).
@@ -35,9 +24,9 @@ export interface Collected {
  * are in flight or wait to be trained on, and a batch waits for old ones of which otherwise some would be trained on past
  * `maxStaleness`. Executions that were lost are replaced by new ones.
  */
-export async function collect(run: Run, iteration: number): Promise<Collected> {
+export async function collect(run: Collecting, iteration: number): Promise<Collected> {
   const { algorithm } = run.spec;
-  const { store, server } = run;
+  const { store, server, rollout, phases, grades, iterations, waiting } = run;
   const version = iteration - 1;
   const groupSize = samplesPerPrompt(algorithm);
   const size = algorithm.batchSize / groupSize;
@@ -54,8 +43,8 @@ export async function collect(run: Run, iteration: number): Promise<Collected> {
   const launch = async () => {
     const count = target - usable().length;
     if (count <= 0) return;
-    run.phase("generate", count * groupSize);
-    run.countLaunched(await run.rollout.launch(count, version));
+    phases.enter("generate", count * groupSize);
+    iterations.countLaunched(await rollout.launch(count, version));
   };
   const isComplete = (groups: OpenGroup[]) => {
     if (groups.filter(complete).length < size) return false;
@@ -67,11 +56,11 @@ export async function collect(run: Run, iteration: number): Promise<Collected> {
 
   await launch();
   for (let groups = usable(); !isComplete(groups); groups = usable()) {
-    run.phase("execute", algorithm.batchSize, Math.min(store.takeable({ since }), algorithm.batchSize));
+    phases.enter("execute", algorithm.batchSize, Math.min(store.takeable({ since }), algorithm.batchSize));
     if (groups.length < size) await launch();
-    else await server.waitForChange(run.waiting); // some group is not complete, so something is in flight
+    else await server.waitForChange(waiting); // some group is not complete, so something is in flight
   }
-  run.gradeFinished();
+  grades.gradeFinished();
 
   const taken = usable().filter(complete).slice(0, size);
   const batch = store.groupSamples(taken.map(({ id }) => id));

@@ -2,7 +2,7 @@
 
 import { ManifestError } from "../crds/trainingrun.ts";
 import { EXIT_STATUS, type FailureKind } from "../proto/exit-status.ts";
-import { ModelError } from "./model/errors.ts";
+import { ModelError } from "./engine/model/errors.ts";
 import { RolloutError } from "./rollout/errors.ts";
 import { TaskError } from "./tasks/errors.ts";
 

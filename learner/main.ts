@@ -21,14 +21,22 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { policyFolder } from "../crds/policy.ts";
 import { ManifestError, type TrainingRun } from "../crds/trainingrun.ts";
+import { limitsOfTask } from "../proto/execution.ts";
 import { EXIT_STATUS } from "../proto/exit-status.ts";
-import { checkBase, loadCheckpoint, type TrainerState } from "./checkpoint.ts";
+import { Checkpoints, checkBase, loadCheckpoint, type TrainerState } from "./checkpoints.ts";
+import { startEngine } from "./engine/engine.ts";
+import { checkLengths } from "./engine/fit.ts";
+import { readConfig, readTokenizer } from "./engine/model/folder.ts";
+import { modelIdentity } from "./engine/model/identity.ts";
+import { MappedWeights } from "./engine/model/mapped.ts";
+import { adapterOf, COMPUTE } from "./engine-options.ts";
 import { evaluatePolicies, type Policies, readPolicies } from "./evaluation/policies.ts";
 import { exitStatusOf, failureKind, type Stage } from "./failures.ts";
 import { Fence } from "./fence.ts";
+import { Grades } from "./grades.ts";
 import { rewardOrderFault } from "./grading/reward.ts";
-import { openTask, type Task } from "./grading/task.ts";
 import { Health } from "./health.ts";
+import { Iterations } from "./iterations.ts";
 import { createLog, type Logger } from "./log.ts";
 import { readManifest, writeManifest } from "./manifest.ts";
 import { type MetricsServer, serveMetrics } from "./metrics/http.ts";
@@ -38,28 +46,26 @@ import { observeLive } from "./metrics/live.ts";
 import { LearnerMetrics } from "./metrics/prometheus.ts";
 import { newSummary, type RunSummary, readSummary } from "./metrics/summary.ts";
 import { TensorBoardFile } from "./metrics/tensorboard.ts";
-import { readConfig, readTokenizer } from "./model/folder.ts";
-import { modelIdentity } from "./model/identity.ts";
-import { MappedWeights } from "./model/mapped.ts";
 import { defaultTerminationLog, type Options, parseOptions } from "./options.ts";
+import { Phases } from "./phases.ts";
 import { place } from "./placement.ts";
-import { adapterOf } from "./ppo/adaptation.ts";
-import { startEngine } from "./ppo/engine.ts";
-import { COMPUTE, checkLengths } from "./ppo/fit.ts";
 import { readCorpus } from "./pretrain/facts.ts";
+import type { RunProgress } from "./progress.ts";
 import { recordedBatches } from "./replay.ts";
 import { reportPage } from "./report/serve.ts";
 import { ReportWriter } from "./report/writer.ts";
 import { checkInstrumenter } from "./rollout/instrument-policy.ts";
 import { Rollout } from "./rollout/rollout.ts";
 import { packagesOf, readPromptTask } from "./rollout/snippet.ts";
-import { Run } from "./run.ts";
+import { type Run, waitingOf } from "./run.ts";
+import { RunFiles } from "./run-files.ts";
 import { type LearnerServer, startServer } from "./server/server.ts";
 import { Phase, StatusBoard } from "./server/status.ts";
 import { reasonToStop } from "./stopping.ts";
 import { StoreError } from "./store/errors.ts";
 import { MAX_DISRUPTIONS, openStore, type Store } from "./store/store.ts";
 import { SuspendedError, Suspension } from "./suspension.ts";
+import { openTask, type Task } from "./tasks/task.ts";
 import { train } from "./train.ts";
 import { versions } from "./versions.ts";
 
@@ -164,7 +170,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
     compute: COMPUTE[spec.learner.compute],
   });
   const fresh: Omit<TrainerState, "digest"> = {
-    ...{ iteration: 0, klCoefficient: spec.algorithm.klCoefficient, elapsedSeconds: 0 },
+    ...{ iteration: 0, elapsedSeconds: 0 },
     ...(base && { base }),
   };
   let state = fresh;
@@ -208,36 +214,31 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   });
   const report = new ReportWriter({ runDirectory: directory, onError: (message) => log.warn(message) });
   const corpus = readCorpus(policy, task.name);
-  const run = new Run({
-    directory,
-    spec,
-    task,
-    engine,
-    store,
-    server,
-    status,
-    rollout,
-    metricsFile,
-    tensorBoard,
-    metrics,
-    report,
-    log,
-    awaitsActors: options.stay,
-    signal,
-    suspended: suspension.signal,
-    lines,
-    state,
+  const progress: RunProgress = { state, lines };
+  const phases = new Phases({ status, progress, signal, suspended: suspension.signal });
+  const grades = new Grades({ store, task, algorithm: spec.algorithm, metrics, log });
+  const { keepLast } = spec.learner.checkpoint;
+  const checkpoints = new Checkpoints({ directory, engine, store, status, keepLast });
+  const files = new RunFiles({
+    ...{ directory, task, store, server, status, progress, metricsFile, tensorBoard, metrics, report },
     summary: { ...(earlier ?? newSummary(corpus?.summary, versions())), state: "running", message: "" },
-    recorded: options.replay === undefined ? undefined : recordedBatches(options.replay),
-    corpus: corpus?.hashes,
   });
+  const iterations = new Iterations({
+    ...{ spec, task, store, server, progress, phases, grades, checkpoints, files, metrics, log },
+    ...{ isReplay: options.replay !== undefined, corpus: corpus?.hashes },
+  });
+  const run: Run = {
+    ...{ directory, spec, task, engine, rollout, server, grades, progress, phases, iterations },
+    ...{ store, checkpoints, files, waiting: waitingOf(spec, options.stay, phases.stop) },
+    recorded: options.replay === undefined ? undefined : recordedBatches(options.replay),
+  };
   status.update({ iteration: state.iteration + 1, checkpoint });
   const counting = setInterval(() => {
     metrics.observeExecutions(countsOf(store));
     metrics.observeActors(server.actors());
   }, 1000);
 
-  if (run.summary.evaluation.settings) run.announceEvaluation(run.summary.evaluation);
+  if (files.summary.evaluation.settings) files.announceEvaluation(files.summary.evaluation);
   const end = await endOf(run, it, server, readPolicies(directory));
   clearInterval(counting);
   if (end.state === "fenced") {
@@ -246,7 +247,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
     return refuse(end.message, options.terminationLog, end.exitStatus);
   }
   log.info({ state: end.state }, end.message);
-  await run.updateSummary({ state: end.state, message: end.message }).catch((error: Error) => {
+  await files.updateSummary({ state: end.state, message: end.message }).catch((error: Error) => {
     // What stopped the run, a full disk say, may stop its last words too.
     log.error({ err: error }, "summary.json could not be written");
   });
@@ -287,13 +288,14 @@ async function endOf(
   policies: Policies | undefined,
 ): Promise<End> {
   try {
+    const toDisk = () => run.checkpoints.bringToDisk(run.progress.state);
     const work = policies ? evaluatePolicies(run, policies) : train(run);
     const message = await work.catch(async (error: unknown) => {
       if (policies) throw error;
       // Of any other end the weights may be ahead of what the store has.
-      if (error === signal.reason && run.isBetweenUpdates) await run.checkpoint();
+      if (error === signal.reason && run.phases.isBetweenUpdates) await toDisk();
       if (!(error instanceof SuspendedError) || signal.aborted) throw error;
-      await run.checkpoint();
+      await toDisk();
       await server.waitForHandIns(suspension.request?.drainSeconds ?? 0, signal);
       throw error;
     });
@@ -337,22 +339,13 @@ async function stayFinished(it: Process, message: string): Promise<number> {
 async function serve(it: Process): Promise<LearnerServer> {
   const { options, manifest, task, store, status, suspension, metricsServer, health, log } = it;
   const { spec } = manifest;
-  const limits = task.spec;
+  const limits = { ...limitsOfTask(task.spec), submissionBytes: task.submissionBytes };
   const server = await startServer({
     store,
     status,
     address: options.listen,
     tlsDirectory: options.tls,
-    limitsOf: () => ({
-      timeoutSeconds: limits.executionTimeoutSeconds,
-      memoryBytes: limits.executionMemoryBytes,
-      outputBytes: limits.outputBytes,
-      keptOutputBytes: limits.keptOutputBytes,
-      scratchBytes: limits.scratchBytes,
-      scratchFiles: limits.scratchFiles,
-      processes: limits.processes,
-      submissionBytes: task.submissionBytes,
-    }),
+    limitsOf: () => limits,
     // Only what was asked for: runs of 0.1 have images and names of their own.
     packages: spec.actors.packages && !spec.prompts.packages ? packagesOf(spec) : [],
     log,

@@ -45,3 +45,27 @@ test("a run folder's own manifest, a newer one in its place, and what cannot cha
   );
   assert.throws(() => readManifest(run, give(", initFrom: { path: x }")), /initFrom is used once/);
 });
+
+test("a run folder of an earlier version, which has fields and values that were removed since", () => {
+  const run = join(folder, "data/earlier");
+  writeManifest(run, readManifest(run, give("")));
+  const path = join(run, "trainingrun.yaml");
+  const now = readFileSync(path, "utf8");
+  const earlier = (from: string, to: string): void =>
+    writeFileSync(
+      path,
+      now.replace("klPlacement:", `klController: Fixed\n    klTarget: 0.1\n    klPlacement:`).replace(from, to),
+    );
+  earlier("", "");
+  assert.equal(readManifest(run).spec.algorithm.batchSize, 128);
+  writeManifest(run, readManifest(run, give("")));
+  assert.equal(readFileSync(path, "utf8"), now, "they are gone");
+
+  earlier("stalenessPolicy: Wait", "stalenessPolicy: Mask");
+  assert.throws(() => readManifest(run), /stalenessPolicy is "Mask", a removed value; give one of Wait, Drop/);
+  const corrected = readManifest(run, give(", algorithm: { stalenessPolicy: Drop }"));
+  assert.equal(corrected.spec.algorithm.stalenessPolicy, "Drop");
+
+  earlier("klController: Fixed", "klController: Adaptive");
+  assert.throws(() => readManifest(run, give("")), /klController is "Adaptive", a removed field: .* create a new one/);
+});

@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { stringify } from "yaml";
-import { ManifestError, parseTrainingRun, type TrainingRun } from "../crds/trainingrun.ts";
+import { ManifestError, parseEarlier, parseResolved, parseTrainingRun, type TrainingRun } from "../crds/trainingrun.ts";
 
 const MANIFEST = "trainingrun.yaml";
 
@@ -14,10 +14,10 @@ export function readManifest(runDirectory: string, newer?: string): TrainingRun 
   const path = join(runDirectory, MANIFEST);
   if (newer === undefined) {
     if (!existsSync(path)) throw new ManifestError([`${path} is missing; --run names the folder of a run`]);
-    return parseTrainingRun(readFileSync(path, "utf8"), path);
+    return parseResolved(readFileSync(path, "utf8"), path);
   }
   if (!existsSync(newer)) throw new ManifestError([`--manifest ${newer}: there is no such file`]);
-  const before = existsSync(path) ? parseTrainingRun(readFileSync(path, "utf8"), path) : undefined;
+  const before = existsSync(path) ? parseEarlier(readFileSync(path, "utf8"), path) : undefined;
   return parseTrainingRun(readFileSync(newer, "utf8"), newer, [], { before });
 }
 

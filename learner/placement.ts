@@ -1,12 +1,12 @@
 /** Before a run takes memory: which device its networks run on, and whether it fits there. */
 import type { TrainingRunSpec } from "../crds/trainingrun.ts";
-import { deviceName, parseDevice, resolveDevice } from "./graph/device.ts";
+import { gpuMemory, hostMemory } from "./engine/available-memory.ts";
+import { fitRun, planTable } from "./engine/fit.ts";
+import type { MemoryPlan } from "./engine/plan.ts";
+import { type Device, deviceName, parseDevice, resolveDevice } from "./engine/runtime/device.ts";
+import { requestOf } from "./engine-options.ts";
 import type { Logger } from "./log.ts";
 import type { Options } from "./options.ts";
-import { gpuMemory, hostMemory } from "./ppo/available-memory.ts";
-import { fitRun, planTable, requestOf } from "./ppo/fit.ts";
-import { isResident } from "./ppo/microbatches.ts";
-import type { MemoryPlan, PlanRequest } from "./ppo/plan.ts";
 
 /**
  * Where the networks run and what they take there, said in the log and to whoever started the learner.
@@ -22,7 +22,7 @@ export async function place(
 ): Promise<MemoryPlan> {
   const wish = parseDevice(wished ?? spec.learner.device);
   const request = requestOf(spec, policy, { kind: "cpu" });
-  const { device, reason } = await resolveDevice(wish, (it) => probe({ ...request, device: it }));
+  const { device, reason } = await resolveDevice(wish, probe);
   log.info(
     { device: deviceName(device), reason },
     `the networks run on ${deviceName(device)}${reason ? `: ${reason}` : ""}`,
@@ -41,11 +41,8 @@ export async function place(
   return plan;
 }
 
-/** Whether a device can do what the run needs. ONNX Runtime is loaded for this alone, so not where there is no GPU. */
-async function probe(request: PlanRequest): Promise<void> {
-  const { probeDevice } = await import("./graph/session.ts");
-  await probeDevice(request.device);
-  if (!isResident(request)) return;
-  const { probeRuntime } = await import("./device/runtime.ts");
-  await probeRuntime(request.device);
+/** ONNX Runtime is loaded for this alone, so not where there is no GPU. */
+async function probe(device: Device): Promise<void> {
+  const { probeDevice } = await import("./engine/runtime/runtime.ts");
+  await probeDevice(device);
 }

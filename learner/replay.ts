@@ -1,4 +1,4 @@
-import type { Collected } from "./collect.ts";
+import type { Collected } from "./progress.ts";
 import { openStore } from "./store/store.ts";
 
 /**

@@ -13,7 +13,13 @@ const cases: [string, Parameters<typeof reasonToStop>, RegExp | undefined][] = [
   ["before the deadline", [rows(1, 2), { iterations: 9, deadlineSeconds: 21 }], undefined],
   ["flat", [rows(1, 2, 2, 2), { iterations: 9, convergence: { window: 2, tolerance: 0.1 } }], /has not risen/],
   ["rising", [rows(1, 2, 2, 2.2), { iterations: 9, convergence: { window: 2, tolerance: 0.1 } }], undefined],
-  ["too early to tell", [rows(1, 1), { iterations: 9, convergence: { window: 2, tolerance: 0.1 } }], undefined],
+  [
+    "a whole window, and nothing before it",
+    [rows(2, 1), { iterations: 9, convergence: { window: 2, tolerance: 0.1 } }],
+    undefined,
+  ],
+  ["no reward yet", [rows(null, null), { iterations: 9, convergence: { window: 2, tolerance: 0.1 } }], undefined],
+  ["too early to tell", [rows(1), { iterations: 9, convergence: { window: 2, tolerance: 0.1 } }], undefined],
 ];
 for (const [name, [progress, stopping], expected] of cases) {
   test(`stopping: ${name}`, () => {

@@ -1,10 +1,11 @@
 import { collect } from "./collect.ts";
 import { evaluatePolicy } from "./evaluation/evaluate.ts";
-import { durationClock } from "./ppo/durations.ts";
-import { type TrainingSample, update } from "./ppo/update.ts";
+import { durationClock } from "./rl/durations.ts";
+import { type TrainingSample, update } from "./rl/update.ts";
 import type { Run } from "./run.ts";
 import { reasonToStop } from "./stopping.ts";
 import type { Sample } from "./store/types.ts";
+import type { Task } from "./tasks/task.ts";
 
 /**
  * Algorithm 1 of the paper: policy gradient with duration-aware updates and environment instrumentation.
@@ -14,16 +15,16 @@ import type { Sample } from "./store/types.ts";
  * and the previous solutions D_prev (`rollout`, `store`).
  *
  * @returns why it ended, one sentence
- * @throws whatever `run.signal` aborts with; everything that was finished is in the store then
+ * @throws whatever the signals of `run.phases` abort with; everything that was finished is in the store then
  */
 export async function train(run: Run): Promise<string> {
-  const { engine, store, spec } = run;
+  const { engine, store, spec, progress, phases, iterations } = run;
   if (spec.evaluation.before) await evaluatePolicy(run, "before");
 
   // for iteration = 1 to N
-  let reason = reasonToStop(run.lines, spec.stopping);
+  let reason = reasonToStop(progress.lines, spec.stopping);
   while (reason === undefined) {
-    const iteration = run.beginIteration();
+    const iteration = iterations.begin();
 
     // Sample m B prompts s ~ D u D_prev; sample a solution a ~ pi(.|s) for each; instrument and execute it;
     // wait until B executions complete, each of which takes dt and emits a reward R(s, a)
@@ -33,7 +34,7 @@ export async function train(run: Run): Promise<string> {
     // The duration-weighted policy gradient, and theta <- theta - gamma grad J(theta)
     const updated = await update(
       engine,
-      batch.map((sample) => trainingSample(run, sample, iteration)),
+      batch.map((sample) => trainingSample(run.task, sample, iteration)),
       spec.algorithm,
       {
         seed: spec.seed,
@@ -41,10 +42,9 @@ export async function train(run: Run): Promise<string> {
         iterations: spec.stopping.iterations,
         temperature: spec.model.temperature,
         maxResponseTokens: spec.model.maxResponseTokens,
-        klCoefficient: run.state.klCoefficient,
         abandonedSeconds,
         durationClock: durationClock(spec),
-        onProgress: (phase, done, total) => run.phase(phase, total, done),
+        onProgress: (phase, done, total) => phases.enter(phase, total, done),
       },
     );
 
@@ -53,18 +53,18 @@ export async function train(run: Run): Promise<string> {
       for (const { id, grade } of batch) if (grade?.valid) store.addPreviousSolution({ id, iteration });
     }
 
-    await run.finishIteration({ ...collected, iteration, updated });
-    reason = reasonToStop(run.lines, spec.stopping);
+    await iterations.finish({ ...collected, iteration, updated });
+    reason = reasonToStop(progress.lines, spec.stopping);
   }
 
   if (spec.evaluation.after) await evaluatePolicy(run, "after");
   return reason;
 }
 
-function trainingSample(run: Run, sample: Sample, iteration: number): TrainingSample {
+function trainingSample({ grader }: Task, sample: Sample, iteration: number): TrainingSample {
   const { result, grade } = sample;
   if (grade === undefined) throw new Error(`sample ${sample.id} is in a batch without a grade`);
-  const higherIsBetter = run.task.grader.direction === "Higher";
+  const higherIsBetter = grader.direction === "Higher";
   return {
     prompt: sample.promptTokens,
     response: sample.responseTokens,

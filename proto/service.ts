@@ -9,10 +9,26 @@
  */
 import { isIP } from "node:net";
 import * as grpc from "@grpc/grpc-js";
+import { OUTCOMES, type Outcome } from "./execution.ts";
 import { longrun } from "./longrun.generated.js";
 
 export const messages = longrun.v1alpha1;
 export type { longrun } from "./longrun.generated.js";
+
+/** Outcomes as they travel. */
+export const OUTCOME_CODES = {
+  completed: messages.Outcome.COMPLETED,
+  failed: messages.Outcome.FAILED,
+  timedOut: messages.Outcome.TIMED_OUT,
+  outOfMemory: messages.Outcome.OUT_OF_MEMORY,
+  outputLimit: messages.Outcome.OUTPUT_LIMIT,
+  lost: messages.Outcome.LOST,
+} as const satisfies Record<Outcome, number>;
+
+/** Returns the outcome of a received message; undefined if longrun.proto has no such outcome. */
+export function outcomeOf(code: number): Outcome | undefined {
+  return OUTCOMES.find((outcome) => OUTCOME_CODES[outcome] === code);
+}
 
 /** Grows when an old actor and a new learner could misunderstand each other; both sides refuse another version. */
 export const PROTOCOL_VERSION = 1;

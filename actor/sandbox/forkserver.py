@@ -1,11 +1,10 @@
 """What the slots of one machine share: a process that has imported the packages and is forked for each slot.
 
-The supervisor starts it and connects to its socket for each sandbox; a fork of it, a session, is what `zygote.py` is for one
-slot. So slots share the memory of what is imported, and a new one is there at once. In a pod, where a slot is a container,
+The supervisor starts it and connects to its socket for each sandbox; a fork of it is what `zygote.py` is for one slot. So slots share the memory of what is imported, and a new one is there at once. In a pod, where a slot is a container,
 listen.py does this.
 
-No program comes near it: it runs none, reads not a byte of what comes over a connection, and is in none of a session's
-namespaces. Only its parent can connect, whatever the permissions of files are: the kernel tells who is at the other end. A session
+No program comes near it: it runs none, reads not a byte of what comes over a connection, and is in none of a fork's
+namespaces. Only its parent can connect, whatever the permissions of files are: the kernel tells who is at the other end. A fork
 has its own connection and nothing of the others'.
 Not covered: what packages do while they are imported, as the supervisor's user and in no sandbox (warm.py).
 """
@@ -31,8 +30,8 @@ def prepare():
         signal.signal(number, signal.SIG_IGN)
 
 
-def serve(path, session):
-    """Takes connections at `path` for ever. `session()` serves the supervisor at descriptor CONTROL and ends its process, whose
+def serve(path, serve_fork):
+    """Takes connections at `path` for ever. `serve_fork()` serves the supervisor at descriptor CONTROL and ends its process, whose
     number (4 bytes, big endian) is the first that the supervisor reads there."""
     listener = _listen(path)
     os.write(READY, b"\n")
@@ -41,7 +40,7 @@ def serve(path, session):
     os.close(null)
     poll = select.poll()
     poll.register(listener, select.POLLIN)
-    sessions = {}  # by both its descriptors: (process, its pidfd, its connection)
+    forks = {}  # by both its descriptors: (process, its pidfd, its connection)
     while True:
         descriptor, _ = poll.poll()[0]
         if descriptor == listener.fileno():
@@ -57,21 +56,21 @@ def serve(path, session):
             if pid == 0:
                 listener.detach()  # its number may be another descriptor's from now on
                 _keep_only(connection)
-                session()
+                serve_fork()
                 os._exit(0)
             started = (pid, os.pidfd_open(pid), connection)
-            sessions[started[1]] = sessions[connection] = started
+            forks[started[1]] = forks[connection] = started
             poll.register(started[1], select.POLLIN)
-            poll.register(connection, 0)  # a hang-up is told without being asked for; all that can be read is the session's
+            poll.register(connection, 0)  # poll reports a hang-up without a flag; readable data belongs to the forked program
         else:
-            pid, ended, connection = sessions[descriptor]
+            pid, ended, connection = forks[descriptor]
             if descriptor == connection:
                 signal.pidfd_send_signal(ended, signal.SIGKILL)  # it may not see that nobody is there any more
             os.waitpid(pid, 0)
             for each in (ended, connection):
                 poll.unregister(each)
-                os.close(each)  # of the connection the last one: for the supervisor it ends when the session is dead
-                del sessions[each]
+                os.close(each)  # of the connection the last one: for the supervisor it ends when the fork is dead
+                del forks[each]
 
 
 def _listen(path):

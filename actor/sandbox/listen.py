@@ -1,12 +1,12 @@
 """A zygote that supervisors connect to: process 1 of a sandbox container, of which a pod has one for each slot.
 
-It imports the packages once and then serves one connection after another. Each is served by a fork of it, a session,
-which is what `zygote.py` is elsewhere; so a session starts in milliseconds and finds nothing that another one changed.
-This process reads not a byte of what comes over the socket. It sees that the supervisor hung up also where the session
+It imports the packages once and then serves one connection after another. Each is served by a fork of it,
+which is what `zygote.py` is elsewhere; so a fork starts in milliseconds and finds nothing that another one changed.
+This process reads not a byte of what comes over the socket. It sees that the supervisor hung up also where the fork
 does not, kills all that is left, empties the scratch directory, and reaps whatever process 1 is given to reap.
 
-The socket is there only while nothing runs: it is taken away before a session starts and comes back when everything of
-the session is dead and its files are gone. So a program finds nothing to connect to, even where Landlock and seccomp,
+The socket is there only while nothing runs: it is taken away before a fork starts and comes back when everything of
+the fork is dead and its files are gone. So a program finds nothing to connect to, even where Landlock and seccomp,
 which forbid it to connect, bind, or touch that directory, did not hold.
 """
 
@@ -36,8 +36,8 @@ def prepare():
     prctl(PR_SET_CHILD_SUBREAPER, 1)  # what process 1 is anyway
 
 
-def serve(path, scratch, session):
-    """Listens at `path` for ever. `session()` serves the supervisor at descriptor CONTROL and ends its process."""
+def serve(path, scratch, serve_fork):
+    """Listens at `path` for ever. `serve_fork()` serves the supervisor at descriptor CONTROL and ends its process."""
     while True:
         _empty(scratch)
         connection = _accept(path)
@@ -48,11 +48,11 @@ def serve(path, scratch, session):
             if descriptor != CONTROL:
                 os.dup2(descriptor, CONTROL)
                 os.close(descriptor)
-            session()
+            serve_fork()
             os._exit(0)
         with connection:
             ended = os.pidfd_open(pid)
-            # A hang-up is told without being asked for; all that can be read is the session's.
+            # A hang-up is told without being asked for; all that can be read is the fork's.
             _wait_for({ended: select.POLLIN, connection.fileno(): 0}, besides=pid)
             os.close(ended)
             _kill_everything()

@@ -1,5 +1,6 @@
 /** `NAME-config`: the run as the learner reads it. */
 import { stringify } from "yaml";
+import { withoutRemovedFields } from "../../crds/removed.ts";
 import { readSchema, withoutDefaults } from "../../crds/schema.ts";
 import type { Task, TrainingRunSpec } from "../../crds/trainingrun.ts";
 import type { ConfigMap } from "../kube/resources.ts";
@@ -31,9 +32,9 @@ const CONTROLLERS_OWN: Record<string, readonly string[]> = {
 
 const SPEC_SCHEMA = readSchema().properties!.spec!;
 
-/** The spec as its user wrote it: without what the API server has filled in. */
+/** The spec as its user wrote it: without defaults that the API server has filled in, of removed fields too. */
 export function asWritten(spec: TrainingRunSpec): Partial<TrainingRunSpec> {
-  return withoutDefaults(spec, SPEC_SCHEMA) as Partial<TrainingRunSpec>;
+  return withoutDefaults(withoutRemovedFields({ spec }).spec, SPEC_SCHEMA) as Partial<TrainingRunSpec>;
 }
 
 /** Fields with their default are left out: a learner of an earlier version would refuse those that it does not know. */

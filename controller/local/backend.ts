@@ -9,9 +9,9 @@ import { type Address, dialledHost, formatAddress } from "./address.ts";
 import { actorCores, usableCores } from "./cpus.ts";
 import { readMetrics } from "./metrics-lines.ts";
 import { describeExit, type Exit, type Fate, readableLine, SupervisedProcess } from "./process.ts";
-import type { Surroundings } from "./session.ts";
 import { type PhaseName, phaseName, type StatusReceived, type Watch, watchStatus } from "./status.ts";
 import { readSummarySince, type Summary } from "./summary.ts";
+import type { Surroundings } from "./surroundings.ts";
 import { progressText, type Terminal } from "./terminal.ts";
 
 /** How long the last status of a learner that ended may take to arrive. */

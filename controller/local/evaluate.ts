@@ -6,19 +6,19 @@ import { harmless } from "../harmless.ts";
 import { runPart } from "../part-process.ts";
 import { createEvaluationFolder, openEvaluationFolder } from "./evaluation-folder.ts";
 import { type EvaluationRequest, planEvaluation } from "./evaluation-plan.ts";
-import { releaseRunFolder } from "./run-folder.ts";
 import {
   checkAddresses,
-  inSession,
+  type LocalCommand,
+  type LocalOptions,
   prepare,
-  type Session,
-  type SessionOptions,
-  type Surroundings,
+  runLocalCommand,
   startBackend,
-} from "./session.ts";
+} from "./local-command.ts";
+import { releaseRunFolder } from "./run-folder.ts";
 import { readSummary } from "./summary.ts";
+import type { Surroundings } from "./surroundings.ts";
 
-export type EvaluateOptions = SessionOptions & EvaluationRequest;
+export type EvaluateOptions = LocalOptions & EvaluationRequest;
 
 /**
  * Evaluates, or goes on with an evaluation that was interrupted: what has finished is kept in its folder.
@@ -32,36 +32,36 @@ export async function evaluateLocally(
   options: EvaluateOptions,
   around: Surroundings,
 ): Promise<number> {
-  return inSession(options, around, async (session) => {
+  return runLocalCommand(options, around, async (local) => {
     const plan = planEvaluation(file, options);
     const { run, directory, policies, trained } = plan;
-    await checkAddresses(session);
+    await checkAddresses(local);
     const state = openEvaluationFolder(directory, plan);
-    if (state === "begun") session.atEnd(() => releaseRunFolder(directory));
+    if (state === "begun") local.atEnd(() => releaseRunFolder(directory));
     if (state === "done") {
-      session.terminal.line(`Evaluated before: ${directory}`);
-      showEvaluation(session, directory);
+      local.terminal.line(`Evaluated before: ${directory}`);
+      showEvaluation(local, directory);
       return EXIT.done;
     }
-    const prepared = await prepare(session, run);
+    const prepared = await prepare(local, run);
     if (state === "new") createEvaluationFolder(directory, plan);
     const { after } = policies;
     const what = after ? `${run.metadata.name}, before and after iteration ${after.iteration},` : run.spec.model.policy;
     const verb = state === "new" ? "Evaluating" : "Going on to evaluate";
-    session.terminal.line(`${verb} ${what} on task ${run.spec.tasks[0]!.name} in ${directory}`);
-    const status = await startBackend(session, prepared, {
+    local.terminal.line(`${verb} ${what} on task ${run.spec.tasks[0]!.name} in ${directory}`);
+    const status = await startBackend(local, prepared, {
       ...{ run, directory, json: false, isNew: state === "new" },
       learnerArguments: [],
-      showEnd: () => showEvaluation(session, directory),
+      showEnd: () => showEvaluation(local, directory),
       goOn: `the same command; what has finished is kept in ${directory}`,
     });
-    if (status === EXIT.done && trained !== undefined) await renewReport(session, trained);
+    if (status === EXIT.done && trained !== undefined) await renewReport(local, trained);
     return status;
   });
 }
 
 /** The table on the terminal, or all numbers as one object. */
-function showEvaluation({ terminal, options, around }: Session, directory: string): void {
+function showEvaluation({ terminal, options, around }: LocalCommand, directory: string): void {
   const { evaluation } = (readSummary(directory) ?? {}) as { evaluation?: object };
   if (!evaluation) throw new ControllerError("failed", `${directory}: the evaluation left no summary.json`);
   if (options.json) {
@@ -76,7 +76,7 @@ function showEvaluation({ terminal, options, around }: Session, directory: strin
 }
 
 /** The report of the run that trained the policy shows its evaluation, too. */
-async function renewReport({ around, terminal }: Session, trained: string): Promise<void> {
+async function renewReport({ around, terminal }: LocalCommand, trained: string): Promise<void> {
   const { exitStatus, stderr } = await runPart(around.parts.report, [trained], { env: around.env });
   if (exitStatus !== 0) around.stderr.write(harmless(`the report of ${trained} was not renewed: ${stderr.trim()}\n`));
   else terminal.line(`Report of the run: ${join(trained, "report.html")}`);

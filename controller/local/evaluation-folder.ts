@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { parseTrainingRun } from "../../crds/trainingrun.ts";
+import { parseEarlier } from "../../crds/trainingrun.ts";
 import { ControllerError } from "../errors.ts";
 import type { EvaluationPlan } from "./evaluation-plan.ts";
 import { createRunFolder, holdRunFolder, MANIFEST, writeManifest } from "./run-folder.ts";
@@ -33,7 +33,7 @@ export function openEvaluationFolder(directory: string, plan: EvaluationPlan): "
   const policies = join(directory, POLICIES);
   if (!existsSync(manifest) || !existsSync(policies))
     throw refusal(directory, "the folder is not empty, and no evaluation is in it; choose another one");
-  const earlier = parseTrainingRun(readFileSync(manifest, "utf8"), manifest);
+  const earlier = parseEarlier(readFileSync(manifest, "utf8"), manifest);
   const pick = ({ spec }: typeof earlier) => Object.fromEntries(SETTINGS.map((field) => [field, spec[field]]));
   const now = { ...pick(plan.run), policies: plan.policies };
   const then = { ...pick(earlier), policies: JSON.parse(readFileSync(policies, "utf8")) };

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { stringify } from "yaml";
 import { isPolicyName, policyFolder } from "../../crds/policy.ts";
-import { parseTrainingRun, type Task, type TrainingRun } from "../../crds/trainingrun.ts";
+import { parseResolved, parseTrainingRun, type Task, type TrainingRun } from "../../crds/trainingrun.ts";
 import { ControllerError, describeFileError } from "../errors.ts";
 import { readTask } from "../exec.ts";
 import { resolveForThisMachine } from "./resolve.ts";
@@ -52,7 +52,7 @@ export function planEvaluation(file: string | undefined, request: EvaluationRequ
   checkCombination(file, request);
   const overrides = [...request.set, ...evaluationOverrides(request)];
   const { text, source, directory } = baseOf(file, request);
-  const parsed = parseTrainingRun(text, source, overrides);
+  const parsed = (request.run === undefined ? parseTrainingRun : parseResolved)(text, source, overrides);
   if (request.model !== undefined) parsed.spec.model.policy = policyOf(request.model);
   if (request.task !== undefined) parsed.spec.tasks = [taskOf(request.task, parsed.spec.tasks[0]!)];
   const { initFrom } = parsed.spec;

@@ -1,8 +1,8 @@
 /** Makes a TrainingRun fit this machine: absolute paths, and no field that only a cluster can honour. */
 import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { MLE_BENCH_TASKS } from "../../crds/mlebench.ts";
 import { isPolicyName, policyFolder } from "../../crds/policy.ts";
-import { MLE_BENCH_TASKS } from "../../crds/rules-fit.ts";
 import { ManifestError, type TrainingRun, type VolumeSource } from "../../crds/trainingrun.ts";
 import { ControllerError } from "../errors.ts";
 

@@ -1,8 +1,9 @@
 /** `longrun run`: a whole training run on this machine, one learner process and as many actors as there is work for. */
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { parseTrainingRun, type TrainingRun } from "../../crds/trainingrun.ts";
+import { parseEarlier, parseResolved, parseTrainingRun, type TrainingRun } from "../../crds/trainingrun.ts";
 import { ControllerError, describeFileError } from "../errors.ts";
+import { checkAddresses, type LocalOptions, prepare, runLocalCommand, startBackend } from "./local-command.ts";
 import { tellWebhook } from "./notify.ts";
 import { resolveForThisMachine } from "./resolve.ts";
 import {
@@ -13,10 +14,10 @@ import {
   releaseRunFolder,
   writeManifest,
 } from "./run-folder.ts";
-import { checkAddresses, inSession, prepare, type SessionOptions, type Surroundings, startBackend } from "./session.ts";
 import { showEnd } from "./summary.ts";
+import type { Surroundings } from "./surroundings.ts";
 
-export interface RunOptions extends SessionOptions {
+export interface RunOptions extends LocalOptions {
   /** The run folder; absent: `runs/<name>-<UTC time>`. */
   out?: string | undefined;
   /** A run folder to go on with; its own manifest counts then. */
@@ -33,10 +34,10 @@ export interface RunOptions extends SessionOptions {
  * @throws ManifestError | ControllerError; no process is left behind, and no run folder when the input was bad
  */
 export async function runLocally(file: string | undefined, options: RunOptions, around: Surroundings): Promise<number> {
-  return inSession(options, around, async (session) => {
-    const { terminal } = session;
+  return runLocalCommand(options, around, async (local) => {
+    const { terminal } = local;
     const { run, source } = readRun(file, options);
-    await checkAddresses(session);
+    await checkAddresses(local);
     if (options.replay !== undefined && !existsSync(options.replay))
       throw new ControllerError(
         "input",
@@ -46,9 +47,9 @@ export async function runLocally(file: string | undefined, options: RunOptions, 
     const directory = options.resume ? resolve(options.resume) : newRunFolder(run, options.out, around.now());
     if (options.resume) {
       holdRunFolder(directory);
-      session.atEnd(() => releaseRunFolder(directory));
+      local.atEnd(() => releaseRunFolder(directory));
     }
-    const prepared = await prepare(session, run);
+    const prepared = await prepare(local, run);
     if (!options.resume) createRunFolder(directory, run);
     else if (options.set.length > 0) writeManifest(directory, run);
     terminal.line(
@@ -57,7 +58,7 @@ export async function runLocally(file: string | undefined, options: RunOptions, 
     const command = around.env.npm_lifecycle_event ? "npm run longrun -- run" : "longrun run";
     const since = Date.now();
     try {
-      return await startBackend(session, prepared, {
+      return await startBackend(local, prepared, {
         ...{ run, directory, json: options.json, isNew: !options.resume },
         learnerArguments: options.replay === undefined ? [] : ["--replay", resolve(options.replay)],
         showEnd: () => showEnd(terminal, directory),
@@ -65,7 +66,7 @@ export async function runLocally(file: string | undefined, options: RunOptions, 
       });
     } finally {
       const say = (line: string): void => void around.stderr.write(`${line}\n`);
-      await tellWebhook(run, directory, { since, signal: session.steps.signal, say });
+      await tellWebhook(run, directory, { since, signal: local.steps.signal, say });
     }
   });
 }
@@ -82,7 +83,9 @@ function readRun(file: string | undefined, options: RunOptions): { run: Training
     const what = options.resume === undefined ? "" : `--resume ${options.resume}: this is no run folder: `;
     throw new ControllerError("input", what + describeFileError(path, cause), { cause });
   }
-  const before = options.resume === undefined ? undefined : parseTrainingRun(text, path);
-  const run = parseTrainingRun(text, path, options.set, { before });
+  const run =
+    options.resume === undefined
+      ? parseTrainingRun(text, path, options.set)
+      : parseResolved(text, path, options.set, { before: parseEarlier(text, path) });
   return { run: resolveForThisMachine(run, path, resolve(dirname(path))), source: path };
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { uniforms } from "../rng.ts";
+import { uniforms } from "../engine/model/random.ts";
 import { differenceIntervals, lowerBound, mean, percentileIntervals, standardError } from "./bootstrap.ts";
 
 const cases: [name: string, treated: number[][], control: number[][], low: number, high: number][] = [

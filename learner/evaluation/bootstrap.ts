@@ -2,10 +2,9 @@
  * The bootstrap (Efron and Tibshirani, An Introduction to the Bootstrap, 1993): what a number could as well have been, from
  * drawing what was measured again with replacement. Seeded: the same values give the same bounds.
  */
-import { uniforms } from "../rng.ts";
 
-/** Both ends, in the number's own unit. */
-export type Interval = [low: number, high: number];
+import { uniforms } from "../engine/model/random.ts";
+import type { Interval } from "../metrics/summary.ts";
 
 export const CONFIDENCE = 0.95;
 const DRAWS = 2000;

@@ -3,12 +3,12 @@ import { existsSync, mkdtempSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { deflateSync } from "node:zlib";
+import type { Evaluation } from "../metrics/summary.ts";
 import type { Run } from "../run.ts";
 import { newResult, newSample, scratchFolder } from "../store/fixtures.ts";
 import { openStore, type Store } from "../store/store.ts";
 import type { Sample } from "../store/types.ts";
 import { evaluatePolicy } from "./evaluate.ts";
-import type { Evaluation } from "./figures.ts";
 import { evaluatePolicies } from "./policies.ts";
 
 const scratch = scratchFolder();
@@ -40,8 +40,7 @@ async function runOf(directory: string, o: Setting = {}) {
   const run = {
     directory,
     store,
-    state: { iteration: 0 },
-    summary,
+    progress: { state: { iteration: 0 } },
     recorded: undefined,
     waiting: {},
     spec: {
@@ -59,19 +58,23 @@ async function runOf(directory: string, o: Setting = {}) {
     engine: {
       load: async (checkpoint: string) => void loaded.push(checkpoint),
     },
-    phase: () => {},
-    progress: () => {},
-    announceEvaluation: () => {},
-    updateSummary: async (change: { evaluation: Evaluation }) => void Object.assign(summary, change),
-    gradeFinished: () => {
-      for (const sample of store.ungraded()) {
-        const text = store.submission(sample.id)?.toString() ?? "";
-        const score = text === "" ? undefined : Number(text);
-        store.setGrade(sample.id, {
-          ...{ valid: score !== undefined, reward: -(score ?? 10), reason: "made up" },
-          ...(score !== undefined && { score }),
-        });
-      }
+    phases: { enter: () => {}, show: () => {} },
+    files: {
+      summary,
+      announceEvaluation: () => {},
+      updateSummary: async (change: { evaluation: Evaluation }) => void Object.assign(summary, change),
+    },
+    grades: {
+      gradeFinished: () => {
+        for (const sample of store.ungraded()) {
+          const text = store.submission(sample.id)?.toString() ?? "";
+          const score = text === "" ? undefined : Number(text);
+          store.setGrade(sample.id, {
+            ...{ valid: score !== undefined, reward: -(score ?? 10), reason: "made up" },
+            ...(score !== undefined && { score }),
+          });
+        }
+      },
     },
     rollout: {
       launchScratch: async ({ from, to }: { from: number; to: number }, iteration: number, purpose: string) => {
@@ -185,14 +188,14 @@ test("after training: another iteration is another policy, and the change is mea
   const change = () => summary.evaluation.change;
   await evaluatePolicy(run, "before");
   assert.equal(change(), undefined);
-  run.state = { ...run.state, iteration: 3 };
+  run.progress.state = { ...run.progress.state, iteration: 3 };
   await evaluatePolicy(run, "after");
   assert.equal(summary.evaluation.after?.iteration, 3);
   // s4, s5, s6 score 6, 5, 4 where s0, s1, s2 score 10, 9, 8.
   assert.equal(change()?.meanScore, -4);
   await evaluatePolicy(run, "after");
   assert.equal(launched.length, 8);
-  run.state = { ...run.state, iteration: 5 };
+  run.progress.state = { ...run.progress.state, iteration: 5 };
   await evaluatePolicy(run, "after");
   assert.equal(launched.length, 12);
   close();

@@ -2,39 +2,38 @@
 import { rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { bestSampleOf, writeBest } from "../best.ts";
+import type { Evaluation, EvaluationSettings, When } from "../metrics/summary.ts";
 import type { Run } from "../run.ts";
 import type { Sample } from "../store/types.ts";
 import { CONFIDENCE } from "./bootstrap.ts";
-import {
-  bestOutcome,
-  changeOf,
-  type Evaluation,
-  type EvaluationSettings,
-  type Outcome,
-  type Scale,
-  summarize,
-  type When,
-} from "./figures.ts";
+import { bestOutcome, changeOf, type Outcome, type Scale, summarize } from "./figures.ts";
 import { evaluationMarkdown } from "./markdown.ts";
 import { armsOf } from "./protocol.ts";
+
+/** The parts of a run that an evaluation uses. */
+export type Evaluating = Pick<
+  Run,
+  | ("directory" | "spec" | "task" | "store" | "rollout" | "server" | "recorded" | "waiting")
+  | ("progress" | "phases" | "grades" | "files")
+>;
 
 /**
  * Programs from scratch, then improvements of the valid ones, as many as `spec.evaluation` says (protocol.ts), executed and
  * graded. What an interrupted evaluation had already launched is not launched again. Its numbers go to `summary.json` and
  * `evaluation.md`, the best program of each kind to `programs/<when>-<kind>/`.
  */
-export async function evaluatePolicy(run: Run, when: When): Promise<void> {
-  const { iteration } = run.state;
-  const known = run.summary.evaluation[when];
+export async function evaluatePolicy(run: Evaluating, when: When): Promise<void> {
+  const { iteration } = run.progress.state;
+  const known = run.files.summary.evaluation[when];
   // A run that goes on after its end has another policy at its next end.
   if (run.recorded || (known && (when !== "after" || known.iteration === iteration))) return;
-  const { store, rollout, spec } = run;
+  const { store, rollout, spec, phases } = run;
   const purpose = purposeOf(when, iteration);
   const { scratch, improve } = armsOf(spec);
   const launched = (kind: Sample["kind"]) => store.samplesFor(purpose).filter((sample) => sample.kind === kind);
 
-  run.phase("evaluatePolicy", scratch + improve, store.counts(purpose).completed);
-  const showProgress = () => run.progress(store.counts(purpose).completed, SAID[when]);
+  phases.enter("evaluatePolicy", scratch + improve, store.counts(purpose).completed);
+  const showProgress = () => phases.show(store.counts(purpose).completed, SAID[when]);
   showProgress();
   store.events.on("finished", showProgress);
   try {
@@ -49,28 +48,28 @@ export async function evaluatePolicy(run: Run, when: When): Promise<void> {
   await record(run, when, purpose);
 }
 
-async function allFinished(run: Run, purpose: string): Promise<void> {
-  const { store, server, spec } = run;
+async function allFinished(run: Evaluating, purpose: string): Promise<void> {
+  const { store, server, spec, phases, grades, waiting } = run;
   const { scratch, improve } = armsOf(spec);
   const counts = () => {
     const { queued, running, completed } = store.counts(purpose);
-    run.phase("evaluatePolicy", scratch + improve, completed);
+    phases.enter("evaluatePolicy", scratch + improve, completed);
     return { open: queued + running, completed };
   };
   for (let { open, completed } = counts(); open > 0; { open, completed } = counts()) {
-    await server.waitForFinished(completed + 1, { ...run.waiting, purpose });
+    await server.waitForFinished(completed + 1, { ...waiting, purpose });
   }
-  run.gradeFinished();
+  grades.gradeFinished();
 }
 
-async function record(run: Run, when: When, purpose: string): Promise<void> {
-  const { store, state, spec, directory } = run;
+async function record(run: Evaluating, when: When, purpose: string): Promise<void> {
+  const { store, progress, spec, directory, files } = run;
   const scale = scaleOf(run);
   const outcomes = outcomesOf(run, purpose);
-  const { iteration } = state;
+  const { iteration } = progress.state;
   const { seed } = spec;
   const evaluation: Evaluation = {
-    ...run.summary.evaluation,
+    ...files.summary.evaluation,
     settings: settingsOf(run),
     [when]: summarize(outcomes, scale, { iteration, lost: store.counts(purpose).lost, seed }),
   };
@@ -78,15 +77,15 @@ async function record(run: Run, when: When, purpose: string): Promise<void> {
   const before = when === "after" ? outcomesOf(run, purposeOf("before", 0)) : [];
   if (before.length > 0) evaluation.change = changeOf(before, outcomes, scale, seed);
   await writePrograms(run, when, outcomes);
-  await run.updateSummary({ evaluation });
-  run.announceEvaluation(evaluation);
+  await files.updateSummary({ evaluation });
+  files.announceEvaluation(evaluation);
   const path = join(directory, "evaluation.md");
   await writeFile(`${path}.new`, evaluationMarkdown(evaluation), { flush: true });
   await rename(`${path}.new`, path);
 }
 
 /** What stayed lost says nothing of the policy, and has no outcome. */
-function outcomesOf(run: Run, purpose: string): Outcome[] {
+function outcomesOf(run: Evaluating, purpose: string): Outcome[] {
   return run.store
     .samplesFor(purpose)
     .filter(({ state }) => state === "finished" || state === "notExecuted")
@@ -104,14 +103,14 @@ function outcomesOf(run: Run, purpose: string): Outcome[] {
 }
 
 /** With `rewardSplit: Half` the score on the rows that no reward has seen, which is taken here for the first time. */
-function reportedScore({ task, store }: Run, { id, grade }: Sample): number | undefined {
+function reportedScore({ task, store }: Evaluating, { id, grade }: Sample): number | undefined {
   if (task.spec.rewardSplit === "Full") return grade?.score;
   const submission = store.submission(id);
   const reported = submission && task.grade(submission).reportedScore;
   return Number.isFinite(reported) ? reported : undefined;
 }
 
-async function writePrograms(run: Run, when: When, outcomes: readonly Outcome[]): Promise<void> {
+async function writePrograms(run: Evaluating, when: When, outcomes: readonly Outcome[]): Promise<void> {
   const { store, task, directory } = run;
   for (const kind of ["scratch", "improve"] as const) {
     const ofKind = outcomes.filter((outcome) => outcome.kind === kind);
@@ -124,7 +123,7 @@ async function writePrograms(run: Run, when: When, outcomes: readonly Outcome[])
   }
 }
 
-function settingsOf({ task, spec }: Run): EvaluationSettings {
+function settingsOf({ task, spec }: Evaluating): EvaluationSettings {
   const { metric, direction } = task.grader;
   return {
     ...{ task: task.name, metric, direction, rewardSplit: task.spec.rewardSplit },
@@ -134,7 +133,7 @@ function settingsOf({ task, spec }: Run): EvaluationSettings {
 }
 
 /** Medals are won on the whole hidden test alone. */
-function scaleOf({ task }: Run): Scale {
+function scaleOf({ task }: Evaluating): Scale {
   const { direction, rewardRange } = task.grader;
   const ranked = task.spec.rewardSplit === "Full";
   return { direction, rewardRange, leaderboard: ranked ? task.mleBench?.leaderboard : undefined };

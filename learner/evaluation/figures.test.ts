@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { mleBenchTask } from "../tasks/mlebench.ts";
+import { mleBenchTask } from "../grading/mlebench-tasks.ts";
 import { bestOutcome, changeOf, headline, type Outcome, summarize } from "./figures.ts";
 
 let made = 0;

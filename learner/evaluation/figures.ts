@@ -1,10 +1,18 @@
 /** What an evaluation came to, in numbers with their bootstrap intervals. Pure. */
 import type { Grader } from "../../crds/trainingrun.ts";
 import { rankOf } from "../grading/leaderboard.ts";
+import type { Leaderboard } from "../grading/mlebench-tasks.ts";
 import { normalizedScore } from "../metrics/iteration.ts";
-import type { Leaderboard } from "../tasks/mlebench.ts";
-import { difference, differenceIntervals, type Interval, percentileIntervals } from "./bootstrap.ts";
-import type { Protocol } from "./protocol.ts";
+import type {
+  Change,
+  Evaluation,
+  EvaluationSummary,
+  Figures,
+  Medal,
+  Protocol,
+  Statistics,
+} from "../metrics/summary.ts";
+import { difference, differenceIntervals, percentileIntervals } from "./bootstrap.ts";
 
 /** What became of one program, or of a response that held none. */
 export interface Outcome {
@@ -25,75 +33,6 @@ export interface Outcome {
 export interface Scale extends Pick<Grader, "direction" | "rewardRange"> {
   /** Absent where a score has no rank: no task of MLE-bench, or `rewardSplit: Half`. */
   leaderboard?: Leaderboard | undefined;
-}
-
-export type Medal = "gold" | "silver" | "bronze";
-
-/** The numbers that have intervals; null where there is nothing to compute one from. */
-export interface Statistics {
-  /** Of all programs. */
-  validFraction: number | null;
-  /** Of the valid ones, in the task's unit. */
-  meanScore: number | null;
-  bestScore: number | null;
-  /** Mean of the scores between `rewardRange.worst` (0) and `.best` (1), clipped; null without a range. */
-  meanNormalizedScore: number | null;
-  /** Share of all programs that would have won a medal; null where a score has no rank. */
-  medalFraction: number | null;
-  /** Share of all programs that are strictly better than the median team. */
-  aboveMedianFraction: number | null;
-}
-
-type StatisticName = keyof Statistics;
-
-export interface Figures extends Statistics {
-  validFraction: number;
-  samples: number;
-  meanReward: number | null;
-  meanDurationSeconds: number | null;
-  /** Programs by the best medal that each would have won; null where a score has no rank. */
-  medals: Record<Medal, number> | null;
-  bestMedal: Medal | null;
-  /** 95 %. Of a best score it never reaches beyond the best that was seen. */
-  intervals: Record<StatisticName, Interval | null>;
-}
-
-/** Of one policy. */
-export interface EvaluationSummary extends Figures {
-  /** Iterations that the policy had behind it. */
-  iteration: number;
-  /** Executions that the infrastructure lost; they count nowhere else. */
-  lost: number;
-  /** The same by kind of prompt, where there is more than one. */
-  kinds?: Record<"scratch" | "improve", Figures>;
-}
-
-/** How the policies of a run were evaluated: what numbers must have in common to be compared. */
-export interface EvaluationSettings {
-  task: string;
-  metric: string;
-  direction: "Higher" | "Lower";
-  rewardSplit: "Full" | "Half";
-  protocol: Protocol;
-  /** N. */
-  samples: number;
-  temperature: number;
-  seed: number;
-  /** Of the intervals. */
-  confidence: number;
-}
-
-/** Which policy: that before training, after it, or one that was given as a model folder. */
-export type When = "before" | "after" | "model";
-
-export interface Evaluation extends Partial<Record<When, EvaluationSummary>> {
-  settings?: EvaluationSettings;
-  /** After training minus before it. */
-  change?: Change;
-}
-
-export interface Change extends Statistics {
-  intervals: Record<StatisticName, Interval | null>;
 }
 
 /** What a status says of one policy. */

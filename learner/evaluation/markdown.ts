@@ -1,4 +1,4 @@
-import type { Evaluation, When } from "./figures.ts";
+import type { Evaluation, When } from "../metrics/summary.ts";
 import { describeSettings, evaluationTable, WHENS } from "./rows.ts";
 
 /** `evaluation.md`: the table, and where the best programs are. Columns are padded, so that it reads as plain text too. */

@@ -1,10 +1,11 @@
 /** `longrun evaluate`: a folder like a run's, whose `policies.json` says which weights are evaluated. */
 import { existsSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { loadCheckpoint } from "../checkpoint.ts";
+import { loadCheckpoint } from "../checkpoints.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { When } from "../metrics/summary.ts";
 import type { Run } from "../run.ts";
-import { evaluatePolicy } from "./evaluate.ts";
-import type { When } from "./figures.ts";
+import { type Evaluating, evaluatePolicy } from "./evaluate.ts";
 
 /** One of them; without a checkpoint the model folder's own weights. */
 export interface EvaluatedPolicy {
@@ -31,17 +32,17 @@ export function readPolicies(directory: string): Policies | undefined {
 }
 
 /** Evaluates each in turn; one that was evaluated before a restart is not evaluated again. @returns what was done */
-export async function evaluatePolicies(run: Run, policies: Policies): Promise<string> {
+export async function evaluatePolicies(run: Evaluating & Pick<Run, "engine">, policies: Policies): Promise<string> {
   for (const [when, { iteration, checkpoint }] of Object.entries(policies) as [When, EvaluatedPolicy][]) {
-    if (run.summary.evaluation[when]) continue;
-    if (checkpoint !== undefined) await loadWeights(run, checkpoint);
-    run.state = { ...run.state, iteration };
+    if (run.files.summary.evaluation[when]) continue;
+    if (checkpoint !== undefined) await loadWeights(run.engine, checkpoint);
+    run.progress.state = { ...run.progress.state, iteration };
     await evaluatePolicy(run, when);
   }
   return policies.model ? "the model was evaluated" : "the policies before and after training were evaluated";
 }
 
-async function loadWeights({ engine }: Run, checkpoint: string): Promise<void> {
+async function loadWeights(engine: Engine, checkpoint: string): Promise<void> {
   const { digest } = JSON.parse(readFileSync(join(checkpoint, "state.json"), "utf8")) as { digest: string };
   const path = basename(checkpoint);
   const loaded = await loadCheckpoint(dirname(checkpoint), engine, { path, digest }, (reason) => {

@@ -1,4 +1,5 @@
 import type { TrainingRunSpec } from "../../crds/trainingrun.ts";
+import type { Protocol } from "../metrics/summary.ts";
 
 /**
  * How N programs are asked for, N being `evaluation.samples`.
@@ -12,8 +13,6 @@ import type { TrainingRunSpec } from "../../crds/trainingrun.ts";
  * Only a valid solution is improved. Each is improved once, then each once more, until there are as many improvements as
  * asked for; where none is valid there is none.
  */
-export type Protocol = "Paper" | "Equal" | "Scratch";
-
 export interface Arms {
   protocol: Protocol;
   scratch: number;

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { mleBenchTask } from "../tasks/mlebench.ts";
-import { changeOf, type Evaluation, type Outcome, summarize } from "./figures.ts";
+import { mleBenchTask } from "../grading/mlebench-tasks.ts";
+import type { Evaluation } from "../metrics/summary.ts";
+import { changeOf, type Outcome, summarize } from "./figures.ts";
 import { evaluationMarkdown } from "./markdown.ts";
 
 const { leaderboard } = mleBenchTask("spooky-author-identification")!;

@@ -1,5 +1,5 @@
 /** An evaluation as a table: what is said in the report, in Markdown and on the terminal. */
-import { change, count, duration, NONE, number, percent } from "../report/format.ts";
+import { change, count, duration, NONE, number, percent } from "../metrics/format.ts";
 import type {
   Change,
   Evaluation,
@@ -8,7 +8,7 @@ import type {
   Figures,
   Statistics,
   When,
-} from "./figures.ts";
+} from "../metrics/summary.ts";
 
 export interface EvaluationTable {
   /** The first column has no head. */

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { EvaluationSettings, EvaluationSummary, Outcome } from "./figures.ts";
+import type { EvaluationSettings, EvaluationSummary } from "../metrics/summary.ts";
+import type { Outcome } from "./figures.ts";
 import { summarize } from "./figures.ts";
 import { type Evaluated, tableCsv, tableMarkdown, tableOf } from "./table.ts";
 

@@ -1,7 +1,7 @@
 /** `longrun evaluate --table`: evaluations of several runs (seeds) by task, as the paper's Tables 1, 2 and 4 print them. Pure. */
-import { mleBenchTasks } from "../tasks/mlebench.ts";
+import { mleBenchTasks } from "../grading/mlebench-tasks.ts";
+import type { Evaluation, EvaluationSettings, Figures, When } from "../metrics/summary.ts";
 import { mean, standardError } from "./bootstrap.ts";
-import type { Evaluation, EvaluationSettings, Figures, When } from "./figures.ts";
 import { markdownTable } from "./markdown.ts";
 import { WHENS } from "./rows.ts";
 

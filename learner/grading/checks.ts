@@ -1,8 +1,9 @@
-/** What MLE-bench's graders check before they compute a score; `../tasks/mlebench.yaml` says which task checks what. */
-import type { MleBenchTask } from "../tasks/mlebench.ts";
+/** What MLE-bench's graders check before they compute a score; `mlebench.yaml` says which task checks what. */
+
 import { type Column, isNumeric } from "./column.ts";
 import type { Frame } from "./frame.ts";
 import { notNumeric } from "./inputs.ts";
+import type { CheckName, MleBenchTask } from "./mlebench-tasks.ts";
 import { type Refusal, refuse } from "./reasons.ts";
 
 type Check = (frame: Frame, task: MleBenchTask, rows: number) => Refusal | undefined;
@@ -16,7 +17,7 @@ const targets = (frame: Frame, task: MleBenchTask) => task.targetColumns.map((na
 /** All columns but the first, whatever their names. */
 const allButFirst = (frame: Frame) => frame.names.slice(1).map((_, i) => frame.columnAt(i + 1));
 
-export const checks = {
+export const checks: Record<CheckName, Check> = {
   idColumn: (frame, { idColumn }) => missingColumn(frame, [idColumn]),
   targetColumns: (frame, { targetColumns }) => missingColumn(frame, targetColumns),
   notEmpty: (frame) => (frame.rows === 0 ? refuse("noRows") : undefined),
@@ -45,22 +46,7 @@ export const checks = {
   sumsCloseToOne: (frame, task) => wrongSum(targets(frame, task), closeToOne),
   positionalSumsCloseToOne: (frame) => wrongSum(allButFirst(frame), closeToOne),
   sumsRoundToOne: (frame, task) => wrongSum(targets(frame, task), roundsToOne),
-} satisfies Record<string, Check> as Record<CheckName, Check>;
-
-export type CheckName =
-  | "idColumn"
-  | "targetColumns"
-  | "notEmpty"
-  | "rowCount"
-  | "exactColumns"
-  | "shape"
-  | "numeric"
-  | "zeroToOneOrMissing"
-  | "zeroToOne"
-  | "positionalZeroToOne"
-  | "sumsCloseToOne"
-  | "positionalSumsCloseToOne"
-  | "sumsRoundToOne";
+};
 
 function missingColumn(frame: Frame, names: readonly string[]): Refusal | undefined {
   const column = names.find((name) => !frame.names.includes(name));

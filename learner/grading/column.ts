@@ -1,6 +1,14 @@
 /** The type of a column as pandas infers it: int64 (or uint64), float64, bool, or text; missing cells are NaN. */
-import type { Cells } from "./frame.ts";
 import { missingTokens } from "./python-text.ts";
+
+/** Where the cells of the rows are: cell i of row r is `stream[ends[s - 1] .. ends[s])` with s = `rowStarts[r] + i`. */
+export interface Cells {
+  /** The cells' bytes without delimiters and quotes, one after the other. */
+  stream: Buffer;
+  ends: Uint32Array;
+  /** One more than there are rows. */
+  rowStarts: Uint32Array;
+}
 
 interface ColumnBase {
   name: string;

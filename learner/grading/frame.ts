@@ -3,7 +3,7 @@
  * submissions the graders of MLE-bench accept (`pandas/_libs/src/parser/tokenizer.c`, `pandas/_libs/parsers.pyx`).
  */
 import { isUtf8 } from "node:buffer";
-import { type Column, inferColumn } from "./column.ts";
+import { type Cells, type Column, inferColumn } from "./column.ts";
 import { type Refusal, refuse } from "./reasons.ts";
 
 export interface FrameLimits {
@@ -17,15 +17,6 @@ export interface FrameLimits {
 }
 
 const maxColumns = 10_000;
-
-/** Where the cells of the rows are: cell i of row r is `stream[ends[s - 1] .. ends[s])` with s = `rowStarts[r] + i`. */
-export interface Cells {
-  /** The cells' bytes without delimiters and quotes, one after the other. */
-  stream: Buffer;
-  ends: Uint32Array;
-  /** One more than there are rows. */
-  rowStarts: Uint32Array;
-}
 
 /** A table: rows of text, whose columns get a type when they are asked for. */
 export class Frame {

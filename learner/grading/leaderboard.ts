@@ -1,4 +1,4 @@
-import type { Leaderboard } from "../tasks/mlebench.ts";
+import type { Leaderboard } from "./mlebench-tasks.ts";
 
 /** Where a score stands among the teams of the competition; a score earns the best medal that it reaches, and only that. */
 export interface Rank {

@@ -127,3 +127,18 @@ test("sums are numpy's to the last bit", () => {
 test("a label that is not among the answers' is wrong", () => {
   assert.equal(accuracy(Float64Array.of(0, 1), Float64Array.of(-1, 1)), 0.5);
 });
+
+test("of every metric an exact prediction has the better score, by the metric's direction", () => {
+  const numbers = [[Float64Array.of(1, 0, 1, 0)], [Float64Array.of(0, 1, 1, 0)]] as const;
+  const classes = [
+    [Float64Array.of(1, 0, 1, 0), Float64Array.of(0, 1, 0, 1)],
+    [Float64Array.of(0, 1, 1, 0), Float64Array.of(1, 0, 0, 1)],
+  ] as const;
+  const texts = [[["a b", "c"]], [["x", "c"]]] as const;
+  for (const [name, { direction, input, columns = 1 }] of Object.entries(metrics)) {
+    const [truth, poor] = input === "texts" ? texts : columns > 1 ? classes : numbers;
+    const [best, worse] = [truth, poor].map((predicted) => scoreColumns(name as MetricName, truth, predicted));
+    const isBetter = direction === "Higher" ? best! > worse! : best! < worse!;
+    assert.ok(isBetter, `${name}: ${best} for an exact prediction, ${worse} for a poor one`);
+  }
+});

@@ -4,11 +4,11 @@ import { extname } from "node:path";
 import { test } from "node:test";
 import { brotliDecompressSync } from "node:zlib";
 import fc from "fast-check";
-import { MLE_BENCH_TASKS } from "../../crds/rules-fit.ts";
-import { mleBenchTask, mleBenchTasks } from "../tasks/mlebench.ts";
+import { MLE_BENCH_TASKS } from "../../crds/mlebench.ts";
 import type { Graded } from "./grade.ts";
 import { rankOf } from "./leaderboard.ts";
 import { gradeMleBench, type MleBenchAnswers, maxSubmissionBytes, readMleBenchAnswers } from "./mlebench.ts";
+import { mleBenchTask, mleBenchTasks } from "./mlebench-tasks.ts";
 import { roundExact, roundNumpy } from "./rounding.ts";
 
 interface Case {

@@ -1,8 +1,8 @@
 /**
  * The graders of the twelve MLE-bench tasks, as openai/mle-bench (commit 783b15a) grades under pandas 2.2, scikit-learn 1.6
- * and scipy 1.15. What a task checks, and in which order, is data (`../tasks/mlebench.yaml`); `checks.ts` has the checks.
+ * and scipy 1.15. What a task checks, and in which order, is data (`mlebench.yaml`); `checks.ts` has the checks.
  */
-import type { MleBenchTask } from "../tasks/mlebench.ts";
+
 import { checks } from "./checks.ts";
 import type { Column } from "./column.ts";
 import { readFrame } from "./frame.ts";
@@ -11,6 +11,7 @@ import { guardsOf } from "./guards.ts";
 import { IdIndex } from "./ids.ts";
 import { floats, floatsAboveMinusOne, kappaLabels, labelsOrTexts, numbers, texts } from "./inputs.ts";
 import { accuracy, quadraticWeightedKappa } from "./labels.ts";
+import type { MleBenchMetric, MleBenchTask } from "./mlebench-tasks.ts";
 import { logLoss, rocAuc } from "./probabilities.ts";
 import { type Refusal, reasonOf, refuse } from "./reasons.ts";
 import { pearson, rmsle } from "./regression.ts";
@@ -33,7 +34,7 @@ const ofNumbers =
 const columnMean = (metric: (truth: Float64Array, predicted: Float64Array) => number) =>
   ofNumbers((truth, predicted) => truth.reduce((sum, t, c) => sum + metric(t, predicted[c]!), 0) / truth.length);
 
-const metrics = {
+const metrics: Record<MleBenchMetric, MleBenchMetricRules> = {
   RocAuc: { read: floats, score: columnMean(rocAuc) },
   Accuracy: { read: labelsOrTexts, score: columnMean(accuracy) },
   QuadraticWeightedKappa: { read: kappaLabels, score: columnMean(quadraticWeightedKappa) },
@@ -48,9 +49,7 @@ const metrics = {
       return row < 0 ? wordJaccard(answers, words) : refuse("noWords", { column: targetColumns[0]!, row: row + 1 });
     },
   },
-} satisfies Record<string, MleBenchMetricRules>;
-
-export type MleBenchMetric = keyof typeof metrics;
+};
 
 /** The answers of a task, ready to compare submissions with. */
 export interface MleBenchAnswers {

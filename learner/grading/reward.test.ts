@@ -3,11 +3,11 @@ import { test } from "node:test";
 import fc from "fast-check";
 import type { Grader } from "../../crds/trainingrun.ts";
 import { MARKERS } from "../../proto/markers.ts";
-import { mleBenchTasks } from "../tasks/mlebench.ts";
 import { readRegistry } from "../tasks/registry.ts";
+import { graderOf } from "../tasks/task.ts";
 import { guardNames } from "./guards.ts";
+import { mleBenchTasks } from "./mlebench-tasks.ts";
 import { type Reward, type RewardFacts, type RewardRules, rewardOf, rewardOrderFault, scoreReward } from "./reward.ts";
-import { graderOf } from "./task.ts";
 
 /** Table 3 and section 4.1 of the paper. */
 const constants = { failureReward: -10, markerReward: 0.1 };

@@ -1,4 +1,5 @@
 import type { Grader, Task } from "../../crds/trainingrun.ts";
+import type { Outcome } from "../../proto/execution.ts";
 import type { Graded } from "./grade.ts";
 import type { Guard } from "./guards.ts";
 
@@ -6,7 +7,7 @@ import type { Guard } from "./guards.ts";
 export interface RewardFacts {
   /** Why the solution was never executed (no plan, no closed code block, several programs); absent if it was. */
   fault?: string | undefined;
-  outcome?: "completed" | "failed" | "timedOut" | "outOfMemory" | "outputLimit" | "lost" | undefined;
+  outcome?: Outcome | undefined;
   exitStatus?: number | undefined;
   /** Markers that the instrumenter put into the program. */
   insertedMarkers: readonly string[];

@@ -36,7 +36,6 @@ function measure(fields: Partial<IterationInput>) {
     verificationFailures: 0,
     instrumenterFaults: [],
     staleDropped: 0,
-    staleMasked: 0,
     staleWaited: 0,
     zeroSpreadShare: null,
     noSignal: false,

@@ -2,8 +2,9 @@
  * One line of `metrics.jsonl`: everything that an iteration measured, computed once and used by the terminal view,
  * Prometheus and the report alike. Fields are documented in README.md beside this file; their names are stable.
  */
+
+import type { CriticStepResult, PolicyStepResult } from "../engine/engine.ts";
 import { type Guard, guardNames } from "../grading/guards.ts";
-import type { CriticStepResult, PolicyStepResult } from "../ppo/engine.ts";
 import { addDuration, type DurationHistogram, emptyHistogram } from "./durations.ts";
 
 /** What the metrics read of a sample; `measuredSample` makes it from the store's. */
@@ -91,7 +92,6 @@ export interface IterationInput {
   /** Why the static policy did not instrument, of each program where it did not. */
   instrumenterFaults: readonly string[];
   staleDropped: number;
-  staleMasked: number;
   staleWaited: number;
   /** Share of the groups whose members all have the same reward; null without groups. */
   zeroSpreadShare: number | null;
@@ -159,7 +159,6 @@ export interface IterationMetrics {
   meanLag: number;
   maxLag: number;
   staleDropped: number;
-  staleMasked: number;
   staleWaited: number;
   zeroSpreadShare: number | null;
   noSignal: boolean;
@@ -253,7 +252,6 @@ export function iterationMetrics(input: IterationInput): IterationMetrics {
     meanLag: mean(lags) ?? 0,
     maxLag: lags.length > 0 ? largest(lags) : 0,
     staleDropped: input.staleDropped,
-    staleMasked: input.staleMasked,
     staleWaited: input.staleWaited,
     zeroSpreadShare: input.zeroSpreadShare,
     noSignal: input.noSignal,

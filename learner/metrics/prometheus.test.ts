@@ -46,7 +46,6 @@ function line(fields: Partial<IterationInput> = {}) {
     verificationFailures: 0,
     instrumenterFaults: [],
     staleDropped: 0,
-    staleMasked: 0,
     staleWaited: 0,
     zeroSpreadShare: null,
     noSignal: false,

@@ -3,8 +3,8 @@
  * shares from 0 to 1); labels have few values, and none names a sample or an attempt.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { OUTCOMES } from "../../proto/execution.ts";
 import { type Guard, guardNames } from "../grading/guards.ts";
-import { OUTCOMES } from "../store/types.ts";
 import type { IterationMetrics } from "./iteration.ts";
 
 /** The parts of a sample's way that are timed one by one. */
@@ -97,7 +97,6 @@ const COUNTERS: readonly [string, string, string | undefined, (line: IterationMe
   ["verification_failures_total", "Refused instrumentations", undefined, (l) => ({ "": l.verificationFailures })],
   ["stale_dropped_total", "Samples past the staleness bound", undefined, (line) => ({ "": line.staleDropped })],
   ["group_dropped_total", "Samples whose group was lost", undefined, (line) => ({ "": line.groupDropped })],
-  ["stale_masked_total", "The same, kept with weight 0", undefined, (line) => ({ "": line.staleMasked })],
   ["stale_waited_total", "Executions that a full batch waited for", undefined, (line) => ({ "": line.staleWaited })],
 ];
 

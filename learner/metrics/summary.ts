@@ -1,7 +1,6 @@
 /** `summary.json` of a run folder: what is known of the run as a whole. Written anew whenever a part of it changes. */
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Evaluation } from "../evaluation/figures.ts";
 
 /** What the starting policy was pretrained on, and how far that alone would have come. */
 export interface CorpusSummary {
@@ -10,6 +9,81 @@ export interface CorpusSummary {
   bestScore?: number;
   /** What that program is, e.g. its kind of model. */
   bestProgram?: string;
+}
+
+/** How programs are asked for: `evaluation/protocol.ts` explains each. */
+export type Protocol = "Paper" | "Equal" | "Scratch";
+
+/** Both ends, in the number's own unit. */
+export type Interval = [low: number, high: number];
+
+export type Medal = "gold" | "silver" | "bronze";
+
+/** The numbers that have intervals; null where there is nothing to compute one from. */
+export interface Statistics {
+  /** Of all programs. */
+  validFraction: number | null;
+  /** Of the valid ones, in the task's unit. */
+  meanScore: number | null;
+  bestScore: number | null;
+  /** Mean of the scores between `rewardRange.worst` (0) and `.best` (1), clipped; null without a range. */
+  meanNormalizedScore: number | null;
+  /** Share of all programs that would have won a medal; null where a score has no rank. */
+  medalFraction: number | null;
+  /** Share of all programs that are strictly better than the median team. */
+  aboveMedianFraction: number | null;
+}
+
+export type StatisticName = keyof Statistics;
+
+export interface Figures extends Statistics {
+  validFraction: number;
+  samples: number;
+  meanReward: number | null;
+  meanDurationSeconds: number | null;
+  /** Programs by the best medal that each would have won; null where a score has no rank. */
+  medals: Record<Medal, number> | null;
+  bestMedal: Medal | null;
+  /** The 95 % interval. For a best score it ends at the best score seen. */
+  intervals: Record<StatisticName, Interval | null>;
+}
+
+/** Of one policy. */
+export interface EvaluationSummary extends Figures {
+  /** Iterations that the policy had behind it. */
+  iteration: number;
+  /** Executions that the infrastructure lost; they count nowhere else. */
+  lost: number;
+  /** The same by kind of prompt, where there is more than one. */
+  kinds?: Record<"scratch" | "improve", Figures>;
+}
+
+/** How the policies of a run were evaluated: what numbers must have in common to be compared. */
+export interface EvaluationSettings {
+  task: string;
+  metric: string;
+  direction: "Higher" | "Lower";
+  rewardSplit: "Full" | "Half";
+  protocol: Protocol;
+  /** N. */
+  samples: number;
+  temperature: number;
+  seed: number;
+  /** Of the intervals. */
+  confidence: number;
+}
+
+/** Which policy: that before training, after it, or one that was given as a model folder. */
+export type When = "before" | "after" | "model";
+
+export interface Evaluation extends Partial<Record<When, EvaluationSummary>> {
+  settings?: EvaluationSettings;
+  /** After training minus before it. */
+  change?: Change;
+}
+
+export interface Change extends Statistics {
+  intervals: Record<StatisticName, Interval | null>;
 }
 
 export interface RunSummary {

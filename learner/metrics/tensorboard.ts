@@ -35,7 +35,7 @@ export const SECTIONS = {
   critic: ["criticLearningRate", "valueLoss", "explainedVariance", "criticGradientNorm"],
   staleness: [
     ...["meanLag", "maxLag", "importanceMean", "importanceMaxDeviation", "importanceCappedShare"],
-    ...["staleDropped", "staleMasked", "staleWaited"],
+    ...["staleDropped", "staleWaited"],
   ],
   time: [
     ...["seconds", "elapsedSeconds", "tokensGenerated", "generationTokensPerSecond", "tokensTrained"],

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import { describe, it } from "node:test";
 import fc from "fast-check";
-import { Tokenizer } from "../model/tokenizer.ts";
+import { Tokenizer } from "../engine/model/tokenizer.ts";
 import { trainBpe } from "./bpe.ts";
 
 const texts = JSON.parse(

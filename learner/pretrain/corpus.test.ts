@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parser } from "@lezer/python";
-import { uniforms } from "../rng.ts";
+import { uniforms } from "../engine/model/random.ts";
 import { family } from "../rollout/family.ts";
 import { parseSolution } from "../rollout/solution.ts";
 import { readRegistry } from "../tasks/registry.ts";

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
-import { uniforms } from "../rng.ts";
+import { uniforms } from "../engine/model/random.ts";
 import { instrument } from "../rollout/instrument.ts";
-import { improveMessages, type Message, type PromptTask, scratchMessages } from "../rollout/prompts.ts";
+import type { PromptTask } from "../rollout/prompt-task.ts";
+import { improveMessages, type Message, scratchMessages } from "../rollout/prompts.ts";
 import { formatSolution } from "../rollout/solution.ts";
 import { readRegistry } from "../tasks/registry.ts";
 import { Draw } from "./draw.ts";

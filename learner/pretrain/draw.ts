@@ -1,4 +1,4 @@
-/** Draws from lists, with a stream of uniform numbers in [0, 1) such as `uniforms()` of learner/rng.ts gives. */
+/** Draws from lists, with a stream of uniform numbers in [0, 1) such as `uniforms()` of learner/engine/model/random.ts gives. */
 export class Draw {
   readonly #next: () => number;
 

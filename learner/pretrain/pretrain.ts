@@ -1,11 +1,11 @@
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import type { ModelConfig } from "../model/config.ts";
-import { createModelFolder } from "../model/folder.ts";
-import { Tokenizer } from "../model/tokenizer.ts";
-import { initialWeights } from "../model/weights.ts";
-import { type Sequence, startEngine } from "../ppo/engine.ts";
-import { permutation, seedFor, uniforms } from "../rng.ts";
+import { type Sequence, startEngine } from "../engine/engine.ts";
+import type { ModelConfig } from "../engine/model/config.ts";
+import { createModelFolder } from "../engine/model/folder.ts";
+import { permutation, seedFor, uniforms } from "../engine/model/random.ts";
+import { Tokenizer } from "../engine/model/tokenizer.ts";
+import { initialWeights } from "../engine/model/weights.ts";
 import { trainBpe } from "./bpe.ts";
 import { type CorpusText, defaultCorpus, makeCorpus, programHashes } from "./corpus.ts";
 import { readme } from "./readme.ts";
@@ -183,8 +183,6 @@ function recentMean(losses: readonly number[]): number {
   const recent = losses.slice(-50);
   return recent.reduce((sum, loss) => sum + loss, 0) / recent.length;
 }
-
-export type CorpusFacts = ReturnType<typeof corpusFacts>;
 
 /** What the policy was made from, for corpus.json. Nothing in it depends on when or where it was made. */
 function corpusFacts(

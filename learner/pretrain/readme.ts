@@ -1,7 +1,18 @@
-import type { CorpusFacts } from "./pretrain.ts";
+/** What it says of the corpus and of the training. */
+interface ReadmeFacts {
+  tasks: string[];
+  texts: number;
+  distinctPrograms: number;
+  /** Share of the programs that get a mistake. */
+  mistakeShare: number;
+  steps: number;
+  batchSize: number;
+  /** Nats a token at the end. */
+  loss: number;
+}
 
 /** The README.md of a policy folder: what this model is and what it is not. */
-export function readme(facts: CorpusFacts): string {
+export function readme(facts: ReadmeFacts): string {
   return `# Starting policy of the laptop quickstart
 
 A language model of 1.05 million weights (Qwen2 architecture, float32) that writes short scikit-learn programs for the

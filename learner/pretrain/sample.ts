@@ -14,14 +14,14 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { openTask, type Task } from "../grading/task.ts";
-import { readTokenizer } from "../model/folder.ts";
-import { startEngine } from "../ppo/engine.ts";
-import { seedFor } from "../rng.ts";
+import { startEngine } from "../engine/engine.ts";
+import { readTokenizer } from "../engine/model/folder.ts";
+import { seedFor } from "../engine/model/random.ts";
 import { family } from "../rollout/family.ts";
 import { scratchPrompt } from "../rollout/prompts.ts";
 import { readPromptTask } from "../rollout/snippet.ts";
 import { parseSolution } from "../rollout/solution.ts";
+import { openTask, type Task } from "../tasks/task.ts";
 import { inCorpus } from "./corpus.ts";
 
 interface Written {

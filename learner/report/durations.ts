@@ -1,6 +1,7 @@
 /** What the run's durations mean: launched against trained, and what the weighting makes of it (learner-rl: eq. 3). */
+
+import { duration, percent } from "../metrics/format.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
-import { duration, percent } from "./format.ts";
 
 export interface HistogramBin {
   /** e.g. `0.5–1`. */

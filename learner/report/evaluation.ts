@@ -1,10 +1,16 @@
 /** The report's section on how good the policies are: the numbers of an evaluation, and the best programs of each. */
 import { join } from "node:path";
-import type { Evaluation, When } from "../evaluation/figures.ts";
 import { describeSettings, evaluationTable, WHENS } from "../evaluation/rows.ts";
+import type { Evaluation, When } from "../metrics/summary.ts";
 import { readSummary } from "../metrics/summary.ts";
 import { type Html, html } from "./html.ts";
-import type { BestProgram } from "./run-folder.ts";
+
+export interface BestProgram {
+  program: string;
+  output: string;
+  /** `score.json`: score, iteration, durationSeconds, … */
+  facts: Record<string, unknown>;
+}
 
 /** An evaluation and its best programs, as the folder holds them. */
 export interface ReportedEvaluation {

@@ -1,7 +1,7 @@
 /** What the guards flagged: valid submissions that no model has earned (learner/grading/guards.ts). */
 import type { Guard } from "../grading/guards.ts";
+import { count, percent } from "../metrics/format.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
-import { count, percent } from "./format.ts";
 
 const GUARD_WORDS: Readonly<Record<Guard, string>> = {
   sampleSubmission: "copy of the sample submission",

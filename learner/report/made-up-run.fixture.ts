@@ -4,10 +4,11 @@
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { changeOf, type Evaluation, type Outcome, summarize } from "../evaluation/figures.ts";
+import { uniforms } from "../engine/model/random.ts";
+import { changeOf, type Outcome, summarize } from "../evaluation/figures.ts";
 import { type IterationMetrics, iterationMetrics, type MeasuredSample, type TaskScale } from "../metrics/iteration.ts";
+import type { Evaluation } from "../metrics/summary.ts";
 import { writeSummary } from "../metrics/summary.ts";
-import { uniforms } from "../rng.ts";
 
 export interface MadeUpRun {
   iterations: number;
@@ -211,7 +212,6 @@ function madeUpLine(
     verificationFailures: 0,
     instrumenterFaults: [],
     staleDropped: 0,
-    staleMasked: 0,
     staleWaited: 0,
     zeroSpreadShare: null,
     noSignal: false,
@@ -277,7 +277,7 @@ spec:
   suspend: false
   tasks:
 ${items.join("\n")}
-  model: { policy: policy, adaptation: { type: Full }, precision: Float32, instrumenter: Syntax, temperature: 0.8, topP: 1, maxPromptTokens: 512, maxResponseTokens: 256 }
+  model: { policy: policy, adaptation: { type: Full }, instrumenter: Syntax, temperature: 0.8, topP: 1, maxPromptTokens: 512, maxResponseTokens: 256 }
   algorithm: { batchSize: ${run.batch ?? 48}, oversampling: 1.25, collection: ${run.collection ?? "CarryOver"}, maxStaleness: 2, ppoEpochs: 1, miniBatchSize: 8, learningRate: 0.0003, criticLearningRate: 0.0003, clipRatio: 0.2, durationWeighting: ${run.weighting ?? "Paper"}, startupSeconds: 1, validScoreWeight: 0.5 }
   actors: { min: 1, max: 1, slots: 1, autoscaling: Demand }
   stopping: { iterations: ${run.iterations} }

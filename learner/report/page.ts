@@ -1,16 +1,17 @@
 /** The whole page: one file without scripts, fonts or pictures from elsewhere. */
 import { readFileSync } from "node:fs";
+import { count, duration, number, percent, span, time } from "../metrics/format.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
 import type { RunSummary } from "../metrics/summary.ts";
-import { durationWeighting } from "../ppo/durations.ts";
+import { durationWeighting } from "../rl/durations.ts";
 import { type Chart, chartsOf } from "./charts.ts";
 import { durationSentence } from "./durations.ts";
+import type { BestProgram } from "./evaluation.ts";
 import { evaluationSection } from "./evaluation.ts";
-import { count, duration, number, percent, span, time } from "./format.ts";
 import { guardSentence, guardWords } from "./guards.ts";
 import { CONTENT_SECURITY_POLICY, type Html, html, terminalText, trusted } from "./html.ts";
 import { highlightPython } from "./python.ts";
-import type { BestProgram, RunFolder } from "./run-folder.ts";
+import type { RunFolder } from "./run-folder.ts";
 import { renderSvg } from "./svg.ts";
 import { beforeAfter, byTask, iterations, settings, versions } from "./tables.ts";
 

@@ -7,7 +7,7 @@ import type { IterationMetrics } from "../metrics/iteration.ts";
 import { readMetrics } from "../metrics/jsonl.ts";
 import { type RunSummary, readSummary } from "../metrics/summary.ts";
 import { ReportError } from "./errors.ts";
-import { type ReportedEvaluation, readEvaluation } from "./evaluation.ts";
+import { type BestProgram, type ReportedEvaluation, readEvaluation } from "./evaluation.ts";
 
 /** The fields of a resolved `trainingrun.yaml` that the report speaks of; the rest is shown as it stands. */
 export interface RunManifest {
@@ -30,13 +30,6 @@ export interface ReportedTask {
   name: string;
   metric: string;
   better: "lower" | "higher" | undefined;
-}
-
-export interface BestProgram {
-  program: string;
-  output: string;
-  /** `score.json`: score, iteration, durationSeconds, … */
-  facts: Record<string, unknown>;
 }
 
 export interface RunFolder {

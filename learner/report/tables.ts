@@ -1,8 +1,8 @@
 /** The report's tables. */
 import { parse } from "yaml";
-import type { EvaluationSummary } from "../evaluation/figures.ts";
+import { change, count, duration, NONE, number, percent, span } from "../metrics/format.ts";
 import type { IterationMetrics, TaskMetrics } from "../metrics/iteration.ts";
-import { change, count, duration, NONE, number, percent, span } from "./format.ts";
+import type { EvaluationSummary } from "../metrics/summary.ts";
 import { flaggedOf } from "./guards.ts";
 import { type Html, html } from "./html.ts";
 import type { RunFolder } from "./run-folder.ts";

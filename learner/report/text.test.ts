@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { change, count, duration, number, percent, span, time } from "../metrics/format.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
 import { addedHistogram, durationSentence } from "./durations.ts";
-import { change, count, duration, number, percent, span, time } from "./format.ts";
 import { guardSentence } from "./guards.ts";
 import { html, terminalText } from "./html.ts";
 import { highlightPython } from "./python.ts";

@@ -433,6 +433,7 @@ test("verification", async (t) => {
     ["a comment", `${original}\n# trained`, undefined],
     ["a line less", original.replace("import os\n", ""), undefined],
     ["the last line less", original.slice(0, original.lastIndexOf("\n")), undefined],
+    ["the end less", original.slice(0, original.indexOf("if x")), undefined],
     ["a changed line", original.replace("y = 1", "y = 7"), undefined],
     ["changed indentation", original.replace("    y = 2", "  y = 2"), undefined],
     ["changed line ends", original.replaceAll("\n", "\r\n"), undefined],

@@ -3,15 +3,15 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { parseTrainingRun } from "../../crds/trainingrun.ts";
-import { readTokenizer } from "../model/folder.ts";
+import { readTokenizer } from "../engine/model/folder.ts";
 import { describeColumns } from "./columns.ts";
+import type { PromptTask } from "./prompt-task.ts";
 import {
   type EncodeChat,
   improveMessages,
   improvePrompt,
   type Message,
   outputTail,
-  type PromptTask,
   scratchMessages,
   scratchPrompt,
 } from "./prompts.ts";

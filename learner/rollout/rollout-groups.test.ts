@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { TrainingRunSpec } from "../../crds/trainingrun.ts";
-import type { Engine, GenerateOptions } from "../ppo/engine.ts";
+import type { Engine, GenerateOptions } from "../engine/engine.ts";
 import type { NewSample, Sample } from "../store/types.ts";
 import { Rollout } from "./rollout.ts";
 

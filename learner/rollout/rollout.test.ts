@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { parseTrainingRun } from "../../crds/trainingrun.ts";
-import { readTokenizer } from "../model/folder.ts";
-import type { Tokenizer } from "../model/tokenizer.ts";
-import { type RunningEngine, startEngine } from "../ppo/engine.ts";
+import { type RunningEngine, startEngine } from "../engine/engine.ts";
+import { readTokenizer } from "../engine/model/folder.ts";
+import type { Tokenizer } from "../engine/model/tokenizer.ts";
 import type { NewSample } from "../store/types.ts";
 import { Rollout } from "./rollout.ts";
 

@@ -1,11 +1,13 @@
 import type { TrainingRunSpec } from "../../crds/trainingrun.ts";
-import type { Engine } from "../ppo/engine.ts";
-import { samplesPerPrompt } from "../ppo/groups.ts";
-import { instrumenterLengths, instrumenterShape } from "../ppo/plan-generation.ts";
-import { seedFor, uniforms } from "../rng.ts";
+import type { Engine } from "../engine/engine.ts";
+import { seedFor, uniforms } from "../engine/model/random.ts";
+import { instrumenterShape } from "../engine/plan-generation.ts";
+import { instrumenterLengths } from "../engine-options.ts";
+import { samplesPerPrompt } from "../rl/groups.ts";
 import type { NewSample, PreviousSolution, Sample } from "../store/types.ts";
 import { instrumentAll, type StaticPolicyFault } from "./instrument-policy.ts";
-import { type EncodeChat, improvePrompt, type Prompt, type PromptTask, scratchPrompt } from "./prompts.ts";
+import type { PromptTask } from "./prompt-task.ts";
+import { type EncodeChat, improvePrompt, type Prompt, scratchPrompt } from "./prompts.ts";
 import { parseSolution } from "./solution.ts";
 import { mapInTurns } from "./turns.ts";
 

@@ -1,6 +1,6 @@
 /** What a scratch prompt loses, and in which order, until it fits. */
 import { type Block, blocksOf, markdownOf, type Part, withoutAddresses } from "./description.ts";
-import type { PromptTask } from "./prompts.ts";
+import type { PromptTask } from "./prompt-task.ts";
 
 /** What is left, and what the last step took away. */
 export interface Shortened {

@@ -2,11 +2,11 @@ import { closeSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
 import type { TrainingRun } from "../../crds/trainingrun.ts";
 import { PACKAGES } from "../../proto/packages.ts";
-import type { Task } from "../grading/task.ts";
 import type { TableFacts } from "../tasks/profile.ts";
 import { describeFile, isSampleSubmission, listPublicFiles, type PublicFile } from "../tasks/public-files.ts";
+import type { Task } from "../tasks/task.ts";
 import { RolloutError } from "./errors.ts";
-import type { DataProfile, PromptTask } from "./prompts.ts";
+import type { DataProfile, PromptTask } from "./prompt-task.ts";
 import { clip } from "./shorten.ts";
 
 /** As much of a file as is read for its first records. */

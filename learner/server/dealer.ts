@@ -14,7 +14,7 @@ const LEASES_PER_COMMIT = 64;
 
 /** One at a time to whoever has most slots free. */
 export function deal(leases: Leases, takers: Iterable<Taker>): void {
-  if (!leases.hasQueued()) return;
+  if (!leases.attempts.hasQueued()) return;
   const places: { taker: Taker; room: number }[] = [];
   for (const taker of takers) for (let room = taker.freeSlots; room > 0; room--) places.push({ taker, room });
   places.sort((a, b) => b.room - a.room);

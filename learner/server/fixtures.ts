@@ -7,6 +7,7 @@ import { credentials, type StatusObject } from "@grpc/grpc-js";
 import { pino } from "pino";
 import { writeRunCertificates } from "../../proto/certificates.ts";
 import { clientCredentials } from "../../proto/channel.ts";
+import type { Limits } from "../../proto/execution.ts";
 import {
   ActorProtocolClient,
   CHUNK_BYTES,
@@ -43,11 +44,14 @@ export const tls = { ...certificates, actor: actorTls("actor-0") };
 const others = await writeRunCertificates(join(folder, "other"), { validSeconds: 3600 });
 export const strangersTls = await others.actor("a");
 
-export const LIMITS = {
+export const LIMITS: Limits = {
   timeoutSeconds: 10,
   memoryBytes: 2 ** 30,
   outputBytes: 2 ** 20,
   keptOutputBytes: 1024,
+  scratchBytes: 2 ** 30,
+  scratchFiles: 10_000,
+  processes: 64,
   submissionBytes: 2 ** 21,
 };
 

@@ -1,9 +1,9 @@
 /** What a server is started with, and what it says of an actor. */
+import type { Limits } from "../../proto/execution.ts";
 import type { ChannelLimits, SuspendResponseMessage } from "../../proto/service.ts";
 import type { Logger } from "../log.ts";
 import type { Store } from "../store/store.ts";
 import type { SuspendRequest } from "./control.ts";
-import type { Limits } from "./results.ts";
 import type { StatusBoard } from "./status.ts";
 import type { ActorView } from "./waiting.ts";
 

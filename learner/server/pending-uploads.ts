@@ -1,14 +1,14 @@
 /** The unfinished submissions of one actor's stream, and the memory that they hold. */
-import type { AttemptKey, Result } from "../store/types.ts";
+import type { AttemptKey, ReportedResult } from "../store/types.ts";
 import type { Upload, UploadMemory } from "./upload.ts";
 
 export interface PendingUpload {
   attempt: AttemptKey;
-  result: Result;
+  result: ReportedResult;
   upload: Upload;
   /** Memory that the header announced. */
   bytes: number;
-  /** When the header came, in milliseconds of the session's clock. */
+  /** When the header came, in milliseconds of the stream's clock. */
   since: number;
 }
 

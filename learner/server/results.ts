@@ -1,27 +1,10 @@
 /** A result's header, from an actor's message to what the store keeps. See messages.ts. */
-import { type longrun, messages } from "../../proto/service.ts";
-import type { MarkerSeen, Result } from "../store/types.ts";
+import type { Limits, MarkerSeen } from "../../proto/execution.ts";
+import { type longrun, outcomeOf } from "../../proto/service.ts";
+import type { ReportedResult } from "../store/types.ts";
 import { amount, BOUNDS, line, parseIsolationLevel, parseMarkers, refuse, whole } from "./messages.ts";
 
 type Header = longrun.v1alpha1.ResultHeader.$Properties;
-
-export type Limits = longrun.v1alpha1.Limits.$Properties & {
-  timeoutSeconds: number;
-  memoryBytes: number;
-  outputBytes: number;
-  keptOutputBytes: number;
-  submissionBytes: number;
-};
-
-const { Outcome } = messages;
-
-const OUTCOMES = new Map<number, Result["outcome"]>([
-  [Outcome.COMPLETED, "completed"],
-  [Outcome.FAILED, "failed"],
-  [Outcome.TIMED_OUT, "timedOut"],
-  [Outcome.OUT_OF_MEMORY, "outOfMemory"],
-  [Outcome.OUTPUT_LIMIT, "outputLimit"],
-]);
 
 /** What is kept of the header of a lost attempt: checked, and a copy, for it may be all that is left of a long message. */
 export function boundedHeader(header: Header): Header {
@@ -37,9 +20,6 @@ export function boundedHeader(header: Header): Header {
   };
 }
 
-/** Of a task that limits none: what an actor takes then. */
-const PROCESSES = 64;
-
 /**
  * A result's header. Markers that were not inserted, or come twice, count as forged.
  *
@@ -52,10 +32,9 @@ export function parseResult(
   insertedMarkers: readonly string[],
   limits: Limits,
   longestSeconds: number,
-): Result | undefined {
-  const outcome = OUTCOMES.get(header.outcome ?? 0);
-  if (outcome === undefined && header.outcome !== Outcome.LOST)
-    return refuse(`outcome ${header.outcome} is not one of longrun.proto`);
+): ReportedResult | undefined {
+  const outcome = outcomeOf(header.outcome ?? 0);
+  if (outcome === undefined) return refuse(`outcome ${header.outcome} is not one of longrun.proto`);
   const durationSeconds = Math.min(amount(header.durationSeconds, "duration_seconds"), Math.max(0, longestSeconds));
   const cpuSeconds = amount(header.cpuSeconds, "cpu_seconds");
   const markers: MarkerSeen[] = [];
@@ -73,7 +52,7 @@ export function parseResult(
     exitStatus: whole(header.exitStatus, "exit_status", BOUNDS.exitStatus),
     signal: whole(header.signal, "signal", BOUNDS.signal),
     durationSeconds,
-    cpuSeconds: Math.min(cpuSeconds, durationSeconds * (limits.processes || PROCESSES)),
+    cpuSeconds: Math.min(cpuSeconds, durationSeconds * limits.processes),
     peakMemoryBytes: whole(header.peakMemoryBytes, "peak_memory_bytes"),
     markers,
     forgedMarkers,
@@ -85,5 +64,5 @@ export function parseResult(
     isolationLevel: parseIsolationLevel(header.isolationLevel),
   };
   whole(header.slot, "slot", BOUNDS.count);
-  return outcome && { outcome, ...result };
+  return outcome === "lost" ? undefined : { outcome, ...result };
 }

@@ -22,12 +22,13 @@ import {
 import { StoreError } from "../store/errors.ts";
 import type { Selection } from "../store/samples.ts";
 import type { HeldAttempt } from "../store/types.ts";
+import { actorStates, statusOfActor } from "./actor-states.ts";
+import { ActorStream, type WorkCall } from "./actor-stream.ts";
 import { controlHandlers } from "./control.ts";
 import { deal } from "./dealer.ts";
 import { ServerError, statusOf } from "./errors.ts";
 import type { ActorState, ServerOptions } from "./options.ts";
 import { parseResult } from "./results.ts";
-import { type ActorStream, Session } from "./session.ts";
 import { isOutOfMemory, type Loss, type Termination, Terminations } from "./terminations.ts";
 import { Turn } from "./turn.ts";
 import { UploadMemory } from "./upload.ts";
@@ -53,9 +54,9 @@ export class LearnerServer {
   #grpc: grpc.Server;
   #port = 0;
   /** Connected, by actor. */
-  #sessions = new Map<string, Session>();
+  #streams = new Map<string, ActorStream>();
   /** Streams whose actor has not said hello. */
-  #strangers = new Set<Session>();
+  #strangers = new Set<ActorStream>();
   #draining: string | undefined;
   /** Unix time since which no actor is connected; undefined while one is. */
   #aloneSinceMs: number | undefined = Date.now();
@@ -94,7 +95,7 @@ export class LearnerServer {
       "grpc.max_concurrent_streams": this.#options.maxStreams,
       "grpc.max_connection_idle_ms": IDLE_CONNECTION_SECONDS * 1000,
     });
-    this.#grpc.addService(ActorProtocolService, { work: (stream: ActorStream) => this.#work(stream) });
+    this.#grpc.addService(ActorProtocolService, { work: (call: WorkCall) => this.#work(call) });
     this.#grpc.addService(LearnerStatusService, { ...options.status.handlers });
     this.#grpc.addService(LearnerControlService, {
       ...controlHandlers({
@@ -107,7 +108,7 @@ export class LearnerServer {
     this.#turn = new Turn({
       store: options.store,
       deal: () => {
-        deal(options.store.leases, this.#sessions.values());
+        deal(options.store.leases, this.#streams.values());
         options.status.changed();
       },
       onFailure: (error) => this.#noteFailure(error),
@@ -119,11 +120,11 @@ export class LearnerServer {
     events.on("finished", () => this.#turn.deal());
     events.on("attemptLost", (attempt, reason, state) => {
       options.log.warn({ ...named(attempt), reason, state }, "an attempt was lost");
-      this.#sessions.get(attempt.actor)?.lost(attempt);
+      this.#streams.get(attempt.actor)?.handIns.lost(attempt);
       options.status.changed();
     });
     events.on("revoked", (attempts, reason) => {
-      for (const attempt of attempts) this.#sessions.get(attempt.actor)?.revoke(attempt, reason);
+      for (const attempt of attempts) this.#streams.get(attempt.actor)?.revoke(attempt, reason);
       options.status.changed();
     });
   }
@@ -157,35 +158,7 @@ export class LearnerServer {
 
   /** Actors that are connected, and those that are not and still hold leases. */
   actors(): ActorState[] {
-    const running = new Map<string, number>();
-    for (const { actor } of this.#options.store.leases.running()) running.set(actor, (running.get(actor) ?? 0) + 1);
-    const connected = [...this.#sessions.values()].map((session) => ({
-      name: session.actor,
-      connected: true,
-      draining: session.draining,
-      slots: session.slots,
-      running: running.get(session.actor) ?? 0,
-      isolationLevel: session.isolationLevel,
-      isolationMissing: session.isolationMissing,
-      versions: session.versions,
-      busySeconds: session.busySeconds,
-      aliveSeconds: session.aliveSeconds,
-    }));
-    const away = [...running].filter(([name]) => !this.#sessions.has(name));
-    return connected.concat(
-      away.map(([name, count]) => ({
-        name,
-        connected: false,
-        draining: false,
-        slots: 0,
-        running: count,
-        isolationLevel: "",
-        isolationMissing: [],
-        versions: {},
-        busySeconds: 0,
-        aliveSeconds: 0,
-      })),
-    );
+    return actorStates(this.#streams.values(), this.#options.store.leases.running());
   }
 
   /**
@@ -236,8 +209,8 @@ export class LearnerServer {
   drain(reason: string, actor?: string): boolean {
     if (actor === undefined) this.#draining = reason;
     else this.#leaving.set(actor, reason);
-    const told = [...this.#sessions.values()].filter((session) => actor === undefined || session.actor === actor);
-    for (const session of told) if (!session.draining) session.drain(reason);
+    const told = [...this.#streams.values()].filter((stream) => actor === undefined || stream.actor === actor);
+    for (const stream of told) if (!stream.draining) stream.drain(reason);
     return told.length > 0;
   }
 
@@ -262,8 +235,8 @@ export class LearnerServer {
     this.#closed = true;
     clearInterval(this.#tick);
     this.#turn.close();
-    for (const session of [...this.#sessions.values(), ...this.#strangers])
-      session.abort(grpc.status.UNAVAILABLE, "the learner stops");
+    for (const stream of [...this.#streams.values(), ...this.#strangers])
+      stream.abort(grpc.status.UNAVAILABLE, "the learner stops");
     await new Promise<void>((resolve) => {
       const late = setTimeout(() => this.#grpc.forceShutdown(), this.#options.closeSeconds * 1000);
       this.#grpc.tryShutdown(() => {
@@ -273,19 +246,19 @@ export class LearnerServer {
     });
   }
 
-  #work(stream: ActorStream): void {
+  #work(call: WorkCall): void {
     const { store, limitsOf, packages, heartbeatSeconds, idleSeconds, helloSeconds, maxSlots, log } = this.#options;
     const { streamUploadBytes, messagesPerSecond, floodSeconds } = this.#options;
     let certificateName: string;
     try {
-      requireRole(stream, "actor");
-      certificateName = nameOf(stream);
+      requireRole(call, "actor");
+      certificateName = nameOf(call);
       if (this.#closed) throw new ServerError("stopped", "the learner stops");
     } catch (error) {
-      stream.emit("error", statusOf(error));
+      call.emit("error", statusOf(error));
       return;
     }
-    const session = new Session(stream, {
+    const stream = new ActorStream(call, {
       certificateName,
       leases: store.leases,
       lineage: String(store.lineage),
@@ -307,7 +280,7 @@ export class LearnerServer {
       onLost: (loss) => this.#onLost(loss),
       onEnd: (it) => this.#onEnd(it),
       onFailure: (it, error) => {
-        log.warn({ actor: it.actor, peer: stream.getPeer(), err: error }, "an actor's stream is ended");
+        log.warn({ actor: it.actor, peer: call.getPeer(), err: error }, "an actor's stream is ended");
         this.#noteFailure(error);
         const { code, details } = statusOf(error);
         it.abort(code, details);
@@ -317,38 +290,38 @@ export class LearnerServer {
     // Of one that dials again and again the first ones are broken, or it is no actor.
     if (strangers.length >= STREAMS_WITHOUT_HELLO)
       strangers[0]!.abort(grpc.status.ABORTED, `newer streams of ${certificateName} wait for their Hello`);
-    this.#strangers.add(session);
+    this.#strangers.add(stream);
   }
 
   /** Of the stream whose submissions hold most one goes, if that is more than `bytes`: nobody keeps others out. */
-  #makeRoom(asking: Session, bytes: number): boolean {
-    const others = [...this.#sessions.values()].filter((it) => it !== asking && it.uploadBytes > bytes);
-    return others.sort((a, b) => b.uploadBytes - a.uploadBytes).some((it) => it.yieldUpload());
+  #makeRoom(asking: ActorStream, bytes: number): boolean {
+    const others = [...this.#streams.values()].filter((it) => it !== asking && it.handIns.uploadBytes > bytes);
+    return others.sort((a, b) => b.handIns.uploadBytes - a.handIns.uploadBytes).some((it) => it.handIns.yieldUpload());
   }
 
-  #onHello(session: Session): void {
-    this.#strangers.delete(session);
-    const older = this.#sessions.get(session.actor);
-    this.#sessions.set(session.actor, session);
+  #onHello(stream: ActorStream): void {
+    this.#strangers.delete(stream);
+    const older = this.#streams.get(stream.actor);
+    this.#streams.set(stream.actor, stream);
     this.#aloneSinceMs = undefined;
-    older?.abort(grpc.status.ABORTED, `a newer stream of ${session.actor} replaces this one`);
+    older?.abort(grpc.status.ABORTED, `a newer stream of ${stream.actor} replaces this one`);
     this.#options.log.info(
-      { actor: session.actor, slots: session.slots, isolation: session.isolationLevel },
+      { actor: stream.actor, slots: stream.slots, isolation: stream.isolationLevel },
       "actor connected",
     );
-    const leaving = this.#draining ?? this.#leaving.get(session.actor);
-    if (leaving !== undefined) session.drain(leaving);
+    const leaving = this.#draining ?? this.#leaving.get(stream.actor);
+    if (leaving !== undefined) stream.drain(leaving);
     this.#options.status.changed();
   }
 
-  #onEnd(session: Session): void {
-    this.#strangers.delete(session);
+  #onEnd(stream: ActorStream): void {
+    this.#strangers.delete(stream);
     // Not if a newer stream of the same actor has taken its place.
-    if (this.#sessions.get(session.actor) !== session) return;
-    this.#sessions.delete(session.actor);
-    if (this.#sessions.size === 0) this.#aloneSinceMs = Date.now();
-    if (session.drained) this.#leaving.delete(session.actor);
-    this.#options.log.info({ actor: session.actor }, "actor disconnected");
+    if (this.#streams.get(stream.actor) !== stream) return;
+    this.#streams.delete(stream.actor);
+    if (this.#streams.size === 0) this.#aloneSinceMs = Date.now();
+    if (stream.drained) this.#leaving.delete(stream.actor);
+    this.#options.log.info({ actor: stream.actor }, "actor disconnected");
     this.#options.status.changed();
   }
 
@@ -363,7 +336,7 @@ export class LearnerServer {
     const { store, limitsOf, log } = this.#options;
     const loss = this.#terminations.reported(termination);
     if (loss === undefined || !isOutOfMemory(termination)) return false;
-    const expected = store.leases.expectation(loss.attempt.execution);
+    const expected = store.leases.attempts.expectation(loss.attempt.execution);
     const longestSeconds = (loss.lostAtMs - loss.leasedAtMs) / 1000;
     const result =
       expected &&
@@ -383,14 +356,14 @@ export class LearnerServer {
     }
     const now = performance.now();
     const { helloSeconds, store } = this.#options;
-    for (const session of this.#strangers) {
-      if (now - session.heardAt > helloSeconds * 1000)
-        session.abort(grpc.status.DEADLINE_EXCEEDED, `no Hello within ${helloSeconds} s`);
+    for (const stream of this.#strangers) {
+      if (now - stream.heardAt > helloSeconds * 1000)
+        stream.abort(grpc.status.DEADLINE_EXCEEDED, `no Hello within ${helloSeconds} s`);
     }
-    for (const session of this.#sessions.values()) {
-      session.endUploads();
-      if (now - session.heardAt > store.leases.leaseSeconds * 1000)
-        session.abort(grpc.status.DEADLINE_EXCEEDED, `no heartbeat for ${store.leases.leaseSeconds} s`);
+    for (const stream of this.#streams.values()) {
+      stream.handIns.endUploads();
+      if (now - stream.heardAt > store.leases.leaseSeconds * 1000)
+        stream.abort(grpc.status.DEADLINE_EXCEEDED, `no heartbeat for ${store.leases.leaseSeconds} s`);
     }
   }
 
@@ -406,16 +379,10 @@ export class LearnerServer {
     const { store } = this.#options;
     const { queued, running, completed, lost, retried } = store.totals();
     const disrupted = store.leases.disruptions();
-    const actors = this.actors().map((actor) => ({
-      name: actor.name,
-      isolationLevel: actor.isolationLevel,
-      slots: actor.slots,
-      running: actor.running,
-      connected: actor.connected,
-      draining: actor.draining,
-      busyShare: actor.aliveSeconds > 0 ? actor.busySeconds / actor.aliveSeconds : 0,
-    }));
-    return { executions: { queued, running, completed, lost, retried, disrupted }, actors };
+    return {
+      executions: { queued, running, completed, lost, retried, disrupted },
+      actors: this.actors().map(statusOfActor),
+    };
   }
 }
 

@@ -164,6 +164,35 @@ test("a new phase begins without the last one's progress and message, its second
   });
 });
 
+test("an end is told at once, however soon after another status", () => {
+  for (const phase of [Phase.SUCCEEDED, Phase.FAILED_RUN, Phase.STOPPED]) {
+    const board = new StatusBoard({ intervalSeconds: 60, countsSeconds: 60 });
+    const seen: StatusMessage[] = [];
+    const stop = board.watch((status) => seen.push(status));
+    board.update({ phase: Phase.TRAINING });
+    assert.equal(seen.length, 1, "a phase waits for its turn");
+    board.update({ phase });
+    assert.equal(seen.at(-1)?.phase, phase);
+    stop();
+  }
+});
+
+test("progress is a new phase, a finished part of it or a finished iteration; what says the same again is none", () => {
+  let seconds = 0;
+  const board = new StatusBoard({ now: () => seconds * 1000 });
+  const after = (change: StatusMessage) => {
+    seconds += 10;
+    board.update(change);
+    return board.secondsSinceProgress;
+  };
+  assert.equal(after({ phase: Phase.EXECUTING }), 0);
+  assert.equal(after({ phase: Phase.EXECUTING, phaseTotal: 4, message: "no actor" }), 10);
+  assert.equal(after({ phaseDone: 1 }), 0);
+  assert.equal(after({ phaseDone: 1 }), 10);
+  assert.equal(after({ iterationJson: "{}" }), 0);
+  assert.equal(after({ iteration: 2 }), 0);
+});
+
 test("a watcher that does not read gets the newest status when it does, not all of them", async () => {
   const { address, status } = await newLearner();
   const { stream, received, until } = watch(address);

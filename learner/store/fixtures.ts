@@ -2,7 +2,7 @@
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { NewSample, Result } from "./types.ts";
+import type { NewSample, ReportedResult } from "./types.ts";
 
 export function newSample(id: string, change: Partial<NewSample> = {}): NewSample {
   return {
@@ -27,7 +27,7 @@ export function newSample(id: string, change: Partial<NewSample> = {}): NewSampl
   };
 }
 
-export function newResult(change: Partial<Result> = {}): Result {
+export function newResult(change: Partial<ReportedResult> = {}): ReportedResult {
   return {
     outcome: "completed",
     exitStatus: 0,

@@ -123,7 +123,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     // A heartbeat with any of the attempts that the actor ever had, those whose lease expired included.
     arbitrary: fc.tuple(actor, fc.nat({ max: 2 ** 16 })).map(([name, bits]) => (world: World) => {
       const mine = world.leased.filter((attempt, index) => attempt.actor === name && (bits >> (index % 16)) & 1);
-      const counts = mine.map((attempt) => world.store.leases.judge(name, attempt) === "accepted");
+      const counts = mine.map((attempt) => world.store.leases.attempts.judge(name, attempt) === "accepted");
       const stale = world.store.leases.extend(name, mine).map(({ fence }) => fence);
       assert.deepEqual(
         mine.map(({ fence }) => !stale.includes(fence)),

@@ -8,14 +8,13 @@
  * period, because actors could not reach the learner while it was down. Heartbeats extend a lease, but no further than
  * `longestSeconds` after it was given (or to the end of that grace period): an actor cannot sit on an execution for ever.
  */
-import { randomBytes } from "node:crypto";
 import type { EventEmitter } from "node:events";
-import type { Database, Row } from "./database.ts";
+import { Attempts, type End } from "./attempts.ts";
+import type { Database } from "./database.ts";
 import { Disruptions, NO_HEARTBEAT, NOT_HELD } from "./disruptions.ts";
 import { StoreError } from "./errors.ts";
-import { programOf } from "./rows.ts";
 import { RunningAttempts } from "./running.ts";
-import type { Acceptance, AttemptKey, HeldAttempt, LeasedExecution, Result, StoreEvents } from "./types.ts";
+import type { Acceptance, AttemptKey, HeldAttempt, LeasedExecution, ReportedResult, StoreEvents } from "./types.ts";
 
 export interface LeaseOptions {
   /** An attempt without a heartbeat for this long goes back to the queue. `learner.leaseSeconds` */
@@ -33,24 +32,13 @@ export interface LeaseOptions {
   events: EventEmitter<StoreEvents>;
 }
 
-/** How an attempt ended without a result. */
-interface End {
-  state: "expired" | "failed" | "revoked";
-  reason: string;
-  /** Its sandbox ended under the program. */
-  sandboxBroke?: boolean;
-  /** Its actor was taken away: the attempt does not count. */
-  disrupted?: boolean;
-}
-
-/** The execution that was queued first. Without the index named, SQLite goes through all that were finished before. */
-const NEXT = "FROM samples INDEXED BY samples_queued WHERE state = 'queued' ORDER BY sequence LIMIT 1";
-
 export class Leases {
   #database: Database;
   #options: LeaseOptions;
   #running = new RunningAttempts();
   readonly #disruptions: Disruptions;
+  /** Their rows in the database. */
+  readonly attempts: Attempts;
   /** Unix milliseconds: an attempt that was leased before the first may run until the second. */
   #grace = { from: 0, until: 0 };
 
@@ -58,10 +46,8 @@ export class Leases {
     this.#database = database;
     this.#options = options;
     this.#disruptions = new Disruptions(database, options);
-    const rows = database.all(
-      "SELECT execution, number, fence, actor, leased_at FROM attempts WHERE state = 'running'",
-    );
-    for (const row of rows) this.#hold({ ...keyOf(row), actor: String(row.actor) }, Number(row.leased_at));
+    this.attempts = new Attempts(database);
+    for (const { leasedAtMs, ...attempt } of this.attempts.running()) this.#hold(attempt, leasedAtMs);
   }
 
   #hold(attempt: HeldAttempt, leasedAtMs: number): void {
@@ -100,40 +86,11 @@ export class Leases {
     return this.#options.maxAttempts;
   }
 
-  /** How many attempts of this execution were lost because their sandboxes ended under the program. */
-  brokenSandboxes(execution: string): number {
-    const row = this.#database.get(
-      "SELECT count(*) AS times FROM attempts WHERE execution = :execution AND sandbox_broke",
-      { execution },
-    );
-    return Number(row?.times ?? 0);
-  }
-
-  /** Whether a result of this attempt, from this actor, would be accepted now. */
-  judge(actor: string, attempt: AttemptKey): Acceptance {
-    return this.#judge(actor, attempt);
-  }
-
-  /** Names of the markers that this execution's program can print, and its task; undefined if there is none such. */
-  expectation(execution: string): { task: string; insertedMarkers: string[] } | undefined {
-    const row = this.#database.get("SELECT task, inserted_markers FROM samples WHERE id = :execution", { execution });
-    return row && { task: String(row.task), insertedMarkers: JSON.parse(String(row.inserted_markers)) as string[] };
-  }
-
   /** How long a program of this attempt can have run until now: since the lease, and no longer than `longestSeconds`. */
   longestDuration(attempt: AttemptKey): number {
-    const leasedAtMs = this.leasedAtMs(attempt);
+    const leasedAtMs = this.attempts.leasedAtMs(attempt);
     if (leasedAtMs === undefined) return 0;
     return Math.min(this.#options.longestSeconds, Math.max(0, (this.#options.now() - leasedAtMs) / 1000));
-  }
-
-  /** When this attempt was leased, Unix milliseconds; undefined if there is none such. */
-  leasedAtMs({ execution, number }: AttemptKey): number | undefined {
-    const row = this.#database.get("SELECT leased_at FROM attempts WHERE execution = :execution AND number = :number", {
-      execution,
-      number,
-    });
-    return row && Number(row.leased_at);
   }
 
   /** Actors can reach the learner from now on: every running attempt has `leaseGraceSeconds` to show itself. */
@@ -166,11 +123,6 @@ export class Leases {
     this.#database.afterCommit(then);
   }
 
-  /** Whether anything is queued; costs no commit. */
-  hasQueued(): boolean {
-    return this.#database.get(`SELECT 1 ${NEXT}`) !== undefined;
-  }
-
   /** Leases the oldest queued execution to `actor` as a new attempt. @returns undefined if nothing is queued */
   take(actor: string): LeasedExecution | undefined {
     return this.takeAll([actor])[0];
@@ -181,11 +133,11 @@ export class Leases {
    * as were queued
    */
   takeAll(actors: readonly string[]): LeasedExecution[] {
-    if (actors.length === 0 || !this.hasQueued()) return [];
+    if (actors.length === 0 || !this.attempts.hasQueued()) return [];
     const leased = this.#database.write(() => {
       const taken: LeasedExecution[] = [];
       for (const actor of actors) {
-        const next = this.#takeNext(actor);
+        const next = this.attempts.begin(actor, this.#now());
         if (next === undefined) break;
         taken.push(next);
       }
@@ -196,35 +148,6 @@ export class Leases {
         this.#hold({ ...keyOnly(attempt), actor: actors[index]! }, this.#options.now());
     });
     return leased;
-  }
-
-  #takeNext(actor: string): LeasedExecution | undefined {
-    const sample = this.#database.get(
-      `SELECT id, purpose, task, attempts, execution_seed, program, instrumented ${NEXT}`,
-    );
-    if (sample === undefined) return undefined;
-    const execution = String(sample.id);
-    const number = Number(sample.attempts) + 1;
-    const nonce = randomBytes(16).toString("hex");
-    this.#database.change("UPDATE samples SET state = 'leased', attempts = :number WHERE id = :execution", {
-      execution,
-      number,
-    });
-    const row = this.#database.get(
-      `INSERT INTO attempts (execution, number, actor, nonce, state, leased_at)
-       VALUES (:execution, :number, :actor, :nonce, 'running', :at) RETURNING fence`,
-      { execution, number, actor, nonce, at: this.#now() },
-    );
-    return {
-      execution,
-      number,
-      fence: String(row?.fence),
-      purpose: String(sample.purpose),
-      task: String(sample.task),
-      nonce,
-      program: programOf(sample, nonce),
-      executionSeed: Number(sample.execution_seed),
-    };
   }
 
   /**
@@ -254,7 +177,9 @@ export class Leases {
    */
   reconcile(actor: string, holding: readonly AttemptKey[]): AttemptKey[] {
     const stale = this.extend(actor, holding).filter((attempt) => {
-      return this.#find(actor, attempt)?.state !== "accepted" && this.#judge(actor, attempt) !== "accepted";
+      return (
+        this.attempts.find(actor, attempt)?.state !== "accepted" && this.attempts.judge(actor, attempt) !== "accepted"
+      );
     });
     const held = new Set(holding.map((attempt) => attempt.fence));
     this.#lose(
@@ -271,7 +196,7 @@ export class Leases {
     reason: string,
     of: Pick<End, "sandboxBroke" | "disrupted"> = {},
   ): Acceptance {
-    const verdict = this.#database.write(() => this.#judge(actor, attempt));
+    const verdict = this.#database.write(() => this.attempts.judge(actor, attempt));
     // An expired one was queued again already.
     if (verdict === "accepted" && this.#running.has(attempt.fence))
       this.#lose([{ ...keyOnly(attempt), actor }], { state: "failed", reason, ...of });
@@ -303,11 +228,11 @@ export class Leases {
    * A result arrived. When this returns `accepted` it is on disk.
    * @param deflated the submission, zlib
    */
-  accept(actor: string, attempt: AttemptKey, result: Result, deflated?: Uint8Array): Acceptance {
+  accept(actor: string, attempt: AttemptKey, result: ReportedResult, deflated?: Uint8Array): Acceptance {
     const verdict = this.#database.write(() => {
-      const judged = this.#judge(actor, attempt);
+      const judged = this.attempts.judge(actor, attempt);
       if (judged !== "accepted") return judged;
-      this.#finish(actor, attempt, result, deflated);
+      this.attempts.finish(actor, attempt, result, this.#now(), deflated);
       return judged;
     });
     if (verdict === "accepted") {
@@ -322,13 +247,13 @@ export class Leases {
    * that was handed in; a newer attempt of the execution is revoked.
    * @returns false if it does not count: the execution has a result already, or was thrown away
    */
-  settle(actor: string, attempt: AttemptKey, result: Result): boolean {
+  settle(actor: string, attempt: AttemptKey, result: ReportedResult): boolean {
     const newer = this.#database.write(() => {
-      const row = this.#find(actor, attempt);
+      const row = this.attempts.find(actor, attempt);
       const open = ["queued", "leased", "lost"].includes(String(row?.execution_state));
       if (!open || !["failed", "expired"].includes(String(row?.state))) return undefined;
       const held = this.markRevoked([attempt.execution], "an earlier attempt's result is known");
-      this.#finish(actor, attempt, result);
+      this.attempts.finish(actor, attempt, result, this.#now());
       return held;
     });
     if (newer === undefined) return false;
@@ -377,78 +302,21 @@ export class Leases {
     if (attempts.length > 0) this.#options.events.emit("revoked", attempts, reason);
   }
 
-  /** Part of a transaction: an attempt's result becomes its execution's. */
-  #finish(actor: string, attempt: AttemptKey, result: Result, deflated?: Uint8Array): void {
-    const { execution, number } = attempt;
-    const at = this.#now();
-    this.#database.change("UPDATE attempts SET state = 'accepted', ended_at = :at WHERE fence = :fence", {
-      at,
-      fence: Number(attempt.fence),
-    });
-    this.#database.change("UPDATE samples SET state = 'finished', finished_at = :at WHERE id = :execution", {
-      at,
-      execution,
-    });
-    this.#database.change(
-      `INSERT INTO results SELECT :execution, :number, :actor, :outcome, :exitStatus, :signal, :durationSeconds, :cpuSeconds,
-         (a.leased_at - s.created_at) / 1000.0, :peakMemoryBytes, :markers, :forgedMarkers, :imitatedMarkers,
-         :terminalOutput, :outputBytes, :submissionBytes, :submissionSha256, :submissionRefused, :detail, :isolationLevel
-       FROM samples s JOIN attempts a ON a.execution = s.id AND a.number = :number WHERE s.id = :execution`,
-      {
-        ...result,
-        execution,
-        number,
-        actor,
-        markers: JSON.stringify(result.markers),
-        submissionBytes: result.submissionBytes ?? null,
-        submissionSha256: result.submissionSha256 ?? null,
-      },
-    );
-    if (deflated !== undefined)
-      this.#database.change("INSERT INTO submissions VALUES (:execution, :deflated)", { execution, deflated });
+  #end(attempt: HeldAttempt, end: End): void {
+    const { elapsedSeconds } = this.#running.get(attempt.fence) ?? {};
+    this.attempts.end(attempt, end, { elapsedSeconds, at: this.#now() });
   }
 
   #now(): number {
     return Math.round(this.#options.now());
   }
 
-  #find(actor: string, attempt: AttemptKey): Row | undefined {
-    if (!/^\d{1,15}$/.test(attempt.fence)) return undefined;
-    const row = this.#database.get(
-      `SELECT a.state, a.number, s.attempts, s.state AS execution_state
-       FROM attempts a JOIN samples s ON s.id = a.execution
-       WHERE a.fence = :fence AND a.execution = :execution AND a.number = :number AND a.actor = :actor`,
-      { fence: Number(attempt.fence), execution: attempt.execution, number: attempt.number, actor },
-    );
-    return row;
-  }
-
-  /** Whether a result of this attempt would count. */
-  #judge(actor: string, attempt: AttemptKey): Acceptance {
-    const row = this.#find(actor, attempt);
-    if (row === undefined) return "unknown";
-    if (row.execution_state === "finished") return "duplicate";
-    const open = row.execution_state === "leased" || row.execution_state === "queued";
-    const counts = row.state === "running" || row.state === "expired";
-    return open && counts && row.number === row.attempts ? "accepted" : "revoked";
-  }
-
   /** An expired attempt that still counts runs again: its execution leaves the queue. */
   #revive(actor: string, attempt: AttemptKey): boolean {
-    if (this.#judge(actor, attempt) !== "accepted") return false;
-    const leasedAtMs = this.leasedAtMs(attempt) ?? 0;
+    if (this.attempts.judge(actor, attempt) !== "accepted") return false;
+    const leasedAtMs = this.attempts.leasedAtMs(attempt) ?? 0;
     if (this.#endOf(leasedAtMs) <= this.#options.now()) return false;
-    this.#database.write(() => {
-      this.#database.change(
-        "UPDATE attempts SET state = 'running', reason = NULL, ended_at = NULL, disrupted = 0 WHERE fence = :fence",
-        {
-          fence: Number(attempt.fence),
-        },
-      );
-      this.#database.change("UPDATE samples SET state = 'leased' WHERE id = :execution", {
-        execution: attempt.execution,
-      });
-    });
+    this.#database.write(() => this.attempts.revive(attempt));
     this.#hold({ ...keyOnly(attempt), actor }, leasedAtMs);
     return true;
   }
@@ -471,25 +339,6 @@ export class Leases {
     });
     if (ended.includes("queued")) this.afterCommit(() => this.#options.events.emit("queued"));
   }
-
-  #end(attempt: HeldAttempt, { state, reason, sandboxBroke = false, disrupted = false }: End): void {
-    this.#database.change(
-      `UPDATE attempts SET state = :state, reason = :reason, elapsed_seconds = :elapsed, ended_at = :at,
-         sandbox_broke = :sandboxBroke, disrupted = :disrupted WHERE fence = :fence`,
-      {
-        ...{ state, reason, sandboxBroke: Number(sandboxBroke), disrupted: Number(disrupted) },
-        elapsed: this.#running.get(attempt.fence)?.elapsedSeconds ?? null,
-        at: this.#now(),
-        fence: Number(attempt.fence),
-      },
-    );
-  }
 }
-
-const keyOf = (row: Row): AttemptKey => ({
-  execution: String(row.execution),
-  number: Number(row.number),
-  fence: String(row.fence),
-});
 
 const keyOnly = ({ execution, number, fence }: AttemptKey): AttemptKey => ({ execution, number, fence });

@@ -1,4 +1,5 @@
 /** Rows of the tables as typed values, and back. */
+import type { MarkerSeen } from "../../proto/execution.ts";
 import type { Row } from "./database.ts";
 import type {
   AcceptedResult,
@@ -6,7 +7,6 @@ import type {
   ExecutionState,
   Grade,
   IterationRow,
-  MarkerSeen,
   OpenGroup,
   PreviousSolution,
   Sample,

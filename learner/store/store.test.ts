@@ -310,7 +310,7 @@ describe("attempts", () => {
       const lease = taken(store);
       before(store, lease, clock);
       const counts = store.counts();
-      assert.equal(store.leases.judge(actor, { ...lease, ...change }), verdict);
+      assert.equal(store.leases.attempts.judge(actor, { ...lease, ...change }), verdict);
       assert.equal(store.leases.accept(actor, { ...lease, ...change }, newResult({ detail: "late" })), verdict);
       if (verdict === "accepted") assert.equal(store.counts().completed, 1);
       else assert.deepEqual(store.counts(), counts);

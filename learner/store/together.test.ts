@@ -29,7 +29,7 @@ describe("leases for many actors", () => {
       [store.leases.runningOf("a"), store.leases.runningOf("b"), store.leases.runningOf("c")],
       [2, 1, 0],
     );
-    assert.equal(store.leases.hasQueued(), false);
+    assert.equal(store.leases.attempts.hasQueued(), false);
     assert.deepEqual(store.leases.takeAll(["d"]), []);
     assert.equal(new Set(leased.map(({ nonce }) => nonce)).size, 3);
     store.close();

@@ -3,10 +3,7 @@
  *
  * An execution belongs to exactly one sample and has the sample's id.
  */
-
-export const OUTCOMES = ["completed", "failed", "timedOut", "outOfMemory", "outputLimit", "lost"] as const;
-/** What an execution came to. `lost` is the infrastructure's fault, never the program's. */
-export type Outcome = (typeof OUTCOMES)[number];
+import type { Outcome, Result } from "../../proto/execution.ts";
 
 /**
  * | state       | meaning                                                                 | next                          |
@@ -59,43 +56,21 @@ export interface NewSample {
   state: "queued" | "notExecuted";
 }
 
-export interface MarkerSeen {
-  name: string;
-  /** What the program printed after it. */
-  value: string;
-  atSeconds: number;
-}
-
 /** What an actor reported. */
-export interface Result {
+export interface ReportedResult extends Result {
   /** Never `lost`: a lost attempt is tried again, and leaves no result. */
   outcome: Exclude<Outcome, "lost">;
-  exitStatus: number;
-  /** That ended the program, 0 if none. */
-  signal: number;
-  durationSeconds: number;
-  cpuSeconds: number;
-  peakMemoryBytes: number;
-  /** Each at most once, in the order seen. */
-  markers: MarkerSeen[];
-  /** Marker lines with a wrong nonce, repeats, names that do not exist or were not inserted. */
-  forgedMarkers: number;
-  /** Lines that look like a marker and carry no nonce. */
-  imitatedMarkers: number;
   /** First and last part; bytes that are not UTF-8 replaced. */
   terminalOutput: string;
-  outputBytes: number;
   /** Of the submission, uncompressed; absent if there is none. */
   submissionBytes?: number;
   submissionSha256?: string;
   /** Why a submission that was there was not read, e.g. `symbolic link`; empty if it was not refused. */
   submissionRefused: string;
-  /** One line for a person. */
-  detail: string;
   isolationLevel: string;
 }
 
-export interface AcceptedResult extends Result {
+export interface AcceptedResult extends ReportedResult {
   actor: string;
   attempt: number;
   /** From being queued to the start of the accepted attempt. */

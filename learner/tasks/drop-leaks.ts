@@ -1,8 +1,8 @@
 /** A copy of a task folder without the fields that give its labels away. Off by default: published numbers had them. */
 import { cpSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { extname, join } from "node:path";
-import type { Task } from "../grading/task.ts";
 import { TaskError } from "./errors.ts";
+import type { Task } from "./task.ts";
 
 /**
  * Copies the folder to `out`, leaves the registry's leaks out of its .json files (a list of records each) and out of every

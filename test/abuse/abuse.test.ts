@@ -45,7 +45,7 @@ const QUICK = [
   ],
   ...["hide_unreadable", "hide_in_mappings", "file_attributes", "tell_others", "proc_write", "proc_descriptors"],
   ...["system_calls_all", "requests", "inherited_state", "memory_left"],
-  ...["leave_behind", "find_left"],
+  ...["leave_behind", "find_left", "open_many_files"],
 ];
 
 test("every program has an expectation, and every expectation a program", () => {
@@ -58,6 +58,8 @@ for (const column of COLUMNS.filter(({ landlockAbi, sidecar }) => landlockAbi ==
     let arena: Arena | string;
     before(async () => {
       arena = await Arena.open(column, { environment, warm: ["numpy", "pandas"] });
+      // A machine may lack a level. A level that is there and leaks is a fault, and no reason to skip.
+      if (typeof arena === "string") assert.doesNotMatch(arena, /can be (read|written|signalled|made)/);
     });
     after(async () => {
       if (typeof arena !== "string") await arena.close();

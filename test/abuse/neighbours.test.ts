@@ -7,9 +7,10 @@ import { test } from "node:test";
 import { ActorError } from "../../actor/errors.ts";
 import { execute } from "../../actor/execution.ts";
 import { startIsolated } from "../../actor/isolation.ts";
-import { DEFAULT_LIMITS, type Limits } from "../../actor/limits.ts";
+import { DEFAULT_LIMITS } from "../../actor/limits.ts";
 import { ensurePythonEnvironment } from "../../actor/python-env.ts";
 import type { Sandbox } from "../../actor/sandbox.ts";
+import type { Limits } from "../../proto/execution.ts";
 
 const LIMITS: Limits = {
   ...DEFAULT_LIMITS,

@@ -9,14 +9,16 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ExecutionResult } from "../../actor/execution.ts";
-import { DEFAULT_LIMITS, type Limits } from "../../actor/limits.ts";
+import { DEFAULT_LIMITS } from "../../actor/limits.ts";
 import { headerOf } from "../../actor/result-header.ts";
 import type { Reward } from "../../learner/grading/reward.ts";
-import { gradeSample, openTask, type Task } from "../../learner/grading/task.ts";
-import { type DurationOptions, durationWeights, type TimedSample } from "../../learner/ppo/durations.ts";
+import { type DurationOptions, durationWeights, type TimedSample } from "../../learner/rl/durations.ts";
+import { gradeSample } from "../../learner/rollout/grade-sample.ts";
 import { instrument, withNonce } from "../../learner/rollout/instrument.ts";
 import { parseResult } from "../../learner/server/results.ts";
 import type { AcceptedResult } from "../../learner/store/types.ts";
+import { openTask, type Task } from "../../learner/tasks/task.ts";
+import type { Limits } from "../../proto/execution.ts";
 import type { Arena } from "./suite.ts";
 
 const LIMITS: Limits = { ...DEFAULT_LIMITS, timeoutSeconds: 20, memoryBytes: 1 << 30, scratchBytes: 64 << 20 };

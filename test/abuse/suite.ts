@@ -7,10 +7,11 @@ import { descendants } from "../../actor/descendants.fixture.ts";
 import { ActorError } from "../../actor/errors.ts";
 import { type ExecutionResult, execute } from "../../actor/execution.ts";
 import { startIsolated } from "../../actor/isolation.ts";
-import { DEFAULT_LIMITS, type Limits } from "../../actor/limits.ts";
+import { DEFAULT_LIMITS } from "../../actor/limits.ts";
 import type { Sandbox } from "../../actor/sandbox.ts";
 import { Sidecar } from "../../actor/sidecar.fixture.ts";
 import type { IsolationLevel } from "../../actor/zygote-messages.ts";
+import type { Limits } from "../../proto/execution.ts";
 import { EXPECTATIONS, type Expectation, expectationOf } from "./expectations.ts";
 import { createWorld, NEIGHBOUR_NOTE, NONCE, SECRET, type World } from "./world.ts";
 

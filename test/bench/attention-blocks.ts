@@ -8,13 +8,13 @@
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { Parameters } from "../../learner/graph/parameters.ts";
-import { Session } from "../../learner/graph/session.ts";
-import { type Tensor, tensor } from "../../learner/graph/tensor.ts";
-import { blocksOf, decoderFeeds } from "../../learner/model/decoder.ts";
-import { SHAPES } from "../../learner/model/hollow.fixture.ts";
-import { fullAdaptation } from "../../learner/ppo/adaptation.ts";
-import { evaluateGraph, policyStepGraph, SUM_PREFIX } from "../../learner/ppo/steps.ts";
+import { fullAdaptation } from "../../learner/engine/adaptation.ts";
+import { Parameters } from "../../learner/engine/graph/parameters.ts";
+import { type Tensor, tensor } from "../../learner/engine/graph/tensor.ts";
+import { blocksOf, decoderFeeds } from "../../learner/engine/model/decoder.ts";
+import { SHAPES } from "../../learner/engine/model/hollow.fixture.ts";
+import { createSession } from "../../learner/engine/runtime/runtime.ts";
+import { evaluateGraph, policyStepGraph, SUM_PREFIX } from "../../learner/engine/steps.ts";
 import { writeRandomModel } from "./random-model.ts";
 
 const [what, tokens] = [process.argv[2], Number(process.argv[3])];
@@ -32,7 +32,7 @@ fs.rmSync(folder, { recursive: true });
 const started = performance.now();
 const graph =
   what !== "evaluate" ? policyStepGraph(model, { blocks, checkpointing }) : evaluateGraph(model, "policy", { blocks });
-const session = await Session.create(graph, { threads: 1 });
+const session = await createSession(graph, { threads: 1 });
 const sessionMilliseconds = Math.round(performance.now() - started);
 const ids = (length: number) => Int32Array.from({ length }, (_, i) => (7 * i) % config.vocabSize);
 const each = (value: number) => tensor(new Float32Array(RESPONSE).fill(value));

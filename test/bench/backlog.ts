@@ -18,6 +18,9 @@ const LIMITS = {
   memoryBytes: 2 ** 31,
   outputBytes: 2 ** 20,
   keptOutputBytes: 2 ** 14,
+  scratchBytes: 2 ** 30,
+  scratchFiles: 10_000,
+  processes: 64,
   submissionBytes: 2 ** 24,
 };
 

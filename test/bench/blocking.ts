@@ -14,8 +14,8 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import { parseArgs } from "node:util";
 import { policyFolder } from "../../crds/policy.ts";
 import { parseTrainingRun } from "../../crds/trainingrun.ts";
-import { readTokenizer } from "../../learner/model/folder.ts";
-import { startEngine } from "../../learner/ppo/engine.ts";
+import { startEngine } from "../../learner/engine/engine.ts";
+import { readTokenizer } from "../../learner/engine/model/folder.ts";
 import { Rollout } from "../../learner/rollout/rollout.ts";
 import { openStore } from "../../learner/store/store.ts";
 

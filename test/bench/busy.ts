@@ -1,6 +1,6 @@
 /** How much of its time an actor executes programs while executions wait: a real learner's server, real actors. */
 import { parseArgs } from "node:util";
-import { uniforms } from "../../learner/rng.ts";
+import { uniforms } from "../../learner/engine/model/random.ts";
 import { Backlog } from "./backlog.ts";
 import { benchEnvironment } from "./environment.ts";
 import { type Bench, median } from "./result.ts";

@@ -10,9 +10,9 @@ import { execute } from "../../actor/execution.ts";
 import { startIsolated } from "../../actor/isolation.ts";
 import { DEFAULT_LIMITS } from "../../actor/limits.ts";
 import { findPublicData } from "../../actor/tasks.ts";
-import { openTask } from "../../learner/grading/task.ts";
 import { makeCorpus, programHash } from "../../learner/pretrain/corpus.ts";
 import { family } from "../../learner/rollout/family.ts";
+import { openTask } from "../../learner/tasks/task.ts";
 import { benchEnvironment } from "./environment.ts";
 import { type Bench, median } from "./result.ts";
 

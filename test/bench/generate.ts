@@ -12,10 +12,10 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
-import { configJson, parseConfig } from "../../learner/model/config.ts";
-import { writeModelFolder } from "../../learner/model/folder.ts";
-import { initialWeights } from "../../learner/model/weights.ts";
-import { startEngine } from "../../learner/ppo/engine.ts";
+import { startEngine } from "../../learner/engine/engine.ts";
+import { configJson, parseConfig } from "../../learner/engine/model/config.ts";
+import { writeModelFolder } from "../../learner/engine/model/folder.ts";
+import { initialWeights } from "../../learner/engine/model/weights.ts";
 
 const { values } = parseArgs({
   options: {

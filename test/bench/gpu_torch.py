@@ -1,10 +1,11 @@
-"""What gpu.ts measures, in PyTorch with transformers' Qwen2ForCausalLM and sdpa on the same device.
+"""What gpu/speed.ts measures, in PyTorch with transformers' Qwen2ForCausalLM and sdpa on the same device.
 
-    python gpu_torch.py --folder DIR --device cuda:0 --train lora|all --compute float32|bfloat16 --rank 16 --threads 0
+    python gpu_torch.py --folder DIR --device cuda:0 --train lora|all --compute float32|tf32|bfloat16 --rank 16 --threads 0
 
 Reads work.json of the folder. Every line on stdin asks for a PPO step (an optimiser step of the critic, one of the policy) and greedy
 tokens, and is answered by a line of JSON: seconds of each, and losses, which both sides must agree on before their first step.
 compute bfloat16: autocast, over float32 weights where every weight is trained, over bfloat16 ones where they are frozen.
+tf32: float32, of which tensor cores multiply 10 bits of the mantissa.
 """
 
 import argparse
@@ -21,12 +22,13 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--folder", required=True)
 parser.add_argument("--device", required=True)
 parser.add_argument("--train", choices=["lora", "all"], required=True)
-parser.add_argument("--compute", choices=["float32", "bfloat16"], required=True)
+parser.add_argument("--compute", choices=["float32", "tf32", "bfloat16"], required=True)
 parser.add_argument("--rank", type=int, required=True)
 parser.add_argument("--threads", type=int, default=0)
 flags = parser.parse_args()
 if flags.threads:
     torch.set_num_threads(flags.threads)
+torch.set_float32_matmul_precision("high" if flags.compute == "tf32" else "highest")
 with open(f"{flags.folder}/work.json") as file:
     work = json.load(file)
 device, half, lora = torch.device(flags.device), flags.compute == "bfloat16", flags.train == "lora"
@@ -116,7 +118,7 @@ def generate():
     with torch.no_grad(), autocast():
         policy.eval()
         policy.generate(ids[:, :prompt], attention_mask=torch.ones_like(ids[:, :prompt]), do_sample=False, temperature=None,
-                        top_p=None, top_k=None, max_new_tokens=work["responseTokens"], min_new_tokens=work["responseTokens"],
+                        top_p=None, top_k=None, max_new_tokens=work["newTokens"], min_new_tokens=work["newTokens"],
                         pad_token_id=0)
         policy.train()
 

@@ -10,10 +10,10 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { uniforms } from "../../learner/engine/model/random.ts";
 import { type MetricName, scoreColumns } from "../../learner/grading/metrics.ts";
 import { gradeMleBench, readMleBenchAnswers } from "../../learner/grading/mlebench.ts";
-import { uniforms } from "../../learner/rng.ts";
-import { mleBenchTask } from "../../learner/tasks/mlebench.ts";
+import { mleBenchTask } from "../../learner/grading/mlebench-tasks.ts";
 import { peerPython } from "./peers.ts";
 import { type Bench, median } from "./result.ts";
 

@@ -12,9 +12,9 @@ import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import { parseArgs } from "node:util";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
-import { parseConfig } from "../../learner/model/config.ts";
-import { Generator } from "../../learner/model/generate.ts";
-import { initialWeights } from "../../learner/model/weights.ts";
+import { parseConfig } from "../../learner/engine/model/config.ts";
+import { Generator } from "../../learner/engine/model/generate.ts";
+import { initialWeights } from "../../learner/engine/model/weights.ts";
 
 const { values } = parseArgs({
   args: isMainThread ? process.argv.slice(2) : (workerData as string[]),

@@ -15,13 +15,13 @@ import os from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
-import { configJson, parseConfig } from "../../learner/model/config.ts";
-import { Generator } from "../../learner/model/generate.ts";
-import { MappedWeights } from "../../learner/model/mapped.ts";
-import type { SafetensorsDType } from "../../learner/model/safetensors-header.ts";
-import { saveWeights } from "../../learner/model/save.ts";
-import { Scorer } from "../../learner/model/scorer.ts";
-import { elementCount, parameters } from "../../learner/model/weights.ts";
+import { configJson, parseConfig } from "../../learner/engine/model/config.ts";
+import { Generator } from "../../learner/engine/model/generate.ts";
+import { MappedWeights } from "../../learner/engine/model/mapped.ts";
+import type { SafetensorsDType } from "../../learner/engine/model/safetensors-header.ts";
+import { saveWeights } from "../../learner/engine/model/save.ts";
+import { Scorer } from "../../learner/engine/model/scorer.ts";
+import { elementCount, parameters } from "../../learner/engine/model/weights.ts";
 
 const { values } = parseArgs({
   args: isMainThread ? process.argv.slice(2) : (workerData as string[]),

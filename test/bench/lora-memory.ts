@@ -8,21 +8,21 @@
  *
  * The model is made with random weights. Proportional set size (smaps_rollup) is read every 20 ms from the main thread
  * while the engine's worker works: it counts a mapped file once, however many sessions map it. `--resident` does it as on a GPU,
- * in this process's memory (learner/ppo/device-trainable.ts): then the frozen model is in anonymous memory, once. Prints one JSON line, with
- * what the plan of such a run says (learner/ppo/plan.ts) beside the highest.
+ * in this process's memory (learner/engine/device-memory.ts): then the frozen model is in anonymous memory, once. Prints one JSON line, with
+ * what the plan of such a run says (learner/engine/plan.ts) beside the highest.
  */
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
-import type { ModelConfig } from "../../learner/model/config.ts";
-import { SHAPES as QWEN } from "../../learner/model/hollow.fixture.ts";
-import { PROJECTIONS } from "../../learner/model/lora.ts";
-import { startEngine } from "../../learner/ppo/engine.ts";
-import { ranksOf } from "../../learner/ppo/microbatches.ts";
-import { Planner } from "../../learner/ppo/plan.ts";
-import { uniforms } from "../../learner/rng.ts";
+import { startEngine } from "../../learner/engine/engine.ts";
+import { ranksOf } from "../../learner/engine/microbatches.ts";
+import type { ModelConfig } from "../../learner/engine/model/config.ts";
+import { SHAPES as QWEN } from "../../learner/engine/model/hollow.fixture.ts";
+import { PROJECTIONS } from "../../learner/engine/model/lora.ts";
+import { uniforms } from "../../learner/engine/model/random.ts";
+import { Planner } from "../../learner/engine/plan.ts";
 import { SIZES } from "./update-work.ts";
 
 const SHAPES: Record<string, ModelConfig> = {

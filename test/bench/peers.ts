@@ -1,6 +1,7 @@
+import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync } from "node:fs";
-import { readFile, rename, rm } from "node:fs/promises";
+import { existsSync, readFileSync } from "node:fs";
+import { rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { cacheRoot } from "../../actor/python-env.ts";
@@ -17,13 +18,7 @@ export async function peerPython(
 ): Promise<string> {
   const given = process.env.LONGRUN_BENCH_PYTHON;
   if (given) return given;
-  const list = fileURLToPath(new URL(requirements, import.meta.url));
-  const digest = createHash("sha256")
-    .update(await readFile(list))
-    .digest("hex")
-    .slice(0, 16);
-  const directory = join(cacheRoot(), "bench", digest);
-  const python = join(directory, "bin", "python");
+  const { list, directory, python } = environmentOf(requirements);
   if (existsSync(python)) return python;
   process.stderr.write(`making ${directory} with ${what}; this takes minutes\n`);
   const partial = `${directory}.new`;
@@ -33,3 +28,38 @@ export async function peerPython(
   await rename(partial, directory);
   return python;
 }
+
+/** The environment of a list of requirements, whether it is made or not. */
+function environmentOf(requirements: string) {
+  const list = fileURLToPath(new URL(requirements, import.meta.url));
+  const digest = createHash("sha256").update(readFileSync(list)).digest("hex").slice(0, 16);
+  const directory = join(cacheRoot(), "bench", digest);
+  return { list, directory, python: join(directory, "bin", "python") };
+}
+
+const IMPORT_MILLISECONDS = 60_000;
+
+/**
+ * A Python that has PyTorch and transformers: `$LONGRUN_BENCH_PYTHON`, the machine's `python3`, or the environment of `peerPython`.
+ * Nothing is installed, as the time of a GPU is short.
+ *
+ * @param cuda whether PyTorch must find a GPU
+ * @returns the program, or why there is none, with the remedy
+ */
+export function torchPython(cuda: boolean): { python: string } | { missing: string } {
+  const given = process.env.LONGRUN_BENCH_PYTHON;
+  const candidates = given ? [given] : ["python3", environmentOf("requirements.txt").python];
+  const script = `import torch; from transformers import Qwen2ForCausalLM; assert torch.cuda.is_available() or not ${cuda ? 1 : 0}`;
+  for (const python of candidates)
+    try {
+      execFileSync(python, ["-c", script], { timeout: IMPORT_MILLISECONDS, stdio: "ignore" });
+      return { python };
+    } catch {
+      // the next
+    }
+  const what = `PyTorch${cuda ? " that finds the GPU" : ""} and transformers`;
+  return { missing: `ours alone: no ${what} (make them: node test/bench/peers.ts, or set LONGRUN_BENCH_PYTHON)` };
+}
+
+/** `node test/bench/peers.ts` makes the environment with PyTorch and prints its Python. */
+if (import.meta.main) process.stdout.write(`${await peerPython()}\n`);

@@ -11,14 +11,14 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
-import type { Graph } from "../../learner/graph/graph.ts";
-import { boundDims, peakMemory } from "../../learner/graph/memory.ts";
-import { Session } from "../../learner/graph/session.ts";
-import { type Tensor, tensor } from "../../learner/graph/tensor.ts";
-import { decoderFeeds } from "../../learner/model/decoder.ts";
-import { PROJECTIONS } from "../../learner/model/lora.ts";
-import { adaptationOf } from "../../learner/ppo/adaptation.ts";
-import { evaluateGraph, policyStepGraph, valueStepGraph } from "../../learner/ppo/steps.ts";
+import { adaptationOf } from "../../learner/engine/adaptation.ts";
+import type { Graph } from "../../learner/engine/graph/graph.ts";
+import { boundDims, peakMemory } from "../../learner/engine/graph/memory.ts";
+import { type Tensor, tensor } from "../../learner/engine/graph/tensor.ts";
+import { decoderFeeds } from "../../learner/engine/model/decoder.ts";
+import { PROJECTIONS } from "../../learner/engine/model/lora.ts";
+import { createSession } from "../../learner/engine/runtime/runtime.ts";
+import { evaluateGraph, policyStepGraph, valueStepGraph } from "../../learner/engine/steps.ts";
 import { type SIZES, writeWork } from "./update-work.ts";
 
 const { values } = parseArgs({
@@ -51,7 +51,7 @@ const ids = (length: number) => Int32Array.from({ length }, (_, i) => (i * 37) %
 const rows = lengths.map(() => ({ prompt: ids(prompt), responses: [ids(response)] }));
 const feeds: Record<string, Tensor> = { ...decoderFeeds(rows, model.config) };
 const dims = boundDims(graph, feeds);
-const weights = model.initial();
+const weights = new Map(model.initial());
 for (const { name, dtype, shape } of graph.inputs) {
   if (feeds[name]) continue;
   const size = shape.map((dim) => (typeof dim === "number" ? dim : dims[dim]!));
@@ -61,7 +61,7 @@ for (const { name, dtype, shape } of graph.inputs) {
 }
 
 const prefix = path.join(folder, "profile");
-const session = await Session.create(graph, {
+const session = await createSession(graph, {
   ...{ threads: Number(values.threads), profilePrefix: prefix, ...model.sessionOptions },
 });
 await session.run(feeds);

@@ -1,6 +1,7 @@
 /** What a benchmark found, printed as a table and kept as dated JSON in `results/`. */
 import { mkdir, writeFile } from "node:fs/promises";
 import os from "node:os";
+import path from "node:path";
 
 export interface Goal {
   what: string;
@@ -21,6 +22,8 @@ export interface BenchResult {
   kept?: boolean;
   /** Of a part of the benchmark, which has a file of its own. */
   part?: string;
+  /** where it is written; default `results/` beside this file */
+  folder?: string | undefined;
 }
 
 /** Flags that a benchmark cannot take: what is wrong, and what it takes. */
@@ -28,11 +31,19 @@ export class UsageError extends Error {}
 
 export interface Bench {
   about: string;
-  run(flags: string[]): Promise<BenchResult>;
+  /** One result, or one after the other: each is printed and written before the next begins. */
+  run(flags: string[]): Promise<BenchResult> | AsyncIterable<BenchResult>;
 }
 
-export function print(name: string, { rows, goals, method }: BenchResult): void {
-  const lines = [`\n${name}: ${method}\n`, ...table(rows), ""];
+/** The results of a benchmark, one after the other. */
+export async function* resultsOf({ run }: Bench, flags: string[]): AsyncGenerator<BenchResult> {
+  const found = run(flags);
+  if (Symbol.asyncIterator in found) yield* found;
+  else yield await found;
+}
+
+export function print(name: string, { rows, goals, method, part = "" }: BenchResult): void {
+  const lines = [`\n${name}${part && ` ${part}`}: ${method}\n`, ...table(rows), ""];
   for (const { what, goal, measured, met } of goals) {
     lines.push(`  ${met ? "met   " : "missed"}  ${what}: ${measured} (goal ${goal})`);
   }
@@ -40,10 +51,10 @@ export function print(name: string, { rows, goals, method }: BenchResult): void 
 }
 
 /** Writes `results/DATE-NAME.json`, or `DATE-NAME-PART.json`, and gives its path. */
-export async function save(name: string, result: BenchResult, date: Date): Promise<string> {
-  const directory = new URL("./results/", import.meta.url);
+export async function save(name: string, { folder, ...result }: BenchResult, date: Date): Promise<string> {
+  const directory = folder ?? path.join(import.meta.dirname, "results");
   const words = [date.toISOString().slice(0, 10), name, ...(result.part === undefined ? [] : [result.part])];
-  const file = new URL(`${words.join("-")}.json`, directory);
+  const file = path.join(directory, `${words.join("-")}.json`);
   const machine = {
     processor: os.cpus()[0]?.model.trim() ?? "unknown",
     cores: os.availableParallelism(),
@@ -55,7 +66,7 @@ export async function save(name: string, result: BenchResult, date: Date): Promi
   };
   await mkdir(directory, { recursive: true });
   await writeFile(file, `${JSON.stringify({ name, date: date.toISOString(), machine, ...result }, null, 2)}\n`);
-  return file.pathname;
+  return file;
 }
 
 export function median(values: readonly number[]): number {

@@ -16,7 +16,7 @@ import { learning } from "./learning.ts";
 import { overhead } from "./overhead.ts";
 import { queue } from "./queue.ts";
 import { rehearsal } from "./rehearsal.ts";
-import { type Bench, print, save, UsageError } from "./result.ts";
+import { type Bench, print, resultsOf, save, UsageError } from "./result.ts";
 import { soak } from "./soak.ts";
 
 const BENCHES: Record<string, Bench> = {
@@ -41,13 +41,16 @@ if (unknown.length > 0 || (flags.length > 0 && names.length !== 1)) {
 const chosen = names.length > 0 ? names : Object.keys(BENCHES).filter((name) => !ONLY_NAMED.includes(name));
 for (const name of chosen) {
   const date = new Date();
-  const result = await BENCHES[name]!.run(flags).catch((cause: Error & { code?: string }) => {
-    const usage = cause instanceof UsageError || cause.code?.startsWith("ERR_PARSE_ARGS");
-    if (!usage) throw cause;
-    process.stderr.write(`${name}: ${cause.message}\n`);
+  try {
+    for await (const result of resultsOf(BENCHES[name]!, flags)) {
+      print(name, result);
+      if (result.kept !== false) process.stdout.write(`  written to ${await save(name, result, date)}\n`);
+    }
+  } catch (error) {
+    const { code, message } = error as Error & { code?: string };
+    if (!(error instanceof UsageError) && !code?.startsWith("ERR_PARSE_ARGS")) throw error;
+    process.stderr.write(`${name}: ${message}\n`);
     process.exit(2);
-  });
-  print(name, result);
-  if (result.kept !== false) process.stdout.write(`  written to ${await save(name, result, date)}\n`);
+  }
 }
 process.exit(0);

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ActorClient } from "../../actor/client.ts";
 import type { ExecutionResult } from "../../actor/execution.ts";
-import { uniforms } from "../../learner/rng.ts";
+import { uniforms } from "../../learner/engine/model/random.ts";
 
 /** Since `count`. */
 export interface Found {

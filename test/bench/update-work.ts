@@ -1,10 +1,10 @@
 /** The work of update.ts and update_torch.py: a model folder and a batch, which both read. */
 import fs from "node:fs";
 import path from "node:path";
-import { configJson, type ModelConfig } from "../../learner/model/config.ts";
-import { writeSafetensors } from "../../learner/model/safetensors.ts";
-import { elementCount, initialWeights, parameters } from "../../learner/model/weights.ts";
-import { uniforms } from "../../learner/rng.ts";
+import { configJson, type ModelConfig } from "../../learner/engine/model/config.ts";
+import { uniforms } from "../../learner/engine/model/random.ts";
+import { writeSafetensors } from "../../learner/engine/model/safetensors.ts";
+import { elementCount, initialWeights, parameters } from "../../learner/engine/model/weights.ts";
 
 const COMMON = {
   ...({ modelType: "qwen2", normEpsilon: 1e-6, ropeTheta: 10000, tied: true, queryKeyValueBias: true } as const),

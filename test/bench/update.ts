@@ -12,8 +12,8 @@ import path from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
-import { PROJECTIONS } from "../../learner/model/lora.ts";
-import { startEngine } from "../../learner/ppo/engine.ts";
+import { startEngine } from "../../learner/engine/engine.ts";
+import { PROJECTIONS } from "../../learner/engine/model/lora.ts";
 import { peakResident, resetPeakResident } from "./resident.ts";
 import type { Batch } from "./update-work.ts";
 

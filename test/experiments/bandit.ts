@@ -5,9 +5,9 @@
  * {@link expected} computes the same for an infinitely large batch by integration, without them.
  */
 import * as vega from "vega";
-import { whiten } from "../../learner/ppo/advantages.ts";
-import { type DurationOptions, durationWeights, type Weighting } from "../../learner/ppo/durations.ts";
-import { uniforms } from "../../learner/rng.ts";
+import { uniforms } from "../../learner/engine/model/random.ts";
+import { whiten } from "../../learner/rl/advantages.ts";
+import { type DurationOptions, durationWeights, type Weighting } from "../../learner/rl/durations.ts";
 
 // Public, but without a type.
 const { quantileNormal } = vega as unknown as { quantileNormal: (probability: number) => number };
@@ -42,8 +42,8 @@ export interface Collection {
 }
 
 export type { Weighting };
-/** `Raw`: the reward; the others: the reward less its mean over the batch, whitened (`algorithm.whitening`). */
-export type Advantage = "Raw" | "Plain" | "Weighted";
+/** `Raw`: the reward; `Plain`: the reward less its mean over the batch, whitened (`algorithm.whitening`). */
+export type Advantage = "Raw" | "Plain";
 
 export interface Cell {
   world: World;
@@ -166,7 +166,7 @@ export function simulate({ world, collection, weighting, advantage }: Cell, seed
     const timed = batch.map(({ seconds }) => ({ outcome: "completed" as const, durationSeconds: seconds }));
     const weights = durationWeights(timed, { ...WEIGHTS, durationWeighting: weighting }, abandoned);
     const advantages = batch.map(({ reward }) => Float32Array.of(reward));
-    if (advantage !== "Raw") whiten(advantages, advantage === "Weighted" ? weights : undefined);
+    if (advantage === "Plain") whiten(advantages);
     const gradient = actions.map(() => 0);
     for (const [i, { action, probability }] of batch.entries()) {
       const importance = Math.min(policy[action]! / probability, IMPORTANCE_CAP);
@@ -202,9 +202,8 @@ export function expected({ world, collection, weighting, advantage }: Cell): Cou
     // Sum over the durations of an action: share of the batch times weight.
     const weighted = expectedWeights(mass, durations, weighting);
     const rewards = actions.map(({ reward }) => reward);
-    const by = advantage === "Weighted" ? weighted : shares;
-    const mean = sum(rewards.map((reward, a) => by[a]! * reward));
-    const variance = sum(rewards.map((reward, a) => by[a]! * ((reward - mean) ** 2 + REWARD_SPREAD ** 2)));
+    const mean = sum(rewards.map((reward, a) => shares[a]! * reward));
+    const variance = sum(rewards.map((reward, a) => shares[a]! * ((reward - mean) ** 2 + REWARD_SPREAD ** 2)));
     const advantages = rewards.map((reward) =>
       advantage === "Raw" ? reward : (reward - mean) / Math.sqrt(variance + 1e-8),
     );

@@ -58,7 +58,6 @@ const WEIGHTINGS: Weighting[] = ["Off", "Paper", "Capped", "Completion"];
 const ADVANTAGES: Record<Advantage, string> = {
   Raw: "reward",
   Plain: "baseline, whitened",
-  Weighted: "baseline, whitened by weight",
 };
 /** At the policy that all start from, half of what is launched is fast, and fills the batch. */
 const NO_SLOW_ONE = "Discard m=2";

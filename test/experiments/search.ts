@@ -11,11 +11,11 @@ import { startIsolated } from "../../actor/isolation.ts";
 import { DEFAULT_LIMITS } from "../../actor/limits.ts";
 import type { Sandbox } from "../../actor/sandbox.ts";
 import type { Grader } from "../../crds/trainingrun.ts";
+import { uniforms } from "../../learner/engine/model/random.ts";
 import { gradeSubmission, readAnswers } from "../../learner/grading/grade.ts";
 import { Draw } from "../../learner/pretrain/draw.ts";
 import { drawDesign, writeDraft } from "../../learner/pretrain/programs.ts";
 import { shapes } from "../../learner/pretrain/shapes.ts";
-import { uniforms } from "../../learner/rng.ts";
 import { benchEnvironment } from "../bench/environment.ts";
 
 /** A program that ended. */

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { parse, stringify } from "yaml";
 import { applyOverride, parseOverride } from "../../crds/overrides.ts";
+import { uniforms } from "../../learner/engine/model/random.ts";
 import { addDuration, emptyHistogram } from "../../learner/metrics/durations.ts";
 import { readMetrics } from "../../learner/metrics/jsonl.ts";
-import { uniforms } from "../../learner/rng.ts";
 import { sleeps, until, World } from "../faults/real-learner.ts";
 
 /** Of the sleeps. The longest of 16 is some 14 times the median. */

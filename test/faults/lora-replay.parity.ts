@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { cpSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { readConfig, writeModelFolder } from "../../learner/model/folder.ts";
-import { initialWeights } from "../../learner/model/weights.ts";
+import { readConfig, writeModelFolder } from "../../learner/engine/model/folder.ts";
+import { initialWeights } from "../../learner/engine/model/weights.ts";
 import { RealRun, temporaryFolder } from "./real-run.ts";
 
 const folder = temporaryFolder();

@@ -3,7 +3,7 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { after, test } from "node:test";
-import { writeSafetensors } from "../../learner/model/safetensors.ts";
+import { writeSafetensors } from "../../learner/engine/model/safetensors.ts";
 import { differences } from "./difference.ts";
 
 const root = fs.mkdtempSync(path.join(os.tmpdir(), "difference-"));

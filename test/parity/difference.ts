@@ -1,7 +1,7 @@
 /** How far apart the numbers of two states of the same files are. */
 import fs from "node:fs";
 import path from "node:path";
-import { readSafetensors } from "../../learner/model/safetensors.ts";
+import { readSafetensors } from "../../learner/engine/model/safetensors.ts";
 
 export interface Difference {
   readonly file: string;

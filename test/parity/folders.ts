@@ -8,9 +8,9 @@
  */
 import fs from "node:fs";
 import path from "node:path";
-import { parseConfig } from "../../learner/model/config.ts";
-import { saveWeights } from "../../learner/model/save.ts";
-import { elementCount, parameters } from "../../learner/model/weights.ts";
+import { parseConfig } from "../../learner/engine/model/config.ts";
+import { saveWeights } from "../../learner/engine/model/save.ts";
+import { elementCount, parameters } from "../../learner/engine/model/weights.ts";
 import { CASES, type ParityCase } from "./cases.ts";
 
 export function writeFolder(folder: string, { config, dtype, shardBytes }: ParityCase): void {

@@ -1,4 +1,4 @@
-"""Makes test/fixtures/saved: what transformers and torch write, for learner/model/save.test.ts to read.
+"""Makes test/fixtures/saved: what transformers and torch write, for learner/engine/model/save.test.ts to read.
 
     npm run parity:reference -- saved
 

@@ -4,10 +4,10 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { after, describe, it } from "node:test";
-import { readModelFolder } from "../../learner/model/folder.ts";
-import { type GenerateOptions, Generator } from "../../learner/model/generate.ts";
-import { MappedWeights } from "../../learner/model/mapped.ts";
-import { Scorer } from "../../learner/model/scorer.ts";
+import { readModelFolder } from "../../learner/engine/model/folder.ts";
+import { type GenerateOptions, Generator } from "../../learner/engine/model/generate.ts";
+import { MappedWeights } from "../../learner/engine/model/mapped.ts";
+import { Scorer } from "../../learner/engine/model/scorer.ts";
 import type { ParityCase } from "./cases.ts";
 import { GREEDY_PROMPT, GREEDY_TOKENS, tokensOf, writeFolder } from "./folders.ts";
 

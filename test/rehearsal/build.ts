@@ -16,7 +16,10 @@ import { cacheRoot } from "../../actor/python-env.ts";
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, "../..");
-const SOURCES = ["rehearsal.h", "memory.c", "kernels.c", "libraries.c"];
+const SOURCES = [
+  ...["rehearsal.h", "memory.c", "kernels.c", "libraries.c"],
+  ...["signature.c", "arithmetic.c", "movement.c", "products.c"],
+];
 export const LIBRARY = "librehearsal.so";
 /** The names by which the provider asks for the libraries that LIBRARY stands in for. */
 const STAND_INS = [
@@ -102,9 +105,9 @@ export async function ensureRehearsal(log: (line: string) => void = () => {}): P
 
 async function compile(folder: string, includes: string[]): Promise<void> {
   const sources = SOURCES.filter((name) => name.endsWith(".c")).map((name) => join(import.meta.dirname, name));
-  const flags = ["-O1", "-fPIC", "-shared", "-Wall", "-Wextra", "-Wno-unused-parameter"];
+  const flags = ["-O3", "-fPIC", "-shared", "-Wall", "-Wextra", "-Wno-unused-parameter"];
   const include = includes.flatMap((it) => ["-isystem", it]);
-  await run("cc", [...flags, ...include, "-o", join(folder, LIBRARY), ...sources, "-lpthread"]);
+  await run("cc", [...flags, ...include, "-o", join(folder, LIBRARY), ...sources, "-lpthread", "-ldl", "-lm"]);
   await writeFile(join(folder, "empty.c"), "");
   for (const name of STAND_INS)
     await run("cc", [

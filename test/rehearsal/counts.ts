@@ -1,6 +1,6 @@
 /** What the C library has counted in this process, of all its threads. */
 import { join } from "node:path";
-import { koffi } from "../../learner/graph/koffi.ts";
+import { koffi } from "../../learner/engine/runtime/koffi.ts";
 import { LIBRARY } from "./build.ts";
 
 /** In the order of `enum counter` in rehearsal.h. */
@@ -12,6 +12,8 @@ export const COUNTERS = [
 export type Counts = Record<(typeof COUNTERS)[number], number> & {
   /** the most device memory that was allocated at a time, of the device that had most */
   peakBytes: number;
+  /** the most device memory that was allocated at a time, of each device */
+  peaks: readonly number[];
 };
 
 const MOST_DEVICES = 8;
@@ -35,8 +37,9 @@ function read(): Counts {
   const values = Array.from(numbers.subarray(0, written), Number);
   const peaks = values.slice(COUNTERS.length).filter((_, i) => i % 2 === 1);
   return {
-    ...(Object.fromEntries(COUNTERS.map((name, i) => [name, values[i]!])) as Counts),
+    ...(Object.fromEntries(COUNTERS.map((name, i) => [name, values[i]!])) as Record<(typeof COUNTERS)[number], number>),
     peakBytes: Math.max(0, ...peaks),
+    peaks,
   };
 }
 

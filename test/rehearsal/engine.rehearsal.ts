@@ -5,9 +5,11 @@ import os from "node:os";
 import path from "node:path";
 import test from "node:test";
 import { samples } from "../bench/gpu.ts";
-import { resizeDevice } from "./counts.ts";
+import { type Counts, counting, resizeDevice } from "./counts.ts";
 import { FIGURES, type Figures, measure, SLICE, worse } from "./figures.ts";
 import { CONFIGURATIONS, onDevice, PHASES, sampled } from "./phases.ts";
+
+process.env.REHEARSAL_DEVICES = "2"; // read when the library is loaded, with the first session on a device
 
 const known: Record<string, Figures> = JSON.parse(await readFile(FIGURES, "utf8"));
 /** Sizes of other tensors: ONNX Runtime computes them on the CPU, where it needs them. */
@@ -26,31 +28,18 @@ for (const configuration of Object.keys(CONFIGURATIONS))
     for (const [graph, count] of Object.entries(found.memcpyNodes)) assert.equal(count, 0, `${graph}: Memcpy nodes`);
   });
 
+test("with adapters bfloat16 launches fewer kernels than float32, but for the critic's gradient", () => {
+  const launches = (configuration: string, phase: string) => known[configuration]!.counts[phase]!.launches;
+  for (const phase of ["log-probs", "policy step"])
+    assert.ok(launches("LoRA, bfloat16", phase) < launches("LoRA, float32", phase), phase);
+});
+
 const LORA = CONFIGURATIONS["LoRA, float32"]!;
 /** Small enough that a checkpoint is written in a moment, and that logits are not in chunks. */
 const SMALL = {
   ...SLICE,
   config: { ...SLICE.config, hiddenSize: 64, headSize: 16, heads: 4, intermediateSize: 128, vocabSize: 512 },
 };
-
-for (const [name, options] of Object.entries({ LoRA: LORA, "every weight": {} }))
-  test(`${name}: a checkpoint is written and read, and the run goes on from it`, async () => {
-    const directory = await mkdtemp(path.join(os.tmpdir(), "longrun-checkpoint-"));
-    try {
-      const saved = await onDevice(SMALL, options, async (engine, batch) => {
-        await engine.initializeCritic(0);
-        for (const phase of ["log-probs", "critic step", "policy step"]) await PHASES[phase]!(engine, batch);
-        return engine.save(directory);
-      });
-      await onDevice(SMALL, options, async (engine, batch) => {
-        await engine.load(directory);
-        assert.equal(await engine.digest(), saved.digest);
-        for (const act of Object.values(PHASES)) await act(engine, batch);
-      });
-    } finally {
-      await rm(directory, { recursive: true });
-    }
-  });
 
 test("the reference generates beside a policy that was trained, from all tokens, the likeliest, and the most probable", async () => {
   await onDevice(SMALL, LORA, async (engine, batch) => {
@@ -64,25 +53,93 @@ test("the reference generates beside a policy that was trained, from all tokens,
   });
 });
 
+test("top-p takes as many launches for eight responses as for two, and no copies beside those of all tokens", async () => {
+  const launches: number[] = [];
+  for (const batch of [2, 8])
+    await onDevice({ ...SMALL, batch }, {}, async (engine, samples) => {
+      const found = [];
+      for (const topP of [1, 0.9]) {
+        await sampled(engine, samples, { topP });
+        found.push((await counting(() => sampled(engine, samples, { topP }))).counts);
+      }
+      const [all, nucleus] = found as [Counts, Counts];
+      assert.deepEqual([nucleus.toHost, nucleus.toDevice], [all.toHost, all.toDevice]);
+      launches.push(nucleus.launches - all.launches);
+    });
+  assert.equal(launches[0], launches[1]);
+});
+/** What a learner does beside PHASES: Appendix C.3's instrumentation, and programs of the policies before and after training. */
+const ALL_PHASES: typeof PHASES = {
+  ...PHASES,
+  "static policy": (engine, batch) => sampled(engine, batch, { weights: "reference", temperature: 0 }),
+  evaluation: (engine, batch) => sampled(engine, batch, { temperature: 0.7, topP: 0.9 }),
+};
+
+const full = (phase: string) => (error: Error & { code?: string }) => {
+  assert.equal(error.code, "device", `${phase}: ${error.message}`);
+  assert.match(error.message, /^cuda:0 cannot be used: the GPU's memory is full; end what else uses it.*$/, phase);
+  return true;
+};
+
 test("where a phase fills the GPU's memory, it fails with one line that says so, and works when there is room again", async () => {
-  for (const [phase, act] of Object.entries(PHASES))
+  for (const [phase, act] of Object.entries(ALL_PHASES))
     await onDevice(SMALL, LORA, async (engine, batch) => {
       await engine.initializeCritic(0);
       const long = samples(SMALL.config, 4 * SMALL.batch, 256, 64);
       // first while sessions are made, then, with sessions, in a run of more tokens than any before
       for (const given of [batch, long]) {
         resizeDevice(0);
-        await assert.rejects(act(engine, given), (error: Error & { code?: string }) => {
-          assert.equal(error.code, "device", `${phase}: ${error.message}`);
-          assert.match(
-            error.message,
-            /^cuda:0 cannot be used: the GPU's memory is full; end what else uses it.*$/,
-            phase,
-          );
-          return true;
-        });
+        await assert.rejects(act(engine, given), full(phase));
         resizeDevice(80e9);
         await act(engine, batch);
       }
     });
+});
+
+for (const [name, options] of Object.entries({ LoRA: LORA, "every weight": {} }))
+  test(`${name}: where the GPU is full, a first checkpoint and the first step after a resume fail with one line; later checkpoints do not`, async () => {
+    const directory = await mkdtemp(path.join(os.tmpdir(), "longrun-checkpoint-"));
+    try {
+      const saved = await onDevice(SMALL, options, async (engine, batch) => {
+        await engine.initializeCritic(0);
+        for (const phase of ["critic step", "policy step"]) await PHASES[phase]!(engine, batch);
+        resizeDevice(0);
+        await assert.rejects(engine.save(directory), full("the first checkpoint"));
+        resizeDevice(80e9);
+        await engine.save(directory);
+        resizeDevice(0); // what is written lies where it lay
+        return engine.save(directory);
+      });
+      await onDevice(SMALL, options, async (engine, batch) => {
+        await engine.load(directory); // weights and moments go to the device with the first step
+        assert.equal(await engine.digest(), saved.digest);
+        await assert.rejects(PHASES["policy step"]!(engine, batch), full("the first step after a resume"));
+        resizeDevice(80e9);
+        for (const act of Object.values(ALL_PHASES)) await act(engine, batch);
+      });
+    } finally {
+      resizeDevice(80e9);
+      await rm(directory, { recursive: true });
+    }
+  });
+
+/** ONNX Runtime asks the first GPU for a byte when its CUDA provider is loaded, whichever GPU it is to use, and gets 512. */
+const LOADING_BYTES = 512;
+
+test("a learner on the second GPU leaves the first one alone, and each has memory of its own", async () => {
+  const second = { ...LORA, device: { kind: "cuda", id: 1 } } as const;
+  const { counts } = await counting(() =>
+    onDevice(SMALL, second, async (engine, batch) => {
+      await engine.initializeCritic(0);
+      for (const act of Object.values(ALL_PHASES)) await act(engine, batch);
+      resizeDevice(0, 1);
+      const long = samples(SMALL.config, 4 * SMALL.batch, 256, 64);
+      await assert.rejects(PHASES["policy step"]!(engine, long), {
+        message: /^cuda:1 cannot be used: the GPU's memory is full/,
+      });
+      resizeDevice(80e9, 1);
+    }),
+  );
+  assert.ok(counts.peaks[0]! <= LOADING_BYTES, `the first GPU's peak is ${counts.peaks[0]} bytes`);
+  assert.ok(counts.peaks[1]! > 1e6, `the second GPU's peak is ${counts.peaks[1]} bytes`);
 });

@@ -12,12 +12,12 @@
  * | copies that ONNX Runtime has put in (Memcpy nodes) | 0 | 233 | 0 |
  * | copies to the host of log-probs, a critic step, a policy step: losses and norms | 3 each | 40, 120, 196 | 2, 3, 3 |
  * | copies to the device of a step with LoRA, with every weight: inputs | 12 | 129, 1061 | 7, 11 |
- * | launches of a LoRA policy step in bfloat16 and in float32 | bfloat16 below float32 | 5895, 3250 | 5975, 3329 |
+ * | launches of a LoRA policy step in bfloat16 and in float32 | bfloat16 below float32 | 5895, 3250 | 2955, 3329 |
  */
 import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import path from "node:path";
-import { SHAPES } from "../../learner/model/hollow.fixture.ts";
+import { SHAPES } from "../../learner/engine/model/hollow.fixture.ts";
 import { ensureRehearsal, rehearsalEnvironment } from "./build.ts";
 import type { Counts } from "./counts.ts";
 import { CONFIGURATIONS, runPhases, type Shape } from "./phases.ts";

@@ -1,6 +1,7 @@
 /*
  * Launches. Kernels are counted by name and do nothing, but for the few whose results are sizes of other tensors: they do on
- * the host what they would do on a device, else a later Split, Slice or Loop would fail. Streams, events and graphs are names
+ * the host what they would do on a device, else a later Split, Slice or Loop would fail. With REHEARSAL_ARITHMETIC every kernel
+ * does (arithmetic.c), and one that the emulation lacks ends the process with its name. Streams, events and graphs are names
  * without anything behind them: everything has happened when a call returns.
  */
 #define _GNU_SOURCE
@@ -15,6 +16,7 @@ struct kernel {
   const void *host; /* the address that a launch names it by */
   const char *name; /* mangled */
   uint64_t launches;
+  struct signature signature; /* of one that was launched */
   emulation *emulate;
 };
 
@@ -42,18 +44,27 @@ API void __cudaRegisterFunction(void **handle, const char *host, char *device_na
   }
   struct kernel *it = slot(kernels, kernel_room, host);
   if (!it->host) kernel_count++;
-  *it = (struct kernel){host, name, 0, emulation_of(name)};
+  *it = (struct kernel){.host = host, .name = name};
   pthread_mutex_unlock(&lock);
 }
 
-static cudaError_t launch(const void *host, void **arguments) {
+static emulation *always_emulated(const struct signature *kernel);
+
+static cudaError_t launch(const void *host, dim3 grid, dim3 block, void **arguments) {
   count(LAUNCHES, 1);
   pthread_mutex_lock(&lock);
   struct kernel *it = kernel_room ? slot(kernels, kernel_room, host) : 0;
-  struct kernel known = it && it->host ? *it : (struct kernel){0};
-  if (known.host) it->launches++;
+  if (!it || !it->host) end_process("a kernel was launched that was not registered");
+  it->launches++;
+  if (!it->signature.name) {
+    it->signature = signature_of(it->name);
+    it->emulate = computes ? arithmetic_of(&it->signature) : always_emulated(&it->signature);
+  }
+  struct kernel known = *it;
   pthread_mutex_unlock(&lock);
-  if (known.emulate && arguments) known.emulate(arguments, known.name);
+  if (known.emulate)
+    known.emulate(&(struct launch){known.signature, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, arguments});
+  else if (computes) lacks(known.name);
   return cudaSuccess;
 }
 
@@ -73,57 +84,32 @@ API int rehearsal_kernels(char *to, int room) {
   return written;
 }
 
-/* int64 addition, subtraction, multiplication and division, each side a tensor or one number. */
-static void binary(void **arguments, const char *name) {
-  const char *flags = strstr(name, "_BinaryElementWiseSimpleILb");
-  int left_step = flags[27] == '1', right_step = flags[31] == '1';
-  const int64_t *left = readable(*(void **)arguments[0]), *right = readable(*(void **)arguments[1]);
-  int64_t *to = readable(*(void **)arguments[2]);
-  int size = *(int *)arguments[4];
-  int add = strstr(name, "OP_Add") != 0, subtract = strstr(name, "OP_Sub") != 0, multiply = strstr(name, "OP_Mul") != 0;
-  for (int i = 0; i < size; i++) {
-    int64_t x = left[left_step ? i : 0], y = right[right_step ? i : 0];
-    to[i] = add ? x + y : subtract ? x - y : multiply ? x * y : y ? x / y : 0;
-  }
-}
-
-/* Concatenation of int64 tensors that are equally long where they are joined. A DivMod begins with its divisor. */
-static void concat(void **arguments, const char *name) {
-  int joined = *(int *)arguments[0], inner = *(int *)arguments[1], each = *(int *)arguments[2];
-  int64_t *to = readable(*(void **)arguments[3]);
-  void **inputs = (void **)((char *)arguments[4] + 8); /* TArray: its size, then the pointers */
-  int size = *(int *)arguments[5];
-  for (int i = 0; i < size; i++) {
-    int outer = i / joined, row = i % joined / inner, column = i % joined % inner;
-    const int64_t *from = readable(inputs[row / each]);
-    to[i] = from[(outer * each + row % each) * inner + column];
-  }
-}
-
 /*
  * A token and its log-prob are read by the learner, which refuses a token that is not in the vocabulary and a log-prob that is not a
- * number: positions of largest entries are 0 here, and so are logarithms, not what lay there before.
+ * number: where nothing is computed, positions of largest entries are 0, and so are logarithms, not what lay there before.
  */
-static void arg_max(void **arguments, const char *name) {
-  int together = strstr(name, "cooperative") != 0; /* (rows, columns, from, to, ...) or (from, to, rows, columns) */
-  int rows = *(int *)arguments[together ? 0 : 2];
-  memset(readable(*(void **)arguments[together ? 3 : 1]), 0, sizeof(int64_t) * rows);
+static void zero_positions(const struct launch *launch) {
+  int together = strstr(launch->kernel.name, "cooperative") != 0; /* (rows, columns, from, to, ...) or (from, to, rows, columns) */
+  int rows = ARGUMENT(int, together ? 0 : 2);
+  memset(POINTER(together ? 3 : 1), 0, sizeof(int64_t) * rows);
 }
-static void logarithm(void **arguments, const char *name) { memset(readable(*(void **)arguments[1]), 0, sizeof(float) * *(int64_t *)arguments[3]); }
+static void zero_logarithms(const struct launch *launch) { memset(POINTER(1), 0, sizeof(float) * ARGUMENT(int64_t, 3)); }
 
-emulation *emulation_of(const char *name) {
-  if (strstr(name, "_BinaryElementWiseSimpleILb") && strstr(name, "ElllNS0_"))
-    if (strstr(name, "OP_Add") || strstr(name, "OP_Sub") || strstr(name, "OP_Mul") || strstr(name, "OP_Div")) return binary;
-  if (strstr(name, "arg_min_max_last_axis")) return arg_max;
-  if (strstr(name, "_UnaryElementWiseIffNS0_6OP_LogIf") && strstr(name, "PKT_PT0_T1_l")) return logarithm;
-  if (strstr(name, "_ConcatKernelSameConcatDimIlNS0_6TArray")) return concat;
+static int is(const char *text, const char *wanted) { return text && !strcmp(text, wanted); }
+
+/* What is emulated even where nothing else is: int64 numbers are sizes of other tensors, and a Split, Slice or Loop needs them. */
+static emulation *always_emulated(const struct signature *kernel) {
+  if (is(kernel->name, "_BinaryElementWiseSimple") && is(kernel->template[2], "long")) return arithmetic_of(kernel);
+  if (is(kernel->name, "_ConcatKernelSameConcatDim") && is(kernel->template[0], "long")) return arithmetic_of(kernel);
+  if (!strncmp(kernel->name, "arg_min_max_last_axis", 21)) return zero_positions;
+  if (is(kernel->name, "_UnaryElementWise") && is(kernel->template[2], "OP_Log<float>")) return zero_logarithms;
   return 0;
 }
 
-API cudaError_t cudaLaunchKernel(const void *host, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream) { return launch(host, arguments); }
-API cudaError_t cudaLaunchCooperativeKernel(const void *host, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream) { return launch(host, arguments); }
-API cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *how, const void *host, void **arguments) { return launch(host, arguments); }
-API cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream) { return launch(kernel, arguments); }
+API cudaError_t cudaLaunchKernel(const void *host, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream) { return launch(host, grid, block, arguments); }
+API cudaError_t cudaLaunchCooperativeKernel(const void *host, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream) { return launch(host, grid, block, arguments); }
+API cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *how, const void *host, void **arguments) { return launch(host, how->gridDim, how->blockDim, arguments); }
+API cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream) { return launch(kernel, grid, block, arguments); }
 API cudaError_t __cudaGetKernel(cudaKernel_t *to, const void *host) { *to = (cudaKernel_t)host; return cudaSuccess; }
 API cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void *data) { call(data); return cudaSuccess; }
 
@@ -181,6 +167,10 @@ API cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptur
   return cudaSuccess;
 }
 API cudaError_t cudaGraphInstantiate(cudaGraphExec_t *to, cudaGraph_t graph, unsigned long long flags) { *to = malloc(8); return cudaSuccess; }
-API cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) { count(LAUNCHES, 1); return cudaSuccess; }
+API cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
+  if (computes) lacks("a CUDA graph");
+  count(LAUNCHES, 1);
+  return cudaSuccess;
+}
 API cudaError_t cudaGraphDestroy(cudaGraph_t graph) { free(graph); return cudaSuccess; }
 API cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) { free(graph); return cudaSuccess; }

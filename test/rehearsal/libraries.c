@@ -1,15 +1,18 @@
 /*
- * cuBLAS, cuBLASLt and cuDNN: every function that ONNX Runtime's CUDA provider calls or looks up. They succeed, do nothing and
- * are counted; the calling convention lets a function without parameters be called with any. What is written through a
- * parameter has a function of its own.
+ * cuBLAS, cuBLASLt and cuDNN: every function that ONNX Runtime's CUDA provider calls or looks up, but for the matrix products
+ * in products.c. They succeed, do nothing and are counted; the calling convention lets a function without parameters be called
+ * with any. What is written through a parameter has a function of its own.
  */
 #include "rehearsal.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define SUCCEEDS(name) API int name(void) { return 0; }
-#define PRODUCT(name) API int name(void) { count(PRODUCTS, 1); return 0; }
-#define OPERATION(name) API int name(void) { count(CUDNN, 1); return 0; }
+/* Of these the arithmetic is not emulated. */
+#define WORKS(name) API int name(void) { if (computes) lacks(#name); return 0; }
+#define PRODUCT(name) API int name(void) { if (computes) lacks(#name); count(PRODUCTS, 1); return 0; }
+#define OPERATION(name) API int name(void) { if (computes) lacks(#name); count(CUDNN, 1); return 0; }
 #define CREATES(name) API int name(void **to) { *to = calloc(1, 8); return 0; }
 #define RELEASES(name) API int name(void *it) { free(it); return 0; }
 /* cuDNN's graph interface (convolutions, fused attention): ONNX Runtime then takes a kernel of its own. */
@@ -17,17 +20,13 @@
 #define ENOUGH_FOR_A_RESULT 96
 
 CREATES(cublasCreate_v2)
-SUCCEEDS(cublasDcopy_v2)
+WORKS(cublasDcopy_v2)
 RELEASES(cublasDestroy_v2)
-SUCCEEDS(cublasDgeam)
+WORKS(cublasDgeam)
 PRODUCT(cublasDgemmBatched)
 PRODUCT(cublasDgemmStridedBatched)
-PRODUCT(cublasDgemm_v2)
-SUCCEEDS(cublasDgetrfBatched)
-SUCCEEDS(cublasDgetriBatched)
-PRODUCT(cublasGemmBatchedEx)
-PRODUCT(cublasGemmEx)
-PRODUCT(cublasGemmStridedBatchedEx)
+WORKS(cublasDgetrfBatched)
+WORKS(cublasDgetriBatched)
 API int cublasGetMathMode(void *handle, int *mode) { *mode = 0; return 0; }
 API const char *cublasGetStatusName(int status) { return status ? "CUBLAS_STATUS_INTERNAL_ERROR" : "CUBLAS_STATUS_SUCCESS"; }
 API const char *cublasGetStatusString(int status) { return status ? "an internal error" : "success"; }
@@ -50,19 +49,15 @@ SUCCEEDS(cublasLtMatmulPreferenceSetAttribute)
 CREATES(cublasLtMatrixLayoutCreate)
 RELEASES(cublasLtMatrixLayoutDestroy)
 SUCCEEDS(cublasLtMatrixLayoutSetAttribute)
-SUCCEEDS(cublasLtMatrixTransform)
+WORKS(cublasLtMatrixTransform)
 CREATES(cublasLtMatrixTransformDescCreate)
 RELEASES(cublasLtMatrixTransformDescDestroy)
-SUCCEEDS(cublasScopy_v2)
+WORKS(cublasScopy_v2)
 SUCCEEDS(cublasSetMathMode)
 SUCCEEDS(cublasSetStream_v2)
-SUCCEEDS(cublasSgeam)
-PRODUCT(cublasSgemmBatched)
-PRODUCT(cublasSgemmStridedBatched)
-PRODUCT(cublasSgemm_v2)
-SUCCEEDS(cublasSgetrfBatched)
-SUCCEEDS(cublasSgetriBatched)
-SUCCEEDS(cublasSscal_v2)
+WORKS(cublasSgetrfBatched)
+WORKS(cublasSgetriBatched)
+WORKS(cublasSscal_v2)
 OPERATION(cudnnActivationForward)
 OPERATION(cudnnAddTensor)
 NOT_SUPPORTED(cudnnBackendCreateDescriptor)
@@ -84,8 +79,6 @@ CREATES(cudnnCreateLRNDescriptor)
 CREATES(cudnnCreatePoolingDescriptor)
 CREATES(cudnnCreateRNNDataDescriptor)
 CREATES(cudnnCreateRNNDescriptor)
-CREATES(cudnnCreateReduceTensorDescriptor)
-CREATES(cudnnCreateTensorDescriptor)
 SUCCEEDS(cudnnDeriveBNTensorDescriptor)
 RELEASES(cudnnDestroy)
 RELEASES(cudnnDestroyActivationDescriptor)
@@ -114,7 +107,6 @@ API size_t cudnnGetVersion(void) { return 92000; }
 OPERATION(cudnnLRNCrossChannelForward)
 OPERATION(cudnnPoolingForward)
 OPERATION(cudnnRNNForward)
-OPERATION(cudnnReduceTensor)
 SUCCEEDS(cudnnSetActivationDescriptor)
 SUCCEEDS(cudnnSetConvolutionGroupCount)
 SUCCEEDS(cudnnSetConvolutionMathType)
@@ -125,7 +117,55 @@ SUCCEEDS(cudnnSetLRNDescriptor)
 SUCCEEDS(cudnnSetPoolingNdDescriptor)
 SUCCEEDS(cudnnSetRNNDataDescriptor)
 SUCCEEDS(cudnnSetRNNDescriptor_v8)
-SUCCEEDS(cudnnSetReduceTensorDescriptor)
 SUCCEEDS(cudnnSetStream)
-SUCCEEDS(cudnnSetTensorNdDescriptor)
 OPERATION(cudnnSoftmaxForward)
+
+/* Tensors and what is made of them when some of their axes become 1. */
+#define MOST_AXES 8
+struct tensor {
+  enum type type;
+  int axes, sizes[MOST_AXES], strides[MOST_AXES];
+};
+enum reduction { ADD, MULTIPLY, MINIMUM, MAXIMUM, LARGEST_MAGNITUDE, MEAN, SUM_OF_MAGNITUDES, ROOT_OF_SQUARES };
+
+API int cudnnCreateTensorDescriptor(struct tensor **to) { *to = calloc(1, sizeof **to); return 0; }
+API int cudnnSetTensorNdDescriptor(struct tensor *it, int type, int axes, const int *sizes, const int *strides) {
+  it->type = type == 0 ? FLOAT : type == 1 ? DOUBLE : UNKNOWN;
+  it->axes = axes;
+  for (int i = 0; i < axes && i < MOST_AXES; i++) it->sizes[i] = sizes[i], it->strides[i] = strides[i];
+  return 0;
+}
+API int cudnnCreateReduceTensorDescriptor(enum reduction **to) { *to = calloc(1, sizeof **to); return 0; }
+API int cudnnSetReduceTensorDescriptor(enum reduction *it, enum reduction operation, int compute, int nan, int indices, int index_type) { *it = operation; return 0; }
+
+/* The place of number `i` of `from` in `to`, which is 1 long where it is reduced. */
+static int64_t reduced_place(const struct tensor *from, const struct tensor *to, int64_t i, int64_t *place) {
+  int64_t at = 0;
+  *place = 0;
+  for (int axis = from->axes - 1; axis >= 0; axis--) {
+    int along = i % from->sizes[axis];
+    i /= from->sizes[axis];
+    *place += (int64_t)along * from->strides[axis];
+    if (to->sizes[axis] > 1) at += (int64_t)along * to->strides[axis];
+  }
+  return at;
+}
+
+API int cudnnReduceTensor(void *handle, const enum reduction *operation, void *indices, size_t index_bytes, void *workspace, size_t workspace_bytes,
+                          const void *alpha, const struct tensor *from, const void *a, const void *beta, const struct tensor *to, void *c) {
+  count(CUDNN, 1);
+  if (!computes) return 0;
+  if ((*operation != ADD && *operation != MAXIMUM && *operation != MEAN) || from->axes > MOST_AXES || from->axes != to->axes) lacks("cudnnReduceTensor with this operation");
+  int64_t numbers = 1, results = 1;
+  for (int axis = 0; axis < from->axes; axis++) numbers *= from->sizes[axis], results *= to->sizes[axis];
+  double *totals = malloc(sizeof(double) * results);
+  for (int64_t i = 0; i < results; i++) totals[i] = *operation == MAXIMUM ? -INFINITY : 0;
+  for (int64_t i = 0; i < numbers; i++) {
+    int64_t place, at = reduced_place(from, to, i, &place);
+    double value = get(from->type, readable(a), place);
+    totals[at] = *operation == MAXIMUM ? fmax(totals[at], value) : totals[at] + value;
+  }
+  for (int64_t i = 0; i < results; i++) put(to->type, readable(c), i, *operation == MEAN ? totals[i] / (numbers / results) : totals[i]);
+  free(totals);
+  return 0;
+}

@@ -2,17 +2,16 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import test from "node:test";
-import { Graph } from "../../learner/graph/graph.ts";
-import { Session } from "../../learner/graph/session.ts";
-import { tensor } from "../../learner/graph/tensor.ts";
+import { Graph } from "../../learner/engine/graph/graph.ts";
+import { tensor } from "../../learner/engine/graph/tensor.ts";
+import { Runtime } from "../../learner/engine/runtime/runtime.ts";
 
-const LEARNER = new URL("../../learner/", import.meta.url).href;
+const ENGINE = new URL("../../learner/engine/", import.meta.url).href;
 
 /** A script in a process of its own, as the environment is read when the library is loaded. */
 function run(script: string, env: Record<string, string> = {}) {
   const imports = `
-    import { probeRuntime, DeviceRuntime } from "${LEARNER}device/runtime.ts";
-    import { probeDevice } from "${LEARNER}graph/session.ts";
+    import { createSession, probeDevice, Runtime, useDevice } from "${ENGINE}runtime/runtime.ts";
     const said = (act) => act.then(() => console.log("works"), (error) => console.log(error.code, error.message));`;
   return spawnSync(process.execPath, ["--input-type=module", "--eval", `${imports}\n${script}`], {
     encoding: "utf8",
@@ -22,14 +21,13 @@ function run(script: string, env: Record<string, string> = {}) {
 }
 
 test("as many devices as are asked for, and no more", () => {
-  const script =
-    "for (const id of [0, 1, 2]) for (const probe of [probeDevice, probeRuntime]) await said(probe({ kind: 'cuda', id }));";
+  const script = "for (const id of [0, 1, 2]) await said(probeDevice({ kind: 'cuda', id }));";
   const { stdout, stderr } = run(script, { REHEARSAL_DEVICES: "2" });
   const lines = stdout.trim().split("\n");
-  assert.deepEqual(lines.slice(0, 4), ["works", "works", "works", "works"], stderr);
-  for (const line of lines.slice(4))
+  assert.deepEqual(lines.slice(0, 2), ["works", "works"], stderr);
+  for (const line of lines.slice(2))
     assert.match(line, /^device cuda:2 cannot be used: there is no GPU of this number; nvidia-smi -L/);
-  assert.equal(lines.length, 6);
+  assert.equal(lines.length, 3);
 });
 
 test("no device at all", () => {
@@ -39,7 +37,7 @@ test("no device at all", () => {
 
 test("each device has its own memory, which can be full", () => {
   const script = `for (const id of [0, 1]) {
-    const runtime = new DeviceRuntime({ kind: "cuda", id });
+    const runtime = new Runtime({ kind: "cuda", id });
     await said((async () => runtime.allocate(16e6))());
   }`;
   const { stdout, stderr } = run(script, { REHEARSAL_DEVICES: "2", REHEARSAL_BYTES: "1e9,50e6" });
@@ -48,8 +46,24 @@ test("each device has its own memory, which can be full", () => {
   assert.match(second!, /^device cuda:1 cannot be used: the GPU's memory is full; end what else uses it/);
 });
 
+test("auto takes the first GPU where it works, and otherwise the CPU, with the reason", () => {
+  const script = `
+    import { deviceName, resolveDevice } from "${ENGINE}runtime/device.ts";
+    const { device, reason } = await resolveDevice("auto", probeDevice, true);
+    console.log(deviceName(device), reason);`;
+  const cases: [env: Record<string, string>, says: RegExp][] = [
+    [{ REHEARSAL_DEVICES: "2" }, /^cuda:0 a GPU is there and works$/m],
+    [{ REHEARSAL_DEVICES: "0" }, /^cpu cuda:0 cannot be used: the driver finds no GPU; give the container one$/m],
+    [{ REHEARSAL_BYTES: "0" }, /^cpu cuda:0 cannot be used: the GPU's memory is full; end what else uses it/m],
+  ];
+  for (const [env, says] of cases) {
+    const { stdout, stderr } = run(script, env);
+    assert.match(stdout, says, stderr);
+  }
+});
+
 test("a host access to device memory ends the process with a message", () => {
-  const script = `const runtime = new DeviceRuntime({ kind: "cuda", id: 0 });
+  const script = `const runtime = new Runtime({ kind: "cuda", id: 0 });
     const buffer = await runtime.allocate(4);
     const { address } = buffer.view(0, [4]);
     const data = runtime.api.created((out) => runtime.api.GetTensorMutableData(address, out));
@@ -79,9 +93,34 @@ test("kernels that compute sizes give the CPU's numbers: int64 sums, differences
   const feeds = { a: numbers(7, 60, 5), b: numbers(2, 3, 4), one: numbers(2) };
   const found = [];
   for (const device of [{ kind: "cpu" }, { kind: "cuda", id: 0 }] as const) {
-    const session = await Session.create(graph, { device });
+    const runtime = new Runtime(device);
+    const session = await runtime.createSession(graph, {});
     found.push(Object.entries(await session.run(feeds)).map(([name, { data }]) => `${name}: ${data}`));
     await session.release();
+    await runtime.release();
   }
   assert.deepEqual(found[1], found[0]);
+});
+
+test("where the arithmetic is emulated, a kernel and a product that are not emulated end the process with their names", () => {
+  const script = (operator: string, shape: number[]) => `
+    import { Graph } from "${ENGINE}graph/graph.ts";
+    import { tensor } from "${ENGINE}graph/tensor.ts";
+    const graph = new Graph("unknown");
+    const x = graph.input("x", "float32", ${JSON.stringify(shape)});
+    graph.output("y", graph.op("${operator}", [x], {}, [x])[0]);
+    useDevice({ kind: "cuda", id: 0 });
+    const session = await createSession(graph);
+    await session.run({ x: tensor(new Float32Array(16), ${JSON.stringify(shape)}) });
+    console.log("ran");`;
+  const cases: [operator: string, shape: number[], says: RegExp][] = [
+    ["Erf", [16], /OP_Erf<float>.* is not emulated/],
+    ["GlobalAveragePool", [1, 1, 4, 4], /cudnn\w+ is not emulated/],
+  ];
+  for (const [operator, shape, says] of cases) {
+    const { status, stderr } = run(script(operator, shape), { REHEARSAL_ARITHMETIC: "1" });
+    assert.match(stderr, new RegExp(`^rehearsal: the arithmetic of .*${says.source}`, "m"));
+    assert.equal(status, 70);
+  }
+  assert.match(run(script("Erf", [16])).stdout, /ran/, "without arithmetic it is counted alone");
 });

@@ -10,7 +10,9 @@
  *   REHEARSAL_BYTES       memory of each device in bytes, one number or one for each device, separated by commas (80e9)
  *   REHEARSAL_COPY_BYTES  copies of more bytes than this are counted and not made (none). No kernel reads what they bring, and
  *                         a model of 6 GB then takes no memory of this machine
- *   REHEARSAL_VERBOSE     whether each copy between host and device is written to stderr, with its bytes
+ *   REHEARSAL_ARITHMETIC  1: kernels and matrix products compute on the host, so that results are those of a GPU; all copies are
+ *                         made, and memory holds no number before it is written. A kernel that is not emulated ends the process
+ *   REHEARSAL_VERBOSE     whether each allocation, and each copy between host and device, is written to stderr with its bytes
  *   REHEARSAL_REPORT      file to which the counters are added when the process ends, one line of JSON
  */
 #define _GNU_SOURCE
@@ -33,6 +35,8 @@
 /* What cudaMalloc rounds to. */
 #define GRAIN 512
 #define PAGE 4096
+/* Of this byte alone consists a NaN, in float32, float64 and bfloat16. */
+#define NOT_A_NUMBER 0xFF
 
 struct block {
   size_t start, size;
@@ -51,6 +55,7 @@ static struct device devices[MOST_DEVICES];
 static int device_count = 1;
 static size_t largest_copy = SIZE_MAX;
 static int verbose;
+int computes;
 static uint64_t counters[COUNTERS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread int current;
@@ -62,7 +67,7 @@ static cudaError_t result(cudaError_t error) {
   return error;
 }
 
-static void end_process(const char *message) {
+void end_process(const char *message) {
   fprintf(stderr, "rehearsal: %s\n", message);
   void *frames[64];
   backtrace_symbols_fd(frames, backtrace(frames, 64), STDERR_FILENO);
@@ -138,6 +143,9 @@ __attribute__((constructor)) static void start(void) {
   if (device_count < 0 || device_count > MOST_DEVICES) end_process("REHEARSAL_DEVICES must be 0 to 8");
   verbose = getenv("REHEARSAL_VERBOSE") != 0;
   if (copy) largest_copy = (size_t)strtod(copy, 0);
+  const char *arithmetic = getenv("REHEARSAL_ARITHMETIC");
+  computes = arithmetic && !strcmp(arithmetic, "1");
+  if (computes) largest_copy = SIZE_MAX;
   double size = 80e9;
   for (int i = 0; i < device_count; i++) {
     if (bytes && *bytes) {
@@ -197,11 +205,13 @@ static cudaError_t allocate(void **to, size_t bytes) {
     *to = device->addresses + device->next;
     device->next = (device->next + size + PAGE - 1) / PAGE * PAGE; /* a page of its own, which can be given back */
     device->used += size;
+    if (computes) memset(readable(*to), NOT_A_NUMBER, bytes);
     if (device->used > device->peak) device->peak = device->used;
   }
   pthread_mutex_unlock(&lock);
   if (full) return result(cudaErrorMemoryAllocation);
   count(ALLOCATIONS, 1);
+  if (verbose) fprintf(stderr, "rehearsal: %zu bytes allocated\n", bytes);
   return cudaSuccess;
 }
 

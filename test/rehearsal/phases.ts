@@ -3,9 +3,14 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
-import type { ModelConfig } from "../../learner/model/config.ts";
-import { writeHollowModel } from "../../learner/model/hollow.fixture.ts";
-import { type EngineOptions, type GenerateOptions, type RunningEngine, startEngine } from "../../learner/ppo/engine.ts";
+import {
+  type EngineOptions,
+  type GenerateOptions,
+  type RunningEngine,
+  startEngine,
+} from "../../learner/engine/engine.ts";
+import type { ModelConfig } from "../../learner/engine/model/config.ts";
+import { writeHollowModel } from "../../learner/engine/model/hollow.fixture.ts";
 import { ADAPTER, criticStep, policyStep, type Sample, samples } from "../bench/gpu.ts";
 import { type Counts, counting } from "./counts.ts";
 import { type Placement, placements } from "./placement.ts";
@@ -60,7 +65,7 @@ export interface PhaseResult {
 }
 
 /** Tokens are what lies in memory, mostly 0: no response may end with that, so that all are equally long. */
-function endWith(folder: string, token: number): void {
+export function endWith(folder: string, token: number): void {
   const file = path.join(folder, "config.json");
   writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, "utf8")), eos_token_id: token }));
 }

@@ -6,6 +6,8 @@ interface Event {
   name: string;
   args?: { op_name?: string; provider?: string; input_type_shape?: Record<string, unknown>[] };
 }
+/** One of each node that ran. */
+export type Events = Event[];
 
 export interface Placement {
   /** nodes by operator and type of the first input, of those that ran on the CPU: `Clip int32` */
@@ -18,18 +20,27 @@ export interface Placement {
 
 const KERNEL = "_kernel_time";
 
-/** Of each graph, by its name; where there are several sessions of one, of all together. */
-export function placements(prefix: string): Record<string, Placement> {
-  const found: Record<string, Placement> = {};
+/** The nodes of each graph, by the graph's name; where there are several sessions of one, of all together. */
+export function profiledEvents(prefix: string): Record<string, Events> {
+  const found: Record<string, Events> = {};
   for (const file of globSync(`${prefix}-*.json`).sort()) {
     const graph = /-\d+-\d+-(.+?)_\d{4}-\d\d-\d\d/.exec(file)![1]!;
-    found[graph] ??= { onCpu: {}, copies: 0, nodes: 0 };
-    const placement = found[graph];
+    found[graph] ??= [];
     const seen = new Set<string>();
-    for (const { cat, name, args } of JSON.parse(readFileSync(file, "utf8")) as Event[]) {
-      if (cat !== "Node" || !name.endsWith(KERNEL) || seen.has(name)) continue;
-      seen.add(name);
-      placement.nodes++;
+    for (const event of JSON.parse(readFileSync(file, "utf8")) as Event[]) {
+      if (event.cat !== "Node" || !event.name.endsWith(KERNEL) || seen.has(event.name)) continue;
+      seen.add(event.name);
+      found[graph].push(event);
+    }
+  }
+  return found;
+}
+
+/** Of each graph, by its name. */
+export function placements(prefix: string): Record<string, Placement> {
+  const placed = Object.entries(profiledEvents(prefix)).map(([graph, events]): [string, Placement] => {
+    const placement: Placement = { onCpu: {}, copies: 0, nodes: events.length };
+    for (const { args } of events) {
       const { op_name: operator = "", provider, input_type_shape: inputs = [] } = args ?? {};
       if (operator.startsWith("Memcpy")) placement.copies++;
       else if (provider === "CPUExecutionProvider") {
@@ -37,6 +48,7 @@ export function placements(prefix: string): Record<string, Placement> {
         placement.onCpu[kind] = (placement.onCpu[kind] ?? 0) + 1;
       }
     }
-  }
-  return found;
+    return [graph, placement];
+  });
+  return Object.fromEntries(placed);
 }

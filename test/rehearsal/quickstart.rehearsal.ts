@@ -1,54 +1,120 @@
-/** A whole learner with `LONGRUN_DEVICE=cuda:0`: the quickstart, started by `longrun run`. */
+/**
+ * A whole learner with `LONGRUN_DEVICE=cuda:0`: the quickstart, started by `longrun run`, resumed, and evaluated. The stand-in does
+ * the arithmetic of each kernel, so that the policy writes programs that run, and has something to learn from.
+ */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
-import test from "node:test";
+import test, { after, before } from "node:test";
 import { COUNTERS } from "./counts.ts";
 
 const ROOT = path.join(import.meta.dirname, "../..");
+/** nvidia-smi's answer, of a GPU's free memory. */
+const FREE_MEBIBYTES = 70_000;
+/** A batch that is generated in seconds, and short answers of the static policy. */
+const SMALL = [
+  ...["spec.algorithm.batchSize=8", "spec.evaluation.before=false", "spec.evaluation.after=false"],
+  ...["spec.model.instrumenter=StaticPolicy", "spec.model.instrumenterMaxPromptTokens=768"],
+  "spec.model.instrumenterMaxResponseTokens=16",
+];
 
-async function quickstart<T>(bytes: string, act: (run: ReturnType<typeof spawnSync>, out: string) => Promise<T>) {
-  const folder = await mkdtemp(path.join(os.tmpdir(), "longrun-quickstart-"));
-  const out = path.join(folder, "run");
-  try {
-    const env = { ...process.env, LONGRUN_DEVICE: "cuda:0", REHEARSAL_BYTES: bytes };
-    const manifest = "manifests/quickstart/trainingrun.yaml";
-    const run = spawnSync(
-      process.execPath,
-      ["controller/cli.ts", "run", manifest, "--out", out, "--set", "spec.stopping.iterations=2"],
-      {
-        ...{ cwd: ROOT, encoding: "utf8", timeout: 400_000 },
-        env: { ...env, REHEARSAL_REPORT: path.join(folder, "report") },
-      },
-    );
-    return await act(run, out);
-  } finally {
-    await rm(folder, { recursive: true });
-  }
+let folder: string;
+let out: string;
+let report: string;
+before(async () => {
+  folder = await mkdtemp(path.join(os.tmpdir(), "longrun-quickstart-"));
+  out = path.join(folder, "run");
+  report = path.join(folder, "report");
+  const smi = path.join(folder, "nvidia-smi");
+  await writeFile(smi, `#!/bin/sh\ncase "$*" in *--id=0) echo ${FREE_MEBIBYTES} ;; *) exit 1 ;; esac\n`);
+  await chmod(smi, 0o755);
+});
+after(() => rm(folder, { recursive: true }));
+
+function longrun(command: string[], env: Record<string, string>) {
+  const run = spawnSync(process.execPath, ["controller/cli.ts", ...command], {
+    ...{ cwd: ROOT, encoding: "utf8", timeout: 400_000 },
+    env: {
+      ...{ ...process.env, PATH: `${folder}:${process.env.PATH}`, LONGRUN_DEVICE: "cuda:0" },
+      ...{ REHEARSAL_REPORT: report, ...env },
+    },
+  });
+  return { status: run.status, said: `${run.stdout}${run.stderr}` };
 }
 
-test("two iterations of the quickstart, with an evaluation before and after and a checkpoint", async () => {
-  await quickstart("80e9", async ({ status, stdout, stderr }, out) => {
-    assert.equal(status, 0, `${stdout}${stderr}`);
-    const lines = (await readFile(path.join(out, "metrics.jsonl"), "utf8")).trim().split("\n");
-    assert.equal(lines.length, 2);
-    assert.match(String(stdout), /memory plan: on cuda:0/);
-    const reports = (await readFile(path.join(path.dirname(out), "report"), "utf8")).trim().split("\n");
-    const launched = reports.map((line) => JSON.parse(line).counts[COUNTERS.indexOf("launches")]);
-    assert.ok(Math.max(...launched) > 10_000, `the learner launched ${launched} kernels`);
-  });
+const set = (...values: string[]) => values.flatMap((value) => ["--set", value]);
+const MANIFEST = "manifests/quickstart/trainingrun.yaml";
+const ARITHMETIC = { REHEARSAL_ARITHMETIC: "1" };
+
+interface Iteration {
+  validFraction: number;
+  policySteps: number;
+  gradientNorm: number;
+  /** of the log-probs when the tokens were generated and when they were trained on, as a ratio less 1 */
+  importanceMaxDeviation: number;
+  /** programs that the static policy was asked for, and did not answer within its limit */
+  instrumenterFaults: { cutOff?: number };
+}
+
+async function iterations(): Promise<Iteration[]> {
+  const lines = (await readFile(path.join(out, "metrics.jsonl"), "utf8")).trim().split("\n");
+  return lines.map((line) => JSON.parse(line));
+}
+
+/** Of the processes of a command that ran on a device, the one that launched most. */
+async function launches(): Promise<number> {
+  const reports = (await readFile(report, "utf8")).trim().split("\n");
+  await rm(report);
+  return Math.max(...reports.map((line) => JSON.parse(line).counts[COUNTERS.indexOf("launches")]));
+}
+
+function assertTrained(iteration: Iteration): void {
+  assert.ok(iteration.validFraction > 0, "some of the policy's programs run");
+  assert.ok(iteration.importanceMaxDeviation < 1e-4, "generation and training agree on the log-probs");
+  assert.equal(iteration.policySteps, 2);
+  assert.ok(iteration.gradientNorm > 0);
+  assert.ok(iteration.instrumenterFaults.cutOff! > 0, "the static policy was asked");
+}
+
+test("an iteration of the quickstart writes programs that run, asks the static policy, and trains on their scores", async () => {
+  const arguments_ = ["run", MANIFEST, "--out", out, ...set("spec.stopping.iterations=1", ...SMALL)];
+  const { status, said } = longrun(arguments_, ARITHMETIC);
+  assert.equal(status, 0, said);
+  assert.match(said, /memory plan: on cuda:0 .* of 73\.4 GB free on cuda:0/);
+  const found = await iterations();
+  assert.equal(found.length, 1);
+  assertTrained(found[0]!);
+  assert.ok((await launches()) > 10_000);
 });
 
-test("where the GPU's memory is full the run ends with one line that says so", async () => {
-  await quickstart("30e6", async ({ status, stdout, stderr }) => {
-    assert.equal(status, 1);
-    const said = `${stdout}${stderr}`.split("\n").filter((line) => /memory is full/.test(line));
-    assert.equal(said.length, 1, `${stdout}${stderr}`);
-    assert.match(
-      said[0]!,
-      /^the run failed: cuda:0 cannot be used: the GPU's memory is full; end what else uses it \(nvidia-smi\)/,
-    );
+test("the run is resumed from its checkpoint, and goes on", async () => {
+  const { status, said } = longrun(["run", "--resume", out, ...set("spec.stopping.iterations=2")], ARITHMETIC);
+  assert.equal(status, 0, said);
+  const found = await iterations();
+  assert.equal(found.length, 2);
+  assertTrained(found[1]!);
+  assert.ok((await launches()) > 10_000);
+});
+
+test("the policies before and after training are evaluated", async () => {
+  const { status, said } = longrun(["evaluate", "--run", out, "--samples", "4"], ARITHMETIC);
+  assert.equal(status, 0, said);
+  assert.match(said, /before training \|.*after 2 iterations/);
+  assert.match(said, /^\| valid +\| +(50|75|100) % .*\| +\d+ %/m);
+  assert.ok((await launches()) > 1_000);
+});
+
+test("where the GPU's memory is full the run ends with one line that says so", () => {
+  const { status, said } = longrun(["run", MANIFEST, "--out", path.join(folder, "full"), ...set(...SMALL)], {
+    REHEARSAL_BYTES: "30e6",
   });
+  assert.equal(status, 1);
+  const lines = said.split("\n").filter((line) => /memory is full/.test(line));
+  assert.equal(lines.length, 1, said);
+  assert.match(
+    lines[0]!,
+    /^the run failed: cuda:0 cannot be used: the GPU's memory is full; end what else uses it \(nvidia-smi\)/,
+  );
 });

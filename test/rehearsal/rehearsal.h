@@ -28,8 +28,51 @@ void count(enum counter counter, uint64_t amount);
 /* The address at which the host may touch what is at `address`: of device memory its readable twin, else `address` itself. */
 void *readable(const void *address);
 
-/* Does the work of a kernel whose results decide the sizes of other tensors; does nothing for other kernels (kernels.c). */
-typedef void emulation(void **arguments, const char *name);
-emulation *emulation_of(const char *name);
+/* Writes a message and where it came from to stderr, and ends the process. */
+void end_process(const char *message) __attribute__((noreturn));
+
+/* Ends the process: the arithmetic of a kernel or a function is not emulated. */
+void lacks(const char *what) __attribute__((noreturn));
+
+/* Whether kernels and products compute: REHEARSAL_ARITHMETIC (memory.c). */
+extern int computes;
+
+/* A kernel's name in parts: `_UnaryElementWise<float, float, OP_Exp<float>, 256, 4>` has five template arguments. */
+#define MOST_TEMPLATE_ARGUMENTS 16
+struct signature {
+  const char *name; /* without namespaces, types of parameters and template arguments */
+  int count;
+  const char *template[MOST_TEMPLATE_ARGUMENTS];
+};
+struct signature signature_of(const char *mangled);
+
+struct extent { unsigned x, y, z; };
+struct launch {
+  struct signature kernel;
+  struct extent grid, block;
+  void **arguments; /* the address of each */
+};
+
+/* Does on the host what a kernel does on a device. Null: the emulation lacks this kernel. */
+typedef void emulation(const struct launch *launch);
+emulation *arithmetic_of(const struct signature *kernel);
+emulation *movement_of(const struct signature *kernel); /* its part for kernels that move numbers and change none (movement.c) */
+
+/* Types of numbers, by CUDA's and ONNX Runtime's names for them. */
+enum type { UNKNOWN, FLOAT, DOUBLE, BFLOAT16, BOOL, INT8, INT16, INT32, INT64, INT128 };
+enum type type_of(const char *name);
+size_t bytes_of(enum type type);
+/* Whole numbers beyond 2^53 are not exact. */
+double get(enum type type, const void *from, int64_t i);
+void put(enum type type, void *to, int64_t i, double value);
+
+/* Arguments of a launch, by their number. */
+#define ARGUMENT(type, i) (*(type *)launch->arguments[i])
+#define POINTER(i) readable(ARGUMENT(void *, i))
+/* ONNX Runtime's DivMod<int>, and its TArray of these, of sizes and strides, and of pointers. */
+struct divisor { uint32_t divisor, multiplier, shift; };
+struct divisors { int32_t size; struct divisor of[8]; };
+struct sizes { int32_t size; int64_t of[8]; };
+struct pointers { int32_t size; void *of[32]; };
 
 #endif

@@ -6,14 +6,15 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { deflateSync } from "node:zlib";
 import { parseTask } from "../../crds/trainingrun.ts";
-import { gradeSample, openTask } from "../../learner/grading/task.ts";
+import { mleBenchTasks } from "../../learner/grading/mlebench-tasks.ts";
 import { iterationMetrics } from "../../learner/metrics/iteration.ts";
 import { LearnerMetrics } from "../../learner/metrics/prometheus.ts";
 import { measuredSample } from "../../learner/metrics/samples.ts";
 import { guardSentence } from "../../learner/report/guards.ts";
+import { gradeSample } from "../../learner/rollout/grade-sample.ts";
 import { newResult, newSample } from "../../learner/store/fixtures.ts";
 import { openStore } from "../../learner/store/store.ts";
-import { mleBenchTasks } from "../../learner/tasks/mlebench.ts";
+import { openTask } from "../../learner/tasks/task.ts";
 import { writeStandIn } from "./standins.ts";
 
 const parent = mkdtempSync(join(tmpdir(), "guards-"));
@@ -94,7 +95,7 @@ function lineOf(trained: Parameters<typeof iterationMetrics>[0]["trained"]) {
     ...{ tokensGenerated: 0, secondsByPhase: {}, seconds: 1, elapsedSeconds: 1 },
     actors: { busySeconds: 0, aliveSeconds: 0 },
     executions: { queued: 0, running: 0, lost: 0, retried: 0 },
-    ...{ verificationFailures: 0, instrumenterFaults: [], staleDropped: 0, staleMasked: 0, staleWaited: 0 },
+    ...{ verificationFailures: 0, instrumenterFaults: [], staleDropped: 0, staleWaited: 0 },
     ...{ zeroSpreadShare: null, noSignal: false, groupDropped: 0, wallTime: new Date(0) },
   });
 }

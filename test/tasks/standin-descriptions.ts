@@ -1,5 +1,5 @@
 /** Pages as long and in the same sections as competitions' pages, with nothing of theirs in them. */
-import { mleBenchTasks } from "../../learner/tasks/mlebench.ts";
+import { mleBenchTasks } from "../../learner/grading/mlebench-tasks.ts";
 
 const note = "This page belongs to a synthetic stand-in: the data is invented, and so is this text.";
 

@@ -6,13 +6,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { parseTrainingRun } from "../../crds/trainingrun.ts";
-import { openTask } from "../../learner/grading/task.ts";
-import { readTokenizer } from "../../learner/model/folder.ts";
+import { checkTask } from "../../learner/commands/check.ts";
+import { readTokenizer } from "../../learner/engine/model/folder.ts";
+import { mleBenchTasks } from "../../learner/grading/mlebench-tasks.ts";
 import { estimateChat } from "../../learner/rollout/estimate-tokens.ts";
 import { type EncodeChat, type PromptLimits, scratchPrompt } from "../../learner/rollout/prompts.ts";
 import { readPromptTask } from "../../learner/rollout/snippet.ts";
-import { checkTask } from "../../learner/tasks/check.ts";
-import { mleBenchTasks } from "../../learner/tasks/mlebench.ts";
+import { openTask } from "../../learner/tasks/task.ts";
 import { PACKAGES } from "../../proto/packages.ts";
 import { findTokenizer, missingTokenizer } from "../tokenizers.ts";
 import { standIn, writeStandIn } from "./standins.ts";
@@ -182,7 +182,7 @@ for (const [name, id, change, expected] of broken)
   });
 
 const longrun = (...args: string[]) =>
-  spawnSync(process.execPath, ["learner/tasks/task-command.ts", ...args], {
+  spawnSync(process.execPath, ["learner/commands/task-command.ts", ...args], {
     encoding: "utf8",
     cwd: join(import.meta.dirname, "../.."),
   });

@@ -7,8 +7,8 @@
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { uniforms } from "../../learner/rng.ts";
-import { mleBenchTasks } from "../../learner/tasks/mlebench.ts";
+import { uniforms } from "../../learner/engine/model/random.ts";
+import { mleBenchTasks } from "../../learner/grading/mlebench-tasks.ts";
 import { greyJpeg, zip } from "./binary-files.ts";
 import { describeStandIn } from "./standin-descriptions.ts";
 

@@ -9,7 +9,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
-import { mleBenchTasks } from "../../learner/tasks/mlebench.ts";
+import { mleBenchTasks } from "../../learner/grading/mlebench-tasks.ts";
 import { writeStandIn } from "./standins.ts";
 
 const root = join(import.meta.dirname, "../..");

@@ -1,0 +1,139 @@
+/** What a run and an evaluation on this machine have in common: from what the user asked for to its processes, and their end. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TrainingRun } from "../../crds/trainingrun.ts";
+import { writeRunCertificates } from "../../proto/certificates.ts";
+import type { ControllerError } from "../errors.ts";
+import { type Address, checkFree, parseAddress } from "./address.ts";
+import { Backend, type BackendOptions } from "./backend.ts";
+import { listenForInterrupts } from "./interrupt.ts";
+import { layOutCustomTask, layOutPublicData, prepareBundledTask, preparePython, type Steps } from "./prepare.ts";
+import { releaseRunFolder } from "./run-folder.ts";
+import type { Surroundings } from "./surroundings.ts";
+import { Terminal } from "./terminal.ts";
+
+/** Options that every command with a learner has. */
+export interface LocalOptions {
+  /** `path=value` */
+  set: string[];
+  /** Output for programs in place of the live view. */
+  json: boolean;
+  /** Logs on stderr. */
+  verbose: boolean;
+  listen: string;
+  metricsListen: string;
+  /** Interpreter that the programs' environment is made from. */
+  python?: string | undefined;
+}
+
+export interface LocalCommand {
+  terminal: Terminal;
+  around: Surroundings;
+  options: LocalOptions;
+  steps: Steps;
+  listen: Address;
+  metricsListen: Address;
+  /** Called at the end, whatever it is; the last one first. */
+  atEnd(step: () => void): void;
+}
+
+/** What programs need. */
+export interface Prepared {
+  /** Is removed when the command ends. */
+  temporary: string;
+  /** Folder of the programs' environment. */
+  python: string;
+  taskFolder: string;
+}
+
+/** A run certificate outlives any run. */
+const CERTIFICATE_SECONDS = 366 * 24 * 3600;
+
+/** Does `work` so that the first Ctrl-C stops it in order, and nothing that it made for itself stays. */
+export async function runLocalCommand(
+  options: LocalOptions,
+  around: Surroundings,
+  work: (local: LocalCommand) => Promise<number>,
+): Promise<number> {
+  const terminal = new Terminal(options.json ? { write: () => {} } : around.stdout, around.env);
+  const cleanUps: (() => void)[] = [];
+  const cleanUp = (): void => {
+    for (const step of cleanUps.splice(0).reverse()) step();
+  };
+  process.on("exit", cleanUp);
+  const interruption = listenForInterrupts(() => {
+    terminal.clear();
+    around.stderr.write("Stopping; once more stops at once.\n");
+  });
+  try {
+    const steps = {
+      parts: around.parts,
+      signal: interruption.signal,
+      env: around.env,
+      step: (text: string) => terminal.step(text),
+      progress: (text: string) => terminal.progress(text),
+    };
+    const listen = parseAddress(options.listen, "--listen");
+    const metricsListen = parseAddress(options.metricsListen, "--metrics-listen");
+    return await work({
+      ...{ terminal, around, options, steps, listen, metricsListen },
+      atEnd: (step) => void cleanUps.push(step),
+    });
+  } finally {
+    terminal.clear();
+    interruption.dispose();
+    process.off("exit", cleanUp);
+    cleanUp();
+  }
+}
+
+export async function checkAddresses({ listen, metricsListen }: LocalCommand): Promise<void> {
+  await checkFree(listen, "--listen");
+  await checkFree(metricsListen, "--metrics-listen");
+}
+
+/** Gets the Python environment and the task ready. */
+export async function prepare({ options, steps, atEnd }: LocalCommand, run: TrainingRun): Promise<Prepared> {
+  const temporary = mkdtempSync(join(tmpdir(), "longrun-")); // mode 0700
+  atEnd(() => rmSync(temporary, { recursive: true, force: true }));
+  const python = await preparePython(options.python, run.spec.actors.packages, steps);
+  const task = run.spec.tasks[0]!;
+  const taskFolder = task.publicData
+    ? layOutCustomTask(task, join(temporary, "task"))
+    : await prepareBundledTask(task.name, python.python, steps);
+  return { temporary, python: python.directory, taskFolder };
+}
+
+/**
+ * Starts learner and actors and waits for the end.
+ *
+ * @param isNew a folder that was made for it; it goes again if the learner never comes up because of what it was given
+ * @returns the exit status
+ */
+export async function startBackend(
+  { terminal, around, options, steps, listen, metricsListen, atEnd }: LocalCommand,
+  { temporary, python, taskFolder }: Prepared,
+  what: Pick<BackendOptions, "run" | "directory" | "learnerArguments" | "showEnd" | "goOn" | "json"> & {
+    isNew: boolean;
+  },
+): Promise<number> {
+  const { run, directory, isNew } = what;
+  atEnd(() => releaseRunFolder(directory));
+  const tls = await writeRunCertificates(join(temporary, "tls"), {
+    validSeconds: CERTIFICATE_SECONDS,
+    hosts: ["localhost", "127.0.0.1", "::1", listen.host],
+  });
+  const publicFolder = layOutPublicData(run.spec.tasks[0]!.name, taskFolder, join(temporary, "public"));
+  const backend = new Backend({
+    ...{ ...what, verbose: options.verbose },
+    ...{ temporary, taskFolder, publicFolder, python, tls, listen, metricsListen, around, terminal },
+  });
+  try {
+    return await backend.train(steps.signal);
+  } catch (error) {
+    if ((error as ControllerError).code === "input" && isNew && !backend.started)
+      rmSync(directory, { recursive: true, force: true });
+    throw error;
+  }
+}

@@ -1,0 +1,48 @@
+/** Warnings from Kubernetes' events about an object that is not created or ready and whose status does not say why. */
+import { isSilent, NO_POD_SECONDS } from "./blockers.ts";
+import type { Look } from "./context.ts";
+import { EVENT } from "./kube/resources.ts";
+import type { KubeObject } from "./kube/types.ts";
+import type { Warning } from "./learner-state.ts";
+import { createdMs } from "./observe.ts";
+import type { StepResult } from "./steps.ts";
+
+/** How often the events of an object that does not come on are asked for. */
+const WARNING_SECONDS = 15;
+
+/** The newest warnings about a learner, the copy before it, or an actor that does not come on and does not say why itself. */
+export async function findWarning(look: Look): Promise<StepResult & { learner?: Warning; actors?: Warning }> {
+  const { observed, memory, nowMs } = look;
+  const { learnerPod, initPod, actors } = observed;
+  const stuck = actors.find(
+    ({ state, pod, job }) =>
+      state === "starting" && (pod ? isSilent(pod, nowMs) : nowMs - createdMs(job) > NO_POD_SECONDS * 1000),
+  );
+  const ownStuck = [learnerPod, initPod].find((pod) => pod && isSilent(pod, nowMs));
+  const subject = ownStuck ?? stuck?.pod ?? stuck?.job;
+  const waiting = actors.some(({ state }) => state === "starting");
+  if (!subject) return waiting ? { againSeconds: WARNING_SECONDS } : {};
+  const uid = subject.metadata.uid!;
+  const known = memory.warning;
+  const isFresh = known?.uid === uid && nowMs - known.atMs < WARNING_SECONDS * 1000;
+  const found = isFresh ? known : { uid, atMs: nowMs, warning: await newestWarning(look, uid) };
+  return {
+    ...(found.warning && { [ownStuck ? "learner" : "actors"]: found.warning }),
+    remember: { warning: found },
+    againSeconds: WARNING_SECONDS,
+  };
+}
+
+async function newestWarning({ observed: { run }, context }: Look, uid: string): Promise<Warning | undefined> {
+  const { items } = await context.client.list<KubeObject & Warning & { type?: string }>(EVENT, {
+    namespace: run.metadata.namespace,
+    fieldSelector: `regarding.uid=${uid},type=Warning`,
+    limit: 50,
+  });
+  // What the scheduler says stands in the pod's conditions, and its warnings outlive their cause.
+  const told = items.filter(({ reason }) => reason !== "FailedScheduling");
+  const newest = told.toSorted((a, b) => createdMs(b) - createdMs(a));
+  // A kubelet that waits for a volume says that it waits; who attaches the volume says why.
+  const warning = newest.find(({ note = "" }) => !/timed out waiting/.test(note)) ?? newest[0];
+  return warning && { reason: warning.reason ?? "", note: warning.note ?? "" };
+}

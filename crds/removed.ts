@@ -1,0 +1,48 @@
+/** Fields and values of earlier versions that this version refuses, and how a run of an earlier version goes on. */
+
+/** By path; `harmless`: the one value that meant what is done now [every value]. */
+export const REMOVED_FIELDS: Record<string, { remedy: string; harmless?: string }> = {
+  "spec.model.precision": { remedy: "learner.compute says what matrix products are computed in; remove it" },
+  "spec.algorithm.klController": {
+    remedy:
+      "klCoefficient is used as given; remove it, and for a run that began with Adaptive create a new one with initFrom",
+    harmless: "Fixed",
+  },
+  "spec.algorithm.klTarget": { remedy: "only klController Adaptive read it; remove it" },
+  "spec.algorithm.klHorizon": { remedy: "only klController Adaptive read it; remove it" },
+};
+
+/** By the path of a field that has other values still. */
+export const REMOVED_VALUES: Record<string, string> = {
+  "spec.algorithm.stalenessPolicy": "Mask",
+  "spec.algorithm.whitening": "Weighted",
+  "spec.algorithm.timeoutWeight": "Exclude",
+};
+
+/** Removes the fields that were removed, in place, where they meant what is done now. */
+export function dropRemovedFields(manifest: unknown): void {
+  for (const [path, { harmless }] of Object.entries(REMOVED_FIELDS))
+    drop(manifest, path, (value) => harmless === undefined || value === harmless);
+}
+
+/** Returns the manifest without any field that was removed, as an API server with this version's CRD reads it. */
+export function withoutRemovedFields<T>(manifest: T): T {
+  const copy = structuredClone(manifest);
+  for (const path of Object.keys(REMOVED_FIELDS)) drop(copy, path, () => true);
+  return copy;
+}
+
+/** Removes the values that were removed, in place, so that the defaults stand there. */
+export function dropRemovedValues(manifest: unknown): void {
+  for (const [path, removed] of Object.entries(REMOVED_VALUES)) drop(manifest, path, (value) => value === removed);
+}
+
+function drop(manifest: unknown, path: string, isDropped: (value: unknown) => boolean): void {
+  const names = path.split(".");
+  const last = names.pop()!;
+  let parent = manifest;
+  for (const name of names) parent = (parent as Record<string, unknown> | null | undefined)?.[name];
+  if (typeof parent !== "object" || parent === null) return;
+  const fields = parent as Record<string, unknown>;
+  if (last in fields && isDropped(fields[last])) delete fields[last];
+}

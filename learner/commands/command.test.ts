@@ -1,0 +1,289 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { after, describe, it } from "node:test";
+import { fileURLToPath } from "node:url";
+import { MappedWeights } from "../engine/model/mapped.ts";
+import { readLines, refuseOtherFields, tokensOf } from "./command.ts";
+
+const root = fs.mkdtempSync(path.join(os.tmpdir(), "model-command-"));
+after(() => fs.rmSync(root, { recursive: true }));
+const file = path.join(root, "lines.jsonl");
+const fixture = (name: string) => fileURLToPath(new URL(`../../test/fixtures/${name}`, import.meta.url));
+const LLAMA = fixture("generation/llama"); // without a tokenizer
+const POLICY = fileURLToPath(new URL("../../manifests/quickstart/policy", import.meta.url));
+
+interface Case {
+  prompt: number[];
+  greedy: number[];
+  logProbs: Record<string, number[]>;
+}
+const { cases } = JSON.parse(fs.readFileSync(path.join(LLAMA, "reference.json"), "utf8")) as { cases: Case[] };
+
+/** Where a program stands for nvidia-smi and leaves a trace of having been asked. */
+const BIN = path.join(root, "bin");
+const ASKED = path.join(root, "nvidia-smi was asked");
+fs.mkdirSync(BIN);
+fs.writeFileSync(path.join(BIN, "nvidia-smi"), `#!/bin/sh\necho 9000\n: > "${ASKED}"\n`, { mode: 0o755 });
+
+function longrun(command: string, ...args: string[]) {
+  const folder = command === "model" ? "./" : ".";
+  const program = fileURLToPath(new URL(`${folder}/${command}-command.ts`, import.meta.url));
+  const env = { ...process.env, PATH: `${BIN}:${process.env.PATH}` };
+  const { status, stdout, stderr } = spawnSync(process.execPath, [program, ...args], { encoding: "utf8", env });
+  return { status, stderr, lines: stdout.trimEnd().split("\n") };
+}
+
+function write(...lines: unknown[]): string {
+  fs.writeFileSync(file, lines.map((line) => `${typeof line === "string" ? line : JSON.stringify(line)}\n`).join(""));
+  return file;
+}
+
+describe("a line is refused with its number", () => {
+  const good = { tokens: [1] };
+  for (const [line, message] of [
+    ["{", /lines.jsonl, line 2: not JSON/],
+    ["", /line 2: not JSON/],
+    ["[1]", /line 2: expected a JSON object/],
+    ["null", /line 2: expected a JSON object/],
+    [{}, /line 2: tokens is missing; expected a list of token ids/],
+    [{ tokens: "1 2" }, /line 2: tokens is "1 2"/],
+    [{ tokens: [] }, /line 2: tokens is empty/],
+    [{ tokens: [1, 160] }, /line 2: tokens\[1\] is 160; token ids are whole numbers from 0 to 159/],
+    [{ tokens: [-1] }, /line 2: tokens\[0\] is -1/],
+    [{ tokens: [1.5] }, /line 2: tokens\[0\] is 1.5/],
+    [{ tokens: [null] }, /line 2: tokens\[0\] is null/],
+    [{ tokens: ["1"] }, /line 2: tokens\[0\] is "1"/],
+    [{ tokens: [1], text: "x" }, /line 2: unknown field "text"; known are tokens/],
+  ] as [unknown, RegExp][]) {
+    it(JSON.stringify(line), () => {
+      write(good, line, good);
+      const read = () => {
+        for (const entry of readLines(file)) {
+          refuseOtherFields(entry, ["tokens"]);
+          tokensOf(entry, 160);
+        }
+      };
+      assert.throws(read, { message });
+    });
+  }
+});
+
+describe("longrun logprobs", () => {
+  it("answers each line in order with transformers' numbers", () => {
+    const sequences = cases.map(({ prompt, greedy }) => [...prompt, ...greedy]);
+    write(...sequences.map((tokens) => ({ tokens })), { tokens: [3] });
+    const { status, lines, stderr } = longrun("logprobs", "--model", LLAMA, "--tokens", file);
+    assert.equal(status, 0, stderr);
+    assert.equal(lines.length, cases.length + 1);
+    assert.equal(lines.at(-1), '{"logProbs":[]}');
+    for (const [i, { prompt, logProbs }] of cases.entries()) {
+      const actual = (JSON.parse(lines[i]) as { logProbs: number[] }).logProbs;
+      assert.equal(actual.length, sequences[i].length - 1);
+      const response = actual.slice(prompt.length - 1);
+      for (const [t, expected] of logProbs["1.0"].entries()) assert.ok(Math.abs(response[t] - expected) < 1e-4);
+    }
+  });
+
+  it("writes nothing when a line is bad, and exits 2", () => {
+    write({ tokens: [1, 2] }, { tokens: [1, 2000] });
+    const { status, lines, stderr } = longrun("logprobs", "--model", LLAMA, "--tokens", file);
+    assert.deepEqual([status, lines], [2, [""]]);
+    assert.match(stderr, /^\S+lines.jsonl, line 2: tokens\[1\] is 2000; [^\n]+\n$/);
+  });
+});
+
+describe("--device", () => {
+  for (const [device, message] of [
+    ["gpu", /^the device is gpu; give auto, cpu, cuda or cuda:N\n$/],
+    ["cuda:999", /^cuda:999 cannot be used: [^\n]+\n$/], // nobody has as many
+  ] as [string, RegExp][]) {
+    it(`${device} is refused in one line`, () => {
+      const { status, lines, stderr } = longrun(
+        ...(["logprobs", "--model", LLAMA, "--tokens", write({ tokens: [1] }), "--device", device] as const),
+      );
+      assert.deepEqual([status, lines], [2, [""]]);
+      assert.match(stderr, message);
+    });
+  }
+});
+
+describe("longrun generate", () => {
+  it("writes greedy tokens without a tokenizer", () => {
+    write(...cases.map(({ prompt }) => ({ tokens: prompt })));
+    const args = ["--model", LLAMA, "--prompts", file, "--max-tokens", "72", "--temperature", "0"];
+    const { status, lines, stderr } = longrun("generate", ...args);
+    assert.equal(status, 0, stderr);
+    for (const [i, { greedy, logProbs }] of cases.entries()) {
+      const answer = JSON.parse(lines[i]) as { tokens: number[]; text: null; logProbs: number[] };
+      assert.deepEqual([answer.tokens, answer.text], [greedy, null]);
+      for (const [t, expected] of logProbs["1.0"].entries()) assert.ok(Math.abs(answer.logProbs[t] - expected) < 1e-4);
+    }
+  });
+
+  it("answers messages with text, and equal lines with samples of their own", () => {
+    const question = { messages: [{ role: "user", content: "Predict the price." }] };
+    write(question, question);
+    const first = longrun("generate", "--model", POLICY, "--prompts", file, "--max-tokens", "12", "--seed", "1");
+    assert.equal(first.status, 0, first.stderr);
+    const answers = first.lines.map(
+      (line) => JSON.parse(line) as { tokens: number[]; text: string; logProbs: number[] },
+    );
+    for (const { tokens, text, logProbs } of answers) assert.ok(tokens.length === logProbs.length && text.length > 0);
+    assert.notDeepEqual(answers[0].tokens, answers[1].tokens);
+  });
+
+  it("without --max-tokens writes what is left of a line's own context, whatever other lines have", () => {
+    const short = { tokens: [5, 6, 7] };
+    const long = { tokens: Array.from({ length: 502 }, (_, i) => i % 90) };
+    const ask = (...lines: unknown[]) => {
+      const { lines: answers, status, stderr } = longrun("generate", "--model", LLAMA, "--prompts", write(...lines));
+      assert.equal(status, 0, stderr);
+      return answers.map((answer) => JSON.parse(answer) as { tokens: number[] });
+    };
+    const [alone] = ask(short);
+    const [among, cut] = ask(short, long);
+    assert.deepEqual(among!.tokens, alone!.tokens);
+    assert.ok(alone!.tokens.length > 10 && cut!.tokens.length <= 10, `${alone!.tokens.length}, ${cut!.tokens.length}`);
+  });
+
+  for (const [line, args, message] of [
+    [{ messages: [{ role: "user", content: "x" }] }, [], /line 1: messages need a tokenizer/],
+    [
+      { tokens: [1] },
+      ["--temperature", "1e-40"],
+      /^--temperature is 1e-40; give 0 for .* or a number of at least 0.01\n$/,
+    ],
+    [{ tokens: [1] }, ["--temperature", " "], /^--temperature is {2}; give 0 for/],
+    [{ tokens: [1] }, ["--max-tokens", "512"], /line 1: its prompt and --max-tokens are 513 tokens; .* 512 positions/],
+  ] as [unknown, string[], RegExp][]) {
+    it(`refuses ${message}`, () => {
+      const { status, lines, stderr } = longrun("generate", "--model", LLAMA, "--prompts", write(line), ...args);
+      assert.deepEqual([status, lines], [2, [""]]);
+      assert.match(stderr, message);
+    });
+  }
+});
+
+describe("a damaged folder is refused in one line by", () => {
+  const STORED = new MappedWeights(LLAMA).tensors[3];
+  for (const [damage, at, bytes, message] of [
+    ["a weight that is NaN", STORED.offset, Float32Array.of(Number.NaN), `${STORED.name} holds NaN at index 0; the we`],
+    ["a header that lies", 0, BigUint64Array.of(1_000_000_000n), "its header claims 1000000000 bytes, the file has"],
+  ] as const) {
+    const folder = path.join(root, damage);
+    fs.cpSync(LLAMA, folder, { recursive: true });
+    const weights = fs.openSync(path.join(folder, "model.safetensors"), "r+");
+    fs.writeSync(weights, bytes, 0, bytes.byteLength, at);
+    fs.closeSync(weights);
+    for (const [command, ...args] of [
+      ["logprobs", "--model", folder, "--tokens", file],
+      ["generate", "--model", folder, "--prompts", file],
+      ["model", "info", folder, "--check"],
+    ]) {
+      it(`${command}: ${damage}`, () => {
+        write({ tokens: [1, 2, 3] });
+        const { status, lines, stderr } = longrun(command, ...args);
+        assert.deepEqual([status, lines], [2, [""]]);
+        assert.ok(stderr.includes(message), stderr);
+        assert.equal(stderr.split("\n").length, 2);
+      });
+    }
+  }
+});
+
+describe("longrun model", () => {
+  it("says what a folder holds", () => {
+    const { status, lines, stderr } = longrun("model", "info", fixture("saved/qwen3"), "--check", "--json");
+    assert.equal(status, 0, stderr);
+    const { architecture, parameters, bytes, dtypes, eosIds, files } = JSON.parse(lines[0]);
+    assert.deepEqual(
+      { architecture, parameters, bytes, dtypes, eosIds, files },
+      { architecture: "qwen3", parameters: 7024, bytes: 14048, dtypes: { bfloat16: 7024 }, eosIds: [5, 7], files: 2 },
+    );
+  });
+
+  it("plans the memory of training it", () => {
+    const { status, lines, stderr } = longrun("model", "info", POLICY, "--plan", "lora", "--tokens", "64:64");
+    assert.equal(status, 0, stderr);
+    const plan = lines.slice(
+      lines.findIndex((line) => /^memory plan: \d+ MB of .*; micro-batches of \d+ tokens$/.test(line)),
+    );
+    const rows = ["process", "weights", "gradients", "optimiser", "activations", "logits", "cache", "generation"];
+    assert.deepEqual(
+      plan.slice(1).map((line) => line.slice(2, 15).trim()),
+      rows,
+    );
+  });
+
+  it("plans for a GPU that is not here, and asks none", () => {
+    const there = ["--device", "cuda:7", "--memory-bytes", "80e9", "--batch", "16"];
+    const { status, lines, stderr } = longrun("model", "info", POLICY, "--plan", "lora", ...there, "--json");
+    assert.equal(status, 0, stderr);
+    const { positions, plan } = JSON.parse(lines[0]);
+    assert.deepEqual([positions, plan.device], [1024, { kind: "cuda", id: 7 }]);
+    assert.ok(plan.gpuBytes > plan.hostBytes, `${plan.gpuBytes} of it on the GPU`);
+    const { detail } = plan.rows.find(({ what }: { what: string }) => what === "cache");
+    assert.equal(detail, "keys and values of 16 x 1024 tokens"); // the most that the model takes
+    assert.equal(fs.existsSync(ASKED), false);
+  });
+
+  it("says what it is that does not fit", () => {
+    const { status, lines, stderr } = longrun("model", "info", POLICY, "--plan", "full", "--memory-bytes", "0.5 GB");
+    assert.equal(status, 2);
+    assert.match(lines[0], /^architecture +qwen2, /);
+    assert.ok(!lines.some((line) => line.startsWith("memory plan")));
+    assert.match(stderr, /^the run needs about .* of memory \(.*\), but 500 MB is given; [^\n]+\n$/);
+  });
+
+  it("converts into shards, and leaves nothing of what it could not", () => {
+    const out = path.join(root, "converted");
+    const done = longrun("model", "convert", LLAMA, "--out", out, "--dtype", "bfloat16", "--shard-size", "20KB");
+    assert.equal(done.status, 0, done.stderr);
+    const files = fs.readdirSync(out).filter((name) => name.endsWith(".safetensors")).length;
+    assert.ok(files > 1);
+    assert.deepEqual(done.lines, [`${out}: ${files} files of weights`]);
+    assert.equal(longrun("model", "info", out).status, 0);
+
+    const large = path.join(root, "large");
+    fs.cpSync(LLAMA, large, { recursive: true });
+    const weights = path.join(large, "model.safetensors");
+    const bytes = fs.readFileSync(weights);
+    const header = 8 + Number(bytes.readBigUInt64LE(0));
+    bytes.writeFloatLE(3.4e38, header);
+    fs.writeFileSync(weights, bytes);
+    const again = path.join(root, "again");
+    const failed = longrun("model", "convert", large, "--out", again, "--dtype", "bfloat16");
+    assert.match(
+      failed.stderr,
+      /holds 3\.39\d*e\+38 at index 0, which bfloat16 cannot: write another dtype \(--dtype\)\n$/,
+    );
+    assert.equal(failed.status, 2);
+    assert.ok(!fs.existsSync(again));
+    const whole = longrun("model", "convert", large, "--out", again);
+    assert.equal(whole.status, 0, whole.stderr);
+  });
+
+  it("refuses what it cannot do in one line", () => {
+    for (const [args, message] of [
+      [["info", path.join(root, "none")], /cannot read .*config.json/],
+      [["info", POLICY, "--plan", "half"], /--plan is half; give full or lora/],
+      [["info", POLICY, "--plan", "full", "--tokens", "5"], /--tokens is 5; give PROMPT:RESPONSE/],
+      [
+        ["info", POLICY, "--plan", "full", "--tokens", "600:600"],
+        /^--tokens 600:600: model.maxPromptTokens and model.maxResponseTokens are .* has 1024 positions .*: set /,
+      ],
+      [["info", POLICY, "--plan", "full", "--batch", "0"], /--batch is 0; give a whole number of at least 1/],
+      [["info", POLICY, "--plan", "full", "--device", "cuda:0"], /--memory-bytes is missing; give what the GPU has/],
+      [["info", POLICY, "--memory-bytes", "80GB"], /--memory-bytes is of a plan; give --plan full or --plan lora/],
+      [["convert", LLAMA, "--out", root], /is there already; give a new or empty folder/],
+    ] as [string[], RegExp][]) {
+      const { status, stderr } = longrun("model", ...args);
+      assert.equal(status, 2);
+      assert.match(stderr, message);
+      assert.equal(stderr.trimEnd().split("\n").length, 1);
+    }
+  });
+});

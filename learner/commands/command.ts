@@ -1,0 +1,121 @@
+/** What the commands of this part share: arguments, JSON lines and exit status. */
+import fs from "node:fs";
+import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
+import { ModelError } from "../engine/model/errors.ts";
+import { hasGpu, parseDevice, resolveDevice } from "../engine/runtime/device.ts";
+
+/** Arguments or lines that cannot be used. */
+export class InputError extends Error {}
+
+/**
+ * Runs a command to its end. Exit status: 0 done, 1 failed, 2 bad input. Ctrl-C ends the process as it ends any other,
+ * which a shell and `longrun` report as 130: lines that were written are whole.
+ */
+export async function runCommand(usage: string, command: () => Promise<void>): Promise<void> {
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
+  if (process.argv.includes("--help")) {
+    process.stdout.write(`${usage}\n`);
+    return;
+  }
+  try {
+    await command();
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const usageError = code?.startsWith("ERR_PARSE_ARGS") ?? false;
+    const refused = code === "memory" || code === "device";
+    const badInput = usageError || refused || error instanceof InputError || error instanceof ModelError;
+    process.stderr.write(`${usageError ? `${message.split(". ")[0]}\n${usage}` : message}\n`);
+    process.exitCode = badInput ? 2 : 1;
+  }
+}
+
+export function parseOptions<T extends ParseArgsOptionsConfig>(options: T) {
+  return parseArgs({ options, strict: true });
+}
+
+export function required(value: string | undefined, option: string, what: string): string {
+  if (value === undefined || value === "") throw new InputError(`${option} is missing; give ${what}`);
+  return value;
+}
+
+/** @throws InputError unless `text` is a whole number of at least `least` */
+export function wholeNumber(text: string, option: string, least: number): number {
+  const value = Number(text);
+  if (/^\d+$/.test(text) && Number.isSafeInteger(value) && value >= least) return value;
+  throw new InputError(`${option} is ${text}; give a whole number of at least ${least}`);
+}
+
+/**
+ * All sessions of this command are on `device`: auto, cpu, cuda or cuda:N. Where auto does not take a GPU that is there, it
+ * says why on stderr.
+ *
+ * @throws GraphError `device`
+ */
+export async function placeSessions(wish = process.env.LONGRUN_DEVICE || "auto"): Promise<void> {
+  const { probeDevice, useDevice } = await import("../engine/runtime/runtime.ts"); // not all commands need ONNX Runtime
+  const gpu = hasGpu();
+  const { device, reason } = await resolveDevice(parseDevice(wish), probeDevice, gpu);
+  useDevice(device);
+  if (gpu && device.kind === "cpu" && reason) process.stderr.write(`on the CPU: ${reason}\n`);
+}
+
+/** A line of a file of JSON objects, whose place errors name. */
+export interface Line {
+  readonly json: Readonly<Record<string, unknown>>;
+  /** file and line number */
+  readonly place: string;
+}
+
+/** @throws InputError naming the first line that is no JSON object */
+export function readLines(file: string): Line[] {
+  let text: string;
+  try {
+    text = fs.readFileSync(file, "utf8");
+  } catch (cause) {
+    throw new InputError(`cannot read ${file}: ${(cause as Error).message}`, { cause });
+  }
+  const lines = text.split("\n");
+  if (lines.at(-1)?.trim() === "") lines.pop();
+  return lines.map((line, index) => {
+    const place = `${file}, line ${index + 1}`;
+    let json: unknown;
+    try {
+      json = JSON.parse(line);
+    } catch (cause) {
+      throw new InputError(`${place}: not JSON: ${(cause as Error).message}`, { cause });
+    }
+    if (typeof json !== "object" || json === null || Array.isArray(json)) {
+      throw new InputError(`${place}: expected a JSON object`);
+    }
+    return { json: json as Line["json"], place };
+  });
+}
+
+/** The `tokens` of a line. @throws InputError unless they are ids of the vocabulary, one at least */
+export function tokensOf({ json, place }: Line, vocabulary: number): Int32Array {
+  const { tokens } = json;
+  if (!Array.isArray(tokens))
+    throw new InputError(`${place}: tokens is ${brief(tokens)}; expected a list of token ids`);
+  if (tokens.length === 0) throw new InputError(`${place}: tokens is empty; begin it with some token`);
+  const outside = tokens.findIndex((token) => !Number.isInteger(token) || token < 0 || token >= vocabulary);
+  if (outside >= 0) {
+    const range = `token ids are whole numbers from 0 to ${vocabulary - 1}`;
+    throw new InputError(`${place}: tokens[${outside}] is ${brief(tokens[outside])}; ${range}`);
+  }
+  return Int32Array.from(tokens as number[]);
+}
+
+export function refuseOtherFields({ json, place }: Line, fields: readonly string[]): void {
+  const other = Object.keys(json).find((field) => !fields.includes(field));
+  if (other === undefined) return;
+  throw new InputError(`${place}: unknown field ${JSON.stringify(other)}; known are ${fields.join(", ")}`);
+}
+
+export function brief(value: unknown): string {
+  const text = JSON.stringify(value) ?? "missing";
+  return text.length > 60 ? `${text.slice(0, 57)}...` : text;
+}
+
+export function printLine(value: unknown): void {
+  process.stdout.write(`${JSON.stringify(value)}\n`);
+}

@@ -1,0 +1,177 @@
+/**
+ * `longrun model info DIR` says what a model folder holds, and with `--plan` what training it takes, here or on a device that
+ * is not there; `longrun model convert DIR --out OUT` writes it anew in another dtype or with other shards, for transformers and for here; `longrun model merge` does so with a LoRA adapter added to it.
+ */
+import fs from "node:fs";
+import { parseArgs } from "node:util";
+import { hostMemory } from "../engine/available-memory.ts";
+import { type Budget, checkLengths, fitRun, planTable } from "../engine/fit.ts";
+import { PROJECTIONS } from "../engine/model/lora.ts";
+import { MappedWeights } from "../engine/model/mapped.ts";
+import { SHARD_BYTES } from "../engine/model/save.ts";
+import type { MemoryPlan, PlanRequest } from "../engine/plan.ts";
+import { type Device, parseDevice } from "../engine/runtime/device.ts";
+import { InputError, printLine, required, runCommand, wholeNumber } from "./command.ts";
+import { convertFolder } from "./convert.ts";
+import { modelInfo, printInfo } from "./info.ts";
+import { mergeFolder } from "./merge.ts";
+
+const USAGE = `usage: longrun model info DIR [--check] [--json] [--plan full|lora [--tokens PROMPT:RESPONSE] [--batch N]
+           [--device cpu|cuda:N] [--memory-bytes BYTES|N GB]]
+       longrun model convert DIR --out OUT [--dtype float32|bfloat16] [--shard-size BYTES|N GB|N MB]
+       longrun model merge --model DIR --adapter DIR --out OUT [--dtype float32|bfloat16] [--shard-size BYTES|N GB|N MB]`;
+const DTYPES = { float32: "F32", bfloat16: "BF16" } as const;
+
+async function model(): Promise<void> {
+  const [command, ...args] = process.argv.slice(2);
+  if (command === "info") info(args);
+  else if (command === "convert") convert(args);
+  else if (command === "merge") merge(args);
+  else throw new InputError(USAGE);
+}
+
+function info(args: string[]): void {
+  const { values, positionals } = parseArgs({
+    args,
+    options: { check: { type: "boolean", default: false }, json: { type: "boolean", default: false }, ...PLAN_OPTIONS },
+    allowPositionals: true,
+  });
+  const weights = new MappedWeights(onlyFolder(positionals));
+  const wish = planWish(values, weights.config.maxPositions);
+  if (values.check) weights.checkFinite();
+  const facts = modelInfo(weights);
+  if (!values.json) printInfo(facts); // also where the plan is refused then
+  const plan = wish && trainingPlan(weights, wish);
+  if (values.json) printLine({ ...facts, ...(plan && { plan }) });
+  else if (plan) for (const line of planTable(plan, wish.budget)) process.stdout.write(`${line}\n`);
+}
+
+const PLAN_OPTIONS = {
+  plan: { type: "string" },
+  tokens: { type: "string" },
+  batch: { type: "string" },
+  device: { type: "string" },
+  "memory-bytes": { type: "string" },
+} as const;
+/** A manifest's default of either length. */
+const TOKENS = 1024;
+/** A manifest's default of model.generationBatchSize, and the most that it may give. */
+const BATCH = 64;
+const MOST_BATCH = 4096;
+
+interface PlanWish {
+  lora: boolean;
+  /** as given */
+  tokens: string;
+  lengths: Pick<PlanRequest, "maxPromptTokens" | "maxResponseTokens">;
+  generationBatchSize: number;
+  device: Device;
+  budget: Budget;
+}
+
+/** @returns undefined without --plan */
+function planWish(
+  values: { [Option in keyof typeof PLAN_OPTIONS]?: string | undefined },
+  positions: number,
+): PlanWish | undefined {
+  const { plan } = values;
+  if (plan === undefined) {
+    const other = Object.keys(PLAN_OPTIONS).find((option) => values[option as keyof typeof values] !== undefined);
+    if (other) throw new InputError(`--${other} is of a plan; give --plan full or --plan lora with it`);
+    return undefined;
+  }
+  if (plan !== "full" && plan !== "lora") throw new InputError(`--plan is ${plan}; give full or lora`);
+  const shorter = Math.min(TOKENS, Math.floor(positions / 2));
+  const tokens = values.tokens ?? `${shorter}:${shorter}`;
+  const lengths = /^([1-9]\d{0,6}):([1-9]\d{0,6})$/.exec(tokens);
+  if (!lengths) throw new InputError(`--tokens is ${tokens}; give PROMPT:RESPONSE, the longest of each`);
+  const generationBatchSize = wholeNumber(values.batch ?? String(BATCH), "--batch", 1);
+  if (generationBatchSize > MOST_BATCH)
+    throw new InputError(`--batch is ${generationBatchSize}; give a whole number of at most ${MOST_BATCH}`);
+  const device = parseDevice(values.device ?? "cpu");
+  if (device === "auto") throw new InputError("--device is auto; give cpu or cuda:N");
+  return {
+    ...{ lora: plan === "lora", tokens, generationBatchSize, device },
+    lengths: { maxPromptTokens: Number(lengths[1]), maxResponseTokens: Number(lengths[2]) },
+    budget: budgetOf(device, values["memory-bytes"]),
+  };
+}
+
+/** No GPU is looked for: whoever asks need not have one. What is here says nothing of the machine that has it. */
+function budgetOf(device: Device, text: string | undefined): Budget {
+  const given = text === undefined ? undefined : { bytes: byteCount(text, "--memory-bytes"), source: "given" };
+  if (device.kind === "cpu") return { host: given ?? hostMemory(), gpu: undefined };
+  required(text, "--memory-bytes", "what the GPU has free, such as 80GB");
+  return { host: undefined, gpu: given };
+}
+
+/** Of PPO with a manifest's defaults. */
+function trainingPlan(weights: MappedWeights, { lora, tokens, lengths, budget, ...wish }: PlanWish): MemoryPlan {
+  checkLengths(lengths, weights.config.maxPositions, `--tokens ${tokens}: `);
+  const adapter = lora ? { rank: 16, alpha: 16, targets: PROJECTIONS, seed: 0 } : undefined;
+  const request = { model: weights.folder, adapter, critic: true, microBatchSize: 8, samplesPerPrompt: 1 };
+  return fitRun({ ...request, ...lengths, ...wish }, 0, budget);
+}
+
+function convert(args: string[]): void {
+  const { values, positionals } = parseArgs({
+    args,
+    options: { out: { type: "string" }, dtype: { type: "string" }, "shard-size": { type: "string" } },
+    allowPositionals: true,
+  });
+  const source = onlyFolder(positionals);
+  const { out, ...saving } = output(values);
+  write(out, () => convertFolder(source, out, saving));
+}
+
+function merge(args: string[]): void {
+  const folders = { model: { type: "string" }, adapter: { type: "string" } } as const;
+  const { values } = parseArgs({
+    args,
+    options: { ...folders, out: { type: "string" }, dtype: { type: "string" }, "shard-size": { type: "string" } },
+  });
+  const model = required(values.model, "--model", "a model folder");
+  const adapter = required(values.adapter, "--adapter", "a PEFT folder of a LoRA adapter");
+  const { out, ...saving } = output(values);
+  write(out, () => mergeFolder(model, adapter, out, saving));
+}
+
+function output(values: { out?: string; dtype?: string; "shard-size"?: string }) {
+  const out = required(values.out, "--out", "the folder to write");
+  const dtype = values.dtype === undefined ? undefined : DTYPES[values.dtype as keyof typeof DTYPES];
+  if (values.dtype !== undefined && !Object.hasOwn(DTYPES, values.dtype)) {
+    throw new InputError(`--dtype is ${values.dtype}; give ${Object.keys(DTYPES).join(" or ")}`);
+  }
+  if (fs.existsSync(out) && (!fs.statSync(out).isDirectory() || fs.readdirSync(out).length > 0)) {
+    throw new InputError(`--out ${out} is there already; give a new or empty folder`);
+  }
+  const size = values["shard-size"];
+  const shardBytes = size === undefined ? SHARD_BYTES : byteCount(size, "--shard-size");
+  return { out, dtype, shardBytes };
+}
+
+/** A folder that could not be written is taken away again, so that the next try finds none. */
+function write(out: string, folder: () => number): void {
+  let files: number;
+  try {
+    files = folder();
+  } catch (cause) {
+    fs.rmSync(out, { recursive: true, force: true });
+    throw cause;
+  }
+  process.stdout.write(`${out}: ${files} file${files === 1 ? "" : "s"} of weights\n`);
+}
+
+function onlyFolder(positionals: readonly string[]): string {
+  if (positionals.length !== 1) throw new InputError(`give one model folder, not ${positionals.length}\n${USAGE}`);
+  return positionals[0];
+}
+
+function byteCount(text: string, option: string): number {
+  const match = /^(\d+(?:\.\d+)?(?:e\d+)?) ?([KMG]?)B?$/i.exec(text);
+  const value = match ? Number(match[1]) * { "": 1, K: 1e3, M: 1e6, G: 1e9 }[match[2].toUpperCase()]! : 0;
+  if (value >= 1 && Number.isFinite(value)) return value;
+  throw new InputError(`${option} is ${text}; give bytes, or a size such as 5GB`);
+}
+
+if (import.meta.main) await runCommand(USAGE, model);

@@ -1,0 +1,122 @@
+/** What is trained of a model: all weights, or low-rank adapters beside a frozen trunk that exists once. */
+import type { AdapterOptions } from "./engine.ts";
+import { EngineError } from "./errors.ts";
+import type { Graph, Value } from "./graph/graph.ts";
+import type { ParameterShape, Parameters } from "./graph/parameters.ts";
+import { readAdapter, writeAdapter } from "./model/adapter-folder.ts";
+import type { ModelConfig } from "./model/config.ts";
+import { decoderParameters, outputLayer, type Project } from "./model/decoder.ts";
+import { eachWeight, readConfig, readEosIds, readWeights, writeModelFolder } from "./model/folder.ts";
+import { frozenSessionOptions, frozenTrunk } from "./model/frozen.ts";
+import type { GeneratorWeights } from "./model/generate.ts";
+import { adapterInputs, adapterParameters, initialAdapter, type LoraConfig } from "./model/lora.ts";
+import { MappedWeights } from "./model/mapped.ts";
+import type { OutputLayer } from "./model/token-log-probs.ts";
+import { valueHeadShapes } from "./model/value-head.ts";
+import { parameters } from "./model/weights.ts";
+import type { SessionOptions } from "./runtime/session.ts";
+
+export type Role = "policy" | "reference" | "critic";
+
+/** A decoder in a graph. */
+export interface Trunk {
+  /** the inputs that have gradients, where they are wanted, by parameter name */
+  readonly trained: ReadonlyMap<string, Value>;
+  readonly weights: ReadonlyMap<string, Value>;
+  /** left out: linear layers have nothing but their weights */
+  readonly project?: Project;
+  /** a critic has none */
+  readonly outputLayer: OutputLayer | undefined;
+}
+
+export interface Adaptation {
+  readonly config: ModelConfig;
+  readonly eosIds: readonly number[];
+  /** what is trained of a policy; the critic's value head is not counted */
+  readonly shapes: Readonly<Record<"policy" | "critic", readonly ParameterShape[]>>;
+  /**
+   * The policy that training starts from, which is the reference too. Only this reads all weights.
+   *
+   * @throws ModelError `weights` naming the first that is not finite
+   */
+  initial(): Iterable<readonly [name: string, data: Float32Array]>;
+  trunk(g: Graph, role: Role, options: { requiresGrad: boolean }): Trunk;
+  readonly sessionOptions: SessionOptions;
+  /** the trunk that is not trained, where there is one */
+  readonly frozen?: { readonly mapped: MappedWeights; readonly lora: LoraConfig };
+  /** @param weights of the policy or of the reference */
+  generatorWeights(weights: Parameters, role: Role): GeneratorWeights;
+  /** The policy for others to use. */
+  write(folder: string, weights: Parameters): void;
+  /** @throws ModelError | EngineError when `folder` holds no policy that fits */
+  read(folder: string): ReadonlyMap<string, Float32Array>;
+}
+
+/** @param adapter left out: every weight is trained. @throws ModelError for a folder that cannot be used */
+export const adaptationOf = (model: string, adapter?: AdapterOptions): Adaptation =>
+  adapter ? loraAdaptation(model, adapter, adapter.seed) : fullAdaptation(model);
+
+/** What a role's weights are, a critic's value head included; the reference has what the policy has. */
+export function trainedShapes({ shapes, config }: Adaptation, role: Role): readonly ParameterShape[] {
+  return role === "critic" ? [...shapes.critic, ...valueHeadShapes(config)] : shapes.policy;
+}
+
+const viewsOf = (weights: Parameters) =>
+  new Map(weights.shapes.map(({ name }) => [name, weights.get(name).data as Float32Array]));
+
+/** Every weight is trained; policy, critic and reference are float32 copies in this process. */
+export function fullAdaptation(model: string): Adaptation {
+  const config = readConfig(model);
+  const critic = { ...config, tied: true }; // a critic has no output layer
+  return {
+    config,
+    eosIds: readEosIds(model),
+    shapes: { policy: parameters(config), critic: parameters(critic) },
+    initial: () => eachWeight(model, config),
+    trunk(g, role, options) {
+      const trained = decoderParameters(g, role === "critic" ? critic : config, options);
+      return {
+        trained,
+        weights: trained,
+        outputLayer: role === "critic" ? undefined : outputLayer(config, trained),
+      };
+    },
+    sessionOptions: {},
+    generatorWeights: viewsOf,
+    write: (folder, policy) => writeModelFolder(folder, model, config, viewsOf(policy)),
+    read: (folder) => readWeights(folder, config),
+  };
+}
+
+/** Adapters are trained; the trunk is the model folder's files, memory-mapped once for all sessions. */
+export function loraAdaptation(model: string, lora: LoraConfig, seed: number): Adaptation {
+  const mapped = new MappedWeights(model);
+  const { config } = mapped;
+  const shapes = adapterParameters(config, lora);
+  return {
+    config,
+    eosIds: readEosIds(model),
+    shapes: { policy: shapes, critic: shapes },
+    initial() {
+      mapped.checkFinite();
+      return initialAdapter(config, lora, seed);
+    },
+    trunk(g, role, options) {
+      const adapter = role === "reference" ? undefined : adapterInputs(g, config, lora, options);
+      const wants = { gradient: options.requiresGrad, logits: role !== "critic" };
+      return { trained: adapter?.values ?? new Map(), ...frozenTrunk(g, mapped, adapter, wants) };
+    },
+    sessionOptions: frozenSessionOptions(mapped),
+    frozen: { mapped, lora },
+    generatorWeights: (weights, role) =>
+      role === "reference" ? mapped : { base: mapped, adapter: { lora, weights: viewsOf(weights) } },
+    write: (folder, policy) => writeAdapter(folder, { lora, weights: viewsOf(policy) }, model),
+    read(folder) {
+      const adapter = readAdapter(folder, config);
+      const told = ({ rank, alpha, targets }: LoraConfig) =>
+        `rank ${rank}, alpha ${alpha}, targets ${[...targets].sort().join(", ")}`;
+      if (told(adapter.lora) === told(lora)) return adapter.weights;
+      throw new EngineError("checkpoint", `${folder} has ${told(adapter.lora)}; the run has ${told(lora)}`);
+    },
+  };
+}

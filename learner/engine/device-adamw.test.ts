@@ -1,0 +1,77 @@
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { adamwScalars, adamwStep, globalNorm, newMoments } from "./adamw.ts";
+import { DeviceAdamW } from "./device-adamw.ts";
+import { uniforms } from "./model/random.ts";
+import type { DeviceBuffer } from "./runtime/buffer.ts";
+import { Runtime } from "./runtime/runtime.ts";
+
+const ADAM = { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weightDecay: 0.01 };
+const SIZE = 3001;
+
+const runtime = new Runtime({ kind: "cpu" });
+after(() => runtime.release());
+
+/** Of many sizes, 0 and subnormal ones among them. */
+function numbers(seed: number): Float32Array {
+  const next = uniforms(seed, "numbers");
+  const magnitude = () => 10 ** (-42 + 44 * next());
+  return Float32Array.from({ length: SIZE }, (_, i) => (i % 50 === 0 ? 0 : (next() - 0.5) * magnitude()));
+}
+
+test("AdamW on a device gives the bits of AdamW here, step after step", async () => {
+  const optimiser = await DeviceAdamW.create(runtime, 1);
+  const [weights, moments] = [numbers(1), newMoments(SIZE)];
+  const buffers: DeviceBuffer[] = [];
+  for (const start of [weights, moments.first, moments.second]) {
+    const buffer = await runtime.allocate(SIZE);
+    await runtime.write(buffer, start);
+    buffers.push(buffer);
+  }
+  const [w, first, second] = buffers as [DeviceBuffer, DeviceBuffer, DeviceBuffer];
+  const there = { first, second };
+  const gradient = await runtime.allocate(SIZE);
+  const back = new Float32Array(SIZE);
+  for (let step = 1; step <= 6; step++) {
+    const values = numbers(step + 1);
+    await runtime.write(gradient, values);
+    const scalars = adamwScalars(step, { ...ADAM, learningRate: 0.01 / step, scale: step % 2 ? 1 : 0.1234 });
+    const before = weights.slice();
+    adamwStep(weights, values, moments, scalars);
+    await optimiser.step(w, gradient, there, scalars);
+    assert.ok(weights.every(Number.isFinite));
+    assert.notDeepEqual(weights, before);
+    for (const [buffer, expected] of [
+      [w, weights],
+      [first, moments.first],
+      [second, moments.second],
+      [gradient, values],
+    ] as const) {
+      await runtime.read(buffer, back);
+      assert.deepEqual(back, expected, `step ${step}`);
+    }
+  }
+  for (const buffer of [...buffers, gradient]) buffer.release();
+  await optimiser.release();
+});
+
+test("the norm is the one here but for the order of the sum, and says when an entry is not finite", async () => {
+  const optimiser = await DeviceAdamW.create(runtime, 1);
+  const gradient = await runtime.allocate(SIZE);
+  const values = numbers(3);
+  await runtime.write(gradient, values);
+  const [ours, here] = [Math.sqrt(await optimiser.squares(gradient, SIZE)), globalNorm(values)];
+  assert.ok(here > 0 && Math.abs(ours / here - 1) < 1e-13, `${ours} and ${here}`);
+  for (const [bad, expected] of [
+    [Number.NaN, Number.NaN],
+    [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY],
+  ] as const) {
+    values[77] = bad;
+    await runtime.write(gradient, values);
+    assert.equal(Math.sqrt(await optimiser.squares(gradient, SIZE)), expected);
+  }
+  await runtime.zero(gradient);
+  assert.equal(Math.sqrt(await optimiser.squares(gradient, SIZE)), 0);
+  gradient.release();
+  await optimiser.release();
+});

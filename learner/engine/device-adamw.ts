@@ -1,0 +1,144 @@
+/**
+ * adamw.ts for weights, gradients and moments that are on a device: the same operations in the same order, in float64 as
+ * JavaScript's are, so that every step gives the same bits. A block of the buffers at a time, so that what is between two
+ * operations is small beside them. A step's scalars go there in one piece, and one number comes to this process: the sum of the
+ * gradient's squares.
+ */
+
+import type { AdamWScalars } from "./adamw.ts";
+import { Graph, type Value } from "./graph/graph.ts";
+import { add, cast, div, mul, sqrt, square, sub, sum } from "./graph/primitives.ts";
+import { type DeviceTensor, DTYPES } from "./graph/tensor.ts";
+import type { DeviceBuffer } from "./runtime/buffer.ts";
+import type { Runtime } from "./runtime/runtime.ts";
+import type { Session } from "./runtime/session.ts";
+
+const BLOCK = ["block"];
+const SCALARS: readonly (keyof AdamWScalars)[] = [
+  ...(["scale", "beta1", "gradientShare", "beta2", "squareShare", "stepSize", "epsilon", "decay"] as const),
+];
+
+export interface DeviceMoments {
+  first: DeviceBuffer;
+  second: DeviceBuffer;
+}
+
+/** gradient, float32 [block], and total, float64 [] -> squares, the total with the sum of the gradient's, float64 [] */
+export function squaresGraph(): Graph {
+  const graph = new Graph("squares");
+  const squares = sum(square(cast(graph.input("gradient", "float32", BLOCK), "float64")));
+  graph.output("squares", add(graph.input("total", "float64", []), squares));
+  return graph;
+}
+
+/** weights, gradient, first, second, float32 [block], and AdamWScalars -> `new weights`, `new first`, `new second` */
+export function adamwGraph(): Graph {
+  const graph = new Graph("adamw");
+  const numbers = (name: string) => cast(graph.input(name, "float32", BLOCK), "float64");
+  const scalar = (name: keyof AdamWScalars) => graph.input(name, "float64", []);
+  const output = (name: string, value: Value) => graph.output(`new ${name}`, cast(value, "float32"));
+  const g = mul(numbers("gradient"), scalar("scale"));
+  const m = add(mul(scalar("beta1"), numbers("first")), mul(scalar("gradientShare"), g));
+  const v = add(mul(scalar("beta2"), numbers("second")), mul(mul(scalar("squareShare"), g), g));
+  const root = add(sqrt(v), scalar("epsilon"));
+  output("first", m);
+  output("second", v);
+  output("weights", sub(mul(numbers("weights"), scalar("decay")), div(mul(scalar("stepSize"), m), root)));
+  return graph;
+}
+
+/** Numbers in one buffer on the device, each float64. */
+class DeviceScalars {
+  readonly #runtime: Runtime;
+  readonly #buffer: DeviceBuffer;
+  readonly #names: readonly string[];
+
+  constructor(runtime: Runtime, names: readonly string[]) {
+    this.#runtime = runtime;
+    this.#buffer = runtime.reserve(FLOATS * names.length);
+    this.#names = names;
+  }
+
+  async write(values: Readonly<Record<string, number>>): Promise<void> {
+    const numbers = Float64Array.from(this.#names, (name) => values[name]!);
+    await this.#runtime.write(this.#buffer, new Float32Array(numbers.buffer));
+  }
+
+  async read(): Promise<number[]> {
+    const numbers = new Float64Array(this.#names.length);
+    await this.#runtime.read(this.#buffer, new Float32Array(numbers.buffer));
+    return [...numbers];
+  }
+
+  feeds(): Record<string, DeviceTensor> {
+    return Object.fromEntries(
+      this.#names.map((name, i) => [name, this.#buffer.viewOfBytes(DTYPES.float64.bytes * i, "float64", [])]),
+    );
+  }
+
+  release(): void {
+    this.#buffer.release();
+  }
+}
+
+/** float32 numbers that take the room of a float64 */
+const FLOATS = 2;
+
+export class DeviceAdamW {
+  readonly #squares: Session;
+  readonly #adamw: Session;
+  readonly #scalars: DeviceScalars;
+  readonly #total: DeviceScalars;
+
+  private constructor(runtime: Runtime, squares: Session, adamw: Session) {
+    this.#squares = squares;
+    this.#adamw = adamw;
+    this.#scalars = new DeviceScalars(runtime, SCALARS);
+    this.#total = new DeviceScalars(runtime, ["total"]);
+  }
+
+  static async create(runtime: Runtime, threads: number): Promise<DeviceAdamW> {
+    // what is written above is what runs
+    const options = { threads, graphOptimizationLevel: "basic" } as const;
+    const squares = await runtime.createSession(squaresGraph(), options);
+    return new DeviceAdamW(runtime, squares, await runtime.createSession(adamwGraph(), options));
+  }
+
+  /** The sum of squares of the first numbers in float64; not finite when any is not. The sum's order is ONNX Runtime's. */
+  async squares(gradient: DeviceBuffer, length: number): Promise<number> {
+    await this.#total.write({ total: 0 });
+    const { total } = this.#total.feeds();
+    for (const { values } of gradient.blocks(length))
+      await this.#squares.run({ gradient: values, total: total! }, { squares: total! });
+    const [squares] = await this.#total.read();
+    return squares!;
+  }
+
+  /** One step in place: `adamwStep`. Only the gradient's buffer may be longer than the weights'. */
+  async step(
+    weights: DeviceBuffer,
+    gradient: DeviceBuffer,
+    moments: DeviceMoments,
+    given: AdamWScalars,
+  ): Promise<void> {
+    await this.#scalars.write({ ...given });
+    const scalars = this.#scalars.feeds();
+    const blocks = [weights, gradient, moments.first, moments.second].map((buffer) => [
+      ...buffer.blocks(weights.length),
+    ]);
+    for (const i of blocks[0]!.keys()) {
+      const [w, g, m, v] = blocks.map((of) => of[i]!.values);
+      await this.#adamw.run(
+        { weights: w!, gradient: g!, first: m!, second: v!, ...scalars },
+        { "new weights": w!, "new first": m!, "new second": v! },
+      );
+    }
+  }
+
+  async release(): Promise<void> {
+    this.#scalars.release();
+    this.#total.release();
+    await this.#squares.release();
+    await this.#adamw.release();
+  }
+}

@@ -1,0 +1,215 @@
+/**
+ * Models on one device: weights, gradients and moments that stay there from one run to the next, the frozen model that exists
+ * there once, and an optimiser that runs there. Weights and moments are copied to this process for checkpoints alone; each step copies the
+ * gradient's norm. Results equal those of HostMemory, except that the norm is summed in another order.
+ */
+
+import type { AdamWScalars } from "./adamw.ts";
+import type { Adaptation } from "./adaptation.ts";
+import { DeviceAdamW } from "./device-adamw.ts";
+import { DeviceHalves, HalfKernels } from "./device-halves.ts";
+import type { EngineOptions } from "./engine.ts";
+import { layoutOf, type ParameterShape } from "./graph/parameters.ts";
+import type { DeviceTensor } from "./graph/tensor.ts";
+import type { ModelConfig } from "./model/config.ts";
+import { fusedParameters, transformersName } from "./model/fuse.ts";
+import { fuseGraph, joinedParameters } from "./model/fuse-graph.ts";
+import type { DeviceFeeds } from "./model/generate.ts";
+import { HALF_PREFIX } from "./model/halved.ts";
+import { readPart } from "./model/safetensors-header.ts";
+import type { Held, HeldModel, Memory, Part, Range } from "./model-memory.ts";
+import type { DeviceBuffer } from "./runtime/buffer.ts";
+import { DeviceFiles } from "./runtime/files.ts";
+import { DeviceNumbers, type OnDevice } from "./runtime/numbers.ts";
+import { Runtime } from "./runtime/runtime.ts";
+import type { Session } from "./runtime/session.ts";
+import type { Trainable } from "./trainable.ts";
+
+export class DeviceMemory implements Memory, OnDevice {
+  readonly runtime: Runtime;
+  readonly createSession: OnDevice["createSession"];
+  readonly numbers: OnDevice["numbers"];
+  /** the frozen model, once for the sessions of policy, critic, reference and generation */
+  readonly files: DeviceFiles;
+  readonly #threads: number;
+  /** whether graphs multiply in bfloat16 */
+  readonly #narrow: boolean;
+  #adamw: DeviceAdamW | undefined;
+  #kernels: HalfKernels | undefined;
+  /** the bfloat16 gradient of a micro-batch, of one model at a time */
+  #part: DeviceHalves | undefined;
+  #fuse: { session: Session; buffer: DeviceBuffer } | undefined;
+  /** whose matrices are joined, and which of its versions */
+  #joined: { model: Trainable; version: number } | undefined;
+
+  /** @throws GraphError `device`, one line with the remedy, where the device cannot be used */
+  constructor(
+    { device = { kind: "cpu" }, threads, compute }: Pick<EngineOptions, "device" | "threads" | "compute">,
+    frozen?: Adaptation["frozen"],
+  ) {
+    this.runtime = new Runtime(device);
+    this.files = new DeviceFiles(this.runtime, frozen?.mapped.tensors ?? [], readPart);
+    // beside products in bfloat16 those that are not (logits, generation) need no more than TF32
+    const tf32 = compute === "tf32" || compute === "bfloat16";
+    this.createSession = async (graph, options) =>
+      this.runtime.createSession(
+        graph,
+        { tf32, ...options },
+        await this.files.initializers(graph, options.externalDirectory),
+      );
+    this.numbers = (capacity) => new DeviceNumbers(this.runtime, capacity);
+    this.#threads = threads;
+    this.#narrow = compute === "bfloat16";
+  }
+
+  async hold(length: number, numbers?: Float32Array): Promise<Held> {
+    return new DeviceHeld(this.runtime, await this.runtime.allocate(length), numbers);
+  }
+
+  async halves(weights: Held, shapes: readonly ParameterShape[]): Promise<Record<string, DeviceTensor>> {
+    return this.#narrow ? (weights as DeviceHeld).halves(() => this.#allocateHalves(shapes)) : {};
+  }
+
+  async part(shapes: readonly ParameterShape[]): Promise<Part | undefined> {
+    if (!this.#narrow) return undefined;
+    if (!this.#part?.fits(shapes)) {
+      this.#part?.release();
+      this.#part = undefined; // should there be no memory for the next
+      this.#part = await this.#allocateHalves(shapes);
+    }
+    const part = this.#part;
+    return (
+      part && {
+        parameters: (prefix) => part.parameters(prefix),
+        addTo: (sum) => part.addTo((sum as DeviceHeld).buffer),
+      }
+    );
+  }
+
+  async squares(gradient: Held, { from, to }: Range): Promise<number> {
+    return (await this.#optimiser()).squares((gradient as DeviceHeld).buffer, to - from);
+  }
+
+  async adamw({ weights, gradient, first, second }: HeldModel, _: Range, scalars: AdamWScalars): Promise<void> {
+    const optimiser = await this.#optimiser();
+    const there = await Promise.all([weights, first, second].map((held) => (held as DeviceHeld).sent()));
+    const [w, m, v] = there as [DeviceBuffer, DeviceBuffer, DeviceBuffer];
+    await optimiser.step(w, (gradient as DeviceHeld).buffer, { first: m, second: v }, scalars);
+    for (const held of [weights, first, second]) (held as DeviceHeld).changedThere();
+  }
+
+  /** A model's weights as generation takes them. Matrices are joined once for each version. */
+  async fused(model: Trainable, config: ModelConfig): Promise<DeviceFeeds> {
+    const weights = (await model.wide()) as Record<string, DeviceTensor>;
+    const version = await model.version();
+    const shapes = joinedParameters(config);
+    this.#fuse ??= {
+      session: await this.createSession(fuseGraph(config), { threads: this.#threads }),
+      buffer: await this.runtime.allocate(layoutOf(shapes).size),
+    };
+    const { session, buffer } = this.#fuse;
+    const joined = buffer.parameters(shapes, "weights.");
+    if (this.#joined?.model !== model || this.#joined.version !== version) {
+      await session.run(weights, joined);
+      this.#joined = { model, version };
+    }
+    const direct = fusedParameters(config).flatMap(({ name }) => {
+      const own = transformersName(name);
+      return own === undefined ? [] : [[`weights.${name}`, weights[own]!] as const];
+    });
+    return { ...joined, ...Object.fromEntries(direct) };
+  }
+
+  /** After the models and sessions on it. */
+  async release(): Promise<void> {
+    this.#part?.release();
+    await this.#kernels?.release();
+    await this.#adamw?.release();
+    await this.#fuse?.session.release();
+    this.#fuse?.buffer.release();
+    this.files.release();
+    await this.runtime.release();
+  }
+
+  async #allocateHalves(shapes: readonly ParameterShape[]): Promise<DeviceHalves | undefined> {
+    this.#kernels ??= await HalfKernels.create(this.runtime, this.#threads);
+    return DeviceHalves.allocate(this.runtime, this.#kernels, shapes);
+  }
+
+  async #optimiser(): Promise<DeviceAdamW> {
+    this.#adamw ??= await DeviceAdamW.create(this.runtime, this.#threads);
+    return this.#adamw;
+  }
+}
+
+/** Numbers on a device, and the array in shared memory that they are copied from and to. */
+class DeviceHeld implements Held {
+  readonly shared = undefined;
+  readonly buffer: DeviceBuffer;
+  version = 0;
+  readonly #runtime: Runtime;
+  readonly #here: Float32Array | undefined;
+  /** bfloat16 copies of the matrices, and the version that they were made from */
+  #halves: { numbers: DeviceHalves | undefined; version: number } | undefined;
+  /** Which copy is the newest: the one in shared memory, the one on the device, or both are equal. */
+  #newest: "here" | "there" | "both";
+
+  constructor(runtime: Runtime, buffer: DeviceBuffer, numbers: Float32Array | undefined) {
+    this.#runtime = runtime;
+    this.buffer = buffer;
+    this.#here = numbers;
+    this.#newest = numbers ? "here" : "there";
+  }
+
+  get length(): number {
+    return this.buffer.length;
+  }
+
+  /** The buffer on the device. The numbers of shared memory are copied into it first, where they are newer. */
+  async sent(): Promise<DeviceBuffer> {
+    if (this.#newest === "here") {
+      await this.#runtime.write(this.buffer, this.#here!);
+      this.#newest = "both";
+      this.version++;
+    }
+    return this.buffer;
+  }
+
+  async tensors(shapes: readonly ParameterShape[], prefix = ""): Promise<Record<string, DeviceTensor>> {
+    return (await this.sent()).parameters(shapes, prefix);
+  }
+
+  /** bfloat16 copies of the newest numbers, by graphs' names. */
+  async halves(allocate: () => Promise<DeviceHalves | undefined>): Promise<Record<string, DeviceTensor>> {
+    const wide = await this.sent();
+    this.#halves ??= { numbers: await allocate(), version: -1 };
+    if (this.#halves.version !== this.version) await this.#halves.numbers?.write(wide);
+    this.#halves.version = this.version;
+    return this.#halves.numbers?.parameters(HALF_PREFIX) ?? {};
+  }
+
+  async zero(): Promise<void> {
+    await this.#runtime.zero(this.buffer);
+    this.changedThere();
+  }
+
+  changedHere(): void {
+    this.#newest = "here";
+  }
+
+  changedThere(): void {
+    this.#newest = "there";
+    this.version++;
+  }
+
+  async fetch(numbers: Float32Array): Promise<void> {
+    if (this.#newest !== "there") return;
+    await this.#runtime.read(this.buffer, numbers);
+    if (numbers === this.#here) this.#newest = "both";
+  }
+
+  release(): void {
+    this.#halves?.numbers?.release();
+    this.buffer.release();
+  }
+}

@@ -1,0 +1,150 @@
+/**
+ * What one worker of the engine does: it runs graphs on micro-batches, generates, and takes its part of an optimiser step. On a CPU
+ * each worker has threads of its own and all read the same weights in shared memory; on a GPU a worker has the GPU.
+ * Sessions and gradients are made when they are first needed.
+ */
+
+import type { AdamWScalars, Moments } from "./adamw.ts";
+import { type Adaptation, adaptationOf, type Role, trainedShapes } from "./adaptation.ts";
+import { DeviceMemory } from "./device-memory.ts";
+import type { EngineOptions } from "./engine.ts";
+import type { Graph } from "./graph/graph.ts";
+import { Parameters } from "./graph/parameters.ts";
+import type { Tensor } from "./graph/tensor.ts";
+import { isResident } from "./microbatches.ts";
+import {
+  type DeviceFeeds,
+  type GenerateOptions,
+  Generator,
+  type GeneratorWeights,
+  type Response,
+} from "./model/generate.ts";
+import { HostMemory, type Range } from "./model-memory.ts";
+import { Sessions } from "./sessions.ts";
+import {
+  evaluateGraph,
+  policyStepGraph,
+  pretrainStepGraph,
+  type StepOptions,
+  valueGraph,
+  valueStepGraph,
+} from "./steps.ts";
+import { GradientSum, type SharedStep, Trainable } from "./trainable.ts";
+
+export type Feeds = Record<string, Tensor>;
+export type Outputs = Record<string, Tensor>;
+
+interface GraphOf {
+  role: Role;
+  build: (model: Adaptation, options?: StepOptions) => Graph;
+  /** it has gradients, which are summed */
+  trains: boolean;
+}
+
+const GRAPHS = {
+  evaluate: { role: "policy", build: (model, o) => evaluateGraph(model, "policy", o), trains: false },
+  reference: { role: "reference", build: (model, o) => evaluateGraph(model, "reference", o), trains: false },
+  values: { role: "critic", build: valueGraph, trains: false },
+  policyStep: { role: "policy", build: policyStepGraph, trains: true },
+  valueStep: { role: "critic", build: valueStepGraph, trains: true },
+  pretrainStep: { role: "policy", build: pretrainStepGraph, trains: true },
+} satisfies Record<string, GraphOf>;
+
+export type GraphName = keyof typeof GRAPHS;
+
+export interface Done {
+  /** of each micro-batch, without gradients */
+  outputs: Outputs[];
+  /** the sum of gradients over the micro-batches, where it is in shared memory */
+  gradient?: Float32Array | undefined;
+}
+
+export class EngineWorker {
+  readonly #model: Adaptation;
+  readonly #onDevice: DeviceMemory | undefined;
+  readonly #memory: HostMemory | DeviceMemory;
+  readonly #sum: GradientSum;
+  readonly #sessions: Sessions;
+  readonly #generator: Generator;
+  readonly #trainables = new Map<Role, { trainable: Trainable; weights: Float32Array }>();
+
+  /** @throws EngineError, ModelError for options and folders that cannot be used; GraphError `device` */
+  constructor(options: EngineOptions) {
+    this.#model = adaptationOf(options.model, options.adapter);
+    this.#onDevice = isResident(options) ? new DeviceMemory(options, this.#model.frozen) : undefined;
+    this.#memory = this.#onDevice ?? new HostMemory();
+    this.#sum = new GradientSum(this.#memory);
+    this.#sessions = new Sessions(this.#model, options, this.#onDevice);
+    this.#generator = new Generator(this.#model.config, { threads: options.threads, onDevice: this.#onDevice });
+  }
+
+  /** Uses these weights, in shared memory, for a role from now on. */
+  attach(role: Role, weights: Float32Array): void {
+    this.#trainables.get(role)?.trainable.release();
+    const shapes = trainedShapes(this.#model, role);
+    this.#trainables.set(role, { trainable: new Trainable(this.#memory, this.#sum, shapes, weights), weights });
+  }
+
+  /** Tells that another thread has written a role's weights and moments in shared memory. */
+  changed(role: Role): void {
+    this.#of(role).changedHere();
+  }
+
+  /** Copies a role's newest weights, and moments where they are given, into shared memory. */
+  async fetch(role: Role, moments?: Moments): Promise<void> {
+    await this.#of(role).fetch(moments);
+  }
+
+  /** Runs a graph on one micro-batch after the other. */
+  async run(name: GraphName, microBatches: Feeds[]): Promise<Done> {
+    const { role, build, trains } = GRAPHS[name];
+    const model = this.#of(role);
+    const outputs: Outputs[] = [];
+    if (!trains) {
+      const session = await this.#sessions.get(name, build);
+      for (const feeds of microBatches) outputs.push(await session.run({ ...(await model.feeds()), ...feeds }));
+      return { outputs };
+    }
+    model.zeroGradient();
+    for (const feeds of microBatches)
+      outputs.push(await model.accumulate(await this.#sessions.ofStep(build, feeds), feeds));
+    return { outputs, gradient: model.gradient };
+  }
+
+  /** The sum of squares of a part of a role's gradient, to which the gradients of other workers are added first. */
+  async squares(role: Role, range: Range, gradients: readonly Float32Array[]): Promise<number> {
+    const [own, ...others] = gradients;
+    if (!own) return this.#of(role).squares(range, []);
+    return this.#memory.squares(await this.#memory.hold(own.length, own), range, others);
+  }
+
+  /** The loop of an AdamW step over a part of a role's numbers. */
+  async adamw(role: Role, range: Range, scalars: AdamWScalars, shared: SharedStep): Promise<void> {
+    await this.#of(role).adamw(range, scalars, shared);
+  }
+
+  async generate(role: Role, prompts: Int32Array[], options: GenerateOptions): Promise<Response[]> {
+    return this.#generator.generate(await this.#generatorWeights(role), prompts, options);
+  }
+
+  async close(): Promise<void> {
+    await this.#generator.release();
+    await this.#sessions.release();
+    for (const { trainable } of this.#trainables.values()) trainable.release();
+    this.#sum.release();
+    await this.#onDevice?.release();
+  }
+
+  async #generatorWeights(role: Role): Promise<GeneratorWeights> {
+    const { trainable, weights } = this.#trainables.get(role)!;
+    const { frozen, config } = this.#model;
+    if (!this.#onDevice) return this.#model.generatorWeights(new Parameters(trainable.shapes, weights), role);
+    if (!frozen) return { fused: await this.#onDevice.fused(trainable, config) };
+    if (role === "reference") return frozen.mapped;
+    return { base: frozen.mapped, lora: frozen.lora, fed: (await trainable.wide()) as DeviceFeeds };
+  }
+
+  #of(role: Role): Trainable {
+    return this.#trainables.get(role)!.trainable;
+  }
+}

@@ -1,0 +1,242 @@
+/**
+ * The engine: generation, log-probs and optimiser steps of one policy (and its frozen reference and critic), as the main
+ * thread sees them. The work is done in other threads (engine-thread.ts and its workers), because ONNX Runtime blocks the thread that runs it.
+ * Calls are served one after the other, in the order in which they were made.
+ */
+import "./runtime/telemetry.ts";
+import { WorkerThread } from "./calls.ts";
+import type { EngineError } from "./errors.ts";
+import type { LoraConfig } from "./model/lora.ts";
+import type { Device } from "./runtime/device.ts";
+
+export interface AdapterOptions extends LoraConfig {
+  /** of the matrices that begin at random */
+  seed: number;
+}
+
+/** tf32: float32 numbers, of which a GPU multiplies the first 10 bits of the mantissa. The last two need CUDA. */
+export type ComputeFormat = "float32" | "tf32" | "bfloat16";
+
+export type ActivationCheckpointing = "Auto" | "Always" | "Never";
+
+export interface EngineOptions {
+  /** a Hugging Face folder: the policy to start from, and the frozen reference */
+  model: string;
+  /** of the CPU; 0: all cores. The same number gives the same bits */
+  threads: number;
+  /** workers that each run micro-batches of their own, if not all threads run one together; default `ranksOf` */
+  ranks?: number;
+  /** tokens that go through a graph together; few stay in the caches, many fill more threads (default 512 a thread) */
+  microBatchTokens?: number;
+  /**
+   * most tokens of a prompt and responses that share it in a graph: what memory was planned for, the longest sequence that there
+   * can be. Attention goes in more blocks where it is long. Default microBatchTokens
+   */
+  rowTokens?: number;
+  /** where the networks run; default the CPU */
+  device?: Device;
+  /**
+   * Layers are computed again in the backward pass, not kept for it: a third more work, a fraction of the memory, the same
+   * gradients. Auto: in micro-batches that would need more than `activationBytes` without it. Default Auto
+   */
+  activationCheckpointing?: ActivationCheckpointing;
+  /** what the values of a micro-batch may take before Auto recomputes them; default half of the memory that is free */
+  activationBytes?: number;
+  /** what matrix products are computed in; weights, gradients and optimiser state are float32 always. Default float32 */
+  compute?: ComputeFormat;
+  /**
+   * Weights, gradients, moments and keys and values stay where the networks run (device-memory.ts). Default: on a GPU. On
+   * a CPU it does the same calls for nothing; tests do.
+   */
+  resident?: boolean;
+  /** low-rank adapters are trained and the model is frozen; left out: every weight is trained */
+  adapter?: AdapterOptions | undefined;
+  /** whether `load` takes the critic that a checkpoint has; default true */
+  critic?: boolean;
+}
+
+export interface Sequence {
+  /** token ids, int32 [prompt] */
+  prompt: Int32Array;
+  /** token ids with the end token if there is one, int32 [response] */
+  response: Int32Array;
+}
+
+export interface GenerateOptions {
+  /** one per prompt; a sample depends on nothing but weights, prompt, options and its seed */
+  seeds: number[];
+  temperature: number;
+  topP: number;
+  maxNewTokens: number;
+  /** whose weights; the reference is the model folder's, whatever was trained or loaded since. Default policy */
+  weights?: "policy" | "reference";
+}
+
+export interface Generated {
+  /** token ids with the end token if there is one, int32 [response] */
+  response: Int32Array;
+  /** log pi/T of the sampled tokens (behaviour policy), float32 [response] */
+  logProbs: Float32Array;
+  /** it ended by itself, not at maxNewTokens */
+  finished: boolean;
+}
+
+/** All float32 [response]. */
+export interface Evaluation {
+  /** log pi/T of the response tokens under the current policy */
+  logProbs: Float32Array;
+  /** the same under the frozen reference */
+  referenceLogProbs: Float32Array;
+  /** V_t, read before token t; zeros when not asked for */
+  values: Float32Array;
+  /** entropy of pi/T where token t is chosen, nats */
+  entropies: Float32Array;
+}
+
+export interface PolicySample extends Sequence {
+  /** log pi/T with the weights that the update started from, float32 [response] */
+  proximalLogProbs: Float32Array;
+  /** float32 [response] */
+  advantages: Float32Array;
+  /** truncated proximal / behaviour ratio, float32 [response] */
+  importance: Float32Array;
+  /** the sample's duration weight; 0 leaves its policy loss out, not its entropy and KL */
+  weight: number;
+  /** log pi/T under the frozen reference, float32 [response]; only where klCoefficient is above 0 */
+  referenceLogProbs?: Float32Array;
+}
+
+export interface ValueSample extends Sequence {
+  /** V_t before the update, float32 [response] */
+  oldValues: Float32Array;
+  /** float32 [response] */
+  returns: Float32Array;
+}
+
+export interface Adam {
+  beta1: number;
+  beta2: number;
+  epsilon: number;
+  /** decoupled, of every parameter, as torch.optim.AdamW does */
+  weightDecay: number;
+}
+
+export type Aggregation = "SeqMeanTokenMean" | "TokenMean" | "SeqMeanTokenSumNorm";
+
+/** What every optimiser step needs. */
+export interface Step {
+  learningRate: number;
+  /** the gradient is scaled down to this global norm; 0: it is not */
+  gradientClip: number;
+  adam: Adam;
+  aggregation: Aggregation;
+  /** at most this many sequences are in memory at once; never changes a gradient by more than rounding */
+  microBatchSize: number;
+  /** what the loss is divided by: sequences or, for TokenMean, response tokens; default: those of the batch */
+  normalizer?: { sequences: number; tokens: number };
+  /** for SeqMeanTokenSumNorm: what every sequence's sum is divided by, whatever its length */
+  maxResponseTokens?: number;
+}
+
+export interface PolicyStep extends Step {
+  temperature: number;
+  clipRatio: number;
+  /** c of dual clip for negative advantages; 0: off */
+  dualClip: number;
+  entropyCoefficient: number;
+  /** of the k3 estimate of the KL to the reference, as a part of the loss; default 0 */
+  klCoefficient?: number;
+}
+
+export interface ValueStep extends Step {
+  /** V may move this far from oldValues; 0: as far as it likes */
+  valueClip: number;
+}
+
+export interface PretrainStep extends Step {
+  /** default 1 */
+  temperature?: number;
+}
+
+export interface StepResult {
+  /** the loss that was minimised, before the step */
+  loss: number;
+  /** global norm before clipping */
+  gradientNorm: number;
+  /** the gradient was not finite, so nothing was changed */
+  skipped: boolean;
+}
+
+export interface PolicyStepResult extends StepResult {
+  /** mean over tokens of proximal - current log-prob (k1) */
+  kl: number;
+  ratioMax: number;
+  ratioMean: number;
+  /** share of tokens where a clip, dual clip included, cuts the gradient off */
+  clipFraction: number;
+  /** mean over tokens, nats */
+  entropy: number;
+}
+
+export interface CriticStepResult extends StepResult {
+  /** 1 - Var(returns - V) / Var(returns) */
+  explainedVariance: number;
+}
+
+export interface Engine {
+  generate(prompts: Int32Array[], options: GenerateOptions): Promise<Generated[]>;
+  evaluate(batch: Sequence[], options: { temperature: number; values: boolean }): Promise<Evaluation[]>;
+  /** Makes the critic, a copy of what the policy trains with a head that says `value` everywhere, unless there is one already. */
+  initializeCritic(value: number): Promise<void>;
+  /** One optimiser step over the batch. */
+  updatePolicy(batch: PolicySample[], options: PolicyStep): Promise<PolicyStepResult>;
+  /** One optimiser step of the critic. */
+  updateCritic(batch: ValueSample[], options: ValueStep): Promise<CriticStepResult>;
+  /** One optimiser step on the cross entropy of the response tokens. */
+  pretrain(batch: Sequence[], options: PretrainStep): Promise<StepResult>;
+  /** Writes policy/ (a Hugging Face folder, or with an adapter one of PEFT), critic/ and the optimisers' state into `directory`; the digest is that of the state. */
+  save(directory: string): Promise<{ digest: string }>;
+  /** Takes back what `save` wrote, bit for bit. The reference stays. */
+  load(directory: string): Promise<void>;
+  /** sha256 over the bytes of all weights and moments, hex. */
+  digest(): Promise<string>;
+  close(): Promise<void>;
+}
+
+/** An engine with its worker thread. */
+export interface RunningEngine extends Engine {
+  /** Why it cannot be used any more: its worker failed or has ended. */
+  readonly failure: EngineError | undefined;
+}
+
+/**
+ * Starts the engine's thread and its workers, and reads the model.
+ *
+ * @throws ModelError (by its `code`) when the folder cannot be used
+ */
+export async function startEngine(options: EngineOptions): Promise<RunningEngine> {
+  const file = new URL("./engine-thread.ts", import.meta.url);
+  const thread = new WorkerThread<Engine>(file, options, "the engine's thread");
+  const { calls } = thread;
+  try {
+    await calls.digest(); // the model has been read, or the reason why not is known here
+  } catch (cause) {
+    await thread.terminate();
+    throw cause;
+  }
+  return {
+    generate: calls.generate,
+    evaluate: calls.evaluate,
+    initializeCritic: calls.initializeCritic,
+    updatePolicy: calls.updatePolicy,
+    updateCritic: calls.updateCritic,
+    pretrain: calls.pretrain,
+    save: calls.save,
+    load: calls.load,
+    digest: calls.digest,
+    close: calls.close,
+    get failure() {
+      return thread.failure;
+    },
+  };
+}

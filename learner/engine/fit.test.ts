@@ -1,0 +1,315 @@
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { after, describe, test } from "node:test";
+import { parseAllDocuments, stringify } from "yaml";
+import { parseTrainingRun } from "../../crds/trainingrun.ts";
+import { requestOf } from "../engine-options.ts";
+import { gpuMemory, hostMemory } from "./available-memory.ts";
+import { size } from "./bytes.ts";
+import { type Budget, checkLengths, fitRun, planTable } from "./fit.ts";
+import { boundDims } from "./graph/memory.ts";
+import { decoderDims, decoderFeeds } from "./model/decoder.ts";
+import { readConfig } from "./model/folder.ts";
+import { SHAPES, writeHollowModel } from "./model/hollow.fixture.ts";
+import { PROJECTIONS } from "./model/lora.ts";
+import { elementCount, parameters } from "./model/weights.ts";
+import { Planner, type PlanRequest, RunGraphs } from "./plan.ts";
+import { instrumenterShape } from "./plan-generation.ts";
+import { BLOCK_NUMBERS } from "./runtime/buffer.ts";
+
+const GB = 1e9;
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), "plan-"));
+after(() => fs.rmSync(folder, { recursive: true }));
+const SMALL = {
+  ...SHAPES["0.5b"],
+  ...{ vocabSize: 2048, hiddenSize: 128, intermediateSize: 384, layers: 4, heads: 4, headSize: 32 },
+};
+function model(name: keyof typeof SHAPES | "small", dtype?: "F32" | "BF16"): string {
+  const at = path.join(folder, `${name}-${dtype}`);
+  if (!fs.existsSync(at)) writeHollowModel(at, name === "small" ? SMALL : SHAPES[name], dtype);
+  return at;
+}
+const LORA = { rank: 16, alpha: 16, targets: PROJECTIONS, seed: 0 };
+/** A manifest's defaults. */
+const PAPER = {
+  ...{ adapter: undefined, critic: true, device: { kind: "cpu" } as const },
+  ...{ maxPromptTokens: 1024, maxResponseTokens: 1024, microBatchSize: 8 },
+  ...{ generationBatchSize: 64, samplesPerPrompt: 1 },
+};
+const small = (change: Partial<PlanRequest> = {}): PlanRequest => ({ ...PAPER, model: model("small"), ...change });
+const host = (bytes: number): Budget => ({ host: { bytes, source: "free on this machine" }, gpu: undefined });
+const bytesOf = ({ rows }: { rows: { what: string; hostBytes: number }[] }, what: string) =>
+  rows.find((row) => row.what === what)!.hostBytes;
+
+test("weights, gradients and moments are float32, of policy and critic; the reference is a second policy", () => {
+  const count = parameters(SMALL).reduce((total, { shape }) => total + elementCount(shape), 0);
+  const head = SMALL.hiddenSize + 1;
+  const plan = new Planner(small()).plan(512);
+  const fused = 4 * SMALL.layers * ((128 + 2 * 64) * 129 + 2 * 384 * 128);
+  assert.equal(bytesOf(plan, "weights"), 4 * (3 * count + head) + fused);
+  assert.equal(bytesOf(new Planner(small()).plan(512, 3), "weights"), 4 * (3 * count + head) + 3 * fused);
+  assert.equal(bytesOf(plan, "gradients"), 4 * (count + head)); // of the larger one, as they take turns
+  assert.equal(bytesOf(new Planner(small()).plan(512, 2), "gradients"), 2 * 4 * (count + head));
+  assert.equal(bytesOf(plan, "optimiser"), 8 * (2 * count + head));
+  const alone = new Planner(small({ critic: false })).plan(512);
+  assert.equal(bytesOf(alone, "optimiser"), 8 * count);
+  assert.equal(
+    plan.hostBytes,
+    plan.rows.reduce((total, row) => total + row.hostBytes, 0),
+  );
+  assert.equal(plan.gpuBytes, 0);
+});
+
+test("programs that the frozen policy instruments have the room that keys and values of solutions have, or more is planned", () => {
+  const instrumenter = { promptTokens: 2048, responseTokens: 2048 };
+  const cache = (change: Partial<PlanRequest>) => bytesOf(new Planner(small(change)).plan(512), "cache");
+  for (const [change, rows] of [
+    [{}, 32],
+    [{ samplesPerPrompt: 8 }, 22], // solutions share their prompts, programs do not
+    [{ generationBatchSize: 3 }, 1],
+    [{ maxPromptTokens: 4096, maxResponseTokens: 4096 }, 64], // no more than there are
+  ] as const) {
+    assert.equal(instrumenterShape({ ...PAPER, ...change }, instrumenter).rows, rows);
+    assert.equal(cache({ ...change, instrumenter }), cache(change));
+  }
+  assert.equal(cache({ generationBatchSize: 1, instrumenter }), 2 * cache({ generationBatchSize: 1 }), "one at least");
+  const alone = small({
+    generationBatchSize: 1,
+    critic: false,
+    instrumenter: { promptTokens: 2e5, responseTokens: 2e5 },
+  });
+  assert.throws(() => fitRun(alone, 1, host(2 * GB)), /model\.instrumenter Syntax \(/);
+  const manifest = (change: object) =>
+    parseTrainingRun(
+      stringify({
+        ...{ apiVersion: "longrun.dev/v1alpha1", kind: "TrainingRun", metadata: { name: "x" } },
+        spec: { tasks: [{ name: "diamonds" }], model: { policy: "quickstart", ...change } },
+      }),
+      "a.yaml",
+    ).spec;
+  const asked = (change: object) => requestOf(manifest(change), model("small"), { kind: "cpu" }).instrumenter;
+  assert.equal(asked({}), undefined);
+  const limits = { instrumenter: "StaticPolicy", instrumenterMaxPromptTokens: 700, instrumenterMaxResponseTokens: 900 };
+  assert.deepEqual(asked(limits), { promptTokens: 700, responseTokens: 900 });
+});
+
+test("on a GPU what is trained is there: weights, one gradient and moments; here are copies for checkpoints", () => {
+  const count = parameters(SMALL).reduce((total, { shape }) => total + elementCount(shape), 0);
+  const head = SMALL.hiddenSize + 1;
+  const plan = new Planner(small({ device: { kind: "cuda", id: 0 } })).plan(512);
+  const fused = 4 * SMALL.layers * ((128 + 2 * 64) * 129 + 2 * 384 * 128);
+  const trained = 4 * (2 * count + head);
+  const [weights, gradients, optimiser] = ["weights", "gradients", "optimiser"].map(
+    (what) => plan.rows.find((row) => row.what === what)!,
+  );
+  assert.equal(weights!.hostBytes, trained + 4 * count);
+  const joining = weights!.gpuBytes - weights!.hostBytes - fused;
+  assert.ok(joining > 0 && joining < 4e6, `${joining}: matrices of a layer in float64`);
+  assert.deepEqual([gradients!.hostBytes, gradients!.gpuBytes], [0, 4 * (count + head)]);
+  assert.equal(optimiser!.hostBytes, 2 * trained);
+  const withoutCritic = new Planner(small({ device: { kind: "cuda", id: 0 }, critic: false })).plan(512);
+  const [, , ofPolicy] = withoutCritic.rows.filter(({ what }) => ["weights", "gradients", "optimiser"].includes(what));
+  assert.equal(optimiser!.gpuBytes - ofPolicy!.gpuBytes, 8 * (count + head));
+  const block = optimiser!.gpuBytes - 2 * trained;
+  assert.ok(block > 4 * 8 * BLOCK_NUMBERS && block < 16 * 8 * BLOCK_NUMBERS, `${block}: some float64 of a block`);
+});
+
+test("beside a GPU, prompts' keys and values are here twice, and there once; those of responses are there twice", () => {
+  const cacheOf = (change: Partial<PlanRequest>) =>
+    new Planner(small({ device: { kind: "cuda", id: 0 }, ...change }))
+      .plan(512)
+      .rows.find(({ what }) => what === "cache")!;
+  const token = 8 * SMALL.layers * SMALL.keyValueHeads * SMALL.headSize;
+  const { hostBytes, gpuBytes } = cacheOf({});
+  assert.deepEqual([hostBytes, gpuBytes], [2 * 64 * 1024 * token, 64 * (1024 + 2 * 1024) * token]);
+  const shared = cacheOf({ samplesPerPrompt: 8 });
+  assert.deepEqual([shared.hostBytes, shared.gpuBytes], [2 * 8 * 1024 * token, (8 + 2 * 64) * 1024 * token]);
+  assert.equal(cacheOf({ maxResponseTokens: 64 }).hostBytes, hostBytes);
+});
+
+test("each session has an arena of its own on a GPU, of regions that are larger than what is in use; here it has its nodes", () => {
+  const run = new RunGraphs(small());
+  const lengths = { sequences: 1, promptTokens: 1024, responseTokens: 1024 };
+  const held = (kind: "cpu" | "cuda") =>
+    run.graphs.map((_, i) => run.pass(kind, i, lengths)).map(({ activations, logits }) => activations + logits);
+  const [here, there] = [held("cpu"), held("cuda")];
+  for (const [i, bytes] of there.entries()) assert.ok(bytes > here[i]! && bytes < 3 * here[i]!, `${bytes}, ${here[i]}`);
+  const plan = new Planner(small({ device: { kind: "cuda", id: 0 } }), run).plan(2048);
+  const activations = plan.rows.find(({ what }) => what === "activations")!.gpuBytes;
+  const sum = (numbers: number[]) => numbers.reduce((total, each) => total + each, 0);
+  assert.ok(activations > 0.5 * sum(there) && activations < sum(there));
+  const one = bytesOf(new Planner(small({ device: { kind: "cuda", id: 0 }, critic: false })).plan(2048), "process");
+  assert.ok(bytesOf(plan, "process") > 1.05 * one, "the sessions of a critic");
+});
+
+test("with LoRA the model counts once, and what is trained is the adapters", () => {
+  const plan = new Planner(small({ adapter: { ...LORA, rank: 2 } })).plan(512);
+  const file = fs.statSync(path.join(model("small"), "model.safetensors")).size;
+  const weights = bytesOf(plan, "weights");
+  assert.ok(weights > file && weights < 1.6 * file, `${weights} of ${file}`);
+  assert.ok(bytesOf(plan, "optimiser") < bytesOf(new Planner(small()).plan(512), "optimiser") / 3);
+});
+
+test("dims are those of feeds that are not made, and a plan takes no longer for longer sequences", () => {
+  const { graphs, blocks, model: adapted } = new RunGraphs(small());
+  const ids = (length: number) => Int32Array.from({ length }, (_, i) => i % SMALL.vocabSize);
+  for (const [sequences, promptTokens, responseTokens] of [
+    [1, 1, 1],
+    [2, 16, 33],
+    [3, 64, 64],
+    [1, 2100, 1],
+  ] as const) {
+    const same = { prompt: ids(promptTokens), responses: [ids(responseTokens)] };
+    const feeds = decoderFeeds(new Array(sequences).fill(same), adapted.config, blocks);
+    const distinct = Math.min(SMALL.vocabSize, Math.max(promptTokens, responseTokens - 1)); // no last one is read
+    const dims = decoderDims({ sequences, promptTokens, responseTokens }, distinct, blocks);
+    for (const { graph } of graphs) assert.deepEqual(dims, { ...dims, ...boundDims(graph, feeds) });
+  }
+  const started = performance.now();
+  const plan = new Planner(small({ maxPromptTokens: 1e6, maxResponseTokens: 1e6 })).plan(512);
+  assert.ok(performance.now() - started < 20_000); // a mask alone would have 1e12 numbers
+  assert.ok(bytesOf(plan, "activations") > 4e12);
+});
+
+test("what a layer holds of scores is a block of them: activations do not grow with the square of a length", () => {
+  const step = (length: number) => {
+    const run = new RunGraphs(small({ maxPromptTokens: length / 2, maxResponseTokens: length / 2 }));
+    return run.pass("cpu", 0, { sequences: 1, promptTokens: length / 2, responseTokens: length / 2 }).activations;
+  };
+  assert.ok(step(16_384) < 4.5 * step(4096), `${step(4096)} and ${step(16_384)}`);
+});
+
+test("activations and logits grow with what goes through together, keys and values with rows and lengths", () => {
+  const one = new Planner(small()).plan(2048);
+  const four = new Planner(small()).plan(4 * 2048);
+  const grown = bytesOf(four, "activations") / bytesOf(one, "activations");
+  assert.ok(grown > 3.2 && grown < 4.1, `${grown}`);
+  assert.ok(bytesOf(four, "logits") > 3 * bytesOf(one, "logits"));
+  const half = new Planner(small({ generationBatchSize: 32 })).plan(2048);
+  assert.equal(2 * bytesOf(half, "cache"), bytesOf(one, "cache"));
+  const shared = new Planner(small({ samplesPerPrompt: 8 })).plan(2048);
+  assert.ok(bytesOf(shared, "cache") < bytesOf(one, "cache"));
+  const short = new Planner(small({ maxResponseTokens: 256 })).plan(2048);
+  assert.ok(bytesOf(short, "cache") < bytesOf(one, "cache") / 1.5);
+});
+
+test("a pass has 512 tokens a thread, or as many as fit", () => {
+  const lengths = { maxPromptTokens: 64, maxResponseTokens: 64, generationBatchSize: 1 };
+  const frozen = { ...lengths, adapter: { rank: 4, alpha: 4, targets: PROJECTIONS, seed: 0 } };
+  const together = fitRun(small(frozen), 4, host(64 * GB));
+  assert.deepEqual([together.ranks, together.microBatchTokens], [1, 2048]);
+  const room = fitRun(small(lengths), 4, host(64 * GB));
+  assert.deepEqual([room.ranks, room.microBatchTokens], [4, 512]);
+  const tight = fitRun(small(lengths), 4, host(room.hostBytes - 1));
+  assert.deepEqual([tight.ranks, tight.microBatchTokens], [4, 256]);
+  assert.ok(tight.hostBytes < room.hostBytes);
+});
+
+test("threads run one pass together where a pass each does not fit", () => {
+  const apart = fitRun(small(), 4, host(64 * GB), "Never");
+  assert.equal(apart.ranks, 4);
+  const together = fitRun(small(), 4, host(apart.hostBytes - 1), "Never");
+  assert.equal(together.ranks, 1);
+  assert.ok(bytesOf(together, "activations") < bytesOf(apart, "activations") / 3.9);
+  assert.ok(4 * bytesOf(together, "gradients") === bytesOf(apart, "gradients"));
+});
+
+test("layers are recomputed where a single sequence does not fit otherwise", () => {
+  const kept = fitRun(small(), 1, host(64 * GB));
+  assert.equal(kept.checkpointing, false);
+  const recomputed = fitRun(small(), 1, host(kept.hostBytes - 1));
+  assert.equal(recomputed.checkpointing, true);
+  assert.ok(bytesOf(recomputed, "activations") < 0.7 * bytesOf(kept, "activations"));
+  assert.deepEqual(fitRun(small(), 1, host(64 * GB), "Always"), recomputed);
+});
+
+test("what does not fit is refused in one line with changes that suffice", () => {
+  const plan = fitRun(small(), 1, host(64 * GB));
+  const there = plan.hostBytes - bytesOf(plan, "cache") / 3;
+  const refused = (error: Error & { code?: string }) => {
+    assert.equal(error.code, "memory");
+    assert.match(error.message, /^the run needs about [\d.]+ GB of memory \(.*cache.*\), but .* is free on/);
+    assert.doesNotMatch(error.message, /\n/);
+    const [, generation] = /model\.generationBatchSize (\d+)/.exec(error.message)!;
+    fitRun(small({ generationBatchSize: Number(generation) }), 1, host(there), "Never"); // it says the truth
+    assert.throws(() => fitRun(small({ generationBatchSize: 2 * Number(generation) }), 1, host(there), "Never"));
+    return true;
+  };
+  assert.throws(() => fitRun(small(), 1, host(there), "Never"), refused);
+  const gpu = { ...host(64 * GB), gpu: { bytes: 2 * GB, source: "free on cuda:0" } };
+  const onGpu = small({ device: { kind: "cuda", id: 0 } });
+  assert.throws(
+    () => fitRun(onGpu, 1, gpu),
+    ({ code, message }: Error & { code: string }) => {
+      assert.match(message, /of memory on cuda:0 \(.*\), but 2\.00 GB is free on cuda:0; set /);
+      const [, generation, taken] = /generationBatchSize (\d+) \((.*?)\)/.exec(message)!;
+      assert.equal(taken, size(fitRun({ ...onGpu, generationBatchSize: Number(generation) }, 1, gpu).gpuBytes));
+      return code === "memory";
+    },
+  );
+  assert.throws(() => fitRun(small(), 1, host(1e6)), /take a smaller model or more memory: even LoRA .* need \d/);
+});
+
+test("two fully trained models of 3B do not fit on a GPU of 80 GB, with LoRA they do", () => {
+  const gpu = { host: { bytes: 500 * GB, source: "given" }, gpu: { bytes: 79 * GB, source: "free on cuda:0" } };
+  const request = {
+    ...{ ...PAPER, model: model("3b"), device: { kind: "cuda", id: 0 } as const },
+    ...{ maxPromptTokens: 256, maxResponseTokens: 256, generationBatchSize: 16 },
+  };
+  assert.ok(new Planner(request).plan(512).gpuBytes > 79 * GB);
+  const plan = fitRun({ ...request, microBatchSize: 1, adapter: LORA }, 0, gpu);
+  const frozen = plan.rows.find(({ what }) => what === "weights")!;
+  assert.ok(frozen.gpuBytes > 6.1 * GB && frozen.gpuBytes < 7 * GB, `${frozen.gpuBytes}: the model is there once`);
+  assert.ok(frozen.hostBytes < 1 * GB, `${frozen.hostBytes}: adapters alone`);
+  assert.ok(plan.gpuBytes <= 79 * GB, `${plan.gpuBytes}`);
+  const lines = planTable(plan, gpu);
+  assert.match(lines[0]!, /^memory plan: on cuda:0 [\d.]+ GB of 79\.0 GB free on cuda:0; here /);
+  assert.equal(lines.length, 1 + plan.rows.length);
+});
+
+test("there is what the container may use, or what is free", () => {
+  const machine = { limitBytes: 0, freeBytes: 5 * GB, nvidiaSmi: () => "81000\n" };
+  assert.deepEqual(hostMemory(machine), { bytes: 5 * GB, source: "free on this machine" });
+  assert.equal(hostMemory({ ...machine, limitBytes: 2 * GB }).source, "the container's limit");
+  assert.equal(hostMemory({ ...machine, limitBytes: 2 ** 63 }).bytes, 5 * GB);
+  const asked: string[][] = [];
+  const smi = { ...machine, nvidiaSmi: (args: string[]) => String(asked.push(args) && 81000) };
+  assert.deepEqual(gpuMemory({ kind: "cuda", id: 1 }, smi), { bytes: 81000 * 2 ** 20, source: "free on cuda:1" });
+  assert.ok(asked[0]!.includes("--id=1"));
+  const none = () => {
+    throw new Error("ENOENT");
+  };
+  assert.equal(gpuMemory({ kind: "cuda", id: 0 }, { ...machine, nvidiaSmi: none }), undefined);
+});
+
+describe("a prompt and a response are refused that the model's context does not hold", () => {
+  for (const [maxPromptTokens, maxResponseTokens, positions, remedy] of [
+    [600, 500, 1000, "model.maxResponseTokens to 400 or less, or model.maxPromptTokens to 500 or less"],
+    [985, 500, 1000, "model.maxPromptTokens to 500 or less"], // 15 tokens are fewer than a manifest may give
+    [100, 1024, 1024, "model.maxResponseTokens to 924 or less"],
+    [1024, 1024, 1024, "both lower, to 1024 together or less"],
+  ] as const) {
+    test(`${maxPromptTokens} + ${maxResponseTokens} of ${positions}`, () => {
+      const message =
+        `model.maxPromptTokens and model.maxResponseTokens are ${maxPromptTokens} + ${maxResponseTokens} tokens, but ` +
+        `model.policy has ${positions} positions (max_position_embeddings): set ${remedy}`;
+      const lengths = { maxPromptTokens, maxResponseTokens };
+      assert.throws(() => checkLengths(lengths, positions), { name: "ModelError", message });
+      checkLengths(lengths, maxPromptTokens + maxResponseTokens);
+    });
+  }
+});
+
+test("manifests of the bundled policy ask for no more than it takes", () => {
+  const root = path.join(import.meta.dirname, "../..");
+  const { maxPositions } = readConfig(path.join(root, "manifests/quickstart/policy"));
+  const runs = fs
+    .globSync("manifests/{examples,quickstart}/*.yaml", { cwd: root })
+    .flatMap((file) => parseAllDocuments(fs.readFileSync(path.join(root, file), "utf8")))
+    .map((document) => document.toJS())
+    .filter(({ kind, spec }) => kind === "TrainingRun" && spec.model.policy === "quickstart");
+  assert.ok(runs.length >= 9, `${runs.length} runs`);
+  for (const run of runs) checkLengths(parseTrainingRun(stringify(run), run.metadata.name).spec.model, maxPositions);
+});

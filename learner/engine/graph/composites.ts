@@ -1,0 +1,206 @@
+/** Operations of transformers, composed of primitives, with gradients by hand where composing them would cost passes over memory. */
+import { custom } from "./gradients.ts";
+import { type Dim, float, innermost, type Value } from "./graph.ts";
+import {
+  add,
+  cast,
+  cumSum,
+  expand,
+  gather,
+  half,
+  matmul,
+  mul,
+  narrows,
+  pad,
+  reshape,
+  sigmoid,
+  silu,
+  sub,
+  sum,
+  sumTo,
+} from "./primitives.ts";
+import { product } from "./shapes.ts";
+import { addable } from "./sums.ts";
+
+/** x / rms(x) * weight over the last axis; x float32 [rows, size], weight [size]. */
+export function rmsNorm(x: Value, weight: Value, epsilon: number): Value {
+  const [rows, size] = x.shape as [Dim, number];
+  const graph = innermost([x, weight]);
+  let inverse: Value; // 1 / rms, [rows, 1]
+  const [output] = custom(
+    "rmsNorm",
+    [x, weight],
+    ([input, scale]) => {
+      const [y, second] = graph.op(
+        "SimplifiedLayerNormalization",
+        [input, scale],
+        { axis: -1, epsilon: float(epsilon), stash_type: 1 },
+        [
+          { dtype: x.dtype, shape: x.shape },
+          { dtype: "float32", shape: [rows, 1] },
+        ],
+      );
+      inverse = second;
+      return [y];
+    },
+    ([d]) => {
+      const normed = mul(x, inverse);
+      const dNormed = mul(d!, normed);
+      // mean(d * weight * normed) over a row, as a matrix-vector product
+      const projection = matmul(dNormed, reshape(weight, [size, 1]), { alpha: 1 / size, precise: true });
+      const dx = x.requiresGrad ? mul(sub(mul(d!, weight), mul(normed, projection)), inverse) : undefined;
+      return [dx, weight.requiresGrad ? sum(dNormed, [0]) : undefined];
+    },
+  );
+  return output;
+}
+
+/**
+ * silu(gate) * up. In bfloat16, too, silu and its slope are computed in float32: CUDA's kernels round every step to the dtype, and of
+ * sigmoid(-3) = 1 - 1 / (1 + e^-3) a tenth is lost so.
+ */
+export function swiglu(gate: Value, up: Value): Value {
+  let activated: Value;
+  const wide = (x: Value) => cast(x, "float32");
+  const [output] = custom(
+    "swiglu",
+    [gate, up],
+    ([g, u]) => {
+      activated = cast(silu(wide(g!)), g!.dtype);
+      return [mul(activated, u!)];
+    },
+    ([d]) => {
+      const s = sigmoid(wide(gate));
+      const a = gate.dtype === "float32" ? activated : mul(wide(gate), s);
+      const slope = cast(add(s, sub(a, mul(a, s))), gate.dtype);
+      return [mul(mul(d!, up), slope), mul(d!, activated)];
+    },
+  );
+  return output!;
+}
+
+/** Of the angles of each position, float32 [time, headSize / 2]. */
+export interface RotaryValues {
+  cos: Value;
+  sin: Value;
+  negativeSin: Value;
+}
+
+/**
+ * Rotary positions in the half-split layout of Hugging Face: x [batch, time, heads * headSize] or [batch, heads, time, headSize],
+ * cos and sin [time, headSize / 2], in whose dtype it is computed. `positions`, int64 [batch, time], below time; left out: 0, 1, 2, ... The gradient is the
+ * rotation by the opposite angle.
+ */
+export function rotary(x: Value, table: RotaryValues, heads: number, positions?: Value): Value {
+  const { cos, sin, negativeSin } = table;
+  const graph = innermost([x, cos, sin, ...(positions ? [positions] : [])]);
+  const rotate = (value: Value, s: Value) =>
+    graph.op(
+      "RotaryEmbedding",
+      [value, positions ?? graph.constant([0], "int64"), cos, s],
+      value.shape.length === 3 ? { num_heads: heads, rotary_embedding_dim: 0 } : {},
+      [{ dtype: value.dtype, shape: value.shape }],
+      "com.microsoft",
+    )[0];
+  return custom(
+    "rotary",
+    [x],
+    ([input]) => [cast(rotate(cast(input!, cos.dtype), sin), x.dtype)],
+    ([d]) => [cast(rotate(cast(d!, cos.dtype), negativeSin), x.dtype)],
+  )[0];
+}
+
+/**
+ * x[indices] along axis 0 with distinct indices. `inverse` says for each row of x which row of the result took it, or the
+ * number of result rows where none did, so that the gradient is a gather too (a scatter that adds races in ONNX Runtime).
+ */
+export function rows(x: Value, indices: Value, inverse: Value): Value {
+  return custom(
+    "rows",
+    [x],
+    ([input]) => [gather(input, indices)],
+    ([d]) => [cast(gather(pad(cast(d!, "float32"), 0, 0, 1), inverse), x.dtype)], // CUDA pads no bfloat16
+  )[0];
+}
+
+/** How the rows of an embedding's gradient are summed without adding twice to one place; made by `embeddingPlan`. */
+export interface EmbeddingPlan {
+  /**
+   * positions in `ids`, sorted by id, int32 [positions], or [groups, each]: the running sum then goes in two levels, over the rows of a
+   * group and over groups. CUDA's CumSum makes each sum from the beginning, which is quadratic
+   */
+  order: Value;
+  /** the distinct ids, ascending, int32 [distinct, 1] */
+  distinct: Value;
+  /** for each distinct id: where its run in `order` begins and ends, int32 [distinct] */
+  begins: Value;
+  ends: Value;
+}
+
+/** weight[ids]; weight [vocabulary, size], ids int32 [positions]. */
+export function embedding(weight: Value, ids: Value, plan: EmbeddingPlan): Value {
+  return custom(
+    "embedding",
+    [weight],
+    ([table]) => [gather(table, ids)],
+    ([d]) => {
+      // running sums over the sorted rows in float64; a run's sum is the difference at its ends
+      const sorted = cast(gather(d!, plan.order), "float64");
+      const running = pad(runningSums(sorted), 0, 1, 0);
+      const sums = cast(sub(gather(running, plan.ends), gather(running, plan.begins)), weight.dtype);
+      const places = cast(plan.distinct, "int64");
+      const addedTo = (total: Value) =>
+        innermost([total, sums]).op("ScatterND", [total, places, sums], { reduction: "add" }, [weight])[0]!;
+      return [addable(addedTo(expand(weight.graph.constant(0, weight.dtype), weight.shape)), addedTo)];
+    },
+  )[0];
+}
+
+/** Of rows [rows, size], or in two levels of [groups, each, size]; [rows, size]. */
+function runningSums(x: Value): Value {
+  if (x.shape.length === 2) return cumSum(x, 0);
+  const totals = sum(x, [1], true);
+  const before = sub(cumSum(totals, 0), totals);
+  return reshape(add(cumSum(x, 1), before), [product(x.shape.slice(0, 2)), x.shape[2]!]);
+}
+
+/** Counting sort of `ids` (all below `vocabulary`) for the gradient of `embedding`. */
+export function embeddingPlan(ids: Int32Array, vocabulary: number) {
+  const starts = new Int32Array(vocabulary + 1);
+  for (const id of ids) starts[id + 1]++;
+  let count = 0;
+  for (let id = 0; id < vocabulary; id++) {
+    if (starts[id + 1] > 0) count++;
+    starts[id + 1] += starts[id];
+  }
+  const distinct = new Int32Array(count);
+  const begins = new Int32Array(count);
+  const ends = new Int32Array(count);
+  for (let id = 0, i = 0; id < vocabulary; id++) {
+    if (starts[id + 1] === starts[id]) continue;
+    distinct[i] = id;
+    begins[i] = starts[id];
+    ends[i++] = starts[id + 1];
+  }
+  const next = starts.slice();
+  const order = new Int32Array(ids.length);
+  for (let position = 0; position < ids.length; position++) order[next[ids[position]]++] = position;
+  return { order, distinct, begins, ends };
+}
+
+/** x W^T + bias as one kernel, with one rounding; x [rows, in], weight [out, in], bias [out] or [rows, out]. */
+export function affine(x: Value, weight: Value, bias: Value): Value {
+  const graph = innermost([x, weight, bias]);
+  const [a, w, b] = narrows({ graph }) ? [half(x), half(weight), half(bias)] : [x, weight, bias];
+  return custom(
+    "affine",
+    [a, w, b],
+    (operands) =>
+      graph.op("Gemm", operands, { transB: 1 }, [{ dtype: a.dtype, shape: [x.shape[0]!, weight.shape[0]!] }]),
+    ([d]) => [
+      a.requiresGrad ? matmul(d!, w) : undefined,
+      w.requiresGrad ? matmul(d!, a, { transA: true }) : undefined,
+      b.requiresGrad ? sumTo(d!, b.shape) : undefined,
+    ],
+  )[0]!;
+}

@@ -1,0 +1,155 @@
+/** Element-wise operations. Shapes broadcast as in numpy. */
+
+import { sumTo } from "./broadcasting.ts";
+import { binary, emit, lift, type Operand, pair, type Rule, unary } from "./emit.ts";
+import { float, isFloat, type Value } from "./graph.ts";
+import { broadcast } from "./shapes.ts";
+import { DTYPES, type DType } from "./tensor.ts";
+
+// ---- two operands
+
+export function add(a: Operand, b: Operand): Value {
+  return binary("Add", a, b, (x, y) => (d, needs) => [
+    needs(0) ? sumTo(d, x.shape) : undefined,
+    needs(1) ? sumTo(d, y.shape) : undefined,
+  ]);
+}
+
+export function sub(a: Operand, b: Operand): Value {
+  return binary("Sub", a, b, (x, y) => (d, needs) => [
+    needs(0) ? sumTo(d, x.shape) : undefined,
+    needs(1) ? neg(sumTo(d, y.shape)) : undefined,
+  ]);
+}
+
+export function mul(a: Operand, b: Operand): Value {
+  return binary("Mul", a, b, (x, y) => (d, needs) => [
+    needs(0) ? sumTo(mul(d, y), x.shape) : undefined,
+    needs(1) ? sumTo(mul(d, x), y.shape) : undefined,
+  ]);
+}
+
+export function div(a: Operand, b: Operand): Value {
+  return binary("Div", a, b, (x, y) => (d, needs, out) => [
+    needs(0) ? sumTo(div(d, y), x.shape) : undefined,
+    needs(1) ? neg(sumTo(div(mul(d, out), y), y.shape)) : undefined,
+  ]);
+}
+
+/** x to a constant power. */
+export function pow(x: Value, exponent: number): Value {
+  return emit({
+    type: "Pow",
+    inputs: [x, lift(exponent, x)],
+    shape: x.shape,
+    rule: (d) => [mul(d, mul(pow(x, exponent - 1), exponent)), undefined],
+  });
+}
+
+/** The larger one; where both are equal the whole gradient goes to `a`. */
+export function maximum(a: Operand, b: Operand): Value {
+  return binary("Max", a, b, (x, y) => (d, needs) => chosen(d, needs, greaterOrEqual(x, y), x, y));
+}
+
+/** The smaller one; where both are equal the whole gradient goes to `a`. */
+export function minimum(a: Operand, b: Operand): Value {
+  return binary("Min", a, b, (x, y) => (d, needs) => chosen(d, needs, lessOrEqual(x, y), x, y));
+}
+
+function chosen(d: Value, needs: (input: number) => boolean, first: Value, x: Value, y: Value): (Value | undefined)[] {
+  return [
+    needs(0) ? sumTo(where(first, d, 0), x.shape) : undefined,
+    needs(1) ? sumTo(where(first, lift(0, d), d), y.shape) : undefined,
+  ];
+}
+
+/** `condition ? a : b` */
+export function where(condition: Value, a: Operand, b: Operand): Value {
+  const [x, y] = pair(a, b, "Where");
+  return emit({
+    type: "Where",
+    inputs: [condition, x, y],
+    dtype: x.dtype,
+    shape: broadcast([condition.shape, x.shape, y.shape], "Where"),
+    rule: (d, needs) => [
+      undefined,
+      needs(1) ? sumTo(where(condition, d, 0), x.shape) : undefined,
+      needs(2) ? sumTo(where(condition, lift(0, d), d), y.shape) : undefined,
+    ],
+  });
+}
+
+function comparison(type: string, a: Operand, b: Operand): Value {
+  const [x, y] = pair(a, b, type);
+  return emit({ type, inputs: [x, y], dtype: "bool", shape: broadcast([x.shape, y.shape], type) });
+}
+export const greater = (a: Operand, b: Operand): Value => comparison("Greater", a, b);
+export const greaterOrEqual = (a: Operand, b: Operand): Value => comparison("GreaterOrEqual", a, b);
+export const less = (a: Operand, b: Operand): Value => comparison("Less", a, b);
+export const lessOrEqual = (a: Operand, b: Operand): Value => comparison("LessOrEqual", a, b);
+export const equal = (a: Operand, b: Operand): Value => comparison("Equal", a, b);
+export const and = (a: Value, b: Value): Value => comparison("And", a, b);
+export const or = (a: Value, b: Value): Value => comparison("Or", a, b);
+export const not = (x: Value): Value => emit({ type: "Not", inputs: [x], shape: x.shape });
+
+export const neg = (x: Value): Value => unary("Neg", x, (d) => [neg(d)]);
+export const exp = (x: Value): Value => unary("Exp", x, (d, _, y) => [mul(d, y)]);
+export const log = (x: Value): Value => unary("Log", x, (d) => [div(d, x)]);
+export const sqrt = (x: Value): Value => unary("Sqrt", x, (d, _, y) => [div(mul(d, 0.5), y)]);
+export const reciprocal = (x: Value): Value => unary("Reciprocal", x, (d, _, y) => [neg(mul(d, square(y)))]);
+export const tanh = (x: Value): Value => unary("Tanh", x, (d, _, y) => [mul(d, sub(1, square(y)))]);
+export const sigmoid = (x: Value): Value => unary("Sigmoid", x, (d, _, y) => [mul(d, mul(y, sub(1, y)))]);
+export const abs = (x: Value): Value => unary("Abs", x, (d) => [mul(d, sign(x))]);
+export const sign = (x: Value): Value => unary("Sign", x, () => [undefined]);
+export const square = (x: Value): Value => mul(x, x);
+export const sin = (x: Value): Value => unary("Sin", x, (d) => [mul(d, cos(x))]);
+export const cos = (x: Value): Value => unary("Cos", x, (d) => [neg(mul(d, sin(x)))]);
+
+/** x * sigmoid(x), as one kernel (QuickGelu with alpha 1). */
+export function silu(x: Value): Value {
+  return emit({
+    type: "QuickGelu",
+    domain: "com.microsoft",
+    inputs: [x],
+    attributes: { alpha: float(1) },
+    shape: x.shape,
+    rule: (d, _, y) => {
+      const s = sigmoid(x); // silu' = s + y (1 - s)
+      return [mul(d, add(s, sub(y, mul(y, s))))];
+    },
+  });
+}
+
+/** min(max(x, low), high); the gradient is zero outside and passes at the borders. */
+export function clip(x: Value, low: Operand, high: Operand): Value {
+  const inputs = [x, lift(low, x), lift(high, x)];
+  return emit({
+    type: "Clip",
+    inputs,
+    shape: x.shape,
+    rule: (d) => [where(and(greaterOrEqual(x, inputs[1]!), lessOrEqual(x, inputs[2]!)), d, 0), undefined, undefined],
+  });
+}
+
+export function cast(x: Value, dtype: DType): Value {
+  if (x.dtype === dtype) return x;
+  const { castFrom } = x.graph.model;
+  const source = castFrom.get(x.name);
+  if (source?.dtype === dtype && !x.requiresGrad) return source;
+  const rule: Rule | undefined = isFloat(x.dtype) && isFloat(dtype) ? (d) => [cast(d, x.dtype)] : undefined;
+  const result = emit({
+    type: "Cast",
+    inputs: [x],
+    attributes: { to: DTYPES[dtype].code },
+    dtype,
+    shape: x.shape,
+    rule,
+  });
+  if (dtype === "float32" && (x.dtype === "bfloat16" || x.dtype === "float16")) castFrom.set(result.name, x);
+  return result;
+}
+
+/** The same numbers, with no gradient. */
+export function stopGradient(x: Value): Value {
+  return { ...x, requiresGrad: false };
+}

@@ -1,0 +1,80 @@
+/** Reverse-mode differentiation over the tape that primitives record. */
+
+import { expand } from "./broadcasting.ts";
+import { stopGradient } from "./elementwise.ts";
+import { GraphError } from "./errors.ts";
+import { innermost, type Value } from "./graph.ts";
+import { plus } from "./sums.ts";
+
+/**
+ * d loss / d params, one value per parameter of its shape. `loss` is a scalar.
+ * A parameter that the loss does not depend on is an error: it is almost always a mistake in the graph.
+ */
+export function gradients(loss: Value, params: readonly Value[]): Value[] {
+  if (loss.shape.length !== 0)
+    throw new GraphError("gradient", `gradients: the loss has the shape [${loss.shape}]; sum it to a scalar`);
+  const one = loss.graph.constant(1, loss.dtype);
+  const cotangents = backward([[loss, one]]);
+  return params.map((param) => {
+    const cotangent = cotangents.get(param.name);
+    if (!cotangent) {
+      const reason = param.requiresGrad ? "the loss does not depend on it" : "it was made without requiresGrad";
+      throw new GraphError("gradient", `gradients: '${param.name}' has none: ${reason}`);
+    }
+    return cotangent;
+  });
+}
+
+/** Cotangents by value name, from those of `seeds` [value, cotangent]. */
+export function backward(seeds: readonly (readonly [Value, Value])[]): Map<string, Value> {
+  const model = seeds[0]![0].graph.model;
+  const cotangents = new Map<string, Value>();
+  const accumulate = (value: Value, cotangent: Value) => {
+    const known = cotangents.get(value.name);
+    cotangents.set(value.name, known ? plus(known, cotangent) : cotangent);
+  };
+  for (const [value, cotangent] of seeds) accumulate(value, cotangent);
+  const tape = [...model.tape];
+  const recording = model.recording;
+  model.recording = false; // gradients of gradients are not needed, and inside a rule everything is a constant
+  try {
+    for (const entry of tape.reverse()) {
+      const incoming = entry.outputs.map((output) => cotangents.get(output.name));
+      if (incoming.every((cotangent) => cotangent === undefined)) continue;
+      for (const [i, cotangent] of entry.vjp(incoming).entries()) {
+        const input = entry.inputs[i]!;
+        if (cotangent && input.requiresGrad) accumulate(input, cotangent);
+      }
+    }
+  } finally {
+    model.recording = recording;
+  }
+  return cotangents;
+}
+
+/**
+ * An operator with a gradient rule of its own, called `name` in the table of README.md: `forward` is emitted without recording, `vjp` gets the cotangents of its outputs
+ * (undefined where the loss does not use one) and the outputs, and returns the cotangents of `inputs`.
+ */
+export function custom(
+  name: string,
+  inputs: readonly Value[],
+  forward: (inputs: Value[]) => readonly Value[],
+  vjp: (cotangents: (Value | undefined)[], outputs: readonly Value[]) => (Value | undefined)[],
+): Value[] {
+  const graph = innermost(inputs);
+  const { recording } = graph.model;
+  graph.model.recording = false;
+  let outputs: readonly Value[];
+  try {
+    outputs = forward(inputs.map(stopGradient));
+  } finally {
+    graph.model.recording = recording;
+  }
+  return graph.record(name, inputs, outputs, (cotangents) => vjp(cotangents, outputs));
+}
+
+/** The cotangent, or zeros of the value's shape. */
+export function orZeros(cotangent: Value | undefined, like: Value): Value {
+  return cotangent ?? expand(like.graph.constant(0, like.dtype), like.shape);
+}

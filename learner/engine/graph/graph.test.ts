@@ -1,0 +1,117 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createSession } from "../runtime/runtime.ts";
+import { gradients } from "./gradients.ts";
+import { Graph, type Value } from "./graph.ts";
+import { add, concat, equal, linear, maximum, minimum, mul, reshape, square, sum } from "./primitives.ts";
+import { tensor, tensorOf } from "./tensor.ts";
+
+const f32 = (values: number[], shape?: number[]) => tensorOf("float32", values, shape);
+
+test("a graph with a named dim gives loss and gradient", async () => {
+  const g = new Graph("example");
+  const x = g.input("x", "float32", ["rows", 3]);
+  const w = g.input("w", "float32", [2, 3], { requiresGrad: true });
+  const loss = sum(square(linear(x, w)));
+  const [dw] = gradients(loss, [w]);
+  g.output("loss", loss);
+  g.output("dw", dw!);
+  const session = await createSession(g, { threads: 1 });
+  const target = tensor(new Float32Array(6), [2, 3]);
+  const result = await session.run(
+    { x: f32([1, 2, 3, 0, 1, 0], [2, 3]), w: f32([1, 0, 0, 0, 1, 1], [2, 3]) },
+    { loss: null, dw: target },
+  );
+  assert.equal(result.loss!.data[0], 1 + 25 + 0 + 1);
+  assert.deepEqual([...target.data], [2, 4, 6, 10, 22, 30]);
+  await session.release();
+});
+
+test("a loop carries values, captures outer ones, stops by its condition and stacks scans", async () => {
+  const g = new Graph("loop", { opset: 21 });
+  const step = g.input("step", "float32", [2]);
+  const [last, grown, scanned] = g.loop({
+    tripCount: g.constant(10, "int64"),
+    carried: [g.constant([0, 0]), g.constant([], "float32", [0])],
+    carriedShapes: [[2], ["length"]],
+    body: (_, iteration, __, [total, rows]) => {
+      const next = add(total!, mul(step, 2));
+      return {
+        condition: equal(equal(iteration, 3), equal(iteration, -1)),
+        carried: [next, concat([rows!, sum(next, [0], true)], 0)],
+        scans: [next],
+      };
+    },
+  });
+  g.output("last", last!);
+  g.output("grown", grown!);
+  g.output("scanned", scanned!);
+  const session = await createSession(g, { threads: 1 });
+  const result = await session.run({ step: f32([1, 2]) });
+  assert.deepEqual([...result.last!.data], [8, 16]);
+  assert.deepEqual([...result.grown!.data], [6, 12, 18, 24]);
+  assert.deepEqual(result.scanned!.shape, [4, 2]);
+  await session.release();
+});
+
+test("a branch takes captured values", async () => {
+  const g = new Graph("branch");
+  const flag = g.input("flag", "bool", []);
+  const x = g.input("x", "float32", [2]);
+  const [y] = g.if(
+    flag,
+    () => [x],
+    (inner) => inner.op("Neg", [x], {}, [{ dtype: "float32", shape: [2] }]),
+  );
+  g.output("y", y!);
+  const session = await createSession(g, { threads: 1 });
+  for (const [set, want] of [
+    [1, [3, 4]],
+    [0, [-3, -4]],
+  ] as const) {
+    const result = await session.run({ flag: tensor(Uint8Array.of(set), [], "bool"), x: f32([3, 4]) });
+    assert.deepEqual([...result.y!.data], want);
+  }
+  await session.release();
+});
+
+test("where both operands of maximum or minimum are equal the whole gradient goes to the first", async () => {
+  for (const choose of [maximum, minimum]) {
+    const g = new Graph("tie");
+    const [x, y] = ["x", "y"].map((name) => g.input(name, "float32", [2], { requiresGrad: true })) as [Value, Value];
+    const [dx, dy] = gradients(sum(choose(x, y)), [x, y]);
+    g.output("dx", dx!);
+    g.output("dy", dy!);
+    const session = await createSession(g, { threads: 1 });
+    const result = await session.run({ x: f32([3, -1]), y: f32([3, -1]) });
+    assert.deepEqual(
+      [[...result.dx!.data], [...result.dy!.data]],
+      [
+        [1, 1],
+        [0, 0],
+      ],
+      choose.name,
+    );
+    await session.release();
+  }
+});
+
+test("several named dims reshape", async () => {
+  const g = new Graph("named");
+  const x = g.input("x", "float32", ["b", "t", 4]);
+  g.output("y", reshape(reshape(x, ["b*t", 4]), ["b", "t", 2, 2]));
+  const session = await createSession(g, { threads: 1 });
+  assert.deepEqual((await session.run({ x: tensor(new Float32Array(24), [2, 3, 4]) })).y!.shape, [2, 3, 2, 2]);
+  await session.release();
+});
+
+test("mistakes are named when the graph is built", () => {
+  const g = new Graph("wrong");
+  const x = g.input("x", "float32", [2, 3]);
+  assert.throws(() => g.input("x", "float32", [1]), /name 'x' is taken/);
+  assert.throws(() => add(x, g.input("y", "float32", [2])), /do not broadcast \(3 against 2\)/);
+  assert.throws(() => add(x, g.input("i", "int32", [3])), /float32 and int32/);
+  assert.throws(() => reshape(x, [4, -1]), /does not divide/);
+  assert.throws(() => gradients(sum(x), [x]), /without requiresGrad/);
+  assert.throws(() => new Graph("other").op("Neg", [x], {}, [x]), /cannot see/);
+});

@@ -1,0 +1,101 @@
+/** Operations that move numbers and change none. */
+import { expand } from "./broadcasting.ts";
+import { emit } from "./emit.ts";
+import { GraphError } from "./errors.ts";
+import { innermost, type Value } from "./graph.ts";
+import { frontAxis } from "./shapes.ts";
+
+export function transpose(x: Value, permutation: readonly number[]): Value {
+  const inverse = permutation.map((_, i) => permutation.indexOf(i));
+  if (permutation.length !== x.shape.length || inverse.includes(-1)) {
+    throw new GraphError("shape", `transpose: [${permutation}] is no permutation of the axes of [${x.shape}]`);
+  }
+  return emit({
+    type: "Transpose",
+    inputs: [x],
+    attributes: { perm: [...permutation] },
+    shape: permutation.map((axis) => x.shape[axis]!),
+    rule: (d) => [transpose(d, inverse)],
+  });
+}
+
+export function concat(values: readonly Value[], axis: number): Value {
+  const first = values[0]!;
+  const front = frontAxis(axis, first.shape.length, "Concat");
+  const dims = values.map((value) => value.shape[front]!);
+  const total = dims.every((dim) => typeof dim === "number") ? dims.reduce((a, b) => a + b, 0) : dims.join("+");
+  return emit({
+    type: "Concat",
+    inputs: values,
+    attributes: { axis: front },
+    shape: first.shape.map((dim, i) => (i === front ? total : dim)),
+    rule: (d, needs) => {
+      let start = 0;
+      return values.map((value, i) => {
+        const size = value.shape[front]!;
+        if (typeof size !== "number")
+          throw new GraphError("gradient", `concat: the axis has the named dim '${size}'; its gradient needs numbers`);
+        start += size;
+        return needs(i) ? slice(d, front, start - size, start) : undefined;
+      });
+    },
+  });
+}
+
+/** Entries start..end-1 of an axis. */
+export function slice(x: Value, axis: number, start: number, end: number): Value {
+  const front = frontAxis(axis, x.shape.length, "Slice");
+  const size = x.shape[front]!;
+  if (start < 0 || end < start || (typeof size === "number" && end > size)) {
+    throw new GraphError("shape", `slice: ${start}..${end} of axis ${axis} of [${x.shape}]`);
+  }
+  return emit({
+    type: "Slice",
+    inputs: [x, ...[start, end, front].map((n) => x.graph.constant([n], "int64"))],
+    shape: x.shape.map((dim, i) => (i === front ? end - start : dim)),
+    rule: (d) => {
+      if (typeof size !== "number")
+        throw new GraphError("gradient", `slice: the axis has the named dim '${size}'; its gradient needs a number`);
+      return [pad(d, front, start, size - end), undefined, undefined, undefined];
+    },
+  });
+}
+
+/** Zeros before and after along an axis. */
+export function pad(x: Value, axis: number, before: number, after: number): Value {
+  const front = frontAxis(axis, x.shape.length, "Pad");
+  const size = x.shape[front]!;
+  const amounts = x.shape
+    .map((_, i) => (i === front ? before : 0))
+    .concat(x.shape.map((_, i) => (i === front ? after : 0)));
+  return emit({
+    type: "Pad",
+    inputs: [x, x.graph.constant(amounts, "int64")],
+    shape: x.shape.map((dim, i) =>
+      i !== front ? dim : typeof size === "number" ? size + before + after : `${size}+${before + after}`,
+    ),
+    rule: (d) => {
+      if (typeof size !== "number")
+        throw new GraphError("gradient", `pad: the axis has the named dim '${size}'; its gradient needs a number`);
+      return [slice(d, front, before, before + size), undefined];
+    },
+  });
+}
+
+/** Equal pieces along an axis. */
+export function split(x: Value, axis: number, sizes: readonly number[]): Value[] {
+  const front = frontAxis(axis, x.shape.length, "Split");
+  const graph = innermost([x]);
+  const outputs = graph.op(
+    "Split",
+    [x, graph.constant(sizes, "int64")],
+    { axis: front },
+    sizes.map((size) => ({ dtype: x.dtype, shape: x.shape.map((dim, i) => (i === front ? size : dim)) })),
+  );
+  return graph.record("Split", [x], outputs, (cotangents) => [
+    concat(
+      cotangents.map((d, i) => d ?? expand(graph.constant(0, x.dtype), outputs[i]!.shape)),
+      front,
+    ),
+  ]);
+}

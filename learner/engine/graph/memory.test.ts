@@ -1,0 +1,116 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { gradients } from "./gradients.ts";
+import { Graph } from "./graph.ts";
+import { boundDims, executionOrder, peakMemory } from "./memory.ts";
+import { add, concat, exp, matmul, mul, reshape, sum, transpose } from "./primitives.ts";
+import { arenaBytes } from "./session-memory.ts";
+import { tensor } from "./tensor.ts";
+
+const KB = 1024;
+
+/** Results of 1 KiB for each of `rows` rows. */
+function square(g: Graph) {
+  return g.input("x", "float32", ["rows", 256]);
+}
+
+test("a value is there until its last reader has run, and is written over by it where the kernel can", () => {
+  const g = new Graph("chain");
+  const x = square(g);
+  const a = matmul(x, g.input("w", "float32", [256, 256])); // inputs are not counted
+  const b = transpose(a, [1, 0]); // a and b
+  const c = exp(exp(b)); // the first in place; an output has memory of its own
+  g.output("c", c);
+  assert.equal(peakMemory(g, { rows: 2 }).bytes, 4 * KB);
+  const h = new Graph("two are needed for a third");
+  const y = transpose(exp(square(h)), [1, 0]);
+  h.output("c", add(exp(y), y));
+  assert.equal(peakMemory(h, { rows: 2 }).bytes, 6 * KB);
+  const k = new Graph("two users");
+  const z = transpose(exp(square(k)), [1, 0]);
+  k.output("a", transpose(exp(exp(z)), [1, 0])); // z and one more: the second exp is in place
+  k.output("b", transpose(add(z, 1), [1, 0]));
+  assert.equal(peakMemory(k, { rows: 2 }).bytes, 6 * KB);
+  assert.equal(peakMemory(k, { rows: 2 }, { outputsHeld: true }).bytes, 4 * KB);
+});
+
+test("views take nothing, outputs stay, and outputs of the caller's memory do not count", () => {
+  const g = new Graph("views");
+  const x = transpose(square(g), [1, 0]);
+  g.output("a", reshape(x, [16, 16, "rows"]));
+  g.output("b", transpose(x, [1, 0]));
+  assert.equal(peakMemory(g, { rows: 3 }).bytes, 6 * KB);
+  assert.equal(peakMemory(g, { rows: 3 }, { outputsHeld: true }).bytes, 0);
+  assert.throws(() => peakMemory(g, {}), { code: "shape", message: /size of 'rows' in the shape of Transpose_/ });
+});
+
+test("in a GPU's arena a value writes over its input, or takes the place of a dead one of the same shape", () => {
+  const g = new Graph("chain");
+  g.output("c", exp(exp(exp(square(g)))));
+  assert.equal(arenaBytes(g, { rows: 2 }), 2 * KB, "an output is made there, and copied out");
+  const h = new Graph("not in place");
+  const x = square(h);
+  const y = transpose(transpose(transpose(x, [1, 0]), [1, 0]), [1, 0]);
+  h.output("c", y);
+  assert.equal(arenaBytes(h, { rows: 2 }), 4 * KB, "the third has the first one's memory");
+  const k = new Graph("other shapes");
+  const z = matmul(
+    transpose(k.input("x", "float32", ["rows", 256]), [1, 0]),
+    k.input("w", "float32", ["rows", "more"]),
+  );
+  k.output("c", transpose(reshape(transpose(z, [1, 0]), [256, "more"]), [1, 0]));
+  // z, and beside it what was transposed for it, whose place the transpose of z has
+  assert.equal(arenaBytes(k, { rows: 4, more: 4 }), 8 * KB);
+  assert.throws(() => arenaBytes(g, {}), { code: "shape" });
+});
+
+test("dims are bound by feeds; sums and products of them are sizes", () => {
+  const g = new Graph("dims");
+  const x = g.input("x", "float32", ["rows", "2*half"]);
+  const y = g.input("y", "float32", ["more", "2*half"]);
+  g.input("h", "float32", ["half"]);
+  g.output("z", concat([x, y], 0));
+  const feed = (rows: number, columns: number) => tensor(new Float32Array(rows * columns), [rows, columns]);
+  const dims = boundDims(g, { x: feed(3, 8), y: feed(2, 8), h: tensor(new Float32Array(4)) });
+  assert.deepEqual(dims, { rows: 3, more: 2, half: 4 });
+  assert.equal(peakMemory(g, dims).bytes, 5 * 8 * 4);
+});
+
+test("what backward needs is live at the peak", () => {
+  const g = new Graph("backward");
+  const x = square(g);
+  const w = g.input("w", "float32", [256, 256], { requiresGrad: true });
+  const hidden = exp(matmul(x, w));
+  const [dw] = gradients(sum(mul(hidden, hidden)), [w]);
+  g.output("dw", dw!);
+  const { bytes, live } = peakMemory(g, { rows: 1000 }, { outputsHeld: true });
+  assert.ok(bytes >= 2 * 1000 * KB && bytes <= 3 * 1000 * KB + 64, `${bytes}`);
+  assert.equal(
+    live.reduce((total, part) => total + part.bytes, 0),
+    bytes,
+  );
+});
+
+test("loops count with what is live in their body", () => {
+  const g = new Graph("loop");
+  const x = square(g);
+  const [last] = g.loop({
+    tripCount: g.constant(3, "int64"),
+    carried: [x],
+    body: (_graph, _iteration, _condition, [state]) => ({ carried: [transpose(transpose(state!, [1, 0]), [1, 0])] }),
+  });
+  g.output("last", last!);
+  assert.equal(peakMemory(g, { rows: 1 }).bytes, 3 * KB);
+});
+
+test("the order is ONNX Runtime's: of two branches the one that was added last runs first", () => {
+  const g = new Graph("order");
+  const x = square(g);
+  const first = transpose(x, [1, 0]);
+  const second = exp(x);
+  g.output("product", matmul(first, second));
+  assert.deepEqual(
+    executionOrder(g).map(({ type }) => type),
+    ["Exp", "Transpose", "MatMul", "Identity"],
+  );
+});

@@ -1,0 +1,203 @@
+/**
+ * How much memory a graph takes at its worst moment, found without running it: a value lives from the node that makes it to
+ * the last one that reads it, in the order in which ONNX Runtime runs nodes. Fused and eliminated nodes are not foreseen.
+ */
+import { GraphError } from "./errors.ts";
+import { type Dim, Graph, type OpNode, type Shape, type Value } from "./graph.ts";
+import { liveNodes } from "./serialise.ts";
+import { DTYPES, type Tensor } from "./tensor.ts";
+
+export type Dims = Readonly<Record<string, number>>;
+
+/** The named dims that `feeds` give the inputs of a graph; feeds of other names are left out. */
+export function boundDims(graph: Graph, feeds: Readonly<Record<string, Tensor>>): Dims {
+  const dims: Record<string, number> = {};
+  for (const { name, shape } of graph.inputs) {
+    const feed = feeds[name];
+    for (const [axis, dim] of shape.entries())
+      if (feed && typeof dim === "string" && !/[*+]/.test(dim)) dims[dim] = feed.shape[axis]!;
+  }
+  return dims;
+}
+
+export interface PeakMemory {
+  bytes: number;
+  /** what is live then, largest first; inputs and initializers are not counted */
+  live: { value: Value; bytes: number }[];
+}
+
+/** Results that have the memory of their first input. */
+const ALIASES = new Set(["Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"]);
+/** Kernels that write over an input of the same size that nobody reads any more. */
+const IN_PLACE = new Set(
+  "Add Sub Mul Div Neg Exp Log Sqrt Pow Reciprocal Sigmoid Tanh Abs Clip Cast QuickGelu ScatterND ScatterElements".split(
+    " ",
+  ),
+);
+
+/** Memory that values share; what is an input's or an initializer's has none. */
+interface Buffer {
+  value: Value;
+  reads: number;
+  output: boolean;
+}
+
+/** A node as its buffers, by number. */
+interface Step {
+  reads: number[];
+  makes: number[];
+  inPlace: boolean;
+  bodies: Graph[];
+}
+
+interface Lifetimes {
+  /** of the graph when it was looked at */
+  nodes: number;
+  buffers: Buffer[];
+  steps: Step[];
+  tripCounts: Dims;
+}
+
+const known = new WeakMap<Graph, Lifetimes>();
+
+/** What does not depend on the sizes of dims; found once for a graph. */
+function lifetimesOf(graph: Graph): Lifetimes {
+  const before = known.get(graph);
+  if (before?.nodes === graph.nodes.length) return before;
+  const order = executionOrder(graph);
+  const buffers: Buffer[] = [];
+  const numbers = new Map<string, number>();
+  const steps = order.map((node): Step => {
+    const reads = [...new Set(namesRead(node).flatMap((name) => numbers.get(name) ?? []))];
+    for (const number of reads) buffers[number]!.reads++;
+    const makes: number[] = [];
+    for (const value of node.outputs) {
+      if (ALIASES.has(node.type)) {
+        const base = numbers.get(node.inputs[0]!);
+        if (base !== undefined) numbers.set(value.name, base);
+        continue;
+      }
+      numbers.set(value.name, buffers.push({ value, reads: 0, output: false }) - 1);
+      makes.push(buffers.length - 1);
+    }
+    return { reads, makes, inPlace: IN_PLACE.has(node.type), bodies: bodies(node) };
+  });
+  for (const { value } of graph.outputs) {
+    const number = numbers.get(value.name);
+    if (number !== undefined) buffers[number]!.output = true;
+  }
+  const found = { nodes: graph.nodes.length, buffers, steps, tripCounts: tripCounts(order) };
+  known.set(graph, found);
+  return found;
+}
+
+/**
+ * @param dims sizes of the graph's named dims
+ * @param outputsHeld outputs are written into memory of the caller's and do not count
+ * @throws GraphError `shape` for a dim whose size is not known
+ */
+export function peakMemory(graph: Graph, dims: Dims, { outputsHeld = false } = {}): PeakMemory {
+  const { buffers, steps, tripCounts: counts } = lifetimesOf(graph);
+  const sizes = { ...dims, ...counts };
+  const bytes = buffers.map(({ value, output }) => (output && outputsHeld ? 0 : byteSize(value, sizes)));
+  const left = buffers.map(({ reads }) => reads);
+  const born = new Array<number>(buffers.length).fill(0);
+  const died = new Array<number>(buffers.length).fill(steps.length);
+  let live = 0;
+  let peak = { bytes: 0, at: -1 };
+  for (const [at, { reads, makes, inPlace, bodies: inner }] of steps.entries()) {
+    const done = reads.filter((number) => --left[number]! === 0 && !buffers[number]!.output);
+    const reusable = inPlace ? [...done] : [];
+    for (const number of makes) {
+      const { output, reads: readers } = buffers[number]!;
+      born[number] = at;
+      const over = output ? -1 : reusable.findIndex((other) => bytes[other] === bytes[number]);
+      if (over >= 0) {
+        const [taken] = reusable.splice(over, 1) as [number];
+        done.splice(done.indexOf(taken), 1);
+        died[taken] = at - 1;
+      } else live += bytes[number]!;
+      if (readers === 0 && !output) done.push(number);
+    }
+    const inside = Math.max(0, ...inner.map((body) => peakMemory(body, sizes).bytes));
+    if (live + inside > peak.bytes) peak = { bytes: live + inside, at };
+    for (const number of done) {
+      live -= bytes[number]!;
+      died[number] = at;
+    }
+  }
+  const atPeak = buffers.flatMap(({ value }, i) =>
+    bytes[i]! > 0 && born[i]! <= peak.at && died[i]! >= peak.at ? [{ value, bytes: bytes[i]! }] : [],
+  );
+  return { bytes: peak.bytes, live: atPeak.sort((a, b) => b.bytes - a.bytes) };
+}
+
+/**
+ * ONNX Runtime's default order: depth first from the nodes that nobody reads, of several candidates the one that was added
+ * to the graph last. Nodes that no output needs are not in the file that it reads.
+ */
+export function executionOrder(graph: Graph): OpNode[] {
+  const nodes = liveNodes(graph);
+  const producer = new Map(
+    nodes.flatMap((node, index) => node.outputs.map(({ name }): [string, number] => [name, index])),
+  );
+  const sources = nodes.map((node) => {
+    const found = namesRead(node).flatMap((name) => producer.get(name) ?? []);
+    return [...new Set(found)].sort((a, b) => a - b);
+  });
+  const read = new Set(sources.flat());
+  const stack: { index: number; leave: boolean }[] = [...nodes.keys()]
+    .filter((index) => !read.has(index))
+    .map((index) => ({ index, leave: false }));
+  const visited = new Set<number>();
+  const order: OpNode[] = [];
+  for (let entry = stack.pop(); entry; entry = stack.pop()) {
+    const { index, leave } = entry;
+    if (leave) order.push(nodes[index]!);
+    if (leave || visited.has(index)) continue;
+    visited.add(index);
+    stack.push({ index, leave: true });
+    for (const source of sources[index]!) if (!visited.has(source)) stack.push({ index: source, leave: false });
+  }
+  return order;
+}
+
+export const bodies = (node: OpNode): Graph[] =>
+  Object.values(node.attributes).filter((value) => value instanceof Graph);
+
+/** Also what the bodies of loops and branches capture. */
+function namesRead(node: OpNode): string[] {
+  return [...node.inputs, ...bodies(node).flatMap((body) => body.nodes.flatMap(namesRead))];
+}
+
+/** Of loops with a constant number of iterations: the first dim of what they stack. */
+export function tripCounts(nodes: readonly OpNode[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const { type, inputs, outputs } of nodes) {
+    const graph = outputs[0]?.graph;
+    if (type !== "Loop" || graph === undefined) continue;
+    const count = graph.root.initializers.find(({ value }) => value.name === inputs[0]);
+    for (const { shape } of outputs) {
+      const dim = shape[0];
+      if (count && "data" in count && typeof dim === "string" && dim.startsWith("iterations_"))
+        counts[dim] = Number(count.data[0]);
+    }
+  }
+  return counts;
+}
+
+export function byteSize({ name, dtype, shape }: Value, dims: Dims): number {
+  return DTYPES[dtype].bytes * sizeOf(shape, dims, name);
+}
+
+function sizeOf(shape: Shape, dims: Dims, name: string): number {
+  const factor = (part: string): number => {
+    const size = /^\d+$/.test(part) ? Number(part) : dims[part];
+    if (size === undefined) throw new GraphError("shape", `the size of '${part}' in the shape of ${name} is not known`);
+    return size;
+  };
+  const product = (dim: string) => dim.split("*").reduce((total, part) => total * factor(part), 1);
+  const size = (dim: Dim): number =>
+    typeof dim === "number" ? dim : dim.split("+").reduce((total, part) => total + product(part), 0);
+  return shape.reduce<number>((product, dim) => product * size(dim), 1);
+}

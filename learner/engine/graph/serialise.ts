@@ -1,0 +1,132 @@
+/** Graph -> the bytes of an ONNX model (protobuf, IR version 10). */
+import { fileURLToPath } from "node:url";
+import protobuf from "protobufjs";
+import { type Attribute, Graph, type Initializer, type OpNode, type Shape, type Value } from "./graph.ts";
+import { DTYPES, type Tensor, type TypedArray } from "./tensor.ts";
+
+const IR_VERSION = 10;
+/**
+ * ONNX Runtime gives the memory of a dead value to a later one of the same shape, and keeps it in between: from the first layer to the
+ * last that of every large value, as all layers have the same shapes. In a graph that recomputes in order to save memory, named
+ * dims therefore have other names after so many nodes (learner/LOG.md, Long contexts): at least STRETCH, at most a STRETCHES-th of all.
+ * It looks for memory among all dead values of all stretches, so that the time to make a session would grow with their number's square.
+ */
+const STRETCH = 100;
+const STRETCHES = 80;
+const ModelProto = protobuf
+  .loadSync(fileURLToPath(new URL("onnx.proto", import.meta.url)))
+  .lookupType("onnx.ModelProto");
+
+export function serialise(graph: Graph): Uint8Array {
+  return ModelProto.encode(
+    ModelProto.fromObject({
+      irVersion: IR_VERSION,
+      producerName: "longrun",
+      opsetImport: [
+        { domain: "", version: graph.model.opset },
+        { domain: "com.microsoft", version: 1 },
+      ],
+      graph: graphProto(graph),
+    }),
+  ).finish();
+}
+
+/** The nodes that an output depends on; ONNX Runtime would run the others, too. */
+export function liveNodes(graph: Graph): OpNode[] {
+  const needed = new Set(graph.outputs.map(({ value }) => value.name));
+  const live: OpNode[] = [];
+  for (const node of graph.nodes.toReversed()) {
+    if (!node.outputs.some(({ name }) => needed.has(name))) continue;
+    live.push(node);
+    for (const name of namesUsed(node)) needed.add(name);
+  }
+  return live.reverse();
+}
+
+/** Of the values that a node reads, in its loop body or branches, too. */
+function namesUsed({ inputs, attributes }: OpNode): string[] {
+  const inside = Object.values(attributes).filter((attribute) => attribute instanceof Graph);
+  return [...inputs, ...inside.flatMap((graph) => liveNodes(graph).flatMap(namesUsed))];
+}
+
+function graphProto(graph: Graph): object {
+  const outputs = new Set(graph.outputs.map((output) => output.value.name));
+  const nodes = liveNodes(graph);
+  return {
+    name: graph.name,
+    node: nodes.map((node) => ({
+      name: node.name,
+      opType: node.type,
+      domain: node.domain,
+      input: node.inputs,
+      output: node.outputs.map((value) => value.name),
+      attribute: Object.entries(node.attributes).map(([name, value]) => attributeProto(name, value)),
+    })),
+    initializer: graph.initializers.map(initializerProto),
+    input: graph.inputs.map((input) => valueInfo(input)),
+    output: graph.outputs.map((output) => valueInfo(output.value)),
+    // written for every value: where ORT cannot infer a shape, creating a session takes quadratic time
+    valueInfo: nodes.flatMap((node, i) => {
+      const where = stretchOf(graph, nodes.length, i);
+      return node.outputs.filter((value) => !outputs.has(value.name)).map((value) => valueInfo(value, where));
+    }),
+  };
+}
+
+function valueInfo(value: Value, where = ""): object {
+  return {
+    name: value.name,
+    type: { tensorType: { elemType: DTYPES[value.dtype].code, shape: shapeProto(value.shape, where) } },
+  };
+}
+
+/** @param where a part of the names of dims */
+function shapeProto(shape: Shape, where: string): object {
+  return { dim: shape.map((dim) => (typeof dim === "number" ? { dimValue: dim } : { dimParam: dim + where })) };
+}
+
+/** The dims of a value by the names that ONNX Runtime is given. @param place of the node that makes it, among the `nodes` live ones */
+export function dimNames(graph: Graph, { shape }: Value, nodes: number, place: number): (number | string)[] {
+  return shape.map((dim) => (typeof dim === "number" ? dim : dim + stretchOf(graph, nodes, place)));
+}
+
+function stretchOf(graph: Graph, nodes: number, place: number): string {
+  return graph.model.recomputes ? `@${Math.floor(place / Math.max(STRETCH, Math.ceil(nodes / STRETCHES)))}` : "";
+}
+
+function bytesOf(data: TypedArray): Uint8Array {
+  return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+}
+
+function initializerProto(initializer: Initializer): object {
+  const { value } = initializer;
+  const head = { name: value.name, dims: value.shape, dataType: DTYPES[value.dtype].code };
+  if ("data" in initializer) return { ...head, rawData: bytesOf(initializer.data) };
+  const { location, offset, length } = initializer.external;
+  return {
+    ...head,
+    dataLocation: 1,
+    externalData: Object.entries({ location, offset, length }).map(([key, entry]) => ({ key, value: String(entry) })),
+  };
+}
+
+function isTensor(value: object): value is Tensor {
+  return "data" in value && "dtype" in value;
+}
+
+function attributeProto(name: string, value: Attribute): object {
+  if (typeof value === "boolean") return { name, type: 2, i: value ? 1 : 0 };
+  if (typeof value === "number") return { name, type: 2, i: value };
+  if (typeof value === "string") return { name, type: 3, s: Buffer.from(value) };
+  if (Array.isArray(value)) return { name, type: 7, ints: value };
+  if (value instanceof Graph) return { name, type: 5, g: graphProto(value) };
+  if (isTensor(value)) {
+    return {
+      name,
+      type: 4,
+      t: { dims: value.shape, dataType: DTYPES[value.dtype].code, rawData: bytesOf(value.data) },
+    };
+  }
+  const { float } = value as { float: number | readonly number[] };
+  return typeof float === "number" ? { name, type: 1, f: float } : { name, type: 6, floats: float };
+}

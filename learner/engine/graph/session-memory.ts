@@ -1,0 +1,104 @@
+/**
+ * The memory that a session takes on a GPU for the values of its graph: the plan that ONNX Runtime makes of buffers when a session is
+ * made, on its arena. A rehearsal has the same regions but for a few (learner/engine/memory.md).
+ */
+import { Arena, type Piece } from "./arena.ts";
+import type { Graph, Value } from "./graph.ts";
+import { bodies, byteSize, type Dims, executionOrder, peakMemory, tripCounts } from "./memory.ts";
+import { dimNames, liveNodes } from "./serialise.ts";
+
+/** Results that have the memory of their first input. Identity is none: a graph's outputs are copied out by it. */
+const ALIASES = new Set(["Reshape", "Squeeze", "Unsqueeze", "Flatten"]);
+/** Kernels of CUDA that write over an input of the same shape that nobody reads any more. */
+const IN_PLACE = new Set("Add Sub Mul Div Neg Exp Log Sqrt Pow Reciprocal Sigmoid Tanh Abs Clip QuickGelu".split(" "));
+
+/** Memory of one value after the other, all of one shape. */
+interface Buffer {
+  value: Value;
+  /** nodes of the execution order: the first that writes it, the last that reads it */
+  from: number;
+  until: number;
+}
+
+interface BufferPlan {
+  /** of the graph when it was planned */
+  nodes: number;
+  buffers: Buffer[];
+  bodies: Graph[][];
+  tripCounts: Dims;
+}
+
+const known = new WeakMap<Graph, BufferPlan>();
+
+/**
+ * Which values share memory: a value writes over an input, or takes the buffer of a dead value of the same shape. ONNX Runtime compares
+ * shapes by the names of their dims.
+ */
+function bufferPlan(graph: Graph): BufferPlan {
+  const before = known.get(graph);
+  if (before?.nodes === graph.nodes.length) return before;
+  const order = executionOrder(graph);
+  const places = new Map(liveNodes(graph).map((node, place) => [node, place]));
+  const outputs = new Set(graph.outputs.map(({ value }) => value.name));
+  const bases = new Map<string, string>();
+  const left = new Map<string, number>();
+  for (const { type, inputs, outputs: made } of order) {
+    for (const name of new Set(inputs)) {
+      const base = bases.get(name);
+      if (base !== undefined) left.set(base, (left.get(base) ?? 0) + 1);
+    }
+    const alias = ALIASES.has(type) ? bases.get(inputs[0]!) : undefined;
+    for (const { name } of made) if (!outputs.has(name)) bases.set(name, alias ?? name);
+  }
+  const buffers: Buffer[] = [];
+  const shapes = new Map<string, string>();
+  const holders = new Map<string, { buffer: Buffer; shape: string }>();
+  const dead: { buffer: Buffer; shape: string }[] = []; // the last to die first
+  for (const [at, node] of order.entries()) {
+    const read = [...new Set(node.inputs)].filter((name) => bases.has(name));
+    const over = new Set<string>();
+    for (const value of node.outputs) {
+      if (outputs.has(value.name)) continue; // in memory of the caller's
+      const shape = `${value.dtype} ${dimNames(graph, value, places.size, places.get(node)!).join()}`;
+      shapes.set(value.name, shape);
+      if (bases.get(value.name) !== value.name) continue;
+      const input = IN_PLACE.has(node.type)
+        ? read.find((name) => left.get(bases.get(name)!) === 1 && shapes.get(name) === shape)
+        : undefined;
+      if (input !== undefined) over.add(bases.get(input)!);
+      const free = dead.findIndex((other) => other.shape === shape);
+      const found = input !== undefined ? holders.get(bases.get(input)!) : dead.splice(free, free < 0 ? 0 : 1)[0];
+      const buffer = found?.buffer ?? { value, from: at, until: at };
+      if (!found) buffers.push(buffer);
+      holders.set(value.name, { buffer, shape });
+      if (!left.has(value.name)) dead.unshift({ buffer, shape });
+    }
+    for (const name of read) {
+      const base = bases.get(name)!;
+      const holder = holders.get(base)!;
+      holder.buffer.until = at;
+      left.set(base, left.get(base)! - 1);
+      if (left.get(base) === 0 && !over.has(base)) dead.unshift(holder);
+    }
+  }
+  const plan = { nodes: graph.nodes.length, buffers, bodies: order.map(bodies), tripCounts: tripCounts(order) };
+  known.set(graph, plan);
+  return plan;
+}
+
+/** Bytes of the arena of a session on a GPU. @throws GraphError `shape` for a dim whose size is not known */
+export function arenaBytes(graph: Graph, dims: Dims): number {
+  const { buffers, bodies: inner, tripCounts: counts } = bufferPlan(graph);
+  const sizes = { ...dims, ...counts };
+  const arena = new Arena();
+  const begin = Map.groupBy(buffers, ({ from }) => from);
+  const end = Map.groupBy(buffers, ({ until }) => until);
+  const pieces = new Map<Buffer, Piece>();
+  for (const [at, graphs] of inner.entries()) {
+    for (const buffer of begin.get(at) ?? []) pieces.set(buffer, arena.allocate(byteSize(buffer.value, sizes)));
+    const inside = Math.max(0, ...graphs.map((body) => peakMemory(body, sizes).bytes));
+    if (inside > 0) arena.free(arena.allocate(inside));
+    for (const buffer of end.get(at) ?? []) arena.free(pieces.get(buffer)!);
+  }
+  return arena.bytes;
+}

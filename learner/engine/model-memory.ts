@@ -1,0 +1,129 @@
+/**
+ * The memory in which a worker's graphs read and write models: shared memory of this process, or memory of a device.
+ * Weights and moments have an array in shared memory in both cases. A device has its own copies; checkpoints fetch them.
+ */
+
+import { type AdamWScalars, adamwLoop, addAll, sumOfSquares } from "./adamw.ts";
+import { layoutOf, type ParameterShape, Parameters } from "./graph/parameters.ts";
+import type { DeviceTensor, Tensor } from "./graph/tensor.ts";
+
+/** The part of a model's numbers that one worker steps: from `from` up to, and without, `to`. */
+export interface Range {
+  from: number;
+  to: number;
+}
+
+/** float32 numbers that graphs read and write. */
+export interface Held {
+  readonly length: number;
+  /** The numbers themselves, where graphs work in this process's memory. */
+  readonly shared: Float32Array | undefined;
+  /** Grows with each change that a graph could see. */
+  readonly version: number;
+  /** Tensors of these shapes, as `Parameters` lays them out, by `prefix + name`. */
+  tensors(shapes: readonly ParameterShape[], prefix?: string): Promise<Record<string, Tensor | DeviceTensor>>;
+  zero(): Promise<void>;
+  /** Tells that somebody has written the array in shared memory: it is the newest copy now. */
+  changedHere(): void;
+  /** Copies the newest numbers into `numbers`, of this length. */
+  fetch(numbers: Float32Array): Promise<void>;
+  release(): void;
+}
+
+/** The four buffers of an AdamW step, of one length; the gradient's may be longer. */
+export interface HeldModel {
+  weights: Held;
+  gradient: Held;
+  first: Held;
+  second: Held;
+}
+
+/** bfloat16 gradients of one micro-batch. */
+export interface Part {
+  /** Tensors by `prefix + name`. */
+  parameters(prefix: string): Record<string, DeviceTensor>;
+  /** Adds them to the float32 sum of all parameters. */
+  addTo(sum: Held): Promise<void>;
+}
+
+export interface Memory {
+  /** Returns numbers that begin as a copy of `numbers`, an array in shared memory, or as zeros without it. */
+  hold(length: number, numbers?: Float32Array): Promise<Held>;
+  /**
+   * The sum of the squares of a gradient's numbers in float64, not finite where one of them is not.
+   *
+   * @param others gradients of other workers in shared memory, which are added first
+   */
+  squares(gradient: Held, range: Range, others: readonly Float32Array[]): Promise<number>;
+  /** bfloat16 copies of the matrices that a graph multiplies, of the newest weights, by graphs' names; none where graphs are fed with none. */
+  halves(weights: Held, shapes: readonly ParameterShape[]): Promise<Record<string, DeviceTensor>>;
+  /** Where a graph's bfloat16 gradients of one micro-batch go; undefined where there are none. */
+  part(shapes: readonly ParameterShape[]): Promise<Part | undefined>;
+  /** The loop of an AdamW step over a part of the numbers, in place. */
+  adamw(model: HeldModel, range: Range, scalars: AdamWScalars): Promise<void>;
+}
+
+/** Shared memory itself: nothing is copied. */
+export class HostMemory implements Memory {
+  async hold(
+    length: number,
+    numbers: Float32Array = new Float32Array(new SharedArrayBuffer(4 * length)),
+  ): Promise<Held> {
+    return new HostHeld(numbers);
+  }
+
+  async squares({ shared }: Held, range: Range, others: readonly Float32Array[]): Promise<number> {
+    const part = partOf(range);
+    return others.length > 0 ? addAll(part(shared!), others.map(part)) : sumOfSquares(part(shared!));
+  }
+
+  async halves(): Promise<Record<string, never>> {
+    return {};
+  }
+
+  async part(): Promise<undefined> {
+    return undefined;
+  }
+
+  async adamw({ weights, gradient, first, second }: HeldModel, range: Range, scalars: AdamWScalars): Promise<void> {
+    const part = ({ shared }: Held) => partOf(range)(shared!);
+    adamwLoop({ weights: part(weights), gradient: part(gradient), first: part(first), second: part(second) }, scalars);
+  }
+}
+
+const partOf =
+  ({ from, to }: Range) =>
+  (numbers: Float32Array) =>
+    numbers.subarray(from, to);
+
+class HostHeld implements Held {
+  readonly shared: Float32Array;
+  readonly version = 0; // graphs read the numbers themselves
+  #views: Parameters | undefined;
+
+  constructor(numbers: Float32Array) {
+    this.shared = numbers;
+  }
+
+  get length(): number {
+    return this.shared.length;
+  }
+
+  async tensors(shapes: readonly ParameterShape[], prefix = ""): Promise<Record<string, Tensor>> {
+    if (this.#views?.shapes !== shapes)
+      this.#views = new Parameters(shapes, this.shared.subarray(0, layoutOf(shapes).size));
+    return this.#views.views(prefix);
+  }
+
+  async zero(): Promise<void> {
+    this.shared.fill(0);
+  }
+
+  changedHere(): void {}
+
+  async fetch(numbers: Float32Array): Promise<void> {
+    if (numbers.buffer !== this.shared.buffer) numbers.set(this.shared);
+  }
+
+  release(): void {}
+}

@@ -1,0 +1,332 @@
+/**
+ * Forward pass of a Qwen2 / Qwen3 / Llama decoder for training and evaluation: right-padded rows in, hidden states that predict
+ * response tokens out. Generation has a graph of its own (generate.ts).
+ *
+ * A row is a prompt and all responses to it that go together, so that the prompt is computed once:
+ *
+ *     token     p0 p1 ... p(n-2)   p(n-1) r0 r1 ...   p(n-1) s0 s1 ...
+ *     branch     0  0 ...  0          1    1  1 ...      2    2  2 ...
+ *     position   0  1 ... n-2        n-1   n n+1 ...    n-1   n n+1 ...
+ *
+ * A branch sees the prompt and itself. It begins with the prompt's last token, which predicts its first one, so that each hidden
+ * state predicts one token; its last token predicts none and is not there.
+ *
+ * Padding stands on the right, so the causal mask alone keeps it out of what real tokens see; what padding computes itself
+ * is never read.
+ */
+import { attention, branchMasks, MASKED } from "../graph/attention.ts";
+import {
+  affine,
+  type EmbeddingPlan,
+  embedding,
+  embeddingPlan,
+  type RotaryValues,
+  rmsNorm,
+  rotary,
+  rows,
+  swiglu,
+} from "../graph/composites.ts";
+import type { Graph, Value } from "../graph/graph.ts";
+import type { Dims } from "../graph/memory.ts";
+import { add, cast, half, linear, narrows, reshape } from "../graph/primitives.ts";
+import { checkpoint } from "../graph/recomputation.ts";
+import { product } from "../graph/shapes.ts";
+import { type Tensor, tensor } from "../graph/tensor.ts";
+import type { ModelConfig } from "./config.ts";
+import { parameterInput } from "./halved.ts";
+import { rotaryTable } from "./rotary.ts";
+import { parameters } from "./weights.ts";
+
+export interface DecoderInputs {
+  /** of queries in attention */
+  blocks: number;
+  /** int32 [batch*time] */
+  ids: Value;
+  plan: EmbeddingPlan;
+  /** which of a row's responses a token belongs to, from 1; 0: the prompt, or padding. int32 [batch, time] */
+  branches: Value;
+  /** of each token in its prompt and response, int64 [batch, time] */
+  positions: Value;
+  /** float32 [block, block], MASKED above the diagonal */
+  triangle: Value;
+  /** float32 [time, headSize / 2] */
+  rotary: RotaryValues;
+  /** those of [batch*time] that predict response tokens, int32 [response] */
+  predicting: Value;
+  /** its inverse: for each of [batch*time] its place in `predicting`, or their number, int32 [batch*time] */
+  inverse: Value;
+}
+
+const BATCH = "batch";
+const BLOCK = "block";
+const DISTINCT = "distinct";
+const timeOf = (blocks: number) => product([blocks, BLOCK]);
+const tokensOf = (blocks: number) => product([BATCH, timeOf(blocks)]);
+
+/** Tokens of a block of queries, where there are no more than MOST_BLOCKS of them. */
+const BLOCK_TOKENS = 512;
+const MOST_BLOCKS = 32;
+/** Two save a quarter of attention's work; more cost too many small kernels at 250 tokens. */
+const FEWEST_BLOCKS = 2;
+
+/**
+ * Attention goes in blocks of queries: what a layer holds of scores is one of them, and keys after a block are left out. Their number
+ * belongs to a graph, so that all sequences of a run have that of its longest row.
+ *
+ * @param longest tokens
+ */
+export function blocksOf(longest: number): number {
+  const wanted = 2 ** Math.ceil(Math.log2(longest / BLOCK_TOKENS));
+  return Math.min(MOST_BLOCKS, Math.max(FEWEST_BLOCKS, wanted));
+}
+/** the named dim of all response tokens in a micro-batch */
+export const RESPONSE = "response";
+
+/** @param blocks of attention, as in `decoderFeeds` */
+export function decoderInputs(g: Graph, config: ModelConfig, blocks = FEWEST_BLOCKS): DecoderInputs {
+  const half = config.headSize / 2;
+  const [TIME, ROWS] = [timeOf(blocks), tokensOf(blocks)];
+  const ids = g.input("ids", "int32", [BATCH, TIME]);
+  const triangle = g.input("triangle", "float32", [BLOCK, BLOCK]);
+  return {
+    blocks,
+    ids: reshape(ids, [ROWS]),
+    plan: {
+      order: reshape(g.input("order", "int32", [BATCH, TIME]), [product([BATCH, blocks]), BLOCK]),
+      distinct: g.input("distinct", "int32", [DISTINCT, 1]),
+      begins: g.input("begins", "int32", [DISTINCT]),
+      ends: g.input("ends", "int32", [DISTINCT]),
+    },
+    branches: g.input("branches", "int32", [BATCH, TIME]),
+    positions: cast(g.input("positions", "int32", [BATCH, TIME]), "int64"),
+    triangle,
+    rotary: {
+      cos: g.input("cos", "float32", [TIME, half]),
+      sin: g.input("sin", "float32", [TIME, half]),
+      negativeSin: g.input("negativeSin", "float32", [TIME, half]),
+    },
+    predicting: g.input("predicting", "int32", [RESPONSE]),
+    inverse: reshape(g.input("inverse", "int32", [BATCH, TIME]), [ROWS]),
+  };
+}
+
+/** The decoder's parameters as graph inputs (halved.ts), by their name in Hugging Face. */
+export function decoderParameters(
+  g: Graph,
+  config: ModelConfig,
+  options: { requiresGrad: boolean },
+): Map<string, Value> {
+  return new Map(parameters(config).map(({ name, shape }) => [name, parameterInput(g, name, shape, options)]));
+}
+
+/**
+ * The output [rows, out] of the linear layer `path`, such as `model.layers.0.mlp.up_proj`, for x [rows, in]. In a graph that
+ * multiplies in bfloat16 it is bfloat16, or float32 with `wide`.
+ */
+export type Project = (x: Value, path: string, wide?: boolean) => Value;
+
+/** y + bias in bfloat16, or in float32, so that a large bias costs nothing of the rest. */
+export function withBias(y: Value, bias: Value | undefined, wide: boolean): Value {
+  const there = wide ? cast(y, "float32") : y;
+  return bias ? add(there, wide ? bias : half(bias)) : there;
+}
+
+/** Linear layers with these weights and nothing else. */
+function plain(weights: ReadonlyMap<string, Value>): Project {
+  return (x, path, wide = false) => {
+    const matrix = weights.get(`${path}.weight`)!;
+    const bias = weights.get(`${path}.bias`);
+    if (wide && narrows(x)) return withBias(linear(x, matrix), bias, true);
+    return bias ? affine(x, matrix, bias) : linear(x, matrix);
+  };
+}
+
+export interface DecoderOptions {
+  /** the linear layers; left out: weights and nothing else */
+  project?: Project;
+  /**
+   * Of each layer but the last only the input is kept for the backward pass, which computes the layer again. The last
+   * layer's backward comes first, so what it keeps would have to be there then anyway.
+   */
+  checkpointing?: boolean;
+}
+
+/**
+ * Hidden states after the last norm at `predicting`: float32 [response, hiddenSize]. Weights are float32; the embedding may
+ * be in half precision.
+ */
+export function decoder(
+  config: ModelConfig,
+  weights: ReadonlyMap<string, Value>,
+  inputs: DecoderInputs,
+  { project: linearLayer = plain(weights), checkpointing = false }: DecoderOptions = {},
+): Value {
+  const weight = (name: string) => weights.get(name)!;
+  const { headSize, heads, keyValueHeads, normEpsilon } = config;
+  const { blocks } = inputs;
+  const [TIME, ROWS] = [timeOf(blocks), tokensOf(blocks)];
+  const recompute = blocks > FEWEST_BLOCKS;
+  const shape = { batch: BATCH, blocks, block: BLOCK, heads, keyValueHeads, headSize, recompute };
+  const masks = branchMasks(inputs.triangle, inputs.branches, blocks, { again: recompute });
+  const layerOutput = (input: Value, layer: number): Value => {
+    let x = input;
+    const at = (name: string) => weight(`model.layers.${layer}.${name}`);
+    const project = (value: Value, name: string, wide = false) =>
+      linearLayer(value, `model.layers.${layer}.${name}`, wide);
+    /** an RMSNorm over each head, in the models that have one */
+    const headNorm = (value: Value, name: string, count: number) => {
+      if (!config.queryKeyNorm) return value;
+      const each = reshape(value, [product([ROWS, count]), headSize]);
+      return reshape(rmsNorm(each, at(`self_attn.${name}.weight`), normEpsilon), [ROWS, count * headSize]);
+    };
+    const turn = (value: Value, count: number) =>
+      reshape(rotary(reshape(value, [BATCH, TIME, count * headSize]), inputs.rotary, count, inputs.positions), [
+        ROWS,
+        count * headSize,
+      ]);
+    const normed = rmsNorm(x, at("input_layernorm.weight"), normEpsilon);
+    const query = turn(headNorm(project(normed, "self_attn.q_proj", true), "q_norm", heads), heads);
+    const key = turn(headNorm(project(normed, "self_attn.k_proj", true), "k_norm", keyValueHeads), keyValueHeads);
+    let context = attention(query, key, project(normed, "self_attn.v_proj"), masks, shape);
+    if (layer === config.layers - 1) {
+      // past the last attention nobody looks at other tokens any more
+      context = rows(context, inputs.predicting, inputs.inverse);
+      x = rows(x, inputs.predicting, inputs.inverse);
+    }
+    x = add(x, project(context, "self_attn.o_proj", true));
+    const inner = rmsNorm(x, at("post_attention_layernorm.weight"), normEpsilon);
+    const gated = swiglu(project(inner, "mlp.gate_proj"), project(inner, "mlp.up_proj"));
+    return add(x, project(gated, "mlp.down_proj", true));
+  };
+  let x = cast(embedding(weight("model.embed_tokens.weight"), inputs.ids, inputs.plan), "float32");
+  for (let layer = 0; layer < config.layers; layer++) {
+    const output = ([input]: Value[]) => [layerOutput(input, layer)];
+    [x] = checkpointing && layer < config.layers - 1 ? checkpoint([x], output) : output([x]);
+  }
+  return rmsNorm(x, weight("model.norm.weight"), normEpsilon);
+}
+
+/** The matrix that makes logits of hidden states, [vocabSize, hiddenSize]. */
+export function outputLayer(config: ModelConfig, weights: ReadonlyMap<string, Value>): Value {
+  return weights.get(config.tied ? "model.embed_tokens.weight" : "lm_head.weight")!;
+}
+
+/** A prompt with the responses to it that go together. */
+export interface DecoderRow {
+  /** token ids, at least one */
+  prompt: Int32Array;
+  responses: readonly Int32Array[];
+}
+
+/** Tokens of a row of a prompt and its responses of these lengths. */
+export function rowTokens(promptTokens: number, responseTokens: number): number {
+  return promptTokens - 1 + responseTokens;
+}
+
+/** How much slower a number of a score is computed than one of a linear layer: they are few at once, and softmax is among them. */
+const ATTENTION_FACTOR = 2.5;
+
+/**
+ * The length of a row, tokens, at which its attention costs as much as its linear layers, so that a row of n costs n (1 + n / this)
+ * times one of a token.
+ */
+export function attentionLength(
+  { hiddenSize, intermediateSize, heads, keyValueHeads, headSize }: ModelConfig,
+  blocks = FEWEST_BLOCKS,
+): number {
+  const linear = hiddenSize * headSize * (2 * heads + 2 * keyValueHeads) + 3 * hiddenSize * intermediateSize;
+  const attention = 2 * heads * headSize * ((blocks + 1) / (2 * blocks)); // of a pair of tokens
+  return linear / (ATTENTION_FACTOR * attention);
+}
+
+const blockOf = (longest: number, blocks: number): number => Math.ceil(longest / blocks);
+
+/** What rows of one response make of the named dims, without their feeds, whose mask grows with the length's square. */
+export function decoderDims(
+  { sequences, promptTokens, responseTokens }: { sequences: number; promptTokens: number; responseTokens: number },
+  /** different tokens among them */
+  distinct: number,
+  blocks = FEWEST_BLOCKS,
+): Dims {
+  return {
+    [BATCH]: sequences,
+    [BLOCK]: blockOf(rowTokens(promptTokens, responseTokens), blocks),
+    [RESPONSE]: sequences * responseTokens,
+    [DISTINCT]: distinct,
+  };
+}
+
+/** Feeds of `decoderInputs` for some rows, padded to the longest; response tokens follow each other row by row. */
+export function decoderFeeds(
+  batch: readonly DecoderRow[],
+  config: ModelConfig,
+  blocks = FEWEST_BLOCKS,
+): Record<string, Tensor> {
+  const total = ({ responses }: DecoderRow) => responses.reduce((sum, { length }) => sum + length, 0);
+  const time = blocks * blockOf(Math.max(...batch.map((row) => rowTokens(row.prompt.length, total(row)))), blocks);
+  const responseTokens = batch.reduce((sum, row) => sum + total(row), 0);
+  const each = () => new Int32Array(batch.length * time);
+  const [ids, branches, positions, inverse] = [each(), each(), each(), each().fill(responseTokens)];
+  const predicting = new Int32Array(responseTokens);
+  let next = 0;
+  for (const [row, { prompt, responses }] of batch.entries()) {
+    const last = prompt.length - 1;
+    let at = row * time;
+    for (let t = 0; t < last; t++) positions[at + t] = t;
+    ids.set(prompt.subarray(0, last), at);
+    at += last;
+    for (const [i, response] of responses.entries()) {
+      for (let t = 0; t < response.length; t++, at++) {
+        ids[at] = t === 0 ? prompt[last] : response[t - 1];
+        branches[at] = i + 1;
+        positions[at] = last + t;
+        predicting[next] = at;
+        inverse[at] = next++;
+      }
+    }
+  }
+  const { order, distinct, begins, ends } = embeddingPlan(ids, config.vocabSize);
+  const shape = [batch.length, time];
+  return {
+    ids: tensor(ids, shape),
+    order: tensor(order, shape),
+    distinct: tensor(distinct, [distinct.length, 1]),
+    begins: tensor(begins),
+    ends: tensor(ends),
+    branches: tensor(branches, shape),
+    positions: tensor(positions, shape),
+    predicting: tensor(predicting),
+    inverse: tensor(inverse, shape),
+    ...tables(time, blocks, config),
+  };
+}
+
+/** What hidden states are to predict: the response tokens of some rows, int32 [response]. */
+export function targetFeeds(batch: readonly DecoderRow[]): { targets: Tensor } {
+  const responses = batch.flatMap((row) => row.responses);
+  const targets = new Int32Array(responses.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const response of responses) {
+    targets.set(response, at);
+    at += response.length;
+  }
+  return { targets: tensor(targets) };
+}
+
+/** Causal mask and rotary tables for a length. */
+function tables(time: number, blocks: number, config: ModelConfig): Record<string, Tensor> {
+  const half = config.headSize / 2;
+  const block = time / blocks;
+  const triangle = new Float32Array(block * block);
+  for (let row = 0; row < block; row++) triangle.fill(MASKED, row * block + row + 1, (row + 1) * block);
+  const { cosines, sines } = rotaryTable(config, time);
+  return {
+    triangle: tensor(triangle, [block, block]),
+    cos: tensor(cosines, [time, half]),
+    sin: tensor(sines, [time, half]),
+    negativeSin: tensor(
+      sines.map((value) => -value),
+      [time, half],
+    ),
+  };
+}

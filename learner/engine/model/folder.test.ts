@@ -1,0 +1,148 @@
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { after, describe, it } from "node:test";
+import { fileURLToPath } from "node:url";
+import { trainBpe } from "../../pretrain/bpe.ts";
+import { parseConfig } from "./config.ts";
+import { createModelFolder, readEosIds, readModelFolder, readTokenizer, writeModelFolder } from "./folder.ts";
+import { readSafetensors, writeSafetensors } from "./safetensors.ts";
+import { initialWeights } from "./weights.ts";
+
+const root = fs.mkdtempSync(path.join(os.tmpdir(), "model-folder-"));
+after(() => fs.rmSync(root, { recursive: true }));
+let folders = 0;
+const newFolder = () => path.join(root, String(folders++));
+const json = (folder: string, name: string) => JSON.parse(fs.readFileSync(path.join(folder, name), "utf8"));
+const put = (folder: string, name: string, value: unknown) =>
+  fs.writeFileSync(path.join(folder, name), typeof value === "string" ? value : JSON.stringify(value));
+
+const config = parseConfig({
+  model_type: "qwen2",
+  vocab_size: 264,
+  hidden_size: 16,
+  intermediate_size: 24,
+  num_hidden_layers: 2,
+  num_attention_heads: 4,
+  num_key_value_heads: 2,
+  tie_word_embeddings: true,
+});
+const weights = initialWeights(config, 1);
+const tokenizer = trainBpe(["abab abab"], { vocabSize: 264 });
+
+function created(eosIds = [2]): string {
+  const folder = newFolder();
+  createModelFolder(folder, { config, weights, tokenizer, eosIds });
+  return folder;
+}
+
+describe("a model folder", () => {
+  it("is read back as it was written", () => {
+    const folder = created([0, 2]);
+    assert.deepEqual(readModelFolder(folder), { config, weights, eosIds: [0, 2] });
+    assert.deepEqual(readTokenizer(folder).files, { ...tokenizer, chatTemplate: undefined });
+    assert.deepEqual(fs.readdirSync(folder).sort(), [
+      ...["config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"],
+    ]);
+  });
+
+  it("written from another keeps its files and names the dtype of the weights", () => {
+    const source = created();
+    put(source, "config.json", { ...json(source, "config.json"), dtype: undefined, torch_dtype: "bfloat16", extra: 1 });
+    put(source, "LICENSE", "text");
+    put(source, "pytorch_model.bin", "old");
+    const folder = newFolder();
+    const changed = initialWeights(config, 2);
+    writeModelFolder(folder, source, config, changed);
+    assert.deepEqual(readModelFolder(folder).weights, changed);
+    assert.deepEqual(readModelFolder(source).weights, weights);
+    const { dtype, torch_dtype, extra } = json(folder, "config.json");
+    assert.deepEqual([dtype, torch_dtype, extra], ["float32", undefined, 1]);
+    assert.ok(fs.existsSync(path.join(folder, "LICENSE")) && !fs.existsSync(path.join(folder, "pytorch_model.bin")));
+    writeModelFolder(folder, folder, config, weights); // in place
+    assert.deepEqual(readModelFolder(folder).weights, weights);
+  });
+
+  it("may have its weights in shards", () => {
+    const folder = created();
+    const tensors = [...readSafetensors(path.join(folder, "model.safetensors"))];
+    fs.rmSync(path.join(folder, "model.safetensors"));
+    const shards = { "a.safetensors": tensors.slice(0, 5), "b.safetensors": tensors.slice(5) };
+    const map: Record<string, string> = {};
+    for (const [file, part] of Object.entries(shards)) {
+      writeSafetensors(path.join(folder, file), new Map(part));
+      for (const [name] of part) map[name] = file;
+    }
+    put(folder, "model.safetensors.index.json", { weight_map: map });
+    assert.deepEqual(readModelFolder(folder).weights, weights);
+    put(folder, "model.safetensors.index.json", { weight_map: { ...map, x: "../a.safetensors" } });
+    assert.throws(() => readModelFolder(folder), {
+      code: "weights",
+      message: /shard "..\/a.safetensors" is not a plain/,
+    });
+  });
+
+  it("that transformers wrote is read", () => {
+    const folder = fileURLToPath(new URL("../../../test/fixtures/generation/llama", import.meta.url));
+    const { config: read, weights: data, eosIds } = readModelFolder(folder);
+    assert.deepEqual([read.modelType, read.headSize, read.tied, eosIds], ["llama", 6, false, []]);
+    assert.equal(data.get("lm_head.weight")!.length, 160 * 32);
+  });
+
+  for (const [what, generation, configured, expected] of [
+    ["generation_config.json first", { eos_token_id: [5, 6] }, 7, [5, 6]],
+    ["config.json next", { eos_token_id: null }, 7, [7]],
+    ["config.json where there are none before", { eos_token_id: [] }, [3, 7], [3, 7]],
+    ["the tokenizer's last", {}, undefined, [2]],
+  ] as const) {
+    it(`takes its eos tokens from ${what}`, () => {
+      const folder = created();
+      put(folder, "generation_config.json", generation);
+      put(folder, "config.json", { ...json(folder, "config.json"), eos_token_id: configured });
+      assert.deepEqual(readEosIds(folder), expected);
+    });
+  }
+
+  for (const [what, damage, message] of [
+    ["no config.json", (folder: string) => fs.rmSync(path.join(folder, "config.json")), /cannot read .*config.json/],
+    ["a broken config.json", (folder: string) => put(folder, "config.json", "{"), /config.json is not usable JSON/],
+    ["a list as config.json", (folder: string) => put(folder, "config.json", "[]"), /expected an object/],
+    [
+      "no weights",
+      (folder: string) => fs.rmSync(path.join(folder, "model.safetensors")),
+      /cannot open .*model.safetensors/,
+    ],
+    [
+      "eos tokens that are no ids",
+      (folder: string) => put(folder, "generation_config.json", { eos_token_id: "</s>" }),
+      /eos_token_id is "<\/s>"/,
+    ],
+    [
+      "an eos token that the model does not have",
+      (folder: string) => put(folder, "generation_config.json", { eos_token_id: [1, 1e6] }),
+      /generation_config.json: eos_token_id is \[1,1000000\]; expected token ids below \d+ \(vocab_size\)/,
+    ],
+  ] as [string, (folder: string) => void, RegExp][]) {
+    it(`is refused with ${what}`, () => {
+      const folder = created();
+      damage(folder);
+      assert.throws(() => readModelFolder(folder), { name: "ModelError", message });
+    });
+  }
+
+  it("is refused when the tokenizer has more tokens than the model", () => {
+    const folder = created();
+    put(folder, "config.json", { ...json(folder, "config.json"), vocab_size: 100 });
+    assert.throws(() => readTokenizer(folder), {
+      code: "tokenizer",
+      message: /has 26\d tokens, but vocab_size .* is 100/,
+    });
+  });
+
+  it("without a tokenizer says so", () => {
+    const folder = created();
+    fs.rmSync(path.join(folder, "tokenizer.json"));
+    assert.throws(() => readTokenizer(folder), { code: "tokenizer", message: /cannot read .*tokenizer.json/ });
+  });
+});

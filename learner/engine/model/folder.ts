@@ -1,0 +1,157 @@
+import fs from "node:fs";
+import path from "node:path";
+import { configJson, type ModelConfig, parseConfig } from "./config.ts";
+import { ModelError } from "./errors.ts";
+import { locateWeights } from "./files.ts";
+import { readJson, writeJson, writeText } from "./json.ts";
+import { readTensor, type TensorSource } from "./safetensors.ts";
+import { saveWeights } from "./save.ts";
+import { Tokenizer, type TokenizerFiles } from "./tokenizer.ts";
+import { checkFinite, parameters } from "./weights.ts";
+
+/**
+ * A Hugging Face model folder: `config.json`, `model.safetensors` (or shards and their index), `tokenizer.json`,
+ * `tokenizer_config.json`, and where present `generation_config.json`, `chat_template.jinja` and whatever else.
+ */
+export interface ModelFolder {
+  readonly config: ModelConfig;
+  /** by transformers' name, in canonical order */
+  readonly weights: Map<string, Float32Array>;
+  /** a response ends with one of these */
+  readonly eosIds: number[];
+}
+
+/** @throws ModelError naming the file that is missing or wrong */
+export function readModelFolder(folder: string): ModelFolder {
+  const config = readConfig(folder);
+  const weights = readWeights(folder, config);
+  for (const [name, data] of weights) checkFinite(name, data, folder);
+  return { config, weights, eosIds: readEosIds(folder) };
+}
+
+export function readConfig(folder: string): ModelConfig {
+  return parseConfig(readJson(folder, "config.json", "config"), path.join(folder, "config.json"));
+}
+
+/** Reads all weights as float32. */
+export function readWeights(folder: string, config: ModelConfig): Map<string, Float32Array> {
+  return new Map(locateWeights(folder, config).map((stored) => [stored.name, readTensor(stored)]));
+}
+
+/** Reads one weight after the other as float32, so that no two need to be in memory. @throws ModelError naming one that is not finite */
+export function* eachWeight(folder: string, config: ModelConfig): Generator<[name: string, data: Float32Array]> {
+  for (const stored of locateWeights(folder, config)) {
+    const data = readTensor(stored);
+    checkFinite(stored.name, data, folder);
+    yield [stored.name, data];
+  }
+}
+
+/** @throws ModelError when the folder has no usable tokenizer, or one with more tokens than the model has */
+export function readTokenizer(folder: string): Tokenizer {
+  const template = path.join(folder, "chat_template.jinja");
+  const files: TokenizerFiles = {
+    tokenizer: readJson(folder, "tokenizer.json", "tokenizer"),
+    tokenizerConfig: readJson(folder, "tokenizer_config.json", "tokenizer", {}),
+    chatTemplate: fs.existsSync(template) ? fs.readFileSync(template, "utf8") : undefined,
+  };
+  const tokenizer = new Tokenizer(files, folder);
+  const vocabulary = readJson(folder, "config.json", "config", {}).vocab_size;
+  if (typeof vocabulary === "number" && tokenizer.size > vocabulary) {
+    throw new ModelError(
+      "tokenizer",
+      `${folder}: tokenizer.json has ${tokenizer.size} tokens, but vocab_size in config.json is ${vocabulary}`,
+    );
+  }
+  return tokenizer;
+}
+
+/**
+ * A response ends with any of these: several in Qwen2.5 and Llama 3. generation_config.json counts before config.json, as
+ * in transformers; the tokenizer's own eos token comes last.
+ *
+ * @throws ModelError `config` for what is no token id of the model: it would never end a response
+ */
+export function readEosIds(folder: string): number[] {
+  const vocabulary = readJson(folder, "config.json", "config", {}).vocab_size;
+  const size = typeof vocabulary === "number" ? vocabulary : Number.POSITIVE_INFINITY;
+  for (const name of ["generation_config.json", "config.json"]) {
+    const value = readJson(folder, name, "config", {}).eos_token_id;
+    const ids: unknown[] = Array.isArray(value) ? value : value === undefined || value === null ? [] : [value];
+    if (ids.length === 0) continue;
+    if (!ids.every((id) => Number.isSafeInteger(id) && (id as number) >= 0 && (id as number) < size)) {
+      const file = path.join(folder, name);
+      const expected = `token ids${Number.isFinite(size) ? ` below ${size} (vocab_size)` : ""}`;
+      throw new ModelError("config", `${file}: eos_token_id is ${JSON.stringify(value)}; expected ${expected}`);
+    }
+    return ids as number[];
+  }
+  const id = fs.existsSync(path.join(folder, "tokenizer.json")) ? readTokenizer(folder).eosId : undefined;
+  return id === undefined ? [] : [id];
+}
+
+/**
+ * Writes `weights` as a folder of its own, with the other files (tokenizer, templates, licence) copied from `source`.
+ */
+export function writeModelFolder(
+  folder: string,
+  source: string,
+  config: ModelConfig,
+  weights: ReadonlyMap<string, Float32Array>,
+): void {
+  copyOtherFiles(folder, source);
+  writeConfig(folder, source, "float32");
+  saveWeights(folder, canonical(folder, config, weights));
+}
+
+/** All files but config.json and the weights. */
+export function copyOtherFiles(folder: string, source: string): void {
+  fs.mkdirSync(folder, { recursive: true });
+  if (path.resolve(folder) === path.resolve(source)) return;
+  for (const entry of fs.readdirSync(source)) {
+    const isWeights = /\.(safetensors|bin|gguf|pt|pth|onnx)$/.test(entry) || entry.endsWith(".index.json");
+    const isFile = fs.statSync(path.join(source, entry), { throwIfNoEntry: false })?.isFile();
+    if (!isWeights && isFile && entry !== "config.json")
+      fs.copyFileSync(path.join(source, entry), path.join(folder, entry));
+  }
+}
+
+/** transformers would round weights to the dtype that config.json names, so it has to be the one they are stored in. */
+export function writeConfig(folder: string, source: string, dtype: string): void {
+  const { torch_dtype: _, ...rest } = readJson(source, "config.json", "config");
+  writeJson(path.join(folder, "config.json"), { ...rest, dtype });
+}
+
+/** Writes a new model that transformers loads. */
+export function createModelFolder(
+  folder: string,
+  model: {
+    config: ModelConfig;
+    weights: ReadonlyMap<string, Float32Array>;
+    tokenizer: TokenizerFiles;
+    eosIds: number[];
+  },
+): void {
+  fs.mkdirSync(folder, { recursive: true });
+  const eos = { eos_token_id: model.eosIds.length === 1 ? model.eosIds[0] : model.eosIds };
+  writeJson(path.join(folder, "config.json"), configJson(model.config, eos));
+  writeJson(path.join(folder, "generation_config.json"), eos);
+  writeJson(path.join(folder, "tokenizer.json"), model.tokenizer.tokenizer);
+  writeJson(path.join(folder, "tokenizer_config.json"), model.tokenizer.tokenizerConfig);
+  if (model.tokenizer.chatTemplate !== undefined)
+    writeText(path.join(folder, "chat_template.jinja"), model.tokenizer.chatTemplate);
+  saveWeights(folder, canonical(folder, model.config, model.weights));
+}
+
+/** In canonical order, so that equal weights are equal files. */
+function canonical(
+  folder: string,
+  config: ModelConfig,
+  weights: ReadonlyMap<string, Float32Array>,
+): readonly TensorSource[] {
+  return parameters(config).map(({ name, shape }) => {
+    const data = weights.get(name);
+    if (data === undefined) throw new ModelError("weights", `cannot write ${folder}: parameter ${name} is missing`);
+    return { name, shape, read: () => data };
+  });
+}

@@ -1,0 +1,88 @@
+/**
+ * The frozen trunk of LoRA in graphs that train: a folder's memory-mapped weights, which exist once for policy, critic,
+ * reference and generation. A gradient passes through them to the adapters below; they have none themselves.
+ */
+
+import { affine } from "../graph/composites.ts";
+import { custom } from "../graph/gradients.ts";
+import type { Graph, Value } from "../graph/graph.ts";
+import { cast, half, linear, matmul, narrows, sumTo } from "../graph/primitives.ts";
+import type { SessionOptions } from "../runtime/session.ts";
+import { type Project, withBias } from "./decoder.ts";
+import { adapted, adapterProduct, type GraphAdapter } from "./lora.ts";
+import type { MappedWeights } from "./mapped.ts";
+import { type OutputLayer, vocabularyChunk, WHOLE_VOCABULARY } from "./token-log-probs.ts";
+
+export interface FrozenTrunk {
+  /** float32 by transformers' name, but the embedding in the dtype of the file */
+  readonly weights: ReadonlyMap<string, Value>;
+  readonly project: Project;
+  /** where logits are wanted */
+  readonly outputLayer: OutputLayer | undefined;
+}
+
+/**
+ * Call this before other nodes are made: see `MappedWeights.initializers`.
+ *
+ * @param adapter left out: the trunk alone
+ * @param wants `gradient`: it has a backward pass; `logits`: its output layer is used
+ */
+export function frozenTrunk(
+  g: Graph,
+  mapped: MappedWeights,
+  adapter: GraphAdapter | undefined,
+  wants: { gradient: boolean; logits: boolean },
+): FrozenTrunk {
+  const stored = mapped.stored(g);
+  const weights = mapped.initializers(g, stored);
+  // The backward pass casts half precision anew, and so does a layer that is computed again in it: the float32 copy of one layer is there at a time, not those of all.
+  const again = new Map(
+    wants.gradient
+      ? [...stored].flatMap(([name, value]) => (name.endsWith("_proj.weight") ? [[name, cast(value, "float32")]] : []))
+      : [],
+  );
+  const outputName = mapped.config.tied ? "model.embed_tokens.weight" : "lm_head.weight";
+  const large = mapped.config.vocabSize > WHOLE_VOCABULARY;
+  const outputLayer = !wants.logits
+    ? undefined
+    : large
+      ? mapped.outputChunks(g, vocabularyChunk(g))
+      : cast(weights.get(outputName)!, "float32");
+  const used = new Set<string>();
+  const project: Project = (x, path, wide = false) => {
+    const name = `${path}.weight`;
+    const weight = used.has(name) ? again.get(name)! : weights.get(name)!;
+    used.add(name);
+    const bias = weights.get(`${path}.bias`);
+    if (!narrows({ graph: g })) {
+      const y = frozenLinear(x, weight, again.get(name), bias);
+      return adapter ? adapted(y, x, path, adapter) : y;
+    }
+    // The product is added to the adapter's, not the other way round: beside a product that has been rounded, what an adapter has
+    // learned in a few steps is less than a rounding.
+    const added = adapter && adapterProduct(x, path, adapter);
+    const y = frozenLinear(x, weight, again.get(name), added);
+    return withBias(y, bias, wide);
+  };
+  return { weights, project, outputLayer };
+}
+
+/** x W^T + bias, whose gradient reads W from another value; bias [out] or [rows, out], left out: 0. */
+export function frozenLinear(x: Value, weight: Value, again: Value | undefined, bias: Value | undefined): Value {
+  return custom(
+    "frozenLinear",
+    [narrows(x) ? half(x) : x, ...(bias ? [bias] : [])],
+    ([input, added]) => [added ? affine(input!, weight, added) : linear(input!, weight)],
+    ([d]) => [x.requiresGrad ? matmul(d!, again!) : undefined, bias?.requiresGrad ? sumTo(d!, bias.shape) : undefined],
+  )[0]!;
+}
+
+/** Sessions of such graphs: equal casts must not be merged, or all float32 copies live from forward to backward. */
+export function frozenSessionOptions(mapped: MappedWeights): SessionOptions {
+  const { sessionOptions } = mapped;
+  if (mapped.tensors.every(({ dtype }) => dtype === "F32")) return sessionOptions;
+  return {
+    ...sessionOptions,
+    disabledOptimizers: [...(sessionOptions.disabledOptimizers ?? []), "CommonSubexpressionElimination"],
+  };
+}

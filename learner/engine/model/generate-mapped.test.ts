@@ -1,0 +1,125 @@
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { after, describe, it } from "node:test";
+import type { Graph } from "../graph/graph.ts";
+import { Session } from "../runtime/session.ts";
+import { configJson, type ModelConfig } from "./config.ts";
+import { readModelFolder } from "./folder.ts";
+import { Generator } from "./generate.ts";
+import { decodeGraph } from "./generate-graphs.ts";
+import { CAST_NUMBERS, mappedInitializers } from "./generate-weights.ts";
+import { initialAdapter } from "./lora.ts";
+import { MappedWeights } from "./mapped.ts";
+import { saveWeights } from "./save.ts";
+import { Scorer } from "./scorer.ts";
+import { elementCount, initialWeights, parameters } from "./weights.ts";
+
+/** The embedding has more numbers than are cast at a time, so that its product is made of several. */
+const base: ModelConfig = {
+  ...{ modelType: "qwen2", vocabSize: 20_000, hiddenSize: 128, intermediateSize: 192, layers: 2, heads: 4 },
+  ...{ keyValueHeads: 2, headSize: 32, normEpsilon: 1e-6, ropeTheta: 1e4, queryKeyValueBias: true, maxPositions: 128 },
+  ...{ tied: true, initializerRange: 0.1 },
+};
+const scratch = fs.mkdtempSync(path.join(os.tmpdir(), "generate-mapped-"));
+after(() => fs.rmSync(scratch, { recursive: true }));
+const prompts = [Int32Array.of(1, 2, 3), Int32Array.from({ length: 40 }, (_, i) => i * 11)];
+const options = { seeds: [1, 2], temperature: 1, topP: 1, maxNewTokens: 24, eosIds: [] };
+
+function write(dtype: "F32" | "BF16" | "F16", shape: ModelConfig): string {
+  const folder = fs.mkdtempSync(path.join(scratch, dtype));
+  fs.writeFileSync(path.join(folder, "config.json"), JSON.stringify(configJson(shape)));
+  const weights = initialWeights(shape, 3);
+  const tensors = parameters(shape).map((parameter) => ({ ...parameter, read: () => weights.get(parameter.name)! }));
+  saveWeights(folder, tensors, { dtype });
+  return folder;
+}
+
+for (const [dtype, tied] of [
+  ["BF16", true],
+  ["F16", false],
+] as const) {
+  describe(`generation from mapped ${dtype} weights, ${tied ? "tied" : "untied"}`, () => {
+    const folder = write(dtype, { ...base, tied });
+    const mapped = new MappedWeights(folder);
+    const { config } = mapped;
+    const generator = new Generator(config, { threads: 1 });
+    after(() => generator.release());
+
+    it("gives what a float32 copy of them gives", async () => {
+      const { weights } = readModelFolder(folder);
+      for (const temperature of [0, 1]) {
+        const expected = await generator.generate(weights, prompts, { ...options, temperature });
+        const responses = await generator.generate(mapped, prompts, { ...options, temperature });
+        for (const [row, { response, logProbs }] of responses.entries()) {
+          assert.deepEqual(response, expected[row].response);
+          for (const [i, logProb] of logProbs.entries())
+            assert.ok(Math.abs(logProb - expected[row].logProbs[i]) < 1e-4);
+        }
+      }
+    });
+
+    it("gives with a new adapter, which is zero, what it gives without", async () => {
+      const lora = { rank: 2, alpha: 2, targets: ["q_proj", "down_proj"] as const };
+      const adapter = { lora, weights: initialAdapter(config, lora, 1) };
+      const expected = await generator.generate(mapped, prompts, options);
+      const responses = await generator.generate({ base: mapped, adapter }, prompts, options);
+      assert.deepEqual(responses, expected);
+    });
+
+    it("casts matrices within the loop, a part at a time and before all else, and holds none of them outside", () => {
+      const casts = ({ nodes }: Graph) =>
+        nodes.filter(({ type, outputs: [{ shape }] }) => type === "Cast" && shape.every((n) => typeof n === "number"));
+      const decode = decodeGraph(config, "greedy", true, (graph) => mappedInitializers(graph, mapped));
+      assert.ok(casts(decode).every(({ outputs }) => outputs[0].shape.length === 1));
+      const body = decode.nodes.find(({ type }) => type === "Loop")!.attributes.body as Graph;
+      const parts = casts(body);
+      assert.deepEqual(body.nodes.slice(0, parts.length), parts);
+      const sizes = parts.map(({ outputs }) => elementCount(outputs[0].shape as number[]));
+      assert.ok(sizes.every((size) => size <= CAST_NUMBERS));
+      const used = parameters(config).filter(({ name, kind }) => kind === "matrix" || name === mapped.outputName);
+      assert.equal(
+        sizes.reduce((sum, size) => sum + size, 0),
+        used.reduce((sum, { shape }) => sum + elementCount(shape), 0),
+      );
+      assert.ok(parts.length > used.length);
+    });
+  });
+}
+
+describe("a prompt with more attention scores than a run has", () => {
+  it("is read in blocks, among short ones, to the same log-probs", async (t) => {
+    const many = {
+      ...base,
+      vocabSize: 64,
+      hiddenSize: 64,
+      intermediateSize: 64,
+      heads: 32,
+      keyValueHeads: 4,
+      headSize: 4,
+    };
+    const mapped = new MappedWeights(write("F32", { ...many, maxPositions: 1200 }));
+    const [generator, scorer] = [new Generator(mapped.config, { threads: 1 }), new Scorer(mapped, { threads: 1 })];
+    const long = Int32Array.from({ length: 1100 }, (_, i) => (i * i + 5) % 64);
+    const rows = [long.subarray(0, 9), long, long.subarray(3, 30)];
+    const run = t.mock.method(Session.prototype, "run");
+    const responses = await generator.generate(mapped, rows, { ...options, seeds: [1, 2, 3] });
+    const blocks = run.mock.calls.flatMap(({ arguments: [feeds] }) => ("tokens" in feeds ? [feeds.tokens.shape] : []));
+    assert.deepEqual(blocks, [
+      [1, 256],
+      [1, 256],
+      [1, 256],
+      [1, 256],
+      [1, 75],
+      [2, 26],
+    ]);
+    for (const [row, { response, logProbs }] of responses.entries()) {
+      const [all] = await scorer.logProbs([Int32Array.from([...rows[row], ...response])]);
+      for (const [i, logProb] of logProbs.entries())
+        assert.ok(Math.abs(logProb - all[rows[row].length - 1 + i]) < 1e-4);
+    }
+    await generator.release();
+    await scorer.release();
+  });
+});

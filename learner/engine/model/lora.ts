@@ -1,0 +1,112 @@
+/**
+ * Low-rank adapters beside frozen linear layers (LoRA, Hu et al. 2021): y = x W^T + (alpha / rank) (x A^T) B^T.
+ *
+ * Names are PEFT's without its prefix `base_model.model.`: `model.layers.0.self_attn.q_proj.lora_A.weight`, A [rank, in] and
+ * B [out, rank].
+ */
+import type { Graph, Value } from "../graph/graph.ts";
+import { add, matmul } from "../graph/primitives.ts";
+import { type Tensor, tensor } from "../graph/tensor.ts";
+import type { ModelConfig } from "./config.ts";
+import { parameterInput } from "./halved.ts";
+import { uniforms } from "./random.ts";
+import { parameters } from "./weights.ts";
+
+/** The linear layers of the decoder that can have an adapter, as PEFT's `target_modules` calls them. */
+export const PROJECTIONS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"] as const;
+export type Projection = (typeof PROJECTIONS)[number];
+
+export interface LoraConfig {
+  readonly rank: number;
+  readonly alpha: number;
+  readonly targets: readonly Projection[];
+}
+
+/** An adapter's numbers, by the names of `adapterParameters`. */
+export interface Adapter {
+  readonly lora: LoraConfig;
+  readonly weights: ReadonlyMap<string, Float32Array>;
+}
+
+const A = "lora_A.weight";
+const B = "lora_B.weight";
+
+export const adapterScale = ({ rank, alpha }: LoraConfig): number => alpha / rank;
+
+/** Names of the two matrices beside the linear layer `path`, such as `model.layers.0.mlp.up_proj`. */
+export const adapterNames = (path: string) => ({ a: `${path}.${A}`, b: `${path}.${B}` });
+
+/** The linear layers that `lora` adapts, with the shape of their weights [out, in], in canonical order. */
+export function adaptedLayers(config: ModelConfig, lora: LoraConfig): { path: string; shape: readonly number[] }[] {
+  return parameters(config).flatMap(({ name, shape, kind }) => {
+    const path = name.replace(/\.weight$/, "");
+    const module = path.slice(path.lastIndexOf(".") + 1);
+    return kind === "matrix" && lora.targets.some((target) => target === module) ? [{ path, shape }] : [];
+  });
+}
+
+export function adapterParameters(config: ModelConfig, lora: LoraConfig): { name: string; shape: number[] }[] {
+  return adaptedLayers(config, lora).flatMap(({ path, shape: [out, size] }) => [
+    { name: adapterNames(path).a, shape: [lora.rank, size] },
+    { name: adapterNames(path).b, shape: [out, lora.rank] },
+  ]);
+}
+
+/**
+ * A fresh adapter as PEFT makes it: A Kaiming-uniform with a = sqrt(5), which is uniform within 1 / sqrt(in), and B zero, so
+ * that the model is its base. Every matrix has a random stream of its own.
+ */
+export function initialAdapter(config: ModelConfig, lora: LoraConfig, seed: number): Map<string, Float32Array> {
+  return new Map(
+    adapterParameters(config, lora).map(({ name, shape: [rows, columns] }) => {
+      const data = new Float32Array(rows * columns);
+      if (name.endsWith(A)) {
+        const next = uniforms(seed, "adapter", name);
+        const bound = 1 / Math.sqrt(columns);
+        for (let i = 0; i < data.length; i++) data[i] = bound * (2 * next() - 1);
+      }
+      return [name, data];
+    }),
+  );
+}
+
+/** An adapter in a graph. */
+export interface GraphAdapter {
+  readonly scale: number;
+  readonly values: ReadonlyMap<string, Value>;
+}
+
+/** The matrices of an adapter as graph inputs (halved.ts), by their names. */
+export function adapterInputs(
+  g: Graph,
+  config: ModelConfig,
+  lora: LoraConfig,
+  options: { requiresGrad: boolean },
+): GraphAdapter {
+  const inputs = adapterParameters(config, lora).map(({ name, shape }): [string, Value] => [
+    name,
+    parameterInput(g, name, shape, options),
+  ]);
+  return { scale: adapterScale(lora), values: new Map(inputs) };
+}
+
+/** What `adapterInputs` is fed. */
+export function adapterFeeds(config: ModelConfig, { lora, weights }: Adapter): Record<string, Tensor> {
+  return Object.fromEntries(
+    adapterParameters(config, lora).map(({ name, shape }) => [name, tensor(weights.get(name)!, shape)]),
+  );
+}
+
+/** y, the output [rows, out] of the frozen layer `path` for x [rows, in], plus what the adapter adds to it. */
+export function adapted(y: Value, x: Value, path: string, { scale, values }: GraphAdapter): Value {
+  const added = adapterProduct(x, path, { scale, values });
+  return added ? add(y, added) : y;
+}
+
+/** What the adapter adds to the output of the layer `path`, [rows, out]; undefined where it does not adapt it. */
+export function adapterProduct(x: Value, path: string, { scale, values }: GraphAdapter): Value | undefined {
+  const { a, b } = adapterNames(path);
+  const [down, up] = [values.get(a), values.get(b)];
+  if (down === undefined || up === undefined) return undefined;
+  return matmul(matmul(x, down, { transB: true }), up, { transB: true, alpha: scale });
+}

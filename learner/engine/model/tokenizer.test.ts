@@ -1,0 +1,289 @@
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import path from "node:path";
+import { describe, it } from "node:test";
+import { fileURLToPath } from "node:url";
+import fc from "fast-check";
+import { findTokenizer, missingTokenizer, REAL_TOKENIZERS, type RealTokenizer } from "../../../test/tokenizers.ts";
+import { trainBpe } from "../../pretrain/bpe.ts";
+import { readTokenizer } from "./folder.ts";
+import { type Message, Tokenizer } from "./tokenizer.ts";
+
+const FIXTURES = fileURLToPath(new URL("../../../test/fixtures/tokenizer", import.meta.url));
+const texts = JSON.parse(fs.readFileSync(path.join(FIXTURES, "texts.json"), "utf8")) as string[];
+
+for (const name of ["words", "qwen2"]) {
+  describe(`a tokenizer with the ${name} pattern`, () => {
+    const tokenizer = readTokenizer(path.join(FIXTURES, name));
+    const reference = JSON.parse(fs.readFileSync(path.join(FIXTURES, name, "reference.json"), "utf8"));
+
+    for (const [index, text] of texts.entries()) {
+      it(`encodes ${JSON.stringify(text).slice(0, 40)} as Python does, and back`, () => {
+        const ids = tokenizer.encode(text);
+        assert.deepEqual([...ids], reference.encoded[index]);
+        assert.equal(tokenizer.decode(ids, { skipSpecialTokens: false }), text);
+      });
+    }
+
+    it("decodes any ids as Python does, also bytes that are no UTF-8", () => {
+      for (const { ids, text, textWithoutSpecial } of reference.sequences) {
+        assert.equal(tokenizer.decode(ids, { skipSpecialTokens: false }), text);
+        assert.equal(tokenizer.decode(ids), textWithoutSpecial);
+      }
+    });
+
+    it("writes chats as transformers does", () => {
+      for (const { messages, text } of reference.chats) assert.equal(tokenizer.applyChatTemplate(messages), text);
+    });
+  });
+}
+
+describe("a tokenizer", () => {
+  const files = trainBpe(["a b"], { vocabSize: 259 });
+  const changedFiles = (change: { model?: object; added?: object }) => {
+    const { model, added_tokens } = files.tokenizer as { model: object; added_tokens: object[] };
+    const added = added_tokens.map((token) => ({ ...token, ...change.added }));
+    return { ...files, tokenizer: { ...files.tokenizer, model: { ...model, ...change.model }, added_tokens: added } };
+  };
+
+  it("knows its special tokens", () => {
+    const tokenizer = new Tokenizer(files);
+    assert.equal(tokenizer.eosId, tokenizer.tokenId("<|im_end|>"));
+    assert.equal(tokenizer.tokenId("no such token"), undefined);
+    assert.equal(tokenizer.decode([tokenizer.eosId!, 3 + 0x42]), "B");
+    assert.equal(tokenizer.decode([]), "");
+  });
+
+  it("takes the template called default, and one from a file before that", () => {
+    const named = [
+      { name: "tools", template: "no" },
+      { name: "default", template: "{{ messages[0].content }}" },
+    ];
+    const tokenizerConfig = { ...files.tokenizerConfig, chat_template: named };
+    const chat = [{ role: "user", content: "yes" } as const];
+    assert.equal(new Tokenizer({ ...files, tokenizerConfig }).applyChatTemplate(chat), "yes");
+    assert.equal(new Tokenizer({ ...files, tokenizerConfig, chatTemplate: "file" }).applyChatTemplate(chat), "file");
+  });
+
+  it("has no template where none is called default", () => {
+    for (const none of [[null], [{ name: "tools", template: "no" }], [{ name: "default", template: 1 }], 5, null]) {
+      const tokenizerConfig = { ...files.tokenizerConfig, chat_template: none };
+      const tokenizer = new Tokenizer({ ...files, tokenizerConfig });
+      assert.throws(() => tokenizer.applyChatTemplate([{ role: "user", content: "x" }]), { code: "tokenizer" });
+    }
+  });
+
+  for (const [what, changed, message] of [
+    ["no model", { ...files, tokenizer: {} }, /cannot use tokenizer.json/],
+    ["a template that does not parse", { ...files, chatTemplate: "{% if %}" }, /cannot parse the chat template/],
+    ["BPE dropout", changedFiles({ model: { dropout: 0.1 } }), /model\.dropout is 0\.1, which is not supported/],
+    [
+      "added tokens that are whole words",
+      changedFiles({ added: { single_word: true } }),
+      /single_word .*<\|endoftext\|>/,
+    ],
+  ] as const) {
+    it(`is refused with ${what}`, () => assert.throws(() => new Tokenizer(changed), { code: "tokenizer", message }));
+  }
+
+  const chat = [{ role: "user", content: "x" } as const];
+  for (const [what, template, message] of [
+    [
+      "that refuses the messages",
+      "{{ raise_exception('only\nassistants') }}",
+      /^the chat template failed: only assistants$/,
+    ],
+    ["with a filter that Jinja lacks", "{{ messages | nofilter }}", /^the chat template failed: .*nofilter/],
+    ["whose error has no message", "{% break %}", /^the chat template failed: \w+/],
+  ] as const) {
+    it(`says on one line why a template ${what} fails`, () => {
+      const tokenizer = new Tokenizer({ ...files, chatTemplate: template });
+      assert.throws(() => tokenizer.applyChatTemplate(chat), { code: "tokenizer", message });
+    });
+  }
+
+  it("gives templates what transformers gives them", () => {
+    const template =
+      "{% if tools is none and documents is none %}none {% endif %}{{ bos_token }}{{ sep_token }}" +
+      "{% if no_such_token is not defined %} undefined{% endif %}{% if add_generation_prompt %} open{% endif %}";
+    const tokenizerConfig = { ...files.tokenizerConfig, bos_token: "B", sep_token: { content: "S" } };
+    const tokenizer = new Tokenizer({ ...files, tokenizerConfig, chatTemplate: template });
+    assert.equal(tokenizer.applyChatTemplate(chat), "none BS undefined open");
+    assert.equal(tokenizer.applyChatTemplate(chat, { addGenerationPrompt: false }), "none BS undefined");
+  });
+
+  it("says that it has no chat template, or no messages", () => {
+    const tokenizer = new Tokenizer({ ...files, tokenizerConfig: {} });
+    assert.throws(() => tokenizer.applyChatTemplate(chat), /no chat template/);
+    assert.throws(() => new Tokenizer(files).applyChatTemplate([]), { code: "tokenizer", message: /without messages/ });
+  });
+
+  it("takes halves of surrogate pairs for U+FFFD, as bytes that are no UTF-8", () => {
+    const tokenizer = new Tokenizer(files);
+    for (const [text, back] of [
+      ["\ud83d", "\ufffd"],
+      ["a\udc4db\ud83d", "a\ufffdb\ufffd"],
+    ])
+      assert.equal(tokenizer.decode(tokenizer.encode(text)), back);
+  });
+
+  it("leaves out ids that it does not know: a model's vocabulary may be padded", () => {
+    const tokenizer = new Tokenizer(files);
+    const [a] = tokenizer.encode("a");
+    assert.equal(tokenizer.decode([a, tokenizer.size, a, 2 ** 30]), "aa");
+  });
+
+  it("takes no space out of programs, whatever tokenizer_config.json says", () => {
+    const tokenizerConfig = { ...files.tokenizerConfig, clean_up_tokenization_spaces: true };
+    const tokenizer = new Tokenizer({ ...files, tokenizerConfig });
+    assert.equal(tokenizer.decode(tokenizer.encode("x = [1 , 2] ! 's n't .")), "x = [1 , 2] ! 's n't .");
+  });
+});
+
+/** Folders with a tokenizer; of the real ones those that have been fetched. */
+const folders: [name: string, folder: string | undefined][] = [
+  ["words", path.join(FIXTURES, "words")],
+  ["qwen2", path.join(FIXTURES, "qwen2")],
+  ["quickstart", fileURLToPath(new URL("../../../manifests/quickstart/policy", import.meta.url))],
+  ...REAL_TOKENIZERS.map((name): [string, string | undefined] => [name, findTokenizer(name)]),
+];
+for (const [name, folder] of folders)
+  describe(`text in a chat, with the tokenizer of ${name}`, {
+    skip: folder === undefined && missingTokenizer(name as RealTokenizer),
+  }, () => {
+    if (folder === undefined) return;
+    const tokenizer = readTokenizer(folder);
+    const { added_tokens } = tokenizer.files.tokenizer as { added_tokens: { id: number; content: string }[] };
+    const names = added_tokens.map(({ content }) => content);
+    const ids = new Set(added_tokens.map(({ id }) => id));
+    const chatOf = (content: string): Message[] => [
+      { role: "system", content: "Solve the task." },
+      { role: "user", content },
+    ];
+    const addedOf = (content: string) => [...tokenizer.encodeChat(chatOf(content))].filter((id) => ids.has(id));
+    const own = addedOf("x");
+
+    it("has no token but the template's that stands for no text", () => {
+      for (const token of names)
+        for (const content of [token, `a ${token} b`, `${token}${token}`, `x=1${token}\n`, token.slice(0, 2) + token]) {
+          assert.deepEqual(addedOf(content), own, content);
+          const back = tokenizer.decode(tokenizer.encodeChat(chatOf(content)), { skipSpecialTokens: false });
+          assert.equal(back, tokenizer.applyChatTemplate(chatOf(content)));
+        }
+    });
+
+    it("is encoded as by a tokenizer that knows no such tokens", () => {
+      const plain = new Tokenizer({
+        ...tokenizer.files,
+        tokenizer: { ...tokenizer.files.tokenizer, added_tokens: [] },
+      });
+      const piece = fc.oneof(
+        fc.constantFrom(...names, "<|", "|>", " ", "\n", "a", "\u{100000}"),
+        fc.string({ unit: "binary" }),
+      );
+      fc.assert(
+        fc.property(fc.array(piece, { maxLength: 12 }), (pieces) => {
+          const content = `a${pieces.join("")}b`; // templates trim
+          // The template's part before and behind the text, as they are around a letter.
+          const [before, behind] = tokenizer.applyChatTemplate(chatOf("\u{f0000}")).split("\u{f0000}") as [
+            string,
+            string,
+          ];
+          const cut = Math.max(
+            ...names.map((token) => before.lastIndexOf(token) + (before.includes(token) ? token.length : 0)),
+          );
+          const end = Math.min(
+            ...names.filter((token) => behind.includes(token)).map((token) => behind.indexOf(token)),
+          );
+          const expected = [
+            ...tokenizer.encode(before.slice(0, cut)),
+            ...plain.encode(before.slice(cut) + content + behind.slice(0, end)),
+            ...tokenizer.encode(behind.slice(end)),
+          ];
+          assert.deepEqual([...tokenizer.encodeChat(chatOf(content))], expected);
+        }),
+        { numRuns: 200 },
+      );
+    });
+
+    it("is tokens where the assistant said it: those it made itself", () => {
+      for (const token of names) {
+        const chat: Message[] = [
+          ...chatOf("x"),
+          { role: "assistant", content: `a ${token} b` },
+          ...chatOf("x").slice(1),
+        ];
+        assert.deepEqual(tokenizer.encodeChat(chat), tokenizer.encode(tokenizer.applyChatTemplate(chat)));
+      }
+    });
+
+    it("has the ids of the rendered chat where it names no token", () => {
+      for (const text of texts.filter((text) => !names.some((token) => text.includes(token))))
+        assert.deepEqual(
+          tokenizer.encodeChat(chatOf(text)),
+          tokenizer.encode(tokenizer.applyChatTemplate(chatOf(text))),
+        );
+    });
+  });
+
+describe("a name of a token in a chat", () => {
+  const files = trainBpe(["a b"], { vocabSize: 259 });
+  const { model, added_tokens, ...rest } = files.tokenizer as { model: { vocab: object }; added_tokens: object[] };
+  const flags = { single_word: false, lstrip: false, rstrip: false, normalized: false, special: false };
+  const withTokens = (contents: string[], change: object = {}, changed: object = {}) =>
+    new Tokenizer({
+      ...files,
+      tokenizer: {
+        ...{ ...rest, ...changed },
+        model: { ...model, ...change },
+        added_tokens: [...added_tokens, ...contents.map((content, i) => ({ ...flags, id: 259 + i, content }))],
+      },
+    });
+  const added = (tokenizer: Tokenizer, content: string) =>
+    [...tokenizer.encodeChat([{ role: "user", content }])].filter((id) => id >= 259);
+
+  it("is text also where it overlaps itself or others", () => {
+    const tokenizer = withTokens(["<<", "<a>", "a><", "THINK"]);
+    for (const content of ["<<<.", "<<<<<.", "<a><a>.", "a><<.", "THINK", "THINKTHINK"]) {
+      assert.deepEqual(added(tokenizer, content), [], content);
+      assert.equal(
+        tokenizer.decode(tokenizer.encodeChat([{ role: "user", content }])).includes(content),
+        true,
+        content,
+      );
+    }
+  });
+
+  it("is text where a vocabulary's words are taken whole", () => {
+    const pre_tokenizer = {
+      type: "Sequence",
+      pretokenizers: [
+        { type: "Split", pattern: { Regex: "\\p{L}+|\\P{L}" }, behavior: "Isolated", invert: false },
+        { type: "ByteLevel", add_prefix_space: false, trim_offsets: false, use_regex: false },
+      ],
+    };
+    const tokenizer = withTokens(["THINK"], { ignore_merges: true }, { pre_tokenizer });
+    assert.deepEqual(
+      [...tokenizer.encode("a THINK b")].filter((id) => id >= 259),
+      [259],
+    );
+    assert.deepEqual(added(tokenizer, "a THINK b"), []);
+  });
+
+  it("is what it was if it is white space", () => {
+    assert.equal(added(withTokens(["\n\n"]), "a\n\nb").length, 1);
+  });
+
+  it("does not need a character that the text lacks to be a certain one", () => {
+    const tokenizer = withTokens(["<think>"]);
+    const content = "\u{100000}<think>\u{100001}";
+    assert.ok(tokenizer.decode(tokenizer.encodeChat([{ role: "user", content }])).includes(content));
+  });
+
+  it("is itself in text that is encoded without a chat, also after one", () => {
+    const tokenizer = withTokens(["<think>"]);
+    assert.deepEqual(added(tokenizer, "<think>"), []);
+    assert.deepEqual([...tokenizer.encode("<think>")], [259]);
+    assert.equal(tokenizer.decode(tokenizer.encode("\u{100000}")), "\u{100000}");
+  });
+});

@@ -1,0 +1,356 @@
+/**
+ * The memory that a run will take, found before it starts: bytes of weights, gradients, optimiser, activations, logits,
+ * keys and values for its largest batches. Activations are not estimated by a formula: the graphs that will run are built,
+ * and the lifetimes of their values followed (graph/memory.ts), so that the plan goes by what the engine does.
+ */
+
+import { type Adaptation, adaptationOf, trainedShapes } from "./adaptation.ts";
+import { adamwGraph, squaresGraph } from "./device-adamw.ts";
+import type { AdapterOptions } from "./engine.ts";
+import type { Compute, Graph, Value } from "./graph/graph.ts";
+import { peakMemory } from "./graph/memory.ts";
+import type { ParameterShape } from "./graph/parameters.ts";
+import { arenaBytes } from "./graph/session-memory.ts";
+import { elementCount } from "./graph/tensor.ts";
+import type { ModelConfig } from "./model/config.ts";
+import { blocksOf, decoderDims } from "./model/decoder.ts";
+import { locateWeights } from "./model/files.ts";
+import { fuseGraph } from "./model/fuse-graph.ts";
+import { GPU_CAST_NUMBERS } from "./model/generate-weights.ts";
+import {
+  fusedBytes,
+  type GenerationLimits,
+  type GenerationShape,
+  generationMemory,
+  generationShape,
+  instrumenterShape,
+} from "./plan-generation.ts";
+import { BLOCK_NUMBERS } from "./runtime/buffer.ts";
+import type { Device } from "./runtime/device.ts";
+import { evaluateGraph, policyStepGraph, valueGraph, valueStepGraph } from "./steps.ts";
+
+export interface PlanRequest extends GenerationLimits {
+  /** a Hugging Face folder */
+  model: string;
+  /** left out: every weight is trained */
+  adapter: AdapterOptions | undefined;
+  critic: boolean;
+  /** most sequences of a forward and backward pass */
+  microBatchSize: number;
+  /** of programs and what the frozen policy makes of them, where it inserts the markers */
+  instrumenter?: Pick<GenerationShape, "promptTokens" | "responseTokens"> | undefined;
+  device: Device;
+  /** layers are computed again in the backward pass; default false */
+  checkpointing?: boolean;
+  /** what matrix products are computed in; default float32 */
+  compute?: Compute;
+}
+
+export interface PlanRow {
+  what: string;
+  detail: string;
+  /** in the learner's process */
+  hostBytes: number;
+  /** on the GPU; 0 without one */
+  gpuBytes: number;
+}
+
+export interface MemoryPlan {
+  device: Device;
+  rows: PlanRow[];
+  hostBytes: number;
+  gpuBytes: number;
+  /** most tokens of a forward and backward pass, padding included, unless a single sequence is longer */
+  microBatchTokens: number;
+  /** tokens of the longest sequence that there can be: no row of a prompt and responses that share it is longer */
+  rowTokens: number;
+  /** threads that each run micro-batches of their own */
+  ranks: number;
+  checkpointing: boolean;
+}
+
+/** Node.js, the engine's thread and one worker, ONNX Runtime, tokenizer, store, and what the garbage collector has not taken yet. */
+const PROCESS_BYTES = 340e6;
+/** A further worker: its heap, and ONNX Runtime's sessions without their arenas. */
+const RANK_BYTES = 120e6;
+/** CUDA's context, kernels and workspaces: assumed, not measured. */
+const CUDA_BYTES = 1e9;
+/** Beside a GPU: ONNX Runtime's provider, and for each node of a graph what its session has in this process. Measured by rehearsal. */
+const PROVIDER_BYTES = 200e6;
+const NODE_BYTES = 28e3;
+/** What arenas take for each byte that is found: on a CPU freed pieces do not always fit what comes next. */
+const ARENA = 1.15;
+/**
+ * The same on a GPU, where kernels have memory of their own, and passes are of other lengths than the longest. Most in deep models, and in
+ * bfloat16, whose casts are not foreseen. Measured by rehearsal.
+ */
+const GPU_ARENA: Record<Compute, number> = { float32: 1.3, bfloat16: 1.45 };
+
+/** Bytes that a graph needs. */
+interface Pass {
+  activations: number;
+  logits: number;
+}
+
+interface RunGraph {
+  graph: Graph;
+  /** it trains, so that `microBatchSize` holds */
+  step: boolean;
+}
+
+type Batch = Parameters<typeof decoderDims>[0];
+
+/** What graphs depend on. */
+export type GraphRequest = Pick<
+  PlanRequest,
+  "model" | "adapter" | "critic" | "checkpointing" | "compute" | "maxPromptTokens" | "maxResponseTokens"
+>;
+
+/** Tokens of the longest sequence. */
+export const longestOf = (lengths: Pick<PlanRequest, "maxPromptTokens" | "maxResponseTokens">): number =>
+  lengths.maxPromptTokens + lengths.maxResponseTokens;
+
+/** The graphs of a run, whatever its batches. Each has a session, whose arena keeps what its largest batch took. */
+export class RunGraphs {
+  readonly model: Adaptation;
+  /** of attention */
+  readonly blocks: number;
+  readonly graphs: readonly RunGraph[];
+  /** of the model's weights as they are stored */
+  readonly fileBytes: number;
+  readonly #passes = new Map<string, Pass>();
+
+  /** Reads headers and config, no weights. @throws ModelError for a folder that cannot be used */
+  constructor({ model: folder, adapter, critic, checkpointing, compute, ...lengths }: GraphRequest) {
+    const model = adaptationOf(folder, adapter);
+    const blocks = blocksOf(longestOf(lengths));
+    const step = { checkpointing, compute, blocks };
+    this.blocks = blocks;
+    this.model = model;
+    this.graphs = [
+      { graph: policyStepGraph(model, step), step: true },
+      { graph: evaluateGraph(model, "policy", { compute, blocks }), step: false },
+      { graph: evaluateGraph(model, "reference", { compute, blocks }), step: false },
+      ...(critic
+        ? [
+            { graph: valueStepGraph(model, step), step: true },
+            { graph: valueGraph(model, { compute, blocks }), step: false },
+          ]
+        : []),
+    ];
+    this.fileBytes = locateWeights(folder, model.config).reduce((total, { length }) => total + length, 0);
+  }
+
+  /** What a pass of `sequences` of these lengths takes: at its worst moment on a CPU, of an arena of the graph's own on a GPU. */
+  pass(kind: Device["kind"], index: number, batch: Batch): Pass {
+    const key = [kind, index, ...Object.values(batch)].join();
+    const found = this.#passes.get(key) ?? this.#pass(kind, this.graphs[index]!.graph, batch);
+    this.#passes.set(key, found);
+    return found;
+  }
+
+  #pass(kind: Device["kind"], graph: Graph, batch: Batch): Pass {
+    const { config } = this.model;
+    // solutions share most of their tokens
+    const distinct = Math.min(config.vocabSize, Math.max(batch.promptTokens, batch.responseTokens));
+    const dims = decoderDims(batch, distinct, this.blocks);
+    // outputs are written into the gradient's own memory
+    const peak = peakMemory(graph, dims, { outputsHeld: true });
+    const logits = peak.live.reduce((total, { value, bytes }) => total + (isLogits(value, config) ? bytes : 0), 0);
+    if (kind === "cuda") {
+      return { activations: GPU_ARENA[graph.model.compute] * arenaBytes(graph, dims) - logits, logits };
+    }
+    return { activations: ARENA * (peak.bytes - logits), logits: ARENA * logits };
+  }
+}
+
+/** Plans of one request for passes of different sizes. */
+export class Planner {
+  readonly #request: PlanRequest;
+  readonly #run: RunGraphs;
+
+  constructor(request: PlanRequest, run = new RunGraphs(request)) {
+    this.#request = request;
+    this.#run = run;
+  }
+
+  get longest(): number {
+    return longestOf(this.#request);
+  }
+
+  /** @param ranks each holds a pass, its gradients and the matrices that generation joins */
+  plan(microBatchTokens: number, ranks = 1): MemoryPlan {
+    const { device, checkpointing = false } = this.#request;
+    const rows = [
+      this.#process(ranks),
+      this.#weights(ranks),
+      ...this.#training(ranks),
+      ...this.#work(microBatchTokens, ranks),
+    ];
+    const sum = (of: "hostBytes" | "gpuBytes") => rows.reduce((total, row) => total + row[of], 0);
+    const totals = { hostBytes: sum("hostBytes"), gpuBytes: sum("gpuBytes") };
+    return { device, rows, ...totals, microBatchTokens, rowTokens: this.longest, ranks, checkpointing };
+  }
+
+  /** So are weights, gradients and moments. */
+  get #onGpu(): boolean {
+    return this.#request.device.kind === "cuda";
+  }
+
+  #process(ranks: number): PlanRow {
+    const detail = `Node.js, ONNX Runtime${this.#onGpu ? ", its sessions, CUDA" : ""}`;
+    const hostBytes = PROCESS_BYTES + (ranks - 1) * RANK_BYTES;
+    if (!this.#onGpu) return { what: "process", detail, hostBytes, gpuBytes: 0 };
+    const nodes = this.#run.graphs.reduce((total, { graph }) => total + graph.nodes.length, 0);
+    const sessions = PROVIDER_BYTES + nodes * NODE_BYTES;
+    return { what: "process", detail, hostBytes: hostBytes + sessions, gpuBytes: CUDA_BYTES };
+  }
+
+  #weights(ranks: number): PlanRow {
+    const { critic, adapter } = this.#request;
+    const owners = critic ? "policy, reference, critic" : "policy, reference";
+    const ours = this.#trainedBytes + this.#policyBytes; // the reference is a second policy
+    if (adapter) {
+      const { fileBytes } = this.#run;
+      const detail = `the frozen model, once, adapters of ${owners}`;
+      return this.#onGpu
+        ? { what: "weights", detail, hostBytes: ours, gpuBytes: fileBytes + ours + this.#halves(ours) }
+        : { what: "weights", detail, hostBytes: fileBytes + ours, gpuBytes: 0 };
+    }
+    const detail = `${owners}, matrices joined for generation`;
+    const { config } = this.#run.model;
+    const joined = fusedBytes(config);
+    return this.#onGpu
+      ? {
+          what: "weights",
+          detail,
+          hostBytes: ours,
+          gpuBytes: ours + this.#halves(ours) + joined + working(fuseGraph(config)),
+        }
+      : { what: "weights", detail, hostBytes: ours + ranks * joined, gpuBytes: 0 };
+  }
+
+  #training(ranks: number): PlanRow[] {
+    const trained = this.#trainedBytes;
+    if (this.#onGpu) {
+      // a micro-batch's gradient is added to the sum by the graph that computes it, and counted there
+      const block = working(adamwGraph()) + working(squaresGraph());
+      return [
+        {
+          what: "gradients",
+          detail: "of a batch, one model's at a time",
+          hostBytes: 0,
+          gpuBytes: this.#largestBytes + this.#halves(this.#largestBytes),
+        },
+        {
+          ...{ what: "optimiser", detail: "two moments of what is trained; copies for checkpoints" },
+          ...{ hostBytes: 2 * trained, gpuBytes: 2 * trained + block },
+        },
+      ];
+    }
+    return [
+      {
+        ...{ what: "gradients", detail: `of a batch, one model's at a time${times(ranks)}` },
+        ...{ hostBytes: ranks * this.#largestBytes, gpuBytes: 0 },
+      },
+      { what: "optimiser", detail: "two moments of what is trained", hostBytes: 2 * trained, gpuBytes: 0 },
+    ];
+  }
+
+  /** What sessions need to run; on a GPU, if there is one. */
+  #work(microBatchTokens: number, ranks: number): PlanRow[] {
+    const { microBatchSize, maxPromptTokens, maxResponseTokens, generationBatchSize } = this.#request;
+    const { instrumenter, checkpointing, device } = this.#request;
+    const { config } = this.#run.model;
+    const fitting = Math.max(1, Math.floor(microBatchTokens / this.longest));
+    const trainedTogether = Math.min(fitting, microBatchSize);
+    const passes = this.#run.graphs.map(({ step }, index): Pass => {
+      const sequences = step ? trainedTogether : fitting;
+      const lengths = { sequences, promptTokens: maxPromptTokens, responseTokens: maxResponseTokens };
+      const pass = this.#run.pass(device.kind, index, lengths);
+      return { activations: ranks * pass.activations, logits: ranks * pass.logits };
+    });
+    const bytes = (pass: Pass) => pass.activations + pass.logits;
+    // on a GPU each session has an arena, on a CPU those of a thread share one and run in turn
+    const { activations, logits } = passes.reduce((a, b): Pass => {
+      if (this.#onGpu) return { activations: a.activations + b.activations, logits: a.logits + b.logits };
+      return bytes(a) < bytes(b) ? b : a;
+    });
+    const instrumented = instrumenter && instrumenterShape(this.#request, instrumenter);
+    const batches = [generationShape(this.#request), ...(instrumented ? [instrumented] : [])];
+    const held = batches.map((shape) => generationMemory(config, shape, device.kind)); // one after the other
+    const most = (part: keyof (typeof held)[number]) => Math.max(...held.map((each) => each[part]));
+    const programs =
+      instrumented &&
+      `, or ${instrumented.rows} x ${instrumented.promptTokens + instrumented.responseTokens} of programs`;
+    const prompts = ranks * most("activations") + this.#castBytes;
+    const beyond = Math.max(0, Math.max(prompts, most("logits")) - activations - logits);
+    const row = (what: string, detail: string, bytes: number): PlanRow =>
+      this.#onGpu ? { what, detail, hostBytes: 0, gpuBytes: bytes } : { what, detail, hostBytes: bytes, gpuBytes: 0 };
+    return [
+      row(
+        "activations",
+        `${this.#onGpu ? "" : "the largest of "}${passes.length} graphs, ${trainedTogether} x ${this.longest} tokens${times(ranks)}${checkpointing ? ", recomputed" : ""}`,
+        activations,
+      ),
+      row("logits", `vocabulary of ${config.vocabSize}`, logits + (this.#onGpu ? most("logits") : 0)),
+      {
+        ...row(
+          "cache",
+          `keys and values of ${generationBatchSize} x ${this.longest} tokens${programs ?? ""}`,
+          most("cache"),
+        ),
+        ...(this.#onGpu && { hostBytes: most("host") }),
+      },
+      this.#onGpu
+        ? row("generation", "prompts being read", prompts)
+        : row("generation", `what prompts being read take beyond the graphs${times(ranks)}`, beyond),
+    ];
+  }
+
+  /** On a GPU a frozen matrix that is stored in half precision is cast for generation, this much of it at a time. */
+  get #castBytes(): number {
+    const { adapter, model } = this.#request;
+    if (!this.#onGpu || !adapter) return 0;
+    const cast = locateWeights(model, this.#run.model.config).filter(({ dtype }) => dtype !== "F32");
+    return 4 * Math.min(GPU_CAST_NUMBERS, Math.max(0, ...cast.map(({ shape }) => elementCount(shape))));
+  }
+
+  /** The bfloat16 copies that graphs are fed with, or gradients of one micro-batch, beside so many bytes in float32. */
+  #halves(bytes: number): number {
+    return this.#request.compute === "bfloat16" ? bytes / 2 : 0;
+  }
+
+  get #policyBytes(): number {
+    return float32Bytes(this.#run.model.shapes.policy);
+  }
+
+  get #criticBytes(): number {
+    return this.#request.critic ? float32Bytes(trainedShapes(this.#run.model, "critic")) : 0;
+  }
+
+  get #trainedBytes(): number {
+    return this.#policyBytes + this.#criticBytes;
+  }
+
+  get #largestBytes(): number {
+    return Math.max(this.#policyBytes, this.#criticBytes);
+  }
+}
+
+/** What a graph over device-resident tensors holds beside them. */
+const working = (graph: Graph) => ARENA * peakMemory(graph, { block: BLOCK_NUMBERS }, { outputsHeld: true }).bytes;
+
+const times = (ranks: number) => (ranks > 1 ? `, on each of ${ranks} threads` : "");
+
+function float32Bytes(shapes: readonly Pick<ParameterShape, "shape">[]): number {
+  return shapes.reduce((total, { shape }) => total + 4 * elementCount(shape), 0);
+}
+
+/** By its last axis: the vocabulary or a chunk of it, whatever no layer is as wide as. */
+function isLogits({ shape }: Value, config: ModelConfig): boolean {
+  const { hiddenSize, intermediateSize, heads, keyValueHeads, headSize } = config;
+  const widths = [1, hiddenSize, intermediateSize, heads * headSize, keyValueHeads * headSize, headSize];
+  const last = shape.at(-1);
+  return shape.length === 2 && typeof last === "number" && !widths.includes(last);
+}

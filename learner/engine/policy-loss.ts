@@ -1,0 +1,63 @@
+/** PPO's clipped policy loss with an entropy bonus and a KL penalty, as a graph over all response tokens of a micro-batch. */
+import type { Graph, Value } from "./graph/graph.ts";
+import { add, clip, exp, less, minimum, mul, neg, sub, sum, where } from "./graph/primitives.ts";
+import { RESPONSE } from "./model/decoder.ts";
+
+const LOG_RATIO_LIMIT = 20; // exp of it is finite in float32 (verl)
+const KL_LIMIT = 10; // of one token in the loss (verl)
+
+export interface PolicyLossInputs {
+  proximalLogProbs: Value;
+  advantages: Value;
+  /** what a token's policy loss is multiplied by: sample weight * importance / normaliser */
+  policyScale: Value;
+  /** what a token's entropy is multiplied by: entropy coefficient / normaliser */
+  entropyScale: Value;
+  referenceLogProbs: Value;
+  /** what a token's KL to the reference is multiplied by: KL coefficient / normaliser; 0 where KL is part of the reward */
+  klScale: Value;
+  /** scalars 1 - eps and 1 + eps */
+  ratioLow: Value;
+  ratioHigh: Value;
+  /** scalar c of dual clip; very large: off */
+  dualClip: Value;
+}
+
+export function policyLossInputs(g: Graph): PolicyLossInputs {
+  const token = (name: string) => g.input(name, "float32", [RESPONSE]);
+  const scalar = (name: string) => g.input(name, "float32", []);
+  return {
+    proximalLogProbs: token("proximalLogProbs"),
+    advantages: token("advantages"),
+    policyScale: token("policyScale"),
+    entropyScale: token("entropyScale"),
+    referenceLogProbs: token("referenceLogProbs"),
+    klScale: token("klScale"),
+    ratioLow: scalar("ratioLow"),
+    ratioHigh: scalar("ratioHigh"),
+    dualClip: scalar("dualClip"),
+  };
+}
+
+/**
+ * sum over tokens of policyScale * max(-A ratio, -A clip(ratio)) - entropyScale * entropy + klScale * KL; a scalar.
+ */
+export function policyLoss(logProbs: Value, entropies: Value, inputs: PolicyLossInputs): Value {
+  const { advantages: a } = inputs;
+  const ratio = exp(clip(sub(logProbs, inputs.proximalLogProbs), -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT));
+  const loss = neg(minimum(mul(ratio, a), mul(clip(ratio, inputs.ratioLow, inputs.ratioHigh), a)));
+  const bounded = where(less(a, 0), minimum(loss, neg(mul(a, inputs.dualClip))), loss);
+  const surrogate = sub(sum(mul(bounded, inputs.policyScale)), sum(mul(entropies, inputs.entropyScale)));
+  return add(surrogate, sum(mul(klToReference(logProbs, inputs.referenceLogProbs), inputs.klScale)));
+}
+
+/** Per token exp(d) - d - 1 with d = log pi_ref - log pi: the k3 estimate (Schulman 2020; GRPO, eq. 4). */
+function klToReference(logProbs: Value, referenceLogProbs: Value): Value {
+  const d = clip(sub(referenceLogProbs, logProbs), -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT);
+  return clip(sub(sub(exp(d), d), 1), -KL_LIMIT, KL_LIMIT);
+}
+
+/** sum over tokens of -scale * log-prob: cross entropy. */
+export function crossEntropy(logProbs: Value, scale: Value): Value {
+  return neg(sum(mul(logProbs, scale)));
+}

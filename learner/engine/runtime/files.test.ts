@@ -1,0 +1,99 @@
+/** On the CPU, where a device is this process's memory. */
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { after, test } from "node:test";
+import { Graph } from "../graph/graph.ts";
+import { add, cast, matmul } from "../graph/primitives.ts";
+import { tensor } from "../graph/tensor.ts";
+import { readPart } from "../model/safetensors-header.ts";
+import { BLOCK_NUMBERS } from "./buffer.ts";
+import { DeviceFiles } from "./files.ts";
+import { DeviceNumbers } from "./numbers.ts";
+import { Runtime } from "./runtime.ts";
+
+const runtime = new Runtime({ kind: "cpu" });
+const directory = fs.mkdtempSync(path.join(os.tmpdir(), "device-files-"));
+after(async () => {
+  await runtime.release();
+  fs.rmSync(directory, { recursive: true });
+});
+
+test("a part of a file is on the device once, for all sessions, as a whole and in pieces of half precision", async () => {
+  const file = path.join(directory, "weights.bin");
+  const bits = Uint16Array.of(0x4049, 1, 2, 0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0, 0x40c0, 7); // bfloat16 1 to 6 inside
+  fs.writeFileSync(file, new Uint8Array(bits.buffer));
+  const files = new DeviceFiles(runtime, [{ file, offset: 6, length: 12 }], readPart);
+  const part = (graph: Graph, name: string, rows: number, offset: number) =>
+    graph.externalInitializer(name, "bfloat16", [rows, 2], { location: "weights.bin", offset, length: 4 * rows });
+  const whole = new Graph("whole");
+  whole.output("y", add(cast(part(whole, "all", 3, 6), "float32"), whole.input("x", "float32", [1])));
+  const piece = new Graph("piece");
+  const last = cast(part(piece, "last row", 1, 14), "float32");
+  piece.output("y", matmul(piece.input("x", "float32", [1, 2]), last, { transB: true }));
+
+  const session = async (graph: Graph) =>
+    runtime.createSession(
+      graph,
+      { externalDirectory: directory, prepacking: false, disabledOptimizers: ["ConstantFolding"] },
+      await files.initializers(graph, directory),
+    );
+  const [first, second] = [await session(whole), await session(piece)];
+  assert.equal(files.bytes, 12);
+  fs.writeFileSync(file, new Uint8Array(20)); // what is on the device is what was read
+  assert.deepEqual([...(await first.run({ x: tensor(Float32Array.of(10)) })).y!.data], [11, 12, 13, 14, 15, 16]);
+  assert.deepEqual([...(await second.run({ x: tensor(Float32Array.of(1, 10), [1, 2]) })).y!.data], [65]);
+
+  const beyond = new Graph("beyond");
+  beyond.output("y", cast(part(beyond, "more", 2, 14), "float32"));
+  await assert.rejects(session(beyond), { code: "session", message: /^'more' is not in the files/ });
+  await first.release();
+  await second.release();
+  files.release();
+});
+
+test("a part that is no multiple of four bytes, or of a block, comes whole", async () => {
+  const file = path.join(directory, "odd.bin");
+  const numbers = Uint16Array.from({ length: 2 * BLOCK_NUMBERS + 3 }, (_, i) => 0x3f80 + (i % 64));
+  fs.writeFileSync(file, new Uint8Array(numbers.buffer));
+  const length = numbers.byteLength;
+  const files = new DeviceFiles(runtime, [{ file, offset: 0, length }], readPart);
+  const graph = new Graph("odd");
+  const external = { location: "odd.bin", offset: 0, length };
+  const all = graph.externalInitializer("all", "bfloat16", [numbers.length], external);
+  graph.output("y", add(cast(all, "float32"), graph.input("x", "float32", [1])));
+  const shared = await files.initializers(graph, directory);
+  const session = await runtime.createSession(
+    graph,
+    { externalDirectory: directory, disabledOptimizers: ["ConstantFolding"] },
+    shared,
+  );
+  const { data } = (await session.run({ x: tensor(Float32Array.of(0)) })).y!;
+  const wide = new Uint32Array(data.buffer, data.byteOffset, data.length);
+  assert.ok(wide.every((word, i) => word === numbers[i]! << 16));
+  await session.release();
+  files.release();
+
+  const cut = new DeviceFiles(runtime, [{ file, offset: 0, length: length + 2 }], readPart);
+  await assert.rejects(cut.initializers(graph, directory), { code: "weights", message: /odd\.bin ended at byte/ });
+});
+
+test("numbers that grow are read and written where they are, and keep what was set while there is room", async () => {
+  const numbers = new DeviceNumbers(runtime, 6);
+  await numbers.set(Float32Array.of(1, 2, 3));
+  const graph = new Graph("more");
+  graph.output("y", add(graph.input("x", "float32", ["n", 1]), 1));
+  const session = await runtime.createSession(graph, {});
+  const target = new DeviceNumbers(runtime);
+  await session.run({ x: numbers.tensor([3, 1]) }, { y: target.tensor([3, 1]) });
+  assert.deepEqual(await target.read(2), Float32Array.of(2, 3));
+  numbers.tensor([6]); // another shape, and room enough
+  assert.deepEqual(await numbers.read(3), Float32Array.of(1, 2, 3));
+  assert.equal(numbers.scratch(4).length, 4);
+  await target.set(new Float32Array(40).fill(7));
+  assert.deepEqual(await target.read(40), new Float32Array(40).fill(7));
+  assert.deepEqual(await target.read(0), new Float32Array(0));
+  for (const it of [numbers, target]) it.release();
+  await session.release();
+});

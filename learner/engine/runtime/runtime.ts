@@ -1,0 +1,218 @@
+/**
+ * ONNX Runtime on one device, with tensors that stay there from one run to the next. All of it blocks the thread that calls
+ * it, as ONNX Runtime does: use it in a worker. On a CPU the same calls are made, and a device is this process's memory.
+ */
+
+import { GraphError } from "../graph/errors.ts";
+import { Graph } from "../graph/graph.ts";
+import { type DeviceTensor, DTYPES, type Tensor, tensor } from "../graph/tensor.ts";
+import { type OrtApi, ortApi, type Pointer } from "./api.ts";
+import { DeviceBuffer } from "./buffer.ts";
+import { checkCudaFiles, cudaFault, type Device, deviceName } from "./device.ts";
+import { Session, type SessionOptions } from "./session.ts";
+import { Staging } from "./staging.ts";
+
+const WARNING = 2; // OrtLoggingLevel
+/** OrtEnv of this thread, which is that of the process. It is never released: sessions of other threads and ONNX Runtime's own threads use it. */
+let environment: Pointer | undefined;
+const ARENA = 1; // OrtAllocatorType
+const DEFAULT_MEMORY = 0; // OrtMemType
+/** The dim of a block's numbers: buffer.ts. */
+const BLOCK = "block";
+
+export class Runtime {
+  readonly api: OrtApi;
+  readonly device: Device;
+  readonly environment: Pointer;
+  /** OrtMemoryInfo of this process's memory */
+  readonly hostMemory: Pointer;
+  /** OrtMemoryInfo of the device's */
+  readonly deviceMemory: Pointer;
+  readonly #staging: Staging | undefined;
+  #made: { copy: Session; fill: Session; allocator: Pointer } | undefined;
+
+  /**
+   * @param stages whether the inputs of a run go to the device in one copy; on a CPU for tests
+   * @throws GraphError `device`, one line with the remedy, where CUDA's files or koffi are missing
+   */
+  constructor(device: Device, load = ortApi, stages = device.kind === "cuda") {
+    if (device.kind === "cuda") checkCudaFiles(device);
+    const api = load();
+    this.api = api;
+    this.device = device;
+    this.#staging = stages ? new Staging(this) : undefined;
+    environment ??= api.created((out) => api.CreateEnv(WARNING, "longrun", out));
+    this.environment = environment;
+    this.hostMemory = api.created((out) => api.CreateCpuMemoryInfo(ARENA, DEFAULT_MEMORY, out));
+    this.deviceMemory =
+      device.kind === "cuda"
+        ? api.created((out) => api.CreateMemoryInfo("Cuda", ARENA, device.id, DEFAULT_MEMORY, out))
+        : this.hostMemory;
+    // sessions that are made from now on, in any thread, share an arena: each by itself would keep what its largest run took
+    if (device.kind === "cpu") api.CreateAndRegisterAllocator(this.environment, this.hostMemory, null);
+  }
+
+  /** What buffers need. Their allocator is that of `copy`, and frees what they held when that is released. */
+  get #forBuffers() {
+    if (this.#made) return this.#made;
+    const { api } = this;
+    const copy = new Session(this, copyGraph(), { threads: 1 });
+    const fill = new Session(this, zerosGraph(), { threads: 1 });
+    const allocator = api.created((out) => api.CreateAllocator(copy.address, this.deviceMemory, out));
+    this.#made = { copy, fill, allocator };
+    return this.#made;
+  }
+
+  /** @param shared initializers that are on the device already, by name: views, which must outlive the session */
+  async createSession(
+    graph: Graph,
+    options: SessionOptions,
+    shared: Readonly<Record<string, DeviceTensor>> = {},
+  ): Promise<Session> {
+    return new Session(this, graph, options, shared, this.#staging);
+  }
+
+  /** float32 [length], of which nothing is known. @throws GraphError `device` where there is no memory left */
+  reserve(length: number): DeviceBuffer {
+    return new DeviceBuffer(this.api, this.deviceMemory, this.#newTensor([length]), length);
+  }
+
+  /** float32 [length], zeros. @throws GraphError `device` where there is no memory left */
+  async allocate(length: number): Promise<DeviceBuffer> {
+    const buffer = this.reserve(length);
+    await this.zero(buffer);
+    return buffer;
+  }
+
+  #newTensor(shape: readonly number[]): Pointer {
+    const { api } = this;
+    const dims = BigInt64Array.from(shape, BigInt);
+    try {
+      return api.created((out) =>
+        api.CreateTensorAsOrtValue(this.#forBuffers.allocator, dims, dims.length, DTYPES.float32.code, out),
+      );
+    } catch (cause) {
+      throw this.fault(cause);
+    }
+  }
+
+  async zero(buffer: DeviceBuffer): Promise<void> {
+    for (const { values } of buffer.blocks())
+      await this.#forBuffers.fill.run({ size: tensor(BigInt64Array.of(BigInt(values.shape[0]!))) }, { zeros: values });
+  }
+
+  /** @param numbers float32, no more than `buffer` has */
+  async write(buffer: DeviceBuffer, numbers: Float32Array): Promise<void> {
+    await this.writeBlocks(buffer, numbers.length, (start, end) => numbers.subarray(start, end));
+  }
+
+  /** The first `length` numbers, of which no more are here at a time than a block. */
+  async writeBlocks(
+    buffer: DeviceBuffer,
+    length: number,
+    block: (start: number, end: number) => Float32Array,
+  ): Promise<void> {
+    for (const { values, start, end } of buffer.blocks(length))
+      await this.#forBuffers.copy.run({ from: tensor(block(start, end)) }, { to: values });
+  }
+
+  /** Into `numbers`, float32, no more than `buffer` has. */
+  async read(buffer: DeviceBuffer, numbers: Float32Array): Promise<void> {
+    for (const { values, start, end } of buffer.blocks(numbers.length))
+      await this.#forBuffers.copy.run({ from: values }, { to: tensor(numbers.subarray(start, end)) });
+  }
+
+  /** An OrtValue over the numbers of a tensor of this process, which must outlive it; the caller releases it. */
+  wrap({ dtype, shape, data }: Tensor): Pointer {
+    const { api } = this;
+    const dims = BigInt64Array.from(shape, BigInt);
+    const numbers = data.byteLength > 0 ? data : NOTHING; // no address may be 0
+    return api.created((out) =>
+      api.CreateTensorWithDataAsOrtValue(
+        this.hostMemory,
+        api.addressOf(numbers),
+        data.byteLength,
+        dims.length > 0 ? dims : null,
+        dims.length,
+        DTYPES[dtype].code,
+        out,
+      ),
+    );
+  }
+
+  /** What an error of ONNX Runtime's means on this device, where that is known. */
+  fault(cause: unknown): unknown {
+    const told = this.device.kind === "cuda" ? cudaFault(this.device, (cause as Error).message) : undefined;
+    return told === undefined ? cause : new GraphError("device", told, { cause });
+  }
+
+  /** After all sessions and buffers. */
+  async release(): Promise<void> {
+    const { api } = this;
+    this.#staging?.release();
+    if (this.#made) {
+      api.ReleaseAllocator(this.#made.allocator);
+      await this.#made.fill.release();
+      await this.#made.copy.release();
+    }
+    if (this.deviceMemory !== this.hostMemory) api.ReleaseMemoryInfo(this.deviceMemory);
+    api.ReleaseMemoryInfo(this.hostMemory);
+  }
+}
+
+const NOTHING = new Uint8Array(64);
+
+/** The device's own copy: ONNX Runtime moves its input there, or its output here. */
+function copyGraph(): Graph {
+  const graph = new Graph("copy");
+  graph.output("to", graph.input("from", "float32", [BLOCK]));
+  return graph;
+}
+
+function zerosGraph(): Graph {
+  const graph = new Graph("zeros");
+  const size = graph.input("size", "int64", [1]);
+  const [zeros] = graph.op("Expand", [graph.constant([0]), size], {}, [{ dtype: "float32", shape: [BLOCK] }]);
+  graph.output("zeros", zeros!);
+  return graph;
+}
+
+let used: Device = { kind: "cpu" };
+
+/** `createSession` of this thread makes sessions on it from now on. */
+export function useDevice(wanted: Device): void {
+  used = wanted;
+}
+
+/** What `useDevice` named; else the CPU. */
+export const usedDevice = (): Device => used;
+
+/** Of this thread, by device. Each lives as long as the thread. */
+const runtimes = new Map<string, Runtime>();
+
+/** A session on the device that `useDevice` named, else on the CPU. @throws GraphError `device` or `session` */
+export async function createSession(graph: Graph, options: SessionOptions = {}): Promise<Session> {
+  const runtime = runtimes.get(deviceName(used)) ?? new Runtime(used);
+  runtimes.set(deviceName(used), runtime);
+  return runtime.createSession(graph, options);
+}
+
+/** Whether a device works: a kernel runs there, and numbers come back as they went. @throws GraphError `device`, one line with the remedy */
+export async function probeDevice(device: Device): Promise<void> {
+  const [there, back] = [Float32Array.of(1, 2, 3), new Float32Array(3)];
+  const cannot = (why: string, cause?: unknown) =>
+    new GraphError("device", `${deviceName(device)} cannot be used: ${why}`, { cause });
+  const runtime = new Runtime(device);
+  try {
+    const buffer = await runtime.allocate(there.length);
+    await runtime.write(buffer, there);
+    await runtime.read(buffer, back);
+    buffer.release();
+  } catch (cause) {
+    if (cause instanceof GraphError && cause.code === "device") throw cause;
+    throw cannot((cause as Error).message.split("\n")[0]!, cause);
+  } finally {
+    await runtime.release();
+  }
+  if (back.join() !== there.join()) throw cannot(`${there} went there, and ${back} came back`);
+}

@@ -1,0 +1,257 @@
+/** A graph that ONNX Runtime runs on one device, by its C API. Inputs and outputs may be tensors of this process or on the device. */
+import os from "node:os";
+import { threadId } from "node:worker_threads";
+import { GraphError } from "../graph/errors.ts";
+import type { Graph } from "../graph/graph.ts";
+import { serialise } from "../graph/serialise.ts";
+import { type DeviceTensor, DTYPES, type DType, type Tensor, type TypedArray } from "../graph/tensor.ts";
+import type { OrtApi, Pointer } from "./api.ts";
+import { flushesDenormals } from "./denormals.ts";
+import type { Device } from "./device.ts";
+import { type Staging, stageable } from "./staging.ts";
+
+export interface SessionOptions {
+  /** threads within one operator; 0: as many as there are cores. More than the cores is slower, not faster */
+  threads?: number;
+  /**
+   * Idle threads wait in a loop. Off: where other processes want the cores too, a PPO update on 2 of 2 cores took 4-5 s
+   * instead of 8-18 s; alone on the machine the difference is small.
+   */
+  spinning?: boolean;
+  /** reuse of memory between runs of the same shapes; off: 40 % less resident memory */
+  memoryPattern?: boolean;
+  /**
+   * Products of float32 matrices round their operands to TF32 on a GPU, 10 bits of mantissa: several times faster. Default false,
+   * where ONNX Runtime's own default is true
+   */
+  tf32?: boolean;
+  /** names of graph optimisers to leave out; those that undo recomputation are left out where a graph recomputes */
+  disabledOptimizers?: readonly string[];
+  /** the folder that external initializers are in */
+  externalDirectory?: string;
+  /** false: external weights stay memory-mapped and are shared by all sessions that use the file */
+  prepacking?: boolean;
+  graphOptimizationLevel?: "disabled" | "basic" | "extended" | "all";
+  /** write a profile of every run to files that start with this */
+  profilePrefix?: string;
+}
+
+/** GraphOptimizationLevel */
+const LEVELS = { disabled: 0, basic: 1, extended: 2, all: 99 } as const;
+const ERRORS = 3; // OrtLoggingLevel
+const POINTER_BYTES = 8;
+
+/** Of the CUDA provider: its arena grows by what is asked for, not by as much again, as buffers are large and stay. */
+export const cudaOptions = (device: number, { tf32 = false }: SessionOptions): Record<string, string> => ({
+  device_id: String(device),
+  arena_extend_strategy: "kSameAsRequested",
+  use_tf32: tf32 ? "1" : "0",
+});
+
+type Given = Readonly<Record<string, Tensor | DeviceTensor>>;
+type Wanted = readonly string[] | Readonly<Record<string, Tensor | DeviceTensor | null>>;
+
+/** ONNX Runtime on the device that a session is for (runtime.ts). */
+export interface Host {
+  readonly api: OrtApi;
+  readonly device: Device;
+  readonly environment: Pointer;
+  /** OrtMemoryInfo of this process's memory */
+  readonly hostMemory: Pointer;
+  /** An OrtValue over the numbers of a tensor of this process, which must outlive it; the caller releases it. */
+  wrap(tensor: Tensor): Pointer;
+  /** What an error of ONNX Runtime's means on this device, where that is known. */
+  fault(cause: unknown): unknown;
+}
+
+export class Session {
+  readonly inputNames: readonly string[];
+  readonly outputNames: readonly string[];
+  readonly #host: Host;
+  /** of the OrtSession */
+  readonly address: Pointer;
+  readonly #binding: Pointer;
+  readonly #staging: Staging | undefined;
+  readonly #stageable: ReadonlySet<string>;
+
+  /**
+   * @param staging by which inputs go to the device together; left out: each by itself
+   * @throws GraphError `device` for what is wrong with a GPU, or `session`
+   */
+  constructor(
+    host: Host,
+    graph: Graph,
+    options: SessionOptions = {},
+    shared: Readonly<Record<string, DeviceTensor>> = {},
+    staging?: Staging,
+  ) {
+    this.#host = host;
+    this.#staging = staging;
+    this.#stageable = staging ? stageable(graph) : new Set();
+    this.inputNames = graph.inputs.map(({ name }) => name);
+    this.outputNames = graph.outputs.map(({ name }) => name);
+    const { api } = host;
+    const bytes = serialise(graph);
+    const settings = api.created((out) => api.CreateSessionOptions(out));
+    try {
+      configure(settings, host, graph, options);
+      for (const [name, { address }] of Object.entries(shared)) api.AddInitializer(settings, name, address);
+      this.address = api.created((out) =>
+        api.CreateSessionFromArray(host.environment, bytes, bytes.length, settings, out),
+      );
+      this.#binding = api.created((out) => api.CreateIoBinding(this.address, out));
+    } catch (cause) {
+      throw host.fault(cause);
+    } finally {
+      api.ReleaseSessionOptions(settings);
+    }
+  }
+
+  /**
+   * Runs the graph. What is fed from this process's memory is moved to the device; a DeviceTensor is read, or written into,
+   * where it is. One that is both must be read by nothing that can run after what writes it.
+   *
+   * @returns the outputs that are in this process's memory
+   */
+  async run(feeds: Given, outputs: Wanted = this.outputNames): Promise<Record<string, Tensor>> {
+    const { api } = this.#host;
+    const targets: Record<string, Tensor | DeviceTensor | null> = Array.isArray(outputs)
+      ? Object.fromEntries(outputs.map((name: string) => [name, null]))
+      : (outputs as Record<string, Tensor | DeviceTensor | null>);
+    const given = Object.fromEntries(
+      this.inputNames.map((name) => {
+        const feed = feeds[name];
+        if (!feed) throw new GraphError("feed", `run: the input '${name}' is missing`);
+        return [name, feed] as const;
+      }),
+    );
+    if (this.#staging) Object.assign(given, await this.#staging.send(given, this.#stageable));
+    const wrapped: Pointer[] = [];
+    const pinned: (Tensor | DeviceTensor)[] = []; // what native code has addresses of must not be collected
+    const ortValue = (value: Tensor | DeviceTensor): Pointer => {
+      pinned.push(value);
+      if ("address" in value) return value.address;
+      wrapped.push(this.#host.wrap(value));
+      return wrapped.at(-1)!;
+    };
+    try {
+      for (const [name, feed] of Object.entries(given)) api.BindInput(this.#binding, name, ortValue(feed));
+      for (const [name, target] of Object.entries(targets)) {
+        if (target) api.BindOutput(this.#binding, name, ortValue(target));
+        else api.BindOutputToDevice(this.#binding, name, this.#host.hostMemory);
+      }
+      api.SynchronizeBoundInputs(this.#binding);
+      api.RunWithBinding(this.address, null, this.#binding);
+      api.SynchronizeBoundOutputs(this.#binding);
+      return this.#results(targets);
+    } catch (cause) {
+      throw this.#host.fault(cause);
+    } finally {
+      api.ClearBoundInputs(this.#binding);
+      api.ClearBoundOutputs(this.#binding);
+      for (const value of wrapped) api.ReleaseValue(value);
+      pinned.length = 0;
+    }
+  }
+
+  #results(targets: Readonly<Record<string, Tensor | DeviceTensor | null>>): Record<string, Tensor> {
+    const { api } = this.#host;
+    const allocator = api.created((out) => api.GetAllocatorWithDefaultOptions(out));
+    const [values, count] = [new BigUint64Array(1), new BigUint64Array(1)];
+    api.GetBoundOutputValues(this.#binding, allocator, values, count);
+    const list = values[0]!;
+    const addresses = new BigUint64Array(api.copyOf(list, POINTER_BYTES * Number(count[0])));
+    if (list) api.AllocatorFree(allocator, list);
+    const results: Record<string, Tensor> = {};
+    for (const [i, [name, target]] of Object.entries(targets).entries()) {
+      if (target === null) results[name] = hostTensor(api, addresses[i]!);
+      else if (!("address" in target)) results[name] = target;
+      api.ReleaseValue(addresses[i]!);
+    }
+    return results;
+  }
+
+  async release(): Promise<void> {
+    const { api } = this.#host;
+    api.ReleaseIoBinding(this.#binding);
+    api.ReleaseSession(this.address);
+  }
+}
+
+/**
+ * Where each session writes a profile of its runs when it is released: which node ran on which device, and for how long. Names
+ * begin with the variable's value. The variable is for measurements; it makes runs slower.
+ */
+const PROFILE = process.env.LONGRUN_PROFILE;
+let profiles = 0;
+
+function configure(settings: Pointer, { api, device }: Host, graph: Graph, options: SessionOptions): void {
+  api.SetIntraOpNumThreads(settings, intraOpThreads(options));
+  api.SetInterOpNumThreads(settings, 1);
+  if (!options.memoryPattern) api.DisableMemPattern(settings);
+  api.SetSessionLogSeverityLevel(settings, ERRORS);
+  const profile = options.profilePrefix ?? (PROFILE && `${PROFILE}-${threadId}-${++profiles}-${graph.name}`);
+  if (profile) api.EnableProfiling(settings, profile);
+  api.SetSessionGraphOptimizationLevel(settings, LEVELS[options.graphOptimizationLevel ?? "all"]);
+  for (const [section, entries] of Object.entries(configuration(graph, options)))
+    for (const [key, value] of Object.entries(entries)) api.AddSessionConfigEntry(settings, `${section}.${key}`, value);
+  if (device.kind === "cpu") api.AddSessionConfigEntry(settings, "session.use_env_allocators", "1");
+  if (device.kind === "cuda") appendCuda(api, settings, cudaOptions(device.id, options));
+}
+
+/**
+ * The first merges what is computed twice with what is still there; the second resolves the edges of `after` (checkpoint.ts).
+ * The third takes away the copies that make outputs, after which the gradients of all weights are computed last, and what
+ * they need of every layer lives until then.
+ */
+const RECOMPUTING = ["CommonSubexpressionElimination", "ConstantFolding", "EliminateIdentity"];
+
+/** ONNX Runtime's configuration entries, by section: `session.disable_prepacking` is `disable_prepacking` of `session`. */
+function configuration(graph: Graph, options: SessionOptions): Record<string, Record<string, string>> {
+  const session: Record<string, string> = { "intra_op.allow_spinning": options.spinning ? "1" : "0" };
+  if (flushesDenormals()) session.set_denormal_as_zero = "1";
+  if (options.externalDirectory) session.model_external_initializers_file_folder_path = options.externalDirectory;
+  if (options.prepacking === false) session.disable_prepacking = "1";
+  const graphNeeds = !graph.model.recomputes ? [] : RECOMPUTING;
+  const disabledOptimizers = [...new Set([...(options.disabledOptimizers ?? []), ...graphNeeds])];
+  if (disabledOptimizers.length === 0) return { session };
+  return { session, optimization: { disable_specified_optimizers: disabledOptimizers.join(";") } };
+}
+
+/** ONNX Runtime's own 0 pins threads to cores. */
+const intraOpThreads = ({ threads }: SessionOptions): number => threads || os.availableParallelism();
+
+function appendCuda(api: OrtApi, settings: Pointer, entries: Readonly<Record<string, string>>): void {
+  const cuda = api.created((out) => api.CreateCUDAProviderOptions(out));
+  try {
+    api.UpdateCUDAProviderOptions(cuda, Object.keys(entries), Object.values(entries), Object.keys(entries).length);
+    api.SessionOptionsAppendExecutionProvider_CUDA_V2(settings, cuda);
+  } finally {
+    api.ReleaseCUDAProviderOptions(cuda);
+  }
+}
+
+const ARRAYS: Partial<Record<DType, new (buffer: ArrayBuffer) => TypedArray>> = {
+  float32: Float32Array,
+  float64: Float64Array,
+  int32: Int32Array,
+  int64: BigInt64Array,
+  bool: Uint8Array,
+  uint8: Uint8Array,
+};
+
+/** A copy of an OrtValue in this process's memory. */
+function hostTensor(api: OrtApi, value: Pointer): Tensor {
+  const info = api.created((out) => api.GetTensorTypeAndShape(value, out));
+  const rank = Number(api.created((out) => api.GetDimensionsCount(info, out)));
+  const dims = new BigInt64Array(rank);
+  if (rank > 0) api.GetDimensions(info, dims, rank);
+  const code = Number(api.created((out) => api.GetTensorElementType(info, out)));
+  api.ReleaseTensorTypeAndShapeInfo(info);
+  const shape = Array.from(dims, Number);
+  const [dtype, { bytes }] = Object.entries(DTYPES).find(([, it]) => it.code === code) as [DType, { bytes: number }];
+  const make = ARRAYS[dtype];
+  if (!make) throw new GraphError("dtype", `an output is ${dtype}, which cannot leave the graph; cast it there`);
+  const data = api.created((out) => api.GetTensorMutableData(value, out));
+  return { dtype, shape, data: new make(api.copyOf(data, bytes * shape.reduce((count, dim) => count * dim, 1))) };
+}

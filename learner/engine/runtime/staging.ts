@@ -1,0 +1,101 @@
+/**
+ * The inputs of a run from this process's memory, sent to the device in one copy. ONNX Runtime copies each input by itself, and a
+ * step has two dozen; most are small, so that the copies' number counts, not their bytes.
+ */
+import { Graph, type OpNode, type Value } from "../graph/graph.ts";
+import { type DeviceTensor, DTYPES, type Tensor } from "../graph/tensor.ts";
+import type { DeviceBuffer } from "./buffer.ts";
+
+/** CUDA's own allocations are aligned to this. */
+const ALIGNMENT_BYTES = 256;
+/** Of an input. A larger one goes by itself: it would be copied here first. */
+const MOST_BYTES = 2 ** 22;
+const FLOAT_BYTES = DTYPES.float32.bytes;
+
+/** Where there is room on the device, and how numbers go there. */
+export interface Room {
+  /** float32 [length], of which nothing is known */
+  reserve(length: number): DeviceBuffer;
+  write(buffer: DeviceBuffer, numbers: Float32Array): Promise<void>;
+}
+
+export class Staging {
+  readonly #room: Room;
+  #buffer: DeviceBuffer | undefined;
+  #scratch = new Float32Array(0);
+
+  constructor(room: Room) {
+    this.#room = room;
+  }
+
+  /**
+   * Those of a run's inputs that go together, as tensors on the device, which are good until the next call.
+   *
+   * @param names of the inputs that may: `stageable`
+   */
+  async send(
+    feeds: Readonly<Record<string, Tensor | DeviceTensor>>,
+    names: ReadonlySet<string>,
+  ): Promise<Record<string, DeviceTensor>> {
+    const tensors = Object.entries(feeds).filter(
+      (feed): feed is [string, Tensor] => names.has(feed[0]) && goesTogether(feed[1]),
+    );
+    if (tensors.length < 2) return {};
+    const offsets = new Map<string, number>();
+    let end = 0;
+    for (const [name, { data }] of tensors) {
+      offsets.set(name, end);
+      end += Math.ceil(data.byteLength / ALIGNMENT_BYTES) * ALIGNMENT_BYTES;
+    }
+    const buffer = this.#reserved(end / FLOAT_BYTES);
+    const bytes = new Uint8Array(this.#scratch.buffer);
+    for (const [name, { data }] of tensors)
+      bytes.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), offsets.get(name)!);
+    await this.#room.write(buffer, this.#scratch.subarray(0, end / FLOAT_BYTES));
+    return Object.fromEntries(
+      tensors.map(([name, { dtype, shape }]) => [name, buffer.viewOfBytes(offsets.get(name)!, dtype, shape)]),
+    );
+  }
+
+  /** @param length float32 numbers */
+  #reserved(length: number): DeviceBuffer {
+    if (this.#buffer && this.#buffer.length >= length) {
+      this.#buffer.forgetViews();
+      return this.#buffer;
+    }
+    this.#buffer?.release();
+    this.#buffer = undefined; // if there is no room for the next
+    this.#buffer = this.#room.reserve(length);
+    this.#scratch = new Float32Array(length);
+    return this.#buffer;
+  }
+
+  release(): void {
+    this.#buffer?.release();
+    this.#buffer = undefined;
+  }
+}
+
+/** Not what is there already, nor what is large. */
+function goesTogether(feed: Tensor | DeviceTensor): feed is Tensor {
+  return !("address" in feed) && feed.data.byteLength > 0 && feed.data.byteLength <= MOST_BYTES;
+}
+
+/**
+ * The inputs that ONNX Runtime wants on the device. It wants others in this process's memory, and would copy them back: those that
+ * lead to no output, those of which one reads the shape, and single int64 numbers (the trip count of a Loop, the size of an Expand).
+ */
+export function stageable(graph: Graph): ReadonlySet<string> {
+  const live = new Set(graph.outputs.map(({ value }) => value.name));
+  const measured = new Set<string>();
+  const read = ({ type, inputs, attributes }: OpNode) => {
+    for (const name of inputs) (type === "Shape" ? measured : live).add(name);
+    for (const inner of Object.values(attributes)) if (inner instanceof Graph) inner.nodes.forEach(read);
+  };
+  // from the end on: what leads to no output is not read
+  for (const node of graph.nodes.toReversed())
+    if (node.outputs.some(({ name }) => live.has(name) || measured.has(name))) read(node);
+  const isSize = ({ dtype, shape }: Value) => dtype === "int64" && shape.every((dim) => dim === 1);
+  const wanted = graph.inputs.filter((it) => live.has(it.name) && !measured.has(it.name) && !isSize(it));
+  return new Set(wanted.map(({ name }) => name));
+}

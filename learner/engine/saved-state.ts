@@ -1,0 +1,85 @@
+/** Weights and moments to files and back, bit for bit, and their digest. */
+import { createHash, type Hash } from "node:crypto";
+import fs from "node:fs";
+import path from "node:path";
+import { newMoments } from "./adamw.ts";
+import { EngineError } from "./errors.ts";
+import type { Parameters } from "./graph/parameters.ts";
+import { readMetadata, readSafetensors, writeSafetensors } from "./model/safetensors.ts";
+import type { Tensor } from "./model/weights.ts";
+import type { ModelState, TakenSteps } from "./model-state.ts";
+
+const KINDS = ["first", "second"] as const;
+
+/** Adam's moments as one safetensors file: `first.NAME` and `second.NAME`, and `steps` in the metadata. */
+export function writeMoments(file: string, { moments, steps, weights }: ModelState): void {
+  const tensors = new Map<string, Tensor>();
+  if (moments) {
+    for (const kind of KINDS) {
+      const layout = weights.over(moments[kind]);
+      for (const { name, shape } of weights.shapes)
+        tensors.set(`${kind}.${name}`, { shape, data: layout.get(name).data as Float32Array });
+    }
+  }
+  writeSafetensors(file, tensors, { format: "pt", steps: String(steps) });
+}
+
+/** @returns undefined where no step had been taken. @throws EngineError `checkpoint` when the file does not fit the model */
+export function readMoments(file: string, model: ModelState): TakenSteps | undefined {
+  const steps = Number(readMetadata(file).steps);
+  if (!Number.isSafeInteger(steps) || steps < 0)
+    throw new EngineError("checkpoint", `${file}: its metadata has no step count`);
+  if (steps === 0) return undefined;
+  const moments = newMoments(model.weights.data.length);
+  const tensors = readSafetensors(file);
+  for (const kind of KINDS) {
+    const layout = model.weights.over(moments[kind]);
+    for (const { name } of model.weights.shapes) {
+      const tensor = tensors.get(`${kind}.${name}`);
+      if (!tensor) throw new EngineError("checkpoint", `${file}: ${kind}.${name} is missing`);
+      layout.set(name, tensor.data);
+    }
+  }
+  return { moments, steps };
+}
+
+/** Weights of a critic: one safetensors file in a folder of its own. */
+export function writeCritic(folder: string, weights: Parameters): void {
+  fs.mkdirSync(folder, { recursive: true });
+  const tensors = new Map(
+    weights.shapes.map(({ name, shape }) => [name, { shape, data: weights.get(name).data as Float32Array }]),
+  );
+  writeSafetensors(path.join(folder, "model.safetensors"), tensors);
+}
+
+/** @throws EngineError `checkpoint` when a parameter is missing */
+export function readCritic(folder: string, weights: Parameters): void {
+  const file = path.join(folder, "model.safetensors");
+  const tensors = readSafetensors(file);
+  for (const { name } of weights.shapes) {
+    const tensor = tensors.get(name);
+    if (!tensor) throw new EngineError("checkpoint", `${file}: ${name} is missing`);
+    weights.set(name, tensor.data);
+  }
+}
+
+/** sha256 over names, weights and moments of the models, in order; hex. */
+export function digestOf(models: Readonly<Record<string, ModelState | undefined>>): string {
+  const hash = createHash("sha256");
+  for (const [role, model] of Object.entries(models)) {
+    if (!model) continue;
+    hash.update(`${role}\n`);
+    hashParameters(hash, model.weights);
+    hash.update(`steps ${model.steps}\n`);
+    if (model.moments) for (const kind of KINDS) hashParameters(hash, model.weights.over(model.moments[kind]));
+  }
+  return hash.digest("hex");
+}
+
+function hashParameters(hash: Hash, parameters: Parameters): void {
+  for (const { name, shape } of parameters.shapes) {
+    const { data } = parameters.get(name);
+    hash.update(`${name} ${shape}\n`);
+    hash.update(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
+  }
+}

@@ -1,0 +1,103 @@
+/** The graphs that evaluate and train: weights, sequences and loss inputs in; loss, per-token numbers and gradients out. */
+
+import type { Adaptation, Role } from "./adaptation.ts";
+import { gradients } from "./graph/gradients.ts";
+import { type Compute, Graph, type Value } from "./graph/graph.ts";
+import { concat } from "./graph/primitives.ts";
+import { plus } from "./graph/sums.ts";
+import { decoder, decoderInputs, RESPONSE } from "./model/decoder.ts";
+import { tokenLogProbs } from "./model/token-log-probs.ts";
+import { valueHead, valueHeadParameters } from "./model/value-head.ts";
+import { crossEntropy, policyLoss, policyLossInputs } from "./policy-loss.ts";
+import { valueLoss, valueLossInputs } from "./value-loss.ts";
+
+/** The output that holds a parameter's gradient, with those before. */
+export const GRADIENT_PREFIX = "gradient of ";
+/**
+ * The output that holds the gradient of a parameter whose bfloat16 copy the graph is fed with (../model/halved.ts), in bfloat16, of
+ * this micro-batch alone.
+ */
+export const HALF_GRADIENT_PREFIX = "bfloat16 gradient of ";
+/** The input that a float32 gradient is added to: the sum of those before. It may be the output's tensor, as nothing else reads it. */
+export const SUM_PREFIX = "sum of ";
+
+export interface StepOptions {
+  /** layers are computed again in the backward pass, not kept for it; default false */
+  checkpointing?: boolean;
+  /** what matrix products are computed in; weights and gradients are float32 in any case. Default float32 */
+  compute?: Compute;
+  /** of attention, as in the feeds (../model/decoder.ts); default: for short sequences */
+  blocks?: number | undefined;
+}
+
+export type EvaluationOptions = Pick<StepOptions, "compute" | "blocks">;
+
+interface TrunkOptions extends StepOptions {
+  requiresGrad: boolean;
+}
+
+function policyTrunk(g: Graph, model: Adaptation, role: Role, { requiresGrad, checkpointing, blocks }: TrunkOptions) {
+  const { trained, weights, project, outputLayer } = model.trunk(g, role, { requiresGrad });
+  const hidden = decoder(model.config, weights, decoderInputs(g, model.config, blocks), { project, checkpointing });
+  const targets = g.input("targets", "int32", [RESPONSE]);
+  const inverseTemperature = g.input("inverseTemperature", "float32", []);
+  return { trained, ...tokenLogProbs(hidden, outputLayer!, targets, inverseTemperature) };
+}
+
+function criticTrunk(g: Graph, model: Adaptation, { requiresGrad, checkpointing, blocks }: TrunkOptions) {
+  const head = valueHeadParameters(g, model.config, { requiresGrad });
+  const { trained, weights, project } = model.trunk(g, "critic", { requiresGrad });
+  const hidden = decoder(model.config, weights, decoderInputs(g, model.config, blocks), { project, checkpointing });
+  return { trained: new Map([...trained, ...head]), values: valueHead(hidden, head) };
+}
+
+function outputGradients(g: Graph, loss: Value, trained: ReadonlyMap<string, Value>): void {
+  g.output("loss", loss);
+  const cotangents = gradients(loss, [...trained.values()]);
+  for (const [i, [name, { dtype, shape }]] of [...trained].entries()) {
+    if (dtype === "bfloat16") g.output(HALF_GRADIENT_PREFIX + name, cotangents[i]!);
+    else g.output(GRADIENT_PREFIX + name, plus(g.input(SUM_PREFIX + name, dtype, shape), cotangents[i]!));
+  }
+}
+
+/** -> logProbs, and entropies of the policy */
+export function evaluateGraph(model: Adaptation, role: Role, options: EvaluationOptions = {}): Graph {
+  const g = new Graph("evaluate", options);
+  const { logProbs, entropies } = policyTrunk(g, model, role, { requiresGrad: false, ...options });
+  g.output("logProbs", logProbs);
+  if (role === "policy") g.output("entropies", entropies);
+  return g;
+}
+
+/** -> values */
+export function valueGraph(model: Adaptation, options: EvaluationOptions = {}): Graph {
+  const g = new Graph("values", options);
+  g.output("values", criticTrunk(g, model, { requiresGrad: false, ...options }).values);
+  return g;
+}
+
+/** sums of gradients -> loss, tokens: logProbs, then entropies, which leave a GPU in one copy; sums with this one */
+export function policyStepGraph(model: Adaptation, options: StepOptions = {}): Graph {
+  const g = new Graph("policy_step", options);
+  const { trained, logProbs, entropies } = policyTrunk(g, model, "policy", { requiresGrad: true, ...options });
+  g.output("tokens", concat([logProbs, entropies], 0));
+  outputGradients(g, policyLoss(logProbs, entropies, policyLossInputs(g)), trained);
+  return g;
+}
+
+/** sums of gradients -> loss, sums with this one */
+export function pretrainStepGraph(model: Adaptation, options: StepOptions = {}): Graph {
+  const g = new Graph("pretrain_step", options);
+  const { trained, logProbs } = policyTrunk(g, model, "policy", { requiresGrad: true, ...options });
+  outputGradients(g, crossEntropy(logProbs, g.input("scale", "float32", [RESPONSE])), trained);
+  return g;
+}
+
+/** sums of gradients -> loss, values, sums with this one */
+export function valueStepGraph(model: Adaptation, options: StepOptions = {}): Graph {
+  const g = new Graph("value_step", options);
+  const { trained, values } = criticTrunk(g, model, { requiresGrad: true, ...options });
+  g.output("values", values);
+  outputGradients(g, valueLoss(values, valueLossInputs(g)), trained);
+  return g;
+}

@@ -1,0 +1,161 @@
+/** A model that is trained, in one worker: weights, the sum of gradients and moments where the worker's graphs run. */
+
+import type { AdamWScalars, Moments } from "./adamw.ts";
+import { EngineError } from "./errors.ts";
+import { layoutOf, type ParameterShape } from "./graph/parameters.ts";
+import type { DeviceTensor, Tensor } from "./graph/tensor.ts";
+import type { Held, Memory, Range } from "./model-memory.ts";
+import type { Session } from "./runtime/session.ts";
+import { GRADIENT_PREFIX, HALF_GRADIENT_PREFIX, SUM_PREFIX } from "./steps.ts";
+
+/** The sum of gradients of one worker's models, of which one at a time has one: the one that takes a step. */
+export class GradientSum {
+  readonly #memory: Memory;
+  #sum: { held: Held; of: Trainable } | undefined;
+
+  constructor(memory: Memory) {
+    this.#memory = memory;
+  }
+
+  /** The sum of a model's gradients, zeros: no other model has one from now on. */
+  async begin(of: Trainable): Promise<Held> {
+    if (this.#sum && this.#sum.held.length < of.length) this.release();
+    if (this.#sum) await this.#sum.held.zero();
+    const held = this.#sum?.held ?? (await this.#memory.hold(of.length));
+    this.#sum = { held, of };
+    return held;
+  }
+
+  /** @throws EngineError `step` where another model has begun one since */
+  of(model: Trainable): Held {
+    if (this.#sum?.of === model) return this.#sum.held;
+    throw new EngineError("step", "another model's gradient was computed between a gradient and its optimiser step");
+  }
+
+  release(): void {
+    this.#sum?.held.release();
+    this.#sum = undefined;
+  }
+}
+
+export class Trainable {
+  readonly shapes: readonly ParameterShape[];
+  /** float32 numbers, with those between tensors (`layoutOf`) */
+  readonly length: number;
+  readonly #memory: Memory;
+  readonly #sum: GradientSum;
+  readonly #shared: Float32Array;
+  #weights: Held | undefined;
+  #moments: { first: Held; second: Held } | undefined;
+  #parts = 0;
+
+  /** @param weights in shared memory, laid out as these shapes are */
+  constructor(memory: Memory, sum: GradientSum, shapes: readonly ParameterShape[], weights: Float32Array) {
+    this.#memory = memory;
+    this.#sum = sum;
+    this.shapes = shapes;
+    this.length = layoutOf(shapes).size;
+    this.#shared = weights;
+  }
+
+  /** The weights as a graph is fed with them. */
+  async feeds(): Promise<Record<string, Tensor | DeviceTensor>> {
+    const weights = await this.#held();
+    return { ...(await weights.tensors(this.shapes)), ...(await this.#memory.halves(weights, this.shapes)) };
+  }
+
+  /** The weights in float32 alone. */
+  async wide(): Promise<Record<string, Tensor | DeviceTensor>> {
+    return (await this.#held()).tensors(this.shapes);
+  }
+
+  /** Grows with each change of the weights that a graph could see. */
+  async version(): Promise<number> {
+    return (await this.#held()).version;
+  }
+
+  /** Forgets the gradient of the step before. */
+  zeroGradient(): void {
+    this.#parts = 0;
+  }
+
+  /** Runs a step graph on one micro-batch, which adds its gradient to the sum, and returns the graph's other outputs. */
+  async accumulate(session: Session, feeds: Record<string, Tensor>): Promise<Record<string, Tensor>> {
+    const weights = await this.feeds();
+    const sum = this.#parts++ === 0 ? await this.#sum.begin(this) : this.#sum.of(this);
+    const part = await this.#memory.part(this.shapes);
+    const gradients = {
+      ...(await sum.tensors(this.shapes, GRADIENT_PREFIX)),
+      ...part?.parameters(HALF_GRADIENT_PREFIX),
+    };
+    const results = await session.run(
+      { ...weights, ...(await sum.tensors(this.shapes, SUM_PREFIX)), ...feeds },
+      Object.fromEntries(session.outputNames.map((name) => [name, gradients[name] ?? null])),
+    );
+    await part?.addTo(sum);
+    return Object.fromEntries(Object.entries(results).filter(([name]) => !(name in gradients)));
+  }
+
+  /** The sum of the gradients, where it is in shared memory. */
+  get gradient(): Float32Array | undefined {
+    return this.#parts > 0 ? this.#sum.of(this).shared?.subarray(0, this.length) : undefined;
+  }
+
+  /** The sum of squares of a part of the gradient, to which `others` are added first. */
+  async squares(range: Range, others: readonly Float32Array[]): Promise<number> {
+    return this.#memory.squares(this.#sum.of(this), range, others);
+  }
+
+  /** The loop of an AdamW step over a part of the numbers. */
+  async adamw(range: Range, scalars: AdamWScalars, shared: SharedStep): Promise<void> {
+    const weights = await this.#held();
+    const gradient = shared.gradient
+      ? await this.#memory.hold(this.length, shared.gradient) // of the worker that has the whole sum
+      : this.#sum.of(this);
+    const { first, second } = await this.#heldMoments(shared.moments);
+    await this.#memory.adamw({ weights, gradient, first, second }, range, scalars);
+  }
+
+  /** Tells that somebody has written weights and moments in shared memory: those are the newest now. */
+  changedHere(): void {
+    this.#weights?.changedHere();
+    for (const held of [this.#moments?.first, this.#moments?.second]) held?.release();
+    this.#moments = undefined;
+  }
+
+  /** Copies the newest weights, and moments where they are given, into shared memory. */
+  async fetch(moments: Moments | undefined): Promise<void> {
+    await this.#weights?.fetch(this.#shared);
+    if (!moments) return;
+    await this.#moments?.first.fetch(moments.first);
+    await this.#moments?.second.fetch(moments.second);
+  }
+
+  release(): void {
+    for (const held of [this.#weights, this.#moments?.first, this.#moments?.second]) held?.release();
+    this.#weights = this.#moments = undefined;
+  }
+
+  async #held(): Promise<Held> {
+    this.#weights ??= await this.#memory.hold(this.length, this.#shared);
+    return this.#weights;
+  }
+
+  async #heldMoments(shared: Moments | undefined): Promise<{ first: Held; second: Held }> {
+    if (this.#moments) return this.#moments;
+    const first = await this.#memory.hold(this.length, shared?.first);
+    try {
+      this.#moments = { first, second: await this.#memory.hold(this.length, shared?.second) };
+    } catch (cause) {
+      first.release(); // there was no memory for both
+      throw cause;
+    }
+    return this.#moments;
+  }
+}
+
+/** The arrays that workers share in a step, where models are in shared memory. */
+export interface SharedStep {
+  gradient: Float32Array | undefined;
+  moments: Moments | undefined;
+}

@@ -1,0 +1,87 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  addValidScores,
+  batchMeanAdvantages,
+  generalizedAdvantages,
+  importanceWeights,
+  tokenRewards,
+  whiten,
+} from "./advantages.ts";
+
+const close = (actual: ArrayLike<number>, expected: number[], tolerance = 1e-6) => {
+  assert.equal(actual.length, expected.length);
+  for (const [i, value] of expected.entries()) {
+    assert.ok(Math.abs(actual[i] - value) <= tolerance, `[${i}] ${actual[i]} is not ${value}`);
+  }
+};
+
+test("token rewards: KL on every token, the reward on the last", () => {
+  const sample = {
+    reward: 2,
+    proximalLogProbs: Float32Array.of(-1, -2, -3),
+    referenceLogProbs: Float32Array.of(-1.5, -2, -2),
+  };
+  close(tokenRewards(sample, 0.1), [-0.05, 0, 2.1]);
+});
+
+test("GAE by hand, gamma 0.9, lambda 0.5", () => {
+  const { advantages, returns } = generalizedAdvantages(Float64Array.of(1, 2), Float32Array.of(0.5, 0.25), 0.9, 0.5);
+  // delta_1 = 2 - 0.25 = 1.75; delta_0 = 1 + 0.9 * 0.25 - 0.5 = 0.725; A_0 = 0.725 + 0.45 * 1.75 = 1.5125
+  close(advantages, [1.5125, 1.75]);
+  close(returns, [2.0125, 2]);
+});
+
+test("gamma 1, lambda 1: the return is the reward to go, whatever the values", () => {
+  const { returns } = generalizedAdvantages(Float64Array.of(0.5, 0, -10), Float32Array.of(3, -7, 1), 1, 1);
+  close(returns, [-9.5, -10, -10]);
+});
+
+test("batch-mean baseline: reward to go less the mean reward", () => {
+  close(batchMeanAdvantages(Float64Array.of(0, 1), -4, 1).advantages, [5, 5]);
+});
+
+test("whitening is over all tokens of the batch, with Bessel's variance", () => {
+  const batch = [Float32Array.of(1, 2), Float32Array.of(6)];
+  whiten(batch);
+  const std = Math.sqrt((4 + 1 + 9) / 2);
+  close(batch[0], [-2 / std, -1 / std]);
+  close(batch[1], [3 / std]);
+});
+
+test("a single token or a constant batch is left finite", () => {
+  const one = [Float32Array.of(5)];
+  whiten(one);
+  assert.equal(one[0][0], 5);
+  const constant = [Float32Array.of(2, 2), Float32Array.of(2)];
+  whiten(constant);
+  close(constant[0], [0, 0]);
+});
+
+test("valid scores: z over the valid samples only, clipped, all tokens alike", () => {
+  const batch = [new Float32Array(2), new Float32Array(1), new Float32Array(1)];
+  addValidScores(batch, [1, undefined, 3], 0.5);
+  const z = 1 / Math.SQRT2;
+  close(batch[0], [-0.5 * z, -0.5 * z]);
+  close(batch[1], [0]);
+  close(batch[2], [0.5 * z]);
+  const outlier = Array.from({ length: 30 }, () => new Float32Array(1));
+  addValidScores(outlier, [...new Array(29).fill(0), 100], 1);
+  close(outlier[29], [3]);
+});
+
+test("valid scores that are equal, or one alone, change nothing", () => {
+  for (const goodness of [
+    [0.7, 0.7, 0.7],
+    [-3, undefined, -3],
+    [undefined, 5, undefined],
+  ]) {
+    const batch = [1, 2, 3].map((advantage) => Float32Array.of(advantage));
+    addValidScores(batch, goodness, 0.5);
+    assert.deepEqual(batch, [Float32Array.of(1), Float32Array.of(2), Float32Array.of(3)], `${goodness}`);
+  }
+});
+
+test("importance weights: 1 on policy, capped off it", () => {
+  close(importanceWeights(Float32Array.of(-1, 0, -3), Float32Array.of(-1, -5, -2), 2), [1, 2, Math.exp(-1)]);
+});

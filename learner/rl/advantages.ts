@@ -1,0 +1,124 @@
+/**
+ * From rewards to advantages. One list entry is one sample; the arrays are float32 [response length], aligned with the
+ * response tokens (the value V_t is read before token t). Sources: PPO and GAE as verl implements them
+ * (verl/trainer/ppo/core_algos.py), with duration weights as in section 3.1 of the paper.
+ */
+
+/** What the advantage of one sample is made of. */
+export interface RewardedSample {
+  /** The scalar reward; it is placed on the last response token. */
+  reward: number;
+  /** log pi/T of the response tokens under the weights that the update starts from. */
+  proximalLogProbs: Float32Array;
+  /** The same under the frozen reference. */
+  referenceLogProbs: Float32Array;
+}
+
+/** Per-token advantages and returns of one sample. */
+export interface Advantages {
+  advantages: Float32Array;
+  /** R_t = A_t + V_t before whitening: what the critic learns. */
+  returns: Float32Array;
+}
+
+/**
+ * Token rewards: r_t = -beta (logp - logp_ref)_t, the k1 estimate of KL as a part of the returns, plus the scalar
+ * reward on the last token.
+ */
+export function tokenRewards(sample: RewardedSample, klCoefficient: number): Float64Array {
+  const { proximalLogProbs, referenceLogProbs } = sample;
+  const rewards = new Float64Array(proximalLogProbs.length);
+  for (let t = 0; t < rewards.length; t++) rewards[t] = -klCoefficient * (proximalLogProbs[t] - referenceLogProbs[t]);
+  rewards[rewards.length - 1] += sample.reward;
+  return rewards;
+}
+
+/**
+ * Generalised advantage estimation (Schulman et al. 2016): delta_t = r_t + gamma V_{t+1} - V_t and
+ * A_t = delta_t + gamma lambda A_{t+1}; the value after the last token is 0.
+ */
+export function generalizedAdvantages(
+  rewards: Float64Array,
+  values: Float32Array,
+  gamma: number,
+  lambda: number,
+): Advantages {
+  const advantages = new Float32Array(rewards.length);
+  const returns = new Float32Array(rewards.length);
+  let nextValue = 0;
+  let nextAdvantage = 0;
+  for (let t = rewards.length - 1; t >= 0; t--) {
+    nextAdvantage = rewards[t] + gamma * nextValue - values[t] + gamma * lambda * nextAdvantage;
+    nextValue = values[t];
+    advantages[t] = nextAdvantage;
+    returns[t] = nextAdvantage + nextValue;
+  }
+  return { advantages, returns };
+}
+
+/**
+ * `baseline: BatchMean`: the return of each token less the mean scalar reward of the batch; no critic is asked.
+ */
+export function batchMeanAdvantages(rewards: Float64Array, meanReward: number, gamma: number): Advantages {
+  const { returns } = generalizedAdvantages(rewards, new Float32Array(rewards.length), gamma, 1);
+  return { advantages: returns.map((value) => value - meanReward), returns };
+}
+
+/** Whitens in place over all tokens of the batch: (A - mean) / sqrt(var + 1e-8), Bessel variance. */
+export function whiten(batch: Float32Array[]): void {
+  let sum = 0;
+  let tokens = 0;
+  for (const advantages of batch) {
+    for (const value of advantages) sum += value;
+    tokens += advantages.length;
+  }
+  if (tokens < 2) return;
+  const mean = sum / tokens;
+  let squares = 0;
+  for (const advantages of batch) for (const value of advantages) squares += (value - mean) ** 2;
+  const variance = (squares / tokens) * (tokens / (tokens - 1));
+  const scale = 1 / Math.sqrt(variance + 1e-8);
+  for (const advantages of batch) {
+    for (let t = 0; t < advantages.length; t++) advantages[t] = (advantages[t] - mean) * scale;
+  }
+}
+
+/** `validScoreWeight`: z is clipped to this many standard deviations, so that one outlier does not carry the batch. */
+export const SCORE_DEVIATIONS_MAX = 3;
+
+/**
+ * Scoring within the valid samples, after whitening: A += weight x clip((score - mean) / std, +-3), mean and standard
+ * deviation over the valid samples that are compared: those of the batch, or of a group. Without it a single -10 among
+ * them sets the scale and hides every score difference.
+ *
+ * @param goodness one number a sample, higher is better, undefined where there is no valid score
+ * @param groups indices of the samples that are compared with each other [one group: the batch]
+ */
+export function addValidScores(
+  batch: Float32Array[],
+  goodness: (number | undefined)[],
+  weight: number,
+  groups: number[][] = [[...batch.keys()]],
+): void {
+  if (weight === 0) return;
+  for (const members of groups) {
+    const valid = members.filter((i) => goodness[i] !== undefined);
+    if (valid.length < 2) continue;
+    const scores = valid.map((i) => goodness[i]!);
+    const mean = scores.reduce((sum, value) => sum + value, 0) / scores.length;
+    const std = Math.sqrt(scores.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (scores.length - 1));
+    if (std < 1e-12) continue;
+    for (const [j, i] of valid.entries()) {
+      const z = Math.min(Math.max((scores[j] - mean) / std, -SCORE_DEVIATIONS_MAX), SCORE_DEVIATIONS_MAX);
+      for (let t = 0; t < batch[i].length; t++) batch[i][t] += weight * z;
+    }
+  }
+}
+
+/**
+ * Decoupled PPO (Hilton et al. 2022): the weight exp(proximal - behaviour), capped, detached, that corrects a sample
+ * that an older policy version wrote. At lag 0 it is 1 up to rounding.
+ */
+export function importanceWeights(proximal: Float32Array, behaviour: Float32Array, cap: number): Float32Array {
+  return proximal.map((logProb, t) => Math.min(Math.exp(logProb - behaviour[t]), cap));
+}

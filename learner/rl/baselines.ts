@@ -1,0 +1,95 @@
+import type { Algorithm } from "../../crds/trainingrun.ts";
+import type { Evaluation } from "../engine/engine.ts";
+import {
+  type Advantages,
+  addValidScores,
+  batchMeanAdvantages,
+  generalizedAdvantages,
+  tokenRewards,
+  whiten,
+} from "./advantages.ts";
+import { grpoAdvantages, rlooAdvantages, samplesPerPrompt } from "./groups.ts";
+
+/** What the advantages of a batch are made of, one entry a sample. */
+export interface AdvantageInputs {
+  rewards: number[];
+  /** Scores with their sign such that higher is better; undefined where there is no valid one. */
+  goodness: (number | undefined)[];
+  /** Indices of the samples of each prompt that were dispatched together. */
+  groups: number[][];
+  /** Duration weights, which tell what counts. */
+  weights: number[];
+  /** With the weights that the update starts from. */
+  evaluated: Evaluation[];
+}
+
+/**
+ * Advantages and returns of a batch, as `algorithm.baseline` has them: rewards less the KL penalty where that is part of
+ * the reward, baseline, whitening, scores within the valid samples.
+ */
+export function batchAdvantages(inputs: AdvantageInputs, o: Algorithm): Advantages[] {
+  const results = baselineAdvantages(inputs, o);
+  const advantages = results.map((result) => result.advantages);
+  if (whitening(o) === "Plain") whiten(advantages);
+  const compared = samplesPerPrompt(o) > 1 ? inputs.groups : undefined;
+  addValidScores(advantages, inputs.goodness, o.validScoreWeight, compared);
+  return results;
+}
+
+/**
+ * Whether the batch tells better samples from worse ones: among those that are compared and count, by reward, or by score
+ * where `validScoreWeight` has it. Where it does not, what is left of the advantages is rounding, the KL penalty and the
+ * critic's error, and whitening and Adam, which both go by the scale that they find, make whole steps of it: a policy whose first
+ * batch had no valid program was destroyed by them (test/experiments, E2).
+ */
+export function hasSignal(
+  { rewards, goodness, groups, weights }: Pick<AdvantageInputs, "rewards" | "goodness" | "groups" | "weights">,
+  o: Algorithm,
+): boolean {
+  const compared = samplesPerPrompt(o) > 1 ? groups : [[...rewards.keys()]];
+  const differ = (values: number[]) => values.some((value) => value !== values[0]);
+  return compared.some((members) => {
+    const counted = members.filter((i) => weights[i]! > 0);
+    const scores = o.validScoreWeight === 0 ? [] : counted.flatMap((i) => goodness[i] ?? []);
+    return differ(counted.map((i) => rewards[i]!)) || differ(scores);
+  });
+}
+
+function baselineAdvantages({ rewards, groups, evaluated }: AdvantageInputs, o: Algorithm) {
+  const beta = klPlacement(o) === "Reward" ? o.klCoefficient : 0;
+  const perToken = rewards.map((reward, i) => {
+    const { logProbs: proximalLogProbs, referenceLogProbs } = evaluated[i];
+    return tokenRewards({ reward, proximalLogProbs, referenceLogProbs }, beta);
+  });
+  const returns = () => perToken.map((own) => own.reduce((sum, reward) => sum + reward, 0));
+  /** The whole response is one action. */
+  const alike = (advantages: number[]) =>
+    advantages.map((advantage, i): Advantages => {
+      const same = () => new Float32Array(perToken[i].length).fill(advantage);
+      return { advantages: same(), returns: same() };
+    });
+  switch (o.baseline) {
+    case "Critic":
+      return perToken.map((own, i) => generalizedAdvantages(own, evaluated[i].values, o.gamma, o.lambda));
+    case "BatchMean": {
+      const mean = rewards.reduce((sum, reward) => sum + reward, 0) / rewards.length;
+      return perToken.map((own) => batchMeanAdvantages(own, mean, o.gamma));
+    }
+    case "GRPO":
+      return alike(grpoAdvantages(returns(), groups, o.scaleByGroupStd));
+    case "RLOO":
+      return alike(rlooAdvantages(returns(), groups));
+  }
+}
+
+/** What `whitening: Auto` comes to: group baselines are used as they are. */
+function whitening(o: Algorithm): Exclude<Algorithm["whitening"], "Auto"> {
+  if (o.whitening !== "Auto") return o.whitening;
+  return samplesPerPrompt(o) > 1 ? "Off" : "Plain";
+}
+
+/** What `klPlacement: Auto` comes to: what the papers of the algorithms have. */
+export function klPlacement(o: Pick<Algorithm, "klPlacement" | "baseline">): Exclude<Algorithm["klPlacement"], "Auto"> {
+  if (o.klPlacement !== "Auto") return o.klPlacement;
+  return o.baseline === "GRPO" ? "Loss" : "Reward";
+}

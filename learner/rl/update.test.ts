@@ -1,0 +1,247 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Algorithm } from "../../crds/trainingrun.ts";
+import type { Engine, PolicySample, PolicyStep, ValueSample, ValueStep } from "../engine/engine.ts";
+import { type TrainingSample, type UpdateContext, update } from "./update.ts";
+
+const ALGORITHM = {
+  baseline: "Critic",
+  batchSize: 4,
+  miniBatchSize: 4,
+  microBatchSize: 4,
+  groupSize: 2,
+  scaleByGroupStd: true,
+  whitening: "Auto",
+  klPlacement: "Auto",
+  klCoefficient: 0.5,
+  maxStaleness: 2,
+  stalenessPolicy: "Wait",
+  ppoEpochs: 1,
+  learningRate: 0.5,
+  criticLearningRate: 0.25,
+  learningRateSchedule: { type: "Constant", warmupIterations: 0, minimumRatio: 0 },
+  clipRatio: 0.2,
+  dualClip: 0,
+  valueClip: 0.5,
+  entropyCoefficient: 0.001,
+  gamma: 1,
+  lambda: 1,
+  gradientClip: 1,
+  adamBeta1: 0.9,
+  adamBeta2: 0.999,
+  adamEpsilon: 1e-8,
+  weightDecay: 0,
+  aggregation: "SeqMeanTokenMean",
+  validScoreWeight: 0,
+  importanceCap: 2,
+  criticWarmupIterations: 0,
+  durationWeighting: "Paper",
+  durationCap: 10,
+  startupSeconds: 0,
+  timeoutWeight: "Full",
+} as unknown as Algorithm;
+
+const CONTEXT: UpdateContext = {
+  seed: 1,
+  iteration: 3,
+  iterations: 10,
+  temperature: 1,
+  maxResponseTokens: 8,
+  abandonedSeconds: [],
+  durationClock: "Wall",
+};
+
+/** Rewards 1, 3 in group a and -10, -9 in group b; programs of 1, 3, 2 and 2 seconds. */
+const BATCH: TrainingSample[] = (
+  [
+    ["a", 1, 1],
+    ["a", 3, 3],
+    ["b", -10, 2],
+    ["b", -9, 2],
+  ] as const
+).map(([group, reward, durationSeconds], i) => ({
+  group,
+  prompt: Int32Array.of(1),
+  response: Int32Array.from({ length: 2 }, () => i),
+  behaviourLogProbs: Float32Array.of(-1, -1),
+  reward,
+  lag: 0,
+  outcome: "completed",
+  durationSeconds,
+}));
+
+/** Log-probs are -1 everywhere, the reference's lie 0.25 below. */
+async function updated(change: Partial<Algorithm>, batch = BATCH, context: Partial<UpdateContext> = {}) {
+  const calls: string[] = [];
+  const policy: { samples: PolicySample[]; step: PolicyStep }[] = [];
+  const critic: { samples: ValueSample[]; step: ValueStep }[] = [];
+  const engine = {
+    initializeCritic: async (value: number) => void calls.push(`initializeCritic ${value}`),
+    evaluate: async (sequences: TrainingSample[], { values }: { values: boolean }) => {
+      calls.push(`evaluate${values ? " with values" : ""}`);
+      return sequences.map(({ response }) => ({
+        logProbs: new Float32Array(response.length).fill(-1),
+        referenceLogProbs: new Float32Array(response.length).fill(-1.25),
+        values: new Float32Array(response.length),
+        entropies: new Float32Array(response.length).fill(0.5),
+      }));
+    },
+    updatePolicy: async (samples: PolicySample[], step: PolicyStep) => {
+      policy.push({ samples: samples.toSorted((a, b) => a.response[0]! - b.response[0]!), step });
+      return {};
+    },
+    updateCritic: async (samples: ValueSample[], step: ValueStep) => {
+      critic.push({ samples, step });
+      return {};
+    },
+  } as unknown as Engine;
+  const result = await update(engine, batch, { ...ALGORITHM, ...change }, { ...CONTEXT, ...context });
+  const advantages = policy[0]?.samples.map((sample) => [...sample.advantages]);
+  return { result, calls, policy, critic, advantages };
+}
+
+const close = (actual: number[][] | undefined, expected: number[], tolerance = 1e-5) => {
+  for (const [i, value] of expected.entries())
+    for (const advantage of actual![i]!)
+      assert.ok(Math.abs(advantage - value) < tolerance, `${actual} is not ${expected}`);
+};
+
+test("only baseline Critic has a critic", async () => {
+  const { calls, critic } = await updated({});
+  assert.deepEqual(calls, ["initializeCritic -3.75", "evaluate with values"]);
+  assert.equal(critic.length, 1);
+  for (const baseline of ["BatchMean", "GRPO", "RLOO"] as const) {
+    const without = await updated({ baseline });
+    assert.deepEqual(without.calls, ["evaluate"], baseline);
+    assert.deepEqual([without.critic.length, without.policy.length], [0, 1]);
+  }
+});
+
+test("GRPO: the group's deviations, not whitened; KL in the loss", async () => {
+  // Group b has one reward, and responses of different KL, which must not count.
+  const batch = BATCH.map((sample, i) => (i === 2 ? { ...sample, response: Int32Array.of(2), reward: -9 } : sample));
+  const { advantages, policy, result } = await updated({ baseline: "GRPO" }, batch);
+  close(advantages, [-Math.SQRT1_2, Math.SQRT1_2, 0, 0]);
+  assert.equal(policy[0]!.step.klCoefficient, 0.5);
+  assert.deepEqual(policy[0]!.samples[0]!.referenceLogProbs, Float32Array.of(-1.25, -1.25));
+  assert.equal(result.zeroSpreadShare, 0.5);
+});
+
+test("Dr. GRPO: distances from the group's mean; the aggregation's divisor goes along", async () => {
+  const drGrpo = { baseline: "GRPO", scaleByGroupStd: false, aggregation: "SeqMeanTokenSumNorm" } as const;
+  const { advantages, policy } = await updated(drGrpo);
+  close(advantages, [-1, 1, -0.5, 0.5]);
+  assert.deepEqual([policy[0]!.step.aggregation, policy[0]!.step.maxResponseTokens], ["SeqMeanTokenSumNorm", 8]);
+});
+
+test("RLOO: the others' mean; KL in the reward, of the whole response", async () => {
+  const batch = BATCH.map((sample, i) => (i === 0 ? { ...sample, response: Int32Array.of(0) } : sample));
+  const { advantages, policy } = await updated({ baseline: "RLOO" }, batch);
+  // returns: reward - 0.5 x 0.25 x tokens
+  close(advantages, [1 - 0.125 - (3 - 0.25), 3 - 0.25 - (1 - 0.125), -1, 1]);
+  assert.equal(policy[0]!.step.klCoefficient, 0);
+  assert.equal(policy[0]!.samples[0]!.referenceLogProbs, undefined);
+});
+
+test("duration weights are the policy loss's, the same for every baseline, and leave advantages as they are", async () => {
+  for (const baseline of ["Critic", "BatchMean", "GRPO", "RLOO"] as const) {
+    const { policy, advantages } = await updated({ baseline });
+    assert.deepEqual(
+      policy[0]!.samples.map(({ weight }) => weight),
+      [0.5, 1.5, 1, 1],
+      baseline,
+    );
+    const off = await updated({ baseline, durationWeighting: "Off" });
+    assert.deepEqual(off.advantages, advantages);
+    assert.deepEqual(new Set(off.policy[0]!.samples.map(({ weight }) => weight)), new Set([1]));
+  }
+});
+
+test("whitening: on for Critic and BatchMean, off for groups unless it is asked for", async () => {
+  const squares = (advantages: number[][] | undefined) => advantages!.flat().reduce((sum, a) => sum + a * a, 0) / 7;
+  assert.ok(Math.abs(squares((await updated({ baseline: "BatchMean" })).advantages) - 1) < 1e-5);
+  close(
+    (await updated({ baseline: "BatchMean", whitening: "Off", klCoefficient: 0 })).advantages,
+    [4.75, 6.75, -6.25, -5.25],
+  );
+  assert.ok(Math.abs(squares((await updated({ baseline: "RLOO", whitening: "Plain" })).advantages) - 1) < 1e-5);
+});
+
+test("valid scores are compared within the group where the baseline is the group's", async () => {
+  const batch = BATCH.map((sample, i) => ({ ...sample, goodness: [5, 7, undefined, 9][i] }));
+  const z = Math.SQRT1_2;
+  const { advantages } = await updated({ baseline: "GRPO", validScoreWeight: 2 }, batch);
+  close(advantages, [-z - 2 * z, z + 2 * z, -z, z]);
+});
+
+test("decoupled PPO: ratio against the proximal policy, importance against the behaviour policy, capped", async () => {
+  const batch = BATCH.map((sample, i) => {
+    const behaviourLogProbs = i === 1 ? Float32Array.of(-1.5, -3) : sample.behaviourLogProbs;
+    return { ...sample, behaviourLogProbs, lag: i === 1 ? 2 : 0 };
+  });
+  const { policy, result } = await updated({}, batch);
+  const [fresh, stale] = policy[0]!.samples;
+  assert.deepEqual([...fresh!.importance], [1, 1]);
+  assert.deepEqual([...stale!.importance], [Math.fround(Math.exp(0.5)), 2]);
+  assert.deepEqual([...stale!.proximalLogProbs], [-1, -1], "not the behaviour's");
+  assert.equal(result.importanceMaxDeviation, 0, "of lag 0 alone");
+  assert.equal(result.importanceCappedShare, 1 / 8);
+  assert.ok(Math.abs(result.importanceMean - (7 + Math.exp(0.5) + 1) / 8) < 1e-6);
+  const deviating = BATCH.map((sample) => ({ ...sample, behaviourLogProbs: Float32Array.of(-1, -1.1) }));
+  assert.ok(Math.abs((await updated({}, deviating)).result.importanceMaxDeviation! - Math.expm1(0.1)) < 1e-6);
+});
+
+test("a batch that tells no better samples from worse ones leaves the policy as it is; the critic learns", async () => {
+  const alike = BATCH.map((sample) => ({ ...sample, reward: -10, goodness: undefined }));
+  for (const baseline of ["Critic", "BatchMean", "GRPO", "RLOO"] as const) {
+    const { policy, critic, result } = await updated({ baseline }, alike);
+    assert.deepEqual([policy.length, critic.length], [0, Number(baseline === "Critic")], baseline);
+    assert.deepEqual([result.noSignal, result.learningRate, result.policySteps], [true, null, []]);
+    assert.ok(Number.isFinite(result.kl) && result.weights.every((weight) => weight > 0));
+  }
+  const other = alike.map((sample, i) => ({ ...sample, reward: i === 1 ? -9.9 : -10 }));
+  assert.deepEqual((await updated({ baseline: "BatchMean" }, other)).result.noSignal, false);
+  const weightless = other.map((sample, i) => (i === 1 ? { ...sample, durationSeconds: 0 } : sample));
+  const { noSignal } = (await updated({ baseline: "BatchMean" }, weightless)).result;
+  assert.equal(noSignal, true, "the one that differs has weight 0");
+  const scored = alike.map((sample, i) => ({ ...sample, reward: 10, goodness: i }));
+  assert.equal((await updated({ baseline: "BatchMean", validScoreWeight: 0 }, scored)).result.noSignal, true);
+  assert.equal((await updated({ baseline: "BatchMean", validScoreWeight: 0.5 }, scored)).result.noSignal, false);
+  const acrossGroups = BATCH.map((sample) => ({ ...sample, reward: sample.group === BATCH[0]!.group ? 1 : 2 }));
+  assert.equal((await updated({ baseline: "GRPO" }, acrossGroups)).result.noSignal, true, "groups are not compared");
+});
+
+test("each epoch goes over every sample once, in an order of its own", async () => {
+  const batch = [0, 1, 2, 3, 4, 5, 6].map((i) => ({ ...BATCH[i % 4]!, response: Int32Array.of(i) }));
+  const { critic, policy } = await updated({ ppoEpochs: 3, miniBatchSize: 3 }, batch);
+  for (const steps of [critic, policy] as { samples: { response: Int32Array }[] }[][]) {
+    assert.deepEqual(
+      steps.map(({ samples }) => samples.length),
+      [3, 3, 1, 3, 3, 1, 3, 3, 1],
+    );
+    const epochs = [0, 3, 6].map((first) =>
+      steps.slice(first, first + 3).map(({ samples }) => samples.map(({ response }) => response[0]!).toSorted()),
+    );
+    for (const epoch of epochs) assert.deepEqual(epoch.flat().toSorted(), [0, 1, 2, 3, 4, 5, 6]);
+    assert.equal(new Set(epochs.map((epoch) => JSON.stringify(epoch))).size, 3, "three divisions of the batch");
+  }
+});
+
+test("the critic warms up before the policy is trained", async () => {
+  const early = await updated({ criticWarmupIterations: 3 });
+  assert.deepEqual([early.critic.length, early.policy.length], [1, 0]);
+  const later = await updated({ criticWarmupIterations: 2 });
+  assert.deepEqual([later.critic.length, later.policy.length], [1, 1]);
+});
+
+test("the iteration's learning rates go to every step and into the result", async () => {
+  const learningRateSchedule = { type: "Linear", warmupIterations: 0, minimumRatio: 0 } as const;
+  const { policy, critic, result } = await updated({ learningRateSchedule, miniBatchSize: 2 });
+  assert.deepEqual(
+    [...policy, ...critic].map(({ step }) => step.learningRate),
+    [0.4, 0.4, 0.2, 0.2],
+  );
+  assert.deepEqual([result.learningRate, result.criticLearningRate], [0.4, 0.2]);
+  const grpo = await updated({ baseline: "GRPO" });
+  assert.deepEqual([grpo.result.learningRate, grpo.result.criticLearningRate], [0.5, null]);
+});

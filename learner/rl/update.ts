@@ -1,0 +1,201 @@
+import type { Algorithm } from "../../crds/trainingrun.ts";
+import type {
+  CriticStepResult,
+  Engine,
+  PolicySample,
+  PolicyStepResult,
+  Sequence,
+  ValueSample,
+} from "../engine/engine.ts";
+import { permutation, uniforms } from "../engine/model/random.ts";
+import { importanceWeights } from "./advantages.ts";
+import { batchAdvantages, hasSignal, klPlacement } from "./baselines.ts";
+import { type Clock, durationWeighting, durationWeights, type TimedSample } from "./durations.ts";
+import { groupsOf, samplesPerPrompt, zeroSpreadShare } from "./groups.ts";
+import { learningRates } from "./schedule.ts";
+
+/** One sample of the batch that an update trains on. */
+export interface TrainingSample extends Sequence, TimedSample {
+  /** Shared by the samples of one prompt that were dispatched together. */
+  group: string;
+  /** log pi/T of the response tokens as they were sampled, float32 [response]. */
+  behaviourLogProbs: Float32Array;
+  reward: number;
+  /** The score with its sign such that higher is better; undefined where there is no valid score. */
+  goodness?: number;
+  /** Iterations between the policy version that wrote it and this one. */
+  lag: number;
+}
+
+/** What makes one update different from the next with the same options. */
+export interface UpdateContext {
+  seed: number;
+  iteration: number;
+  /** Of the whole run: what the learning rate's decay is stretched over. */
+  iterations: number;
+  temperature: number;
+  /** Of the longest response that can be: the divisor of aggregation SeqMeanTokenSumNorm. */
+  maxResponseTokens: number;
+  /** How long each execution that `collection: Discard` threw away had run, seconds. */
+  abandonedSeconds: number[];
+  durationClock: Clock;
+  /** Told what begins (`total` optimiser steps for `train`) and how far it is. */
+  onProgress?: (phase: "evaluate" | "train", done: number, total: number) => void;
+}
+
+/** What one update did. */
+export interface UpdateResult {
+  policySteps: PolicyStepResult[];
+  criticSteps: CriticStepResult[];
+  /** Of every step of the policy; null if it was not trained. */
+  learningRate: number | null;
+  /** The same of the critic. */
+  criticLearningRate: number | null;
+  /** One duration weight a sample. */
+  weights: number[];
+  /** Mean over response tokens of log pi - log pi_reference before the update (k1). */
+  kl: number;
+  /** Mean over response tokens of the policy's entropy at the sampling temperature, nats, before the update. */
+  entropy: number;
+  /** Largest |exp(proximal - behaviour) - 1| at lag 0: how far generation and training disagree; null without any. */
+  importanceMaxDeviation: number | null;
+  /** Mean over response tokens of the importance weight, after the cap. */
+  importanceMean: number;
+  /** Share of the response tokens whose importance weight the cap cut. */
+  importanceCappedShare: number;
+  /** Share of the groups whose members all have the same reward, from which nothing is learned; null without groups. */
+  zeroSpreadShare: number | null;
+  /** The batch does not tell better samples from worse ones, and the policy was left as it is. */
+  noSignal: boolean;
+}
+
+/**
+ * One PPO update on a whole batch, top to bottom: log-probs and values with the weights that it starts from,
+ * advantages, duration weights, critic update, policy update (Algorithm 1; `Formulas` in the design).
+ */
+export async function update(
+  engine: Engine,
+  batch: TrainingSample[],
+  o: Algorithm,
+  context: UpdateContext,
+): Promise<UpdateResult> {
+  const useCritic = o.baseline === "Critic";
+  context.onProgress?.("evaluate", 0, 1);
+  if (useCritic) await engine.initializeCritic(batch.reduce((sum, { reward }) => sum + reward, 0) / batch.length);
+  const evaluated = await engine.evaluate(batch, { temperature: context.temperature, values: useCritic });
+
+  const { durationClock, abandonedSeconds } = context;
+  const weighting = { ...o, durationWeighting: durationWeighting(o), durationClock };
+  const weights = durationWeights(batch, weighting, abandonedSeconds);
+
+  const rewards = batch.map(({ reward }) => reward);
+  const groups = groupsOf(batch.map(({ group }) => group));
+  const goodness = batch.map((sample) => sample.goodness);
+  const inputs = { rewards, goodness, groups, weights, evaluated };
+  const advantages = batchAdvantages(inputs, o);
+  const noSignal = !hasSignal(inputs, o);
+  const trainPolicy = !noSignal && (!useCritic || context.iteration > o.criticWarmupIterations);
+  const klInLoss = klPlacement(o) === "Loss";
+
+  const policySamples = batch.map((sample, i): PolicySample => {
+    const proximalLogProbs = evaluated[i].logProbs;
+    const importance = importanceWeights(proximalLogProbs, sample.behaviourLogProbs, o.importanceCap);
+    return {
+      prompt: sample.prompt,
+      response: sample.response,
+      proximalLogProbs,
+      advantages: advantages[i].advantages,
+      importance,
+      weight: weights[i],
+      referenceLogProbs: klInLoss ? evaluated[i].referenceLogProbs : undefined,
+    };
+  });
+  const valueSamples = batch.map((sample, i): ValueSample => {
+    const { prompt, response } = sample;
+    return { prompt, response, oldValues: evaluated[i].values, returns: advantages[i].returns };
+  });
+
+  const adam = { beta1: o.adamBeta1, beta2: o.adamBeta2, epsilon: o.adamEpsilon, weightDecay: o.weightDecay };
+  const { gradientClip, aggregation, microBatchSize } = o;
+  const { maxResponseTokens } = context;
+  const shared = { adam, gradientClip, aggregation, maxResponseTokens, microBatchSize };
+  const criticSteps: CriticStepResult[] = [];
+  const policySteps: PolicyStepResult[] = [];
+  const steps = Math.ceil(batch.length / o.miniBatchSize) * o.ppoEpochs * (Number(useCritic) + Number(trainPolicy));
+  const rates = learningRates(context.iteration, context.iterations, o);
+  const stepDone = () => context.onProgress?.("train", criticSteps.length + policySteps.length, steps);
+  stepDone();
+  if (useCritic) {
+    for (const minibatch of minibatches(valueSamples, o, context, "critic")) {
+      const step = { ...shared, valueClip: o.valueClip, learningRate: rates.critic };
+      criticSteps.push(await engine.updateCritic(minibatch, step));
+      stepDone();
+    }
+  }
+  if (trainPolicy) {
+    for (const minibatch of minibatches(policySamples, o, context, "policy")) {
+      const step = {
+        ...shared,
+        temperature: context.temperature,
+        clipRatio: o.clipRatio,
+        dualClip: o.dualClip,
+        entropyCoefficient: o.entropyCoefficient,
+        klCoefficient: klInLoss ? o.klCoefficient : 0,
+        learningRate: rates.policy,
+      };
+      policySteps.push(await engine.updatePolicy(minibatch, step));
+      stepDone();
+    }
+  }
+
+  const kl = evaluated.map((e) => e.logProbs.map((logProb, t) => logProb - e.referenceLogProbs[t]));
+  const onPolicy = batch.map((_, i) => i).filter((i) => batch[i].lag === 0);
+  const deviations = onPolicy.map((i) => largestDeviation(evaluated[i].logProbs, batch[i].behaviourLogProbs));
+  return {
+    policySteps,
+    criticSteps,
+    learningRate: trainPolicy ? rates.policy : null,
+    criticLearningRate: useCritic ? rates.critic : null,
+    weights,
+    kl: meanOverTokens(kl),
+    entropy: meanOverTokens(evaluated.map((e) => e.entropies)),
+    importanceMaxDeviation: deviations.length > 0 ? Math.max(...deviations) : null,
+    importanceMean: meanOverTokens(policySamples.map(({ importance }) => importance)),
+    importanceCappedShare: meanOverTokens(
+      policySamples.map(({ importance }) =>
+        importance.map((weight) => Number(weight === Math.fround(o.importanceCap))),
+      ),
+    ),
+    zeroSpreadShare: samplesPerPrompt(o) > 1 ? zeroSpreadShare(rewards, groups) : null,
+    noSignal,
+  };
+}
+
+/** `ppoEpochs` passes over the batch, each in an order of its own, cut into minibatches; the last may be smaller. */
+function* minibatches<T>(
+  samples: T[],
+  o: { ppoEpochs: number; miniBatchSize: number },
+  context: UpdateContext,
+  name: string,
+): Generator<T[]> {
+  for (let epoch = 0; epoch < o.ppoEpochs; epoch++) {
+    const order = permutation(samples.length, uniforms(context.seed, "minibatch", name, context.iteration, epoch));
+    for (let start = 0; start < order.length; start += o.miniBatchSize) {
+      yield order.slice(start, start + o.miniBatchSize).map((index) => samples[index]);
+    }
+  }
+}
+
+function largestDeviation(proximal: Float32Array, behaviour: Float32Array): number {
+  return proximal.reduce((largest, logProb, t) => Math.max(largest, Math.abs(Math.expm1(logProb - behaviour[t]))), 0);
+}
+
+function meanOverTokens(rows: Float32Array[]): number {
+  let sum = 0;
+  let count = 0;
+  for (const row of rows) {
+    for (const value of row) sum += value;
+    count += row.length;
+  }
+  return count > 0 ? sum / count : 0;
+}

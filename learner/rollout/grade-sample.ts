@@ -1,0 +1,51 @@
+import type { Algorithm } from "../../crds/trainingrun.ts";
+import { reasonOf } from "../grading/reasons.ts";
+import { type Reward, type RewardFacts, rewardOf } from "../grading/reward.ts";
+import type { Grade, Sample } from "../store/types.ts";
+import type { Task } from "../tasks/task.ts";
+import { parseSolution } from "./solution.ts";
+
+/**
+ * Grade and reward of a sample that is finished or was never executed.
+ * @param submission the bytes that the actor handed in; absent if there are none
+ */
+export function gradeSample(
+  sample: Pick<Sample, "state" | "solution" | "insertedMarkers" | "result">,
+  submission: Uint8Array | undefined,
+  task: Task,
+  constants: Pick<Algorithm, "failureReward" | "markerReward">,
+): Grade & Reward {
+  const reward = rewardOf(factsOf(sample, submission, task), constants, task.rewardRules);
+  if (reward === undefined) throw new Error("a lost execution has no reward");
+  return reward;
+}
+
+function factsOf(
+  sample: Pick<Sample, "state" | "solution" | "insertedMarkers" | "result">,
+  submission: Uint8Array | undefined,
+  task: Task,
+): RewardFacts {
+  const { insertedMarkers, result } = sample;
+  if (result === undefined) {
+    const parsed = parseSolution(sample.solution);
+    const fault = "fault" in parsed ? parsed.fault : "notExecuted";
+    return { fault, insertedMarkers, seenMarkers: [], forgedMarkers: 0 };
+  }
+  const { outcome, exitStatus, forgedMarkers, submissionRefused } = result;
+  const graded = () => {
+    if (submission !== undefined)
+      return task.grade(Buffer.from(submission.buffer, submission.byteOffset, submission.length));
+    // There was one and the actor would not read it: a link, a folder, too large.
+    if (submissionRefused !== "")
+      return { valid: false, reason: reasonOf("submissionRefused", { found: submissionRefused }), guards: [] };
+    return undefined;
+  };
+  return {
+    outcome,
+    exitStatus,
+    insertedMarkers,
+    seenMarkers: result.markers.map(({ name }) => name),
+    forgedMarkers,
+    graded: outcome === "completed" ? graded() : undefined,
+  };
+}

@@ -1,0 +1,182 @@
+/** Attempts in the database: how one begins, whether its result counts, how it ends. */
+import { randomBytes } from "node:crypto";
+import type { Database, Row } from "./database.ts";
+import { programOf } from "./rows.ts";
+import type { Acceptance, AttemptKey, HeldAttempt, LeasedExecution, ReportedResult } from "./types.ts";
+
+/** How an attempt ended without a result. */
+export interface End {
+  state: "expired" | "failed" | "revoked";
+  reason: string;
+  /** Its sandbox ended under the program. */
+  sandboxBroke?: boolean;
+  /** Its actor was taken away: the attempt does not count. */
+  disrupted?: boolean;
+}
+
+/** The execution that was queued first. Without the index named, SQLite goes through all that were finished before. */
+const NEXT = "FROM samples INDEXED BY samples_queued WHERE state = 'queued' ORDER BY sequence LIMIT 1";
+
+export class Attempts {
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  /** Attempts that ran when the store was closed. `leasedAtMs` is in Unix milliseconds. */
+  running(): (HeldAttempt & { leasedAtMs: number })[] {
+    return this.#database
+      .all("SELECT execution, number, fence, actor, leased_at FROM attempts WHERE state = 'running'")
+      .map((row) => ({ ...keyOf(row), actor: String(row.actor), leasedAtMs: Number(row.leased_at) }));
+  }
+
+  /** How many attempts of this execution were lost because their sandboxes ended under the program. */
+  brokenSandboxes(execution: string): number {
+    const row = this.#database.get(
+      "SELECT count(*) AS times FROM attempts WHERE execution = :execution AND sandbox_broke",
+      { execution },
+    );
+    return Number(row?.times ?? 0);
+  }
+
+  /** Names of the markers that this execution's program can print, and its task; undefined if there is none such. */
+  expectation(execution: string): { task: string; insertedMarkers: string[] } | undefined {
+    const row = this.#database.get("SELECT task, inserted_markers FROM samples WHERE id = :execution", { execution });
+    return row && { task: String(row.task), insertedMarkers: JSON.parse(String(row.inserted_markers)) as string[] };
+  }
+
+  /** When this attempt was leased, Unix milliseconds; undefined if there is none such. */
+  leasedAtMs({ execution, number }: AttemptKey): number | undefined {
+    const row = this.#database.get("SELECT leased_at FROM attempts WHERE execution = :execution AND number = :number", {
+      execution,
+      number,
+    });
+    return row && Number(row.leased_at);
+  }
+
+  /** Whether anything is queued; costs no commit. */
+  hasQueued(): boolean {
+    return this.#database.get(`SELECT 1 ${NEXT}`) !== undefined;
+  }
+
+  /** Part of a transaction: begins an attempt at the execution that was queued first. @param atMs Unix milliseconds */
+  begin(actor: string, atMs: number): LeasedExecution | undefined {
+    const sample = this.#database.get(
+      `SELECT id, purpose, task, attempts, execution_seed, program, instrumented ${NEXT}`,
+    );
+    if (sample === undefined) return undefined;
+    const execution = String(sample.id);
+    const number = Number(sample.attempts) + 1;
+    const nonce = randomBytes(16).toString("hex");
+    this.#database.change("UPDATE samples SET state = 'leased', attempts = :number WHERE id = :execution", {
+      execution,
+      number,
+    });
+    const row = this.#database.get(
+      `INSERT INTO attempts (execution, number, actor, nonce, state, leased_at)
+       VALUES (:execution, :number, :actor, :nonce, 'running', :at) RETURNING fence`,
+      { execution, number, actor, nonce, at: atMs },
+    );
+    return {
+      execution,
+      number,
+      fence: String(row?.fence),
+      purpose: String(sample.purpose),
+      task: String(sample.task),
+      nonce,
+      program: programOf(sample, nonce),
+      executionSeed: Number(sample.execution_seed),
+    };
+  }
+
+  /** The attempt's row with its execution's, if `actor` has made it. */
+  find(actor: string, attempt: AttemptKey): Row | undefined {
+    if (!/^\d{1,15}$/.test(attempt.fence)) return undefined;
+    const row = this.#database.get(
+      `SELECT a.state, a.number, s.attempts, s.state AS execution_state
+       FROM attempts a JOIN samples s ON s.id = a.execution
+       WHERE a.fence = :fence AND a.execution = :execution AND a.number = :number AND a.actor = :actor`,
+      { fence: Number(attempt.fence), execution: attempt.execution, number: attempt.number, actor },
+    );
+    return row;
+  }
+
+  /** Whether a result of this attempt, from this actor, would be accepted now. */
+  judge(actor: string, attempt: AttemptKey): Acceptance {
+    const row = this.find(actor, attempt);
+    if (row === undefined) return "unknown";
+    if (row.execution_state === "finished") return "duplicate";
+    const open = row.execution_state === "leased" || row.execution_state === "queued";
+    const counts = row.state === "running" || row.state === "expired";
+    return open && counts && row.number === row.attempts ? "accepted" : "revoked";
+  }
+
+  /** Part of a transaction: an attempt's result becomes its execution's. */
+  finish(actor: string, attempt: AttemptKey, result: ReportedResult, at: number, deflated?: Uint8Array): void {
+    const { execution, number } = attempt;
+    this.#database.change("UPDATE attempts SET state = 'accepted', ended_at = :at WHERE fence = :fence", {
+      at,
+      fence: Number(attempt.fence),
+    });
+    this.#database.change("UPDATE samples SET state = 'finished', finished_at = :at WHERE id = :execution", {
+      at,
+      execution,
+    });
+    this.#database.change(
+      `INSERT INTO results SELECT :execution, :number, :actor, :outcome, :exitStatus, :signal, :durationSeconds, :cpuSeconds,
+         (a.leased_at - s.created_at) / 1000.0, :peakMemoryBytes, :markers, :forgedMarkers, :imitatedMarkers,
+         :terminalOutput, :outputBytes, :submissionBytes, :submissionSha256, :submissionRefused, :detail, :isolationLevel
+       FROM samples s JOIN attempts a ON a.execution = s.id AND a.number = :number WHERE s.id = :execution`,
+      {
+        ...result,
+        execution,
+        number,
+        actor,
+        markers: JSON.stringify(result.markers),
+        submissionBytes: result.submissionBytes ?? null,
+        submissionSha256: result.submissionSha256 ?? null,
+      },
+    );
+    if (deflated !== undefined)
+      this.#database.change("INSERT INTO submissions VALUES (:execution, :deflated)", { execution, deflated });
+  }
+
+  /** Part of a transaction: an attempt that had ended runs again, and its execution leaves the queue. */
+  revive(attempt: AttemptKey): void {
+    this.#database.change(
+      "UPDATE attempts SET state = 'running', reason = NULL, ended_at = NULL, disrupted = 0 WHERE fence = :fence",
+      { fence: Number(attempt.fence) },
+    );
+    this.#database.change("UPDATE samples SET state = 'leased' WHERE id = :execution", {
+      execution: attempt.execution,
+    });
+  }
+
+  /**
+   * Part of a transaction: an attempt ended without a result.
+   * @param elapsedSeconds how long its program had run, as far as known; `at`: Unix milliseconds
+   */
+  end(
+    attempt: AttemptKey,
+    { state, reason, sandboxBroke = false, disrupted = false }: End,
+    { elapsedSeconds, at }: { elapsedSeconds: number | undefined; at: number },
+  ): void {
+    this.#database.change(
+      `UPDATE attempts SET state = :state, reason = :reason, elapsed_seconds = :elapsed, ended_at = :at,
+         sandbox_broke = :sandboxBroke, disrupted = :disrupted WHERE fence = :fence`,
+      {
+        ...{ state, reason, sandboxBroke: Number(sandboxBroke), disrupted: Number(disrupted) },
+        elapsed: elapsedSeconds ?? null,
+        at,
+        fence: Number(attempt.fence),
+      },
+    );
+  }
+}
+
+const keyOf = (row: Row): AttemptKey => ({
+  execution: String(row.execution),
+  number: Number(row.number),
+  fence: String(row.fence),
+});

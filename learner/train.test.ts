@@ -1,0 +1,97 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { PolicySample } from "./engine/engine.ts";
+import type { UpdateResult } from "./rl/update.ts";
+import type { Run } from "./run.ts";
+import { newSample } from "./store/fixtures.ts";
+import type { Grade, Sample } from "./store/types.ts";
+import { train } from "./train.ts";
+
+/** Every valid sample has the same reward: what tells them apart is the score. */
+const ALGORITHM = {
+  ...{ batchSize: 4, miniBatchSize: 4, microBatchSize: 4, ppoEpochs: 1, oversampling: 1, collection: "CarryOver" },
+  ...{ baseline: "BatchMean", validScoreWeight: 1, whitening: "Auto", importanceCap: 2, gamma: 1 },
+  ...{ klPlacement: "Auto", klCoefficient: 0, stalenessPolicy: "Wait", maxStaleness: 9 },
+  ...{ durationWeighting: "Off", durationClock: "Wall", startupSeconds: 0, criticWarmupIterations: 0 },
+  learningRate: 1,
+  learningRateSchedule: { type: "Constant", warmupIterations: 0, minimumRatio: 0 },
+};
+
+/**
+ * Runs the fifth iteration, the last one, on a batch whose executions have all ended.
+ *
+ * @param versions the policy versions that wrote the samples
+ */
+async function trainOn(grades: Grade[], { direction = "Lower", replayed = false, versions = [4, 4, 4, 4] } = {}) {
+  const batch = grades.map((grade, i) => {
+    const sample = newSample(`s${i}`, { iteration: versions[i]!, responseTokens: Int32Array.of(i) });
+    return { ...sample, grade } as unknown as Sample;
+  });
+  const collected = { batch, staleIds: [], staleWaited: 0, surplusIds: [], brokenIds: [], abandonedSeconds: [] };
+  const advantages: number[] = [];
+  const kept: unknown[] = [];
+  const lines: { iteration: number; meanReward: number; elapsedSeconds: number }[] = [];
+  let updated: UpdateResult | undefined;
+  const numbers = (value: number) => Float32Array.of(value);
+  const run = {
+    engine: {
+      evaluate: async () =>
+        batch.map(() => ({ logProbs: numbers(-0.5), referenceLogProbs: numbers(-0.5), entropies: numbers(1) })),
+      updatePolicy: async (samples: PolicySample[]) => {
+        for (const sample of samples) advantages[sample.response[0]!] = sample.advantages[0]!;
+        return {};
+      },
+    },
+    store: {
+      openGroups: () => batch.map(({ id, iteration }) => ({ id, iteration, unfinished: 0, finished: 1 })),
+      groupSamples: (ids: string[]) => batch.filter(({ id }) => ids.includes(id)),
+      addPreviousSolution: (solution: unknown) => kept.push(solution),
+    },
+    spec: {
+      ...{ algorithm: ALGORITHM, evaluation: {}, stopping: { iterations: 5 }, seed: 1 },
+      ...{ actors: { sandboxResources: {} }, model: { temperature: 1, maxResponseTokens: 8 } },
+    },
+    ...{ progress: { lines, state: {} }, task: { grader: { direction } } },
+    recorded: replayed ? { batch: () => collected } : undefined,
+    ...{ phases: { enter: () => {} }, grades: { gradeFinished: () => {} } },
+    iterations: {
+      begin: () => 5,
+      finish: async (done: { updated: UpdateResult }) => {
+        updated = done.updated;
+        lines.push({ iteration: 5, meanReward: 0, elapsedSeconds: 1 });
+      },
+    },
+  };
+  const reason = await train(run as unknown as Run);
+  return { reason, advantages, kept, updated: updated! };
+}
+
+const valid = (score: number): Grade => ({ valid: true, score, reward: 1, reason: "valid" });
+const INVALID: Grade = { valid: false, reward: 1, reason: "failed" };
+
+for (const [direction, better, worse] of [
+  ["Lower", 1, 0],
+  ["Higher", 0, 1],
+] as const)
+  test(`of equal rewards the better score has the larger advantage where ${direction.toLowerCase()} is better`, async () => {
+    const { advantages, reason } = await trainOn([valid(30), valid(10), valid(20), INVALID], { direction });
+    assert.ok(advantages[better]! > advantages[2]! && advantages[2]! > advantages[worse]!, `${advantages}`);
+    assert.equal(reason, "all 5 iterations are done");
+  });
+
+test("valid solutions of a batch become previous solutions of the iteration; a replay adds none", async () => {
+  const grades = [valid(30), INVALID, valid(20), INVALID];
+  const { kept } = await trainOn(grades);
+  assert.deepEqual(kept, [
+    { id: "s0", iteration: 5 },
+    { id: "s2", iteration: 5 },
+  ]);
+  assert.deepEqual((await trainOn(grades, { replayed: true })).kept, []);
+});
+
+test("samples of the version that is trained are on policy; older ones, and newer ones that a restart has left, are not", async () => {
+  const grades = [valid(30), valid(10), valid(20), INVALID];
+  const deviation = async (versions: number[]) => (await trainOn(grades, { versions })).updated.importanceMaxDeviation;
+  assert.equal(typeof (await deviation([4, 3, 6, 2])), "number", "the first is on policy");
+  assert.equal(await deviation([3, 3, 5, 2]), null, "none is");
+});

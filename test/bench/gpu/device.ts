@@ -1,0 +1,89 @@
+/** The device of a benchmark: its name, what its data sheet says, and its memory. */
+import { execFileSync } from "node:child_process";
+import os from "node:os";
+import type { ComputeFormat } from "../../../learner/engine/engine.ts";
+import { type Device, deviceName } from "../../../learner/engine/runtime/device.ts";
+import { koffi } from "../../../learner/engine/runtime/koffi.ts";
+
+/** In a rehearsal nothing is computed: ../../rehearsal. */
+export const REHEARSED = process.env.REHEARSAL_FOLDER !== undefined;
+
+const SMI_TIMEOUT_MILLISECONDS = 10_000;
+
+/** What nvidia-smi says of a GPU, or undefined where it says nothing. */
+function nvidiaSmi(id: number, field: "name" | "memory.used"): string | undefined {
+  try {
+    const query = [`--query-gpu=${field}`, "--format=csv,noheader,nounits", `--id=${id}`];
+    return execFileSync("nvidia-smi", query, {
+      ...{ encoding: "utf8", timeout: SMI_TIMEOUT_MILLISECONDS },
+      stdio: ["ignore", "pipe", "ignore"],
+    }).trim();
+  } catch {
+    return undefined;
+  }
+}
+
+/** e.g. `NVIDIA H100 80GB HBM3`, or the CPU's model. */
+export function modelName(device: Device): string {
+  if (device.kind === "cpu") return os.cpus()[0]?.model.trim() ?? "an unknown CPU";
+  if (REHEARSED) return "no GPU (a rehearsal)";
+  return nvidiaSmi(device.id, "name") ?? `${deviceName(device)}, whose name nvidia-smi does not say`;
+}
+
+/** Memory of a GPU in use, bytes; 0 on a CPU, or where nvidia-smi does not say. Makes no CUDA context. */
+export function memoryUsed(device: Device): number {
+  if (device.kind === "cpu" || REHEARSED) return 0;
+  return Number(nvidiaSmi(device.id, "memory.used") ?? 0) * 2 ** 20;
+}
+
+type Peaks = Partial<Record<ComputeFormat, number>>;
+
+/**
+ * Operations a second, in 1e12, of dense matrix products, from NVIDIA's data sheets: half of what they say "with sparsity".
+ * float32 is without tensor cores. First match counts.
+ */
+const DATA_SHEETS: readonly [name: RegExp, peaks: Peaks][] = [
+  [/H200 NVL|H100 NVL/, { float32: 60, tf32: 417.5, bfloat16: 835 }],
+  [/H200/, { float32: 67, tf32: 494.5, bfloat16: 989 }],
+  [/H100 PCIe/, { float32: 51, tf32: 378, bfloat16: 756 }],
+  [/H100/, { float32: 67, tf32: 494.5, bfloat16: 989 }],
+  [/A100/, { float32: 19.5, tf32: 156, bfloat16: 312 }],
+  [/L40S/, { float32: 91.6, tf32: 183, bfloat16: 362 }],
+  [/\bL4\b/, { float32: 30.3, tf32: 60, bfloat16: 121 }],
+  [/\bA10\b/, { float32: 31.2, tf32: 62.5, bfloat16: 125 }],
+  [/RTX 4090/, { float32: 82.6, tf32: 82.6, bfloat16: 165.2 }],
+];
+
+/** Operations a second of a data sheet; undefined for a device that is not in the table. */
+export function peakOperations(name: string, format: ComputeFormat): number | undefined {
+  const tera = DATA_SHEETS.find(([pattern]) => pattern.test(name))?.[1][format];
+  return tera && tera * 1e12;
+}
+
+export interface DeviceMemory {
+  freeBytes: number;
+  totalBytes: number;
+}
+
+const CUDA_RUNTIME = "libcudart.so.13";
+
+/**
+ * Reads a GPU's memory by cudaMemGetInfo, of the whole device: what this process uses is in it, with all that CUDA takes.
+ *
+ * @returns a function that reads; the first call makes this process's CUDA context
+ * @throws Error with CUDA's number of the fault
+ */
+export function memoryReader({ id }: Device & { kind: "cuda" }): () => DeviceMemory {
+  const library = koffi().load(CUDA_RUNTIME);
+  const setDevice = library.func("cudaSetDevice", "int", ["int"]);
+  const memGetInfo = library.func("cudaMemGetInfo", "int", ["void *", "void *"]);
+  const succeeded = (call: string, status: number) => {
+    if (status !== 0) throw new Error(`${call} failed: CUDA failure ${status}`);
+  };
+  const [free, total] = [new BigUint64Array(1), new BigUint64Array(1)];
+  return () => {
+    succeeded("cudaSetDevice", setDevice(id));
+    succeeded("cudaMemGetInfo", memGetInfo(free, total));
+    return { freeBytes: Number(free[0]), totalBytes: Number(total[0]) };
+  };
+}

@@ -1,0 +1,141 @@
+/**
+ * A part of `npm run bench gpu`, in a process of its own. A crash of ONNX Runtime or of CUDA ends that process alone. A part that
+ * takes longer than its budget is ended. In both cases the findings until then are kept.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import os from "node:os";
+import path from "node:path";
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
+import type { Device } from "../../../learner/engine/runtime/device.ts";
+import type { BenchResult, Goal } from "../result.ts";
+
+/** Each part's budget, seconds, from the start of its process. */
+export const BUDGET_SECONDS = { parity: 140, counts: 50, speed: 220, memory: 190 };
+/** With small shapes, which say nothing about time: of each part. */
+export const SMALL_BUDGET_SECONDS = 300;
+export type PartName = keyof typeof BUDGET_SECONDS;
+
+/** A part gets this. */
+export interface PartOptions {
+  device: Device;
+  /** of the device's memory, what others use */
+  usedBytes: number;
+  /** shapes that take seconds on a CPU */
+  small: boolean;
+  /** for model files; empty, and removed afterwards */
+  folder: string;
+}
+
+/** What a part has found since the last finding. */
+export interface Finding {
+  rows?: BenchResult["rows"];
+  goals?: Goal[];
+  /** lines about how it was measured, or why something was left out */
+  notes?: string[];
+  /** single measurements */
+  raw?: unknown;
+}
+
+export type Part = (options: PartOptions) => AsyncIterable<Finding>;
+
+/** Where a part's process writes findings, a line of JSON each: ONNX Runtime may write to stdout. */
+export const FINDINGS_FD = 3;
+
+/** Shown of what a part's process has written to stderr, if it fails. */
+const STDERR_LINES = 8;
+
+/** How a part's process ended. */
+export interface Ending {
+  /** e.g. `after 12 s by itself`, or `ended by SIGSEGV after 3 s: …` */
+  text: string;
+  whole: boolean;
+}
+
+/**
+ * Runs a part to its end, or to the end of its budget.
+ *
+ * @returns every finding, and how the process ended
+ */
+export async function runPart(
+  name: PartName,
+  options: Omit<PartOptions, "folder">,
+  budgetSeconds: number,
+): Promise<{ findings: Finding[]; ending: Ending }> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), `longrun-gpu-${name}-`));
+  const start = performance.now();
+  const child = spawn(
+    process.execPath,
+    [path.join(import.meta.dirname, "child.ts"), name, JSON.stringify({ ...options, folder })],
+    { stdio: ["ignore", "inherit", "pipe", "pipe"], detached: true }, // a group, so that PyTorch ends with it
+  );
+  const end = () => killGroup(child);
+  const interrupted = () => process.exit(130); // which ends the part, too
+  process.once("exit", end);
+  process.once("SIGINT", interrupted);
+  let late = false;
+  const timer = setTimeout(() => {
+    late = true;
+    end();
+  }, budgetSeconds * 1000);
+  try {
+    const findings: Finding[] = [];
+    const errors: string[] = [];
+    const exit = new Promise<string>((resolve) => {
+      child.once("error", (error) => resolve(error.message));
+      child.once("exit", (code, signal) => {
+        end(); // PyTorch's process
+        resolve(signal ? `ended by ${signal}` : code ? `exit status ${code}` : "");
+      });
+    });
+    const [fault] = await Promise.all([
+      exit,
+      lines(child.stdio[FINDINGS_FD] as Readable, (line) => findings.push(JSON.parse(line))),
+      lines(child.stderr!, (line) => {
+        process.stderr.write(`${line}\n`);
+        errors.push(line);
+      }),
+    ]);
+    const seconds = Math.round((performance.now() - start) / 1000);
+    if (late) return { findings, ending: { text: `ended at its budget of ${budgetSeconds} s`, whole: false } };
+    if (fault === "") return { findings, ending: { text: `${seconds} s`, whole: true } };
+    const said = errors.slice(-STDERR_LINES).join(" | ");
+    return { findings, ending: { text: `${fault} after ${seconds} s${said && `: ${said}`}`, whole: false } };
+  } finally {
+    clearTimeout(timer);
+    end();
+    process.off("exit", end);
+    process.off("SIGINT", interrupted);
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** Ends the process and those that it has started. */
+function killGroup({ pid }: ChildProcess): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, "SIGKILL");
+  } catch {
+    // it is gone
+  }
+}
+
+async function lines(stream: Readable, each: (line: string) => void): Promise<void> {
+  for await (const line of createInterface({ input: stream })) each(line);
+}
+
+/**
+ * The findings of one case of a part. If it fails, the other cases of the part go on.
+ *
+ * @param what the case, as a goal names it
+ */
+export async function* attempt(what: string, findings: () => AsyncIterable<Finding>): AsyncGenerator<Finding> {
+  try {
+    yield* findings();
+  } catch (error) {
+    const { message, stack } = error as Error;
+    process.stderr.write(`${what}: ${stack}\n`);
+    yield { goals: [{ what, goal: "runs", measured: message, met: false }] };
+  }
+}

@@ -1,0 +1,235 @@
+/**
+ * What ONNX Runtime's CUDA provider computes is what its CPU provider computes, where the stand-in does the arithmetic of each
+ * kernel: the provider runs the graph that we mean, with each operand in its place.
+ */
+import assert from "node:assert/strict";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import os from "node:os";
+import path from "node:path";
+import test, { after, before } from "node:test";
+import { mergeFolder } from "../../learner/commands/merge.ts";
+import {
+  type EngineOptions,
+  type Evaluation,
+  type RunningEngine,
+  type Sequence,
+  startEngine,
+} from "../../learner/engine/engine.ts";
+import { configJson, type ModelConfig } from "../../learner/engine/model/config.ts";
+import { uniforms } from "../../learner/engine/model/random.ts";
+import { saveWeights } from "../../learner/engine/model/save.ts";
+import { VOCABULARY_CHUNK } from "../../learner/engine/model/token-log-probs.ts";
+import { elementCount, parameters } from "../../learner/engine/model/weights.ts";
+import type { Device } from "../../learner/engine/runtime/device.ts";
+import { randomSamples } from "../../learner/engine/samples.fixture.ts";
+import { ADAPTER } from "../bench/gpu.ts";
+
+process.env.REHEARSAL_ARITHMETIC = "1"; // read when the library is loaded, with the first session on a device
+
+const QWEN2: ModelConfig = {
+  ...{ modelType: "qwen2", normEpsilon: 1e-6, ropeTheta: 1e6, tied: true, queryKeyValueBias: true },
+  ...{ layers: 2, hiddenSize: 32, intermediateSize: 48, heads: 4, keyValueHeads: 2, headSize: 8 },
+  ...{ vocabSize: 97, maxPositions: 256, initializerRange: 0.2 },
+};
+const MODELS = {
+  qwen2: QWEN2,
+  qwen3: { ...QWEN2, modelType: "qwen3" as const, queryKeyNorm: true, queryKeyValueBias: false, tied: false },
+  /** logits in chunks: two whole ones and a small one; bfloat16 in its file */
+  "large vocabulary": { ...QWEN2, layers: 1, hiddenSize: 16, headSize: 4, vocabSize: 2 * VOCABULARY_CHUNK + 33 },
+};
+/** Of a number above 1 relative to it. Sums are in another order. */
+const TOLERANCE = 1e-5;
+/** A bfloat16 has 8 bits, and the operands of products are rounded to it; 0.009 was measured, of a gradient's norm. */
+const BFLOAT16_TOLERANCE = 0.02;
+
+/** Every weight is random, the biases and norms too. */
+function writeModel(folder: string, config: ModelConfig, dtype: "F32" | "BF16"): void {
+  const next = uniforms(1, "weights");
+  const random = (around: number) => () => around + 2 * config.initializerRange * (next() - 0.5);
+  const tensors = parameters(config).map(({ name, shape, kind }) => {
+    const data = Float32Array.from({ length: elementCount(shape) }, random(kind === "norm" ? 1 : 0));
+    return { name, shape, read: () => data };
+  });
+  mkdirSync(folder);
+  writeFileSync(path.join(folder, "config.json"), JSON.stringify(configJson(config, { eos_token_id: 0 })));
+  saveWeights(folder, tensors, { dtype });
+}
+
+let folder: string;
+before(async () => {
+  folder = await mkdtemp(path.join(os.tmpdir(), "longrun-arithmetic-"));
+  for (const [name, config] of Object.entries(MODELS))
+    writeModel(path.join(folder, name), config, name === "large vocabulary" ? "BF16" : "F32");
+});
+after(() => rm(folder, { recursive: true }));
+
+/** What `act` gives with an engine on the CPU, and with one on a GPU. */
+async function onBoth<T>(
+  model: keyof typeof MODELS,
+  options: Partial<EngineOptions>,
+  act: (engine: RunningEngine) => Promise<T>,
+): Promise<[cpu: T, cuda: T]> {
+  const found: T[] = [];
+  for (const device of [{ kind: "cpu" }, { kind: "cuda", id: 0 }] as Device[]) {
+    const engine = await startEngine({
+      ...{ model: path.join(folder, model), threads: 1, device, ...options },
+      ...(device.kind === "cpu" && { compute: "float32" }), // ONNX Runtime multiplies bfloat16 on CUDA alone
+    });
+    try {
+      found.push(await act(engine));
+    } finally {
+      await engine.close();
+    }
+  }
+  return found as [T, T];
+}
+
+/** Each number of the second is near that of the first, by name. */
+function assertNear(
+  cuda: Record<string, ArrayLike<number>>,
+  cpu: Record<string, ArrayLike<number>>,
+  tolerance: number,
+): void {
+  for (const [name, numbers] of Object.entries(cpu)) {
+    assert.equal(cuda[name]!.length, numbers.length, name);
+    for (let i = 0; i < numbers.length; i++) {
+      const difference = Math.abs(cuda[name]![i]! - numbers[i]!) / Math.max(1, Math.abs(numbers[i]!));
+      assert.ok(difference <= tolerance, `${name}[${i}] is ${cuda[name]![i]}, on the CPU ${numbers[i]}`);
+    }
+  }
+}
+
+const ADAM = { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weightDecay: 0.01 };
+const STEP = {
+  learningRate: 0.001,
+  gradientClip: 1,
+  adam: ADAM,
+  aggregation: "SeqMeanTokenMean",
+  microBatchSize: 4,
+} as const;
+const POLICY = { ...STEP, temperature: 0.8, clipRatio: 0.2, dualClip: 3, entropyCoefficient: 0.01, klCoefficient: 0.1 };
+
+async function logProbs(engine: RunningEngine, batch: Sequence[]) {
+  const evaluated = await engine.evaluate(batch, { temperature: 0.7, values: true });
+  const all = (name: keyof Evaluation) => evaluated.flatMap((it) => [...it[name]]);
+  return {
+    logProbs: all("logProbs"),
+    entropies: all("entropies"),
+    references: all("referenceLogProbs"),
+    values: all("values"),
+  };
+}
+
+/** Of a step: loss, gradient norm and figures. */
+const numbersOf = (result: object): Record<string, number[]> =>
+  Object.fromEntries(Object.entries(result).map(([name, value]) => [name, [Number(value)]]));
+
+const LORA = { adapter: ADAPTER };
+const RECOMPUTED = { activationCheckpointing: "Always" } as const;
+const CASES: [model: keyof typeof MODELS, name: string, options: Partial<EngineOptions>, tolerance: number][] = [
+  ["qwen2", "LoRA", LORA, TOLERANCE],
+  ["qwen2", "every weight", {}, TOLERANCE],
+  ["qwen2", "LoRA, layers recomputed", { ...LORA, ...RECOMPUTED }, TOLERANCE],
+  ["qwen2", "every weight, layers recomputed", RECOMPUTED, TOLERANCE],
+  ["qwen2", "LoRA, bfloat16", { ...LORA, compute: "bfloat16" }, BFLOAT16_TOLERANCE],
+  ["qwen2", "every weight, bfloat16", { compute: "bfloat16" }, BFLOAT16_TOLERANCE],
+  ["qwen3", "LoRA, layers recomputed", { ...LORA, ...RECOMPUTED }, TOLERANCE],
+  ["large vocabulary", "LoRA", LORA, TOLERANCE],
+  ["large vocabulary", "every weight, layers recomputed", RECOMPUTED, TOLERANCE],
+];
+
+for (const [model, name, options, tolerance] of CASES)
+  test(`${model}, ${name}: log-probs, two steps of critic and policy, and what they change, are the CPU's`, async () => {
+    const batch = randomSamples(MODELS[model].vocabSize, 6);
+    const [cpu, cuda] = await onBoth(model, options, async (engine) => {
+      await engine.initializeCritic(0.5);
+      const found = { before: await logProbs(engine, batch), steps: [] as Record<string, number[]>[], after: {} };
+      for (let step = 0; step < 2; step++) {
+        found.steps.push(numbersOf(await engine.updateCritic(batch, { ...STEP, valueClip: 0.5 })));
+        found.steps.push(numbersOf(await engine.updatePolicy(batch, POLICY)));
+      }
+      found.after = await logProbs(engine, batch);
+      return found;
+    });
+    assert.ok(new Set(cpu.before.logProbs).size > 10, "the model says something");
+    assertNear(cuda.before, cpu.before, tolerance);
+    for (const [i, step] of cpu.steps.entries()) assertNear(cuda.steps[i]!, step, tolerance);
+    assertNear(cuda.after, cpu.after, tolerance);
+  });
+
+for (const [name, options] of Object.entries<Partial<EngineOptions>>({
+  LoRA: { adapter: ADAPTER },
+  "every weight": {},
+}))
+  test(`${name}: tokens that are generated and their log-probs are the CPU's`, async () => {
+    const batch = randomSamples(QWEN2.vocabSize, 6);
+    const [cpu, cuda] = await onBoth("qwen2", options, async (engine) => {
+      await engine.updatePolicy(batch, POLICY);
+      const prompts = batch.map(({ prompt }) => prompt);
+      const common = { seeds: prompts.map((_, i) => i), temperature: 1, topP: 1, maxNewTokens: 40 };
+      const found: Record<string, number[]> = {};
+      for (const [how, asked] of Object.entries({
+        greedy: { temperature: 0 },
+        sampled: {},
+        "most probable": { topP: 0.7 },
+        reference: { weights: "reference" as const },
+      })) {
+        const responses = await engine.generate(prompts, { ...common, ...asked });
+        found[`${how}, lengths`] = responses.map(({ response }) => response.length);
+        found[`${how}, tokens`] = responses.flatMap(({ response }) => [...response]);
+        found[`${how}, log-probs`] = responses.flatMap((it) => [...it.logProbs]);
+      }
+      return found;
+    });
+    assert.ok(new Set(cpu["sampled, tokens"]).size > 10, "the model says something");
+    assertNear(cuda, cpu, TOLERANCE);
+  });
+
+test("a checkpoint that a GPU wrote is loaded by the CPU, and the other way round: the next step is the same", async () => {
+  const batch = randomSamples(QWEN2.vocabSize, 6);
+  const written: string[] = [];
+  await onBoth("qwen2", LORA, async (engine) => {
+    await engine.initializeCritic(0.5);
+    await engine.updateCritic(batch, { ...STEP, valueClip: 0.5 });
+    await engine.updatePolicy(batch, POLICY);
+    written.push(await mkdtemp(path.join(folder, "checkpoint-")));
+    await engine.save(written.at(-1)!);
+  });
+  const readers = written.reverse(); // the CPU reads what the GPU wrote
+  const [cpu, cuda] = await onBoth("qwen2", LORA, async (engine) => {
+    await engine.load(readers.shift()!);
+    const before = await logProbs(engine, batch);
+    const step = numbersOf(await engine.updatePolicy(batch, POLICY));
+    return { before, step, after: await logProbs(engine, batch) };
+  });
+  for (const when of ["before", "step", "after"] as const) assertNear(cuda[when], cpu[when], TOLERANCE);
+});
+
+test("an adapter that a GPU trained, merged into its model: log-probs stay what they were", async () => {
+  const batch = randomSamples(QWEN2.vocabSize, 6);
+  const checkpoint = await mkdtemp(path.join(folder, "checkpoint-"));
+  const model = path.join(folder, "qwen2");
+  const device = { kind: "cuda", id: 0 } as const;
+  const policyOf = async (options: EngineOptions, act: (engine: RunningEngine) => Promise<unknown>) => {
+    const engine = await startEngine(options);
+    try {
+      await act(engine);
+      const { logProbs: policy, references } = await logProbs(engine, batch);
+      return { policy, references };
+    } finally {
+      await engine.close();
+    }
+  };
+  const trained = await policyOf({ model, threads: 1, device, ...LORA }, async (engine) => {
+    await engine.initializeCritic(0);
+    for (let step = 0; step < 3; step++) await engine.updatePolicy(batch, { ...POLICY, learningRate: 0.01 });
+    await engine.save(checkpoint);
+  });
+  const merged = path.join(folder, "merged");
+  mergeFolder(model, path.join(checkpoint, "policy"), merged, { dtype: "F32" });
+  const found = await policyOf({ model: merged, threads: 1, device }, (engine) => engine.initializeCritic(0));
+  assertNear({ policy: found.policy }, { policy: trained.policy }, TOLERANCE);
+  const moved = trained.policy.map((value, i) => Math.abs(value - trained.references[i]!));
+  assert.ok(Math.max(...moved) > 0.01, "the adapter was trained");
+});

@@ -1,0 +1,203 @@
+/**
+ * Device and host memory of a run, beside the learner's plan. The planner picks the passes for a device of a given size, as it does when
+ * a learner starts. The engine then does what an iteration does, on a device that is no larger.
+ *
+ * With all its layers a model can be too large or too slow for the machine of a test. `layers` then leaves most of them out. The passes stay
+ * those of the whole model, and the device is smaller by what the plan has for the other layers.
+ */
+import { execFile } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { stringify } from "yaml";
+import { parseTrainingRun } from "../../crds/trainingrun.ts";
+import { startEngine } from "../../learner/engine/engine.ts";
+import { fitRun } from "../../learner/engine/fit.ts";
+import type { ModelConfig } from "../../learner/engine/model/config.ts";
+import { SHAPES, writeHollowModel } from "../../learner/engine/model/hollow.fixture.ts";
+import { type MemoryPlan, Planner } from "../../learner/engine/plan.ts";
+import { COMPUTE, requestOf } from "../../learner/engine-options.ts";
+import { ADAPTER, criticStep, policyStep, samples } from "../bench/gpu.ts";
+import { kilobytes } from "../bench/process-memory.ts";
+import { rehearsalEnvironment } from "./build.ts";
+import { counting, resizeDevice } from "./counts.ts";
+import { endWith } from "./phases.ts";
+
+export interface Asked {
+  shape: keyof typeof SHAPES;
+  train: "LoRA" | "all";
+  compute: keyof typeof COMPUTE;
+  /** memory of the device, 10^9 bytes */
+  gigabytes: number;
+  /** model.generationBatchSize */
+  generation: number;
+  /** tokens; default 1024 + 256 */
+  prompt?: number;
+  response?: number;
+}
+
+/** What fits and is not wasteful, from the smallest device to the largest. */
+export const CONFIGURATIONS: readonly Asked[] = [
+  { shape: "0.5b", train: "LoRA", compute: "Float32", gigabytes: 24, generation: 64 },
+  { shape: "0.5b", train: "LoRA", compute: "BFloat16", gigabytes: 40, generation: 64, response: 1024 },
+  { shape: "0.5b", train: "all", compute: "Float32", gigabytes: 40, generation: 16 },
+  { shape: "0.5b", train: "all", compute: "BFloat16", gigabytes: 80, generation: 64 },
+  { shape: "3b", train: "LoRA", compute: "BFloat16", gigabytes: 24, generation: 16 },
+  { shape: "3b", train: "LoRA", compute: "Float32", gigabytes: 40, generation: 32 },
+  { shape: "3b", train: "LoRA", compute: "BFloat16", gigabytes: 80, generation: 64, prompt: 512 },
+  { shape: "3b", train: "all", compute: "Float32", gigabytes: 141, generation: 8 },
+  { shape: "7b", train: "LoRA", compute: "BFloat16", gigabytes: 40, generation: 8 },
+  { shape: "7b", train: "LoRA", compute: "Float32", gigabytes: 80, generation: 16 },
+  { shape: "7b", train: "LoRA", compute: "BFloat16", gigabytes: 141, generation: 32 },
+];
+
+export const nameOf = ({ shape, train, compute, gigabytes }: Asked): string =>
+  `${shape}, ${train === "LoRA" ? "LoRA" : "every weight"}, ${compute}, ${gigabytes} GB`;
+
+export interface Use {
+  plan: MemoryPlan;
+  /** bytes, without what the plan has for CUDA itself, which is not there */
+  gpu: { plan: number; peak: number };
+  /** bytes */
+  host: { plan: number; peak: number };
+  phases: { phase: string; gpuBytes: number; hostBytes: number; seconds: number }[];
+}
+
+/** @throws Error with what the process said that rehearsed it */
+export async function memoryUse(asked: Asked, layers: number): Promise<Use> {
+  const folder = mkdtempSync(path.join(os.tmpdir(), "longrun-memory-"));
+  try {
+    const file = path.join(folder, "use.json");
+    const args = [fileURLToPath(import.meta.url), JSON.stringify(asked), String(layers), folder, file];
+    await promisify(execFile)(process.execPath, args, { env: { ...process.env, ...rehearsalEnvironment() } }).catch(
+      ({ stderr, message }: Error & { stderr?: string }) => {
+        throw new Error(stderr?.trim() || message);
+      },
+    );
+    return JSON.parse(readFileSync(file, "utf8"));
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** The same of all layers, from two depths: each layer takes as much as another. */
+export function extrapolated(asked: Asked, few: Use, more: Use, depths: readonly [number, number]): Use {
+  const { layers } = SHAPES[asked.shape];
+  const line = (a: number, b: number) => b + ((layers - depths[1]) * (b - a)) / (depths[1] - depths[0]);
+  const both = (of: "gpu" | "host") => ({
+    plan: line(few[of].plan, more[of].plan),
+    peak: line(few[of].peak, more[of].peak),
+  });
+  return { ...more, gpu: both("gpu"), host: both("host") };
+}
+
+const cudaBytes = (plan: MemoryPlan) => plan.rows.find(({ what }) => what === "process")!.gpuBytes;
+
+/**
+ * The plan of what is rehearsed, with the passes of the whole model on this device.
+ *
+ * @throws EngineError `memory` where the whole model does not fit
+ */
+export function planned(asked: Asked, layers: number, folder: string) {
+  const { prompt = 1024, response = 256 } = asked;
+  const manifest = {
+    ...{ apiVersion: "longrun.dev/v1alpha1", kind: "TrainingRun", metadata: { name: "memory" } },
+    spec: {
+      tasks: [{ name: "diamonds" }],
+      model: {
+        ...{ policy: "quickstart", generationBatchSize: asked.generation },
+        ...{ maxPromptTokens: prompt, maxResponseTokens: response },
+        ...(asked.train === "LoRA" && { adaptation: { type: "LoRA", rank: ADAPTER.rank } }),
+      },
+      learner: { device: "CUDA", compute: asked.compute },
+    },
+  };
+  const { spec } = parseTrainingRun(stringify(manifest), "memory.yaml");
+  const requestFor = (name: string, config: ModelConfig) => {
+    const model = path.join(folder, name);
+    writeHollowModel(model, config);
+    endWith(model, config.vocabSize - 1); // no response ends before it is as long as may be
+    return requestOf(spec, model, { kind: "cuda", id: 0 });
+  };
+  const config = SHAPES[asked.shape];
+  const { threads, activationCheckpointing } = spec.learner;
+  const budget = { gpu: { bytes: asked.gigabytes * 1e9, source: "given" }, host: undefined };
+  const whole = fitRun(requestFor("whole", config), threads, budget, activationCheckpointing);
+  const request = { ...requestFor("rehearsed", { ...config, layers }), checkpointing: whole.checkpointing };
+  const plan = new Planner(request).plan(whole.microBatchTokens, whole.ranks);
+  const room = budget.gpu.bytes - cudaBytes(whole) - (whole.gpuBytes - plan.gpuBytes);
+  return { learner: spec.learner, config, request, plan, room };
+}
+
+/** Memory of this process. Device memory is shared memory here, which is not in either. */
+const hostBytes = () => kilobytes("/proc/self/status", "RssAnon") + kilobytes("/proc/self/status", "RssFile");
+
+const LOOK_MILLISECONDS = 5;
+/** The second time a few tokens are enough: all prompts are read again. */
+const FEW_TOKENS = 16;
+
+async function rehearse(asked: Asked, layers: number, folder: string): Promise<Use> {
+  const { learner, config, request, plan, room } = planned(asked, layers, folder);
+  const { adapter, model, device, generationBatchSize, maxPromptTokens, maxResponseTokens } = request;
+  let highest = 0;
+  const look = () => {
+    highest = Math.max(highest, hostBytes());
+  };
+  const timer = setInterval(look, LOOK_MILLISECONDS); // the engine works in a thread of its own
+  const phases: Use["phases"] = [];
+  const phase = async <T>(name: string, act: () => Promise<T>) => {
+    highest = 0;
+    const start = performance.now();
+    const { result, counts } = await counting(act);
+    look();
+    const seconds = (performance.now() - start) / 1000;
+    phases.push({ phase: name, gpuBytes: counts.peakBytes, hostBytes: highest, seconds });
+    return { result, counts };
+  };
+  resizeDevice(room);
+  const { result: engine } = await phase("start", () =>
+    startEngine({
+      ...{ model, device, adapter, threads: learner.threads, critic: request.critic },
+      ...{ microBatchTokens: plan.microBatchTokens, rowTokens: plan.rowTokens, ranks: plan.ranks },
+      ...{ activationCheckpointing: plan.checkpointing ? "Always" : "Never", compute: COMPUTE[learner.compute] },
+    }),
+  );
+  const rows = samples(config, generationBatchSize, maxPromptTokens, maxResponseTokens);
+  const prompts = rows.map(({ prompt }) => prompt);
+  const together = Math.floor(plan.microBatchTokens / plan.rowTokens);
+  // a pass of the longest sequences, and one of shorter ones
+  const longest = samples(config, together, maxPromptTokens, maxResponseTokens);
+  const batch = [...longest, ...samples(config, together, maxPromptTokens >> 1, maxResponseTokens >> 2)];
+  for (const maxNewTokens of [maxResponseTokens, FEW_TOKENS]) {
+    const options = { seeds: rows.map((_, i) => i), temperature: 1, topP: 1, maxNewTokens };
+    await phase("generation", () => engine.generate(prompts, options));
+    await engine.initializeCritic(0);
+    await phase("log-probs", () => engine.evaluate(batch, { temperature: 1, values: true }));
+    await phase("critic step", () => criticStep(engine, batch));
+    await phase("policy step", () => policyStep(engine, batch));
+  }
+  // weights and moments come here, as for a checkpoint; the moments for the first time, and large copies are not made (build.ts)
+  const { counts } = await phase("digest", () => engine.digest());
+  phases.at(-1)!.hostBytes += (2 / 3) * counts.toHostBytes;
+  clearInterval(timer);
+  await engine.close();
+  const most = (of: "gpuBytes" | "hostBytes") => Math.max(...phases.map((each) => each[of]));
+  return {
+    ...{ plan, phases },
+    gpu: { plan: plan.gpuBytes - cudaBytes(plan), peak: most("gpuBytes") },
+    host: { plan: plan.hostBytes, peak: most("hostBytes") },
+  };
+}
+
+if (import.meta.main) {
+  const [asked, layers, folder, file] = process.argv.slice(2) as [string, string, string, string];
+  try {
+    writeFileSync(file, JSON.stringify(await rehearse(JSON.parse(asked), Number(layers), folder)));
+    process.exit(0);
+  } catch (error) {
+    process.stderr.write((error as Error).message);
+    process.exit(1);
+  }
+}

@@ -1,0 +1,42 @@
+/** The memory plan beside what a run takes, at the shapes of Qwen2.5, on devices of 24 to 141 GB. */
+import assert from "node:assert/strict";
+import test from "node:test";
+import { CONFIGURATIONS, memoryUse, nameOf, type Use } from "./memory-use.ts";
+
+/** Of a model's layers, for speed. `npm run bench rehearsal -- --memory` finds from two depths what all layers take. */
+const LAYERS = 2;
+
+/** @param host whether host memory is compared: of 3B and 7B two layers take less than the graphs by which all layers were planned */
+function within(use: Use, host = true): void {
+  for (const [place, { plan, peak }] of Object.entries({ gpu: use.gpu, ...(host && { host: use.host }) })) {
+    const ratio = plan / peak;
+    const said = `${place}: the plan has ${(plan / 1e9).toFixed(2)} GB, the peak is ${(peak / 1e9).toFixed(2)} GB`;
+    assert.ok(ratio >= 0.9 && ratio <= 1.3, said);
+  }
+}
+
+for (const asked of CONFIGURATIONS)
+  test(`${nameOf(asked)}: it fits as it was planned, and plan / peak is 0.9 to 1.3`, async () => {
+    within(await memoryUse(asked, LAYERS), asked.shape === "0.5b");
+  });
+
+test("the plan goes with the peak whatever the number of layers", async () => {
+  const asked = { ...CONFIGURATIONS[0]!, generation: 8, response: 16 };
+  for (const layers of [4, 8]) within(await memoryUse(asked, layers));
+});
+
+test("what does not fit is refused in one line, which names the largest part and what to set, before a session is made", async () => {
+  const asked = { shape: "7b", train: "all", compute: "Float32", gigabytes: 24, generation: 16 } as const;
+  await assert.rejects(memoryUse(asked, LAYERS), ({ message }: Error) => {
+    assert.match(
+      message,
+      /^the run needs about \d+ GB of memory on cuda:0 \(optimiser \d+ GB, weights \d+ GB, .*\), but 24\.0 GB is given; /,
+    );
+    assert.match(
+      message,
+      /; no single change is enough, but together they are: LoRA without a critic, .* need [\d.]+ GB$/,
+    );
+    assert.doesNotMatch(message, /\n/);
+    return true;
+  });
+});
