@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { deflateSync } from "node:zlib";
 import { status as code } from "@grpc/grpc-js";
 import { CHUNK_BYTES, messages, PROTOCOL_VERSION } from "../../proto/service.ts";
-import { newSample } from "../store/fixtures.ts";
+import { newSample } from "../store/store.fixture.ts";
 import {
   type Attempt,
   actorTls,
@@ -18,7 +18,7 @@ import {
   TestActor,
   tls,
   within,
-} from "./fixtures.ts";
+} from "./server.fixture.ts";
 
 const learners: Learner[] = [];
 after(async () => {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, test } from "node:test";
 import { deflateSync } from "node:zlib";
-import { newResult, newSample, scratchFolder } from "./fixtures.ts";
+import { newResult, newSample, scratchFolder } from "./store.fixture.ts";
 import { openStore, type Store, type StoreOptions } from "./store.ts";
 import type { AttemptKey, CheckpointRow } from "./types.ts";
 
