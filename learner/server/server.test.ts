@@ -498,12 +498,12 @@ describe("streams that break", { concurrency: 6 }, () => {
   test("the learner restarts on the same port: what runs is handed in, what was acknowledged or revoked is known", async () => {
     const learner = await startLearner();
     const { store } = learner;
-    store.addSamples(["a", "b", "c"].map((id) => newSample(id)));
+    store.addSamples([newSample("a"), newSample("b"), newSample("c", { purpose: "evaluation" })]);
     const actor = await newActor(learner, "actor-0", 3);
     const [a, b, c] = [await actor.nextLease(), await actor.nextLease(), await actor.nextLease()];
     actor.handIn(b.attempt);
     await actor.next("ack");
-    store.abandon(["c"], "not needed");
+    store.discardUnfinished("not needed", "evaluation");
     assert.equal((await actor.next("revoke")).attempt?.execution, "c");
     await learner.stop();
     const ended = await within(actor.status, "the end of the stream");

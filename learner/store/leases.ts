@@ -74,10 +74,6 @@ export class Leases {
     return Math.min(endAt, this.#options.now() + this.#options.leaseSeconds * 1000);
   }
 
-  get longestSeconds(): number {
-    return this.#options.longestSeconds;
-  }
-
   get leaseSeconds(): number {
     return this.#options.leaseSeconds;
   }
@@ -277,16 +273,10 @@ export class Leases {
     return late.length;
   }
 
-  /** Milliseconds (of `now`) of the next deadline, undefined if nothing runs. */
-  nextDeadline(): number | undefined {
-    const deadlines = this.#running.all().map((lease) => lease.deadline);
-    return deadlines.length === 0 ? undefined : Math.min(...deadlines);
-  }
-
-  /** How long ago the next deadline was; 0 if it is to come, or nothing runs. More than a moment: nobody calls `expire`. */
+  /** How long ago the earliest deadline was; 0 if none has passed. More than a moment: nobody calls `expire`. */
   overdueSeconds(): number {
-    const next = this.nextDeadline();
-    return next === undefined ? 0 : Math.max(0, (this.#options.now() - next) / 1000);
+    const now = this.#options.now();
+    return Math.max(0, ...this.#running.all().map(({ deadline }) => now - deadline)) / 1000;
   }
 
   /** Part of a transaction that ends executions early: marks their running attempts. Call `revoked` after the commit. */
