@@ -1,6 +1,6 @@
 /**
- * The learner's memory: samples, executions, results, iterations and checkpoints in one SQLite file (tables in
- * schema.ts). Everything else that a learner knows can be rebuilt from it and the checkpoint that it names.
+ * What a run remembers: samples, executions, results, iterations and checkpoints in one SQLite file (tables in
+ * schema.ts). A learner can rebuild everything else from this file and the checkpoint that it names.
  *
  *     const store = openStore(join(runFolder, "store.sqlite"), { leaseSeconds, leaseGraceSeconds, maxAttempts });
  *     const { lineage, iteration, checkpoint } = await store.beginLineage(digestIsRight);
@@ -9,7 +9,7 @@
  *     const batch = store.nextBatch(B);                 // oldest dispatched first
  *     store.commitIteration({ iteration, sampleIds, metrics }, { digest, path });
  *
- * Calls are synchronous and each is one transaction, on disk when it returns. Failures are StoreErrors.
+ * Every call is synchronous and one transaction, which is on disk when the call returns. Failures are StoreErrors.
  */
 import { EventEmitter } from "node:events";
 import { inflateSync } from "node:zlib";
@@ -38,7 +38,7 @@ import type {
   StoreEvents,
 } from "./types.ts";
 
-/** `learner.maxDisruptions` of a run that does not say: a program that ends its own node comes to an end. */
+/** Default of `learner.maxDisruptions`: a program that crashes its own node is not tried for ever. */
 export const MAX_DISRUPTIONS = 100;
 
 /** `readOnly` looks at a store that another process may be writing, and takes nothing over. */
@@ -68,7 +68,7 @@ export class Store extends PolicyVersions {
     });
   }
 
-  /** Calls of this store in one commit; one that throws does not disturb the others. @returns what each has thrown */
+  /** Runs several calls of this store in one commit. @returns what each has thrown; one that throws leaves nothing */
   together(works: readonly (() => void)[]): unknown[] {
     return this.database.together(works);
   }
@@ -87,30 +87,27 @@ export class Store extends PolicyVersions {
     return countSamples(this.database, "WHERE purpose = :purpose", { purpose });
   }
 
-  /** Of all purposes together. */
+  /** The counts over all purposes. */
   totals(): Counts {
     return countSamples(this.database, "", {});
   }
 
-  /** How many finished samples nextBatch could draw. */
+  /** Returns how many samples nextBatch could draw. */
   takeable(which: Selection = {}): number {
     return this.#count(AVAILABLE, which);
   }
 
-  /** How many are queued or leased. */
+  /** Returns how many executions are queued or leased. */
   unfinished(which: Selection = {}): number {
     return this.#count(`${SELECTED} AND s.state IN ('queued', 'leased')`, which);
   }
 
-  /**
-   * The `n` finished (or never executed), unused samples that were dispatched first; fewer if there are fewer. They
-   * stay available until commitIteration uses them.
-   */
+  /** Returns at most `n` finished or notExecuted, unused samples, oldest first. commitIteration uses them up. */
   nextBatch(n: number, which: Selection = {}): Sample[] {
     return this.#samples(`${SAMPLE} WHERE ${AVAILABLE} ORDER BY s.sequence LIMIT :n`, { ...selection(which), n });
   }
 
-  /** Groups of which a sample is queued, leased, or finished and unused, in the order of dispatch. */
+  /** Returns the groups with a sample that is queued, leased, or finished and unused, in the order of dispatch. */
   openGroups(which: Selection = {}): OpenGroup[] {
     return this.database.all<OpenGroup>(
       `SELECT coalesce(s.prompt_group, s.id) AS id, s.iteration,
@@ -122,7 +119,7 @@ export class Store extends PolicyVersions {
     );
   }
 
-  /** The finished, unused samples of the named groups, in the order of dispatch. */
+  /** Returns the finished, unused samples of the named groups, in the order of dispatch. */
   groupSamples(groups: readonly string[], which: Selection = {}): Sample[] {
     return this.#samples(
       `${SAMPLE} WHERE ${AVAILABLE} AND coalesce(s.prompt_group, s.id) IN (SELECT value FROM json_each(:groups))
@@ -131,18 +128,18 @@ export class Store extends PolicyVersions {
     );
   }
 
-  /** Finished or notExecuted samples that no grade was written for, e.g. because the learner stopped in between. */
+  /** Returns finished or notExecuted samples without a grade, e.g. because the learner stopped in between. */
   ungraded(): Sample[] {
     const sql = `${SAMPLE} WHERE s.state IN ('finished', 'notExecuted') AND g.sample IS NULL ORDER BY s.sequence`;
     return this.#samples(sql, {});
   }
 
-  /** All samples of a purpose in order of dispatch, whatever became of them. */
+  /** Returns all samples of a purpose, in every state, in the order of dispatch. */
   samplesFor(purpose: string): Sample[] {
     return this.#samples(`${SAMPLE} WHERE s.purpose = :purpose ORDER BY s.sequence`, { purpose });
   }
 
-  /** What `iteration` trained on, in the order of its batch. */
+  /** Returns the samples that `iteration` trained on, in the order of its batch. */
   samplesOf(iteration: number): Sample[] {
     return this.#samples(
       `${SAMPLE} JOIN batches b ON b.sample = s.id
@@ -152,7 +149,7 @@ export class Store extends PolicyVersions {
     );
   }
 
-  /** In the order of `ids`. @throws StoreError `conflict` if one is not there */
+  /** @throws StoreError `conflict` if one is not there */
   samples(ids: readonly string[]): Sample[] {
     return ids.map((id) => {
       const [sample] = this.#samples(`${SAMPLE} WHERE s.id = :id`, { id });
@@ -161,7 +158,7 @@ export class Store extends PolicyVersions {
     });
   }
 
-  /** The submission of a sample's program, as it was written; undefined if there was none or it is not kept any more. */
+  /** Returns the file that a sample's program wrote; undefined if there was none or it is not kept any more. */
   submission(id: string): Buffer | undefined {
     const row = this.database.get<{ deflated: Uint8Array; bytes: number }>(
       `SELECT deflated, submission_bytes AS bytes FROM submissions JOIN results USING (execution) WHERE execution = :id`,
@@ -171,7 +168,7 @@ export class Store extends PolicyVersions {
     return row && inflateSync(row.deflated, { maxOutputLength: Math.max(1, row.bytes) });
   }
 
-  /** May be called again: the newest grade stands. */
+  /** May be called again: the newest grade counts. */
   setGrade(id: string, grade: Grade): void {
     this.database.write(() => {
       this.database.change(
@@ -188,7 +185,7 @@ export class Store extends PolicyVersions {
     });
   }
 
-  /** The valid sample with the best score so far, over all purposes; the first of equals. */
+  /** Returns the valid sample with the best score, over all purposes; the first of equals. */
   bestSample(task: string, direction: "Higher" | "Lower"): Sample | undefined {
     const order = direction === "Higher" ? "DESC" : "ASC";
     return this.#samples(
@@ -197,7 +194,7 @@ export class Store extends PolicyVersions {
     )[0];
   }
 
-  /** Running times of executions, for Completion weights and histograms. */
+  /** Returns running times of executions, for Completion weights and histograms. */
   observedDurations(which: Selection = {}): ObservedDuration[] {
     return this.database
       .all<Omit<ObservedDuration, "completed"> & { completed: number }>(
@@ -212,7 +209,7 @@ export class Store extends PolicyVersions {
 
   // Previous solutions ------------------------------------------------------------------------------------------
 
-  /** `iteration`: the one that trains on it; a restart that goes back before it takes it out again. */
+  /** `iteration` trains on the sample; a restart that goes back before `iteration` removes the solution again. */
   addPreviousSolution({ id, iteration }: { id: string; iteration: number }): void {
     this.database.write(() => {
       this.database.change(
@@ -222,7 +219,7 @@ export class Store extends PolicyVersions {
     });
   }
 
-  /** The newest `limit`, newest first. */
+  /** Returns at most `limit` previous solutions, newest first. */
   previousSolutions(task: string, limit: number): PreviousSolution[] {
     return this.database.all<PreviousSolution>(
       `SELECT p.sample AS id, p.task, s.plan, s.program, r.terminal_output AS terminalOutput, g.score,
@@ -236,7 +233,7 @@ export class Store extends PolicyVersions {
 
   // Giving up ---------------------------------------------------------------------------------------------------
 
-  /** `collection: Discard`: throws away everything of `purpose` that has not finished. @returns how many */
+  /** `collection: Discard`: discards every unfinished execution of `purpose`. @returns how many */
   discardUnfinished(reason: string, purpose = "training"): number {
     const { ids, held } = this.database.write(() => {
       const discarded = this.database.all<{ id: string }>(
@@ -251,7 +248,7 @@ export class Store extends PolicyVersions {
     return ids.length;
   }
 
-  /** @throws StoreError `fenced` if a newer learner has taken the store over. Every write checks it, too */
+  /** @throws StoreError `fenced` if a newer learner has taken the store over. Every write checks it too */
   checkFence(): void {
     this.database.checkFence();
   }
