@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { checkBase, loadCheckpoint, pruneCheckpoints, saveCheckpoint } from "./checkpoints.ts";
 import type { Engine } from "./engine/engine.ts";
-import { scratchFolder } from "./store/fixtures.ts";
+import { scratchFolder } from "./store/store.fixture.ts";
 
 /** An engine whose state is one text, which is also its digest. */
 function engineWith(weights: string): Engine & { weights: string } {

@@ -5,7 +5,7 @@ import type { Algorithm } from "../crds/trainingrun.ts";
 import { collect } from "./collect.ts";
 import type { Collected } from "./progress.ts";
 import type { Run } from "./run.ts";
-import { newResult, newSample, scratchFolder } from "./store/fixtures.ts";
+import { newResult, newSample, scratchFolder } from "./store/store.fixture.ts";
 import { openStore } from "./store/store.ts";
 
 const folder = scratchFolder();

@@ -3,7 +3,7 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { Fence } from "./fence.ts";
-import { newSample, scratchFolder } from "./store/fixtures.ts";
+import { newSample, scratchFolder } from "./store/store.fixture.ts";
 import { openStore } from "./store/store.ts";
 
 const folder = scratchFolder();

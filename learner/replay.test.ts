@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import { recordedBatches } from "./replay.ts";
-import { newResult, newSample, scratchFolder } from "./store/fixtures.ts";
+import { newResult, newSample, scratchFolder } from "./store/store.fixture.ts";
 import { openStore } from "./store/store.ts";
 
 test("a replay gives each iteration its batch in order, and how long the runs went that it threw away", async () => {

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { PolicySample } from "./engine/engine.ts";
 import type { UpdateResult } from "./rl/update.ts";
 import type { Run } from "./run.ts";
-import { newSample } from "./store/fixtures.ts";
+import { newSample } from "./store/store.fixture.ts";
 import type { Grade, Sample } from "./store/types.ts";
 import { train } from "./train.ts";
 

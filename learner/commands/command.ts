@@ -1,6 +1,5 @@
-/** What the commands of this part share: arguments, JSON lines and exit status. */
+/** Shared by `longrun model`, `generate` and `logprobs`: arguments, JSON lines and exit status. */
 import fs from "node:fs";
-import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
 import { ModelError } from "../engine/model/errors.ts";
 import { hasGpu, parseDevice, resolveDevice } from "../engine/runtime/device.ts";
 
@@ -8,8 +7,8 @@ import { hasGpu, parseDevice, resolveDevice } from "../engine/runtime/device.ts"
 export class InputError extends Error {}
 
 /**
- * Runs a command to its end. Exit status: 0 done, 1 failed, 2 bad input. Ctrl-C ends the process as it ends any other,
- * which a shell and `longrun` report as 130: lines that were written are whole.
+ * Runs a command to its end. Exit status: 0 done, 1 failed, 2 bad input. Ctrl-C kills the process, which a shell and
+ * `longrun` report as 130; every line that was written is whole.
  */
 export async function runCommand(usage: string, command: () => Promise<void>): Promise<void> {
   process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
@@ -29,10 +28,6 @@ export async function runCommand(usage: string, command: () => Promise<void>): P
   }
 }
 
-export function parseOptions<T extends ParseArgsOptionsConfig>(options: T) {
-  return parseArgs({ options, strict: true });
-}
-
 export function required(value: string | undefined, option: string, what: string): string {
   if (value === undefined || value === "") throw new InputError(`${option} is missing; give ${what}`);
   return value;
@@ -46,8 +41,8 @@ export function wholeNumber(text: string, option: string, least: number): number
 }
 
 /**
- * All sessions of this command are on `device`: auto, cpu, cuda or cuda:N. Where auto does not take a GPU that is there, it
- * says why on stderr.
+ * Runs all networks of this command on `wish`: auto, cpu, cuda or cuda:N. If auto does not take an existing GPU, stderr
+ * says why.
  *
  * @throws GraphError `device`
  */
@@ -59,10 +54,10 @@ export async function placeSessions(wish = process.env.LONGRUN_DEVICE || "auto")
   if (gpu && device.kind === "cpu" && reason) process.stderr.write(`on the CPU: ${reason}\n`);
 }
 
-/** A line of a file of JSON objects, whose place errors name. */
+/** A line of a file of JSON objects. */
 export interface Line {
   readonly json: Readonly<Record<string, unknown>>;
-  /** file and line number */
+  /** file and line number, for errors */
   readonly place: string;
 }
 
@@ -91,7 +86,7 @@ export function readLines(file: string): Line[] {
   });
 }
 
-/** The `tokens` of a line. @throws InputError unless they are ids of the vocabulary, one at least */
+/** Returns the `tokens` of a line. @throws InputError unless they are at least one id of the vocabulary */
 export function tokensOf({ json, place }: Line, vocabulary: number): Int32Array {
   const { tokens } = json;
   if (!Array.isArray(tokens))

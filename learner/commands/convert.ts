@@ -1,6 +1,8 @@
-/** A model folder written anew, one tensor in memory at a time. */
+/** Writes a model folder anew, converted or with an adapter merged in. One tensor is in memory at a time. */
+import { readAdapter } from "../engine/model/adapter-folder.ts";
 import { ModelError } from "../engine/model/errors.ts";
-import { copyOtherFiles, writeConfig } from "../engine/model/folder.ts";
+import { copyOtherFiles, readConfig, writeConfig } from "../engine/model/folder.ts";
+import { type Adapter, adapterNames, adapterScale } from "../engine/model/lora.ts";
 import { MappedWeights } from "../engine/model/mapped.ts";
 import { readTensor } from "../engine/model/safetensors.ts";
 import type { SafetensorsDType } from "../engine/model/safetensors-header.ts";
@@ -8,10 +10,10 @@ import { saveWeights, TRANSFORMERS_DTYPES } from "../engine/model/save.ts";
 import { checkFinite } from "../engine/model/weights.ts";
 
 export interface ConvertOptions {
-  /** left out: that of the embedding */
+  /** absent: the dtype of the embedding */
   dtype?: SafetensorsDType | undefined;
   shardBytes?: number | undefined;
-  /** changes a tensor's numbers in place, before they are written */
+  /** changes a tensor's numbers in place before they are written */
   change?(name: string, data: Float32Array): void;
 }
 
@@ -53,4 +55,37 @@ function checkHeld(name: string, data: Float32Array, dtype: SafetensorsDType): v
     "weights",
     `${name} holds ${data[at]} at index ${at}, which ${TRANSFORMERS_DTYPES[dtype]} cannot: ${remedy}`,
   );
+}
+
+/** The same with the adapter added to the weights: W + (alpha / rank) B A. @throws ModelError */
+export function mergeFolder(
+  model: string,
+  adapterFolder: string,
+  out: string,
+  options: Omit<ConvertOptions, "change">,
+): number {
+  const adapter = readAdapter(adapterFolder, readConfig(model));
+  return convertFolder(model, out, {
+    ...options,
+    change: (name, data) => addAdapter(data, name.replace(/\.weight$/, ""), adapter),
+  });
+}
+
+/** weight [out, in] of the layer `path` += scale B A, summed in float64. */
+function addAdapter(weight: Float32Array, path: string, { lora, weights }: Adapter): void {
+  const names = adapterNames(path);
+  const [a, b] = [weights.get(names.a), weights.get(names.b)];
+  if (a === undefined || b === undefined) return;
+  const { rank } = lora;
+  const scale = adapterScale(lora);
+  const columns = a.length / rank;
+  const row = new Float64Array(columns);
+  for (let out = 0; out < b.length / rank; out++) {
+    row.fill(0);
+    for (let k = 0; k < rank; k++) {
+      const factor = scale * b[out * rank + k];
+      for (let i = 0; i < columns; i++) row[i] += factor * a[k * columns + i];
+    }
+    for (let i = 0; i < columns; i++) weight[out * columns + i] += row[i];
+  }
 }

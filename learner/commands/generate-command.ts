@@ -1,14 +1,14 @@
 /**
  * `longrun generate`: samples one response to each prompt.
  *
- * Each line of FILE is `{"tokens":[...]}` or `{"messages":[{"role","content"}]}`, for which
- * `{"tokens":[...],"text":"...","logProbs":[...]}` is written, in order. The response's last token is the EOS token where
- * it ended with one; the log-probs are those of the tokens at the temperature, of greedy ones at temperature 1. `text` is
- * null where the folder has no tokenizer, and then lines of messages are refused. `--adapter` names a PEFT folder of a LoRA
- * adapter of the model. The same seed, line and weights give the same response.
+ * Each line of FILE is `{"tokens":[...]}` or `{"messages":[{"role","content"}]}`. In the same order the command writes
+ * `{"tokens":[...],"text":"...","logProbs":[...]}`. A response that ended by itself has the EOS token last. Log-probs are
+ * at the sampling temperature, or at 1 for greedy responses. Without a tokenizer in the folder `text` is null and messages
+ * are refused. `--adapter` names a PEFT folder of a LoRA adapter. The same seed, line and weights give the same response.
  */
 import fs from "node:fs";
 import path from "node:path";
+import { parseArgs } from "node:util";
 import { readAdapter } from "../engine/model/adapter-folder.ts";
 import { readEosIds, readTokenizer } from "../engine/model/folder.ts";
 import { Generator, type Response } from "../engine/model/generate.ts";
@@ -19,7 +19,6 @@ import {
   brief,
   InputError,
   type Line,
-  parseOptions,
   placeSessions,
   printLine,
   readLines,
@@ -32,24 +31,26 @@ import {
 
 const USAGE = `usage: longrun generate --model DIR --prompts FILE.jsonl [--adapter DIR] [--max-tokens N] [--temperature T] [--seed S]
        [--threads N] [--device auto|cpu|cuda:N]`;
-/** Longest response, where --max-tokens does not say another; less where the model's context ends before. */
+/** Default of --max-tokens; less where the model's context ends sooner. */
 const MAX_TOKENS = 256;
-/** Above 0, as in a manifest (model.temperature); far below it logits divided by the temperature are beyond float32. */
+/** Smallest temperature above 0, as in a manifest (model.temperature): logits divided by less exceed float32. */
 const LEAST_TEMPERATURE = 0.01;
 /** Lines that are answered together, before the first of them is written. */
 const LINES_AT_ONCE = 64;
 const ROLES = ["system", "user", "assistant"];
 
 async function generate(): Promise<void> {
-  const { values } = parseOptions({
-    model: { type: "string" },
-    prompts: { type: "string" },
-    device: { type: "string" },
-    adapter: { type: "string" },
-    "max-tokens": { type: "string" },
-    temperature: { type: "string", default: "1" },
-    seed: { type: "string", default: "0" },
-    threads: { type: "string", default: "0" },
+  const { values } = parseArgs({
+    options: {
+      model: { type: "string" },
+      prompts: { type: "string" },
+      device: { type: "string" },
+      adapter: { type: "string" },
+      "max-tokens": { type: "string" },
+      temperature: { type: "string", default: "1" },
+      seed: { type: "string", default: "0" },
+      threads: { type: "string", default: "0" },
+    },
   });
   const folder = required(values.model, "--model", "a model folder");
   const file = required(values.prompts, "--prompts", 'a file of lines {"tokens":[...]} or {"messages":[...]}');
@@ -86,7 +87,7 @@ async function generate(): Promise<void> {
       most: maxTokens ?? Math.min(MAX_TOKENS, maxPositions - prompt.length),
     }));
     const answered = new Map<(typeof rows)[number], Response>();
-    // a long prompt, after which the context ends sooner, shortens no other line's response
+    // grouped by length: a long prompt, which leaves less context, must not shorten another line's response
     for (const [maxNewTokens, same] of Map.groupBy(rows, ({ most }) => most)) {
       const responses = await generator.generate(
         adapter ? { base: weights, adapter } : weights,

@@ -41,7 +41,6 @@ const options = {
 
 type Values = ReturnType<typeof parseArgs<{ options: typeof options }>>["values"];
 
-/** Where what is printed goes. */
 interface Streams {
   stdout: { write: (text: string) => unknown };
   stderr: { write: (text: string) => unknown };
@@ -84,13 +83,8 @@ function gradeOne(task: string, answers: string, { submission, json }: Values, p
 
 function described({ valid, score, scoreRaw, code, message, rank }: FileGrade): string {
   if (!valid) return `no score: ${message} (${code})\n`;
-  const medal = rank?.goldMedal
-    ? "gold medal"
-    : rank?.silverMedal
-      ? "silver medal"
-      : rank?.bronzeMedal
-        ? "bronze medal"
-        : "no medal";
+  const medals = { gold: rank?.goldMedal, silver: rank?.silverMedal, bronze: rank?.bronzeMedal };
+  const medal = `${Object.entries(medals).find(([, won]) => won)?.[0] ?? "no"} medal`;
   const standing = rank ? `\n${medal}, ${rank.aboveMedian ? "above" : "not above"} the median` : "";
   return `score ${score}${scoreRaw === score ? "" : ` (${scoreRaw})`}${standing}\n`;
 }

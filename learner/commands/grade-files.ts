@@ -10,7 +10,7 @@ import { reasonOf } from "../grading/reasons.ts";
 import { TaskError } from "../tasks/errors.ts";
 import { readRegistry } from "../tasks/registry.ts";
 
-/** What is said of one submission; `rank` where it is one of the twelve. */
+/** The grade of one submission; `rank` for the twelve MLE-bench tasks. */
 export interface FileGrade {
   valid: boolean;
   score: number | null;
@@ -42,11 +42,8 @@ export class FileGrader {
 
   #open(task: string, path: string): AnswersFile | { unusable: string } {
     const key = JSON.stringify([task, resolve(path)]);
-    let opened = this.#answers.get(key);
-    if (!opened) {
-      opened = openAnswers(findGrader(task), path);
-      this.#answers.set(key, opened);
-    }
+    const opened = this.#answers.get(key) ?? openAnswers(findGrader(task), path);
+    this.#answers.set(key, opened);
     return opened;
   }
 

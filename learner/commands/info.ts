@@ -1,41 +1,13 @@
-/** What a model folder holds and what using it takes. */
+/** The contents of a model folder, and the memory that using it takes. */
 import { size } from "../engine/bytes.ts";
 import { readEosIds } from "../engine/model/folder.ts";
 import type { MappedWeights } from "../engine/model/mapped.ts";
 import { TRANSFORMERS_DTYPES } from "../engine/model/save.ts";
 import { elementCount } from "../engine/model/weights.ts";
 
-export interface ModelInfo {
-  readonly folder: string;
-  readonly architecture: string;
-  readonly layers: number;
-  readonly hiddenSize: number;
-  readonly heads: number;
-  readonly keyValueHeads: number;
-  readonly headSize: number;
-  readonly vocabulary: number;
-  readonly positions: number;
-  readonly rope: string;
-  readonly tied: boolean;
-  readonly eosIds: readonly number[];
-  readonly parameters: number;
-  /** of the weights in their files; also what is memory-mapped by logprobs and generate, once for all processes */
-  readonly bytes: number;
-  readonly files: number;
-  /** parameters by dtype */
-  readonly dtypes: Readonly<Record<string, number>>;
-  readonly memory: {
-    /** weights in float32, as training holds them */
-    readonly float32Bytes: number;
-    /** weights, gradient and two moments in float32: full fine-tuning, without activations, reference and critic */
-    readonly trainingBytes: number;
-    /** keys and values of one token of one sequence */
-    readonly cacheBytesPerToken: number;
-  };
-}
+export type ModelInfo = ReturnType<typeof modelInfo>;
 
-export function modelInfo(weights: MappedWeights): ModelInfo {
-  const { config, tensors, folder } = weights;
+export function modelInfo({ config, tensors, folder }: MappedWeights) {
   const dtypes: Record<string, number> = {};
   let parameters = 0;
   let bytes = 0;
@@ -46,33 +18,29 @@ export function modelInfo(weights: MappedWeights): ModelInfo {
     parameters += count;
     bytes += length;
   }
+  const { modelType, layers, hiddenSize, heads, keyValueHeads, headSize, vocabSize, maxPositions, rope, tied } = config;
   return {
-    folder,
-    architecture: config.modelType,
-    layers: config.layers,
-    hiddenSize: config.hiddenSize,
-    heads: config.heads,
-    keyValueHeads: config.keyValueHeads,
-    headSize: config.headSize,
-    vocabulary: config.vocabSize,
-    positions: config.maxPositions,
-    rope: config.rope?.type ?? "default",
-    tied: config.tied,
-    eosIds: readEosIds(folder),
-    parameters,
+    ...{ folder, architecture: modelType, layers, hiddenSize, heads, keyValueHeads, headSize, vocabulary: vocabSize },
+    ...{ positions: maxPositions, rope: rope?.type ?? "default", tied, eosIds: readEosIds(folder), parameters },
+    /** Bytes of the weights in their files. logprobs and generate map the files, once for all processes. */
     bytes,
     files: new Set(tensors.map(({ file }) => file)).size,
+    /** parameters by dtype */
     dtypes,
     memory: {
+      /** weights in float32, as training holds them */
       float32Bytes: 4 * parameters,
+      /** weights, gradient and two moments in float32: full fine-tuning, without activations, reference and critic */
       trainingBytes: 16 * parameters,
-      cacheBytesPerToken: 8 * config.layers * config.keyValueHeads * config.headSize,
+      /** keys and values of one token of one sequence */
+      cacheBytesPerToken: 8 * layers * keyValueHeads * headSize,
     },
   };
 }
 
 export function printInfo(info: ModelInfo): void {
   const { memory } = info;
+  const dtypes = Object.entries(info.dtypes).map(([dtype, count]) => `${dtype} (${count})`);
   const rows: [string, string][] = [
     ["architecture", `${info.architecture}, ${info.layers} layers of ${info.hiddenSize}`],
     ["attention", `${info.heads} heads of ${info.headSize}, ${info.keyValueHeads} of keys and values`],
@@ -81,12 +49,7 @@ export function printInfo(info: ModelInfo): void {
     ["end of text", info.eosIds.length > 0 ? info.eosIds.join(", ") : "none"],
     ["parameters", String(info.parameters)],
     ["weights", `${size(info.bytes)} in ${info.files} file${info.files === 1 ? "" : "s"}`],
-    [
-      "dtypes",
-      Object.entries(info.dtypes)
-        .map(([dtype, count]) => `${dtype} (${count})`)
-        .join(", "),
-    ],
+    ["dtypes", dtypes.join(", ")],
     ["memory", `${size(info.bytes)} mapped to read them, ${size(memory.float32Bytes)} in float32`],
     ["", `${size(memory.trainingBytes)} to train all of them, activations not counted`],
     ["", `${size(memory.cacheBytesPerToken)} of keys and values per token`],

@@ -5,11 +5,11 @@
  * 1..n-1, each given those before. `--adapter` names a PEFT folder of a LoRA adapter of the model. All lines are checked
  * before the first is answered.
  */
+import { parseArgs } from "node:util";
 import { readAdapter } from "../engine/model/adapter-folder.ts";
 import { MappedWeights } from "../engine/model/mapped.ts";
 import { Scorer } from "../engine/model/scorer.ts";
 import {
-  parseOptions,
   placeSessions,
   printLine,
   readLines,
@@ -26,12 +26,14 @@ const USAGE =
 const LINES_AT_ONCE = 64;
 
 async function logProbs(): Promise<void> {
-  const { values } = parseOptions({
-    model: { type: "string" },
-    tokens: { type: "string" },
-    device: { type: "string" },
-    adapter: { type: "string" },
-    threads: { type: "string", default: "0" },
+  const { values } = parseArgs({
+    options: {
+      model: { type: "string" },
+      tokens: { type: "string" },
+      device: { type: "string" },
+      adapter: { type: "string" },
+      threads: { type: "string", default: "0" },
+    },
   });
   const folder = required(values.model, "--model", "a model folder");
   const file = required(values.tokens, "--tokens", 'a file of lines {"tokens":[...]}');

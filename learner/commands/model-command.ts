@@ -1,6 +1,7 @@
 /**
- * `longrun model info DIR` says what a model folder holds, and with `--plan` what training it takes, here or on a device that
- * is not there; `longrun model convert DIR --out OUT` writes it anew in another dtype or with other shards, for transformers and for here; `longrun model merge` does so with a LoRA adapter added to it.
+ * `longrun model info DIR` says what a model folder holds, and with `--plan` the memory that training takes, also on a
+ * device that this machine does not have. `convert` writes the folder anew in another dtype or with other shards, `merge`
+ * with a LoRA adapter added to the weights.
  */
 import fs from "node:fs";
 import { parseArgs } from "node:util";
@@ -9,12 +10,11 @@ import { type Budget, checkLengths, fitRun, planTable } from "../engine/fit.ts";
 import { PROJECTIONS } from "../engine/model/lora.ts";
 import { MappedWeights } from "../engine/model/mapped.ts";
 import { SHARD_BYTES } from "../engine/model/save.ts";
-import type { MemoryPlan, PlanRequest } from "../engine/plan.ts";
+import type { MemoryPlan } from "../engine/plan.ts";
 import { type Device, parseDevice } from "../engine/runtime/device.ts";
 import { InputError, printLine, required, runCommand, wholeNumber } from "./command.ts";
-import { convertFolder } from "./convert.ts";
+import { convertFolder, mergeFolder } from "./convert.ts";
 import { modelInfo, printInfo } from "./info.ts";
-import { mergeFolder } from "./merge.ts";
 
 const USAGE = `usage: longrun model info DIR [--check] [--json] [--plan full|lora [--tokens PROMPT:RESPONSE] [--batch N]
            [--device cpu|cuda:N] [--memory-bytes BYTES|N GB]]
@@ -59,21 +59,10 @@ const TOKENS = 1024;
 const BATCH = 64;
 const MOST_BATCH = 4096;
 
-interface PlanWish {
-  lora: boolean;
-  /** as given */
-  tokens: string;
-  lengths: Pick<PlanRequest, "maxPromptTokens" | "maxResponseTokens">;
-  generationBatchSize: number;
-  device: Device;
-  budget: Budget;
-}
+type PlanWish = NonNullable<ReturnType<typeof planWish>>;
 
 /** @returns undefined without --plan */
-function planWish(
-  values: { [Option in keyof typeof PLAN_OPTIONS]?: string | undefined },
-  positions: number,
-): PlanWish | undefined {
+function planWish(values: { [Option in keyof typeof PLAN_OPTIONS]?: string | undefined }, positions: number) {
   const { plan } = values;
   if (plan === undefined) {
     const other = Object.keys(PLAN_OPTIONS).find((option) => values[option as keyof typeof values] !== undefined);
@@ -97,7 +86,7 @@ function planWish(
   };
 }
 
-/** No GPU is looked for: whoever asks need not have one. What is here says nothing of the machine that has it. */
+/** Returns the memory to plan for. It looks for no GPU: this machine need not have one. */
 function budgetOf(device: Device, text: string | undefined): Budget {
   const given = text === undefined ? undefined : { bytes: byteCount(text, "--memory-bytes"), source: "given" };
   if (device.kind === "cpu") return { host: given ?? hostMemory(), gpu: undefined };
@@ -105,7 +94,7 @@ function budgetOf(device: Device, text: string | undefined): Budget {
   return { host: undefined, gpu: given };
 }
 
-/** Of PPO with a manifest's defaults. */
+/** Plans PPO with a manifest's defaults. */
 function trainingPlan(weights: MappedWeights, { lora, tokens, lengths, budget, ...wish }: PlanWish): MemoryPlan {
   checkLengths(lengths, weights.config.maxPositions, `--tokens ${tokens}: `);
   const adapter = lora ? { rank: 16, alpha: 16, targets: PROJECTIONS, seed: 0 } : undefined;
@@ -113,23 +102,22 @@ function trainingPlan(weights: MappedWeights, { lora, tokens, lengths, budget, .
   return fitRun({ ...request, ...lengths, ...wish }, 0, budget);
 }
 
+const OUTPUT_OPTIONS = {
+  out: { type: "string" },
+  dtype: { type: "string" },
+  "shard-size": { type: "string" },
+} as const;
+
 function convert(args: string[]): void {
-  const { values, positionals } = parseArgs({
-    args,
-    options: { out: { type: "string" }, dtype: { type: "string" }, "shard-size": { type: "string" } },
-    allowPositionals: true,
-  });
+  const { values, positionals } = parseArgs({ args, options: OUTPUT_OPTIONS, allowPositionals: true });
   const source = onlyFolder(positionals);
   const { out, ...saving } = output(values);
   write(out, () => convertFolder(source, out, saving));
 }
 
 function merge(args: string[]): void {
-  const folders = { model: { type: "string" }, adapter: { type: "string" } } as const;
-  const { values } = parseArgs({
-    args,
-    options: { ...folders, out: { type: "string" }, dtype: { type: "string" }, "shard-size": { type: "string" } },
-  });
+  const options = { model: { type: "string" }, adapter: { type: "string" }, ...OUTPUT_OPTIONS } as const;
+  const { values } = parseArgs({ args, options });
   const model = required(values.model, "--model", "a model folder");
   const adapter = required(values.adapter, "--adapter", "a PEFT folder of a LoRA adapter");
   const { out, ...saving } = output(values);
@@ -150,7 +138,7 @@ function output(values: { out?: string; dtype?: string; "shard-size"?: string })
   return { out, dtype, shardBytes };
 }
 
-/** A folder that could not be written is taken away again, so that the next try finds none. */
+/** Removes a folder that could not be written, so that the next try finds none. */
 function write(out: string, folder: () => number): void {
   let files: number;
   try {

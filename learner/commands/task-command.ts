@@ -78,17 +78,14 @@ function prompt(directory: string, values: Values): void {
   const shown = readPromptTask(openTask(folder, spec), whole(values.rows, "--rows", 0));
   const limits = limitsOf(values);
   const { messages, tokens, cut } = scratchPrompt(shown, limits);
+  const exact = values.model !== undefined;
   if (values.json) {
-    process.stdout.write(
-      `${JSON.stringify({ messages, tokens: tokens.length, exact: values.model !== undefined, cut })}\n`,
-    );
+    process.stdout.write(`${JSON.stringify({ messages, tokens: tokens.length, exact, cut })}\n`);
     return;
   }
   process.stdout.write(`${messages.map(({ role, content }) => `[${role}]\n${content}`).join("\n\n")}\n`);
-  const about = values.model === undefined ? "about " : "";
-  process.stderr.write(
-    `${about}${tokens.length} tokens of ${limits.maxPromptTokens}\n${cut.map((text) => `left out: ${text}\n`).join("")}`,
-  );
+  process.stderr.write(`${exact ? "" : "about "}${tokens.length} tokens of ${limits.maxPromptTokens}\n`);
+  for (const text of cut) process.stderr.write(`left out: ${text}\n`);
 }
 
 function drop(directory: string, values: Values): void {
@@ -97,7 +94,7 @@ function drop(directory: string, values: Values): void {
   for (const line of dropLeaks(openTask(folder, spec), values.out)) process.stdout.write(`${line}\n`);
 }
 
-/** The task's own folder: `directory`, or the one below it that `--task` names. */
+/** Returns the task's folder: `directory`, or the folder below it that `--task` names. */
 function find(directory: string, id: string | undefined): { folder: string; spec: TaskSpec | undefined } {
   if (!existsSync(directory)) throw new TaskError("input", `${directory}: there is no such folder`);
   const below = id === undefined ? directory : join(directory, id);
@@ -130,9 +127,8 @@ function described(check: TaskCheck): string {
   if (grader) {
     const { metric, direction, idColumn, targetColumns, isMleBench } = grader;
     const targets = targetColumns.length > 5 ? `${targetColumns.length} columns` : targetColumns.join(", ");
-    lines.push(
-      `grader    ${metric}, ${direction.toLowerCase()} is better, ${idColumn} -> ${targets}${isMleBench ? " (MLE-bench)" : ""}`,
-    );
+    const end = isMleBench ? " (MLE-bench)" : "";
+    lines.push(`grader    ${metric}, ${direction.toLowerCase()} is better, ${idColumn} -> ${targets}${end}`);
   }
   for (const file of files) {
     const columns = file.table && "columns" in file.table ? `, ${count(file.table.columns.length, "column")}` : "";

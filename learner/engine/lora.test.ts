@@ -7,7 +7,7 @@ import path from "node:path";
 import { after, test } from "node:test";
 import { promisify } from "node:util";
 import { writeAdapterFolder } from "../../test/fixtures/reference/write_adapter_folder.ts";
-import { mergeFolder } from "../commands/merge.ts";
+import { mergeFolder } from "../commands/convert.ts";
 import { adapterOf } from "../engine-options.ts";
 import { loraAdaptation } from "./adaptation.ts";
 import {

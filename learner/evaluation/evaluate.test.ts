@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { deflateSync } from "node:zlib";
 import type { Evaluation } from "../metrics/summary.ts";
 import type { Run } from "../run.ts";
-import { newResult, newSample, scratchFolder } from "../store/fixtures.ts";
+import { newResult, newSample, scratchFolder } from "../store/store.fixture.ts";
 import { openStore, type Store } from "../store/store.ts";
 import type { Sample } from "../store/types.ts";
 import { evaluatePolicy } from "./evaluate.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
-import { scratchFolder } from "../store/fixtures.ts";
+import { scratchFolder } from "../store/store.fixture.ts";
 import type { IterationMetrics } from "./iteration.ts";
 import { MetricsFile, readMetrics } from "./jsonl.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { summarize } from "../evaluation/figures.ts";
-import { newResult, newSample, scratchFolder } from "../store/fixtures.ts";
+import { newResult, newSample, scratchFolder } from "../store/store.fixture.ts";
 import type { Grade, Sample } from "../store/types.ts";
 import { measuredSample } from "./samples.ts";
 import { readSummary, writeSummary } from "./summary.ts";

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { test } from "node:test";
 import { writeMadeUpRun } from "../report/made-up-run.fixture.ts";
-import { scratchFolder } from "../store/fixtures.ts";
+import { scratchFolder } from "../store/store.fixture.ts";
 import { readMetrics } from "./jsonl.ts";
 import { scalarsOf, TensorBoardFile } from "./tensorboard.ts";
 

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, test } from "node:test";
 import { writeMadeUpRun } from "../report/made-up-run.fixture.ts";
-import { scratchFolder } from "../store/fixtures.ts";
+import { scratchFolder } from "../store/store.fixture.ts";
 import type { IterationMetrics } from "./iteration.ts";
 import { readMetrics } from "./jsonl.ts";
 import { crc32c, maskedCrc32c, RECORDS, SECTIONS, scalarsOf, TensorBoardFile } from "./tensorboard.ts";

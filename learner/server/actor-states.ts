@@ -1,38 +1,37 @@
-/** How the actors stand, for the loop's waits, metrics and the status. */
+/** What the learner knows of its actors, for waits, metrics and the status. */
 import type { longrun } from "../../proto/service.ts";
 import type { HeldAttempt } from "../store/types.ts";
-import type { ActorState } from "./options.ts";
 
-/** What is known of an actor by its stream. */
-type Connected = Omit<ActorState, "name" | "connected" | "running"> & { readonly actor: string };
+export interface ActorState {
+  name: string;
+  connected: boolean;
+  draining: boolean;
+  slots: number;
+  running: number;
+  isolationLevel: string;
+  /** Layers of isolation that its machine does not have. */
+  isolationMissing: string[];
+  /** Versions of Python and its packages. */
+  versions: Record<string, string>;
+  /** slot-seconds since the actor started */
+  busySeconds: number;
+  aliveSeconds: number;
+}
+
+/** What a stream knows of its actor. */
+export type ConnectedActor = Omit<ActorState, "running">;
 
 const AWAY: Omit<ActorState, "name" | "running"> = {
   ...{ connected: false, draining: false, slots: 0, isolationLevel: "", isolationMissing: [], versions: {} },
   ...{ busySeconds: 0, aliveSeconds: 0 },
 };
 
-/** Actors that are connected, and those that are not and still hold leases. */
-export function actorStates(streams: Iterable<Connected>, attempts: readonly HeldAttempt[]): ActorState[] {
-  const running = new Map<string, number>();
+/** Returns the connected actors, then the others that still hold leases. */
+export function actorStates(connected: readonly ConnectedActor[], attempts: readonly HeldAttempt[]): ActorState[] {
+  const running = new Map<string, number>(connected.map(({ name }) => [name, 0]));
   for (const { actor } of attempts) running.set(actor, (running.get(actor) ?? 0) + 1);
-  const states: ActorState[] = [];
-  for (const {
-    actor,
-    draining,
-    slots,
-    isolationLevel,
-    isolationMissing,
-    versions,
-    busySeconds,
-    aliveSeconds,
-  } of streams) {
-    states.push({
-      ...{ name: actor, connected: true, draining, slots, running: running.get(actor) ?? 0 },
-      ...{ isolationLevel, isolationMissing, versions, busySeconds, aliveSeconds },
-    });
-    running.delete(actor);
-  }
-  return states.concat([...running].map(([name, count]) => ({ ...AWAY, name, running: count })));
+  const here = new Map(connected.map((actor) => [actor.name, actor]));
+  return [...running].map(([name, count]) => ({ ...(here.get(name) ?? { ...AWAY, name }), running: count }));
 }
 
 export function statusOfActor(state: ActorState): longrun.v1alpha1.ActorStatus.$Properties {

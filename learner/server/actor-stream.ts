@@ -1,7 +1,4 @@
-/**
- * One actor's stream: what it says, what it is told. One bad message ends this stream with a status that names it, and
- * nothing else.
- */
+/** One actor's stream: what it says and what it is told. A bad message ends this stream with a status, and nothing else. */
 import type * as grpc from "@grpc/grpc-js";
 import { ChannelError } from "../../proto/errors.ts";
 import { normalizedName } from "../../proto/packages.ts";
@@ -13,32 +10,32 @@ import {
   PROTOCOL_VERSION,
 } from "../../proto/service.ts";
 import type { AttemptKey, LeasedExecution } from "../store/types.ts";
+import type { ConnectedActor } from "./actor-states.ts";
 import { ServerError } from "./errors.ts";
-import { Flood, type FloodLimits } from "./flood.ts";
+import { Flood } from "./flood.ts";
 import { HandIns, type HandInsOptions } from "./hand-ins.ts";
-import { parseHeartbeat, parseHello, whole } from "./messages.ts";
+import { type Introduction, parseHeartbeat, parseHello, whole } from "./messages.ts";
+import type { ServerOptions } from "./options.ts";
 
 export type WorkCall = grpc.ServerDuplexStream<FromActorReceived, FromLearnerMessage>;
 
 export interface ActorStreamOptions
-  extends Pick<HandInsOptions, "leases" | "limitsOf" | "uploads" | "log" | "now" | "write" | "onLost"> {
-  /** In the certificate that the stream was opened with: the one actor that may speak here. */
+  extends Pick<
+      Required<ServerOptions>,
+      | ("store" | "limitsOf" | "packages" | "log" | "maxSlots")
+      | ("heartbeatSeconds" | "idleSeconds" | "messagesPerSecond" | "floodSeconds")
+    >,
+    Pick<HandInsOptions, "uploads" | "write" | "onLost"> {
+  /** Name in the certificate that the stream was opened with: the one actor that may speak here. */
   certificateName: string;
-  lineage: string;
-  packages: readonly string[];
-  heartbeatSeconds: number;
-  idleSeconds: number;
-  helloSeconds: number;
-  maxSlots: number;
-  /** There is no room in `uploads.all`. @returns whether another stream that holds more has given some back */
+  /** `uploads.all` is full. @returns whether another stream that holds more has given up an upload */
   onFull(stream: ActorStream, bytes: number): boolean;
-  flood: FloodLimits;
-  /** Said hello and was welcomed. */
+  /** The actor said Hello and was welcomed. */
   onHello(stream: ActorStream): void;
-  /** Has room for a lease, perhaps. */
-  onReady(stream: ActorStream): void;
-  /** Its numbers have changed. */
-  onProgress(stream: ActorStream): void;
+  /** The actor may have room for a lease. */
+  onReady(): void;
+  /** The actor's numbers have changed. */
+  onProgress(): void;
   onEnd(stream: ActorStream): void;
   /** @param error a ServerError `protocol`, or a fault of ours */
   onFailure(stream: ActorStream, error: unknown): void;
@@ -46,67 +43,74 @@ export interface ActorStreamOptions
 
 export class ActorStream {
   readonly #call: WorkCall;
-  /** Empty until Hello. */
-  actor = "";
-  isolationLevel = "";
-  /** Layers of isolation that its machine does not have. */
-  isolationMissing: string[] = [];
-  /** Of Python and its packages, as the actor found them. */
-  versions: Record<string, string> = {};
-  slots = 0;
+  readonly #options: ActorStreamOptions;
+  readonly #flood: Flood;
+  readonly handIns: HandIns;
+  /** What the actor said of itself; undefined until Hello. */
+  #hello: Introduction | undefined;
   /** slot-seconds since the actor started */
-  busySeconds = 0;
-  aliveSeconds = 0;
+  #busySeconds = 0;
+  #aliveSeconds = 0;
+  #freeSlots = 0;
   draining = false;
-  /** Said goodbye. */
+  /** The actor said goodbye. */
   drained = false;
   ended = false;
-  /** When the newest message came. */
-  heardAt: number;
-  #freeSlots = 0;
-  #options: ActorStreamOptions;
-  readonly handIns: HandIns;
-  readonly #flood: Flood;
+  /** When the newest message came: milliseconds of `performance.now`. */
+  heardAt = performance.now();
 
   constructor(call: WorkCall, options: ActorStreamOptions) {
     this.#call = call;
     this.#options = options;
     this.handIns = new HandIns(this, {
       ...options,
+      leases: options.store.leases,
       onFull: (bytes) => options.onFull(this, bytes),
       onFailure: (error) => options.onFailure(this, error),
-      acknowledge: (attempt, reason) => this.#acknowledge(attempt, reason),
+      acknowledge: (attempt, reason) => this.#send({ ack: { attempt, accepted: reason === "accepted", reason } }),
       revoke: (attempt, reason) => this.revoke(attempt, reason),
     });
-    this.heardAt = options.now();
-    this.#flood = new Flood(options.flood, this.heardAt);
+    this.#flood = new Flood(options, this.heardAt);
     call.on("data", (message: FromActorReceived) => this.#receive(message));
     for (const event of ["end", "cancelled", "close", "error"]) call.on(event, () => this.end());
   }
 
-  /** The one actor that may speak here. */
   get certificateName(): string {
     return this.#options.certificateName;
   }
 
-  /** Leases that it may be given now. */
+  /** Empty until Hello. */
+  get actor(): string {
+    return this.#hello?.actor ?? "";
+  }
+
+  get slots(): number {
+    return this.#hello?.slots ?? 0;
+  }
+
+  get state(): ConnectedActor {
+    const { isolationLevel = "", isolationMissing = [], versions = {} } = this.#hello ?? {};
+    return {
+      ...{ name: this.actor, connected: true, draining: this.draining, slots: this.slots },
+      ...{ isolationLevel, isolationMissing, versions },
+      ...{ busySeconds: this.#busySeconds, aliveSeconds: this.#aliveSeconds },
+    };
+  }
+
+  /** Number of leases that the actor may be given now. */
   get freeSlots(): number {
     if (this.actor === "" || this.draining || this.ended) return 0;
-    return Math.max(0, Math.min(this.#freeSlots, this.slots - this.#options.leases.runningOf(this.actor)));
+    return Math.max(0, Math.min(this.#freeSlots, this.slots - this.#options.store.leases.runningOf(this.actor)));
   }
 
   lease(execution: LeasedExecution): void {
     this.#freeSlots--;
-    const { execution: id, number } = execution;
+    const { execution: id, number, task, program, nonce, executionSeed } = execution;
     this.#options.log.debug({ execution: id, attempt: number, actor: this.actor }, "leased");
     this.#send({
       lease: {
-        attempt: execution,
-        task: execution.task,
-        program: Buffer.from(execution.program),
-        markerNonce: execution.nonce,
-        limits: this.#options.limitsOf(execution.task),
-        seed: execution.executionSeed,
+        ...{ attempt: execution, task, program: Buffer.from(program), markerNonce: nonce, seed: executionSeed },
+        limits: this.#options.limitsOf(task),
       },
     });
   }
@@ -121,34 +125,26 @@ export class ActorStream {
     this.#send({ drain: { reason } });
   }
 
-  /** The stream is over, from either side. */
-  end(): void {
+  /** The stream is over, from either side. @param status the status to end it with, if that is not OK */
+  end(status?: Pick<grpc.StatusObject, "code" | "details">): void {
     if (this.ended) return;
     this.ended = true;
     this.handIns.dropAll();
-    this.#call.end();
+    if (status) this.#call.emit("error", status);
+    else this.#call.end();
     this.#options.onEnd(this);
   }
 
-  /** Ends the stream with a status that is not OK. */
-  abort(code: grpc.status, details: string): void {
-    if (this.ended) return;
-    this.ended = true;
-    this.handIns.dropAll();
-    this.#call.emit("error", { code, details });
-    this.#options.onEnd(this);
-  }
-
-  /** What it says is on disk then. */
+  /** Sends when everything that the message speaks of is on disk. */
   #send(message: FromLearnerMessage): void {
-    this.#options.leases.afterCommit(() => {
+    this.#options.store.leases.afterCommit(() => {
       if (!this.ended) this.#call.write(message);
     });
   }
 
   #receive(message: FromActorReceived): void {
     if (this.ended) return;
-    this.heardAt = this.#options.now();
+    this.heardAt = performance.now();
     try {
       this.#checkFlood(message);
       this.#dispatch(message);
@@ -162,15 +158,15 @@ export class ActorStream {
       throw new ServerError("protocol", "the first message is not Hello");
     switch (message.message) {
       case "hello":
-        this.#hello(message.hello);
+        this.#onHello(message.hello);
         break;
       case "ready":
         this.#freeSlots = whole(message.ready.freeSlots, "free_slots", this.#options.maxSlots);
         this.draining ||= message.ready.draining === true;
-        this.#options.onReady(this);
+        this.#options.onReady();
         break;
       case "heartbeat":
-        this.#heartbeat(message.heartbeat);
+        this.#onHeartbeat(message.heartbeat);
         break;
       case "result":
         this.handIns.result(message.result);
@@ -188,44 +184,36 @@ export class ActorStream {
     }
   }
 
-  /** A message costs as much as the attempts that it names; a whole chunk nothing, its upload was announced. */
+  /** A message costs as much as the attempts that it names. A whole chunk costs nothing: its upload was announced. */
   #checkFlood({ message, heartbeat, chunk }: FromActorReceived): void {
     let cost = 1;
     if (message === "heartbeat") cost += heartbeat?.running?.length ?? 0;
     if (message === "chunk" && chunk?.data?.length === CHUNK_BYTES && this.handIns.uploadOf(chunk)) cost = 0;
     if (!this.#flood.exceeds(this.heardAt, cost)) return;
-    const { messagesPerSecond, floodSeconds } = this.#options.flood;
+    const { messagesPerSecond, floodSeconds } = this.#options;
     throw new ServerError(
       "flood",
       `more than ${messagesPerSecond} messages a second for ${floodSeconds} s: no actor has so much to say`,
     );
   }
 
-  #hello(hello: longrun.v1alpha1.Hello.$Properties): void {
+  #onHello(message: longrun.v1alpha1.Hello.$Properties): void {
     if (this.actor !== "") throw new ServerError("protocol", "a second Hello on one stream");
-    const it = parseHello(hello, this.#options.maxSlots);
-    this.#checkName(it.actor);
-    this.#checkPackages(it.packages);
-    this.actor = it.actor;
-    this.slots = it.slots;
-    this.isolationLevel = it.isolationLevel;
-    this.isolationMissing = it.isolationMissing;
-    this.versions = it.versions;
-    const revoked = this.#options.leases.reconcile(it.actor, it.holding);
+    const { store, maxSlots, heartbeatSeconds, idleSeconds, onHello } = this.#options;
+    const hello = parseHello(message, maxSlots);
+    this.#checkName(hello.actor);
+    this.#checkPackages(hello.packages);
+    this.#hello = hello;
+    const revoked = store.leases.reconcile(hello.actor, hello.holding);
+    const { leaseSeconds } = store.leases;
+    const lineage = String(store.lineage);
     this.#send({
-      welcome: {
-        protocolVersion: PROTOCOL_VERSION,
-        lineage: this.#options.lineage,
-        heartbeatSeconds: this.#options.heartbeatSeconds,
-        leaseSeconds: this.#options.leases.leaseSeconds,
-        idleSeconds: this.#options.idleSeconds,
-        revoked,
-      },
+      welcome: { protocolVersion: PROTOCOL_VERSION, lineage, heartbeatSeconds, leaseSeconds, idleSeconds, revoked },
     });
-    this.#options.onHello(this);
+    onHello(this);
   }
 
-  /** Whoever has one actor's certificate can speak for no other, whose leases a Hello in its name would end. */
+  /** With one actor's certificate nobody can speak for another actor, and end its leases with a Hello. */
   #checkName(actor: string): void {
     const { certificateName } = this.#options;
     if (actor === certificateName) return;
@@ -235,7 +223,7 @@ export class ActorStream {
     );
   }
 
-  /** Nothing is promised that programs do not find. @param installed nothing: of an actor of 0.1, which does not say */
+  /** Programs find every package that they were promised. @param installed empty: an actor of 0.1, which does not say */
   #checkPackages(installed: Record<string, string>): void {
     if (Object.keys(installed).length === 0) return;
     const missing = this.#options.packages.filter((name) => !Object.hasOwn(installed, normalizedName(name)));
@@ -246,20 +234,15 @@ export class ActorStream {
       );
   }
 
-  #heartbeat(heartbeat: longrun.v1alpha1.Heartbeat.$Properties): void {
+  #onHeartbeat(heartbeat: longrun.v1alpha1.Heartbeat.$Properties): void {
     const { running, busySeconds, aliveSeconds } = parseHeartbeat(heartbeat, this.slots);
-    const stale = this.#options.leases.extend(this.actor, running);
-    // A result that is known already is acknowledged when it is handed in.
-    for (const attempt of stale) {
-      if (this.#options.leases.attempts.judge(this.actor, attempt) !== "duplicate")
+    const { leases } = this.#options.store;
+    // An attempt whose result is known already is acknowledged when the result is handed in.
+    for (const attempt of leases.extend(this.actor, running))
+      if (leases.attempts.judge(this.actor, attempt) !== "duplicate")
         this.revoke(attempt, "it does not count any more");
-    }
-    this.busySeconds = busySeconds;
-    this.aliveSeconds = aliveSeconds;
-    this.#options.onProgress(this);
-  }
-
-  #acknowledge(attempt: AttemptKey, reason: string): void {
-    this.#send({ ack: { attempt, accepted: reason === "accepted", reason } });
+    this.#busySeconds = busySeconds;
+    this.#aliveSeconds = aliveSeconds;
+    this.#options.onProgress();
   }
 }

@@ -4,9 +4,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { status as code } from "@grpc/grpc-js";
 import { clientCredentials } from "../../proto/channel.ts";
 import { clientOptions, LearnerControlClient, messages, type TerminationMessage } from "../../proto/service.ts";
-import { newSample } from "../store/fixtures.ts";
+import { newSample } from "../store/store.fixture.ts";
 import type { SuspendRequest } from "./control.ts";
-import { closeActors, type Learner, startLearner, TestActor, tls, within } from "./fixtures.ts";
+import { closeActors, type Learner, startLearner, TestActor, tls, within } from "./server.fixture.ts";
 
 const stops: (() => Promise<void> | void)[] = [];
 after(async () => {

@@ -20,26 +20,27 @@ export interface ControlOptions {
   reportDisruption(actor: string): void;
 }
 
-/** Longest reason that goes into logs and messages. */
+/** Longest reason in logs and messages. */
 const REASON_CHARACTERS = 200;
 
 export function controlHandlers(options: ControlOptions): LearnerControlHandlers {
   const { drainActor, suspend, reportTermination, reportDisruption } = options;
   return {
-    drainActors: unary(({ actors, reason }) => {
-      const why = (reason || "the controller asked for it").slice(0, REASON_CHARACTERS);
-      return { notConnected: (actors ?? []).filter((actor) => !drainActor(actor, why)) };
-    }),
-    suspend: unary(({ reason, drainSeconds }) => {
-      const why = (reason || "the controller asked for it").slice(0, REASON_CHARACTERS);
-      return suspend({ reason: why, drainSeconds: Math.max(0, drainSeconds || 0) });
-    }),
+    drainActors: unary(({ actors, reason }) => ({
+      notConnected: (actors ?? []).filter((actor) => !drainActor(actor, parseReason(reason))),
+    })),
+    suspend: unary(({ reason, drainSeconds }) =>
+      suspend({ reason: parseReason(reason), drainSeconds: Math.max(0, drainSeconds || 0) }),
+    ),
     reportTerminations: unary(({ terminations, disrupted }) => {
       for (const actor of disrupted ?? []) reportDisruption(actor);
       return { outOfMemory: (terminations ?? []).map(parseTermination).filter(reportTermination).length };
     }),
   };
 }
+
+const parseReason = (reason?: string | null): string =>
+  (reason || "the controller asked for it").slice(0, REASON_CHARACTERS);
 
 const parseTermination = (it: TerminationMessage): Termination => ({
   actor: it.actor ?? "",
@@ -49,7 +50,7 @@ const parseTermination = (it: TerminationMessage): Termination => ({
   finishedAtMs: it.finishedUnixMs ?? 0,
 });
 
-/** Authorises, answers, and turns what is thrown into the call's status. */
+/** Checks the role, answers, and turns errors into the call's status. */
 function unary<Request, Response>(
   answer: (request: Request) => Response | Promise<Response>,
 ): grpc.handleUnaryCall<Request, Response> {

@@ -2,17 +2,17 @@
 import type { Leases } from "../store/leases.ts";
 import type { LeasedExecution } from "../store/types.ts";
 
-/** An actor's stream, as far as leases go to it. */
+/** The part of an actor's stream that takes leases. */
 export interface Taker {
   readonly actor: string;
   readonly freeSlots: number;
   lease(execution: LeasedExecution): void;
 }
 
-/** Leases that are committed together: a commit waits for the disk, and the first of many actors for the last. */
+/** So many leases go into one commit. More would save commits, but the first actor waits until all are on disk. */
 const LEASES_PER_COMMIT = 64;
 
-/** One at a time to whoever has most slots free. */
+/** Leases one execution at a time to the actor with the most free slots. */
 export function deal(leases: Leases, takers: Iterable<Taker>): void {
   if (!leases.attempts.hasQueued()) return;
   const places: { taker: Taker; room: number }[] = [];

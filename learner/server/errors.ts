@@ -20,23 +20,20 @@ export class ServerError extends Error {
   }
 }
 
-/** Of those that it makes no sense to come back after. */
+/** Statuses after which the actor does not come back; all other errors are UNAVAILABLE. */
 const STATUSES: Partial<Record<ServerErrorCode, grpc.status>> = {
   protocol: grpc.status.INVALID_ARGUMENT,
   flood: grpc.status.RESOURCE_EXHAUSTED,
   packages: grpc.status.FAILED_PRECONDITION,
 };
 
-/** As what an error ends a call. */
+/** Returns the status with which an error ends a call. */
 export function statusOf(error: unknown): { code: grpc.status; details: string } {
   const details = error instanceof Error ? error.message : String(error);
+  const { PERMISSION_DENIED, UNAUTHENTICATED, UNAVAILABLE, INTERNAL } = grpc.status;
   if (error instanceof ChannelError)
-    return {
-      code: error.code === "permissionDenied" ? grpc.status.PERMISSION_DENIED : grpc.status.UNAUTHENTICATED,
-      details,
-    };
-  if (error instanceof ServerError) return { code: STATUSES[error.code] ?? grpc.status.UNAVAILABLE, details };
-  // The actor's message was fine and will be again: it comes back with it.
-  if (error instanceof StoreError) return { code: grpc.status.UNAVAILABLE, details };
-  return { code: grpc.status.INTERNAL, details };
+    return { code: error.code === "permissionDenied" ? PERMISSION_DENIED : UNAUTHENTICATED, details };
+  if (error instanceof ServerError) return { code: STATUSES[error.code] ?? UNAVAILABLE, details };
+  // The actor's message was good: it comes back and sends it again.
+  return { code: error instanceof StoreError ? UNAVAILABLE : INTERNAL, details };
 }

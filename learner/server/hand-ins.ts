@@ -1,6 +1,6 @@
 /**
- * What one actor hands in over its stream: results, and submissions in chunks. What breaks the protocol in an attempt's
- * result loses that attempt, too, so that it cannot come back for ever.
+ * What one actor hands in over its stream: results, and submissions in chunks. A result that breaks the protocol loses
+ * its attempt too, so that it cannot come back for ever.
  */
 import type { Limits } from "../../proto/execution.ts";
 import { type longrun, messages } from "../../proto/service.ts";
@@ -9,44 +9,41 @@ import type { Leases } from "../store/leases.ts";
 import type { AttemptKey, ReportedResult } from "../store/types.ts";
 import { ServerError } from "./errors.ts";
 import { mostAttempts, parseAttempt } from "./messages.ts";
-import { type PendingUpload, PendingUploads } from "./pending-uploads.ts";
-import { boundedHeader, parseResult } from "./results.ts";
+import { boundedHeader, parseResult, type ResultHeader } from "./results.ts";
 import type { Loss } from "./terminations.ts";
-import { type Submission, Upload, type UploadMemory } from "./upload.ts";
+import { type PendingUpload, PendingUploads, type Submission, Upload, type UploadLimits } from "./upload.ts";
 
 export interface HandInsOptions {
   leases: Leases;
   limitsOf: (task: string) => Limits;
-  /** What unfinished submissions may hold: of this stream, and of all streams. */
-  uploads: { stream: UploadMemory; all: UploadMemory };
+  uploads: Omit<UploadLimits, "onFull">;
+  onFull: UploadLimits["onFull"];
   log: Logger;
-  now: () => number;
-  /** Has `work` done a moment later, with what others want written; `onFailure` if nothing of it is on disk. */
+  /** Does `work` at the end of this turn, in one commit with the work of other streams; see Turn. */
   write(work: () => void, onFailure: (error: unknown) => void): void;
   /** An attempt was lost. @returns its result, if the program itself is known to be the cause */
-  onLost(loss: Loss): longrun.v1alpha1.ResultHeader.$Properties | undefined;
-  /** There is no room in `uploads.all`. @returns whether another stream that holds more has given some back */
-  onFull(bytes: number): boolean;
+  onLost(loss: Loss): ResultHeader | undefined;
   /** @param error a ServerError `protocol`, or a fault of ours */
   onFailure(error: unknown): void;
   acknowledge(attempt: AttemptKey, reason: string): void;
   revoke(attempt: AttemptKey, reason: string): void;
 }
 
-/** The actor as it said hello, and when its newest message came. */
+/** The actor's stream. */
 interface From {
   readonly actor: string;
   readonly slots: number;
+  /** When its newest message came: milliseconds of `performance.now`. */
   readonly heardAt: number;
 }
 
 /** How often a submission may arrive damaged before its attempt counts as lost. */
 const DAMAGED_UPLOADS = 3;
 
-/** Memory that a result takes beside its texts and its submission. */
+/** Memory of a result beside its texts and its submission. */
 const RESULT_BYTES = 4096;
 
-/** Reason of an Ack: there is no room for the submission now. */
+/** Reason of an Ack: there is no room for the submission now, the actor sends it again. */
 const BUSY = "busy";
 
 const SANDBOX_BROKE = "the sandbox broke under the program";
@@ -63,7 +60,7 @@ export class HandIns {
     this.#uploads = new PendingUploads({ ...options.uploads, onFull: options.onFull });
   }
 
-  /** Forgets what has come of this attempt's submission. Returns whether there was something. */
+  /** Forgets the chunks of this attempt's submission. Returns whether there were any. */
   drop({ fence }: AttemptKey): boolean {
     return this.#uploads.drop(fence);
   }
@@ -72,13 +69,13 @@ export class HandIns {
     this.#uploads.dropAll();
   }
 
-  /** The lease of this attempt is over: what has come of its submission is not kept. The actor may send it again. */
+  /** The lease of this attempt is over: its chunks are not kept. The actor may send them again. */
   lost(attempt: AttemptKey): void {
     if (this.drop(attempt)) this.#options.acknowledge(attempt, BUSY);
   }
 
   /** A result arrived; its submission, if it has one, follows in chunks. */
-  result(header: longrun.v1alpha1.ResultHeader.$Properties): void {
+  result(header: ResultHeader): void {
     const attempt = parseAttempt(header.attempt);
     const verdict = this.#options.leases.attempts.judge(this.#from.actor, attempt);
     if (verdict !== "accepted") {
@@ -86,13 +83,11 @@ export class HandIns {
       return;
     }
     this.#guarded(attempt, () => {
-      const { task, insertedMarkers } = this.#expectation(attempt);
-      const limits = this.#options.limitsOf(task);
-      const longest = this.#options.leases.longestDuration(attempt);
-      const result = parseResult(header, insertedMarkers, limits, longest);
+      const result = this.#parse(attempt, header);
       if (result === undefined) return this.#write(attempt, () => this.#lose(attempt, boundedHeader(header)));
       if (!header.submission) return this.#write(attempt, () => this.#accept(attempt, result));
-      const upload = new Upload(header.submission, limits.submissionBytes);
+      const { task } = this.#expectation(attempt);
+      const upload = new Upload(header.submission, this.#options.limitsOf(task).submissionBytes);
       this.#uploads.drop(attempt.fence);
       if (this.#uploads.size >= mostAttempts(this.#from.slots))
         throw new ServerError("protocol", "too many unfinished submissions");
@@ -106,12 +101,12 @@ export class HandIns {
 
   /** Ends uploads that no lease bounds: their attempts were lost before their results came. */
   endUploads(): void {
-    const { leases, now } = this.#options;
-    for (const { attempt } of this.#uploads.olderThan(now() - leases.leaseSeconds * 1000))
-      if (!leases.isRunning(attempt)) this.#options.revoke(attempt, "its submission did not come in time");
+    const { leases, revoke } = this.#options;
+    for (const { attempt } of this.#uploads.olderThan(performance.now() - leases.leaseSeconds * 1000))
+      if (!leases.isRunning(attempt)) revoke(attempt, "its submission did not come in time");
   }
 
-  /** Memory that its unfinished submissions hold. */
+  /** Memory that the stream's unfinished submissions hold. */
   get uploadBytes(): number {
     return this.#uploads.heldBytes;
   }
@@ -124,7 +119,7 @@ export class HandIns {
     return true;
   }
 
-  /** The unfinished submission that a chunk is of. */
+  /** The unfinished submission that a chunk belongs to. */
   uploadOf(chunk: longrun.v1alpha1.SubmissionChunk.$Properties): PendingUpload | undefined {
     return this.#uploads.get(chunk.attempt?.fence ?? "");
   }
@@ -132,7 +127,7 @@ export class HandIns {
   chunk(chunk: longrun.v1alpha1.SubmissionChunk.$Properties): void {
     const key = parseAttempt(chunk.attempt);
     const pending = this.uploadOf(chunk);
-    // Of a result that was refused or revoked meanwhile: the actor knows or will know.
+    // Its result was refused or revoked meanwhile: the actor knows or will know.
     if (pending === undefined) return;
     const { attempt, upload } = pending;
     if (key.execution !== attempt.execution || key.number !== attempt.number)
@@ -144,7 +139,7 @@ export class HandIns {
     });
   }
 
-  /** Checks and writes a submission whose chunks have all come. Its memory counts until it is written. */
+  /** Checks and writes a complete submission. Its memory counts until it is written. */
   async #finish({ attempt, result, upload, bytes }: PendingUpload): Promise<void> {
     try {
       const submission = await upload.finish();
@@ -183,18 +178,14 @@ export class HandIns {
       result.submissionSha256 = submission.sha256;
     }
     this.#damaged.delete(attempt.fence);
-    this.#options.acknowledge(
-      attempt,
-      this.#options.leases.accept(this.#from.actor, attempt, result, submission?.deflated),
-    );
+    const verdict = this.#options.leases.accept(this.#from.actor, attempt, result, submission?.deflated);
+    this.#options.acknowledge(attempt, verdict);
   }
 
-  /** The actor says that the attempt was lost. The program may have been the cause: then that is its result. */
-  #lose(attempt: AttemptKey, header: longrun.v1alpha1.ResultHeader.$Properties): void {
-    const { leases, limitsOf } = this.#options;
+  /** The actor says that the attempt was lost. If the program was the cause, that is its result. */
+  #lose(attempt: AttemptKey, header: ResultHeader): void {
     const cause = this.#explainLoss(attempt, header) ?? this.#blameProgram(attempt, header);
-    const { task, insertedMarkers } = this.#expectation(attempt);
-    const result = cause && parseResult(cause, insertedMarkers, limitsOf(task), leases.longestDuration(attempt));
+    const result = cause && this.#parse(attempt, cause);
     if (result !== undefined) {
       this.#accept(attempt, result);
       return;
@@ -203,23 +194,31 @@ export class HandIns {
     const sandboxBroke = header.sandboxBroke === true;
     const said = sandboxBroke ? `${SANDBOX_BROKE}: ${reason}` : reason;
     const disrupted = header.disrupted === true && !sandboxBroke;
-    this.#options.acknowledge(attempt, leases.fail(this.#from.actor, attempt, said, { sandboxBroke, disrupted }));
+    const verdict = this.#options.leases.fail(this.#from.actor, attempt, said, { sandboxBroke, disrupted });
+    this.#options.acknowledge(attempt, verdict);
   }
 
-  #explainLoss(attempt: AttemptKey, header: longrun.v1alpha1.ResultHeader.$Properties) {
+  #explainLoss(attempt: AttemptKey, header: ResultHeader): ResultHeader | undefined {
     const { slot } = header;
     const leasedAtMs = this.#options.leases.attempts.leasedAtMs(attempt);
     if (slot === undefined || slot === null || leasedAtMs === undefined) return undefined;
     return this.#options.onLost({ actor: this.#from.actor, slot, attempt, header, leasedAtMs, lostAtMs: Date.now() });
   }
 
-  /** @returns the result of a program under which every sandbox that tried it has ended: it is the program */
-  #blameProgram(attempt: AttemptKey, header: longrun.v1alpha1.ResultHeader.$Properties) {
+  /** Returns a failure if every sandbox that tried the program has broken under it. */
+  #blameProgram(attempt: AttemptKey, header: ResultHeader): ResultHeader | undefined {
     const { leases } = this.#options;
     if (!header.sandboxBroke || leases.attempts.brokenSandboxes(attempt.execution) + 1 < leases.maxAttempts)
       return undefined;
     const detail = `${SANDBOX_BROKE}, ${leases.maxAttempts} times in a row: ${header.detail ?? ""}`;
     return { ...header, outcome: messages.Outcome.FAILED, submission: undefined, detail };
+  }
+
+  /** @returns undefined if the outcome is LOST */
+  #parse(attempt: AttemptKey, header: ResultHeader): ReportedResult | undefined {
+    const { task, insertedMarkers } = this.#expectation(attempt);
+    const { leases, limitsOf } = this.#options;
+    return parseResult(header, insertedMarkers, limitsOf(task), leases.longestDuration(attempt));
   }
 
   #expectation(attempt: AttemptKey) {
@@ -228,28 +227,28 @@ export class HandIns {
     return expected;
   }
 
-  /** Done at the end of this turn of the event loop, in one commit with what else has come. */
   #write(attempt: AttemptKey, work: () => void, onFailure: () => void = () => {}): void {
     this.#options.write(work, (cause) => {
       onFailure();
       try {
-        this.#guarded(attempt, () => {
-          throw cause;
-        });
+        this.#refuse(attempt, cause);
       } catch (error) {
         this.#options.onFailure(error);
       }
     });
   }
 
-  /** What breaks the protocol in the handling of an attempt's result loses that attempt, too. */
   #guarded(attempt: AttemptKey, work: () => void): void {
     try {
       work();
     } catch (error) {
-      if (error instanceof ServerError)
-        this.#options.leases.fail(this.#from.actor, attempt, error.message.slice(0, 200));
-      throw error;
+      this.#refuse(attempt, error);
     }
+  }
+
+  /** Throws `error`; one that breaks the protocol loses the attempt, too. */
+  #refuse(attempt: AttemptKey, error: unknown): never {
+    if (error instanceof ServerError) this.#options.leases.fail(this.#from.actor, attempt, error.message.slice(0, 200));
+    throw error;
   }
 }

@@ -10,7 +10,7 @@ import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import { type FromActorMessage, PROTOCOL_VERSION } from "../../proto/service.ts";
-import { newSample } from "../store/fixtures.ts";
+import { newSample } from "../store/store.fixture.ts";
 import type { HeldAttempt } from "../store/types.ts";
 import {
   type Attempt,
@@ -21,7 +21,7 @@ import {
   startLearner,
   TestActor,
   within,
-} from "./fixtures.ts";
+} from "./server.fixture.ts";
 
 const SECONDS = Number(process.env.LONGRUN_FUZZ_SECONDS ?? 5);
 const SEED = Number(process.env.LONGRUN_FUZZ_SEED ?? Date.now() % 2 ** 31);

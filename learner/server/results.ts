@@ -1,13 +1,13 @@
-/** A result's header, from an actor's message to what the store keeps. See messages.ts. */
+/** Result headers: from an actor's message to what the store keeps. See messages.ts. */
 import type { Limits, MarkerSeen } from "../../proto/execution.ts";
 import { type longrun, outcomeOf } from "../../proto/service.ts";
 import type { ReportedResult } from "../store/types.ts";
 import { amount, BOUNDS, line, parseIsolationLevel, parseMarkers, refuse, whole } from "./messages.ts";
 
-type Header = longrun.v1alpha1.ResultHeader.$Properties;
+export type ResultHeader = longrun.v1alpha1.ResultHeader.$Properties;
 
-/** What is kept of the header of a lost attempt: checked, and a copy, for it may be all that is left of a long message. */
-export function boundedHeader(header: Header): Header {
+/** Returns a lost attempt's header, checked, and copied so that it keeps no long message in memory. */
+export function boundedHeader(header: ResultHeader): ResultHeader {
   const { attempt, outcome, exitStatus, signal, durationSeconds, cpuSeconds, peakMemoryBytes } = header;
   const { forgedMarkers, imitatedMarkers, outputBytes, isolationLevel, slot, sandboxBroke, disrupted } = header;
   return {
@@ -21,14 +21,14 @@ export function boundedHeader(header: Header): Header {
 }
 
 /**
- * A result's header. Markers that were not inserted, or come twice, count as forged.
+ * Returns the result in a header; undefined if its outcome is LOST. Markers that were not inserted, or come twice, count
+ * as forged.
  *
- * @param longestSeconds that the program can have run, by the learner's own clock: a duration is cut to it, CPU time to
- *   so much for each process, and a marker's time to the duration
- * @returns undefined if the outcome is LOST: there is no result then
+ * @param longestSeconds bound of the program's duration by the learner's own clock; CPU time is bounded by the duration
+ *   of every process, a marker's time by the duration
  */
 export function parseResult(
-  header: Header,
+  header: ResultHeader,
   insertedMarkers: readonly string[],
   limits: Limits,
   longestSeconds: number,
@@ -45,7 +45,7 @@ export function parseResult(
     else forgedMarkers++;
   }
   const terminalOutput = header.terminalOutput ?? new Uint8Array();
-  // First and last part, and a line between them that says what is missing.
+  // First and last part, and a line between them that says how much is missing.
   if (terminalOutput.length > 2 * limits.keptOutputBytes + 1024)
     refuse(`terminal_output has ${terminalOutput.length} bytes, more than kept_output_bytes`);
   const result = {

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { deflateSync } from "node:zlib";
 import { status as code } from "@grpc/grpc-js";
 import { CHUNK_BYTES, messages, PROTOCOL_VERSION } from "../../proto/service.ts";
-import { newSample } from "../store/fixtures.ts";
+import { newSample } from "../store/store.fixture.ts";
 import {
   type Attempt,
   actorTls,
@@ -18,7 +18,8 @@ import {
   TestActor,
   tls,
   within,
-} from "./fixtures.ts";
+} from "./server.fixture.ts";
+import { whatBlocks } from "./waiting.ts";
 
 const learners: Learner[] = [];
 after(async () => {
@@ -498,12 +499,12 @@ describe("streams that break", { concurrency: 6 }, () => {
   test("the learner restarts on the same port: what runs is handed in, what was acknowledged or revoked is known", async () => {
     const learner = await startLearner();
     const { store } = learner;
-    store.addSamples(["a", "b", "c"].map((id) => newSample(id)));
+    store.addSamples([newSample("a"), newSample("b"), newSample("c", { purpose: "evaluation" })]);
     const actor = await newActor(learner, "actor-0", 3);
     const [a, b, c] = [await actor.nextLease(), await actor.nextLease(), await actor.nextLease()];
     actor.handIn(b.attempt);
     await actor.next("ack");
-    store.abandon(["c"], "not needed");
+    store.discardUnfinished("not needed", "evaluation");
     assert.equal((await actor.next("revoke")).attempt?.execution, "c");
     await learner.stop();
     const ended = await within(actor.status, "the end of the stream");
@@ -705,7 +706,7 @@ describe("who gets what", { concurrency: 6 }, () => {
     assert.ok(!actor.has("lease") && !late.has("lease"));
     actor.send({ drained: {} });
     assert.equal((await within(actor.status, "the end of the stream")).code, code.OK);
-    assert.deepEqual(learner.server.whatBlocks().reason, "Draining");
+    assert.deepEqual(whatBlocks(learner.store.totals(), learner.server.actors()).reason, "Draining");
   });
 
   test("one actor can be drained alone", async () => {

@@ -5,10 +5,11 @@
  *     await server.waitForFinished(batchSize);
  *     await server.close();
  *
- * The store decides (store/leases.ts); this part only speaks. Whatever happens to a stream, the store's leases say
- * what becomes of the executions that its actor holds.
+ * The store's leases decide (store/leases.ts); the server only speaks. Whatever happens to a stream, the leases say what
+ * happens to its actor's executions.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
 import * as grpc from "@grpc/grpc-js";
 import { nameOf, requireRole, serverCredentials } from "../../proto/channel.ts";
 import {
@@ -22,27 +23,26 @@ import {
 import { StoreError } from "../store/errors.ts";
 import type { Selection } from "../store/samples.ts";
 import type { HeldAttempt } from "../store/types.ts";
-import { actorStates, statusOfActor } from "./actor-states.ts";
+import { type ActorState, actorStates, statusOfActor } from "./actor-states.ts";
 import { ActorStream, type WorkCall } from "./actor-stream.ts";
 import { controlHandlers } from "./control.ts";
 import { deal } from "./dealer.ts";
 import { ServerError, statusOf } from "./errors.ts";
-import type { ActorState, ServerOptions } from "./options.ts";
-import { parseResult } from "./results.ts";
+import type { ServerOptions } from "./options.ts";
+import { parseResult, type ResultHeader } from "./results.ts";
 import { isOutOfMemory, type Loss, type Termination, Terminations } from "./terminations.ts";
 import { Turn } from "./turn.ts";
 import { UploadMemory } from "./upload.ts";
-import { type Blocked, type WaitOptions, waitForChange, whatBlocks } from "./waiting.ts";
+import { type Blocked, type WaitOptions, waitForChange } from "./waiting.ts";
 
-/** Streams of one certificate that have not said Hello yet, at once. */
+/** One certificate may have so many streams without a Hello. */
 const STREAMS_WITHOUT_HELLO = 4;
-/** A connection without a call for so long is closed. */
+/** A connection without a call is closed after so long. */
 const IDLE_CONNECTION_SECONDS = 300;
-
-/** How often the end of the last executions is looked for. */
+/** How often `waitForHandIns` looks whether executions still run. */
 const HAND_IN_LOOK_SECONDS = 0.2;
 
-/** Listens. Leases of a learner before this one run on for `leaseGraceSeconds` from here. @throws ServerError `listen` */
+/** Starts to listen. Leases from before a restart go on for `leaseGraceSeconds` from here. @throws ServerError `listen` */
 export async function startServer(options: ServerOptions): Promise<LearnerServer> {
   const server = new LearnerServer(options);
   await server.listen();
@@ -50,24 +50,25 @@ export async function startServer(options: ServerOptions): Promise<LearnerServer
 }
 
 export class LearnerServer {
-  #options: Required<ServerOptions>;
-  #grpc: grpc.Server;
+  readonly #options: Required<ServerOptions>;
+  readonly #grpc: grpc.Server;
   #port = 0;
-  /** Connected, by actor. */
-  #streams = new Map<string, ActorStream>();
-  /** Streams whose actor has not said hello. */
-  #strangers = new Set<ActorStream>();
+  /** Streams of connected actors, by actor. */
+  readonly #streams = new Map<string, ActorStream>();
+  /** Streams whose actor has not said Hello. */
+  readonly #strangers = new Set<ActorStream>();
+  /** Why all actors are drained; undefined: they are not. */
   #draining: string | undefined;
+  /** Single actors that are drained, with the reason. They may connect later. */
+  readonly #leaving = new Map<string, string>();
   /** Unix time since which no actor is connected; undefined while one is. */
   #aloneSinceMs: number | undefined = Date.now();
-  /** Actors that are to go, with the reason: also when they connect later. */
-  #leaving = new Map<string, string>();
-  #terminations = new Terminations();
-  #closed = false;
+  readonly #terminations = new Terminations();
   readonly #turn: Turn;
-  /** Of all streams together. */
+  /** Memory for the uploads of all streams. */
   readonly #uploads: UploadMemory;
   #tick: NodeJS.Timeout | undefined;
+  #closed = false;
   /** Why the store cannot be used any more. */
   #failure: Error | undefined;
 
@@ -116,7 +117,7 @@ export class LearnerServer {
     options.status.addSource(() => this.#statusFields());
     const { events } = options.store;
     events.on("queued", () => this.#turn.deal());
-    // A result frees its slot only when it is accepted, which can be after the actor said that it has room.
+    // A result frees its slot when it is accepted, which can be after the actor said that it has room.
     events.on("finished", () => this.#turn.deal());
     events.on("attemptLost", (attempt, reason, state) => {
       options.log.warn({ ...named(attempt), reason, state }, "an attempt was lost");
@@ -132,22 +133,17 @@ export class LearnerServer {
   async listen(): Promise<void> {
     const { address, tlsDirectory, tlsRefreshSeconds, store, tickSeconds } = this.#options;
     const credentials = serverCredentials(tlsDirectory, tlsRefreshSeconds);
-    this.#port = await new Promise<number>((resolve, reject) => {
-      this.#grpc.bindAsync(address, credentials, (cause, port) => {
-        if (cause === null) resolve(port);
-        else
-          reject(
-            new ServerError("listen", `${address} cannot be listened on: ${cause.message}; give another --listen`, {
-              cause,
-            }),
-          );
-      });
-    });
+    try {
+      this.#port = await promisify(this.#grpc.bindAsync).call(this.#grpc, address, credentials);
+    } catch (cause) {
+      const message = `${address} cannot be listened on: ${(cause as Error).message}; give another --listen`;
+      throw new ServerError("listen", message, { cause });
+    }
     store.leases.startGrace();
     this.#tick = setInterval(() => this.#onTick(), tickSeconds * 1000);
   }
 
-  /** Bytes that submissions hold which are not in the store yet. */
+  /** Bytes of submissions that are not in the store yet. */
   get uploadBytes(): number {
     return this.#uploads.heldBytes;
   }
@@ -156,13 +152,14 @@ export class LearnerServer {
     return this.#port;
   }
 
-  /** Actors that are connected, and those that are not and still hold leases. */
+  /** Returns the connected actors, then the others that still hold leases. */
   actors(): ActorState[] {
-    return actorStates(this.#streams.values(), this.#options.store.leases.running());
+    const connected = Array.from(this.#streams.values(), ({ state }) => state);
+    return actorStates(connected, this.#options.store.leases.running());
   }
 
   /**
-   * Resolves at the next result, lost attempt or discarded execution. What blocks is logged and shown in the status.
+   * Resolves at the next result, lost attempt or discarded execution. Until then the log and the status say what blocks.
    * @throws ServerError `stalled` as `options` say; the reason of `signal` if it fires
    */
   async waitForChange(options: WaitOptions = {}): Promise<void> {
@@ -171,10 +168,10 @@ export class LearnerServer {
     let shown = false;
     const onBlocked = (blocked: Blocked, waitsSinceMs: number) => {
       const { reason, message } = blocked;
-      // One wait may end with a lost attempt and the next begin, and no actor is there all the while.
+      // A lost attempt may end one wait and begin the next, while no actor was there all the time.
       const sinceMs = (reason === "NoActors" ? this.#aloneSinceMs : undefined) ?? waitsSinceMs;
       const seconds = Math.round((Date.now() - sinceMs) / 1000);
-      // Programs that run are no trouble: worth a line, not a warning.
+      // Running programs are no trouble: worth a line, not a warning.
       log[reason === "Executing" ? "info" : "warn"]({ reason, seconds }, message);
       status.update({ message, blocked: reason, blockedSinceUnixMs: sinceMs });
       shown = true;
@@ -185,8 +182,8 @@ export class LearnerServer {
   }
 
   /**
-   * Resolves when `wanted` finished, unused samples can be drawn, or as soon as nothing is in flight that could become
-   * one (the others were lost): then with fewer. @returns how many. @throws as waitForChange
+   * Resolves when `wanted` finished, unused samples can be drawn, or with fewer when nothing more is in flight.
+   * @returns how many can be drawn. @throws as waitForChange
    */
   async waitForFinished(wanted: number, options: WaitOptions & Selection = {}): Promise<number> {
     const { store } = this.#options;
@@ -197,13 +194,8 @@ export class LearnerServer {
     }
   }
 
-  /** Why no further result is there yet. */
-  whatBlocks(): Blocked {
-    return whatBlocks(this.#options.store.totals(), this.actors());
-  }
-
   /**
-   * No new leases: to all actors, or to one, also if they connect later. They finish, hand in and exit.
+   * Gives no new leases to all actors, or to one, also if they connect later. They finish, hand in and exit.
    * @returns whether any of them is connected
    */
   drain(reason: string, actor?: string): boolean {
@@ -214,10 +206,7 @@ export class LearnerServer {
     return told.length > 0;
   }
 
-  /**
-   * Resolves when no execution runs any more, and after `seconds` in any case: what runs on then is run again by the
-   * learner that goes on with the run. Shown in the status.
-   */
+  /** Resolves when no execution runs any more, at the latest after `seconds`. The status says how many it waits for. */
   async waitForHandIns(seconds: number, signal: AbortSignal): Promise<void> {
     const { store, status } = this.#options;
     const deadline = performance.now() + seconds * 1000;
@@ -236,7 +225,7 @@ export class LearnerServer {
     clearInterval(this.#tick);
     this.#turn.close();
     for (const stream of [...this.#streams.values(), ...this.#strangers])
-      stream.abort(grpc.status.UNAVAILABLE, "the learner stops");
+      stream.end({ code: grpc.status.UNAVAILABLE, details: "the learner stops" });
     await new Promise<void>((resolve) => {
       const late = setTimeout(() => this.#grpc.forceShutdown(), this.#options.closeSeconds * 1000);
       this.#grpc.tryShutdown(() => {
@@ -247,8 +236,6 @@ export class LearnerServer {
   }
 
   #work(call: WorkCall): void {
-    const { store, limitsOf, packages, heartbeatSeconds, idleSeconds, helloSeconds, maxSlots, log } = this.#options;
-    const { streamUploadBytes, messagesPerSecond, floodSeconds } = this.#options;
     let certificateName: string;
     try {
       requireRole(call, "actor");
@@ -259,20 +246,10 @@ export class LearnerServer {
       return;
     }
     const stream = new ActorStream(call, {
+      ...this.#options,
       certificateName,
-      leases: store.leases,
-      lineage: String(store.lineage),
-      limitsOf,
-      packages,
-      heartbeatSeconds,
-      idleSeconds,
-      helloSeconds,
-      maxSlots,
-      uploads: { stream: new UploadMemory(streamUploadBytes), all: this.#uploads },
+      uploads: { stream: new UploadMemory(this.#options.streamUploadBytes), all: this.#uploads },
       onFull: (it, bytes) => this.#makeRoom(it, bytes),
-      flood: { messagesPerSecond, floodSeconds },
-      log,
-      now: () => performance.now(),
       onHello: (it) => this.#onHello(it),
       write: (work, onFailure) => this.#turn.write(work, onFailure),
       onReady: () => this.#turn.deal(),
@@ -280,20 +257,21 @@ export class LearnerServer {
       onLost: (loss) => this.#onLost(loss),
       onEnd: (it) => this.#onEnd(it),
       onFailure: (it, error) => {
-        log.warn({ actor: it.actor, peer: call.getPeer(), err: error }, "an actor's stream is ended");
+        this.#options.log.warn({ actor: it.actor, peer: call.getPeer(), err: error }, "an actor's stream is ended");
         this.#noteFailure(error);
-        const { code, details } = statusOf(error);
-        it.abort(code, details);
+        it.end(statusOf(error));
       },
     });
     const strangers = [...this.#strangers].filter((it) => it.certificateName === certificateName);
-    // Of one that dials again and again the first ones are broken, or it is no actor.
-    if (strangers.length >= STREAMS_WITHOUT_HELLO)
-      strangers[0]!.abort(grpc.status.ABORTED, `newer streams of ${certificateName} wait for their Hello`);
+    // Its oldest streams are broken, or it is no actor.
+    if (strangers.length >= STREAMS_WITHOUT_HELLO) {
+      const details = `newer streams of ${certificateName} wait for their Hello`;
+      strangers[0]!.end({ code: grpc.status.ABORTED, details });
+    }
     this.#strangers.add(stream);
   }
 
-  /** Of the stream whose submissions hold most one goes, if that is more than `bytes`: nobody keeps others out. */
+  /** The stream whose submissions hold most gives up one, if it holds more than `bytes`: no actor keeps others out. */
   #makeRoom(asking: ActorStream, bytes: number): boolean {
     const others = [...this.#streams.values()].filter((it) => it !== asking && it.handIns.uploadBytes > bytes);
     return others.sort((a, b) => b.handIns.uploadBytes - a.handIns.uploadBytes).some((it) => it.handIns.yieldUpload());
@@ -304,11 +282,9 @@ export class LearnerServer {
     const older = this.#streams.get(stream.actor);
     this.#streams.set(stream.actor, stream);
     this.#aloneSinceMs = undefined;
-    older?.abort(grpc.status.ABORTED, `a newer stream of ${stream.actor} replaces this one`);
-    this.#options.log.info(
-      { actor: stream.actor, slots: stream.slots, isolation: stream.isolationLevel },
-      "actor connected",
-    );
+    older?.end({ code: grpc.status.ABORTED, details: `a newer stream of ${stream.actor} replaces this one` });
+    const { slots, isolationLevel } = stream.state;
+    this.#options.log.info({ actor: stream.actor, slots, isolation: isolationLevel }, "actor connected");
     const leaving = this.#draining ?? this.#leaving.get(stream.actor);
     if (leaving !== undefined) stream.drain(leaving);
     this.#options.status.changed();
@@ -316,7 +292,7 @@ export class LearnerServer {
 
   #onEnd(stream: ActorStream): void {
     this.#strangers.delete(stream);
-    // Not if a newer stream of the same actor has taken its place.
+    // A newer stream of the same actor may have taken its place.
     if (this.#streams.get(stream.actor) !== stream) return;
     this.#streams.delete(stream.actor);
     if (this.#streams.size === 0) this.#aloneSinceMs = Date.now();
@@ -325,13 +301,13 @@ export class LearnerServer {
     this.#options.status.changed();
   }
 
-  /** An actor lost an attempt. @returns its result, if it is known already that the program took its sandbox down */
-  #onLost(loss: Loss): longrun.v1alpha1.ResultHeader.$Properties | undefined {
+  /** An actor lost an attempt. @returns its result, if the sandbox's container is known to have been killed for memory */
+  #onLost(loss: Loss): ResultHeader | undefined {
     const cause = this.#terminations.lost(loss);
     return cause && isOutOfMemory(cause) ? outOfMemory(loss, cause) : undefined;
   }
 
-  /** A sandbox's container ended. @returns whether that has given an attempt, lost before, its outcome */
+  /** A sandbox's container ended. @returns whether that gave a lost attempt its outcome */
   #reportTermination(termination: Termination): boolean {
     const { store, limitsOf, log } = this.#options;
     const loss = this.#terminations.reported(termination);
@@ -356,18 +332,19 @@ export class LearnerServer {
     }
     const now = performance.now();
     const { helloSeconds, store } = this.#options;
-    for (const stream of this.#strangers) {
+    const { leaseSeconds } = store.leases;
+    const code = grpc.status.DEADLINE_EXCEEDED;
+    for (const stream of this.#strangers)
       if (now - stream.heardAt > helloSeconds * 1000)
-        stream.abort(grpc.status.DEADLINE_EXCEEDED, `no Hello within ${helloSeconds} s`);
-    }
+        stream.end({ code, details: `no Hello within ${helloSeconds} s` });
     for (const stream of this.#streams.values()) {
       stream.handIns.endUploads();
-      if (now - stream.heardAt > store.leases.leaseSeconds * 1000)
-        stream.abort(grpc.status.DEADLINE_EXCEEDED, `no heartbeat for ${store.leases.leaseSeconds} s`);
+      if (now - stream.heardAt > leaseSeconds * 1000)
+        stream.end({ code, details: `no heartbeat for ${leaseSeconds} s` });
     }
   }
 
-  /** The loop learns of it in its next wait; a lock that was held too long is no reason to stop. */
+  /** The store failed: the loop's wait ends with the error. A lock that was held too long is no reason to stop. */
   #noteFailure(error: unknown): void {
     if (!(error instanceof StoreError) || error.code === "busy" || this.#failure !== undefined) return;
     this.#failure = error;
@@ -386,11 +363,11 @@ export class LearnerServer {
   }
 }
 
-/** An attempt as log lines name it, here as in actors. */
+/** An attempt as log lines name it, the learner's and the actors'. */
 const named = ({ execution, number, actor }: HeldAttempt) => ({ execution, attempt: number, actor });
 
-/** What an actor reported as lost, as the program's own end. */
-function outOfMemory({ header }: Loss, { reason, exitCode }: Termination): longrun.v1alpha1.ResultHeader.$Properties {
+/** Returns the result of a lost attempt whose program used too much memory. */
+function outOfMemory({ header }: Loss, { reason, exitCode }: Termination): ResultHeader {
   const detail = `the sandbox's container was killed for memory (${reason}, exit code ${exitCode})`;
   return { ...header, outcome: messages.Outcome.OUT_OF_MEMORY, submission: undefined, detail };
 }

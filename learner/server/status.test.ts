@@ -4,8 +4,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { status as code, credentials, type StatusObject } from "@grpc/grpc-js";
 import { clientCredentials } from "../../proto/channel.ts";
 import { clientOptions, LearnerStatusClient, type StatusMessage, type StatusReceived } from "../../proto/service.ts";
-import { newSample } from "../store/fixtures.ts";
-import { closeActors, startLearner, TestActor, tls, within } from "./fixtures.ts";
+import { newSample } from "../store/store.fixture.ts";
+import { closeActors, startLearner, TestActor, tls, within } from "./server.fixture.ts";
 import { Phase, StatusBoard } from "./status.ts";
 
 const stops: (() => Promise<void>)[] = [];

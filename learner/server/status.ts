@@ -1,42 +1,42 @@
 /**
- * The learner's current status and whoever watches it (LearnerStatus.Watch).
+ * The learner's current status and its watchers (LearnerStatus.Watch).
  *
- * The loop calls `update`; watchers get the newest status at once, then what matters (a phase, a finished iteration) within
- * 0.2 s and counts every 2 s, or as often as the watcher asks: a controller follows a thousand learners, `longrun run` one.
- * A final status (succeeded, failed, stopped) goes out at once and ends the watch.
+ * The loop calls `update`. A watcher gets the current status at once, then a new phase or a finished iteration within 0.2 s
+ * and counts every 2 s, or as often as it asks: a controller watches a thousand learners, `longrun run` one. A final
+ * status (succeeded, failed, stopped) is sent at once and ends the watch.
  */
 import * as grpc from "@grpc/grpc-js";
 import { requireRole } from "../../proto/channel.ts";
-import { ChannelError } from "../../proto/errors.ts";
 import { type LearnerStatusHandlers, messages, type StatusMessage } from "../../proto/service.ts";
+import { statusOf } from "./errors.ts";
 
-const { Phase } = messages;
-
-export { Phase };
+export const { Phase } = messages;
 
 export interface StatusBoardOptions {
   /** Shortest time between two statuses to one watcher. [0.2] */
   intervalSeconds?: number;
-  /** The same of statuses that differ in counts alone, for a watcher that does not say. [2] */
+  /** The same for statuses that differ in counts alone, to a watcher that does not ask for another. [2] */
   countsSeconds?: number;
-  /** More than the controller's replicas and a few people; others are refused. */
-  maxWatchers?: number;
+  /** Milliseconds. */
   now?: () => number;
 }
+
+/** More than the controller's replicas and a few people. Further watchers are refused. */
+const MAX_WATCHERS = 64;
 
 type Listener = (status: StatusMessage) => void;
 
 interface Watcher {
   listener: Listener;
-  /** Between statuses that differ in counts alone. */
+  /** Shortest time between statuses that differ in counts alone. */
   countsMs: number;
   sentAt: number;
-  /** What else than counts the last status said. */
+  /** The last status without its counts. */
   said: string;
   timer: { handle: NodeJS.Timeout; dueMs: number } | undefined;
 }
 
-/** All but what moves with every execution and every sample. */
+/** Returns the status without the fields that change with every execution and every sample. */
 function withoutCounts({ phaseDone, phaseTotal, executions, actors, ...rest }: StatusMessage): string {
   return JSON.stringify(rest);
 }
@@ -44,12 +44,11 @@ function withoutCounts({ phaseDone, phaseTotal, executions, actors, ...rest }: S
 const FINAL: readonly number[] = [Phase.SUCCEEDED, Phase.FAILED_RUN, Phase.STOPPED];
 export const isFinal = (status: StatusMessage) => FINAL.includes(status.phase ?? Phase.STARTING);
 
-/** Whether a change says that more of the work is done; counts of what is running say nothing of it. */
-function moves(change: StatusMessage, before: StatusMessage): boolean {
-  const differs = (field: "iteration" | "phaseDone" | "iterationJson") =>
-    change[field] !== undefined && change[field] !== before[field];
-  return differs("iteration") || differs("phaseDone") || differs("iterationJson");
-}
+/** Whether a change says that more of the work is done. Counts of executions do not say so. */
+const moves = (change: StatusMessage, before: StatusMessage): boolean =>
+  (["iteration", "phaseDone", "iterationJson"] as const).some(
+    (field) => change[field] !== undefined && change[field] !== before[field],
+  );
 
 export class StatusBoard {
   #status: StatusMessage = { phase: Phase.STARTING };
@@ -59,24 +58,17 @@ export class StatusBoard {
   #progressAt: number;
   readonly #intervalMs: number;
   readonly #countsSeconds: number;
-  readonly #maxWatchers: number;
   readonly #now: () => number;
 
-  constructor({
-    intervalSeconds = 0.2,
-    countsSeconds = 2,
-    maxWatchers = 64,
-    now = () => performance.now(),
-  }: StatusBoardOptions = {}) {
+  constructor({ intervalSeconds = 0.2, countsSeconds = 2, now = () => performance.now() }: StatusBoardOptions = {}) {
     this.#intervalMs = intervalSeconds * 1000;
     this.#countsSeconds = countsSeconds;
-    this.#maxWatchers = maxWatchers;
     this.#now = now;
     this.#phaseSince = now();
     this.#progressAt = now();
   }
 
-  /** Changes the given fields, keeps the others. A new phase starts with no progress and no message. */
+  /** Changes the given fields and keeps the others. A new phase starts without progress and without a message. */
   update(change: StatusMessage): void {
     const next = change.phase !== undefined && change.phase !== this.#status.phase;
     if (next) this.#phaseSince = this.#now();
@@ -86,12 +78,12 @@ export class StatusBoard {
     this.changed();
   }
 
-  /** Fields that are computed when a status goes out. Call `changed` when they have changed. */
+  /** Adds fields that are computed when a status is sent. Call `changed` when they have changed. */
   addSource(source: () => StatusMessage): void {
     this.#sources.push(source);
   }
 
-  /** Since a phase began or came on, however long it has to wait for something. */
+  /** Seconds since the phase began or last made progress. */
   get secondsSinceProgress(): number {
     return (this.#now() - this.#progressAt) / 1000;
   }
@@ -101,7 +93,7 @@ export class StatusBoard {
     return Object.assign(status, ...this.#sources.map((source) => source()));
   }
 
-  /** Watchers are told soon. */
+  /** Sends the status to all watchers soon. */
   changed(): void {
     if (this.#watchers.size === 0) return;
     const said = withoutCounts(this.#status);
@@ -111,7 +103,7 @@ export class StatusBoard {
     }
   }
 
-  /** Or earlier, where that was planned. */
+  /** Sends at `dueMs`, or earlier if that was planned already. */
   #sendAt(watcher: Watcher, dueMs: number): void {
     if (watcher.timer && watcher.timer.dueMs <= dueMs) return;
     clearTimeout(watcher.timer?.handle);
@@ -127,12 +119,7 @@ export class StatusBoard {
     watcher.listener(this.current);
   }
 
-  /**
-   * Calls `listener` with each status, the current one at once.
-   *
-   * @param countsSeconds shortest time between two that differ in counts alone
-   * @returns how to end it
-   */
+  /** Calls `listener` with the current status at once, then with each new one. @returns a function that ends the watch */
   watch(listener: Listener, countsSeconds = this.#countsSeconds): () => void {
     const watcher = { listener, countsMs: countsSeconds * 1000, sentAt: 0, said: "", timer: undefined } as Watcher;
     this.#watchers.add(watcher);
@@ -152,16 +139,14 @@ export class StatusBoard {
     try {
       requireRole(call, "controller");
     } catch (error) {
-      const code =
-        error instanceof ChannelError && error.code === "permissionDenied" ? "PERMISSION_DENIED" : "UNAUTHENTICATED";
-      call.emit("error", { code: grpc.status[code], details: (error as Error).message });
+      call.emit("error", statusOf(error));
       return;
     }
-    if (this.#watchers.size >= this.#maxWatchers) {
-      call.emit("error", { code: grpc.status.RESOURCE_EXHAUSTED, details: `${this.#maxWatchers} watch already` });
+    if (this.#watchers.size >= MAX_WATCHERS) {
+      call.emit("error", { code: grpc.status.RESOURCE_EXHAUSTED, details: `${MAX_WATCHERS} watch already` });
       return;
     }
-    // A watcher that reads slowly gets the newest status when it is ready for one, not each that it missed.
+    // A watcher that reads slowly gets the newest status when it is ready, not every status that it missed.
     let ready = true;
     let missed: StatusMessage | undefined;
     let stop = () => {};

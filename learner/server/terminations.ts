@@ -1,18 +1,18 @@
 /**
- * Which lost attempts the programs themselves brought about: what actors lost, matched with what Kubernetes says of
- * their sandboxes' containers. Either may come first.
+ * Which lost attempts the programs themselves caused: attempts that actors lost, matched with what Kubernetes says of the
+ * sandboxes' containers. Either may come first.
  *
  * The kernel can kill a sandbox for memory before its own watch does. The actor then only sees that the sandbox is gone
  * and reports LOST; the container's termination says `OOMKilled`. Every termination explains at most one loss, of the
  * same actor and slot, of an attempt that ran when the container ended.
  */
-import type { longrun } from "../../proto/service.ts";
 import type { AttemptKey } from "../store/types.ts";
+import type { ResultHeader } from "./results.ts";
 
 export interface Termination {
   actor: string;
   slot: number;
-  /** As Kubernetes gives it. */
+  /** Kubernetes' word, e.g. `OOMKilled`. */
   reason: string;
   exitCode: number;
   /** Unix milliseconds, by the node's clock, whole seconds. */
@@ -23,76 +23,71 @@ export interface Loss {
   actor: string;
   slot: number;
   attempt: AttemptKey;
-  /** What the actor reported; its outcome is LOST. */
-  header: longrun.v1alpha1.ResultHeader.$Properties;
+  /** The actor's report; its outcome is LOST. */
+  header: ResultHeader;
   /** Unix milliseconds, by the learner's clock. */
   leasedAtMs: number;
   lostAtMs: number;
 }
 
-export interface TerminationsOptions {
-  /** A loss and a termination further apart have nothing to do with each other. [120] */
-  matchSeconds?: number;
-  /** How far the clocks of node and learner may differ. [5] */
-  clockSkewSeconds?: number;
-  /** Of each kind, so many are remembered; the oldest go first. [1000] */
-  remembered?: number;
-}
+/** A loss and a termination further apart have nothing to do with each other. */
+const MATCH_SECONDS = 120;
+/** How far the clocks of node and learner may differ. */
+const CLOCK_SKEW_SECONDS = 5;
 
-/** What Kubernetes calls a container that the kernel killed for memory. */
-const OUT_OF_MEMORY = "OOMKilled";
-export const isOutOfMemory = ({ reason }: Termination): boolean => reason === OUT_OF_MEMORY;
+/** Whether the kernel killed the container for memory. */
+export const isOutOfMemory = ({ reason }: Termination): boolean => reason === "OOMKilled";
 
 export class Terminations {
-  readonly #options: Required<TerminationsOptions>;
+  /** So many losses, and so many terminations, are remembered; the oldest go first. */
+  readonly #remembered: number;
   #losses: Loss[] = [];
   #terminations: Termination[] = [];
-  /** Of all that were reported: the controller repeats itself. */
+  /** Keys of all reported terminations: the controller repeats itself. */
   readonly #seen = new Set<string>();
 
-  constructor(options: TerminationsOptions = {}) {
-    this.#options = { matchSeconds: 120, clockSkewSeconds: 5, remembered: 1000, ...options };
+  constructor({ remembered = 1000 } = {}) {
+    this.#remembered = remembered;
   }
 
-  /** An attempt was lost. @returns what ended its sandbox, if that is known already; else the loss is remembered */
+  /** An attempt was lost. @returns the termination of its sandbox; undefined if none is known yet */
   lost(loss: Loss): Termination | undefined {
     const cause = closest(this.#terminations, (it) => this.#distanceMs(loss, it));
-    if (cause === undefined) this.#losses = [...this.#losses, loss].slice(-this.#options.remembered);
+    if (cause === undefined) this.#losses = [...this.#losses, loss].slice(-this.#remembered);
     else this.#terminations = this.#terminations.filter((it) => it !== cause);
     return cause;
   }
 
-  /** A container ended. @returns the loss that this explains, if that is known already; else it is remembered */
+  /** A container ended. @returns the loss that this explains; undefined if none is known yet */
   reported(termination: Termination): Loss | undefined {
     const { actor, slot, finishedAtMs } = termination;
     const key = `${actor} ${slot} ${finishedAtMs}`;
     if (this.#seen.has(key)) return undefined;
     this.#seen.add(key);
     for (const oldest of this.#seen) {
-      if (this.#seen.size <= 4 * this.#options.remembered) break;
+      if (this.#seen.size <= 4 * this.#remembered) break;
       this.#seen.delete(oldest);
     }
     const loss = closest(this.#losses, (it) => this.#distanceMs(it, termination));
-    if (loss === undefined) this.#terminations = [...this.#terminations, termination].slice(-this.#options.remembered);
+    if (loss === undefined) this.#terminations = [...this.#terminations, termination].slice(-this.#remembered);
     else this.#losses = this.#losses.filter((it) => it !== loss);
     return loss;
   }
 
-  /** Undefined if the one cannot be the other's cause. */
+  /** Milliseconds between the two; undefined if the termination cannot have caused the loss. */
   #distanceMs(loss: Loss, termination: Termination): number | undefined {
     if (loss.actor !== termination.actor || loss.slot !== termination.slot) return undefined;
-    const { matchSeconds, clockSkewSeconds } = this.#options;
-    const startedLater = loss.leasedAtMs > termination.finishedAtMs + 1000 * (1 + clockSkewSeconds);
+    const startedLater = loss.leasedAtMs > termination.finishedAtMs + 1000 * (1 + CLOCK_SKEW_SECONDS);
     const distanceMs = Math.abs(loss.lostAtMs - termination.finishedAtMs);
-    return startedLater || distanceMs > 1000 * matchSeconds ? undefined : distanceMs;
+    return startedLater || distanceMs > 1000 * MATCH_SECONDS ? undefined : distanceMs;
   }
 }
 
 function closest<T>(items: readonly T[], distance: (item: T) => number | undefined): T | undefined {
   let best: { item: T; distance: number } | undefined;
   for (const item of items) {
-    const d = distance(item);
-    if (d !== undefined && d < (best?.distance ?? Number.POSITIVE_INFINITY)) best = { item, distance: d };
+    const found = distance(item);
+    if (found !== undefined && found < (best?.distance ?? Number.POSITIVE_INFINITY)) best = { item, distance: found };
   }
   return best?.item;
 }

@@ -1,12 +1,12 @@
 /**
- * One turn of the event loop: all results that came in it are written in one commit, and leases for the slots that they
- * freed in the same one. A commit waits for the disk, and a thousand actors say much at once.
+ * One turn of the event loop. All results that came in it are written in one commit, together with the leases for the
+ * slots that they freed: a commit waits for the disk, and a thousand actors send much at once.
  */
 import type { Store } from "../store/store.ts";
 
 export interface TurnOptions {
   store: Pick<Store, "together">;
-  /** Leases what is queued to free slots. */
+  /** Leases queued executions to free slots. */
   deal: () => void;
   onFailure: (error: unknown) => void;
 }
@@ -26,18 +26,18 @@ export class Turn {
     this.#options = options;
   }
 
-  /** Has `work` written at the end of this turn. @param onFailure if it throws, or the commit fails: nothing of it is on disk */
+  /** Does `work` at the end of this turn. @param onFailure called if `work` throws or the commit fails: nothing is on disk */
   write(work: () => void, onFailure: (error: unknown) => void): void {
     this.#pieces.push({ work, onFailure });
     this.deal();
   }
 
-  /** Has leases dealt at the end of this turn. */
+  /** Deals leases at the end of this turn. */
   deal(): void {
     if (!this.#closed) this.#due ??= setImmediate(() => this.#end());
   }
 
-  /** What has come is written; no lease is dealt any more. */
+  /** Writes what has come; deals no lease any more. */
   close(): void {
     this.#closed = true;
     clearImmediate(this.#due);
@@ -52,7 +52,7 @@ export class Turn {
     const dealing = { work: this.#closed ? () => {} : deal, onFailure };
     const all = [...pieces, dealing];
     try {
-      // Dealing alone is often about nothing: then it costs no commit.
+      // Dealing alone often has nothing to lease, and then costs no commit.
       if (pieces.length === 0) dealing.work();
       else
         for (const [index, fault] of store.together(all.map(({ work }) => work)).entries())

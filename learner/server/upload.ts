@@ -1,15 +1,16 @@
 /**
- * A submission that arrives in chunks. Never holds more than the header announced, and the header may not announce
- * more than the task's limit. Inflating and hashing go piece by piece: what is inflated is never held, a zip bomb ends
- * where the announced size is exceeded, and the event loop goes on between two pieces.
+ * Submissions that arrive in chunks, and the memory that they hold. An upload never holds more than its header announced,
+ * and the header may not announce more than the task's limit. Inflating and hashing go piece by piece: the inflated bytes
+ * are never held, a zip bomb ends where it exceeds the announced size, and the event loop goes on between two pieces.
  */
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { createInflate } from "node:zlib";
 import { CHUNK_BYTES, type longrun } from "../../proto/service.ts";
+import type { AttemptKey, ReportedResult } from "../store/types.ts";
 import { refuse, whole } from "./messages.ts";
 
-/** Of compressed bytes that are inflated, and of inflated ones that are hashed, at a time. */
+/** So many compressed bytes are inflated, and so many inflated bytes hashed, at a time. */
 const PIECE_BYTES = 256 * 1024;
 
 export interface Submission {
@@ -19,28 +20,20 @@ export interface Submission {
   deflated: Uint8Array;
 }
 
-/** Bytes that uploads may hold together: they count from their announcement to the store. */
+/** Bytes that several uploads may hold together. An upload counts from its announcement until it is in the store. */
 export class UploadMemory {
   readonly #mostBytes: number;
-  #heldBytes = 0;
+  heldBytes = 0;
 
   constructor(mostBytes: number) {
     this.#mostBytes = mostBytes;
   }
 
-  get heldBytes(): number {
-    return this.#heldBytes;
-  }
-
-  /** One that is alone always has room: its task's limit bounds it. @returns whether there is room */
+  /** A single upload always has room, its task's limit bounds it. @returns whether there is room */
   take(bytes: number): boolean {
-    if (this.#heldBytes > 0 && this.#heldBytes + bytes > this.#mostBytes) return false;
-    this.#heldBytes += bytes;
+    if (this.heldBytes > 0 && this.heldBytes + bytes > this.#mostBytes) return false;
+    this.heldBytes += bytes;
     return true;
-  }
-
-  release(bytes: number): void {
-    this.#heldBytes -= bytes;
   }
 }
 
@@ -49,7 +42,7 @@ export class Upload {
   readonly #bytes: number;
   readonly #sha256: string;
   readonly #chunks: number;
-  /** Its pages are taken as they are written. */
+  /** Allocated with the first chunk; the system takes its pages as they are written. */
   #deflated: Buffer | undefined;
   #received = 0;
   #next = 0;
@@ -90,11 +83,8 @@ export class Upload {
   }
 }
 
-/** Size and SHA-256 of what is deflated; undefined if that is no zlib, ends early, or is more than `mostBytes`. */
-async function digestOf(
-  deflated: Uint8Array,
-  mostBytes: number,
-): Promise<{ bytes: number; sha256: string } | undefined> {
+/** Returns size and SHA-256 of the inflated bytes; undefined if that is no zlib, ends early, or exceeds `mostBytes`. */
+async function digestOf(deflated: Uint8Array, mostBytes: number): Promise<Omit<Submission, "deflated"> | undefined> {
   const hash = createHash("sha256");
   const inflate = createInflate({ chunkSize: PIECE_BYTES });
   let bytes = 0;
@@ -115,5 +105,96 @@ async function digestOf(
     return undefined;
   } finally {
     inflate.destroy();
+  }
+}
+
+export interface PendingUpload {
+  attempt: AttemptKey;
+  result: ReportedResult;
+  upload: Upload;
+  /** Memory that the header announced. */
+  bytes: number;
+  /** When the header came, in milliseconds of the stream's clock. */
+  since: number;
+}
+
+export interface UploadLimits {
+  /** Memory for the uploads of this stream. */
+  stream: UploadMemory;
+  /** Memory for the uploads of all streams. */
+  all: UploadMemory;
+  /** `all` is full. Returns whether another stream that holds more than `heldBytes` has dropped an upload. */
+  onFull(heldBytes: number): boolean;
+}
+
+/** Uploads by their attempt's fence, oldest first. */
+export class PendingUploads {
+  readonly #limits: UploadLimits;
+  readonly #byFence = new Map<string, PendingUpload>();
+
+  constructor(limits: UploadLimits) {
+    this.#limits = limits;
+  }
+
+  get size(): number {
+    return this.#byFence.size;
+  }
+
+  get heldBytes(): number {
+    return this.#limits.stream.heldBytes;
+  }
+
+  get newest(): PendingUpload | undefined {
+    return [...this.#byFence.values()].at(-1);
+  }
+
+  get(fence: string): PendingUpload | undefined {
+    return this.#byFence.get(fence);
+  }
+
+  /** Returns the uploads whose headers came before `sinceMs`. */
+  olderThan(sinceMs: number): PendingUpload[] {
+    return [...this.#byFence.values()].filter(({ since }) => since <= sinceMs);
+  }
+
+  /** Reserves memory for the upload and keeps it. Returns false if there is no room. */
+  add(pending: PendingUpload): boolean {
+    if (!this.#reserve(pending.bytes)) return false;
+    this.#byFence.set(pending.attempt.fence, pending);
+    return true;
+  }
+
+  /** Forgets a complete upload. Its memory stays reserved until `release`. */
+  complete(fence: string): void {
+    this.#byFence.delete(fence);
+  }
+
+  release(bytes: number): void {
+    this.#limits.stream.heldBytes -= bytes;
+    this.#limits.all.heldBytes -= bytes;
+  }
+
+  /** Forgets an upload and frees its memory. Returns whether there was one. */
+  drop(fence: string): boolean {
+    const pending = this.#byFence.get(fence);
+    if (pending === undefined) return false;
+    this.#byFence.delete(fence);
+    this.release(pending.bytes);
+    return true;
+  }
+
+  dropAll(): void {
+    for (const fence of [...this.#byFence.keys()]) this.drop(fence);
+  }
+
+  #reserve(bytes: number): boolean {
+    const { stream, all, onFull } = this.#limits;
+    if (!stream.take(bytes)) return false;
+    while (!all.take(bytes)) {
+      if (onFull(stream.heldBytes)) continue;
+      stream.heldBytes -= bytes;
+      return false;
+    }
+    return true;
   }
 }

@@ -1,5 +1,6 @@
-/** Waiting for results: what blocks is named, with the time since which it does, and what does not end by itself ends the wait. */
+/** Waiting for results: says what blocks and since when, and gives up on what does not end by itself. */
 import type { Store } from "../store/store.ts";
+import type { ActorState } from "./actor-states.ts";
 import { ServerError } from "./errors.ts";
 
 export interface Blocked {
@@ -9,19 +10,13 @@ export interface Blocked {
   message: string;
 }
 
-export interface ActorView {
-  name: string;
-  connected: boolean;
-  draining: boolean;
-  slots: number;
-  running: number;
-}
-
 const some = (n: number, noun: string) => `${n} ${noun}${n === 1 ? "" : "s"}`;
 
-/** Why no further result is there yet. */
-export function whatBlocks(counts: { queued: number; running: number }, actors: readonly ActorView[]): Blocked {
-  const { queued, running } = counts;
+/** Says why no further result is there yet. */
+export function whatBlocks(
+  { queued, running }: { queued: number; running: number },
+  actors: readonly Pick<ActorState, "connected" | "draining" | "slots">[],
+): Blocked {
   const flight = `${some(queued, "execution")} queued, ${running} running`;
   if (queued + running === 0) return { reason: "NothingInFlight", message: "no execution is queued or running" };
   const connected = actors.filter((actor) => actor.connected);
@@ -30,10 +25,8 @@ export function whatBlocks(counts: { queued: number; running: number }, actors: 
     const then = running > 0 ? "; those that run are queued again when their leases end" : "";
     return { reason: "NoActors", message: `no actor is connected: ${flight}${then}` };
   }
-  const slots = some(
-    serving.reduce((sum, actor) => sum + actor.slots, 0),
-    "slot",
-  );
+  const total = serving.reduce((sum, actor) => sum + actor.slots, 0);
+  const slots = some(total, "slot");
   if (running > 0)
     return { reason: "Executing", message: `programs run on ${some(connected.length, "actor")}, ${slots}: ${flight}` };
   if (serving.length === 0)
@@ -43,13 +36,13 @@ export function whatBlocks(counts: { queued: number; running: number }, actors: 
 
 export interface WaitOptions {
   /**
-   * `learner.stallSeconds`: gives up when an attempt has been overdue for so long, its lease over and not ended. The server
-   * ends such leases every second, so that this is a fault of ours. [300]
+   * `learner.stallSeconds`: gives up so long after the end of a lease that was not ended. The server ends leases every
+   * second, so this is a fault of ours. [300]
    */
   stallSeconds?: number;
-  /** Gives up when no execution has run for so long. Infinity: actors are made by somebody who may take days. [Infinity] */
+  /** Gives up when no execution has run for so long. Infinity: whoever creates the actors may take days. [Infinity] */
   idleSeconds?: number;
-  /** Says what blocks after this long, and each time it has passed again. [30] */
+  /** Calls `onBlocked` every so many seconds. [30] */
   reportSeconds?: number;
   /** `sinceMs`: Unix time since which this blocks. */
   onBlocked?: (blocked: Blocked, sinceMs: number) => void;
@@ -65,16 +58,16 @@ const LOOK_SECONDS = 1;
  */
 export async function waitForChange(
   store: Store,
-  actors: () => readonly ActorView[],
+  actors: () => readonly ActorState[],
   { stallSeconds = 300, idleSeconds = Infinity, reportSeconds = 30, onBlocked, signal }: WaitOptions,
 ): Promise<void> {
   signal?.throwIfAborted();
   const changed = Promise.withResolvers<void>();
   let blocked = whatBlocks(store.totals(), actors());
   let sinceMs = Date.now();
-  /** Since when no execution runs, and when was last told what blocks; `performance.now`. */
+  /** Since when no execution runs, and when `onBlocked` was last called: milliseconds of `performance.now`. */
   let idleFrom = performance.now();
-  let reportedAt = performance.now();
+  let reportedAt = idleFrom;
   const look = () => {
     const now = performance.now();
     try {

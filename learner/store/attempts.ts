@@ -1,7 +1,6 @@
 /** Attempts in the database: how one begins, whether its result counts, how it ends. */
 import { randomBytes } from "node:crypto";
 import type { Database, Row } from "./database.ts";
-import { programOf } from "./rows.ts";
 import type { Acceptance, AttemptKey, HeldAttempt, LeasedExecution, ReportedResult } from "./types.ts";
 
 /** How an attempt ended without a result. */
@@ -13,6 +12,9 @@ export interface End {
   /** Its actor was taken away: the attempt does not count. */
   disrupted?: boolean;
 }
+
+/** Where the instrumenter wants an attempt's nonce. */
+const NONCE_PLACEHOLDER = "@@NONCE@@";
 
 /** The execution that was queued first. Without the index named, SQLite goes through all that were finished before. */
 const NEXT = "FROM samples INDEXED BY samples_queued WHERE state = 'queued' ORDER BY sequence LIMIT 1";
@@ -26,18 +28,16 @@ export class Attempts {
 
   /** Attempts that ran when the store was closed. `leasedAtMs` is in Unix milliseconds. */
   running(): (HeldAttempt & { leasedAtMs: number })[] {
-    return this.#database
-      .all("SELECT execution, number, fence, actor, leased_at FROM attempts WHERE state = 'running'")
-      .map((row) => ({ ...keyOf(row), actor: String(row.actor), leasedAtMs: Number(row.leased_at) }));
+    return this.#database.all(
+      `SELECT execution, number, CAST(fence AS TEXT) AS fence, actor, leased_at AS leasedAtMs
+       FROM attempts WHERE state = 'running'`,
+    );
   }
 
   /** How many attempts of this execution were lost because their sandboxes ended under the program. */
   brokenSandboxes(execution: string): number {
-    const row = this.#database.get(
-      "SELECT count(*) AS times FROM attempts WHERE execution = :execution AND sandbox_broke",
-      { execution },
-    );
-    return Number(row?.times ?? 0);
+    const sql = "SELECT count(*) AS times FROM attempts WHERE execution = :execution AND sandbox_broke";
+    return this.#database.get<{ times: number }>(sql, { execution })!.times;
   }
 
   /** Names of the markers that this execution's program can print, and its task; undefined if there is none such. */
@@ -48,11 +48,8 @@ export class Attempts {
 
   /** When this attempt was leased, Unix milliseconds; undefined if there is none such. */
   leasedAtMs({ execution, number }: AttemptKey): number | undefined {
-    const row = this.#database.get("SELECT leased_at FROM attempts WHERE execution = :execution AND number = :number", {
-      execution,
-      number,
-    });
-    return row && Number(row.leased_at);
+    const sql = "SELECT leased_at FROM attempts WHERE execution = :execution AND number = :number";
+    return this.#database.get<{ leased_at: number }>(sql, { execution, number })?.leased_at;
   }
 
   /** Whether anything is queued; costs no commit. */
@@ -69,10 +66,8 @@ export class Attempts {
     const execution = String(sample.id);
     const number = Number(sample.attempts) + 1;
     const nonce = randomBytes(16).toString("hex");
-    this.#database.change("UPDATE samples SET state = 'leased', attempts = :number WHERE id = :execution", {
-      execution,
-      number,
-    });
+    const leased = "UPDATE samples SET state = 'leased', attempts = :number WHERE id = :execution";
+    this.#database.change(leased, { execution, number });
     const row = this.#database.get(
       `INSERT INTO attempts (execution, number, actor, nonce, state, leased_at)
        VALUES (:execution, :number, :actor, :nonce, 'running', :at) RETURNING fence`,
@@ -93,13 +88,12 @@ export class Attempts {
   /** The attempt's row with its execution's, if `actor` has made it. */
   find(actor: string, attempt: AttemptKey): Row | undefined {
     if (!/^\d{1,15}$/.test(attempt.fence)) return undefined;
-    const row = this.#database.get(
+    return this.#database.get(
       `SELECT a.state, a.number, s.attempts, s.state AS execution_state
        FROM attempts a JOIN samples s ON s.id = a.execution
        WHERE a.fence = :fence AND a.execution = :execution AND a.number = :number AND a.actor = :actor`,
       { fence: Number(attempt.fence), execution: attempt.execution, number: attempt.number, actor },
     );
-    return row;
   }
 
   /** Whether a result of this attempt, from this actor, would be accepted now. */
@@ -115,14 +109,10 @@ export class Attempts {
   /** Part of a transaction: an attempt's result becomes its execution's. */
   finish(actor: string, attempt: AttemptKey, result: ReportedResult, at: number, deflated?: Uint8Array): void {
     const { execution, number } = attempt;
-    this.#database.change("UPDATE attempts SET state = 'accepted', ended_at = :at WHERE fence = :fence", {
-      at,
-      fence: Number(attempt.fence),
-    });
-    this.#database.change("UPDATE samples SET state = 'finished', finished_at = :at WHERE id = :execution", {
-      at,
-      execution,
-    });
+    const fence = Number(attempt.fence);
+    this.#database.change("UPDATE attempts SET state = 'accepted', ended_at = :at WHERE fence = :fence", { at, fence });
+    const finished = "UPDATE samples SET state = 'finished', finished_at = :at WHERE id = :execution";
+    this.#database.change(finished, { at, execution });
     this.#database.change(
       `INSERT INTO results SELECT :execution, :number, :actor, :outcome, :exitStatus, :signal, :durationSeconds, :cpuSeconds,
          (a.leased_at - s.created_at) / 1000.0, :peakMemoryBytes, :markers, :forgedMarkers, :imitatedMarkers,
@@ -148,9 +138,8 @@ export class Attempts {
       "UPDATE attempts SET state = 'running', reason = NULL, ended_at = NULL, disrupted = 0 WHERE fence = :fence",
       { fence: Number(attempt.fence) },
     );
-    this.#database.change("UPDATE samples SET state = 'leased' WHERE id = :execution", {
-      execution: attempt.execution,
-    });
+    const { execution } = attempt;
+    this.#database.change("UPDATE samples SET state = 'leased' WHERE id = :execution", { execution });
   }
 
   /**
@@ -175,8 +164,10 @@ export class Attempts {
   }
 }
 
-const keyOf = (row: Row): AttemptKey => ({
-  execution: String(row.execution),
-  number: Number(row.number),
-  fence: String(row.fence),
-});
+/** A policy that writes the placeholder itself must not be handed the nonce: then no marker of that program counts. */
+function programOf(sample: Row, nonce: string): string {
+  const instrumented = String(sample.instrumented);
+  return String(sample.program).includes(NONCE_PLACEHOLDER)
+    ? instrumented
+    : instrumented.replaceAll(NONCE_PLACEHOLDER, nonce);
+}

@@ -6,7 +6,7 @@
  * a result as soon as it is acknowledged; a commit costs one fsync, and there are few per execution.
  */
 import { DatabaseSync, type SQLInputValue, type SQLOutputValue, type StatementSync } from "node:sqlite";
-import { StoreError } from "./errors.ts";
+import { StoreError, type StoreErrorCode } from "./errors.ts";
 import { APPLICATION_ID, OLDEST_VERSION, SCHEMA, SCHEMA_VERSION, UPGRADES } from "./schema.ts";
 
 export type Row = Record<string, SQLOutputValue>;
@@ -18,71 +18,43 @@ export interface DatabaseOptions {
   busySeconds?: number;
   /** The file grows no further than this; then as if the disk were full. */
   maxBytes?: number;
-  /** Another check of who may write, made where the file's own fence is checked. @throws StoreError `fenced` */
+  /** A further check of who may write, beside the file's own fence. @throws StoreError `fenced` */
   checkFence?: () => void;
 }
 
-// Primary result codes, https://www.sqlite.org/rescode.html
-const SQLITE_BUSY = 5;
-const SQLITE_READONLY = 8;
-const SQLITE_FULL = 13;
-const SQLITE_CONSTRAINT = 19;
+/** Code and message of a StoreError, by SQLite's primary result code (https://www.sqlite.org/rescode.html). */
+const ERRORS: Record<number, [code: StoreErrorCode, message: (path: string, cause: Error) => string]> = {
+  5: ["busy", (path) => `${path} is locked by another process: close what has it open, then try again`],
+  8: ["readOnly", (path) => `${path} cannot be written: check its permissions and its mount`],
+  13: ["diskFull", (path) => `the disk of ${path} is full: free space or enlarge the volume, then resume`],
+  19: ["conflict", (_, cause) => `the store refuses the write: ${cause.message}`],
+};
 
 function storeError(path: string, cause: unknown): unknown {
   if (!(cause instanceof Error) || !("errcode" in cause)) return cause;
-  const primary = Number(cause.errcode) & 0xff;
-  const because = { cause };
-  if (primary === SQLITE_BUSY)
-    return new StoreError(
-      "busy",
-      `${path} is locked by another process: close what has it open, then try again`,
-      because,
-    );
-  if (primary === SQLITE_FULL)
-    return new StoreError(
-      "diskFull",
-      `the disk of ${path} is full: free space or enlarge the volume, then resume`,
-      because,
-    );
-  if (primary === SQLITE_READONLY)
-    return new StoreError("readOnly", `${path} cannot be written: check its permissions and its mount`, because);
-  if (primary === SQLITE_CONSTRAINT)
-    return new StoreError("conflict", `the store refuses the write: ${cause.message}`, because);
-  return new StoreError("io", `${path}: ${cause.message}`, because);
-}
-
-/** What `work` throws. */
-function faultOf(work: () => void): unknown {
-  try {
-    work();
-    return undefined;
-  } catch (error) {
-    return error;
-  }
+  const [code, message] = ERRORS[Number(cause.errcode) & 0xff] ?? ["io" as const, () => `${path}: ${cause.message}`];
+  return new StoreError(code, message(path, cause), { cause });
 }
 
 export class Database {
   readonly path: string;
   #sqlite: DatabaseSync;
   #statements = new Map<string, StatementSync>();
+  /** The number that this process wrote into the file when it opened it. */
   #fence = 0;
   #writing = false;
   #afterCommit: (() => void)[] = [];
   #undo: (() => void)[] = [];
   #readOnly: boolean;
-  #checkOther: () => void;
+  #checkOther: (() => void) | undefined;
 
   /** Opens or makes the file; unless `readOnly`, takes the store over from whoever wrote to it before. */
   constructor(path: string, { readOnly = false, busySeconds = 10, maxBytes, checkFence }: DatabaseOptions = {}) {
     this.path = path;
-    this.#checkOther = checkFence ?? (() => {});
+    this.#checkOther = checkFence;
     this.#readOnly = readOnly;
     try {
-      this.#sqlite = new DatabaseSync(path, {
-        readOnly,
-        timeout: busySeconds * 1000,
-        enableForeignKeyConstraints: true,
-      });
+      this.#sqlite = new DatabaseSync(path, { readOnly, timeout: busySeconds * 1000 });
     } catch (cause) {
       throw new StoreError("open", `${path} cannot be opened: the folder must exist and be writable`, { cause });
     }
@@ -103,8 +75,7 @@ export class Database {
   #prepareSchema(): void {
     if (!this.#readOnly && this.#pragma("user_version") === 0 && this.#pragma("schema_version") === 0) {
       this.#exclusive(() => {
-        // Another process may have been faster.
-        if (this.#pragma("user_version") !== 0) return;
+        if (this.#pragma("user_version") !== 0) return; // another process was faster
         this.#sqlite.exec(
           `${SCHEMA} PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION};`,
         );
@@ -149,11 +120,8 @@ export class Database {
   }
 
   #statement(sql: string): StatementSync {
-    let statement = this.#statements.get(sql);
-    if (statement === undefined) {
-      statement = this.#sqlite.prepare(sql);
-      this.#statements.set(sql, statement);
-    }
+    const statement = this.#statements.get(sql) ?? this.#sqlite.prepare(sql);
+    this.#statements.set(sql, statement);
     return statement;
   }
 
@@ -165,12 +133,14 @@ export class Database {
     }
   }
 
-  all(sql: string, parameters: Parameters = {}): Row[] {
-    return this.#run(() => this.#statement(sql).all(parameters));
+  /** Returns the rows. `T` names the columns of the query. */
+  all<T = Row>(sql: string, parameters: Parameters = {}): T[] {
+    return this.#run(() => this.#statement(sql).all(parameters)).map((row) => ({ ...row }) as T);
   }
 
-  get(sql: string, parameters: Parameters = {}): Row | undefined {
-    return this.#run(() => this.#statement(sql).get(parameters));
+  get<T = Row>(sql: string, parameters: Parameters = {}): T | undefined {
+    const row = this.#run(() => this.#statement(sql).get(parameters));
+    return row && ({ ...row } as T);
   }
 
   /** @returns number of changed rows. Inside `write` only. */
@@ -200,7 +170,13 @@ export class Database {
     } finally {
       this.#writing = false;
     }
-    const faults = this.#afterCommit.map(faultOf).filter((fault) => fault !== undefined);
+    const faults: unknown[] = [];
+    for (const then of this.#afterCommit)
+      try {
+        then();
+      } catch (fault) {
+        faults.push(fault);
+      }
     if (faults.length > 0) throw faults[0];
     return value;
   }
@@ -248,7 +224,7 @@ export class Database {
 
   /** @throws StoreError `fenced` if another process has opened the store to write since */
   checkFence(): void {
-    this.#checkOther();
+    this.#checkOther?.();
     const current = this.#run(() => this.#currentFence());
     if (current !== this.#fence)
       throw new StoreError(

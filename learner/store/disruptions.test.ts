@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, test } from "node:test";
-import { newResult, newSample, scratchFolder } from "./fixtures.ts";
+import { newResult, newSample, scratchFolder } from "./store.fixture.ts";
 import { openStore, type Store, type StoreOptions } from "./store.ts";
 
 const folder = scratchFolder();

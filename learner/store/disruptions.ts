@@ -1,18 +1,18 @@
 /**
  * Attempts that ended because their actor was taken away: its pod was evicted or preempted, its node drained or lost, or
- * its run suspended. They do not count towards `maxAttempts`: the longer a program runs, the more of them it has, and
- * training would see fewer long programs than were written.
+ * its run suspended. They do not count towards `maxAttempts`: a long program is disrupted more often than a short one,
+ * and training would see too few long programs.
  */
 import type { Database } from "./database.ts";
 
-/** Of an attempt whose actor was not heard any more. */
+/** Reason of an attempt whose actor fell silent. */
 export const NO_HEARTBEAT = "no heartbeat";
-/** Of an attempt whose actor came back without it. */
+/** Reason of an attempt whose actor came back without it. */
 export const NOT_HELD = "the actor does not hold it any more";
-/** How an attempt ends if its actor goes without a word. */
+/** The reasons that a vanished actor leaves. */
 const WITHOUT_A_WORD = [NO_HEARTBEAT, NOT_HELD];
 
-/** Actors that were taken away and are remembered; the oldest are forgotten first. */
+/** So many actors that were taken away are remembered; the oldest are forgotten first. */
 const REMEMBERED_ACTORS = 10_000;
 
 /** Whether an execution may be tried again. */
@@ -67,6 +67,6 @@ export class Disruptions {
 
   /** How many attempts were disrupted. */
   count(): number {
-    return Number(this.#database.get("SELECT count(*) AS n FROM attempts WHERE disrupted")?.n);
+    return this.#database.get<{ n: number }>("SELECT count(*) AS n FROM attempts WHERE disrupted")!.n;
   }
 }

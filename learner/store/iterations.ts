@@ -1,21 +1,25 @@
-/**
- * Policy versions: lineages, iterations and checkpoints. What the weights have behind them, what each iteration used, and
- * what a restart goes back to.
- */
+/** Policy versions: lineages, iterations and checkpoints. What each iteration used, and what a restart goes back to. */
 import type { Database } from "./database.ts";
 import { StoreError } from "./errors.ts";
-import { checkpointOf, iterationOf } from "./rows.ts";
 import type { CheckpointRow, IterationRecord, IterationRow, Lineage } from "./types.ts";
 
-export class Iterations {
-  #database: Database;
-  /** Unix milliseconds, a whole number. */
-  #at: () => number;
+const CHECKPOINT = "SELECT lineage, iteration, digest, path, committed_at AS committedAt FROM checkpoints";
+
+/** The part of the store that knows policy versions; `Store` adds samples and executions. */
+export class PolicyVersions {
+  protected readonly database: Database;
+  readonly #now: () => number;
   #lineage: number | undefined;
 
-  constructor(database: Database, at: () => number) {
-    this.#database = database;
-    this.#at = at;
+  /** @param now Unix milliseconds */
+  constructor(database: Database, now: () => number) {
+    this.database = database;
+    this.#now = now;
+  }
+
+  /** Unix milliseconds, a whole number. */
+  protected at(): number {
+    return Math.round(this.#now());
   }
 
   /**
@@ -31,26 +35,25 @@ export class Iterations {
       }
     }
     const iteration = checkpoint?.iteration ?? 0;
-    return this.#database.write(() => {
-      const row = this.#database.get(
+    return this.database.write(() => {
+      const { lineage } = this.database.get<{ lineage: number }>(
         `INSERT INTO lineages (from_lineage, from_iteration, started_at) VALUES (:from, :iteration, :at) RETURNING lineage`,
-        { from: checkpoint?.lineage ?? null, iteration, at: this.#at() },
-      );
-      const lineage = Number(row?.lineage);
-      const unconsumed = this.#database.change(
+        { from: checkpoint?.lineage ?? null, iteration, at: this.at() },
+      )!;
+      const unconsumed = this.database.change(
         "UPDATE samples SET used = NULL, used_iteration = NULL WHERE used_iteration > :iteration",
         { iteration },
       );
-      this.#database.change("DELETE FROM previous_solutions WHERE iteration > :iteration", { iteration });
+      this.database.change("DELETE FROM previous_solutions WHERE iteration > :iteration", { iteration });
       for (const table of ["iterations", "checkpoints"]) {
-        this.#database.change(
+        this.database.change(
           `UPDATE ${table} SET superseded_by = :lineage WHERE iteration > :iteration AND superseded_by IS NULL`,
           { lineage, iteration },
         );
       }
       // Without a checkpoint not even the starting policy's stands.
       if (checkpoint === undefined)
-        this.#database.change("UPDATE checkpoints SET superseded_by = :lineage WHERE superseded_by IS NULL", {
+        this.database.change("UPDATE checkpoints SET superseded_by = :lineage WHERE superseded_by IS NULL", {
           lineage,
         });
       this.#lineage = lineage;
@@ -60,35 +63,35 @@ export class Iterations {
 
   /** For a process that trains nothing any more: the newest lineage stays as it is. @throws StoreError `conflict` */
   continueLineage(): number {
-    const row = this.#database.get("SELECT max(lineage) AS lineage FROM lineages");
-    if (row?.lineage === null || row?.lineage === undefined)
-      throw new StoreError("conflict", `${this.#database.path} has no lineage: no learner has begun this run`);
-    this.#lineage = Number(row.lineage);
-    return this.#lineage;
+    const newest = this.database.get<{ lineage: number | null }>(
+      "SELECT max(lineage) AS lineage FROM lineages",
+    )?.lineage;
+    if (newest === null || newest === undefined)
+      throw new StoreError("conflict", `${this.database.path} has no lineage: no learner has begun this run`);
+    this.#lineage = newest;
+    return newest;
   }
 
-  /** The one begun here. @throws StoreError `conflict` before beginLineage */
+  /** The lineage that this process began. @throws StoreError `conflict` before beginLineage */
   get lineage(): number {
     if (this.#lineage === undefined) throw new StoreError("conflict", "no lineage: call beginLineage first");
     return this.#lineage;
   }
 
-  /** Those that a restart can go back to, newest first. */
+  /** Returns the checkpoints that a restart can go back to, newest first. */
   checkpoints(): CheckpointRow[] {
-    return this.#database
-      .all(
-        "SELECT * FROM checkpoints WHERE superseded_by IS NULL AND NOT deleted ORDER BY iteration DESC, lineage DESC",
-      )
-      .map(checkpointOf);
+    return this.database.all<CheckpointRow>(
+      `${CHECKPOINT} WHERE superseded_by IS NULL AND NOT deleted ORDER BY iteration DESC, lineage DESC`,
+    );
   }
 
-  /** Of the checkpoints that a restart can go back to, keeps the newest `n`. @returns their paths; other files may go */
+  /** Keeps the newest `n` of `checkpoints()`. @returns their paths; the files of all others may go */
   keepCheckpoints(n: number): string[] {
     const paths = this.checkpoints().map(({ path }) => path);
     const keep = paths.slice(0, n);
-    this.#database.write(() => {
+    this.database.write(() => {
       for (const path of paths.slice(n))
-        this.#database.change("UPDATE checkpoints SET deleted = 1 WHERE path = :path", { path });
+        this.database.change("UPDATE checkpoints SET deleted = 1 WHERE path = :path", { path });
     });
     return keep;
   }
@@ -101,22 +104,18 @@ export class Iterations {
   commitIteration(record: IterationRecord, checkpoint?: { digest: string; path: string }): void {
     const { lineage } = this;
     const { iteration, sampleIds, droppedIds = [], metrics } = record;
-    this.#database.write(() => {
+    this.database.write(() => {
       const last = this.#lastIteration();
       if (iteration !== last + 1)
         throw new StoreError("conflict", `iteration ${iteration} cannot be committed: the last one was ${last}`);
-      this.#database.change(
+      this.database.change(
         "INSERT INTO iterations (lineage, iteration, metrics, committed_at) VALUES (:lineage, :iteration, :metrics, :at)",
-        { lineage, iteration, metrics: JSON.stringify(metrics), at: this.#at() },
+        { lineage, iteration, metrics: JSON.stringify(metrics), at: this.at() },
       );
       sampleIds.forEach((id, position) => {
         this.#use(id, "trained", iteration);
-        this.#database.change("INSERT INTO batches VALUES (:lineage, :iteration, :position, :id)", {
-          lineage,
-          iteration,
-          position,
-          id,
-        });
+        const row = { lineage, iteration, position, id };
+        this.database.change("INSERT INTO batches VALUES (:lineage, :iteration, :position, :id)", row);
       });
       for (const id of droppedIds) this.#use(id, "dropped", iteration);
       if (checkpoint !== undefined) this.#commitCheckpoint(iteration, checkpoint);
@@ -124,29 +123,26 @@ export class Iterations {
   }
 
   /** A checkpoint of the newest iteration, or of the starting policy (0), outside of commitIteration. */
-  commitCheckpoint(checkpoint: { iteration: number; digest: string; path: string }): void {
-    this.#database.write(() => {
+  commitCheckpoint({ iteration, ...files }: { iteration: number; digest: string; path: string }): void {
+    this.database.write(() => {
       const last = this.#lastIteration();
-      if (checkpoint.iteration !== last)
-        throw new StoreError(
-          "conflict",
-          `a checkpoint of iteration ${checkpoint.iteration}: the weights are at ${last}`,
-        );
-      this.#commitCheckpoint(checkpoint.iteration, checkpoint);
+      if (iteration !== last)
+        throw new StoreError("conflict", `a checkpoint of iteration ${iteration}: the weights are at ${last}`);
+      this.#commitCheckpoint(iteration, files);
     });
   }
 
   #lastIteration(): number {
-    const row = this.#database.get(
+    const row = this.database.get<{ last: number }>(
       `SELECT coalesce((SELECT max(iteration) FROM iterations WHERE lineage = :lineage),
          (SELECT from_iteration FROM lineages WHERE lineage = :lineage)) AS last`,
       { lineage: this.lineage },
     );
-    return Number(row?.last);
+    return row!.last;
   }
 
   #use(id: string, use: "trained" | "dropped", iteration: number): void {
-    const changed = this.#database.change(
+    const changed = this.database.change(
       `UPDATE samples SET used = :use, used_iteration = :iteration
        WHERE id = :id AND used IS NULL AND state IN ('finished', 'notExecuted')`,
       { id, use, iteration },
@@ -156,12 +152,12 @@ export class Iterations {
   }
 
   #commitCheckpoint(iteration: number, { digest, path }: { digest: string; path: string }): void {
-    this.#database.change(
+    this.database.change(
       `INSERT INTO checkpoints (lineage, iteration, digest, path, committed_at) VALUES (:lineage, :iteration, :digest, :path, :at)
        ON CONFLICT DO UPDATE SET digest = :digest, path = :path, committed_at = :at, deleted = 0`,
-      { lineage: this.lineage, iteration, digest, path, at: this.#at() },
+      { lineage: this.lineage, iteration, digest, path, at: this.at() },
     );
-    this.#database.change(
+    this.database.change(
       `DELETE FROM submissions WHERE execution IN (
          SELECT id FROM samples WHERE used_iteration <= :iteration AND id NOT IN (
            SELECT s.id FROM samples s JOIN grades g ON g.sample = s.id JOIN
@@ -172,10 +168,11 @@ export class Iterations {
     );
   }
 
-  /** Iterations that the weights have behind them, oldest first; those that a restart took back left out. */
+  /** Returns the iterations that the weights have behind them, oldest first, without those that a restart took back. */
   iterationRows(): IterationRow[] {
-    return this.#database
-      .all("SELECT * FROM iterations WHERE superseded_by IS NULL ORDER BY iteration")
-      .map(iterationOf);
+    const sql = `SELECT lineage, iteration, metrics, committed_at AS committedAt
+      FROM iterations WHERE superseded_by IS NULL ORDER BY iteration`;
+    const rows = this.database.all<Omit<IterationRow, "metrics"> & { metrics: string }>(sql);
+    return rows.map((row) => ({ ...row, metrics: JSON.parse(row.metrics) as Record<string, unknown> }));
   }
 }

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import fc from "fast-check";
-import { newResult, newSample, scratchFolder } from "./fixtures.ts";
+import { newResult, newSample, scratchFolder } from "./store.fixture.ts";
 import { openStore, type Store } from "./store.ts";
 import type { HeldAttempt, LeasedExecution } from "./types.ts";
 

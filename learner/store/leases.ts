@@ -1,12 +1,12 @@
 /**
- * Who runs what: the state machine of executions and their attempts (table at ExecutionState).
+ * Which actor runs which execution: the state machine of executions and their attempts (table at ExecutionState).
  *
- * A result counts if and only if its attempt is the newest of its execution, was not revoked, and the execution has no
- * result yet. An attempt whose lease expired is therefore not lost for good until somebody else leases the execution.
+ * A result counts if its attempt is the newest of its execution and was not revoked, and the execution has no result yet.
+ * So an attempt whose lease expired can still hand in its result until another actor leases the execution.
  *
- * Deadlines live in memory only: a heartbeat costs no write, and after a restart every lease begins anew with the grace
- * period, because actors could not reach the learner while it was down. Heartbeats extend a lease, but no further than
- * `longestSeconds` after it was given (or to the end of that grace period): an actor cannot sit on an execution for ever.
+ * Deadlines are kept in memory only: a heartbeat costs no write. After a restart every lease gets a grace period, because
+ * actors could not reach the learner while it was down. Heartbeats extend a lease to at most `longestSeconds` after its
+ * start (or to the end of the grace period), so that no actor keeps an execution for ever.
  */
 import type { EventEmitter } from "node:events";
 import { Attempts, type End } from "./attempts.ts";
@@ -17,15 +17,15 @@ import { RunningAttempts } from "./running.ts";
 import type { Acceptance, AttemptKey, HeldAttempt, LeasedExecution, ReportedResult, StoreEvents } from "./types.ts";
 
 export interface LeaseOptions {
-  /** An attempt without a heartbeat for this long goes back to the queue. `learner.leaseSeconds` */
+  /** `learner.leaseSeconds`: after so long without a heartbeat the execution is queued again. */
   leaseSeconds: number;
-  /** How long attempts run on after a restart without a sign of life. `learner.leaseGraceSeconds` */
+  /** `learner.leaseGraceSeconds`: after a restart an attempt has so long to send its first heartbeat. */
   leaseGraceSeconds: number;
-  /** An attempt is lost so long after its lease, whatever heartbeats say: time limit and `learner.leaseSlackSeconds`. */
+  /** Time limit and `learner.leaseSlackSeconds`: after so long an attempt is lost, whatever heartbeats say. */
   longestSeconds: number;
-  /** After so many lost attempts the execution is lost. `learner.maxAttempts` */
+  /** `learner.maxAttempts`: after so many lost attempts the execution is lost. */
   maxAttempts: number;
-  /** After so many disrupted attempts, too, which do not count as lost. `learner.maxDisruptions` */
+  /** `learner.maxDisruptions`: the same for disrupted attempts, which do not count as lost. */
   maxDisruptions: number;
   /** Unix milliseconds. */
   now: () => number;
@@ -33,13 +33,13 @@ export interface LeaseOptions {
 }
 
 export class Leases {
-  #database: Database;
-  #options: LeaseOptions;
-  #running = new RunningAttempts();
+  readonly #database: Database;
+  readonly #options: LeaseOptions;
+  readonly #running = new RunningAttempts();
   readonly #disruptions: Disruptions;
-  /** Their rows in the database. */
+  /** The attempts' rows in the database. */
   readonly attempts: Attempts;
-  /** Unix milliseconds: an attempt that was leased before the first may run until the second. */
+  /** Unix milliseconds: an attempt that was leased before `from` may run until `until`. */
   #grace = { from: 0, until: 0 };
 
   constructor(database: Database, options: LeaseOptions) {
@@ -56,7 +56,7 @@ export class Leases {
     this.#database.onRollback(() => this.#running.delete(attempt.fence));
   }
 
-  /** At once, not after the commit: what comes later in the same transaction must not find it running. */
+  /** Takes effect before the commit, because later work in the same transaction must not find the attempt running. */
   #release(fence: string): void {
     const lease = this.#running.get(fence);
     if (lease === undefined) return;
@@ -64,7 +64,7 @@ export class Leases {
     this.#database.onRollback(() => this.#running.add(lease));
   }
 
-  /** Unix milliseconds from which an attempt that was leased then counts as lost. */
+  /** Unix milliseconds at which an attempt leased at `leasedAtMs` is lost whatever its actor says. */
   #endOf(leasedAtMs: number): number {
     const endAt = leasedAtMs + this.#options.longestSeconds * 1000;
     return leasedAtMs < this.#grace.from ? Math.max(endAt, this.#grace.until) : endAt;
@@ -72,10 +72,6 @@ export class Leases {
 
   #deadline(endAt: number): number {
     return Math.min(endAt, this.#options.now() + this.#options.leaseSeconds * 1000);
-  }
-
-  get longestSeconds(): number {
-    return this.#options.longestSeconds;
   }
 
   get leaseSeconds(): number {
@@ -86,14 +82,14 @@ export class Leases {
     return this.#options.maxAttempts;
   }
 
-  /** How long a program of this attempt can have run until now: since the lease, and no longer than `longestSeconds`. */
+  /** Returns how many seconds the attempt's program can have run: since the lease, at most `longestSeconds`. */
   longestDuration(attempt: AttemptKey): number {
     const leasedAtMs = this.attempts.leasedAtMs(attempt);
     if (leasedAtMs === undefined) return 0;
     return Math.min(this.#options.longestSeconds, Math.max(0, (this.#options.now() - leasedAtMs) / 1000));
   }
 
-  /** Actors can reach the learner from now on: every running attempt has `leaseGraceSeconds` to show itself. */
+  /** Actors can reach the learner from now on: every running attempt has `leaseGraceSeconds` for its first heartbeat. */
   startGrace(): void {
     const from = this.#options.now();
     this.#grace = { from, until: from + this.#options.leaseGraceSeconds * 1000 };
@@ -103,22 +99,21 @@ export class Leases {
     }
   }
 
-  /** Whether its lease goes on. */
   isRunning({ fence }: AttemptKey): boolean {
     return this.#running.has(fence);
   }
 
-  /** Attempts that are running, as far as known. */
+  /** Returns the running attempts, of all actors or of one. */
   running(actor?: string): HeldAttempt[] {
     return actor === undefined ? this.#running.all() : this.#running.of(actor);
   }
 
-  /** How many of them `actor` has. */
+  /** Returns how many attempts `actor` runs. */
   runningOf(actor: string): number {
     return this.#running.countOf(actor);
   }
 
-  /** Calls `then` when what is being written is on disk; at once where nothing is. */
+  /** Calls `then` when the current transaction is on disk; at once outside of a transaction. */
   afterCommit(then: () => void): void {
     this.#database.afterCommit(then);
   }
@@ -128,10 +123,7 @@ export class Leases {
     return this.takeAll([actor])[0];
   }
 
-  /**
-   * The oldest queued executions, one for each of `actors`, in one commit. @returns those of the first actors, as many
-   * as were queued
-   */
+  /** Leases the oldest queued executions in one commit, one to each of `actors`, until the queue is empty. */
   takeAll(actors: readonly string[]): LeasedExecution[] {
     if (actors.length === 0 || !this.attempts.hasQueued()) return [];
     const leased = this.#database.write(() => {
@@ -150,10 +142,7 @@ export class Leases {
     return leased;
   }
 
-  /**
-   * A heartbeat of `actor` names what it runs: those leases go on.
-   * @returns the named attempts that do not count any more: the actor should stop them
-   */
+  /** A heartbeat of `actor` extends the leases that it names. @returns the attempts that the actor should stop */
   extend(actor: string, running: readonly (AttemptKey & { elapsedSeconds?: number })[]): AttemptKey[] {
     const stale: AttemptKey[] = [];
     for (const attempt of running) {
@@ -170,17 +159,14 @@ export class Leases {
   }
 
   /**
-   * `actor` connected and says what it holds. Those run on; what it was leased and does not hold is lost at once.
-   * @returns the held attempts that do not count any more. One whose result is known already is not among them: it is
-   *   acknowledged as a duplicate when it is handed in. Nor is one that has run too long, if nobody else was given its
-   *   execution: its result may be there, and would be taken
+   * `actor` connected and says which attempts it holds. They go on; its other attempts are lost at once.
+   * @returns the attempts that the actor should stop. Not among them: an attempt whose result is known, which is
+   *   acknowledged as a duplicate when it is handed in; and one that ran too long but whose result would still count
    */
   reconcile(actor: string, holding: readonly AttemptKey[]): AttemptKey[] {
-    const stale = this.extend(actor, holding).filter((attempt) => {
-      return (
-        this.attempts.find(actor, attempt)?.state !== "accepted" && this.attempts.judge(actor, attempt) !== "accepted"
-      );
-    });
+    const isOver = (attempt: AttemptKey) =>
+      this.attempts.find(actor, attempt)?.state !== "accepted" && this.attempts.judge(actor, attempt) !== "accepted";
+    const stale = this.extend(actor, holding).filter(isOver);
     const held = new Set(holding.map((attempt) => attempt.fence));
     this.#lose(
       this.running(actor).filter((attempt) => !held.has(attempt.fence)),
@@ -189,45 +175,37 @@ export class Leases {
     return stale;
   }
 
-  /** Takes back what was leased and never reached the actor, or whose actor said that it is gone. */
-  fail(
-    actor: string,
-    attempt: AttemptKey,
-    reason: string,
-    of: Pick<End, "sandboxBroke" | "disrupted"> = {},
-  ): Acceptance {
+  /** The attempt is lost: it never reached the actor, or the actor said so. */
+  fail(actor: string, attempt: AttemptKey, reason: string, cause: Omit<End, "state" | "reason"> = {}): Acceptance {
     const verdict = this.#database.write(() => this.attempts.judge(actor, attempt));
-    // An expired one was queued again already.
+    // An expired attempt's execution was queued again already.
     if (verdict === "accepted" && this.#running.has(attempt.fence))
-      this.#lose([{ ...keyOnly(attempt), actor }], { state: "failed", reason, ...of });
+      this.#lose([{ ...keyOnly(attempt), actor }], { state: "failed", reason, ...cause });
     return verdict;
   }
 
   /**
-   * `actor` was taken away: its pod was evicted or preempted, or its node is lost. What it does not hand in does not
-   * count as an attempt, whether its lease has ended already or will. Can be called again.
+   * `actor` was taken away: its pod was evicted or preempted, or its node is lost. Its unfinished attempts do not count,
+   * whether their leases have ended or will end. May be called again.
    */
   disrupted(actor: string): void {
     const requeued = this.#database.write(() => this.#disruptions.note(actor));
     if (requeued) this.afterCommit(() => this.#options.events.emit("queued"));
   }
 
-  /** Nobody waits for what runs, as after a suspension: it is queued again, costs no attempt, and is told to stop. */
+  /** Queues every running execution again without counting an attempt, and revokes it, as after a suspension. */
   disruptAll(reason: string): void {
     const held = this.#running.all();
     this.#lose(held, { state: "expired", reason, disrupted: true });
     if (held.length > 0) this.afterCommit(() => this.#options.events.emit("revoked", held, reason));
   }
 
-  /** How many attempts were disrupted, over all purposes. */
+  /** Returns how many attempts were disrupted, over all purposes. */
   disruptions(): number {
     return this.#disruptions.count();
   }
 
-  /**
-   * A result arrived. When this returns `accepted` it is on disk.
-   * @param deflated the submission, zlib
-   */
+  /** A result arrived; `accepted`: it is on disk. @param deflated the submission, zlib */
   accept(actor: string, attempt: AttemptKey, result: ReportedResult, deflated?: Uint8Array): Acceptance {
     const verdict = this.#database.write(() => {
       const judged = this.attempts.judge(actor, attempt);
@@ -243,9 +221,9 @@ export class Leases {
   }
 
   /**
-   * The result of an attempt that was lost: it has turned out that the program itself was the cause. It counts like one
-   * that was handed in; a newer attempt of the execution is revoked.
-   * @returns false if it does not count: the execution has a result already, or was thrown away
+   * Gives a lost attempt a result, because the program itself turned out to be the cause. The result counts as if it was
+   * handed in; a newer attempt of the execution is revoked.
+   * @returns false if the execution has a result already, or was discarded
    */
   settle(actor: string, attempt: AttemptKey, result: ReportedResult): boolean {
     const newer = this.#database.write(() => {
@@ -262,34 +240,25 @@ export class Leases {
     return true;
   }
 
-  /** Ends the leases that missed their heartbeats or are too old. Call it every second or so. @returns how many */
+  /** Ends the leases that missed their heartbeats or are too old. Call it about every second. @returns how many */
   expire(): number {
     const now = this.#options.now();
     const late = this.#running.all().filter((lease) => lease.deadline <= now);
-    const overdue = late.filter((lease) => lease.endAt <= now);
-    this.#lose(
-      late.filter((lease) => lease.endAt > now),
-      { state: "expired", reason: NO_HEARTBEAT },
-    );
+    const [overdue, silent] = [late.filter(({ endAt }) => endAt <= now), late.filter(({ endAt }) => endAt > now)];
+    this.#lose(silent, { state: "expired", reason: NO_HEARTBEAT });
     const reason = `no result within ${this.#options.longestSeconds} s (time limit and learner.leaseSlackSeconds)`;
     this.#lose(overdue, { state: "expired", reason });
     if (overdue.length > 0) this.afterCommit(() => this.#options.events.emit("revoked", overdue, reason));
     return late.length;
   }
 
-  /** Milliseconds (of `now`) of the next deadline, undefined if nothing runs. */
-  nextDeadline(): number | undefined {
-    const deadlines = this.#running.all().map((lease) => lease.deadline);
-    return deadlines.length === 0 ? undefined : Math.min(...deadlines);
-  }
-
-  /** How long ago the next deadline was; 0 if it is to come, or nothing runs. More than a moment: nobody calls `expire`. */
+  /** Returns how long ago the earliest deadline passed; 0 if none has. More than a moment: nobody calls `expire`. */
   overdueSeconds(): number {
-    const next = this.nextDeadline();
-    return next === undefined ? 0 : Math.max(0, (this.#options.now() - next) / 1000);
+    const now = this.#options.now();
+    return Math.max(0, ...this.#running.all().map(({ deadline }) => now - deadline)) / 1000;
   }
 
-  /** Part of a transaction that ends executions early: marks their running attempts. Call `revoked` after the commit. */
+  /** Within a transaction: ends the running attempts of `executions`. Call `revoked` after the commit. */
   markRevoked(executions: readonly string[], reason: string): HeldAttempt[] {
     const wanted = new Set(executions);
     const held = this.running().filter((attempt) => wanted.has(attempt.execution));
@@ -311,7 +280,7 @@ export class Leases {
     return Math.round(this.#options.now());
   }
 
-  /** An expired attempt that still counts runs again: its execution leaves the queue. */
+  /** An expired attempt that still counts runs on: its execution leaves the queue. */
   #revive(actor: string, attempt: AttemptKey): boolean {
     if (this.attempts.judge(actor, attempt) !== "accepted") return false;
     const leasedAtMs = this.attempts.leasedAtMs(attempt) ?? 0;
@@ -321,8 +290,8 @@ export class Leases {
     return true;
   }
 
-  /** Attempts ended without a result: queue their executions again, or give them up. */
-  #lose(attempts: HeldAttempt[], end: Omit<End, "state"> & { state: "expired" | "failed" }): void {
+  /** Attempts ended without a result: their executions are queued again, or lost. */
+  #lose(attempts: HeldAttempt[], end: End): void {
     if (attempts.length === 0) return;
     const ended = this.#database.write(() =>
       attempts.map((attempt) => {

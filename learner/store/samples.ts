@@ -1,10 +1,10 @@
-/** Samples in SQL: how they are chosen, stored and counted. */
-import type { Database, Parameters } from "./database.ts";
+/** Samples in SQL: how they are chosen, stored, read and counted. */
+import type { MarkerSeen } from "../../proto/execution.ts";
+import type { Database, Parameters, Row } from "./database.ts";
 import { StoreError } from "./errors.ts";
-import { toBlob } from "./rows.ts";
-import type { Counts, NewSample } from "./types.ts";
+import type { AcceptedResult, Counts, ExecutionState, Grade, NewSample, Sample } from "./types.ts";
 
-/** A sample with its result and grade; `sampleOf` reads its rows. */
+/** A sample with its result and grade; `sampleOf` reads the rows. */
 export const SAMPLE = `SELECT s.*, r.*, g.* FROM samples s
   LEFT JOIN results r ON r.execution = s.id LEFT JOIN grades g ON g.sample = s.id`;
 
@@ -20,12 +20,10 @@ export const SELECTED = "s.purpose = :purpose AND s.iteration BETWEEN :since AND
 /** What training can draw from. */
 export const AVAILABLE = `${SELECTED} AND s.state IN ('finished', 'notExecuted') AND s.used IS NULL`;
 
-/** What SELECTED needs. */
-export const selection = ({ purpose = "training", since = 0, until = Number.MAX_SAFE_INTEGER }: Selection) => ({
-  purpose,
-  since,
-  until,
-});
+/** The parameters of SELECTED. */
+export const selection = ({ purpose = "training", since = 0, until = Number.MAX_SAFE_INTEGER }: Selection) => {
+  return { purpose, since, until };
+};
 
 /** @throws StoreError `conflict` if nothing could train on it or execute it */
 export function insertSample(database: Database, sample: NewSample, at: number): void {
@@ -41,33 +39,103 @@ export function insertSample(database: Database, sample: NewSample, at: number):
        :behaviourLogProbs, :solution, :plan, :program, :instrumented, :insertedMarkers, :instrumenter, :executionSeed, :state,
        :at, :finishedAt)`,
     {
-      id: sample.id,
-      purpose: sample.purpose,
-      iteration: sample.iteration,
-      lineage: sample.lineage,
-      task: sample.task,
-      kind: sample.kind,
+      ...sample,
       previous: sample.previous ?? null,
       group: sample.group ?? null,
       promptTokens: toBlob(sample.promptTokens),
       responseTokens: toBlob(sample.responseTokens),
       behaviourLogProbs: toBlob(sample.behaviourLogProbs),
-      solution: sample.solution,
-      plan: sample.plan,
       program: sample.program ?? null,
       instrumented: sample.instrumented ?? null,
       insertedMarkers: JSON.stringify(sample.insertedMarkers),
-      instrumenter: sample.instrumenter,
-      executionSeed: sample.executionSeed,
-      state: sample.state,
       at,
       finishedAt: sample.state === "notExecuted" ? at : null,
     },
   );
 }
 
+/** The bytes of a token or log-prob array, as they lie in memory: little-endian wherever Node runs. */
+function toBlob(array: Int32Array | Float32Array): Uint8Array {
+  return new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+}
+
+// A copy: what SQLite hands out need not be aligned to four bytes.
+const copied = (blob: unknown) => new Uint8Array(blob as Uint8Array).buffer;
+const optional = <T>(value: unknown, as: (value: NonNullable<unknown>) => T): T | undefined =>
+  value === null || value === undefined ? undefined : as(value);
+
+/** Reads a row of SAMPLE. */
+export function sampleOf(row: Row): Sample {
+  return {
+    id: String(row.id),
+    sequence: Number(row.sequence),
+    purpose: String(row.purpose),
+    iteration: Number(row.iteration),
+    lineage: Number(row.lineage),
+    task: String(row.task),
+    kind: row.kind as Sample["kind"],
+    previous: optional(row.previous, String),
+    group: optional(row.prompt_group, String),
+    promptTokens: new Int32Array(copied(row.prompt_tokens)),
+    responseTokens: new Int32Array(copied(row.response_tokens)),
+    behaviourLogProbs: new Float32Array(copied(row.behaviour_log_probs)),
+    solution: String(row.solution),
+    plan: String(row.plan),
+    program: optional(row.program, String),
+    instrumented: optional(row.instrumented, String),
+    insertedMarkers: JSON.parse(String(row.inserted_markers)) as string[],
+    instrumenter: String(row.instrumenter),
+    executionSeed: Number(row.execution_seed),
+    state: row.state as ExecutionState,
+    attempts: Number(row.attempts),
+    createdAt: Number(row.created_at),
+    finishedAt: optional(row.finished_at, Number),
+    result: row.outcome === null ? undefined : resultOf(row),
+    grade: row.reward === null ? undefined : gradeOf(row),
+    usedIteration: optional(row.used_iteration, Number),
+  };
+}
+
+function resultOf(row: Row): AcceptedResult {
+  return {
+    actor: String(row.actor),
+    attempt: Number(row.attempt),
+    outcome: row.outcome as AcceptedResult["outcome"],
+    exitStatus: Number(row.exit_status),
+    signal: Number(row.signal),
+    durationSeconds: Number(row.duration_seconds),
+    cpuSeconds: Number(row.cpu_seconds),
+    queueSeconds: Number(row.queue_seconds),
+    peakMemoryBytes: Number(row.peak_memory_bytes),
+    markers: JSON.parse(String(row.markers)) as MarkerSeen[],
+    forgedMarkers: Number(row.forged_markers),
+    imitatedMarkers: Number(row.imitated_markers),
+    terminalOutput: String(row.terminal_output),
+    outputBytes: Number(row.output_bytes),
+    submissionBytes: optional(row.submission_bytes, Number),
+    submissionSha256: optional(row.submission_sha256, String),
+    submissionRefused: String(row.submission_refused),
+    detail: String(row.detail),
+    isolationLevel: String(row.isolation_level),
+  };
+}
+
+function gradeOf(row: Row): Grade {
+  return {
+    valid: Boolean(row.valid),
+    score: optional(row.score, Number),
+    reward: Number(row.reward),
+    reason: String(row.reason),
+    family: optional(row.family, String),
+    // A store of version 2 that is only read has none of these.
+    guards: JSON.parse(String(row.guards ?? "[]")) as string[],
+    clamped: Boolean(row.clamped),
+    capped: Boolean(row.capped),
+  };
+}
+
 export function countSamples(database: Database, where: string, parameters: Parameters): Counts {
-  const row = database.get(
+  return database.get<Counts>(
     `SELECT
        count(*) FILTER (WHERE state = 'queued') AS queued,
        count(*) FILTER (WHERE state = 'leased') AS running,
@@ -80,8 +148,5 @@ export function countSamples(database: Database, where: string, parameters: Para
        coalesce(sum(max(attempts - 1, 0)), 0) AS retried
      FROM samples ${where}`,
     parameters,
-  );
-  return Object.fromEntries(
-    Object.entries(row ?? {}).map(([name, value]) => [name, Number(value)]),
-  ) as unknown as Counts;
+  )!;
 }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, test } from "node:test";
 import { deflateSync } from "node:zlib";
-import { newResult, newSample, scratchFolder } from "./fixtures.ts";
+import { newResult, newSample, scratchFolder } from "./store.fixture.ts";
 import { openStore, type Store, type StoreOptions } from "./store.ts";
 import type { AttemptKey, CheckpointRow } from "./types.ts";
 
@@ -217,7 +217,6 @@ describe("samples", () => {
     assert.equal(store.bestSample("diamonds", "Higher")?.id, "a");
     assert.equal(store.bestSample("diamonds", "Lower")?.id, "b");
     assert.equal(store.bestSample("wage", "Lower"), undefined);
-    assert.equal(store.bestSample("diamonds", "Lower", "evaluation-after"), undefined);
   });
 });
 
@@ -286,7 +285,6 @@ describe("attempts", () => {
       verdict: "duplicate",
     },
     { name: "after it was discarded", before: (store) => store.discardUnfinished("enough"), verdict: "revoked" },
-    { name: "after it was abandoned", before: (store) => store.abandon(["a"], "enough"), verdict: "revoked" },
     {
       name: "after its actor gave it up",
       before: (store, lease) => store.leases.fail("actor-0", lease, "gone"),

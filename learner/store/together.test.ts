@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { Database } from "./database.ts";
-import { newResult, newSample, scratchFolder } from "./fixtures.ts";
+import { newResult, newSample, scratchFolder } from "./store.fixture.ts";
 import { openStore } from "./store.ts";
 import type { AttemptKey } from "./types.ts";
 

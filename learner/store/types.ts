@@ -1,7 +1,6 @@
 /**
- * What the store keeps. Times are Unix milliseconds (`...At`), durations seconds, sizes bytes.
- *
- * An execution belongs to exactly one sample and has the sample's id.
+ * What the store keeps. Times are Unix milliseconds (`...At`), durations seconds, sizes bytes. An execution belongs to
+ * exactly one sample and has the sample's id.
  */
 import type { Outcome, Result } from "../../proto/execution.ts";
 
@@ -56,7 +55,7 @@ export interface NewSample {
   state: "queued" | "notExecuted";
 }
 
-/** What an actor reported. */
+/** A result as an actor reported it. */
 export interface ReportedResult extends Result {
   /** Never `lost`: a lost attempt is tried again, and leaves no result. */
   outcome: Exclude<Outcome, "lost">;
@@ -120,7 +119,7 @@ export interface OpenGroup {
   finished: number;
 }
 
-/** Numbers of samples of one purpose, by what they wait for. `running` are leased. */
+/** Numbers of samples of one purpose, by state. `running` are leased. */
 export interface Counts {
   queued: number;
   running: number;
@@ -217,9 +216,9 @@ export interface HeldAttempt extends AttemptKey {
   actor: string;
 }
 
-/** What the store tells whoever listens, always after the commit. */
+/** The store's events, emitted after the commit. */
 export interface StoreEvents {
-  /** Executions wait to be leased: new ones, or a lost attempt's. */
+  /** Executions can be leased: new ones, or a lost attempt's. */
   queued: [];
   /** A result was accepted. */
   finished: [sampleId: string];
@@ -227,6 +226,6 @@ export interface StoreEvents {
   attemptLost: [attempt: HeldAttempt, reason: string, executionState: "queued" | "lost"];
   /** The server found that the store cannot be used any more: fenced off, disk full, damaged. Ends waits. */
   failed: [error: Error];
-  /** Attempts that run somewhere and no longer count. */
+  /** Attempts that still run do not count any more. */
   revoked: [attempts: HeldAttempt[], reason: string];
 }

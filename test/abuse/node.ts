@@ -19,7 +19,7 @@ import { actorName, childName, GRPC_PORT, learnerHosts, type Run, tlsSecret } fr
 import { runOf } from "../../controller/run.fixture.ts";
 import { startServer } from "../../learner/server/server.ts";
 import { StatusBoard } from "../../learner/server/status.ts";
-import { newSample } from "../../learner/store/fixtures.ts";
+import { newSample } from "../../learner/store/store.fixture.ts";
 import { openStore } from "../../learner/store/store.ts";
 import type { Sample } from "../../learner/store/types.ts";
 import { writeRunCertificates } from "../../proto/certificates.ts";

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ActorClient, type ClientOptions } from "../../actor/client.ts";
-import { scratchFolder } from "../../learner/store/fixtures.ts";
+import { scratchFolder } from "../../learner/store/store.fixture.ts";
 import { openStore } from "../../learner/store/store.ts";
 import { writeRunCertificates } from "../../proto/certificates.ts";
 

@@ -14,7 +14,7 @@ import { createLog } from "../../learner/log.ts";
 import { startServer } from "../../learner/server/server.ts";
 import { StatusBoard } from "../../learner/server/status.ts";
 import { StoreError } from "../../learner/store/errors.ts";
-import { newSample } from "../../learner/store/fixtures.ts";
+import { newSample } from "../../learner/store/store.fixture.ts";
 import { openStore } from "../../learner/store/store.ts";
 
 const [folder, address, tlsDirectory, samples] = process.argv.slice(2);

@@ -8,8 +8,8 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ensurePythonEnvironment } from "../../actor/python-env.ts";
-import { closeActors, startLearner, TestActor, tls } from "../../learner/server/fixtures.ts";
-import { newSample } from "../../learner/store/fixtures.ts";
+import { closeActors, startLearner, TestActor, tls } from "../../learner/server/server.fixture.ts";
+import { newSample } from "../../learner/store/store.fixture.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "longrun-apart-"));
 after(() => rmSync(folder, { recursive: true, force: true }));

@@ -20,8 +20,8 @@ import {
   type SecretData,
 } from "../../controller/certificates.ts";
 import { LearnerLinks } from "../../controller/learner-link.ts";
-import { startLearner, TestActor } from "../../learner/server/fixtures.ts";
-import { newSample, scratchFolder } from "../../learner/store/fixtures.ts";
+import { startLearner, TestActor } from "../../learner/server/server.fixture.ts";
+import { newSample, scratchFolder } from "../../learner/store/store.fixture.ts";
 import { type TlsFiles, writeTlsFiles } from "../../proto/certificates.ts";
 import { PROTOCOL_VERSION } from "../../proto/service.ts";
 

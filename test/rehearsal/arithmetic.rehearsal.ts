@@ -8,7 +8,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import test, { after, before } from "node:test";
-import { mergeFolder } from "../../learner/commands/merge.ts";
+import { mergeFolder } from "../../learner/commands/convert.ts";
 import {
   type EngineOptions,
   type Evaluation,

@@ -12,7 +12,7 @@ import { LearnerMetrics } from "../../learner/metrics/prometheus.ts";
 import { measuredSample } from "../../learner/metrics/samples.ts";
 import { guardSentence } from "../../learner/report/guards.ts";
 import { gradeSample } from "../../learner/rollout/grade-sample.ts";
-import { newResult, newSample } from "../../learner/store/fixtures.ts";
+import { newResult, newSample } from "../../learner/store/store.fixture.ts";
 import { openStore } from "../../learner/store/store.ts";
 import { openTask } from "../../learner/tasks/task.ts";
 import { writeStandIn } from "./standins.ts";

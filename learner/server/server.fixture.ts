@@ -18,7 +18,7 @@ import {
   messages,
   PROTOCOL_VERSION,
 } from "../../proto/service.ts";
-import { scratchFolder } from "../store/fixtures.ts";
+import { scratchFolder } from "../store/store.fixture.ts";
 import { openStore, type StoreOptions } from "../store/store.ts";
 import type { ServerOptions } from "./options.ts";
 import { startServer } from "./server.ts";
