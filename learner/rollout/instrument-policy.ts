@@ -1,8 +1,9 @@
 import type { TrainingRunSpec } from "../../crds/trainingrun.ts";
+import type { Message } from "../engine/model/tokenizer.ts";
 import { RolloutError } from "./errors.ts";
 import { type Instrumented, type Instrumenter, instrument, NONCE_PLACEHOLDER } from "./instrument.ts";
 import { type AnswerFault, readAnswer } from "./instrument-answer.ts";
-import type { EncodeChat, Message } from "./prompts.ts";
+import type { EncodeChat } from "./prompts.ts";
 import { mapInTurns } from "./turns.ts";
 
 /** Why a program was not instrumented by the static policy. */

@@ -2,7 +2,7 @@
  * From an actor's messages to values. Whoever has an actor's certificate can send anything: every number, name, list and
  * size is checked against `BOUNDS`, and what does not fit is a ServerError `protocol`, which ends that one stream.
  */
-import { ISOLATION_LEVELS, MISSING_LAYERS } from "../../proto/isolation.ts";
+import { ISOLATION_LEVELS, type IsolationLevel, MISSING_LAYERS } from "../../proto/isolation.ts";
 import { type longrun, PROTOCOL_VERSION } from "../../proto/service.ts";
 import type { AttemptKey } from "../store/types.ts";
 import { ServerError } from "./errors.ts";
@@ -28,7 +28,6 @@ export const BOUNDS = {
   signal: 64,
 } as const;
 
-export type IsolationLevel = (typeof ISOLATION_LEVELS)[number];
 type Text = string | null | undefined;
 /** 64-bit fields are objects where protobufjs finds the package `long`. */
 type Numeric = number | { toNumber(): number } | null | undefined;

@@ -15,8 +15,8 @@ import { EventEmitter } from "node:events";
 import { inflateSync } from "node:zlib";
 import { Database, type Parameters } from "./database.ts";
 import { StoreError } from "./errors.ts";
-import { Iterations } from "./iterations.ts";
 import { Leases } from "./leases.ts";
+import { PolicyVersions } from "./policy-versions.ts";
 import { openGroupOf, previousSolutionOf, sampleOf } from "./rows.ts";
 import { AVAILABLE, countSamples, insertSample, SAMPLE, SELECTED, type Selection, selection } from "./samples.ts";
 import type {
@@ -64,14 +64,14 @@ export class Store {
   /** The server's side: who runs what. */
   readonly leases: Leases;
   #database: Database;
-  #iterations: Iterations;
+  #versions: PolicyVersions;
   #now: () => number;
 
   constructor(path: string, options: StoreOptions) {
     this.path = path;
     this.#now = options.now ?? (() => performance.timeOrigin + performance.now());
     this.#database = new Database(path, options);
-    this.#iterations = new Iterations(this.#database, () => this.#at());
+    this.#versions = new PolicyVersions(this.#database, () => this.#at());
     this.leases = new Leases(this.#database, {
       leaseSeconds: options.leaseSeconds ?? 60,
       leaseGraceSeconds: options.leaseGraceSeconds ?? 30,
@@ -88,38 +88,38 @@ export class Store {
     return this.#database.together(works);
   }
 
-  // Policy versions: Iterations says what each does ----------------------------------------------------------------
+  // Policy versions: PolicyVersions says what each does ----------------------------------------------------------------
 
   beginLineage(isValid: (checkpoint: CheckpointRow) => boolean | Promise<boolean>): Promise<Lineage> {
-    return this.#iterations.beginLineage(isValid);
+    return this.#versions.beginLineage(isValid);
   }
 
   continueLineage(): number {
-    return this.#iterations.continueLineage();
+    return this.#versions.continueLineage();
   }
 
   get lineage(): number {
-    return this.#iterations.lineage;
+    return this.#versions.lineage;
   }
 
   checkpoints(): CheckpointRow[] {
-    return this.#iterations.checkpoints();
+    return this.#versions.checkpoints();
   }
 
   keepCheckpoints(n: number): string[] {
-    return this.#iterations.keepCheckpoints(n);
+    return this.#versions.keepCheckpoints(n);
   }
 
   commitIteration(record: IterationRecord, checkpoint?: { digest: string; path: string }): void {
-    this.#iterations.commitIteration(record, checkpoint);
+    this.#versions.commitIteration(record, checkpoint);
   }
 
   commitCheckpoint(checkpoint: { iteration: number; digest: string; path: string }): void {
-    this.#iterations.commitCheckpoint(checkpoint);
+    this.#versions.commitCheckpoint(checkpoint);
   }
 
   iterationRows(): IterationRow[] {
-    return this.#iterations.iterationRows();
+    return this.#versions.iterationRows();
   }
 
   // Samples -----------------------------------------------------------------------------------------------------
