@@ -15,8 +15,8 @@ import { EventEmitter } from "node:events";
 import { inflateSync } from "node:zlib";
 import { Database, type Parameters } from "./database.ts";
 import { StoreError } from "./errors.ts";
+import { Iterations } from "./iterations.ts";
 import { Leases } from "./leases.ts";
-import { PolicyVersions } from "./policy-versions.ts";
 import { openGroupOf, previousSolutionOf, sampleOf } from "./rows.ts";
 import { AVAILABLE, countSamples, insertSample, SAMPLE, SELECTED, type Selection, selection } from "./samples.ts";
 import type {
@@ -64,14 +64,14 @@ export class Store {
   /** The server's side: who runs what. */
   readonly leases: Leases;
   #database: Database;
-  #versions: PolicyVersions;
+  #iterations: Iterations;
   #now: () => number;
 
   constructor(path: string, options: StoreOptions) {
     this.path = path;
     this.#now = options.now ?? (() => performance.timeOrigin + performance.now());
     this.#database = new Database(path, options);
-    this.#versions = new PolicyVersions(this.#database, () => this.#at());
+    this.#iterations = new Iterations(this.#database, () => this.#at());
     this.leases = new Leases(this.#database, {
       leaseSeconds: options.leaseSeconds ?? 60,
       leaseGraceSeconds: options.leaseGraceSeconds ?? 30,
@@ -88,38 +88,38 @@ export class Store {
     return this.#database.together(works);
   }
 
-  // Policy versions: PolicyVersions says what each does ----------------------------------------------------------------
+  // Policy versions: Iterations says what each does ----------------------------------------------------------------
 
   beginLineage(isValid: (checkpoint: CheckpointRow) => boolean | Promise<boolean>): Promise<Lineage> {
-    return this.#versions.beginLineage(isValid);
+    return this.#iterations.beginLineage(isValid);
   }
 
   continueLineage(): number {
-    return this.#versions.continueLineage();
+    return this.#iterations.continueLineage();
   }
 
   get lineage(): number {
-    return this.#versions.lineage;
+    return this.#iterations.lineage;
   }
 
   checkpoints(): CheckpointRow[] {
-    return this.#versions.checkpoints();
+    return this.#iterations.checkpoints();
   }
 
   keepCheckpoints(n: number): string[] {
-    return this.#versions.keepCheckpoints(n);
+    return this.#iterations.keepCheckpoints(n);
   }
 
   commitIteration(record: IterationRecord, checkpoint?: { digest: string; path: string }): void {
-    this.#versions.commitIteration(record, checkpoint);
+    this.#iterations.commitIteration(record, checkpoint);
   }
 
   commitCheckpoint(checkpoint: { iteration: number; digest: string; path: string }): void {
-    this.#versions.commitCheckpoint(checkpoint);
+    this.#iterations.commitCheckpoint(checkpoint);
   }
 
   iterationRows(): IterationRow[] {
-    return this.#versions.iterationRows();
+    return this.#iterations.iterationRows();
   }
 
   // Samples -----------------------------------------------------------------------------------------------------

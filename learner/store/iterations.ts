@@ -7,7 +7,7 @@ import { StoreError } from "./errors.ts";
 import { checkpointOf, iterationOf } from "./rows.ts";
 import type { CheckpointRow, IterationRecord, IterationRow, Lineage } from "./types.ts";
 
-export class PolicyVersions {
+export class Iterations {
   #database: Database;
   /** Unix milliseconds, a whole number. */
   #at: () => number;
@@ -172,7 +172,7 @@ export class PolicyVersions {
     );
   }
 
-  /** PolicyVersions that the weights have behind them, oldest first; those that a restart took back left out. */
+  /** Iterations that the weights have behind them, oldest first; those that a restart took back left out. */
   iterationRows(): IterationRow[] {
     return this.#database
       .all("SELECT * FROM iterations WHERE superseded_by IS NULL ORDER BY iteration")
