@@ -23,7 +23,7 @@ import { policyFolder } from "../crds/policy.ts";
 import { ManifestError, type TrainingRun } from "../crds/trainingrun.ts";
 import { limitsOfTask } from "../proto/execution.ts";
 import { EXIT_STATUS } from "../proto/exit-status.ts";
-import { Checkpoints, checkBase, loadCheckpoint, type TrainerState } from "./checkpoints.ts";
+import { Checkpoints, checkBase, loadCheckpoint, loadFolder, type TrainerState } from "./checkpoints.ts";
 import { startEngine } from "./engine/engine.ts";
 import { checkLengths } from "./engine/fit.ts";
 import { readConfig, readTokenizer } from "./engine/model/folder.ts";
@@ -289,7 +289,7 @@ async function endOf(
 ): Promise<End> {
   try {
     const toDisk = () => run.checkpoints.bringToDisk(run.progress.state);
-    const work = policies ? evaluatePolicies(run, policies) : train(run);
+    const work = policies ? evaluatePolicies(run, policies, (folder) => loadFolder(run.engine, folder)) : train(run);
     const message = await work.catch(async (error: unknown) => {
       if (policies) throw error;
       // Of any other end the weights may be ahead of what the store has.

@@ -1,21 +1,44 @@
 /** Section 4.1: how good a policy is, from programs that the same actors execute; nothing is trained on. */
 import { rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { bestSampleOf, writeBest } from "../best.ts";
-import type { Evaluation, EvaluationSettings, When } from "../metrics/summary.ts";
-import type { Run } from "../run.ts";
+import type { TrainingRunSpec } from "../../crds/trainingrun.ts";
+import type { Evaluation, EvaluationSettings, RunSummary, When } from "../metrics/summary.ts";
+import type { Rollout } from "../rollout/rollout.ts";
+import type { LearnerServer } from "../server/server.ts";
+import type { WaitOptions } from "../server/waiting.ts";
+import type { Store } from "../store/store.ts";
 import type { Sample } from "../store/types.ts";
+import type { Task } from "../tasks/task.ts";
+import { bestSampleOf, writeBest } from "./best.ts";
 import { CONFIDENCE } from "./bootstrap.ts";
 import { bestProgram, changeOf, type EvaluatedProgram, type Scale, summarize } from "./figures.ts";
 import { evaluationMarkdown } from "./markdown.ts";
 import { armsOf } from "./protocol.ts";
 
-/** The parts of a run that an evaluation uses. */
-export type Evaluating = Pick<
-  Run,
-  | ("directory" | "spec" | "task" | "store" | "rollout" | "server" | "recorded" | "waiting")
-  | ("progress" | "phases" | "grades" | "files")
->;
+/** What an evaluation uses of a run. */
+export interface Evaluating {
+  directory: string;
+  spec: TrainingRunSpec;
+  task: Task;
+  store: Store;
+  rollout: Pick<Rollout, "launchScratch" | "launchImprovements">;
+  server: Pick<LearnerServer, "waitForFinished">;
+  waiting: WaitOptions;
+  /** Batches of another run: then nothing is executed, and nothing evaluated. */
+  recorded?: unknown;
+  /** `state.iteration`: iterations that the policy has behind it. */
+  progress: { state: { iteration: number } };
+  phases: {
+    enter(name: "evaluatePolicy", total: number, done?: number): void;
+    show(done: number, message: string): void;
+  };
+  grades: { gradeFinished(): void };
+  files: {
+    readonly summary: Pick<RunSummary, "evaluation">;
+    updateSummary(change: Pick<RunSummary, "evaluation">): Promise<void>;
+    announceEvaluation(evaluation: Evaluation): void;
+  };
+}
 
 /**
  * Programs from scratch, then improvements of the valid ones, as many as `spec.evaluation` says (protocol.ts), executed and

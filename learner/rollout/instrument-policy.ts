@@ -41,6 +41,14 @@ export function checkInstrumenter(
   );
 }
 
+/** Of a program that is to be instrumented, and of the answer. */
+export const instrumenterLengths = (
+  model: Pick<TrainingRunSpec["model"], `instrumenterMax${"Prompt" | "Response"}Tokens`>,
+): { promptTokens: number; responseTokens: number } => ({
+  promptTokens: model.instrumenterMaxPromptTokens,
+  responseTokens: model.instrumenterMaxResponseTokens,
+});
+
 /** The prompt of Appendix C.3. */
 export function instrumentMessages(program: string): Message[] {
   // a fence that the program does not hold

@@ -2,9 +2,9 @@
  * What one actor hands in over its stream: results, and submissions in chunks. What breaks the protocol in an attempt's
  * result loses that attempt, too, so that it cannot come back for ever.
  */
+import type { Logger } from "pino";
 import type { Limits } from "../../proto/execution.ts";
 import { type longrun, messages } from "../../proto/service.ts";
-import type { Logger } from "../log.ts";
 import type { Leases } from "../store/leases.ts";
 import type { AttemptKey, ReportedResult } from "../store/types.ts";
 import { ServerError } from "./errors.ts";
