@@ -7,7 +7,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FromLearnerReceived, longrun } from "../proto/service.ts";
 import { type ExecutionResult, idleShareOf, lostResult, type Progress } from "./execution.ts";
-import { HandIn, type Held, keyOf } from "./hand-in.ts";
+import { HandIn, type HeldExecution, keyOf } from "./hand-in.ts";
 import { LearnerStream, type LearnerStreamOptions, LONGEST_SAID } from "./learner-stream.ts";
 import { type Attempt, type Lease, parseAttempt } from "./lease.ts";
 import { headerOf } from "./result-header.ts";
@@ -34,7 +34,7 @@ export interface ClientOptions extends LearnerStreamOptions {
   heldBytes?: number;
 }
 
-export interface ActorState {
+export interface ClientState {
   connected: boolean;
   draining: boolean;
   /** Programs that run now. */
@@ -59,7 +59,7 @@ const LONGEST_IDLE_SECONDS = 86_400;
 
 export class ActorClient {
   readonly #options: ClientOptions;
-  readonly #held = new Map<string, Held>();
+  readonly #held = new Map<string, HeldExecution>();
   readonly #startedAt = performance.now();
   readonly #end = Promise.withResolvers<EndReason>();
   readonly #stream: LearnerStream;
@@ -74,7 +74,7 @@ export class ActorClient {
   #mostLeases: number;
   #refused = 0;
   #busySeconds = 0;
-  #busySince = new Map<Held, number>();
+  #busySince = new Map<HeldExecution, number>();
   readonly #handIn: HandIn;
   #idleTimer: NodeJS.Timeout | undefined;
   #idleSeconds = 0;
@@ -82,7 +82,7 @@ export class ActorClient {
   constructor(options: ClientOptions) {
     this.#options = options;
     this.#mostLeases = options.maxExecutions ?? Number.POSITIVE_INFINITY;
-    const isHeld = (held: Held) => !this.#ended && this.#held.get(keyOf(held.attempt)) === held;
+    const isHeld = (held: HeldExecution) => !this.#ended && this.#held.get(keyOf(held.attempt)) === held;
     this.#stream = new LearnerStream(options, {
       holding: () => [...this.#held.values()].map(({ attempt }) => attempt),
       heartbeat: () => this.#heartbeat(),
@@ -155,7 +155,7 @@ export class ActorClient {
   }
 
   /** How it stands, for metrics. */
-  get state(): ActorState {
+  get state(): ClientState {
     const { busySeconds, aliveSeconds } = this.#heartbeat();
     return {
       ...{ connected: this.#stream.isConnected, draining: this.#draining, running: this.#running },
@@ -236,7 +236,7 @@ export class ActorClient {
     const { attempt } = lease;
     const key = keyOf(attempt);
     const progress = { elapsedSeconds: 0, cpuSeconds: 0, memoryBytes: 0, markers: [] };
-    const held: Held = {
+    const held: HeldExecution = {
       attempt,
       abort: new AbortController(),
       progress,
@@ -285,7 +285,7 @@ export class ActorClient {
     this.#finishIfDrained();
   }
 
-  #heldOf(attempt: longrun.v1alpha1.Attempt.$Properties | null | undefined): Held | undefined {
+  #heldOf(attempt: longrun.v1alpha1.Attempt.$Properties | null | undefined): HeldExecution | undefined {
     const parsed = parseAttempt(attempt);
     return parsed && this.#held.get(keyOf(parsed));
   }
@@ -321,7 +321,7 @@ export class ActorClient {
   }
 
   /** Forgets the attempt. If the actor was full because of it, offers room for a lease again. */
-  #drop(held: Held): void {
+  #drop(held: HeldExecution): void {
     const wasFull = this.#room < this.#options.slots;
     this.#held.delete(keyOf(held.attempt));
     if (wasFull) this.offer();

@@ -11,13 +11,13 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { ISOLATION_LEVELS, type IsolationLevel } from "../proto/isolation.ts";
 import { ActorError } from "./errors.ts";
 import { execute } from "./execution.ts";
-import { LEVELS, startIsolated } from "./isolation.ts";
+import { startIsolated } from "./isolation.ts";
 import { describeIsolation } from "./layers.ts";
 import { parseLimits } from "./limits.ts";
 import { findPublicData } from "./tasks.ts";
-import type { IsolationLevel } from "./zygote-messages.ts";
 
 const options = {
   task: { type: "string" },
@@ -95,8 +95,9 @@ export function parseNumbers(option: string, list: string | undefined): number[]
 }
 
 export function parseLevel(level: string | undefined): IsolationLevel | undefined {
-  if (level === undefined || LEVELS.includes(level as IsolationLevel)) return level as IsolationLevel | undefined;
-  throw new ActorError("arguments", `--isolation: is ${level}, must be one of ${LEVELS.join(", ")}`);
+  if (level === undefined || ISOLATION_LEVELS.includes(level as IsolationLevel))
+    return level as IsolationLevel | undefined;
+  throw new ActorError("arguments", `--isolation: is ${level}, must be one of ${ISOLATION_LEVELS.join(", ")}`);
 }
 
 export async function execOnce(args: string[]): Promise<Record<string, unknown>> {

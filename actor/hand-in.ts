@@ -11,7 +11,7 @@ export type Stream = ReturnType<ActorProtocolClient["work"]>;
 const BUSY_SECONDS = 2;
 
 /** An attempt from its lease to its acknowledgement. */
-export interface Held {
+export interface HeldExecution {
   attempt: Attempt;
   abort: AbortController;
   progress: Progress;
@@ -26,20 +26,20 @@ export interface Held {
 /** Sends results over whatever stream there is, submissions one after the other: the learner then holds one unfinished upload of an actor. */
 export class HandIn {
   readonly #stream: () => Stream | undefined;
-  readonly #isHeld: (held: Held) => boolean;
+  readonly #isHeld: (held: HeldExecution) => boolean;
   readonly #random: () => number;
   /** Settles when all submissions that were begun are sent. */
   #uploads: Promise<void> = Promise.resolve();
 
   /** @param isHeld false once the result was acknowledged or revoked */
-  constructor(stream: () => Stream | undefined, isHeld: (held: Held) => boolean, random: () => number) {
+  constructor(stream: () => Stream | undefined, isHeld: (held: HeldExecution) => boolean, random: () => number) {
     this.#stream = stream;
     this.#isHeld = isHeld;
     this.#random = random;
   }
 
   /** Resolves when the result and all submissions before it are sent. Without a stream it does nothing. */
-  send(held: Held): Promise<void> {
+  send(held: HeldExecution): Promise<void> {
     if (held.result!.submission === undefined) return this.#upload(held);
     if (!held.waits) this.#uploads = this.#uploads.then(() => this.#upload(held));
     held.waits = true;
@@ -47,13 +47,13 @@ export class HandIn {
   }
 
   /** The learner had no room: sends the result again after a pause. */
-  async sendLater(held: Held): Promise<void> {
+  async sendLater(held: HeldExecution): Promise<void> {
     held.refusedForNow = true;
     await sleep(BUSY_SECONDS * (0.5 + 0.5 * this.#random()) * 1000, undefined, { ref: false });
     await this.send(held);
   }
 
-  async #upload(held: Held): Promise<void> {
+  async #upload(held: HeldExecution): Promise<void> {
     held.waits = false;
     const stream = this.#stream();
     const { header, submission } = held.result!;

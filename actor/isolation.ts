@@ -2,13 +2,11 @@
 import { randomBytes } from "node:crypto";
 import { chmod, mkdir, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { ISOLATION_LEVELS, type IsolationLevel } from "../proto/isolation.ts";
 import { ActorError } from "./errors.ts";
 import { execute } from "./execution.ts";
 import { DEFAULT_LIMITS } from "./limits.ts";
 import { Sandbox, type SandboxOptions } from "./sandbox.ts";
-import type { IsolationLevel } from "./zygote-messages.ts";
-
-export const LEVELS: IsolationLevel[] = ["namespaces", "landlock", "none"];
 
 /** Prints a line per thing that must not work and did; then `probed`. `CANARY` is replaced. */
 const PROBE = `
@@ -50,7 +48,7 @@ export async function startIsolated(options: IsolationOptions): Promise<ProbedSa
   const refused: ProbedSandbox["refused"] = {};
   if (only === "none" && !allowNoIsolation)
     throw new ActorError("isolation", "isolation: running without it needs --allow-no-isolation");
-  const levels = only ? [only] : LEVELS.filter((level) => level !== "none" || allowNoIsolation);
+  const levels = only ? [only] : ISOLATION_LEVELS.filter((level) => level !== "none" || allowNoIsolation);
   for (const level of levels) {
     try {
       const sandbox = await Sandbox.start({ ...rest, level });

@@ -1,16 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ActorState } from "./client.ts";
+import type { ClientState } from "./client.ts";
 import { ActorError } from "./errors.ts";
 import { lostResult } from "./execution.ts";
 import { ActorMetrics, serveMetrics } from "./metrics.ts";
 
-const state: ActorState = {
+const state: ClientState = {
   ...{ connected: true, draining: false, running: 2, unacknowledged: 1, brokenStreams: 3 },
   ...{ busySeconds: 30, aliveSeconds: 80 },
 };
 
-function metricsOf(client: () => ActorState | undefined) {
+function metricsOf(client: () => ClientState | undefined) {
   return new ActorMetrics({
     slots: 4,
     usableSlots: () => 3,

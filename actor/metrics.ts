@@ -8,7 +8,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom
 import { OUTCOMES } from "../proto/execution.ts";
 import { limitedServer } from "../proto/http-server.ts";
 import { certificateExpirations } from "../proto/tls-folder.ts";
-import type { ActorState } from "./client.ts";
+import type { ClientState } from "./client.ts";
 import { ActorError } from "./errors.ts";
 import type { ExecutionResult } from "./execution.ts";
 
@@ -16,7 +16,7 @@ export interface ActorMetricsOptions {
   slots: number;
   usableSlots: () => number;
   /** Undefined until there is a client. */
-  client: () => ActorState | undefined;
+  client: () => ClientState | undefined;
   isolationLevel: string;
   tlsDirectory: string;
 }
@@ -57,7 +57,7 @@ export class ActorMetrics {
         this.set({ state: "broken" }, slots - Math.max(usable, busy));
       },
     });
-    const gauge = (name: string, help: string, value: (state: ActorState) => number) =>
+    const gauge = (name: string, help: string, value: (state: ClientState) => number) =>
       new Gauge({
         ...named(name, help),
         collect() {
@@ -65,7 +65,7 @@ export class ActorMetrics {
           this.set(state ? value(state) : 0);
         },
       });
-    const counter = (name: string, help: string, value: (state: ActorState) => number) =>
+    const counter = (name: string, help: string, value: (state: ClientState) => number) =>
       new Counter({
         ...named(name, help),
         collect() {

@@ -4,12 +4,12 @@
  */
 import type { Duplex } from "node:stream";
 import type { Limits } from "../proto/execution.ts";
+import type { IsolationLevel } from "../proto/isolation.ts";
 import { ActorError } from "./errors.ts";
 import { encodeFrame, type Frame, FrameReader } from "./frames.ts";
 import type { Zygote } from "./zygote.ts";
 import {
   amount,
-  type IsolationLevel,
   oneLine,
   parseCpuSeconds,
   parseEnd,

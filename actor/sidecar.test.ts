@@ -21,6 +21,7 @@ import { after, afterEach, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { writeRunCertificates } from "../proto/certificates.ts";
 import type { Limits } from "../proto/execution.ts";
+import type { IsolationLevel } from "../proto/isolation.ts";
 import { messages } from "../proto/service.ts";
 import { descendants } from "./descendants.fixture.ts";
 import { type ExecutionResult, execute } from "./execution.ts";
@@ -30,7 +31,6 @@ import { DEFAULT_LIMITS } from "./limits.ts";
 import { ensurePythonEnvironment } from "./python-env.ts";
 import { Sandbox } from "./sandbox.ts";
 import { SANDBOX_ID, Sidecar, SUPERVISOR_ID } from "./sidecar.fixture.ts";
-import type { IsolationLevel } from "./zygote-messages.ts";
 
 const environment = (await ensurePythonEnvironment()).directory;
 const folder = mkdtempSync(join(tmpdir(), "lr-actor-"));

@@ -3,6 +3,7 @@
  * and what makes no sense is an error, upon which the sandbox is given up.
  */
 import { availableParallelism, cpus, totalmem } from "node:os";
+import type { IsolationLevel } from "../proto/isolation.ts";
 import { ActorError } from "./errors.ts";
 import type { Frame } from "./frames.ts";
 
@@ -15,8 +16,6 @@ const LARGEST_JSON_BYTES = 64 * 1024;
 const LONGEST_REASON = 600;
 /** The machine's processors: a container's zygote may use more of them than the supervisor's container allows us. */
 const PROCESSORS = Math.max(cpus().length, availableParallelism());
-
-export type IsolationLevel = "namespaces" | "landlock" | "none";
 
 /** What the zygote found and applied. */
 export interface SandboxInfo {

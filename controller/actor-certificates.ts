@@ -9,7 +9,7 @@ import { type Look, tell } from "./context.ts";
 import { childMetadata, type Run, tlsSecret } from "./desired/names.ts";
 import { SECRET, type Secret } from "./kube/resources.ts";
 import { hasEnded } from "./lifecycle.ts";
-import type { CertificateTimes } from "./memory.ts";
+import type { CertificateDates } from "./memory.ts";
 import { isActive, type ObservedActor } from "./observe.ts";
 import type { StepResult } from "./steps.ts";
 
@@ -33,7 +33,7 @@ async function reconcileActorCertificate(
   look: Look,
   actor: ObservedActor,
   authority: Secret,
-): Promise<[string, CertificateTimes][]> {
+): Promise<[string, CertificateDates][]> {
   const { observed, memory, nowMs, writes } = look;
   const { name, secret } = actor;
   const versions = [authority, secret].map((it) => it?.metadata.resourceVersion).join(" ");

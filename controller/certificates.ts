@@ -48,7 +48,7 @@ export const CERTIFICATE_TIMES: CertificateTimes = {
   distributeSeconds: 3600,
 };
 
-export interface CertificateRequest {
+export interface CertificateOptions {
   /** Of the run, or of the actor: the certificate's common name. */
   name: string;
   /** DNS names that the learner is dialled by: those of its Service. */
@@ -97,7 +97,7 @@ interface Authority {
  */
 export async function ensureCertificates(
   observed: CertificateSecrets,
-  { name, hosts, now, times }: CertificateRequest,
+  { name, hosts, now, times }: CertificateOptions,
 ): Promise<EnsuredCertificates> {
   const t = { ...CERTIFICATE_TIMES, ...times };
   const write: CertificateSecrets = {};
@@ -130,7 +130,7 @@ export async function ensureCertificates(
 export async function ensureActorCertificate(
   authority: SecretData,
   observed: SecretData | undefined,
-  { name, now, times }: Omit<CertificateRequest, "hosts">,
+  { name, now, times }: Omit<CertificateOptions, "hosts">,
 ): Promise<EnsuredLeaf> {
   const found = readAuthority(authority, now);
   if (found === undefined) throw new Error(`the authority that signs for ${name} cannot be read`);
@@ -177,7 +177,7 @@ async function ensureLeaf(
  */
 export async function controllerCertificate(
   authority: SecretData,
-  { name, now, times }: Omit<CertificateRequest, "hosts">,
+  { name, now, times }: Omit<CertificateOptions, "hosts">,
 ): Promise<TlsFiles> {
   const found = readAuthority(authority, now);
   if (found === undefined) throw new Error(`the authority of run ${name} cannot be read`);

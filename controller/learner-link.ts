@@ -19,9 +19,10 @@ import {
   decodeStatus,
   LearnerControlClient,
   LearnerStatusClient,
+  type PhaseName,
   type TerminationMessage,
 } from "../proto/service.ts";
-import { type LearnerStatus, type PhaseName, parseCheckpoint, parseLearnerStatus } from "./learner-status.ts";
+import { type LearnerStatus, parseCheckpoint, parseLearnerStatus } from "./learner-status.ts";
 import { readNewest } from "./newest.ts";
 
 /** `namespace/name` of a TrainingRun. */

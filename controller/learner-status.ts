@@ -5,13 +5,10 @@
  * its end is seen. A status that follows from this value always passes the CRD's schema. Pure.
  */
 import type { CheckpointStatus, EvaluatedPolicyStatus, EvaluationStatus } from "../crds/trainingrun.ts";
-import { messages, type StatusReceived } from "../proto/service.ts";
-
-export type PhaseName = keyof typeof messages.Phase;
+import { messages, type PhaseName, type StatusReceived } from "../proto/service.ts";
 
 /** Why the learner says that no result comes. */
 const BLOCKS = ["NoActors", "NoFreeSlots", "Executing", "Draining"] as const;
-export type Block = (typeof BLOCKS)[number];
 
 export interface LearnerStatus {
   /** Undefined: a phase that this controller does not know. */
@@ -24,13 +21,13 @@ export interface LearnerStatus {
     | undefined;
   actors: LearnerActor[];
   /** The newest finished iteration; undefined before the first. */
-  finished: FinishedIteration | undefined;
+  finished: ReportedIteration | undefined;
   /** Results of the evaluations; undefined before the first is over. */
   evaluation: EvaluationStatus | undefined;
   checkpoint: Required<CheckpointStatus> | undefined;
   /** For a person. */
   message: string;
-  blocked: Block | undefined;
+  blocked: (typeof BLOCKS)[number] | undefined;
   /** Time since which no result comes, in Unix milliseconds; learners of 0.2 do not say. */
   blockedSinceMs: number | undefined;
   /** The first field that was left out: its name, its value and what it must be. */
@@ -46,7 +43,7 @@ export interface LearnerActor {
 }
 
 /** What of an iteration's line of metrics the status shows; see learner/metrics/README.md. */
-export interface FinishedIteration {
+export interface ReportedIteration {
   iteration: number;
   lineage: number;
   elapsedSeconds: number | undefined;
@@ -181,7 +178,7 @@ function actorsOf(said: NonNullable<StatusReceived["actors"]>, reader: Reader): 
   });
 }
 
-function finishedOf(json: string | null | undefined, reader: Reader): FinishedIteration | undefined {
+function finishedOf(json: string | null | undefined, reader: Reader): ReportedIteration | undefined {
   const line = reader.json("iterationJson", json);
   if (!line || Object.keys(line).length === 0) return undefined;
   const of = (name: string, range: Range) => reader.number(`iterationJson.${name}`, line[name], range);

@@ -38,9 +38,9 @@ interface Fields {
   suspension: Suspension | undefined;
   applied: Applied;
   /** Versions of the secrets that were found right, until when they are, and when the first of them expires. */
-  certificates: CertificateTimes | undefined;
+  certificates: CertificateDates | undefined;
   /** The same of the actors' secrets, by actor; `versions` has the authority's too. */
-  actorCertificates: ReadonlyMap<string, CertificateTimes>;
+  actorCertificates: ReadonlyMap<string, CertificateDates>;
   /** Actors that were told to leave, by name: by which learner, and when. */
   toldToDrain: ReadonlyMap<string, { instance: string; atMs: number }>;
   /** Terminations that the learner knows of. */
@@ -71,7 +71,7 @@ interface Fields {
 }
 
 /** Of secrets of these resource versions; Unix milliseconds. */
-export interface CertificateTimes {
+export interface CertificateDates {
   versions: string;
   renewAtMs: number;
   expireAtMs: number;

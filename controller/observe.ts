@@ -1,5 +1,6 @@
 /** What is known of one run: the TrainingRun, its children as the caches have them, and what its learner says. */
 
+import type { PhaseName } from "../proto/service.ts";
 import { type ActorState, actorState, pastGraceAtMs, takesRoom } from "./actor-state.ts";
 import { COMPONENT, childName, parseActorName, RUN_UID, type Run, SPEC_HASH, tlsSecret } from "./desired/names.ts";
 import type { Workload } from "./desired/workload.ts";
@@ -20,7 +21,6 @@ import {
 } from "./kube/resources.ts";
 import type { KubeObject, Resource } from "./kube/types.ts";
 import type { LearnerObserved } from "./learner-link.ts";
-import type { PhaseName } from "./learner-status.ts";
 import { type Cache, isChildOf, isOrphanOf, learnerPodsOf, volumeOf } from "./ownership.ts";
 
 export interface Observed {

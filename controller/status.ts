@@ -6,6 +6,7 @@ import type {
   NotificationStatus,
   TrainingRunStatus,
 } from "../crds/trainingrun.ts";
+import type { PhaseName } from "../proto/service.ts";
 import { containersOf, podBlocker } from "./blockers.ts";
 import {
   clip,
@@ -21,7 +22,7 @@ import {
 import { COMPONENT, RUN } from "./desired/names.ts";
 import { exhaustion, lastWords, learnerFailures } from "./learner-failures.ts";
 import type { LearnerState } from "./learner-state.ts";
-import type { FinishedIteration, LearnerStatus, PhaseName } from "./learner-status.ts";
+import type { LearnerStatus, ReportedIteration } from "./learner-status.ts";
 import { finalPhase, type LifecyclePlan, type Stage } from "./lifecycle.ts";
 import { significant } from "./numbers.ts";
 import { isActive, learnerPhase, livingLearner, type Observed, type ObservedActor } from "./observe.ts";
@@ -120,7 +121,7 @@ function progressOf(
 
 /** @returns undefined where the pace is not known, or leads beyond the years that a date has */
 function completionOf(
-  { elapsedSeconds, iteration }: FinishedIteration,
+  { elapsedSeconds, iteration }: ReportedIteration,
   iterations: number,
   nowMs: number,
 ): string | undefined {

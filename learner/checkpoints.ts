@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { mkdir, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import type { TrainingRunSpec } from "../crds/trainingrun.ts";
 import type { Engine } from "./engine/engine.ts";
 import { ModelError } from "./engine/model/errors.ts";
@@ -136,6 +136,14 @@ export async function loadCheckpoint(
     onInvalid(`checkpoint ${row.path} is not used: ${(error as Error).message}`);
     return undefined;
   }
+}
+
+/** Loads the weights of a checkpoint's folder, of whichever run. @throws Error if a file is missing, torn or changed */
+export async function loadFolder(engine: Engine, directory: string): Promise<void> {
+  const { digest } = JSON.parse(await readFile(join(directory, STATE), "utf8")) as TrainerState;
+  await loadCheckpoint(dirname(directory), engine, { path: basename(directory), digest }, (reason) => {
+    throw new Error(`${directory} cannot be evaluated: ${reason}`);
+  });
 }
 
 /** Removes all checkpoint folders but those in `keep` (paths relative to the run folder), partial ones included. */

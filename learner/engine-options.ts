@@ -6,6 +6,7 @@ import type { PlanRequest } from "./engine/plan.ts";
 import type { Device } from "./engine/runtime/device.ts";
 import { graphCompute } from "./engine/sessions.ts";
 import { samplesPerPrompt } from "./rl/groups.ts";
+import { instrumenterLengths } from "./rollout/instrument-policy.ts";
 
 /** What `learner.compute` is for the engine. */
 export const COMPUTE = {
@@ -44,11 +45,3 @@ export function adapterOf({
   if (type !== "LoRA" || rank === undefined) return undefined;
   return { rank, alpha: alpha ?? rank, targets: PROJECTIONS.filter((name) => targets?.includes(name) ?? true), seed };
 }
-
-/** Of a program that is to be instrumented, and of the answer. */
-export const instrumenterLengths = (
-  model: Pick<TrainingRunSpec["model"], `instrumenterMax${"Prompt" | "Response"}Tokens`>,
-): { promptTokens: number; responseTokens: number } => ({
-  promptTokens: model.instrumenterMaxPromptTokens,
-  responseTokens: model.instrumenterMaxResponseTokens,
-});

@@ -23,7 +23,7 @@ import { policyFolder } from "../crds/policy.ts";
 import { ManifestError, type TrainingRun } from "../crds/trainingrun.ts";
 import { limitsOfTask } from "../proto/execution.ts";
 import { EXIT_STATUS } from "../proto/exit-status.ts";
-import { Checkpoints, checkBase, loadCheckpoint, type TrainerState } from "./checkpoints.ts";
+import { Checkpoints, checkBase, loadCheckpoint, loadFolder, type TrainerState } from "./checkpoints.ts";
 import { startEngine } from "./engine/engine.ts";
 import { checkLengths } from "./engine/fit.ts";
 import { readConfig, readTokenizer } from "./engine/model/folder.ts";
@@ -31,7 +31,7 @@ import { modelIdentity } from "./engine/model/identity.ts";
 import { MappedWeights } from "./engine/model/mapped.ts";
 import { adapterOf, COMPUTE } from "./engine-options.ts";
 import { evaluatePolicies, type Policies, readPolicies } from "./evaluation/policies.ts";
-import { exitStatusOf, failureKind, type Stage } from "./failures.ts";
+import { exitStatusOf, failureKind, type RunStage } from "./failures.ts";
 import { Fence } from "./fence.ts";
 import { Grades } from "./grades.ts";
 import { rewardOrderFault } from "./grading/reward.ts";
@@ -101,7 +101,7 @@ async function main(): Promise<number> {
   let terminationLog = defaultTerminationLog();
   let log = createLog("learner");
   let stay = false;
-  let stage: Stage = "firstStart";
+  let stage: RunStage = "firstStart";
   try {
     const options = parseOptions(process.argv.slice(2));
     ({ terminationLog, stay } = options);
@@ -289,7 +289,7 @@ async function endOf(
 ): Promise<End> {
   try {
     const toDisk = () => run.checkpoints.bringToDisk(run.progress.state);
-    const work = policies ? evaluatePolicies(run, policies) : train(run);
+    const work = policies ? evaluatePolicies(run, policies, (folder) => loadFolder(run.engine, folder)) : train(run);
     const message = await work.catch(async (error: unknown) => {
       if (policies) throw error;
       // Of any other end the weights may be ahead of what the store has.

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { bestSampleOf, writeBest } from "./best.ts";
+import { bestSampleOf, writeBest } from "./evaluation/best.ts";
 import { headline } from "./evaluation/figures.ts";
 import type { IterationMetrics } from "./metrics/iteration.ts";
 import type { MetricsFile } from "./metrics/jsonl.ts";

@@ -15,6 +15,9 @@ import { longrun } from "./longrun.generated.js";
 export const messages = longrun.v1alpha1;
 export type { longrun } from "./longrun.generated.js";
 
+/** A phase of the learner, as longrun.proto names it. */
+export type PhaseName = keyof typeof messages.Phase;
+
 /** Outcomes as they travel. */
 export const OUTCOME_CODES = {
   completed: messages.Outcome.COMPLETED,

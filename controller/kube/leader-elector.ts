@@ -94,7 +94,7 @@ export class LeaderElector {
 
   /** Waits for the lease, leads, and resolves when that is over, lost or told to stop. */
   async run(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted && !(await this.#attempt(this.#renewMs))) await this.#pause(signal);
+    while (!signal.aborted && !(await this.#holdLease(this.#renewMs))) await this.#pause(signal);
     if (this.#leading) await this.#lead(signal);
   }
 
@@ -136,7 +136,7 @@ export class LeaderElector {
       if (signal.aborted) return undefined;
       // Before the try: a process that was paused past its lease must not renew and go on as if nothing had been.
       if (!this.isLeading) return this.#lateness();
-      await this.#attempt(this.#renewMs - (this.#now() - this.#renewedMs));
+      await this.#holdLease(this.#renewMs - (this.#now() - this.#renewedMs));
       if (this.#leader && this.#leader !== this.#options.identity) {
         return `Lease ${this.#place} is held by ${this.#leader}`;
       }
@@ -145,7 +145,7 @@ export class LeaderElector {
   }
 
   /** One try to take or to renew, given up after `limitMs`. @returns whether the lease is ours */
-  async #attempt(limitMs: number): Promise<boolean> {
+  async #holdLease(limitMs: number): Promise<boolean> {
     const { client, namespace, name, onError } = this.#options;
     const key = { namespace, name };
     const request = { signal: AbortSignal.timeout(Math.max(1, Math.round(limitMs))) };

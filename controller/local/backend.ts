@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import type { TrainingRun } from "../../crds/trainingrun.ts";
 import type { RunCertificates } from "../../proto/certificates.ts";
+import type { PhaseName } from "../../proto/service.ts";
 import { ControllerError, EXIT } from "../errors.ts";
 import { runPart } from "../part-process.ts";
 import { ActorPool } from "./actors.ts";
@@ -9,7 +10,7 @@ import { type Address, dialledHost, formatAddress } from "./address.ts";
 import { actorCores, usableCores } from "./cpus.ts";
 import { readMetrics } from "./metrics-lines.ts";
 import { describeExit, type Exit, type Fate, readableLine, SupervisedProcess } from "./process.ts";
-import { type PhaseName, phaseName, type StatusReceived, type Watch, watchStatus } from "./status.ts";
+import { phaseName, type StatusReceived, type Watch, watchStatus } from "./status.ts";
 import { readSummarySince, type Summary } from "./summary.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { progressText, type Terminal } from "./terminal.ts";

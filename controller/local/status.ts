@@ -1,16 +1,19 @@
 /** Follows a learner's status stream, across its restarts. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { clientCredentials } from "../../proto/channel.ts";
-import { clientOptions, LearnerStatusClient, messages, type StatusReceived } from "../../proto/service.ts";
+import {
+  clientOptions,
+  LearnerStatusClient,
+  messages,
+  type PhaseName,
+  type StatusReceived,
+} from "../../proto/service.ts";
 
 export type { StatusReceived };
 
 const RECONNECT_SECONDS = 0.5;
 /** How often a person sees counts move. */
 const COUNTS_SECONDS = 0.2;
-
-/** Phase names as in longrun.proto. */
-export type PhaseName = keyof typeof messages.Phase;
 
 export function phaseName(status: StatusReceived): PhaseName {
   return messages.Phase[status.phase] as PhaseName;

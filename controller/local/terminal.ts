@@ -1,6 +1,8 @@
 /** What `longrun run` shows: one live line for what is going on, one row for each iteration, a table at the end. */
+
+import type { PhaseName } from "../../proto/service.ts";
 import { harmless } from "../harmless.ts";
-import { type PhaseName, phaseName, type StatusReceived } from "./status.ts";
+import { phaseName, type StatusReceived } from "./status.ts";
 
 /** The fields of a metrics line that rows show; learner/metrics/README.md says what each means. */
 export interface IterationLine {

@@ -82,7 +82,7 @@ export interface Generated {
 }
 
 /** All float32 [response]. */
-export interface Evaluation {
+export interface LogProbs {
   /** log pi/T of the response tokens under the current policy */
   logProbs: Float32Array;
   /** the same under the frozen reference */
@@ -185,7 +185,7 @@ export interface CriticStepResult extends StepResult {
 
 export interface Engine {
   generate(prompts: Int32Array[], options: GenerateOptions): Promise<Generated[]>;
-  evaluate(batch: Sequence[], options: { temperature: number; values: boolean }): Promise<Evaluation[]>;
+  evaluate(batch: Sequence[], options: { temperature: number; values: boolean }): Promise<LogProbs[]>;
   /** Makes the critic, a copy of what the policy trains with a head that says `value` everywhere, unless there is one already. */
   initializeCritic(value: number): Promise<void>;
   /** One optimiser step over the batch. */

@@ -10,9 +10,9 @@ import type {
   CriticStepResult,
   Engine,
   EngineOptions,
-  Evaluation,
   Generated,
   GenerateOptions,
+  LogProbs,
   PolicySample,
   PolicyStep,
   PolicyStepResult,
@@ -77,7 +77,7 @@ export class Trainer implements Engine {
     return this.#workers.generate(weights, prompts, { ...how, eosIds: this.#model.eosIds });
   }
 
-  async evaluate(batch: Sequence[], options: { temperature: number; values: boolean }): Promise<Evaluation[]> {
+  async evaluate(batch: Sequence[], options: { temperature: number; values: boolean }): Promise<LogProbs[]> {
     this.#check(batch);
     const unchanged = this.policy.untrained(this.#reference);
     if (options.values && !this.critic) await this.initializeCritic(0);
@@ -86,11 +86,11 @@ export class Trainer implements Engine {
       const rows = decoderRows(group, batch);
       return { ...decoderFeeds(rows, this.#config, this.#blocks), ...logProbFeeds(rows, options.temperature) };
     });
-    const results = batch.map(({ response }): Evaluation => {
+    const results = batch.map(({ response }): LogProbs => {
       const empty = () => new Float32Array(response.length);
       return { logProbs: empty(), referenceLogProbs: empty(), values: empty(), entropies: empty() };
     });
-    const scatter = (outputs: Outputs[], name: string, field = name as keyof Evaluation) => {
+    const scatter = (outputs: Outputs[], name: string, field = name as keyof LogProbs) => {
       for (const [g, group] of groups.entries()) {
         const indices = group.flat();
         const parts = split(

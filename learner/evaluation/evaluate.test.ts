@@ -4,11 +4,10 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { deflateSync } from "node:zlib";
 import type { Evaluation } from "../metrics/summary.ts";
-import type { Run } from "../run.ts";
 import { newResult, newSample, scratchFolder } from "../store/store.fixture.ts";
 import { openStore, type Store } from "../store/store.ts";
 import type { Sample } from "../store/types.ts";
-import { evaluatePolicy } from "./evaluate.ts";
+import { type Evaluating, evaluatePolicy } from "./evaluate.ts";
 import { evaluatePolicies } from "./policies.ts";
 
 const scratch = scratchFolder();
@@ -28,7 +27,6 @@ async function runOf(directory: string, o: Setting = {}) {
   const store = openStore(join(directory, "store.sqlite"));
   await store.beginLineage(() => true);
   const launched: { kind: string; index: number; previous?: string }[] = [];
-  const loaded: string[] = [];
   let ended = 0;
   const add = (kind: Sample["kind"], index: number, iteration: number, purpose: string, previous?: string) => {
     launched.push({ kind, index, previous });
@@ -54,9 +52,6 @@ async function runOf(directory: string, o: Setting = {}) {
       grader: { metric: "MAE", direction: "Lower" },
       spec: { rewardSplit: o.rewardSplit ?? "Full" },
       grade: (submission: Buffer) => ({ reportedScore: Number(submission.toString()) + 100 }),
-    },
-    engine: {
-      load: async (checkpoint: string) => void loaded.push(checkpoint),
     },
     phases: { enter: () => {}, show: () => {} },
     files: {
@@ -100,7 +95,7 @@ async function runOf(directory: string, o: Setting = {}) {
       },
     },
   };
-  return { run: run as unknown as Run, launched, loaded, summary, close: () => store.close() };
+  return { run: run as unknown as Evaluating, launched, summary, close: () => store.close() };
 }
 
 function finish(store: Store, lease: { execution: string; number: number; fence: string }, score: number | undefined) {
@@ -214,11 +209,16 @@ test("rewardSplit Half: what is reported is the other half's score, what is chos
 
 test("longrun evaluate: the model's own weights first, then the checkpoint's; what is known is left alone", async () => {
   const directory = folder();
-  const { run, loaded, launched, summary, close } = await runOf(directory, { evaluation: { improve: false } });
+  const { run, launched, summary, close } = await runOf(directory, { evaluation: { improve: false } });
   const checkpoint = join(directory, "1-000007");
   const policies = { before: { iteration: 0 }, after: { iteration: 7, checkpoint } };
-  await assert.rejects(evaluatePolicies(run, policies), /ENOENT.*state\.json/);
+  const torn = () => Promise.reject(new Error("torn"));
+  await assert.rejects(evaluatePolicies(run, policies, torn), /torn/);
   assert.equal(summary.evaluation.before?.iteration, 0);
-  assert.deepEqual([launched.length, loaded.length], [4, 0]);
+  assert.deepEqual([launched.length, summary.evaluation.after], [4, undefined]);
+  const loaded: string[] = [];
+  await evaluatePolicies(run, policies, async (folder) => void loaded.push(`${folder}, ${launched.length} programs`));
+  assert.deepEqual(loaded, [`${checkpoint}, 4 programs`]);
+  assert.deepEqual([launched.length, summary.evaluation.after?.iteration], [8, 7]);
   close();
 });

@@ -1,21 +1,44 @@
 /** Section 4.1: how good a policy is, from programs that the same actors execute; nothing is trained on. */
 import { rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { bestSampleOf, writeBest } from "../best.ts";
-import type { Evaluation, EvaluationSettings, When } from "../metrics/summary.ts";
-import type { Run } from "../run.ts";
+import type { TrainingRunSpec } from "../../crds/trainingrun.ts";
+import type { Evaluation, EvaluationSettings, RunSummary, When } from "../metrics/summary.ts";
+import type { Rollout } from "../rollout/rollout.ts";
+import type { LearnerServer } from "../server/server.ts";
+import type { WaitOptions } from "../server/waiting.ts";
+import type { Store } from "../store/store.ts";
 import type { Sample } from "../store/types.ts";
+import type { Task } from "../tasks/task.ts";
+import { bestSampleOf, writeBest } from "./best.ts";
 import { CONFIDENCE } from "./bootstrap.ts";
-import { bestOutcome, changeOf, type Outcome, type Scale, summarize } from "./figures.ts";
+import { bestProgram, changeOf, type EvaluatedProgram, type Scale, summarize } from "./figures.ts";
 import { evaluationMarkdown } from "./markdown.ts";
 import { armsOf } from "./protocol.ts";
 
-/** The parts of a run that an evaluation uses. */
-export type Evaluating = Pick<
-  Run,
-  | ("directory" | "spec" | "task" | "store" | "rollout" | "server" | "recorded" | "waiting")
-  | ("progress" | "phases" | "grades" | "files")
->;
+/** What an evaluation uses of a run. */
+export interface Evaluating {
+  directory: string;
+  spec: TrainingRunSpec;
+  task: Task;
+  store: Store;
+  rollout: Pick<Rollout, "launchScratch" | "launchImprovements">;
+  server: Pick<LearnerServer, "waitForFinished">;
+  waiting: WaitOptions;
+  /** Batches of another run: then nothing is executed, and nothing evaluated. */
+  recorded?: unknown;
+  /** `state.iteration`: iterations that the policy has behind it. */
+  progress: { state: { iteration: number } };
+  phases: {
+    enter(name: "evaluatePolicy", total: number, done?: number): void;
+    show(done: number, message: string): void;
+  };
+  grades: { gradeFinished(): void };
+  files: {
+    readonly summary: Pick<RunSummary, "evaluation">;
+    updateSummary(change: Pick<RunSummary, "evaluation">): Promise<void>;
+    announceEvaluation(evaluation: Evaluation): void;
+  };
+}
 
 /**
  * Programs from scratch, then improvements of the valid ones, as many as `spec.evaluation` says (protocol.ts), executed and
@@ -65,18 +88,18 @@ async function allFinished(run: Evaluating, purpose: string): Promise<void> {
 async function record(run: Evaluating, when: When, purpose: string): Promise<void> {
   const { store, progress, spec, directory, files } = run;
   const scale = scaleOf(run);
-  const outcomes = outcomesOf(run, purpose);
+  const programs = programsOf(run, purpose);
   const { iteration } = progress.state;
   const { seed } = spec;
   const evaluation: Evaluation = {
     ...files.summary.evaluation,
     settings: settingsOf(run),
-    [when]: summarize(outcomes, scale, { iteration, lost: store.counts(purpose).lost, seed }),
+    [when]: summarize(programs, scale, { iteration, lost: store.counts(purpose).lost, seed }),
   };
   // Its programs are gone where the run was evaluated by an older longrun.
-  const before = when === "after" ? outcomesOf(run, purposeOf("before", 0)) : [];
-  if (before.length > 0) evaluation.change = changeOf(before, outcomes, scale, seed);
-  await writePrograms(run, when, outcomes);
+  const before = when === "after" ? programsOf(run, purposeOf("before", 0)) : [];
+  if (before.length > 0) evaluation.change = changeOf(before, programs, scale, seed);
+  await writePrograms(run, when, programs);
   await files.updateSummary({ evaluation });
   files.announceEvaluation(evaluation);
   const path = join(directory, "evaluation.md");
@@ -84,12 +107,12 @@ async function record(run: Evaluating, when: When, purpose: string): Promise<voi
   await rename(`${path}.new`, path);
 }
 
-/** What stayed lost says nothing of the policy, and has no outcome. */
-function outcomesOf(run: Evaluating, purpose: string): Outcome[] {
+/** What stayed lost says nothing of the policy, and is left out. */
+function programsOf(run: Evaluating, purpose: string): EvaluatedProgram[] {
   return run.store
     .samplesFor(purpose)
     .filter(({ state }) => state === "finished" || state === "notExecuted")
-    .map((sample): Outcome => {
+    .map((sample): EvaluatedProgram => {
       const { id, kind, previous, grade, result } = sample;
       const valid = grade?.valid ?? false;
       return {
@@ -110,11 +133,11 @@ function reportedScore({ task, store }: Evaluating, { id, grade }: Sample): numb
   return Number.isFinite(reported) ? reported : undefined;
 }
 
-async function writePrograms(run: Evaluating, when: When, outcomes: readonly Outcome[]): Promise<void> {
+async function writePrograms(run: Evaluating, when: When, programs: readonly EvaluatedProgram[]): Promise<void> {
   const { store, task, directory } = run;
   for (const kind of ["scratch", "improve"] as const) {
-    const ofKind = outcomes.filter((outcome) => outcome.kind === kind);
-    const best = bestOutcome(ofKind, task.grader.direction);
+    const ofKind = programs.filter((program) => program.kind === kind);
+    const best = bestProgram(ofKind, task.grader.direction);
     if (best === undefined) continue;
     const [sample] = store.samples([best.id]);
     const kept = bestSampleOf(sample!, store.submission(best.id), task.grader.metric);

@@ -1,46 +1,46 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { mleBenchTask } from "../grading/mlebench-tasks.ts";
-import { bestOutcome, changeOf, headline, type Outcome, summarize } from "./figures.ts";
+import { bestProgram, changeOf, type EvaluatedProgram, headline, summarize } from "./figures.ts";
 
 let made = 0;
-const valid = (score: number, change: Partial<Outcome> = {}): Outcome => ({
+const valid = (score: number, change: Partial<EvaluatedProgram> = {}): EvaluatedProgram => ({
   ...{ id: `s${++made}`, kind: "scratch", valid: true, score, reported: score, reward: -score, durationSeconds: 1.5 },
   ...change,
 });
-const failed = (change: Partial<Outcome> = {}): Outcome => ({
+const failed = (change: Partial<EvaluatedProgram> = {}): EvaluatedProgram => ({
   ...{ id: `s${++made}`, kind: "scratch", valid: false, reward: -10, durationSeconds: 2.5 },
   ...change,
 });
 const AT = { iteration: 0, lost: 0, seed: 0 };
 
 test("figures: means, the best by direction", () => {
-  const outcomes = [valid(3), valid(1), failed({ durationSeconds: undefined })];
+  const programs = [valid(3), valid(1), failed({ durationSeconds: undefined })];
   const scale = { direction: "Lower", rewardRange: { worst: 2, best: 0 } } as const;
-  const { intervals, ...figures } = summarize(outcomes, scale, { ...AT, iteration: 7, lost: 2 });
+  const { intervals, ...figures } = summarize(programs, scale, { ...AT, iteration: 7, lost: 2 });
   // 3 is beyond the worst, 1 half way to the best.
   assert.deepEqual(figures, {
     ...{ iteration: 7, lost: 2, samples: 3, validFraction: 2 / 3, meanScore: 2, bestScore: 1 },
     ...{ meanNormalizedScore: 0.25, meanReward: -14 / 3, meanDurationSeconds: 1.5 },
     ...{ medalFraction: null, aboveMedianFraction: null, medals: null, bestMedal: null },
   });
-  assert.equal(summarize(outcomes, { direction: "Higher" }, AT).bestScore, 3);
+  assert.equal(summarize(programs, { direction: "Higher" }, AT).bestScore, 3);
   assert.deepEqual(intervals.meanScore, [1, 3]);
   assert.deepEqual(intervals.validFraction, [0, 1]);
   assert.equal(intervals.medalFraction, null);
 });
 
 test("figures: nothing valid, nothing at all", () => {
-  for (const outcomes of [[failed()], []]) {
-    const { bestScore, meanScore, validFraction, samples, intervals } = summarize(outcomes, { direction: "Lower" }, AT);
-    assert.deepEqual([bestScore, meanScore, validFraction, samples], [null, null, 0, outcomes.length]);
+  for (const programs of [[failed()], []]) {
+    const { bestScore, meanScore, validFraction, samples, intervals } = summarize(programs, { direction: "Lower" }, AT);
+    assert.deepEqual([bestScore, meanScore, validFraction, samples], [null, null, 0, programs.length]);
     assert.equal(intervals.bestScore, null);
   }
 });
 
 test("figures: by kind of prompt where there are improvements, and the better of the two", () => {
-  const outcomes = [valid(5, { id: "a" }), failed(), valid(2, { kind: "improve", previous: "a" })];
-  const { kinds, bestScore, samples } = summarize(outcomes, { direction: "Lower" }, AT);
+  const programs = [valid(5, { id: "a" }), failed(), valid(2, { kind: "improve", previous: "a" })];
+  const { kinds, bestScore, samples } = summarize(programs, { direction: "Lower" }, AT);
   assert.deepEqual([samples, bestScore], [3, 2]);
   assert.deepEqual([kinds?.scratch.bestScore, kinds?.scratch.validFraction], [5, 0.5]);
   assert.deepEqual([kinds?.improve.bestScore, kinds?.improve.samples], [2, 1]);
@@ -61,8 +61,8 @@ test("figures: improvements of one program are drawn with it", () => {
 test("figures: medals by the leaderboard, above the median strictly", () => {
   const { leaderboard } = mleBenchTask("spooky-author-identification")!;
   const { gold, silver, bronze, median } = leaderboard;
-  const outcomes = [valid(gold), valid(silver), valid(bronze), valid(median), valid(median - 1e-5), failed()];
-  const figures = summarize(outcomes, { direction: "Lower", leaderboard }, AT);
+  const programs = [valid(gold), valid(silver), valid(bronze), valid(median), valid(median - 1e-5), failed()];
+  const figures = summarize(programs, { direction: "Lower", leaderboard }, AT);
   assert.deepEqual(figures.medals, { gold: 1, silver: 1, bronze: 1 });
   assert.deepEqual([figures.bestMedal, figures.medalFraction, figures.aboveMedianFraction], ["gold", 3 / 6, 4 / 6]);
   const none = summarize([valid(median)], { direction: "Lower", leaderboard }, AT);
@@ -72,7 +72,7 @@ test("figures: medals by the leaderboard, above the median strictly", () => {
 test("figures, rewardSplit Half: the best is chosen on one half and reported on the other", () => {
   const chosen = valid(1, { reported: 4 });
   const lucky = valid(2, { reported: 0.5 });
-  assert.equal(bestOutcome([lucky, chosen], "Lower"), chosen);
+  assert.equal(bestProgram([lucky, chosen], "Lower"), chosen);
   const { bestScore, meanScore } = summarize([lucky, chosen], { direction: "Lower" }, AT);
   assert.deepEqual([bestScore, meanScore], [4, 2.25]);
   const undefinedThere = summarize([valid(1, { reported: undefined })], { direction: "Lower" }, AT);
@@ -90,8 +90,8 @@ test("change: after minus before, with its interval", () => {
 });
 
 test("the headline for the status: both policies in short", () => {
-  const outcomes = [valid(5, { id: "x" }), valid(2, { kind: "improve", previous: "x" })];
-  const summary = summarize(outcomes, { direction: "Lower" }, AT);
+  const programs = [valid(5, { id: "x" }), valid(2, { kind: "improve", previous: "x" })];
+  const summary = summarize(programs, { direction: "Lower" }, AT);
   const { before, after, protocol } = headline({ before: summary });
   assert.deepEqual([before?.best, before?.bestFromScratch, before?.bestImproved, before?.mean], [2, 5, 2, 3.5]);
   assert.deepEqual([after, protocol], [undefined, undefined]);

@@ -15,7 +15,7 @@ import type {
 import { difference, differenceIntervals, percentileIntervals } from "./bootstrap.ts";
 
 /** What became of one program, or of a response that held none. */
-export interface Outcome {
+export interface EvaluatedProgram {
   id: string;
   kind: "scratch" | "improve";
   /** Of an improvement: the id of what it improves. */
@@ -70,70 +70,78 @@ export function headline({ settings, before, after }: Evaluation): EvaluationHea
   };
 }
 
-/** @param lost executions that have no outcome */
+/** @param lost executions that the infrastructure lost, beside `programs` */
 export function summarize(
-  outcomes: readonly Outcome[],
+  programs: readonly EvaluatedProgram[],
   scale: Scale,
   { iteration, lost, seed }: { iteration: number; lost: number; seed: number },
 ): EvaluationSummary {
-  const of = (kind: Outcome["kind"]) =>
+  const of = (kind: EvaluatedProgram["kind"]) =>
     figuresOf(
-      outcomes.filter((outcome) => outcome.kind === kind),
+      programs.filter((program) => program.kind === kind),
       scale,
       seed,
     );
-  const improved = outcomes.some(({ kind }) => kind === "improve");
+  const improved = programs.some(({ kind }) => kind === "improve");
   return {
     iteration,
-    ...figuresOf(outcomes, scale, seed),
+    ...figuresOf(programs, scale, seed),
     lost,
     ...(improved && { kinds: { scratch: of("scratch"), improve: of("improve") } }),
   };
 }
 
 /** The i-th programs of both policies were asked with the same random numbers. */
-export function changeOf(before: readonly Outcome[], after: readonly Outcome[], scale: Scale, seed: number): Change {
-  const statistics = (units: Outcome[][]) => statisticsOf(units.flat(), scale);
+export function changeOf(
+  before: readonly EvaluatedProgram[],
+  after: readonly EvaluatedProgram[],
+  scale: Scale,
+  seed: number,
+): Change {
+  const statistics = (units: EvaluatedProgram[][]) => statisticsOf(units.flat(), scale);
   return {
     ...difference(statisticsOf(after, scale), statisticsOf(before, scale)),
     intervals: differenceIntervals(unitsOf(after), unitsOf(before), statistics, { seed }),
   };
 }
 
-/** The outcome that a practitioner would hand in: the best score on the rows that are not only reported. */
-export function bestOutcome(outcomes: readonly Outcome[], direction: Scale["direction"]): Outcome | undefined {
+/** The program that a practitioner would hand in: the best score on the rows that are not only reported. */
+export function bestProgram(
+  programs: readonly EvaluatedProgram[],
+  direction: Scale["direction"],
+): EvaluatedProgram | undefined {
   const sign = direction === "Higher" ? 1 : -1;
-  return outcomes.reduce<Outcome | undefined>((best, outcome) => {
-    if (!outcome.valid || outcome.score === undefined) return best;
-    return best?.score === undefined || sign * outcome.score > sign * best.score ? outcome : best;
+  return programs.reduce<EvaluatedProgram | undefined>((best, program) => {
+    if (!program.valid || program.score === undefined) return best;
+    return best?.score === undefined || sign * program.score > sign * best.score ? program : best;
   }, undefined);
 }
 
-function figuresOf(outcomes: readonly Outcome[], scale: Scale, seed: number): Figures {
-  const ranks = reportedOf(outcomes).map((score) => medalOf(score, scale));
+function figuresOf(programs: readonly EvaluatedProgram[], scale: Scale, seed: number): Figures {
+  const ranks = reportedOf(programs).map((score) => medalOf(score, scale));
   const count = (medal: Medal) => ranks.filter((rank) => rank === medal).length;
-  const numbers = statisticsOf(outcomes, scale);
+  const numbers = statisticsOf(programs, scale);
   return {
-    samples: outcomes.length,
+    samples: programs.length,
     ...numbers,
     validFraction: numbers.validFraction ?? 0,
-    meanReward: mean(outcomes.flatMap(({ reward }) => reward ?? [])),
-    meanDurationSeconds: mean(outcomes.flatMap(({ durationSeconds }) => durationSeconds ?? [])),
+    meanReward: mean(programs.flatMap(({ reward }) => reward ?? [])),
+    meanDurationSeconds: mean(programs.flatMap(({ durationSeconds }) => durationSeconds ?? [])),
     medals: scale.leaderboard ? { gold: count("gold"), silver: count("silver"), bronze: count("bronze") } : null,
     bestMedal: numbers.bestScore === null ? null : medalOf(numbers.bestScore, scale),
-    intervals: percentileIntervals(unitsOf(outcomes), (units) => statisticsOf(units.flat(), scale), { seed }),
+    intervals: percentileIntervals(unitsOf(programs), (units) => statisticsOf(units.flat(), scale), { seed }),
   };
 }
 
-function statisticsOf(outcomes: readonly Outcome[], scale: Scale): Statistics {
-  const scores = reportedOf(outcomes);
+function statisticsOf(programs: readonly EvaluatedProgram[], scale: Scale): Statistics {
+  const scores = reportedOf(programs);
   const { leaderboard, rewardRange = {} } = scale;
   const share = (holds: (score: number) => boolean): number | null =>
-    leaderboard && outcomes.length > 0 ? scores.filter(holds).length / outcomes.length : null;
+    leaderboard && programs.length > 0 ? scores.filter(holds).length / programs.length : null;
   return {
-    validFraction: mean(outcomes.map(({ valid }) => (valid ? 1 : 0))),
+    validFraction: mean(programs.map(({ valid }) => (valid ? 1 : 0))),
     meanScore: mean(scores),
-    bestScore: bestOutcome(outcomes, scale.direction)?.reported ?? null,
+    bestScore: bestProgram(programs, scale.direction)?.reported ?? null,
     meanNormalizedScore: mean(scores.flatMap((score) => normalizedScore(score, rewardRange) ?? [])),
     medalFraction: share((score) => medalOf(score, scale) !== null),
     aboveMedianFraction: share((score) => rankOf(score, leaderboard!).aboveMedian),
@@ -142,15 +150,15 @@ function statisticsOf(outcomes: readonly Outcome[], scale: Scale): Statistics {
 
 /**
  * What the bootstrap draws: a program from scratch together with the improvements of it, which depend on it. Improvements
- * whose program is not among the outcomes stay together likewise.
+ * whose starting program is missing stay together likewise.
  */
-function unitsOf(outcomes: readonly Outcome[]): Outcome[][] {
-  const units = Map.groupBy(outcomes, ({ id, kind, previous }) => (kind === "improve" ? (previous ?? id) : id));
+function unitsOf(programs: readonly EvaluatedProgram[]): EvaluatedProgram[][] {
+  const units = Map.groupBy(programs, ({ id, kind, previous }) => (kind === "improve" ? (previous ?? id) : id));
   return [...units.values()];
 }
 
-const reportedOf = (outcomes: readonly Outcome[]): number[] =>
-  outcomes.flatMap(({ valid, reported }) => (valid && reported !== undefined ? [reported] : []));
+const reportedOf = (programs: readonly EvaluatedProgram[]): number[] =>
+  programs.flatMap(({ valid, reported }) => (valid && reported !== undefined ? [reported] : []));
 
 function medalOf(score: number, { leaderboard }: Scale): Medal | null {
   if (!leaderboard) return null;

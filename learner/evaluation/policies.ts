@@ -1,10 +1,7 @@
 /** `longrun evaluate`: a folder like a run's, whose `policies.json` says which weights are evaluated. */
 import { existsSync, readFileSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
-import { loadCheckpoint } from "../checkpoints.ts";
-import type { Engine } from "../engine/engine.ts";
+import { join } from "node:path";
 import type { When } from "../metrics/summary.ts";
-import type { Run } from "../run.ts";
 import { type Evaluating, evaluatePolicy } from "./evaluate.ts";
 
 /** One of them; without a checkpoint the model folder's own weights. */
@@ -31,22 +28,22 @@ export function readPolicies(directory: string): Policies | undefined {
   }
 }
 
-/** Evaluates each in turn; one that was evaluated before a restart is not evaluated again. @returns what was done */
-export async function evaluatePolicies(run: Evaluating & Pick<Run, "engine">, policies: Policies): Promise<string> {
+/**
+ * Evaluates each in turn; one that was evaluated before a restart is not evaluated again.
+ *
+ * @param load loads the weights of a checkpoint's folder
+ * @returns what was done, for people
+ */
+export async function evaluatePolicies(
+  run: Evaluating,
+  policies: Policies,
+  load: (checkpoint: string) => Promise<void>,
+): Promise<string> {
   for (const [when, { iteration, checkpoint }] of Object.entries(policies) as [When, EvaluatedPolicy][]) {
     if (run.files.summary.evaluation[when]) continue;
-    if (checkpoint !== undefined) await loadWeights(run.engine, checkpoint);
+    if (checkpoint !== undefined) await load(checkpoint);
     run.progress.state = { ...run.progress.state, iteration };
     await evaluatePolicy(run, when);
   }
   return policies.model ? "the model was evaluated" : "the policies before and after training were evaluated";
-}
-
-async function loadWeights(engine: Engine, checkpoint: string): Promise<void> {
-  const { digest } = JSON.parse(readFileSync(join(checkpoint, "state.json"), "utf8")) as { digest: string };
-  const path = basename(checkpoint);
-  const loaded = await loadCheckpoint(dirname(checkpoint), engine, { path, digest }, (reason) => {
-    throw new Error(`${checkpoint} cannot be evaluated: ${reason}`);
-  });
-  if (!loaded) throw new Error(`${checkpoint} cannot be evaluated`);
 }

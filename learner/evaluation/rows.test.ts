@@ -2,19 +2,20 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { mleBenchTask } from "../grading/mlebench-tasks.ts";
 import type { Evaluation } from "../metrics/summary.ts";
-import { changeOf, type Outcome, summarize } from "./figures.ts";
+import { changeOf, type EvaluatedProgram, summarize } from "./figures.ts";
 import { evaluationMarkdown } from "./markdown.ts";
 
 const { leaderboard } = mleBenchTask("spooky-author-identification")!;
 const scale = { direction: "Lower", leaderboard } as const;
-const programs = (scores: (number | undefined)[], kind: Outcome["kind"] = "scratch"): Outcome[] =>
+const programs = (scores: (number | undefined)[], kind: EvaluatedProgram["kind"] = "scratch"): EvaluatedProgram[] =>
   scores.map((score, index) => ({
     ...{ id: `${kind}${index}`, kind, previous: kind === "improve" ? "scratch0" : undefined },
     ...{ valid: score !== undefined, score, reported: score, durationSeconds: 1 },
   }));
 const before = [...programs([0.6, undefined]), ...programs([0.5, 0.7], "improve")];
 const after = [...programs([0.3, 0.4]), ...programs([0.25, 0.28], "improve")];
-const summary = (outcomes: Outcome[], iteration: number) => summarize(outcomes, scale, { iteration, lost: 1, seed: 0 });
+const summary = (programs: EvaluatedProgram[], iteration: number) =>
+  summarize(programs, scale, { iteration, lost: 1, seed: 0 });
 const evaluation: Evaluation = {
   settings: {
     ...{ task: "spooky-author-identification", metric: "LogLoss", direction: "Lower", rewardSplit: "Full" },

@@ -19,7 +19,7 @@ function main(args: string[]): number {
     if (folders.size < positionals.length)
       throw new InputError("--table: a run is given twice; leave one of them away");
     const found = positionals.map(evaluatedIn);
-    const table = attempt(() => tableOf(found));
+    const table = asInput(() => tableOf(found));
     if (values.output !== undefined) write(values.output, table);
     else if (values.json) process.stdout.write(`${JSON.stringify(table)}\n`);
     else process.stdout.write(values.csv ? tableCsv(table) : tableMarkdown(table));
@@ -30,7 +30,7 @@ function main(args: string[]): number {
   }
 }
 
-function attempt<Result>(work: () => Result): Result {
+function asInput<Result>(work: () => Result): Result {
   try {
     return work();
   } catch (cause) {
@@ -43,7 +43,7 @@ function evaluatedIn(folder: string): Evaluated {
   for (const place of [join(folder, "evaluation"), folder]) {
     const path = join(place, "summary.json");
     if (!existsSync(path)) continue;
-    const { evaluation, state } = attempt(() => JSON.parse(readFileSync(path, "utf8")) as Partial<RunSummary>);
+    const { evaluation, state } = asInput(() => JSON.parse(readFileSync(path, "utf8")) as Partial<RunSummary>);
     if (evaluation?.settings === undefined) continue;
     if (state !== "succeeded") throw new InputError(`--table ${folder}: ${path} says ${state}; finish it first`);
     return { folder, evaluation: { ...evaluation, settings: evaluation.settings } };

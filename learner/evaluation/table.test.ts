@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { EvaluationSettings, EvaluationSummary } from "../metrics/summary.ts";
-import type { Outcome } from "./figures.ts";
+import type { EvaluatedProgram } from "./figures.ts";
 import { summarize } from "./figures.ts";
 import { type Evaluated, tableCsv, tableMarkdown, tableOf } from "./table.ts";
 
@@ -9,7 +9,7 @@ const settings = (task: string, change: Partial<EvaluationSettings> = {}): Evalu
   ...{ task, metric: "LogLoss", direction: "Lower", rewardSplit: "Full", protocol: "Paper" },
   ...{ samples: 2, temperature: 0.7, seed: 0, confidence: 0.95, ...change },
 });
-const program = (kind: Outcome["kind"], score?: number): Outcome => ({
+const program = (kind: EvaluatedProgram["kind"], score?: number): EvaluatedProgram => ({
   ...{ id: `${kind}${score}`, kind, valid: score !== undefined },
   ...(score !== undefined && { score, reported: score }),
 });

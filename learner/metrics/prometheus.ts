@@ -8,7 +8,7 @@ import { type Guard, guardNames } from "../grading/guards.ts";
 import type { IterationMetrics } from "./iteration.ts";
 
 /** The parts of a sample's way that are timed one by one. */
-export type Stage = "queue" | "instrument" | "execute" | "grade";
+export type SampleStage = "queue" | "instrument" | "execute" | "grade";
 
 export interface ExecutionCounts {
   queued: number;
@@ -199,7 +199,7 @@ export class LearnerMetrics {
     }
   }
 
-  observeStage(stage: Stage, seconds: number): void {
+  observeStage(stage: SampleStage, seconds: number): void {
     this.#stages.observe({ stage }, seconds);
   }
 

@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
 import { uniforms } from "../engine/model/random.ts";
+import type { Message } from "../engine/model/tokenizer.ts";
 import { instrument } from "../rollout/instrument.ts";
 import type { PromptTask } from "../rollout/prompt-task.ts";
-import { improveMessages, type Message, scratchMessages } from "../rollout/prompts.ts";
+import { improveMessages, scratchMessages } from "../rollout/prompts.ts";
 import { formatSolution } from "../rollout/solution.ts";
 import { readRegistry } from "../tasks/registry.ts";
 import { Draw } from "./draw.ts";

@@ -1,7 +1,7 @@
 /** `longrun pretrain`. Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted (nothing is written then). */
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { defaultPretrain, type Progress, pretrain } from "./pretrain.ts";
+import { defaultPretrain, type PretrainProgress, pretrain } from "./pretrain.ts";
 
 const defaultOut = fileURLToPath(new URL("../../manifests/quickstart/policy", import.meta.url));
 
@@ -69,8 +69,8 @@ async function main(): Promise<number> {
 }
 
 /** One line that is written over on a terminal, now and then a line of its own elsewhere. */
-function progressLine(out: NodeJS.WriteStream): (progress: Progress) => void {
-  const text = (progress: Progress) => {
+function progressLine(out: NodeJS.WriteStream): (progress: PretrainProgress) => void {
+  const text = (progress: PretrainProgress) => {
     if (progress.phase !== "train")
       return { corpus: "writing the corpus", tokenizer: "learning the vocabulary", save: "saving" }[progress.phase];
     const { step, steps, loss, tokensPerSecond, secondsLeft } = progress;

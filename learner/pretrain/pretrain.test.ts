@@ -8,7 +8,7 @@ import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { readModelFolder, readTokenizer } from "../engine/model/folder.ts";
 import { defaultCorpus, inCorpus, makeCorpus } from "./corpus.ts";
-import { defaultPretrain, type Progress, pretrain } from "./pretrain.ts";
+import { defaultPretrain, type PretrainProgress, pretrain } from "./pretrain.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "pretrain-"));
 after(() => rmSync(directory, { recursive: true }));
@@ -28,7 +28,7 @@ const digests = (folder: string) =>
 
 test("a policy folder: the same seed gives the same bytes, another seed others", async () => {
   const [first, again, other] = ["first", "again", "other"].map((name) => join(directory, name));
-  const progress: Progress[] = [];
+  const progress: PretrainProgress[] = [];
   const result = await pretrain({ ...small, out: first, onProgress: (line) => progress.push(line) });
   assert.equal(result.steps, 3);
   assert.ok(result.loss > 5 && result.loss < 9, `loss of an untrained model is ${result.loss}`);
@@ -72,7 +72,7 @@ test("a policy folder: the same seed gives the same bytes, another seed others",
 test("an aborted training leaves nothing", async () => {
   const out = join(directory, "aborted");
   const abort = new AbortController();
-  const onProgress = (line: Progress) => line.phase === "train" && abort.abort();
+  const onProgress = (line: PretrainProgress) => line.phase === "train" && abort.abort();
   await assert.rejects(pretrain({ ...small, out, signal: abort.signal, onProgress }), { name: "AbortError" });
   assert.ok(!readdirSync(directory).some((name) => name.startsWith("aborted")));
 });

@@ -26,10 +26,10 @@ export interface PretrainOptions {
   /** Threads of one operator; the same seed and number of threads give the same bytes. */
   threads: number;
   signal?: AbortSignal;
-  onProgress?: (line: Progress) => void;
+  onProgress?: (line: PretrainProgress) => void;
 }
 
-export type Progress =
+export type PretrainProgress =
   | { phase: "corpus" | "tokenizer" | "save" }
   | { phase: "train"; step: number; steps: number; loss: number; tokensPerSecond: number; secondsLeft: number };
 

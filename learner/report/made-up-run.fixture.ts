@@ -5,7 +5,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { uniforms } from "../engine/model/random.ts";
-import { changeOf, type Outcome, summarize } from "../evaluation/figures.ts";
+import { changeOf, type EvaluatedProgram, summarize } from "../evaluation/figures.ts";
 import { type IterationMetrics, iterationMetrics, type MeasuredSample, type TaskScale } from "../metrics/iteration.ts";
 import type { Evaluation } from "../metrics/summary.ts";
 import { writeSummary } from "../metrics/summary.ts";
@@ -106,7 +106,7 @@ async function writeProgram(directory: string, run: MadeUpRun, best: number): Pr
 }
 
 /** 64 programs from scratch and as many improvements, about as good as those of the line. */
-function madeUpOutcomes({ iteration, validFraction, meanScore }: IterationMetrics): Outcome[] {
+function madeUpPrograms({ iteration, validFraction, meanScore }: IterationMetrics): EvaluatedProgram[] {
   const uniform = uniforms(1, "made up evaluation", iteration);
   return Array.from({ length: 128 }, (_, index) => {
     const valid = uniform() < validFraction;
@@ -122,8 +122,9 @@ function madeUpOutcomes({ iteration, validFraction, meanScore }: IterationMetric
 
 function madeUpEvaluation(run: MadeUpRun, first: IterationMetrics, last: IterationMetrics): Evaluation {
   const scale = { direction: "Lower", rewardRange: { worst: 3000, best: 260 } } as const;
-  const [before, after] = [madeUpOutcomes(first), madeUpOutcomes(last)];
-  const of = (outcomes: Outcome[], iteration: number) => summarize(outcomes, scale, { iteration, lost: 0, seed: 0 });
+  const [before, after] = [madeUpPrograms(first), madeUpPrograms(last)];
+  const of = (programs: EvaluatedProgram[], iteration: number) =>
+    summarize(programs, scale, { iteration, lost: 0, seed: 0 });
   return {
     settings: {
       ...{

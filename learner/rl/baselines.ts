@@ -1,5 +1,5 @@
 import type { Algorithm } from "../../crds/trainingrun.ts";
-import type { Evaluation } from "../engine/engine.ts";
+import type { LogProbs } from "../engine/engine.ts";
 import {
   type Advantages,
   addValidScores,
@@ -20,7 +20,7 @@ export interface AdvantageInputs {
   /** Duration weights, which tell what counts. */
   weights: number[];
   /** With the weights that the update starts from. */
-  evaluated: Evaluation[];
+  evaluated: LogProbs[];
 }
 
 /**

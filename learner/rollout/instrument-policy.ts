@@ -1,8 +1,9 @@
 import type { TrainingRunSpec } from "../../crds/trainingrun.ts";
+import type { Message } from "../engine/model/tokenizer.ts";
 import { RolloutError } from "./errors.ts";
 import { type Instrumented, type Instrumenter, instrument, NONCE_PLACEHOLDER } from "./instrument.ts";
 import { type AnswerFault, readAnswer } from "./instrument-answer.ts";
-import type { EncodeChat, Message } from "./prompts.ts";
+import type { EncodeChat } from "./prompts.ts";
 import { mapInTurns } from "./turns.ts";
 
 /** Why a program was not instrumented by the static policy. */
@@ -39,6 +40,14 @@ export function checkInstrumenter(
       `model.policy has ${maxPositions} positions (max_position_embeddings): lower them, or set model.instrumenter to Syntax`,
   );
 }
+
+/** Of a program that is to be instrumented, and of the answer. */
+export const instrumenterLengths = (
+  model: Pick<TrainingRunSpec["model"], `instrumenterMax${"Prompt" | "Response"}Tokens`>,
+): { promptTokens: number; responseTokens: number } => ({
+  promptTokens: model.instrumenterMaxPromptTokens,
+  responseTokens: model.instrumenterMaxResponseTokens,
+});
 
 /** The prompt of Appendix C.3. */
 export function instrumentMessages(program: string): Message[] {

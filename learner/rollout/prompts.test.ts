@@ -4,13 +4,13 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { parseTrainingRun } from "../../crds/trainingrun.ts";
 import { readTokenizer } from "../engine/model/folder.ts";
+import type { Message } from "../engine/model/tokenizer.ts";
 import { describeColumns } from "./columns.ts";
 import type { PromptTask } from "./prompt-task.ts";
 import {
   type EncodeChat,
   improveMessages,
   improvePrompt,
-  type Message,
   outputTail,
   scratchMessages,
   scratchPrompt,

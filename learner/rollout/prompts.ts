@@ -1,14 +1,10 @@
+import type { Message } from "../engine/model/tokenizer.ts";
 import { describeColumns } from "./columns.ts";
 import { firstParagraph } from "./description.ts";
 import { RolloutError } from "./errors.ts";
 import type { DataProfile, PromptTask } from "./prompt-task.ts";
 import { clipRecord, type Shortened, shortenings } from "./shorten.ts";
 import { formatSolution } from "./solution.ts";
-
-export interface Message {
-  role: "system" | "user" | "assistant";
-  content: string;
-}
 
 /**
  * Messages through the model's chat template, with the opening of the assistant's turn, as token ids [time]. Messages hold
@@ -19,7 +15,7 @@ export type EncodeChat = (messages: Message[]) => Int32Array;
 /** `Paper`: Appendix C.1 and C.2. `Short`: the same contents in 40-60 tokens, for a model of a few million weights. */
 export type PromptStyle = "Paper" | "Short";
 
-export interface PreviousSolution {
+export interface ShownSolution {
   plan: string;
   program: string;
   /** The terminal output of its execution, marker lines as the program wrote them. */
@@ -70,7 +66,7 @@ export function scratchMessages(task: PromptTask, style: PromptStyle): Message[]
  * The prompt that improves a previous solution (section 3.3, Appendix C.2): its plan, program and the last
  * `outputTailBytes` of its terminal output. It has no task statement; the previous program shows the task.
  */
-export function improveMessages(previous: PreviousSolution, style: PromptStyle, outputTailBytes: number): Message[] {
+export function improveMessages(previous: ShownSolution, style: PromptStyle, outputTailBytes: number): Message[] {
   const solution = formatSolution(previous.plan, previous.program);
   const output = outputTail(previous.output, outputTailBytes);
   if (style === "Short") {
@@ -128,7 +124,7 @@ export function scratchPrompt(task: PromptTask, limits: PromptLimits): Prompt {
  * solution is refused, not cut, and the caller counts it. The terminal output gives way first, by halves.
  */
 export function improvePrompt(
-  previous: PreviousSolution,
+  previous: ShownSolution,
   limits: PromptLimits & { outputTailBytes: number },
 ): Prompt | undefined {
   const cut: string[] = [];

@@ -1,7 +1,7 @@
 /** What a server is started with. */
+import type { Logger } from "pino";
 import type { Limits } from "../../proto/execution.ts";
 import type { ChannelLimits, SuspendResponseMessage } from "../../proto/service.ts";
-import type { Logger } from "../log.ts";
 import type { Store } from "../store/store.ts";
 import type { SuspendRequest } from "./control.ts";
 import type { StatusBoard } from "./status.ts";

@@ -1,8 +1,8 @@
 /** What each program of this folder must come to, by isolation level. Beside it, every program must leave the world
  * as it was, print no line with BREACH, leave no process and no file, and its sandbox must go on working. */
 import type { ExecutionResult } from "../../actor/execution.ts";
-import type { IsolationLevel } from "../../actor/zygote-messages.ts";
 import type { Outcome } from "../../proto/execution.ts";
+import type { IsolationLevel } from "../../proto/isolation.ts";
 import { NONCE } from "./world.ts";
 
 export interface Expectation {

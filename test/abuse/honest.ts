@@ -5,7 +5,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DEFAULT_LIMITS } from "../../actor/limits.ts";
-import type { IsolationLevel } from "../../actor/zygote-messages.ts";
+import type { IsolationLevel } from "../../proto/isolation.ts";
 import { type Arena, programsIn } from "./suite.ts";
 
 const FOLDER = join(import.meta.dirname, "honest");

@@ -10,8 +10,8 @@ import { startIsolated } from "../../actor/isolation.ts";
 import { DEFAULT_LIMITS } from "../../actor/limits.ts";
 import type { Sandbox } from "../../actor/sandbox.ts";
 import { Sidecar } from "../../actor/sidecar.fixture.ts";
-import type { IsolationLevel } from "../../actor/zygote-messages.ts";
 import type { Limits } from "../../proto/execution.ts";
+import type { IsolationLevel } from "../../proto/isolation.ts";
 import { EXPECTATIONS, type Expectation, expectationOf } from "./expectations.ts";
 import { createWorld, NEIGHBOUR_NOTE, NONCE, SECRET, type World } from "./world.ts";
 

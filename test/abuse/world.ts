@@ -23,7 +23,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { IsolationLevel } from "../../actor/zygote-messages.ts";
+import type { IsolationLevel } from "../../proto/isolation.ts";
 
 export const SECRET = "secret-answer-4711";
 export const NONCE = "0123456789abcdef0123456789abcdef";

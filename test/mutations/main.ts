@@ -8,7 +8,7 @@ import { cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Mutation, ROOT, readMutations } from "./list.ts";
-import { type Outcome, runTests, STATUSES, type TestRun, tryMutation } from "./run.ts";
+import { type MutationResult, runTests, STATUSES, type TestRun, tryMutation } from "./run.ts";
 
 /** Mutations that are tried at once, each in a copy of the project. */
 const COPIES = 2;
@@ -79,7 +79,7 @@ async function main(asked: string[], signal: AbortSignal): Promise<number> {
       return 1;
     }
     say(`without a mutation the tests pass, ${secondsSince(start).toFixed(0)} s`);
-    const outcomes = new Map<Mutation, Outcome>();
+    const outcomes = new Map<Mutation, MutationResult>();
     await inFolders(folders, mutations, async (folder, mutation) => {
       const outcome = await tryMutation(folder, mutation, options);
       outcomes.set(mutation, outcome);
@@ -96,7 +96,7 @@ async function main(asked: string[], signal: AbortSignal): Promise<number> {
 }
 
 /** Returns how many mutations of each area came to what. */
-function table(areas: Map<string, Mutation[]>, outcomes: Map<Mutation, Outcome>): string {
+function table(areas: Map<string, Mutation[]>, outcomes: Map<Mutation, MutationResult>): string {
   const row = (name: string, cells: readonly (string | number)[]) =>
     name.padEnd(12) + cells.map((cell) => String(cell).padStart(19)).join("");
   const counts = (list: Mutation[]) =>

@@ -21,7 +21,7 @@ export interface TestRun {
 
 export const STATUSES = ["killed", "killed by timeout", "survived", "text gone"] as const;
 
-export interface Outcome {
+export interface MutationResult {
   mutation: Mutation;
   /** Killed by timeout: no test failed before a test file had run for too long. Text gone: nothing was tried. */
   status: (typeof STATUSES)[number];
@@ -62,9 +62,9 @@ export async function runTests(root: string, file: string, { fileSeconds, signal
 }
 
 /** Puts the mutation into the copy `root`, runs its tests up to the first file that fails, and puts the right text back. */
-export async function tryMutation(root: string, mutation: Mutation, options: RunOptions): Promise<Outcome> {
+export async function tryMutation(root: string, mutation: Mutation, options: RunOptions): Promise<MutationResult> {
   const begun = performance.now();
-  const outcome = (status: Outcome["status"], detail: string): Outcome => {
+  const outcome = (status: MutationResult["status"], detail: string): MutationResult => {
     return { mutation, status, detail, seconds: (performance.now() - begun) / 1000 };
   };
   const problem = problemOf(mutation, root);

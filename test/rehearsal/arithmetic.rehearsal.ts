@@ -11,7 +11,7 @@ import test, { after, before } from "node:test";
 import { mergeFolder } from "../../learner/commands/convert.ts";
 import {
   type EngineOptions,
-  type Evaluation,
+  type LogProbs,
   type RunningEngine,
   type Sequence,
   startEngine,
@@ -112,7 +112,7 @@ const POLICY = { ...STEP, temperature: 0.8, clipRatio: 0.2, dualClip: 3, entropy
 
 async function logProbs(engine: RunningEngine, batch: Sequence[]) {
   const evaluated = await engine.evaluate(batch, { temperature: 0.7, values: true });
-  const all = (name: keyof Evaluation) => evaluated.flatMap((it) => [...it[name]]);
+  const all = (name: keyof LogProbs) => evaluated.flatMap((it) => [...it[name]]);
   return {
     logProbs: all("logProbs"),
     entropies: all("entropies"),

@@ -6,7 +6,7 @@
  */
 import { readFileSync } from "node:fs";
 import { COMPARED, NODES, type Nodes, nodesOf } from "../../rehearsal/nodes.ts";
-import { attempt, type Finding, type PartOptions } from "./part.ts";
+import { type Finding, findingsOf, type PartOptions } from "./part.ts";
 
 const MEMCPY = /^Memcpy/;
 /** Arithmetic of sizes, which belongs on the CPU: ../../rehearsal/engine.rehearsal.ts. */
@@ -24,7 +24,7 @@ export async function* counts({ device }: PartOptions): AsyncGenerator<Finding> 
     ],
   };
   for (const configuration of onGpu ? COMPARED : COMPARED.slice(0, 1))
-    yield* attempt(`${configuration}: counts`, async function* () {
+    yield* findingsOf(`${configuration}: counts`, async function* () {
       const found = await nodesOf(configuration, device);
       const known = recorded[configuration]!;
       yield {

@@ -13,7 +13,7 @@ import { graphCompute } from "../../../learner/engine/sessions.ts";
 import { kilobytes } from "../process-memory.ts";
 import type { Goal } from "../result.ts";
 import { memoryReader } from "./device.ts";
-import { attempt, type Finding, type PartOptions } from "./part.ts";
+import { type Finding, findingsOf, type PartOptions } from "./part.ts";
 import { ADAPTER, criticStep, formatsOf, MODELS, policyStep, samples } from "./work.ts";
 
 interface Work {
@@ -44,7 +44,7 @@ const SAMPLE_MILLISECONDS = 20;
 
 export async function* memory(options: PartOptions): AsyncGenerator<Finding> {
   const work = options.small ? SMALL_WORK : WORK;
-  yield* attempt(`${work.name}: memory`, () => iteration(options, work));
+  yield* findingsOf(`${work.name}: memory`, () => iteration(options, work));
 }
 
 /** The phases of an iteration. */

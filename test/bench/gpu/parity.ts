@@ -11,7 +11,7 @@ import type { ModelConfig } from "../../../learner/engine/model/config.ts";
 import { uniforms } from "../../../learner/engine/model/random.ts";
 import { writeRandomModel } from "../random-model.ts";
 import type { Goal } from "../result.ts";
-import { attempt, type Finding, type PartOptions } from "./part.ts";
+import { type Finding, findingsOf, type PartOptions } from "./part.ts";
 import { advantageOf, filled, formatsOf, MODELS, returnOf, type Sample, STEP, TRAINED, type Trained } from "./work.ts";
 
 /**
@@ -105,7 +105,7 @@ export async function* parity({ device, small, folder }: PartOptions): AsyncGene
     const cpu = await startEngine({ ...shared, device: { kind: "cpu" } });
     const expected = await compute(cpu, trained, work, batch);
     for (const format of formatsOf(device))
-      yield* attempt(`${TRAINED[trained].name}, ${format}: parity`, async function* () {
+      yield* findingsOf(`${TRAINED[trained].name}, ${format}: parity`, async function* () {
         const engine = await startEngine({ ...shared, device, resident: true, compute: format });
         try {
           const found = await compute(engine, trained, work, batch, expected.logProbs);

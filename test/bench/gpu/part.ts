@@ -130,7 +130,7 @@ async function lines(stream: Readable, each: (line: string) => void): Promise<vo
  *
  * @param what the case, as a goal names it
  */
-export async function* attempt(what: string, findings: () => AsyncIterable<Finding>): AsyncGenerator<Finding> {
+export async function* findingsOf(what: string, findings: () => AsyncIterable<Finding>): AsyncGenerator<Finding> {
   try {
     yield* findings();
   } catch (error) {

@@ -18,7 +18,7 @@ import { torchPython } from "../peers.ts";
 import { writeRandomModel } from "../random-model.ts";
 import { median } from "../result.ts";
 import { memoryReader, modelName, peakOperations, REHEARSED } from "./device.ts";
-import { attempt, type Finding, type PartOptions } from "./part.ts";
+import { type Finding, findingsOf, type PartOptions } from "./part.ts";
 import {
   ADAPTER,
   advantageOf,
@@ -92,7 +92,7 @@ export async function* speed(options: PartOptions): AsyncGenerator<Finding> {
   writeRandomModel(folder, work.config, "BF16");
   for (const compute of formatsOf(device))
     for (const trained of Object.keys(TRAINED) as Trained[])
-      yield* attempt(`${TRAINED[trained].name}, ${compute}: speed`, async function* () {
+      yield* findingsOf(`${TRAINED[trained].name}, ${compute}: speed`, async function* () {
         const peak = peakOperations(name, compute);
         yield await measured(options, {
           work,

@@ -1,6 +1,6 @@
 import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Sample } from "./store/types.ts";
+import type { Sample } from "../store/types.ts";
 
 /** A valid sample as it is kept for a person: the best so far in `best/` of the run folder, an evaluation's in `programs/`. */
 export interface BestSample {

@@ -1,0 +1,85 @@
+/** Imports go one way: from a folder to those before it, by types too. Biome refuses circles among files, not among folders. */
+import assert from "node:assert/strict";
+import { globSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+
+const ROOT = join(import.meta.dirname, "..");
+const readme = readFileSync(join(ROOT, "learner/README.md"), "utf8");
+const stated = /in the order ((?:`[a-z/]+`[,:]\s)+)/.exec(readme)?.[1] ?? "";
+const inLearner = [...stated.matchAll(/`([a-z/]+)`/g)].map(([, folder]) => `learner/${folder}`);
+/** Every folder with source files, or one above it. Each imports from itself and from earlier ones. */
+const ORDER = ["proto", "crds", "actor", ...inLearner, "learner", "controller"];
+/** What a folder does without, earlier or not. */
+const WITHOUT: readonly [folder: string, imported: RegExp][] = [
+  ["actor", /^crds\//],
+  ["learner", /^actor\//],
+  ["controller", /^(actor|learner)\//],
+  ["learner/engine", /^(?!learner\/engine\/|node:)[a-z]+\//],
+  ["learner/rl", /^@grpc\/|^proto\/(service|channel)|^learner\/(server|store)\//],
+];
+
+/** Returns the innermost folder of ORDER that a path is in. */
+const folderOf = (path: string): string | undefined =>
+  ORDER.filter((folder) => path.startsWith(`${folder}/`)).sort((a, b) => b.length - a.length)[0];
+
+/** Returns why a file of one folder may not import the other path. */
+function faultOf(file: string, imported: string): string | undefined {
+  const without = WITHOUT.find(([folder, what]) => file.startsWith(`${folder}/`) && what.test(imported));
+  if (without) return `${without[0]} does without ${imported}`;
+  if (!/^(\.|[a-z]+\/.*\.[jt]s$)/.test(imported)) return undefined; // a package
+  const [from, to] = [folderOf(file), folderOf(imported)];
+  if (to === undefined) return `${imported} is in no folder of the order`;
+  return ORDER.indexOf(to) > ORDER.indexOf(from!) ? `${to} comes after ${from}` : undefined;
+}
+
+/** Returns what a file imports: paths from the project's root, and packages by name. */
+function importsOf(file: string, source: string): { line: number; imported: string }[] {
+  return source.split("\n").flatMap((text, index) => {
+    const [, name] = /(?:^|[\s}])(?:from|import) ?\(?"([^"]+)"/.exec(text) ?? [];
+    if (name === undefined) return [];
+    return [{ line: index + 1, imported: name.startsWith(".") ? join(dirname(file), name) : name }];
+  });
+}
+
+test("every import is of the same folder or an earlier one", () => {
+  const files = globSync("{proto,crds,actor,learner,controller}/**/*.ts", { cwd: ROOT }).filter(
+    (file) => !/\.(test|fixture|parity)\.ts$|\.generated\.|\/fixtures\.ts$/.test(file),
+  );
+  assert.ok(files.length > 400, `${files.length} files`);
+  for (const folder of ORDER)
+    assert.ok(
+      files.some((file) => folderOf(file) === folder),
+      `${folder} has no files`,
+    );
+  const faults = files.flatMap((file) =>
+    importsOf(file, readFileSync(join(ROOT, file), "utf8")).flatMap(({ line, imported }) => {
+      const fault = faultOf(file, imported);
+      return fault === undefined ? [] : [`${file}:${line}: ${fault}`];
+    }),
+  );
+  assert.deepEqual(faults, []);
+});
+
+const CASES: [file: string, line: string, fault: string | undefined][] = [
+  ["learner/store/a.ts", 'import type { Run } from "../run.ts";', "learner comes after learner/store"],
+  ["learner/metrics/a.ts", '} from "../evaluation/figures.ts";', "learner/evaluation comes after learner/metrics"],
+  [
+    "learner/metrics/a.ts",
+    'const it = await import("../report/page.ts");',
+    "learner/report comes after learner/metrics",
+  ],
+  ["learner/engine/graph/a.ts", 'export * from "../engine.ts";', "learner/engine comes after learner/engine/graph"],
+  ["learner/engine/a.ts", 'import "../../crds/gpu.ts";', "learner/engine does without crds/gpu.ts"],
+  ["learner/rl/a.ts", 'import grpc from "@grpc/grpc-js";', "learner/rl does without @grpc/grpc-js"],
+  ["controller/kube/a.ts", 'import { a } from "../../learner/run.ts";', "controller does without learner/run.ts"],
+  ["actor/a.ts", 'import { a } from "../test/a.ts";', "test/a.ts is in no folder of the order"],
+  ["learner/run.ts", 'import type { Store } from "./store/store.ts";', undefined],
+  ["learner/rl/a.ts", 'import { graph } from "../engine/graph/graph.ts";', undefined],
+  ["proto/a.ts", 'import { join } from "node:path";', undefined],
+];
+for (const [file, line, fault] of CASES)
+  test(`${file}: ${line}`, () => {
+    const [found] = importsOf(file, line);
+    assert.equal(faultOf(file, found!.imported), fault);
+  });
