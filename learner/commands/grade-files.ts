@@ -2,9 +2,8 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { dirname, extname, join, resolve } from "node:path";
 import { type Grader, parseTask } from "../../crds/trainingrun.ts";
-import { type Graded, gradeSubmission, readAnswers } from "../grading/grade.ts";
+import { type Answers, type Graded, gradeSubmission, readAnswers } from "../grading/grade.ts";
 import { type Rank, rankOf } from "../grading/leaderboard.ts";
-import { gradeMleBench, maxSubmissionBytes, readMleBenchAnswers } from "../grading/mlebench.ts";
 import { type MleBenchTask, mleBenchTask, mleBenchTasks } from "../grading/mlebench-tasks.ts";
 import { reasonOf } from "../grading/reasons.ts";
 import { TaskError } from "../tasks/errors.ts";
@@ -20,14 +19,9 @@ export interface FileGrade {
   rank?: Rank;
 }
 
-interface AnswersFile {
-  maxBytes: number;
-  grade: (submission: Buffer) => Graded;
-}
-
 /** Graders by task, and answers by task and file, each opened once. */
 export class FileGrader {
-  readonly #answers = new Map<string, AnswersFile | { unusable: string }>();
+  readonly #answers = new Map<string, Answers | { unusable: string }>();
 
   /** @throws TaskError `input` if there is no such task */
   grade(task: string, answersPath: string, submissionPath: string): FileGrade {
@@ -40,7 +34,7 @@ export class FileGrader {
     return { valid, score, scoreRaw, ...reason, ...(rank && { rank }) };
   }
 
-  #open(task: string, path: string): AnswersFile | { unusable: string } {
+  #open(task: string, path: string): Answers | { unusable: string } {
     const key = JSON.stringify([task, resolve(path)]);
     const opened = this.#answers.get(key) ?? openAnswers(findGrader(task), path);
     this.#answers.set(key, opened);
@@ -89,28 +83,23 @@ function findGrader(task: string): MleBenchTask | Grader {
   throw new TaskError("input", `--task ${task}: no folder with a task.yaml that has a grader, and none of ${names}`);
 }
 
-function openAnswers(grader: MleBenchTask | Grader, path: string): AnswersFile | { unusable: string } {
+function openAnswers(grader: MleBenchTask | Grader, path: string): Answers | { unusable: string } {
   try {
-    const bytes = readFileSync(path);
-    if ("checks" in grader) {
-      const answers = readMleBenchAnswers(bytes, grader);
-      return { maxBytes: maxSubmissionBytes, grade: (submission) => gradeMleBench(submission, answers) };
-    }
-    const answers = readAnswers(bytes, grader);
-    return { maxBytes: answers.maxBytes, grade: (submission) => gradeSubmission(submission, answers, grader) };
+    return readAnswers(readFileSync(path), grader);
   } catch (error) {
     return { unusable: (error as Error).message };
   }
 }
 
 /** A file that is too large is refused by its size, unread. */
-function gradeFile(path: string, { maxBytes, grade }: AnswersFile): Graded {
+function gradeFile(path: string, answers: Answers): Graded {
+  const { maxBytes } = answers;
   try {
     const facts = statSync(path);
     if (!facts.isFile() || extname(path).toLowerCase() !== ".csv") return none("noSubmission", path);
     if (facts.size > maxBytes)
       return { valid: false, reason: reasonOf("fileTooLarge", { found: facts.size, expected: maxBytes }), guards: [] };
-    return grade(readFileSync(path));
+    return gradeSubmission(readFileSync(path), answers);
   } catch {
     return none("noSubmission", path);
   }

@@ -76,7 +76,7 @@ const invalid: [string, string | Buffer, RegExp, Answers?][] = [
 test("submissions that are graded", async (t) => {
   for (const [name, submission, score, against = answers] of valid)
     await t.test(name, () => {
-      const graded = gradeSubmission(Buffer.from(submission), against, mae);
+      const graded = gradeSubmission(Buffer.from(submission), against);
       assert.deepEqual([graded.valid, graded.reason.code], [true, "valid"]);
       assert.ok(Math.abs(graded.score! - score) < 1e-12, `${graded.score}`);
     });
@@ -85,7 +85,7 @@ test("submissions that are graded", async (t) => {
 test("submissions that are not", async (t) => {
   for (const [name, submission, reason, against = answers] of invalid)
     await t.test(name, () => {
-      const graded = gradeSubmission(Buffer.from(submission), against, mae);
+      const graded = gradeSubmission(Buffer.from(submission), against);
       assert.deepEqual([graded.valid, graded.score], [false, undefined]);
       assert.match(graded.reason.message, reason);
       assert.match(graded.reason.message, /^\P{C}+$/u);
@@ -96,17 +96,17 @@ test("probabilities", async (t) => {
   const names = ["a", "b"];
   const two = readAnswers(bytes("id,a,b\n0,1,0\n1,0,1\n"), grader("LogLoss", names));
   const one = readAnswers(bytes("id,y\n0,1\n1,0\n"), grader("LogLoss"));
-  const table: [string, Answers, string[], string, boolean, RegExp][] = [
-    ["sum 1", two, names, "id,a,b\n0,.5,.5\n1,0,1\n", true, /valid/],
-    ["sum almost 1", two, names, "id,a,b\n0,.5,.50001\n1,0,1\n", true, /valid/],
-    ["sum not 1", two, names, "id,a,b\n0,.5,.4999\n1,0,1\n", false, /of row 1 add up to 0.9999, not to 1/],
-    ["negative", two, names, "id,a,b\n0,-.1,1.1\n1,0,1\n", false, /a in row 1 is -0.1, it has to be in 0..1/],
-    ["one column", one, ["y"], "id,y\n0,.5\n1,.25\n", true, /valid/],
-    ["one column above 1", one, ["y"], "id,y\n0,1.5\n1,.25\n", false, /y in row 1 is 1.5, it has to be in 0..1/],
+  const table: [string, Answers, string, boolean, RegExp][] = [
+    ["sum 1", two, "id,a,b\n0,.5,.5\n1,0,1\n", true, /valid/],
+    ["sum almost 1", two, "id,a,b\n0,.5,.50001\n1,0,1\n", true, /valid/],
+    ["sum not 1", two, "id,a,b\n0,.5,.4999\n1,0,1\n", false, /of row 1 add up to 0.9999, not to 1/],
+    ["negative", two, "id,a,b\n0,-.1,1.1\n1,0,1\n", false, /a in row 1 is -0.1, it has to be in 0..1/],
+    ["one column", one, "id,y\n0,.5\n1,.25\n", true, /valid/],
+    ["one column above 1", one, "id,y\n0,1.5\n1,.25\n", false, /y in row 1 is 1.5, it has to be in 0..1/],
   ];
-  for (const [name, against, columns, text, ok, reason] of table)
+  for (const [name, against, text, ok, reason] of table)
     await t.test(name, () => {
-      const graded = gradeSubmission(bytes(text), against, grader("LogLoss", columns));
+      const graded = gradeSubmission(bytes(text), against);
       assert.equal(graded.valid, ok);
       assert.match(graded.reason.message, reason);
     });
@@ -115,10 +115,10 @@ test("probabilities", async (t) => {
 test("labels may be text, or numbers however they are written", () => {
   const accuracy = grader("Accuracy");
   const text = readAnswers(bytes("id,y\n0,cat\n1,dog\n2,cat\n3,1\n"), accuracy);
-  assert.equal(gradeSubmission(bytes("id,y\n0,cat\n1,cow\n2,NA\n3,1\n"), text, accuracy).score, 0.5);
+  assert.equal(gradeSubmission(bytes("id,y\n0,cat\n1,cow\n2,NA\n3,1\n"), text).score, 0.5);
   const numbers = readAnswers(bytes("id,y\n0,1\n1,2\n"), accuracy);
-  assert.equal(gradeSubmission(bytes("id,y\n0,1.0\n1,2\n"), numbers, accuracy).score, 1);
-  assert.equal(gradeSubmission(bytes("id,y\n0,one\n1,2\n"), numbers, accuracy).valid, false);
+  assert.equal(gradeSubmission(bytes("id,y\n0,1.0\n1,2\n"), numbers).score, 1);
+  assert.equal(gradeSubmission(bytes("id,y\n0,one\n1,2\n"), numbers).valid, false);
 });
 
 test("what the other metrics take from their columns", async (t) => {
@@ -158,7 +158,7 @@ test("what the other metrics take from their columns", async (t) => {
   ];
   for (const [name, one, truth, predicted, expected] of table)
     await t.test(name, () => {
-      const { score, reason } = gradeSubmission(bytes(predicted), readAnswers(bytes(truth), one), one);
+      const { score, reason } = gradeSubmission(bytes(predicted), readAnswers(bytes(truth), one));
       if (expected instanceof RegExp) assert.match(reason.message, expected);
       else assert.ok(Math.abs(score! - expected) < 1e-12, `${score} ${reason.message}`);
     });
@@ -169,7 +169,7 @@ test("what the other metrics take from their columns", async (t) => {
 });
 
 test("guards flag what no model has earned", () => {
-  const guards = (text: string) => gradeSubmission(bytes(text), answers, mae).guards;
+  const guards = (text: string) => gradeSubmission(bytes(text), answers).guards;
   assert.deepEqual(guards("id,y\n2,3\n1,2.0\n0,1\n"), ["sampleSubmission"]);
   assert.deepEqual(guards("id,y\n0,5\n1,5\n2,5.0\n"), ["constant"]);
   assert.deepEqual(guards("id,y\n0,5\n1,5\n2,6\n"), []);
@@ -178,7 +178,7 @@ test("guards flag what no model has earned", () => {
 
 test("rewardSplit Half: two fixed halves that share no row", () => {
   const half = readAnswers(bytes("id,y\n0,0\n1,0\n2,0\n3,0\n"), mae, { split: "Half" });
-  const graded = gradeSubmission(bytes("id,y\n0,1\n1,10\n2,3\n3,20\n"), half, mae);
+  const graded = gradeSubmission(bytes("id,y\n0,1\n1,10\n2,3\n3,20\n"), half);
   assert.deepEqual([graded.score, graded.reportedScore], [2, 15]);
 });
 
@@ -195,7 +195,7 @@ test("answers that do not fit the grader", async (t) => {
 });
 
 test("no bytes make a grader throw", () => {
-  const graded = (submission: Uint8Array) => gradeSubmission(Buffer.from(submission), answers, mae);
+  const graded = (submission: Uint8Array) => gradeSubmission(Buffer.from(submission), answers);
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 200 }), (submission) =>
       assert.equal(typeof graded(submission).valid, "boolean"),
@@ -217,7 +217,7 @@ test("the order of rows and columns changes nothing", () => {
     fc.property(values, fc.shuffledSubarray([0, 1, 2], { minLength: 3 }), (predicted, order) => {
       const straight = `id,y\n${predicted.map((value, id) => `${id},${value}`).join("\n")}`;
       const shuffled = `y,id\n${order.map((id) => `${predicted[id]},${id}`).join("\n")}`;
-      assert.deepEqual(gradeSubmission(bytes(straight), answers, mae), gradeSubmission(bytes(shuffled), answers, mae));
+      assert.deepEqual(gradeSubmission(bytes(straight), answers), gradeSubmission(bytes(shuffled), answers));
     }),
   );
 });
@@ -226,9 +226,9 @@ test("10,000 rows take less than 50 ms of processor time", () => {
   const rows = Array.from({ length: 10_000 }, (_, id) => `${id},${(id * 7919) % 1000}.123456`);
   const text = bytes(`id,y\n${rows.join("\n")}\n`);
   const many = readAnswers(text, mae, { sample: text });
-  gradeSubmission(text, many, mae);
+  gradeSubmission(text, many);
   const before = process.cpuUsage();
-  for (let i = 0; i < 5; i++) assert.equal(gradeSubmission(text, many, mae).score, 0);
+  for (let i = 0; i < 5; i++) assert.equal(gradeSubmission(text, many).score, 0);
   const used = process.cpuUsage(before);
   const milliseconds = (used.user + used.system) / 5 / 1000;
   assert.ok(milliseconds < 50, `${milliseconds} ms`);

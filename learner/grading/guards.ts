@@ -1,5 +1,5 @@
 /** Flags submissions that are valid although no model earned them. They are counted, so that a policy that relies on them is noticed. */
-import { type MetricName, metrics } from "./metrics.ts";
+import { type MetricName, metrics, type Values } from "./metrics.ts";
 
 export const guardNames = ["sampleSubmission", "constant", "perfect"] as const;
 
@@ -9,8 +9,6 @@ export const guardNames = ["sampleSubmission", "constant", "perfect"] as const;
  * real data means that the answers were found, not predicted.
  */
 export type Guard = (typeof guardNames)[number];
-
-type Column = Float64Array | readonly string[];
 
 /** Rows that may differ in a copy: this share of all rows, and at least one; */
 const DIFFERENT_SHARE = 0.01;
@@ -28,9 +26,9 @@ const DISTANCES: readonly MetricName[] = ["MAE", "RMSE", "RMSLE", "MAPE", "R2", 
 export function guardsOf(
   score: number,
   metric: MetricName,
-  predicted: readonly Column[],
-  truth: readonly Column[],
-  sample: readonly Column[] | undefined,
+  predicted: readonly Values[],
+  truth: readonly Values[],
+  sample: readonly Values[] | undefined,
 ): Guard[] {
   const { fewRows, tolerances } = factsOf(truth);
   const rows = predicted[0]!.length;
@@ -63,9 +61,9 @@ interface AnswerFacts {
   tolerances: number[];
 }
 
-const known = new WeakMap<readonly Column[], AnswerFacts>();
+const known = new WeakMap<readonly Values[], AnswerFacts>();
 
-function factsOf(truth: readonly Column[]): AnswerFacts {
+function factsOf(truth: readonly Values[]): AnswerFacts {
   const found = known.get(truth);
   if (found) return found;
   const rows = truth[0]!.length;
@@ -95,7 +93,7 @@ function spread(values: Float64Array): number {
 }
 
 /** Returns the value that nearly all rows share, if they do: the median of numbers, the most frequent text. */
-function middle(column: Column): number | string {
+function middle(column: Values): number | string {
   if (column instanceof Float64Array) return column.toSorted()[column.length >> 1]!;
   const counts = new Map<string, number>();
   for (const text of column) counts.set(text, (counts.get(text) ?? 0) + 1);

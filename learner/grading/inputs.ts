@@ -1,12 +1,12 @@
 /** What a metric takes from a column: numbers, labels or texts, read as the reference's libraries read them. */
 import { type Column, isNumeric, type TextColumn, wholeNumber } from "./column.ts";
+import type { Values } from "./metrics.ts";
 import { pythonFloat, pythonRepr } from "./python-text.ts";
 import { type Refusal, refuse } from "./reasons.ts";
 
 /** Finite numbers of a column that pandas read as numbers; True is 1. */
 export function numbers(column: Column): Float64Array | Refusal {
-  if (column.kind === "mixed") return refuse("mixedTypes", { column: column.name });
-  if (!isNumeric(column)) return notNumeric(column);
+  if (!isNumeric(column)) return wrongType(column);
   return column.kind === "float" ? finite(column.values, column) : column.values;
 }
 
@@ -16,7 +16,7 @@ export function floats(column: Column): Float64Array | Refusal {
   const values = new Float64Array(column.rows);
   for (let row = 0; row < column.rows; row++) {
     const value = column.isMissing(row) ? Number.NaN : pythonFloat(column.cell(row));
-    if (value === undefined) return notNumeric(column, row);
+    if (value === undefined) return wrongType(column, row);
     values[row] = value;
   }
   return finite(values, column);
@@ -34,14 +34,11 @@ export function floatsAboveMinusOne(column: Column): Float64Array | Refusal {
 /** Labels that are whole numbers; `3.0` is 3. */
 export function integerLabels(column: Column): Float64Array | Refusal {
   const values = numbers(column);
-  if ("reason" in values) return values;
-  if (column.kind !== "float") return values;
+  if ("reason" in values || column.kind !== "float") return values;
   // scikit-learn compares a float with its own int64.
   const isLabel = (value: number) => Number.isInteger(value) && value >= -(2 ** 63) && value < 2 ** 63;
-  for (let row = 0; row < values.length; row++)
-    if (!isLabel(values[row]!))
-      return refuse("notInteger", { column: column.name, row: row + 1, value: column.cell(row) });
-  return values;
+  const row = values.findIndex((value) => !isLabel(value));
+  return row < 0 ? values : refuse("notInteger", { column: column.name, row: row + 1, value: column.cell(row) });
 }
 
 /**
@@ -60,51 +57,52 @@ export function kappaLabels(column: Column): Float64Array | Refusal {
  * As `integerLabels`; a column of text is no error for scikit-learn 1.6's accuracy, but every label is wrong (NaN), unless
  * both sides have at most two labels.
  */
-export function labelsOrTexts(column: Column, truth?: Float64Array | readonly string[]): Float64Array | Refusal {
+export function labelsOrTexts(column: Column, truth?: Values): Float64Array | Refusal {
   if (column.kind !== "text" || truth === undefined) return integerLabels(column);
   const labels = new Set<string>();
   for (let row = 0; row < column.rows; row++) {
     if (column.isMissing(row)) return refuse("missingValue", { column: column.name, row: row + 1 });
     labels.add(column.cell(row));
   }
-  if (labels.size <= 2 && new Set<number | string>(truth).size <= 2) return notNumeric(column);
+  if (labels.size <= 2 && new Set<number | string>(truth).size <= 2) return wrongType(column);
   return new Float64Array(column.rows).fill(Number.NaN);
 }
 
 /** The words of a longer text could take gigabytes. */
-export const maxTextCharacters = 2 ** 20;
+const maxTextCharacters = 2 ** 20;
 
 /** Texts as `fillna("").astype(str)` has them: a missing cell is empty, and numbers are as Python writes them. */
 export function texts(column: Column): string[] | Refusal {
   const { rows, cell, name } = column;
   const all = (text: (row: number) => string) => Array.from({ length: rows }, (_, row) => text(row));
-  if (column.kind === "text") {
-    const found = all((row) => (column.isMissing(row) ? "" : cell(row)));
-    const row = found.findIndex(({ length }) => length > maxTextCharacters);
-    if (row < 0) return found;
-    return refuse("longText", { column: name, row: row + 1, found: found[row]!.length, expected: maxTextCharacters });
+  switch (column.kind) {
+    case "text": {
+      const found = all((row) => (column.isMissing(row) ? "" : cell(row)));
+      const row = found.findIndex(({ length }) => length > maxTextCharacters);
+      if (row < 0) return found;
+      return refuse("longText", { column: name, row: row + 1, found: found[row]!.length, expected: maxTextCharacters });
+    }
+    case "int":
+      return all((row) => wholeNumber(cell(row)).toString());
+    case "float":
+      return all((row) => (Number.isNaN(column.values[row]) ? "" : pythonRepr(column.values[row]!)));
+    default: {
+      // True and False, some of them missing.
+      const names: Record<string, string> = { true: "True", false: "False" };
+      return all((row) => names[cell(row).toLowerCase()] ?? "");
+    }
   }
-  if (column.kind === "int") return all((row) => wholeNumber(cell(row)).toString());
-  if (column.kind === "float") {
-    const { values } = column;
-    return all((row) => (Number.isNaN(values[row]) ? "" : pythonRepr(values[row]!)));
-  }
-  // True and False, some of them missing.
-  const names: Record<string, string> = { true: "True", false: "False" };
-  return all((row) => names[cell(row).toLowerCase()] ?? "");
 }
 
-function finite(values: Float64Array, column: Column): Float64Array | Refusal {
+function finite(values: Float64Array, { name }: Column): Float64Array | Refusal {
   for (let row = 0; row < values.length; row++)
-    if (!Number.isFinite(values[row]!))
-      return refuse(Number.isNaN(values[row]!) ? "missingValue" : "infiniteValue", {
-        column: column.name,
-        row: row + 1,
-      });
+    if (!Number.isFinite(values[row]))
+      return refuse(Number.isNaN(values[row]) ? "missingValue" : "infiniteValue", { column: name, row: row + 1 });
   return values;
 }
 
-/** The cell that makes the column text. */
-export function notNumeric(column: TextColumn, row = column.firstText): Refusal {
+/** @param row of the cell that makes the column text */
+export function wrongType(column: TextColumn, row = column.firstText): Refusal {
+  if (column.kind === "mixed") return refuse("mixedTypes", { column: column.name });
   return refuse("notNumeric", { column: column.name, row: row + 1, value: column.cell(row) });
 }

@@ -15,37 +15,27 @@ import { meanAveragePrecision } from "./ranking.ts";
 import { mape, meanAbsoluteError, pearson, r2, rmsle, rootMeanSquaredError, spearman } from "./regression.ts";
 import { wordJaccard } from "./words.ts";
 
-type Columns = readonly Float64Array[];
-type Texts = readonly (readonly string[])[];
+/** The values of a target column by row. */
+export type Values = Float64Array | readonly string[];
 export type MetricName = Grader["metric"];
 
-interface MetricOfNumbers {
+/** What a grader says beside the metric. */
+type Options = Pick<Grader, "k">;
+
+export interface Metric {
   direction: "Higher" | "Lower";
   /** `labels` may be names; `binary` labels are 0 and 1, `integers` whole numbers. */
-  input: "numbers" | "aboveMinusOne" | "labels" | "binary" | "integers";
+  input: "numbers" | "aboveMinusOne" | "labels" | "binary" | "integers" | "texts";
   /** Predictions must lie in 0..1, and with several columns every row must add up to 1. */
   probabilities?: boolean;
   /** Least number of target columns, where the columns are the classes; default 1. */
   columns?: number;
   /**
-   * `truth[c][i]` is the true value of target column c in row i, `predicted[c][i]` the submission's.
+   * `truth[c][i]` is the true value of target column c in row i, `predicted[c][i]` the submission's; texts if `input` is.
    * @returns the score in the metric's own unit, NaN where it is undefined
    */
-  score: (truth: Columns, predicted: Columns) => number;
+  score(truth: readonly Values[], predicted: readonly Values[], options: Options): number;
 }
-
-interface MetricOfTexts {
-  direction: "Higher" | "Lower";
-  input: "texts";
-  probabilities?: boolean;
-  columns?: number;
-  score: (truth: Texts, predicted: Texts, grader: Options) => number;
-}
-
-/** What a grader says beside the metric. */
-type Options = Pick<Grader, "k">;
-
-export type Metric = MetricOfNumbers | MetricOfTexts;
 
 /** Mean over the columns of a metric of one column (scikit-learn's `uniform_average`). */
 const columnMean =
@@ -54,9 +44,9 @@ const columnMean =
     truth.reduce((sum, column, c) => sum + metric(column, predicted[c]!), 0) / truth.length;
 
 /** Items that a ranking counts, where the grader does not say. */
-export const defaultK = 5;
+const defaultK = 5;
 
-export const metrics = {
+export const metrics: Record<MetricName, Metric> = {
   MAE: { direction: "Lower", input: "numbers", score: columnMean(meanAbsoluteError) },
   RMSE: { direction: "Lower", input: "numbers", score: columnMean(rootMeanSquaredError) },
   RMSLE: { direction: "Lower", input: "aboveMinusOne", score: columnMean(rmsle) },
@@ -80,18 +70,17 @@ export const metrics = {
   MAPAtK: {
     direction: "Higher",
     input: "texts",
-    score: (truth, predicted, { k = defaultK }) =>
+    score: (truth: (readonly string[])[], predicted: (readonly string[])[], { k = defaultK }) =>
       columnMean<readonly string[]>((t, p) => meanAveragePrecision(t, p, k))(truth, predicted),
   },
-} satisfies Record<MetricName, Metric> as Record<MetricName, Metric>;
+};
 
 /** The score of columns [target][row] that are what the metric takes. NaN where it is undefined. */
 export function scoreColumns(
   metric: MetricName,
-  truth: readonly (Float64Array | readonly string[])[],
-  predicted: readonly (Float64Array | readonly string[])[],
+  truth: readonly Values[],
+  predicted: readonly Values[],
   options: Options = {},
 ): number {
-  const score = metrics[metric].score as (truth: unknown, predicted: unknown, options: Options) => number;
-  return score(truth, predicted, options);
+  return metrics[metric].score(truth, predicted, options);
 }

@@ -5,9 +5,9 @@ import { test } from "node:test";
 import { brotliDecompressSync } from "node:zlib";
 import fc from "fast-check";
 import { MLE_BENCH_TASKS } from "../../crds/mlebench.ts";
-import type { Graded } from "./grade.ts";
+import { type Answers, type Graded, gradeSubmission, readAnswers } from "./grade.ts";
 import { rankOf } from "./leaderboard.ts";
-import { gradeMleBench, type MleBenchAnswers, maxSubmissionBytes, readMleBenchAnswers } from "./mlebench.ts";
+import { maxSubmissionBytes } from "./mlebench.ts";
 import { mleBenchTask, mleBenchTasks } from "./mlebench-tasks.ts";
 import { roundExact, roundNumpy } from "./rounding.ts";
 
@@ -41,10 +41,10 @@ function fileOf(path: string): Buffer | undefined {
   return typeof file === "string" ? Buffer.from(file) : Buffer.from(file.base64, "base64");
 }
 
-const opened = new Map<string, MleBenchAnswers>();
+const opened = new Map<string, Answers>();
 
-function answersOf({ task, answers }: Pick<Case, "task" | "answers">): MleBenchAnswers {
-  const found = opened.get(answers) ?? readMleBenchAnswers(fileOf(answers)!, mleBenchTask(task)!);
+function answersOf({ task, answers }: Pick<Case, "task" | "answers">): Answers {
+  const found = opened.get(answers) ?? readAnswers(fileOf(answers)!, mleBenchTask(task)!);
   opened.set(answers, found);
   return found;
 }
@@ -53,7 +53,7 @@ function gradeCase(one: Case): Graded {
   const bytes = fileOf(one.submission);
   if (!bytes || extname(one.submission).toLowerCase() !== ".csv")
     return { valid: false, reason: { code: "noSubmission", message: "" }, guards: [] };
-  return gradeMleBench(bytes, answersOf(one));
+  return gradeSubmission(bytes, answersOf(one));
 }
 
 /** The pairing of equal ids is left to an unstable sort, or the libraries' generations disagree. */
@@ -134,10 +134,10 @@ test("guards flag a copy of the sample submission, one prediction throughout, an
   const flags = (task: string, name: string) => {
     const one = fixture.cases.find((some) => some.task === task && some.case === name)!;
     const sample = fixture.cases.find((some) => some.answers === one.answers && some.case === "sample_submission");
-    const answers = readMleBenchAnswers(fileOf(one.answers)!, mleBenchTask(task)!, {
+    const answers = readAnswers(fileOf(one.answers)!, mleBenchTask(task)!, {
       ...(sample && { sample: fileOf(sample.submission)! }),
     });
-    return gradeMleBench(fileOf(one.submission)!, answers).guards;
+    return gradeSubmission(fileOf(one.submission)!, answers).guards;
   };
   assert.deepEqual(flags("spooky-author-identification", "sample_submission"), ["sampleSubmission", "constant"]);
   assert.deepEqual(flags("spooky-author-identification", "constant"), ["constant"]);
@@ -148,14 +148,14 @@ test("guards flag a copy of the sample submission, one prediction throughout, an
 });
 
 test("rewardSplit Half: the score of every other row makes the reward, the rest is reported", () => {
-  const answers = readMleBenchAnswers(
+  const answers = readAnswers(
     Buffer.from("Id,Cover_Type\n1,1\n2,2\n3,3\n4,4\n"),
     mleBenchTask("tabular-playground-series-dec-2021")!,
     { split: "Half" },
   );
-  const { score, reportedScore } = gradeMleBench(Buffer.from("Id,Cover_Type\n4,4\n3,3\n2,7\n1,7\n"), answers);
+  const { score, reportedScore } = gradeSubmission(Buffer.from("Id,Cover_Type\n4,4\n3,3\n2,7\n1,7\n"), answers);
   assert.deepEqual([score, reportedScore], [0.5, 0.5]);
-  const worse = gradeMleBench(Buffer.from("Id,Cover_Type\n4,7\n3,3\n2,7\n1,1\n"), answers);
+  const worse = gradeSubmission(Buffer.from("Id,Cover_Type\n4,7\n3,3\n2,7\n1,1\n"), answers);
   assert.deepEqual([worse.score, worse.reportedScore], [1, 0]);
 });
 
@@ -176,7 +176,7 @@ const plain = fixture.cases.filter((one) => {
 });
 const anyPlain = fc.constantFrom(...plain);
 const linesOf = (one: Case) => (fixture.files[one.submission] as string).replace(/^\uFEFF/, "").split(/\r?\n/);
-const graded = (one: Case, lines: string[]) => gradeMleBench(Buffer.from(lines.join("\n")), answersOf(one));
+const graded = (one: Case, lines: string[]) => gradeSubmission(Buffer.from(lines.join("\n")), answersOf(one));
 const shuffled = <Item>(items: Item[], seed: number) =>
   items
     .map((item, i) => [Math.sin(seed + i * 12.9898) % 1e-3, item] as const)
@@ -256,7 +256,7 @@ test("no bytes make a grader throw", () => {
   });
   fc.assert(
     fc.property(fc.oneof(text, raw, bitten), fc.constantFrom(...answers), (bytes, some) => {
-      const { valid, score, scoreRaw, reason } = gradeMleBench(bytes, some);
+      const { valid, score, scoreRaw, reason } = gradeSubmission(bytes, some);
       assert.equal(valid, Number.isFinite(score) && Number.isFinite(scoreRaw));
       assert.equal(valid, reason.code === "valid");
     }),
@@ -302,7 +302,7 @@ test("long cells, many columns and many rows are refused in bounded time", async
     await t.test(name, () => {
       const bytes = Buffer.from(text);
       const started = process.cpuUsage();
-      assert.equal(gradeMleBench(bytes, answers).reason.code, code);
+      assert.equal(gradeSubmission(bytes, answers).reason.code, code);
       const { user, system } = process.cpuUsage(started);
       assert.ok(user + system < 2e6, `${(user + system) / 1e6} s`);
     });
@@ -316,7 +316,7 @@ test("long cells, many columns and many rows are refused in bounded time", async
     assert.ok(user + system < 2e6, `${(user + system) / 1e6} s`);
   });
   await t.test("more bytes than any submission needs", () => {
-    const { reason } = gradeMleBench(Buffer.alloc(maxSubmissionBytes + 1), answers);
+    const { reason } = gradeSubmission(Buffer.alloc(maxSubmissionBytes + 1), answers);
     assert.equal(reason.code, "fileTooLarge");
   });
 });

@@ -1,144 +1,122 @@
 /**
- * The graders of the twelve MLE-bench tasks, as openai/mle-bench (commit 783b15a) grades under pandas 2.2, scikit-learn 1.6
- * and scipy 1.15. What a task checks, and in which order, is data (`mlebench.yaml`); `checks.ts` has the checks.
+ * The rules of the twelve MLE-bench tasks, as openai/mle-bench (commit 783b15a) grades under pandas 2.2, scikit-learn 1.6
+ * and scipy 1.15. Which checks a task has, and in which order, is data (`mlebench.yaml`).
  */
-
-import { checks } from "./checks.ts";
-import type { Column } from "./column.ts";
-import { readFrame } from "./frame.ts";
-import { type Graded, type Halves, halvesOf, inOrder, pick, type Values } from "./grade.ts";
-import { guardsOf } from "./guards.ts";
-import { IdIndex } from "./ids.ts";
-import { floats, floatsAboveMinusOne, kappaLabels, labelsOrTexts, numbers, texts } from "./inputs.ts";
-import { accuracy, quadraticWeightedKappa } from "./labels.ts";
-import type { MleBenchMetric, MleBenchTask } from "./mlebench-tasks.ts";
-import { logLoss, rocAuc } from "./probabilities.ts";
-import { type Refusal, reasonOf, refuse } from "./reasons.ts";
-import { pearson, rmsle } from "./regression.ts";
+import { type Column, isNumeric } from "./column.ts";
+import type { Frame } from "./frame.ts";
+import { floats, floatsAboveMinusOne, kappaLabels, labelsOrTexts, numbers, texts, wrongType } from "./inputs.ts";
+import { scoreColumns, type Values } from "./metrics.ts";
+import type { CheckName, MleBenchMetric, MleBenchTask } from "./mlebench-tasks.ts";
+import { type Refusal, refuse } from "./reasons.ts";
 import { roundExact, roundNumpy } from "./rounding.ts";
-import { firstWordless, wordJaccard } from "./words.ts";
-
-interface MleBenchMetricRules {
-  /** What the metric takes from a column of the submission; `truth` is the answers' column. */
-  read: (column: Column, truth?: Values) => Values | Refusal;
-  /** @returns the score, NaN where it is undefined */
-  score: (truth: readonly Values[], predicted: readonly Values[], task: MleBenchTask) => number | Refusal;
-}
-
-/** A metric over the columns [target][row] of numbers. */
-const ofNumbers =
-  (score: (truth: Float64Array[], predicted: Float64Array[]) => number): MleBenchMetricRules["score"] =>
-  (truth, predicted) =>
-    score(truth as Float64Array[], predicted as Float64Array[]);
-
-const columnMean = (metric: (truth: Float64Array, predicted: Float64Array) => number) =>
-  ofNumbers((truth, predicted) => truth.reduce((sum, t, c) => sum + metric(t, predicted[c]!), 0) / truth.length);
-
-const metrics: Record<MleBenchMetric, MleBenchMetricRules> = {
-  RocAuc: { read: floats, score: columnMean(rocAuc) },
-  Accuracy: { read: labelsOrTexts, score: columnMean(accuracy) },
-  QuadraticWeightedKappa: { read: kappaLabels, score: columnMean(quadraticWeightedKappa) },
-  Pearson: { read: numbers, score: columnMean(pearson) },
-  RMSLE: { read: floatsAboveMinusOne, score: columnMean(rmsle) },
-  LogLoss: { read: numbers, score: ofNumbers(logLoss) },
-  WordJaccard: {
-    read: texts,
-    score: (truth, predicted, { targetColumns }) => {
-      const [answers, words] = [truth[0] as readonly string[], predicted[0] as readonly string[]];
-      const row = firstWordless(answers, words);
-      return row < 0 ? wordJaccard(answers, words) : refuse("noWords", { column: targetColumns[0]!, row: row + 1 });
-    },
-  },
-};
-
-/** The answers of a task, ready to compare submissions with. */
-export interface MleBenchAnswers {
-  task: MleBenchTask;
-  rows: number;
-  /** Absent where rows are matched by their position. */
-  ids: IdIndex | undefined;
-  /** [target][row]. */
-  truth: Values[];
-  /** Likewise; absent if there is no readable sample submission. */
-  sample?: Values[];
-  /** Absent with `rewardSplit: Full`. */
-  halves?: Halves;
-}
+import { missingColumn, type Rules } from "./rules.ts";
+import { firstWordless } from "./words.ts";
 
 /** Most bytes of a submission to one of the twelve tasks; the largest of them needs 5 MB. */
 export const maxSubmissionBytes = 64 * 2 ** 20;
 
-/** @throws Error in one line if these are not the answers of the task */
-export function readMleBenchAnswers(
-  bytes: Buffer,
-  task: MleBenchTask,
-  o: { sample?: Buffer; split?: "Full" | "Half" } = {},
-): MleBenchAnswers {
-  const frame = readFrame(bytes, { bytes: 2 ** 31, rows: 50_000_000 });
-  if ("reason" in frame) throw new Error(frame.reason.message);
-  if (frame.rows === 0) throw new Error("there is no row");
-  const column = (name: string): Column => {
-    const found = frame.column(name);
-    if (found) return found;
-    throw new Error(`missing column ${name}; the header is ${frame.names.slice(0, 20).join(",")}`);
-  };
-  const truth = task.targetColumns.map((name) => {
-    const values = metrics[task.metric].read(column(name));
-    if ("reason" in values) throw new Error(values.reason.message);
-    return values;
-  });
-  const exact = task.checks.includes("exactColumns") || task.checks.includes("shape");
-  const extra = frame.names.find((name) => name !== task.idColumn && !task.targetColumns.includes(name));
-  if (exact && extra !== undefined) throw new Error(`unexpected column ${extra}; the task has ids and targets alone`);
-  const ids = task.ids === "Position" ? undefined : new IdIndex(column(task.idColumn), task.ids === "List");
-  const answers: MleBenchAnswers = { task, rows: frame.rows, ids, truth };
-  if (o.split === "Half") answers.halves = halvesOf(frame.rows);
-  const sample = o.sample && predictions(o.sample, answers);
-  if (sample && !("reason" in sample)) answers.sample = sample;
-  return answers;
-}
+const readers: Record<MleBenchMetric, (column: Column, truth?: Values) => Values | Refusal> = {
+  RocAuc: floats,
+  Accuracy: labelsOrTexts,
+  QuadraticWeightedKappa: kappaLabels,
+  Pearson: numbers,
+  RMSLE: floatsAboveMinusOne,
+  LogLoss: numbers,
+  WordJaccard: texts,
+};
 
-/** Grades a submission. It is a value: whatever the bytes, it never throws, and its time and memory are bounded. */
-export function gradeMleBench(submission: Buffer, answers: MleBenchAnswers): Graded {
-  const { task, truth, halves, sample } = answers;
-  const refused = ({ reason }: Refusal): Graded => ({ valid: false, reason, guards: [] });
-  const predicted = predictions(submission, answers);
-  if ("reason" in predicted) return refused(predicted);
-  const scoreOf = (rows?: Uint32Array) => {
-    const { score } = metrics[task.metric];
-    return rows ? score(pick(truth, rows), pick(predicted, rows), task) : score(truth, predicted, task);
-  };
-  const scoreRaw = scoreOf(halves?.reward);
-  if (typeof scoreRaw !== "number") return refused(scoreRaw);
-  if (!Number.isFinite(scoreRaw)) return refused(refuse("undefinedScore", { expected: task.metric }));
-  const rounded = task.rounding === "Numpy" ? roundNumpy : roundExact;
-  const reported = halves && scoreOf(halves.reported);
+export function mleBenchRules(task: MleBenchTask): Rules {
+  const { metric, idColumn, targetColumns } = task;
   return {
-    valid: true,
-    score: rounded(scoreRaw),
-    scoreRaw,
-    ...(typeof reported === "number" && { reportedScore: rounded(reported) }),
-    reason: reasonOf("valid"),
-    guards: guardsOf(scoreRaw, task.metric, predicted, truth, sample),
+    ids: task.ids,
+    wholeColumns: false,
+    maxBytes: () => maxSubmissionBytes,
+    checkAnswers: ({ names }) => {
+      const extra = names.find((name) => name !== idColumn && !targetColumns.includes(name));
+      if (extra !== undefined && (task.checks.includes("exactColumns") || task.checks.includes("shape")))
+        throw new Error(`unexpected column ${extra}; the task has ids and targets alone`);
+    },
+    check: (frame, rows) => {
+      for (const name of task.checks) {
+        const refusal = checks[name](frame, task, rows);
+        if (refusal) return refusal;
+      }
+      return undefined;
+    },
+    reader: () => readers[metric],
+    checkRows: () => undefined,
+    score: (truth, predicted) => {
+      const wordless = metric === "WordJaccard" ? firstWordless(truth[0] as string[], predicted[0] as string[]) : -1;
+      if (wordless >= 0) return refuse("noWords", { column: targetColumns[0]!, row: wordless + 1 });
+      return scoreColumns(metric, truth, predicted);
+    },
+    round: task.rounding === "Numpy" ? roundNumpy : roundExact,
   };
 }
 
-/** The target columns in the order of the answers' rows, if the submission passes the task's checks. */
-function predictions(submission: Buffer, answers: MleBenchAnswers): Values[] | Refusal {
-  const { task, truth, rows } = answers;
-  const frame = readFrame(submission, { bytes: maxSubmissionBytes, rows });
-  if ("reason" in frame) return frame;
-  for (const name of task.checks) {
-    const refusal = checks[name](frame, task, rows);
-    if (refusal) return refusal;
+/** numpy.isclose(sum, 1, atol=1e-6): the tolerance is atol + rtol, where rtol is 1e-5. */
+const closeToOne = (sum: number) => Math.abs(sum - 1) <= 1e-6 + 1e-5;
+/** `sum.round(6) == 1`. */
+const roundsToOne = (sum: number) => Math.abs(sum * 1e6 - 1e6) <= 0.5;
+
+const targets = (frame: Frame, task: MleBenchTask) => task.targetColumns.map((name) => frame.column(name)!);
+/** All columns but the first, whatever their names. */
+const allButFirst = (frame: Frame) => frame.names.slice(1).map((_, i) => frame.columnAt(i + 1));
+
+const checks: Record<CheckName, (frame: Frame, task: MleBenchTask, rows: number) => Refusal | undefined> = {
+  idColumn: (frame, { idColumn }) => missingColumn(frame, [idColumn]),
+  targetColumns: (frame, { targetColumns }) => missingColumn(frame, targetColumns),
+  notEmpty: (frame) => (frame.rows === 0 ? refuse("noRows") : undefined),
+  rowCount: (frame, _, rows) =>
+    frame.rows === rows ? undefined : refuse("rowCount", { found: frame.rows, expected: rows }),
+  exactColumns: (frame, { idColumn, targetColumns }) => {
+    const names = [idColumn, ...targetColumns];
+    const column = frame.names.find((name) => !names.includes(name));
+    if (column !== undefined) return refuse("unexpectedColumn", { column, expected: names.join(",") });
+    return missingColumn(frame, names);
+  },
+  shape: (frame, task, rows) => {
+    const expected = task.targetColumns.length + 1;
+    if (frame.names.length !== expected) return refuse("columnCount", { found: frame.names.length, expected });
+    return checks.rowCount(frame, task, rows);
+  },
+  numeric: (frame, task) => notNumbers(targets(frame, task)),
+  /** A missing value passes here; the metric refuses it. */
+  zeroToOneOrMissing: (frame, task) => outOfRange(targets(frame, task), (p) => p < 0 || p > 1),
+  zeroToOne: (frame, task) => outOfRange(targets(frame, task), (p) => !(p >= 0 && p <= 1)),
+  positionalZeroToOne: (frame) => outOfRange(allButFirst(frame), (p) => !(p >= 0 && p <= 1)),
+  sumsCloseToOne: (frame, task) => wrongSum(targets(frame, task), closeToOne),
+  positionalSumsCloseToOne: (frame) => wrongSum(allButFirst(frame), closeToOne),
+  sumsRoundToOne: (frame, task) => wrongSum(targets(frame, task), roundsToOne),
+};
+
+function notNumbers(columns: readonly Column[]): Refusal | undefined {
+  const column = columns.find((each) => !isNumeric(each));
+  return column && wrongType(column);
+}
+
+function outOfRange(columns: readonly Column[], isOut: (value: number) => boolean): Refusal | undefined {
+  const refusal = notNumbers(columns);
+  if (refusal) return refusal;
+  for (const { name, values } of columns.filter(isNumeric)) {
+    const row = values.findIndex(isOut);
+    if (row < 0) continue;
+    const value = values[row]!;
+    if (Number.isNaN(value)) return refuse("missingValue", { column: name, row: row + 1 });
+    return refuse("outOfRange", { column: name, row: row + 1, value, expected: "in 0..1" });
   }
-  const alignment = answers.ids?.match(frame.column(task.idColumn)!);
-  if (alignment && "reason" in alignment) return alignment;
-  const predicted: Values[] = [];
-  for (const [i, name] of task.targetColumns.entries()) {
-    const values = metrics[task.metric].read(frame.column(name)!, truth[i]);
-    if ("reason" in values) return values;
-    predicted.push(inOrder(values, alignment));
+  return undefined;
+}
+
+/** Missing values are left out of the sums, as pandas does it. */
+function wrongSum(columns: readonly Column[], isRight: (sum: number) => boolean): Refusal | undefined {
+  const refusal = notNumbers(columns);
+  if (refusal) return refusal;
+  const values = columns.filter(isNumeric).map((column) => column.values);
+  for (let row = 0; row < (values[0]?.length ?? 0); row++) {
+    let sum = 0;
+    for (const column of values) if (!Number.isNaN(column[row])) sum += column[row]!;
+    if (!isRight(sum)) return refuse("rowSum", { row: row + 1, value: sum });
   }
-  return predicted;
+  return undefined;
 }

@@ -68,18 +68,18 @@ for (const metric of Object.keys(metrics) as MetricName[]) {
     const property = fc.property(rowsOf(metric), fc.infiniteStream(fc.nat()), fc.nat(), (rows, keys, at) => {
       const answers = readAnswers(csv(table(metric, rows, "truth")), grader);
       const [header, ...body] = table(metric, rows, "predicted");
-      const plain = gradeSubmission(csv([header!, ...body]), answers, grader);
+      const plain = gradeSubmission(csv([header!, ...body]), answers);
       if (plain.valid) scored++;
       else assert.equal(plain.reason.code, "undefinedScore", plain.reason.message);
       const shuffled = body
         .map((row) => ({ row, key: keys.next().value }))
         .sort((a, b) => a.key - b.key)
         .map(({ row }) => row);
-      same(plain, gradeSubmission(csv([header!, ...shuffled].map((row) => row.toReversed())), answers, grader));
+      same(plain, gradeSubmission(csv([header!, ...shuffled].map((row) => row.toReversed())), answers));
       const [one, other] = [at % body.length, (at + 1) % body.length];
       const repeated = body.with(one, body[other]!);
-      assert.equal(gradeSubmission(csv([header!, ...repeated]), answers, grader).reason.code, "idRepeated");
-      assert.equal(gradeSubmission(csv([header!, ...body, body[one]!]), answers, grader).reason.code, "rowCount");
+      assert.equal(gradeSubmission(csv([header!, ...repeated]), answers).reason.code, "idRepeated");
+      assert.equal(gradeSubmission(csv([header!, ...body, body[one]!]), answers).reason.code, "rowCount");
     });
     fc.assert(property, options);
     assert.ok(scored > options.numRuns / 3, `${scored} of ${options.numRuns} had a score`);
@@ -92,7 +92,7 @@ for (const metric of Object.keys(metrics) as MetricName[]) {
       const whole = csv(table(metric, rows, "predicted"));
       const place = at % whole.length;
       const bitten = Buffer.concat([whole.subarray(0, place), put, whole.subarray(place + gone)]);
-      const { valid, score, reason } = gradeSubmission(bitten, answers, grader);
+      const { valid, score, reason } = gradeSubmission(bitten, answers);
       assert.equal(valid, score !== undefined && Number.isFinite(score), reason.message);
       assert.equal(valid, reason.code === "valid");
       assert.match(reason.message, /^\P{C}+$/u);

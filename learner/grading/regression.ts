@@ -1,5 +1,5 @@
 /** Metrics of numbers, as scikit-learn 1.x and scipy define them; NaN where they are undefined. */
-import { mean, pairwiseDot, pairwiseSquaredDeviation, pairwiseSquaredError, sumOf } from "./sums.ts";
+import { mean, sumOf, sumOfSquares } from "./sums.ts";
 
 // Loops over typed arrays throughout: with a callback for each row they take ten times as long.
 
@@ -13,26 +13,36 @@ export function meanAbsoluteError(truth: Float64Array, predicted: Float64Array):
 
 /** Root mean squared error: sqrt(mean (y - p)^2). */
 export function rootMeanSquaredError(truth: Float64Array, predicted: Float64Array): number {
-  return Math.sqrt(pairwiseSquaredError(truth, predicted) / truth.length);
+  return Math.sqrt(squaredError(truth, predicted) / truth.length);
+}
+
+function squaredError(truth: Float64Array, predicted: Float64Array): number {
+  return sumOfSquares(truth.length, (errors, from) => {
+    for (let i = 0; i < errors.length; i++) errors[i] = truth[from + i]! - predicted[from + i]!;
+  });
 }
 
 /** Root mean squared error of log(1 + value); values have to be above -1. */
 export function rmsle(truth: Float64Array, predicted: Float64Array): number {
-  const errors = new Float64Array(truth.length);
-  for (let i = 0; i < errors.length; i++) {
-    const [y, p] = [truth[i]!, predicted[i]!];
-    // log(1 + y) - log(1 + p) as one logarithm, which is as exact where the two are close, and half the work.
-    const ratio = (y - p) / (1 + p);
-    errors[i] = Math.abs(ratio) < 0.5 ? Math.log1p(ratio) : Math.log1p(y) - Math.log1p(p);
-  }
-  return Math.sqrt(pairwiseDot(errors, errors) / errors.length);
+  const total = sumOfSquares(truth.length, (errors, from) => {
+    for (let i = 0; i < errors.length; i++) {
+      const [y, p] = [truth[from + i]!, predicted[from + i]!];
+      // log(1 + y) - log(1 + p) as one logarithm, which is as exact where the two are close, and half the work.
+      const ratio = (y - p) / (1 + p);
+      errors[i] = Math.abs(ratio) < 0.5 ? Math.log1p(ratio) : Math.log1p(y) - Math.log1p(p);
+    }
+  });
+  return Math.sqrt(total / truth.length);
 }
 
 /** Coefficient of determination: 1 - sum (y - p)^2 / sum (y - mean y)^2; of a constant truth 1 if met exactly, else 0. */
 export function r2(truth: Float64Array, predicted: Float64Array): number {
   if (truth.length < 2) return Number.NaN;
-  const residual = pairwiseSquaredError(truth, predicted);
-  const total = pairwiseSquaredDeviation(truth, mean(truth));
+  const center = mean(truth);
+  const residual = squaredError(truth, predicted);
+  const total = sumOfSquares(truth.length, (deviations, from) => {
+    for (let i = 0; i < deviations.length; i++) deviations[i] = truth[from + i]! - center;
+  });
   if (total === 0) return residual === 0 ? 1 : 0;
   return 1 - residual / total;
 }
@@ -65,7 +75,7 @@ function normOf(values: Float64Array, center: number): number {
   let largest = 0;
   for (let i = 0; i < values.length; i++) {
     const size = Math.abs(values[i]! - center);
-    if (size > largest) largest = size;
+    if (size > largest) largest = size; // Math.max takes three times as long
   }
   const squares = sumOf(values.length, (block, from) => {
     for (let i = 0; i < block.length; i++) {

@@ -28,6 +28,9 @@ export function sumOf(count: number, fill: (block: Float64Array, from: number) =
   return total;
 }
 
+/** Where numpy divides so many values: near the middle, at a multiple of 8. */
+const halfOf = (length: number) => (length >> 1) - ((length >> 1) % 8);
+
 /** Of `values[from .. from + length)`; its rounding error grows with the logarithm of the length. */
 function pairwiseSum(values: Float64Array, from: number, length: number): number {
   if (length < 8) {
@@ -36,8 +39,7 @@ function pairwiseSum(values: Float64Array, from: number, length: number): number
     return sum;
   }
   if (length > blockLength) {
-    let half = length >> 1;
-    half -= half % 8;
+    const half = halfOf(length);
     return pairwiseSum(values, from, half) + pairwiseSum(values, from + half, length - half);
   }
   let [a, b, c, d, e, f, g, h] = [0, 0, 0, 0, 0, 0, 0, 0];
@@ -57,65 +59,30 @@ function pairwiseSum(values: Float64Array, from: number, length: number): number
   return sum;
 }
 
-/** Sum of `a[i] * b[i]`, in the order of `pairwiseSum`. */
-export function pairwiseDot(a: Float64Array, b: Float64Array, from = 0, length = a.length): number {
-  if (length > blockLength) {
-    let half = length >> 1;
-    half -= half % 8;
-    return pairwiseDot(a, b, from, half) + pairwiseDot(a, b, from + half, length - half);
-  }
-  let [even, odd] = [0, 0];
-  const end = from + length - (length % 2);
-  for (let i = from; i < end; i += 2) {
-    even += a[i]! * b[i]!;
-    odd += a[i + 1]! * b[i + 1]!;
-  }
-  for (let i = end; i < from + length; i++) even += a[i]! * b[i]!;
-  return even + odd;
-}
-
-/** Sum of `(a[i] - b[i])^2`, likewise. */
-export function pairwiseSquaredError(a: Float64Array, b: Float64Array, from = 0, length = a.length): number {
-  if (length > blockLength) {
-    let half = length >> 1;
-    half -= half % 8;
-    return pairwiseSquaredError(a, b, from, half) + pairwiseSquaredError(a, b, from + half, length - half);
-  }
-  let [even, odd] = [0, 0];
-  const end = from + length - (length % 2);
-  for (let i = from; i < end; i += 2) {
-    const [x, y] = [a[i]! - b[i]!, a[i + 1]! - b[i + 1]!];
-    even += x * x;
-    odd += y * y;
-  }
-  for (let i = end; i < from + length; i++) even += (a[i]! - b[i]!) * (a[i]! - b[i]!);
-  return even + odd;
-}
-
-/** Sum of `(values[i] - center)^2`, likewise. */
-export function pairwiseSquaredDeviation(
-  values: Float64Array,
-  center: number,
-  from = 0,
-  length = values.length,
-): number {
-  if (length > blockLength) {
-    let half = length >> 1;
-    half -= half % 8;
-    return (
-      pairwiseSquaredDeviation(values, center, from, half) +
-      pairwiseSquaredDeviation(values, center, from + half, length - half)
-    );
-  }
-  let [even, odd] = [0, 0];
-  const end = from + length - (length % 2);
-  for (let i = from; i < end; i += 2) {
-    const [x, y] = [values[i]! - center, values[i + 1]! - center];
-    even += x * x;
-    odd += y * y;
-  }
-  for (let i = end; i < from + length; i++) even += (values[i]! - center) * (values[i]! - center);
-  return even + odd;
+/**
+ * Sum of the squares of values that are only made to be squared, in the order of numpy's dot product.
+ *
+ * @param fill puts values `from` to `from + block.length` into the block
+ */
+export function sumOfSquares(count: number, fill: (block: Float64Array, from: number) => void): number {
+  const buffer = new Float64Array(Math.min(blockLength, count));
+  const sumFrom = (from: number, length: number): number => {
+    if (length > blockLength) {
+      const half = halfOf(length);
+      return sumFrom(from, half) + sumFrom(from + half, length - half);
+    }
+    const block = length === buffer.length ? buffer : buffer.subarray(0, length);
+    fill(block, from);
+    let [even, odd] = [0, 0];
+    const end = length - (length % 2);
+    for (let i = 0; i < end; i += 2) {
+      even += block[i]! * block[i]!;
+      odd += block[i + 1]! * block[i + 1]!;
+    }
+    if (end < length) even += block[end]! * block[end]!;
+    return even + odd;
+  };
+  return sumFrom(0, count);
 }
 
 export function mean(values: Float64Array): number {

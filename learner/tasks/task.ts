@@ -5,7 +5,6 @@ import { type Grader, ManifestError, parseTask, type Task as TaskSpec } from "..
 import { readFrame } from "../grading/frame.ts";
 import { type Graded, gradeSubmission, readAnswers } from "../grading/grade.ts";
 import { metrics } from "../grading/metrics.ts";
-import { gradeMleBench, readMleBenchAnswers } from "../grading/mlebench.ts";
 import { type MleBenchTask, mleBenchTask } from "../grading/mlebench-tasks.ts";
 import type { RewardRules } from "../grading/reward.ts";
 import { TaskError } from "./errors.ts";
@@ -147,12 +146,8 @@ function openGrader(
   const submissionBytes = submissionLimit(sampleBytes, statSync(path).size);
   const options = { split: spec.rewardSplit, ...(sample !== undefined && { sample: readFileSync(sample) }) };
   try {
-    if (mleBench) {
-      const answers = readMleBenchAnswers(readFileSync(path), mleBench, options);
-      return { submissionBytes, grade: (submission) => gradeMleBench(submission, answers) };
-    }
-    const answers = readAnswers(readFileSync(path), grader, options);
-    return { submissionBytes, grade: (submission) => gradeSubmission(submission, answers, grader) };
+    const answers = readAnswers(readFileSync(path), mleBench ?? grader, options);
+    return { submissionBytes, grade: (submission) => gradeSubmission(submission, answers) };
   } catch (error) {
     throw new TaskError("answers", `${path} does not fit the grader: ${(error as Error).message}`, error);
   }

@@ -11,8 +11,8 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { uniforms } from "../../learner/engine/model/random.ts";
+import { gradeSubmission, readAnswers } from "../../learner/grading/grade.ts";
 import { type MetricName, scoreColumns } from "../../learner/grading/metrics.ts";
-import { gradeMleBench, readMleBenchAnswers } from "../../learner/grading/mlebench.ts";
 import { mleBenchTask } from "../../learner/grading/mlebench-tasks.ts";
 import { peerPython } from "./peers.ts";
 import { type Bench, median } from "./result.ts";
@@ -113,13 +113,13 @@ async function run(flags: string[]) {
       if (how !== "")
         writeFileSync(join(folder, `${name}-answers.csv`), readFileSync(join(folder, `${id}-answers.csv`)));
     }
-    const answers = readMleBenchAnswers(readFileSync(join(folder, `${id}-answers.csv`)), task);
+    const answers = readAnswers(readFileSync(join(folder, `${id}-answers.csv`)), task);
     for (const how of ["", "-shuffled"]) {
       const file = join(folder, `${id}${how}.csv`);
       works.push({
         kind: "file",
         name: `${id}${how}`,
-        ours: () => gradeMleBench(readFileSync(file), answers).scoreRaw!,
+        ours: () => gradeSubmission(readFileSync(file), answers).scoreRaw!,
       });
     }
   }

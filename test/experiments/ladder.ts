@@ -40,7 +40,7 @@ export const scaled = (score: number) => normalizedScore(score, grader().rewardR
 /** The half of the test set that no reward has seen: what `best/submission.csv` is worth there, 0 to 1. */
 export function hiddenScore(directory: string, answers: string): number | null {
   const truth = readAnswers(readFileSync(join(answers, "answers.csv")), grader(), { split: "Half" });
-  const { reportedScore } = gradeSubmission(readFileSync(join(directory, "best/submission.csv")), truth, grader());
+  const { reportedScore } = gradeSubmission(readFileSync(join(directory, "best/submission.csv")), truth);
   return reportedScore === undefined ? null : scaled(reportedScore);
 }
 

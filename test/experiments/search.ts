@@ -59,9 +59,7 @@ export async function randomSearch(search: Search, directory: string): Promise<v
         const program = Buffer.from(programOf(search, drawn++));
         const result = await execute(sandbox, { task, program, nonce: "", limits, seed: search.seed });
         const graded =
-          result.outcome === "completed" && result.submission
-            ? gradeSubmission(result.submission, answers, grader)
-            : undefined;
+          result.outcome === "completed" && result.submission ? gradeSubmission(result.submission, answers) : undefined;
         const score = graded?.valid ? graded.score! : null;
         tried.push({ at: at(), score });
         if (score === null || (best && !isBetter(score, best.score, grader))) continue;

@@ -1,0 +1,113 @@
+/** The rules of tasks that name a metric: the bundled ones and a user's own. */
+import type { Grader } from "../../crds/trainingrun.ts";
+import { type Column, isNumeric } from "./column.ts";
+import { floatsAboveMinusOne, integerLabels, numbers, texts } from "./inputs.ts";
+import { metrics, scoreColumns, type Values } from "./metrics.ts";
+import { type Refusal, reasonOf, refuse } from "./reasons.ts";
+import { missingColumn, type Rules } from "./rules.ts";
+
+/** Sums of probabilities are checked this exactly (numpy.isclose with atol 1e-6). */
+const sumTolerance = 1.1e-5;
+
+/**
+ * Needed are the columns, the ids of the answers each exactly once in any order, finite numbers (labels or texts, where
+ * the metric takes them), the grader's bounds, probabilities in 0..1 where the metric wants them. Further columns are
+ * ignored.
+ */
+export function graderRules(grader: Grader): Rules {
+  const { metric, idColumn, targetColumns } = grader;
+  const { input, columns: least = 1 } = metrics[metric];
+  return {
+    ids: "List", // an id may be the text NA
+    wholeColumns: true,
+    // Probabilities of 20 digits where the answers say 0 or 1, and room for a few columns more.
+    maxBytes: (answersBytes) => Math.min(2 ** 30, Math.max(2 ** 20, 32 * answersBytes)),
+    checkAnswers: (frame) => {
+      if (targetColumns.length < least)
+        throw new Error(`${metric} takes a target column for each class, at least ${least}`);
+      checkIds(frame.column(idColumn)!);
+    },
+    check: (frame, rows) => {
+      const refusal = missingColumn(frame, [idColumn, ...targetColumns]);
+      if (refusal || frame.rows === rows) return refusal;
+      return refuse("rowCount", { found: frame.rows, expected: rows });
+    },
+    reader: (answers) => {
+      const labels = input === "labels" && !answers.every(isNumeric) ? numberLabels(answers) : undefined;
+      return (column, truth) => {
+        const values = labels ? numberedLabels(column, labels) : valuesOf(column, input);
+        if (!truth || "reason" in values) return values;
+        return (values instanceof Float64Array && outOfBounds(values, column.name, grader)) || values;
+      };
+    },
+    checkRows: (predicted) => wrongSum(predicted, grader),
+    score: (truth, predicted) => scoreColumns(metric, truth, predicted, grader),
+    round: (score) => score,
+  };
+}
+
+function valuesOf(column: Column, input: (typeof metrics)[Grader["metric"]]["input"]): Values | Refusal {
+  switch (input) {
+    case "texts":
+      return texts(column);
+    case "binary": {
+      const values = numbers(column);
+      if ("reason" in values) return values;
+      const row = values.findIndex((value) => value !== 0 && value !== 1);
+      if (row < 0) return values;
+      return refuse("outOfRange", { column: column.name, row: row + 1, value: values[row]!, expected: "0 or 1" });
+    }
+    case "integers":
+      return integerLabels(column);
+    case "aboveMinusOne":
+      return floatsAboveMinusOne(column);
+    default:
+      return numbers(column);
+  }
+}
+
+function outOfBounds(values: Float64Array, column: string, { metric, bounds }: Grader): Refusal | undefined {
+  const least = Math.max(bounds?.least ?? -Infinity, metrics[metric].probabilities ? 0 : -Infinity);
+  const most = Math.min(bounds?.most ?? Infinity, metrics[metric].probabilities ? 1 : Infinity);
+  const row = values.findIndex((value) => value < least || value > most);
+  if (row < 0) return undefined;
+  const range =
+    most === Infinity ? `at least ${least}` : least === -Infinity ? `at most ${most}` : `in ${least}..${most}`;
+  return refuse("outOfRange", { column, row: row + 1, value: values[row]!, expected: range });
+}
+
+function wrongSum(predicted: readonly Values[], { metric }: Grader): Refusal | undefined {
+  if (!metrics[metric].probabilities || predicted.length === 1) return undefined;
+  for (let row = 0; row < predicted[0]!.length; row++) {
+    const sum = (predicted as Float64Array[]).reduce((total, column) => total + column[row]!, 0);
+    if (Math.abs(sum - 1) > sumTolerance) return refuse("rowSum", { row: row + 1, value: sum });
+  }
+  return undefined;
+}
+
+/** @throws Error if an id is missing or stands twice */
+function checkIds(ids: Column): void {
+  const all = Array.from({ length: ids.rows }, (_, row) => (isNumeric(ids) ? ids.values[row]! : ids.cell(row)));
+  const missing = all.findIndex(Number.isNaN);
+  if (missing >= 0) throw new Error(reasonOf("idMissing", { column: ids.name, row: missing + 1 }).message);
+  if (new Set(all).size !== all.length) throw new Error(`column ${ids.name} has repeated values`);
+}
+
+/** Numbers from 0 for the labels of the answers. */
+function numberLabels(columns: readonly Column[]): ReadonlyMap<string, number> {
+  const labels = new Set<string>();
+  for (const column of columns) for (let row = 0; row < column.rows; row++) labels.add(column.cell(row).trim());
+  return new Map([...labels].map((label, number) => [label, number]));
+}
+
+/** Labels by number; each that the answers do not have gets a number of its own below 0, which is never right. */
+function numberedLabels(column: Column, known: ReadonlyMap<string, number>): Float64Array {
+  const others = new Map<string, number>();
+  return Float64Array.from({ length: column.rows }, (_, row) => {
+    const label = column.cell(row).trim();
+    const number = known.get(label) ?? others.get(label);
+    if (number !== undefined) return number;
+    others.set(label, -1 - others.size);
+    return -others.size;
+  });
+}
