@@ -46,8 +46,19 @@ export interface PlanRequest extends GenerationLimits {
   compute?: Compute;
 }
 
+/** One row of a plan each. */
+export type PlanPart =
+  | "process"
+  | "weights"
+  | "gradients"
+  | "optimiser"
+  | "activations"
+  | "logits"
+  | "cache"
+  | "generation";
+
 export interface PlanRow {
-  what: string;
+  what: PlanPart;
   detail: string;
   /** in the learner's process */
   hostBytes: number;
@@ -285,7 +296,7 @@ export class Planner {
       `, or ${instrumented.rows} x ${instrumented.promptTokens + instrumented.responseTokens} of programs`;
     const prompts = ranks * most("activations") + this.#castBytes;
     const beyond = Math.max(0, Math.max(prompts, most("logits")) - activations - logits);
-    const row = (what: string, detail: string, bytes: number): PlanRow =>
+    const row = (what: PlanPart, detail: string, bytes: number): PlanRow =>
       this.#onGpu ? { what, detail, hostBytes: 0, gpuBytes: bytes } : { what, detail, hostBytes: bytes, gpuBytes: 0 };
     return [
       row(
