@@ -386,6 +386,7 @@ test("what cannot be served is refused with its reason", async () => {
   const response = Int32Array.of(1);
   for (const [sequence, message] of [
     [{ prompt: Int32Array.of(), response }, /sequence 0: its prompt is empty/],
+    [{ prompt: Int32Array.of(-1), response }, /token -1 is not in the vocabulary of 23/],
     [{ prompt: Int32Array.of(23), response }, /token 23 is not in the vocabulary of 23/],
     [{ prompt: new Int32Array(64), response }, /it has 65 tokens; the model has 64 positions/],
   ] as const) {

@@ -21,9 +21,10 @@ import type { ModelState } from "./model-state.ts";
 type Calls = Remote<EngineWorker>;
 export type StepDone = Pick<StepResult, "gradientNorm" | "skipped">;
 
-function startWorker(options: EngineOptions, name: string, onFailure?: (failure: EngineError) => void): Calls {
-  return new WorkerThread<EngineWorker>(new URL("./worker.ts", import.meta.url), options, name, onFailure).calls;
-}
+export type StartWorker = (options: EngineOptions, name: string, onFailure?: (failure: EngineError) => void) => Calls;
+
+const startWorker: StartWorker = (options, name, onFailure) =>
+  new WorkerThread<EngineWorker>(new URL("./worker.ts", import.meta.url), options, name, onFailure).calls;
 
 export class Workers {
   readonly #workers: Calls[];
@@ -34,7 +35,7 @@ export class Workers {
 
   /**
    * @param onFailure called where a worker has failed or ended by itself: nothing more can be asked of it
-   * @param start makes a worker; tests give others
+   * @param start makes a worker
    */
   constructor(options: EngineOptions, onFailure?: (failure: EngineError) => void, start = startWorker) {
     const size = ranksOf(options);
