@@ -29,8 +29,8 @@ export interface EngineOptions {
   model: string;
   /** of the CPU; 0: all cores. The same number gives the same bits */
   threads: number;
-  /** workers that each run micro-batches of their own, if not all threads run one together; default `ranksOf` */
-  ranks?: number;
+  /** workers that each run micro-batches of their own, if not all threads run one together; default `workerCount` */
+  workers?: number;
   /** tokens that go through a graph together; few stay in the caches, many fill more threads (default 512 a thread) */
   microBatchTokens?: number;
   /**

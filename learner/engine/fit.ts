@@ -4,7 +4,7 @@ import type { AvailableMemory } from "./available-memory.ts";
 import { size } from "./bytes.ts";
 import type { ActivationCheckpointing } from "./engine.ts";
 import { EngineError } from "./errors.ts";
-import { passTokens, ranksOf } from "./microbatches.ts";
+import { passTokens, workerCount } from "./microbatches.ts";
 import { ModelError } from "./model/errors.ts";
 import { type MemoryPlan, Planner, type PlanPart, type PlanRequest } from "./plan.ts";
 import { deviceName } from "./runtime/device.ts";
@@ -64,16 +64,16 @@ export function fitRun(
   const { device, adapter, microBatchSize } = request;
   const attempt = (checkpointing: boolean) => {
     const planner = new Planner({ ...request, checkpointing });
-    const on = (ranks: number) => {
-      const tokens = device.kind === "cuda" ? microBatchSize * planner.longest : passTokens({ threads }, ranks);
-      let plan = planner.plan(tokens, ranks);
+    const on = (workers: number) => {
+      const tokens = device.kind === "cuda" ? microBatchSize * planner.longest : passTokens({ threads }, workers);
+      let plan = planner.plan(tokens, workers);
       while (!fits(plan, budget) && plan.microBatchTokens > planner.longest)
-        plan = planner.plan(Math.max(planner.longest, Math.floor(plan.microBatchTokens / 2)), ranks);
+        plan = planner.plan(Math.max(planner.longest, Math.floor(plan.microBatchTokens / 2)), workers);
       return plan;
     };
-    const ranks = ranksOf({ threads, device, adapter });
-    const plan = on(ranks);
-    return ranks > 1 && !fits(plan, budget) ? on(1) : plan;
+    const workers = workerCount({ threads, device, adapter });
+    const plan = on(workers);
+    return workers > 1 && !fits(plan, budget) ? on(1) : plan;
   };
   let plan = attempt(mode === "Always");
   if (mode === "Auto" && !fits(plan, budget)) plan = attempt(true);

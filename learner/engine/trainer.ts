@@ -272,10 +272,10 @@ export class Trainer implements Engine {
   }
 
   #microBatches(batch: readonly Sequence[], step?: Pick<Step, "microBatchSize">): MicroBatch[] {
-    const ranks = this.#workers.size;
-    const tokens = this.#options.microBatchTokens ?? passTokens(this.#options, ranks);
+    const workers = this.#workers.size;
+    const tokens = this.#options.microBatchTokens ?? passTokens(this.#options, workers);
     return microBatches(batch, {
-      ...{ sequences: step?.microBatchSize ?? Number.POSITIVE_INFINITY, tokens, ranks },
+      ...{ sequences: step?.microBatchSize ?? Number.POSITIVE_INFINITY, tokens, workers },
       ...{ rowTokens: this.#options.rowTokens ?? tokens, attentionLength: attentionLength(this.#config, this.#blocks) },
     });
   }

@@ -13,7 +13,7 @@ import { type Remote, WorkerThread } from "./calls.ts";
 import type { EngineOptions, Step, StepResult } from "./engine.ts";
 import type { EngineWorker, Feeds, GraphName, Outputs } from "./engine-worker.ts";
 import type { EngineError } from "./errors.ts";
-import { balanced, evenParts, isResident, ranksOf, rankThreads } from "./microbatches.ts";
+import { balanced, evenParts, isResident, workerCount, workerThreads } from "./microbatches.ts";
 import type { GenerateOptions, Response } from "./model/generate.ts";
 import type { Range } from "./model-memory.ts";
 import type { ModelState } from "./model-state.ts";
@@ -38,9 +38,9 @@ export class Workers {
    * @param start makes a worker
    */
   constructor(options: EngineOptions, onFailure?: (failure: EngineError) => void, start = startWorker) {
-    const size = ranksOf(options);
+    const size = workerCount(options);
     this.#share = !isResident(options);
-    const own = { ...options, threads: rankThreads(options, size) };
+    const own = { ...options, threads: workerThreads(options, size) };
     this.#workers = Array.from({ length: size }, (_, i) => start(own, `worker ${i + 1} of the engine`, onFailure));
   }
 
