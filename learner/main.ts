@@ -164,7 +164,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const adapter = adapterOf(spec);
   const base = adapter && modelIdentity(new MappedWeights(policy));
   const engine = await startEngine({
-    ...{ model: policy, device, microBatchTokens, rowTokens, ranks, adapter, threads: spec.learner.threads },
+    ...{ model: policy, device, microBatchTokens, rowTokens, workers: ranks, adapter, threads: spec.learner.threads },
     critic: spec.algorithm.baseline === "Critic",
     activationCheckpointing: checkpointing ? "Always" : "Never",
     compute: COMPUTE[spec.learner.compute],

@@ -12,7 +12,7 @@ import type { Options } from "./options.ts";
  * Where the networks run and what they take there, said in the log and to whoever started the learner.
  *
  * @param policy model folder
- * @throws GraphError `device`, EngineError `memory`: one line with the remedy
+ * @throws GraphError `device`, EngineError `memory`: one line
  */
 export async function place(
   policy: string,

@@ -92,6 +92,10 @@ describe("longrun logprobs", () => {
     const { status, lines, stderr } = longrun("logprobs", "--model", LLAMA, "--tokens", file);
     assert.deepEqual([status, lines], [2, [""]]);
     assert.match(stderr, /^\S+lines.jsonl, line 2: tokens\[1\] is 2000; [^\n]+\n$/);
+    write({ tokens: [1, 2] }, { tokens: new Array(513).fill(1) });
+    const long = longrun("logprobs", "--model", LLAMA, "--tokens", file);
+    assert.deepEqual([long.status, long.lines], [2, [""]]);
+    assert.match(long.stderr, /^\S+lines.jsonl, line 2: it has 513 tokens; the model has 512 positions\n$/);
   });
 });
 
@@ -235,7 +239,7 @@ describe("longrun model", () => {
     assert.equal(status, 2);
     assert.match(lines[0], /^architecture +qwen2, /);
     assert.ok(!lines.some((line) => line.startsWith("memory plan")));
-    assert.match(stderr, /^the run needs about .* of memory \(.*\), but 500 MB is given; [^\n]+\n$/);
+    assert.match(stderr, /^the run needs about .* of memory, but 500 MB is given; the largest parts, [^\n]+\n$/);
   });
 
   it("converts into shards, and leaves nothing of what it could not", () => {

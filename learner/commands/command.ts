@@ -1,7 +1,7 @@
 /** Shared by `longrun model`, `generate` and `logprobs`: arguments, JSON lines and exit status. */
 import fs from "node:fs";
 import { ModelError } from "../engine/model/errors.ts";
-import { hasGpu, parseDevice, resolveDevice } from "../engine/runtime/device.ts";
+import { type Device, hasGpu, parseDevice, resolveDevice } from "../engine/runtime/device.ts";
 
 /** Arguments or lines that cannot be used. */
 export class InputError extends Error {}
@@ -46,12 +46,13 @@ export function wholeNumber(text: string, option: string, least: number): number
  *
  * @throws GraphError `device`
  */
-export async function placeSessions(wish = process.env.LONGRUN_DEVICE || "auto"): Promise<void> {
+export async function placeSessions(wish = process.env.LONGRUN_DEVICE || "auto"): Promise<Device> {
   const { probeDevice, useDevice } = await import("../engine/runtime/runtime.ts"); // not all commands need ONNX Runtime
   const gpu = hasGpu();
   const { device, reason } = await resolveDevice(parseDevice(wish), probeDevice, gpu);
   useDevice(device);
   if (gpu && device.kind === "cpu" && reason) process.stderr.write(`on the CPU: ${reason}\n`);
+  return device;
 }
 
 /** A line of a file of JSON objects. */

@@ -6,10 +6,13 @@
  * before the first is answered.
  */
 import { parseArgs } from "node:util";
+import { FROZEN } from "../engine/engine.ts";
+import { localEngine } from "../engine/local.ts";
 import { readAdapter } from "../engine/model/adapter-folder.ts";
-import { MappedWeights } from "../engine/model/mapped.ts";
-import { Scorer } from "../engine/model/scorer.ts";
+import { ModelError } from "../engine/model/errors.ts";
+import { readConfig } from "../engine/model/folder.ts";
 import {
+  InputError,
   placeSessions,
   printLine,
   readLines,
@@ -22,8 +25,10 @@ import {
 
 const USAGE =
   "usage: longrun logprobs --model DIR --tokens FILE.jsonl [--adapter DIR] [--threads N] [--device auto|cpu|cuda:N]";
-/** Lines that are scored together, before the first of them is written. */
+/** Lines that are evaluated together, before the first of them is written. */
 const LINES_AT_ONCE = 64;
+/** Tokens that go through the model together. */
+const BATCH_TOKENS = 2048;
 
 async function logProbs(): Promise<void> {
   const { values } = parseArgs({
@@ -35,24 +40,32 @@ async function logProbs(): Promise<void> {
       threads: { type: "string", default: "0" },
     },
   });
-  const folder = required(values.model, "--model", "a model folder");
+  const model = required(values.model, "--model", "a model folder");
   const file = required(values.tokens, "--tokens", 'a file of lines {"tokens":[...]}');
   const threads = wholeNumber(values.threads, "--threads", 0);
-  await placeSessions(values.device);
-  const weights = new MappedWeights(folder);
-  const adapter = values.adapter === undefined ? undefined : readAdapter(values.adapter, weights.config);
-  const scorer = new Scorer(weights, { threads, adapter });
+  const device = await placeSessions(values.device);
+  const config = readConfig(model);
+  const { adapter: folder } = values;
+  const adapter = folder === undefined ? FROZEN : { ...readAdapter(folder, config).lora, seed: 0, folder };
   const sequences = readLines(file).map((line) => {
     refuseOtherFields(line, ["tokens"]);
-    const tokens = tokensOf(line, weights.config.vocabSize);
-    scorer.check(tokens, line.place);
-    return tokens;
+    const tokens = tokensOf(line, config.vocabSize);
+    if (tokens.length <= config.maxPositions) return { prompt: tokens.subarray(0, 1), response: tokens.subarray(1) };
+    throw new InputError(
+      `${line.place}: it has ${tokens.length} tokens; the model has ${config.maxPositions} positions`,
+    );
   });
+  const rowTokens = sequences.reduce((longest, { response }) => Math.max(longest, 1 + response.length), 0);
+  const engine = localEngine({ model, threads, device, adapter, microBatchTokens: BATCH_TOKENS, rowTokens });
   for (let first = 0; first < sequences.length; first += LINES_AT_ONCE) {
-    const results = await scorer.logProbs(sequences.slice(first, first + LINES_AT_ONCE));
-    for (const result of results) printLine({ logProbs: [...result] });
+    const batch = sequences.slice(first, first + LINES_AT_ONCE);
+    for (const { logProbs } of await engine.evaluate(batch, { temperature: 1, values: false, reference: false })) {
+      if (!logProbs.every(Number.isFinite))
+        throw new ModelError("generation", `${model}: the model's logits are not finite, though its weights are`);
+      printLine({ logProbs: [...logProbs] });
+    }
   }
-  await scorer.release();
+  await engine.close();
 }
 
 if (import.meta.main) await runCommand(USAGE, logProbs);

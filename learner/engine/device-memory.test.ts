@@ -67,7 +67,7 @@ async function withTrainer<T>(
   work: (trainer: Trainer) => Promise<T>,
   options: Partial<EngineOptions> = {},
 ): Promise<T> {
-  const trainer = new Trainer({ model, threads: 1, ranks: 1, resident, ...options });
+  const trainer = new Trainer({ model, threads: 1, workers: 1, resident, ...options });
   try {
     return await work(trainer);
   } finally {

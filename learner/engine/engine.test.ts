@@ -93,13 +93,13 @@ async function gradientOf(
   return (kind === "critic" ? trainer.critic! : trainer.policy).gradient!.data.slice();
 }
 
-test("no division into micro-batches, nor rows, nor among ranks, changes a gradient", async () => {
+test("no division into micro-batches, nor rows, nor among workers, changes a gradient", async () => {
   const apart = new Trainer({ model, threads: 1, microBatchTokens: 1e6, rowTokens: 0 });
   const trainers = [
     ...[1e6, 40, 90].map((microBatchTokens) => new Trainer({ model, threads: 1, microBatchTokens })),
-    ...[2, 3].map((ranks) => new Trainer({ model, threads: ranks, ranks, microBatchTokens: 60 })),
+    ...[2, 3].map((workers) => new Trainer({ model, threads: workers, workers, microBatchTokens: 60 })),
     new Trainer({ model, threads: 1, rowTokens: 4096 }), // attention in more blocks, which are computed again
-    new Trainer({ model, threads: 3, ranks: 1, microBatchTokens: 60 }),
+    new Trainer({ model, threads: 3, workers: 1, microBatchTokens: 60 }),
   ];
   const division = fc.record({
     count: fc.integer({ min: 1, max: 13 }),
@@ -124,7 +124,7 @@ test("no division into micro-batches, nor rows, nor among ranks, changes a gradi
   for (const trainer of [apart, ...trainers]) await trainer.close();
 });
 
-test("ranks follow every step, and the same number of them gives the same bits", async () => {
+test("workers follow every step, and the same number of them gives the same bits", async () => {
   const train = async (trainer: Trainer) => {
     const batch = samples(11);
     const steps = [];
@@ -145,8 +145,8 @@ test("ranks follow every step, and the same number of them gives the same bits",
     };
   };
   const alone = await withTrainer(train, { microBatchTokens: 40 });
-  const two = await withTrainer(train, { microBatchTokens: 40, ranks: 2 });
-  assert.deepEqual(await withTrainer(train, { microBatchTokens: 40, ranks: 2 }), two);
+  const two = await withTrainer(train, { microBatchTokens: 40, workers: 2 });
+  assert.deepEqual(await withTrainer(train, { microBatchTokens: 40, workers: 2 }), two);
   const near = (a: ArrayLike<number>, b: ArrayLike<number>) => {
     assert.equal(a.length, b.length);
     for (let t = 0; t < a.length; t++) assert.ok(Math.abs(a[t]! - b[t]!) < 1e-4, `${a[t]} and ${b[t]}`);
@@ -165,7 +165,7 @@ test("ranks follow every step, and the same number of them gives the same bits",
   }
 });
 
-test("a rank that cannot do its work says why", async () => {
+test("a worker that cannot do its work says why", async () => {
   await withTrainer(
     async (trainer) => {
       trainer.policy.weights.data.fill(Number.NaN);
@@ -173,7 +173,7 @@ test("a rank that cannot do its work says why", async () => {
       const options = { temperature: 1, topP: 1, maxNewTokens: 2, seeds: [1, 2, 3, 4] };
       await assert.rejects(trainer.generate(prompts, options), { code: "generation", message: /not finite/ });
     },
-    { ranks: 2 },
+    { workers: 2 },
   );
 });
 
@@ -386,6 +386,7 @@ test("what cannot be served is refused with its reason", async () => {
   const response = Int32Array.of(1);
   for (const [sequence, message] of [
     [{ prompt: Int32Array.of(), response }, /sequence 0: its prompt is empty/],
+    [{ prompt: Int32Array.of(-1), response }, /token -1 is not in the vocabulary of 23/],
     [{ prompt: Int32Array.of(23), response }, /token 23 is not in the vocabulary of 23/],
     [{ prompt: new Int32Array(64), response }, /it has 65 tokens; the model has 64 positions/],
   ] as const) {

@@ -12,7 +12,12 @@ import type { Device } from "./runtime/device.ts";
 export interface AdapterOptions extends LoraConfig {
   /** of the matrices that begin at random */
   seed: number;
+  /** a PEFT folder of the same rank, alpha and targets, whose numbers the policy begins with; default random ones */
+  folder?: string;
 }
+
+/** Nothing is trained: the model's files as they are, mapped and not copied. */
+export const FROZEN: AdapterOptions = { rank: 1, alpha: 1, targets: [], seed: 0 };
 
 /** tf32: float32 numbers, of which a GPU multiplies the first 10 bits of the mantissa. The last two need CUDA. */
 export type ComputeFormat = "float32" | "tf32" | "bfloat16";
@@ -24,8 +29,8 @@ export interface EngineOptions {
   model: string;
   /** of the CPU; 0: all cores. The same number gives the same bits */
   threads: number;
-  /** workers that each run micro-batches of their own, if not all threads run one together; default `ranksOf` */
-  ranks?: number;
+  /** workers that each run micro-batches of their own, if not all threads run one together; default `workerCount` */
+  workers?: number;
   /** tokens that go through a graph together; few stay in the caches, many fill more threads (default 512 a thread) */
   microBatchTokens?: number;
   /**
@@ -81,11 +86,19 @@ export interface Generated {
   finished: boolean;
 }
 
+export interface EvaluateOptions {
+  temperature: number;
+  /** the critic's, which is made where there is none */
+  values: boolean;
+  /** log-probs of the reference too; default true */
+  reference?: boolean;
+}
+
 /** All float32 [response]. */
 export interface LogProbs {
   /** log pi/T of the response tokens under the current policy */
   logProbs: Float32Array;
-  /** the same under the frozen reference */
+  /** the same under the frozen reference; zeros when not asked for */
   referenceLogProbs: Float32Array;
   /** V_t, read before token t; zeros when not asked for */
   values: Float32Array;
@@ -185,7 +198,7 @@ export interface CriticStepResult extends StepResult {
 
 export interface Engine {
   generate(prompts: Int32Array[], options: GenerateOptions): Promise<Generated[]>;
-  evaluate(batch: Sequence[], options: { temperature: number; values: boolean }): Promise<LogProbs[]>;
+  evaluate(batch: Sequence[], options: EvaluateOptions): Promise<LogProbs[]>;
   /** Makes the critic, a copy of what the policy trains with a head that says `value` everywhere, unless there is one already. */
   initializeCritic(value: number): Promise<void>;
   /** One optimiser step over the batch. */

@@ -80,7 +80,7 @@ test("programs that the frozen policy instruments have the room that keys and va
     critic: false,
     instrumenter: { promptTokens: 2e5, responseTokens: 2e5 },
   });
-  assert.throws(() => fitRun(alone, 1, host(2 * GB)), /model\.instrumenter Syntax \(/);
+  assert.throws(() => fitRun(alone, 1, host(2 * GB)), /cache .*, model\.instrumenter: Syntax\)/);
   const manifest = (change: object) =>
     parseTrainingRun(
       stringify({
@@ -225,31 +225,73 @@ test("layers are recomputed where a single sequence does not fit otherwise", () 
   assert.deepEqual(fitRun(small(), 1, host(64 * GB), "Always"), recomputed);
 });
 
-test("what does not fit is refused in one line with changes that suffice", () => {
-  const plan = fitRun(small(), 1, host(64 * GB));
-  const there = plan.hostBytes - bytesOf(plan, "cache") / 3;
-  const refused = (error: Error & { code?: string }) => {
-    assert.equal(error.code, "memory");
-    assert.match(error.message, /^the run needs about [\d.]+ GB of memory \(.*cache.*\), but .* is free on/);
-    assert.doesNotMatch(error.message, /\n/);
-    const [, generation] = /model\.generationBatchSize (\d+)/.exec(error.message)!;
-    fitRun(small({ generationBatchSize: Number(generation) }), 1, host(there), "Never"); // it says the truth
-    assert.throws(() => fitRun(small({ generationBatchSize: 2 * Number(generation) }), 1, host(there), "Never"));
-    return true;
-  };
-  assert.throws(() => fitRun(small(), 1, host(there), "Never"), refused);
+describe("what does not fit is refused in one line with the largest parts and the settings of each", () => {
   const gpu = { ...host(64 * GB), gpu: { bytes: 2 * GB, source: "free on cuda:0" } };
-  const onGpu = small({ device: { kind: "cuda", id: 0 } });
-  assert.throws(
-    () => fitRun(onGpu, 1, gpu),
-    ({ code, message }: Error & { code: string }) => {
-      assert.match(message, /of memory on cuda:0 \(.*\), but 2\.00 GB is free on cuda:0; set /);
-      const [, generation, taken] = /generationBatchSize (\d+) \((.*?)\)/.exec(message)!;
-      assert.equal(taken, size(fitRun({ ...onGpu, generationBatchSize: Number(generation) }, 1, gpu).gpuBytes));
-      return code === "memory";
-    },
-  );
-  assert.throws(() => fitRun(small(), 1, host(1e6)), /take a smaller model or more memory: even LoRA .* need \d/);
+  const onGpu = { device: { kind: "cuda", id: 0 } } as const;
+  const lengths = "model.maxPromptTokens, model.maxResponseTokens";
+  const full = "(model.adaptation.type: LoRA, algorithm.baseline: GRPO or RLOO)";
+  const cases: [what: string, change: Partial<PlanRequest>, budget: Budget, parts: string[]][] = [
+    ["generation", {}, host(1 * GB), [`cache SIZE (model.generationBatchSize, ${lengths})`]],
+    ["every weight", { generationBatchSize: 1 }, host(1e6), [`weights SIZE ${full}`]],
+    ["without a critic", { critic: false }, host(1e6), ["weights SIZE (model.adaptation.type: LoRA)"]],
+    [
+      "a GPU",
+      onGpu,
+      gpu,
+      [
+        `cache SIZE (model.generationBatchSize, ${lengths})`,
+        `activations SIZE (learner.activationCheckpointing: Auto, ${lengths})`,
+        "process SIZE (no setting)",
+      ],
+    ],
+    [
+      "LoRA",
+      {
+        model: model("0.5b"),
+        adapter: { ...LORA, rank: 512 },
+        critic: false,
+        maxPromptTokens: 16,
+        maxResponseTokens: 16,
+      },
+      host(1e6),
+      ["weights SIZE (model.policy)", "optimiser SIZE (model.adaptation.rank)"],
+    ],
+  ];
+  for (const [what, change, budget, parts] of cases)
+    test(what, () => {
+      const request = small(change);
+      const refusal = ({ code, message }: Error & { code: string }) => {
+        assert.equal(code, "memory");
+        const [need, said] = message.split("; the largest parts, and the settings of each: ");
+        const on = budget.gpu ? "memory on cuda:0" : "memory";
+        const there = budget.gpu ?? budget.host!;
+        assert.equal(
+          need!.replace(/[\d.]+ [MG]B/, "SIZE"),
+          `the run needs about SIZE of ${on}, but ${size(there.bytes)} is ${there.source}`,
+        );
+        const plan = new Planner(request).plan(2048);
+        for (const part of parts) {
+          const name = part.split(" ")[0];
+          const row = plan.rows.find((row) => row.what === name)!;
+          assert.ok(
+            said!.split("; ").includes(part.replace("SIZE", size(row[budget.gpu ? "gpuBytes" : "hostBytes"]))),
+            `${part} in ${said}`,
+          );
+        }
+        assert.doesNotMatch(message, /\n/);
+        return true;
+      };
+      assert.throws(() => fitRun(request, 1, budget, "Never"), refusal);
+    });
+  test("the largest part is first, four parts at most, checkpointing only where it is off", () => {
+    assert.throws(
+      () => fitRun(small({ generationBatchSize: 512 }), 1, host(1 * GB)),
+      ({ message }: Error) => {
+        assert.match(message, /each: cache [^;]*(; [^;]*){3}$/);
+        return !message.includes("activationCheckpointing");
+      },
+    );
+  });
 });
 
 test("two fully trained models of 3B do not fit on a GPU of 80 GB, with LoRA they do", () => {

@@ -1,14 +1,12 @@
-/** Whether a run fits into memory: picks its micro-batch, says what it takes, or what to change. */
+/** Whether a run fits into memory: picks its micro-batch, and says what takes most. */
 
 import type { AvailableMemory } from "./available-memory.ts";
 import { size } from "./bytes.ts";
 import type { ActivationCheckpointing } from "./engine.ts";
 import { EngineError } from "./errors.ts";
-import { passTokens, ranksOf } from "./microbatches.ts";
-import { blocksOf } from "./model/decoder.ts";
+import { passTokens, workerCount } from "./microbatches.ts";
 import { ModelError } from "./model/errors.ts";
-import { PROJECTIONS } from "./model/lora.ts";
-import { longestOf, type MemoryPlan, Planner, type PlanRequest, RunGraphs } from "./plan.ts";
+import { type MemoryPlan, Planner, type PlanPart, type PlanRequest } from "./plan.ts";
 import { deviceName } from "./runtime/device.ts";
 
 /** What there is; undefined where it is not known, and nothing is refused. */
@@ -55,7 +53,7 @@ type Lengths = Pick<PlanRequest, "maxPromptTokens" | "maxResponseTokens">;
  *
  * @param threads of the CPU; 0: all cores
  * @param mode whether layers are recomputed in the backward pass; Auto: where a single sequence does not fit otherwise
- * @throws EngineError `memory`, one line that says what to change; ModelError for a folder that cannot be used
+ * @throws EngineError `memory`, one line with the largest parts and their settings; ModelError for a folder that cannot be used
  */
 export function fitRun(
   request: PlanRequest,
@@ -63,109 +61,72 @@ export function fitRun(
   budget: Budget,
   mode: ActivationCheckpointing = "Auto",
 ): MemoryPlan {
-  const onGpu = request.device.kind === "cuda";
-  const built = new Map<string, RunGraphs>();
-  const once = (wanted: PlanRequest) => {
-    const key = JSON.stringify([wanted.adapter, wanted.critic, wanted.checkpointing, blocksOf(longestOf(wanted))]);
-    const graphs = built.get(key) ?? new RunGraphs(wanted);
-    built.set(key, graphs);
-    const planner = new Planner(wanted, graphs);
-    const on = (ranks: number) => {
-      const tokens = onGpu ? wanted.microBatchSize * planner.longest : passTokens({ threads }, ranks);
-      let plan = planner.plan(tokens, ranks);
+  const { device, adapter, microBatchSize } = request;
+  const attempt = (checkpointing: boolean) => {
+    const planner = new Planner({ ...request, checkpointing });
+    const on = (workers: number) => {
+      const tokens = device.kind === "cuda" ? microBatchSize * planner.longest : passTokens({ threads }, workers);
+      let plan = planner.plan(tokens, workers);
       while (!fits(plan, budget) && plan.microBatchTokens > planner.longest)
-        plan = planner.plan(Math.max(planner.longest, Math.floor(plan.microBatchTokens / 2)), ranks);
+        plan = planner.plan(Math.max(planner.longest, Math.floor(plan.microBatchTokens / 2)), workers);
       return plan;
     };
-    const ranks = ranksOf({ threads, device: wanted.device, adapter: wanted.adapter });
-    const plan = on(ranks);
-    return ranks > 1 && !fits(plan, budget) ? on(1) : plan;
+    const workers = workerCount({ threads, device, adapter });
+    const plan = on(workers);
+    return workers > 1 && !fits(plan, budget) ? on(1) : plan;
   };
-  const planOf = (wanted: PlanRequest) => {
-    const plan = once({ ...wanted, checkpointing: mode === "Always" });
-    return mode === "Auto" && !fits(plan, budget) ? once({ ...wanted, checkpointing: true }) : plan;
-  };
-  const plan = planOf(request);
+  let plan = attempt(mode === "Always");
+  if (mode === "Auto" && !fits(plan, budget)) plan = attempt(true);
   if (fits(plan, budget)) return plan;
-  throw new EngineError(
-    "memory",
-    `${shortage(plan, budget)}; ${remedies(request, budget, planOf, scarce(plan, budget).which)}`,
-  );
+  throw new EngineError("memory", shortage(plan, budget, { ...request, mode }));
 }
 
 function fits(plan: MemoryPlan, { host, gpu }: Budget): boolean {
   return !(host && plan.hostBytes > host.bytes) && !(gpu && plan.gpuBytes > gpu.bytes);
 }
 
-/** The memory that is short, of a plan that does not fit: the GPU's first. */
-function scarce(plan: MemoryPlan, { host, gpu }: Budget) {
-  return gpu !== undefined && plan.gpuBytes > gpu.bytes
-    ? { which: "gpuBytes" as const, place: deviceName(plan.device), there: gpu }
-    : { which: "hostBytes" as const, place: "memory", there: host! };
-}
-
-function shortage(plan: MemoryPlan, budget: Budget): string {
-  const { which, place, there } = scarce(plan, budget);
+/** One line about a plan that does not fit: its four largest parts in the memory that is short (the GPU's first), and their settings. */
+function shortage(plan: MemoryPlan, { host, gpu }: Budget, request: Request): string {
+  const onGpu = gpu !== undefined && plan.gpuBytes > gpu.bytes;
+  const [which, there, place] = onGpu
+    ? (["gpuBytes", gpu, `memory on ${deviceName(plan.device)}`] as const)
+    : (["hostBytes", host!, "memory"] as const);
+  const governing = settings(request);
   const largest = plan.rows
     .filter((row) => row[which] > 0)
     .sort((a, b) => b[which] - a[which])
     .slice(0, 4)
-    .map((row) => `${row.what} ${size(row[which])}`);
-  const need = `the run needs about ${size(plan[which])} of ${place === "memory" ? place : `memory on ${place}`}`;
-  return `${need} (${largest.join(", ")}), but ${size(there.bytes)} is ${there.source}`;
+    .map(({ what, [which]: bytes }) => `${what} ${size(bytes)} (${governing[what].join(", ") || "no setting"})`);
+  return (
+    `the run needs about ${size(plan[which])} of ${place}, but ${size(there.bytes)} is ${there.source}; ` +
+    `the largest parts, and the settings of each: ${largest.join("; ")}`
+  );
 }
 
-/** What remedies offer. */
-const RANK = 16;
-const SHORT_TOKENS = 256;
+type Request = PlanRequest & { mode: ActivationCheckpointing };
 
-/** Each change by itself, those that suffice, with what they take of the memory that is short. */
-function remedies(
-  request: PlanRequest,
-  budget: Budget,
-  planOf: (request: PlanRequest) => MemoryPlan,
-  short: "gpuBytes" | "hostBytes",
-): string {
-  const taken = (plan: MemoryPlan) => size(plan[fits(plan, budget) ? short : scarce(plan, budget).which]);
-  const lora = { rank: RANK, alpha: RANK, targets: PROJECTIONS, seed: 0 };
-  const halves = (
-    field: "maxResponseTokens" | "maxPromptTokens" | "generationBatchSize",
-    least: number,
-  ): [string, PlanRequest][] => {
-    const values: number[] = [];
-    for (let value = request[field] >> 1; value >= least; value >>= 1) values.push(value);
-    return values.map((value) => [`model.${field} ${value}`, { ...request, [field]: value }]);
-  };
-  const changes: [what: string, changed: PlanRequest][][] = [
-    request.adapter ? [] : [[`model.adaptation {type: LoRA, rank: ${RANK}}`, { ...request, adapter: lora }]],
-    halves("generationBatchSize", request.samplesPerPrompt),
-    halves("maxResponseTokens", 64),
-    halves("maxPromptTokens", 64),
-    request.instrumenter ? [["model.instrumenter Syntax", { ...request, instrumenter: undefined }]] : [],
-    request.critic ? [["algorithm.baseline GRPO or RLOO (no critic)", { ...request, critic: false }]] : [],
+/**
+ * The manifest's settings that make a row of the plan smaller, with their value where it is not a number to lower. A refused plan has
+ * passes of one sequence already, so that `algorithm.microBatchSize` changes nothing.
+ */
+function settings({ adapter, critic, instrumenter, mode }: Request): Record<PlanPart, readonly string[]> {
+  const lengths = ["model.maxPromptTokens", "model.maxResponseTokens"];
+  const optional = (wanted: boolean, setting: string) => (wanted ? [setting] : []);
+  const instrumented = optional(instrumenter !== undefined, "model.instrumenter: Syntax");
+  const trained = [
+    adapter ? "model.adaptation.rank" : "model.adaptation.type: LoRA",
+    ...optional(critic, "algorithm.baseline: GRPO or RLOO"),
   ];
-  const enough = changes.flatMap((tries) => {
-    for (const [what, changed] of tries) {
-      const plan = planOf(changed);
-      if (fits(plan, budget)) return [`${what} (${taken(plan)})`];
-    }
-    return [];
-  });
-  if (enough.length > 0) return `set ${enough.join(", or ")}`;
-  const maxPromptTokens = Math.min(request.maxPromptTokens, SHORT_TOKENS);
-  const maxResponseTokens = Math.min(request.maxResponseTokens, SHORT_TOKENS);
-  const last = planOf({
-    ...request,
-    adapter: request.adapter ?? lora,
-    critic: false,
-    maxPromptTokens,
-    maxResponseTokens,
-    generationBatchSize: request.samplesPerPrompt,
-  });
-  const all = `LoRA without a critic, ${maxPromptTokens} + ${maxResponseTokens} tokens and ${request.samplesPerPrompt} generated side by side need ${taken(last)}`;
-  return fits(last, budget)
-    ? `no single change is enough, but together they are: ${all}`
-    : `take a smaller model or more memory: even ${all}`;
+  return {
+    process: [],
+    weights: adapter ? ["model.policy"] : trained,
+    gradients: trained,
+    optimiser: trained,
+    activations: [...optional(mode === "Never", "learner.activationCheckpointing: Auto"), ...lengths],
+    logits: lengths,
+    cache: ["model.generationBatchSize", ...lengths, ...instrumented],
+    generation: ["model.maxPromptTokens", ...instrumented],
+  };
 }
 
 /** A table for a terminal or a log. */

@@ -12,18 +12,19 @@ import { adapterOf } from "../engine-options.ts";
 import { loraAdaptation } from "./adaptation.ts";
 import {
   type Engine,
+  FROZEN,
   type PolicySample,
   type PolicyStep,
   startEngine,
   type ValueSample,
   type ValueStep,
 } from "./engine.ts";
+import { localEngine } from "./local.ts";
+import { logProbsOf } from "./log-probs.fixture.ts";
 import { readAdapter, writeAdapter } from "./model/adapter-folder.ts";
 import { readConfig } from "./model/folder.ts";
 import { adapterParameters, PROJECTIONS } from "./model/lora.ts";
-import { MappedWeights } from "./model/mapped.ts";
 import { readSafetensors } from "./model/safetensors.ts";
-import { Scorer } from "./model/scorer.ts";
 import { parameters } from "./model/weights.ts";
 import { policyStepGraph, valueStepGraph } from "./steps.ts";
 import { Trainer } from "./trainer.ts";
@@ -157,15 +158,12 @@ test("log-probs and greedy tokens with an adapter, and of the merged folder, are
     const sequences = batch.map(({ prompt, response }) => Int32Array.of(...prompt, ...response));
     const merged = path.join(scratch, `merged-${name}`);
     mergeFolder(model, path.join(model, "adapter"), merged, { dtype: "F32" });
-    const scorers = [
-      new Scorer(new MappedWeights(model), { threads: 1, adapter }),
-      new Scorer(new MappedWeights(merged), { threads: 1 }),
-    ];
-    for (const scorer of scorers) {
-      for (const [i, logProbs] of (await scorer.logProbs(sequences)).entries())
+    for (const evaluated of [
+      await logProbsOf(model, sequences, { ...adapter.lora, seed: 0, folder: path.join(model, "adapter") }),
+      await logProbsOf(merged, sequences),
+    ])
+      for (const [i, logProbs] of evaluated.entries())
         assert.ok(worst(logProbs, tensors.get(`whole.${i}`)!.data) <= 1e-4);
-      await scorer.release();
-    }
     const trainer = adaptedTrainer(name);
     const prompts = batch.map(({ prompt }) => prompt);
     const how = { seeds: prompts.map(() => 0), temperature: 0, topP: 1, maxNewTokens: 24 };
@@ -183,6 +181,25 @@ test("log-probs and greedy tokens with an adapter, and of the merged folder, are
     );
     for (const one of [trainer, untrained]) await one.close();
   }
+});
+
+test("the reference has no adapter, is not computed where it is not asked for, and trains nothing without targets", async () => {
+  const { model, adapter, batch } = open("all");
+  const options = { model, threads: 1, adapter: { ...adapter.lora, seed: 0, folder: path.join(model, "adapter") } };
+  const [adapted, frozen] = [localEngine(options), localEngine({ model, threads: 1, adapter: FROZEN })];
+  const evaluated = await adapted.evaluate(batch, { temperature: 1, values: false });
+  const policy = await adapted.evaluate(batch, { temperature: 1, values: false, reference: false });
+  const bare = await frozen.evaluate(batch, { temperature: 1, values: false });
+  for (const [i, { logProbs, referenceLogProbs }] of evaluated.entries()) {
+    assert.deepEqual(policy[i]!.logProbs, logProbs);
+    assert.ok(policy[i]!.referenceLogProbs.every((number) => number === 0));
+    assert.deepEqual(bare[i]!.logProbs, referenceLogProbs);
+    assert.deepEqual(bare[i]!.referenceLogProbs, referenceLogProbs);
+    assert.ok(worst(logProbs, referenceLogProbs) > 1e-3);
+  }
+  for (const engine of [adapted, frozen]) await engine.close();
+  const wrong = { ...options, adapter: { ...options.adapter, rank: 4 } };
+  assert.throws(() => localEngine(wrong), { code: "checkpoint", message: /has rank 3, alpha 7.*the run has rank 4/ });
 });
 
 test("a checkpoint of adapters is small and continues bit for bit, in the worker too", async () => {
@@ -228,10 +245,9 @@ test("an adapter that is written here gives peft the same log-probs", async () =
   // made by test/fixtures/reference/check_adapter_folder.py from this very file
   const kept = JSON.parse(fs.readFileSync(path.join(FIXTURES, "written.json"), "utf8"));
   assert.equal(createHash("sha256").update(file).digest("hex"), kept.sha256);
-  const scorer = new Scorer(new MappedWeights(model), { threads: 1, adapter: readAdapter(folder, config) });
-  const scored = await scorer.logProbs(batch.map(({ prompt, response }) => Int32Array.of(...prompt, ...response)));
-  for (const [i, logProbs] of scored.entries()) assert.ok(worst(logProbs, kept.logProbs[i]) <= 1e-4);
-  await scorer.release();
+  const sequences = batch.map(({ prompt, response }) => [...prompt, ...response]);
+  const evaluated = await logProbsOf(model, sequences, { ...readAdapter(folder, config).lora, seed: 0, folder });
+  for (const [i, logProbs] of evaluated.entries()) assert.ok(worst(logProbs, kept.logProbs[i]) <= 1e-4);
 });
 
 test("what a manifest asks for", () => {

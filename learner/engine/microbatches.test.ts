@@ -88,11 +88,11 @@ test("what a token counts for adds up to the mean", () => {
   assert.throws(() => tokenScale(batch, sumNorm), { code: "step", message: /needs maxResponseTokens/ });
 });
 
-test("for ranks the groups are cut alike, whether there is little or much", () => {
-  const cut = (count: number, ranks: number) =>
+test("for workers the groups are cut alike, whether there is little or much", () => {
+  const cut = (count: number, workers: number) =>
     microBatches(sequences(Array.from({ length: count }, () => [6, 5])), {
       ...APART,
-      ...{ sequences: 100, tokens: 80, ranks },
+      ...{ sequences: 100, tokens: 80, workers },
     }).map(({ length }) => length);
   assert.deepEqual(cut(8, 1), [8]);
   assert.deepEqual(cut(8, 2), [4, 4]);
@@ -101,7 +101,7 @@ test("for ranks the groups are cut alike, whether there is little or much", () =
   assert.deepEqual(cut(1, 4), [1]);
 });
 
-test("each next group goes to the rank that has the least to do", () => {
+test("each next group goes to the worker that has the least to do", () => {
   assert.deepEqual(balanced([9, 5, 4, 3], 2), [
     [0, 3],
     [1, 2],

@@ -9,7 +9,7 @@ import { blocksOf, rowTokens } from "./model/decoder.ts";
 export const MICRO_BATCH_TOKENS = 512;
 
 /** Each has sessions, gradients and activations of its own. */
-const MAX_RANKS = 8;
+const MAX_WORKERS = 8;
 
 const threadsOf = ({ threads }: Pick<EngineOptions, "threads">) => threads || os.availableParallelism();
 
@@ -19,24 +19,24 @@ export function isResident(options: Pick<EngineOptions, "resident"> & { device?:
 }
 
 /**
- * Threads that each run micro-batches of their own (workers.ts): those of a CPU where every weight is trained, 8 at most.
+ * Workers, which each run micro-batches of their own (workers.ts): one for each thread of a CPU where every weight is trained, 8 at most.
  * With adapters one: a frozen model can be large, its products fill many threads, and its layers are widened for every pass.
  */
-export function ranksOf(
-  options: Pick<EngineOptions, "threads" | "ranks" | "adapter" | "resident"> & { device?: { kind: string } },
+export function workerCount(
+  options: Pick<EngineOptions, "threads" | "workers" | "adapter" | "resident"> & { device?: { kind: string } },
 ): number {
   if (options.device?.kind === "cuda" || isResident(options)) return 1;
-  return options.ranks ?? (options.adapter ? 1 : Math.min(MAX_RANKS, threadsOf(options)));
+  return options.workers ?? (options.adapter ? 1 : Math.min(MAX_WORKERS, threadsOf(options)));
 }
 
-/** Threads of one operator on each rank. */
-export function rankThreads(options: Pick<EngineOptions, "threads">, ranks: number): number {
-  return Math.max(1, Math.floor(threadsOf(options) / ranks));
+/** Threads of one operator in each worker. */
+export function workerThreads(options: Pick<EngineOptions, "threads">, workers: number): number {
+  return Math.max(1, Math.floor(threadsOf(options) / workers));
 }
 
 /** Tokens of a pass that are fastest on a CPU. */
-export function passTokens(options: Pick<EngineOptions, "threads">, ranks: number): number {
-  return MICRO_BATCH_TOKENS * rankThreads(options, ranks);
+export function passTokens(options: Pick<EngineOptions, "threads">, workers: number): number {
+  return MICRO_BATCH_TOKENS * workerThreads(options, workers);
 }
 
 /** Blocks of queries that attention goes in: graphs and what they are fed have to agree on it. */
@@ -51,8 +51,8 @@ export interface MicroBatchLimits {
   rowTokens: number;
   /** a row of n tokens costs n (1 + n / attentionLength) times one of a token (model/decoder.ts) */
   attentionLength: number;
-  /** the groups are for so many ranks: cut so that each has about as much to do; default 1 */
-  ranks?: number;
+  /** the groups are for so many workers: cut so that each has about as much to do; default 1 */
+  workers?: number;
 }
 
 /** What goes through a graph together: rows, each the indices of sequences that have its prompt. */
@@ -114,11 +114,11 @@ function packed(batch: readonly Sequence[], { sequences, rowTokens: most, attent
   });
 }
 
-/** The limit at which every rank has the same number of groups of about the same size. */
-function evenTokens(lengths: readonly number[], { tokens, ranks = 1 }: MicroBatchLimits): number {
-  if (ranks === 1) return tokens;
+/** The limit at which every worker has the same number of groups of about the same size. */
+function evenTokens(lengths: readonly number[], { tokens, workers = 1 }: MicroBatchLimits): number {
+  if (workers === 1) return tokens;
   const total = lengths.reduce((sum, length) => sum + length, 0);
-  return Math.ceil(total / (ranks * Math.ceil(total / (ranks * tokens))));
+  return Math.ceil(total / (workers * Math.ceil(total / (workers * tokens))));
 }
 
 /** Indices of equal prompts, in the order in which they first come. */
@@ -134,11 +134,11 @@ function samePrompts(prompts: readonly Int32Array[]): number[][] {
 }
 
 /**
- * Indices of `sizes` for each of `ranks`, each next one for the rank that has the least to do (longest processing time
+ * Indices of `sizes` for each of `workers`, each next one for the worker that has the least to do (longest processing time
  * first, as micro-batches come).
  */
-export function balanced(sizes: readonly number[], ranks: number): number[][] {
-  const parts = Array.from({ length: ranks }, () => ({ size: 0, indices: [] as number[] }));
+export function balanced(sizes: readonly number[], workers: number): number[][] {
+  const parts = Array.from({ length: workers }, () => ({ size: 0, indices: [] as number[] }));
   for (const [i, size] of sizes.entries()) {
     const least = parts.reduce((a, b) => (b.size < a.size ? b : a));
     least.size += size;
@@ -147,11 +147,11 @@ export function balanced(sizes: readonly number[], ranks: number): number[][] {
   return parts.map(({ indices }) => indices);
 }
 
-/** Indices of `prompts` for each of `ranks`, as many for each, equal prompts side by side. */
-export function evenParts(prompts: readonly Int32Array[], ranks: number): number[][] {
+/** Indices of `prompts` for each of `workers`, as many for each, equal prompts side by side. */
+export function evenParts(prompts: readonly Int32Array[], workers: number): number[][] {
   const order = samePrompts(prompts).flat();
-  return Array.from({ length: ranks }, (_, rank) =>
-    order.slice(Math.ceil((rank * order.length) / ranks), Math.ceil(((rank + 1) * order.length) / ranks)),
+  return Array.from({ length: workers }, (_, worker) =>
+    order.slice(Math.ceil((worker * order.length) / workers), Math.ceil(((worker + 1) * order.length) / workers)),
   );
 }
 

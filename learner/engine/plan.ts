@@ -46,8 +46,19 @@ export interface PlanRequest extends GenerationLimits {
   compute?: Compute;
 }
 
+/** One row of a plan each. */
+export type PlanPart =
+  | "process"
+  | "weights"
+  | "gradients"
+  | "optimiser"
+  | "activations"
+  | "logits"
+  | "cache"
+  | "generation";
+
 export interface PlanRow {
-  what: string;
+  what: PlanPart;
   detail: string;
   /** in the learner's process */
   hostBytes: number;
@@ -64,7 +75,7 @@ export interface MemoryPlan {
   microBatchTokens: number;
   /** tokens of the longest sequence that there can be: no row of a prompt and responses that share it is longer */
   rowTokens: number;
-  /** threads that each run micro-batches of their own */
+  /** workers, which each run micro-batches of their own; `longrun model info --json` has it by this name */
   ranks: number;
   checkpointing: boolean;
 }
@@ -72,7 +83,7 @@ export interface MemoryPlan {
 /** Node.js, the engine's thread and one worker, ONNX Runtime, tokenizer, store, and what the garbage collector has not taken yet. */
 const PROCESS_BYTES = 340e6;
 /** A further worker: its heap, and ONNX Runtime's sessions without their arenas. */
-const RANK_BYTES = 120e6;
+const WORKER_BYTES = 120e6;
 /** CUDA's context, kernels and workspaces: assumed, not measured. */
 const CUDA_BYTES = 1e9;
 /** Beside a GPU: ONNX Runtime's provider, and for each node of a graph what its session has in this process. Measured by rehearsal. */
@@ -178,18 +189,18 @@ export class Planner {
     return longestOf(this.#request);
   }
 
-  /** @param ranks each holds a pass, its gradients and the matrices that generation joins */
-  plan(microBatchTokens: number, ranks = 1): MemoryPlan {
+  /** @param workers each holds a pass, its gradients and the matrices that generation joins */
+  plan(microBatchTokens: number, workers = 1): MemoryPlan {
     const { device, checkpointing = false } = this.#request;
     const rows = [
-      this.#process(ranks),
-      this.#weights(ranks),
-      ...this.#training(ranks),
-      ...this.#work(microBatchTokens, ranks),
+      this.#process(workers),
+      this.#weights(workers),
+      ...this.#training(workers),
+      ...this.#work(microBatchTokens, workers),
     ];
     const sum = (of: "hostBytes" | "gpuBytes") => rows.reduce((total, row) => total + row[of], 0);
     const totals = { hostBytes: sum("hostBytes"), gpuBytes: sum("gpuBytes") };
-    return { device, rows, ...totals, microBatchTokens, rowTokens: this.longest, ranks, checkpointing };
+    return { device, rows, ...totals, microBatchTokens, rowTokens: this.longest, ranks: workers, checkpointing };
   }
 
   /** So are weights, gradients and moments. */
@@ -197,16 +208,16 @@ export class Planner {
     return this.#request.device.kind === "cuda";
   }
 
-  #process(ranks: number): PlanRow {
+  #process(workers: number): PlanRow {
     const detail = `Node.js, ONNX Runtime${this.#onGpu ? ", its sessions, CUDA" : ""}`;
-    const hostBytes = PROCESS_BYTES + (ranks - 1) * RANK_BYTES;
+    const hostBytes = PROCESS_BYTES + (workers - 1) * WORKER_BYTES;
     if (!this.#onGpu) return { what: "process", detail, hostBytes, gpuBytes: 0 };
     const nodes = this.#run.graphs.reduce((total, { graph }) => total + graph.nodes.length, 0);
     const sessions = PROVIDER_BYTES + nodes * NODE_BYTES;
     return { what: "process", detail, hostBytes: hostBytes + sessions, gpuBytes: CUDA_BYTES };
   }
 
-  #weights(ranks: number): PlanRow {
+  #weights(workers: number): PlanRow {
     const { critic, adapter } = this.#request;
     const owners = critic ? "policy, reference, critic" : "policy, reference";
     const ours = this.#trainedBytes + this.#policyBytes; // the reference is a second policy
@@ -227,10 +238,10 @@ export class Planner {
           hostBytes: ours,
           gpuBytes: ours + this.#halves(ours) + joined + working(fuseGraph(config)),
         }
-      : { what: "weights", detail, hostBytes: ours + ranks * joined, gpuBytes: 0 };
+      : { what: "weights", detail, hostBytes: ours + workers * joined, gpuBytes: 0 };
   }
 
-  #training(ranks: number): PlanRow[] {
+  #training(workers: number): PlanRow[] {
     const trained = this.#trainedBytes;
     if (this.#onGpu) {
       // a micro-batch's gradient is added to the sum by the graph that computes it, and counted there
@@ -250,15 +261,15 @@ export class Planner {
     }
     return [
       {
-        ...{ what: "gradients", detail: `of a batch, one model's at a time${times(ranks)}` },
-        ...{ hostBytes: ranks * this.#largestBytes, gpuBytes: 0 },
+        ...{ what: "gradients", detail: `of a batch, one model's at a time${times(workers)}` },
+        ...{ hostBytes: workers * this.#largestBytes, gpuBytes: 0 },
       },
       { what: "optimiser", detail: "two moments of what is trained", hostBytes: 2 * trained, gpuBytes: 0 },
     ];
   }
 
   /** What sessions need to run; on a GPU, if there is one. */
-  #work(microBatchTokens: number, ranks: number): PlanRow[] {
+  #work(microBatchTokens: number, workers: number): PlanRow[] {
     const { microBatchSize, maxPromptTokens, maxResponseTokens, generationBatchSize } = this.#request;
     const { instrumenter, checkpointing, device } = this.#request;
     const { config } = this.#run.model;
@@ -268,7 +279,7 @@ export class Planner {
       const sequences = step ? trainedTogether : fitting;
       const lengths = { sequences, promptTokens: maxPromptTokens, responseTokens: maxResponseTokens };
       const pass = this.#run.pass(device.kind, index, lengths);
-      return { activations: ranks * pass.activations, logits: ranks * pass.logits };
+      return { activations: workers * pass.activations, logits: workers * pass.logits };
     });
     const bytes = (pass: Pass) => pass.activations + pass.logits;
     // on a GPU each session has an arena, on a CPU those of a thread share one and run in turn
@@ -283,14 +294,14 @@ export class Planner {
     const programs =
       instrumented &&
       `, or ${instrumented.rows} x ${instrumented.promptTokens + instrumented.responseTokens} of programs`;
-    const prompts = ranks * most("activations") + this.#castBytes;
+    const prompts = workers * most("activations") + this.#castBytes;
     const beyond = Math.max(0, Math.max(prompts, most("logits")) - activations - logits);
-    const row = (what: string, detail: string, bytes: number): PlanRow =>
+    const row = (what: PlanPart, detail: string, bytes: number): PlanRow =>
       this.#onGpu ? { what, detail, hostBytes: 0, gpuBytes: bytes } : { what, detail, hostBytes: bytes, gpuBytes: 0 };
     return [
       row(
         "activations",
-        `${this.#onGpu ? "" : "the largest of "}${passes.length} graphs, ${trainedTogether} x ${this.longest} tokens${times(ranks)}${checkpointing ? ", recomputed" : ""}`,
+        `${this.#onGpu ? "" : "the largest of "}${passes.length} graphs, ${trainedTogether} x ${this.longest} tokens${times(workers)}${checkpointing ? ", recomputed" : ""}`,
         activations,
       ),
       row("logits", `vocabulary of ${config.vocabSize}`, logits + (this.#onGpu ? most("logits") : 0)),
@@ -304,7 +315,7 @@ export class Planner {
       },
       this.#onGpu
         ? row("generation", "prompts being read", prompts)
-        : row("generation", `what prompts being read take beyond the graphs${times(ranks)}`, beyond),
+        : row("generation", `what prompts being read take beyond the graphs${times(workers)}`, beyond),
     ];
   }
 
@@ -341,7 +352,7 @@ export class Planner {
 /** What a graph over device-resident tensors holds beside them. */
 const working = (graph: Graph) => ARENA * peakMemory(graph, { block: BLOCK_NUMBERS }, { outputsHeld: true }).bytes;
 
-const times = (ranks: number) => (ranks > 1 ? `, on each of ${ranks} threads` : "");
+const times = (workers: number) => (workers > 1 ? `, on each of ${workers} threads` : "");
 
 function float32Bytes(shapes: readonly Pick<ParameterShape, "shape">[]): number {
   return shapes.reduce((total, { shape }) => total + 4 * elementCount(shape), 0);

@@ -10,6 +10,7 @@ import type {
   CriticStepResult,
   Engine,
   EngineOptions,
+  EvaluateOptions,
   Generated,
   GenerateOptions,
   LogProbs,
@@ -33,7 +34,7 @@ import { VALUE_BIAS } from "./model/value-head.ts";
 import { ModelState } from "./model-state.ts";
 import { digestOf, readCritic, readMoments, writeCritic, writeMoments } from "./saved-state.ts";
 import { checkCompute } from "./sessions.ts";
-import { Workers } from "./workers.ts";
+import { type StartWorker, Workers } from "./workers.ts";
 
 const OFF = 1e30; // a clip that never binds
 
@@ -50,9 +51,10 @@ export class Trainer implements Engine {
 
   /**
    * @param onFailure called where one of its workers has failed or ended by itself
+   * @param start makes a worker; default: a thread
    * @throws EngineError, ModelError for options and folders that cannot be used
    */
-  constructor(options: EngineOptions, onFailure?: (failure: EngineError) => void) {
+  constructor(options: EngineOptions, onFailure?: (failure: EngineError) => void, start?: StartWorker) {
     checkCompute(options);
     this.#options = options;
     this.#model = adaptationOf(options.model, options.adapter);
@@ -62,7 +64,8 @@ export class Trainer implements Engine {
     this.policy = new ModelState(policy);
     for (const [name, data] of this.#model.initial()) this.policy.weights.set(name, data);
     this.#reference = new ModelState(policy, this.policy.weights.copy().data);
-    this.#workers = new Workers(options, onFailure);
+    if (options.adapter?.folder) this.policy.restore(this.#model.read(options.adapter.folder), undefined);
+    this.#workers = new Workers(options, onFailure, start);
     this.#workers.attach("policy", this.policy);
     this.#workers.attach("reference", this.#reference);
   }
@@ -77,7 +80,7 @@ export class Trainer implements Engine {
     return this.#workers.generate(weights, prompts, { ...how, eosIds: this.#model.eosIds });
   }
 
-  async evaluate(batch: Sequence[], options: { temperature: number; values: boolean }): Promise<LogProbs[]> {
+  async evaluate(batch: Sequence[], options: EvaluateOptions): Promise<LogProbs[]> {
     this.#check(batch);
     const unchanged = this.policy.untrained(this.#reference);
     if (options.values && !this.critic) await this.initializeCritic(0);
@@ -103,8 +106,10 @@ export class Trainer implements Engine {
     const own = await this.#workers.evaluate("evaluate", feeds);
     scatter(own, "logProbs");
     scatter(own, "entropies");
-    const reference = unchanged ? own : await this.#workers.evaluate("reference", feeds);
-    scatter(reference, "logProbs", "referenceLogProbs");
+    if (options.reference ?? true) {
+      const reference = unchanged ? own : await this.#workers.evaluate("reference", feeds);
+      scatter(reference, "logProbs", "referenceLogProbs");
+    }
     if (options.values) scatter(await this.#workers.evaluate("values", feeds), "values");
     return results;
   }
@@ -267,10 +272,10 @@ export class Trainer implements Engine {
   }
 
   #microBatches(batch: readonly Sequence[], step?: Pick<Step, "microBatchSize">): MicroBatch[] {
-    const ranks = this.#workers.size;
-    const tokens = this.#options.microBatchTokens ?? passTokens(this.#options, ranks);
+    const workers = this.#workers.size;
+    const tokens = this.#options.microBatchTokens ?? passTokens(this.#options, workers);
     return microBatches(batch, {
-      ...{ sequences: step?.microBatchSize ?? Number.POSITIVE_INFINITY, tokens, ranks },
+      ...{ sequences: step?.microBatchSize ?? Number.POSITIVE_INFINITY, tokens, workers },
       ...{ rowTokens: this.#options.rowTokens ?? tokens, attentionLength: attentionLength(this.#config, this.#blocks) },
     });
   }

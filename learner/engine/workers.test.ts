@@ -33,7 +33,7 @@ function workersWith(gradients: Float32Array[], take = () => {}) {
     return calls as Remote<EngineWorker>;
   };
   let started = 0;
-  return { workers: new Workers({ model: "", threads: 2, ranks: 2 }, undefined, start), asked };
+  return { workers: new Workers({ model: "", threads: 2, workers: 2 }, undefined, start), asked };
 }
 
 const shared = (value: number) => new Float32Array(new SharedArrayBuffer(64)).fill(value);

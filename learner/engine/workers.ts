@@ -13,7 +13,7 @@ import { type Remote, WorkerThread } from "./calls.ts";
 import type { EngineOptions, Step, StepResult } from "./engine.ts";
 import type { EngineWorker, Feeds, GraphName, Outputs } from "./engine-worker.ts";
 import type { EngineError } from "./errors.ts";
-import { balanced, evenParts, isResident, ranksOf, rankThreads } from "./microbatches.ts";
+import { balanced, evenParts, isResident, workerCount, workerThreads } from "./microbatches.ts";
 import type { GenerateOptions, Response } from "./model/generate.ts";
 import type { Range } from "./model-memory.ts";
 import type { ModelState } from "./model-state.ts";
@@ -21,9 +21,10 @@ import type { ModelState } from "./model-state.ts";
 type Calls = Remote<EngineWorker>;
 export type StepDone = Pick<StepResult, "gradientNorm" | "skipped">;
 
-function startWorker(options: EngineOptions, name: string, onFailure?: (failure: EngineError) => void): Calls {
-  return new WorkerThread<EngineWorker>(new URL("./worker.ts", import.meta.url), options, name, onFailure).calls;
-}
+export type StartWorker = (options: EngineOptions, name: string, onFailure?: (failure: EngineError) => void) => Calls;
+
+const startWorker: StartWorker = (options, name, onFailure) =>
+  new WorkerThread<EngineWorker>(new URL("./worker.ts", import.meta.url), options, name, onFailure).calls;
 
 export class Workers {
   readonly #workers: Calls[];
@@ -34,12 +35,12 @@ export class Workers {
 
   /**
    * @param onFailure called where a worker has failed or ended by itself: nothing more can be asked of it
-   * @param start makes a worker; tests give others
+   * @param start makes a worker
    */
   constructor(options: EngineOptions, onFailure?: (failure: EngineError) => void, start = startWorker) {
-    const size = ranksOf(options);
+    const size = workerCount(options);
     this.#share = !isResident(options);
-    const own = { ...options, threads: rankThreads(options, size) };
+    const own = { ...options, threads: workerThreads(options, size) };
     this.#workers = Array.from({ length: size }, (_, i) => start(own, `worker ${i + 1} of the engine`, onFailure));
   }
 

@@ -15,12 +15,13 @@ import os from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
+import { FROZEN } from "../../learner/engine/engine.ts";
+import { localEngine } from "../../learner/engine/local.ts";
 import { configJson, parseConfig } from "../../learner/engine/model/config.ts";
 import { Generator } from "../../learner/engine/model/generate.ts";
 import { MappedWeights } from "../../learner/engine/model/mapped.ts";
 import type { SafetensorsDType } from "../../learner/engine/model/safetensors-header.ts";
 import { saveWeights } from "../../learner/engine/model/save.ts";
-import { Scorer } from "../../learner/engine/model/scorer.ts";
 import { elementCount, parameters } from "../../learner/engine/model/weights.ts";
 
 const { values } = parseArgs({
@@ -88,13 +89,16 @@ async function work(folder: string): Promise<void> {
   const weights = new MappedWeights(folder);
   await done("opened");
   const threads = Number(values.threads);
-  if (Number(values.scored) > 0) {
-    const scorer = new Scorer(weights, { threads });
-    await scorer.logProbs([Int32Array.of(1, 2, 3)]);
-    await done("3 tokens scored");
-    await scorer.logProbs([new Int32Array(Number(values.scored)).fill(7)]);
-    await done(`${values.scored} tokens scored`);
-    await scorer.release();
+  const scored = Number(values.scored);
+  if (scored > 0) {
+    const engine = localEngine({ model: folder, threads, adapter: FROZEN, rowTokens: scored });
+    await done("weights checked");
+    for (const tokens of [3, scored]) {
+      const sequence = { prompt: Int32Array.of(1), response: new Int32Array(tokens - 1).fill(7) };
+      await engine.evaluate([sequence], { temperature: 1, values: false, reference: false });
+      await done(`${tokens} tokens scored`);
+    }
+    await engine.close();
   }
   const generator = new Generator(weights.config, { threads });
   const prompts = Array.from({ length: Number(values.rows) }, (_, row) =>

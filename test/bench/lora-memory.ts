@@ -17,7 +17,7 @@ import os from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
 import { startEngine } from "../../learner/engine/engine.ts";
-import { ranksOf } from "../../learner/engine/microbatches.ts";
+import { workerCount } from "../../learner/engine/microbatches.ts";
 import type { ModelConfig } from "../../learner/engine/model/config.ts";
 import { SHAPES as QWEN } from "../../learner/engine/model/hollow.fixture.ts";
 import { PROJECTIONS } from "../../learner/engine/model/lora.ts";
@@ -144,7 +144,7 @@ const plan = new Planner({
   ...{ model, adapter, critic: true, maxPromptTokens: length / 2, maxResponseTokens: length / 2 },
   ...{ microBatchSize: micro, generationBatchSize: Number(given.batch), samplesPerPrompt: 1, device: { kind: "cpu" } },
   checkpointing,
-}).plan(micro * length, ranksOf({ threads: Number(given.threads), adapter }));
+}).plan(micro * length, workerCount({ threads: Number(given.threads), adapter }));
 fs.rmSync(model, { recursive: true });
 const mebibytes = (count: number) => Math.round(count / 1048576);
 const highest = Math.max(...Object.entries(peaks).map(([name, { pss }]) => (name === "save" ? 0 : pss)));

@@ -4,10 +4,10 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { after, describe, it } from "node:test";
+import { logProbsOf } from "../../learner/engine/log-probs.fixture.ts";
 import { readModelFolder } from "../../learner/engine/model/folder.ts";
 import { type GenerateOptions, Generator } from "../../learner/engine/model/generate.ts";
 import { MappedWeights } from "../../learner/engine/model/mapped.ts";
-import { Scorer } from "../../learner/engine/model/scorer.ts";
 import type { ParityCase } from "./cases.ts";
 import { GREEDY_PROMPT, GREEDY_TOKENS, tokensOf, writeFolder } from "./folders.ts";
 
@@ -40,9 +40,8 @@ export function checkCase(parity: ParityCase): void {
     const greedy = { seeds: [1], temperature: 0, topP: 1, maxNewTokens: GREEDY_TOKENS, eosIds: [] };
 
     it("gives transformers' log-probs", async () => {
-      const scorer = new Scorer(mapped, { threads: 1 });
-      const logProbs = await scorer.logProbs(parity.lengths.map((length, index) => tokensOf(parity, index, length)));
-      await scorer.release();
+      const sequences = parity.lengths.map((length, index) => tokensOf(parity, index, length));
+      const logProbs = await logProbsOf(folder, sequences);
       for (const [index, expected] of reference.logProbs.entries()) assertClose(logProbs[index], expected);
     });
 

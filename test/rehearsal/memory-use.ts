@@ -160,7 +160,7 @@ async function rehearse(asked: Asked, layers: number, folder: string): Promise<U
   const { result: engine } = await phase("start", () =>
     startEngine({
       ...{ model, device, adapter, threads: learner.threads, critic: request.critic },
-      ...{ microBatchTokens: plan.microBatchTokens, rowTokens: plan.rowTokens, ranks: plan.ranks },
+      ...{ microBatchTokens: plan.microBatchTokens, rowTokens: plan.rowTokens, workers: plan.ranks },
       ...{ activationCheckpointing: plan.checkpointing ? "Always" : "Never", compute: COMPUTE[learner.compute] },
     }),
   );

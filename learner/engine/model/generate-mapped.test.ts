@@ -4,6 +4,7 @@ import os from "node:os";
 import path from "node:path";
 import { after, describe, it } from "node:test";
 import type { Graph } from "../graph/graph.ts";
+import { logProbsOf } from "../log-probs.fixture.ts";
 import { Session } from "../runtime/session.ts";
 import { configJson, type ModelConfig } from "./config.ts";
 import { readModelFolder } from "./folder.ts";
@@ -13,7 +14,6 @@ import { CAST_NUMBERS, mappedInitializers } from "./generate-weights.ts";
 import { initialAdapter } from "./lora.ts";
 import { MappedWeights } from "./mapped.ts";
 import { saveWeights } from "./save.ts";
-import { Scorer } from "./scorer.ts";
 import { elementCount, initialWeights, parameters } from "./weights.ts";
 
 /** The embedding has more numbers than are cast at a time, so that its product is made of several. */
@@ -100,7 +100,7 @@ describe("a prompt with more attention scores than a run has", () => {
       headSize: 4,
     };
     const mapped = new MappedWeights(write("F32", { ...many, maxPositions: 1200 }));
-    const [generator, scorer] = [new Generator(mapped.config, { threads: 1 }), new Scorer(mapped, { threads: 1 })];
+    const generator = new Generator(mapped.config, { threads: 1 });
     const long = Int32Array.from({ length: 1100 }, (_, i) => (i * i + 5) % 64);
     const rows = [long.subarray(0, 9), long, long.subarray(3, 30)];
     const run = t.mock.method(Session.prototype, "run");
@@ -114,12 +114,13 @@ describe("a prompt with more attention scores than a run has", () => {
       [1, 75],
       [2, 26],
     ]);
-    for (const [row, { response, logProbs }] of responses.entries()) {
-      const [all] = await scorer.logProbs([Int32Array.from([...rows[row], ...response])]);
+    const whole = responses.map(({ response }, row) => [...rows[row], ...response]);
+    const evaluated = await logProbsOf(mapped.folder, whole);
+    for (const [row, { logProbs }] of responses.entries()) {
+      const all = evaluated[row];
       for (const [i, logProb] of logProbs.entries())
         assert.ok(Math.abs(logProb - all[rows[row].length - 1 + i]) < 1e-4);
     }
     await generator.release();
-    await scorer.release();
   });
 });

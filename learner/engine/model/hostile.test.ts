@@ -5,13 +5,13 @@ import os from "node:os";
 import path from "node:path";
 import { after, describe, it } from "node:test";
 import { convertFolder } from "../../commands/convert.ts";
+import { logProbsOf } from "../log-probs.fixture.ts";
 import { configJson, parseConfig } from "./config.ts";
 import { readModelFolder } from "./folder.ts";
 import { Generator } from "./generate.ts";
 import { writeHollowModel } from "./hollow.fixture.ts";
 import { MappedWeights } from "./mapped.ts";
 import { saveWeights } from "./save.ts";
-import { Scorer } from "./scorer.ts";
 import { initialWeights, parameters } from "./weights.ts";
 
 const root = fs.mkdtempSync(path.join(os.tmpdir(), "hostile-"));
@@ -197,15 +197,14 @@ describe("weights that are not finite", () => {
         poison(folder, name, 3, value);
         const message = new RegExp(`${name} holds ${value} at index 3; the weights are damaged`);
         const weights = new MappedWeights(folder);
-        const scorer = new Scorer(weights, { threads: 1 });
-        await assert.rejects(scorer.logProbs([Int32Array.of(1, 2, 3)]), { name: "ModelError", message });
+        await assert.rejects(logProbsOf(folder, [[1, 2, 3]]), { name: "ModelError", message });
         const generator = new Generator(config, { threads: 1 });
         const options = { seeds: [1], temperature: 1, topP: 1, maxNewTokens: 2, eosIds: [] };
         await assert.rejects(generator.generate(weights, [Int32Array.of(1, 2)], options), { message });
         assert.throws(() => readModelFolder(folder), { name: "ModelError", message });
         assert.throws(() => weights.checkFinite(), { message });
         assert.throws(() => convertFolder(folder, `${folder}-converted`, {}), { message });
-        await Promise.all([scorer.release(), generator.release()]);
+        await generator.release();
       });
     }
   }
@@ -223,20 +222,6 @@ it("a weight that is not finite is named wherever it is in a matrix that is read
   fs.closeSync(handle);
   const message = new RegExp(`model.embed_tokens.weight holds NaN at index ${at}; the weights are damaged`);
   assert.throws(() => new MappedWeights(folder).checkFinite(), { message });
-});
-
-describe("a sequence is refused", () => {
-  const scorer = new Scorer(new MappedWeights(newFolder()), { threads: 1 });
-  for (const [tokens, message] of [
-    [[], /sequence 0: it has no tokens/],
-    [[24], /token 24 is not in the vocabulary of 24/],
-    [[-1], /token -1/],
-    [new Array(2049).fill(1), /it has 2049 tokens; the model has 2048 positions/],
-  ] as [number[], RegExp][]) {
-    it(String(message), () =>
-      assert.rejects(scorer.logProbs([Int32Array.from(tokens)]), { code: "generation", message }),
-    );
-  }
 });
 
 function swap(folder: string, make: () => void): void {

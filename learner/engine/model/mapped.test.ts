@@ -16,21 +16,18 @@ const config = parseConfig({
   ...{ num_attention_heads: 12, num_key_value_heads: 12 },
 });
 
-/** Scores, and generates where it is told to, in a process of its own; prints how many bytes of it are in no file. */
+/** Computes log-probs, and generates where it is told to, in a process of its own; prints how many bytes of it are in no file. */
 const PROGRAM = `
 import fs from "node:fs";
-import { Generator } from ${JSON.stringify(new URL("generate.ts", import.meta.url))};
-import { MappedWeights } from ${JSON.stringify(new URL("mapped.ts", import.meta.url))};
-import { Scorer } from ${JSON.stringify(new URL("scorer.ts", import.meta.url))};
+import { FROZEN } from ${JSON.stringify(new URL("../engine.ts", import.meta.url))};
+import { localEngine } from ${JSON.stringify(new URL("../local.ts", import.meta.url))};
 const anonymous = () => 1024 * Number(/^Pss_Anon:\\s+(\\d+)/m.exec(fs.readFileSync("/proc/self/smaps_rollup", "utf8"))[1]);
 const before = anonymous();
-const weights = new MappedWeights(process.argv[1]);
-const tokens = Int32Array.of(1, 2, 3);
-await new Scorer(weights, { threads: 1 }).logProbs([tokens]);
-if (process.argv[2] === "generate") {
-const options = { seeds: [1], temperature: 0, topP: 1, maxNewTokens: 1, eosIds: [] };
-await new Generator(weights.config, { threads: 1 }).generate(weights, [tokens], options);
-}
+const engine = localEngine({ model: process.argv[1], threads: 1, adapter: FROZEN });
+const prompt = Int32Array.of(1, 2);
+await engine.evaluate([{ prompt, response: prompt }], { temperature: 1, values: false, reference: false });
+if (process.argv[2] === "generate")
+  await engine.generate([prompt], { seeds: [1], temperature: 0, topP: 1, maxNewTokens: 1, weights: "reference" });
 console.log(anonymous() - before);
 process.exit(); // without the time that releasing takes
 `;

@@ -5,11 +5,10 @@ import path from "node:path";
 import { after, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { convertFolder } from "../../commands/convert.ts";
+import { logProbsOf } from "../log-probs.fixture.ts";
 import { readEosIds, readModelFolder } from "./folder.ts";
 import { fromStored, toStored } from "./halves.ts";
-import { MappedWeights } from "./mapped.ts";
 import { saveWeights } from "./save.ts";
-import { Scorer } from "./scorer.ts";
 
 const SAVED = fileURLToPath(new URL("../../../test/fixtures/saved", import.meta.url));
 const SHARDED = path.join(SAVED, "qwen3");
@@ -21,9 +20,7 @@ const json = (folder: string, name: string) => JSON.parse(fs.readFileSync(path.j
 const weightFiles = (folder: string) => fs.readdirSync(folder).filter((name) => name.includes("model"));
 
 async function scores(folder: string, tokens: number[]): Promise<Float32Array> {
-  const scorer = new Scorer(new MappedWeights(folder), { threads: 1 });
-  const [logProbs] = await scorer.logProbs([Int32Array.from(tokens)]);
-  await scorer.release();
+  const [logProbs] = await logProbsOf(folder, [tokens]);
   return logProbs;
 }
 

@@ -106,7 +106,7 @@ async function* iteration({ device, usedBytes, folder }: PartOptions, its: Work)
   };
   const { microBatchTokens, rowTokens, ranks, checkpointing } = plan;
   const engine = await startEngine({
-    ...{ model: folder, device, threads: 0, adapter: ADAPTER, compute, microBatchTokens, rowTokens, ranks },
+    ...{ model: folder, device, threads: 0, adapter: ADAPTER, compute, microBatchTokens, rowTokens, workers: ranks },
     activationCheckpointing: checkpointing ? "Always" : "Never",
   });
   const batch = samples(config, work.generated, prompt, response);

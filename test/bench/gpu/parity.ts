@@ -99,7 +99,7 @@ export async function* parity({ device, small, folder }: PartOptions): AsyncGene
   for (const trained of Object.keys(TRAINED) as Trained[]) {
     const longest = Math.max(...work.lengths.map(([prompt, response]) => prompt + response));
     const shared = {
-      ...{ model: folder, threads: 0, ranks: 1, ...TRAINED[trained].engine },
+      ...{ model: folder, threads: 0, workers: 1, ...TRAINED[trained].engine },
       ...{ microBatchTokens: 2 * longest, rowTokens: longest, activationCheckpointing: "Never" as const },
     };
     const cpu = await startEngine({ ...shared, device: { kind: "cpu" } });
