@@ -2,7 +2,7 @@ import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Sample } from "./store/types.ts";
 
-/** A valid sample as it is kept for a person: the best so far in `best/` of the run folder, an evaluation's in `programs/`. */
+/** A valid sample, kept for a person: the run's best in `best/` of the run folder, an evaluation's in `programs/`. */
 export interface BestSample {
   id: string;
   iteration: number;
@@ -11,12 +11,12 @@ export interface BestSample {
   submission: Buffer;
   terminalOutput: string;
   score: number;
-  /** On the answers' other half, with `rewardSplit: Half`. */
+  /** The score on the answers' other half, with `rewardSplit: Half`. */
   reportedScore?: number | undefined;
   metric: string;
   durationSeconds: number;
   family: string;
-  /** What flagged the submission. */
+  /** Guards that flagged the submission. */
   guards?: readonly string[];
 }
 
@@ -36,8 +36,8 @@ export function bestSampleOf(sample: Sample, submission: Buffer | undefined, met
 }
 
 /**
- * Writes `{program.py,submission.csv,output.txt,score.json}`. The folder is made whole beside the old one and then takes
- * its place, so a reader never sees a program with another program's score.
+ * Writes `{program.py,submission.csv,output.txt,score.json}` into a folder beside the old one, which it then replaces, so
+ * that a reader never sees a program with another program's score.
  */
 export async function writeBest(directory: string, best: BestSample): Promise<void> {
   const next = `${directory}.next`;
