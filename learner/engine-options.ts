@@ -1,4 +1,4 @@
-/** What a manifest asks of the engine: its options, and what its memory is planned for. */
+/** From a manifest to the engine's options and its memory plan's request. */
 import type { Model, TrainingRunSpec } from "../crds/trainingrun.ts";
 import type { AdapterOptions, ComputeFormat } from "./engine/engine.ts";
 import { PROJECTIONS } from "./engine/model/lora.ts";
@@ -7,14 +7,14 @@ import type { Device } from "./engine/runtime/device.ts";
 import { graphCompute } from "./engine/sessions.ts";
 import { samplesPerPrompt } from "./rl/groups.ts";
 
-/** What `learner.compute` is for the engine. */
+/** The engine's word for each value of `learner.compute`. */
 export const COMPUTE = {
   Float32: "float32",
   TF32: "tf32",
   BFloat16: "bfloat16",
 } as const satisfies Record<TrainingRunSpec["learner"]["compute"], ComputeFormat>;
 
-/** What a manifest asks for. */
+/** Returns what the memory plan must hold. */
 export function requestOf(
   spec: Pick<TrainingRunSpec, "model" | "algorithm" | "seed" | "learner">,
   model: string,
@@ -32,23 +32,16 @@ export function requestOf(
   };
 }
 
-/** The adapter that a manifest asks for; none trains every weight. */
-export function adapterOf({
-  model: { adaptation },
-  seed,
-}: {
-  model: Pick<Model, "adaptation">;
-  seed: number;
-}): AdapterOptions | undefined {
-  const { type, rank, alpha, targets } = adaptation;
+/** Returns the adapter that a manifest asks for; undefined: every weight is trained. */
+export function adapterOf(spec: { model: Pick<Model, "adaptation">; seed: number }): AdapterOptions | undefined {
+  const { seed } = spec;
+  const { type, rank, alpha, targets } = spec.model.adaptation;
   if (type !== "LoRA" || rank === undefined) return undefined;
   return { rank, alpha: alpha ?? rank, targets: PROJECTIONS.filter((name) => targets?.includes(name) ?? true), seed };
 }
 
-/** Of a program that is to be instrumented, and of the answer. */
-export const instrumenterLengths = (
-  model: Pick<TrainingRunSpec["model"], `instrumenterMax${"Prompt" | "Response"}Tokens`>,
-): { promptTokens: number; responseTokens: number } => ({
+/** Longest prompt and response of the static policy that instruments programs. */
+export const instrumenterLengths = (model: Pick<Model, `instrumenterMax${"Prompt" | "Response"}Tokens`>) => ({
   promptTokens: model.instrumenterMaxPromptTokens,
   responseTokens: model.instrumenterMaxResponseTokens,
 });

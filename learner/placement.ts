@@ -1,4 +1,4 @@
-/** Before a run takes memory: which device its networks run on, and whether it fits there. */
+/** Chooses the device of a run's networks, and checks that the run fits there before it takes memory. */
 import type { TrainingRunSpec } from "../crds/trainingrun.ts";
 import { gpuMemory, hostMemory } from "./engine/available-memory.ts";
 import { fitRun, planTable } from "./engine/fit.ts";
@@ -9,7 +9,7 @@ import type { Logger } from "./log.ts";
 import type { Options } from "./options.ts";
 
 /**
- * Where the networks run and what they take there, said in the log and to whoever started the learner.
+ * Returns the device and the memory plan, and tells them to the log and the parent process.
  *
  * @param policy model folder
  * @throws GraphError `device`, EngineError `memory`: one line with the remedy
@@ -23,16 +23,11 @@ export async function place(
   const wish = parseDevice(wished ?? spec.learner.device);
   const request = requestOf(spec, policy, { kind: "cpu" });
   const { device, reason } = await resolveDevice(wish, probe);
-  log.info(
-    { device: deviceName(device), reason },
-    `the networks run on ${deviceName(device)}${reason ? `: ${reason}` : ""}`,
-  );
+  const name = deviceName(device);
+  log.info({ device: name, reason }, `the networks run on ${name}${reason ? `: ${reason}` : ""}`);
   const given = memoryBytes && { bytes: memoryBytes, source: "given" };
   const onGpu = device.kind === "cuda";
-  const budget = {
-    host: (!onGpu && given) || hostMemory(),
-    gpu: onGpu ? given || gpuMemory(device) : undefined,
-  };
+  const budget = { host: (!onGpu && given) || hostMemory(), gpu: onGpu ? given || gpuMemory(device) : undefined };
   const { threads, activationCheckpointing } = spec.learner;
   const plan = fitRun({ ...request, device }, threads, budget, activationCheckpointing);
   const table = planTable(plan, budget);
@@ -41,7 +36,7 @@ export async function place(
   return plan;
 }
 
-/** ONNX Runtime is loaded for this alone, so not where there is no GPU. */
+/** Loads ONNX Runtime, which is not needed where there is no GPU. */
 async function probe(device: Device): Promise<void> {
   const { probeDevice } = await import("./engine/runtime/runtime.ts");
   await probeDevice(device);
