@@ -28,7 +28,7 @@ import { ActorStream, type WorkCall } from "./actor-stream.ts";
 import { controlHandlers } from "./control.ts";
 import { deal } from "./dealer.ts";
 import { ServerError, statusOf } from "./errors.ts";
-import type { ServerOptions } from "./options.ts";
+import { DEFAULTS, type ServerOptions } from "./options.ts";
 import { parseResult, type ResultHeader } from "./results.ts";
 import { isOutOfMemory, type Loss, type Termination, Terminations } from "./terminations.ts";
 import { Turn } from "./turn.ts";
@@ -73,23 +73,8 @@ export class LearnerServer {
   #failure: Error | undefined;
 
   constructor(options: ServerOptions) {
-    this.#options = {
-      heartbeatSeconds: 5,
-      idleSeconds: 300,
-      helloSeconds: 10,
-      maxSlots: 256,
-      streamUploadBytes: 64 * 2 ** 20,
-      uploadBytes: 512 * 2 ** 20,
-      messagesPerSecond: 5000,
-      floodSeconds: 10,
-      maxStreams: 4096,
-      tickSeconds: Math.min(1, options.store.leases.leaseSeconds / 4),
-      closeSeconds: 1,
-      tlsRefreshSeconds: 10,
-      packages: [],
-      channel: {},
-      ...options,
-    };
+    const tickSeconds = Math.min(1, options.store.leases.leaseSeconds / 4);
+    this.#options = { ...DEFAULTS, tickSeconds, ...options };
     this.#uploads = new UploadMemory(this.#options.uploadBytes);
     this.#grpc = new grpc.Server({
       ...channelOptions(this.#options.channel),
