@@ -1,6 +1,8 @@
 /** Shared by `longrun model`, `generate` and `logprobs`: arguments, JSON lines and exit status. */
 import fs from "node:fs";
+import { readAdapter } from "../engine/model/adapter-folder.ts";
 import { ModelError } from "../engine/model/errors.ts";
+import { MappedWeights } from "../engine/model/mapped.ts";
 import { hasGpu, parseDevice, resolveDevice } from "../engine/runtime/device.ts";
 
 /** Arguments or lines that cannot be used. */
@@ -46,12 +48,30 @@ export function wholeNumber(text: string, option: string, least: number): number
  *
  * @throws GraphError `device`
  */
-export async function placeSessions(wish = process.env.LONGRUN_DEVICE || "auto"): Promise<void> {
+async function placeSessions(wish = process.env.LONGRUN_DEVICE || "auto"): Promise<void> {
   const { probeDevice, useDevice } = await import("../engine/runtime/runtime.ts"); // not all commands need ONNX Runtime
   const gpu = hasGpu();
   const { device, reason } = await resolveDevice(parseDevice(wish), probeDevice, gpu);
   useDevice(device);
   if (gpu && device.kind === "cpu" && reason) process.stderr.write(`on the CPU: ${reason}\n`);
+}
+
+/** Options of `openModel`. */
+export const MODEL_OPTIONS = {
+  model: { type: "string" },
+  adapter: { type: "string" },
+  device: { type: "string" },
+  threads: { type: "string", default: "0" },
+} as const;
+
+/** Opens the model folder and the adapter, and chooses the device. */
+export async function openModel(values: { model?: string; adapter?: string; device?: string; threads: string }) {
+  const folder = required(values.model, "--model", "a model folder");
+  const threads = wholeNumber(values.threads, "--threads", 0);
+  await placeSessions(values.device);
+  const weights = new MappedWeights(folder);
+  const adapter = values.adapter === undefined ? undefined : readAdapter(values.adapter, weights.config);
+  return { weights, adapter, threads };
 }
 
 /** A line of a file of JSON objects. */

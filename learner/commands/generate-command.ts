@@ -9,17 +9,16 @@
 import fs from "node:fs";
 import path from "node:path";
 import { parseArgs } from "node:util";
-import { readAdapter } from "../engine/model/adapter-folder.ts";
 import { readEosIds, readTokenizer } from "../engine/model/folder.ts";
 import { Generator, type Response } from "../engine/model/generate.ts";
-import { MappedWeights } from "../engine/model/mapped.ts";
 import { seedFor } from "../engine/model/random.ts";
 import type { Message, Tokenizer } from "../engine/model/tokenizer.ts";
 import {
   brief,
   InputError,
   type Line,
-  placeSessions,
+  MODEL_OPTIONS,
+  openModel,
   printLine,
   readLines,
   refuseOtherFields,
@@ -35,24 +34,20 @@ const USAGE = `usage: longrun generate --model DIR --prompts FILE.jsonl [--adapt
 const MAX_TOKENS = 256;
 /** Smallest temperature above 0, as in a manifest (model.temperature): logits divided by less exceed float32. */
 const LEAST_TEMPERATURE = 0.01;
-/** Lines that are answered together, before the first of them is written. */
+/** So many lines are answered together. */
 const LINES_AT_ONCE = 64;
 const ROLES = ["system", "user", "assistant"];
 
 async function generate(): Promise<void> {
   const { values } = parseArgs({
     options: {
-      model: { type: "string" },
+      ...MODEL_OPTIONS,
       prompts: { type: "string" },
-      device: { type: "string" },
-      adapter: { type: "string" },
       "max-tokens": { type: "string" },
       temperature: { type: "string", default: "1" },
       seed: { type: "string", default: "0" },
-      threads: { type: "string", default: "0" },
     },
   });
-  const folder = required(values.model, "--model", "a model folder");
   const file = required(values.prompts, "--prompts", 'a file of lines {"tokens":[...]} or {"messages":[...]}');
   const wanted = values["max-tokens"];
   const maxTokens = wanted === undefined ? undefined : wholeNumber(wanted, "--max-tokens", 1);
@@ -63,11 +58,9 @@ async function generate(): Promise<void> {
     throw new InputError(`--temperature is ${values.temperature}; ${known}`);
   }
   const seed = wholeNumber(values.seed, "--seed", 0);
-  const threads = wholeNumber(values.threads, "--threads", 0);
 
-  await placeSessions(values.device);
-  const weights = new MappedWeights(folder);
-  const adapter = values.adapter === undefined ? undefined : readAdapter(values.adapter, weights.config);
+  const { weights, adapter, threads } = await openModel(values);
+  const { folder } = weights;
   const { vocabSize, maxPositions } = weights.config;
   const tokenizer = fs.existsSync(path.join(folder, "tokenizer.json")) ? readTokenizer(folder) : undefined;
   const eosIds = readEosIds(folder);

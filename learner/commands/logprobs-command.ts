@@ -1,46 +1,32 @@
 /**
  * `longrun logprobs`: log-probs of given tokens, at temperature 1.
  *
- * Each line of FILE is `{"tokens":[...]}`, for which `{"logProbs":[...]}` is written, in order: the log-prob of tokens
- * 1..n-1, each given those before. `--adapter` names a PEFT folder of a LoRA adapter of the model. All lines are checked
- * before the first is answered.
+ * Each line of FILE is `{"tokens":[...]}`. In the same order the command writes `{"logProbs":[...]}`: the log-prob of each
+ * of the tokens 1..n-1, given the tokens before it. `--adapter` names a PEFT folder of a LoRA adapter of the model. All
+ * lines are checked before the first is answered.
  */
 import { parseArgs } from "node:util";
-import { readAdapter } from "../engine/model/adapter-folder.ts";
-import { MappedWeights } from "../engine/model/mapped.ts";
 import { Scorer } from "../engine/model/scorer.ts";
 import {
-  placeSessions,
+  MODEL_OPTIONS,
+  openModel,
   printLine,
   readLines,
   refuseOtherFields,
   required,
   runCommand,
   tokensOf,
-  wholeNumber,
 } from "./command.ts";
 
 const USAGE =
   "usage: longrun logprobs --model DIR --tokens FILE.jsonl [--adapter DIR] [--threads N] [--device auto|cpu|cuda:N]";
-/** Lines that are scored together, before the first of them is written. */
+/** So many lines are scored together. */
 const LINES_AT_ONCE = 64;
 
 async function logProbs(): Promise<void> {
-  const { values } = parseArgs({
-    options: {
-      model: { type: "string" },
-      tokens: { type: "string" },
-      device: { type: "string" },
-      adapter: { type: "string" },
-      threads: { type: "string", default: "0" },
-    },
-  });
-  const folder = required(values.model, "--model", "a model folder");
+  const { values } = parseArgs({ options: { ...MODEL_OPTIONS, tokens: { type: "string" } } });
   const file = required(values.tokens, "--tokens", 'a file of lines {"tokens":[...]}');
-  const threads = wholeNumber(values.threads, "--threads", 0);
-  await placeSessions(values.device);
-  const weights = new MappedWeights(folder);
-  const adapter = values.adapter === undefined ? undefined : readAdapter(values.adapter, weights.config);
+  const { weights, adapter, threads } = await openModel(values);
   const scorer = new Scorer(weights, { threads, adapter });
   const sequences = readLines(file).map((line) => {
     refuseOtherFields(line, ["tokens"]);

@@ -24,10 +24,9 @@ const DTYPES = { float32: "F32", bfloat16: "BF16" } as const;
 
 async function model(): Promise<void> {
   const [command, ...args] = process.argv.slice(2);
-  if (command === "info") info(args);
-  else if (command === "convert") convert(args);
-  else if (command === "merge") merge(args);
-  else throw new InputError(USAGE);
+  const run = new Map(Object.entries({ info, convert, merge })).get(command ?? "");
+  if (run === undefined) throw new InputError(USAGE);
+  run(args);
 }
 
 function info(args: string[]): void {

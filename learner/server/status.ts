@@ -147,24 +147,18 @@ export class StatusBoard {
       return;
     }
     // A watcher that reads slowly gets the newest status when it is ready, not every status that it missed.
-    let ready = true;
-    let missed: StatusMessage | undefined;
+    let missed = false;
     let stop = () => {};
     const send = (status: StatusMessage) => {
-      if (!ready) {
-        missed = status;
-        return;
-      }
-      missed = undefined;
-      ready = call.write(status);
-      if (isFinal(status)) {
-        stop();
-        call.end();
-      }
+      missed = call.writableNeedDrain;
+      if (missed) return;
+      call.write(status);
+      if (!isFinal(status)) return;
+      stop();
+      call.end();
     };
     call.on("drain", () => {
-      ready = true;
-      if (missed !== undefined) send(missed);
+      if (missed) send(this.current);
     });
     call.on("cancelled", () => stop());
     call.on("close", () => stop());

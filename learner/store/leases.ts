@@ -37,6 +37,8 @@ export class Leases {
   readonly #options: LeaseOptions;
   readonly #running = new RunningAttempts();
   readonly #disruptions: Disruptions;
+  readonly leaseSeconds: number;
+  readonly maxAttempts: number;
   /** The attempts' rows in the database. */
   readonly attempts: Attempts;
   /** Unix milliseconds: an attempt that was leased before `from` may run until `until`. */
@@ -45,6 +47,8 @@ export class Leases {
   constructor(database: Database, options: LeaseOptions) {
     this.#database = database;
     this.#options = options;
+    this.leaseSeconds = options.leaseSeconds;
+    this.maxAttempts = options.maxAttempts;
     this.#disruptions = new Disruptions(database, options);
     this.attempts = new Attempts(database);
     for (const { leasedAtMs, ...attempt } of this.attempts.running()) this.#hold(attempt, leasedAtMs);
@@ -74,14 +78,6 @@ export class Leases {
     return Math.min(endAt, this.#options.now() + this.#options.leaseSeconds * 1000);
   }
 
-  get leaseSeconds(): number {
-    return this.#options.leaseSeconds;
-  }
-
-  get maxAttempts(): number {
-    return this.#options.maxAttempts;
-  }
-
   /** Returns how many seconds the attempt's program can have run: since the lease, at most `longestSeconds`. */
   longestDuration(attempt: AttemptKey): number {
     const leasedAtMs = this.attempts.leasedAtMs(attempt);
@@ -100,7 +96,7 @@ export class Leases {
   }
 
   isRunning({ fence }: AttemptKey): boolean {
-    return this.#running.has(fence);
+    return this.#running.get(fence) !== undefined;
   }
 
   /** Returns the running attempts, of all actors or of one. */
@@ -179,7 +175,7 @@ export class Leases {
   fail(actor: string, attempt: AttemptKey, reason: string, cause: Omit<End, "state" | "reason"> = {}): Acceptance {
     const verdict = this.#database.write(() => this.attempts.judge(actor, attempt));
     // An expired attempt's execution was queued again already.
-    if (verdict === "accepted" && this.#running.has(attempt.fence))
+    if (verdict === "accepted" && this.isRunning(attempt))
       this.#lose([{ ...keyOnly(attempt), actor }], { state: "failed", reason, ...cause });
     return verdict;
   }
