@@ -59,9 +59,7 @@ export class Attempts {
 
   /** Within a transaction: begins an attempt at the execution that was queued first. @param atMs Unix milliseconds */
   begin(actor: string, atMs: number): LeasedExecution | undefined {
-    const sample = this.#database.get(
-      `SELECT id, purpose, task, attempts, execution_seed, program, instrumented ${NEXT}`,
-    );
+    const sample = this.#database.get(`SELECT id, task, attempts, execution_seed, program, instrumented ${NEXT}`);
     if (sample === undefined) return undefined;
     const execution = String(sample.id);
     const number = Number(sample.attempts) + 1;
@@ -74,13 +72,8 @@ export class Attempts {
       { execution, number, actor, nonce, at: atMs },
     );
     return {
-      execution,
-      number,
-      fence: String(row?.fence),
-      purpose: String(sample.purpose),
-      task: String(sample.task),
-      nonce,
-      program: programOf(sample, nonce),
+      ...{ execution, number, fence: String(row?.fence), nonce },
+      ...{ task: String(sample.task), program: programOf(sample, nonce) },
       executionSeed: Number(sample.execution_seed),
     };
   }

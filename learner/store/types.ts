@@ -201,7 +201,6 @@ export interface AttemptKey {
 }
 
 export interface LeasedExecution extends AttemptKey {
-  purpose: string;
   task: string;
   /** 32 hexadecimal digits, this attempt's own. */
   nonce: string;
