@@ -2,7 +2,7 @@ import { MARKERS } from "../proto/markers.ts";
 import type { Checkpoints } from "./checkpoints.ts";
 import type { Collected, RunContext } from "./context.ts";
 import type { Grades } from "./grades.ts";
-import { type IterationMetrics, iterationMetrics, type MeasuredSample } from "./metrics/iteration.ts";
+import { type IterationMetrics, iterationMetrics } from "./metrics/iteration.ts";
 import { measuredSample } from "./metrics/samples.ts";
 import type { Phases } from "./phases.ts";
 import { inCorpus } from "./pretrain/corpus.ts";
@@ -100,7 +100,7 @@ export class Iterations {
   #line(done: FinishedIteration, checkpoint: { seconds: number; bytes: number } | undefined): IterationMetrics {
     const { spec, store, task, corpus, progress, phases, grades, isReplay } = this.#run;
     const { iteration, batch, staleIds, staleWaited, brokenIds, abandonedSeconds, updated } = done;
-    const measured = (sample: Sample): MeasuredSample =>
+    const measured = (sample: Sample) =>
       measuredSample(sample, iteration, corpus && sample.program ? inCorpus(sample.program, corpus) : undefined);
     const { queued, running, lost, retried } = store.counts();
     // Fewer executions can be lost than before: some were the programs' own fault (Leases.settle).
@@ -112,8 +112,7 @@ export class Iterations {
     this.#launched = nothingLaunched();
     this.#counted = { lost, retried };
     return iterationMetrics({
-      iteration,
-      lineage: store.lineage,
+      ...{ iteration, lineage: store.lineage, seconds, executions, staleWaited, checkpoint, wallTime: new Date() },
       tasks: [{ name: task.name, ...task.grader, ...task.grader.rewardRange }],
       markerNames: MARKERS,
       trained: batch.map(measured),
@@ -123,18 +122,13 @@ export class Iterations {
       klCoefficient: spec.algorithm.klCoefficient,
       tokensGenerated: launched.tokens,
       secondsByPhase: phases.seconds,
-      seconds,
       elapsedSeconds: progress.state.elapsedSeconds + seconds,
       actors: this.#busyGrowth(),
-      executions,
       verificationFailures: launched.verificationFailures,
       instrumenterFaults: launched.instrumenterFaults,
       staleDropped: staleIds.length,
-      staleWaited,
       groupDropped: brokenIds.length,
-      checkpoint,
       previous: progress.lines.at(-1),
-      wallTime: new Date(),
     });
   }
 

@@ -75,11 +75,10 @@ async function generate(): Promise<void> {
   const generator = new Generator(weights.config, { threads });
   for (let first = 0; first < prompts.length; first += LINES_AT_ONCE) {
     const rows = prompts.slice(first, first + LINES_AT_ONCE).map((prompt, row) => ({
-      prompt,
-      seed: seedFor(seed, "generate", first + row),
+      ...{ prompt, row, seed: seedFor(seed, "generate", first + row) },
       most: maxTokens ?? Math.min(MAX_TOKENS, maxPositions - prompt.length),
     }));
-    const answered = new Map<(typeof rows)[number], Response>();
+    const answers: Response[] = [];
     // grouped by length: a long prompt, which leaves less context, must not shorten another line's response
     for (const [maxNewTokens, same] of Map.groupBy(rows, ({ most }) => most)) {
       const responses = await generator.generate(
@@ -87,36 +86,29 @@ async function generate(): Promise<void> {
         same.map(({ prompt }) => prompt),
         { seeds: same.map((row) => row.seed), temperature, topP: 1, maxNewTokens, eosIds },
       );
-      for (const [i, row] of same.entries()) answered.set(row, responses[i]!);
+      for (const [i, { row }] of same.entries()) answers[row] = responses[i]!;
     }
-    for (const { response, logProbs } of rows.map((row) => answered.get(row)!)) {
+    for (const { response, logProbs } of answers)
       printLine({ tokens: [...response], text: tokenizer?.decode(response) ?? null, logProbs: [...logProbs] });
-    }
   }
   await generator.release();
 }
 
 function promptOf(line: Line, vocabulary: number, tokenizer: Tokenizer | undefined): Int32Array {
   refuseOtherFields(line, ["tokens", "messages"]);
+  const refused = (why: string) => new InputError(`${line.place}: ${why}`);
   const { tokens, messages } = line.json;
-  if ((tokens === undefined) === (messages === undefined)) {
-    throw new InputError(`${line.place}: give either tokens or messages`);
-  }
+  if ((tokens === undefined) === (messages === undefined)) throw refused("give either tokens or messages");
   if (messages === undefined) return tokensOf(line, vocabulary);
-  if (tokenizer === undefined) {
-    throw new InputError(`${line.place}: messages need a tokenizer, and the folder has no tokenizer.json; give tokens`);
-  }
-  if (!Array.isArray(messages) || messages.length === 0) {
-    throw new InputError(`${line.place}: messages is ${brief(messages)}; expected a list of messages`);
-  }
+  if (tokenizer === undefined)
+    throw refused("messages need a tokenizer, and the folder has no tokenizer.json; give tokens");
+  if (!Array.isArray(messages) || messages.length === 0)
+    throw refused(`messages is ${brief(messages)}; expected a list of messages`);
   for (const [index, message] of messages.entries()) {
     const { role, content } = (message ?? {}) as Partial<Message>;
-    if (!ROLES.includes(role as string)) {
-      throw new InputError(`${line.place}: messages[${index}].role is ${brief(role)}; known are ${ROLES.join(", ")}`);
-    }
-    if (typeof content !== "string") {
-      throw new InputError(`${line.place}: messages[${index}].content is ${brief(content)}; expected a text`);
-    }
+    if (!ROLES.includes(role as string))
+      throw refused(`messages[${index}].role is ${brief(role)}; known are ${ROLES.join(", ")}`);
+    if (typeof content !== "string") throw refused(`messages[${index}].content is ${brief(content)}; expected a text`);
   }
   return tokenizer.encodeChat(messages as Message[]);
 }
