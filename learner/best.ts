@@ -19,8 +19,8 @@ export function bestSampleOf(sample: Sample, submission: Buffer | undefined, met
 }
 
 /**
- * Writes `{program.py,submission.csv,output.txt,score.json}` into a folder beside the old one, which it then replaces, so
- * that a reader never sees a program with another program's score.
+ * Writes `{program.py,submission.csv,output.txt,score.json}` into a folder beside the old one, which it then replaces,
+ * so that a reader never sees a program with another program's score.
  */
 export async function writeBest(directory: string, best: BestSample): Promise<void> {
   const next = `${directory}.next`;

@@ -48,8 +48,8 @@ export class Checkpoints {
 }
 
 /**
- * Writes `checkpoints/<lineage>-<iteration>/` whole or not at all: under another name, renamed when every file is on disk.
- * The caller then commits it in the store; until then nothing refers to it.
+ * Writes `checkpoints/<lineage>-<iteration>/` whole or not at all: under another name, renamed when every file is on
+ * disk. The caller then commits it in the store; until then nothing refers to it.
  */
 export async function saveCheckpoint(
   runDirectory: string,
@@ -71,8 +71,8 @@ export async function saveCheckpoint(
 }
 
 /**
- * Refuses adapters that were trained with another model: the run would go on, and write nonsense. Checkpoints of earlier
- * versions of longrun do not name their model.
+ * Refuses adapters that were trained with another model: the run would go on, and write nonsense. Checkpoints of
+ * earlier versions of longrun do not name their model.
  *
  * @param base `modelIdentity` of `model`, where adapters are trained
  * @throws ModelError `weights` if the checkpoint in `directory` belongs to another model

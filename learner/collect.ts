@@ -85,9 +85,9 @@ export function abandonedSeconds(store: Pick<Store, "observedDurations">, versio
 const complete = ({ unfinished }: OpenGroup) => unfinished === 0;
 
 /**
- * Returns how many unfinished executions a batch must wait for, so that no sample is trained on past `maxStaleness`. The
- * samples of versions up to `oldest` + k must fit into this batch and the k batches after it; a batch takes the oldest
- * first.
+ * Returns how many unfinished executions a batch must wait for, so that no sample is trained on past `maxStaleness`.
+ * The samples of versions up to `oldest` + k must fit into this batch and the k batches after it; a batch takes the
+ * oldest first.
  */
 function unfinishedTooOld(groups: OpenGroup[], o: { size: number; oldest: number; version: number }): number {
   for (let until = Math.max(o.oldest, 0); until <= o.version; until++) {

@@ -46,7 +46,7 @@ export interface Collected {
   batch: Sample[];
   /** Samples left out for good: older than `algorithm.maxStaleness` under `stalenessPolicy: Drop`. */
   staleIds: string[];
-  /** Executions that a complete batch waited for, so that none gets older than `maxStaleness` (`stalenessPolicy: Wait`). */
+  /** Executions that a complete batch waited for, so that none exceeds `maxStaleness` (`stalenessPolicy: Wait`). */
   staleWaited: number;
   /** Samples left out for good: finished beyond batchSize under `collection: Discard`. */
   surplusIds: string[];

@@ -1,11 +1,11 @@
 /**
- * The fencing token on a run's volume, `fence.json`. The learner that started last holds it; a learner that lost it writes
- * nothing more. Two learners can be alive at once: a pod on a node that is cut off, or a paused process, does not know
- * that another learner has replaced it.
+ * The fencing token on a run's volume, `fence.json`. The learner that started last holds it; a learner that lost it
+ * writes nothing more. Two learners can be alive at once: a pod on a node that is cut off, or a paused process, does
+ * not know that another learner has replaced it.
  *
- * The token is checked before every write: by the store in each transaction (store/database.ts, beside its own number), by
- * the run before it writes a file. A process that is paused between check and write can still write that file. That does
- * no harm: files are made anew from the store.
+ * The token is checked before every write: by the store in each transaction (store/database.ts, beside its own number),
+ * by the run before it writes a file. A process that is paused between check and write can still write that file. That
+ * does no harm: files are made anew from the store.
  */
 import { randomUUID } from "node:crypto";
 import { readFileSync, renameSync, writeFileSync } from "node:fs";

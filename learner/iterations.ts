@@ -63,8 +63,8 @@ export class Iterations {
   }
 
   /**
-   * Ends an iteration. First the checkpoint is written. One transaction then commits its row, the line of metrics and the
-   * samples that the iteration used. The other files come last, because they can be made anew from the store.
+   * Ends an iteration. First the checkpoint is written. One transaction then commits its row, the line of metrics and
+   * the samples that the iteration used. The other files come last, because they can be made anew from the store.
    */
   async finish(done: FinishedIteration): Promise<void> {
     const { spec, store, progress, phases, checkpoints, files, log, isReplay } = this.#run;

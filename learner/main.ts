@@ -5,16 +5,16 @@
  *         [--run-id ID] [--manifest FILE] [--model-dir DIR] [--device auto|cpu|cuda:N] [--memory-bytes N] [--stay]
  *         [--termination-log FILE] [--replay STORE]
  *
- * In a folder that `longrun evaluate` made (it has a policies.json) the learner trains nothing: it evaluates the policies
- * that the file names.
+ * In a folder that `longrun evaluate` made (it has a policies.json) the learner trains nothing: it evaluates the
+ * policies that the file names.
  *
- * --manifest: follows this manifest and keeps it in the run folder; fields that cannot change in a run that has begun must
- * be as they were. --stay: serves status and metrics after success until SIGTERM, and does not begin a run again that has
- * succeeded. After a failure the process ends, is restarted, and goes on from the newest checkpoint.
+ * --manifest: follows this manifest and keeps it in the run folder; fields that cannot change in a run that has begun
+ * must be as they were. --stay: serves status and metrics after success until SIGTERM, and does not begin a run again
+ * that has succeeded. After a failure the process ends, is restarted, and goes on from the newest checkpoint.
  *
- * Exit status: 0 done, or stopped by SIGTERM or SIGINT (the run folder has all that is needed to go on), 1 failed, 2 bad
- * input; with --stay one for each kind of failure (proto/exit-status.ts). If the parent opened an IPC channel, the learner
- * tells it its ports, and ends with it.
+ * Exit status: 0 done, or stopped by SIGTERM or SIGINT (the run folder has all that is needed to go on), 1 failed, 2
+ * bad input; with --stay one for each kind of failure (proto/exit-status.ts). If the parent opened an IPC channel, the
+ * learner tells it its ports, and ends with it.
  */
 import { writeFileSync } from "node:fs";
 import { hostname } from "node:os";
@@ -263,8 +263,8 @@ interface End {
 }
 
 /**
- * Trains, or evaluates `policies`. Afterwards the newest finished iteration of a suspended run is on disk; also that of a
- * stopped run, unless it was stopped in the middle of an update.
+ * Trains, or evaluates `policies`. Afterwards the newest finished iteration of a suspended run is on disk; also that of
+ * a stopped run, unless it was stopped in the middle of an update.
  */
 async function endOf(run: Run, it: Process, policies: Policies | undefined): Promise<End> {
   const { options, store, suspension, signal, log } = it;

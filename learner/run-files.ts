@@ -19,8 +19,8 @@ export interface RunFilesOptions extends RunContext {
 }
 
 /**
- * What a run shows of itself: metrics.jsonl, TensorBoard, Prometheus, summary.json, the best program, the report and the
- * status. All of it can be made anew from the store.
+ * What a run shows of itself: metrics.jsonl, TensorBoard, Prometheus, summary.json, the best program, the report and
+ * the status. All of it can be made anew from the store.
  */
 export class RunFiles {
   readonly #run: RunFilesOptions;

@@ -10,9 +10,9 @@ import type { Task } from "./tasks/task.ts";
 /**
  * Algorithm 1 of the paper: policy gradient with duration-aware updates and environment instrumentation.
  *
- * `run` holds the input: the policy pi (`engine`), the learning rates, batch size B, sampling multiplier m and number of
- * iterations N (`spec`), the execution environment P (`server`, to which actors connect), the task descriptions D and the
- * previous solutions D_prev (`rollout`, `store`).
+ * `run` holds the input: the policy pi (`engine`), the learning rates, batch size B, sampling multiplier m and number
+ * of iterations N (`spec`), the execution environment P (`server`, to which actors connect), the task descriptions D
+ * and the previous solutions D_prev (`rollout`, `store`).
  *
  * @returns why training ended, one sentence
  * @throws the reason of the signal that stopped the run; everything that was finished is then in the store

@@ -3,9 +3,9 @@ import type { DEFAULTS } from "./options.ts";
 type FloodLimits = Pick<typeof DEFAULTS, "messagesPerSecond" | "floodSeconds">;
 
 /**
- * Finds a stream that sends more messages than any actor has to send. A token bucket: `messagesPerSecond` on average over
- * `floodSeconds`. An actor sends two messages for each program and at most four for a submission of 1 MiB, so that 5000
- * messages a second are 800 programs a second, on one actor.
+ * Finds a stream that sends more messages than any actor has to send. A token bucket: `messagesPerSecond` on average
+ * over `floodSeconds`. An actor sends two messages for each program and at most four for a submission of 1 MiB, so that
+ * 5000 messages a second are 800 programs a second, on one actor.
  */
 export class Flood {
   readonly #limits: FloodLimits;

@@ -1,6 +1,6 @@
 /**
- * Which lost attempts the programs themselves caused: attempts that actors lost, matched with what Kubernetes says of the
- * sandboxes' containers. Either may come first.
+ * Which lost attempts the programs themselves caused: attempts that actors lost, matched with what Kubernetes says of
+ * the sandboxes' containers. Either may come first.
  *
  * The kernel can kill a sandbox for memory before its own watch does. The actor then only sees that the sandbox is gone
  * and reports LOST; the container's termination says `OOMKilled`. Every termination explains at most one loss, of the

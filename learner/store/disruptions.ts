@@ -1,7 +1,7 @@
 /**
- * Attempts that ended because their actor was taken away: its pod was evicted or preempted, its node drained or lost, or
- * its run suspended. They do not count towards `maxAttempts`: a long program is disrupted more often than a short one,
- * and training would see too few long programs.
+ * Attempts that ended because their actor was taken away: its pod was evicted or preempted, its node drained or lost,
+ * or its run suspended. They do not count towards `maxAttempts`: a long program is disrupted more often than a short
+ * one, and training would see too few long programs.
  */
 import type { Database } from "./database.ts";
 
@@ -29,7 +29,7 @@ export class Disruptions {
     this.#limits = { maxAttempts, maxDisruptions };
   }
 
-  /** Within a transaction: `actor` was taken away. @returns whether an execution that counted as lost is queued again */
+  /** Within a transaction: `actor` was taken away. @returns whether a lost execution is queued again */
   note(actor: string): boolean {
     this.#actors.add(actor);
     for (const oldest of this.#actors) {
