@@ -1,74 +1,55 @@
 import { existsSync, readFileSync } from "node:fs";
 import { mkdir, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import type { TrainingRunSpec } from "../crds/trainingrun.ts";
+import type { RunContext, TrainerState } from "./context.ts";
 import type { Engine } from "./engine/engine.ts";
 import { ModelError } from "./engine/model/errors.ts";
-import { Phase, type StatusBoard } from "./server/status.ts";
-import type { Store } from "./store/store.ts";
+import { Phase } from "./server/status.ts";
 import type { CheckpointRow } from "./store/types.ts";
-
-/** What a resumed run needs besides weights and optimiser state. */
-export interface TrainerState {
-  iteration: number;
-  /** Seconds that the run had taken, interruptions left out. */
-  elapsedSeconds: number;
-  /** Of the engine's state, as `Engine.digest` computes it. */
-  digest: string;
-  /** Where adapters are trained: `modelIdentity` of the frozen model that they belong to. */
-  base?: string;
-}
 
 const STATE = "state.json";
 
-export interface CheckpointsOptions {
-  directory: string;
-  engine: Engine;
-  store: Store;
-  status: StatusBoard;
-  keepLast: TrainingRunSpec["learner"]["checkpoint"]["keepLast"];
-}
-
-/** The checkpoints of a run: folders on the disk, each of which counts once the store has its row. */
+/** The checkpoints of a run: folders on the disk. Each counts once the store has its row. */
 export class Checkpoints {
-  readonly #options: CheckpointsOptions;
+  readonly #run: RunContext;
+  readonly #engine: Engine;
 
-  constructor(options: CheckpointsOptions) {
-    this.#options = options;
+  constructor(run: RunContext, engine: Engine) {
+    this.#run = run;
+    this.#engine = engine;
   }
 
-  /** Writes the weights as they are. The caller commits the row in the store, and then prunes. */
+  /** Writes the current weights. The caller commits the row in the store, and then prunes. */
   save(state: Omit<TrainerState, "digest">): ReturnType<typeof saveCheckpoint> {
-    const { directory, engine, store } = this.#options;
+    const { directory, store } = this.#run;
     store.checkFence();
-    return saveCheckpoint(directory, engine, store.lineage, state);
+    return saveCheckpoint(directory, this.#engine, store.lineage, state);
   }
 
-  /** Brings the newest finished iteration to the disk, if it is not there. @returns undefined before the first one */
-  async bringToDisk(state: Omit<TrainerState, "digest">): Promise<CheckpointRow | undefined> {
-    const { store, status } = this.#options;
-    const { iteration } = state;
+  /** Writes the newest finished iteration, unless it is on disk or there is none. */
+  async bringToDisk(): Promise<void> {
+    const { store, status, progress } = this.#run;
+    const { iteration } = progress.state;
     if (iteration > 0 && store.checkpoints()[0]?.iteration !== iteration) {
       store.checkFence();
       status.update({ phase: Phase.CHECKPOINTING, phaseTotal: 1 });
-      store.commitCheckpoint({ iteration, ...(await this.save(state)) });
+      store.commitCheckpoint({ iteration, ...(await this.save(progress.state)) });
       await this.prune();
     }
     const [newest] = store.checkpoints();
     if (newest) status.update({ checkpoint: newest });
-    return newest;
   }
 
   /** Removes the checkpoints beyond `learner.checkpoint.keepLast`. */
   async prune(): Promise<void> {
-    const { directory, store, keepLast } = this.#options;
-    await pruneCheckpoints(directory, store.keepCheckpoints(keepLast));
+    const { directory, store, spec } = this.#run;
+    await pruneCheckpoints(directory, store.keepCheckpoints(spec.learner.checkpoint.keepLast));
   }
 }
 
 /**
- * Writes `checkpoints/<lineage>-<iteration>/` whole or not at all: into a folder of another name that is renamed when
- * every file in it is on disk. The caller then commits it in the store; until then nothing refers to it.
+ * Writes `checkpoints/<lineage>-<iteration>/` whole or not at all: under another name, renamed when every file is on
+ * disk. The caller then commits it in the store; until then nothing refers to it.
  */
 export async function saveCheckpoint(
   runDirectory: string,
@@ -90,8 +71,8 @@ export async function saveCheckpoint(
 }
 
 /**
- * Adapters beside another model than they were trained with would go on, and write nonsense. Checkpoints of earlier versions
- * do not say which it was.
+ * Refuses adapters that were trained with another model: the run would go on, and write nonsense. Checkpoints of
+ * earlier versions of longrun do not name their model.
  *
  * @param base `modelIdentity` of `model`, where adapters are trained
  * @throws ModelError `weights` if the checkpoint in `directory` belongs to another model
@@ -103,7 +84,7 @@ export function checkBase(directory: string, base: string | undefined, model: st
   try {
     trained = (JSON.parse(readFileSync(file, "utf8")) as Partial<TrainerState>).base;
   } catch {
-    return; // torn, which the reader of the whole checkpoint says
+    return; // damaged: loadCheckpoint says so
   }
   if (trained === undefined || trained === base) return;
   throw new ModelError(
@@ -113,10 +94,7 @@ export function checkBase(directory: string, base: string | undefined, model: st
   );
 }
 
-/**
- * Loads a checkpoint into the engine, or undefined if it is not what the store committed: a file is missing, torn, or
- * the digest of what was loaded is another.
- */
+/** Loads a checkpoint into the engine. Returns undefined if a file is missing or damaged, or the digest is another. */
 export async function loadCheckpoint(
   runDirectory: string,
   engine: Engine,
@@ -125,9 +103,8 @@ export async function loadCheckpoint(
 ): Promise<TrainerState | undefined> {
   try {
     const directory = join(runDirectory, row.path);
-    const { iteration, elapsedSeconds, base } = JSON.parse(
-      await readFile(join(directory, STATE), "utf8"),
-    ) as TrainerState;
+    const text = await readFile(join(directory, STATE), "utf8");
+    const { iteration, elapsedSeconds, base } = JSON.parse(text) as TrainerState;
     await engine.load(directory);
     const digest = await engine.digest();
     if (digest !== row.digest) throw new Error(`its digest is ${digest}, the store has ${row.digest}`);
@@ -138,7 +115,7 @@ export async function loadCheckpoint(
   }
 }
 
-/** Loads the weights of a checkpoint's folder, of whichever run. @throws Error if a file is missing, torn or changed */
+/** Loads the weights of a checkpoint's folder, of any run. @throws Error if a file is missing, torn or changed */
 export async function loadFolder(engine: Engine, directory: string): Promise<void> {
   const { digest } = JSON.parse(await readFile(join(directory, STATE), "utf8")) as TrainerState;
   await loadCheckpoint(dirname(directory), engine, { path: basename(directory), digest }, (reason) => {
@@ -146,7 +123,7 @@ export async function loadFolder(engine: Engine, directory: string): Promise<voi
   });
 }
 
-/** Removes all checkpoint folders but those in `keep` (paths relative to the run folder), partial ones included. */
+/** Removes all checkpoint folders, partial ones too, except `keep` (paths relative to the run folder). */
 export async function pruneCheckpoints(runDirectory: string, keep: readonly string[]): Promise<void> {
   const kept = new Set(keep.map((path) => path.slice("checkpoints/".length)));
   for (const name of await readdir(join(runDirectory, "checkpoints"))) {
@@ -154,22 +131,20 @@ export async function pruneCheckpoints(runDirectory: string, keep: readonly stri
   }
 }
 
-/** Brings every file below `directory`, and the folders themselves, to the disk. @returns bytes in all */
+/** Syncs every file below `directory`, and the folders, to the disk. @returns the bytes of all files */
 async function syncTree(directory: string): Promise<number> {
   let bytes = 0;
   for (const entry of await readdir(directory, { withFileTypes: true })) {
     const path = join(directory, entry.name);
-    if (entry.isDirectory()) {
-      bytes += await syncTree(path);
-      continue;
-    }
-    const file = await open(path, "r");
-    bytes += (await file.stat()).size;
-    await file.sync();
-    await file.close();
+    bytes += entry.isDirectory() ? await syncTree(path) : await sync(path);
   }
-  const folder = await open(directory, "r");
-  await folder.sync();
-  await folder.close();
+  await sync(directory);
   return bytes;
+}
+
+/** @returns the size in bytes */
+async function sync(path: string): Promise<number> {
+  await using file = await open(path, "r");
+  await file.sync();
+  return (await file.stat()).size;
 }

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import type { Algorithm } from "../crds/trainingrun.ts";
 import { collect } from "./collect.ts";
-import type { Collected } from "./progress.ts";
+import type { Collected } from "./context.ts";
 import type { Run } from "./run.ts";
 import { newResult, newSample, scratchFolder } from "./store/store.fixture.ts";
 import { openStore } from "./store/store.ts";

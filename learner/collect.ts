@@ -1,6 +1,7 @@
-import type { Collected } from "./progress.ts";
+import type { Collected } from "./context.ts";
 import { SMALLEST_GROUP, samplesPerPrompt } from "./rl/groups.ts";
 import type { Run } from "./run.ts";
+import type { Store } from "./store/store.ts";
 import type { OpenGroup, Sample } from "./store/types.ts";
 
 /** The parts of a run that collection uses. */
@@ -11,18 +12,17 @@ type Collecting = Pick<Run, "spec" | "store" | "server" | "rollout" | "phases" |
  *
  * | `collection` | in flight | trained on | the rest |
  * | --- | --- | --- | --- |
- * | `CarryOver` | topped up to m B | the B that were dispatched first, of those that are complete | stays in flight and trains later |
+ * | `CarryOver` | filled up to m B | the B complete ones that were dispatched first | stays in flight and trains later |
  * | `Discard` | m B | the same | is thrown away, finished or not |
  * | `WaitAll` | B | all of them | there is none |
  *
- * All of it goes by groups: the `groupSize` samples of one prompt that GRPO and RLOO compare, or, without them, each
- * sample alone. A group is launched whole, and trained on whole: it is complete when none of its executions is under
- * way. Members that are lost for good are missing from it, and the batch is that much smaller; a group that has lost all
- * but one is left out and replaced by a new one.
+ * The unit is a group: the `groupSize` samples of one prompt that GRPO and RLOO compare, or else one sample. A group is
+ * launched and trained on as a whole. It is complete when none of its executions is queued or runs. A lost member makes
+ * the batch smaller. A group that has lost all members but one is broken: it is left out, and a new one launched.
  *
- * It never waits for a particular execution, except under `stalenessPolicy: Wait`: then no more than (maxStaleness + 1) B
- * are in flight or wait to be trained on, and a batch waits for old ones of which otherwise some would be trained on past
- * `maxStaleness`. Executions that were lost are replaced by new ones.
+ * Collection waits for no particular execution, except under `stalenessPolicy: Wait`. Then at most (maxStaleness + 1) B
+ * are in flight or wait to be trained on, and a batch waits for old executions that would otherwise be trained on past
+ * `maxStaleness`.
  */
 export async function collect(run: Collecting, iteration: number): Promise<Collected> {
   const { algorithm } = run.spec;
@@ -66,33 +66,28 @@ export async function collect(run: Collecting, iteration: number): Promise<Colle
   const batch = store.groupSamples(taken.map(({ id }) => id));
   const ids = (samples: Sample[]) => samples.map(({ id }) => id);
   const staleIds = since === 0 ? [] : ids(store.nextBatch(Number.MAX_SAFE_INTEGER, { until: since - 1 }));
-  const brokenIds = ids(
-    store.groupSamples(
-      store
-        .openGroups({ since })
-        .filter(broken)
-        .map(({ id }) => id),
-    ),
-  );
-  let abandonedSeconds: number[] = [];
-  let surplusIds: string[] = [];
-  if (algorithm.collection === "Discard") {
-    const named = new Set([...ids(batch), ...brokenIds]);
-    surplusIds = ids(store.nextBatch(Number.MAX_SAFE_INTEGER, { since })).filter((id) => !named.has(id));
-    store.discardUnfinished("the batch is complete and algorithm.collection is Discard");
-    abandonedSeconds = store
-      .observedDurations({ since: version, until: version })
-      .filter(({ completed }) => !completed)
-      .map(({ seconds }) => seconds);
-  }
-  return { batch, staleIds, staleWaited, surplusIds, brokenIds, abandonedSeconds };
+  const brokenGroups = store.openGroups({ since }).filter(broken);
+  const brokenIds = ids(store.groupSamples(brokenGroups.map(({ id }) => id)));
+  const collected = { batch, staleIds, staleWaited, surplusIds: [], brokenIds, abandonedSeconds: [] };
+  if (algorithm.collection !== "Discard") return collected;
+  const named = new Set([...ids(batch), ...brokenIds]);
+  const surplusIds = ids(store.nextBatch(Number.MAX_SAFE_INTEGER, { since })).filter((id) => !named.has(id));
+  store.discardUnfinished("the batch is complete and algorithm.collection is Discard");
+  return { ...collected, surplusIds, abandonedSeconds: abandonedSeconds(store, version) };
+}
+
+/** Returns the seconds that each execution of a policy version ran before it was discarded or lost. */
+export function abandonedSeconds(store: Pick<Store, "observedDurations">, version: number): number[] {
+  const durations = store.observedDurations({ since: version, until: version });
+  return durations.filter(({ completed }) => !completed).map(({ seconds }) => seconds);
 }
 
 const complete = ({ unfinished }: OpenGroup) => unfinished === 0;
 
 /**
- * How many unfinished executions a batch has to wait for, so that every sample can be trained on within the bound: what
- * versions up to `oldest` + k wrote must fit into this batch and the k after it, and a batch takes the oldest first.
+ * Returns how many unfinished executions a batch must wait for, so that no sample is trained on past `maxStaleness`.
+ * The samples of versions up to `oldest` + k must fit into this batch and the k batches after it; a batch takes the
+ * oldest first.
  */
 function unfinishedTooOld(groups: OpenGroup[], o: { size: number; oldest: number; version: number }): number {
   for (let until = Math.max(o.oldest, 0); until <= o.version; until++) {

@@ -1,11 +1,11 @@
 /**
- * Copies a checkpoint of another run, for `spec.initFrom.run` on Kubernetes, where the learner mounts its own volume
+ * Copies a checkpoint of another run, for `spec.initFrom.run` on Kubernetes, where a learner mounts its own volume
  * alone.
  *
  *     node learner/copy-checkpoint.ts --from RUN-FOLDER --to FOLDER [--iteration N]
  *
- * The newest one by default: that of the newest lineage. A checkpoint folder is there whole or not at all, and so is the
- * copy; one that is there already is replaced. Exit status 0 done, 1 failed, 2 there is no such checkpoint.
+ * The default is the newest checkpoint of the newest lineage. The copy is complete or absent, like a checkpoint folder;
+ * an earlier copy is replaced. Exit status 0 done, 1 failed, 2 there is no such checkpoint.
  */
 import { existsSync } from "node:fs";
 import { cp, readdir, rename, rm } from "node:fs/promises";

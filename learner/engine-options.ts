@@ -1,21 +1,59 @@
-/** What a manifest asks of the engine: its options, and what its memory is planned for. */
+/** From a manifest to the engine's options, with a device that has the memory for them. */
 import type { Model, TrainingRunSpec } from "../crds/trainingrun.ts";
+import { gpuMemory, hostMemory } from "./engine/available-memory.ts";
 import type { AdapterOptions, ComputeFormat } from "./engine/engine.ts";
+import { fitRun, planTable } from "./engine/fit.ts";
 import { PROJECTIONS } from "./engine/model/lora.ts";
-import type { PlanRequest } from "./engine/plan.ts";
-import type { Device } from "./engine/runtime/device.ts";
+import type { MemoryPlan, PlanRequest } from "./engine/plan.ts";
+import { type Device, deviceName, parseDevice, resolveDevice } from "./engine/runtime/device.ts";
 import { graphCompute } from "./engine/sessions.ts";
+import type { Logger } from "./log.ts";
+import type { Options } from "./options.ts";
 import { samplesPerPrompt } from "./rl/groups.ts";
 import { instrumenterLengths } from "./rollout/instrument-policy.ts";
 
-/** What `learner.compute` is for the engine. */
+/** The engine's word for each value of `learner.compute`. */
 export const COMPUTE = {
   Float32: "float32",
   TF32: "tf32",
   BFloat16: "bfloat16",
 } as const satisfies Record<TrainingRunSpec["learner"]["compute"], ComputeFormat>;
 
-/** What a manifest asks for. */
+/**
+ * Returns the device and the memory plan, and tells them to the log and the parent process.
+ *
+ * @param policy model folder
+ * @throws GraphError `device`, EngineError `memory`: one line with the remedy
+ */
+export async function place(
+  policy: string,
+  spec: TrainingRunSpec,
+  { device: wished, memoryBytes }: Pick<Options, "device" | "memoryBytes">,
+  log: Logger,
+): Promise<MemoryPlan> {
+  const wish = parseDevice(wished ?? spec.learner.device);
+  const request = requestOf(spec, policy, { kind: "cpu" });
+  const { device, reason } = await resolveDevice(wish, probe);
+  const name = deviceName(device);
+  log.info({ device: name, reason }, `the networks run on ${name}${reason ? `: ${reason}` : ""}`);
+  const given = memoryBytes && { bytes: memoryBytes, source: "given" };
+  const onGpu = device.kind === "cuda";
+  const budget = { host: (!onGpu && given) || hostMemory(), gpu: onGpu ? given || gpuMemory(device) : undefined };
+  const { threads, activationCheckpointing } = spec.learner;
+  const plan = fitRun({ ...request, device }, threads, budget, activationCheckpointing);
+  const table = planTable(plan, budget);
+  log.info({ plan }, table[0]);
+  process.send?.({ type: "plan", table });
+  return plan;
+}
+
+/** Loads ONNX Runtime, which is not needed where there is no GPU. */
+async function probe(device: Device): Promise<void> {
+  const { probeDevice } = await import("./engine/runtime/runtime.ts");
+  await probeDevice(device);
+}
+
+/** Returns what the memory plan must hold. */
 export function requestOf(
   spec: Pick<TrainingRunSpec, "model" | "algorithm" | "seed" | "learner">,
   model: string,
@@ -33,15 +71,10 @@ export function requestOf(
   };
 }
 
-/** The adapter that a manifest asks for; none trains every weight. */
-export function adapterOf({
-  model: { adaptation },
-  seed,
-}: {
-  model: Pick<Model, "adaptation">;
-  seed: number;
-}): AdapterOptions | undefined {
-  const { type, rank, alpha, targets } = adaptation;
+/** Returns the adapter that a manifest asks for; undefined: every weight is trained. */
+export function adapterOf(spec: { model: Pick<Model, "adaptation">; seed: number }): AdapterOptions | undefined {
+  const { seed } = spec;
+  const { type, rank, alpha, targets } = spec.model.adaptation;
   if (type !== "LoRA" || rank === undefined) return undefined;
   return { rank, alpha: alpha ?? rank, targets: PROJECTIONS.filter((name) => targets?.includes(name) ?? true), seed };
 }

@@ -1,38 +1,25 @@
-/** Why the learner failed: what an error, or what is beneath it, says of who can mend it. */
-
+/** Why the learner failed: reads from an error and its causes who can mend it. */
 import { ManifestError } from "../crds/trainingrun.ts";
 import { EXIT_STATUS, type FailureKind } from "../proto/exit-status.ts";
 import { ModelError } from "./engine/model/errors.ts";
 import { RolloutError } from "./rollout/errors.ts";
 import { TaskError } from "./tasks/errors.ts";
 
-/** No chain of causes is longer; one that refers to itself ends here. */
+/** Longest chain of causes; also ends a chain that refers to itself. */
 const MOST_CAUSES = 16;
 
-/** Of errors by their `code`: Node's, the system's, and our own. */
+/** By an error's `code`: Node's, the system's, and our own. */
 const CODES: Record<string, FailureKind> = {
-  ...of("volumeFull", "ENOSPC", "EDQUOT", "diskFull"),
-  ...of("resource", "ENOMEM", "EMFILE", "ENFILE", "ERR_WORKER_OUT_OF_MEMORY", "ERR_MEMORY_ALLOCATION_FAILED"),
+  ...kindOf("volumeFull", "ENOSPC EDQUOT diskFull"),
+  ...kindOf("resource", "ENOMEM EMFILE ENFILE ERR_WORKER_OUT_OF_MEMORY ERR_MEMORY_ALLOCATION_FAILED"),
   // Disks and mounts.
-  ...of(
-    "infrastructure",
-    "EIO",
-    "EROFS",
-    "ESTALE",
-    "EREMOTEIO",
-    "ENODEV",
-    "ENXIO",
-    "EUCLEAN",
-    "readOnly",
-    "fenced",
-    "busy",
-  ),
+  ...kindOf("infrastructure", "EIO EROFS ESTALE EREMOTEIO ENODEV ENXIO EUCLEAN readOnly fenced busy"),
   // Networks.
-  ...of("infrastructure", "ECONNREFUSED", "ECONNRESET", "ECONNABORTED", "ETIMEDOUT", "EPIPE", "ENOTCONN"),
-  ...of("infrastructure", "ENETUNREACH", "ENETDOWN", "EHOSTUNREACH", "EHOSTDOWN", "EAI_AGAIN"),
+  ...kindOf("infrastructure", "ECONNREFUSED ECONNRESET ECONNABORTED ETIMEDOUT EPIPE ENOTCONN"),
+  ...kindOf("infrastructure", "ENETUNREACH ENETDOWN EHOSTUNREACH EHOSTDOWN EAI_AGAIN"),
 };
 
-/** Of SQLite's result codes, https://www.sqlite.org/rescode.html; the last byte is the primary code. */
+/** By SQLite's result code, https://www.sqlite.org/rescode.html; the last byte is the primary code. */
 const SQLITE_CODES: Record<number, FailureKind> = {
   7: "resource", // NOMEM
   8: "infrastructure", // READONLY
@@ -42,7 +29,7 @@ const SQLITE_CODES: Record<number, FailureKind> = {
   4874: "volumeFull", // IOERR_SHMSIZE: the index of the write-ahead log could not grow
 };
 
-/** What ONNX Runtime, CUDA and V8 say in words alone. The first match counts. */
+/** By words, where ONNX Runtime, CUDA and V8 give no code. The first match counts. */
 const WORDS: readonly [pattern: RegExp, kind: FailureKind][] = [
   [/out of memory|failed to allocate memory|GPU's memory is full|CUDA failure 2\b|bad_alloc/i, "resource"],
   [/array buffer allocation failed|invalid array buffer length/i, "resource"],
@@ -51,13 +38,13 @@ const WORDS: readonly [pattern: RegExp, kind: FailureKind][] = [
     "infrastructure",
   ],
 ];
-/** Whose words are read: in other errors a program or a file may speak. */
+/** Errors whose words are read: the messages of others may quote a program or a file. */
 const SPEAKERS = ["GraphError", "EngineError", "RangeError"];
 
-/** How far the learner is: a run's first start, a start where it has trained before, or the loop. */
+/** How far the learner is: the run's first start, a later start, or training. */
 export type RunStage = "firstStart" | "restart" | "training";
 
-/** What a start fails of that the spec asked for: the address, the memory. */
+/** Codes that are bad input at a start, because the spec asked for too much: the address, the memory. */
 const INPUT_AT_START = ["listen", "memory"];
 
 export function failureKind(error: unknown, stage: RunStage): FailureKind {
@@ -95,9 +82,8 @@ function codeOf(error: unknown): string {
   return (error as { code?: string } | undefined)?.code ?? "";
 }
 
-function isBadInput(error: Error): boolean {
-  return [ManifestError, TaskError, ModelError, RolloutError].some((type) => error instanceof type);
-}
+const isBadInput = (error: Error): boolean =>
+  [ManifestError, TaskError, ModelError, RolloutError].some((type) => error instanceof type);
 
 function causesOf(error: unknown): Error[] {
   const chain: Error[] = [];
@@ -105,6 +91,6 @@ function causesOf(error: unknown): Error[] {
   return chain;
 }
 
-function of(kind: FailureKind, ...codes: string[]): Record<string, FailureKind> {
-  return Object.fromEntries(codes.map((code) => [code, kind]));
+function kindOf(kind: FailureKind, codes: string): Record<string, FailureKind> {
+  return Object.fromEntries(codes.split(" ").map((code) => [code, kind]));
 }

@@ -1,11 +1,11 @@
 /**
- * The fencing token on a run's volume, `fence.json`: whoever starts last holds it, and whoever has lost it writes nothing
- * more. Two learners can be alive at once: a pod on a node that is cut off, or a process that was paused, does not know
- * that another one has taken its place.
+ * The fencing token on a run's volume, `fence.json`. The learner that started last holds it; a learner that lost it
+ * writes nothing more. Two learners can be alive at once: a pod on a node that is cut off, or a paused process, does
+ * not know that another learner has replaced it.
  *
- * It is checked before every write: by the store within each transaction (store/database.ts, beside a number of its own
- * there), by the run before it writes a file. A process that is paused between the check and the write of a file can
- * still write that file; what it could do harm to is in the store, and files are made anew from it.
+ * The token is checked before every write: by the store in each transaction (store/database.ts, beside its own number),
+ * by the run before it writes a file. A process that is paused between check and write can still write that file. That
+ * does no harm: files are made anew from the store.
  */
 import { randomUUID } from "node:crypto";
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
@@ -17,10 +17,10 @@ const FILE = "fence.json";
 interface Token {
   /** Grows by 1 with each learner that takes the volume. */
   number: number;
-  /** For a person: host and process. */
+  /** Host and process, for a person. */
   holder: string;
   takenAt: string;
-  /** Tells two that took the same number at the same time: the later one has it. */
+  /** Distinguishes two learners that took the same number at the same time: the later one holds the token. */
   id: string;
 }
 
@@ -33,7 +33,7 @@ export class Fence {
     this.#token = token;
   }
 
-  /** Takes the volume over from whoever had it. @param holder for a person @throws StoreError `io` */
+  /** Takes the volume over. @throws StoreError `io` */
   static take(directory: string, holder: string, now = new Date()): Fence {
     const path = join(directory, FILE);
     const number = (readToken(path)?.number ?? 0) + 1;
@@ -52,15 +52,13 @@ export class Fence {
   check(): void {
     const found = readToken(this.#path);
     if (found?.id === this.#token.id) return;
-    const what =
-      found === undefined
-        ? "is gone or damaged"
-        : `was taken by ${found.holder} at ${found.takenAt} (number ${found.number}, ours is ${this.#token.number})`;
+    const taken = found && `was taken by ${found.holder} at ${found.takenAt}`;
+    const what = taken ? `${taken} (number ${found.number}, ours is ${this.#token.number})` : "is gone or damaged";
     throw new StoreError("fenced", `${this.#path} ${what}: stop this learner`);
   }
 }
 
-/** Undefined if there is none, or it was damaged: whoever held it holds it no more. */
+/** Undefined if the file is missing or damaged: then nobody holds the token. */
 function readToken(path: string): Token | undefined {
   try {
     return JSON.parse(readFileSync(path, "utf8")) as Token;

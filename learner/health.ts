@@ -1,8 +1,8 @@
-/** What `/healthz` and `/readyz` say of the learner. That they answer at all says that the event loop is alive. */
+/** The answers of `/healthz` and `/readyz`. Any answer shows that the event loop is alive. */
 import type { Probe } from "./metrics/http.ts";
 
 export class Health {
-  /** What the learner does; part of every answer. */
+  /** The learner's phase, part of every answer. */
   #doing: () => string;
   #engine: { readonly failure: Error | undefined } | undefined;
   #listening = false;
@@ -12,7 +12,7 @@ export class Health {
     this.#doing = doing;
   }
 
-  /** The weights are in the training worker. */
+  /** The engine has the weights. */
   loaded(engine: { readonly failure: Error | undefined }): void {
     this.#engine = engine;
   }
@@ -22,7 +22,7 @@ export class Health {
     this.#listening = true;
   }
 
-  /** The run is over, so that no training worker is needed. */
+  /** The run is over and needs no engine. */
   over(): void {
     this.#over = true;
   }
@@ -33,7 +33,7 @@ export class Health {
     return failure ? { ok: false, message: failure.message } : { ok: true, message: this.#doing() };
   }
 
-  /** Whether it can take actors. */
+  /** Whether the learner can take actors. */
   ready(): Probe {
     const live = this.live();
     if (!live.ok) return live;

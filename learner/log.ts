@@ -4,7 +4,7 @@ import { MetricsError } from "./metrics/errors.ts";
 
 export type { Logger };
 
-/** `level` is one of pino's, or `silent`. Written synchronously: the last lines before a crash are the ones needed. */
+/** `level` is one of pino's, or `silent`. Writes synchronously, so that the last lines before a crash are not lost. */
 export function createLog(name: string, level = process.env.LOG_LEVEL || "info"): Logger {
   const known = [...Object.values(levels.labels), "silent"];
   if (!known.includes(level)) {

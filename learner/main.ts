@@ -5,31 +5,32 @@
  *         [--run-id ID] [--manifest FILE] [--model-dir DIR] [--device auto|cpu|cuda:N] [--memory-bytes N] [--stay]
  *         [--termination-log FILE] [--replay STORE]
  *
- * In a folder that `longrun evaluate` made (it has a policies.json) nothing is trained: the policies that it names are
- * evaluated.
+ * In a folder that `longrun evaluate` made (it has a policies.json) the learner trains nothing: it evaluates the
+ * policies that the file names.
  *
- * --manifest: goes by this manifest and keeps it in the run folder; what cannot change in a run that has begun must be as
- * it was. --stay: serves status and metrics on after success, until SIGTERM; a run that has succeeded is not begun again.
- * A failure ends the process, so that it is restarted and goes on from the newest checkpoint.
+ * --manifest: follows this manifest and keeps it in the run folder; fields that cannot change in a run that has begun
+ * must be as they were. --stay: serves status and metrics after success until SIGTERM, and does not begin a run again
+ * that has succeeded. After a failure the process ends, is restarted, and goes on from the newest checkpoint.
  *
- * Exit status: 0 done, or stopped by SIGTERM or SIGINT (the run folder holds all that is needed to go on), 1 failed,
- * 2 bad input; with --stay one for each kind of failure (proto/exit-status.ts). A parent that gave an IPC channel is told
- * where it listens, and the learner ends with that parent.
+ * Exit status: 0 done, or stopped by SIGTERM or SIGINT (the run folder has all that is needed to go on), 1 failed, 2
+ * bad input; with --stay one for each kind of failure (proto/exit-status.ts). If the parent opened an IPC channel, the
+ * learner tells it its ports, and ends with it.
  */
 import { writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { policyFolder } from "../crds/policy.ts";
-import { ManifestError, type TrainingRun } from "../crds/trainingrun.ts";
+import { ManifestError } from "../crds/trainingrun.ts";
 import { limitsOfTask } from "../proto/execution.ts";
 import { EXIT_STATUS } from "../proto/exit-status.ts";
-import { Checkpoints, checkBase, loadCheckpoint, loadFolder, type TrainerState } from "./checkpoints.ts";
+import { Checkpoints, checkBase, loadCheckpoint, loadFolder } from "./checkpoints.ts";
+import type { RunContext } from "./context.ts";
 import { startEngine } from "./engine/engine.ts";
 import { checkLengths } from "./engine/fit.ts";
 import { readConfig, readTokenizer } from "./engine/model/folder.ts";
 import { modelIdentity } from "./engine/model/identity.ts";
 import { MappedWeights } from "./engine/model/mapped.ts";
-import { adapterOf, COMPUTE } from "./engine-options.ts";
+import { adapterOf, COMPUTE, place } from "./engine-options.ts";
 import { evaluatePolicies, type Policies, readPolicies } from "./evaluation/policies.ts";
 import { exitStatusOf, failureKind, type RunStage } from "./failures.ts";
 import { Fence } from "./fence.ts";
@@ -37,7 +38,7 @@ import { Grades } from "./grades.ts";
 import { rewardOrderFault } from "./grading/reward.ts";
 import { Health } from "./health.ts";
 import { Iterations } from "./iterations.ts";
-import { createLog, type Logger } from "./log.ts";
+import { createLog } from "./log.ts";
 import { readManifest, writeManifest } from "./manifest.ts";
 import { type MetricsServer, serveMetrics } from "./metrics/http.ts";
 import type { IterationMetrics } from "./metrics/iteration.ts";
@@ -48,9 +49,7 @@ import { newSummary, type RunSummary, readSummary } from "./metrics/summary.ts";
 import { TensorBoardFile } from "./metrics/tensorboard.ts";
 import { defaultTerminationLog, type Options, parseOptions } from "./options.ts";
 import { Phases } from "./phases.ts";
-import { place } from "./placement.ts";
 import { readCorpus } from "./pretrain/facts.ts";
-import type { RunProgress } from "./progress.ts";
 import { recordedBatches } from "./replay.ts";
 import { reportPage } from "./report/serve.ts";
 import { ReportWriter } from "./report/writer.ts";
@@ -65,27 +64,21 @@ import { reasonToStop } from "./stopping.ts";
 import { StoreError } from "./store/errors.ts";
 import { MAX_DISRUPTIONS, openStore, type Store } from "./store/store.ts";
 import { SuspendedError, Suspension } from "./suspension.ts";
-import { openTask, type Task } from "./tasks/task.ts";
+import { openTask } from "./tasks/task.ts";
 import { train } from "./train.ts";
 import { versions } from "./versions.ts";
 
-/** The kubelet reads no more of a termination message than 4096 bytes. */
+/** The kubelet reads at most 4096 bytes of a termination message. */
 const TERMINATION_CHARACTERS = 1000;
-/** `learner.leaseSlackSeconds` where the manifest has none. */
+/** Default of `learner.leaseSlackSeconds`. */
 const LEASE_SLACK_SECONDS = 300;
 
-/** What every way through the process uses. */
-interface Process {
+/** What the process works with before it has a policy. */
+interface Process extends Omit<RunContext, "progress"> {
   options: Options;
-  manifest: TrainingRun;
-  task: Task;
-  store: Store;
-  status: StatusBoard;
   suspension: Suspension;
-  metrics: LearnerMetrics;
   metricsServer: MetricsServer;
   health: Health;
-  log: Logger;
   /** SIGTERM or SIGINT. */
   signal: AbortSignal;
 }
@@ -105,44 +98,42 @@ async function main(): Promise<number> {
   try {
     const options = parseOptions(process.argv.slice(2));
     ({ terminationLog, stay } = options);
+    const directory = options.run;
     const status = new StatusBoard();
     const health = new Health(() => Object.keys(Phase)[status.current.phase ?? 0] ?? "");
     const metrics = new LearnerMetrics();
     const metricsServer = await serveMetrics(options.metricsListen, metrics.registry, health, {
-      "/report": (query) => reportPage(options.run, status.current, query),
+      "/report": (query) => reportPage(directory, status.current, query),
     });
-    const manifest = readManifest(options.run, options.manifest);
+    const manifest = readManifest(directory, options.manifest);
+    const { spec } = manifest;
     log = log.child({ run: options.runId ?? manifest.metadata.name });
-    const task = openTask(options.taskDir, manifest.spec.tasks[0]);
-    const fault = rewardOrderFault(manifest.spec.algorithm, task.grader);
+    const task = openTask(options.taskDir, spec.tasks[0]);
+    const fault = rewardOrderFault(spec.algorithm, task.grader);
     if (fault !== undefined) throw new ManifestError([fault]);
 
     // From here on this process is the one that writes.
-    writeManifest(options.run, manifest);
-    const fence = Fence.take(options.run, `${hostname()}/${process.pid}`);
-    const { leaseSeconds, leaseGraceSeconds, maxAttempts } = manifest.spec.learner;
-    // No default of the schema: that would change the manifests of runs that go on, and restart their learners.
-    const { leaseSlackSeconds = LEASE_SLACK_SECONDS, maxDisruptions = MAX_DISRUPTIONS } = manifest.spec.learner;
-    const store = openStore(join(options.run, "store.sqlite"), {
+    writeManifest(directory, manifest);
+    const fence = Fence.take(directory, `${hostname()}/${process.pid}`);
+    const { leaseSeconds, leaseGraceSeconds, maxAttempts } = spec.learner;
+    // Defaults of the schema would change the manifests of runs that go on, and restart their learners.
+    const { leaseSlackSeconds = LEASE_SLACK_SECONDS, maxDisruptions = MAX_DISRUPTIONS } = spec.learner;
+    const store = openStore(join(directory, "store.sqlite"), {
       ...{ leaseSeconds, leaseGraceSeconds, maxAttempts, maxDisruptions },
       longestSeconds: task.spec.executionTimeoutSeconds + leaseSlackSeconds,
       checkFence: () => fence.check(),
     });
-    const parts = { options, manifest, task, store, status, metrics, metricsServer, health, log };
-    const it = { ...parts, suspension: new Suspension(), signal: stopping.signal };
-    const summary = await readSummary(options.run);
+    const summary = await readSummary(directory);
     if (summary) stage = "restart";
     const startedAt = summary ? Date.parse(summary.startedAt) : Date.now();
-    observeLive(metrics.registry, {
-      status,
-      checkpoint: () => store.checkpoints()[0],
-      startedAt,
-      directory: options.run,
-      tlsDirectory: options.tls,
-    });
-    const reason =
-      options.stay && summary?.state === "succeeded" && reasonToStop(linesOf(store), manifest.spec.stopping);
-    return reason ? await stayFinished(it, summary?.message ?? reason) : await learn(it, summary);
+    const checkpoint = () => store.checkpoints()[0];
+    observeLive(metrics.registry, { status, checkpoint, startedAt, directory, tlsDirectory: options.tls });
+    const it: Process = {
+      ...{ options, directory, spec, task, store, status, metrics, metricsServer, health, log },
+      ...{ suspension: new Suspension(), signal: stopping.signal },
+    };
+    const succeeded = stay && summary?.state === "succeeded" && reasonToStop(linesOf(store), spec.stopping);
+    return succeeded ? await stayFinished(it, summary?.message ?? succeeded) : await learn(it, summary);
   } catch (error) {
     const status = exitStatusOf(error, stage, stay);
     if (status !== EXIT_STATUS.input) log.error({ err: error }, "the run failed");
@@ -152,55 +143,24 @@ async function main(): Promise<number> {
 
 /** From an opened task to the end of the run. */
 async function learn(it: Process, earlier: RunSummary | undefined): Promise<number> {
-  const { options, manifest, task, store, status, suspension, metrics, health, log, signal } = it;
-  const { spec } = manifest;
-  const directory = options.run;
+  const { options, directory, spec, task, store, status, suspension, metrics, health, log, signal } = it;
   const policy = policyFolder(spec.model.policy, join(directory, "trainingrun.yaml"), options.modelDir);
   const tokenizer = readTokenizer(policy);
-  const { maxPositions } = readConfig(policy);
-  checkLengths(spec.model, maxPositions);
-  checkInstrumenter(spec.model, maxPositions);
-  const { device, microBatchTokens, rowTokens, ranks, checkpointing } = await place(policy, spec, it.options, it.log);
-  const adapter = adapterOf(spec);
-  const base = adapter && modelIdentity(new MappedWeights(policy));
-  const engine = await startEngine({
-    ...{ model: policy, device, microBatchTokens, rowTokens, workers: ranks, adapter, threads: spec.learner.threads },
-    critic: spec.algorithm.baseline === "Critic",
-    activationCheckpointing: checkpointing ? "Always" : "Never",
-    compute: COMPUTE[spec.learner.compute],
-  });
-  const fresh: Omit<TrainerState, "digest"> = {
-    ...{ iteration: 0, elapsedSeconds: 0 },
-    ...(base && { base }),
-  };
-  let state = fresh;
-  const { lineage, checkpoint } = await store.beginLineage(async (row) => {
-    checkBase(join(directory, row.path), base, policy);
-    const loaded = await loadCheckpoint(directory, engine, row, (reason) => log.warn(reason));
-    state = { ...fresh, ...loaded };
-    return loaded !== undefined;
-  });
-  if (checkpoint === undefined && spec.initFrom?.path !== undefined) {
-    checkBase(spec.initFrom.path, base, policy);
-    await engine.load(spec.initFrom.path);
-  }
+  const { engine, checkpoint, state } = await loadPolicy(it, policy);
   health.loaded(engine);
-  log.info({ lineage, iteration: state.iteration, checkpoint: checkpoint?.path }, "the run begins");
 
   const lines = linesOf(store);
   const newest = lines.at(-1);
   if (newest) metrics.show(newest);
   const metricsFile = await MetricsFile.open(join(directory, "metrics.jsonl"), state.iteration);
-  // A crash between the store's commit and the line: the store has it.
+  // After a crash between the store's commit and the file's line only the store has the line.
   for (const line of lines) if (line.iteration > (metricsFile.last?.iteration ?? 0)) await metricsFile.append(line);
   const tensorBoard = await TensorBoardFile.open(join(directory, "tensorboard"), lines);
 
   const { completed, queued, running, lost, discarded } = store.totals();
   const rollout = new Rollout({
-    engine,
-    store,
+    ...{ engine, store, spec },
     task: readPromptTask(task, spec.prompts.dataSnippetRows, packagesOf(spec)),
-    spec,
     encode: (messages) => tokenizer.encodeChat(messages),
     decode: (tokens) => tokenizer.decode(tokens),
     nextNumber: completed + queued + running + lost + discarded + 1,
@@ -214,112 +174,134 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   });
   const report = new ReportWriter({ runDirectory: directory, onError: (message) => log.warn(message) });
   const corpus = readCorpus(policy, task.name);
-  const progress: RunProgress = { state, lines };
-  const phases = new Phases({ status, progress, signal, suspended: suspension.signal });
-  const grades = new Grades({ store, task, algorithm: spec.algorithm, metrics, log });
-  const { keepLast } = spec.learner.checkpoint;
-  const checkpoints = new Checkpoints({ directory, engine, store, status, keepLast });
-  const files = new RunFiles({
-    ...{ directory, task, store, server, status, progress, metricsFile, tensorBoard, metrics, report },
-    summary: { ...(earlier ?? newSummary(corpus?.summary, versions())), state: "running", message: "" },
-  });
-  const iterations = new Iterations({
-    ...{ spec, task, store, server, progress, phases, grades, checkpoints, files, metrics, log },
-    ...{ isReplay: options.replay !== undefined, corpus: corpus?.hashes },
-  });
-  const run: Run = {
-    ...{ directory, spec, task, engine, rollout, server, grades, progress, phases, iterations },
-    ...{ store, checkpoints, files, waiting: waitingOf(spec, options.stay, phases.stop) },
-    recorded: options.replay === undefined ? undefined : recordedBatches(options.replay),
-  };
+
+  const context: RunContext = { directory, spec, task, store, status, metrics, log, progress: { state, lines } };
+  const phases = new Phases(context, signal, suspension.signal);
+  const grades = new Grades(context);
+  const checkpoints = new Checkpoints(context, engine);
+  const summary = { ...(earlier ?? newSummary(corpus?.summary, versions())), state: "running" as const, message: "" };
+  const files = new RunFiles({ ...context, server, metricsFile, tensorBoard, report, summary });
+  const isReplay = options.replay !== undefined;
+  const parts = { ...context, server, phases, grades, checkpoints, files };
+  const iterations = new Iterations({ ...parts, isReplay, corpus: corpus?.hashes });
+  const waiting = waitingOf(spec, options.stay, phases.stop);
+  const recorded = isReplay ? recordedBatches(options.replay!) : undefined;
+  const run: Run = { ...parts, engine, rollout, iterations, waiting, recorded };
+
   status.update({ iteration: state.iteration + 1, checkpoint });
   const counting = setInterval(() => {
     metrics.observeExecutions(countsOf(store));
     metrics.observeActors(server.actors());
   }, 1000);
-
-  if (files.summary.evaluation.settings) files.announceEvaluation(files.summary.evaluation);
-  const end = await endOf(run, it, server, readPolicies(directory));
+  if (summary.evaluation.settings) files.announceEvaluation(summary.evaluation);
+  const end = await endOf(run, it, readPolicies(directory));
   clearInterval(counting);
+
+  const { message, exitStatus } = end;
   if (end.state === "fenced") {
-    // Another learner has the run: not a word more, neither to the disk nor to the controller.
+    // Another learner has the run: this one writes nothing more, neither to the disk nor to the controller.
     await server.close();
-    return refuse(end.message, options.terminationLog, end.exitStatus);
+    return refuse(message, options.terminationLog, exitStatus);
   }
-  log.info({ state: end.state }, end.message);
-  await files.updateSummary({ state: end.state, message: end.message }).catch((error: Error) => {
-    // What stopped the run, a full disk say, may stop its last words too.
+  log.info({ state: end.state }, message);
+  await files.updateSummary({ state: end.state, message }).catch((error: Error) => {
+    // A full disk that stopped the run may stop this write too.
     log.error({ err: error }, "summary.json could not be written");
   });
-  // The learner that goes on finds its actors with what they run, and makes the report anew.
-  const goesOn = end.state === "stopped" || (end.state === "failed" && options.stay);
-  if (!goesOn) {
-    server.drain(end.message);
+  // If the run goes on later, its actors keep their executions, and the next learner writes the report.
+  const restarts = end.state === "failed" && options.stay;
+  if (!restarts && end.state !== "stopped") {
+    server.drain(message);
     await report.close();
   }
   health.over();
-  if (end.state === "failed" && options.stay) {
-    // No last status: whether the run has failed for good is the controller's to say.
+  if (restarts) {
+    // No last status: the controller decides whether the run has failed for good.
     await server.close();
-    return refuse(end.message, options.terminationLog, end.exitStatus);
+    return refuse(message, options.terminationLog, exitStatus);
   }
   await metricsFile.close();
   await tensorBoard.close();
-  await finish(it, server, end);
-  if (end.exitStatus !== 0) refuse(end.message, options.terminationLog);
-  return end.exitStatus;
+  await finish(it, server, end.state, message);
+  return exitStatus === 0 ? 0 : refuse(message, options.terminationLog, exitStatus);
 }
 
+/** Starts the engine with the weights of the newest checkpoint, or with the run's initial policy. */
+async function loadPolicy({ options, directory, spec, store, log }: Process, policy: string) {
+  const { maxPositions } = readConfig(policy);
+  checkLengths(spec.model, maxPositions);
+  checkInstrumenter(spec.model, maxPositions);
+  const { device, microBatchTokens, rowTokens, ranks, checkpointing } = await place(policy, spec, options, log);
+  const adapter = adapterOf(spec);
+  const base = adapter && modelIdentity(new MappedWeights(policy));
+  const engine = await startEngine({
+    ...{ model: policy, device, microBatchTokens, rowTokens, ranks, adapter, threads: spec.learner.threads },
+    critic: spec.algorithm.baseline === "Critic",
+    activationCheckpointing: checkpointing ? "Always" : "Never",
+    compute: COMPUTE[spec.learner.compute],
+  });
+  let state: RunContext["progress"]["state"] = { iteration: 0, elapsedSeconds: 0, ...(base && { base }) };
+  const { lineage, checkpoint } = await store.beginLineage(async (row) => {
+    checkBase(join(directory, row.path), base, policy);
+    const loaded = await loadCheckpoint(directory, engine, row, (reason) => log.warn(reason));
+    state = { ...state, ...loaded };
+    return loaded !== undefined;
+  });
+  if (checkpoint === undefined && spec.initFrom?.path !== undefined) {
+    checkBase(spec.initFrom.path, base, policy);
+    await engine.load(spec.initFrom.path);
+  }
+  log.info({ lineage, iteration: state.iteration, checkpoint: checkpoint?.path }, "the run begins");
+  return { engine, checkpoint, state };
+}
+
+/** How the run ended, for this process. */
 interface End {
-  state: RunSummary["state"] | "fenced";
+  state: "succeeded" | "failed" | "stopped" | "fenced";
   message: string;
-  phase: number;
   exitStatus: number;
 }
 
 /**
- * Trains, or evaluates `policies`, and says what it came to. A suspended run has its last finished iteration on disk then;
- * one that is stopped has it too, unless it is stopped in the middle of an update.
+ * Trains, or evaluates `policies`. Afterwards the newest finished iteration of a suspended run is on disk; also that of
+ * a stopped run, unless it was stopped in the middle of an update.
  */
-async function endOf(
-  run: Run,
-  { options, store, suspension, signal, log }: Process,
-  server: LearnerServer,
-  policies: Policies | undefined,
-): Promise<End> {
+async function endOf(run: Run, it: Process, policies: Policies | undefined): Promise<End> {
+  const { options, store, suspension, signal, log } = it;
   try {
-    const toDisk = () => run.checkpoints.bringToDisk(run.progress.state);
-    const work = policies ? evaluatePolicies(run, policies, (folder) => loadFolder(run.engine, folder)) : train(run);
-    const message = await work.catch(async (error: unknown) => {
-      if (policies) throw error;
-      // Of any other end the weights may be ahead of what the store has.
-      if (error === signal.reason && run.phases.isBetweenUpdates) await toDisk();
-      if (!(error instanceof SuspendedError) || signal.aborted) throw error;
-      await toDisk();
-      await server.waitForHandIns(suspension.request?.drainSeconds ?? 0, signal);
-      throw error;
-    });
-    return { state: "succeeded", message, phase: Phase.SUCCEEDED, exitStatus: 0 };
+    const message = policies
+      ? await evaluatePolicies(run, policies, (folder) => loadFolder(run.engine, folder))
+      : await trainOrSave(run, it);
+    return { state: "succeeded", message, exitStatus: 0 };
   } catch (error) {
     const { message } = error as Error;
-    if (error instanceof SuspendedError) suspension.giveBack(store.leases);
-    if (error instanceof StoreError && error.code === "fenced")
-      return {
-        ...{ state: "fenced", message, phase: Phase.STOPPED },
-        exitStatus: exitStatusOf(error, "training", options.stay),
-      };
-    if (signal.aborted || error instanceof SuspendedError)
-      return { state: "stopped", message, phase: Phase.STOPPED, exitStatus: 0 };
-    log.error({ err: error }, "the run failed");
-    const full = failureKind(error, "training") === "volumeFull";
-    const remedy = options.stay ? "" : ": free space or enlarge the volume, then resume";
-    const said = full ? `the disk of ${options.run} is full (${message})${remedy}` : message;
     const exitStatus = exitStatusOf(error, "training", options.stay);
-    return { state: "failed", message: said, phase: Phase.FAILED_RUN, exitStatus };
+    if (error instanceof SuspendedError) suspension.giveBack(store.leases);
+    if (error instanceof StoreError && error.code === "fenced") return { state: "fenced", message, exitStatus };
+    if (signal.aborted || error instanceof SuspendedError) return { state: "stopped", message, exitStatus: 0 };
+    log.error({ err: error }, "the run failed");
+    if (failureKind(error, "training") !== "volumeFull") return { state: "failed", message, exitStatus };
+    const remedy = options.stay ? "" : ": free space or enlarge the volume, then resume";
+    return { state: "failed", message: `the disk of ${options.run} is full (${message})${remedy}`, exitStatus };
   }
 }
 
-/** A run that has succeeded before: says so at once, loads nothing and trains nothing. */
+/** Trains. If the run is stopped or suspended, writes the newest finished iteration before it throws. */
+async function trainOrSave(run: Run, { suspension, signal }: Process): Promise<string> {
+  try {
+    return await train(run);
+  } catch (error) {
+    // After any other failure the weights may be ahead of the store.
+    if (error === signal.reason && run.phases.isBetweenUpdates) await run.checkpoints.bringToDisk();
+    if (error instanceof SuspendedError && !signal.aborted) {
+      await run.checkpoints.bringToDisk();
+      await run.server.waitForHandIns(suspension.request?.drainSeconds ?? 0, signal);
+    }
+    throw error;
+  }
+}
+
+/** Serves the status of a run that has succeeded before; loads nothing and trains nothing. */
 async function stayFinished(it: Process, message: string): Promise<number> {
   const { store, status, metrics, health, log } = it;
   const lines = linesOf(store);
@@ -332,46 +314,41 @@ async function stayFinished(it: Process, message: string): Promise<number> {
   const [checkpoint] = store.checkpoints();
   status.update({ iteration: lines.length, iterationJson: JSON.stringify(newest ?? {}), checkpoint });
   log.info({ iterations: lines.length }, "the run has succeeded before");
-  await finish(it, server, { message, phase: Phase.SUCCEEDED });
+  await finish(it, server, "succeeded", message);
   return 0;
 }
 
 async function serve(it: Process): Promise<LearnerServer> {
-  const { options, manifest, task, store, status, suspension, metricsServer, health, log } = it;
-  const { spec } = manifest;
+  const { options, directory, spec, task, store, status, suspension, metricsServer, health, log } = it;
   const limits = { ...limitsOfTask(task.spec), submissionBytes: task.submissionBytes };
   const server = await startServer({
-    store,
-    status,
-    address: options.listen,
-    tlsDirectory: options.tls,
+    ...{ store, status, log, address: options.listen, tlsDirectory: options.tls },
     limitsOf: () => limits,
-    // Only what was asked for: runs of 0.1 have images and names of their own.
+    // Only packages that the manifest asks for: runs of 0.1 have images and names of their own.
     packages: spec.actors.packages && !spec.prompts.packages ? packagesOf(spec) : [],
-    log,
     suspend: (request) => suspension.ask(request),
     heartbeatSeconds: spec.learner.heartbeatSeconds,
     idleSeconds: spec.actors.idleSeconds,
   });
-  status.update({
-    iterations: spec.stopping.iterations,
-    lineage: String(store.lineage),
-    reportPath: join(options.run, "report.html"),
-  });
+  const { iterations } = spec.stopping;
+  status.update({ iterations, lineage: String(store.lineage), reportPath: join(directory, "report.html") });
   health.listening();
   process.send?.({ type: "listening", port: server.port, metricsPort: metricsServer.port });
   return server;
 }
 
-/** The last status goes out, a suspension is answered; with `--stay` both are served until SIGTERM. */
-async function finish(it: Process, server: LearnerServer, end: { message: string; phase: number }): Promise<void> {
+/** The last status's phase. */
+const FINAL_PHASE = { succeeded: Phase.SUCCEEDED, failed: Phase.FAILED_RUN, stopped: Phase.STOPPED };
+
+/** Sends the last status and answers a suspension; with `--stay` serves both until SIGTERM. */
+async function finish(it: Process, server: LearnerServer, state: keyof typeof FINAL_PHASE, message: string) {
   const { options, store, status, suspension, metricsServer, signal } = it;
-  // The answer first: a watcher may go at the final status.
+  // The answer comes first, because a watcher may leave at the final status.
   const running = suspension.givenBack ?? store.leases.running().length;
   suspension.settle({ checkpoint: store.checkpoints()[0], running });
-  // Or actors would run programs to their end of which nobody takes the result.
-  if (end.phase === Phase.SUCCEEDED) store.events.emit("revoked", store.leases.running(), "the run is over");
-  status.update({ phase: end.phase, message: end.message });
+  // Otherwise actors would run programs to their end although nobody takes the results.
+  if (state === "succeeded") store.events.emit("revoked", store.leases.running(), "the run is over");
+  status.update({ phase: FINAL_PHASE[state], message });
   if (options.stay && !signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve));
   await server.close();
   await metricsServer.close();
@@ -384,7 +361,7 @@ const linesOf = (store: Store): IterationMetrics[] =>
   store.iterationRows().map((row) => row.metrics as unknown as IterationMetrics);
 
 /** Says why the process ends: on stderr, and as one line in the container's status. @returns the exit status */
-function refuse(message: string, terminationLog: string | undefined, exitStatus = 1): number {
+function refuse(message: string, terminationLog: string | undefined, exitStatus: number): number {
   process.stderr.write(`${message}\n`);
   try {
     if (terminationLog) writeFileSync(terminationLog, message.replaceAll("\n", "; ").slice(0, TERMINATION_CHARACTERS));

@@ -1,4 +1,4 @@
-/** The manifest that a learner goes by: its run folder's `trainingrun.yaml`, or a newer one that takes its place. */
+/** The manifest of a run: `trainingrun.yaml` in the run folder, or a newer one that replaces it. */
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { stringify } from "yaml";
@@ -7,7 +7,7 @@ import { ManifestError, parseEarlier, parseResolved, parseTrainingRun, type Trai
 const MANIFEST = "trainingrun.yaml";
 
 /**
- * @param newer file of a manifest to go by from now on. What cannot change in a run that has begun must be as it was
+ * @param newer file of a newer manifest. Fields that cannot change in a run that has begun must be as they were
  * @throws ManifestError, a line for each problem
  */
 export function readManifest(runDirectory: string, newer?: string): TrainingRun {
@@ -21,7 +21,7 @@ export function readManifest(runDirectory: string, newer?: string): TrainingRun 
   return parseTrainingRun(readFileSync(newer, "utf8"), newer, [], { before });
 }
 
-/** Writes the resolved manifest into the run folder, which is made if it is not there; whole or not at all. */
+/** Writes the resolved manifest into the run folder, whole or not at all. Creates the folder if necessary. */
 export function writeManifest(runDirectory: string, manifest: TrainingRun): void {
   mkdirSync(runDirectory, { recursive: true });
   const path = join(runDirectory, MANIFEST);

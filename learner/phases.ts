@@ -1,7 +1,7 @@
-import type { RunProgress } from "./progress.ts";
-import { Phase, type StatusBoard } from "./server/status.ts";
+import type { RunContext } from "./context.ts";
+import { Phase } from "./server/status.ts";
 
-/** What the learner's time goes to; keys of `secondsByPhase`. */
+/** What the learner spends time on: keys of `secondsByPhase`, and the status's phase of each. */
 const PHASES = {
   generate: Phase.GENERATING,
   execute: Phase.EXECUTING,
@@ -12,63 +12,58 @@ const PHASES = {
 };
 type TimedPhase = keyof typeof PHASES;
 
-/** Once begun, an update is carried through: its weights are no iteration's before it has ended. */
+/** An update that has begun is finished: until it ends, the weights belong to no iteration. */
 const UPDATE: readonly TimedPhase[] = ["evaluate", "train", "checkpoint"];
 
-export interface PhasesOptions {
-  status: StatusBoard;
-  progress: RunProgress;
-  /** Stops the run wherever it is. */
-  signal: AbortSignal;
-  /** Stops it where the weights are those of a finished iteration. */
-  suspended: AbortSignal;
-}
-
-/** What the learner does now: the status shows it, its seconds are counted, and it decides where the run can be stopped. */
+/** What the learner does now: shows it in the status, counts its seconds, and says where the run can be stopped. */
 export class Phases {
-  readonly #options: PhasesOptions;
+  readonly #run: Pick<RunContext, "status" | "progress">;
+  /** Stops the run anywhere. */
+  readonly #signal: AbortSignal;
   /** Ends the loop between two updates. */
   readonly stop: AbortSignal;
   #now: TimedPhase | undefined;
   #sinceMs = 0;
   #seconds: Partial<Record<TimedPhase, number>> = {};
 
-  constructor(options: PhasesOptions) {
-    this.#options = options;
-    this.stop = AbortSignal.any([options.signal, options.suspended]);
+  /** @param signal stops the run anywhere @param suspended stops it where the weights belong to a finished iteration */
+  constructor(run: Pick<RunContext, "status" | "progress">, signal: AbortSignal, suspended: AbortSignal) {
+    this.#run = run;
+    this.#signal = signal;
+    this.stop = AbortSignal.any([signal, suspended]);
   }
 
-  /** An iteration begins: seconds count from here. */
+  /** Begins an iteration: seconds count from here. @throws the reason of the signal that stops the run */
   reset(): void {
     this.stop.throwIfAborted();
     this.end();
     this.#seconds = {};
   }
 
-  /** Begins a phase, or says how far it is. @throws whatever the signal aborts with */
+  /** Begins a phase, or says how far it is. @throws the reason of the signal that stops the run */
   enter(name: TimedPhase, total = 0, done = 0): void {
-    const { status, progress, signal } = this.#options;
-    (UPDATE.includes(name) ? signal : this.stop).throwIfAborted();
+    (UPDATE.includes(name) ? this.#signal : this.stop).throwIfAborted();
     if (name !== this.#now) this.#go(name);
+    const { status, progress } = this.#run;
     const iteration = progress.state.iteration + 1;
     status.update({ phase: PHASES[name], iteration, phaseTotal: total, phaseDone: done });
   }
 
-  /** Says how far the phase is that the last call of `enter` began, and what it works on. */
+  /** Says how far the current phase is, and what it works on. */
   show(done: number, message: string): void {
-    this.#options.status.update({ phaseDone: done, message });
+    this.#run.status.update({ phaseDone: done, message });
   }
 
   end(): void {
     this.#go(undefined);
   }
 
-  /** Of the phases that ended since `reset`. */
+  /** Seconds of the phases that ended since `reset`. */
   get seconds(): Partial<Record<TimedPhase, number>> {
     return { ...this.#seconds };
   }
 
-  /** Whether the weights are those of the newest finished iteration, as they are but while an update changes them. */
+  /** Whether the weights are those of the newest finished iteration: always, except during an update. */
   get isBetweenUpdates(): boolean {
     return this.#now === undefined || !UPDATE.includes(this.#now);
   }

@@ -1,51 +1,41 @@
 import type { TrainingRunSpec } from "../crds/trainingrun.ts";
 import type { Checkpoints } from "./checkpoints.ts";
+import type { Collected, RunContext } from "./context.ts";
 import type { Engine } from "./engine/engine.ts";
 import type { Grades } from "./grades.ts";
 import type { Iterations } from "./iterations.ts";
 import type { Phases } from "./phases.ts";
-import type { Collected, RunProgress } from "./progress.ts";
 import type { Rollout } from "./rollout/rollout.ts";
 import type { RunFiles } from "./run-files.ts";
 import type { LearnerServer } from "./server/server.ts";
 import type { WaitOptions } from "./server/waiting.ts";
-import type { Store } from "./store/store.ts";
-import type { Task } from "./tasks/task.ts";
 
-/** A run as it goes. Whoever works on it names the parts that it uses, `Pick<Run, "store" | "phases">`. */
-export interface Run {
-  /** The run folder. */
-  readonly directory: string;
-  readonly spec: TrainingRunSpec;
-  /** What the programs are to solve, with the grader that scores them. */
-  readonly task: Task;
-
+/** A run and its parts. A function names the parts that it uses: `Pick<Run, "store" | "phases">`. */
+export interface Run extends RunContext {
   /** Generates and updates the policy. */
   readonly engine: Engine;
   /** Launches executions: prompts, solutions, instrumented programs. */
   readonly rollout: Rollout;
-  /** Through which actors lease them. */
+  /** Leases executions to actors and takes their results. */
   readonly server: LearnerServer;
+  /** Grades executions as they finish. */
   readonly grades: Grades;
-  /** `--replay`: batches and results come from here, no actor is asked. */
+  /** `--replay`: batches and results come from another run's store, and no actor is asked. */
   readonly recorded?: { batch(iteration: number): Collected } | undefined;
 
-  /** How far the run is. */
-  readonly progress: RunProgress;
-  readonly phases: Phases;
+  /** Begins and ends iterations. */
   readonly iterations: Iterations;
-  /** For every wait for results: what does not end by itself ends the wait. */
+  /** Knows what the learner does now, and where the run can be stopped. */
+  readonly phases: Phases;
+  /** When a wait for results gives up. */
   readonly waiting: WaitOptions;
-
-  /** Samples, executions and results, on the disk. */
-  readonly store: Store;
   readonly checkpoints: Checkpoints;
-  /** What the run shows of itself. */
+  /** Writes metrics, summary, report and the best program. */
   readonly files: RunFiles;
 }
 
 /**
- * @param awaitsActors whether somebody else makes the actors (`--stay`): they are waited for as long as it takes
+ * @param awaitsActors whether somebody else creates the actors (`--stay`): the run then waits for them without a limit
  * @param signal ends the loop between two updates
  */
 export function waitingOf(

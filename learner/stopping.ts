@@ -1,16 +1,12 @@
 import type { Stopping } from "../crds/trainingrun.ts";
+import type { IterationMetrics } from "./metrics/iteration.ts";
 
-/** What the stopping rules read of an iteration's metrics. */
-interface Progress {
-  iteration: number;
-  meanReward: number | null;
-  elapsedSeconds: number;
-}
+type Progress = Pick<IterationMetrics, "iteration" | "meanReward" | "elapsedSeconds">;
 
 /**
- * Why the run is over after the newest of `rows`, in words, or undefined if it goes on. The rules are those of
- * `spec.stopping`: all iterations done, the deadline passed, or convergence: the best mean reward of the last `window`
- * iterations is not above the best before them by more than `tolerance`.
+ * Returns why the run is over after the newest of `rows`, or undefined if it goes on. The rules of `spec.stopping`: all
+ * iterations are done, the deadline has passed, or the run has converged: the best mean reward of the last `window`
+ * iterations exceeds the best before them by at most `tolerance`.
  */
 export function reasonToStop(rows: readonly Progress[], stopping: Stopping): string | undefined {
   const newest = rows.at(-1);

@@ -1,16 +1,16 @@
-/** A controller asks the run to stop where it can go on later (LearnerControl.Suspend). */
+/** Suspension: a controller asks the run to stop where it can go on later (LearnerControl.Suspend). */
 import type { SuspendResponseMessage } from "../proto/service.ts";
 import type { SuspendRequest } from "./server/control.ts";
 import type { Leases } from "./store/leases.ts";
 
-/** What the loop ends with. */
+/** Ends the training loop. */
 export class SuspendedError extends Error {
   override readonly name = "SuspendedError";
 }
 
 export class Suspension {
   request: SuspendRequest | undefined;
-  /** Executions that still ran when the wait for them was over. */
+  /** Number of executions that still ran when the wait for them was over. */
   givenBack: number | undefined;
   readonly #asked = new AbortController();
   readonly #answer = Promise.withResolvers<SuspendResponseMessage>();
@@ -20,20 +20,20 @@ export class Suspension {
     return this.#asked.signal;
   }
 
-  /** Whoever asks again joins the suspension that is under way. */
+  /** Suspends the run; a second request joins the first. */
   ask(request: SuspendRequest): Promise<SuspendResponseMessage> {
     this.request ??= request;
     this.#asked.abort(new SuspendedError(`suspended: ${this.request.reason}`));
     return this.#answer.promise;
   }
 
-  /** Nobody waits for what still runs: it is run again after the resume, and that costs it no attempt. */
+  /** Queues the running executions again, for the learner that resumes the run. It costs them no attempt. */
   giveBack(leases: Leases): void {
     this.givenBack = leases.running().length;
     leases.disruptAll("the run is suspended");
   }
 
-  /** The run is over, suspended or not: its newest checkpoint is on disk, and nothing trains any more. */
+  /** Answers all requests. The run is over, suspended or not, and its newest checkpoint is on disk. */
   settle(response: SuspendResponseMessage): void {
     this.#answer.resolve(response);
   }

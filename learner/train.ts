@@ -10,12 +10,12 @@ import type { Task } from "./tasks/task.ts";
 /**
  * Algorithm 1 of the paper: policy gradient with duration-aware updates and environment instrumentation.
  *
- * `run` holds the input: the policy pi and its learning rates (`engine`, `spec.algorithm`), batch size B, sampling
- * multiplier m, N iterations, the execution environment P (`server`, to which actors connect), the task descriptions D
+ * `run` holds the input: the policy pi (`engine`), the learning rates, batch size B, sampling multiplier m and number
+ * of iterations N (`spec`), the execution environment P (`server`, to which actors connect), the task descriptions D
  * and the previous solutions D_prev (`rollout`, `store`).
  *
- * @returns why it ended, one sentence
- * @throws whatever the signals of `run.phases` abort with; everything that was finished is in the store then
+ * @returns why training ended, one sentence
+ * @throws the reason of the signal that stopped the run; everything that was finished is then in the store
  */
 export async function train(run: Run): Promise<string> {
   const { engine, store, spec, progress, phases, iterations } = run;
@@ -27,26 +27,18 @@ export async function train(run: Run): Promise<string> {
     const iteration = iterations.begin();
 
     // Sample m B prompts s ~ D u D_prev; sample a solution a ~ pi(.|s) for each; instrument and execute it;
-    // wait until B executions complete, each of which takes dt and emits a reward R(s, a)
+    // wait until B executions complete: each takes dt and earns a reward R(s, a)
     const collected = run.recorded?.batch(iteration) ?? (await collect(run, iteration));
     const { batch, abandonedSeconds } = collected;
 
     // The duration-weighted policy gradient, and theta <- theta - gamma grad J(theta)
-    const updated = await update(
-      engine,
-      batch.map((sample) => trainingSample(run.task, sample, iteration)),
-      spec.algorithm,
-      {
-        seed: spec.seed,
-        iteration,
-        iterations: spec.stopping.iterations,
-        temperature: spec.model.temperature,
-        maxResponseTokens: spec.model.maxResponseTokens,
-        abandonedSeconds,
-        durationClock: durationClock(spec),
-        onProgress: (phase, done, total) => phases.enter(phase, total, done),
-      },
-    );
+    const samples = batch.map((sample) => trainingSample(run.task, sample, iteration));
+    const updated = await update(engine, samples, spec.algorithm, {
+      ...{ seed: spec.seed, iteration, iterations: spec.stopping.iterations },
+      ...{ temperature: spec.model.temperature, maxResponseTokens: spec.model.maxResponseTokens },
+      ...{ abandonedSeconds, durationClock: durationClock(spec) },
+      onProgress: (phase, done, total) => phases.enter(phase, total, done),
+    });
 
     // D_prev <- self-improve prompt given a and s'
     if (!run.recorded) {
@@ -72,7 +64,7 @@ function trainingSample({ grader }: Task, sample: Sample, iteration: number): Tr
     behaviourLogProbs: sample.behaviourLogProbs,
     reward: grade.reward,
     goodness: grade.valid && grade.score !== undefined ? (higherIsBetter ? grade.score : -grade.score) : undefined,
-    // A version that a restart took back may be ahead of the weights; it is as far from them as one behind.
+    // After a restart a sample's version can be ahead of the weights: it is as far from them as one behind.
     lag: Math.abs(iteration - 1 - sample.iteration),
     outcome: result?.outcome,
     durationSeconds: result?.durationSeconds,

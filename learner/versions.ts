@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 
-/** Of longrun and of what computes its numbers, for the report. */
+/** Returns the versions of longrun, Node and ONNX Runtime, for the report. */
 export function versions(): Record<string, string> {
   const require = createRequire(import.meta.url);
   const read = (path: string) => (JSON.parse(readFileSync(path, "utf8")) as { version: string }).version;

@@ -50,93 +50,86 @@ const maxComparedBytes = 2 ** 28;
 
 /** Returns every problem as a finding. @throws Error where a disk fails */
 export function checkTask(directory: string, options: CheckOptions): TaskCheck {
-  const findings: Finding[] = [];
   const check: TaskCheck = {
-    task: options.spec?.name ?? "",
-    directory,
-    ...{ grader: null, files: [], sample: null, answers: null, prompt: null, findings },
+    ...{ task: options.spec?.name ?? "", directory },
+    ...{ grader: null, files: [], sample: null, answers: null, prompt: null, findings: [] },
   };
-  const publicDirectory = join(directory, "prepared", "public");
+  check.findings.push(...findingsOf(check, options));
+  return check;
+}
+
+/** Fills in the other fields of `check` on the way. */
+function* findingsOf(check: TaskCheck, options: CheckOptions): Generator<Finding> {
+  const publicDirectory = join(check.directory, "prepared", "public");
   if (existsSync(publicDirectory)) check.files = listPublicFiles(publicDirectory);
   let task: Task;
   try {
-    task = openTask(directory, options.spec);
+    task = openTask(check.directory, options.spec);
   } catch (cause) {
     if (!(cause instanceof TaskError)) throw cause;
     const [problem, remedy = "see learner/tasks/README.md"] = cause.message.split(/; (?=[^;]*$)/);
-    findings.push(error(problem!, remedy));
-    return check;
+    yield error(problem!, remedy);
+    return;
   }
   const { metric, direction, idColumn, targetColumns } = task.grader;
   check.task = task.name;
   check.grader = { metric, direction, idColumn, targetColumns, isMleBench: task.mleBench !== undefined };
-  findings.push(...fileFindings(task, check.files), ...openAnswersFindings(task));
+  yield* fileFindings(task, check.files);
+  yield* openAnswersFindings(task);
 
   const answersFile = answersOf(task);
   const bytes = readFileSync(answersFile);
-  const graded = task.grade(bytes);
   const rows = rowsOf(bytes);
-  check.answers = { file: relative(task, answersFile), rows, graded };
-  findings.push(...answersFindings(task, check.answers));
-  const sample = check.files.find(({ name }) =>
-    task.mleBench ? name === task.mleBench.sample : isSampleSubmission(name),
-  );
+  check.answers = { file: relative(task, answersFile), rows, graded: task.grade(bytes) };
+  yield* answersFindings(task, check.answers);
+  const isSample = (name: string) => (task.mleBench ? name === task.mleBench.sample : isSampleSubmission(name));
+  const sample = check.files.find(({ name }) => isSample(name));
   if (sample) {
     check.sample = { file: sample.name, graded: task.grade(readFileSync(join(publicDirectory, sample.name))) };
-    findings.push(...sampleFindings(task, check.sample), ...idFindings(task, check.files, sample.name));
+    yield* sampleFindings(task, check.sample);
+    yield* idFindings(task, check.files, sample.name);
   }
   const test = check.files.find(({ name, table }) => name.startsWith("test") && table);
   if (test?.table && "rows" in test.table && test.table.rows !== undefined && test.table.rows !== rows)
-    findings.push(
-      error(
-        `${test.name} has ${test.table.rows} rows, ${check.answers.file} has ${rows}`,
-        "prepare the task again: a program predicts the rows of the one and is graded on those of the other",
-      ),
+    yield error(
+      `${test.name} has ${test.table.rows} rows, ${check.answers.file} has ${rows}`,
+      "prepare the task again: a program predicts the rows of the one and is graded on those of the other",
     );
-  findings.push(...leakFindings(task));
+  yield* leakFindings(task);
   const fault = rewardOrderFault(rewards, task.grader);
-  if (fault !== undefined) findings.push(error(fault, "set grader.rewardFloor above -9.3"));
-  checkPrompt(task, check, options);
-  return check;
+  if (fault !== undefined) yield error(fault, "set grader.rewardFloor above -9.3");
+  yield* promptFindings(task, check, options);
 }
 
-function fileFindings({ publicDirectory, mleBench, grader }: Task, files: readonly PublicFile[]): Finding[] {
-  const findings: Finding[] = [];
+function* fileFindings({ publicDirectory, mleBench, grader }: Task, files: readonly PublicFile[]): Generator<Finding> {
   const names = new Set(files.map(({ name }) => name));
   const expected = mleBench ? [...mleBench.files, mleBench.sample] : [];
   const prepare = "run mlebench prepare for the task again, or copy the whole public folder";
-  for (const name of expected) if (!names.has(name)) findings.push(error(`${publicDirectory} has no ${name}`, prepare));
+  for (const name of expected) if (!names.has(name)) yield error(`${publicDirectory} has no ${name}`, prepare);
   if (!mleBench && !files.some(({ name }) => isSampleSubmission(name)))
-    findings.push(
-      warning(
-        `${publicDirectory} has no sample_submission.csv`,
-        "write one: prompts show its first lines, and copies of it are told apart from predictions",
-      ),
+    yield warning(
+      `${publicDirectory} has no sample_submission.csv`,
+      "write one: prompts show its first lines, and copies of it are told apart from predictions",
     );
   if (!existsSync(join(publicDirectory, "description.md")))
-    findings.push(
-      warning(
-        `${publicDirectory} has no description.md`,
-        "add one, or keep the description in the TrainingRun as it is now",
-      ),
+    yield warning(
+      `${publicDirectory} has no description.md`,
+      "add one, or keep the description in the TrainingRun as it is now",
     );
   for (const { name, table, folder } of files) {
-    if (folder?.files === 0) findings.push(error(`${name} holds no file`, "copy the whole public folder"));
-    if (table && "problem" in table) findings.push(error(`${name}: ${table.problem}`, "prepare the file again"));
+    if (folder?.files === 0) yield error(`${name} holds no file`, "copy the whole public folder");
+    if (table && "problem" in table) yield error(`${name}: ${table.problem}`, "prepare the file again");
     if (!table || !("columns" in table)) continue;
-    if (table.profiledRows === 0) findings.push(error(`${name} has no row`, "prepare the file again"));
+    if (table.profiledRows === 0) yield error(`${name} has no row`, "prepare the file again");
     const columns = new Set(table.columns.map((column) => column.name));
     const target = name.startsWith("test") && grader.targetColumns.find((column) => columns.has(column));
     if (target)
-      findings.push(
-        error(`${name} has the column ${target}, which is to be predicted`, "leave it out of the public test set"),
-      );
+      yield error(`${name} has the column ${target}, which is to be predicted`, "leave it out of the public test set");
   }
-  return findings;
 }
 
 /** Programs read the public folder: nothing in it may be a private file. */
-function openAnswersFindings({ directory, publicDirectory }: Task): Finding[] {
+function* openAnswersFindings({ directory, publicDirectory }: Task): Generator<Finding> {
   const folder = join(directory, "prepared", "private");
   const files = (parent: string) =>
     readdirSync(parent, { withFileTypes: true }).flatMap((entry) => {
@@ -144,55 +137,56 @@ function openAnswersFindings({ directory, publicDirectory }: Task): Finding[] {
       return entry.isDirectory() ? [] : [{ name: entry.name, path, size: statSync(path).size }];
     });
   const open = files(publicDirectory);
-  return files(folder).flatMap((answers) => {
-    const same = open.find(
-      ({ path, size }) => size === answers.size && size > 0 && fileSha256(path) === fileSha256(answers.path),
-    );
-    if (!same) return [];
-    const problem = `public/${same.name} is the same file as private/${answers.name}: programs can read the answers`;
-    return [error(problem, `remove it from ${publicDirectory}`)];
-  });
+  for (const { name, path, size } of files(folder)) {
+    const sameAs = (it: { path: string; size: number }) =>
+      size > 0 && it.size === size && fileSha256(it.path) === fileSha256(path);
+    const same = open.find(sameAs);
+    if (!same) continue;
+    const problem = `public/${same.name} is the same file as private/${name}: programs can read the answers`;
+    yield error(problem, `remove it from ${publicDirectory}`);
+  }
 }
 
-function answersFindings({ grader }: Task, { file, graded }: { file: string; graded: Graded }): Finding[] {
-  const refused = `the grader refuses the answers themselves as a submission: ${graded.reason.message}`;
-  if (!graded.valid) return [error(refused, `no submission can do better; prepare ${file} again`)];
-  if (graded.guards.includes("perfect")) return [];
-  return [
-    warning(
+function* answersFindings({ grader }: Task, { file, graded }: { file: string; graded: Graded }): Generator<Finding> {
+  if (!graded.valid)
+    yield error(
+      `the grader refuses the answers themselves as a submission: ${graded.reason.message}`,
+      `no submission can do better; prepare ${file} again`,
+    );
+  else if (!graded.guards.includes("perfect"))
+    yield warning(
       `the answers handed in as a submission score ${graded.score}, which is not the best score of ${grader.metric}`,
       `look at ${file}: its values may be no ${grader.metric === "LogLoss" ? "ones and zeros" : "labels"}`,
-    ),
-  ];
+    );
 }
 
-function sampleFindings({ grader, mleBench }: Task, { file, graded }: { file: string; graded: Graded }): Finding[] {
-  if (graded.valid) return [];
+function* sampleFindings(
+  { grader, mleBench }: Task,
+  { file, graded }: { file: string; graded: Graded },
+): Generator<Finding> {
+  if (graded.valid) return;
   // MLE-bench itself calls such a submission valid, with no number as its score.
   if (mleBench && graded.reason.code === "undefinedScore")
-    return [
-      warning(
-        `${file} is constant, which ${grader.metric} has no score for`,
-        "nothing: MLE-bench's own is so; a program that copies it earns no reward",
-      ),
-    ];
-  return [
-    error(
+    yield warning(
+      `${file} is constant, which ${grader.metric} has no score for`,
+      "nothing: MLE-bench's own is so; a program that copies it earns no reward",
+    );
+  else
+    yield error(
       `the grader refuses ${file}: ${graded.reason.message}`,
       "programs take the form of a submission from it; write it anew, with the ids of the answers",
-    ),
-  ];
+    );
 }
 
 /** The test set must have the ids of the sample submission. */
-function idFindings(
+function* idFindings(
   { publicDirectory, grader, mleBench }: Task,
   files: readonly PublicFile[],
   sample: string,
-): Finding[] {
-  if (mleBench?.ids === "Position") return [];
+): Generator<Finding> {
+  if (mleBench?.ids === "Position") return;
   const test = files.find(({ name }) => /^test\.csv$/i.test(name));
-  if (!test || test.bytes > maxComparedBytes) return [];
+  if (!test || test.bytes > maxComparedBytes) return;
   const most = { bytes: maxComparedBytes, rows: maxComparedBytes };
   const idsOf = (name: string): string[] | undefined => {
     const frame = readFrame(readFileSync(join(publicDirectory, name)), most);
@@ -200,37 +194,40 @@ function idFindings(
     return column && Array.from({ length: column.rows }, (_, row) => column.cell(row)).sort();
   };
   const [ids, expected] = [idsOf(test.name), idsOf(sample)];
-  const noIds = `${test.name} has no column ${grader.idColumn}, which a submission needs`;
-  if (ids === undefined) return [error(noIds, "add it, or give another grader.idColumn")];
-  const differs = expected && ids.findIndex((id, i) => id !== expected[i]);
-  if (expected === undefined || (differs === -1 && ids.length === expected.length)) return [];
-  return [
-    error(
-      `${grader.idColumn} of ${test.name} and of ${sample} differ, first at ${ids[differs ?? 0] ?? "the end"}`,
+  if (ids === undefined) {
+    const problem = `${test.name} has no column ${grader.idColumn}, which a submission needs`;
+    yield error(problem, "add it, or give another grader.idColumn");
+    return;
+  }
+  if (expected === undefined) return;
+  const differs = ids.findIndex((id, i) => id !== expected[i]);
+  if (differs !== -1 || ids.length !== expected.length)
+    yield error(
+      `${grader.idColumn} of ${test.name} and of ${sample} differ, first at ${ids[differs] ?? "the end"}`,
       "prepare the task again: a program cannot know the rows that it is graded on",
-    ),
-  ];
+    );
 }
 
-function leakFindings({ publicDirectory, mleBench }: Task): Finding[] {
-  return (mleBench?.leaks ?? []).flatMap(({ file, field, why }) => {
+function* leakFindings({ publicDirectory, mleBench }: Task): Generator<Finding> {
+  for (const { file, field, why } of mleBench?.leaks ?? []) {
     const path = join(publicDirectory, file);
-    if (!existsSync(path) || !readFileSync(path, "utf8").includes(`"${field}"`)) return [];
+    if (!existsSync(path) || !readFileSync(path, "utf8").includes(`"${field}"`)) continue;
     const remedy =
       "longrun task drop DIR --out DIR leaves the field out; keep it to compare with published numbers, " +
       "which were measured with the data as mlebench prepares it";
-    return [warning(`${file} leaks the label through ${field}: ${why}`, remedy)];
-  });
+    yield warning(`${file} leaks the label through ${field}: ${why}`, remedy);
+  }
 }
 
-function checkPrompt(task: Task, check: TaskCheck, { rows, limits, exact }: CheckOptions): void {
+function* promptFindings(task: Task, check: TaskCheck, options: CheckOptions): Generator<Finding> {
+  const { rows, limits, exact } = options;
   try {
     const { tokens, cut } = scratchPrompt(readPromptTask(task, rows, undefined, check.files), limits);
     check.prompt = { tokens: tokens.length, maxTokens: limits.maxPromptTokens, exact, cut };
   } catch (cause) {
     if (!(cause instanceof RolloutError)) throw cause;
     const [problem, remedy = "give the task a shorter description"] = cause.message.split("; ");
-    check.findings.push(error(problem!, remedy));
+    yield error(problem!, remedy);
   }
 }
 

@@ -1,6 +1,8 @@
 /** Shared by `longrun model`, `generate` and `logprobs`: arguments, JSON lines and exit status. */
 import fs from "node:fs";
+import { readAdapter } from "../engine/model/adapter-folder.ts";
 import { ModelError } from "../engine/model/errors.ts";
+import { readConfig } from "../engine/model/folder.ts";
 import { type Device, hasGpu, parseDevice, resolveDevice } from "../engine/runtime/device.ts";
 
 /** Arguments or lines that cannot be used. */
@@ -46,13 +48,31 @@ export function wholeNumber(text: string, option: string, least: number): number
  *
  * @throws GraphError `device`
  */
-export async function placeSessions(wish = process.env.LONGRUN_DEVICE || "auto"): Promise<Device> {
+async function placeSessions(wish = process.env.LONGRUN_DEVICE || "auto"): Promise<Device> {
   const { probeDevice, useDevice } = await import("../engine/runtime/runtime.ts"); // not all commands need ONNX Runtime
   const gpu = hasGpu();
   const { device, reason } = await resolveDevice(parseDevice(wish), probeDevice, gpu);
   useDevice(device);
   if (gpu && device.kind === "cpu" && reason) process.stderr.write(`on the CPU: ${reason}\n`);
   return device;
+}
+
+/** Options of `openModel`. */
+export const MODEL_OPTIONS = {
+  model: { type: "string" },
+  adapter: { type: "string" },
+  device: { type: "string" },
+  threads: { type: "string", default: "0" },
+} as const;
+
+/** Reads the configuration of the model folder and the adapter, and chooses the device. */
+export async function openModel(values: { model?: string; adapter?: string; device?: string; threads: string }) {
+  const model = required(values.model, "--model", "a model folder");
+  const threads = wholeNumber(values.threads, "--threads", 0);
+  const device = await placeSessions(values.device);
+  const config = readConfig(model);
+  const adapter = values.adapter === undefined ? undefined : readAdapter(values.adapter, config);
+  return { model, config, adapter, device, threads };
 }
 
 /** A line of a file of JSON objects. */

@@ -2,14 +2,14 @@
  * `longrun generate`: samples one response to each prompt.
  *
  * Each line of FILE is `{"tokens":[...]}` or `{"messages":[{"role","content"}]}`. In the same order the command writes
- * `{"tokens":[...],"text":"...","logProbs":[...]}`. A response that ended by itself has the EOS token last. Log-probs are
- * at the sampling temperature, or at 1 for greedy responses. Without a tokenizer in the folder `text` is null and messages
- * are refused. `--adapter` names a PEFT folder of a LoRA adapter. The same seed, line and weights give the same response.
+ * `{"tokens":[...],"text":"...","logProbs":[...]}`. A response that ended by itself has the EOS token last. Log-probs
+ * are at the sampling temperature, or at 1 for greedy responses. Without a tokenizer in the folder `text` is null and
+ * messages are refused. `--adapter` names a PEFT folder of a LoRA adapter. The same seed, line and weights give the
+ * same response.
  */
 import fs from "node:fs";
 import path from "node:path";
 import { parseArgs } from "node:util";
-import { readAdapter } from "../engine/model/adapter-folder.ts";
 import { readEosIds, readTokenizer } from "../engine/model/folder.ts";
 import { Generator, type Response } from "../engine/model/generate.ts";
 import { MappedWeights } from "../engine/model/mapped.ts";
@@ -19,7 +19,8 @@ import {
   brief,
   InputError,
   type Line,
-  placeSessions,
+  MODEL_OPTIONS,
+  openModel,
   printLine,
   readLines,
   refuseOtherFields,
@@ -35,24 +36,20 @@ const USAGE = `usage: longrun generate --model DIR --prompts FILE.jsonl [--adapt
 const MAX_TOKENS = 256;
 /** Smallest temperature above 0, as in a manifest (model.temperature): logits divided by less exceed float32. */
 const LEAST_TEMPERATURE = 0.01;
-/** Lines that are answered together, before the first of them is written. */
+/** So many lines are answered together. */
 const LINES_AT_ONCE = 64;
 const ROLES = ["system", "user", "assistant"];
 
 async function generate(): Promise<void> {
   const { values } = parseArgs({
     options: {
-      model: { type: "string" },
+      ...MODEL_OPTIONS,
       prompts: { type: "string" },
-      device: { type: "string" },
-      adapter: { type: "string" },
       "max-tokens": { type: "string" },
       temperature: { type: "string", default: "1" },
       seed: { type: "string", default: "0" },
-      threads: { type: "string", default: "0" },
     },
   });
-  const folder = required(values.model, "--model", "a model folder");
   const file = required(values.prompts, "--prompts", 'a file of lines {"tokens":[...]} or {"messages":[...]}');
   const wanted = values["max-tokens"];
   const maxTokens = wanted === undefined ? undefined : wholeNumber(wanted, "--max-tokens", 1);
@@ -63,12 +60,10 @@ async function generate(): Promise<void> {
     throw new InputError(`--temperature is ${values.temperature}; ${known}`);
   }
   const seed = wholeNumber(values.seed, "--seed", 0);
-  const threads = wholeNumber(values.threads, "--threads", 0);
 
-  await placeSessions(values.device);
+  const { model: folder, config, adapter, threads } = await openModel(values);
   const weights = new MappedWeights(folder);
-  const adapter = values.adapter === undefined ? undefined : readAdapter(values.adapter, weights.config);
-  const { vocabSize, maxPositions } = weights.config;
+  const { vocabSize, maxPositions } = config;
   const tokenizer = fs.existsSync(path.join(folder, "tokenizer.json")) ? readTokenizer(folder) : undefined;
   const eosIds = readEosIds(folder);
   const prompts = readLines(file).map((line) => {
@@ -79,14 +74,13 @@ async function generate(): Promise<void> {
     throw new InputError(`${line.place}: ${excess}`);
   });
 
-  const generator = new Generator(weights.config, { threads });
+  const generator = new Generator(config, { threads });
   for (let first = 0; first < prompts.length; first += LINES_AT_ONCE) {
     const rows = prompts.slice(first, first + LINES_AT_ONCE).map((prompt, row) => ({
-      prompt,
-      seed: seedFor(seed, "generate", first + row),
+      ...{ prompt, row, seed: seedFor(seed, "generate", first + row) },
       most: maxTokens ?? Math.min(MAX_TOKENS, maxPositions - prompt.length),
     }));
-    const answered = new Map<(typeof rows)[number], Response>();
+    const answers: Response[] = [];
     // grouped by length: a long prompt, which leaves less context, must not shorten another line's response
     for (const [maxNewTokens, same] of Map.groupBy(rows, ({ most }) => most)) {
       const responses = await generator.generate(
@@ -94,36 +88,29 @@ async function generate(): Promise<void> {
         same.map(({ prompt }) => prompt),
         { seeds: same.map((row) => row.seed), temperature, topP: 1, maxNewTokens, eosIds },
       );
-      for (const [i, row] of same.entries()) answered.set(row, responses[i]!);
+      for (const [i, { row }] of same.entries()) answers[row] = responses[i]!;
     }
-    for (const { response, logProbs } of rows.map((row) => answered.get(row)!)) {
+    for (const { response, logProbs } of answers)
       printLine({ tokens: [...response], text: tokenizer?.decode(response) ?? null, logProbs: [...logProbs] });
-    }
   }
   await generator.release();
 }
 
 function promptOf(line: Line, vocabulary: number, tokenizer: Tokenizer | undefined): Int32Array {
   refuseOtherFields(line, ["tokens", "messages"]);
+  const refused = (why: string) => new InputError(`${line.place}: ${why}`);
   const { tokens, messages } = line.json;
-  if ((tokens === undefined) === (messages === undefined)) {
-    throw new InputError(`${line.place}: give either tokens or messages`);
-  }
+  if ((tokens === undefined) === (messages === undefined)) throw refused("give either tokens or messages");
   if (messages === undefined) return tokensOf(line, vocabulary);
-  if (tokenizer === undefined) {
-    throw new InputError(`${line.place}: messages need a tokenizer, and the folder has no tokenizer.json; give tokens`);
-  }
-  if (!Array.isArray(messages) || messages.length === 0) {
-    throw new InputError(`${line.place}: messages is ${brief(messages)}; expected a list of messages`);
-  }
+  if (tokenizer === undefined)
+    throw refused("messages need a tokenizer, and the folder has no tokenizer.json; give tokens");
+  if (!Array.isArray(messages) || messages.length === 0)
+    throw refused(`messages is ${brief(messages)}; expected a list of messages`);
   for (const [index, message] of messages.entries()) {
     const { role, content } = (message ?? {}) as Partial<Message>;
-    if (!ROLES.includes(role as string)) {
-      throw new InputError(`${line.place}: messages[${index}].role is ${brief(role)}; known are ${ROLES.join(", ")}`);
-    }
-    if (typeof content !== "string") {
-      throw new InputError(`${line.place}: messages[${index}].content is ${brief(content)}; expected a text`);
-    }
+    if (!ROLES.includes(role as string))
+      throw refused(`messages[${index}].role is ${brief(role)}; known are ${ROLES.join(", ")}`);
+    if (typeof content !== "string") throw refused(`messages[${index}].content is ${brief(content)}; expected a text`);
   }
   return tokenizer.encodeChat(messages as Message[]);
 }

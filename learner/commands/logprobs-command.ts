@@ -1,26 +1,24 @@
 /**
  * `longrun logprobs`: log-probs of given tokens, at temperature 1.
  *
- * Each line of FILE is `{"tokens":[...]}`, for which `{"logProbs":[...]}` is written, in order: the log-prob of tokens
- * 1..n-1, each given those before. `--adapter` names a PEFT folder of a LoRA adapter of the model. All lines are checked
- * before the first is answered.
+ * Each line of FILE is `{"tokens":[...]}`. In the same order the command writes `{"logProbs":[...]}`: the log-prob of
+ * each of the tokens 1..n-1, given the tokens before it. `--adapter` names a PEFT folder of a LoRA adapter of the
+ * model. All lines are checked before the first is answered.
  */
 import { parseArgs } from "node:util";
 import { FROZEN } from "../engine/engine.ts";
 import { localEngine } from "../engine/local.ts";
-import { readAdapter } from "../engine/model/adapter-folder.ts";
 import { ModelError } from "../engine/model/errors.ts";
-import { readConfig } from "../engine/model/folder.ts";
 import {
   InputError,
-  placeSessions,
+  MODEL_OPTIONS,
+  openModel,
   printLine,
   readLines,
   refuseOtherFields,
   required,
   runCommand,
   tokensOf,
-  wholeNumber,
 } from "./command.ts";
 
 const USAGE =
@@ -31,22 +29,10 @@ const LINES_AT_ONCE = 64;
 const BATCH_TOKENS = 2048;
 
 async function logProbs(): Promise<void> {
-  const { values } = parseArgs({
-    options: {
-      model: { type: "string" },
-      tokens: { type: "string" },
-      device: { type: "string" },
-      adapter: { type: "string" },
-      threads: { type: "string", default: "0" },
-    },
-  });
-  const model = required(values.model, "--model", "a model folder");
+  const { values } = parseArgs({ options: { ...MODEL_OPTIONS, tokens: { type: "string" } } });
   const file = required(values.tokens, "--tokens", 'a file of lines {"tokens":[...]}');
-  const threads = wholeNumber(values.threads, "--threads", 0);
-  const device = await placeSessions(values.device);
-  const config = readConfig(model);
-  const { adapter: folder } = values;
-  const adapter = folder === undefined ? FROZEN : { ...readAdapter(folder, config).lora, seed: 0, folder };
+  const { model, config, adapter: trained, device, threads } = await openModel(values);
+  const adapter = trained ? { ...trained.lora, seed: 0, folder: values.adapter! } : FROZEN;
   const sequences = readLines(file).map((line) => {
     refuseOtherFields(line, ["tokens"]);
     const tokens = tokensOf(line, config.vocabSize);

@@ -1,7 +1,7 @@
 /**
  * `longrun model info DIR` says what a model folder holds, and with `--plan` the memory that training takes, also on a
- * device that this machine does not have. `convert` writes the folder anew in another dtype or with other shards, `merge`
- * with a LoRA adapter added to the weights.
+ * device that this machine does not have. `convert` writes the folder anew in another dtype or with other shards,
+ * `merge` with a LoRA adapter added to the weights.
  */
 import fs from "node:fs";
 import { parseArgs } from "node:util";
@@ -24,10 +24,9 @@ const DTYPES = { float32: "F32", bfloat16: "BF16" } as const;
 
 async function model(): Promise<void> {
   const [command, ...args] = process.argv.slice(2);
-  if (command === "info") info(args);
-  else if (command === "convert") convert(args);
-  else if (command === "merge") merge(args);
-  else throw new InputError(USAGE);
+  const run = new Map(Object.entries({ info, convert, merge })).get(command ?? "");
+  if (run === undefined) throw new InputError(USAGE);
+  run(args);
 }
 
 function info(args: string[]): void {

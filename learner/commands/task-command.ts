@@ -18,6 +18,7 @@ import { TaskError } from "../tasks/errors.ts";
 import { count, describeFile } from "../tasks/public-files.ts";
 import { openTask } from "../tasks/task.ts";
 import { checkTask, type TaskCheck } from "./check.ts";
+import { InputError, wholeNumber } from "./command.ts";
 
 const usage = `longrun task check DIR [--task ID] [--model DIR] [--max-tokens N] [--rows N] [--style Paper|Short] [--json]
     Looks at a prepared task folder, MLE-bench's or your own, as a run will use it. DIR may also be the folder above,
@@ -60,7 +61,9 @@ function main(): number {
     return 0;
   } catch (error) {
     console.error(`task: ${(error as Error).message}`);
-    const badInput = [TaskError, ModelError, RolloutError, ManifestError].some((kind) => error instanceof kind);
+    const badInput = [InputError, TaskError, ModelError, RolloutError, ManifestError].some(
+      (kind) => error instanceof kind,
+    );
     return badInput || /^ERR_PARSE_ARGS/.test((error as NodeJS.ErrnoException).code ?? "") ? 2 : 1;
   }
 }
@@ -68,14 +71,19 @@ function main(): number {
 function check(directory: string, values: Values): number {
   const { folder, spec } = find(directory, values.task);
   const exact = values.model !== undefined;
-  const found = checkTask(folder, { spec, rows: whole(values.rows, "--rows", 0), limits: limitsOf(values), exact });
+  const found = checkTask(folder, {
+    spec,
+    rows: wholeNumber(values.rows, "--rows", 0),
+    limits: limitsOf(values),
+    exact,
+  });
   process.stdout.write(values.json ? `${JSON.stringify(found)}\n` : described(found));
   return found.findings.some(({ severity }) => severity === "error") ? 2 : 0;
 }
 
 function prompt(directory: string, values: Values): void {
   const { folder, spec } = find(directory, values.task);
-  const shown = readPromptTask(openTask(folder, spec), whole(values.rows, "--rows", 0));
+  const shown = readPromptTask(openTask(folder, spec), wholeNumber(values.rows, "--rows", 0));
   const limits = limitsOf(values);
   const { messages, tokens, cut } = scratchPrompt(shown, limits);
   const exact = values.model !== undefined;
@@ -110,15 +118,9 @@ function limitsOf(values: Values): PromptLimits {
   const tokenizer = values.model === undefined ? undefined : readTokenizer(values.model);
   return {
     style: values.style,
-    maxPromptTokens: whole(values["max-tokens"], "--max-tokens", 1),
+    maxPromptTokens: wholeNumber(values["max-tokens"], "--max-tokens", 1),
     encode: tokenizer ? (messages) => tokenizer.encodeChat(messages) : estimateChat,
   };
-}
-
-function whole(text: string, option: string, least: number): number {
-  if (!/^\d{1,9}$/.test(text) || Number(text) < least)
-    throw new TaskError("input", `${option} is ${text}; give a whole number of at least ${least}`);
-  return Number(text);
 }
 
 function described(check: TaskCheck): string {

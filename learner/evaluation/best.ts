@@ -2,42 +2,25 @@ import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Sample } from "../store/types.ts";
 
-/** A valid sample as it is kept for a person: the best so far in `best/` of the run folder, an evaluation's in `programs/`. */
-export interface BestSample {
-  id: string;
-  iteration: number;
-  program: string;
-  plan: string;
-  submission: Buffer;
-  terminalOutput: string;
-  score: number;
-  /** On the answers' other half, with `rewardSplit: Half`. */
-  reportedScore?: number | undefined;
-  metric: string;
-  durationSeconds: number;
-  family: string;
-  /** What flagged the submission. */
-  guards?: readonly string[];
-}
+/**
+ * A valid sample, kept for a person: the run's best in `best/` of the run folder, an evaluation's in `programs/`.
+ * `reportedScore`: the score on the answers' other half, with `rewardSplit: Half`.
+ */
+export type BestSample = NonNullable<ReturnType<typeof bestSampleOf>> & { reportedScore?: number | undefined };
 
 /** @returns undefined if the sample is not valid, or its submission is not kept any more */
-export function bestSampleOf(sample: Sample, submission: Buffer | undefined, metric: string): BestSample | undefined {
+export function bestSampleOf(sample: Sample, submission: Buffer | undefined, metric: string) {
   const { id, iteration, program, plan, result, grade } = sample;
   if (result === undefined || grade?.score === undefined || program === undefined || submission === undefined)
     return undefined;
-  return {
-    ...{ id, iteration, program, plan, submission, metric },
-    terminalOutput: result.terminalOutput,
-    score: grade.score,
-    durationSeconds: result.durationSeconds,
-    family: grade.family ?? "other",
-    guards: grade.guards,
-  };
+  const { terminalOutput, durationSeconds } = result;
+  const { score, family = "other", guards } = grade;
+  return { id, iteration, program, plan, submission, metric, terminalOutput, score, durationSeconds, family, guards };
 }
 
 /**
- * Writes `{program.py,submission.csv,output.txt,score.json}`. The folder is made whole beside the old one and then takes
- * its place, so a reader never sees a program with another program's score.
+ * Writes `{program.py,submission.csv,output.txt,score.json}` into a folder beside the old one, which it then replaces,
+ * so that a reader never sees a program with another program's score.
  */
 export async function writeBest(directory: string, best: BestSample): Promise<void> {
   const next = `${directory}.next`;

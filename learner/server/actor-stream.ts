@@ -1,4 +1,4 @@
-/** One actor's stream: what it says and what it is told. A bad message ends this stream with a status, and nothing else. */
+/** One actor's stream: what it says and what it is told. A bad message ends this stream alone, with a status. */
 import type * as grpc from "@grpc/grpc-js";
 import { ChannelError } from "../../proto/errors.ts";
 import { normalizedName } from "../../proto/packages.ts";
@@ -223,7 +223,7 @@ export class ActorStream {
     );
   }
 
-  /** Programs find every package that they were promised. @param installed empty: an actor of 0.1, which does not say */
+  /** Programs must find every package that they were promised. @param installed empty for an actor of longrun 0.1 */
   #checkPackages(installed: Record<string, string>): void {
     if (Object.keys(installed).length === 0) return;
     const missing = this.#options.packages.filter((name) => !Object.hasOwn(installed, normalizedName(name)));

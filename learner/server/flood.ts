@@ -1,14 +1,12 @@
-/**
- * Whether a stream says more than any actor has to say. A token bucket: `messagesPerSecond` on average, over `floodSeconds`.
- *
- * An actor with 256 slots sends two messages for each program and four at most for a submission of 1 MiB; so 5000 a
- * second are 800 programs a second, on one actor.
- */
-export interface FloodLimits {
-  messagesPerSecond: number;
-  floodSeconds: number;
-}
+import type { DEFAULTS } from "./options.ts";
 
+type FloodLimits = Pick<typeof DEFAULTS, "messagesPerSecond" | "floodSeconds">;
+
+/**
+ * Finds a stream that sends more messages than any actor has to send. A token bucket: `messagesPerSecond` on average
+ * over `floodSeconds`. An actor sends two messages for each program and at most four for a submission of 1 MiB, so that
+ * 5000 messages a second are 800 programs a second, on one actor.
+ */
 export class Flood {
   readonly #limits: FloodLimits;
   #left: number;
@@ -21,7 +19,7 @@ export class Flood {
     this.#atMs = nowMs;
   }
 
-  /** Counts a message as `cost` of them. @returns whether that is too many */
+  /** Counts `cost` messages. @returns whether that is too many */
   exceeds(nowMs: number, cost: number): boolean {
     const { messagesPerSecond, floodSeconds } = this.#limits;
     const gained = ((nowMs - this.#atMs) / 1000) * messagesPerSecond;

@@ -89,7 +89,7 @@ export class HandIns {
       const { task } = this.#expectation(attempt);
       const upload = new Upload(header.submission, this.#options.limitsOf(task).submissionBytes);
       this.#uploads.drop(attempt.fence);
-      if (this.#uploads.size >= mostAttempts(this.#from.slots))
+      if (this.#uploads.byFence.size >= mostAttempts(this.#from.slots))
         throw new ServerError("protocol", "too many unfinished submissions");
       const { terminalOutput, detail, submissionRefused, markers } = result;
       const texts = [terminalOutput, detail, submissionRefused, ...markers.map(({ value }) => value)];
@@ -102,8 +102,9 @@ export class HandIns {
   /** Ends uploads that no lease bounds: their attempts were lost before their results came. */
   endUploads(): void {
     const { leases, revoke } = this.#options;
-    for (const { attempt } of this.#uploads.olderThan(performance.now() - leases.leaseSeconds * 1000))
-      if (!leases.isRunning(attempt)) revoke(attempt, "its submission did not come in time");
+    const latest = performance.now() - leases.leaseSeconds * 1000;
+    for (const { attempt, since } of [...this.#uploads.byFence.values()])
+      if (since <= latest && !leases.isRunning(attempt)) revoke(attempt, "its submission did not come in time");
   }
 
   /** Memory that the stream's unfinished submissions hold. */
@@ -113,7 +114,7 @@ export class HandIns {
 
   /** Gives up the newest unfinished submission, which the actor may send again. Returns whether there was one. */
   yieldUpload(): boolean {
-    const { newest } = this.#uploads;
+    const newest = [...this.#uploads.byFence.values()].at(-1);
     if (newest === undefined) return false;
     this.lost(newest.attempt);
     return true;
@@ -121,7 +122,7 @@ export class HandIns {
 
   /** The unfinished submission that a chunk belongs to. */
   uploadOf(chunk: longrun.v1alpha1.SubmissionChunk.$Properties): PendingUpload | undefined {
-    return this.#uploads.get(chunk.attempt?.fence ?? "");
+    return this.#uploads.byFence.get(chunk.attempt?.fence ?? "");
   }
 
   chunk(chunk: longrun.v1alpha1.SubmissionChunk.$Properties): void {
@@ -134,7 +135,7 @@ export class HandIns {
       throw new ServerError("protocol", `chunk of ${key.execution} with the fence of ${attempt.execution}`);
     this.#guarded(attempt, () => {
       if (!upload.add(chunk.index ?? 0, chunk.data ?? new Uint8Array())) return;
-      this.#uploads.complete(attempt.fence);
+      this.#uploads.byFence.delete(attempt.fence);
       void this.#finish(pending);
     });
   }

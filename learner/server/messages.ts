@@ -1,6 +1,6 @@
 /**
- * Parses an actor's messages. A stolen certificate can send anything: every number, name, list and size is checked against
- * `BOUNDS`. A message that does not fit is a ServerError `protocol`, which ends that one stream.
+ * Parses an actor's messages. A stolen certificate can send anything: every number, name, list and size is checked
+ * against `BOUNDS`. A message that does not fit is a ServerError `protocol`, which ends that one stream.
  */
 import { ISOLATION_LEVELS, MISSING_LAYERS } from "../../proto/isolation.ts";
 import { type longrun, PROTOCOL_VERSION } from "../../proto/service.ts";

@@ -5,8 +5,8 @@
  *     await server.waitForFinished(batchSize);
  *     await server.close();
  *
- * The store's leases decide (store/leases.ts); the server only speaks. Whatever happens to a stream, the leases say what
- * happens to its actor's executions.
+ * The store's leases decide (store/leases.ts); the server only speaks. Whatever happens to a stream, the leases say
+ * what happens to its actor's executions.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
@@ -28,7 +28,7 @@ import { ActorStream, type WorkCall } from "./actor-stream.ts";
 import { controlHandlers } from "./control.ts";
 import { deal } from "./dealer.ts";
 import { ServerError, statusOf } from "./errors.ts";
-import type { ServerOptions } from "./options.ts";
+import { DEFAULTS, type ServerOptions } from "./options.ts";
 import { parseResult, type ResultHeader } from "./results.ts";
 import { isOutOfMemory, type LostAttempt, type Termination, Terminations } from "./terminations.ts";
 import { Turn } from "./turn.ts";
@@ -42,7 +42,7 @@ const IDLE_CONNECTION_SECONDS = 300;
 /** How often `waitForHandIns` looks whether executions still run. */
 const HAND_IN_LOOK_SECONDS = 0.2;
 
-/** Starts to listen. Leases from before a restart go on for `leaseGraceSeconds` from here. @throws ServerError `listen` */
+/** Starts to listen. Leases from before a restart go on for `leaseGraceSeconds`. @throws ServerError `listen` */
 export async function startServer(options: ServerOptions): Promise<LearnerServer> {
   const server = new LearnerServer(options);
   await server.listen();
@@ -73,23 +73,8 @@ export class LearnerServer {
   #failure: Error | undefined;
 
   constructor(options: ServerOptions) {
-    this.#options = {
-      heartbeatSeconds: 5,
-      idleSeconds: 300,
-      helloSeconds: 10,
-      maxSlots: 256,
-      streamUploadBytes: 64 * 2 ** 20,
-      uploadBytes: 512 * 2 ** 20,
-      messagesPerSecond: 5000,
-      floodSeconds: 10,
-      maxStreams: 4096,
-      tickSeconds: Math.min(1, options.store.leases.leaseSeconds / 4),
-      closeSeconds: 1,
-      tlsRefreshSeconds: 10,
-      packages: [],
-      channel: {},
-      ...options,
-    };
+    const tickSeconds = Math.min(1, options.store.leases.leaseSeconds / 4);
+    this.#options = { ...DEFAULTS, tickSeconds, ...options };
     this.#uploads = new UploadMemory(this.#options.uploadBytes);
     this.#grpc = new grpc.Server({
       ...channelOptions(this.#options.channel),
@@ -159,7 +144,8 @@ export class LearnerServer {
   }
 
   /**
-   * Resolves at the next result, lost attempt or discarded execution. Until then the log and the status say what blocks.
+   * Resolves at the next result, lost attempt or discarded execution. Until then the log and the status say what
+   * blocks.
    * @throws ServerError `stalled` as `options` say; the reason of `signal` if it fires
    */
   async waitForChange(options: WaitOptions = {}): Promise<void> {
@@ -301,7 +287,7 @@ export class LearnerServer {
     this.#options.status.changed();
   }
 
-  /** An actor lost an attempt. @returns its result, if the sandbox's container is known to have been killed for memory */
+  /** An actor lost an attempt. @returns its result, if its container is known to have been killed for memory */
   #onLost(loss: LostAttempt): ResultHeader | undefined {
     const cause = this.#terminations.lost(loss);
     return cause && isOutOfMemory(cause) ? outOfMemory(loss, cause) : undefined;

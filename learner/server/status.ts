@@ -1,9 +1,9 @@
 /**
  * The learner's current status and its watchers (LearnerStatus.Watch).
  *
- * The loop calls `update`. A watcher gets the current status at once, then a new phase or a finished iteration within 0.2 s
- * and counts every 2 s, or as often as it asks: a controller watches a thousand learners, `longrun run` one. A final
- * status (succeeded, failed, stopped) is sent at once and ends the watch.
+ * The loop calls `update`. A watcher gets the current status at once, then a new phase or a finished iteration within
+ * 0.2 s and counts every 2 s, or as often as it asks: a controller watches a thousand learners, `longrun run` one. A
+ * final status (succeeded, failed, stopped) is sent at once and ends the watch.
  */
 import * as grpc from "@grpc/grpc-js";
 import { requireRole } from "../../proto/channel.ts";
@@ -119,7 +119,7 @@ export class StatusBoard {
     watcher.listener(this.current);
   }
 
-  /** Calls `listener` with the current status at once, then with each new one. @returns a function that ends the watch */
+  /** Calls `listener` with the current status, then with each new one. @returns a function that ends the watch */
   watch(listener: Listener, countsSeconds = this.#countsSeconds): () => void {
     const watcher = { listener, countsMs: countsSeconds * 1000, sentAt: 0, said: "", timer: undefined } as Watcher;
     this.#watchers.add(watcher);
@@ -147,24 +147,18 @@ export class StatusBoard {
       return;
     }
     // A watcher that reads slowly gets the newest status when it is ready, not every status that it missed.
-    let ready = true;
-    let missed: StatusMessage | undefined;
+    let missed = false;
     let stop = () => {};
     const send = (status: StatusMessage) => {
-      if (!ready) {
-        missed = status;
-        return;
-      }
-      missed = undefined;
-      ready = call.write(status);
-      if (isFinal(status)) {
-        stop();
-        call.end();
-      }
+      missed = call.writableNeedDrain;
+      if (missed) return;
+      call.write(status);
+      if (!isFinal(status)) return;
+      stop();
+      call.end();
     };
     call.on("drain", () => {
-      ready = true;
-      if (missed !== undefined) send(missed);
+      if (missed) send(this.current);
     });
     call.on("cancelled", () => stop());
     call.on("close", () => stop());

@@ -1,6 +1,6 @@
 /**
- * Which lost attempts the programs themselves caused: attempts that actors lost, matched with what Kubernetes says of the
- * sandboxes' containers. Either may come first.
+ * Which lost attempts the programs themselves caused: attempts that actors lost, matched with what Kubernetes says of
+ * the sandboxes' containers. Either may come first.
  *
  * The kernel can kill a sandbox for memory before its own watch does. The actor then only sees that the sandbox is gone
  * and reports LOST; the container's termination says `OOMKilled`. Every termination explains at most one loss, of the
@@ -74,20 +74,16 @@ export class Terminations {
     return loss;
   }
 
-  /** Milliseconds between the two; undefined if the termination cannot have caused the loss. */
-  #distanceMs(loss: LostAttempt, termination: Termination): number | undefined {
-    if (loss.actor !== termination.actor || loss.slot !== termination.slot) return undefined;
+  /** Milliseconds between the two; infinity if the termination cannot have caused the loss. */
+  #distanceMs(loss: LostAttempt, termination: Termination): number {
+    if (loss.actor !== termination.actor || loss.slot !== termination.slot) return Infinity;
     const startedLater = loss.leasedAtMs > termination.finishedAtMs + 1000 * (1 + CLOCK_SKEW_SECONDS);
     const distanceMs = Math.abs(loss.lostAtMs - termination.finishedAtMs);
-    return startedLater || distanceMs > 1000 * MATCH_SECONDS ? undefined : distanceMs;
+    return startedLater || distanceMs > 1000 * MATCH_SECONDS ? Infinity : distanceMs;
   }
 }
 
-function closest<T>(items: readonly T[], distance: (item: T) => number | undefined): T | undefined {
-  let best: { item: T; distance: number } | undefined;
-  for (const item of items) {
-    const found = distance(item);
-    if (found !== undefined && found < (best?.distance ?? Number.POSITIVE_INFINITY)) best = { item, distance: found };
-  }
-  return best?.item;
+function closest<T>(items: readonly T[], distance: (item: T) => number): T | undefined {
+  const possible = items.filter((item) => distance(item) < Infinity);
+  return possible.sort((a, b) => distance(a) - distance(b))[0];
 }

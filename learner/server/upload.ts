@@ -1,7 +1,8 @@
 /**
- * Submissions that arrive in chunks, and the memory that they hold. An upload never holds more than its header announced,
- * and the header may not announce more than the task's limit. Inflating and hashing go piece by piece: the inflated bytes
- * are never held, a zip bomb ends where it exceeds the announced size, and the event loop goes on between two pieces.
+ * Submissions that arrive in chunks, and the memory that they hold. An upload never holds more than its header
+ * announced, and the header may not announce more than the task's limit. Inflating and hashing go piece by piece: the
+ * inflated bytes are never held, a zip bomb ends where it exceeds the announced size, and the event loop goes on
+ * between two pieces.
  */
 import { createHash } from "node:crypto";
 import { once } from "node:events";
@@ -114,7 +115,7 @@ export interface PendingUpload {
   upload: Upload;
   /** Memory that the header announced. */
   bytes: number;
-  /** When the header came, in milliseconds of the stream's clock. */
+  /** When the header came: milliseconds of `performance.now`. */
   since: number;
 }
 
@@ -127,48 +128,28 @@ export interface UploadLimits {
   onFull(heldBytes: number): boolean;
 }
 
-/** Uploads by their attempt's fence, oldest first. */
+/** The unfinished uploads of one stream. */
 export class PendingUploads {
   readonly #limits: UploadLimits;
-  readonly #byFence = new Map<string, PendingUpload>();
+  /** By their attempt's fence, oldest first. An upload that is taken out keeps its memory until `release`. */
+  readonly byFence = new Map<string, PendingUpload>();
 
   constructor(limits: UploadLimits) {
     this.#limits = limits;
-  }
-
-  get size(): number {
-    return this.#byFence.size;
   }
 
   get heldBytes(): number {
     return this.#limits.stream.heldBytes;
   }
 
-  get newest(): PendingUpload | undefined {
-    return [...this.#byFence.values()].at(-1);
-  }
-
-  get(fence: string): PendingUpload | undefined {
-    return this.#byFence.get(fence);
-  }
-
-  /** Returns the uploads whose headers came before `sinceMs`. */
-  olderThan(sinceMs: number): PendingUpload[] {
-    return [...this.#byFence.values()].filter(({ since }) => since <= sinceMs);
-  }
-
   /** Reserves memory for the upload and keeps it. Returns false if there is no room. */
   add(pending: PendingUpload): boolean {
     if (!this.#reserve(pending.bytes)) return false;
-    this.#byFence.set(pending.attempt.fence, pending);
+    this.byFence.set(pending.attempt.fence, pending);
     return true;
   }
 
-  /** Forgets a complete upload. Its memory stays reserved until `release`. */
-  complete(fence: string): void {
-    this.#byFence.delete(fence);
-  }
-
+  /** Frees the memory of an upload that was taken out of `byFence`. */
   release(bytes: number): void {
     this.#limits.stream.heldBytes -= bytes;
     this.#limits.all.heldBytes -= bytes;
@@ -176,15 +157,15 @@ export class PendingUploads {
 
   /** Forgets an upload and frees its memory. Returns whether there was one. */
   drop(fence: string): boolean {
-    const pending = this.#byFence.get(fence);
+    const pending = this.byFence.get(fence);
     if (pending === undefined) return false;
-    this.#byFence.delete(fence);
+    this.byFence.delete(fence);
     this.release(pending.bytes);
     return true;
   }
 
   dropAll(): void {
-    for (const fence of [...this.#byFence.keys()]) this.drop(fence);
+    for (const fence of [...this.byFence.keys()]) this.drop(fence);
   }
 
   #reserve(bytes: number): boolean {

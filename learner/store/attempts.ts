@@ -16,7 +16,7 @@ export interface End {
 /** Where the instrumenter wants an attempt's nonce. */
 const NONCE_PLACEHOLDER = "@@NONCE@@";
 
-/** The execution that was queued first. Without the index named, SQLite goes through all that were finished before. */
+/** The execution that was queued first. Without the index SQLite would read all executions that finished before. */
 const NEXT = "FROM samples INDEXED BY samples_queued WHERE state = 'queued' ORDER BY sequence LIMIT 1";
 
 export class Attempts {
@@ -26,7 +26,7 @@ export class Attempts {
     this.#database = database;
   }
 
-  /** Attempts that ran when the store was closed. `leasedAtMs` is in Unix milliseconds. */
+  /** Returns the attempts that ran when the store was closed. `leasedAtMs`: Unix milliseconds. */
   running(): (HeldAttempt & { leasedAtMs: number })[] {
     return this.#database.all(
       `SELECT execution, number, CAST(fence AS TEXT) AS fence, actor, leased_at AS leasedAtMs
@@ -34,19 +34,19 @@ export class Attempts {
     );
   }
 
-  /** How many attempts of this execution were lost because their sandboxes ended under the program. */
+  /** Returns how many attempts of this execution were lost because their sandboxes ended under the program. */
   brokenSandboxes(execution: string): number {
     const sql = "SELECT count(*) AS times FROM attempts WHERE execution = :execution AND sandbox_broke";
     return this.#database.get<{ times: number }>(sql, { execution })!.times;
   }
 
-  /** Names of the markers that this execution's program can print, and its task; undefined if there is none such. */
+  /** Returns an execution's task and the names of the markers that its program can print; undefined if unknown. */
   expectation(execution: string): { task: string; insertedMarkers: string[] } | undefined {
     const row = this.#database.get("SELECT task, inserted_markers FROM samples WHERE id = :execution", { execution });
     return row && { task: String(row.task), insertedMarkers: JSON.parse(String(row.inserted_markers)) as string[] };
   }
 
-  /** When this attempt was leased, Unix milliseconds; undefined if there is none such. */
+  /** Returns when this attempt was leased, in Unix milliseconds; undefined if it is unknown. */
   leasedAtMs({ execution, number }: AttemptKey): number | undefined {
     const sql = "SELECT leased_at FROM attempts WHERE execution = :execution AND number = :number";
     return this.#database.get<{ leased_at: number }>(sql, { execution, number })?.leased_at;
@@ -57,11 +57,9 @@ export class Attempts {
     return this.#database.get(`SELECT 1 ${NEXT}`) !== undefined;
   }
 
-  /** Part of a transaction: begins an attempt at the execution that was queued first. @param atMs Unix milliseconds */
+  /** Within a transaction: begins an attempt at the execution that was queued first. @param atMs Unix milliseconds */
   begin(actor: string, atMs: number): LeasedExecution | undefined {
-    const sample = this.#database.get(
-      `SELECT id, purpose, task, attempts, execution_seed, program, instrumented ${NEXT}`,
-    );
+    const sample = this.#database.get(`SELECT id, task, attempts, execution_seed, program, instrumented ${NEXT}`);
     if (sample === undefined) return undefined;
     const execution = String(sample.id);
     const number = Number(sample.attempts) + 1;
@@ -74,18 +72,13 @@ export class Attempts {
       { execution, number, actor, nonce, at: atMs },
     );
     return {
-      execution,
-      number,
-      fence: String(row?.fence),
-      purpose: String(sample.purpose),
-      task: String(sample.task),
-      nonce,
-      program: programOf(sample, nonce),
+      ...{ execution, number, fence: String(row?.fence), nonce },
+      ...{ task: String(sample.task), program: programOf(sample, nonce) },
       executionSeed: Number(sample.execution_seed),
     };
   }
 
-  /** The attempt's row with its execution's, if `actor` has made it. */
+  /** Returns the rows of the attempt and its execution, joined, if the attempt is of `actor`. */
   find(actor: string, attempt: AttemptKey): Row | undefined {
     if (!/^\d{1,15}$/.test(attempt.fence)) return undefined;
     return this.#database.get(
@@ -96,7 +89,7 @@ export class Attempts {
     );
   }
 
-  /** Whether a result of this attempt, from this actor, would be accepted now. */
+  /** Whether a result of this attempt from this actor would be accepted now. */
   judge(actor: string, attempt: AttemptKey): Acceptance {
     const row = this.find(actor, attempt);
     if (row === undefined) return "unknown";
@@ -106,7 +99,7 @@ export class Attempts {
     return open && counts && row.number === row.attempts ? "accepted" : "revoked";
   }
 
-  /** Part of a transaction: an attempt's result becomes its execution's. */
+  /** Within a transaction: an attempt's result becomes its execution's. */
   finish(actor: string, attempt: AttemptKey, result: ReportedResult, at: number, deflated?: Uint8Array): void {
     const { execution, number } = attempt;
     const fence = Number(attempt.fence);
@@ -132,7 +125,7 @@ export class Attempts {
       this.#database.change("INSERT INTO submissions VALUES (:execution, :deflated)", { execution, deflated });
   }
 
-  /** Part of a transaction: an attempt that had ended runs again, and its execution leaves the queue. */
+  /** Within a transaction: an attempt that had ended runs again, and its execution leaves the queue. */
   revive(attempt: AttemptKey): void {
     this.#database.change(
       "UPDATE attempts SET state = 'running', reason = NULL, ended_at = NULL, disrupted = 0 WHERE fence = :fence",
@@ -143,7 +136,7 @@ export class Attempts {
   }
 
   /**
-   * Part of a transaction: an attempt ended without a result.
+   * Within a transaction: an attempt ended without a result.
    * @param elapsedSeconds how long its program had run, as far as known; `at`: Unix milliseconds
    */
   end(
@@ -164,7 +157,7 @@ export class Attempts {
   }
 }
 
-/** A policy that writes the placeholder itself must not be handed the nonce: then no marker of that program counts. */
+/** A program that has the placeholder itself does not get the nonce, so that none of its markers counts. */
 function programOf(sample: Row, nonce: string): string {
   const instrumented = String(sample.instrumented);
   return String(sample.program).includes(NONCE_PLACEHOLDER)

@@ -1,7 +1,7 @@
 /**
- * Attempts that ended because their actor was taken away: its pod was evicted or preempted, its node drained or lost, or
- * its run suspended. They do not count towards `maxAttempts`: a long program is disrupted more often than a short one,
- * and training would see too few long programs.
+ * Attempts that ended because their actor was taken away: its pod was evicted or preempted, its node drained or lost,
+ * or its run suspended. They do not count towards `maxAttempts`: a long program is disrupted more often than a short
+ * one, and training would see too few long programs.
  */
 import type { Database } from "./database.ts";
 
@@ -29,7 +29,7 @@ export class Disruptions {
     this.#limits = { maxAttempts, maxDisruptions };
   }
 
-  /** Part of a transaction: `actor` was taken away. @returns whether an execution that counted as lost is queued again */
+  /** Within a transaction: `actor` was taken away. @returns whether a lost execution is queued again */
   note(actor: string): boolean {
     this.#actors.add(actor);
     for (const oldest of this.#actors) {
@@ -55,7 +55,7 @@ export class Disruptions {
     return this.#actors.has(actor) && WITHOUT_A_WORD.includes(reason);
   }
 
-  /** Part of a transaction: an attempt was lost. @returns undefined if there is no such execution */
+  /** Within a transaction: an attempt was lost. @returns undefined if there is no such execution */
   settleLoss(execution: string, at: number): "queued" | "lost" | undefined {
     const row = this.#database.get(
       `UPDATE samples SET state = iif(${HAS_TRIES}, 'queued', 'lost'), finished_at = iif(${HAS_TRIES}, NULL, :at)

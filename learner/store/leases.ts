@@ -1,12 +1,12 @@
 /**
  * Which actor runs which execution: the state machine of executions and their attempts (table at ExecutionState).
  *
- * A result counts if its attempt is the newest of its execution and was not revoked, and the execution has no result yet.
- * So an attempt whose lease expired can still hand in its result until another actor leases the execution.
+ * A result counts if its attempt is the newest of its execution and was not revoked, and the execution has no result
+ * yet. So an attempt whose lease expired can still hand in its result until another actor leases the execution.
  *
- * Deadlines are kept in memory only: a heartbeat costs no write. After a restart every lease gets a grace period, because
- * actors could not reach the learner while it was down. Heartbeats extend a lease to at most `longestSeconds` after its
- * start (or to the end of the grace period), so that no actor keeps an execution for ever.
+ * Deadlines are kept in memory only: a heartbeat costs no write. After a restart every lease gets a grace period,
+ * because actors could not reach the learner while it was down. Heartbeats extend a lease to at most `longestSeconds`
+ * after its start (or to the end of the grace period), so that no actor keeps an execution for ever.
  */
 import type { EventEmitter } from "node:events";
 import { Attempts, type End } from "./attempts.ts";
@@ -37,6 +37,8 @@ export class Leases {
   readonly #options: LeaseOptions;
   readonly #running = new RunningAttempts();
   readonly #disruptions: Disruptions;
+  readonly leaseSeconds: number;
+  readonly maxAttempts: number;
   /** The attempts' rows in the database. */
   readonly attempts: Attempts;
   /** Unix milliseconds: an attempt that was leased before `from` may run until `until`. */
@@ -45,6 +47,8 @@ export class Leases {
   constructor(database: Database, options: LeaseOptions) {
     this.#database = database;
     this.#options = options;
+    this.leaseSeconds = options.leaseSeconds;
+    this.maxAttempts = options.maxAttempts;
     this.#disruptions = new Disruptions(database, options);
     this.attempts = new Attempts(database);
     for (const { leasedAtMs, ...attempt } of this.attempts.running()) this.#hold(attempt, leasedAtMs);
@@ -74,14 +78,6 @@ export class Leases {
     return Math.min(endAt, this.#options.now() + this.#options.leaseSeconds * 1000);
   }
 
-  get leaseSeconds(): number {
-    return this.#options.leaseSeconds;
-  }
-
-  get maxAttempts(): number {
-    return this.#options.maxAttempts;
-  }
-
   /** Returns how many seconds the attempt's program can have run: since the lease, at most `longestSeconds`. */
   longestDuration(attempt: AttemptKey): number {
     const leasedAtMs = this.attempts.leasedAtMs(attempt);
@@ -89,7 +85,7 @@ export class Leases {
     return Math.min(this.#options.longestSeconds, Math.max(0, (this.#options.now() - leasedAtMs) / 1000));
   }
 
-  /** Actors can reach the learner from now on: every running attempt has `leaseGraceSeconds` for its first heartbeat. */
+  /** Actors can reach the learner from now on: running attempts have `leaseGraceSeconds` for their first heartbeat. */
   startGrace(): void {
     const from = this.#options.now();
     this.#grace = { from, until: from + this.#options.leaseGraceSeconds * 1000 };
@@ -100,7 +96,7 @@ export class Leases {
   }
 
   isRunning({ fence }: AttemptKey): boolean {
-    return this.#running.has(fence);
+    return this.#running.get(fence) !== undefined;
   }
 
   /** Returns the running attempts, of all actors or of one. */
@@ -179,14 +175,14 @@ export class Leases {
   fail(actor: string, attempt: AttemptKey, reason: string, cause: Omit<End, "state" | "reason"> = {}): Acceptance {
     const verdict = this.#database.write(() => this.attempts.judge(actor, attempt));
     // An expired attempt's execution was queued again already.
-    if (verdict === "accepted" && this.#running.has(attempt.fence))
+    if (verdict === "accepted" && this.isRunning(attempt))
       this.#lose([{ ...keyOnly(attempt), actor }], { state: "failed", reason, ...cause });
     return verdict;
   }
 
   /**
-   * `actor` was taken away: its pod was evicted or preempted, or its node is lost. Its unfinished attempts do not count,
-   * whether their leases have ended or will end. May be called again.
+   * `actor` was taken away: its pod was evicted or preempted, or its node is lost. Its unfinished attempts do not
+   * count, whether their leases have ended or will end. May be called again.
    */
   disrupted(actor: string): void {
     const requeued = this.#database.write(() => this.#disruptions.note(actor));
@@ -221,8 +217,8 @@ export class Leases {
   }
 
   /**
-   * Gives a lost attempt a result, because the program itself turned out to be the cause. The result counts as if it was
-   * handed in; a newer attempt of the execution is revoked.
+   * Gives a lost attempt a result, because the program itself turned out to be the cause. The result counts as if it
+   * was handed in; a newer attempt of the execution is revoked.
    * @returns false if the execution has a result already, or was discarded
    */
   settle(actor: string, attempt: AttemptKey, result: ReportedResult): boolean {

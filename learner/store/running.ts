@@ -1,19 +1,19 @@
-/** The attempts that run, with their deadlines, in memory: a heartbeat costs no write. By fence and by actor. */
+/** The running attempts with their deadlines, in memory, so that a heartbeat costs no write. */
 import type { AttemptKey, HeldAttempt } from "./types.ts";
 
 export interface Lease extends HeldAttempt {
   /** Unix milliseconds. */
   leasedAt: number;
-  /** Unix milliseconds; heartbeats move it on, to `endAt` at most. */
+  /** Unix milliseconds; heartbeats move it, to `endAt` at most. */
   deadline: number;
   endAt: number;
-  /** As of the newest heartbeat. */
+  /** How long the program had run at the newest heartbeat. */
   elapsedSeconds?: number;
 }
 
 export class RunningAttempts {
   readonly #byFence = new Map<string, Lease>();
-  /** With a thousand actors nobody's can be looked for among all. */
+  /** With a thousand actors, an actor's leases cannot be searched among all. */
   readonly #byActor = new Map<string, Set<Lease>>();
 
   add(lease: Lease): void {
@@ -32,15 +32,11 @@ export class RunningAttempts {
     if (own.size === 0) this.#byActor.delete(lease.actor);
   }
 
-  has(fence: string): boolean {
-    return this.#byFence.has(fence);
-  }
-
   get(fence: string): Lease | undefined {
     return this.#byFence.get(fence);
   }
 
-  /** The lease of exactly this attempt by this actor. */
+  /** Returns the lease of this attempt, if this actor holds it. */
   find(actor: string, { fence, execution, number }: AttemptKey): Lease | undefined {
     const lease = this.#byFence.get(fence);
     return lease?.actor === actor && lease.execution === execution && lease.number === number ? lease : undefined;

@@ -12,7 +12,7 @@
 /** Grows with every change of the tables; a store of a later version is refused. */
 export const SCHEMA_VERSION = 4;
 
-/** What makes a store of a version one of the next. One that is only read stays as it is: what was added is absent there. */
+/** SQL that upgrades a store to the next version. A store that is only read stays as it is and lacks the additions. */
 export const UPGRADES: Readonly<Record<number, string>> = {
   2: `ALTER TABLE grades ADD COLUMN guards TEXT NOT NULL DEFAULT '[]';
       ALTER TABLE grades ADD COLUMN clamped INTEGER NOT NULL DEFAULT 0;

@@ -24,19 +24,19 @@ export type ExecutionState = "queued" | "leased" | "finished" | "notExecuted" | 
 export interface NewSample {
   /** Unique in the store and never reused. */
   id: string;
-  /** `training`, or the name of an evaluation, e.g. `evaluation-before`. Kept apart in every count and batch. */
+  /** `training`, or the name of an evaluation, e.g. `evaluation-before`. No count or batch mixes purposes. */
   purpose: string;
-  /** With `lineage`: the version of the policy that wrote it. */
+  /** `iteration` and `lineage` name the version of the policy that wrote it. */
   iteration: number;
   lineage: number;
   task: string;
   kind: "scratch" | "improve";
-  /** Of `improve`: the sample whose solution the prompt shows. */
+  /** The sample whose solution an `improve` prompt shows. */
   previous?: string;
-  /** Shared by the samples that were dispatched together with one prompt; absent for one on its own. */
+  /** Shared by the samples of one prompt; absent for a sample on its own. */
   group?: string;
   promptTokens: Int32Array;
-  /** With the end-of-sequence token if there was one. */
+  /** Ends with the end-of-sequence token if there was one. */
   responseTokens: Int32Array;
   /** float32 [response length] */
   behaviourLogProbs: Float32Array;
@@ -50,7 +50,7 @@ export interface NewSample {
   insertedMarkers: string[];
   /** `StaticPolicy`, `Syntax` or `None`: what inserted them. */
   instrumenter: string;
-  /** Of the program's interpreter and numpy, below 2^32. */
+  /** Seed of the program's interpreter and numpy, below 2^32. */
   executionSeed: number;
   state: "queued" | "notExecuted";
 }
@@ -59,12 +59,12 @@ export interface NewSample {
 export interface ReportedResult extends Result {
   /** Never `lost`: a lost attempt is tried again, and leaves no result. */
   outcome: Exclude<Outcome, "lost">;
-  /** First and last part; bytes that are not UTF-8 replaced. */
+  /** First and last part. Bytes that are not UTF-8 are replaced. */
   terminalOutput: string;
-  /** Of the submission, uncompressed; absent if there is none. */
+  /** Size of the uncompressed submission; absent if there is none. */
   submissionBytes?: number;
   submissionSha256?: string;
-  /** Why a submission that was there was not read, e.g. `symbolic link`; empty if it was not refused. */
+  /** Why an existing submission was not read, e.g. `symbolic link`; otherwise empty. */
   submissionRefused: string;
   isolationLevel: string;
 }
@@ -72,7 +72,7 @@ export interface ReportedResult extends Result {
 export interface AcceptedResult extends ReportedResult {
   actor: string;
   attempt: number;
-  /** From being queued to the start of the accepted attempt. */
+  /** From the queue to the start of the accepted attempt. */
   queueSeconds: number;
 }
 
@@ -83,9 +83,9 @@ export interface Grade {
   reward: number;
   /** Why this reward, e.g. `valid`, `timedOut`, `noCodeBlock`, `missing column id`. */
   reason: string;
-  /** Which kind of model the program uses, as far as its text tells. */
+  /** Kind of model that the program's text uses. */
   family?: string;
-  /** Of a valid submission: what says that no model has earned it (`grading/guards.ts`). Absent: nothing. */
+  /** Guards that flagged a valid submission (`grading/guards.ts`). */
   guards?: readonly string[];
   /** The reward was raised to the grader's `rewardFloor`. */
   clamped?: boolean;
@@ -108,14 +108,14 @@ export interface Sample extends Omit<NewSample, "state"> {
   usedIteration?: number;
 }
 
-/** Samples of one prompt that can still be trained on, or become so; a sample without a group is one of its own. */
+/** The samples of one prompt that can be trained on now or later. A sample without a group is one of its own. */
 export interface OpenGroup {
   id: string;
-  /** Of the policy that wrote it. */
+  /** Version of the policy that wrote it. */
   iteration: number;
   /** Queued or leased. */
   unfinished: number;
-  /** Finished or notExecuted. Lost and discarded ones are not counted. */
+  /** Finished or notExecuted; lost and discarded samples are not counted. */
   finished: number;
 }
 
@@ -123,12 +123,12 @@ export interface OpenGroup {
 export interface Counts {
   queued: number;
   running: number;
-  /** Finished or notExecuted, in no batch yet: what nextBatch can draw from. */
+  /** Finished or notExecuted, in no batch yet: nextBatch can draw them. */
   completedUnconsumed: number;
   /** Finished or notExecuted, used or not. */
   completed: number;
   consumed: number;
-  /** Left out of training although finished (staleness and such). */
+  /** Finished, but left out of training, e.g. for staleness. */
   dropped: number;
   lost: number;
   discarded: number;
@@ -147,20 +147,20 @@ export interface CheckpointRow {
 
 export interface Lineage {
   lineage: number;
-  /** Iterations that the weights have behind them: 0, or the checkpoint's. The next one is `iteration + 1`. */
+  /** The weights' newest iteration: 0, or the checkpoint's. The next one is `iteration + 1`. */
   iteration: number;
-  /** What to load; absent when the run starts from its initial policy. */
+  /** Absent when the run starts from its initial policy. */
   checkpoint?: CheckpointRow;
-  /** Samples that iterations after the checkpoint had used and that can be trained again. */
+  /** Number of samples that iterations after the checkpoint had used, and that can be trained on again. */
   unconsumed: number;
 }
 
 export interface IterationRecord {
   /** From 1; one more than the last one committed. */
   iteration: number;
-  /** That trained, in the order of the batch: what a replay trains on. */
+  /** The batch, in its order, for a replay. */
   sampleIds: string[];
-  /** Finished samples that are left out for good, e.g. too stale. */
+  /** Finished samples that are left out for good, e.g. for staleness. */
   droppedIds?: string[];
   /** The line of metrics.jsonl. */
   metrics: Record<string, unknown>;
@@ -188,7 +188,7 @@ export interface PreviousSolution {
 export interface ObservedDuration {
   id: string;
   seconds: number;
-  /** False: it was discarded or lost after at least `seconds` (censored). */
+  /** False: discarded or lost after at least `seconds` (censored). */
   completed: boolean;
 }
 
@@ -196,16 +196,15 @@ export interface ObservedDuration {
 export interface AttemptKey {
   execution: string;
   number: number;
-  /** Decimal; grows over the whole store. */
+  /** Decimal number that grows over the whole store. */
   fence: string;
 }
 
 export interface LeasedExecution extends AttemptKey {
-  purpose: string;
   task: string;
   /** 32 hexadecimal digits, this attempt's own. */
   nonce: string;
-  /** Instrumented, the nonce in place. */
+  /** Instrumented, with the nonce. */
   program: string;
   executionSeed: number;
 }

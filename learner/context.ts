@@ -1,0 +1,57 @@
+import type { TrainingRunSpec } from "../crds/trainingrun.ts";
+import type { Logger } from "./log.ts";
+import type { IterationMetrics } from "./metrics/iteration.ts";
+import type { LearnerMetrics } from "./metrics/prometheus.ts";
+import type { StatusBoard } from "./server/status.ts";
+import type { Store } from "./store/store.ts";
+import type { Sample } from "./store/types.ts";
+import type { Task } from "./tasks/task.ts";
+
+/** What every part of a run works with. */
+export interface RunContext {
+  /** The run folder. */
+  readonly directory: string;
+  readonly spec: TrainingRunSpec;
+  /** The task that the programs solve, with its grader. */
+  readonly task: Task;
+  /** Samples, executions and results, on disk. */
+  readonly store: Store;
+  /** How far the run is. */
+  readonly progress: RunProgress;
+  readonly status: StatusBoard;
+  readonly metrics: LearnerMetrics;
+  readonly log: Logger;
+}
+
+/** A run's newest finished iteration. */
+export interface RunProgress {
+  state: Omit<TrainerState, "digest">;
+  /** Metrics of every finished iteration, oldest first. */
+  readonly lines: IterationMetrics[];
+}
+
+/** What a resumed run needs besides weights and optimiser state. */
+export interface TrainerState {
+  iteration: number;
+  /** Seconds that the run has taken, without interruptions. */
+  elapsedSeconds: number;
+  /** Digest of the engine's state, see `Engine.digest`. */
+  digest: string;
+  /** `modelIdentity` of the frozen model, where adapters are trained. */
+  base?: string;
+}
+
+/** What one iteration trains on. */
+export interface Collected {
+  batch: Sample[];
+  /** Samples left out for good: older than `algorithm.maxStaleness` under `stalenessPolicy: Drop`. */
+  staleIds: string[];
+  /** Executions that a complete batch waited for, so that none exceeds `maxStaleness` (`stalenessPolicy: Wait`). */
+  staleWaited: number;
+  /** Samples left out for good: finished beyond batchSize under `collection: Discard`. */
+  surplusIds: string[];
+  /** Samples left out for good: too much of their group was lost to compare them with. */
+  brokenIds: string[];
+  /** How many seconds each execution had run that `collection: Discard` threw away. */
+  abandonedSeconds: number[];
+}
