@@ -2,26 +2,14 @@ import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Sample } from "../store/types.ts";
 
-/** A valid sample as it is kept for a person: the best so far in `best/` of the run folder, an evaluation's in `programs/`. */
-export interface BestSample {
-  id: string;
-  iteration: number;
-  program: string;
-  plan: string;
-  submission: Buffer;
-  terminalOutput: string;
-  score: number;
-  /** On the answers' other half, with `rewardSplit: Half`. */
-  reportedScore?: number | undefined;
-  metric: string;
-  durationSeconds: number;
-  family: string;
-  /** What flagged the submission. */
-  guards?: readonly string[];
-}
+/**
+ * A valid sample as it is kept for a person: the best so far in `best/` of the run folder, an evaluation's in `programs/`.
+ * `reportedScore`: on the answers' other half, with `rewardSplit: Half`.
+ */
+type BestSample = NonNullable<ReturnType<typeof bestSampleOf>> & { reportedScore?: number | undefined };
 
 /** @returns undefined if the sample is not valid, or its submission is not kept any more */
-export function bestSampleOf(sample: Sample, submission: Buffer | undefined, metric: string): BestSample | undefined {
+export function bestSampleOf(sample: Sample, submission: Buffer | undefined, metric: string) {
   const { id, iteration, program, plan, result, grade } = sample;
   if (result === undefined || grade?.score === undefined || program === undefined || submission === undefined)
     return undefined;

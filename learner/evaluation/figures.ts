@@ -3,15 +3,7 @@ import type { Grader } from "../../crds/trainingrun.ts";
 import { rankOf } from "../grading/leaderboard.ts";
 import type { Leaderboard } from "../grading/mlebench-tasks.ts";
 import { normalizedScore } from "../metrics/iteration.ts";
-import type {
-  Change,
-  Evaluation,
-  EvaluationSummary,
-  Figures,
-  Medal,
-  Protocol,
-  Statistics,
-} from "../metrics/summary.ts";
+import type { Change, Evaluation, EvaluationSummary, Figures, Medal, Statistics } from "../metrics/summary.ts";
 import { difference, differenceIntervals, percentileIntervals } from "./bootstrap.ts";
 
 /** What became of one program, or of a response that held none. */
@@ -35,34 +27,21 @@ export interface Scale extends Pick<Grader, "direction" | "rewardRange"> {
   leaderboard?: Leaderboard | undefined;
 }
 
-/** What a status says of one policy. */
-export interface PolicyHeadline {
-  iteration: number;
-  samples: number;
-  validFraction: number;
-  mean: number | null;
-  best: number | null;
-  bestFromScratch: number | null;
-  /** null where nothing was improved. */
-  bestImproved: number | null;
-  bestMedal: Medal | null;
-  medalFraction: number | null;
-  aboveMedianFraction: number | null;
-}
-
-export interface EvaluationHeadline extends Partial<Record<"before" | "after", PolicyHeadline>> {
-  protocol?: Protocol;
-}
-
-export function headline({ settings, before, after }: Evaluation): EvaluationHeadline {
-  const of = (summary: EvaluationSummary): PolicyHeadline => {
-    const { iteration, samples, validFraction, bestMedal, medalFraction, aboveMedianFraction, kinds } = summary;
-    return {
-      ...{ iteration, samples, validFraction, mean: summary.meanScore, best: summary.bestScore },
-      ...{ bestFromScratch: (kinds?.scratch ?? summary).bestScore, bestImproved: kinds?.improve.bestScore ?? null },
-      ...{ bestMedal, medalFraction, aboveMedianFraction },
-    };
-  };
+/** What a status says of the policies before and after training. `bestImproved`: null where nothing was improved. */
+export function headline({ settings, before, after }: Evaluation) {
+  const of = ({
+    iteration,
+    samples,
+    validFraction,
+    meanScore: mean,
+    bestScore: best,
+    kinds,
+    ...it
+  }: EvaluationSummary) => ({
+    ...{ iteration, samples, validFraction, mean, best },
+    ...{ bestFromScratch: kinds ? kinds.scratch.bestScore : best, bestImproved: kinds?.improve.bestScore ?? null },
+    ...{ bestMedal: it.bestMedal, medalFraction: it.medalFraction, aboveMedianFraction: it.aboveMedianFraction },
+  });
   return {
     ...(settings && { protocol: settings.protocol }),
     ...(before && { before: of(before) }),
