@@ -3,6 +3,7 @@ import type { Grader } from "../../crds/trainingrun.ts";
 import { rankOf } from "../grading/leaderboard.ts";
 import type { Leaderboard } from "../grading/mlebench-tasks.ts";
 import { normalizedScore } from "../metrics/iteration.ts";
+import { mean } from "../metrics/statistics.ts";
 import type { Change, Evaluation, EvaluationSummary, Figures, Medal, Statistics } from "../metrics/summary.ts";
 import { difference, differenceIntervals, percentileIntervals } from "./bootstrap.ts";
 
@@ -143,8 +144,4 @@ function medalOf(score: number, { leaderboard }: Scale): Medal | null {
   if (!leaderboard) return null;
   const { goldMedal, silverMedal, bronzeMedal } = rankOf(score, leaderboard);
   return goldMedal ? "gold" : silverMedal ? "silver" : bronzeMedal ? "bronze" : null;
-}
-
-function mean(values: readonly number[]): number | null {
-  return values.length > 0 ? values.reduce((sum, value) => sum + value, 0) / values.length : null;
 }

@@ -8,6 +8,7 @@ import type { CriticStepResult, PolicyStepResult } from "../engine/engine.ts";
 import { type Guard, guardNames } from "../grading/guards.ts";
 import type { Grade, Sample } from "../store/types.ts";
 import { addDuration, emptyHistogram } from "./durations.ts";
+import { mean, share, sum } from "./statistics.ts";
 
 /** What the metrics read of a sample. */
 export interface MeasuredSample extends Partial<Grade>, Partial<Pick<Result, "durationSeconds" | "forgedMarkers">> {
@@ -270,18 +271,6 @@ function counts<Item>(items: readonly Item[], key: (item: Item) => string): Reco
 function shares(from: Record<string, number>): Record<string, number> {
   const total = sum(Object.values(from));
   return Object.fromEntries(Object.entries(from).map(([key, count]) => [key, count / total]));
-}
-
-function sum(values: readonly number[]): number {
-  return values.reduce((total, value) => total + value, 0);
-}
-
-function mean(values: readonly number[]): number | null {
-  return share(sum(values), values.length);
-}
-
-function share(part: number, whole: number): number | null {
-  return whole > 0 ? part / whole : null;
 }
 
 function largest(values: readonly number[]): number {

@@ -6,6 +6,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom
 import { OUTCOMES } from "../../proto/execution.ts";
 import { type Guard, guardNames } from "../grading/guards.ts";
 import type { IterationMetrics } from "./iteration.ts";
+import { sum } from "./statistics.ts";
 
 /** The parts of a sample's way that are timed one by one. */
 export type SampleStage = "queue" | "instrument" | "execute" | "grade";
@@ -237,7 +238,7 @@ function set(gauge: Gauge, labels: Record<string, string>, value: number | null)
 }
 
 function shares(counts: Record<string, number>): Record<string, number> {
-  const total = Object.values(counts).reduce((sum, count) => sum + count, 0);
+  const total = sum(Object.values(counts));
   return Object.fromEntries(Object.entries(counts).map(([key, count]) => [key, count / Math.max(1, total)]));
 }
 

@@ -2,6 +2,7 @@
 import type { TopLevelSpec } from "vega-lite";
 import { guardNames } from "../grading/guards.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
+import { sum } from "../metrics/statistics.ts";
 import { addedHistogram } from "./durations.ts";
 import { guardWords } from "./guards.ts";
 import { type AxisText, groupedPlot, heatPlot, linePlot, type Series, type Size, stackPlot } from "./plots.ts";
@@ -192,7 +193,7 @@ function families(lines: Lines): Chart {
   }
   const ranked = [...totals.keys()].sort((a, b) => totals.get(b)! - totals.get(a)!);
   const [shown, rest] = [ranked.slice(0, PALETTE.length), ranked.slice(PALETTE.length)];
-  const restOf: Value = (line) => rest.reduce((sum, name) => sum + (line.families[name] ?? 0), 0) || null;
+  const restOf: Value = (line) => sum(rest.map((name) => line.families[name] ?? 0)) || null;
   const text = {
     title: "Kinds of model",
     caption: "Which model the executed programs fit. One that takes over shows here before it shows in the score.",

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describeSettings, evaluationTable, WHENS } from "../evaluation/rows.ts";
 import type { Evaluation, When } from "../metrics/summary.ts";
 import { readSummary } from "../metrics/summary.ts";
-import { type Html, html } from "./html.ts";
+import { type Html, heads, html, row } from "./html.ts";
 
 export interface BestProgram {
   program: string;
@@ -46,17 +46,16 @@ export function evaluationSection(
   { evaluation, unfinished, programs }: ReportedEvaluation,
   program: (best: BestProgram) => Html,
 ): Html {
-  const { heads, groups } = evaluationTable(evaluation);
-  const body = groups.map(
+  const table = evaluationTable(evaluation);
+  const body = table.groups.map(
     ({ title, rows }) =>
-      html`${title && html`<tr class="group"><th scope="rowgroup" colspan="${heads.length + 1}">${title}</th></tr>`}${rows.map(
-        ({ label, cells }) =>
-          html`<tr><th scope="row">${label}</th>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>`,
+      html`${title && html`<tr class="group"><th scope="rowgroup" colspan="${table.heads.length + 1}">${title}</th></tr>`}${rows.map(
+        ({ label, cells }) => row(label, cells),
       )}`,
   );
   return html`<h2>Evaluation</h2>
 <p>${describeSettings(evaluation)}${unfinished && " It is not finished."}</p>
-<div class="scroll"><table class="comparison evaluation"><thead><tr><th></th>${heads.map((head) => html`<th scope="col">${head}</th>`)}</tr></thead><tbody>${body}</tbody></table></div>
+<div class="scroll"><table class="comparison evaluation"><thead><tr><th></th>${heads(table.heads)}</tr></thead><tbody>${body}</tbody></table></div>
 ${programs.map(({ title, best }) => html`<details><summary>Best program ${title}</summary>${program(best)}</details>`)}`;
 }
 
