@@ -1,4 +1,5 @@
 /** `/metrics` for Prometheus, `/healthz` and `/readyz` for whoever supervises the process, and pages for people. Read-only. */
+import { once } from "node:events";
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { type AddressInfo, isIP } from "node:net";
 import type { Registry } from "prom-client";
@@ -46,9 +47,9 @@ export async function serveMetrics(
       send(response, 500, TEXT, `${error.message}\n`);
     });
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", (error: NodeJS.ErrnoException) => reject(refused(listen, error)));
-    server.listen(port, host, resolve);
+  await once(server.listen(port, host), "listening").catch((error: NodeJS.ErrnoException) => {
+    const why = error.code === "EADDRINUSE" ? "is in use; choose another port, or 0 for any free one" : error.message;
+    throw new MetricsError("listen", `--metrics-listen: ${listen} ${why}`, { cause: error });
   });
   server.unref();
   const close = () =>
@@ -113,9 +114,4 @@ function parseListen(listen: string): { host: string; port: number } {
     throw new MetricsError("listen", `--metrics-listen: ${listen} is not HOST:PORT, for example 127.0.0.1:9090`);
   }
   return { host: match[1] ?? (match[2] || "0.0.0.0"), port };
-}
-
-function refused(listen: string, cause: NodeJS.ErrnoException): MetricsError {
-  const why = cause.code === "EADDRINUSE" ? "is in use; choose another port, or 0 for any free one" : cause.message;
-  return new MetricsError("listen", `--metrics-listen: ${listen} ${why}`, { cause });
 }

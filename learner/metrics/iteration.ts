@@ -7,7 +7,7 @@ import type { Result } from "../../proto/execution.ts";
 import type { CriticStepResult, PolicyStepResult } from "../engine/engine.ts";
 import { type Guard, guardNames } from "../grading/guards.ts";
 import type { Grade, Sample } from "../store/types.ts";
-import { addDuration, emptyHistogram } from "./durations.ts";
+import { durationHistogram } from "./durations.ts";
 import { mean, share, sum } from "./statistics.ts";
 
 /** What the metrics read of a sample. */
@@ -133,9 +133,6 @@ export function iterationMetrics(input: IterationInput) {
   const tasks = Object.fromEntries(scales.map((task) => [task.name, taskMetrics(task, trained, previous)]));
   const only = scales.length === 1 ? tasks[scales[0]!.name] : undefined;
   const weightSum = sum(durationWeights);
-  const histogram = emptyHistogram();
-  for (const value of launchedSeconds) addDuration(histogram.launched, value);
-  for (const value of durations) addDuration(histogram.trained, value);
   const phases = Object.fromEntries(Object.entries(secondsByPhase).map(([name, value]) => [name, round(value)]));
   const other = seconds - sum(Object.values(secondsByPhase));
   if (other > 0.0005) phases.other = round((phases.other ?? 0) + other);
@@ -159,7 +156,7 @@ export function iterationMetrics(input: IterationInput) {
     trainedMeanDurationSeconds: mean(durations),
     weightedMeanDurationSeconds: weightedMean(trained, durationWeights),
     launchedMeanDurationSeconds: mean(launchedSeconds),
-    durationHistogram: histogram,
+    durationHistogram: durationHistogram(launchedSeconds, durations),
     effectiveSampleSize: weightSum > 0 ? weightSum ** 2 / sum(durationWeights.map((weight) => weight ** 2)) : null,
     maxDurationWeight: durationWeights.length > 0 ? largest(durationWeights) : null,
     updateKl: mean(steps.map((step) => step.kl)),

@@ -3,7 +3,7 @@
  * lines of iterations that a resumed run trains again, are cut off when the file is opened.
  */
 import { type FileHandle, open, readFile, rename, writeFile } from "node:fs/promises";
-import { MetricsError } from "./errors.ts";
+import { writeFault } from "./errors.ts";
 import type { IterationMetrics } from "./iteration.ts";
 
 export class MetricsFile {
@@ -33,7 +33,7 @@ export class MetricsFile {
       const handle = await open(path, "a");
       return new MetricsFile(path, handle, Buffer.byteLength(text), kept.at(-1)?.line);
     } catch (error) {
-      throw fault(path, error);
+      throw writeFault(path, "the metrics", error);
     }
   }
 
@@ -45,7 +45,7 @@ export class MetricsFile {
       await this.#handle.datasync();
     } catch (error) {
       await this.#handle.truncate(this.#size).catch(() => undefined);
-      throw fault(this.#path, error);
+      throw writeFault(this.#path, "the metrics", error);
     }
     this.#size += Buffer.byteLength(text);
     this.last = line;
@@ -87,10 +87,4 @@ async function readIfThere(path: string): Promise<string> {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return "";
     throw error;
   }
-}
-
-function fault(path: string, cause: unknown): MetricsError {
-  const { code, message } = cause as NodeJS.ErrnoException;
-  const why = code === "ENOSPC" ? "the disk is full; free some space and resume the run" : message;
-  return new MetricsError("metrics-file", `${path}: cannot write the metrics: ${why}`, { cause });
 }

@@ -34,8 +34,6 @@ export interface Statistics {
   aboveMedianFraction: number | null;
 }
 
-export type StatisticName = keyof Statistics;
-
 export interface Figures extends Statistics {
   validFraction: number;
   samples: number;
@@ -45,7 +43,7 @@ export interface Figures extends Statistics {
   medals: Record<Medal, number> | null;
   bestMedal: Medal | null;
   /** The 95 % interval. For a best score it ends at the best score seen. */
-  intervals: Record<StatisticName, Interval | null>;
+  intervals: Record<keyof Statistics, Interval | null>;
 }
 
 /** Of one policy. */
@@ -83,7 +81,7 @@ export interface Evaluation extends Partial<Record<When, EvaluationSummary>> {
 }
 
 export interface Change extends Statistics {
-  intervals: Record<StatisticName, Interval | null>;
+  intervals: Record<keyof Statistics, Interval | null>;
 }
 
 export interface RunSummary {

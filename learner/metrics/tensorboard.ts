@@ -10,7 +10,7 @@ import { type FileHandle, mkdir, open, readdir, readFile, truncate } from "node:
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import protobuf from "protobufjs";
-import { MetricsError } from "./errors.ts";
+import { writeFault } from "./errors.ts";
 import type { IterationMetrics } from "./iteration.ts";
 
 const Event = protobuf
@@ -78,7 +78,7 @@ export class TensorBoardFile {
       for (const line of lines) if (line.iteration > last) await file.append(line);
       return file;
     } catch (error) {
-      throw fault(directory, error);
+      throw writeFault(directory, "the event file", error);
     }
   }
 
@@ -104,7 +104,7 @@ export class TensorBoardFile {
       });
       this.#size += bytes.length;
     } catch (error) {
-      throw fault(this.#directory, error);
+      throw writeFault(this.#directory, "the event file", error);
     }
   }
 
@@ -204,10 +204,4 @@ export function crc32c(bytes: Uint8Array): number {
 export function maskedCrc32c(bytes: Uint8Array): number {
   const crc = crc32c(bytes);
   return (((crc >>> 15) | (crc << 17)) + 0xa282ead8) >>> 0;
-}
-
-function fault(path: string, cause: unknown): MetricsError {
-  const { code, message } = cause as NodeJS.ErrnoException;
-  const why = code === "ENOSPC" ? "the disk is full; free some space and resume the run" : message;
-  return new MetricsError("metrics-file", `${path}: cannot write the event file: ${why}`, { cause });
 }
