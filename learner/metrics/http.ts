@@ -42,10 +42,28 @@ export async function serveMetrics(
   pages: Pages = {},
 ): Promise<MetricsServer> {
   const { host, port } = parseListen(listen);
+  const respond = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    if (request.method !== "GET" && request.method !== "HEAD") return send(response, 405, TEXT, "only GET\n");
+    const address = URL.parse(request.url ?? "/", "http://localhost");
+    if (address === null) return send(response, 400, TEXT, "that is no address\n");
+    const { pathname: path, searchParams: query } = address;
+    if (path === "/metrics") {
+      return send(response, 200, { "content-type": registry.contentType }, await registry.metrics());
+    }
+    if (path === "/healthz" || path === "/readyz") {
+      const { ok, message } = path === "/healthz" ? probes.live() : probes.ready();
+      return send(response, ok ? 200 : 503, TEXT, `${message}\n`);
+    }
+    if (Object.hasOwn(pages, path)) {
+      const refusal = refusalOf(request);
+      if (refusal !== undefined) return send(response, 403, TEXT, `${refusal}\n`);
+      const page = await pages[path]!(query);
+      return send(response, 200, page.headers, page.body);
+    }
+    send(response, 404, TEXT, `try ${["/metrics", "/healthz", "/readyz", ...Object.keys(pages)].join(", ")}\n`);
+  };
   const server = limitedServer((request, response) => {
-    respond(request, response, registry, probes, pages).catch((error: Error) => {
-      send(response, 500, TEXT, `${error.message}\n`);
-    });
+    respond(request, response).catch((error: Error) => send(response, 500, TEXT, `${error.message}\n`));
   });
   await once(server.listen(port, host), "listening").catch((error: NodeJS.ErrnoException) => {
     const why = error.code === "EADDRINUSE" ? "is in use; choose another port, or 0 for any free one" : error.message;
@@ -61,33 +79,6 @@ export async function serveMetrics(
 }
 
 const TEXT = { "content-type": "text/plain; charset=utf-8" };
-
-async function respond(
-  request: IncomingMessage,
-  response: ServerResponse,
-  registry: Registry,
-  probes: Probes,
-  pages: Pages,
-): Promise<void> {
-  if (request.method !== "GET" && request.method !== "HEAD") return send(response, 405, TEXT, "only GET\n");
-  const address = URL.parse(request.url ?? "/", "http://localhost");
-  if (address === null) return send(response, 400, TEXT, "that is no address\n");
-  const { pathname: path, searchParams: query } = address;
-  if (path === "/metrics") {
-    return send(response, 200, { "content-type": registry.contentType }, await registry.metrics());
-  }
-  if (path === "/healthz" || path === "/readyz") {
-    const { ok, message } = path === "/healthz" ? probes.live() : probes.ready();
-    return send(response, ok ? 200 : 503, TEXT, `${message}\n`);
-  }
-  if (Object.hasOwn(pages, path)) {
-    const refusal = refusalOf(request);
-    if (refusal !== undefined) return send(response, 403, TEXT, `${refusal}\n`);
-    const page = await pages[path]!(query);
-    return send(response, 200, page.headers, page.body);
-  }
-  send(response, 404, TEXT, `try ${["/metrics", "/healthz", "/readyz", ...Object.keys(pages)].join(", ")}\n`);
-}
 
 /** Why this request gets no page. */
 function refusalOf({ socket, headers }: IncomingMessage): string | undefined {

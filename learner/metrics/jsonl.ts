@@ -2,8 +2,9 @@
  * `metrics.jsonl`: one line an iteration. A line is on disk before `append` resolves; a line that a crash tore, and
  * lines of iterations that a resumed run trains again, are cut off when the file is opened.
  */
-import { type FileHandle, open, readFile, rename, writeFile } from "node:fs/promises";
+import { type FileHandle, open } from "node:fs/promises";
 import { writeFault } from "./errors.ts";
+import { readIfThere, replaceFile } from "./files.ts";
 import type { IterationMetrics } from "./iteration.ts";
 
 export class MetricsFile {
@@ -23,13 +24,10 @@ export class MetricsFile {
   /** Opens or makes the file and keeps the lines up to and including `resumedIteration` (0 keeps none). */
   static async open(path: string, resumedIteration: number): Promise<MetricsFile> {
     try {
-      const found = await readIfThere(path);
+      const found = (await readIfThere(path)) ?? "";
       const kept = wholeLines(found).filter(({ line }) => line.iteration <= resumedIteration);
       const text = kept.map(({ source }) => `${source}\n`).join("");
-      if (text !== found) {
-        await writeFile(`${path}.new`, text, { flush: true });
-        await rename(`${path}.new`, path);
-      }
+      if (text !== found) await replaceFile(path, text);
       const handle = await open(path, "a");
       return new MetricsFile(path, handle, Buffer.byteLength(text), kept.at(-1)?.line);
     } catch (error) {
@@ -58,7 +56,7 @@ export class MetricsFile {
 
 /** The whole lines of a file that may be being written; of an iteration that stands there twice, the later. */
 export async function readMetrics(path: string): Promise<IterationMetrics[]> {
-  return wholeLines(await readIfThere(path)).map(({ line }) => line);
+  return wholeLines((await readIfThere(path)) ?? "").map(({ line }) => line);
 }
 
 function wholeLines(text: string): { source: string; line: IterationMetrics }[] {
@@ -77,14 +75,5 @@ function parseLine(source: string): IterationMetrics | undefined {
     return isLine && typeof value.iteration === "number" ? (value as IterationMetrics) : undefined;
   } catch {
     return undefined;
-  }
-}
-
-async function readIfThere(path: string): Promise<string> {
-  try {
-    return await readFile(path, "utf8");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return "";
-    throw error;
   }
 }

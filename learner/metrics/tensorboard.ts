@@ -6,6 +6,7 @@
  * together have each iteration once. The START at its beginning tells a TensorBoard that has read further to forget that.
  * No file is removed: TensorBoard would wait at it for ever.
  */
+import { existsSync } from "node:fs";
 import { type FileHandle, mkdir, open, readdir, readFile, truncate } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -71,7 +72,9 @@ export class TensorBoardFile {
    */
   static async open(directory: string, lines: readonly IterationMetrics[]): Promise<TensorBoardFile> {
     try {
-      const names = (await readdir(directory).catch(absent)).filter((name) => name.startsWith(NAME)).sort(byTime);
+      const names = (existsSync(directory) ? await readdir(directory) : [])
+        .filter((name) => name.startsWith(NAME))
+        .sort(byTime);
       let last = 0;
       for (const name of names) last = await cutBack(join(directory, name), last, lines.at(-1)?.iteration ?? 0);
       const file = new TensorBoardFile(directory, secondsOf(names.at(-1)));
@@ -115,11 +118,6 @@ export class TensorBoardFile {
 
 const secondsOf = (name: string | undefined): number => Number(name?.slice(NAME.length + 1).split(".")[0]) || 0;
 const byTime = (a: string, b: string): number => secondsOf(a) - secondsOf(b);
-
-function absent(error: NodeJS.ErrnoException): string[] {
-  if (error.code === "ENOENT") return [];
-  throw error;
-}
 
 /**
  * Cuts a file off at the first record that is torn, or of an iteration that is not above `after` or is above `upTo`.

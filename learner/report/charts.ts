@@ -59,7 +59,8 @@ const GUARDS = { sampleSubmission: color("orange"), constant: color("purple"), p
 
 export function chartsOf({ lines, manifest, tasks }: RunFolder): Record<ChartSection, Chart[]> {
   const baseline = manifest.spec?.algorithm?.baseline;
-  const line = (text: Text, ...series: Measured[]) => lineChart(lines, text, series);
+  const line = (title: string, caption: string, y: Text["y"], ...series: Measured[]) =>
+    lineChart(lines, { title, caption, y }, series);
   const third = (title: string, value: Value, shade: (typeof PALETTE)[number], unit: string, format?: string) => {
     const text = { title, caption: "", y: { title: unit, ...(format && { format }) } };
     return lineChart(lines, text, [{ label: title, color: color(shade), value }], { size: "third" });
@@ -68,11 +69,9 @@ export function chartsOf({ lines, manifest, tasks }: RunFolder): Record<ChartSec
     learning: [
       ...tasks.flatMap((task) => scores(lines, task, tasks.length > 1)),
       line(
-        {
-          title: "Valid programs",
-          caption: "Share of the batch that ended by itself and left a submission that could be graded.",
-          y: { title: "share of samples", ...SHARE },
-        },
+        "Valid programs",
+        "Share of the batch that ended by itself and left a submission that could be graded.",
+        { title: "share of samples", ...SHARE },
         { label: tasks.length > 1 ? "all tasks" : "valid", color: color("green"), value: (it) => it.validFraction },
         ...(tasks.length > 1 ? tasks : []).map(({ name }, index) => ({
           ...{ label: name, color: palette(index), dashed: true },
@@ -80,12 +79,9 @@ export function chartsOf({ lines, manifest, tasks }: RunFolder): Record<ChartSec
         })),
       ),
       line(
-        {
-          title: "Mean reward",
-          caption:
-            "What PPO is given: the score if valid, else a failure reward and something for each marker reached.",
-          y: { title: "reward" },
-        },
+        "Mean reward",
+        "What PPO is given: the score if valid, else a failure reward and something for each marker reached.",
+        { title: "reward" },
         { label: "reward", color: color("purple"), value: (it) => it.meanReward },
       ),
     ],
@@ -93,30 +89,24 @@ export function chartsOf({ lines, manifest, tasks }: RunFolder): Record<ChartSec
     durations: [
       histogram(lines),
       line(
-        {
-          title: "Mean duration",
-          caption: "Weighted: as the policy gradient counts the programs.",
-          y: { title: "seconds", zero: true },
-        },
+        "Mean duration",
+        "Weighted: as the policy gradient counts the programs.",
+        { title: "seconds", zero: true },
         { label: "launched", color: "var(--ink)", dashed: true, value: (it) => it.launchedMeanDurationSeconds },
         { label: "trained", color: color("blue"), value: (it) => it.trainedMeanDurationSeconds },
         { label: "trained, weighted", color: color("orange"), value: (it) => it.weightedMeanDurationSeconds },
       ),
       line(
-        {
-          title: "Effective sample size",
-          caption: "How many equally weighted samples the duration weights leave of a batch.",
-          y: { title: "samples", zero: true },
-        },
+        "Effective sample size",
+        "How many equally weighted samples the duration weights leave of a batch.",
+        { title: "samples", zero: true },
         { label: "batch", color: color("grey"), dashed: true, value: (it) => it.samples },
         { label: "effective", color: color("blue"), value: (it) => it.effectiveSampleSize },
       ),
       line(
-        {
-          title: "Largest duration weight",
-          caption: "The mean weight of a batch is 1; one far above it lets a single program decide the update.",
-          y: { title: "weight", zero: true },
-        },
+        "Largest duration weight",
+        "The mean weight of a batch is 1; one far above it lets a single program decide the update.",
+        { title: "weight", zero: true },
         { label: "largest", color: color("red"), value: (it) => it.maxDurationWeight },
       ),
     ],
@@ -143,12 +133,9 @@ export function chartsOf({ lines, manifest, tasks }: RunFolder): Record<ChartSec
     time: [
       phases(lines),
       line(
-        {
-          title: "Who waits",
-          caption:
-            "Actors: share of slot-seconds that executed a program. Learner: share of the iteration spent waiting.",
-          y: { title: "share", ...SHARE },
-        },
+        "Who waits",
+        "Actors: share of slot-seconds that executed a program. Learner: share of the iteration spent waiting.",
+        { title: "share", ...SHARE },
         { label: "actors busy", color: color("orange"), value: (it) => it.actorBusyShare },
         { label: "learner idle", color: color("grey"), dashed: true, value: (it) => it.learnerIdleShare },
       ),

@@ -1,5 +1,6 @@
 /** Reads what the report shows of a run folder. Everything but the manifest may be missing: the run may be young. */
-import { readFile, stat } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parse } from "yaml";
 import type { Algorithm } from "../../crds/trainingrun.ts";
@@ -51,7 +52,7 @@ export async function readRunFolder(directory: string): Promise<RunFolder> {
   const manifestPath = join(directory, "trainingrun.yaml");
   const manifestText = await readText(manifestPath);
   if (manifestText === undefined) {
-    const what = (await exists(directory)) ? "has no trainingrun.yaml" : "does not exist";
+    const what = existsSync(directory) ? "has no trainingrun.yaml" : "does not exist";
     throw new ReportError("run-folder", `${directory} ${what}; name the folder of a run, for example runs/NAME-TIME`);
   }
   const manifest = (await parsed(manifestPath, () => parse(manifestText) as RunManifest | null)) ?? {};
@@ -67,7 +68,7 @@ export async function readRunFolder(directory: string): Promise<RunFolder> {
     summary,
     best: await readBest(join(directory, "best")),
     evaluation: await parsed(join(directory, "evaluation"), () => readEvaluation(directory, readBest)),
-    trains: !(await exists(join(directory, "policies.json"))),
+    trains: !existsSync(join(directory, "policies.json")),
   };
 }
 
@@ -106,11 +107,4 @@ async function readText(path: string): Promise<string | undefined> {
     if (code === "ENOENT" || code === "ENOTDIR") return undefined;
     throw new ReportError("run-folder", `${path} cannot be read: ${message}`, { cause: error });
   }
-}
-
-async function exists(path: string): Promise<boolean> {
-  return stat(path).then(
-    () => true,
-    () => false,
-  );
 }
