@@ -56,18 +56,13 @@ export function summarize(
   scale: Scale,
   { iteration, lost, seed }: { iteration: number; lost: number; seed: number },
 ): EvaluationSummary {
-  const of = (kind: EvaluatedProgram["kind"]) =>
-    figuresOf(
-      programs.filter((program) => program.kind === kind),
-      scale,
-      seed,
-    );
-  const improved = programs.some(({ kind }) => kind === "improve");
+  const { scratch = [], improve } = Object.groupBy(programs, ({ kind }) => kind);
+  const of = (some: readonly EvaluatedProgram[]) => figuresOf(some, scale, seed);
   return {
     iteration,
-    ...figuresOf(programs, scale, seed),
+    ...of(programs),
     lost,
-    ...(improved && { kinds: { scratch: of("scratch"), improve: of("improve") } }),
+    ...(improve && { kinds: { scratch: of(scratch), improve: of(improve) } }),
   };
 }
 

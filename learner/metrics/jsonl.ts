@@ -60,11 +60,12 @@ export async function readMetrics(path: string): Promise<IterationMetrics[]> {
 }
 
 function wholeLines(text: string): { source: string; line: IterationMetrics }[] {
-  const byIteration = new Map<number, { source: string; line: IterationMetrics }>();
-  for (const source of text.split("\n").slice(0, -1)) {
+  const lines = text.split("\n").slice(0, -1);
+  const whole = lines.flatMap((source) => {
     const line = parseLine(source);
-    if (line) byIteration.set(line.iteration, { source, line });
-  }
+    return line ? [{ source, line }] : [];
+  });
+  const byIteration = new Map(whole.map((it) => [it.line.iteration, it]));
   return [...byIteration.values()].sort((a, b) => a.line.iteration - b.line.iteration);
 }
 

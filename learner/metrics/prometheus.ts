@@ -5,29 +5,18 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { OUTCOMES } from "../../proto/execution.ts";
 import { type Guard, guardNames } from "../grading/guards.ts";
+import type { KnownActor } from "../server/options.ts";
 import type { IterationMetrics } from "./iteration.ts";
 import { sum } from "./statistics.ts";
 
 /** The parts of a sample's way that are timed one by one. */
 export type SampleStage = "queue" | "instrument" | "execute" | "grade";
 
-export interface ExecutionCounts {
-  queued: number;
-  running: number;
-  /** Since the run began. */
-  completed: number;
-  lost: number;
-  retried: number;
-  /** Attempts that ended because their actor was taken away. */
-  disrupted: number;
-}
+/** `disrupted`: attempts that ended because their actor was taken away. */
+const EXECUTION_EVENTS = ["completed", "lost", "retried", "disrupted"] as const;
 
-/** Of a connected actor, what its machine holds programs with. */
-export interface ActorIsolation {
-  connected: boolean;
-  isolationLevel: string;
-  isolationMissing: readonly string[];
-}
+/** Executions now by state, and events since the run began. */
+export type ExecutionCounts = Record<"queued" | "running" | (typeof EXECUTION_EVENTS)[number], number>;
 
 type Value = (line: IterationMetrics) => number | null;
 
@@ -110,8 +99,6 @@ const KNOWN_VALUES: Record<string, readonly string[]> = {
 
 /** Of the process. Gauges that prom-client names like counters, which tools for metrics refuse; they say little. */
 const MISNAMED = ["nodejs_active_handles_total", "nodejs_active_requests_total", "nodejs_active_resources_total"];
-
-const EXECUTION_EVENTS = ["completed", "lost", "retried", "disrupted"] as const;
 
 const STAGE_BUCKETS_SECONDS = [0.001, 0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600];
 
@@ -199,7 +186,7 @@ export class LearnerMetrics {
   }
 
   /** Call as often as it changes, or from a timer. */
-  observeActors(actors: readonly ActorIsolation[]): void {
+  observeActors(actors: readonly Pick<KnownActor, "connected" | "isolationLevel" | "isolationMissing">[]): void {
     this.#actors.reset();
     this.#missing.reset();
     for (const { connected, isolationLevel, isolationMissing } of actors) {

@@ -7,11 +7,11 @@ import type { RunSummary } from "../metrics/summary.ts";
 import { durationWeighting } from "../rl/durations.ts";
 import { type Chart, chartsOf } from "./charts.ts";
 import { durationSentence } from "./durations.ts";
-import { type BestProgram, evaluationSection } from "./evaluation.ts";
+import { evaluationSection } from "./evaluation.ts";
 import { guardSentence, guardWords } from "./guards.ts";
 import { CONTENT_SECURITY_POLICY, type Html, html, terminalText, trusted } from "./html.ts";
 import { highlightPython } from "./python.ts";
-import type { RunFolder } from "./run-folder.ts";
+import type { BestProgram, RunFolder } from "./run-folder.ts";
 import { renderSvg } from "./svg.ts";
 import { beforeAfter, byTask, iterations, settings, versions } from "./tables.ts";
 
