@@ -108,15 +108,21 @@ export function settings(manifestText: string): Html {
   const { spec: all = {} } = (parse(manifestText) ?? {}) as { spec?: Record<string, unknown> };
   // The address of a webhook may be a secret, and a report is shown around.
   const { notifications: _, ...spec } = all;
-  const scalars = Object.entries(spec).filter(([, value]) => typeof value !== "object" || value === null);
-  const parts = Object.entries(spec).filter(([, value]) => typeof value === "object" && value !== null);
-  const group = (title: string, rows: [string, unknown][]) =>
-    html`<section><h3>${title}</h3><dl>${rows.map(
-      ([name, value]) => html`<div><dt>${name}</dt><dd>${shown(value)}</dd></div>`,
-    )}</dl></section>`;
-  return html`<div class="settings">${scalars.length > 0 && group("spec", scalars)}${parts.map(([title, value]) =>
-    group(title, leaves(value)),
+  const isPart = ([, value]: [string, unknown]) => typeof value === "object" && value !== null;
+  const parts = Object.entries(spec).filter(isPart);
+  const scalars = Object.entries(spec).filter((entry) => !isPart(entry));
+  return html`<div class="settings">${scalars.length > 0 && list("spec", scalars)}${parts.map(([title, value]) =>
+    list(title, leaves(value)),
   )}</div>`;
+}
+
+export function versions(found: Record<string, string>): Html {
+  return html`<div class="settings">${list("versions", Object.entries(found))}</div>`;
+}
+
+function list(title: string, rows: [string, unknown][]): Html {
+  const items = rows.map(([name, value]) => html`<div><dt>${name}</dt><dd>${shown(value)}</dd></div>`);
+  return html`<section><h3>${title}</h3><dl>${items}</dl></section>`;
 }
 
 function leaves(value: unknown, path = ""): [string, unknown][] {
@@ -134,9 +140,4 @@ function isPlainList(value: object): boolean {
 function shown(value: unknown): string {
   const text = Array.isArray(value) ? value.join(", ") : String(value ?? NONE);
   return text.length > 160 ? `${text.slice(0, 160)}…` : text || NONE;
-}
-
-export function versions(found: Record<string, string>): Html {
-  const rows = Object.entries(found).map(([name, version]) => html`<div><dt>${name}</dt><dd>${version}</dd></div>`);
-  return html`<div class="settings"><section><h3>versions</h3><dl>${rows}</dl></section></div>`;
 }
