@@ -4,8 +4,8 @@
  */
 
 import type { Result } from "../../proto/execution.ts";
-import type { CriticStepResult, PolicyStepResult } from "../engine/engine.ts";
 import { type Guard, guardNames } from "../grading/guards.ts";
+import type { UpdateResult } from "../rl/update.ts";
 import type { Grade, Sample } from "../store/types.ts";
 import { durationHistogram } from "./durations.ts";
 import { mean, share, sum } from "./statistics.ts";
@@ -59,7 +59,8 @@ interface Previous {
   tasks: Readonly<Record<string, { bestScoreSoFar: number | null }>>;
 }
 
-export interface IterationInput {
+/** What an update says goes into the line, or into its means over steps. */
+export interface IterationInput extends Omit<UpdateResult, "weights"> {
   iteration: number;
   lineage: number;
   tasks: readonly TaskScale[];
@@ -74,22 +75,7 @@ export interface IterationInput {
   launchedSeconds: readonly number[];
   /** Duration weight of each trained sample; empty if there was no update. */
   durationWeights: readonly number[];
-  /** Mean over response tokens of log pi_old - log pi_reference, before the update. */
-  kl: number;
   klCoefficient: number;
-  /** Mean token entropy before the update, nats. */
-  entropy: number;
-  /** Largest |exp(proximal - behaviour) - 1| over the tokens of samples with lag 0; null if there are none. */
-  importanceMaxDeviation: number | null;
-  /** Mean over the response tokens of the importance weight, after the cap. */
-  importanceMean: number;
-  /** Share of the response tokens whose importance weight the cap cut. */
-  importanceCappedShare: number;
-  /** Of the policy's steps; null if it was not trained. */
-  learningRate: number | null;
-  criticLearningRate: number | null;
-  policySteps: readonly PolicyStepResult[];
-  criticSteps: readonly CriticStepResult[];
   tokensGenerated: number;
   /** Wall-clock seconds that the learner spent in each phase; the rest of `seconds` is called `other`. */
   secondsByPhase: Readonly<Record<string, number>>;
@@ -105,10 +91,6 @@ export interface IterationInput {
   instrumenterFaults: readonly string[];
   staleDropped: number;
   staleWaited: number;
-  /** Share of the groups whose members all have the same reward; null without groups. */
-  zeroSpreadShare: number | null;
-  /** All samples were alike in reward and score: the policy was left as it is. */
-  noSignal: boolean;
   /** Samples left out because the rest of their group was lost. */
   groupDropped: number;
   checkpoint?: { seconds: number; bytes: number } | undefined;
