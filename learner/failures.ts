@@ -55,12 +55,12 @@ const WORDS: readonly [pattern: RegExp, kind: FailureKind][] = [
 const SPEAKERS = ["GraphError", "EngineError", "RangeError"];
 
 /** How far the learner is: a run's first start, a start where it has trained before, or the loop. */
-export type RunStage = "firstStart" | "restart" | "training";
+export type Stage = "firstStart" | "restart" | "training";
 
 /** What a start fails of that the spec asked for: the address, the memory. */
 const INPUT_AT_START = ["listen", "memory"];
 
-export function failureKind(error: unknown, stage: RunStage): FailureKind {
+export function failureKind(error: unknown, stage: Stage): FailureKind {
   const chain = causesOf(error);
   for (const at of chain) {
     const { code, errcode } = at as { code?: unknown; errcode?: unknown };
@@ -83,7 +83,7 @@ export function failureKind(error: unknown, stage: RunStage): FailureKind {
 }
 
 /** @param stay whether a kubelet restarts the process: `longrun run` knows 1, failed, and 2, bad input, alone */
-export function exitStatusOf(error: unknown, stage: RunStage, stay: boolean): number {
+export function exitStatusOf(error: unknown, stage: Stage, stay: boolean): number {
   const kind = failureKind(error, stage);
   if (stay) return EXIT_STATUS[kind];
   // Nothing can be written to a full disk, not even that the run failed; only a person can make room.

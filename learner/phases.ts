@@ -10,10 +10,10 @@ const PHASES = {
   checkpoint: Phase.CHECKPOINTING,
   evaluatePolicy: Phase.FINAL_EVALUATION,
 };
-type TimedPhase = keyof typeof PHASES;
+export type PhaseName = keyof typeof PHASES;
 
 /** Once begun, an update is carried through: its weights are no iteration's before it has ended. */
-const UPDATE: readonly TimedPhase[] = ["evaluate", "train", "checkpoint"];
+const UPDATE: readonly PhaseName[] = ["evaluate", "train", "checkpoint"];
 
 export interface PhasesOptions {
   status: StatusBoard;
@@ -29,9 +29,9 @@ export class Phases {
   readonly #options: PhasesOptions;
   /** Ends the loop between two updates. */
   readonly stop: AbortSignal;
-  #now: TimedPhase | undefined;
+  #now: PhaseName | undefined;
   #sinceMs = 0;
-  #seconds: Partial<Record<TimedPhase, number>> = {};
+  #seconds: Partial<Record<PhaseName, number>> = {};
 
   constructor(options: PhasesOptions) {
     this.#options = options;
@@ -46,7 +46,7 @@ export class Phases {
   }
 
   /** Begins a phase, or says how far it is. @throws whatever the signal aborts with */
-  enter(name: TimedPhase, total = 0, done = 0): void {
+  enter(name: PhaseName, total = 0, done = 0): void {
     const { status, progress, signal } = this.#options;
     (UPDATE.includes(name) ? signal : this.stop).throwIfAborted();
     if (name !== this.#now) this.#go(name);
@@ -64,7 +64,7 @@ export class Phases {
   }
 
   /** Of the phases that ended since `reset`. */
-  get seconds(): Partial<Record<TimedPhase, number>> {
+  get seconds(): Partial<Record<PhaseName, number>> {
     return { ...this.#seconds };
   }
 
@@ -73,7 +73,7 @@ export class Phases {
     return this.#now === undefined || !UPDATE.includes(this.#now);
   }
 
-  #go(next: TimedPhase | undefined): void {
+  #go(next: PhaseName | undefined): void {
     const nowMs = performance.now();
     if (this.#now !== undefined)
       this.#seconds[this.#now] = (this.#seconds[this.#now] ?? 0) + (nowMs - this.#sinceMs) / 1000;

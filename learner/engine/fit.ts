@@ -81,15 +81,15 @@ export function fitRun(
     const plan = on(ranks);
     return ranks > 1 && !fits(plan, budget) ? on(1) : plan;
   };
-  const planOf = (wanted: PlanRequest) => {
+  const attempt = (wanted: PlanRequest) => {
     const plan = once({ ...wanted, checkpointing: mode === "Always" });
     return mode === "Auto" && !fits(plan, budget) ? once({ ...wanted, checkpointing: true }) : plan;
   };
-  const plan = planOf(request);
+  const plan = attempt(request);
   if (fits(plan, budget)) return plan;
   throw new EngineError(
     "memory",
-    `${shortage(plan, budget)}; ${remedies(request, budget, planOf, scarce(plan, budget).which)}`,
+    `${shortage(plan, budget)}; ${remedies(request, budget, attempt, scarce(plan, budget).which)}`,
   );
 }
 
@@ -123,7 +123,7 @@ const SHORT_TOKENS = 256;
 function remedies(
   request: PlanRequest,
   budget: Budget,
-  planOf: (request: PlanRequest) => MemoryPlan,
+  attempt: (request: PlanRequest) => MemoryPlan,
   short: "gpuBytes" | "hostBytes",
 ): string {
   const taken = (plan: MemoryPlan) => size(plan[fits(plan, budget) ? short : scarce(plan, budget).which]);
@@ -146,7 +146,7 @@ function remedies(
   ];
   const enough = changes.flatMap((tries) => {
     for (const [what, changed] of tries) {
-      const plan = planOf(changed);
+      const plan = attempt(changed);
       if (fits(plan, budget)) return [`${what} (${taken(plan)})`];
     }
     return [];
@@ -154,7 +154,7 @@ function remedies(
   if (enough.length > 0) return `set ${enough.join(", or ")}`;
   const maxPromptTokens = Math.min(request.maxPromptTokens, SHORT_TOKENS);
   const maxResponseTokens = Math.min(request.maxResponseTokens, SHORT_TOKENS);
-  const last = planOf({
+  const last = attempt({
     ...request,
     adapter: request.adapter ?? lora,
     critic: false,

@@ -3,8 +3,8 @@ import { join } from "node:path";
 import type { Sample } from "../store/types.ts";
 
 /**
- * A valid sample as it is kept for a person: the best so far in `best/` of the run folder, an evaluation's in `programs/`.
- * `reportedScore`: on the answers' other half, with `rewardSplit: Half`.
+ * A valid sample, kept for a person: the run's best in `best/` of the run folder, an evaluation's in `programs/`.
+ * `reportedScore`: the score on the answers' other half, with `rewardSplit: Half`.
  */
 type BestSample = NonNullable<ReturnType<typeof bestSampleOf>> & { reportedScore?: number | undefined };
 
@@ -13,19 +13,14 @@ export function bestSampleOf(sample: Sample, submission: Buffer | undefined, met
   const { id, iteration, program, plan, result, grade } = sample;
   if (result === undefined || grade?.score === undefined || program === undefined || submission === undefined)
     return undefined;
-  return {
-    ...{ id, iteration, program, plan, submission, metric },
-    terminalOutput: result.terminalOutput,
-    score: grade.score,
-    durationSeconds: result.durationSeconds,
-    family: grade.family ?? "other",
-    guards: grade.guards,
-  };
+  const { terminalOutput, durationSeconds } = result;
+  const { score, family = "other", guards } = grade;
+  return { id, iteration, program, plan, submission, metric, terminalOutput, score, durationSeconds, family, guards };
 }
 
 /**
- * Writes `{program.py,submission.csv,output.txt,score.json}`. The folder is made whole beside the old one and then takes
- * its place, so a reader never sees a program with another program's score.
+ * Writes `{program.py,submission.csv,output.txt,score.json}` into a folder beside the old one, which it then replaces,
+ * so that a reader never sees a program with another program's score.
  */
 export async function writeBest(directory: string, best: BestSample): Promise<void> {
   const next = `${directory}.next`;

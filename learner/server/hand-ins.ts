@@ -11,7 +11,7 @@ import { ServerError } from "./errors.ts";
 import { mostAttempts, parseAttempt } from "./messages.ts";
 import { type PendingUpload, PendingUploads } from "./pending-uploads.ts";
 import { boundedHeader, parseResult } from "./results.ts";
-import type { LostAttempt } from "./terminations.ts";
+import type { Loss } from "./terminations.ts";
 import { type Submission, Upload, type UploadMemory } from "./upload.ts";
 
 export interface HandInsOptions {
@@ -24,7 +24,7 @@ export interface HandInsOptions {
   /** Has `work` done a moment later, with what others want written; `onFailure` if nothing of it is on disk. */
   write(work: () => void, onFailure: (error: unknown) => void): void;
   /** An attempt was lost. @returns its result, if the program itself is known to be the cause */
-  onLost(loss: LostAttempt): longrun.v1alpha1.ResultHeader.$Properties | undefined;
+  onLost(loss: Loss): longrun.v1alpha1.ResultHeader.$Properties | undefined;
   /** There is no room in `uploads.all`. @returns whether another stream that holds more has given some back */
   onFull(bytes: number): boolean;
   /** @param error a ServerError `protocol`, or a fault of ours */

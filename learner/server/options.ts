@@ -48,7 +48,7 @@ export interface ServerOptions {
   channel?: Partial<ChannelLimits>;
 }
 
-export interface KnownActor extends ActorView {
+export interface ActorState extends ActorView {
   isolationLevel: string;
   /** Layers of isolation that its machine does not have. */
   isolationMissing: string[];

@@ -27,9 +27,9 @@ import { ActorStream, type WorkCall } from "./actor-stream.ts";
 import { controlHandlers } from "./control.ts";
 import { deal } from "./dealer.ts";
 import { ServerError, statusOf } from "./errors.ts";
-import type { KnownActor, ServerOptions } from "./options.ts";
+import type { ActorState, ServerOptions } from "./options.ts";
 import { parseResult } from "./results.ts";
-import { isOutOfMemory, type LostAttempt, type Termination, Terminations } from "./terminations.ts";
+import { isOutOfMemory, type Loss, type Termination, Terminations } from "./terminations.ts";
 import { Turn } from "./turn.ts";
 import { UploadMemory } from "./upload.ts";
 import { type Blocked, type WaitOptions, waitForChange, whatBlocks } from "./waiting.ts";
@@ -157,7 +157,7 @@ export class LearnerServer {
   }
 
   /** Actors that are connected, and those that are not and still hold leases. */
-  actors(): KnownActor[] {
+  actors(): ActorState[] {
     return actorStates(this.#streams.values(), this.#options.store.leases.running());
   }
 
@@ -326,7 +326,7 @@ export class LearnerServer {
   }
 
   /** An actor lost an attempt. @returns its result, if it is known already that the program took its sandbox down */
-  #onLost(loss: LostAttempt): longrun.v1alpha1.ResultHeader.$Properties | undefined {
+  #onLost(loss: Loss): longrun.v1alpha1.ResultHeader.$Properties | undefined {
     const cause = this.#terminations.lost(loss);
     return cause && isOutOfMemory(cause) ? outOfMemory(loss, cause) : undefined;
   }
@@ -390,10 +390,7 @@ export class LearnerServer {
 const named = ({ execution, number, actor }: HeldAttempt) => ({ execution, attempt: number, actor });
 
 /** What an actor reported as lost, as the program's own end. */
-function outOfMemory(
-  { header }: LostAttempt,
-  { reason, exitCode }: Termination,
-): longrun.v1alpha1.ResultHeader.$Properties {
+function outOfMemory({ header }: Loss, { reason, exitCode }: Termination): longrun.v1alpha1.ResultHeader.$Properties {
   const detail = `the sandbox's container was killed for memory (${reason}, exit code ${exitCode})`;
   return { ...header, outcome: messages.Outcome.OUT_OF_MEMORY, submission: undefined, detail };
 }

@@ -19,7 +19,7 @@ export interface Termination {
   finishedAtMs: number;
 }
 
-export interface LostAttempt {
+export interface Loss {
   actor: string;
   slot: number;
   attempt: AttemptKey;
@@ -45,7 +45,7 @@ export const isOutOfMemory = ({ reason }: Termination): boolean => reason === OU
 
 export class Terminations {
   readonly #options: Required<TerminationsOptions>;
-  #losses: LostAttempt[] = [];
+  #losses: Loss[] = [];
   #terminations: Termination[] = [];
   /** Of all that were reported: the controller repeats itself. */
   readonly #seen = new Set<string>();
@@ -55,7 +55,7 @@ export class Terminations {
   }
 
   /** An attempt was lost. @returns what ended its sandbox, if that is known already; else the loss is remembered */
-  lost(loss: LostAttempt): Termination | undefined {
+  lost(loss: Loss): Termination | undefined {
     const cause = closest(this.#terminations, (it) => this.#distanceMs(loss, it));
     if (cause === undefined) this.#losses = [...this.#losses, loss].slice(-this.#options.remembered);
     else this.#terminations = this.#terminations.filter((it) => it !== cause);
@@ -63,7 +63,7 @@ export class Terminations {
   }
 
   /** A container ended. @returns the loss that this explains, if that is known already; else it is remembered */
-  reported(termination: Termination): LostAttempt | undefined {
+  reported(termination: Termination): Loss | undefined {
     const { actor, slot, finishedAtMs } = termination;
     const key = `${actor} ${slot} ${finishedAtMs}`;
     if (this.#seen.has(key)) return undefined;
@@ -79,7 +79,7 @@ export class Terminations {
   }
 
   /** Undefined if the one cannot be the other's cause. */
-  #distanceMs(loss: LostAttempt, termination: Termination): number | undefined {
+  #distanceMs(loss: Loss, termination: Termination): number | undefined {
     if (loss.actor !== termination.actor || loss.slot !== termination.slot) return undefined;
     const { matchSeconds, clockSkewSeconds } = this.#options;
     const startedLater = loss.leasedAtMs > termination.finishedAtMs + 1000 * (1 + clockSkewSeconds);
