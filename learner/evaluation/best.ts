@@ -6,7 +6,7 @@ import type { Sample } from "../store/types.ts";
  * A valid sample, kept for a person: the run's best in `best/` of the run folder, an evaluation's in `programs/`.
  * `reportedScore`: the score on the answers' other half, with `rewardSplit: Half`.
  */
-type BestSample = NonNullable<ReturnType<typeof bestSampleOf>> & { reportedScore?: number | undefined };
+export type BestSample = NonNullable<ReturnType<typeof bestSampleOf>> & { reportedScore?: number | undefined };
 
 /** @returns undefined if the sample is not valid, or its submission is not kept any more */
 export function bestSampleOf(sample: Sample, submission: Buffer | undefined, metric: string) {
