@@ -12,11 +12,10 @@ const DRAWS = 2000;
 interface BootstrapOptions {
   seed: number;
   draws?: number;
-  confidence?: number;
 }
 
 /** Numbers by name; null where there is nothing to compute one from. */
-type Statistics<Name extends string> = Record<Name, number | null>;
+type Numbers<Name extends string> = Record<Name, number | null>;
 
 /**
  * Percentile intervals of statistics of `units`. A draw in which a statistic is null says nothing of it and is left out;
@@ -26,7 +25,7 @@ type Statistics<Name extends string> = Record<Name, number | null>;
  */
 export function percentileIntervals<Unit, Name extends string>(
   units: readonly Unit[],
-  statistics: (drawn: Unit[]) => Statistics<Name>,
+  statistics: (drawn: Unit[]) => Numbers<Name>,
   options: BootstrapOptions,
 ): Record<Name, Interval | null> {
   const next = uniforms(options.seed, "bootstrap");
@@ -40,7 +39,7 @@ export function percentileIntervals<Unit, Name extends string>(
 export function differenceIntervals<Unit, Name extends string>(
   treated: readonly Unit[],
   control: readonly Unit[],
-  statistics: (drawn: Unit[]) => Statistics<Name>,
+  statistics: (drawn: Unit[]) => Numbers<Name>,
   options: BootstrapOptions,
 ): Record<Name, Interval | null> {
   const next = uniforms(options.seed, "bootstrap");
@@ -54,24 +53,10 @@ export function differenceIntervals<Unit, Name extends string>(
 }
 
 /** Of each statistic; null where one of the two is. */
-export function difference<Name extends string>(a: Statistics<Name>, b: Statistics<Name>): Statistics<Name> {
+export function difference<Name extends string>(a: Numbers<Name>, b: Numbers<Name>): Numbers<Name> {
   const names = Object.keys(a) as Name[];
   const entries = names.map((name) => [name, a[name] === null || b[name] === null ? null : a[name] - b[name]]);
-  return Object.fromEntries(entries) as Statistics<Name>;
-}
-
-/**
- * One-sided 95 % lower bound of mean(treated) - mean(control) by the bootstrap: runs are drawn with replacement, and
- * within a run its values, because values of one run are not independent.
- *
- * @param treated one list of values per run
- */
-export function lowerBound(treated: number[][], control: number[][], draws = 10_000): number {
-  const next = uniforms(0, "bootstrap");
-  const pick = <T>(values: readonly T[]) => values[Math.floor(next() * values.length)]!;
-  const redrawn = (runs: number[][]) => mean(runs.map(() => pick(runs)).map((run) => mean(run.map(() => pick(run)))));
-  const differences = Array.from({ length: draws }, () => redrawn(treated) - redrawn(control));
-  return differences.sort((a, b) => a - b)[Math.floor(0.05 * draws)]!;
+  return Object.fromEntries(entries) as Numbers<Name>;
 }
 
 export function mean(values: readonly number[]): number {
@@ -91,23 +76,16 @@ function redraw<Unit>(units: readonly Unit[], next: () => number): Unit[] {
 }
 
 function intervalsOf<Name extends string>(
-  draw: () => Statistics<Name>,
-  { draws = DRAWS, confidence = CONFIDENCE }: BootstrapOptions,
+  draw: () => Numbers<Name>,
+  { draws = DRAWS }: BootstrapOptions,
 ): Record<Name, Interval | null> {
-  const seen = new Map<Name, number[]>();
-  for (let count = 0; count < draws; count++)
-    for (const [name, value] of Object.entries(draw()) as [Name, number | null][]) {
-      const values = seen.get(name) ?? [];
-      if (value !== null) values.push(value);
-      seen.set(name, values);
-    }
-  const tail = (1 - confidence) / 2;
-  return Object.fromEntries(
-    [...seen].map(([name, values]) => {
-      const sorted = values.sort((a, b) => a - b);
-      return [name, sorted.length > 0 ? [quantile(sorted, tail), quantile(sorted, 1 - tail)] : null];
-    }),
-  ) as Record<Name, Interval | null>;
+  const drawn = Array.from({ length: draws }, draw);
+  const tail = (1 - CONFIDENCE) / 2;
+  const intervals = (Object.keys(drawn[0]!) as Name[]).map((name) => {
+    const sorted = drawn.flatMap((numbers) => numbers[name] ?? []).sort((a, b) => a - b);
+    return [name, sorted.length > 0 ? [quantile(sorted, tail), quantile(sorted, 1 - tail)] : null];
+  });
+  return Object.fromEntries(intervals) as Record<Name, Interval | null>;
 }
 
 /** With linear interpolation, as numpy.quantile does it. */

@@ -1,7 +1,7 @@
 /** Section 4.1: how good a policy is, from programs that the same actors execute; nothing is trained on. */
-import { rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { TrainingRunSpec } from "../../crds/trainingrun.ts";
+import { replaceFile } from "../metrics/files.ts";
 import type { Evaluation, EvaluationSettings, RunSummary, When } from "../metrics/summary.ts";
 import type { Rollout } from "../rollout/rollout.ts";
 import type { LearnerServer } from "../server/server.ts";
@@ -102,9 +102,7 @@ async function record(run: Evaluating, when: When, purpose: string): Promise<voi
   await writePrograms(run, when, programs);
   await files.updateSummary({ evaluation });
   files.announceEvaluation(evaluation);
-  const path = join(directory, "evaluation.md");
-  await writeFile(`${path}.new`, evaluationMarkdown(evaluation), { flush: true });
-  await rename(`${path}.new`, path);
+  await replaceFile(join(directory, "evaluation.md"), evaluationMarkdown(evaluation));
 }
 
 /** What stayed lost says nothing of the policy, and is left out. */

@@ -3,15 +3,8 @@ import type { Grader } from "../../crds/trainingrun.ts";
 import { rankOf } from "../grading/leaderboard.ts";
 import type { Leaderboard } from "../grading/mlebench-tasks.ts";
 import { normalizedScore } from "../metrics/iteration.ts";
-import type {
-  Change,
-  Evaluation,
-  EvaluationSummary,
-  Figures,
-  Medal,
-  Protocol,
-  Statistics,
-} from "../metrics/summary.ts";
+import { mean } from "../metrics/statistics.ts";
+import type { Change, Evaluation, EvaluationSummary, Figures, Medal, Statistics } from "../metrics/summary.ts";
 import { difference, differenceIntervals, percentileIntervals } from "./bootstrap.ts";
 
 /** What became of one program, or of a response that held none. */
@@ -35,34 +28,21 @@ export interface Scale extends Pick<Grader, "direction" | "rewardRange"> {
   leaderboard?: Leaderboard | undefined;
 }
 
-/** What a status says of one policy. */
-export interface PolicyHeadline {
-  iteration: number;
-  samples: number;
-  validFraction: number;
-  mean: number | null;
-  best: number | null;
-  bestFromScratch: number | null;
-  /** null where nothing was improved. */
-  bestImproved: number | null;
-  bestMedal: Medal | null;
-  medalFraction: number | null;
-  aboveMedianFraction: number | null;
-}
-
-export interface EvaluationHeadline extends Partial<Record<"before" | "after", PolicyHeadline>> {
-  protocol?: Protocol;
-}
-
-export function headline({ settings, before, after }: Evaluation): EvaluationHeadline {
-  const of = (summary: EvaluationSummary): PolicyHeadline => {
-    const { iteration, samples, validFraction, bestMedal, medalFraction, aboveMedianFraction, kinds } = summary;
-    return {
-      ...{ iteration, samples, validFraction, mean: summary.meanScore, best: summary.bestScore },
-      ...{ bestFromScratch: (kinds?.scratch ?? summary).bestScore, bestImproved: kinds?.improve.bestScore ?? null },
-      ...{ bestMedal, medalFraction, aboveMedianFraction },
-    };
-  };
+/** What a status says of the policies before and after training. `bestImproved`: null where nothing was improved. */
+export function headline({ settings, before, after }: Evaluation) {
+  const of = ({
+    iteration,
+    samples,
+    validFraction,
+    meanScore: mean,
+    bestScore: best,
+    kinds,
+    ...it
+  }: EvaluationSummary) => ({
+    ...{ iteration, samples, validFraction, mean, best },
+    ...{ bestFromScratch: kinds ? kinds.scratch.bestScore : best, bestImproved: kinds?.improve.bestScore ?? null },
+    ...{ bestMedal: it.bestMedal, medalFraction: it.medalFraction, aboveMedianFraction: it.aboveMedianFraction },
+  });
   return {
     ...(settings && { protocol: settings.protocol }),
     ...(before && { before: of(before) }),
@@ -76,18 +56,13 @@ export function summarize(
   scale: Scale,
   { iteration, lost, seed }: { iteration: number; lost: number; seed: number },
 ): EvaluationSummary {
-  const of = (kind: EvaluatedProgram["kind"]) =>
-    figuresOf(
-      programs.filter((program) => program.kind === kind),
-      scale,
-      seed,
-    );
-  const improved = programs.some(({ kind }) => kind === "improve");
+  const { scratch = [], improve } = Object.groupBy(programs, ({ kind }) => kind);
+  const of = (some: readonly EvaluatedProgram[]) => figuresOf(some, scale, seed);
   return {
     iteration,
-    ...figuresOf(programs, scale, seed),
+    ...of(programs),
     lost,
-    ...(improved && { kinds: { scratch: of("scratch"), improve: of("improve") } }),
+    ...(improve && { kinds: { scratch: of(scratch), improve: of(improve) } }),
   };
 }
 
@@ -164,8 +139,4 @@ function medalOf(score: number, { leaderboard }: Scale): Medal | null {
   if (!leaderboard) return null;
   const { goldMedal, silverMedal, bronzeMedal } = rankOf(score, leaderboard);
   return goldMedal ? "gold" : silverMedal ? "silver" : bronzeMedal ? "bronze" : null;
-}
-
-function mean(values: readonly number[]): number | null {
-  return values.length > 0 ? values.reduce((sum, value) => sum + value, 0) / values.length : null;
 }

@@ -1,18 +1,7 @@
 import type { TrainingRunSpec } from "../../crds/trainingrun.ts";
 import type { Protocol } from "../metrics/summary.ts";
 
-/**
- * How N programs are asked for, N being `evaluation.samples`.
- *
- * | protocol | from scratch | improvements | what counts |
- * | --- | --- | --- | --- |
- * | `Paper` | N | N | the better of the two, from twice as many programs (sections 3.3 and 4.1) |
- * | `Equal` | N / 2 | N / 2 | the better of the two, from as many programs as N from scratch |
- * | `Scratch` | N | none | |
- *
- * Only a valid solution is improved. Each is improved once, then each once more, until there are as many improvements as
- * asked for; where none is valid there is none.
- */
+/** How many programs of each kind are asked for: README.md, "What is asked", explains the protocols. */
 export interface Arms {
   protocol: Protocol;
   scratch: number;

@@ -1,14 +1,6 @@
 /** An evaluation as a table: what is said in the report, in Markdown and on the terminal. */
 import { change, count, duration, NONE, number, percent } from "../metrics/format.ts";
-import type {
-  Change,
-  Evaluation,
-  EvaluationSettings,
-  EvaluationSummary,
-  Figures,
-  Statistics,
-  When,
-} from "../metrics/summary.ts";
+import type { Change, Evaluation, EvaluationSummary, Figures, Interval, Statistics, When } from "../metrics/summary.ts";
 
 export interface EvaluationTable {
   /** The first column has no head. */
@@ -26,30 +18,22 @@ const headOf: Record<When, (summary: EvaluationSummary) => string> = {
 };
 
 /** Evaluated policies side by side; where there are improvements, by kind of prompt too. */
-export function evaluationTable(evaluation: Evaluation): EvaluationTable {
+export function evaluationTable({ settings, change, ...evaluation }: Evaluation): EvaluationTable {
   const policies = WHENS.flatMap((when) => (evaluation[when] ? [{ when, summary: evaluation[when] }] : []));
-  const heads = [
-    ...policies.map(({ when, summary }) => headOf[when](summary)),
-    ...(evaluation.change ? ["change"] : []),
-  ];
+  const heads = [...policies.map(({ when, summary }) => headOf[when](summary)), ...(change ? ["change"] : [])];
   const kinds = policies.some(({ summary }) => summary.kinds);
-  const of = (title: string, figures: (summary: EvaluationSummary) => Figures | undefined, change?: Change) => ({
-    title,
-    rows: rowsOf(
+  const group = (title: string, figures: (summary: EvaluationSummary) => Figures | undefined, change?: Change) => {
+    const rows = rowsOf(
       policies.map(({ summary }) => figures(summary)),
-      evaluation.settings,
+      settings?.metric ?? "score",
       change,
-    ).map(({ label, cells }) => ({ label, cells: heads.map((_, column) => cells[column] ?? "") })),
-  });
-  return {
-    heads,
-    groups: [
-      of(kinds ? "both kinds of prompt" : "", (summary) => summary, evaluation.change),
-      ...(kinds
-        ? [of("from scratch", ({ kinds }) => kinds?.scratch), of("improve prompts", ({ kinds }) => kinds?.improve)]
-        : []),
-    ],
+    );
+    return { title, rows: rows.map((row) => ({ ...row, cells: heads.map((_, column) => row.cells[column] ?? "") })) };
   };
+  const both = group(kinds ? "both kinds of prompt" : "", (summary) => summary, change);
+  if (!kinds) return { heads, groups: [both] };
+  const scratch = group("from scratch", ({ kinds }) => kinds?.scratch);
+  return { heads, groups: [both, scratch, group("improve prompts", ({ kinds }) => kinds?.improve)] };
 }
 
 /** One sentence or two: how it was evaluated. */
@@ -72,64 +56,49 @@ export function describeSettings({ settings, ...evaluation }: Evaluation): strin
   return sentences.join(" ");
 }
 
-type Unit = (value: number | null | undefined) => string;
+type Unit = (value: number) => string;
 
-/** @param change shown after the policies, for what it is measured of */
-function rowsOf(policies: (Figures | undefined)[], settings: EvaluationSettings | undefined, change?: Change) {
-  const metric = settings?.metric ?? "score";
-  const measured = (label: string, name: keyof Statistics, unit: Unit) => ({
-    label,
-    cells: [
-      ...policies.map((figures) => withInterval(figures?.[name], figures?.intervals?.[name], unit)),
-      ...(change ? [changeCell(change, name, unit)] : []),
-    ],
-  });
+/** Rows of cells, one for each policy; @param change a cell more, for what it is measured of */
+function rowsOf(policies: (Figures | undefined)[], metric: string, change?: Change) {
   const plain = (label: string, text: (figures: Figures) => string) => ({
     label,
     cells: policies.map((figures) => (figures ? text(figures) : NONE)),
   });
+  const measured = (label: string, name: keyof Statistics, unit: Unit) => {
+    const { cells } = plain(label, (figures) => withInterval(figures[name], figures.intervals?.[name], unit));
+    return { label, cells: [...cells, ...(change ? [changeCell(change, name, unit)] : [])] };
+  };
   const isKnown = (name: keyof Statistics) => policies.some((figures) => figures?.[name] !== null);
-  const ranked = policies.some((figures) => figures?.medals);
-  return [
+  const rows = [
     plain("programs", ({ samples }) => count(samples)),
     measured("valid", "validFraction", percent),
     measured(`best ${metric}`, "bestScore", number),
     measured(`mean ${metric}`, "meanScore", number),
-    ...(isKnown("meanNormalizedScore") ? [measured("mean, 0 to 1", "meanNormalizedScore", number)] : []),
-    ...(ranked
-      ? [
-          plain("medal of the best", ({ bestMedal }) => bestMedal ?? "none"),
-          plain("gold, silver, bronze", ({ medals }) =>
-            medals ? `${medals.gold}, ${medals.silver}, ${medals.bronze}` : NONE,
-          ),
-          measured("any medal", "medalFraction", percent),
-          measured("above median", "aboveMedianFraction", percent),
-        ]
-      : []),
-    plain("mean duration", ({ meanDurationSeconds }) => duration(meanDurationSeconds)),
   ];
+  if (isKnown("meanNormalizedScore")) rows.push(measured("mean, 0 to 1", "meanNormalizedScore", number));
+  if (policies.some((figures) => figures?.medals))
+    rows.push(
+      plain("medal of the best", ({ bestMedal }) => bestMedal ?? "none"),
+      plain("gold, silver, bronze", ({ medals }) =>
+        medals ? `${medals.gold}, ${medals.silver}, ${medals.bronze}` : NONE,
+      ),
+      measured("any medal", "medalFraction", percent),
+      measured("above median", "aboveMedianFraction", percent),
+    );
+  return [...rows, plain("mean duration", ({ meanDurationSeconds }) => duration(meanDurationSeconds))];
 }
 
-function withInterval(
-  value: number | null | undefined,
-  interval: [number, number] | null | undefined,
-  unit: Unit,
-): string {
+function withInterval(value: number | null | undefined, interval: Interval | null | undefined, unit: Unit): string {
   if (value === null || value === undefined) return NONE;
-  return interval ? `${unit(value)} [${unit(interval[0])}, ${unit(interval[1])}]` : unit(value);
+  return interval ? `${unit(value)} [${interval.map(unit).join(", ")}]` : unit(value);
 }
 
 /** A difference of shares is in percentage points. */
-function changeCell(change: Change, name: keyof Statistics, unit: Unit): string {
-  const value = change[name];
-  const interval = change.intervals[name];
-  if (value === null) return NONE;
+function changeCell({ intervals, ...changed }: Change, name: keyof Statistics, unit: Unit): string {
   const signed = (difference: number) => {
-    const text = signedText(difference, unit);
+    const text = change(0, difference, unit);
     return unit === percent ? text.replace(" %", "") : text;
   };
-  const bounds = interval ? ` [${signed(interval[0])}, ${signed(interval[1])}]` : "";
-  return `${signed(value)}${bounds}${unit === percent ? " points" : ""}`;
+  const text = withInterval(changed[name], intervals[name], signed);
+  return unit === percent && text !== NONE ? `${text} points` : text;
 }
-
-const signedText = (difference: number, unit: Unit) => change(0, difference, unit);

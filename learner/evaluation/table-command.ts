@@ -53,10 +53,7 @@ function evaluatedIn(folder: string): Evaluated {
 
 function write(directory: string, table: Table): void {
   mkdirSync(directory, { recursive: true });
-  for (const [name, text] of [
-    ["table.md", tableMarkdown(table)],
-    ["table.csv", tableCsv(table)],
-  ] as const) {
+  for (const [name, text] of Object.entries({ "table.md": tableMarkdown(table), "table.csv": tableCsv(table) })) {
     const path = join(directory, name);
     writeFileSync(path, text);
     process.stdout.write(`${path}\n`);

@@ -11,14 +11,6 @@ export interface Evaluated {
   evaluation: Evaluation & { settings: EvaluationSettings };
 }
 
-/** Mean and standard error over the runs that have a value. */
-export interface Cell {
-  mean: number | null;
-  /** null for fewer than two. */
-  standardError: number | null;
-  runs: number;
-}
-
 interface Column {
   /** In CSV. */
   key: string;
@@ -32,27 +24,16 @@ const STATISTICS = [
   { key: "valid", title: "Valid programs, as a share", of: (figures: Figures) => figures.validFraction },
 ] as const;
 
-export interface TableRow {
-  task: string;
-  direction: "Higher" | "Lower";
-  metric: string;
-  runs: number;
-  statistic: (typeof STATISTICS)[number]["key"];
-  /** One a column. */
-  cells: Cell[];
-}
-
-export interface Table {
-  columns: Pick<Column, "key" | "head">[];
-  rows: TableRow[];
-  settings: EvaluationSettings;
-  runs: number;
-}
+export type Table = ReturnType<typeof tableOf>;
 
 const PLACES: Record<When, string> = { before: "before", after: "after RL", model: "model" };
 
-/** @throws Error in one line if the evaluations cannot stand in one table */
-export function tableOf(found: readonly Evaluated[]): Table {
+/**
+ * Returns a row for each statistic and task, with a cell for each column.
+ *
+ * @throws Error in one line if the evaluations cannot stand in one table
+ */
+export function tableOf(found: readonly Evaluated[]) {
   const [first] = found;
   if (!first) throw new Error("no run is given");
   for (const other of found) refuseUnlike(first, other);
@@ -61,15 +42,10 @@ export function tableOf(found: readonly Evaluated[]): Table {
     ([a], [b]) => placeOf(a) - placeOf(b) || a.localeCompare(b),
   );
   const rows = STATISTICS.flatMap(({ key, of }) =>
-    tasks.map(([task, group]): TableRow => {
+    tasks.map(([task, group]) => {
       const { direction, metric } = group[0]!.evaluation.settings;
-      const cells = columns.map((column) =>
-        cellOf(
-          group.map(({ evaluation }) => {
-            const figures = column.figures(evaluation);
-            return figures ? of(figures) : null;
-          }),
-        ),
+      const cells = columns.map(({ figures }) =>
+        cellOf(group.flatMap(({ evaluation }) => figures(evaluation) ?? []).map(of)),
       );
       return { task, direction, metric, runs: group.length, statistic: key, cells };
     }),
@@ -93,39 +69,26 @@ function refuseUnlike(a: Evaluated, b: Evaluated): void {
 
 /** Before, after from scratch, after with improve prompts, after with the better of the two; only those that there are. */
 function columnsOf(found: readonly Evaluated[]): Column[] {
-  const columns: Column[] = [];
-  for (const when of WHENS) {
+  return WHENS.flatMap((when): Column[] => {
     const summaries = found.flatMap(({ evaluation }) => evaluation[when] ?? []);
-    if (summaries.length === 0) continue;
+    if (summaries.length === 0) return [];
     const place = PLACES[when];
-    if (!summaries.some(({ kinds }) => kinds)) {
-      columns.push({ key: when, head: place, figures: (evaluation) => evaluation[when] });
-      continue;
-    }
-    columns.push(
-      {
-        key: `${when}_scratch`,
-        head: `${place}, from scratch`,
-        figures: (evaluation) => evaluation[when]?.kinds?.scratch ?? evaluation[when],
-      },
-      {
-        key: `${when}_improve`,
-        head: `${place}, improve previous`,
-        figures: (evaluation) => evaluation[when]?.kinds?.improve,
-      },
-      { key: when, head: `${place}, both`, figures: (evaluation) => evaluation[when] },
-    );
-  }
-  return columns;
+    const all = { key: when, head: place, figures: (it: Evaluation) => it[when] };
+    if (!summaries.some(({ kinds }) => kinds)) return [all];
+    const scratch = (it: Evaluation) => it[when]?.kinds?.scratch ?? it[when];
+    return [
+      { key: `${when}_scratch`, head: `${place}, from scratch`, figures: scratch },
+      { key: `${when}_improve`, head: `${place}, improve previous`, figures: (it) => it[when]?.kinds?.improve },
+      { ...all, head: `${place}, both` },
+    ];
+  });
 }
 
-function cellOf(values: readonly (number | null)[]): Cell {
+/** Mean over the runs that have a value, and its standard error, null for fewer than two. */
+function cellOf(values: readonly (number | null)[]) {
   const known = values.filter((value) => value !== null);
-  return {
-    mean: known.length > 0 ? mean(known) : null,
-    standardError: standardError(known) ?? null,
-    runs: known.length,
-  };
+  const error = standardError(known) ?? null;
+  return { mean: known.length > 0 ? mean(known) : null, standardError: error, runs: known.length };
 }
 
 /** The paper's order, then the others. */
@@ -154,7 +117,7 @@ export function tableMarkdown(table: Table): string {
 }
 
 /** As the paper prints it: three decimals. */
-function shown({ mean: value, standardError: error, runs }: Cell, of: number): string {
+function shown({ mean: value, standardError: error, runs }: ReturnType<typeof cellOf>, of: number): string {
   if (value === null) return "N/A";
   const some = runs < of ? ` (${runs} of ${of})` : "";
   return `${value.toFixed(3)}${error === null ? "" : ` +/- ${error.toFixed(3)}`}${some}`;

@@ -8,3 +8,10 @@ export class MetricsError extends Error {
     this.code = code;
   }
 }
+
+/** Why a file of metrics could not be written. @param what the metrics, the event file */
+export function writeFault(path: string, what: string, cause: unknown): MetricsError {
+  const { code, message } = cause as NodeJS.ErrnoException;
+  const why = code === "ENOSPC" ? "the disk is full; free some space and resume the run" : message;
+  return new MetricsError("metrics-file", `${path}: cannot write ${what}: ${why}`, { cause });
+}

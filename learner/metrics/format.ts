@@ -37,11 +37,7 @@ export function duration(seconds: Measured): string {
 export function span(seconds: Measured): string {
   if (!isNumber(seconds)) return NONE;
   const whole = Math.round(seconds);
-  const [days, hours, minutes] = [
-    Math.floor(whole / 86_400),
-    Math.floor(whole / 3600) % 24,
-    Math.floor(whole / 60) % 60,
-  ];
+  const [days, hours, minutes] = [whole / 86_400, (whole / 3600) % 24, (whole / 60) % 60].map(Math.floor);
   if (days > 0) return `${days} d ${hours} h`;
   if (hours > 0) return `${hours} h ${minutes} min`;
   return minutes > 0 ? `${minutes} min ${whole % 60} s` : `${whole} s`;

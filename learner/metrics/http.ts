@@ -1,4 +1,5 @@
 /** `/metrics` for Prometheus, `/healthz` and `/readyz` for whoever supervises the process, and pages for people. Read-only. */
+import { once } from "node:events";
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { type AddressInfo, isIP } from "node:net";
 import type { Registry } from "prom-client";
@@ -41,14 +42,32 @@ export async function serveMetrics(
   pages: Pages = {},
 ): Promise<MetricsServer> {
   const { host, port } = parseListen(listen);
+  const respond = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    if (request.method !== "GET" && request.method !== "HEAD") return send(response, 405, TEXT, "only GET\n");
+    const address = URL.parse(request.url ?? "/", "http://localhost");
+    if (address === null) return send(response, 400, TEXT, "that is no address\n");
+    const { pathname: path, searchParams: query } = address;
+    if (path === "/metrics") {
+      return send(response, 200, { "content-type": registry.contentType }, await registry.metrics());
+    }
+    if (path === "/healthz" || path === "/readyz") {
+      const { ok, message } = path === "/healthz" ? probes.live() : probes.ready();
+      return send(response, ok ? 200 : 503, TEXT, `${message}\n`);
+    }
+    if (Object.hasOwn(pages, path)) {
+      const refusal = refusalOf(request);
+      if (refusal !== undefined) return send(response, 403, TEXT, `${refusal}\n`);
+      const page = await pages[path]!(query);
+      return send(response, 200, page.headers, page.body);
+    }
+    send(response, 404, TEXT, `try ${["/metrics", "/healthz", "/readyz", ...Object.keys(pages)].join(", ")}\n`);
+  };
   const server = limitedServer((request, response) => {
-    respond(request, response, registry, probes, pages).catch((error: Error) => {
-      send(response, 500, TEXT, `${error.message}\n`);
-    });
+    respond(request, response).catch((error: Error) => send(response, 500, TEXT, `${error.message}\n`));
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", (error: NodeJS.ErrnoException) => reject(refused(listen, error)));
-    server.listen(port, host, resolve);
+  await once(server.listen(port, host), "listening").catch((error: NodeJS.ErrnoException) => {
+    const why = error.code === "EADDRINUSE" ? "is in use; choose another port, or 0 for any free one" : error.message;
+    throw new MetricsError("listen", `--metrics-listen: ${listen} ${why}`, { cause: error });
   });
   server.unref();
   const close = () =>
@@ -60,33 +79,6 @@ export async function serveMetrics(
 }
 
 const TEXT = { "content-type": "text/plain; charset=utf-8" };
-
-async function respond(
-  request: IncomingMessage,
-  response: ServerResponse,
-  registry: Registry,
-  probes: Probes,
-  pages: Pages,
-): Promise<void> {
-  if (request.method !== "GET" && request.method !== "HEAD") return send(response, 405, TEXT, "only GET\n");
-  const address = URL.parse(request.url ?? "/", "http://localhost");
-  if (address === null) return send(response, 400, TEXT, "that is no address\n");
-  const { pathname: path, searchParams: query } = address;
-  if (path === "/metrics") {
-    return send(response, 200, { "content-type": registry.contentType }, await registry.metrics());
-  }
-  if (path === "/healthz" || path === "/readyz") {
-    const { ok, message } = path === "/healthz" ? probes.live() : probes.ready();
-    return send(response, ok ? 200 : 503, TEXT, `${message}\n`);
-  }
-  if (Object.hasOwn(pages, path)) {
-    const refusal = refusalOf(request);
-    if (refusal !== undefined) return send(response, 403, TEXT, `${refusal}\n`);
-    const page = await pages[path]!(query);
-    return send(response, 200, page.headers, page.body);
-  }
-  send(response, 404, TEXT, `try ${["/metrics", "/healthz", "/readyz", ...Object.keys(pages)].join(", ")}\n`);
-}
 
 /** Why this request gets no page. */
 function refusalOf({ socket, headers }: IncomingMessage): string | undefined {
@@ -113,9 +105,4 @@ function parseListen(listen: string): { host: string; port: number } {
     throw new MetricsError("listen", `--metrics-listen: ${listen} is not HOST:PORT, for example 127.0.0.1:9090`);
   }
   return { host: match[1] ?? (match[2] || "0.0.0.0"), port };
-}
-
-function refused(listen: string, cause: NodeJS.ErrnoException): MetricsError {
-  const why = cause.code === "EADDRINUSE" ? "is in use; choose another port, or 0 for any free one" : cause.message;
-  return new MetricsError("listen", `--metrics-listen: ${listen} ${why}`, { cause });
 }

@@ -3,38 +3,45 @@
  * Prometheus and the report alike. Fields are documented in README.md beside this file; their names are stable.
  */
 
-import type { CriticStepResult, PolicyStepResult } from "../engine/engine.ts";
+import type { Result } from "../../proto/execution.ts";
 import { type Guard, guardNames } from "../grading/guards.ts";
-import { addDuration, type DurationHistogram, emptyHistogram } from "./durations.ts";
+import type { UpdateResult } from "../rl/update.ts";
+import type { Grade, Sample } from "../store/types.ts";
+import { durationHistogram } from "./durations.ts";
+import { mean, share, sum } from "./statistics.ts";
 
-/** What the metrics read of a sample; `measuredSample` makes it from the store's. */
-export interface MeasuredSample {
+/** What the metrics read of a sample. */
+export interface MeasuredSample extends Partial<Grade>, Partial<Pick<Result, "durationSeconds" | "forgedMarkers">> {
   task: string;
-  kind: "scratch" | "improve";
+  kind: Sample["kind"];
   instrumenter?: string | undefined;
   /** Absent if the solution was never executed (no plan, no code block). */
   outcome?: string | undefined;
-  /** Seconds that the program ran; of an execution that was given up, the seconds until then. */
-  durationSeconds?: number | undefined;
   markers?: readonly { name: string }[] | undefined;
-  forgedMarkers?: number | undefined;
   valid: boolean;
-  score?: number | undefined;
-  reward?: number | undefined;
-  /** Guards that flagged its submission; absent if none did. */
-  guards?: readonly string[] | undefined;
-  /** The reward was raised to the grader's `rewardFloor`. */
-  clamped?: boolean | undefined;
-  /** A guard lowered the reward to the task's `guardedRewardCap`. */
-  capped?: boolean | undefined;
-  /** Kind of model that the program fits, e.g. `gradient boosting`. */
-  family?: string | undefined;
   /** The iterations between dispatch and training. */
   lag?: number | undefined;
   /** Whether the program stands word for word in the pretraining corpus; absent if the corpus is not known. */
   verbatim?: boolean | undefined;
   promptTokens: { readonly length: number };
   responseTokens: { readonly length: number };
+}
+
+/** Of a stored sample that `iteration` trains on. */
+export function measuredSample(sample: Sample, iteration: number, verbatim?: boolean): MeasuredSample {
+  const { task, kind, instrumenter, promptTokens, responseTokens, state, result, grade } = sample;
+  return {
+    ...{ task, kind, instrumenter, promptTokens, responseTokens, verbatim },
+    outcome: result?.outcome ?? (state === "lost" ? "lost" : undefined),
+    ...(result && {
+      durationSeconds: result.durationSeconds,
+      markers: result.markers,
+      forgedMarkers: result.forgedMarkers,
+    }),
+    valid: false,
+    ...grade,
+    lag: Math.abs(iteration - 1 - sample.iteration),
+  };
 }
 
 export interface TaskScale {
@@ -47,7 +54,13 @@ export interface TaskScale {
   best?: number | undefined;
 }
 
-export interface IterationInput {
+/** What a line goes on with of the one before. */
+interface Previous {
+  tasks: Readonly<Record<string, { bestScoreSoFar: number | null }>>;
+}
+
+/** What an update says goes into the line, or into its means over steps. */
+export interface IterationInput extends Omit<UpdateResult, "weights"> {
   iteration: number;
   lineage: number;
   tasks: readonly TaskScale[];
@@ -62,22 +75,7 @@ export interface IterationInput {
   launchedSeconds: readonly number[];
   /** Duration weight of each trained sample; empty if there was no update. */
   durationWeights: readonly number[];
-  /** Mean over response tokens of log pi_old - log pi_reference, before the update. */
-  kl: number;
   klCoefficient: number;
-  /** Mean token entropy before the update, nats. */
-  entropy: number;
-  /** Largest |exp(proximal - behaviour) - 1| over the tokens of samples with lag 0; null if there are none. */
-  importanceMaxDeviation: number | null;
-  /** Mean over the response tokens of the importance weight, after the cap. */
-  importanceMean: number;
-  /** Share of the response tokens whose importance weight the cap cut. */
-  importanceCappedShare: number;
-  /** Of the policy's steps; null if it was not trained. */
-  learningRate: number | null;
-  criticLearningRate: number | null;
-  policySteps: readonly PolicyStepResult[];
-  criticSteps: readonly CriticStepResult[];
   tokensGenerated: number;
   /** Wall-clock seconds that the learner spent in each phase; the rest of `seconds` is called `other`. */
   secondsByPhase: Readonly<Record<string, number>>;
@@ -93,127 +91,40 @@ export interface IterationInput {
   instrumenterFaults: readonly string[];
   staleDropped: number;
   staleWaited: number;
-  /** Share of the groups whose members all have the same reward; null without groups. */
-  zeroSpreadShare: number | null;
-  /** All samples were alike in reward and score: the policy was left as it is. */
-  noSignal: boolean;
   /** Samples left out because the rest of their group was lost. */
   groupDropped: number;
   checkpoint?: { seconds: number; bytes: number } | undefined;
-  previous?: IterationMetrics | undefined;
+  previous?: Previous | undefined;
   wallTime: Date;
 }
 
-export interface TaskMetrics {
-  /** Absent if the caller did not say. */
-  metric?: string;
-  direction: "Higher" | "Lower";
-  samples: number;
-  validFraction: number;
-  meanScore: number | null;
-  bestScore: number | null;
-  bestScoreSoFar: number | null;
-}
+export type IterationMetrics = ReturnType<typeof iterationMetrics>;
+export type TaskMetrics = ReturnType<typeof taskMetrics>;
 
-export interface IterationMetrics {
-  iteration: number;
-  lineage: number;
-  wallTime: string;
-  elapsedSeconds: number;
-  seconds: number;
-  secondsByPhase: Record<string, number>;
-  samples: number;
-  executed: number;
-  validFraction: number;
-  meanScore: number | null;
-  bestScore: number | null;
-  bestScoreSoFar: number | null;
-  meanNormalizedScore: number | null;
-  meanReward: number | null;
-  meanDurationSeconds: number | null;
-  trainedMeanDurationSeconds: number | null;
-  weightedMeanDurationSeconds: number | null;
-  launchedMeanDurationSeconds: number | null;
-  durationHistogram: DurationHistogram;
-  effectiveSampleSize: number | null;
-  maxDurationWeight: number | null;
-  kl: number;
-  klCoefficient: number;
-  updateKl: number | null;
-  entropy: number;
-  learningRate: number | null;
-  criticLearningRate: number | null;
-  policyLoss: number | null;
-  ratioMean: number | null;
-  ratioMax: number | null;
-  clipFraction: number | null;
-  importanceMaxDeviation: number | null;
-  importanceMean: number;
-  importanceCappedShare: number;
-  valueLoss: number | null;
-  explainedVariance: number | null;
-  gradientNorm: number | null;
-  criticGradientNorm: number | null;
-  policySteps: number;
-  skippedSteps: number;
-  meanLag: number;
-  maxLag: number;
-  staleDropped: number;
-  staleWaited: number;
-  zeroSpreadShare: number | null;
-  noSignal: boolean;
-  groupDropped: number;
-  outcomes: Record<string, number>;
-  markers: Record<string, number>;
-  families: Record<string, number>;
-  instrumenters: Record<string, number>;
-  promptKinds: Record<string, number>;
-  tasks: Record<string, TaskMetrics>;
-  forgedMarkers: number;
-  flagged: number;
-  guards: Record<Guard, number>;
-  clampedRewards: number;
-  cappedRewards: number;
-  verificationFailures: number;
-  instrumenterFaults: Record<string, number>;
-  verbatimValidShare: number | null;
-  executions: { queued: number; running: number; lost: number; retried: number };
-  tokensGenerated: number;
-  generationTokensPerSecond: number | null;
-  tokensTrained: number;
-  trainingTokensPerSecond: number | null;
-  learnerIdleShare: number | null;
-  actorBusyShare: number | null;
-  checkpointSeconds: number | null;
-  checkpointBytes: number | null;
-}
-
-/** Computes the line. Pure; counts are of `trained` unless the field says otherwise. */
-export function iterationMetrics(input: IterationInput): IterationMetrics {
-  const { trained, launchedSeconds, durationWeights: weights, policySteps, criticSteps, previous } = input;
+/** Computes the line. Pure; counts are of `trained` unless README.md says otherwise. */
+export function iterationMetrics(input: IterationInput) {
+  const { tasks: scales, markerNames, trained, launchedSeconds, durationWeights, ...rest } = input;
+  const { policySteps, criticSteps, actors, checkpoint, previous, wallTime, ...given } = rest;
+  const { seconds, secondsByPhase, elapsedSeconds, tokensGenerated } = given;
   const executed = trained.filter((sample) => sample.outcome !== undefined);
   const valid = trained.filter((sample) => sample.valid);
-  const durations = seconds(trained);
+  const durations = trained.flatMap((sample) => sample.durationSeconds ?? []);
   const lags = trained.map((sample) => sample.lag ?? 0);
   const steps = policySteps.filter((step) => !step.skipped);
   const criticUpdates = criticSteps.filter((step) => !step.skipped);
-  const tasks = Object.fromEntries(input.tasks.map((task) => [task.name, taskMetrics(task, trained, previous)]));
-  const only = input.tasks.length === 1 ? tasks[input.tasks[0]!.name] : undefined;
-  const weightSum = sum(weights);
-  const histogram = emptyHistogram();
-  for (const value of launchedSeconds) addDuration(histogram.launched, value);
-  for (const value of durations) addDuration(histogram.trained, value);
-  const phases = Object.fromEntries(Object.entries(input.secondsByPhase).map(([name, value]) => [name, round(value)]));
-  const other = input.seconds - sum(Object.values(input.secondsByPhase));
+  const tasks = Object.fromEntries(scales.map((task) => [task.name, taskMetrics(task, trained, previous)]));
+  const only = scales.length === 1 ? tasks[scales[0]!.name] : undefined;
+  const weightSum = sum(durationWeights);
+  const phases = Object.fromEntries(Object.entries(secondsByPhase).map(([name, value]) => [name, round(value)]));
+  const other = seconds - sum(Object.values(secondsByPhase));
   if (other > 0.0005) phases.other = round((phases.other ?? 0) + other);
   const tokensTrained = sum(trained.map((sample) => sample.promptTokens.length + sample.responseTokens.length));
   const judged = valid.filter((sample) => sample.verbatim !== undefined);
   return {
-    iteration: input.iteration,
-    lineage: input.lineage,
-    wallTime: input.wallTime.toISOString(),
-    elapsedSeconds: round(input.elapsedSeconds),
-    seconds: round(input.seconds),
+    ...given,
+    wallTime: wallTime.toISOString(),
+    elapsedSeconds: round(elapsedSeconds),
+    seconds: round(seconds),
     secondsByPhase: phases,
     samples: trained.length,
     executed: executed.length,
@@ -221,28 +132,20 @@ export function iterationMetrics(input: IterationInput): IterationMetrics {
     meanScore: only?.meanScore ?? null,
     bestScore: only?.bestScore ?? null,
     bestScoreSoFar: only?.bestScoreSoFar ?? null,
-    meanNormalizedScore: mean(normalizedScores(input.tasks, valid)),
+    meanNormalizedScore: mean(normalizedScores(scales, valid)),
     meanReward: mean(trained.flatMap((sample) => sample.reward ?? [])),
     meanDurationSeconds: mean(durations),
     trainedMeanDurationSeconds: mean(durations),
-    weightedMeanDurationSeconds: weightedMean(trained, weights),
+    weightedMeanDurationSeconds: weightedMean(trained, durationWeights),
     launchedMeanDurationSeconds: mean(launchedSeconds),
-    durationHistogram: histogram,
-    effectiveSampleSize: weightSum > 0 ? weightSum ** 2 / sum(weights.map((weight) => weight ** 2)) : null,
-    maxDurationWeight: weights.length > 0 ? largest(weights) : null,
-    kl: input.kl,
-    klCoefficient: input.klCoefficient,
+    durationHistogram: durationHistogram(launchedSeconds, durations),
+    effectiveSampleSize: weightSum > 0 ? weightSum ** 2 / sum(durationWeights.map((weight) => weight ** 2)) : null,
+    maxDurationWeight: durationWeights.length > 0 ? largest(durationWeights) : null,
     updateKl: mean(steps.map((step) => step.kl)),
-    entropy: input.entropy,
-    learningRate: input.learningRate,
-    criticLearningRate: input.criticLearningRate,
     policyLoss: mean(steps.map((step) => step.loss)),
     ratioMean: mean(steps.map((step) => step.ratioMean)),
     ratioMax: steps.length > 0 ? largest(steps.map((step) => step.ratioMax)) : null,
     clipFraction: mean(steps.map((step) => step.clipFraction)),
-    importanceMaxDeviation: input.importanceMaxDeviation,
-    importanceMean: input.importanceMean,
-    importanceCappedShare: input.importanceCappedShare,
     valueLoss: mean(criticUpdates.map((step) => step.loss)),
     explainedVariance: mean(criticUpdates.map((step) => step.explainedVariance)),
     gradientNorm: mean(steps.map((step) => step.gradientNorm)),
@@ -251,13 +154,8 @@ export function iterationMetrics(input: IterationInput): IterationMetrics {
     skippedSteps: policySteps.length - steps.length + criticSteps.length - criticUpdates.length,
     meanLag: mean(lags) ?? 0,
     maxLag: lags.length > 0 ? largest(lags) : 0,
-    staleDropped: input.staleDropped,
-    staleWaited: input.staleWaited,
-    zeroSpreadShare: input.zeroSpreadShare,
-    noSignal: input.noSignal,
-    groupDropped: input.groupDropped,
     outcomes: counts(trained, (sample) => sample.outcome ?? "notExecuted"),
-    markers: markerRates(input.markerNames, executed),
+    markers: markerRates(markerNames, executed),
     families: shares(counts(executed, (sample) => sample.family ?? "unknown")),
     instrumenters: counts(executed, (sample) => sample.instrumenter ?? "None"),
     promptKinds: counts(trained, (sample) => sample.kind),
@@ -267,26 +165,19 @@ export function iterationMetrics(input: IterationInput): IterationMetrics {
     guards: guardCounts(trained),
     clampedRewards: trained.filter(({ clamped }) => clamped).length,
     cappedRewards: trained.filter(({ capped }) => capped).length,
-    verificationFailures: input.verificationFailures,
     instrumenterFaults: counts(input.instrumenterFaults, (fault) => fault),
     verbatimValidShare: share(judged.filter((sample) => sample.verbatim).length, judged.length),
-    executions: input.executions,
-    tokensGenerated: input.tokensGenerated,
-    generationTokensPerSecond: share(input.tokensGenerated, input.secondsByPhase.generate ?? 0),
+    generationTokensPerSecond: share(tokensGenerated, secondsByPhase.generate ?? 0),
     tokensTrained,
-    trainingTokensPerSecond: share(tokensTrained, input.secondsByPhase.train ?? 0),
-    learnerIdleShare: share(input.secondsByPhase.execute ?? 0, input.seconds),
-    actorBusyShare: share(input.actors.busySeconds, input.actors.aliveSeconds),
-    checkpointSeconds: input.checkpoint?.seconds ?? null,
-    checkpointBytes: input.checkpoint?.bytes ?? null,
+    trainingTokensPerSecond: share(tokensTrained, secondsByPhase.train ?? 0),
+    learnerIdleShare: share(secondsByPhase.execute ?? 0, seconds),
+    actorBusyShare: share(actors.busySeconds, actors.aliveSeconds),
+    checkpointSeconds: checkpoint?.seconds ?? null,
+    checkpointBytes: checkpoint?.bytes ?? null,
   };
 }
 
-function taskMetrics(
-  task: TaskScale,
-  trained: readonly MeasuredSample[],
-  previous: IterationMetrics | undefined,
-): TaskMetrics {
+function taskMetrics(task: TaskScale, trained: readonly MeasuredSample[], previous: Previous | undefined) {
   const own = trained.filter((sample) => sample.task === task.name);
   const valid = own.filter((sample) => sample.valid);
   const scores = valid.flatMap((sample) => sample.score ?? []);
@@ -350,10 +241,6 @@ function bestOf(scores: readonly number[], direction: TaskScale["direction"]): n
   return direction === "Higher" ? largest(scores) : -largest(scores.map((score) => -score));
 }
 
-function seconds(samples: readonly MeasuredSample[]): number[] {
-  return samples.flatMap((sample) => sample.durationSeconds ?? []);
-}
-
 function counts<Item>(items: readonly Item[], key: (item: Item) => string): Record<string, number> {
   const result: Record<string, number> = {};
   for (const item of items) result[key(item)] = (result[key(item)] ?? 0) + 1;
@@ -363,18 +250,6 @@ function counts<Item>(items: readonly Item[], key: (item: Item) => string): Reco
 function shares(from: Record<string, number>): Record<string, number> {
   const total = sum(Object.values(from));
   return Object.fromEntries(Object.entries(from).map(([key, count]) => [key, count / total]));
-}
-
-function sum(values: readonly number[]): number {
-  return values.reduce((total, value) => total + value, 0);
-}
-
-function mean(values: readonly number[]): number | null {
-  return share(sum(values), values.length);
-}
-
-function share(part: number, whole: number): number | null {
-  return whole > 0 ? part / whole : null;
 }
 
 function largest(values: readonly number[]): number {

@@ -2,8 +2,9 @@
  * `metrics.jsonl`: one line an iteration. A line is on disk before `append` resolves; a line that a crash tore, and
  * lines of iterations that a resumed run trains again, are cut off when the file is opened.
  */
-import { type FileHandle, open, readFile, rename, writeFile } from "node:fs/promises";
-import { MetricsError } from "./errors.ts";
+import { type FileHandle, open } from "node:fs/promises";
+import { writeFault } from "./errors.ts";
+import { readIfThere, replaceFile } from "./files.ts";
 import type { IterationMetrics } from "./iteration.ts";
 
 export class MetricsFile {
@@ -23,17 +24,14 @@ export class MetricsFile {
   /** Opens or makes the file and keeps the lines up to and including `resumedIteration` (0 keeps none). */
   static async open(path: string, resumedIteration: number): Promise<MetricsFile> {
     try {
-      const found = await readIfThere(path);
+      const found = (await readIfThere(path)) ?? "";
       const kept = wholeLines(found).filter(({ line }) => line.iteration <= resumedIteration);
       const text = kept.map(({ source }) => `${source}\n`).join("");
-      if (text !== found) {
-        await writeFile(`${path}.new`, text, { flush: true });
-        await rename(`${path}.new`, path);
-      }
+      if (text !== found) await replaceFile(path, text);
       const handle = await open(path, "a");
       return new MetricsFile(path, handle, Buffer.byteLength(text), kept.at(-1)?.line);
     } catch (error) {
-      throw fault(path, error);
+      throw writeFault(path, "the metrics", error);
     }
   }
 
@@ -45,7 +43,7 @@ export class MetricsFile {
       await this.#handle.datasync();
     } catch (error) {
       await this.#handle.truncate(this.#size).catch(() => undefined);
-      throw fault(this.#path, error);
+      throw writeFault(this.#path, "the metrics", error);
     }
     this.#size += Buffer.byteLength(text);
     this.last = line;
@@ -58,15 +56,16 @@ export class MetricsFile {
 
 /** The whole lines of a file that may be being written; of an iteration that stands there twice, the later. */
 export async function readMetrics(path: string): Promise<IterationMetrics[]> {
-  return wholeLines(await readIfThere(path)).map(({ line }) => line);
+  return wholeLines((await readIfThere(path)) ?? "").map(({ line }) => line);
 }
 
 function wholeLines(text: string): { source: string; line: IterationMetrics }[] {
-  const byIteration = new Map<number, { source: string; line: IterationMetrics }>();
-  for (const source of text.split("\n").slice(0, -1)) {
+  const lines = text.split("\n").slice(0, -1);
+  const whole = lines.flatMap((source) => {
     const line = parseLine(source);
-    if (line) byIteration.set(line.iteration, { source, line });
-  }
+    return line ? [{ source, line }] : [];
+  });
+  const byIteration = new Map(whole.map((it) => [it.line.iteration, it]));
   return [...byIteration.values()].sort((a, b) => a.line.iteration - b.line.iteration);
 }
 
@@ -78,19 +77,4 @@ function parseLine(source: string): IterationMetrics | undefined {
   } catch {
     return undefined;
   }
-}
-
-async function readIfThere(path: string): Promise<string> {
-  try {
-    return await readFile(path, "utf8");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return "";
-    throw error;
-  }
-}
-
-function fault(path: string, cause: unknown): MetricsError {
-  const { code, message } = cause as NodeJS.ErrnoException;
-  const why = code === "ENOSPC" ? "the disk is full; free some space and resume the run" : message;
-  return new MetricsError("metrics-file", `${path}: cannot write the metrics: ${why}`, { cause });
 }

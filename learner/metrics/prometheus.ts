@@ -5,28 +5,18 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { OUTCOMES } from "../../proto/execution.ts";
 import { type Guard, guardNames } from "../grading/guards.ts";
+import type { ActorState } from "../server/actor-states.ts";
 import type { IterationMetrics } from "./iteration.ts";
+import { sum } from "./statistics.ts";
 
 /** The parts of a sample's way that are timed one by one. */
 export type SampleStage = "queue" | "instrument" | "execute" | "grade";
 
-export interface ExecutionCounts {
-  queued: number;
-  running: number;
-  /** Since the run began. */
-  completed: number;
-  lost: number;
-  retried: number;
-  /** Attempts that ended because their actor was taken away. */
-  disrupted: number;
-}
+/** `disrupted`: attempts that ended because their actor was taken away. */
+const EXECUTION_EVENTS = ["completed", "lost", "retried", "disrupted"] as const;
 
-/** Of a connected actor, what its machine holds programs with. */
-export interface ActorIsolation {
-  connected: boolean;
-  isolationLevel: string;
-  isolationMissing: readonly string[];
-}
+/** Executions now by state, and events since the run began. */
+export type ExecutionCounts = Record<"queued" | "running" | (typeof EXECUTION_EVENTS)[number], number>;
 
 type Value = (line: IterationMetrics) => number | null;
 
@@ -110,90 +100,76 @@ const KNOWN_VALUES: Record<string, readonly string[]> = {
 /** Of the process. Gauges that prom-client names like counters, which tools for metrics refuse; they say little. */
 const MISNAMED = ["nodejs_active_handles_total", "nodejs_active_requests_total", "nodejs_active_resources_total"];
 
-const EXECUTION_EVENTS = ["completed", "lost", "retried", "disrupted"] as const;
-
 const STAGE_BUCKETS_SECONDS = [0.001, 0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600];
 
 export class LearnerMetrics {
-  readonly registry = new Registry();
-  readonly #gauges: [Gauge, Value][];
-  readonly #labelled: [Gauge, string, (line: IterationMetrics) => Record<string, number | null>][];
-  readonly #counters: [Counter, string | undefined, (line: IterationMetrics) => Record<string, number>][];
-  readonly #stages: Histogram<"stage">;
-  readonly #inFlight: Gauge<"state">;
-  readonly #actors: Gauge<"isolation">;
-  readonly #missing: Gauge<"layer">;
-  readonly #ended: Counter<"event">;
-  readonly #gradings: Counter<"event">;
+  readonly registry = registryOfProcess();
+  readonly #gauges = GAUGES.map(([name, help, value]) => ({ name, gauge: this.#gauge(name, help), value }));
+  readonly #labelled = LABELLED.map(([name, help, label, values]) => {
+    return { gauge: this.#gauge(name, help, label), label, values };
+  });
+  readonly #counters = COUNTERS.map(([name, help, label, values]) => {
+    const counter = label ? this.#counter(name, help, label, KNOWN_VALUES[name]) : this.#counter(name, help);
+    return { counter, label, values };
+  });
+  readonly #stages = new Histogram({
+    ...{ name: "longrun_stage_duration_seconds", help: "Seconds of each part of a sample, one by one" },
+    ...{ labelNames: ["stage"], buckets: STAGE_BUCKETS_SECONDS, registers: [this.registry] },
+  });
+  readonly #inFlight = this.#gauge("executions", "Executions now", "state");
+  readonly #actors = this.#gauge(
+    "actors_by_isolation",
+    "Connected actors, by the isolation level that their machine gives",
+    "isolation",
+  );
+  readonly #missing = this.#gauge(
+    "actors_missing_layer",
+    "Connected actors whose machine lacks a layer of isolation",
+    "layer",
+  );
+  readonly #ended = this.#counter(
+    "execution_events_total",
+    "Executions completed, lost, or queued again",
+    "event",
+    EXECUTION_EVENTS,
+  );
+  readonly #gradings = this.#counter(
+    "grading_events_total",
+    "Valid submissions that a guard flagged, and rewards that were raised to the floor or lowered to the cap",
+    "event",
+    [...guardNames, "clamped", "capped"],
+  );
   #counted: ExecutionCounts = { queued: 0, running: 0, completed: 0, lost: 0, retried: 0, disrupted: 0 };
 
   constructor() {
-    const registers = [this.registry];
-    const name = (suffix: string) => `longrun_${suffix}`;
-    collectDefaultMetrics({ register: this.registry });
-    for (const misnamed of MISNAMED) this.registry.removeSingleMetric(misnamed);
-    this.#gauges = GAUGES.map(([suffix, help, value]) => {
-      const gauge = new Gauge({ name: name(suffix), help, registers });
-      // Nothing measured is not 0; that no iteration is finished is.
-      if (suffix !== "iteration") gauge.remove();
-      return [gauge, value];
-    });
-    this.#labelled = LABELLED.map(([suffix, help, label, values]) => {
-      return [new Gauge({ name: name(suffix), help, labelNames: [label], registers }), label, values];
-    });
-    this.#counters = COUNTERS.map(([suffix, help, label, values]) => {
-      const counter = new Counter({ name: name(suffix), help, labelNames: label ? [label] : [], registers });
-      if (label) for (const value of KNOWN_VALUES[suffix] ?? []) counter.inc({ [label]: value }, 0);
-      return [counter, label, values];
-    });
-    this.#stages = new Histogram({
-      name: name("stage_duration_seconds"),
-      help: "Seconds of each part of a sample, one by one",
-      labelNames: ["stage"],
-      buckets: STAGE_BUCKETS_SECONDS,
-      registers,
-    });
-    this.#inFlight = new Gauge({ name: name("executions"), help: "Executions now", labelNames: ["state"], registers });
-    this.#actors = new Gauge({
-      ...{
-        name: name("actors_by_isolation"),
-        help: "Connected actors, by the isolation level that their machine gives",
-      },
-      ...{ labelNames: ["isolation"] as const, registers },
-    });
-    this.#missing = new Gauge({
-      ...{ name: name("actors_missing_layer"), help: "Connected actors whose machine lacks a layer of isolation" },
-      ...{ labelNames: ["layer"] as const, registers },
-    });
-    this.#ended = new Counter({
-      name: name("execution_events_total"),
-      help: "Executions completed, lost, or queued again",
-      labelNames: ["event"],
-      registers,
-    });
-    for (const event of EXECUTION_EVENTS) this.#ended.inc({ event }, 0);
-    this.#gradings = new Counter({
-      name: name("grading_events_total"),
-      help: "Valid submissions that a guard flagged, and rewards that were raised to the floor or lowered to the cap",
-      labelNames: ["event"],
-      registers,
-    });
-    // From 0 on, so that the first one is an increase.
-    for (const event of [...guardNames, "clamped", "capped"]) this.#gradings.inc({ event }, 0);
+    // Nothing measured is not 0; that no iteration is finished is.
+    for (const { name, gauge } of this.#gauges) if (name !== "iteration") gauge.remove();
+  }
+
+  #gauge(name: string, help: string, ...labelNames: string[]): Gauge {
+    return new Gauge({ name: `longrun_${name}`, help, labelNames, registers: [this.registry] });
+  }
+
+  /** @param known label values that begin at 0, so that the first one is an increase */
+  #counter(name: string, help: string, label?: string, known: readonly string[] = []): Counter {
+    const labelNames = label ? [label] : [];
+    const counter = new Counter({ name: `longrun_${name}`, help, labelNames, registers: [this.registry] });
+    for (const value of known) counter.inc({ [label!]: value }, 0);
+    return counter;
   }
 
   /** Call once per new line. A number that is null leaves its gauge unset. */
   observeIteration(line: IterationMetrics): void {
     this.show(line);
-    for (const [counter, label, values] of this.#counters) {
+    for (const { counter, label, values } of this.#counters) {
       for (const [key, growth] of Object.entries(values(line))) counter.inc(label ? { [label]: key } : {}, growth);
     }
   }
 
   /** The gauges alone: of a line that an earlier process has counted. */
   show(line: IterationMetrics): void {
-    for (const [gauge, value] of this.#gauges) set(gauge, {}, value(line));
-    for (const [gauge, label, values] of this.#labelled) {
+    for (const { gauge, value } of this.#gauges) set(gauge, {}, value(line));
+    for (const { gauge, label, values } of this.#labelled) {
       gauge.reset();
       for (const [key, value] of Object.entries(values(line))) set(gauge, { [label]: key }, value);
     }
@@ -210,7 +186,7 @@ export class LearnerMetrics {
   }
 
   /** Call as often as it changes, or from a timer. */
-  observeActors(actors: readonly ActorIsolation[]): void {
+  observeActors(actors: readonly Pick<ActorState, "connected" | "isolationLevel" | "isolationMissing">[]): void {
     this.#actors.reset();
     this.#missing.reset();
     for (const { connected, isolationLevel, isolationMissing } of actors) {
@@ -236,13 +212,20 @@ export class LearnerMetrics {
   }
 }
 
+function registryOfProcess(): Registry {
+  const register = new Registry();
+  collectDefaultMetrics({ register });
+  for (const misnamed of MISNAMED) register.removeSingleMetric(misnamed);
+  return register;
+}
+
 function set(gauge: Gauge, labels: Record<string, string>, value: number | null): void {
   if (value !== null && Number.isFinite(value)) gauge.set(labels, value);
   else gauge.remove(labels);
 }
 
 function shares(counts: Record<string, number>): Record<string, number> {
-  const total = Object.values(counts).reduce((sum, count) => sum + count, 0);
+  const total = sum(Object.values(counts));
   return Object.fromEntries(Object.entries(counts).map(([key, count]) => [key, count / Math.max(1, total)]));
 }
 

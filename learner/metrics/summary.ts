@@ -1,6 +1,6 @@
 /** `summary.json` of a run folder: what is known of the run as a whole. Written anew whenever a part of it changes. */
-import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { readIfThere, replaceFile } from "./files.ts";
 
 /** What the starting policy was pretrained on, and how far that alone would have come. */
 export interface CorpusSummary {
@@ -11,7 +11,7 @@ export interface CorpusSummary {
   bestProgram?: string;
 }
 
-/** How programs are asked for: `evaluation/protocol.ts` explains each. */
+/** How programs are asked for: learner/evaluation/README.md explains each. */
 export type Protocol = "Paper" | "Equal" | "Scratch";
 
 /** Both ends, in the number's own unit. */
@@ -34,8 +34,6 @@ export interface Statistics {
   aboveMedianFraction: number | null;
 }
 
-export type StatisticName = keyof Statistics;
-
 export interface Figures extends Statistics {
   validFraction: number;
   samples: number;
@@ -45,7 +43,7 @@ export interface Figures extends Statistics {
   medals: Record<Medal, number> | null;
   bestMedal: Medal | null;
   /** The 95 % interval. For a best score it ends at the best score seen. */
-  intervals: Record<StatisticName, Interval | null>;
+  intervals: Record<keyof Statistics, Interval | null>;
 }
 
 /** Of one policy. */
@@ -83,7 +81,7 @@ export interface Evaluation extends Partial<Record<When, EvaluationSummary>> {
 }
 
 export interface Change extends Statistics {
-  intervals: Record<StatisticName, Interval | null>;
+  intervals: Record<keyof Statistics, Interval | null>;
 }
 
 export interface RunSummary {
@@ -119,17 +117,11 @@ export function newSummary(corpus: CorpusSummary | undefined, versions: Record<s
 }
 
 export async function writeSummary(runDirectory: string, summary: RunSummary): Promise<void> {
-  const path = join(runDirectory, "summary.json");
-  await writeFile(`${path}.new`, `${JSON.stringify(summary, null, 2)}\n`, { flush: true });
-  await rename(`${path}.new`, path);
+  await replaceFile(join(runDirectory, "summary.json"), `${JSON.stringify(summary, null, 2)}\n`);
 }
 
 /** Undefined if there is none yet. */
 export async function readSummary(runDirectory: string): Promise<RunSummary | undefined> {
-  try {
-    return JSON.parse(await readFile(join(runDirectory, "summary.json"), "utf8")) as RunSummary;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw error;
-  }
+  const text = await readIfThere(join(runDirectory, "summary.json"));
+  return text === undefined ? undefined : (JSON.parse(text) as RunSummary);
 }

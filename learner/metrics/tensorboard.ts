@@ -6,11 +6,12 @@
  * together have each iteration once. The START at its beginning tells a TensorBoard that has read further to forget that.
  * No file is removed: TensorBoard would wait at it for ever.
  */
+import { existsSync } from "node:fs";
 import { type FileHandle, mkdir, open, readdir, readFile, truncate } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import protobuf from "protobufjs";
-import { MetricsError } from "./errors.ts";
+import { writeFault } from "./errors.ts";
 import type { IterationMetrics } from "./iteration.ts";
 
 const Event = protobuf
@@ -71,14 +72,16 @@ export class TensorBoardFile {
    */
   static async open(directory: string, lines: readonly IterationMetrics[]): Promise<TensorBoardFile> {
     try {
-      const names = (await readdir(directory).catch(absent)).filter((name) => name.startsWith(NAME)).sort(byTime);
+      const names = (existsSync(directory) ? await readdir(directory) : [])
+        .filter((name) => name.startsWith(NAME))
+        .sort(byTime);
       let last = 0;
       for (const name of names) last = await cutBack(join(directory, name), last, lines.at(-1)?.iteration ?? 0);
       const file = new TensorBoardFile(directory, secondsOf(names.at(-1)));
       for (const line of lines) if (line.iteration > last) await file.append(line);
       return file;
     } catch (error) {
-      throw fault(directory, error);
+      throw writeFault(directory, "the event file", error);
     }
   }
 
@@ -104,7 +107,7 @@ export class TensorBoardFile {
       });
       this.#size += bytes.length;
     } catch (error) {
-      throw fault(this.#directory, error);
+      throw writeFault(this.#directory, "the event file", error);
     }
   }
 
@@ -115,11 +118,6 @@ export class TensorBoardFile {
 
 const secondsOf = (name: string | undefined): number => Number(name?.slice(NAME.length + 1).split(".")[0]) || 0;
 const byTime = (a: string, b: string): number => secondsOf(a) - secondsOf(b);
-
-function absent(error: NodeJS.ErrnoException): string[] {
-  if (error.code === "ENOENT") return [];
-  throw error;
-}
 
 /**
  * Cuts a file off at the first record that is torn, or of an iteration that is not above `after` or is above `upTo`.
@@ -204,10 +202,4 @@ export function crc32c(bytes: Uint8Array): number {
 export function maskedCrc32c(bytes: Uint8Array): number {
   const crc = crc32c(bytes);
   return (((crc >>> 15) | (crc << 17)) + 0xa282ead8) >>> 0;
-}
-
-function fault(path: string, cause: unknown): MetricsError {
-  const { code, message } = cause as NodeJS.ErrnoException;
-  const why = code === "ENOSPC" ? "the disk is full; free some space and resume the run" : message;
-  return new MetricsError("metrics-file", `${path}: cannot write the event file: ${why}`, { cause });
 }

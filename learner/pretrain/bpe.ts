@@ -6,13 +6,12 @@ export interface BpeOptions {
   readonly vocabSize: number;
   /** what is never merged across: by default a word with the white space before it, so that common code is one token */
   readonly pattern?: string;
-  /** they get the first ids, in this order */
-  readonly specialTokens?: readonly string[];
-  /** the one of them that ends a response */
-  readonly eosToken?: string;
 }
 
-export const CHAT_TEMPLATE =
+/** They have the first ids. The first pads, the last ends a response. */
+const SPECIAL_TOKENS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"] as const;
+
+const CHAT_TEMPLATE =
   "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' }}{% endfor %}" +
   "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
 
@@ -22,21 +21,20 @@ export const CHAT_TEMPLATE =
  * the same texts give the same tokenizer. When no pair occurs twice any more the vocabulary stays smaller.
  */
 export function trainBpe(texts: Iterable<string>, options: BpeOptions): TokenizerFiles {
-  const { pattern = "\\s*\\S+", specialTokens = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"] } = options;
-  const eosToken = options.eosToken ?? specialTokens.at(-1);
-  const tokens = [...specialTokens, ...byteCharacters()];
+  const { pattern = "\\s*\\S+" } = options;
+  const tokens = [...SPECIAL_TOKENS, ...byteCharacters()];
   if (options.vocabSize < tokens.length) {
     throw new RangeError(`vocabSize is ${options.vocabSize}; the bytes and special tokens alone are ${tokens.length}`);
   }
-  const untrained = new HuggingFaceTokenizer(tokenizerJson(pattern, specialTokens, tokens, []), {});
-  const words = countWords(texts, untrained, specialTokens, tokens);
+  const untrained = new HuggingFaceTokenizer(tokenizerJson(pattern, tokens, []), {});
+  const words = countWords(texts, untrained, tokens);
   const merges = learnMerges(words, tokens, options.vocabSize);
   return {
-    tokenizer: tokenizerJson(pattern, specialTokens, tokens, merges),
+    tokenizer: tokenizerJson(pattern, tokens, merges),
     tokenizerConfig: {
       tokenizer_class: "PreTrainedTokenizerFast",
-      eos_token: eosToken,
-      pad_token: specialTokens[0],
+      eos_token: SPECIAL_TOKENS[2],
+      pad_token: SPECIAL_TOKENS[0],
       clean_up_tokenization_spaces: false,
       model_max_length: 32768,
       chat_template: CHAT_TEMPLATE,
@@ -54,13 +52,8 @@ interface Word {
  * The pieces that texts are cut into, as bytes, by the very pre-tokenizer that will encode. Special tokens are cut out:
  * merged from bytes, their names would stand for two ids.
  */
-function countWords(
-  texts: Iterable<string>,
-  tokenizer: HuggingFaceTokenizer,
-  specialTokens: readonly string[],
-  tokens: readonly string[],
-): Word[] {
-  const special = new RegExp(specialTokens.map((token) => token.replace(/\W/g, "\\$&")).join("|") || "(?!)");
+function countWords(texts: Iterable<string>, tokenizer: HuggingFaceTokenizer, tokens: readonly string[]): Word[] {
+  const special = new RegExp(SPECIAL_TOKENS.map((token) => token.replace(/\W/g, "\\$&")).join("|"));
   const counts = new Map<string, number>();
   for (const text of texts) {
     for (const part of text.split(special)) {
@@ -85,9 +78,8 @@ function learnMerges(words: Word[], tokens: string[], vocabSize: number): [strin
       if (total > 0) counts.set(key, total);
       else counts.delete(key);
       if (sign < 0) continue;
-      const set = holders.get(key);
-      if (set === undefined) holders.set(key, new Set([word]));
-      else set.add(word);
+      if (!holders.has(key)) holders.set(key, new Set());
+      holders.get(key)!.add(word);
     }
   };
   for (const word of words) count(word, 1);
@@ -137,18 +129,13 @@ function byteCharacters(): string[] {
   });
 }
 
-function tokenizerJson(
-  pattern: string,
-  specialTokens: readonly string[],
-  tokens: string[],
-  merges: [string, string][],
-) {
+function tokenizerJson(pattern: string, tokens: string[], merges: [string, string][]) {
   const flags = { single_word: false, lstrip: false, rstrip: false, normalized: false, special: true };
   return {
     version: "1.0",
     truncation: null,
     padding: null,
-    added_tokens: specialTokens.map((content, id) => ({ id, content, ...flags })),
+    added_tokens: SPECIAL_TOKENS.map((content, id) => ({ id, content, ...flags })),
     normalizer: null,
     pre_tokenizer: {
       type: "Sequence",

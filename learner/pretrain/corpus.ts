@@ -109,14 +109,6 @@ export function programHash(program: string): Buffer {
 /** Whether a program is in the corpus, verbatim; `hashes` as `programHashes` gives them. */
 export function inCorpus(program: string, hashes: Buffer): boolean {
   const wanted = programHash(program);
-  let low = 0;
-  let high = hashes.length / 8;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    const order = wanted.compare(hashes, middle * 8, middle * 8 + 8);
-    if (order === 0) return true;
-    if (order < 0) high = middle;
-    else low = middle + 1;
-  }
+  for (let at = hashes.indexOf(wanted); at >= 0; at = hashes.indexOf(wanted, at + 1)) if (at % 8 === 0) return true;
   return false;
 }

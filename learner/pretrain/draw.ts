@@ -24,8 +24,13 @@ export class Draw {
     return items[Math.floor(this.#next() * items.length)];
   }
 
+  /** One of the items with this probability, else undefined. */
+  maybe<T>(probability: number, items: readonly T[]): T | undefined {
+    return this.chance(probability) ? this.pick(items) : undefined;
+  }
+
   /** One of the values, each as likely as its weight says. */
-  weighted<T>(choices: readonly (readonly [weight: number, value: T])[]): T {
+  weighted<const T>(...choices: readonly (readonly [weight: number, value: T])[]): T {
     let rest = this.#next() * choices.reduce((sum, [weight]) => sum + weight, 0);
     for (const [weight, value] of choices) {
       rest -= weight;

@@ -10,241 +10,154 @@ export interface Estimator {
 /** Draws one estimator of a family. */
 export type Family = (draw: Draw) => Estimator;
 
-const pipelineImport = "from sklearn.pipeline import make_pipeline";
-const scalerImport = "from sklearn.preprocessing import StandardScaler";
+/** Arguments of a call in Python; one that is undefined stands for the library's default. */
+export type Arguments = Record<string, string | number | undefined>;
 
-function estimator(phrase: string, code: string, ...imports: string[]): Estimator {
-  return { phrase, code, imports };
-}
-
-/** `Class(first=1, second=2)` without the arguments that are undefined, which stand for the library's default. */
-function call(name: string, values: Record<string, string | number | undefined>): string {
+/** `Class(first=1, second=2)`. */
+export function call(name: string, values: Arguments): string {
   const given = Object.entries(values).filter(([, value]) => value !== undefined);
   return `${name}(${given.map(([key, value]) => `${key}=${value}`).join(", ")})`;
 }
 
-function seed(draw: Draw): number | undefined {
-  return draw.chance(0.5) ? draw.integer(0, 9) : undefined;
+/** @param path below sklearn, e.g. `linear_model.Ridge` */
+function estimator(phrase: string, path: string, values: Arguments = {}): Estimator {
+  const [module, name] = path.split(".");
+  return { phrase, code: call(name, values), imports: [`from sklearn.${module} import ${name}`] };
 }
 
-function scaled(inner: Estimator): Estimator {
+/** In a pipeline after `steps`, expressions of classes of sklearn.preprocessing. */
+function after(steps: readonly string[], inner: Estimator, phrase: string): Estimator {
+  const classes = steps.map((step) => `from sklearn.preprocessing import ${step.slice(0, step.indexOf("("))}`);
   return {
-    phrase: `scaled ${inner.phrase}`,
-    code: `make_pipeline(StandardScaler(), ${inner.code})`,
-    imports: [pipelineImport, scalerImport, ...inner.imports],
+    phrase,
+    code: `make_pipeline(${[...steps, inner.code].join(", ")})`,
+    imports: ["from sklearn.pipeline import make_pipeline", ...classes, ...inner.imports],
   };
 }
 
-const alphas = [0.01, 0.03, 0.1, 0.3, 0.5, 1, 2, 3, 5, 10, 30, 100];
+const scaled = (inner: Estimator) => after(["StandardScaler()"], inner, `scaled ${inner.phrase}`);
+
+const seed = (draw: Draw) => (draw.chance(0.5) ? draw.integer(0, 9) : undefined);
+
 const rates = [0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3];
 
 const baseline: Family = (draw) =>
-  estimator(
-    "a constant",
-    call("DummyRegressor", { strategy: draw.pick(['"mean"', '"median"']) }),
-    "from sklearn.dummy import DummyRegressor",
-  );
+  estimator("a constant", "dummy.DummyRegressor", { strategy: draw.pick(['"mean"', '"median"']) });
 
-const linear: Family = () =>
-  estimator("a linear regression", "LinearRegression()", "from sklearn.linear_model import LinearRegression");
+const linear: Family = () => estimator("a linear regression", "linear_model.LinearRegression");
 
-const ridge: Family = (draw) =>
-  estimator(
-    "a ridge regression",
-    call("Ridge", { alpha: draw.pick(alphas) }),
-    "from sklearn.linear_model import Ridge",
-  );
-
-const lasso: Family = (draw) => {
-  const name = draw.pick(["Lasso", "ElasticNet"]);
-  const code = call(name, { alpha: draw.pick([0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1]) });
-  return estimator("a sparse linear model", code, `from sklearn.linear_model import ${name}`);
+const ridge: Family = (draw) => {
+  const alpha = draw.pick([0.01, 0.03, 0.1, 0.3, 0.5, 1, 2, 3, 5, 10, 30, 100]);
+  return estimator("a ridge regression", "linear_model.Ridge", { alpha });
 };
+
+const lasso: Family = (draw) =>
+  estimator("a sparse linear model", `linear_model.${draw.pick(["Lasso", "ElasticNet"])}`, {
+    alpha: draw.pick([0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1]),
+  });
 
 const polynomial: Family = (draw) => {
   const inner = draw.chance(0.5) ? linear(draw) : ridge(draw);
-  return {
-    phrase: "a polynomial regression",
-    code: `make_pipeline(StandardScaler(), PolynomialFeatures(${draw.weighted([
-      [5, 2],
-      [1, 3],
-    ])}), ${inner.code})`,
-    imports: [pipelineImport, scalerImport, "from sklearn.preprocessing import PolynomialFeatures", ...inner.imports],
-  };
+  const degree = draw.weighted([5, 2], [1, 3]);
+  return after(["StandardScaler()", `PolynomialFeatures(${degree})`], inner, "a polynomial regression");
 };
 
 const neighbors: Family = (draw) => {
-  const code = call("KNeighborsRegressor", {
+  const plain = estimator("nearest neighbors", "neighbors.KNeighborsRegressor", {
     n_neighbors: draw.pick([1, 2, 3, 4, 5, 7, 8, 10, 12, 15, 20, 30]),
     weights: draw.chance(0.3) ? '"distance"' : undefined,
   });
-  const plain = estimator("nearest neighbors", code, "from sklearn.neighbors import KNeighborsRegressor");
   return draw.chance(0.4) ? scaled(plain) : plain;
 };
 
 const tree: Family = (draw) => {
-  const depth = draw.chance(0.6) ? draw.pick([3, 4, 5, 6, 8, 10, 12, 15]) : undefined;
-  const leaf = depth === undefined || draw.chance(0.2) ? draw.pick([2, 3, 5, 8, 10, 20, 30, 50]) : undefined;
-  return estimator(
-    "a decision tree",
-    call("DecisionTreeRegressor", { max_depth: depth, min_samples_leaf: leaf, random_state: seed(draw) }),
-    "from sklearn.tree import DecisionTreeRegressor",
-  );
+  const max_depth = draw.maybe(0.6, [3, 4, 5, 6, 8, 10, 12, 15]);
+  const isLimited = max_depth === undefined || draw.chance(0.2);
+  const min_samples_leaf = isLimited ? draw.pick([2, 3, 5, 8, 10, 20, 30, 50]) : undefined;
+  const values = { max_depth, min_samples_leaf, random_state: seed(draw) };
+  return estimator("a decision tree", "tree.DecisionTreeRegressor", values);
 };
 
 /** The number of trees, mostly small. */
-function trees(draw: Draw): number {
-  return draw.weighted([
-    [10, 5],
-    [18, 10],
-    [8, 15],
-    [16, 20],
-    [12, 30],
-    [10, 50],
-    [4, 80],
-    [6, 100],
-    [2, 150],
-  ] as const);
-}
+const trees = (draw: Draw) =>
+  draw.weighted([10, 5], [18, 10], [8, 15], [16, 20], [12, 30], [10, 50], [4, 80], [6, 100], [2, 150]);
 
 function averageOfTrees(name: string, phrase: string): Family {
   return (draw) =>
-    estimator(
-      phrase,
-      call(name, {
-        n_estimators: trees(draw),
-        max_depth: draw.chance(0.25) ? draw.pick([4, 6, 8, 10, 12, 15]) : undefined,
-        min_samples_leaf: draw.chance(0.3) ? draw.pick([2, 3, 5, 8, 10, 20]) : undefined,
-        max_features: draw.chance(0.25) ? draw.pick([0.3, 0.5, 0.7, 0.8]) : undefined,
-        random_state: seed(draw),
-      }),
-      `from sklearn.ensemble import ${name}`,
-    );
+    estimator(phrase, `ensemble.${name}`, {
+      n_estimators: trees(draw),
+      max_depth: draw.maybe(0.25, [4, 6, 8, 10, 12, 15]),
+      min_samples_leaf: draw.maybe(0.3, [2, 3, 5, 8, 10, 20]),
+      max_features: draw.maybe(0.25, [0.3, 0.5, 0.7, 0.8]),
+      random_state: seed(draw),
+    });
 }
 
 const forest = averageOfTrees("RandomForestRegressor", "a random forest");
 const extraTrees = averageOfTrees("ExtraTreesRegressor", "extra trees");
 
 const bagging: Family = (draw) =>
-  estimator(
-    "bagged trees",
-    call("BaggingRegressor", { n_estimators: trees(draw), random_state: seed(draw) }),
-    "from sklearn.ensemble import BaggingRegressor",
-  );
+  estimator("bagged trees", "ensemble.BaggingRegressor", { n_estimators: trees(draw), random_state: seed(draw) });
 
 const boosting: Family = (draw) =>
-  estimator(
-    "gradient boosting",
-    call("GradientBoostingRegressor", {
-      n_estimators: draw.weighted([
-        [4, undefined],
-        [3, 20],
-        [4, 50],
-        [2, 80],
-        [2, 150],
-        [1, 200],
-        [1, 300],
-      ]),
-      learning_rate: draw.chance(0.5) ? draw.pick(rates) : undefined,
-      max_depth: draw.chance(0.4) ? draw.pick([2, 3, 4, 5, 6]) : undefined,
-      subsample: draw.chance(0.15) ? draw.pick([0.5, 0.7, 0.8]) : undefined,
-    }),
-    "from sklearn.ensemble import GradientBoostingRegressor",
-  );
+  estimator("gradient boosting", "ensemble.GradientBoostingRegressor", {
+    n_estimators: draw.weighted([4, undefined], [3, 20], [4, 50], [2, 80], [2, 150], [1, 200], [1, 300]),
+    learning_rate: draw.maybe(0.5, rates),
+    max_depth: draw.maybe(0.4, [2, 3, 4, 5, 6]),
+    subsample: draw.maybe(0.15, [0.5, 0.7, 0.8]),
+  });
 
 const histogramBoosting: Family = (draw) =>
-  estimator(
-    "histogram boosting",
-    call("HistGradientBoostingRegressor", {
-      loss: draw.chance(0.15) ? '"absolute_error"' : undefined,
-      max_iter: draw.weighted([
-        [4, undefined],
-        [3, 30],
-        [4, 50],
-        [2, 80],
-        [2, 150],
-        [2, 200],
-        [1, 300],
-        [1, 500],
-      ]),
-      learning_rate: draw.chance(0.5) ? draw.pick(rates) : undefined,
-      max_leaf_nodes: draw.chance(0.2) ? draw.pick([8, 15, 20, 40, 60]) : undefined,
-    }),
-    "from sklearn.ensemble import HistGradientBoostingRegressor",
-  );
+  estimator("histogram boosting", "ensemble.HistGradientBoostingRegressor", {
+    loss: draw.chance(0.15) ? '"absolute_error"' : undefined,
+    max_iter: draw.weighted([4, undefined], [3, 30], [4, 50], [2, 80], [2, 150], [2, 200], [1, 300], [1, 500]),
+    learning_rate: draw.maybe(0.5, rates),
+    max_leaf_nodes: draw.maybe(0.2, [8, 15, 20, 40, 60]),
+  });
 
 const network: Family = (draw) => {
-  const layers = draw.weighted([
-    [4, "(32,)"],
-    [3, "(50,)"],
-    [3, "(64,)"],
-    [2, "(100,)"],
-    [2, "(32, 32)"],
-    [1, "(64, 32)"],
-  ]);
-  const inner = estimator(
-    "neural network",
-    call("MLPRegressor", {
-      hidden_layer_sizes: layers,
-      max_iter: draw.pick([10, 20, 30, 50, 100]),
-      learning_rate_init: draw.chance(0.5) ? draw.pick([0.003, 0.01, 0.03]) : undefined,
-    }),
-    "from sklearn.neural_network import MLPRegressor",
-  );
-  if (draw.chance(0.7)) return { ...scaled(inner), phrase: "a scaled neural network" };
-  return { ...inner, phrase: "a neural network" };
+  const inner = estimator("a neural network", "neural_network.MLPRegressor", {
+    hidden_layer_sizes: `(${draw.weighted([4, "32,"], [3, "50,"], [3, "64,"], [2, "100,"], [2, "32, 32"], [1, "64, 32"])})`,
+    max_iter: draw.pick([10, 20, 30, 50, 100]),
+    learning_rate_init: draw.maybe(0.5, [0.003, 0.01, 0.03]),
+  });
+  return draw.chance(0.7) ? { ...scaled(inner), phrase: "a scaled neural network" } : inner;
 };
 
-const supportVectors: Family = (draw) =>
-  scaled(
-    estimator(
-      "support vector machine",
-      call("SVR", { C: draw.pick([1, 3, 10, 30, 100]), kernel: draw.chance(0.3) ? '"linear"' : undefined }),
-      "from sklearn.svm import SVR",
-    ),
-  );
+const supportVectors: Family = (draw) => {
+  const values = { C: draw.pick([1, 3, 10, 30, 100]), kernel: draw.chance(0.3) ? '"linear"' : undefined };
+  return scaled(estimator("support vector machine", "svm.SVR", values));
+};
 
 const linearSupportVectors: Family = (draw) =>
-  estimator(
-    "a linear support vector machine",
-    call("LinearSVR", { C: draw.pick([0.03, 0.1, 0.2, 0.3, 0.5, 1, 2, 5]) }),
-    "from sklearn.svm import LinearSVR",
-  );
+  estimator("a linear support vector machine", "svm.LinearSVR", {
+    C: draw.pick([0.03, 0.1, 0.2, 0.3, 0.5, 1, 2, 5]),
+  });
 
 const stochasticGradient: Family = (draw) =>
-  estimator(
-    "stochastic gradient descent",
-    call("SGDRegressor", {
-      alpha: draw.pick(["1e-6", "1e-5", "3e-5", "1e-4", "1e-3"]),
-      max_iter: draw.pick([20, 50, 100, undefined]),
-      random_state: seed(draw),
-    }),
-    "from sklearn.linear_model import SGDRegressor",
-  );
+  estimator("stochastic gradient descent", "linear_model.SGDRegressor", {
+    alpha: draw.pick(["1e-6", "1e-5", "3e-5", "1e-4", "1e-3"]),
+    max_iter: draw.pick([20, 50, 100, undefined]),
+    random_state: seed(draw),
+  });
 
-/** Two models that are averaged. */
-function averageOf(members: Choices): Family {
+/** Two models under one of sklearn.ensemble; `ending` draws its last arguments. */
+function both(name: string, members: Choices, phrase: string, ending: (draw: Draw) => string): Family {
   return (draw) => {
-    const [a, b] = [draw.weighted(members)(draw), draw.weighted(members)(draw)];
+    const [a, b] = [draw.weighted(...members)(draw), draw.weighted(...members)(draw)];
     return {
-      phrase: `the average of ${a.phrase} and ${b.phrase}`,
-      code: `VotingRegressor([("a", ${a.code}), ("b", ${b.code})])`,
-      imports: ["from sklearn.ensemble import VotingRegressor", ...a.imports, ...b.imports],
+      phrase: `${phrase} of ${a.phrase} and ${b.phrase}`,
+      code: `${name}([("a", ${a.code}), ("b", ${b.code})]${ending(draw)})`,
+      imports: [`from sklearn.ensemble import ${name}`, ...a.imports, ...b.imports],
     };
   };
 }
 
-/** Two models under a third that is fitted on their cross-validated predictions: five times the fits. */
-function stackOf(members: Choices): Family {
-  return (draw) => {
-    const [a, b] = [draw.weighted(members)(draw), draw.weighted(members)(draw)];
-    return {
-      phrase: `a stack of ${a.phrase} and ${b.phrase}`,
-      code: `StackingRegressor([("a", ${a.code}), ("b", ${b.code})], cv=${draw.pick([2, 3, 5])})`,
-      imports: ["from sklearn.ensemble import StackingRegressor", ...a.imports, ...b.imports],
-    };
-  };
-}
+const averageOf = (members: Choices) => both("VotingRegressor", members, "the average", () => "");
+
+/** A third model is fitted on the cross-validated predictions of two: five times the fits. */
+const stackOf = (members: Choices) =>
+  both("StackingRegressor", members, "a stack", (draw) => `, cv=${draw.pick([2, 3, 5])}`);
 
 export type Choices = readonly (readonly [weight: number, family: Family])[];
 

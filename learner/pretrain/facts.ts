@@ -9,7 +9,7 @@ export interface Corpus {
   summary: CorpusSummary;
 }
 
-/** Measured apart from pretraining, by executing the corpus: see `best.ts`. */
+/** Measured apart from pretraining, by executing the corpus (test/bench/corpus.ts). */
 interface BestOfTask {
   score: number;
   family: string;
@@ -21,11 +21,9 @@ export function readCorpus(folder: string, task: string): Corpus | undefined {
   const path = join(folder, "corpus.hashes");
   if (!existsSync(path)) return undefined;
   const hashes = readFileSync(path);
-  const best = read<Record<string, BestOfTask>>(join(folder, "corpus-best.json"))?.[task];
+  const measured = join(folder, "corpus-best.json");
+  const byTask: Record<string, BestOfTask> = existsSync(measured) ? JSON.parse(readFileSync(measured, "utf8")) : {};
+  const best = byTask[task];
   const programs = hashes.length / 8;
   return { hashes, summary: { programs, ...(best && { bestScore: best.score, bestProgram: best.family }) } };
-}
-
-function read<Value>(path: string): Value | undefined {
-  return existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : undefined;
 }

@@ -6,6 +6,7 @@ import { createModelFolder } from "../engine/model/folder.ts";
 import { permutation, seedFor, uniforms } from "../engine/model/random.ts";
 import { Tokenizer } from "../engine/model/tokenizer.ts";
 import { initialWeights } from "../engine/model/weights.ts";
+import { mean } from "../metrics/statistics.ts";
 import { trainBpe } from "./bpe.ts";
 import { type CorpusText, defaultCorpus, makeCorpus, programHashes } from "./corpus.ts";
 import { readme } from "./readme.ts";
@@ -179,10 +180,7 @@ function* batches(sequences: readonly Sequence[], size: number, seed: number): G
   }
 }
 
-function recentMean(losses: readonly number[]): number {
-  const recent = losses.slice(-50);
-  return recent.reduce((sum, loss) => sum + loss, 0) / recent.length;
-}
+const recentMean = (losses: readonly number[]): number => mean(losses.slice(-50)) ?? Number.NaN;
 
 /** What the policy was made from, for corpus.json. Nothing in it depends on when or where it was made. */
 function corpusFacts(
@@ -191,8 +189,7 @@ function corpusFacts(
   options: PretrainOptions,
   trained: { loss: number; steps: number; tokens: number },
 ) {
-  const mean = (lengths: number[]) => lengths.reduce((sum, length) => sum + length, 0) / lengths.length;
-  const round = (value: number, digits: number) => Number(value.toFixed(digits));
+  const round = (value: number | null, digits: number) => Number((value ?? Number.NaN).toFixed(digits));
   const promptTokens = (kind: CorpusText["kind"]) =>
     round(mean(sequences.filter((_, i) => corpus[i].kind === kind).map(({ prompt }) => prompt.length)), 1);
   return {

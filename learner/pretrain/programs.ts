@@ -1,5 +1,13 @@
 import type { Draw } from "./draw.ts";
-import { type Choices, type Estimator, type Family, sparseFamilies, tabularFamilies } from "./estimators.ts";
+import {
+  type Arguments,
+  type Choices,
+  call,
+  type Estimator,
+  type Family,
+  sparseFamilies,
+  tabularFamilies,
+} from "./estimators.ts";
 import type { TaskShape } from "./shapes.ts";
 
 /** The choices that make a program. Two programs differ by any of them; an improved program keeps some. */
@@ -22,6 +30,11 @@ interface Features {
 
 type Report = "nothing" | "training" | "validation";
 
+const REPORTED = {
+  training: ["Print the training loss.", "Look at the training loss."],
+  validation: ["Validate on a held-out part.", "Check a validation split."],
+};
+
 /** A plan and a program that agree with each other. */
 export interface Draft {
   plan: string;
@@ -30,7 +43,7 @@ export interface Draft {
 
 export function drawDesign(shape: TaskShape, draw: Draw): Design {
   const features = drawFeatures(shape, draw);
-  const family = draw.weighted(features.families);
+  const family = draw.weighted(...features.families);
   return {
     features,
     family,
@@ -42,18 +55,13 @@ export function drawDesign(shape: TaskShape, draw: Draw): Design {
 
 /** The design with one of its choices drawn anew, whether that is for the better or not. */
 export function redrawPart(design: Design, shape: TaskShape, draw: Draw): Design {
-  const part = draw.weighted([
-    [3, "parameters"],
-    [3, "family"],
-    [3, "features"],
-    [shape.text === undefined ? 2 : 0, "target"],
-    [1, "report"],
-  ] as const);
+  const targets = shape.text === undefined ? 2 : 0;
+  const part = draw.weighted([3, "model"], [3, "family"], [3, "features"], [targets, "target"], [1, "report"]);
   switch (part) {
-    case "parameters":
+    case "model":
       return { ...design, model: design.family(draw) };
     case "family": {
-      const family = draw.weighted(design.features.families);
+      const family = draw.weighted(...design.features.families);
       return { ...design, family, model: family(draw) };
     }
     case "features": {
@@ -68,24 +76,17 @@ export function redrawPart(design: Design, shape: TaskShape, draw: Draw): Design
   }
 }
 
-function drawReport(draw: Draw): Report {
-  return draw.weighted([
-    [4, "nothing"],
-    [4, "training"],
-    [2, "validation"],
-  ] as const);
-}
+const drawReport = (draw: Draw): Report => draw.weighted([4, "nothing"], [4, "training"], [2, "validation"]);
 
 function drawFeatures(shape: TaskShape, draw: Draw): Features {
   if (shape.text === undefined) return tableFeatures(shape, draw);
   return draw.chance(0.12) ? lengthFeatures(shape, draw) : textFeatures(shape.text, draw);
 }
 
-function list(names: readonly string[]): string {
-  return `[${names.map((name) => `"${name}"`).join(", ")}]`;
-}
+const list = (names: readonly string[]): string => `[${names.map((name) => `"${name}"`).join(", ")}]`;
 
-function enumeration(phrases: readonly string[]): string {
+function enumeration(derived: TaskShape["derived"]): string {
+  const phrases = derived.map(({ phrase }) => phrase);
   return phrases.length < 2 ? phrases.join("") : `${phrases.slice(0, -1).join(", ")} and ${phrases.at(-1)}`;
 }
 
@@ -95,167 +96,129 @@ function some<T>(items: readonly T[], probability: number, draw: Draw): T[] {
   return kept.length > 0 ? kept : [draw.pick(items)];
 }
 
+/** Lines that add the columns to the frame `d`. */
+const adding = (derived: TaskShape["derived"]): string[] =>
+  derived.map(({ column, expression }) => `d["${column}"] = ${expression}`);
+
+/** A matrix of these columns alone. */
+const selecting = (columns: readonly string[]): string[] => [
+  `columns = ${list(columns)}`,
+  "X = train[columns]",
+  "X_test = test[columns]",
+];
+
 function tableFeatures(shape: TaskShape, draw: Draw): Features {
+  const { target, categorical, ranks } = shape;
   const derived = draw.chance(0.3) ? some(shape.derived, 0.25, draw) : [];
-  const frame = derived.map(({ column, expression }) => `d["${column}"] = ${expression}`);
-  const added = derived.length > 0 ? ` Add ${enumeration(derived.map(({ phrase }) => phrase))}.` : "";
-  const dropped = [`X = train.drop(columns=["id", "${shape.target}"])`, 'X_test = test.drop(columns=["id"])'];
-  const base = { imports: [], families: tabularFamilies };
-  const encoding = draw.weighted([
-    [24, "numeric"],
-    [30, "codes"],
-    [28, "oneHot"],
-    [shape.ranks ? 10 : 0, "ranks"],
-    [8, "means"],
-  ] as const);
-  switch (encoding) {
+  const mentioned = derived.length > 0 ? ` Add ${enumeration(derived)}.` : "";
+  const of = (sentence: string, matrix: readonly string[], frame: readonly string[] = []): Features => ({
+    ...{ sentence: `${sentence}${mentioned}`, frame: [...adding(derived), ...frame], matrix },
+    ...{ imports: [], families: tabularFamilies },
+  });
+  const dropped = [`X = train.drop(columns=["id", "${target}"])`, 'X_test = test.drop(columns=["id"])'];
+  switch (draw.weighted([24, "numeric"], [30, "codes"], [28, "oneHot"], [ranks ? 10 : 0, "ranks"], [8, "means"])) {
     case "numeric": {
       const columns = [...some(shape.numeric, 0.75, draw), ...derived.map(({ column }) => column)];
-      const sentence = `${draw.pick(["Use only numeric columns.", "Keep a few numeric columns."])}${added}`;
-      const matrix = [`columns = ${list(columns)}`, "X = train[columns]", "X_test = test[columns]"];
-      return { ...base, sentence, frame, matrix };
+      return of(draw.pick(["Use only numeric columns.", "Keep a few numeric columns."]), selecting(columns));
     }
     case "codes":
-      return {
-        ...base,
-        sentence: `${draw.pick(["Encode the categories as integer codes.", "Turn categories into codes."])}${added}`,
-        frame: [...frame, `for c in ${list(shape.categorical)}:`, '    d[c] = d[c].astype("category").cat.codes'],
-        matrix: dropped,
-      };
+      return of(draw.pick(["Encode the categories as integer codes.", "Turn categories into codes."]), dropped, [
+        `for c in ${list(categorical)}:`,
+        '    d[c] = d[c].astype("category").cat.codes',
+      ]);
     case "oneHot":
-      return {
-        ...base,
-        sentence: `${draw.pick(["One-hot encode the categories.", "Use dummy columns for the categories."])}${added}`,
-        frame,
-        matrix: [
-          `X = pd.get_dummies(train.drop(columns=["id", "${shape.target}"]))`,
-          'X_test = pd.get_dummies(test.drop(columns=["id"])).reindex(columns=X.columns, fill_value=0)',
-        ],
-      };
+      return of(draw.pick(["One-hot encode the categories.", "Use dummy columns for the categories."]), [
+        `X = pd.get_dummies(train.drop(columns=["id", "${target}"]))`,
+        'X_test = pd.get_dummies(test.drop(columns=["id"])).reindex(columns=X.columns, fill_value=0)',
+      ]);
     case "ranks":
-      return {
-        ...base,
-        sentence: `${draw.pick(["Rank the categories from worst to best.", "Order the categories by quality."])}${added}`,
-        frame: [
-          ...frame,
-          ...Object.entries(shape.ranks ?? {}).map(
-            ([column, ranks]) => `d["${column}"] = d["${column}"].map(${ranks})`,
-          ),
-        ],
-        matrix: dropped,
-      };
+      return of(
+        draw.pick(["Rank the categories from worst to best.", "Order the categories by quality."]),
+        dropped,
+        Object.entries(ranks ?? {}).map(([column, rank]) => `d["${column}"] = d["${column}"].map(${rank})`),
+      );
     case "means":
-      return {
-        ...base,
-        sentence: `Replace each category by its mean ${shape.target}.${added}`,
-        frame,
-        matrix: [
-          `for c in ${list(shape.categorical)}:`,
-          `    means = train.groupby(c)["${shape.target}"].mean()`,
-          "    train[c] = train[c].map(means)",
-          "    test[c] = test[c].map(means)",
-          ...dropped,
-        ],
-      };
+      return of(`Replace each category by its mean ${target}.`, [
+        `for c in ${list(categorical)}:`,
+        `    means = train.groupby(c)["${target}"].mean()`,
+        "    train[c] = train[c].map(means)",
+        "    test[c] = test[c].map(means)",
+        ...dropped,
+      ]);
   }
 }
 
 function lengthFeatures(shape: TaskShape, draw: Draw): Features {
   const derived = some(shape.derived, 0.4, draw);
   return {
-    sentence: `Count ${enumeration(derived.map(({ phrase }) => phrase))} in each text.`,
+    sentence: `Count ${enumeration(derived)} in each text.`,
     imports: [],
-    frame: derived.map(({ column, expression }) => `d["${column}"] = ${expression}`),
-    matrix: [`columns = ${list(derived.map(({ column }) => column))}`, "X = train[columns]", "X_test = test[columns]"],
+    frame: adding(derived),
+    matrix: selecting(derived.map(({ column }) => column)),
     families: tabularFamilies,
   };
 }
 
-const tfidfImport = "from sklearn.feature_extraction.text import TfidfVectorizer";
+const wordArguments = (draw: Draw): Arguments => ({
+  ngram_range: draw.maybe(0.25, ["(1, 2)", "(1, 2)", "(1, 2)", "(1, 3)"]),
+  min_df: draw.maybe(0.4, [2, 2, 3, 5, 10]),
+  max_features: draw.maybe(0.25, [300, 500, 1000, 2000, 3000, 5000]),
+  stop_words: draw.chance(0.15) ? '"english"' : undefined,
+  sublinear_tf: draw.chance(0.2) ? "True" : undefined,
+});
 
-function options(values: Record<string, string | number | undefined>): string {
-  const given = Object.entries(values).filter(([, value]) => value !== undefined);
-  return given.map(([key, value]) => `${key}=${value}`).join(", ");
-}
+const words = (draw: Draw): string => call("TfidfVectorizer", wordArguments(draw));
 
-function wordOptions(draw: Draw): string {
-  return options({
-    ngram_range: draw.chance(0.25) ? draw.pick(["(1, 2)", "(1, 2)", "(1, 2)", "(1, 3)"]) : undefined,
-    min_df: draw.chance(0.4) ? draw.pick([2, 2, 3, 5, 10]) : undefined,
-    max_features: draw.chance(0.25) ? draw.pick([300, 500, 1000, 2000, 3000, 5000]) : undefined,
-    stop_words: draw.chance(0.15) ? '"english"' : undefined,
-    sublinear_tf: draw.chance(0.2) ? "True" : undefined,
-  });
-}
-
-function charOptions(draw: Draw): string {
-  return options({
+const characters = (draw: Draw): string =>
+  call("TfidfVectorizer", {
     analyzer: draw.pick(['"char"', '"char_wb"']),
     ngram_range: draw.pick(["(2, 3)", "(2, 4)", "(2, 5)", "(3, 4)", "(3, 5)"]),
-    min_df: draw.chance(0.4) ? draw.pick([2, 3, 5]) : undefined,
+    min_df: draw.maybe(0.4, [2, 3, 5]),
     sublinear_tf: draw.chance(0.2) ? "True" : undefined,
   });
-}
 
 function textFeatures(column: string, draw: Draw): Features {
-  const kind = draw.weighted([
-    [24, "counts"],
-    [50, "words"],
-    [7, "characters"],
-    [7, "union"],
-    [10, "reduced"],
-  ] as const);
-  const matrix = (vectorizer: string) => [
-    `vectorizer = ${vectorizer}`,
-    `X = vectorizer.fit_transform(train["${column}"])`,
-    `X_test = vectorizer.transform(test["${column}"])`,
-  ];
-  const base = { frame: [], families: sparseFamilies };
-  switch (kind) {
+  const of = (sentence: string, vectorizer: string, ...others: string[]): Features => ({
+    sentence,
+    imports: [
+      `from sklearn.feature_extraction.text import ${/(Count|Tfidf)Vectorizer/.exec(vectorizer)![0]}`,
+      ...others,
+    ],
+    frame: [],
+    matrix: [
+      `vectorizer = ${vectorizer}`,
+      `X = vectorizer.fit_transform(train["${column}"])`,
+      `X_test = vectorizer.transform(test["${column}"])`,
+    ],
+    families: sparseFamilies,
+  });
+  switch (draw.weighted([24, "counts"], [50, "words"], [7, "characters"], [7, "union"], [10, "reduced"])) {
     case "counts": {
-      const words = wordOptions(draw).replace(/,? ?sublinear_tf=True/, "");
-      return {
-        ...base,
-        sentence: draw.pick(["Count words.", "Use a bag of words."]),
-        imports: ["from sklearn.feature_extraction.text import CountVectorizer"],
-        matrix: matrix(`CountVectorizer(${words})`),
-      };
+      const { sublinear_tf: _, ...counted } = wordArguments(draw);
+      return of(draw.pick(["Count words.", "Use a bag of words."]), call("CountVectorizer", counted));
     }
     case "words":
-      return {
-        ...base,
-        sentence: draw.pick(["Use tf-idf of words.", "Weight words by tf-idf."]),
-        imports: [tfidfImport],
-        matrix: matrix(`TfidfVectorizer(${wordOptions(draw)})`),
-      };
+      return of(draw.pick(["Use tf-idf of words.", "Weight words by tf-idf."]), words(draw));
     case "characters":
-      return {
-        ...base,
-        sentence: draw.pick(["Use tf-idf of character sequences.", "Weight short character sequences by tf-idf."]),
-        imports: [tfidfImport],
-        matrix: matrix(`TfidfVectorizer(${charOptions(draw)})`),
-      };
+      return of(
+        draw.pick(["Use tf-idf of character sequences.", "Weight short character sequences by tf-idf."]),
+        characters(draw),
+      );
     case "union":
-      return {
-        ...base,
-        sentence: draw.pick(["Join tf-idf of words and of characters.", "Use both words and character sequences."]),
-        imports: [tfidfImport, "from sklearn.pipeline import make_union"],
-        matrix: matrix(`make_union(TfidfVectorizer(${wordOptions(draw)}), TfidfVectorizer(${charOptions(draw)}))`),
-      };
-    case "reduced":
-      return {
-        families: tabularFamilies,
-        frame: [],
-        sentence: draw.pick(["Reduce tf-idf to a few dimensions.", "Use latent semantic analysis."]),
-        imports: [
-          tfidfImport,
-          "from sklearn.decomposition import TruncatedSVD",
-          "from sklearn.pipeline import make_pipeline",
-        ],
-        matrix: matrix(
-          `make_pipeline(TfidfVectorizer(${wordOptions(draw)}), TruncatedSVD(${draw.pick([5, 10, 20, 30, 50])}))`,
-        ),
-      };
+      return of(
+        draw.pick(["Join tf-idf of words and of characters.", "Use both words and character sequences."]),
+        `make_union(${words(draw)}, ${characters(draw)})`,
+        "from sklearn.pipeline import make_union",
+      );
+    case "reduced": {
+      const reduced = of(
+        draw.pick(["Reduce tf-idf to a few dimensions.", "Use latent semantic analysis."]),
+        `make_pipeline(${words(draw)}, TruncatedSVD(${draw.pick([5, 10, 20, 30, 50])}))`,
+        "from sklearn.decomposition import TruncatedSVD",
+        "from sklearn.pipeline import make_pipeline",
+      );
+      return { ...reduced, families: tabularFamilies };
+    }
   }
 }
 
@@ -266,7 +229,7 @@ export function writeDraft(design: Design, shape: TaskShape, draw: Draw): Draft 
   const plan = [
     features.sentence,
     `${draw.pick(["Fit", "Train"])} ${model.phrase} ${draw.pick(["on", "for"])} ${target}.`,
-    ...(report === "nothing" ? [] : [reportSentence(report, draw)]),
+    ...(report === "nothing" ? [] : [draw.pick(REPORTED[report])]),
     draw.pick(["Predict the test rows.", "Write the predictions for the test set.", "Save the submission."]),
   ].join(" ");
 
@@ -303,10 +266,4 @@ export function writeDraft(design: Design, shape: TaskShape, draw: Draw): Draft 
 function importOrder(a: string, b: string): number {
   const rank = (line: string) => (line.startsWith("import") ? 0 : 1);
   return rank(a) - rank(b) || (a < b ? -1 : a > b ? 1 : 0);
-}
-
-function reportSentence(report: Report, draw: Draw): string {
-  return report === "training"
-    ? draw.pick(["Print the training loss.", "Look at the training loss."])
-    : draw.pick(["Validate on a held-out part.", "Check a validation split."]);
 }

@@ -2,9 +2,10 @@
 import type { TopLevelSpec } from "vega-lite";
 import { guardNames } from "../grading/guards.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
-import { addedHistogram, type HistogramBin } from "./durations.ts";
+import { sum } from "../metrics/statistics.ts";
+import { addedHistogram } from "./durations.ts";
 import { guardWords } from "./guards.ts";
-import { groupedPlot, heatPlot, linePlot, type Series, type Size, stackPlot } from "./plots.ts";
+import { type AxisText, groupedPlot, heatPlot, linePlot, type Series, type Size, stackPlot } from "./plots.ts";
 import type { ReportedTask, RunFolder } from "./run-folder.ts";
 import { color, PALETTE } from "./theme.ts";
 
@@ -23,9 +24,20 @@ export type ChartSection = "learning" | "programs" | "durations" | "optimisation
 
 type Lines = readonly IterationMetrics[];
 
+/** What is drawn of a line; null is left out. */
+type Value = (line: IterationMetrics) => number | null | undefined;
+type Measured = Series & { value: Value };
+
+interface Text {
+  title: string;
+  caption: string;
+  y: AxisText & { zero?: boolean; domain?: [number, number] };
+}
+
 const ITERATION = { title: "iteration", whole: true };
 const NOT_YET = "Nothing measured yet.";
 const NO_VALID = "No valid program yet, so there is no score.";
+const SHARE = { format: ".0%", domain: [0, 1] as [number, number] };
 
 /** Name in the metrics, words, colour; the first is at the bottom of the stack. */
 const OUTCOMES: readonly [string, string, string][] = [
@@ -38,106 +50,126 @@ const OUTCOMES: readonly [string, string, string][] = [
   ["lost", "lost", color("pale")],
 ];
 
-const PHASES: readonly [string, string][] = [
-  ["generate", color("blue")],
-  ["execute", color("orange")],
-  ["evaluate", color("teal")],
-  ["train", color("green")],
-  ["checkpoint", color("purple")],
-  ["other", color("grey")],
-];
+const PHASES: Readonly<Record<string, string>> = {
+  ...{ generate: color("blue"), execute: color("orange"), evaluate: color("teal"), train: color("green") },
+  ...{ checkpoint: color("purple"), other: color("grey") },
+};
+
+const GUARDS = { sampleSubmission: color("orange"), constant: color("purple"), perfect: color("red") };
 
 export function chartsOf({ lines, manifest, tasks }: RunFolder): Record<ChartSection, Chart[]> {
+  const baseline = manifest.spec?.algorithm?.baseline;
+  const line = (title: string, caption: string, y: Text["y"], ...series: Measured[]) =>
+    lineChart(lines, { title, caption, y }, series);
+  const third = (title: string, value: Value, shade: (typeof PALETTE)[number], unit: string, format?: string) => {
+    const text = { title, caption: "", y: { title: unit, ...(format && { format }) } };
+    return lineChart(lines, text, [{ label: title, color: color(shade), value }], { size: "third" });
+  };
   return {
     learning: [
       ...tasks.flatMap((task) => scores(lines, task, tasks.length > 1)),
-      validity(lines, tasks),
-      reward(lines),
+      line(
+        "Valid programs",
+        "Share of the batch that ended by itself and left a submission that could be graded.",
+        { title: "share of samples", ...SHARE },
+        { label: tasks.length > 1 ? "all tasks" : "valid", color: color("green"), value: (it) => it.validFraction },
+        ...(tasks.length > 1 ? tasks : []).map(({ name }, index) => ({
+          ...{ label: name, color: palette(index), dashed: true },
+          value: (it: IterationMetrics) => it.tasks[name]?.validFraction,
+        })),
+      ),
+      line(
+        "Mean reward",
+        "What PPO is given: the score if valid, else a failure reward and something for each marker reached.",
+        { title: "reward" },
+        { label: "reward", color: color("purple"), value: (it) => it.meanReward },
+      ),
     ],
     programs: [outcomes(lines), families(lines), markers(lines), ...flagged(lines)],
-    durations: [histogram(addedHistogram(lines)), meanDurations(lines), sampleSize(lines), largestWeight(lines)],
-    optimisation: [
-      third("KL to the starting policy", lines, (line) => line.kl, "blue", "nats per token"),
-      third("Entropy", lines, (line) => line.entropy, "teal", "nats per token"),
-      third("Clipped tokens", lines, (line) => line.clipFraction, "orange", "share of tokens", ".1%"),
-      third("Gradient norm, policy", lines, (line) => line.gradientNorm, "purple", "before clipping"),
-      third("Largest ratio of an update", lines, (line) => line.ratioMax, "red", "π new / π old"),
-      ofBaseline(lines, manifest.spec?.algorithm?.baseline),
-      third("Learning rate, policy", lines, (line) => line.learningRate ?? null, "blue", "per step", ".1e"),
+    durations: [
+      histogram(lines),
+      line(
+        "Mean duration",
+        "Weighted: as the policy gradient counts the programs.",
+        { title: "seconds", zero: true },
+        { label: "launched", color: "var(--ink)", dashed: true, value: (it) => it.launchedMeanDurationSeconds },
+        { label: "trained", color: color("blue"), value: (it) => it.trainedMeanDurationSeconds },
+        { label: "trained, weighted", color: color("orange"), value: (it) => it.weightedMeanDurationSeconds },
+      ),
+      line(
+        "Effective sample size",
+        "How many equally weighted samples the duration weights leave of a batch.",
+        { title: "samples", zero: true },
+        { label: "batch", color: color("grey"), dashed: true, value: (it) => it.samples },
+        { label: "effective", color: color("blue"), value: (it) => it.effectiveSampleSize },
+      ),
+      line(
+        "Largest duration weight",
+        "The mean weight of a batch is 1; one far above it lets a single program decide the update.",
+        { title: "weight", zero: true },
+        { label: "largest", color: color("red"), value: (it) => it.maxDurationWeight },
+      ),
     ],
-    time: [phases(lines), busy(lines)],
+    optimisation: [
+      third("KL to the starting policy", (it) => it.kl, "blue", "nats per token"),
+      third("Entropy", (it) => it.entropy, "teal", "nats per token"),
+      third("Clipped tokens", (it) => it.clipFraction, "orange", "share of tokens", ".1%"),
+      third("Gradient norm, policy", (it) => it.gradientNorm, "purple", "before clipping"),
+      third("Largest ratio of an update", (it) => it.ratioMax, "red", "π new / π old"),
+      // What tells most about the baseline that was chosen.
+      baseline === "BatchMean"
+        ? third("Lag", (it) => it.meanLag, "green", "iterations, mean")
+        : baseline === undefined || baseline === "Critic"
+          ? third("Critic: explained variance", (it) => it.explainedVariance, "green", "share of returns")
+          : third(
+              "Groups of one reward, which teach nothing",
+              (it) => it.zeroSpreadShare,
+              "green",
+              "share of groups",
+              ".0%",
+            ),
+      third("Learning rate, policy", (it) => it.learningRate, "blue", "per step", ".1e"),
+    ],
+    time: [
+      phases(lines),
+      line(
+        "Who waits",
+        "Actors: share of slot-seconds that executed a program. Learner: share of the iteration spent waiting.",
+        { title: "share", ...SHARE },
+        { label: "actors busy", color: color("orange"), value: (it) => it.actorBusyShare },
+        { label: "learner idle", color: color("grey"), dashed: true, value: (it) => it.learnerIdleShare },
+      ),
+    ],
   };
-}
-
-/** What tells most about the baseline that was chosen. */
-function ofBaseline(lines: Lines, baseline = "Critic"): Chart {
-  if (baseline === "Critic")
-    return third("Critic: explained variance", lines, (line) => line.explainedVariance, "green", "share of returns");
-  if (baseline === "BatchMean") return third("Lag", lines, (line) => line.meanLag, "green", "iterations, mean");
-  const none = (line: IterationMetrics) => line.zeroSpreadShare ?? null;
-  return third("Groups of one reward, which teach nothing", lines, none, "green", "share of groups", ".0%");
 }
 
 function scores(lines: Lines, { name, metric, better }: ReportedTask, several: boolean): Chart[] {
   const suffix = several ? ` of ${name}` : "";
-  const best: Series = { label: "best so far", color: color("blue"), step: true };
-  const mean: Series = { label: "mean of the valid programs", color: color("orange") };
   const caption = better ? `${better === "lower" ? "Lower" : "Higher"} is better.` : "";
-  const plot = (title: string, x: LineText["x"], at: (line: IterationMetrics) => number) => {
-    const points = lines.flatMap((line) => [
-      { x: at(line), y: line.tasks[name]?.bestScoreSoFar ?? null, series: best.label },
-      { x: at(line), y: line.tasks[name]?.meanScore ?? null, series: mean.label },
-    ]);
-    return lineChart({ title, caption, points, series: [best, mean], x, y: { title: metric } }, NO_VALID);
-  };
-  return [
-    plot(`Score${suffix} by iteration`, ITERATION, (line) => line.iteration),
-    plot(
-      `Score${suffix} by time`,
-      { title: "minutes since the start", zero: true },
-      (line) => line.elapsedSeconds / 60,
-    ),
+  const series: Measured[] = [
+    { label: "best so far", color: color("blue"), step: true, value: (line) => line.tasks[name]?.bestScoreSoFar },
+    { label: "mean of the valid programs", color: color("orange"), value: (line) => line.tasks[name]?.meanScore },
   ];
-}
-
-function validity(lines: Lines, tasks: readonly ReportedTask[]): Chart {
-  const names = tasks.length > 1 ? tasks.map(({ name }) => name) : [];
-  const all: Series = { label: names.length > 0 ? "all tasks" : "valid", color: color("green") };
-  const perTask = names.map((label, index) => ({ label, color: palette(index), dashed: true }));
-  return lineChart({
-    title: "Valid programs",
-    caption: "Share of the batch that ended by itself and left a submission that could be graded.",
-    points: lines.flatMap((line) => [
-      { x: line.iteration, y: line.validFraction, series: all.label },
-      ...names.map((name) => ({ x: line.iteration, y: line.tasks[name]?.validFraction ?? null, series: name })),
-    ]),
-    series: [all, ...perTask],
-    y: { title: "share of samples", format: ".0%", domain: [0, 1] },
-  });
-}
-
-function reward(lines: Lines): Chart {
-  return lineChart({
-    title: "Mean reward",
-    caption: "What PPO is given: the score if valid, else a failure reward and something for each marker reached.",
-    points: lines.map((line) => ({ x: line.iteration, y: line.meanReward, series: "reward" })),
-    series: [{ label: "reward", color: color("purple") }],
-    y: { title: "reward" },
-  });
+  const plot = (by: string, options: LineOptions) =>
+    lineChart(lines, { title: `Score${suffix} by ${by}`, caption, y: { title: metric } }, series, {
+      ...options,
+      empty: NO_VALID,
+    });
+  const minutes = { title: "minutes since the start", zero: true };
+  return [plot("iteration", {}), plot("time", { x: minutes, at: (line) => line.elapsedSeconds / 60 })];
 }
 
 function outcomes(lines: Lines): Chart {
   const seen = OUTCOMES.filter(([name]) => lines.some((line) => (line.outcomes[name] ?? 0) > 0));
-  return stackChart({
+  const text = {
     title: "What became of the programs",
     caption: "Completed programs may still leave a submission that cannot be graded.",
-    bars: lines.flatMap((line) =>
-      seen.map(([name, label]) => ({ x: line.iteration, y: line.outcomes[name] ?? 0, series: label })),
-    ),
-    series: seen.map(([, label, shade]) => ({ label, color: shade })),
     y: { title: "share of samples", format: ".0%" },
-    shares: true,
+  };
+  const series = seen.map(([name, label, shade]): Measured => {
+    return { label, color: shade, value: (line) => line.outcomes[name] ?? 0 };
   });
+  return stackChart(lines, text, series, true);
 }
 
 /** The families with the largest share over the run; the rest is one. */
@@ -147,21 +179,18 @@ function families(lines: Lines): Chart {
     for (const [name, share] of Object.entries(line.families)) totals.set(name, (totals.get(name) ?? 0) + share);
   }
   const ranked = [...totals.keys()].sort((a, b) => totals.get(b)! - totals.get(a)!);
-  const shown = ranked.slice(0, PALETTE.length);
-  const rest = (line: IterationMetrics) =>
-    ranked.slice(PALETTE.length).reduce((sum, name) => sum + (line.families[name] ?? 0), 0);
-  const series = shown.map((label, index) => ({ label, color: palette(index) }));
-  return stackChart({
+  const [shown, rest] = [ranked.slice(0, PALETTE.length), ranked.slice(PALETTE.length)];
+  const restOf: Value = (line) => sum(rest.map((name) => line.families[name] ?? 0)) || null;
+  const text = {
     title: "Kinds of model",
     caption: "Which model the executed programs fit. One that takes over shows here before it shows in the score.",
-    bars: lines.flatMap((line) => [
-      ...shown.map((name) => ({ x: line.iteration, y: line.families[name] ?? 0, series: name })),
-      ...(rest(line) > 0 ? [{ x: line.iteration, y: rest(line), series: "others" }] : []),
-    ]),
-    series: ranked.length > shown.length ? [...series, { label: "others", color: color("grey") }] : series,
     y: { title: "share of executed programs", format: ".0%" },
-    shares: true,
+  };
+  const series = shown.map((label, index): Measured => {
+    return { label, color: palette(index), value: (line) => line.families[label] ?? 0 };
   });
+  const others = { label: "others", color: color("grey"), value: restOf };
+  return stackChart(lines, text, rest.length > 0 ? [...series, others] : series, true);
 }
 
 function markers(lines: Lines): Chart {
@@ -182,157 +211,82 @@ function markers(lines: Lines): Chart {
 function flagged(lines: Lines): Chart[] {
   const seen = guardNames.filter((guard) => lines.some((line) => (line.guards?.[guard] ?? 0) > 0));
   if (seen.length === 0) return [];
-  const colors = { sampleSubmission: color("orange"), constant: color("purple"), perfect: color("red") };
-  const share = (line: IterationMetrics, found = 0) => (line.samples > 0 ? found / line.samples : null);
-  return [
-    lineChart({
-      title: "Flagged submissions",
-      caption: "Valid, and yet earned by no model. One submission can have several of these.",
-      points: lines.flatMap((line) =>
-        seen.map((guard) => ({
-          x: line.iteration,
-          y: share(line, line.guards?.[guard]),
-          series: guardWords(guard),
-        })),
-      ),
-      series: seen.map((guard) => ({ label: guardWords(guard), color: colors[guard] })),
-      y: { title: "share of samples", format: ".1%", zero: true },
-    }),
-  ];
+  const text = {
+    title: "Flagged submissions",
+    caption: "Valid, and yet earned by no model. One submission can have several of these.",
+    y: { title: "share of samples", format: ".1%", zero: true },
+  };
+  const series = seen.map((guard): Measured => {
+    const value: Value = ({ samples, guards }) => (samples > 0 ? (guards?.[guard] ?? 0) / samples : null);
+    return { label: guardWords(guard), color: GUARDS[guard], value };
+  });
+  return [lineChart(lines, text, series)];
 }
 
-function histogram(bins: HistogramBin[]): Chart {
-  const series = [
+function histogram(lines: Lines): Chart {
+  const [launched, trained] = [
     { label: "launched (all that ended)", color: color("grey") },
     { label: "trained", color: color("blue") },
   ];
-  const bars = bins.flatMap((bin) => [
-    { group: bin.label, y: bin.launchedShare, series: series[0]!.label },
-    { group: bin.label, y: bin.trainedShare, series: series[1]!.label },
+  const bars = addedHistogram(lines).flatMap(({ label, launchedShare, trainedShare }) => [
+    { group: label, y: launchedShare, series: launched.label },
+    { group: label, y: trainedShare, series: trained.label },
   ]);
+  const legend = [launched, trained];
   const text = { x: { title: "seconds that a program ran" }, y: { title: "share of programs", format: ".0%" } };
   return {
     title: "Durations over the whole run",
     caption: "Where the two differ, programs were thrown away that had run, and the policy never learned from them.",
-    legend: series,
+    legend,
     size: "half",
-    spec: bars.length > 0 ? groupedPlot(bars, series, text, "half") : undefined,
+    spec: bars.length > 0 ? groupedPlot(bars, legend, text, "half") : undefined,
     empty: "No program has run yet.",
   };
 }
 
-function meanDurations(lines: Lines): Chart {
-  const series: Series[] = [
-    { label: "launched", color: "var(--ink)", dashed: true },
-    { label: "trained", color: color("blue") },
-    { label: "trained, weighted", color: color("orange") },
-  ];
-  return lineChart({
-    title: "Mean duration",
-    caption: "Weighted: as the policy gradient counts the programs.",
-    points: lines.flatMap((line) => [
-      { x: line.iteration, y: line.launchedMeanDurationSeconds, series: "launched" },
-      { x: line.iteration, y: line.trainedMeanDurationSeconds, series: "trained" },
-      { x: line.iteration, y: line.weightedMeanDurationSeconds, series: "trained, weighted" },
-    ]),
-    series,
-    y: { title: "seconds", zero: true },
-  });
-}
-
-function sampleSize(lines: Lines): Chart {
-  return lineChart({
-    title: "Effective sample size",
-    caption: "How many equally weighted samples the duration weights leave of a batch.",
-    points: lines.flatMap((line) => [
-      { x: line.iteration, y: line.samples, series: "batch" },
-      { x: line.iteration, y: line.effectiveSampleSize, series: "effective" },
-    ]),
-    series: [
-      { label: "batch", color: color("grey"), dashed: true },
-      { label: "effective", color: color("blue") },
-    ],
-    y: { title: "samples", zero: true },
-  });
-}
-
-function largestWeight(lines: Lines): Chart {
-  return lineChart({
-    title: "Largest duration weight",
-    caption: "The mean weight of a batch is 1; one far above it lets a single program decide the update.",
-    points: lines.map((line) => ({ x: line.iteration, y: line.maxDurationWeight, series: "largest" })),
-    series: [{ label: "largest", color: color("red") }],
-    y: { title: "weight", zero: true },
-  });
-}
-
 function phases(lines: Lines): Chart {
-  const known = new Map(PHASES);
-  const names = new Set([...known.keys(), ...lines.flatMap((line) => Object.keys(line.secondsByPhase))]);
+  const names = new Set([...Object.keys(PHASES), ...lines.flatMap((line) => Object.keys(line.secondsByPhase))]);
   const seen = [...names].filter((name) => lines.some((line) => (line.secondsByPhase[name] ?? 0) > 0));
-  return stackChart({
+  const text = {
     title: "Where the time goes",
     caption: "Wall-clock seconds of the learner; execute is waiting for programs to end.",
-    bars: lines.flatMap((line) =>
-      seen.map((name) => ({ x: line.iteration, y: line.secondsByPhase[name] ?? 0, series: name })),
-    ),
-    series: seen.map((label, index) => ({ label, color: known.get(label) ?? palette(index) })),
     y: { title: "seconds" },
+  };
+  const series = seen.map((label, index): Measured => {
+    return { label, color: PHASES[label] ?? palette(index), value: (line) => line.secondsByPhase[label] ?? 0 };
   });
+  return stackChart(lines, text, series, false);
 }
 
-function busy(lines: Lines): Chart {
-  return lineChart({
-    title: "Who waits",
-    caption: "Actors: share of slot-seconds that executed a program. Learner: share of the iteration spent waiting.",
-    points: lines.flatMap((line) => [
-      { x: line.iteration, y: line.actorBusyShare, series: "actors busy" },
-      { x: line.iteration, y: line.learnerIdleShare, series: "learner idle" },
-    ]),
-    series: [
-      { label: "actors busy", color: color("orange") },
-      { label: "learner idle", color: color("grey"), dashed: true },
-    ],
-    y: { title: "share", format: ".0%", domain: [0, 1] },
-  });
-}
-
-function third(
-  title: string,
-  lines: Lines,
-  value: (line: IterationMetrics) => number | null,
-  shade: (typeof PALETTE)[number],
-  unit: string,
-  format?: string,
-): Chart {
-  const points = lines.map((line) => ({ x: line.iteration, y: value(line), series: title }));
-  const y = { title: unit, ...(format && { format }) };
-  return lineChart({ title, caption: "", points, series: [{ label: title, color: color(shade) }], y, size: "third" });
-}
-
-type LineText = Omit<Parameters<typeof linePlot>[0], "x" | "size"> & {
-  title: string;
-  caption: string;
+interface LineOptions {
   x?: Parameters<typeof linePlot>[0]["x"];
+  /** Where a line stands on the x axis. */
+  at?: (line: IterationMetrics) => number;
   size?: Size;
-};
+  empty?: string;
+}
 
-function lineChart({ title, caption, x = ITERATION, size = "half", ...plot }: LineText, empty = NOT_YET): Chart {
-  const measured = plot.series.filter((one) =>
-    plot.points.some((point) => point.series === one.label && point.y !== null),
+function lineChart(lines: Lines, { title, caption, y }: Text, series: Measured[], options: LineOptions = {}): Chart {
+  const { x = ITERATION, at = (line) => line.iteration, size = "half", empty = NOT_YET } = options;
+  const points = lines.flatMap((line) =>
+    series.map(({ label, value }) => ({ x: at(line), y: value(line) ?? null, series: label })),
   );
-  const spec = measured.length > 0 ? linePlot({ ...plot, series: measured, x, size }) : undefined;
-  return { title, caption, legend: plot.series.length > 1 ? measured : [], size, spec, empty };
+  const measured = series.filter(({ label }) => points.some((point) => point.series === label && point.y !== null));
+  const spec = measured.length > 0 ? linePlot({ points, series: measured, x, y, size }) : undefined;
+  return { title, caption, legend: series.length > 1 ? measured : [], size, spec, empty };
 }
 
-type StackText = Omit<Parameters<typeof stackPlot>[0], "x" | "size"> & { title: string; caption: string };
-
-function stackChart({ title, caption, ...plot }: StackText): Chart {
+/** @param shares scales every bar to 1 */
+function stackChart(lines: Lines, { title, caption, y }: Text, series: Measured[], shares: boolean): Chart {
+  const bars = lines.flatMap((line) =>
+    series.flatMap(({ label, value }) => {
+      const height = value(line) ?? null;
+      return height === null ? [] : [{ x: line.iteration, y: height, series: label }];
+    }),
+  );
   const size = "half";
-  const spec = plot.bars.length > 0 ? stackPlot({ ...plot, x: ITERATION, size }) : undefined;
-  return { title, caption, legend: plot.series, size, spec, empty: NOT_YET };
+  const spec = bars.length > 0 ? stackPlot({ bars, series, x: ITERATION, y, size, shares }) : undefined;
+  return { title, caption, legend: series, size, spec, empty: NOT_YET };
 }
 
-function palette(index: number): string {
-  return color(PALETTE[index % PALETTE.length]!);
-}
+const palette = (index: number): string => color(PALETTE[index % PALETTE.length]!);

@@ -2,6 +2,7 @@
 
 import { duration, percent } from "../metrics/format.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
+import { share, sum } from "../metrics/statistics.ts";
 
 export interface HistogramBin {
   /** e.g. `0.5–1`. */
@@ -14,19 +15,18 @@ export interface HistogramBin {
 export function addedHistogram(lines: readonly IterationMetrics[]): HistogramBin[] {
   const edges = lines[0]?.durationHistogram.edgesSeconds ?? [];
   const added = (of: "launched" | "trained") =>
-    edges.map((_, bin) => lines.reduce((sum, line) => sum + (line.durationHistogram[of][bin] ?? 0), 0));
+    edges.map((_, bin) => sum(lines.map((line) => line.durationHistogram[of][bin] ?? 0)));
   const [launched, trained] = [added("launched"), added("trained")];
   const used = edges.map((_, bin) => launched[bin]! + trained[bin]! > 0);
   const [first, last] = [used.indexOf(true), used.lastIndexOf(true)];
   if (first < 0) return [];
-  const [launchedTotal, trainedTotal] = [total(launched), total(trained)];
   return edges.slice(first, last + 1).map((edge, index) => {
     const bin = first + index;
     const next = edges[bin + 1];
     return {
       label: next === undefined ? `≥ ${edge}` : `${edge}–${next}`,
-      launchedShare: launchedTotal > 0 ? launched[bin]! / launchedTotal : 0,
-      trainedShare: trainedTotal > 0 ? trained[bin]! / trainedTotal : 0,
+      launchedShare: share(launched[bin]!, sum(launched)) ?? 0,
+      trainedShare: share(trained[bin]!, sum(trained)) ?? 0,
     };
   });
 }
@@ -61,18 +61,10 @@ export function durationSentence(lines: readonly IterationMetrics[], weighting: 
 
 /** Mean over all programs of the run; lines carry means and counts. */
 function runMean(lines: readonly IterationMetrics[], of: "launched" | "trained"): number | undefined {
-  let seconds = 0;
-  let programs = 0;
-  for (const line of lines) {
-    const mean = of === "launched" ? line.launchedMeanDurationSeconds : line.trainedMeanDurationSeconds;
-    const counted = total(line.durationHistogram[of]);
-    if (mean === null || counted === 0) continue;
-    seconds += mean * counted;
-    programs += counted;
-  }
-  return programs > 0 ? seconds / programs : undefined;
-}
-
-function total(counts: readonly number[]): number {
-  return counts.reduce((sum, value) => sum + value, 0);
+  const measured = lines.flatMap((line) => {
+    const mean = line[`${of}MeanDurationSeconds`];
+    return mean === null ? [] : [{ mean, programs: sum(line.durationHistogram[of]) }];
+  });
+  const seconds = sum(measured.map(({ mean, programs }) => mean * programs));
+  return share(seconds, sum(measured.map(({ programs }) => programs))) ?? undefined;
 }

@@ -2,6 +2,7 @@
 import type { Guard } from "../grading/guards.ts";
 import { count, percent } from "../metrics/format.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
+import { sum } from "../metrics/statistics.ts";
 
 const GUARD_WORDS: Readonly<Record<Guard, string>> = {
   sampleSubmission: "copy of the sample submission",
@@ -20,15 +21,16 @@ export function flaggedOf(line: Partial<Pick<IterationMetrics, "flagged">>): num
 
 /** One paragraph for the report; empty if nothing was flagged. */
 export function guardSentence(lines: readonly IterationMetrics[]): string {
-  const flagged = total(lines, flaggedOf);
+  const total = (of: (line: IterationMetrics) => number) => sum(lines.map(of));
+  const flagged = total(flaggedOf);
   const last = lines.at(-1);
   if (flagged === 0 || !last) return "";
-  const valid = total(lines, validOf);
+  const valid = total(validOf);
   const kinds = (Object.keys(GUARD_WORDS) as Guard[])
-    .map((guard) => ({ guard, found: total(lines, (line) => line.guards?.[guard] ?? 0) }))
+    .map((guard) => ({ guard, found: total((line) => line.guards?.[guard] ?? 0) }))
     .filter(({ found }) => found > 0)
     .map(({ guard, found }) => `${GUARD_WORDS[guard]} ${count(found)}`);
-  const capped = total(lines, (line) => line.cappedRewards ?? 0);
+  const capped = total((line) => line.cappedRewards ?? 0);
   return [
     `Of ${count(valid)} valid submissions guards flagged ${count(flagged)} (${percent(flagged / valid)}; in the last`,
     `iteration ${count(flaggedOf(last))} of ${count(validOf(last))}), which no model has earned: ${kinds.join(", ")}.`,
@@ -42,7 +44,3 @@ export function guardSentence(lines: readonly IterationMetrics[]): string {
 }
 
 const validOf = (line: IterationMetrics) => Math.round(line.validFraction * line.samples);
-
-function total(lines: readonly IterationMetrics[], of: (line: IterationMetrics) => number): number {
-  return lines.reduce((sum, line) => sum + of(line), 0);
-}

@@ -16,6 +16,16 @@ export function html(strings: TemplateStringsArray, ...parts: Part[]): Html {
   return { html: strings.reduce((text, string, index) => text + render(parts[index - 1]) + string) };
 }
 
+/** Cells of a table's head. */
+export function heads(titles: readonly string[]): Html[] {
+  return titles.map((title) => html`<th scope="col">${title}</th>`);
+}
+
+/** A row of a table whose first cell is its head. */
+export function row(label: string, cells: readonly string[]): Html {
+  return html`<tr><th scope="row">${label}</th>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>`;
+}
+
 /** For text that is HTML already: SVG that was rendered here, and the style sheet. */
 export function trusted(text: string): Html {
   return { html: text };

@@ -15,5 +15,5 @@ try {
 } catch (error) {
   const { code, message } = error as NodeJS.ErrnoException;
   process.stderr.write(`${message}\n`);
-  process.exitCode = code === "write" || code === "render" || !code ? 1 : 2;
+  process.exitCode = code === "write" || !code ? 1 : 2;
 }

@@ -2,16 +2,16 @@
 import { readFileSync } from "node:fs";
 import { count, duration, number, percent, span, time } from "../metrics/format.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
+import { sum } from "../metrics/statistics.ts";
 import type { RunSummary } from "../metrics/summary.ts";
 import { durationWeighting } from "../rl/durations.ts";
 import { type Chart, chartsOf } from "./charts.ts";
 import { durationSentence } from "./durations.ts";
-import type { BestProgram } from "./evaluation.ts";
 import { evaluationSection } from "./evaluation.ts";
 import { guardSentence, guardWords } from "./guards.ts";
 import { CONTENT_SECURITY_POLICY, type Html, html, terminalText, trusted } from "./html.ts";
 import { highlightPython } from "./python.ts";
-import type { RunFolder } from "./run-folder.ts";
+import type { BestProgram, RunFolder } from "./run-folder.ts";
 import { renderSvg } from "./svg.ts";
 import { beforeAfter, byTask, iterations, settings, versions } from "./tables.ts";
 
@@ -107,9 +107,9 @@ function tiles({ lines, summary, tasks }: RunFolder): Html {
   const first = lines[0];
   const last = lines.at(-1);
   const from = (value: string) => (lines.length > 1 ? `first iteration ${value}` : "");
-  const executed = lines.reduce((sum, line) => sum + line.executed, 0);
-  const running = lines.reduce((sum, line) => sum + line.executed * (line.trainedMeanDurationSeconds ?? 0), 0);
-  const spent = lines.reduce((sum, line) => sum + line.seconds, 0);
+  const executed = sum(lines.map((line) => line.executed));
+  const running = sum(lines.map((line) => line.executed * (line.trainedMeanDurationSeconds ?? 0)));
+  const spent = sum(lines.map((line) => line.seconds));
   // Scores of different tasks have no common unit; rewards do.
   const scores =
     tasks.length > 1
@@ -171,11 +171,8 @@ function corpus(summary: RunSummary | undefined, lines: readonly IterationMetric
   const known = summary?.corpus;
   const judged = lines.filter((line) => line.verbatimValidShare !== null);
   if (!known && judged.length === 0) return undefined;
-  const valid = judged.reduce((sum, line) => sum + line.validFraction * line.samples, 0);
-  const verbatim = judged.reduce(
-    (sum, line) => sum + (line.verbatimValidShare ?? 0) * line.validFraction * line.samples,
-    0,
-  );
+  const valid = sum(judged.map((line) => line.validFraction * line.samples));
+  const verbatim = sum(judged.map((line) => (line.verbatimValidShare ?? 0) * line.validFraction * line.samples));
   const last = judged.at(-1)?.verbatimValidShare;
   return html`<h2>What the policy had seen before</h2>
 ${valid > 0 && html`<p>Of ${count(valid)} valid programs, ${percent(1 - verbatim / valid)} do not stand word for word in the corpus that the starting policy was pretrained on; of the last iteration's, ${percent(1 - (last ?? 0))}.</p>`}

@@ -9,12 +9,6 @@ export interface Series {
   step?: boolean;
 }
 
-export interface Point {
-  x: number;
-  y: number | null;
-  series: string;
-}
-
 export interface AxisText {
   title: string;
   /** A d3 format. */
@@ -27,46 +21,35 @@ const WIDTHS: Record<Size, number> = { wide: 1000, half: 485, third: 313 };
 const HEIGHTS: Record<Size, number> = { wide: 240, half: 230, third: 170 };
 
 interface LinePlot {
-  points: Point[];
-  series: Series[];
+  points: { x: number; y: number | null; series: string }[];
+  series: readonly Series[];
   x: AxisText & { whole?: boolean; zero?: boolean };
   y: AxisText & { zero?: boolean; domain?: [number, number] };
   size: Size;
-  /** A horizontal rule, e.g. a goal or a level to compare with. */
-  rule?: number;
 }
 
-export function linePlot({ points, series, x, y, size, rule }: LinePlot): TopLevelSpec {
+export function linePlot({ points, series, x, y, size }: LinePlot): TopLevelSpec {
   const drawn = points.filter((point) => point.y !== null && Number.isFinite(point.y));
   const xs = drawn.map((point) => point.x);
   const [from, to] = [x.zero ? 0 : Math.min(...xs), Math.max(...xs)];
   const ys = drawn.map((point) => point.y ?? 0);
   const flat = Math.min(...ys) === Math.max(...ys) && !y.zero;
-  const domain =
-    y.domain ?? (flat ? [ys[0]! - (Math.abs(ys[0]!) || 1) / 4, ys[0]! + (Math.abs(ys[0]!) || 1) / 4] : undefined);
+  const room = (Math.abs(ys[0]!) || 1) / 4;
+  const domain = y.domain ?? (flat ? [ys[0]! - room, ys[0]! + room] : undefined);
   const encoding = {
     x: {
       field: "x",
       type: "quantitative" as const,
       title: x.title,
       scale: { zero: false, nice: false, domain: from === to ? [from - 0.5, to + 0.5] : [from, to], padding: 8 },
-      axis: x.whole ? { values: wholeTicks(from, to), format: "d" } : { tickCount: 7 },
+      axis: x.whole ? { values: wholeTicks(xs, from), format: "d" } : { tickCount: 7 },
     },
-    y: {
-      field: "y",
-      type: "quantitative" as const,
-      title: y.title,
-      scale: { zero: y.zero ?? false, ...(domain && { domain }) },
-      axis: { ...(y.format && { format: y.format }) },
-    },
-    color: {
-      field: "series",
-      scale: { domain: series.map(({ label }) => label), range: series.map(({ color }) => color) },
-    },
+    y: { ...height(y), scale: { zero: y.zero ?? false, ...(domain && { domain }) } },
+    color: colors(series),
   };
   // Dashed lines are drawn last: they would vanish below a solid one that they agree with.
   const order = [...series].sort((a, b) => Number(a.dashed ?? false) - Number(b.dashed ?? false));
-  const layers = order.map((line) => ({
+  const layer = order.map((line) => ({
     transform: [{ filter: { field: "series", equal: line.label } }],
     mark: {
       type: "line" as const,
@@ -76,17 +59,12 @@ export function linePlot({ points, series, x, y, size, rule }: LinePlot): TopLev
     },
     encoding,
   }));
-  const ruled = {
-    data: { values: [{ y: rule }] },
-    mark: { type: "rule" as const, strokeDash: [2, 3], color: "var(--soft)" },
-    encoding: { y: { field: "y", type: "quantitative" as const } },
-  };
-  return { ...frame(size), data: { values: drawn }, layer: rule === undefined ? layers : [...layers, ruled] };
+  return { ...frame(size), data: { values: drawn }, layer };
 }
 
 interface StackPlot {
   bars: { x: number; y: number; series: string }[];
-  series: Series[];
+  series: readonly Series[];
   x: AxisText;
   y: AxisText;
   size: Size;
@@ -104,23 +82,12 @@ export function stackPlot({ bars, series, x, y, size, shares }: StackPlot): TopL
     mark: { type: "bar", stroke: "var(--paper)", strokeWidth: xs.length > 60 * series.length ? 0 : 0.5 },
     encoding: {
       x: {
-        field: "x",
-        type: "ordinal",
-        title: x.title,
+        ...{ field: "x", type: "ordinal", title: x.title },
         scale: { paddingInner: 0.15, paddingOuter: new Set(xs).size < 4 ? 1.5 : 0.1 },
-        axis: { labelAngle: 0, values: wholeTicks(Math.min(...xs), Math.max(...xs)) },
+        axis: { labelAngle: 0, values: wholeTicks(xs) },
       },
-      y: {
-        field: "y",
-        type: "quantitative",
-        title: y.title,
-        stack: shares ? "normalize" : "zero",
-        axis: { ...(y.format && { format: y.format }) },
-      },
-      color: {
-        field: "series",
-        scale: { domain: series.map(({ label }) => label), range: series.map(({ color }) => color) },
-      },
+      y: { ...height(y), stack: shares ? "normalize" : "zero" },
+      color: colors(series),
       order: { field: "order" },
     },
   };
@@ -129,25 +96,19 @@ export function stackPlot({ bars, series, x, y, size, shares }: StackPlot): TopL
 /** Bars side by side within each of a few named groups, which keep their order. */
 export function groupedPlot(
   bars: { group: string; y: number; series: string }[],
-  series: Series[],
+  series: readonly Series[],
   text: { x: AxisText; y: AxisText },
   size: Size,
 ): TopLevelSpec {
-  const labels = series.map(({ label }) => label);
   return {
     ...frame(size),
     data: { values: bars },
     mark: { type: "bar" },
     encoding: {
       x: { field: "group", type: "nominal", sort: null, title: text.x.title, axis: { labelAngle: 0 } },
-      xOffset: { field: "series", sort: labels },
-      y: {
-        field: "y",
-        type: "quantitative",
-        title: text.y.title,
-        axis: { ...(text.y.format && { format: text.y.format }) },
-      },
-      color: { field: "series", scale: { domain: labels, range: series.map(({ color }) => color) } },
+      xOffset: { field: "series", sort: series.map(({ label }) => label) },
+      y: height(text.y),
+      color: colors(series),
     },
   };
 }
@@ -163,33 +124,36 @@ export function heatPlot(
   const columns = new Set(xs).size;
   const position = {
     x: {
-      field: "x",
-      type: "ordinal" as const,
-      title: x.title,
-      axis: { labelAngle: 0, domain: false, ticks: false, values: wholeTicks(Math.min(...xs), Math.max(...xs)) },
+      ...{ field: "x", type: "ordinal" as const, title: x.title },
+      axis: { labelAngle: 0, domain: false, ticks: false, values: wholeTicks(xs) },
     },
     y: { field: "row", type: "nominal" as const, sort: null, title: null, axis: { labelLimit: 150 } },
   };
+  const share = { field: "share", type: "quantitative" as const };
   const squares = {
     mark: { type: "rect" as const, color: fill, stroke: "var(--paper)", strokeWidth: columns > 40 ? 0 : 1.5 },
-    encoding: {
-      ...position,
-      opacity: { field: "share", type: "quantitative" as const, scale: { domain: [0, 1], range: [0.04, 1] } },
-    },
+    encoding: { ...position, opacity: { ...share, scale: { domain: [0, 1], range: [0.04, 1] } } },
   };
   const numbers = {
     mark: { type: "text" as const, fontSize: 10 },
     encoding: {
       ...position,
-      text: { field: "share", type: "quantitative" as const, format: ".0%" },
-      color: {
-        condition: { test: "datum.share > 0.55", value: "var(--paper)" },
-        value: "var(--ink)",
-      },
+      text: { ...share, format: ".0%" },
+      color: { condition: { test: "datum.share > 0.55", value: "var(--paper)" }, value: "var(--ink)" },
     },
   };
   return { ...frame(size), data: { values: cells }, layer: columns <= 12 ? [squares, numbers] : [squares] };
 }
+
+const colors = (series: readonly Series[]) => ({
+  field: "series",
+  scale: { domain: series.map(({ label }) => label), range: series.map(({ color }) => color) },
+});
+
+const height = ({ title, format }: AxisText) => ({
+  ...{ field: "y", type: "quantitative" as const, title },
+  axis: { ...(format && { format }) },
+});
 
 function frame(size: Size) {
   return {
@@ -200,8 +164,9 @@ function frame(size: Size) {
   };
 }
 
-/** At most about ten whole numbers from `from` to `to`, evenly apart. */
-function wholeTicks(from: number, to: number): number[] {
+/** At most about ten whole numbers, evenly apart, up to the largest of `xs`. */
+function wholeTicks(xs: readonly number[], from = Math.min(...xs)): number[] {
+  const to = Math.max(...xs);
   const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
   const step = steps.find((candidate) => (to - from) / candidate <= 12) ?? 2000;
   const ticks: number[] = [];

@@ -1,13 +1,14 @@
 /** Reads what the report shows of a run folder. Everything but the manifest may be missing: the run may be young. */
-import { readFile, stat } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parse } from "yaml";
 import type { Algorithm } from "../../crds/trainingrun.ts";
+import { WHENS } from "../evaluation/rows.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
 import { readMetrics } from "../metrics/jsonl.ts";
-import { type RunSummary, readSummary } from "../metrics/summary.ts";
+import { type Evaluation, type RunSummary, readSummary, type When } from "../metrics/summary.ts";
 import { ReportError } from "./errors.ts";
-import { type BestProgram, type ReportedEvaluation, readEvaluation } from "./evaluation.ts";
 
 /** The fields of a resolved `trainingrun.yaml` that the report speaks of; the rest is shown as it stands. */
 export interface RunManifest {
@@ -32,6 +33,21 @@ export interface ReportedTask {
   better: "lower" | "higher" | undefined;
 }
 
+export interface BestProgram {
+  program: string;
+  output: string;
+  /** `score.json`: score, iteration, durationSeconds, … */
+  facts: Record<string, unknown>;
+}
+
+/** An evaluation and its best programs, as the folder holds them. */
+export interface ReportedEvaluation {
+  evaluation: Evaluation;
+  /** Whether it goes on, or was stopped. */
+  unfinished: boolean;
+  programs: { title: string; best: BestProgram }[];
+}
+
 export interface RunFolder {
   directory: string;
   name: string;
@@ -51,7 +67,7 @@ export async function readRunFolder(directory: string): Promise<RunFolder> {
   const manifestPath = join(directory, "trainingrun.yaml");
   const manifestText = await readText(manifestPath);
   if (manifestText === undefined) {
-    const what = (await exists(directory)) ? "has no trainingrun.yaml" : "does not exist";
+    const what = existsSync(directory) ? "has no trainingrun.yaml" : "does not exist";
     throw new ReportError("run-folder", `${directory} ${what}; name the folder of a run, for example runs/NAME-TIME`);
   }
   const manifest = (await parsed(manifestPath, () => parse(manifestText) as RunManifest | null)) ?? {};
@@ -66,8 +82,8 @@ export async function readRunFolder(directory: string): Promise<RunFolder> {
     lines,
     summary,
     best: await readBest(join(directory, "best")),
-    evaluation: await parsed(join(directory, "evaluation"), () => readEvaluation(directory, readBest)),
-    trains: !(await exists(join(directory, "policies.json"))),
+    evaluation: await parsed(join(directory, "evaluation"), () => readEvaluation(directory)),
+    trains: !existsSync(join(directory, "policies.json")),
   };
 }
 
@@ -80,6 +96,24 @@ function reportedTasks({ spec }: RunManifest, line: IterationMetrics | undefined
     return { name, metric, better: direction && (direction === "Lower" ? "lower" : "higher") };
   });
 }
+
+/** What `longrun evaluate` found out (in `evaluation/` of a run folder), else the run's own evaluation phase. */
+async function readEvaluation(directory: string): Promise<ReportedEvaluation | undefined> {
+  for (const place of [join(directory, "evaluation"), directory]) {
+    const { evaluation, state } = (await readSummary(place)) ?? {};
+    if (!evaluation?.settings) continue;
+    const programs: ReportedEvaluation["programs"] = [];
+    for (const when of WHENS)
+      for (const [kind, how] of Object.entries({ scratch: "from scratch", improve: "improving another" })) {
+        const best = evaluation[when] && (await readBest(join(place, "programs", `${when}-${kind}`)));
+        if (best) programs.push({ title: `${POLICIES[when]}, ${how}`, best });
+      }
+    return { evaluation, unfinished: place !== directory && state !== "succeeded", programs };
+  }
+  return undefined;
+}
+
+const POLICIES: Record<When, string> = { before: "before training", after: "after training", model: "of the model" };
 
 async function readBest(directory: string): Promise<BestProgram | undefined> {
   const program = await readText(join(directory, "program.py"));
@@ -106,11 +140,4 @@ async function readText(path: string): Promise<string | undefined> {
     if (code === "ENOENT" || code === "ENOTDIR") return undefined;
     throw new ReportError("run-folder", `${path} cannot be read: ${message}`, { cause: error });
   }
-}
-
-async function exists(path: string): Promise<boolean> {
-  return stat(path).then(
-    () => true,
-    () => false,
-  );
 }

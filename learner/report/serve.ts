@@ -2,9 +2,9 @@
  * `/report` of the learner: report.html as it is on the disk, a line above it of what happens at this moment, and a header
  * that makes browsers load it again while the run goes on.
  */
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { StatusMessage } from "../../proto/service.ts";
+import { readIfThere } from "../metrics/files.ts";
 import type { Page } from "../metrics/http.ts";
 import { isFinal, Phase } from "../server/status.ts";
 import { CONTENT_SECURITY_POLICY, type Html, html, trusted } from "./html.ts";
@@ -45,10 +45,7 @@ export async function reportPage(
   now = new Date(),
 ): Promise<Page> {
   const refreshSeconds = isFinal(status) ? 0 : refreshOf(query);
-  const written = await readFile(join(runDirectory, "report.html"), "utf8").catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== "ENOENT") throw error;
-    return undefined;
-  });
+  const written = await readIfThere(join(runDirectory, "report.html"));
   const strip = liveLine(status, refreshSeconds, now);
   // The first one in the page: text that stands in it is escaped.
   const body = written?.replace("<body>", () => `<body>\n${strip.html}`) ?? withoutReport(strip).html;

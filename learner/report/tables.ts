@@ -4,7 +4,7 @@ import { change, count, duration, NONE, number, percent, span } from "../metrics
 import type { IterationMetrics, TaskMetrics } from "../metrics/iteration.ts";
 import type { EvaluationSummary } from "../metrics/summary.ts";
 import { flaggedOf } from "./guards.ts";
-import { type Html, html } from "./html.ts";
+import { type Html, heads, html, row } from "./html.ts";
 import type { RunFolder } from "./run-folder.ts";
 
 type Unit = (value: number | null | undefined) => string;
@@ -15,70 +15,65 @@ export function byTask({ tasks, lines }: RunFolder): Html | undefined {
   if (tasks.length < 2 || !first || !last) return undefined;
   const pair = (name: string, value: (task: TaskMetrics) => string) =>
     [first, last].map((line) => (line.tasks[name] ? value(line.tasks[name]) : NONE)).join(" → ");
-  const rows = tasks.map(
-    ({ name, metric }) =>
-      html`<tr><th scope="row">${name}</th><td>${metric}</td><td>${pair(name, (task) => percent(task.validFraction))}</td><td>${pair(name, (task) => number(task.meanScore))}</td><td>${pair(name, (task) => number(task.bestScoreSoFar))}</td></tr>`,
-  );
-  return html`<table class="comparison"><thead><tr><th scope="col">iteration ${first.iteration} → ${last.iteration}</th><th scope="col">metric</th><th scope="col">valid</th><th scope="col">mean score</th><th scope="col">best so far</th></tr></thead><tbody>${rows}</tbody></table>`;
+  const rows = tasks.map(({ name, metric }) => {
+    const valid = pair(name, (task) => percent(task.validFraction));
+    const mean = pair(name, (task) => number(task.meanScore));
+    return row(name, [metric, valid, mean, pair(name, (task) => number(task.bestScoreSoFar))]);
+  });
+  const titles = [`iteration ${first.iteration} → ${last.iteration}`, "metric", "valid", "mean score", "best so far"];
+  return html`<table class="comparison"><thead><tr>${heads(titles)}</tr></thead><tbody>${rows}</tbody></table>`;
 }
 
 /** Before/after of the run's own evaluations in short, or, without them, of the first iterations and the last. */
 export function beforeAfter({ summary, lines, tasks }: RunFolder): Html {
   // Scores of several tasks have no common unit; `byTask` has them.
   const scored = tasks.length < 2;
-  const measures = (...of: Parameters<typeof measured>) =>
-    measured(...of).filter(([label]) => scored || !label.includes("score"));
+  const measures = (before: Compared, after: Compared | undefined) =>
+    COMPARED.filter(([label]) => scored || !label.includes("score")).map(
+      ([label, name, unit]): Row => [label, before[name], after?.[name], unit],
+    );
   const { before, after } = summary?.evaluation ?? {};
   if (before) {
-    const heads = [
+    const titles = [
       `before (${count(before.samples)} samples)`,
       after ? `after (${count(after.samples)} samples)` : "after",
     ];
-    return comparison(heads, measures(before, after));
+    return comparison(titles, measures(before, after));
   }
   const first = lines[0];
   const last = lines.at(-1);
   if (!first || !last) return html`<p class="empty">Nothing to compare yet: no iteration has ended.</p>`;
-  if (first === last) return comparison(["iteration 1", "next"], measures(asEvaluation(first), undefined));
-  const heads = [`iteration ${first.iteration}`, `iteration ${last.iteration}`];
-  return comparison(heads, measures(asEvaluation(first), asEvaluation(last)));
+  if (first === last) return comparison(["iteration 1", "next"], measures(first, undefined));
+  const titles = [`iteration ${first.iteration}`, `iteration ${last.iteration}`];
+  return comparison(titles, measures(first, last));
 }
 
 type Row = [label: string, before: number | null | undefined, after: number | null | undefined, unit: Unit];
 
-function measured(
-  before: Partial<EvaluationSummary> | undefined,
-  after: Partial<EvaluationSummary> | undefined,
-): Row[] {
-  return [
-    ["Valid programs", before?.validFraction, after?.validFraction, percent],
-    ["Mean score", before?.meanScore, after?.meanScore, number],
-    ["Mean score, 0 to 1", before?.meanNormalizedScore, after?.meanNormalizedScore, number],
-    ["Best score", before?.bestScore, after?.bestScore, number],
-    ["Mean reward", before?.meanReward, after?.meanReward, number],
-    ["Mean duration", before?.meanDurationSeconds, after?.meanDurationSeconds, duration],
-  ];
-}
+/** What evaluations and lines of metrics both have. */
+type Compared = EvaluationSummary | IterationMetrics;
 
-function comparison(heads: string[], rows: Row[]): Html {
-  const body = rows.map(
-    ([label, before, after, unit]) =>
-      html`<tr><th scope="row">${label}</th><td>${unit(before)}</td><td>${unit(after)}</td><td>${
-        unit === percent ? points(before, after) : change(before, after, unit)
-      }</td></tr>`,
-  );
-  return html`<table class="comparison"><thead><tr><th></th>${heads.map((head) => html`<th scope="col">${head}</th>`)}<th scope="col">change</th></tr></thead><tbody>${body}</tbody></table>`;
+const COMPARED = [
+  ["Valid programs", "validFraction", percent],
+  ["Mean score", "meanScore", number],
+  ["Mean score, 0 to 1", "meanNormalizedScore", number],
+  ["Best score", "bestScore", number],
+  ["Mean reward", "meanReward", number],
+  ["Mean duration", "meanDurationSeconds", duration],
+] as const satisfies [string, keyof EvaluationSummary & keyof IterationMetrics, Unit][];
+
+function comparison(titles: string[], rows: Row[]): Html {
+  const body = rows.map(([label, before, after, unit]) => {
+    const changed = unit === percent ? points(before, after) : change(before, after, unit);
+    return row(label, [unit(before), unit(after), changed]);
+  });
+  return html`<table class="comparison"><thead><tr><th></th>${heads([...titles, "change"])}</tr></thead><tbody>${body}</tbody></table>`;
 }
 
 /** A difference of shares is in percentage points. */
 function points(before: number | null | undefined, after: number | null | undefined): string {
   const text = change(before, after, percent);
   return text.endsWith("%") ? text.replace("%", "points") : text;
-}
-
-function asEvaluation(line: IterationMetrics): Partial<EvaluationSummary> {
-  const { validFraction, meanScore, meanNormalizedScore, bestScore, meanReward, meanDurationSeconds } = line;
-  return { validFraction, meanScore, meanNormalizedScore, bestScore, meanReward, meanDurationSeconds };
 }
 
 const COLUMNS: readonly [string, (line: IterationMetrics) => string][] = [
@@ -103,7 +98,7 @@ const FLAGGED: (typeof COLUMNS)[number] = ["flagged", (line) => count(flaggedOf(
 
 export function iterations(lines: readonly IterationMetrics[]): Html {
   const columns = lines.some((line) => flaggedOf(line) > 0) ? COLUMNS.toSpliced(3, 0, FLAGGED) : COLUMNS;
-  const head = columns.map(([title]) => html`<th scope="col">${title}</th>`);
+  const head = heads(columns.map(([title]) => title));
   const body = lines.map((line) => html`<tr>${columns.map(([, cell]) => html`<td>${cell(line)}</td>`)}</tr>`);
   return html`<div class="scroll"><table class="numbers"><thead><tr>${head}</tr></thead><tbody>${body}</tbody></table></div>`;
 }
@@ -113,15 +108,21 @@ export function settings(manifestText: string): Html {
   const { spec: all = {} } = (parse(manifestText) ?? {}) as { spec?: Record<string, unknown> };
   // The address of a webhook may be a secret, and a report is shown around.
   const { notifications: _, ...spec } = all;
-  const scalars = Object.entries(spec).filter(([, value]) => typeof value !== "object" || value === null);
-  const parts = Object.entries(spec).filter(([, value]) => typeof value === "object" && value !== null);
-  const group = (title: string, rows: [string, unknown][]) =>
-    html`<section><h3>${title}</h3><dl>${rows.map(
-      ([name, value]) => html`<div><dt>${name}</dt><dd>${shown(value)}</dd></div>`,
-    )}</dl></section>`;
-  return html`<div class="settings">${scalars.length > 0 && group("spec", scalars)}${parts.map(([title, value]) =>
-    group(title, leaves(value)),
+  const isPart = ([, value]: [string, unknown]) => typeof value === "object" && value !== null;
+  const parts = Object.entries(spec).filter(isPart);
+  const scalars = Object.entries(spec).filter((entry) => !isPart(entry));
+  return html`<div class="settings">${scalars.length > 0 && list("spec", scalars)}${parts.map(([title, value]) =>
+    list(title, leaves(value)),
   )}</div>`;
+}
+
+export function versions(found: Record<string, string>): Html {
+  return html`<div class="settings">${list("versions", Object.entries(found))}</div>`;
+}
+
+function list(title: string, rows: [string, unknown][]): Html {
+  const items = rows.map(([name, value]) => html`<div><dt>${name}</dt><dd>${shown(value)}</dd></div>`);
+  return html`<section><h3>${title}</h3><dl>${items}</dl></section>`;
 }
 
 function leaves(value: unknown, path = ""): [string, unknown][] {
@@ -139,9 +140,4 @@ function isPlainList(value: object): boolean {
 function shown(value: unknown): string {
   const text = Array.isArray(value) ? value.join(", ") : String(value ?? NONE);
   return text.length > 160 ? `${text.slice(0, 160)}…` : text || NONE;
-}
-
-export function versions(found: Record<string, string>): Html {
-  const rows = Object.entries(found).map(([name, version]) => html`<div><dt>${name}</dt><dd>${version}</dd></div>`);
-  return html`<div class="settings"><section><h3>versions</h3><dl>${rows}</dl></section></div>`;
 }

@@ -3,8 +3,8 @@
  * rate of 0, so that they execute as many programs; the last three iterations of each are compared.
  */
 
-import { lowerBound, mean } from "../../learner/evaluation/bootstrap.ts";
 import type { IterationMetrics } from "../../learner/metrics/iteration.ts";
+import { lowerBound, mean } from "../experiments/statistics.ts";
 import { first, LAST, last, MEASURES, programs, runArms } from "./arms.ts";
 import type { Bench } from "./result.ts";
 

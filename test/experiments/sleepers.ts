@@ -5,7 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { parse, stringify } from "yaml";
 import { applyOverride, parseOverride } from "../../crds/overrides.ts";
 import { uniforms } from "../../learner/engine/model/random.ts";
-import { addDuration, emptyHistogram } from "../../learner/metrics/durations.ts";
+import { durationHistogram } from "../../learner/metrics/durations.ts";
 import { readMetrics } from "../../learner/metrics/jsonl.ts";
 import { sleeps, until, World } from "../faults/real-learner.ts";
 
@@ -60,17 +60,14 @@ export async function readCollecting(directory: string): Promise<Collecting> {
     .prepare("SELECT execution_seed AS seed, used FROM samples WHERE program IS NOT NULL ORDER BY sequence")
     .all() as { seed: number; used: string | null }[];
   store.close();
-  const { launched, trained, edgesSeconds } = emptyHistogram();
-  for (const { seed, used } of samples) {
-    // What was thrown away would have slept for as long.
-    addDuration(launched, sleepSeconds(seed));
-    if (used === "trained") addDuration(trained, sleepSeconds(seed));
-  }
+  // What was thrown away would have slept for as long.
+  const seconds = (of: typeof samples) => of.map(({ seed }) => sleepSeconds(seed));
+  const trained = samples.filter(({ used }) => used === "trained");
   return {
     iterations: lines.map((line) => ({
       ...{ elapsed: line.elapsedSeconds, samples: line.samples, lag: line.meanLag },
       ...{ learnerIdle: line.learnerIdleShare ?? 0, actorsBusy: line.actorBusyShare ?? 0 },
     })),
-    ...{ edgesSeconds, launched, trained },
+    ...durationHistogram(seconds(samples), seconds(trained)),
   };
 }

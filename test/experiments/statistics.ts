@@ -1,4 +1,5 @@
 /** What may be said of a few seeds: means with bootstrap intervals, and differences of arms that share their seeds. */
+import { uniforms } from "../../learner/engine/model/random.ts";
 import { mean, percentileIntervals } from "../../learner/evaluation/bootstrap.ts";
 
 export { mean } from "../../learner/evaluation/bootstrap.ts";
@@ -51,4 +52,18 @@ export function show({ n, mean: center, interval }: Estimate, digits = 2): strin
   if (n === 0) return "-";
   if (interval === null) return `${center.toFixed(digits)} (${n} ${n === 1 ? "seed" : "seeds"})`;
   return `${center.toFixed(digits)} [${interval.map((end) => end.toFixed(digits)).join(", ")}]`;
+}
+
+/**
+ * One-sided 95 % lower bound of mean(treated) - mean(control) by the bootstrap: runs are drawn with replacement, and
+ * within a run its values, because values of one run are not independent.
+ *
+ * @param treated one list of values per run
+ */
+export function lowerBound(treated: number[][], control: number[][], draws = 10_000): number {
+  const next = uniforms(0, "bootstrap");
+  const pick = <T>(values: readonly T[]) => values[Math.floor(next() * values.length)]!;
+  const redrawn = (runs: number[][]) => mean(runs.map(() => pick(runs)).map((run) => mean(run.map(() => pick(run)))));
+  const differences = Array.from({ length: draws }, () => redrawn(treated) - redrawn(control));
+  return differences.sort((a, b) => a - b)[Math.floor(0.05 * draws)]!;
 }

@@ -1,0 +1,15 @@
+import { readFile, rename, writeFile } from "node:fs/promises";
+
+/** Returns undefined if there is no such file. */
+export async function readIfThere(path: string): Promise<string | undefined> {
+  return readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return undefined;
+    throw error;
+  });
+}
+
+/** Writes a file whole or not at all, and to the disk. */
+export async function replaceFile(path: string, text: string): Promise<void> {
+  await writeFile(`${path}.new`, text, { flush: true });
+  await rename(`${path}.new`, path);
+}
