@@ -37,6 +37,14 @@ export interface TextColumn extends ColumnBase {
 
 export type Column = NumericColumn | TextColumn;
 
+/** The text of cell i, which pandas ends at a NUL byte. */
+export function cellText(stream: Buffer, ends: Uint32Array, i: number): string {
+  const start = i === 0 ? 0 : ends[i - 1]!;
+  let end = start;
+  while (end < ends[i]! && stream[end] !== 0) end++;
+  return stream.toString("utf8", start, end);
+}
+
 export function isNumeric(column: Column): column is NumericColumn {
   return column.kind !== "text" && column.kind !== "mixed";
 }
@@ -105,24 +113,16 @@ function inferBlock(reader: CellReader, values: Float64Array, start: number, end
     counts[type]!++;
     if (firstText < 0 && (type === TEXT || type === BOOLEAN)) firstText = row;
   }
-  const kind = kindOf(reader, { counts, overflowAt, firstNoInt, start, end });
-  return { kind, firstText: firstText < 0 ? overflowAt : firstText, beyondSafe };
-}
-
-function kindOf(
-  reader: CellReader,
-  o: { counts: number[]; overflowAt: number; firstNoInt: number; start: number; end: number },
-): Kind {
-  const { counts, overflowAt, firstNoInt } = o;
   const missing = counts[MISSING]!;
-  if (overflowAt >= 0 && (firstNoInt < 0 || overflowAt < firstNoInt)) {
-    const kind = inferUint64(reader, o.start, o.end);
-    if (kind) return kind;
-  }
-  if (firstNoInt < 0) return missing > 0 ? "float" : "int";
-  if (counts[BOOLEAN]! === 0 && counts[TEXT]! === 0) return "float";
-  if (counts[BOOLEAN]! + missing === o.end - o.start) return missing > 0 ? "mixed" : "bool";
-  return "text";
+  const kindOf = (): Kind => {
+    if (firstNoInt < 0) return missing > 0 ? "float" : "int";
+    if (counts[BOOLEAN]! === 0 && counts[TEXT]! === 0) return "float";
+    if (counts[BOOLEAN]! + missing === end - start) return missing > 0 ? "mixed" : "bool";
+    return "text";
+  };
+  const overflows = overflowAt >= 0 && (firstNoInt < 0 || overflowAt < firstNoInt);
+  const kind = (overflows ? inferUint64(reader, start, end) : undefined) ?? kindOf();
+  return { kind, firstText: firstText < 0 ? overflowAt : firstText, beyondSafe };
 }
 
 /**
@@ -167,10 +167,7 @@ class CellReader {
     const { stream, ends, rowStarts } = this.#cells;
     const i = rowStarts[row]! + this.#at;
     if (i >= rowStarts[row + 1]!) return "";
-    let end = ends[i]!;
-    const start = i === 0 ? 0 : ends[i - 1]!;
-    for (let b = start; b < end; b++) if (stream[b] === 0) end = b;
-    return stream.toString("utf8", start, end);
+    return cellText(stream, ends, i);
   }
 
   /** @returns what the cell is; its value is `value` */
