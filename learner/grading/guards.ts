@@ -1,12 +1,11 @@
-/** Flags submissions that are valid although no model earned them. They are counted, so that a policy that relies on them is noticed. */
+/** Flags submissions that are valid although no model earned them: they are counted, so that a policy of such is noticed. */
 import { type MetricName, metrics, type Values } from "./metrics.ts";
 
 export const guardNames = ["sampleSubmission", "constant", "perfect"] as const;
 
 /**
  * `sampleSubmission`: a copy of the sample submission. `constant`: every row has the same prediction. Both also where a few
- * rows differ, or all by next to nothing (`fewRows`, `TOLERANCE`). `perfect`: the best score that the metric has, which on
- * real data means that the answers were found, not predicted.
+ * rows differ, or all by next to nothing. `perfect`: the metric's best score, so the answers were found, not predicted.
  */
 export type Guard = (typeof guardNames)[number];
 
@@ -16,10 +15,7 @@ const DIFFERENT_SHARE = 0.01;
 const ANSWERED_SHARE = 0.1;
 /** Values are alike that differ by less than this share of the answers' spread, where the metric is one of distances. */
 const TOLERANCE = 1e-3;
-/**
- * Metrics of labels, texts and orders have no distance: two values are equal or not. Noise on a constant prediction makes a
- * random order, which scores as any random numbers do, and no guard can tell the two apart.
- */
+/** Metrics of labels, texts and orders have no distance: two values are equal or not. */
 const DISTANCES: readonly MetricName[] = ["MAE", "RMSE", "RMSLE", "MAPE", "R2", "LogLoss", "Brier"];
 
 /** @param predicted, truth [target][row] @param sample the sample submission's, if there is one */
@@ -52,10 +48,7 @@ function isAlike(one: number | string, other: number | string, tolerance: number
 }
 
 interface AnswerFacts {
-  /**
-   * Rows in which a submission may differ from the sample, or from one prediction, and still be taken for it. Where the
-   * answers hardly vary, as with one fraud in a thousand, honest predictions hardly do either, and fewer may differ.
-   */
+  /** Rows that may differ in a copy. Where answers hardly vary honest predictions hardly do either, and fewer may differ. */
   fewRows: number;
   /** Of each target column; 0 for texts. */
   tolerances: number[];

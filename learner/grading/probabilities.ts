@@ -28,11 +28,11 @@ export function rocAuc(truth: Float64Array, predicted: Float64Array): number {
   for (let i = 0; i < truth.length; i++) if (truth[i] === 1) ones++;
   const zeros = truth.length - ones;
   if (ones === 0 || zeros === 0) return Number.NaN;
-  const curve = withoutMiddles(rocPoints(truth, predicted, ones));
-  const areas = new Float64Array(curve.trues.length - 1);
+  const { falses, trues } = withoutMiddles(rocPoints(truth, predicted, ones));
+  const areas = new Float64Array(trues.length - 1);
   for (let i = 0; i < areas.length; i++) {
-    const width = curve.falses[i + 1]! / zeros - curve.falses[i]! / zeros;
-    areas[i] = (width * (curve.trues[i + 1]! / ones + curve.trues[i]! / ones)) / 2;
+    const width = falses[i + 1]! / zeros - falses[i]! / zeros;
+    areas[i] = (width * (trues[i + 1]! / ones + trues[i]! / ones)) / 2;
   }
   return sum(areas);
 }
@@ -92,13 +92,8 @@ export function rocAucOneVsOne(truth: Columns, predicted: Columns): number {
   for (let a = 0; a < truth.length; a++)
     for (let b = 0; b < truth.length; b++) {
       if (a === b) continue;
-      const rows = truth[a]!.map((_, i) => i).filter((i) => truth[a]![i] === 1 || truth[b]![i] === 1);
-      areas.push(
-        rocAuc(
-          rows.map((i) => truth[a]![i]!),
-          rows.map((i) => predicted[a]![i]!),
-        ),
-      );
+      const ofPair = (column: Float64Array) => column.filter((_, i) => truth[a]![i] === 1 || truth[b]![i] === 1);
+      areas.push(rocAuc(ofPair(truth[a]!), ofPair(predicted[a]!)));
     }
   return areas.reduce((sum, area) => sum + area, 0) / areas.length;
 }
