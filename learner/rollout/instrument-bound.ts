@@ -1,7 +1,7 @@
 /** Which names certainly are bound where a marker prints them: a marker must not fail where the program would not have. */
 import type { SyntaxNode } from "@lezer/common";
 import { insertedLine, lines } from "./instrument.ts";
-import { parseProgram, type Statement } from "./instrument-tree.ts";
+import { parametersOf, parseProgram, type Statement, variablesOf } from "./instrument-tree.ts";
 
 /**
  * Whether every value that a marker of `text` prints is bound on each way that leads there. What a branch, a handler or a
@@ -105,13 +105,4 @@ function namesIn(
     const inner = /Definition$/.test(kind) ? [] : bodies.flatMap((body) => namesIn(body.statements, text, of));
     return [...of(node, text), ...inner];
   });
-}
-
-function variablesOf(node: SyntaxNode, text: string): string[] {
-  return node.getChildren("VariableName").map(({ from, to }) => text.slice(from, to));
-}
-
-function parametersOf(node: SyntaxNode, text: string): string[] {
-  const list = node.getChild("ParamList");
-  return list ? variablesOf(list, text) : [];
 }

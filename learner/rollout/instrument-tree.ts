@@ -184,6 +184,16 @@ export function visit(node: SyntaxNode, enter: (node: SyntaxNode) => void): void
       visit(child, enter);
 }
 
+/** Names that stand directly in a node: those that a `def`, `del`, `global` or import names. */
+export function variablesOf(node: SyntaxNode, text: string): string[] {
+  return node.getChildren("VariableName").map(({ from, to }) => text.slice(from, to));
+}
+
+export function parametersOf(definition: SyntaxNode, text: string): string[] {
+  const list = definition.getChild("ParamList");
+  return list ? variablesOf(list, text) : [];
+}
+
 /** `a.b[0]().c` as the names that it goes through, the last one first: `["c", "b", "a"]`. */
 function pathOf(node: SyntaxNode | null | undefined, text: string): string[] {
   switch (node?.name) {
