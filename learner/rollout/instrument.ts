@@ -1,6 +1,6 @@
 import { MARKERS, type Marker } from "../../proto/markers.ts";
 import { markerPlaces } from "./instrument-places.ts";
-import { parseProgram } from "./instrument-tree.ts";
+import { type Program, parseProgram } from "./instrument-tree.ts";
 
 /** What inserts markers: a frozen copy of the starting policy, the program's syntax, or nothing. */
 export type Instrumenter = "StaticPolicy" | "Syntax" | "None";
@@ -30,7 +30,8 @@ export interface Instrumented {
 export function instrument(program: string, instrumenter: Instrumenter = "Syntax"): Instrumented {
   const plain: Instrumented = { program, markers: [], instrumenter: "None", verificationFailures: 0 };
   if (instrumenter === "None" || program.includes(NONCE_PLACEHOLDER)) return plain;
-  const instrumented = insertBySyntax(program);
+  const parsed = parseProgram(program);
+  const instrumented = parsed && insertBySyntax(parsed);
   if (instrumented === undefined || instrumented === program) return plain;
   const markers = verifyInstrumented(program, instrumented);
   if (markers === undefined) return { ...plain, verificationFailures: 1 };
@@ -44,12 +45,10 @@ export function withNonce(instrumented: Pick<Instrumented, "program" | "instrume
     : instrumented.program.replaceAll(NONCE_PLACEHOLDER, nonce);
 }
 
-function insertBySyntax(program: string): string | undefined {
-  const parsed = parseProgram(program);
-  if (!parsed) return undefined;
-  const places = markerPlaces(parsed);
+function insertBySyntax(parsed: Program): string {
+  const program = parsed.text;
   // On one offset the deeper line comes first: it still belongs to the suite that ends there.
-  places.sort(
+  const places = markerPlaces(parsed).sort(
     (a, b) =>
       a.offset - b.offset ||
       b.indentation.length - a.indentation.length ||
@@ -58,9 +57,9 @@ function insertBySyntax(program: string): string | undefined {
   let text = "";
   let copied = 0;
   for (const { offset, indentation, marker, value } of places) {
-    text += program.slice(copied, offset);
+    const statement = markerStatement(program, marker, value ? [value] : []);
+    text += program.slice(copied, offset) + lineBreakAt(program, offset) + indentation + statement;
     copied = offset;
-    text += `${lineBreakAt(program, offset)}${indentation}${markerStatement(program, marker, value ? [value] : [])}`;
   }
   return text + program.slice(copied);
 }
