@@ -5,7 +5,7 @@ import { childrenOf, parametersOf, parseProgram, type Statement, separatorOf, va
 
 /**
  * Whether every value that a marker of `text` prints is bound on each way that leads there. What a branch, a handler or a
- * loop binds is not known after it; but for an `if` whose branches all bind it, and a loop over `range(3)`.
+ * loop binds counts after it only if all branches of an `if` bind it, or the loop is over `range(3)`.
  */
 export function valuesAreBound(text: string): boolean {
   const { statements } = parseProgram(text)!;

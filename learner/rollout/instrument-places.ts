@@ -49,7 +49,7 @@ interface Step extends StatementEvents {
   bodies: { steps: Step[]; inline: boolean }[];
 }
 
-/** Where the markers go in a program, in the order of the program. */
+/** Where the markers go in a program. */
 export function markerPlaces(program: Program): Place[] {
   return new Placement(program).places();
 }
@@ -75,10 +75,7 @@ class Placement {
     return this.#places;
   }
 
-  /**
-   * Kinds of what a name holds are learned from all of the program; what is made from the test set from this scope alone,
-   * as `x` and `batch` are many things.
-   */
+  /** Learns kinds from all of the program; what is made from the test set from one scope, as `x` is many things. */
   #learn(statements: Statement[], names: Names): void {
     for (const statement of statements) {
       learnNames(statement, this.#program.text, names);
@@ -184,9 +181,8 @@ class Placement {
 }
 
 /**
- * The statements of a suite after which an event is complete. `load`: the last one before a model is made, trained or
- * used. `define`: the last one before training. `train`: the first. `predict`: the last. Those that surely happen are
- * preferred; where there are none, every one that may happen is taken.
+ * The statements of a suite after which an event is complete: the last one before a `later` event, of `train` the first.
+ * Those that surely happen are preferred; where there are none, every one that may happen is taken.
  */
 function chooseStep(steps: Step[], event: Event): Step[] {
   const limit = steps.findIndex(({ happens }) => later[event].some((other) => happens.has(other)));

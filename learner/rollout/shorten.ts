@@ -1,10 +1,9 @@
-/** What a scratch prompt loses, and in which order, until it fits. */
 import { type Block, blocksOf, markdownOf, type Part, withoutAddresses } from "./description.ts";
 import type { PromptTask } from "./prompt-task.ts";
 
-/** What is left, and what the last step took away. */
 export interface Shortened {
   task: PromptTask;
+  /** What this step took away. */
   cut: string;
 }
 
@@ -47,7 +46,7 @@ export function* shortenings(whole: PromptTask): Generator<Shortened> {
   };
   function* paragraphs(part: Part) {
     for (const block of blocks.filter((block) => block.part === part && mayGo(block)).reverse())
-      yield without([block], `description, ${part.toLowerCase()}: ${opening(block.text)}`);
+      yield without([block], `description, ${part.toLowerCase()}: ${clip(block.text.replace(/\s+/g, " "), 40)}`);
   }
   function* clipped({ field, record }: (typeof clips)[number]) {
     const snippet = task.snippet.map(({ file, head, records }) => ({
@@ -91,15 +90,7 @@ export function* shortenings(whole: PromptTask): Generator<Shortened> {
 
 const lastHeading = ({ headings }: Block): string => headings.at(-1) ?? "";
 
-const opening = (text: string): string => {
-  const line = text.replace(/\s+/g, " ");
-  return line.length > 40 ? `${line.slice(0, 40)}...` : line;
-};
-
-/**
- * A record with its fields cut to `field` characters and the whole to `record`. JSON stays as near to JSON as cut texts and
- * lists can be, on one line; of a table's record, commas in quotes end no field.
- */
+/** A record of JSON or of a table with its fields cut to `field` characters and the whole to `record`. */
 export function clipRecord(text: string, field: number, record: number): string {
   return clip(/^\s*[[{]/.test(text) ? clipJson(text, field) : clipFields(text, field), record);
 }

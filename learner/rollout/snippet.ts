@@ -22,9 +22,8 @@ export function packagesOf({ prompts, actors }: TrainingRun["spec"]): readonly s
 }
 
 /**
- * What prompts say of a task, from its public folder: the files and what is in them, types and missing cells of the
- * training table, the first `rows` records of each table, JSON or text file (training data first), and the first lines of
- * the sample submission. It depends on the folder's contents alone.
+ * Returns what prompts say of a task, from its public folder alone, with the first `rows` records of each table, JSON or
+ * text file.
  * @param packages what programs can import
  * @param listed the public folder's files, where they have been looked at before
  * @throws RolloutError `task` if the public folder cannot be read
