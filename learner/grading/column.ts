@@ -87,7 +87,6 @@ export function inferColumn(name: string, cells: Cells, at: number, blockRows: n
   return column;
 }
 
-/** The type of a column whose blocks have these. */
 function joined(kinds: Set<Kind>): Kind {
   const [first = "text"] = kinds;
   if (kinds.size <= 1) return first;
@@ -106,7 +105,7 @@ function inferBlock(reader: CellReader, values: Float64Array, start: number, end
     values[row] = reader.value;
     if (type === INT) {
       if (overflowAt < 0 && reader.isBeyondInt64) overflowAt = row;
-      if (reader.value > Number.MAX_SAFE_INTEGER || reader.value < -Number.MAX_SAFE_INTEGER) beyondSafe = true;
+      if (Math.abs(reader.value) > Number.MAX_SAFE_INTEGER) beyondSafe = true;
       // An integer of more than 308 digits is no float either.
       if (reader.value === Infinity) type = TEXT;
     } else if (type !== MISSING && firstNoInt < 0) firstNoInt = row;
@@ -125,10 +124,7 @@ function inferBlock(reader: CellReader, values: Float64Array, start: number, end
   return { kind, firstText: firstText < 0 ? overflowAt : firstText, beyondSafe };
 }
 
-/**
- * What pandas makes of a column with an integer beyond int64 before any cell that is no integer: uint64, text where that
- * does not go either, or (undefined) it goes on with floats.
- */
+/** What pandas makes of an integer beyond int64 before any cell that is no integer; undefined: it tries floats. */
 function inferUint64(reader: CellReader, start: number, end: number): Kind | undefined {
   let [large, negative, missing] = [false, false, false];
   for (let row = start; row < end; row++) {
@@ -213,12 +209,9 @@ class CellReader {
       const negativeExponent = at < end && c === 45;
       if (at < end && (c === 45 || c === 43)) c = stream[++at]!;
       let written = 0;
-      let some = false;
-      for (; at < end && c >= 48 && c <= 57; c = stream[++at]!) {
-        written = Math.min(written * 10 + (c - 48), 99_999);
-        some = true;
-      }
-      if (!some) return this.#readWord(row);
+      const exponentStart = at;
+      for (; at < end && c >= 48 && c <= 57; c = stream[++at]!) written = Math.min(written * 10 + (c - 48), 99_999);
+      if (at === exponentStart) return this.#readWord(row);
       exponent += negativeExponent ? -written : written;
     }
     const numberEnd = at;

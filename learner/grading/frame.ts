@@ -10,7 +10,7 @@ export interface FrameLimits {
   bytes: number;
   /** Without the header; reading ends with the first row beyond. */
   rows: number;
-  /** A column has one type throughout; without this its blocks are typed one by one, as pandas does it to save memory. */
+  /** A column has one type throughout; otherwise its blocks are typed one by one, as pandas does to save memory. */
   wholeColumns?: boolean;
 }
 
@@ -22,7 +22,7 @@ export class Frame {
   readonly names: readonly string[];
   readonly rows: number;
   readonly #cells: Cells;
-  /** Columns in front that have no name, since the first row is longer than the header: pandas makes them the index. */
+  /** Columns without a name in front, where the first row is longer than the header: pandas makes them the index. */
   readonly #leading: number;
   readonly #columns: Column[] = [];
   readonly #blockRows: number;
@@ -37,7 +37,6 @@ export class Frame {
     this.#blockRows = wholeColumns ? Infinity : Math.max(1, blockRows);
   }
 
-  /** The column of that name; absent if there is none. */
   column(name: string): Column | undefined {
     const place = this.names.indexOf(name);
     return place < 0 ? undefined : this.columnAt(place);
@@ -77,9 +76,7 @@ export function readFrame(bytes: Buffer, limits: FrameLimits): Frame | Refusal {
 }
 
 function grown(values: Uint32Array<ArrayBuffer>): Uint32Array<ArrayBuffer> {
-  const larger = new Uint32Array(values.length * 2);
-  larger.set(values);
-  return larger;
+  return new Uint32Array(values.buffer.transfer(values.byteLength * 2));
 }
 
 /** pandas' tokenizer as a reader of one row after the other. */

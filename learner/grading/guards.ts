@@ -60,15 +60,9 @@ function factsOf(truth: readonly Values[]): AnswerFacts {
   const found = known.get(truth);
   if (found) return found;
   const rows = truth[0]!.length;
-  const counts = new Map<number | string, number>();
-  let most = 0;
-  for (let row = 0; row < rows; row++) {
-    const key = truth.length === 1 ? truth[0]![row]! : truth.map((column) => column[row]).join("\u0000");
-    const count = (counts.get(key) ?? 0) + 1;
-    counts.set(key, count);
-    most = Math.max(most, count);
-  }
-  const varied = rows - most;
+  const rowTexts =
+    truth.length === 1 ? truth[0]! : Array.from({ length: rows }, (_, row) => truth.map((c) => c[row]).join("\u0000"));
+  const varied = rows - mostFrequent(rowTexts).count;
   const fewRows = Math.floor(Math.min(Math.max(1, rows * DIFFERENT_SHARE), varied * ANSWERED_SHARE));
   const tolerances = truth.map((column) => (column instanceof Float64Array ? TOLERANCE * spread(column) : 0));
   const facts = { fewRows, tolerances };
@@ -88,9 +82,13 @@ function spread(values: Float64Array): number {
 /** Returns the value that nearly all rows share, if they do: the median of numbers, the most frequent text. */
 function middle(column: Values): number | string {
   if (column instanceof Float64Array) return column.toSorted()[column.length >> 1]!;
-  const counts = new Map<string, number>();
-  for (const text of column) counts.set(text, (counts.get(text) ?? 0) + 1);
-  let [most, text] = [0, ""];
-  for (const [one, count] of counts) if (count > most) [most, text] = [count, one];
-  return text;
+  return mostFrequent(column).value;
+}
+
+function mostFrequent(values: Values): { value: number | string; count: number } {
+  const counts = new Map<number | string, number>();
+  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
+  let most = { value: "" as number | string, count: 0 };
+  for (const [value, count] of counts) if (count > most.count) most = { value, count };
+  return most;
 }

@@ -4,8 +4,8 @@ import { mean, sum } from "./sums.ts";
 type Columns = readonly Float64Array[];
 
 /**
- * Logarithmic loss: -mean log p[true class], p clipped to [2^-52, 1 - 2^-52] as scikit-learn clips float64 (so 36.04 at
- * worst). One column: the chance of class 1. Several: one column a class, the truth one-hot.
+ * Logarithmic loss: -mean log p[true class], p clipped to [2^-52, 1 - 2^-52] as scikit-learn does (36.04 at worst). One
+ * column: the chance of class 1. Several: one column a class, the truth one-hot.
  */
 export function logLoss(truth: Columns, predicted: Columns): number {
   const log = (p: number) => Math.log(Math.min(Math.max(p, Number.EPSILON), 1 - Number.EPSILON));
@@ -83,10 +83,7 @@ function withoutMiddles({ falses, trues }: Curve): Curve {
   return { falses: falses.subarray(0, kept), trues: trues.subarray(0, kept) };
 }
 
-/**
- * Area under the ROC curve of several classes, one against one: mean over the pairs of classes of the two areas among the
- * rows of that pair (Hand and Till 2001). `truth` is one-hot.
- */
+/** Mean area under the ROC curve over ordered pairs of classes, among a pair's rows (Hand and Till 2001). One-hot truth. */
 export function rocAucOneVsOne(truth: Columns, predicted: Columns): number {
   const areas: number[] = [];
   for (let a = 0; a < truth.length; a++)

@@ -14,7 +14,7 @@ export interface RewardFacts {
   seenMarkers: readonly string[];
   /** Marker lines with a wrong nonce, or of markers that were never inserted. */
   forgedMarkers: number;
-  /** The grader's word on the submission; absent if there is no submission. */
+  /** Absent if there is no submission. */
   graded?: Graded | undefined;
 }
 
@@ -39,10 +39,8 @@ export interface Reward extends Omit<Graded, "reason"> {
 const markerCount = 7;
 
 /**
- * The reward of one sample, paper sections 3.2 and 4.1: `failureReward` (-10) and `markerReward` (0.1) for each marker
- * that was reached, or, in place of both, what the score of a valid submission is worth. Only a program that completed
- * with exit status 0 has its submission graded.
- *
+ * The reward of one sample, paper sections 3.2 and 4.1: `failureReward` and `markerReward` for each marker that was reached,
+ * or in place of both what the score of a valid submission is worth. Only a program with exit status 0 is graded.
  * @returns undefined for `lost`: an infrastructure failure has no reward and takes no part in training
  */
 export function rewardOf(facts: RewardFacts, constants: RewardConstants, rules: RewardRules): Reward | undefined {
@@ -99,10 +97,7 @@ export function scoreReward(score: number, rules: Pick<RewardRules, "direction" 
   return rules.direction === "Higher" ? score : -score;
 }
 
-/**
- * Every valid reward must be above every invalid one: all markers together earn less than the worst valid submission.
- * @returns undefined if that holds, otherwise in one line which fields to change
- */
+/** Says in one line which fields to change, unless every valid reward is above every invalid one. */
 export function rewardOrderFault(constants: RewardConstants, grader: Grader): string | undefined {
   const bestInvalid = constants.failureReward + Math.max(0, markerCount * constants.markerReward);
   if (bestInvalid < grader.rewardFloor) return undefined;

@@ -11,6 +11,10 @@ export function fileSha256(path: string): string {
   return createHash("sha256").update(readFileSync(path)).digest("hex");
 }
 
+export function isFile(path: string, sha256: string): boolean {
+  return existsSync(path) && fileSha256(path) === sha256;
+}
+
 /** Folder whose `setuptools` builds nothing: the reason is in build_meta.py. */
 const sdistBackend = fileURLToPath(new URL("sdist-backend", import.meta.url));
 
@@ -22,7 +26,7 @@ const sdistBackend = fileURLToPath(new URL("sdist-backend", import.meta.url));
  */
 export function downloadPackage(source: RegistryEntry["source"], downloads: string, python: string): string {
   const path = join(downloads, source.file);
-  if (existsSync(path) && fileSha256(path) === source.sha256) return path;
+  if (isFile(path, source.sha256)) return path;
   mkdirSync(downloads, { recursive: true });
   const scratch = mkdtempSync(join(downloads, ".fetch-"));
   try {

@@ -3,12 +3,12 @@ import { closeSync, openSync, readFileSync, readSync, statSync } from "node:fs";
 import { isNumeric } from "../grading/column.ts";
 import { readFrame } from "../grading/frame.ts";
 
-/** As much of a table as is read for types and missing cells: 8 MiB of numbers take a third of a second. */
+/** Read of a table for types and missing cells: 8 MiB of numbers take a third of a second. */
 export const profileBytes = 8 * 2 ** 20;
 /** JSON is parsed whole; a larger file has no profile. */
-export const maxJsonBytes = 64 * 2 ** 20;
+const maxJsonBytes = 64 * 2 ** 20;
 /** Records are counted up to here, at some 2 GB a second where the disk is no slower. */
-export const maxCountedBytes = 8 * 2 ** 30;
+const maxCountedBytes = 8 * 2 ** 30;
 
 export interface ColumnFacts {
   name: string;

@@ -4,7 +4,7 @@ import { join, relative } from "node:path";
 import { profileFile, type TableFacts, type Unreadable } from "./profile.ts";
 
 /** Files that are counted below one folder; more are "more than". */
-export const maxFolderFiles = 200_000;
+const maxFolderFiles = 200_000;
 
 export interface PublicFile {
   /** A folder's ends with a slash. */
@@ -16,7 +16,7 @@ export interface PublicFile {
   folder?: FolderFacts;
 }
 
-export interface FolderFacts {
+interface FolderFacts {
   files: number;
   /** True where there are more than `maxFolderFiles`. */
   more: boolean;

@@ -14,7 +14,7 @@ export interface Task {
   directory: string;
   /** What programs see under `./input/`. */
   publicDirectory: string;
-  /** Limits and split: the TrainingRun's where it names the task, otherwise those of the folder's task.yaml. */
+  /** Limits and split: the TrainingRun's where it names the task, otherwise the folder's. */
   spec: TaskSpec;
   grader: Grader;
   /** What a score is worth. */
@@ -29,10 +29,7 @@ export interface Task {
 }
 
 /**
- * Opens a task folder in MLE-bench layout: `prepared/public`, `prepared/private` and, for bundled tasks, `task.yaml`.
- *
- * One of the twelve MLE-bench tasks (by the name of the task, or of the folder where nothing names it) is graded as
- * MLE-bench does, unless a grader is given.
+ * Opens a task folder: `prepared/public`, `prepared/private` and `task.yaml`, which an MLE-bench task can lack.
  *
  * @param spec the task's item of a resolved TrainingRun. Its description, grader and guardedRewardCap win over the
  * folder's if they are given; its limits always do.
