@@ -125,15 +125,13 @@ export function lossOf({ node, kind, bodies }: Statement, text: string): Loss | 
     (target && losses.test(target) ? calls.find(({ name }) => reductions.test(name)) : undefined);
   if (!call) return undefined;
   // The name it is given decides, then what it is computed from, then what is printed beside it.
+  const computedFrom = () => sideOf(call.arguments.replace(/(["'])(?:\\.|(?!\1).)*\1/g, ""));
+  const isLoss = /^(train_)?loss$/i.test(target ?? "") && /criterion|loss|entropy/i.test(call.name);
   const marker =
     (target && sideOf(target)) ||
-    (crossValidation.test(call.name)
-      ? "testing loss"
-      : sideOf(call.arguments.replace(/(["'])(?:\\.|(?!\1).)*\1/g, ""))) ||
+    (crossValidation.test(call.name) ? "testing loss" : computedFrom()) ||
     (kind === "ExpressionStatement" ? sideOf(text.slice(node.from, node.to)) : undefined) ||
-    (target && /^(train_)?loss$/i.test(target) && /criterion|loss|entropy/i.test(call.name)
-      ? "training loss"
-      : undefined);
+    (isLoss ? "training loss" : undefined);
   return marker && { marker, ...(target && kind === "AssignStatement" && { value: target }) };
 }
 

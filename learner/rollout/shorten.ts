@@ -15,18 +15,7 @@ const clips = [
 ] as const;
 
 /**
- * Ever shorter tasks, in this order:
- *
- * 1. of the description: images and the addresses of links; sections about the contest (prizes, dates, rules, sponsors);
- * 2. fields of the records beyond 200 characters;
- * 3. of the description: paragraphs of background, the last one first, then of the evaluation, whose metric and form of
- *    submission the prompt states in any case;
- * 4. fields beyond 80 characters; records but the first of each file, the last file's last one first; fields beyond 40;
- * 5. of the description: paragraphs about the data, the last one first;
- * 6. the first records, the data snippet, types and missing cells of the columns, the list of packages.
- *
- * Whole records are cut too: at 1000, 400 and 200 characters.
- *
+ * Ever shorter tasks: step by step what a scratch prompt loses until it fits (`learner/tasks/README.md` has the order).
  * The statement is never cut: where the task has none of its own it is the description's first paragraph.
  */
 export function* shortenings(whole: PromptTask): Generator<Shortened> {
@@ -100,11 +89,8 @@ function clipJson(text: string, field: number): string {
     return JSON.stringify(JSON.parse(text), (_, value: unknown) => {
       if (typeof value === "string") return clip(value, field);
       // A list takes as much room as a text does.
-      if (Array.isArray(value)) {
-        const shown = Math.max(1, Math.floor(field / 20));
-        return value.length > shown ? [...value.slice(0, shown), "..."] : value;
-      }
-      return value;
+      const shown = Math.max(1, Math.floor(field / 20));
+      return Array.isArray(value) && value.length > shown ? [...value.slice(0, shown), "..."] : value;
     });
   } catch {
     return clip(text, field * 10); // a record that was cut where the head ended

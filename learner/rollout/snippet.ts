@@ -59,11 +59,8 @@ export function readPromptTask(
       packages,
     };
   } catch (cause) {
-    throw new RolloutError(
-      "task",
-      `task ${task.name}: cannot show ${folder} in a prompt: ${(cause as Error).message}`,
-      cause,
-    );
+    const why = (cause as Error).message;
+    throw new RolloutError("task", `task ${task.name}: cannot show ${folder} in a prompt: ${why}`, cause);
   }
 }
 
@@ -99,7 +96,7 @@ export function fileSnippet(file: string, head: string, rows: number): PromptTas
       return header === undefined ? [] : [{ file, head: clip(header, recordCharacters), records: first(records) }];
     }
     case ".json":
-      return [{ file, records: jsonRecords(head, rows).map(oneLine) }];
+      return [{ file, records: jsonRecords(head).slice(0, rows).map(oneLine) }];
     case ".jsonl":
     case ".txt":
       return [{ file, records: first(wholeLines(head)) }];
@@ -128,29 +125,20 @@ function tableRecords(head: string): string[] {
   return records;
 }
 
-/** The first elements of a JSON array, or the one value that the file is. */
-function jsonRecords(head: string, rows: number): string[] {
+/** The elements of a JSON array, or the one value that the file is. */
+function jsonRecords(head: string): string[] {
   const text = head.trimStart();
   if (!text.startsWith("[")) return [text];
   const records: string[] = [];
-  let depth = 0;
-  let inString = false;
-  let start = 1;
-  for (let at = 0; at < text.length && records.length < rows; at++) {
-    const character = text[at];
-    if (inString) {
-      if (character === "\\") at += 1;
-      else if (character === '"') inString = false;
-    } else if (character === '"') inString = true;
-    else if (character === "[" || character === "{") depth += 1;
-    else if (character === "]" || character === "}") depth -= 1;
-    const ends = !inString && ((character === "," && depth === 1) || (character === "]" && depth === 0));
-    if (ends) {
-      const record = text.slice(start, at).trim();
-      if (record !== "") records.push(record);
-      start = at + 1;
-      if (depth === 0) return records;
-    }
+  let [depth, start] = [0, 1];
+  for (const { 0: token, index } of text.matchAll(/"(?:\\.|[^"\\])*"?|[[\]{},]/gs)) {
+    if (token === "[" || token === "{") depth += 1;
+    else if (token === "]" || token === "}") depth -= 1;
+    if (!((token === "," && depth === 1) || (token === "]" && depth === 0))) continue;
+    const record = text.slice(start, index).trim();
+    if (record !== "") records.push(record);
+    start = index + 1;
+    if (depth === 0) return records;
   }
   if (records.length === 0) records.push(text.slice(1).trim()); // one record fills the head
   return records;
