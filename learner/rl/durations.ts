@@ -56,9 +56,7 @@ export function sampleDuration(sample: TimedSample, o: DurationOptions): number 
 
 /**
  * One weight a sample, detached, for all of its tokens. The mean over the samples that count is 1.
- *
- * @param abandonedSeconds how long each run that was thrown away had been running (`collection: Discard`), for
- *   `Completion`
+ * @param abandonedSeconds how long each run had been running that `collection: Discard` threw away
  */
 export function durationWeights(batch: TimedSample[], o: DurationOptions, abandonedSeconds: number[] = []): number[] {
   const timedOut = batch.map((sample) => sample.outcome === "timedOut");

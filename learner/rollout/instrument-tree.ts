@@ -180,7 +180,7 @@ export function assignmentOf(node: SyntaxNode, text: string): { targets: string[
 /** Visits a node and all below it that are executed with it. */
 export function visit(node: SyntaxNode, enter: (node: SyntaxNode) => void): void {
   enter(node);
-  for (const child of childrenOf(node))
+  for (let child = node.firstChild; child; child = child.nextSibling)
     if (!/^(Body|MatchBody|LambdaExpression|FunctionDefinition|ClassDefinition|Comment)$/.test(child.name))
       visit(child, enter);
 }
