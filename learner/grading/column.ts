@@ -37,6 +37,14 @@ export interface TextColumn extends ColumnBase {
 
 export type Column = NumericColumn | TextColumn;
 
+/** The text of cell i, which pandas ends at a NUL byte. */
+export function cellText(stream: Buffer, ends: Uint32Array, i: number): string {
+  const start = i === 0 ? 0 : ends[i - 1]!;
+  let end = start;
+  while (end < ends[i]! && stream[end] !== 0) end++;
+  return stream.toString("utf8", start, end);
+}
+
 export function isNumeric(column: Column): column is NumericColumn {
   return column.kind !== "text" && column.kind !== "mixed";
 }
@@ -79,7 +87,6 @@ export function inferColumn(name: string, cells: Cells, at: number, blockRows: n
   return column;
 }
 
-/** The type of a column whose blocks have these. */
 function joined(kinds: Set<Kind>): Kind {
   const [first = "text"] = kinds;
   if (kinds.size <= 1) return first;
@@ -98,37 +105,26 @@ function inferBlock(reader: CellReader, values: Float64Array, start: number, end
     values[row] = reader.value;
     if (type === INT) {
       if (overflowAt < 0 && reader.isBeyondInt64) overflowAt = row;
-      if (reader.value > Number.MAX_SAFE_INTEGER || reader.value < -Number.MAX_SAFE_INTEGER) beyondSafe = true;
+      if (Math.abs(reader.value) > Number.MAX_SAFE_INTEGER) beyondSafe = true;
       // An integer of more than 308 digits is no float either.
       if (reader.value === Infinity) type = TEXT;
     } else if (type !== MISSING && firstNoInt < 0) firstNoInt = row;
     counts[type]!++;
     if (firstText < 0 && (type === TEXT || type === BOOLEAN)) firstText = row;
   }
-  const kind = kindOf(reader, { counts, overflowAt, firstNoInt, start, end });
+  const missing = counts[MISSING]!;
+  const kindOf = (): Kind => {
+    if (firstNoInt < 0) return missing > 0 ? "float" : "int";
+    if (counts[BOOLEAN]! === 0 && counts[TEXT]! === 0) return "float";
+    if (counts[BOOLEAN]! + missing === end - start) return missing > 0 ? "mixed" : "bool";
+    return "text";
+  };
+  const overflows = overflowAt >= 0 && (firstNoInt < 0 || overflowAt < firstNoInt);
+  const kind = (overflows ? inferUint64(reader, start, end) : undefined) ?? kindOf();
   return { kind, firstText: firstText < 0 ? overflowAt : firstText, beyondSafe };
 }
 
-function kindOf(
-  reader: CellReader,
-  o: { counts: number[]; overflowAt: number; firstNoInt: number; start: number; end: number },
-): Kind {
-  const { counts, overflowAt, firstNoInt } = o;
-  const missing = counts[MISSING]!;
-  if (overflowAt >= 0 && (firstNoInt < 0 || overflowAt < firstNoInt)) {
-    const kind = inferUint64(reader, o.start, o.end);
-    if (kind) return kind;
-  }
-  if (firstNoInt < 0) return missing > 0 ? "float" : "int";
-  if (counts[BOOLEAN]! === 0 && counts[TEXT]! === 0) return "float";
-  if (counts[BOOLEAN]! + missing === o.end - o.start) return missing > 0 ? "mixed" : "bool";
-  return "text";
-}
-
-/**
- * What pandas makes of a column with an integer beyond int64 before any cell that is no integer: uint64, text where that
- * does not go either, or (undefined) it goes on with floats.
- */
+/** What pandas makes of an integer beyond int64 before any cell that is no integer; undefined: it tries floats. */
 function inferUint64(reader: CellReader, start: number, end: number): Kind | undefined {
   let [large, negative, missing] = [false, false, false];
   for (let row = start; row < end; row++) {
@@ -167,10 +163,7 @@ class CellReader {
     const { stream, ends, rowStarts } = this.#cells;
     const i = rowStarts[row]! + this.#at;
     if (i >= rowStarts[row + 1]!) return "";
-    let end = ends[i]!;
-    const start = i === 0 ? 0 : ends[i - 1]!;
-    for (let b = start; b < end; b++) if (stream[b] === 0) end = b;
-    return stream.toString("utf8", start, end);
+    return cellText(stream, ends, i);
   }
 
   /** @returns what the cell is; its value is `value` */
@@ -216,12 +209,9 @@ class CellReader {
       const negativeExponent = at < end && c === 45;
       if (at < end && (c === 45 || c === 43)) c = stream[++at]!;
       let written = 0;
-      let some = false;
-      for (; at < end && c >= 48 && c <= 57; c = stream[++at]!) {
-        written = Math.min(written * 10 + (c - 48), 99_999);
-        some = true;
-      }
-      if (!some) return this.#readWord(row);
+      const exponentStart = at;
+      for (; at < end && c >= 48 && c <= 57; c = stream[++at]!) written = Math.min(written * 10 + (c - 48), 99_999);
+      if (at === exponentStart) return this.#readWord(row);
       exponent += negativeExponent ? -written : written;
     }
     const numberEnd = at;

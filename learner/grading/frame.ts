@@ -3,16 +3,14 @@
  * submissions the graders of MLE-bench accept (`pandas/_libs/src/parser/tokenizer.c`, `pandas/_libs/parsers.pyx`).
  */
 import { isUtf8 } from "node:buffer";
-import { type Cells, type Column, inferColumn } from "./column.ts";
+import { type Cells, type Column, cellText, inferColumn } from "./column.ts";
 import { type Refusal, refuse } from "./reasons.ts";
 
 export interface FrameLimits {
   bytes: number;
   /** Without the header; reading ends with the first row beyond. */
   rows: number;
-  /** Default 10,000. */
-  columns?: number;
-  /** A column has one type throughout; without this its blocks are typed one by one, as pandas does it to save memory. */
+  /** A column has one type throughout; otherwise its blocks are typed one by one, as pandas does to save memory. */
   wholeColumns?: boolean;
 }
 
@@ -24,9 +22,9 @@ export class Frame {
   readonly names: readonly string[];
   readonly rows: number;
   readonly #cells: Cells;
-  /** Columns in front that have no name, since the first row is longer than the header: pandas makes them the index. */
+  /** Columns without a name in front, where the first row is longer than the header: pandas makes them the index. */
   readonly #leading: number;
-  readonly #columns = new Map<number, Column>();
+  readonly #columns: Column[] = [];
   readonly #blockRows: number;
 
   constructor(names: readonly string[], leading: number, cells: Cells, wholeColumns = false) {
@@ -34,30 +32,20 @@ export class Frame {
     this.rows = cells.rowStarts.length - 1;
     this.#leading = leading;
     this.#cells = cells;
-    this.#blockRows = wholeColumns ? Infinity : blockRows(leading + names.length);
+    // pandas infers a type over a power of two of rows below 2^20 divided by the columns.
+    const blockRows = 2 ** (Math.ceil(Math.log2(Math.floor(2 ** 20 / (leading + names.length)))) - 1);
+    this.#blockRows = wholeColumns ? Infinity : Math.max(1, blockRows);
   }
 
-  /** The column of that name; absent if there is none. */
   column(name: string): Column | undefined {
     const place = this.names.indexOf(name);
     return place < 0 ? undefined : this.columnAt(place);
   }
 
   columnAt(place: number): Column {
-    let column = this.#columns.get(place);
-    if (!column) {
-      column = inferColumn(this.names[place]!, this.#cells, this.#leading + place, this.#blockRows);
-      this.#columns.set(place, column);
-    }
-    return column;
+    this.#columns[place] ??= inferColumn(this.names[place]!, this.#cells, this.#leading + place, this.#blockRows);
+    return this.#columns[place];
   }
-}
-
-/** @returns the rows that pandas infers a type over at once: a power of two below 2^20 divided by the columns */
-function blockRows(width: number): number {
-  let rows = 1;
-  while (rows * 2 < Math.floor(2 ** 20 / width)) rows *= 2;
-  return rows;
 }
 
 const [lf, cr, comma, quote, space, tab] = [10, 13, 44, 34, 32, 9];
@@ -66,7 +54,7 @@ const [lf, cr, comma, quote, space, tab] = [10, 13, 44, 34, 32, 9];
 export function readFrame(bytes: Buffer, limits: FrameLimits): Frame | Refusal {
   if (bytes.length > limits.bytes) return refuse("fileTooLarge", { found: bytes.length, expected: limits.bytes });
   if (!isUtf8(bytes)) return refuse("notUtf8");
-  const rows = new RowReader(bytes, limits.columns ?? maxColumns);
+  const rows = new RowReader(bytes);
   if (!rows.next()) return rows.refusal ?? refuse("emptyFile");
   const header = headerNames(rows);
   rows.forget();
@@ -88,9 +76,7 @@ export function readFrame(bytes: Buffer, limits: FrameLimits): Frame | Refusal {
 }
 
 function grown(values: Uint32Array<ArrayBuffer>): Uint32Array<ArrayBuffer> {
-  const larger = new Uint32Array(values.length * 2);
-  larger.set(values);
-  return larger;
+  return new Uint32Array(values.buffer.transfer(values.byteLength * 2));
 }
 
 /** pandas' tokenizer as a reader of one row after the other. */
@@ -108,11 +94,9 @@ class RowReader {
   #row = 0;
   /** pandas reads the header and the first row, and then the rest. */
   #callStart = 0;
-  readonly #maxFields: number;
 
-  constructor(bytes: Buffer, maxFields: number) {
+  constructor(bytes: Buffer) {
     this.#bytes = bytes;
-    this.#maxFields = maxFields;
     this.#stream = Buffer.allocUnsafe(bytes.length);
     this.#ends = new Uint32Array(Math.max(16, bytes.length >> 2));
     if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) this.#at = this.#callStart = 3;
@@ -129,8 +113,7 @@ class RowReader {
   }
 
   cell(i: number): string {
-    const start = i === 0 ? 0 : this.#ends[i - 1]!;
-    return cellText(this.#stream, start, this.#ends[i]!);
+    return cellText(this.#stream, this.#ends, i);
   }
 
   /** Reads a row. @returns false at the end, or where there is a `refusal` */
@@ -168,8 +151,8 @@ class RowReader {
         if (c <= comma && (c === comma || c === lf || c === cr)) break;
         stream[length++] = c;
       }
-      if (cells - before === this.#maxFields) {
-        this.refusal = refuse("tooManyColumns", { row: this.#row - 1, expected: this.#maxFields });
+      if (cells - before === maxColumns) {
+        this.refusal = refuse("tooManyColumns", { row: this.#row - 1, expected: maxColumns });
         return false;
       }
       if (cells === ends.length) ends = this.#ends = grown(ends);
@@ -210,23 +193,16 @@ class RowReader {
   }
 }
 
-/** A cell's text: pandas ends it at a NUL byte. */
-export function cellText(stream: Buffer, start: number, end: number): string {
-  const nul = stream.subarray(start, end).indexOf(0);
-  return stream.toString("utf8", start, nul < 0 ? end : start + nul);
-}
-
 /** The header's names made distinct: a second `x` becomes `x.1`, and a column without a name `Unnamed: 0`. */
 function headerNames(rows: RowReader): string[] {
   const names = Array.from({ length: rows.fields }, (_, i) => rows.cell(i));
-  const unnamed = names.flatMap((name, i) => (name === "" ? [i] : []));
+  const [named, unnamed] = [[] as number[], [] as number[]];
+  for (const [i, name] of names.entries()) (name === "" ? unnamed : named).push(i);
   for (const i of unnamed) names[i] = `Unnamed: ${i}`;
   const present = new Map<string, number>();
   for (const name of names) present.set(name, (present.get(name) ?? 0) + 1);
   const counts = new Map<string, number>();
-  const isUnnamed = new Set(unnamed);
-  const order = [...names.keys()].filter((i) => !isUnnamed.has(i)).concat(unnamed);
-  for (const i of order) {
+  for (const i of [...named, ...unnamed]) {
     const given = names[i]!;
     let name = given;
     let count = counts.get(name) ?? 0;

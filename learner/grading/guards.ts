@@ -1,12 +1,11 @@
-/** Flags submissions that are valid although no model earned them. They are counted, so that a policy that relies on them is noticed. */
+/** Flags submissions that are valid although no model earned them: they are counted, so that a policy of such is noticed. */
 import { type MetricName, metrics, type Values } from "./metrics.ts";
 
 export const guardNames = ["sampleSubmission", "constant", "perfect"] as const;
 
 /**
  * `sampleSubmission`: a copy of the sample submission. `constant`: every row has the same prediction. Both also where a few
- * rows differ, or all by next to nothing (`fewRows`, `TOLERANCE`). `perfect`: the best score that the metric has, which on
- * real data means that the answers were found, not predicted.
+ * rows differ, or all by next to nothing. `perfect`: the metric's best score, so the answers were found, not predicted.
  */
 export type Guard = (typeof guardNames)[number];
 
@@ -16,10 +15,7 @@ const DIFFERENT_SHARE = 0.01;
 const ANSWERED_SHARE = 0.1;
 /** Values are alike that differ by less than this share of the answers' spread, where the metric is one of distances. */
 const TOLERANCE = 1e-3;
-/**
- * Metrics of labels, texts and orders have no distance: two values are equal or not. Noise on a constant prediction makes a
- * random order, which scores as any random numbers do, and no guard can tell the two apart.
- */
+/** Metrics of labels, texts and orders have no distance: two values are equal or not. */
 const DISTANCES: readonly MetricName[] = ["MAE", "RMSE", "RMSLE", "MAPE", "R2", "LogLoss", "Brier"];
 
 /** @param predicted, truth [target][row] @param sample the sample submission's, if there is one */
@@ -52,10 +48,7 @@ function isAlike(one: number | string, other: number | string, tolerance: number
 }
 
 interface AnswerFacts {
-  /**
-   * Rows in which a submission may differ from the sample, or from one prediction, and still be taken for it. Where the
-   * answers hardly vary, as with one fraud in a thousand, honest predictions hardly do either, and fewer may differ.
-   */
+  /** Rows that may differ in a copy. Where answers hardly vary honest predictions hardly do either, and fewer may differ. */
   fewRows: number;
   /** Of each target column; 0 for texts. */
   tolerances: number[];
@@ -67,15 +60,9 @@ function factsOf(truth: readonly Values[]): AnswerFacts {
   const found = known.get(truth);
   if (found) return found;
   const rows = truth[0]!.length;
-  const counts = new Map<number | string, number>();
-  let most = 0;
-  for (let row = 0; row < rows; row++) {
-    const key = truth.length === 1 ? truth[0]![row]! : truth.map((column) => column[row]).join("\u0000");
-    const count = (counts.get(key) ?? 0) + 1;
-    counts.set(key, count);
-    most = Math.max(most, count);
-  }
-  const varied = rows - most;
+  const rowTexts =
+    truth.length === 1 ? truth[0]! : Array.from({ length: rows }, (_, row) => truth.map((c) => c[row]).join("\u0000"));
+  const varied = rows - mostFrequent(rowTexts).count;
   const fewRows = Math.floor(Math.min(Math.max(1, rows * DIFFERENT_SHARE), varied * ANSWERED_SHARE));
   const tolerances = truth.map((column) => (column instanceof Float64Array ? TOLERANCE * spread(column) : 0));
   const facts = { fewRows, tolerances };
@@ -95,9 +82,13 @@ function spread(values: Float64Array): number {
 /** Returns the value that nearly all rows share, if they do: the median of numbers, the most frequent text. */
 function middle(column: Values): number | string {
   if (column instanceof Float64Array) return column.toSorted()[column.length >> 1]!;
-  const counts = new Map<string, number>();
-  for (const text of column) counts.set(text, (counts.get(text) ?? 0) + 1);
-  let [most, text] = [0, ""];
-  for (const [one, count] of counts) if (count > most) [most, text] = [count, one];
-  return text;
+  return mostFrequent(column).value;
+}
+
+function mostFrequent(values: Values): { value: number | string; count: number } {
+  const counts = new Map<number | string, number>();
+  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
+  let most = { value: "" as number | string, count: 0 };
+  for (const [value, count] of counts) if (count > most.count) most = { value, count };
+  return most;
 }

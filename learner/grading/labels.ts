@@ -1,8 +1,7 @@
 /** Metrics of class labels, as scikit-learn 1.x defines them; labels are numbers, which need not be whole. */
 
-/** What each label came to; labels are those of either side. */
+/** Rows of one label, in the truth, in the prediction, and in both. */
 interface Counts {
-  /** Rows of that label: in the truth, in the prediction, in both. */
   truth: number;
   predicted: number;
   both: number;

@@ -11,9 +11,8 @@ import {
   quadraticWeightedKappa,
 } from "./labels.ts";
 import { brier, logLoss, rocAuc, rocAucOneVsOne } from "./probabilities.ts";
-import { meanAveragePrecision } from "./ranking.ts";
 import { mape, meanAbsoluteError, pearson, r2, rmsle, rootMeanSquaredError, spearman } from "./regression.ts";
-import { wordJaccard } from "./words.ts";
+import { meanAveragePrecision, wordJaccard } from "./text-metrics.ts";
 
 /** The values of a target column by row. */
 export type Values = Float64Array | readonly string[];

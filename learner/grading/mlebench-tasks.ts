@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { parse } from "yaml";
 
-/** What a grader of MLE-bench can check before it computes a score; `checks.ts` has the checks. */
+/** What a grader of MLE-bench can check before it computes a score; `mlebench.ts` has the checks. */
 export type CheckName =
   | "idColumn"
   | "targetColumns"

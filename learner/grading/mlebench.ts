@@ -10,7 +10,7 @@ import type { CheckName, MleBenchMetric, MleBenchTask } from "./mlebench-tasks.t
 import { type Refusal, refuse } from "./reasons.ts";
 import { roundExact, roundNumpy } from "./rounding.ts";
 import { missingColumn, type Rules } from "./rules.ts";
-import { firstWordless } from "./words.ts";
+import { firstWordless } from "./text-metrics.ts";
 
 /** Most bytes of a submission to one of the twelve tasks; the largest of them needs 5 MB. */
 export const maxSubmissionBytes = 64 * 2 ** 20;

@@ -4,8 +4,8 @@ import { mean, sum } from "./sums.ts";
 type Columns = readonly Float64Array[];
 
 /**
- * Logarithmic loss: -mean log p[true class], p clipped to [2^-52, 1 - 2^-52] as scikit-learn clips float64 (so 36.04 at
- * worst). One column: the chance of class 1. Several: one column a class, the truth one-hot.
+ * Logarithmic loss: -mean log p[true class], p clipped to [2^-52, 1 - 2^-52] as scikit-learn does (36.04 at worst). One
+ * column: the chance of class 1. Several: one column a class, the truth one-hot.
  */
 export function logLoss(truth: Columns, predicted: Columns): number {
   const log = (p: number) => Math.log(Math.min(Math.max(p, Number.EPSILON), 1 - Number.EPSILON));
@@ -28,11 +28,11 @@ export function rocAuc(truth: Float64Array, predicted: Float64Array): number {
   for (let i = 0; i < truth.length; i++) if (truth[i] === 1) ones++;
   const zeros = truth.length - ones;
   if (ones === 0 || zeros === 0) return Number.NaN;
-  const curve = withoutMiddles(rocPoints(truth, predicted, ones));
-  const areas = new Float64Array(curve.trues.length - 1);
+  const { falses, trues } = withoutMiddles(rocPoints(truth, predicted, ones));
+  const areas = new Float64Array(trues.length - 1);
   for (let i = 0; i < areas.length; i++) {
-    const width = curve.falses[i + 1]! / zeros - curve.falses[i]! / zeros;
-    areas[i] = (width * (curve.trues[i + 1]! / ones + curve.trues[i]! / ones)) / 2;
+    const width = falses[i + 1]! / zeros - falses[i]! / zeros;
+    areas[i] = (width * (trues[i + 1]! / ones + trues[i]! / ones)) / 2;
   }
   return sum(areas);
 }
@@ -83,22 +83,14 @@ function withoutMiddles({ falses, trues }: Curve): Curve {
   return { falses: falses.subarray(0, kept), trues: trues.subarray(0, kept) };
 }
 
-/**
- * Area under the ROC curve of several classes, one against one: mean over the pairs of classes of the two areas among the
- * rows of that pair (Hand and Till 2001). `truth` is one-hot.
- */
+/** Mean area under the ROC curve over ordered pairs of classes, among a pair's rows (Hand and Till 2001). One-hot truth. */
 export function rocAucOneVsOne(truth: Columns, predicted: Columns): number {
   const areas: number[] = [];
   for (let a = 0; a < truth.length; a++)
     for (let b = 0; b < truth.length; b++) {
       if (a === b) continue;
-      const rows = truth[a]!.map((_, i) => i).filter((i) => truth[a]![i] === 1 || truth[b]![i] === 1);
-      areas.push(
-        rocAuc(
-          rows.map((i) => truth[a]![i]!),
-          rows.map((i) => predicted[a]![i]!),
-        ),
-      );
+      const ofPair = (column: Float64Array) => column.filter((_, i) => truth[a]![i] === 1 || truth[b]![i] === 1);
+      areas.push(rocAuc(ofPair(truth[a]!), ofPair(predicted[a]!)));
     }
   return areas.reduce((sum, area) => sum + area, 0) / areas.length;
 }

@@ -1,10 +1,7 @@
-/**
- * Why a submission has no score: one table of codes. A code is stable and is what programs and reports count by; its
- * message says which column, row and value, in one line.
- */
+/** Why a submission has no score. A code is stable; its message says which column, row and value, in one line. */
 
 /** Details of a reason; which are given depends on the code. Rows count from 1, the header left out. */
-export interface ReasonFacts {
+interface ReasonFacts {
   column?: string;
   row?: number;
   value?: string | number;
@@ -13,7 +10,7 @@ export interface ReasonFacts {
   expected?: string | number;
 }
 
-export const reasonMessages = {
+const reasonMessages = {
   valid: () => "valid",
   // The file.
   noSubmission: (f) => `no submission: ${text(f.found)} is not a file whose name ends with .csv`,
@@ -54,7 +51,7 @@ export const reasonMessages = {
   undefinedScore: (f) => `${f.expected} is not a finite number for these predictions`,
 } satisfies Record<string, (facts: ReasonFacts) => string>;
 
-export type ReasonCode = keyof typeof reasonMessages;
+type ReasonCode = keyof typeof reasonMessages;
 
 export interface Reason {
   code: ReasonCode;
@@ -75,9 +72,7 @@ export function reasonOf(code: ReasonCode, facts: ReasonFacts = {}): Reason {
 }
 
 /** Text of a submission on one line, without control characters, cut where it is long. */
-export function oneLine(value: string): string {
-  const line = value.slice(0, 1000).replace(/\p{C}/gu, " ");
+function text(value: string | number | undefined): string {
+  const line = String(value).slice(0, 1000).replace(/\p{C}/gu, " ");
   return line.length > 80 ? `${line.slice(0, 77)}...` : line;
 }
-
-const text = (value: string | number | undefined) => oneLine(String(value));

@@ -86,11 +86,7 @@ function normOf(values: Float64Array, center: number): number {
   return largest * Math.sqrt(squares);
 }
 
-function isConstant(values: Float64Array): boolean {
-  let i = 1;
-  while (i < values.length && values[i] === values[0]) i++;
-  return i >= values.length;
-}
+const isConstant = (values: Float64Array) => values.every((value) => value === values[0]);
 
 /** Spearman's rank correlation: Pearson's of the ranks, equal values sharing the mean of theirs. */
 export function spearman(truth: Float64Array, predicted: Float64Array): number {

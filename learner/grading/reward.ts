@@ -1,11 +1,10 @@
-import type { Grader, Task } from "../../crds/trainingrun.ts";
+import type { Algorithm, Grader, Task } from "../../crds/trainingrun.ts";
 import type { Outcome } from "../../proto/execution.ts";
 import type { Graded } from "./grade.ts";
-import type { Guard } from "./guards.ts";
 
-/** What a sample came to, as far as its reward depends on it. */
+/** What a sample's reward depends on. */
 export interface RewardFacts {
-  /** Why the solution was never executed (no plan, no closed code block, several programs); absent if it was. */
+  /** Why the solution was never executed; absent if it was. */
   fault?: string | undefined;
   outcome?: Outcome | undefined;
   exitStatus?: number | undefined;
@@ -15,27 +14,17 @@ export interface RewardFacts {
   seenMarkers: readonly string[];
   /** Marker lines with a wrong nonce, or of markers that were never inserted. */
   forgedMarkers: number;
-  /** The grader's word on the submission; absent if there is no submission. */
+  /** Absent if there is no submission. */
   graded?: Graded | undefined;
 }
 
-/** `algorithm.failureReward` and `algorithm.markerReward`. */
-export interface RewardConstants {
-  failureReward: number;
-  markerReward: number;
-}
+type RewardConstants = Pick<Algorithm, "failureReward" | "markerReward">;
 
-/** What a task says of rewards: its grader's part, and the cap, which a task whose grader comes along can have too. */
+/** What a task says of rewards. */
 export type RewardRules = Pick<Grader, "direction" | "rewardRange" | "rewardFloor"> & Pick<Task, "guardedRewardCap">;
 
-export interface Reward {
+export interface Reward extends Omit<Graded, "reason"> {
   reward: number;
-  valid: boolean;
-  /** The grader's number in the task's own unit; there if valid. */
-  score?: number;
-  /** Before it was rounded. */
-  scoreRaw?: number;
-  reportedScore?: number;
   /** `valid`, the solution's fault, the outcome, `noSubmission`, or what is wrong with the submission. */
   reason: string;
   /** Markers that earned credit. Of a valid submission none do: its score takes the place of the credit. */
@@ -44,17 +33,14 @@ export interface Reward {
   clamped: boolean;
   /** A guard flagged the submission and the reward was lowered to the task's `guardedRewardCap`. */
   capped: boolean;
-  guards: Guard[];
 }
 
 /** Most markers that a program can earn: Appendix C.3 has seven. */
 const markerCount = 7;
 
 /**
- * The reward of one sample, paper sections 3.2 and 4.1: `failureReward` (-10) and `markerReward` (0.1) for each marker
- * that was reached, or, in place of both, what the score of a valid submission is worth. Only a program that completed
- * with exit status 0 has its submission graded.
- *
+ * The reward of one sample, paper sections 3.2 and 4.1: `failureReward` and `markerReward` for each marker that was reached,
+ * or in place of both what the score of a valid submission is worth. Only a program with exit status 0 is graded.
  * @returns undefined for `lost`: an infrastructure failure has no reward and takes no part in training
  */
 export function rewardOf(facts: RewardFacts, constants: RewardConstants, rules: RewardRules): Reward | undefined {
@@ -95,14 +81,10 @@ export function rewardOf(facts: RewardFacts, constants: RewardConstants, rules: 
   };
 }
 
-/**
- * Each marker counts once, and only if it was inserted. One forgery costs the attempt all marker credit, so that trying
- * is never worth it.
- */
+/** Each inserted marker counts once. One forgery costs all marker credit, so that trying is never worth it. */
 function creditedMarkers(facts: RewardFacts): string[] {
   if (facts.forgedMarkers > 0) return [];
-  const seen = new Set(facts.seenMarkers);
-  return [...new Set(facts.insertedMarkers)].filter((marker) => seen.has(marker));
+  return [...new Set(facts.insertedMarkers)].filter((marker) => facts.seenMarkers.includes(marker));
 }
 
 /** A score as a reward: through `rewardRange` (`worst` -> 0, `best` -> 1, linear beyond), or with its sign alone. */
@@ -115,10 +97,7 @@ export function scoreReward(score: number, rules: Pick<RewardRules, "direction" 
   return rules.direction === "Higher" ? score : -score;
 }
 
-/**
- * Every valid reward must be above every invalid one: all markers together earn less than the worst valid submission.
- * @returns undefined if that holds, otherwise in one line which fields to change
- */
+/** Says in one line which fields to change, unless every valid reward is above every invalid one. */
 export function rewardOrderFault(constants: RewardConstants, grader: Grader): string | undefined {
   const bestInvalid = constants.failureReward + Math.max(0, markerCount * constants.markerReward);
   if (bestInvalid < grader.rewardFloor) return undefined;

@@ -17,12 +17,8 @@ const close = (actual: ArrayLike<number>, expected: number[], tolerance = 1e-6) 
 };
 
 test("token rewards: KL on every token, the reward on the last", () => {
-  const sample = {
-    reward: 2,
-    proximalLogProbs: Float32Array.of(-1, -2, -3),
-    referenceLogProbs: Float32Array.of(-1.5, -2, -2),
-  };
-  close(tokenRewards(sample, 0.1), [-0.05, 0, 2.1]);
+  const evaluated = { logProbs: Float32Array.of(-1, -2, -3), referenceLogProbs: Float32Array.of(-1.5, -2, -2) };
+  close(tokenRewards(2, evaluated, 0.1), [-0.05, 0, 2.1]);
 });
 
 test("GAE by hand, gamma 0.9, lambda 0.5", () => {

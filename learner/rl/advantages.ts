@@ -1,18 +1,8 @@
 /**
- * From rewards to advantages. One list entry is one sample; the arrays are float32 [response length], aligned with the
- * response tokens (the value V_t is read before token t). Sources: PPO and GAE as verl implements them
- * (verl/trainer/ppo/core_algos.py), with duration weights as in section 3.1 of the paper.
+ * From rewards to advantages. One list entry is one sample; the arrays are [response length], aligned with the response
+ * tokens (the value V_t is read before token t). Sources: PPO and GAE as in verl (verl/trainer/ppo/core_algos.py).
  */
-
-/** What the advantage of one sample is made of. */
-export interface RewardedSample {
-  /** The scalar reward; it is placed on the last response token. */
-  reward: number;
-  /** log pi/T of the response tokens under the weights that the update starts from. */
-  proximalLogProbs: Float32Array;
-  /** The same under the frozen reference. */
-  referenceLogProbs: Float32Array;
-}
+import type { LogProbs } from "../engine/engine.ts";
 
 /** Per-token advantages and returns of one sample. */
 export interface Advantages {
@@ -21,15 +11,15 @@ export interface Advantages {
   returns: Float32Array;
 }
 
-/**
- * Token rewards: r_t = -beta (logp - logp_ref)_t, the k1 estimate of KL as a part of the returns, plus the scalar
- * reward on the last token.
- */
-export function tokenRewards(sample: RewardedSample, klCoefficient: number): Float64Array {
-  const { proximalLogProbs, referenceLogProbs } = sample;
-  const rewards = new Float64Array(proximalLogProbs.length);
-  for (let t = 0; t < rewards.length; t++) rewards[t] = -klCoefficient * (proximalLogProbs[t] - referenceLogProbs[t]);
-  rewards[rewards.length - 1] += sample.reward;
+/** Token rewards: r_t = -beta (logp - logp_ref)_t (k1), plus the scalar reward on the last token. */
+export function tokenRewards(
+  reward: number,
+  { logProbs, referenceLogProbs }: Pick<LogProbs, "logProbs" | "referenceLogProbs">,
+  klCoefficient: number,
+): Float64Array {
+  const rewards = new Float64Array(logProbs.length);
+  for (let t = 0; t < rewards.length; t++) rewards[t] = -klCoefficient * (logProbs[t] - referenceLogProbs[t]);
+  rewards[rewards.length - 1] += reward;
   return rewards;
 }
 
@@ -56,9 +46,7 @@ export function generalizedAdvantages(
   return { advantages, returns };
 }
 
-/**
- * `baseline: BatchMean`: the return of each token less the mean scalar reward of the batch; no critic is asked.
- */
+/** `baseline: BatchMean`: the return of each token less the mean scalar reward of the batch. */
 export function batchMeanAdvantages(rewards: Float64Array, meanReward: number, gamma: number): Advantages {
   const { returns } = generalizedAdvantages(rewards, new Float32Array(rewards.length), gamma, 1);
   return { advantages: returns.map((value) => value - meanReward), returns };
@@ -83,16 +71,22 @@ export function whiten(batch: Float32Array[]): void {
   }
 }
 
-/** `validScoreWeight`: z is clipped to this many standard deviations, so that one outlier does not carry the batch. */
-export const SCORE_DEVIATIONS_MAX = 3;
+/** Mean and standard deviation, Bessel's. */
+export function spread(values: readonly number[]): { mean: number; std: number } {
+  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+  const squares = values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
+  return { mean, std: Math.sqrt(squares / (values.length - 1)) };
+}
+
+/** `validScoreWeight`: scores are clipped to this many standard deviations, so that no outlier carries the batch. */
+const SCORE_DEVIATIONS_MAX = 3;
 
 /**
- * Scoring within the valid samples, after whitening: A += weight x clip((score - mean) / std, +-3), mean and standard
- * deviation over the valid samples that are compared: those of the batch, or of a group. Without it a single -10 among
- * them sets the scale and hides every score difference.
+ * Adds, after whitening, weight x clip((score - mean) / std, +-3) to the advantages of valid samples, mean and std over
+ * the valid samples of a group. Without it a single -10 in the batch sets the scale and hides every score difference.
  *
  * @param goodness one number a sample, higher is better, undefined where there is no valid score
- * @param groups indices of the samples that are compared with each other [one group: the batch]
+ * @param groups indices of the samples that are compared with each other; by default the batch is one group
  */
 export function addValidScores(
   batch: Float32Array[],
@@ -105,8 +99,7 @@ export function addValidScores(
     const valid = members.filter((i) => goodness[i] !== undefined);
     if (valid.length < 2) continue;
     const scores = valid.map((i) => goodness[i]!);
-    const mean = scores.reduce((sum, value) => sum + value, 0) / scores.length;
-    const std = Math.sqrt(scores.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (scores.length - 1));
+    const { mean, std } = spread(scores);
     if (std < 1e-12) continue;
     for (const [j, i] of valid.entries()) {
       const z = Math.min(Math.max((scores[j] - mean) / std, -SCORE_DEVIATIONS_MAX), SCORE_DEVIATIONS_MAX);
@@ -115,10 +108,7 @@ export function addValidScores(
   }
 }
 
-/**
- * Decoupled PPO (Hilton et al. 2022): the weight exp(proximal - behaviour), capped, detached, that corrects a sample
- * that an older policy version wrote. At lag 0 it is 1 up to rounding.
- */
+/** Decoupled PPO (Hilton et al. 2022): exp(proximal - behaviour), capped, detached. At lag 0 it is 1 up to rounding. */
 export function importanceWeights(proximal: Float32Array, behaviour: Float32Array, cap: number): Float32Array {
   return proximal.map((logProb, t) => Math.min(Math.exp(logProb - behaviour[t]), cap));
 }

@@ -11,22 +11,19 @@ import {
 import { grpoAdvantages, rlooAdvantages, samplesPerPrompt } from "./groups.ts";
 
 /** What the advantages of a batch are made of, one entry a sample. */
-export interface AdvantageInputs {
+interface AdvantageInputs {
   rewards: number[];
   /** Scores with their sign such that higher is better; undefined where there is no valid one. */
   goodness: (number | undefined)[];
-  /** Indices of the samples of each prompt that were dispatched together. */
+  /** Indices of the samples of each prompt. */
   groups: number[][];
-  /** Duration weights, which tell what counts. */
+  /** Duration weights. */
   weights: number[];
   /** With the weights that the update starts from. */
   evaluated: LogProbs[];
 }
 
-/**
- * Advantages and returns of a batch, as `algorithm.baseline` has them: rewards less the KL penalty where that is part of
- * the reward, baseline, whitening, scores within the valid samples.
- */
+/** Advantages and returns of a batch: KL penalty where `klPlacement` is `Reward`, baseline, whitening, valid scores. */
 export function batchAdvantages(inputs: AdvantageInputs, o: Algorithm): Advantages[] {
   const results = baselineAdvantages(inputs, o);
   const advantages = results.map((result) => result.advantages);
@@ -37,15 +34,11 @@ export function batchAdvantages(inputs: AdvantageInputs, o: Algorithm): Advantag
 }
 
 /**
- * Whether the batch tells better samples from worse ones: among those that are compared and count, by reward, or by score
- * where `validScoreWeight` has it. Where it does not, what is left of the advantages is rounding, the KL penalty and the
- * critic's error, and whitening and Adam, which both go by the scale that they find, make whole steps of it: a policy whose first
- * batch had no valid program was destroyed by them (test/experiments, E2).
+ * Whether samples that are compared and count differ in reward, or in score where `validScoreWeight` counts it. Where they
+ * do not, advantages hold rounding, the KL penalty and the critic's error alone, and whitening and Adam make whole steps
+ * of these: they destroyed a policy whose first batch had no valid program (test/experiments, E2).
  */
-export function hasSignal(
-  { rewards, goodness, groups, weights }: Pick<AdvantageInputs, "rewards" | "goodness" | "groups" | "weights">,
-  o: Algorithm,
-): boolean {
+export function hasSignal({ rewards, goodness, groups, weights }: AdvantageInputs, o: Algorithm): boolean {
   const compared = samplesPerPrompt(o) > 1 ? groups : [[...rewards.keys()]];
   const differ = (values: number[]) => values.some((value) => value !== values[0]);
   return compared.some((members) => {
@@ -57,10 +50,7 @@ export function hasSignal(
 
 function baselineAdvantages({ rewards, groups, evaluated }: AdvantageInputs, o: Algorithm) {
   const beta = klPlacement(o) === "Reward" ? o.klCoefficient : 0;
-  const perToken = rewards.map((reward, i) => {
-    const { logProbs: proximalLogProbs, referenceLogProbs } = evaluated[i];
-    return tokenRewards({ reward, proximalLogProbs, referenceLogProbs }, beta);
-  });
+  const perToken = rewards.map((reward, i) => tokenRewards(reward, evaluated[i], beta));
   const returns = () => perToken.map((own) => own.reduce((sum, reward) => sum + reward, 0));
   /** The whole response is one action. */
   const alike = (advantages: number[]) =>

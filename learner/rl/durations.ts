@@ -2,12 +2,11 @@ import type { Algorithm, TrainingRunSpec } from "../../crds/trainingrun.ts";
 import type { Outcome } from "../../proto/execution.ts";
 
 /**
- * Duration weights, eq. 3 of the paper: each sample's policy loss is multiplied by w_i = dt_i / mean(dt), the mean
- * taken over the whole batch.
+ * Duration weights, eq. 3 of the paper: each sample's policy loss is multiplied by w_i = dt_i / mean(dt) of the batch.
  *
  * Eq. 3 undoes a sampler whose completions are proportional to pi / dt. Where nothing is thrown away
- * (`collection: CarryOver`) completions are proportional to pi, and `Paper` is a preference for slow programs;
- * `Completion` weighs by the chance that a run of that length is seen at all, which is then exactly 1.
+ * (`collection: CarryOver`) `Paper` is a preference for slow programs; `Completion` weighs by the chance that a run of
+ * that length is seen at all, which is then exactly 1.
  */
 
 /** What the weights need to know of a sample. */
@@ -21,9 +20,8 @@ export interface TimedSample {
 }
 
 /**
- * The part of `spec.algorithm` that the weights read: `startupSeconds` is added to every duration (the interpreter's
- * start and imports, which a warm sandbox does not spend); `durationCap` is the largest weight before `Capped` scales
- * back to mean 1.
+ * `startupSeconds` is added to every duration: the interpreter's start and imports, which a warm sandbox does not spend.
+ * `durationCap` is the largest weight before `Capped` scales back to mean 1.
  */
 export type DurationOptions = Pick<Algorithm, "durationCap" | "startupSeconds" | "timeoutWeight"> & {
   durationWeighting: Weighting;
@@ -58,9 +56,7 @@ export function sampleDuration(sample: TimedSample, o: DurationOptions): number 
 
 /**
  * One weight a sample, detached, for all of its tokens. The mean over the samples that count is 1.
- *
- * @param abandonedSeconds how long each run that was thrown away had been running (`collection: Discard`), for
- *   `Completion`
+ * @param abandonedSeconds how long each run had been running that `collection: Discard` threw away
  */
 export function durationWeights(batch: TimedSample[], o: DurationOptions, abandonedSeconds: number[] = []): number[] {
   const timedOut = batch.map((sample) => sample.outcome === "timedOut");
@@ -102,11 +98,10 @@ function rawWeights(durations: number[], o: DurationOptions, abandonedSeconds: n
  */
 export function completionChance(completed: number[], abandoned: number[]): (seconds: number) => number {
   const all = [...completed, ...abandoned];
-  const steps = [...abandoned]
-    .sort((a, b) => a - b)
-    .map((at, i, sorted) => ({ at, ties: sorted.indexOf(at), index: i }))
-    .map(({ at, ties, index }) => {
-      const going = all.filter((seconds) => seconds >= at).length - (index - ties);
+  const steps = abandoned
+    .toSorted((a, b) => a - b)
+    .map((at, i, sorted) => {
+      const going = all.filter((seconds) => seconds >= at).length - (i - sorted.indexOf(at));
       return { at, factor: 1 - 1 / going };
     });
   return (seconds) => {

@@ -61,7 +61,9 @@ for (const { groups: names, rewards, klCoefficient, kl, ...expected } of referen
     const returns = rewards.map((reward, i) => {
       const proximalLogProbs = Float32Array.from(kl[i]!);
       const referenceLogProbs = new Float32Array(proximalLogProbs.length);
-      return tokenRewards({ reward, proximalLogProbs, referenceLogProbs }, klCoefficient).reduce((a, b) => a + b);
+      return tokenRewards(reward, { logProbs: proximalLogProbs, referenceLogProbs }, klCoefficient).reduce(
+        (a, b) => a + b,
+      );
     });
     const groups = groupsOf(names);
     const worst = 2e-5; // verl computes in float32

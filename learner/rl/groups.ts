@@ -1,11 +1,10 @@
 import type { Algorithm } from "../../crds/trainingrun.ts";
+import { spread } from "./advantages.ts";
 
 /**
- * Group baselines: the samples of one prompt are measured against each other, and no critic is needed. Sources: GRPO,
- * Shao et al. 2024 (DeepSeekMath), and Liu et al. 2025 for its variant without the standard deviation (Dr. GRPO);
- * RLOO, Ahmadian et al. 2024. The numbers are those of verl's compute_grpo_outcome_advantage and
- * compute_rloo_outcome_advantage, except that a sample alone in its group has
- * advantage 0, where verl takes its bare score.
+ * Group baselines compare the samples of one prompt. Sources: GRPO, Shao et al. 2024; without the standard deviation Dr.
+ * GRPO, Liu et al. 2025; RLOO, Ahmadian et al. 2024. The numbers are those of verl's compute_grpo_outcome_advantage and
+ * compute_rloo_outcome_advantage, except that a sample alone in its group has advantage 0, where verl takes its score.
  */
 
 /** Added to a group's standard deviation (verl). */
@@ -21,13 +20,7 @@ export function samplesPerPrompt({ baseline, groupSize }: Pick<Algorithm, "basel
 
 /** Indices of the samples of each group, in the order of their first ones. */
 export function groupsOf(names: readonly string[]): number[][] {
-  const groups = new Map<string, number[]>();
-  for (const [i, name] of names.entries()) {
-    const members = groups.get(name);
-    if (members) members.push(i);
-    else groups.set(name, [i]);
-  }
-  return [...groups.values()];
+  return [...Map.groupBy(names.keys(), (i) => names[i]).values()];
 }
 
 /**
@@ -38,9 +31,8 @@ export function groupsOf(names: readonly string[]): number[][] {
  */
 export function grpoAdvantages(returns: readonly number[], groups: number[][], scaleByGroupStd: boolean): number[] {
   return perGroup(returns, groups, (own) => {
-    const mean = own.reduce((sum, value) => sum + value, 0) / own.length;
-    const variance = own.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (own.length - 1);
-    const scale = scaleByGroupStd ? 1 / (Math.sqrt(variance) + STD_EPSILON) : 1;
+    const { mean, std } = spread(own);
+    const scale = scaleByGroupStd ? 1 / (std + STD_EPSILON) : 1;
     return own.map((value) => (value - mean) * scale);
   });
 }

@@ -1,16 +1,10 @@
 import type { Algorithm } from "../../crds/trainingrun.ts";
 
 /**
- * Learning rates of an iteration, a pure function of its number: a resumed or replayed run needs no state for them. All
- * optimiser steps of an iteration have the same rate. The shapes are those of transformers' schedules
- * (get_linear_schedule_with_warmup, get_cosine_with_min_lr_schedule_with_warmup), except that the first iteration is not
- * trained with a rate of 0.
+ * Learning rates of an iteration: a function of its number, so that a resumed or replayed run needs no state for them. The
+ * shapes are those of transformers' get_linear_schedule_with_warmup and get_cosine_with_min_lr_schedule_with_warmup,
+ * except that the first iteration is not trained with a rate of 0.
  */
-
-export type ScheduleOptions = Pick<
-  Algorithm,
-  "learningRate" | "criticLearningRate" | "learningRateSchedule" | "criticWarmupIterations"
->;
 
 /**
  * @param iteration from 1
@@ -19,7 +13,7 @@ export type ScheduleOptions = Pick<
 export function learningRates(
   iteration: number,
   iterations: number,
-  o: ScheduleOptions,
+  o: Pick<Algorithm, "learningRate" | "criticLearningRate" | "learningRateSchedule" | "criticWarmupIterations">,
 ): { policy: number; critic: number } {
   const { learningRateSchedule: schedule, criticWarmupIterations } = o;
   const end = schedule.decayIterations ?? iterations;

@@ -16,7 +16,7 @@ import { learningRates } from "./schedule.ts";
 
 /** One sample of the batch that an update trains on. */
 export interface TrainingSample extends Sequence, TimedSample {
-  /** Shared by the samples of one prompt that were dispatched together. */
+  /** Shared by the samples of one prompt. */
   group: string;
   /** log pi/T of the response tokens as they were sampled, float32 [response]. */
   behaviourLogProbs: Float32Array;
@@ -31,15 +31,15 @@ export interface TrainingSample extends Sequence, TimedSample {
 export interface UpdateContext {
   seed: number;
   iteration: number;
-  /** Of the whole run: what the learning rate's decay is stretched over. */
+  /** Of the whole run; the learning rate decays over them. */
   iterations: number;
   temperature: number;
-  /** Of the longest response that can be: the divisor of aggregation SeqMeanTokenSumNorm. */
+  /** Divisor of aggregation SeqMeanTokenSumNorm. */
   maxResponseTokens: number;
   /** How long each execution that `collection: Discard` threw away had run, seconds. */
   abandonedSeconds: number[];
   durationClock: Clock;
-  /** Told what begins (`total` optimiser steps for `train`) and how far it is. */
+  /** Called when a phase begins and after each of its steps; `total` is the number of optimiser steps of `train`. */
   onProgress?: (phase: "evaluate" | "train", done: number, total: number) => void;
 }
 
@@ -47,9 +47,9 @@ export interface UpdateContext {
 export interface UpdateResult {
   policySteps: PolicyStepResult[];
   criticSteps: CriticStepResult[];
-  /** Of every step of the policy; null if it was not trained. */
+  /** Of every step; null if the policy was not trained. */
   learningRate: number | null;
-  /** The same of the critic. */
+  /** Likewise. */
   criticLearningRate: number | null;
   /** One duration weight a sample. */
   weights: number[];
@@ -69,10 +69,7 @@ export interface UpdateResult {
   noSignal: boolean;
 }
 
-/**
- * One PPO update on a whole batch, top to bottom: log-probs and values with the weights that it starts from,
- * advantages, duration weights, critic update, policy update (Algorithm 1; `Formulas` in the design).
- */
+/** One PPO update on a whole batch (Algorithm 1): log-probs and values before it, weights, advantages, critic, policy. */
 export async function update(
   engine: Engine,
   batch: TrainingSample[],
@@ -84,9 +81,8 @@ export async function update(
   if (useCritic) await engine.initializeCritic(batch.reduce((sum, { reward }) => sum + reward, 0) / batch.length);
   const evaluated = await engine.evaluate(batch, { temperature: context.temperature, values: useCritic });
 
-  const { durationClock, abandonedSeconds } = context;
-  const weighting = { ...o, durationWeighting: durationWeighting(o), durationClock };
-  const weights = durationWeights(batch, weighting, abandonedSeconds);
+  const weighting = { ...o, durationWeighting: durationWeighting(o), durationClock: context.durationClock };
+  const weights = durationWeights(batch, weighting, context.abandonedSeconds);
 
   const rewards = batch.map(({ reward }) => reward);
   const groups = groupsOf(batch.map(({ group }) => group));
@@ -97,17 +93,16 @@ export async function update(
   const trainPolicy = !noSignal && (!useCritic || context.iteration > o.criticWarmupIterations);
   const klInLoss = klPlacement(o) === "Loss";
 
-  const policySamples = batch.map((sample, i): PolicySample => {
-    const proximalLogProbs = evaluated[i].logProbs;
-    const importance = importanceWeights(proximalLogProbs, sample.behaviourLogProbs, o.importanceCap);
+  const policySamples = batch.map(({ prompt, response, behaviourLogProbs }, i): PolicySample => {
+    const { logProbs: proximalLogProbs, referenceLogProbs } = evaluated[i];
     return {
-      prompt: sample.prompt,
-      response: sample.response,
+      prompt,
+      response,
       proximalLogProbs,
       advantages: advantages[i].advantages,
-      importance,
+      importance: importanceWeights(proximalLogProbs, behaviourLogProbs, o.importanceCap),
       weight: weights[i],
-      referenceLogProbs: klInLoss ? evaluated[i].referenceLogProbs : undefined,
+      referenceLogProbs: klInLoss ? referenceLogProbs : undefined,
     };
   });
   const valueSamples = batch.map((sample, i): ValueSample => {
@@ -125,27 +120,23 @@ export async function update(
   const rates = learningRates(context.iteration, context.iterations, o);
   const stepDone = () => context.onProgress?.("train", criticSteps.length + policySteps.length, steps);
   stepDone();
-  if (useCritic) {
-    for (const minibatch of minibatches(valueSamples, o, context, "critic")) {
-      const step = { ...shared, valueClip: o.valueClip, learningRate: rates.critic };
-      criticSteps.push(await engine.updateCritic(minibatch, step));
-      stepDone();
-    }
+  for (const minibatch of useCritic ? minibatches(valueSamples, o, context, "critic") : []) {
+    const step = { ...shared, valueClip: o.valueClip, learningRate: rates.critic };
+    criticSteps.push(await engine.updateCritic(minibatch, step));
+    stepDone();
   }
-  if (trainPolicy) {
-    for (const minibatch of minibatches(policySamples, o, context, "policy")) {
-      const step = {
-        ...shared,
-        temperature: context.temperature,
-        clipRatio: o.clipRatio,
-        dualClip: o.dualClip,
-        entropyCoefficient: o.entropyCoefficient,
-        klCoefficient: klInLoss ? o.klCoefficient : 0,
-        learningRate: rates.policy,
-      };
-      policySteps.push(await engine.updatePolicy(minibatch, step));
-      stepDone();
-    }
+  for (const minibatch of trainPolicy ? minibatches(policySamples, o, context, "policy") : []) {
+    const step = {
+      ...shared,
+      temperature: context.temperature,
+      clipRatio: o.clipRatio,
+      dualClip: o.dualClip,
+      entropyCoefficient: o.entropyCoefficient,
+      klCoefficient: klInLoss ? o.klCoefficient : 0,
+      learningRate: rates.policy,
+    };
+    policySteps.push(await engine.updatePolicy(minibatch, step));
+    stepDone();
   }
 
   const kl = evaluated.map((e) => e.logProbs.map((logProb, t) => logProb - e.referenceLogProbs[t]));

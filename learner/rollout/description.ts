@@ -1,9 +1,6 @@
 /** The parts of a task's description, a competition's page say, so that a prompt can leave out what matters least. */
 
-/**
- * What a section is about. `Contest`: prizes, dates, sponsors and rules, which no program needs. `Background`: why the
- * task exists. `Evaluation`: metric and form of a submission. `Data`: files and columns.
- */
+/** What a section is about; `Contest`: prizes, dates, sponsors and rules, which no program needs. */
 export type Part = "Contest" | "Background" | "Evaluation" | "Data";
 
 /** A paragraph, list, table or block of code. */

@@ -5,10 +5,7 @@ const perMessage = 6;
 /** Characters of a word that a token holds at least, in tokenizers of 100,000 tokens and more. */
 const perToken = 6;
 
-/**
- * About as many tokens as Qwen2.5's tokenizer makes, for where no tokenizer is at hand: a token for each digit, each line
- * break and each run of punctuation, and one for every six characters of a word. Their ids mean nothing.
- */
+/** About as many tokens as Qwen2.5's tokenizer makes, where no tokenizer is at hand; their ids mean nothing. */
 export const estimateChat: EncodeChat = (messages) => {
   let tokens = perMessage;
   for (const { content } of messages) {

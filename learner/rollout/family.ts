@@ -38,9 +38,8 @@ const texts: readonly [name: string, pattern: RegExp][] = [
 ];
 
 /**
- * The model family of a program, from its text alone: `ridge`, `random forest`, `tf-idf ridge`; `other` if it builds
- * no estimator that is known here. Several estimators count as what combines them, otherwise as the first of the
- * table. For the family shares in metrics and reports, which show a policy that collapses onto one family.
+ * The model family of a program, from its text alone: `ridge`, `tf-idf ridge`; `other` if it builds no estimator that is
+ * known here. Several count as the first of the table. Reports show with it a policy that collapses onto one family.
  */
 export function family(program: string): string {
   const code = program.replace(/^\s*(from|import)\b.*$/gm, "").replace(/#.*$/gm, "");

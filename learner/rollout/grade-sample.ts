@@ -5,12 +5,14 @@ import type { Grade, Sample } from "../store/types.ts";
 import type { Task } from "../tasks/task.ts";
 import { parseSolution } from "./solution.ts";
 
+type GradedFacts = Pick<Sample, "state" | "solution" | "insertedMarkers" | "result">;
+
 /**
  * Grade and reward of a sample that is finished or was never executed.
  * @param submission the bytes that the actor handed in; absent if there are none
  */
 export function gradeSample(
-  sample: Pick<Sample, "state" | "solution" | "insertedMarkers" | "result">,
+  sample: GradedFacts,
   submission: Uint8Array | undefined,
   task: Task,
   constants: Pick<Algorithm, "failureReward" | "markerReward">,
@@ -20,25 +22,18 @@ export function gradeSample(
   return reward;
 }
 
-function factsOf(
-  sample: Pick<Sample, "state" | "solution" | "insertedMarkers" | "result">,
-  submission: Uint8Array | undefined,
-  task: Task,
-): RewardFacts {
+function factsOf(sample: GradedFacts, submission: Uint8Array | undefined, task: Task): RewardFacts {
   const { insertedMarkers, result } = sample;
   if (result === undefined) {
     const parsed = parseSolution(sample.solution);
     const fault = "fault" in parsed ? parsed.fault : "notExecuted";
     return { fault, insertedMarkers, seenMarkers: [], forgedMarkers: 0 };
   }
-  const { outcome, exitStatus, forgedMarkers, submissionRefused } = result;
+  const { outcome, exitStatus, forgedMarkers, submissionRefused: found } = result;
   const graded = () => {
-    if (submission !== undefined)
-      return task.grade(Buffer.from(submission.buffer, submission.byteOffset, submission.length));
+    if (submission) return task.grade(Buffer.from(submission.buffer, submission.byteOffset, submission.length));
     // There was one and the actor would not read it: a link, a folder, too large.
-    if (submissionRefused !== "")
-      return { valid: false, reason: reasonOf("submissionRefused", { found: submissionRefused }), guards: [] };
-    return undefined;
+    return found === "" ? undefined : { valid: false, reason: reasonOf("submissionRefused", { found }), guards: [] };
   };
   return {
     outcome,

@@ -3,17 +3,15 @@ import { lines, markerStatement, verifyInstrumented } from "./instrument.ts";
 import { valuesAreBound } from "./instrument-bound.ts";
 import { firstCodeBlock } from "./solution.ts";
 
-/** Why what a language model made of a program is not executed; see the table in README.md of this folder. */
+/** Why a language model's answer is not used; see the table in README.md. */
 export type AnswerFault = "noCodeBlock" | "changed" | "expression" | "misplaced" | "unboundValue" | "noMarkers";
 
 /**
- * Reads a language model's answer to Appendix C.3: the program again, with prints of markers in it. What is executed is
- * made from the program's own lines; the answer only says where markers go, `print("loaded data")` or
- * `print("training loss:", loss)` and the like, and they are written anew with the nonce. White space at line ends and
- * blank lines may differ, nothing else.
+ * Reads a language model's answer to Appendix C.3: the program again, with prints of markers in it, `print("loaded data")`
+ * or `print("training loss:", loss)`. What is executed is made from the program's own lines; the answer only says where
+ * markers go. White space at line ends and blank lines may differ, nothing else.
  *
- * A value must be a name that the program certainly has bound before, or an attribute that it has spelled out before: a
- * marker must not fail where the program would not have.
+ * A marker must not fail where the program would not have: its value must be bound or spelled out before.
  */
 export function readAnswer(
   program: string,
@@ -60,10 +58,7 @@ const markerPrint = new RegExp(
 const name = String.raw`[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*`;
 const flush = String.raw`(?:,\s*flush\s*=\s*True\s*)?`;
 
-/**
- * A line that prints a marker, alone or with plain names or attributes behind it; `names` is undefined if it prints
- * anything else with it. Format specifications of an f-string are left out: they are what could fail.
- */
+/** A line that prints a marker; `names` is undefined if it prints more than plain names or attributes with it. */
 function readPrint(line: string): { indentation: string; marker: Marker; names: string[] | undefined } | undefined {
   const found = markerPrint.exec(line)?.groups;
   if (found === undefined) return undefined;

@@ -1,11 +1,11 @@
 /** Which names certainly are bound where a marker prints them: a marker must not fail where the program would not have. */
 import type { SyntaxNode } from "@lezer/common";
 import { insertedLine, lines } from "./instrument.ts";
-import { parseProgram, type Statement } from "./instrument-tree.ts";
+import { childrenOf, parametersOf, parseProgram, type Statement, separatorOf, variablesOf } from "./instrument-tree.ts";
 
 /**
  * Whether every value that a marker of `text` prints is bound on each way that leads there. What a branch, a handler or a
- * loop binds is not known after it; but for an `if` whose branches all bind it, and a loop over `range(3)`.
+ * loop binds counts after it only if all branches of an `if` bind it, or the loop is over `range(3)`.
  */
 export function valuesAreBound(text: string): boolean {
   const { statements } = parseProgram(text)!;
@@ -51,24 +51,20 @@ function boundAfter({ node, kind, bodies }: Statement, ways: readonly Set<string
 function isBound(path: string, bound: ReadonlySet<string>, before: string): boolean {
   if (!bound.has(path.split(".")[0]!)) return false;
   if (!path.includes(".")) return true;
-  return lines(before).some((line) => !insertedLine.test(line.text) && spells(line.text, path));
-}
-
-/** Whether a line has this attribute and does not call it: `print(loss.item)` says nothing. */
-function spells(line: string, path: string): boolean {
-  return new RegExp(String.raw`(?<![\w.])${path.replaceAll(".", String.raw`\.`)}(?![\w(])`).test(line);
+  // and does not call: `print(loss.item)` says nothing
+  const spelled = new RegExp(String.raw`(?<![\w.])${path.replaceAll(".", String.raw`\.`)}(?![\w(])`);
+  return lines(before).some((line) => !insertedLine.test(line.text) && spelled.test(line.text));
 }
 
 /** Names that an assignment or a `for` binds; not attributes or elements, which bind no name. */
 function boundBy(node: SyntaxNode, text: string): string[] {
-  const separator = { AssignStatement: "AssignOp", UpdateStatement: "UpdateOp", ForStatement: "in" }[node.name];
-  const end = separator === undefined ? undefined : node.getChildren(separator).at(-1)?.from;
+  const end = separatorOf(node)?.from;
   if (end === undefined) return [];
   const names: string[] = [];
   const visit = (part: SyntaxNode) => {
     if (part.from >= end || part.name === "MemberExpression" || part.name === "TypeDef") return;
     if (part.name === "VariableName") names.push(text.slice(part.from, part.to));
-    for (let child = part.firstChild; child; child = child.nextSibling) visit(child);
+    childrenOf(part).forEach(visit);
   };
   visit(node);
   return names;
@@ -105,13 +101,4 @@ function namesIn(
     const inner = /Definition$/.test(kind) ? [] : bodies.flatMap((body) => namesIn(body.statements, text, of));
     return [...of(node, text), ...inner];
   });
-}
-
-function variablesOf(node: SyntaxNode, text: string): string[] {
-  return node.getChildren("VariableName").map(({ from, to }) => text.slice(from, to));
-}
-
-function parametersOf(node: SyntaxNode, text: string): string[] {
-  const list = node.getChild("ParamList");
-  return list ? variablesOf(list, text) : [];
 }

@@ -5,18 +5,22 @@ import { assignmentOf, type Call, callsOf, type Statement, visit } from "./instr
 /** What a statement does that a marker reports. */
 export type Event = "load" | "define" | "train" | "predict";
 
-export interface Events {
+export interface StatementEvents {
+  /** What a marker can report after it, or inside its suites. */
   events: Set<Event>;
+  /** The same and what functions that it calls report themselves. */
+  happens: Set<Event>;
   /** It predicts something, of the test set or not. */
   predicts: boolean;
-  /** It reads an image. */
   readsImage: boolean;
 }
 
 /** What calling a function of the program does. */
-export interface FunctionSummary extends Events {
+export interface FunctionSummary {
+  events: Set<Event>;
   /** Of `events`: what happens where nothing can be put after it, as in `return model.fit(X, y)`. */
   unmarked: Set<Event>;
+  predicts: boolean;
 }
 
 export interface Loss {
@@ -48,11 +52,10 @@ export function eventsOf(
   text: string,
   names: Names,
   functions: Map<string, FunctionSummary>,
-): Events & { happens: Set<Event> } {
+): StatementEvents {
   const events = new Set<Event>();
   const happens = new Set<Event>();
-  let predicts = false;
-  let readsImage = false;
+  let [predicts, readsImage] = [false, false];
   if (/Definition$|^Import/.test(kind)) return { events, predicts, happens, readsImage };
   for (const call of callsOf(node, text)) {
     const { name, receivers } = call;
@@ -122,15 +125,13 @@ export function lossOf({ node, kind, bodies }: Statement, text: string): Loss | 
     (target && losses.test(target) ? calls.find(({ name }) => reductions.test(name)) : undefined);
   if (!call) return undefined;
   // The name it is given decides, then what it is computed from, then what is printed beside it.
+  const computedFrom = () => sideOf(call.arguments.replace(/(["'])(?:\\.|(?!\1).)*\1/g, ""));
+  const isLoss = /^(train_)?loss$/i.test(target ?? "") && /criterion|loss|entropy/i.test(call.name);
   const marker =
     (target && sideOf(target)) ||
-    (crossValidation.test(call.name)
-      ? "testing loss"
-      : sideOf(call.arguments.replace(/(["'])(?:\\.|(?!\1).)*\1/g, ""))) ||
+    (crossValidation.test(call.name) ? "testing loss" : computedFrom()) ||
     (kind === "ExpressionStatement" ? sideOf(text.slice(node.from, node.to)) : undefined) ||
-    (target && /^(train_)?loss$/i.test(target) && /criterion|loss|entropy/i.test(call.name)
-      ? "training loss"
-      : undefined);
+    (isLoss ? "training loss" : undefined);
   return marker && { marker, ...(target && kind === "AssignStatement" && { value: target }) };
 }
 

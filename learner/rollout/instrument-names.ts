@@ -1,5 +1,5 @@
 import type { SyntaxNode } from "@lezer/common";
-import { assignmentOf, type Call, callsOf, type Statement, visit } from "./instrument-tree.ts";
+import { assignmentOf, type Call, callsOf, type Statement, variablesOf, visit } from "./instrument-tree.ts";
 
 /** What is known of a program's names. */
 export interface Names {
@@ -32,9 +32,9 @@ const readsTrain = /train|valid|(^|_|X)(tr|trn|val|va|dev|oof|holdout|hold)(_|\d
 /** Reads a statement into `names`: what the names that it binds hold from now on. */
 export function learnNames({ node, kind }: Statement, text: string, names: Names): void {
   if (kind === "ClassDefinition") {
-    const [name, bases] = [node.getChild("VariableName"), node.getChild("ArgList")];
+    const [[name], bases] = [variablesOf(node, text), node.getChild("ArgList")];
     if (name && bases && /Module|Model|Estimator|Regressor|Classifier/.test(text.slice(bases.from, bases.to)))
-      names.modelClasses.add(text.slice(name.from, name.to));
+      names.modelClasses.add(name);
   }
   const assigned = assignmentOf(node, text);
   if (!assigned) return;
@@ -80,6 +80,10 @@ export function makesModel({ name, receivers, arguments: list }: Call, names: Na
   if (name === "from_pretrained") return /Model|For[A-Z]/.test(receivers[0] ?? "");
   if (receivers[0] === "models" || receivers[0] === "timm") return imageModels.test(name);
   if (receivers.length === 0 && importedImageModels.test(name)) return true;
+  return isModelClass(name, names);
+}
+
+function isModelClass(name: string, names: Names): boolean {
   return names.modelClasses.has(name) || (/^[A-Z]/.test(name) && estimators.test(name) && !transformers.test(name));
 }
 
@@ -96,16 +100,8 @@ export function isModel(call: Call, text: string, names: Names): boolean {
 /** A pipeline is a model if a step of it is: an estimator, a name that holds one, or a last step that is not known. */
 function holdsModel(steps: string, names: Names): boolean {
   const words = steps.replace(/(["'])(?:\\.|(?!\1).)*\1/g, "").match(/\b[A-Za-z_]\w*\b(?!\s*=)/g) ?? [];
-  const known = (word: string) =>
-    names.modelClasses.has(word) ||
-    names.kinds.get(word) === "model" ||
-    (/^[A-Z]/.test(word) && estimators.test(word) && !transformers.test(word));
+  if (words.some((word) => names.kinds.get(word) === "model" || isModelClass(word, names))) return true;
   const last = words.at(-1) ?? "";
-  return (
-    words.some(known) ||
-    (/^[a-z]/.test(last) &&
-      !names.kinds.has(last) &&
-      !transformerNames.test(last) &&
-      !words.some((word) => transformers.test(word)))
-  );
+  const isKnown = names.kinds.has(last) || transformerNames.test(last) || words.some((word) => transformers.test(word));
+  return /^[a-z]/.test(last) && !isKnown;
 }

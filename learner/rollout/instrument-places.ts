@@ -1,10 +1,17 @@
 import type { Marker } from "../../proto/markers.ts";
-import { type Event, eventsOf, type FunctionSummary, type Loss, lossOf } from "./instrument-events.ts";
+import {
+  type Event,
+  eventsOf,
+  type FunctionSummary,
+  type Loss,
+  lossOf,
+  type StatementEvents,
+} from "./instrument-events.ts";
 import { fromTest, learnNames, type Names } from "./instrument-names.ts";
-import type { Body, Program, Statement } from "./instrument-tree.ts";
+import { type Body, type Program, parametersOf, type Statement, variablesOf } from "./instrument-tree.ts";
 
 /** A marker to be put on a line of its own after `offset`, the end of a line. */
-export interface Place {
+interface Place {
   offset: number;
   indentation: string;
   marker: Marker;
@@ -19,6 +26,14 @@ const markerOf: Record<Event, Marker> = {
   predict: "predicted test labels",
 };
 
+/** What an event comes before. */
+const later: Record<Event, Event[]> = {
+  load: ["define", "train", "predict"],
+  define: ["train"],
+  train: [],
+  predict: [],
+};
+
 /** As many losses as are worth a line each. */
 const maxLosses = 8;
 
@@ -26,21 +41,15 @@ const maxLosses = 8;
 const fineGrained = /load|batch|iter(rows|tuples)|(^|_)dl(_|\b)|range\([^()]*(\([^()]*\)[^()]*)*,[^,]*,/i;
 
 /** A statement with what happens in it, its suites included. */
-interface Step {
+interface Step extends StatementEvents {
   statement: Statement;
-  /** What a marker can report after it, or inside its suites. */
-  events: Set<Event>;
-  /** The same and what functions that it calls report themselves. */
-  happens: Set<Event>;
-  predicts: boolean;
-  readsImage: boolean;
   /** A loop that is passed through very often. */
   isFine: boolean;
   loss: Loss | undefined;
   bodies: { steps: Step[]; inline: boolean }[];
 }
 
-/** Where the markers go in a program, in the order of the program. */
+/** Where the markers go in a program. */
 export function markerPlaces(program: Program): Place[] {
   return new Placement(program).places();
 }
@@ -66,10 +75,7 @@ class Placement {
     return this.#places;
   }
 
-  /**
-   * Kinds of what a name holds are learned from all of the program; what is made from the test set from this scope alone,
-   * as `x` and `batch` are many things.
-   */
+  /** Learns kinds from all of the program; what is made from the test set from one scope, as `x` is many things. */
   #learn(statements: Statement[], names: Names): void {
     for (const statement of statements) {
       learnNames(statement, this.#program.text, names);
@@ -82,8 +88,7 @@ class Placement {
   #namesIn({ node, bodies }: Statement, around: Names): Names {
     const { text } = this.#program;
     const names = { ...around, test: new Map(around.test) };
-    for (const { from, to } of node.getChild("ParamList")?.getChildren("VariableName") ?? [])
-      names.test.delete(text.slice(from, to));
+    for (const parameter of parametersOf(node, text)) names.test.delete(parameter);
     for (const body of bodies) this.#learn(body.statements, names);
     return names;
   }
@@ -95,46 +100,31 @@ class Placement {
       const names = kind === "FunctionDefinition" ? this.#namesIn(statement, around) : around;
       for (const body of bodies) this.#functionsIn(body.statements, names);
       if (kind !== "FunctionDefinition") continue;
-      const name = node.getChild("VariableName");
-      const steps = bodies[0]!.statements.map((statement) => this.#step(statement, names, true));
+      const [name] = variablesOf(node, this.#program.text);
+      const [{ statements: inner, inline }] = bodies as [Body];
+      const steps = inner.map((statement) => this.#step(statement, names, true));
       const before = this.#places.length;
-      if (!bodies[0]!.inline) this.#placeScope(steps);
-      const placed = new Set(this.#places.slice(before).map(({ marker }) => marker));
-      const events = union(steps.map(({ happens }) => happens));
-      const unmarked = new Set(
-        [...union(steps.map((step) => step.events))].filter((event) => !placed.has(markerOf[event])),
-      );
-      const readsImage = steps.some((step) => step.readsImage);
-      if (readsImage) for (const each of [events, unmarked]) each.add("load");
-      if (name)
-        this.#functions.set(this.#program.text.slice(name.from, name.to), {
-          events,
-          unmarked,
-          predicts: steps.some(({ predicts }) => predicts),
-          readsImage,
-        });
+      if (!inline) this.#placeScope(steps);
+      const placed = this.#places.slice(before).map(({ marker }) => marker);
+      const { events, happens, predicts, readsImage } = together(steps);
+      const unmarked = new Set([...events].filter((event) => !placed.includes(markerOf[event])));
+      if (readsImage) for (const each of [happens, unmarked]) each.add("load");
+      if (name) this.#functions.set(name, { events: happens, unmarked, predicts });
     }
   }
 
   /** An image that is read in a function is one of many: then the data are loaded where the function has been called. */
   #step(statement: Statement, names: Names, inFunction = false): Step {
     const { text } = this.#program;
-    const { events, predicts, happens, readsImage } = eventsOf(statement, text, names, this.#functions);
-    if (readsImage && !inFunction) for (const each of [events, happens]) each.add("load");
-    const defines = /Definition$/.test(statement.kind);
-    const bodies = defines
-      ? []
-      : statement.bodies.map(({ statements, inline }: Body) => ({
-          steps: statements.map((s) => this.#step(s, names, inFunction)),
-          inline,
-        }));
-    const inner = bodies.flatMap(({ steps }) => steps);
+    const own = eventsOf(statement, text, names, this.#functions);
+    if (own.readsImage && !inFunction) for (const each of [own.events, own.happens]) each.add("load");
+    const bodies = (/Definition$/.test(statement.kind) ? [] : statement.bodies).map(({ statements, inline }) => ({
+      steps: statements.map((inner) => this.#step(inner, names, inFunction)),
+      inline,
+    }));
     return {
       statement,
-      events: union([events, ...inner.map((step) => step.events)]),
-      happens: union([happens, ...inner.map((step) => step.happens)]),
-      predicts: predicts || inner.some((step) => step.predicts),
-      readsImage: readsImage || inner.some((step) => step.readsImage),
+      ...together([own, ...bodies.flatMap(({ steps }) => steps)]),
       isFine: isFine(statement, text, names),
       loss: lossOf(statement, text),
       bodies,
@@ -144,8 +134,8 @@ class Placement {
   /** After the last import at the top that comes before the first thing that is done with what was imported. */
   #placeImports(steps: Step[]): void {
     const first = steps.findIndex(({ happens, statement }) => happens.size > 0 && !isImport(statement));
-    const last = (first < 0 ? steps : steps.slice(0, first)).findLast(({ statement }) => isImport(statement));
-    const after = last ?? steps.find(({ statement }) => isImport(statement));
+    const isMade = ({ statement }: Step) => isImport(statement);
+    const after = (first < 0 ? steps : steps.slice(0, first)).findLast(isMade) ?? steps.find(isMade);
     if (after) this.#put(after.statement, "imported packages");
   }
 
@@ -159,21 +149,14 @@ class Placement {
 
   /** Puts an event's marker after the one statement of a suite that completes it, or inside that statement's suites. */
   #placeEvent(steps: Step[], event: Event, loops: number): void {
-    const chosen = chooseStep(steps, event);
-    for (const step of chosen) {
+    for (const step of chooseStep(steps, event)) {
       const { statement, bodies } = step;
-      if (bodies.every((body) => body.steps.every(({ events }) => !events.has(event)))) {
-        this.#put(statement, markerOf[event]);
-        continue;
-      }
+      const inside = bodies.filter((body) => holds(body, event));
       const loop = isLoop(statement);
-      if ((loop && (loops > 0 || step.isFine)) || bodies.some(({ inline }) => inline)) {
-        // After the loop: not once per batch of every epoch. After one line with a suite on it only if it surely ran.
+      // After the loop: not once per batch of every epoch. After one line with a suite on it only if it surely ran.
+      if (inside.length === 0 || (loop && (loops > 0 || step.isFine)) || bodies.some(({ inline }) => inline)) {
         if (isSure(step, event)) this.#put(statement, markerOf[event]);
-      } else
-        for (const body of bodies)
-          if (body.steps.some(({ events }) => events.has(event)))
-            this.#placeEvent(body.steps, event, loops + (loop ? 1 : 0));
+      } else for (const body of inside) this.#placeEvent(body.steps, event, loops + (loop ? 1 : 0));
     }
   }
 
@@ -198,27 +181,17 @@ class Placement {
 }
 
 /**
- * The statements of a suite after which an event is complete. `load`: the last one before a model is made, trained or
- * used. `define`: the last one before training. `train`: the first. `predict`: the last. Those that surely happen are
- * preferred; where there are none, every one that may happen is taken.
+ * The statements of a suite after which an event is complete: the last one before a `later` event, of `train` the first.
+ * Those that surely happen are preferred; where there are none, every one that may happen is taken.
  */
 function chooseStep(steps: Step[], event: Event): Step[] {
-  const later: Event[] = {
-    load: ["define", "train", "predict"] as Event[],
-    define: ["train"] as Event[],
-    train: [],
-    predict: [],
-  }[event];
-  const limit = steps.findIndex(({ happens }) => later.some((other) => happens.has(other)));
-  const candidates = steps.filter(({ events }) => events.has(event)).filter(canHold);
+  const limit = steps.findIndex(({ happens }) => later[event].some((other) => happens.has(other)));
+  const candidates = steps.filter((step) => step.events.has(event) && canHold(step));
   const early = limit < 0 ? candidates : candidates.filter((step) => steps.indexOf(step) <= limit);
-  const pick = (from: Step[], last: boolean) => {
-    const sure = from.filter((step) => isSure(step, event));
-    if (sure.length > 0) return [last ? sure.at(-1)! : sure[0]!];
-    return from;
-  };
-  if (early.length === 0) return pick(candidates, false);
-  return pick(early, event !== "train");
+  const from = early.length > 0 ? early : candidates;
+  const sure = from.filter((step) => isSure(step, event));
+  const chosen = early.length > 0 && event !== "train" ? sure.at(-1) : sure[0];
+  return chosen ? [chosen] : from;
 }
 
 /** False where nothing can be put after it: `return`, `raise`, a statement that shares its line with a header. */
@@ -229,10 +202,12 @@ function canHold({ statement, bodies }: Step): boolean {
   );
 }
 
+const holds = ({ steps }: { steps: Step[] }, event: Event) => steps.some(({ events }) => events.has(event));
+
 /** True if the event happens whenever the statement completes (a loop is taken to run). */
 function isSure({ statement, bodies }: Step, event: Event): boolean {
   const inside = (body: { steps: Step[] }) => body.steps.some((step) => step.events.has(event) && isSure(step, event));
-  if (!bodies.some((body) => body.steps.some(({ events }) => events.has(event)))) return true;
+  if (!bodies.some((body) => holds(body, event))) return true;
   if (statement.kind === "IfStatement")
     return isMainGuard(statement) || (statement.node.getChild("else") !== null && bodies.every(inside));
   if (statement.kind === "MatchStatement") return false;
@@ -261,10 +236,8 @@ function isLoop({ kind }: Statement): boolean {
 }
 
 function isMainGuard({ node }: Statement): boolean {
-  return (
-    node.getChild("BinaryExpression")?.firstChild?.name === "VariableName" &&
-    node.getChild("BinaryExpression")?.lastChild?.name === "String"
-  );
+  const compared = node.getChild("BinaryExpression");
+  return compared?.firstChild?.name === "VariableName" && compared.lastChild?.name === "String";
 }
 
 /** An import, or a statement that is there to import: `try: import lightgbm`, `except ImportError: ...`. */
@@ -273,8 +246,11 @@ function isImport({ kind, bodies }: Statement): boolean {
   return /^(Try|If|With)Statement$/.test(kind) && isImport(bodies[0]!.statements[0]!);
 }
 
-function union<T>(sets: Iterable<Set<T>>): Set<T> {
-  const all = new Set<T>();
-  for (const set of sets) for (const item of set) all.add(item);
-  return all;
+function together(parts: readonly StatementEvents[]): StatementEvents {
+  return {
+    events: new Set(parts.flatMap(({ events }) => [...events])),
+    happens: new Set(parts.flatMap(({ happens }) => [...happens])),
+    predicts: parts.some(({ predicts }) => predicts),
+    readsImage: parts.some(({ readsImage }) => readsImage),
+  };
 }

@@ -6,7 +6,7 @@ import { type AnswerFault, readAnswer } from "./instrument-answer.ts";
 import type { EncodeChat } from "./prompts.ts";
 import { mapInTurns } from "./turns.ts";
 
-/** Why a program was not instrumented by the static policy. */
+/** Why the static policy did not instrument a program. */
 export type StaticPolicyFault = AnswerFault | "promptTooLong" | "cutOff";
 
 /** What is no refusal of an answer: it was never whole, or holds no marker. */
@@ -83,10 +83,8 @@ ${fence}`;
 }
 
 /**
- * Inserts markers into programs as `instrumenter` says. What the static policy cannot do within its limits, or does
+ * Inserts markers into each program as `instrumenter` says. What the static policy cannot do within its limits, or does
  * wrong, falls back to the rules of `Syntax`, and from there to the program as it is.
- *
- * @returns one for each program, in order
  */
 export async function instrumentAll(
   programs: readonly string[],
@@ -99,24 +97,16 @@ export async function instrumentAll(
   const asked = programs
     .map((_, index) => index)
     .filter((i) => prompts[i].length <= policy.maxPromptTokens && !programs[i].includes(NONCE_PLACEHOLDER));
-  const answers = new Map<number, Awaited<ReturnType<StaticPolicy["generate"]>>[number]>();
-  if (asked.length > 0) {
-    const generated = await policy.generate(
-      asked.map((i) => prompts[i]),
-      policy.maxResponseTokens,
-    );
-    for (const [at, index] of asked.entries()) answers.set(index, generated[at]);
-  }
+  const shown = asked.map((i) => prompts[i]);
+  const answers = shown.length > 0 ? await policy.generate(shown, policy.maxResponseTokens) : [];
   return mapInTurns(programs, (program, index): InstrumentedByPolicy => {
     if (program.includes(NONCE_PLACEHOLDER)) return instrument(program, "None");
-    const answer = answers.get(index);
+    const answer = answers[asked.indexOf(index)];
     if (answer === undefined) return fallBack(program, "promptTooLong");
     const read = readAnswer(program, policy.decode(answer.response));
-    if ("fault" in read) {
-      const cutOff = read.fault === "noCodeBlock" && !answer.finished;
-      return fallBack(program, cutOff ? "cutOff" : read.fault);
-    }
-    return { ...read, instrumenter: "StaticPolicy", verificationFailures: 0 };
+    if (!("fault" in read)) return { ...read, instrumenter: "StaticPolicy", verificationFailures: 0 };
+    const cutOff = read.fault === "noCodeBlock" && !answer.finished;
+    return fallBack(program, cutOff ? "cutOff" : read.fault);
   });
 }
 

@@ -6,9 +6,9 @@ export interface Statement {
   node: SyntaxNode;
   /** The grammar's name, e.g. `AssignStatement`, `ForStatement`, `FunctionDefinition`. */
   kind: string;
-  /** White space before it; also that of a line which is put after it. */
+  /** White space before it, and before a line that is put after it. */
   indentation: string;
-  /** Offset of the end of the line that the statement ends on, the line break left out; undefined if nothing can go there. */
+  /** Offset of the end of its last line, the line break left out; undefined if nothing can be put there. */
   end: number | undefined;
   /** Suites of a compound statement: branches, loop body, handlers, function body. */
   bodies: Body[];
@@ -70,31 +70,32 @@ function isEven(statements: Statement[], inline = false): boolean {
 
 function statementsOf(parent: SyntaxNode, text: string): Statement[] {
   const found: Statement[] = [];
-  for (let node = parent.firstChild; node; node = node.nextSibling) {
+  for (const node of childrenOf(parent)) {
     if (node.name === "StatementGroup") {
       // `a; b`: what goes after either of them goes after both. The group itself reaches over the line break.
-      const parts = [];
-      for (let part = node.firstChild; part; part = part.nextSibling) if (isStatement(part)) parts.push(part);
+      const parts = childrenOf(node).filter(isStatement);
       for (const part of parts) found.push(statement(part, { from: node.from, to: parts.at(-1)!.to }, text));
     } else if (isStatement(node)) found.push(statement(node, node, text));
   }
   return found;
 }
 
-function isStatement(node: SyntaxNode): boolean {
-  return /Statement$|Definition$/.test(node.name);
+const isStatement = ({ name }: SyntaxNode) => /Statement$|Definition$/.test(name);
+
+export function childrenOf(node: SyntaxNode): SyntaxNode[] {
+  const children = [];
+  for (let child = node.firstChild; child; child = child.nextSibling) children.push(child);
+  return children;
 }
 
 /** @param line what has the line for itself: the statement, or the group that it is in */
 function statement(node: SyntaxNode, line: { from: number; to: number }, text: string): Statement {
-  const defined =
-    node.name === "DecoratedStatement"
-      ? (node.getChild("FunctionDefinition") ?? node.getChild("ClassDefinition"))
-      : node;
-  const bodies = bodiesOf(defined ?? node, text);
+  const isDecorated = node.name === "DecoratedStatement";
+  const defined = (isDecorated && (node.getChild("FunctionDefinition") ?? node.getChild("ClassDefinition"))) || node;
+  const bodies = bodiesOf(defined, text);
   return {
-    node: defined ?? node,
-    kind: (defined ?? node).name,
+    node: defined,
+    kind: defined.name,
     indentation: /[ \t\f]*$/.exec(text.slice(lineStart(text, line.from), line.from))?.[0] ?? "",
     end: bodies.length > 0 ? lastEnd(bodies, text) : lineEnd(text, line.to),
     bodies,
@@ -102,15 +103,14 @@ function statement(node: SyntaxNode, line: { from: number; to: number }, text: s
 }
 
 function bodiesOf(node: SyntaxNode, text: string): Body[] {
-  const bodies: Body[] = [];
-  for (const parent of node.name === "MatchStatement" ? node.getChildren("MatchBody") : [node])
-    for (const clause of parent.name === "MatchBody" ? parent.getChildren("MatchClause") : [parent])
-      for (const body of clause.getChildren("Body")) {
-        const statements = statementsOf(body, text);
-        const first = statements[0]?.node.from ?? body.to;
-        bodies.push({ statements, inline: !/[\r\n]/.test(text.slice(body.from, first)) });
-      }
-  return bodies;
+  const clauses = node.getChildren("MatchBody").flatMap((body) => body.getChildren("MatchClause"));
+  return [node, ...clauses]
+    .flatMap((clause) => clause.getChildren("Body"))
+    .map((body) => {
+      const statements = statementsOf(body, text);
+      const first = statements[0]?.node.from ?? body.to;
+      return { statements, inline: !/[\r\n]/.test(text.slice(body.from, first)) };
+    });
 }
 
 /** Where a compound statement ends: with the last line of its last suite (its node reaches over blank lines). */
@@ -155,21 +155,22 @@ export function callsOf(node: SyntaxNode, text: string): Call[] {
   return calls;
 }
 
+/** What stands between the targets of an assignment or a `for` and what they are bound to. */
+export function separatorOf(node: SyntaxNode): SyntaxNode | undefined {
+  const name = { AssignStatement: "AssignOp", UpdateStatement: "UpdateOp", ForStatement: "in" }[node.name];
+  return name === undefined ? undefined : node.getChildren(name).at(-1);
+}
+
 /** The names that a statement binds and the expressions that they come from; a `for` binds from what it goes through. */
 export function assignmentOf(node: SyntaxNode, text: string): { targets: string[]; values: SyntaxNode[] } | undefined {
-  const separators: Record<string, string> = {
-    AssignStatement: "AssignOp",
-    UpdateStatement: "UpdateOp",
-    ForStatement: "in",
-  };
-  const separator = node.getChildren(separators[node.name] ?? "").at(-1);
-  const values: SyntaxNode[] = [];
-  for (let next = separator?.nextSibling; next && next.name !== "Body"; next = next.nextSibling)
-    if (next.name !== ",") values.push(next);
-  if (!separator || values.length === 0 || separators[node.name] === undefined) return undefined;
+  const separator = separatorOf(node);
+  if (!separator) return undefined;
+  const children = childrenOf(node);
+  const end = node.getChild("Body")?.from ?? node.to;
+  const values = children.filter(({ from, name }) => from > separator.from && from < end && name !== ",");
+  if (values.length === 0) return undefined;
   const targets: string[] = [];
-  for (let child = node.firstChild; child && child.from < separator.from; child = child.nextSibling) {
-    if (child.name === "TypeDef") continue;
+  for (const child of children.filter(({ from, name }) => from < separator.from && name !== "TypeDef")) {
     if (child.name === "MemberExpression") targets.push(pathOf(child, text)[0] ?? "");
     else visit(child, (part) => part.name === "VariableName" && targets.push(text.slice(part.from, part.to)));
   }
@@ -182,6 +183,16 @@ export function visit(node: SyntaxNode, enter: (node: SyntaxNode) => void): void
   for (let child = node.firstChild; child; child = child.nextSibling)
     if (!/^(Body|MatchBody|LambdaExpression|FunctionDefinition|ClassDefinition|Comment)$/.test(child.name))
       visit(child, enter);
+}
+
+/** Names that stand directly in a node: those that a `def`, `del`, `global` or import names. */
+export function variablesOf(node: SyntaxNode, text: string): string[] {
+  return node.getChildren("VariableName").map(({ from, to }) => text.slice(from, to));
+}
+
+export function parametersOf(definition: SyntaxNode, text: string): string[] {
+  const list = definition.getChild("ParamList");
+  return list ? variablesOf(list, text) : [];
 }
 
 /** `a.b[0]().c` as the names that it goes through, the last one first: `["c", "b", "a"]`. */

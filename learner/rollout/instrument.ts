@@ -1,11 +1,11 @@
 import { MARKERS, type Marker } from "../../proto/markers.ts";
 import { markerPlaces } from "./instrument-places.ts";
-import { parseProgram } from "./instrument-tree.ts";
+import { type Program, parseProgram } from "./instrument-tree.ts";
 
-/** What inserts markers: a frozen copy of the starting policy, the program's syntax, or nothing. */
+/** What inserts markers, see README.md. */
 export type Instrumenter = "StaticPolicy" | "Syntax" | "None";
 
-/** Stands in an instrumented program where each attempt's nonce goes. */
+/** Stands where each attempt's nonce goes. */
 export const NONCE_PLACEHOLDER = "@@NONCE@@";
 
 export interface Instrumented {
@@ -21,16 +21,16 @@ export interface Instrumented {
 
 /**
  * Inserts progress markers into a program (paper section 3.2) and verifies that nothing else changed. A program that
- * cannot be parsed, or that holds the placeholder itself, is left as it is: it is executed all the same.
+ * cannot be parsed, or that holds the placeholder itself, is executed as it is.
  *
  * A marker is a line of its own, `print("@@NONCE@@:loaded data", flush=True)`, for a loss with the name that holds it.
- * Where the program uses the name `print` for anything but a call, the marker reaches the builtin past it. A program
- * that replaces `builtins.print` or `sys.stdout` loses its own markers and nothing else.
+ * Where the program uses the name `print` for anything but a call, the marker calls the builtin.
  */
 export function instrument(program: string, instrumenter: Instrumenter = "Syntax"): Instrumented {
   const plain: Instrumented = { program, markers: [], instrumenter: "None", verificationFailures: 0 };
   if (instrumenter === "None" || program.includes(NONCE_PLACEHOLDER)) return plain;
-  const instrumented = insertBySyntax(program);
+  const parsed = parseProgram(program);
+  const instrumented = parsed && insertBySyntax(parsed);
   if (instrumented === undefined || instrumented === program) return plain;
   const markers = verifyInstrumented(program, instrumented);
   if (markers === undefined) return { ...plain, verificationFailures: 1 };
@@ -44,12 +44,10 @@ export function withNonce(instrumented: Pick<Instrumented, "program" | "instrume
     : instrumented.program.replaceAll(NONCE_PLACEHOLDER, nonce);
 }
 
-function insertBySyntax(program: string): string | undefined {
-  const parsed = parseProgram(program);
-  if (!parsed) return undefined;
-  const places = markerPlaces(parsed);
+function insertBySyntax(parsed: Program): string {
+  const program = parsed.text;
   // On one offset the deeper line comes first: it still belongs to the suite that ends there.
-  places.sort(
+  const places = markerPlaces(parsed).sort(
     (a, b) =>
       a.offset - b.offset ||
       b.indentation.length - a.indentation.length ||
@@ -58,21 +56,16 @@ function insertBySyntax(program: string): string | undefined {
   let text = "";
   let copied = 0;
   for (const { offset, indentation, marker, value } of places) {
-    text += program.slice(copied, offset);
+    const statement = markerStatement(program, marker, value ? [value] : []);
+    text += program.slice(copied, offset) + lineBreakAt(program, offset) + indentation + statement;
     copied = offset;
-    text += `${lineBreakAt(program, offset)}${indentation}${markerStatement(program, marker, value ? [value] : [])}`;
   }
   return text + program.slice(copied);
 }
 
-/** The line break that ends the line at `offset`; where the program ends there, the one that it uses elsewhere. */
+/** The line break at `offset`; at the end of the program, the one that it uses elsewhere. */
 function lineBreakAt(program: string, offset: number): string {
   return /^(\r\n|\n|\r)/.exec(program.slice(offset, offset + 2))?.[0] ?? /\r\n|\n|\r/.exec(program)?.[0] ?? "\n";
-}
-
-/** True if the name `print` occurs other than as something that is called. Strings and comments do no harm here. */
-function rebindsPrint(program: string): boolean {
-  return /(def|as|import|global|nonlocal)\s+print\b|\bprint\b\s*(?![\s(])/.test(program);
 }
 
 /** A marker's line as it is inserted: its marker, then the names and attributes that it prints, each after a comma. */
@@ -81,23 +74,22 @@ export const insertedLine =
 
 /** The statement that prints a marker in `program`, with the values of `names`. */
 export function markerStatement(program: string, marker: Marker, names: readonly string[] = []): string {
-  const print = rebindsPrint(program) ? '__import__("builtins").print' : "print";
+  // where the name occurs other than as something that is called; strings and comments do no harm here
+  const isRebound = /(def|as|import|global|nonlocal)\s+print\b|\bprint\b\s*(?![\s(])/.test(program);
+  const print = isRebound ? '__import__("builtins").print' : "print";
   return `${print}(${[`"${NONCE_PLACEHOLDER}:${marker}"`, ...names, "flush=True"].join(", ")})`;
 }
 
 /**
- * Checks an instrumented program, whoever made it: without the inserted lines it is the original line for line, every
- * inserted line is a statement of its own that only prints a marker and plain names or attributes, none stands before an
- * import from `__future__`, and it still parses.
- * @returns the markers that were inserted, undefined if the check fails
+ * Returns the inserted markers of an instrumented program if it parses, is the original line for line without them, and
+ * each is a statement of its own that only prints a marker and plain names or attributes, after imports from `__future__`.
  */
 export function verifyInstrumented(original: string, instrumented: string): Marker[] | undefined {
   const from = lines(original);
   const found = new Set<string>();
   const expressionLines = parseProgram(instrumented)?.expressionLines;
   if (!expressionLines || original.includes(NONCE_PLACEHOLDER)) return undefined;
-  let next = 0;
-  let offset = 0;
+  let [next, offset] = [0, 0];
   for (const line of lines(instrumented)) {
     const marker = insertedLine.exec(line.text)?.[1];
     if (marker !== undefined) {

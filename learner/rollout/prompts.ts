@@ -7,8 +7,8 @@ import { clipRecord, type Shortened, shortenings } from "./shorten.ts";
 import { formatSolution } from "./solution.ts";
 
 /**
- * Messages through the model's chat template, with the opening of the assistant's turn, as token ids [time]. Messages hold
- * text that programs wrote: none of it may become a token that opens or closes a turn.
+ * Token ids [time] of messages in the model's chat template, with the opening of the assistant's turn. Messages hold text
+ * that programs wrote: none of it may become a token that opens or closes a turn.
  */
 export type EncodeChat = (messages: Message[]) => Int32Array;
 
@@ -51,47 +51,33 @@ const paperImprove =
 
 /** The prompt that solves a task from scratch, nothing left out. */
 export function scratchMessages(task: PromptTask, style: PromptStyle): Message[] {
-  return style === "Paper"
-    ? [
-        { role: "system", content: paperSystem },
-        { role: "user", content: paperScratch(task) },
-      ]
-    : [
-        { role: "system", content: shortSystem },
-        { role: "user", content: shortScratch(task) },
-      ];
+  return style === "Paper" ? asked(paperSystem, paperScratch(task)) : asked(shortSystem, shortScratch(task));
 }
 
-/**
- * The prompt that improves a previous solution (section 3.3, Appendix C.2): its plan, program and the last
- * `outputTailBytes` of its terminal output. It has no task statement; the previous program shows the task.
- */
+const asked = (system: string, user: string): Message[] => [
+  { role: "system", content: system },
+  { role: "user", content: user },
+];
+
+/** The prompt that improves a previous solution (section 3.3, Appendix C.2), with the end of its terminal output. */
 export function improveMessages(previous: ShownSolution, style: PromptStyle, outputTailBytes: number): Message[] {
   const solution = formatSolution(previous.plan, previous.program);
   const output = outputTail(previous.output, outputTailBytes);
   if (style === "Short") {
     const shown = output === "" ? "" : `\nOutput:\n${output}`;
-    return [
-      { role: "system", content: shortSystem },
-      { role: "user", content: `Improve this solution.\n${solution}${shown}` },
-    ];
+    return asked(shortSystem, `Improve this solution.\n${solution}${shown}`);
   }
   const content = [
     paperImprove,
     `Previous solution:\n\n${solution}`,
     `Terminal output of the previous solution:\n\n${fence}\n${output.replaceAll(fence, "'''")}\n${fence}`,
   ].join("\n\n");
-  return [
-    { role: "system", content: paperSystem },
-    { role: "user", content },
-  ];
+  return asked(paperSystem, content);
 }
 
 /**
- * A scratch prompt of at most `maxPromptTokens`. What is too long loses what `shortenings` (shorten.ts) names, in its
- * order, and no more than it has to. The task statement, the metric, the names of the files, the submission format and
- * the instructions are never cut.
- * @throws RolloutError `prompt` if they alone do not fit.
+ * A scratch prompt of at most `maxPromptTokens`: `shortenings` are taken in their order, and no more than it needs.
+ * @throws RolloutError `prompt` if what is never cut does not fit.
  */
 export function scratchPrompt(task: PromptTask, limits: PromptLimits): Prompt {
   const steps: Shortened[] = limits.style === "Paper" ? [...shortenings(task)] : [];
@@ -101,15 +87,13 @@ export function scratchPrompt(task: PromptTask, limits: PromptLimits): Prompt {
   };
   const fits = ({ tokens }: { tokens: Int32Array }) => tokens.length <= limits.maxPromptTokens;
   // Each step makes the prompt shorter: the fewest that do are found by halving.
-  let shown = encoded(0);
-  let [least, most] = [0, steps.length];
-  if (fits(shown)) most = 0;
+  let [least, most] = [0, fits(encoded(0)) ? 0 : steps.length];
   while (least < most) {
     const taken = Math.floor((least + most) / 2);
     if (fits(encoded(taken))) most = taken;
     else least = taken + 1;
   }
-  if (least > 0) shown = encoded(least);
+  const shown = encoded(least);
   if (!fits(shown))
     throw new RolloutError(
       "prompt",
@@ -120,8 +104,8 @@ export function scratchPrompt(task: PromptTask, limits: PromptLimits): Prompt {
 }
 
 /**
- * An improve prompt of at most `maxPromptTokens`, or undefined if the previous solution does not fit whole: such a
- * solution is refused, not cut, and the caller counts it. The terminal output gives way first, by halves.
+ * An improve prompt of at most `maxPromptTokens`; the terminal output is cut by halves until it fits. Undefined if the
+ * previous solution does not fit whole.
  */
 export function improvePrompt(
   previous: ShownSolution,
@@ -156,10 +140,9 @@ export function outputTail(output: string, bytes: number): string {
 
 function paperScratch(task: PromptTask): string {
   const { statement, description, metric, packages, submissionFormat, profile, fileFacts, snippet } = task;
-  const files = task.files.map((file) => {
-    const facts = fileFacts?.[file];
-    return facts === undefined ? `\`${file}\`` : `\`${file}\` (${facts})`;
-  });
+  const files = task.files.map(
+    (file) => `\`${file}\`${fileFacts?.[file] === undefined ? "" : ` (${fileFacts[file]})`}`,
+  );
   const notes = [
     `- Datasets ${files.join(", ")} are available in \`./input/\`.`,
     "- You MUST produce a submission file at `./submission.csv` by running your model on the test split.",

@@ -17,7 +17,7 @@ interface SampleStore {
   previousSolutions(task: string, limit: number): PreviousSolution[];
 }
 
-export interface RolloutOptions {
+interface RolloutOptions {
   engine: Engine;
   store: SampleStore;
   task: PromptTask;
@@ -46,23 +46,22 @@ export interface Launched {
 interface Drawn {
   prompt: Prompt;
   previous?: string;
+  /** A previous solution was drawn and did not fit. */
+  isRefused?: boolean;
 }
 
 /** Samples of one kind of an evaluation by their index, from 0; `to` is not one of them. */
-export interface Range {
+interface Range {
   from: number;
   to: number;
 }
 
-/** What the random choices for a sample are named by, besides the seed. */
-type Name = readonly (string | number)[];
-
 /**
- * The first half of the way of a sample: draws a prompt, samples a solution, stores it with its behaviour log-probs and
- * policy version, inserts markers, queues the execution.
+ * Draws a prompt, samples a solution, inserts markers and stores the sample with its behaviour log-probs and policy
+ * version, its execution queued.
  *
- * Every random choice is a function of `spec.seed` and the sample's number, or, of an evaluation, its index in that: two
- * policies are asked with the same random numbers, whatever was sampled before.
+ * Every random choice is a function of `spec.seed` and the sample's number, or its index in an evaluation: two policies are
+ * asked with the same random numbers, whatever was sampled before.
  */
 export class Rollout {
   readonly #o: RolloutOptions;
@@ -84,7 +83,7 @@ export class Rollout {
     const previous = store.previousSolutions(task.name, spec.prompts.previousSolutions);
     const perPrompt = samplesPerPrompt(spec.algorithm);
     const draw = (number: number) => this.#draw(number, previous);
-    return this.#generate(prompts * perPrompt, iteration, "training", draw, perPrompt);
+    return this.#generate(prompts * perPrompt, iteration, "training", draw, (number) => [number], perPrompt);
   }
 
   /** Launches scratch samples for an evaluation. */
@@ -123,32 +122,23 @@ export class Rollout {
     drawnFor: (index: number) => Drawn,
   ) {
     const first = this.#number - from;
-    return this.#generate(Math.max(0, to - from), iteration, purpose, (number) => ({
-      drawn: drawnFor(number - first),
-      refused: 0,
-      name: ["evaluation", kind, number - first],
-    }));
+    const draw = (number: number) => drawnFor(number - first);
+    return this.#generate(to - from, iteration, purpose, draw, (number) => ["evaluation", kind, number - first]);
   }
 
   /** With probability `improveProbability` a uniformly drawn previous solution, once there are any. */
-  #draw(number: number, previous: PreviousSolution[]): { drawn: Drawn; refused: number } {
+  #draw(number: number, previous: PreviousSolution[]): Drawn {
     const { spec } = this.#o;
     const next = uniforms(spec.seed, "prompt", number);
-    if (previous.length > 0 && next() < spec.prompts.improveProbability) {
-      const chosen = previous[Math.floor(next() * previous.length)];
-      const { plan, program, terminalOutput: output } = chosen;
-      const prompt = this.#improve({ plan, program, output });
-      if (prompt !== undefined) return { drawn: { prompt, previous: chosen.id }, refused: 0 };
-      return { drawn: { prompt: this.#scratch }, refused: 1 };
-    }
-    return { drawn: { prompt: this.#scratch }, refused: 0 };
+    if (previous.length === 0 || next() >= spec.prompts.improveProbability) return { prompt: this.#scratch };
+    const { id, plan, program, terminalOutput: output } = previous[Math.floor(next() * previous.length)];
+    const prompt = this.#improve({ plan, program, output });
+    return prompt ? { prompt, previous: id } : { prompt: this.#scratch, isRefused: true };
   }
 
   #improve(previous: { plan: string; program: string; output: string }): Prompt | undefined {
-    return improvePrompt(previous, {
-      ...this.#promptLimits(),
-      outputTailBytes: this.#o.spec.prompts.outputTailBytes,
-    });
+    const { outputTailBytes } = this.#o.spec.prompts;
+    return improvePrompt(previous, { ...this.#promptLimits(), outputTailBytes });
   }
 
   #promptLimits() {
@@ -159,12 +149,14 @@ export class Rollout {
   /**
    * In batches of `generationBatchSize`, each stored before the next is sampled, so that actors start at once. `perPrompt`
    * samples in a row are a group: they share the prompt that is drawn for the first, and one batch.
+   * @param nameOf what the random choices for a sample are named by, besides the seed
    */
   async #generate(
     count: number,
     iteration: number,
     purpose: string,
-    draw: (number: number) => { drawn: Drawn; refused: number; name?: Name },
+    draw: (number: number) => Drawn,
+    nameOf: (number: number) => (string | number)[],
     perPrompt = 1,
   ): Promise<Launched> {
     const { engine, spec, store, signal } = this.#o;
@@ -174,16 +166,13 @@ export class Rollout {
       const size = Math.min(most, count - total.samples);
       const numbers = Array.from({ length: size }, (_, i) => this.#number + i);
       const leading = numbers.filter((_, i) => i % perPrompt === 0);
-      const firsts = await mapInTurns(leading, (number) => ({ number, ...draw(number) }));
-      const draws = numbers.map((number, i) => {
-        const drawn = firsts[Math.floor(i / perPrompt)];
-        return { ...drawn, name: drawn.name ?? [number] };
-      });
-      total.refusedPrevious += firsts.reduce((sum, { refused }) => sum + refused, 0);
+      const drawn = await mapInTurns(leading, draw);
+      const drawnFor = (i: number) => drawn[Math.floor(i / perPrompt)];
+      total.refusedPrevious += drawn.filter(({ isRefused }) => isRefused).length;
       const generated = await engine.generate(
-        draws.map(({ drawn }) => drawn.prompt.tokens),
+        numbers.map((_, i) => drawnFor(i).prompt.tokens),
         {
-          seeds: draws.map(({ name }) => seedFor(spec.seed, "solution", ...name)),
+          seeds: numbers.map((number) => seedFor(spec.seed, "solution", ...nameOf(number))),
           temperature: spec.model.temperature,
           topP: spec.model.topP,
           maxNewTokens: spec.model.maxResponseTokens,
@@ -192,24 +181,25 @@ export class Rollout {
       const { written, instrumentSeconds } = await this.#read(generated.map(({ response }) => response));
       total.instrumentSeconds.push(...instrumentSeconds);
       const samples = generated.map(({ response, logProbs }, i): NewSample => {
-        const { drawn, number: first } = draws[i];
+        const { prompt, previous } = drawnFor(i);
+        const { facts, verificationFailures, fault } = written[i];
         total.tokens += response.length;
-        total.verificationFailures += written[i].verificationFailures;
-        if (written[i].fault !== undefined) total.instrumenterFaults.push(written[i].fault);
+        total.verificationFailures += verificationFailures;
+        if (fault !== undefined) total.instrumenterFaults.push(fault);
         return {
-          ...written[i].facts,
+          ...facts,
           id: sampleId(numbers[i]),
           purpose,
           iteration,
           lineage: store.lineage,
           task: this.#o.task.name,
-          kind: drawn.prompt.kind,
-          previous: drawn.previous,
-          group: perPrompt > 1 ? sampleId(first) : undefined,
-          promptTokens: drawn.prompt.tokens,
+          kind: prompt.kind,
+          previous,
+          group: perPrompt > 1 ? sampleId(numbers[i - (i % perPrompt)]) : undefined,
+          promptTokens: prompt.tokens,
           responseTokens: response,
           behaviourLogProbs: logProbs,
-          executionSeed: seedFor(spec.seed, "execution", ...draws[i].name) % 2 ** 32,
+          executionSeed: seedFor(spec.seed, "execution", ...nameOf(numbers[i])) % 2 ** 32,
         };
       });
       store.addSamples(samples);
@@ -230,16 +220,12 @@ export class Rollout {
     const written = parsed.map((each, i) => {
       const solution = solutions[i];
       if ("fault" in each) {
-        const state = "notExecuted" as const;
-        const facts = { solution, plan: "", insertedMarkers: [], instrumenter: "None", state };
+        const facts = { solution, plan: "", insertedMarkers: [], instrumenter: "None", state: "notExecuted" as const };
         return { facts, verificationFailures: 0, fault: undefined };
       }
-      const { program, markers, instrumenter, verificationFailures, fault } = instrumented.shift()!;
-      const facts = {
-        ...{ solution, ...each, instrumented: program, insertedMarkers: markers, instrumenter },
-        state: "queued" as const,
-      };
-      return { facts, verificationFailures, fault };
+      const { program, markers: insertedMarkers, instrumenter, ...faults } = instrumented.shift()!;
+      const inserted = { instrumented: program, insertedMarkers, instrumenter, state: "queued" as const };
+      return { facts: { solution, ...each, ...inserted }, ...faults };
     });
     return { written, instrumentSeconds };
   }

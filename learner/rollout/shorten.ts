@@ -1,10 +1,9 @@
-/** What a scratch prompt loses, and in which order, until it fits. */
 import { type Block, blocksOf, markdownOf, type Part, withoutAddresses } from "./description.ts";
 import type { PromptTask } from "./prompt-task.ts";
 
-/** What is left, and what the last step took away. */
 export interface Shortened {
   task: PromptTask;
+  /** What this step took away. */
   cut: string;
 }
 
@@ -16,18 +15,7 @@ const clips = [
 ] as const;
 
 /**
- * Ever shorter tasks, in this order:
- *
- * 1. of the description: images and the addresses of links; sections about the contest (prizes, dates, rules, sponsors);
- * 2. fields of the records beyond 200 characters;
- * 3. of the description: paragraphs of background, the last one first, then of the evaluation, whose metric and form of
- *    submission the prompt states in any case;
- * 4. fields beyond 80 characters; records but the first of each file, the last file's last one first; fields beyond 40;
- * 5. of the description: paragraphs about the data, the last one first;
- * 6. the first records, the data snippet, types and missing cells of the columns, the list of packages.
- *
- * Whole records are cut too: at 1000, 400 and 200 characters.
- *
+ * Ever shorter tasks: step by step what a scratch prompt loses until it fits (`learner/tasks/README.md` has the order).
  * The statement is never cut: where the task has none of its own it is the description's first paragraph.
  */
 export function* shortenings(whole: PromptTask): Generator<Shortened> {
@@ -47,7 +35,7 @@ export function* shortenings(whole: PromptTask): Generator<Shortened> {
   };
   function* paragraphs(part: Part) {
     for (const block of blocks.filter((block) => block.part === part && mayGo(block)).reverse())
-      yield without([block], `description, ${part.toLowerCase()}: ${opening(block.text)}`);
+      yield without([block], `description, ${part.toLowerCase()}: ${clip(block.text.replace(/\s+/g, " "), 40)}`);
   }
   function* clipped({ field, record }: (typeof clips)[number]) {
     const snippet = task.snippet.map(({ file, head, records }) => ({
@@ -91,15 +79,7 @@ export function* shortenings(whole: PromptTask): Generator<Shortened> {
 
 const lastHeading = ({ headings }: Block): string => headings.at(-1) ?? "";
 
-const opening = (text: string): string => {
-  const line = text.replace(/\s+/g, " ");
-  return line.length > 40 ? `${line.slice(0, 40)}...` : line;
-};
-
-/**
- * A record with its fields cut to `field` characters and the whole to `record`. JSON stays as near to JSON as cut texts and
- * lists can be, on one line; of a table's record, commas in quotes end no field.
- */
+/** A record of JSON or of a table with its fields cut to `field` characters and the whole to `record`. */
 export function clipRecord(text: string, field: number, record: number): string {
   return clip(/^\s*[[{]/.test(text) ? clipJson(text, field) : clipFields(text, field), record);
 }
@@ -109,11 +89,8 @@ function clipJson(text: string, field: number): string {
     return JSON.stringify(JSON.parse(text), (_, value: unknown) => {
       if (typeof value === "string") return clip(value, field);
       // A list takes as much room as a text does.
-      if (Array.isArray(value)) {
-        const shown = Math.max(1, Math.floor(field / 20));
-        return value.length > shown ? [...value.slice(0, shown), "..."] : value;
-      }
-      return value;
+      const shown = Math.max(1, Math.floor(field / 20));
+      return Array.isArray(value) && value.length > shown ? [...value.slice(0, shown), "..."] : value;
     });
   } catch {
     return clip(text, field * 10); // a record that was cut where the head ended

@@ -1,8 +1,7 @@
-import { closeSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
 import type { TrainingRun } from "../../crds/trainingrun.ts";
 import { PACKAGES } from "../../proto/packages.ts";
-import type { TableFacts } from "../tasks/profile.ts";
+import { readHead, type TableFacts } from "../tasks/profile.ts";
 import { describeFile, isSampleSubmission, listPublicFiles, type PublicFile } from "../tasks/public-files.ts";
 import type { Task } from "../tasks/task.ts";
 import { RolloutError } from "./errors.ts";
@@ -15,7 +14,7 @@ const headBytes = 1 << 16;
 const recordCharacters = 1000;
 const jsonCharacters = 8000;
 
-type SnippetSource = Pick<Task, "name" | "publicDirectory" | "description" | "grader" | "columns" | "mleBench">;
+type SnippetSource = Pick<Task, "name" | "publicDirectory" | "description" | "grader" | "mleBench">;
 
 /** What programs are told that they can import. */
 export function packagesOf({ prompts, actors }: TrainingRun["spec"]): readonly string[] {
@@ -23,9 +22,8 @@ export function packagesOf({ prompts, actors }: TrainingRun["spec"]): readonly s
 }
 
 /**
- * What prompts say of a task, from its public folder: the files and what is in them, types and missing cells of the
- * training table, the first `rows` records of each table, JSON or text file (training data first), and the first lines of
- * the sample submission. It depends on the folder's contents alone.
+ * Returns what prompts say of a task, from its public folder alone, with the first `rows` records of each table, JSON or
+ * text file.
  * @param packages what programs can import
  * @param listed the public folder's files, where they have been looked at before
  * @throws RolloutError `task` if the public folder cannot be read
@@ -37,6 +35,10 @@ export function readPromptTask(
   listed?: readonly PublicFile[],
 ): PromptTask {
   const folder = task.publicDirectory;
+  const headOf = (name: string) =>
+    readHead(join(folder, name), headBytes)
+      .toString("utf8")
+      .replace(/^\uFEFF/, "");
   try {
     const files = listed ?? listPublicFiles(folder);
     const sample = files.find(({ name }) => isSampleSubmission(name));
@@ -46,22 +48,19 @@ export function readPromptTask(
       ...(task.mleBench && { statement: task.mleBench.statement }),
       description: task.description,
       metric: { name: task.grader.metric, direction: task.grader.direction },
-      columns: task.columns.length > 0 ? task.columns : (profile?.columns.map(({ name }) => name) ?? []),
+      columns: profile?.columns.map(({ name }) => name) ?? [],
       files: files.map(({ name }) => name),
       fileFacts: Object.fromEntries(files.map((file) => [file.name, describeFile(file)])),
       ...(profile && { profile }),
       snippet: files
         .filter(({ name }) => !isSampleSubmission(name) && !name.endsWith("/"))
-        .flatMap(({ name }) => fileSnippet(name, readHead(join(folder, name)), rows)),
-      submissionFormat: sample === undefined ? [] : tableRecords(readHead(join(folder, sample.name))).slice(0, 3),
+        .flatMap(({ name }) => fileSnippet(name, headOf(name), rows)),
+      submissionFormat: sample === undefined ? [] : tableRecords(headOf(sample.name)).slice(0, 3),
       packages,
     };
   } catch (cause) {
-    throw new RolloutError(
-      "task",
-      `task ${task.name}: cannot show ${folder} in a prompt: ${(cause as Error).message}`,
-      cause,
-    );
+    const why = (cause as Error).message;
+    throw new RolloutError("task", `task ${task.name}: cannot show ${folder} in a prompt: ${why}`, cause);
   }
 }
 
@@ -83,51 +82,26 @@ function dataProfile(files: readonly PublicFile[]): DataProfile | undefined {
 /** Names of the columns of `a` that `b` has not. */
 function lacking(a: TableFacts, b: TableFacts): string[] {
   const names = new Set(b.columns.map(({ name }) => name));
-  return a.columns.flatMap(({ name }) => (names.has(name) ? [] : [name]));
+  return a.columns.map(({ name }) => name).filter((name) => !names.has(name));
 }
 
 /** The first records of one file; nothing of a file that is not text. */
 export function fileSnippet(file: string, head: string, rows: number): PromptTask["snippet"] {
+  const first = (records: string[]) => records.slice(0, rows).map((record) => clip(record, recordCharacters));
   const extension = /\.[a-z0-9]+$/.exec(file.toLowerCase())?.[0];
   switch (extension) {
     case ".csv":
     case ".tsv": {
       const [header, ...records] = tableRecords(head);
-      return header === undefined
-        ? []
-        : [
-            {
-              file,
-              head: clip(header, recordCharacters),
-              records: records.slice(0, rows).map((record) => clip(record, recordCharacters)),
-            },
-          ];
+      return header === undefined ? [] : [{ file, head: clip(header, recordCharacters), records: first(records) }];
     }
     case ".json":
-      return [{ file, records: jsonRecords(head, rows).map(oneLine) }];
+      return [{ file, records: jsonRecords(head).slice(0, rows).map(oneLine) }];
     case ".jsonl":
     case ".txt":
-      return [
-        {
-          file,
-          records: wholeLines(head)
-            .slice(0, rows)
-            .map((record) => clip(record, recordCharacters)),
-        },
-      ];
+      return [{ file, records: first(wholeLines(head)) }];
     default:
       return [];
-  }
-}
-
-function readHead(path: string): string {
-  const file = openSync(path, "r");
-  try {
-    const buffer = Buffer.alloc(headBytes);
-    const text = buffer.subarray(0, readSync(file, buffer, 0, headBytes, 0)).toString("utf8");
-    return text.replace(/^\uFEFF/, "");
-  } finally {
-    closeSync(file);
   }
 }
 
@@ -151,29 +125,20 @@ function tableRecords(head: string): string[] {
   return records;
 }
 
-/** The first elements of a JSON array, or the one value that the file is. */
-function jsonRecords(head: string, rows: number): string[] {
+/** The elements of a JSON array, or the one value that the file is. */
+function jsonRecords(head: string): string[] {
   const text = head.trimStart();
   if (!text.startsWith("[")) return [text];
   const records: string[] = [];
-  let depth = 0;
-  let inString = false;
-  let start = 1;
-  for (let at = 0; at < text.length && records.length < rows; at++) {
-    const character = text[at];
-    if (inString) {
-      if (character === "\\") at += 1;
-      else if (character === '"') inString = false;
-    } else if (character === '"') inString = true;
-    else if (character === "[" || character === "{") depth += 1;
-    else if (character === "]" || character === "}") depth -= 1;
-    const ends = !inString && ((character === "," && depth === 1) || (character === "]" && depth === 0));
-    if (ends) {
-      const record = text.slice(start, at).trim();
-      if (record !== "") records.push(record);
-      start = at + 1;
-      if (depth === 0) return records;
-    }
+  let [depth, start] = [0, 1];
+  for (const { 0: token, index } of text.matchAll(/"(?:\\.|[^"\\])*"?|[[\]{},]/gs)) {
+    if (token === "[" || token === "{") depth += 1;
+    else if (token === "]" || token === "}") depth -= 1;
+    if (!((token === "," && depth === 1) || (token === "]" && depth === 0))) continue;
+    const record = text.slice(start, index).trim();
+    if (record !== "") records.push(record);
+    start = index + 1;
+    if (depth === 0) return records;
   }
   if (records.length === 0) records.push(text.slice(1).trim()); // one record fills the head
   return records;

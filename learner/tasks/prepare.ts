@@ -1,9 +1,8 @@
 /**
  * Prepares a bundled task: `node learner/tasks/prepare.ts --task NAME --out DIR --python PYTHON [--downloads DIR]`.
  *
- * Makes `DIR/NAME/` in MLE-bench layout: `task.yaml`, `prepared/public/` and `prepared/private/` (mode 0700, the answers
- * 0600). Written beside and renamed, so that the folder is there whole or not at all; a folder that is already right is
- * left as it is. Prints one JSON line `{"task","directory","created"}`. Exit codes: 0 done, 1 failed, 2 bad input.
+ * Makes `DIR/NAME/` in MLE-bench layout, whole or not at all; a folder that is already right is left as it is. Prints one
+ * JSON line `{"task","directory","created"}`. Exit codes: 0 done, 1 failed, 2 bad input.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -12,7 +11,7 @@ import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { stringify } from "yaml";
-import { downloadPackage, fileSha256 } from "./download.ts";
+import { downloadPackage, fileSha256, isFile } from "./download.ts";
 import { TaskError } from "./errors.ts";
 import { type RegistryEntry, readRegistry } from "./registry.ts";
 
@@ -85,10 +84,7 @@ function isPrepared(directory: string, task: string, entry: RegistryEntry): bool
   return (
     same(join(directory, "task.yaml"), taskYaml(task, entry)) &&
     same(join(directory, "prepared", "public", "description.md"), entry.description) &&
-    Object.entries(entry.sha256).every(([path, sha256]) => {
-      const file = join(directory, "prepared", path);
-      return existsSync(file) && fileSha256(file) === sha256;
-    }) &&
+    Object.entries(entry.sha256).every(([path, sha256]) => isFile(join(directory, "prepared", path), sha256)) &&
     (statSync(answers).mode & 0o077) === 0
   );
 }
@@ -116,21 +112,14 @@ function asTaskError(error: unknown, options: PrepareOptions): unknown {
 }
 
 /** Where fetched packages are kept: `downloads` of the cache folder. */
-export function defaultDownloads(env: NodeJS.ProcessEnv = process.env): string {
-  const cache = env.LONGRUN_CACHE || join(env.XDG_CACHE_HOME || join(homedir(), ".cache"), "longrun");
-  return join(cache, "downloads");
+function defaultDownloads({ LONGRUN_CACHE, XDG_CACHE_HOME } = process.env): string {
+  return join(LONGRUN_CACHE || join(XDG_CACHE_HOME || join(homedir(), ".cache"), "longrun"), "downloads");
 }
 
 function main(): number {
   try {
-    const { values } = parseArgs({
-      options: {
-        task: { type: "string" },
-        out: { type: "string" },
-        python: { type: "string" },
-        downloads: { type: "string" },
-      },
-    });
+    const text = { type: "string" } as const;
+    const { values } = parseArgs({ options: { task: text, out: text, python: text, downloads: text } });
     for (const name of ["task", "out", "python"] as const)
       if (!values[name]) throw new TaskError("input", `--${name} is missing; see the head of learner/tasks/prepare.ts`);
     const { task, out, python, downloads = defaultDownloads() } = values;
@@ -138,11 +127,7 @@ function main(): number {
     return 0;
   } catch (error) {
     console.error(`prepare: ${(error as Error).message}`);
-    const input =
-      error instanceof TaskError
-        ? error.code === "input"
-        : /^ERR_PARSE_ARGS/.test((error as NodeJS.ErrnoException).code ?? "");
-    return input ? 2 : 1;
+    return /^(input$|ERR_PARSE_ARGS)/.test((error as NodeJS.ErrnoException).code ?? "") ? 2 : 1;
   }
 }
 

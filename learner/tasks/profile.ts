@@ -3,12 +3,12 @@ import { closeSync, openSync, readFileSync, readSync, statSync } from "node:fs";
 import { isNumeric } from "../grading/column.ts";
 import { readFrame } from "../grading/frame.ts";
 
-/** As much of a table as is read for types and missing cells: 8 MiB of numbers take a third of a second. */
+/** Read of a table for types and missing cells: 8 MiB of numbers take a third of a second. */
 export const profileBytes = 8 * 2 ** 20;
 /** JSON is parsed whole; a larger file has no profile. */
-export const maxJsonBytes = 64 * 2 ** 20;
+const maxJsonBytes = 64 * 2 ** 20;
 /** Records are counted up to here, at some 2 GB a second where the disk is no slower. */
-export const maxCountedBytes = 8 * 2 ** 30;
+const maxCountedBytes = 8 * 2 ** 30;
 
 export interface ColumnFacts {
   name: string;
@@ -46,14 +46,9 @@ function profileTable(path: string): TableFacts | Unreadable {
   if ("reason" in frame) return { problem: frame.reason.message };
   const columns = frame.names.map((name, place): ColumnFacts => {
     const column = frame.columnAt(place);
-    if (!isNumeric(column)) {
-      let missing = 0;
-      for (let row = 0; row < column.rows; row++) if (column.isMissing(row)) missing++;
-      return { name, type: column.kind, missing };
-    }
+    const isMissing = isNumeric(column) ? (row: number) => Number.isNaN(column.values[row]) : column.isMissing;
     let missing = 0;
-    for (const value of column.values) if (Number.isNaN(value)) missing++;
-    // pandas makes floats of whole numbers with a hole.
+    for (let row = 0; row < column.rows; row++) if (isMissing(row)) missing++;
     return { name, type: column.kind, missing };
   });
   const rows = bytes.length === size ? frame.rows : size <= maxCountedBytes ? countRecords(path) - 1 : undefined;
@@ -143,7 +138,8 @@ function lastRecordEnd(head: Buffer): number {
   return end;
 }
 
-function readHead(path: string, bytes: number): Buffer {
+/** The first bytes of a file, at most so many. */
+export function readHead(path: string, bytes: number): Buffer {
   const file = openSync(path, "r");
   try {
     const buffer = Buffer.alloc(Math.min(bytes, statSync(path).size));

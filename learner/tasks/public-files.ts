@@ -1,10 +1,10 @@
 /** The public folder of a task as programs find it below `./input/`: files with their sizes, folders summed up. */
 import { opendirSync, readdirSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { profileFile, type TableFacts, type Unreadable } from "./profile.ts";
 
 /** Files that are counted below one folder; more are "more than". */
-export const maxFolderFiles = 200_000;
+const maxFolderFiles = 200_000;
 
 export interface PublicFile {
   /** A folder's ends with a slash. */
@@ -16,7 +16,7 @@ export interface PublicFile {
   folder?: FolderFacts;
 }
 
-export interface FolderFacts {
+interface FolderFacts {
   files: number;
   /** True where there are more than `maxFolderFiles`. */
   more: boolean;
@@ -67,31 +67,28 @@ function folderFacts(root: string): { bytes: number; folder: FolderFacts } {
   const extensions = new Map<string, number>();
   const facts: FolderFacts = { files: 0, more: false, folders: 0, extensions: [] };
   let bytes = 0;
-  const waiting = [""];
-  for (let below = waiting.pop(); below !== undefined && !facts.more; below = waiting.pop()) {
-    const open = opendirSync(join(root, below));
-    try {
-      for (let entry = open.readSync(); entry !== null; entry = open.readSync()) {
-        const path = join(below, entry.name);
-        if (entry.isDirectory()) {
-          facts.folders++;
-          waiting.push(path);
-          continue;
-        }
-        if (facts.files === maxFolderFiles) {
-          facts.more = true;
-          break;
-        }
-        facts.files++;
-        const extension = /\.[^.]+$/.exec(entry.name)?.[0].toLowerCase() ?? "";
-        extensions.set(extension, (extensions.get(extension) ?? 0) + 1);
-        bytes += statSync(join(root, path)).size;
-        // The order of a folder's entries is the file system's.
-        if (facts.example === undefined || before(path, facts.example)) facts.example = path;
+  const open = opendirSync(root, { recursive: true });
+  try {
+    for (let entry = open.readSync(); entry !== null; entry = open.readSync()) {
+      if (entry.isDirectory()) {
+        facts.folders++;
+        continue;
       }
-    } finally {
-      open.closeSync();
+      if (facts.files === maxFolderFiles) {
+        facts.more = true;
+        break;
+      }
+      facts.files++;
+      const path = join(entry.parentPath, entry.name);
+      const extension = /\.[^.]+$/.exec(entry.name)?.[0].toLowerCase() ?? "";
+      extensions.set(extension, (extensions.get(extension) ?? 0) + 1);
+      bytes += statSync(path).size;
+      // The order of a folder's entries is the file system's.
+      const name = relative(root, path);
+      if (facts.example === undefined || before(name, facts.example)) facts.example = name;
     }
+  } finally {
+    open.closeSync();
   }
   facts.extensions = [...extensions].sort(([a, m], [b, n]) => n - m || (a < b ? -1 : 1));
   return { bytes, folder: facts };

@@ -22,8 +22,6 @@ test("a task folder", () => {
   assert.equal(task.spec.executionTimeoutSeconds, 7);
   assert.equal(task.spec.outputBytes, 4194304);
   assert.equal(task.description, "# Small\n");
-  assert.deepEqual(task.columns, ["id", "a, b", "y"]);
-  assert.deepEqual(task.snippet, ['id,"a, b",y', '2,"x",1', "3,y,2"]);
   assert.equal(task.publicDirectory, join(directory, "prepared/public"));
   assert.equal(task.grade(Buffer.from("id,y\n0,1\n1,4\n")).score, 1);
   assert.deepEqual(task.grade(Buffer.from("id,y\n0,0\n1,0\n")).guards, ["sampleSubmission", "constant"]);

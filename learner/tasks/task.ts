@@ -2,7 +2,6 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { stringify } from "yaml";
 import { type Grader, ManifestError, parseTask, type Task as TaskSpec } from "../../crds/trainingrun.ts";
-import { readFrame } from "../grading/frame.ts";
 import { type Graded, gradeSubmission, readAnswers } from "../grading/grade.ts";
 import { metrics } from "../grading/metrics.ts";
 import { type MleBenchTask, mleBenchTask } from "../grading/mlebench-tasks.ts";
@@ -15,7 +14,7 @@ export interface Task {
   directory: string;
   /** What programs see under `./input/`. */
   publicDirectory: string;
-  /** Limits and split: the TrainingRun's where it names the task, otherwise those of the folder's task.yaml. */
+  /** Limits and split: the TrainingRun's where it names the task, otherwise the folder's. */
   spec: TaskSpec;
   grader: Grader;
   /** What a score is worth. */
@@ -24,58 +23,37 @@ export interface Task {
   mleBench?: MleBenchTask;
   /** The task statement, Markdown. */
   description: string;
-  /** Of train.csv, in its order; empty if the task has none. */
-  columns: string[];
-  /** First records of train.csv, header first, as text; for prompts. */
-  snippet: string[];
   grade: (submission: Buffer) => Graded;
   /** Bytes of the largest submission that is read. */
   submissionBytes: number;
 }
 
-const snippetRows = 10;
-/** As much of train.csv as is read for its header and first records. */
-const headBytes = 1 << 16;
-
 /**
- * Opens a task folder in MLE-bench layout: `prepared/public`, `prepared/private` and, for bundled tasks, `task.yaml`.
- *
- * One of the twelve MLE-bench tasks (by the name of the task, or of the folder where nothing names it) is graded as
- * MLE-bench does, unless a grader is given.
+ * Opens a task folder: `prepared/public`, `prepared/private` and `task.yaml`, which an MLE-bench task can lack.
  *
  * @param spec the task's item of a resolved TrainingRun. Its description, grader and guardedRewardCap win over the
  * folder's if they are given; its limits always do.
  * @throws TaskError `folder` or `answers`, in one line
  */
 export function openTask(directory: string, spec?: TaskSpec): Task {
+  const refused = (message: string) => new TaskError("folder", message);
   const publicDirectory = join(directory, "prepared", "public");
   if (!existsSync(publicDirectory))
-    throw new TaskError(
-      "folder",
-      `${directory} is no task folder: there is no prepared/public; see learner/tasks/README.md`,
-    );
+    throw refused(`${directory} is no task folder: there is no prepared/public; see learner/tasks/README.md`);
   const own = readTaskYaml(join(directory, "task.yaml"));
   const named = spec?.name ?? own?.name ?? basename(resolve(directory));
   const mleBench = (spec?.grader ?? own?.grader) ? undefined : mleBenchTask(named);
   const used = spec ?? own ?? (mleBench && parseTask(stringify({ name: named }), named));
   const grader = spec?.grader ?? own?.grader ?? (mleBench && graderOf(mleBench));
   if (!used || !grader)
-    throw new TaskError(
-      "folder",
-      `${directory} does not say how it is graded; give spec.tasks[].grader or a task.yaml`,
-    );
-  if (metrics[grader.metric].direction !== grader.direction)
-    throw new TaskError(
-      "folder",
-      `grader.direction is ${grader.direction}, but ${grader.metric} is better ${metrics[grader.metric].direction}; change it`,
-    );
+    throw refused(`${directory} does not say how it is graded; give spec.tasks[].grader or a task.yaml`);
+  const { metric, direction } = grader;
+  if (metrics[metric].direction !== direction)
+    throw refused(`grader.direction is ${direction}, but ${metric} is better ${metrics[metric].direction}; change it`);
   const { grade, submissionBytes } = openGrader(directory, publicDirectory, used, grader, mleBench);
   const description = used.description ?? own?.description ?? optionalText(join(publicDirectory, "description.md"));
   if (description === undefined)
-    throw new TaskError(
-      "folder",
-      `${publicDirectory} has no description.md and spec.tasks[].description is not given; write one`,
-    );
+    throw refused(`${publicDirectory} has no description.md and spec.tasks[].description is not given; write one`);
   return {
     name: used.name,
     directory,
@@ -85,7 +63,6 @@ export function openTask(directory: string, spec?: TaskSpec): Task {
     rewardRules: { ...grader, guardedRewardCap: spec?.guardedRewardCap ?? own?.guardedRewardCap },
     ...(mleBench && { mleBench }),
     description,
-    ...readHead(join(publicDirectory, "train.csv")),
     grade,
     submissionBytes: used.submissionBytes ?? submissionBytes,
   };
@@ -107,16 +84,11 @@ export function graderOf({ metric, idColumn, targetColumns, direction, rewardFlo
   return { metric, idColumn, targetColumns, direction, rewardFloor };
 }
 
-/** How much larger than the sample submission and the answers a submission may be: `0` there can be `0.0123456789012345`. */
-const submissionFactor = 16;
-const smallestSubmissionLimit = 2 ** 20;
-const largestSubmissionLimit = 2 ** 28;
-
 /** Bytes that a submission may have where the manifest does not say. A power of two: it tells little of the answers. */
 export function submissionLimit(sampleBytes: number, answersBytes: number): number {
   const larger = Math.max(1, sampleBytes, answersBytes);
-  const generous = Math.min(submissionFactor * larger, largestSubmissionLimit);
-  return 2 ** Math.ceil(Math.log2(Math.max(smallestSubmissionLimit, generous, 2 * larger)));
+  const generous = Math.min(16 * larger, 2 ** 28); // `0` in the sample can be `0.0123456789012345`
+  return 2 ** Math.ceil(Math.log2(Math.max(2 ** 20, generous, 2 * larger)));
 }
 
 /** Sample submissions up to here are read, to tell copies of them. */
@@ -151,17 +123,6 @@ function openGrader(
   } catch (error) {
     throw new TaskError("answers", `${path} does not fit the grader: ${(error as Error).message}`, error);
   }
-}
-
-function readHead(path: string): { columns: string[]; snippet: string[] } {
-  if (!existsSync(path)) return { columns: [], snippet: [] };
-  const lines = readFileSync(path)
-    .subarray(0, headBytes)
-    .toString("utf8")
-    .split(/\r?\n/)
-    .slice(0, snippetRows + 1);
-  const header = readFrame(Buffer.from(lines[0] ?? ""), { bytes: headBytes, rows: 1 });
-  return { columns: "reason" in header ? [] : [...header.names], snippet: lines.filter((line) => line !== "") };
 }
 
 function optionalText(path: string): string | undefined {
