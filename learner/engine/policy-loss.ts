@@ -6,43 +6,34 @@ import { RESPONSE } from "./model/decoder.ts";
 const LOG_RATIO_LIMIT = 20; // exp of it is finite in float32 (verl)
 const KL_LIMIT = 10; // of one token in the loss (verl)
 
-export interface PolicyLossInputs {
-  proximalLogProbs: Value;
-  advantages: Value;
-  /** what a token's policy loss is multiplied by: sample weight * importance / normaliser */
-  policyScale: Value;
-  /** what a token's entropy is multiplied by: entropy coefficient / normaliser */
-  entropyScale: Value;
-  referenceLogProbs: Value;
-  /** what a token's KL to the reference is multiplied by: KL coefficient / normaliser; 0 where KL is part of the reward */
-  klScale: Value;
-  /** scalars 1 - eps and 1 + eps */
-  ratioLow: Value;
-  ratioHigh: Value;
-  /** scalar c of dual clip; very large: off */
-  dualClip: Value;
-}
-
-export function policyLossInputs(g: Graph): PolicyLossInputs {
+/** What a token is multiplied by includes 1 / normaliser. */
+export function policyLossInputs(g: Graph) {
   const token = (name: string) => g.input(name, "float32", [RESPONSE]);
   const scalar = (name: string) => g.input(name, "float32", []);
   return {
     proximalLogProbs: token("proximalLogProbs"),
     advantages: token("advantages"),
+    /** what a token's policy loss is multiplied by: sample weight * importance */
     policyScale: token("policyScale"),
+    /** what a token's entropy is multiplied by: entropy coefficient */
     entropyScale: token("entropyScale"),
     referenceLogProbs: token("referenceLogProbs"),
+    /** what a token's KL to the reference is multiplied by: KL coefficient; 0 where KL is part of the reward */
     klScale: token("klScale"),
+    /** 1 - eps and 1 + eps */
     ratioLow: scalar("ratioLow"),
     ratioHigh: scalar("ratioHigh"),
+    /** c of dual clip; very large: off */
     dualClip: scalar("dualClip"),
   };
 }
 
+type Inputs = ReturnType<typeof policyLossInputs>;
+
 /**
  * sum over tokens of policyScale * max(-A ratio, -A clip(ratio)) - entropyScale * entropy + klScale * KL; a scalar.
  */
-export function policyLoss(logProbs: Value, entropies: Value, inputs: PolicyLossInputs): Value {
+export function policyLoss(logProbs: Value, entropies: Value, inputs: Inputs): Value {
   const { advantages: a } = inputs;
   const ratio = exp(clip(sub(logProbs, inputs.proximalLogProbs), -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT));
   const loss = neg(minimum(mul(ratio, a), mul(clip(ratio, inputs.ratioLow, inputs.ratioHigh), a)));

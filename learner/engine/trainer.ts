@@ -142,18 +142,14 @@ export class Trainer implements Engine {
         ...decoderFeeds(rows, this.#config, this.#blocks),
         ...logProbFeeds(rows, o.temperature),
         ...scalars,
-        proximalLogProbs: tensor(join(samples.map((sample) => sample.proximalLogProbs))),
-        advantages: tensor(join(samples.map((sample) => sample.advantages))),
-        policyScale: tensor(
-          join(indices.map((i) => batch[i].importance.map((importance) => importance * batch[i].weight * scale[i]))),
+        proximalLogProbs: join(samples.map((sample) => sample.proximalLogProbs)),
+        advantages: join(samples.map((sample) => sample.advantages)),
+        policyScale: join(
+          indices.map((i) => batch[i].importance.map((importance) => importance * batch[i].weight * scale[i])),
         ),
-        entropyScale: tensor(
-          join(indices.map((i) => new Float32Array(batch[i].response.length).fill(o.entropyCoefficient * scale[i]))),
-        ),
-        referenceLogProbs: tensor(join(samples.map((sample) => sample.referenceLogProbs ?? sample.proximalLogProbs))),
-        klScale: tensor(
-          join(indices.map((i) => new Float32Array(batch[i].response.length).fill((o.klCoefficient ?? 0) * scale[i]))),
-        ),
+        entropyScale: joinEach(samples, (i) => o.entropyCoefficient * scale[indices[i]]),
+        referenceLogProbs: join(samples.map((sample) => sample.referenceLogProbs ?? sample.proximalLogProbs)),
+        klScale: joinEach(samples, (i) => (o.klCoefficient ?? 0) * scale[indices[i]]),
       };
     });
     const { outputs, done } = await this.#workers.step("policyStep", "policy", this.policy, feeds, o);
@@ -185,21 +181,21 @@ export class Trainer implements Engine {
     const spread = { returns: new Spread(), residuals: new Spread() };
     let loss = 0;
     const groups = this.#microBatches(batch, o);
-    const returnsOf = (group: MicroBatch) => join(group.flat().map((i) => batch[i].returns));
     const feeds = groups.map((group) => {
       const indices = group.flat();
+      const samples = indices.map((i) => batch[i]);
       return {
         ...decoderFeeds(decoderRows(group, batch), this.#config, this.#blocks),
-        oldValues: tensor(join(indices.map((i) => batch[i].oldValues))),
-        returns: tensor(returnsOf(group)),
-        valueScale: tensor(join(indices.map((i) => new Float32Array(batch[i].response.length).fill(scale[i])))),
+        oldValues: join(samples.map((sample) => sample.oldValues)),
+        returns: join(samples.map((sample) => sample.returns)),
+        valueScale: joinEach(samples, (i) => scale[indices[i]]),
         valueClip: scalar(o.valueClip || OFF),
       };
     });
     const { outputs, done } = await this.#workers.step("valueStep", "critic", critic, feeds, o);
     for (const [g, output] of outputs.entries()) {
       loss += output.loss.data[0] as number;
-      const [values, returns] = [output.values.data as Float32Array, returnsOf(groups[g])];
+      const [values, returns] = [output.values.data, feeds[g].returns.data] as Float32Array[];
       for (let t = 0; t < returns.length; t++) {
         spread.returns.add(returns[t]);
         spread.residuals.add(returns[t] - values[t]);
@@ -213,11 +209,12 @@ export class Trainer implements Engine {
     this.#check(batch);
     const scale = tokenScale(batch, o);
     const feeds = this.#microBatches(batch, o).map((group) => {
-      const rows = decoderRows(group, batch);
+      const [rows, indices] = [decoderRows(group, batch), group.flat()];
+      const samples = indices.map((i) => batch[i]);
       return {
         ...decoderFeeds(rows, this.#config, this.#blocks),
         ...logProbFeeds(rows, o.temperature ?? 1),
-        scale: tensor(join(group.flat().map((i) => new Float32Array(batch[i].response.length).fill(scale[i])))),
+        scale: joinEach(samples, (i) => scale[indices[i]]),
       };
     });
     const { outputs, done } = await this.#workers.step("pretrainStep", "policy", this.policy, feeds, o);
@@ -313,15 +310,13 @@ function logProbFeeds(rows: readonly DecoderRow[], temperature: number): Record<
   return { ...targetFeeds(rows), inverseTemperature: scalar(1 / temperature) };
 }
 
-function join(parts: readonly Float32Array[]): Float32Array {
-  const joined = new Float32Array(parts.reduce((total, part) => total + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    joined.set(part, at);
-    at += part.length;
-  }
-  return joined;
-}
+/** The numbers of some samples' response tokens, float32 [response]. */
+const join = (parts: readonly ArrayLike<number>[]): Tensor =>
+  tensor(Float32Array.from(parts.flatMap((part) => Array.from(part))));
+
+/** A number for each sample, the same at all of its response tokens. */
+const joinEach = (samples: readonly Sequence[], of: (index: number) => number): Tensor =>
+  join(samples.map(({ response }, i) => new Float32Array(response.length).fill(of(i))));
 
 /** Cuts per-token numbers into those of each sequence. */
 function split(tokens: Float32Array, sequences: readonly Sequence[]): Float32Array[] {

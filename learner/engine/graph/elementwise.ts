@@ -36,16 +36,6 @@ export function div(a: Operand, b: Operand): Value {
   ]);
 }
 
-/** x to a constant power. */
-export function pow(x: Value, exponent: number): Value {
-  return emit({
-    type: "Pow",
-    inputs: [x, lift(exponent, x)],
-    shape: x.shape,
-    rule: (d) => [mul(d, mul(pow(x, exponent - 1), exponent)), undefined],
-  });
-}
-
 /** The larger one; where both are equal the whole gradient goes to `a`. */
 export function maximum(a: Operand, b: Operand): Value {
   return binary("Max", a, b, (x, y) => (d, needs) => chosen(d, needs, greaterOrEqual(x, y), x, y));
@@ -83,27 +73,19 @@ function comparison(type: string, a: Operand, b: Operand): Value {
   const [x, y] = pair(a, b, type);
   return emit({ type, inputs: [x, y], dtype: "bool", shape: broadcast([x.shape, y.shape], type) });
 }
-export const greater = (a: Operand, b: Operand): Value => comparison("Greater", a, b);
 export const greaterOrEqual = (a: Operand, b: Operand): Value => comparison("GreaterOrEqual", a, b);
 export const less = (a: Operand, b: Operand): Value => comparison("Less", a, b);
 export const lessOrEqual = (a: Operand, b: Operand): Value => comparison("LessOrEqual", a, b);
 export const equal = (a: Operand, b: Operand): Value => comparison("Equal", a, b);
 export const and = (a: Value, b: Value): Value => comparison("And", a, b);
 export const or = (a: Value, b: Value): Value => comparison("Or", a, b);
-export const not = (x: Value): Value => emit({ type: "Not", inputs: [x], shape: x.shape });
 
 export const neg = (x: Value): Value => unary("Neg", x, (d) => [neg(d)]);
 export const exp = (x: Value): Value => unary("Exp", x, (d, _, y) => [mul(d, y)]);
 export const log = (x: Value): Value => unary("Log", x, (d) => [div(d, x)]);
 export const sqrt = (x: Value): Value => unary("Sqrt", x, (d, _, y) => [div(mul(d, 0.5), y)]);
-export const reciprocal = (x: Value): Value => unary("Reciprocal", x, (d, _, y) => [neg(mul(d, square(y)))]);
-export const tanh = (x: Value): Value => unary("Tanh", x, (d, _, y) => [mul(d, sub(1, square(y)))]);
 export const sigmoid = (x: Value): Value => unary("Sigmoid", x, (d, _, y) => [mul(d, mul(y, sub(1, y)))]);
-export const abs = (x: Value): Value => unary("Abs", x, (d) => [mul(d, sign(x))]);
-export const sign = (x: Value): Value => unary("Sign", x, () => [undefined]);
 export const square = (x: Value): Value => mul(x, x);
-export const sin = (x: Value): Value => unary("Sin", x, (d) => [mul(d, cos(x))]);
-export const cos = (x: Value): Value => unary("Cos", x, (d) => [neg(mul(d, sin(x)))]);
 
 /** x * sigmoid(x), as one kernel (QuickGelu with alpha 1). */
 export function silu(x: Value): Value {

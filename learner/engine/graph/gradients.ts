@@ -1,6 +1,5 @@
 /** Reverse-mode differentiation over the tape that primitives record. */
 
-import { expand } from "./broadcasting.ts";
 import { stopGradient } from "./elementwise.ts";
 import { GraphError } from "./errors.ts";
 import { innermost, type Value } from "./graph.ts";
@@ -72,9 +71,4 @@ export function custom(
     graph.model.recording = recording;
   }
   return graph.record(name, inputs, outputs, (cotangents) => vjp(cotangents, outputs));
-}
-
-/** The cotangent, or zeros of the value's shape. */
-export function orZeros(cotangent: Value | undefined, like: Value): Value {
-  return cotangent ?? expand(like.graph.constant(0, like.dtype), like.shape);
 }

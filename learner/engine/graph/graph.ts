@@ -22,7 +22,6 @@
  * | a left-out optional input | `null` in the input list |
  * | size of a named dim | `g.dim('rows')` -> int64 [1]; `g.shapeOf(['rows', 3])` -> int64 [rank] |
  * | loop | `g.loop({ tripCount?, condition?, carried, body })`: body gets (graph, iteration, condition, carried), returns { condition, carried, scans? } |
- * | branch | `g.if(condition, (graph) => values, (graph) => values)` |
  * | own operator with a gradient | `custom(name, inputs, forward, vjp)` in gradients.ts |
  * | computed again in the backward pass | `checkpoint(inputs, forward)` in checkpoint.ts |
  *
@@ -296,34 +295,6 @@ export class Graph {
       ...carried.map((value, i) => ({ dtype: value.dtype, shape: shapes[i]! })),
       ...scans.map((value) => ({ dtype: value.dtype, shape: [count, ...value.shape] })),
     ]);
-  }
-
-  /** ONNX If. Both branches return the same number of values; the shapes are those of the first branch. */
-  if(
-    condition: Value,
-    whenTrue: (graph: Graph) => readonly Value[],
-    whenFalse: (graph: Graph) => readonly Value[],
-  ): Value[] {
-    const branch = (name: string, build: (graph: Graph) => readonly Value[]) => {
-      const graph = new Graph(this.#fresh(name), { parent: this });
-      const values = build(graph);
-      for (const [i, value] of values.entries()) graph.output(`${graph.name}_out${i}`, value);
-      return { graph, values };
-    };
-    const then = branch("then", whenTrue);
-    const otherwise = branch("else", whenFalse);
-    if (then.values.length !== otherwise.values.length) {
-      throw new GraphError(
-        "graph",
-        `if: the branches return ${then.values.length} and ${otherwise.values.length} values; they must be as many`,
-      );
-    }
-    return this.op(
-      "If",
-      [condition],
-      { then_branch: then.graph, else_branch: otherwise.graph },
-      then.values.map((value) => ({ dtype: value.dtype, shape: value.shape })),
-    );
   }
 
   /** Marks `outputs` as computed from `inputs` by the gradient rule `name`; returns them as values that require a gradient. */

@@ -1,8 +1,7 @@
 /** Operations that move numbers and change none. */
-import { expand } from "./broadcasting.ts";
 import { emit } from "./emit.ts";
 import { GraphError } from "./errors.ts";
-import { innermost, type Value } from "./graph.ts";
+import type { Value } from "./graph.ts";
 import { frontAxis } from "./shapes.ts";
 
 export function transpose(x: Value, permutation: readonly number[]): Value {
@@ -80,22 +79,4 @@ export function pad(x: Value, axis: number, before: number, after: number): Valu
       return [slice(d, front, before, before + size), undefined];
     },
   });
-}
-
-/** Equal pieces along an axis. */
-export function split(x: Value, axis: number, sizes: readonly number[]): Value[] {
-  const front = frontAxis(axis, x.shape.length, "Split");
-  const graph = innermost([x]);
-  const outputs = graph.op(
-    "Split",
-    [x, graph.constant(sizes, "int64")],
-    { axis: front },
-    sizes.map((size) => ({ dtype: x.dtype, shape: x.shape.map((dim, i) => (i === front ? size : dim)) })),
-  );
-  return graph.record("Split", [x], outputs, (cotangents) => [
-    concat(
-      cotangents.map((d, i) => d ?? expand(graph.constant(0, x.dtype), outputs[i]!.shape)),
-      front,
-    ),
-  ]);
 }

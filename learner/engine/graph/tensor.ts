@@ -51,24 +51,19 @@ export function tensor(data: TypedArray, shape: readonly number[] = [data.length
   return { dtype, shape, data };
 }
 
+const FROM_NUMBERS: Partial<Record<DType, (values: readonly number[]) => TypedArray>> = {
+  float32: (values) => Float32Array.from(values),
+  float64: (values) => Float64Array.from(values),
+  int32: (values) => Int32Array.from(values),
+  int64: (values) => BigInt64Array.from(values, BigInt),
+  bool: (values) => Uint8Array.from(values),
+  uint8: (values) => Uint8Array.from(values),
+};
+
 /** A host tensor from plain numbers. */
 export function tensorOf(dtype: DType, values: readonly number[], shape: readonly number[] = [values.length]): Tensor {
-  switch (dtype) {
-    case "float32":
-      return tensor(Float32Array.from(values), shape, dtype);
-    case "float64":
-      return tensor(Float64Array.from(values), shape, dtype);
-    case "int32":
-      return tensor(Int32Array.from(values), shape, dtype);
-    case "int64":
-      return tensor(BigInt64Array.from(values.map(BigInt)), shape, dtype);
-    case "bool":
-    case "uint8":
-      return tensor(Uint8Array.from(values), shape, dtype);
-    default:
-      throw new GraphError(
-        "dtype",
-        `tensorOf: no ${dtype} from plain numbers; make a float32 tensor and cast it in the graph`,
-      );
-  }
+  const from = FROM_NUMBERS[dtype];
+  if (from) return tensor(from(values), shape, dtype);
+  const remedy = "make a float32 tensor and cast it in the graph";
+  throw new GraphError("dtype", `tensorOf: no ${dtype} from plain numbers; ${remedy}`);
 }

@@ -1,4 +1,4 @@
 /** The quick part of tokenizer.parity.ts. */
-import { testTokenizer } from "./tokenizer-parity.ts";
+import { testTokenizer } from "./tokenizer.fixture.ts";
 
 testTokenizer("qwen2.5", { sweep: false });
