@@ -5,7 +5,8 @@ import path from "node:path";
 import { newMoments } from "./adamw.ts";
 import { EngineError } from "./errors.ts";
 import type { Parameters } from "./graph/parameters.ts";
-import { readMetadata, readSafetensors, writeSafetensors } from "./model/safetensors.ts";
+import { readSafetensors, writeSafetensors } from "./model/safetensors.ts";
+import { readHeader } from "./model/safetensors-header.ts";
 import type { Tensor } from "./model/weights.ts";
 import type { ModelState, TakenSteps } from "./model-state.ts";
 
@@ -26,7 +27,7 @@ export function writeMoments(file: string, { moments, steps, weights }: ModelSta
 
 /** @returns undefined where no step had been taken. @throws EngineError `checkpoint` when the file does not fit the model */
 export function readMoments(file: string, model: ModelState): TakenSteps | undefined {
-  const steps = Number(readMetadata(file).steps);
+  const steps = Number(readHeader(file).metadata.steps);
   if (!Number.isSafeInteger(steps) || steps < 0)
     throw new EngineError("checkpoint", `${file}: its metadata has no step count`);
   if (steps === 0) return undefined;

@@ -85,10 +85,7 @@ export class Trainer implements Engine {
     const unchanged = this.policy.untrained(this.#reference);
     if (options.values && !this.critic) await this.initializeCritic(0);
     const groups = this.#microBatches(batch);
-    const feeds = groups.map((group) => {
-      const rows = decoderRows(group, batch);
-      return { ...decoderFeeds(rows, this.#config, this.#blocks), ...logProbFeeds(rows, options.temperature) };
-    });
+    const feeds = this.#feeds(groups, batch, ({ rows }) => logProbFeeds(rows, options.temperature));
     const results = batch.map(({ response }): Evaluation => {
       const empty = () => new Float32Array(response.length);
       return { logProbs: empty(), referenceLogProbs: empty(), values: empty(), entropies: empty() };
@@ -96,11 +93,9 @@ export class Trainer implements Engine {
     const scatter = (outputs: Outputs[], name: string, field = name as keyof Evaluation) => {
       for (const [g, group] of groups.entries()) {
         const indices = group.flat();
-        const parts = split(
-          outputs[g][name].data as Float32Array,
-          indices.map((i) => batch[i]),
-        );
-        for (const [part, i] of indices.entries()) results[i][field].set(parts[part]);
+        const samples = indices.map((i) => batch[i]);
+        for (const [part, numbers] of split(outputs[g][name].data as Float32Array, samples).entries())
+          results[indices[part]][field].set(numbers);
       }
     };
     const own = await this.#workers.evaluate("evaluate", feeds);
@@ -135,23 +130,18 @@ export class Trainer implements Engine {
     };
     const totals = { loss: 0, kl: 0, ratio: 0, ratioMax: 0, clipped: 0, entropy: 0, tokens: 0 };
     const groups = this.#microBatches(batch, o);
-    const feeds = groups.map((group) => {
-      const [rows, indices] = [decoderRows(group, batch), group.flat()];
-      const samples = indices.map((i) => batch[i]);
-      return {
-        ...decoderFeeds(rows, this.#config, this.#blocks),
-        ...logProbFeeds(rows, o.temperature),
-        ...scalars,
-        proximalLogProbs: join(samples.map((sample) => sample.proximalLogProbs)),
-        advantages: join(samples.map((sample) => sample.advantages)),
-        policyScale: join(
-          indices.map((i) => batch[i].importance.map((importance) => importance * batch[i].weight * scale[i])),
-        ),
-        entropyScale: joinEach(samples, (i) => o.entropyCoefficient * scale[indices[i]]),
-        referenceLogProbs: join(samples.map((sample) => sample.referenceLogProbs ?? sample.proximalLogProbs)),
-        klScale: joinEach(samples, (i) => (o.klCoefficient ?? 0) * scale[indices[i]]),
-      };
-    });
+    const feeds = this.#feeds(groups, batch, ({ rows, indices, samples }) => ({
+      ...logProbFeeds(rows, o.temperature),
+      ...scalars,
+      proximalLogProbs: join(samples.map((sample) => sample.proximalLogProbs)),
+      advantages: join(samples.map((sample) => sample.advantages)),
+      policyScale: join(
+        indices.map((i) => batch[i].importance.map((importance) => importance * batch[i].weight * scale[i])),
+      ),
+      entropyScale: joinEach(samples, (i) => o.entropyCoefficient * scale[indices[i]]),
+      referenceLogProbs: join(samples.map((sample) => sample.referenceLogProbs ?? sample.proximalLogProbs)),
+      klScale: joinEach(samples, (i) => (o.klCoefficient ?? 0) * scale[indices[i]]),
+    }));
     const { outputs, done } = await this.#workers.step("policyStep", "policy", this.policy, feeds, o);
     for (const [g, { loss, tokens }] of outputs.entries()) {
       const samples = groups[g].flat().map((i) => batch[i]);
@@ -181,17 +171,12 @@ export class Trainer implements Engine {
     const spread = { returns: new Spread(), residuals: new Spread() };
     let loss = 0;
     const groups = this.#microBatches(batch, o);
-    const feeds = groups.map((group) => {
-      const indices = group.flat();
-      const samples = indices.map((i) => batch[i]);
-      return {
-        ...decoderFeeds(decoderRows(group, batch), this.#config, this.#blocks),
-        oldValues: join(samples.map((sample) => sample.oldValues)),
-        returns: join(samples.map((sample) => sample.returns)),
-        valueScale: joinEach(samples, (i) => scale[indices[i]]),
-        valueClip: scalar(o.valueClip || OFF),
-      };
-    });
+    const feeds = this.#feeds(groups, batch, ({ indices, samples }) => ({
+      oldValues: join(samples.map((sample) => sample.oldValues)),
+      returns: join(samples.map((sample) => sample.returns)),
+      valueScale: joinEach(samples, (i) => scale[indices[i]]),
+      valueClip: scalar(o.valueClip || OFF),
+    }));
     const { outputs, done } = await this.#workers.step("valueStep", "critic", critic, feeds, o);
     for (const [g, output] of outputs.entries()) {
       loss += output.loss.data[0] as number;
@@ -208,15 +193,10 @@ export class Trainer implements Engine {
   async pretrain(batch: Sequence[], o: PretrainStep): Promise<StepResult> {
     this.#check(batch);
     const scale = tokenScale(batch, o);
-    const feeds = this.#microBatches(batch, o).map((group) => {
-      const [rows, indices] = [decoderRows(group, batch), group.flat()];
-      const samples = indices.map((i) => batch[i]);
-      return {
-        ...decoderFeeds(rows, this.#config, this.#blocks),
-        ...logProbFeeds(rows, o.temperature ?? 1),
-        scale: joinEach(samples, (i) => scale[indices[i]]),
-      };
-    });
+    const feeds = this.#feeds(this.#microBatches(batch, o), batch, ({ rows, indices, samples }) => ({
+      ...logProbFeeds(rows, o.temperature ?? 1),
+      scale: joinEach(samples, (i) => scale[indices[i]]),
+    }));
     const { outputs, done } = await this.#workers.step("pretrainStep", "policy", this.policy, feeds, o);
     const loss = outputs.reduce((sum, output) => sum + (output.loss.data[0] as number), 0);
     return { loss, ...done };
@@ -277,6 +257,20 @@ export class Trainer implements Engine {
     });
   }
 
+  /** The decoder's feeds of each micro-batch, and those that `also` gives; response tokens are in the order of its samples. */
+  #feeds<T extends Sequence, F extends Record<string, Tensor>>(
+    groups: readonly MicroBatch[],
+    batch: readonly T[],
+    also: (group: { rows: DecoderRow[]; indices: number[]; samples: T[] }) => F,
+  ) {
+    return groups.map((group) => {
+      const rows = group.map((row) => ({ prompt: batch[row[0]].prompt, responses: row.map((i) => batch[i].response) }));
+      const indices = group.flat();
+      const samples = indices.map((i) => batch[i]);
+      return { ...decoderFeeds(rows, this.#config, this.#blocks), ...also({ rows, indices, samples }) };
+    });
+  }
+
   #check(batch: readonly Sequence[]): void {
     const { maxPositions, vocabSize } = this.#config;
     for (const [i, { prompt, response }] of batch.entries()) {
@@ -296,14 +290,6 @@ export class Trainer implements Engine {
 
 function scalar(value: number): Tensor {
   return tensor(Float32Array.of(value), []);
-}
-
-/** The rows of a micro-batch of `batch`. Their response tokens are in the order of its flattened indices. */
-function decoderRows(group: MicroBatch, batch: readonly Sequence[]): DecoderRow[] {
-  return group.map((indices) => ({
-    prompt: batch[indices[0]].prompt,
-    responses: indices.map((i) => batch[i].response),
-  }));
 }
 
 function logProbFeeds(rows: readonly DecoderRow[], temperature: number): Record<string, Tensor> {

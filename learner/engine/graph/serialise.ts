@@ -1,7 +1,7 @@
 /** Graph -> the bytes of an ONNX model (protobuf, IR version 10). */
 import { fileURLToPath } from "node:url";
 import protobuf from "protobufjs";
-import { type Attribute, Graph, type Initializer, type OpNode, type Shape, type Value } from "./graph.ts";
+import { type Attribute, Graph, type Initializer, type OpNode, type Value } from "./graph.ts";
 import { DTYPES, type Tensor, type TypedArray } from "./tensor.ts";
 
 const IR_VERSION = 10;
@@ -73,16 +73,10 @@ function graphProto(graph: Graph): object {
   };
 }
 
-function valueInfo(value: Value, where = ""): object {
-  return {
-    name: value.name,
-    type: { tensorType: { elemType: DTYPES[value.dtype].code, shape: shapeProto(value.shape, where) } },
-  };
-}
-
 /** @param where a part of the names of dims */
-function shapeProto(shape: Shape, where: string): object {
-  return { dim: shape.map((dim) => (typeof dim === "number" ? { dimValue: dim } : { dimParam: dim + where })) };
+function valueInfo({ name, dtype, shape }: Value, where = ""): object {
+  const dim = shape.map((size) => (typeof size === "number" ? { dimValue: size } : { dimParam: size + where }));
+  return { name, type: { tensorType: { elemType: DTYPES[dtype].code, shape: { dim } } } };
 }
 
 /** The dims of a value by the names that ONNX Runtime is given. @param place of the node that makes it, among the `nodes` live ones */
