@@ -168,7 +168,7 @@ export class Trainer implements Engine {
     if (!this.critic) await this.initializeCritic(0);
     const critic = this.critic!;
     const scale = tokenScale(batch, o);
-    const spread = { returns: new Spread(), residuals: new Spread() };
+    const [allReturns, residuals]: number[][] = [[], []];
     let loss = 0;
     const groups = this.#microBatches(batch, o);
     const feeds = this.#feeds(groups, batch, ({ indices, samples }) => ({
@@ -181,13 +181,13 @@ export class Trainer implements Engine {
     for (const [g, output] of outputs.entries()) {
       loss += output.loss.data[0] as number;
       const [values, returns] = [output.values.data, feeds[g].returns.data] as Float32Array[];
-      for (let t = 0; t < returns.length; t++) {
-        spread.returns.add(returns[t]);
-        spread.residuals.add(returns[t] - values[t]);
+      for (const [t, target] of returns.entries()) {
+        allReturns.push(target);
+        residuals.push(target - values[t]);
       }
     }
-    const explainedVariance = spread.returns.variance > 0 ? 1 - spread.residuals.variance / spread.returns.variance : 0;
-    return { loss, explainedVariance, ...done };
+    const whole = variance(allReturns);
+    return { loss, explainedVariance: whole > 0 ? 1 - variance(residuals) / whole : 0, ...done };
   }
 
   async pretrain(batch: Sequence[], o: PretrainStep): Promise<StepResult> {
@@ -333,20 +333,8 @@ function addStatistics(
   }
 }
 
-/** Variance of numbers as they come (Welford). */
-class Spread {
-  #count = 0;
-  #mean = 0;
-  #squares = 0;
-
-  add(value: number): void {
-    this.#count++;
-    const delta = value - this.#mean;
-    this.#mean += delta / this.#count;
-    this.#squares += delta * (value - this.#mean);
-  }
-
-  get variance(): number {
-    return this.#count > 0 ? this.#squares / this.#count : 0;
-  }
+/** 0 of no numbers. */
+function variance(numbers: readonly number[]): number {
+  const mean = numbers.reduce((sum, number) => sum + number, 0) / numbers.length;
+  return numbers.reduce((sum, number) => sum + (number - mean) ** 2, 0) / (numbers.length || 1);
 }

@@ -18,7 +18,7 @@
  * | inputs, outputs | `g.input(name, dtype, shape, { requiresGrad? })`, `g.output(name, value)` |
  * | weights in the model | `g.initializer(name, tensor)`; `g.externalInitializer(name, dtype, shape, { location, offset, length })` points into a file |
  * | constants | `g.constant(number or numbers, dtype?, shape?)`: equal constants are one initializer |
- * | any operator | `g.op('TopK', [x, k], { axis: 1 }, [{ dtype, shape }, { dtype, shape }], domain?)` -> values; attributes: number = int, `float(x)`, string, number[] = ints, `floats([...])`, Tensor, Graph |
+ * | any operator | `g.op('TopK', [x, k], { axis: 1 }, [{ dtype, shape }, { dtype, shape }], domain?)` -> values; attributes: number = int, `float(x)`, string, number[] = ints, Tensor, Graph |
  * | a left-out optional input | `null` in the input list |
  * | size of a named dim | `g.dim('rows')` -> int64 [1]; `g.shapeOf(['rows', 3])` -> int64 [rank] |
  * | loop | `g.loop({ tripCount?, condition?, carried, body })`: body gets (graph, iteration, condition, carried), returns { condition, carried, scans? } |
@@ -44,11 +44,10 @@ export interface Value {
 }
 
 export interface FloatAttribute {
-  float: number | readonly number[];
+  float: number;
 }
 export type Attribute = number | string | boolean | readonly number[] | FloatAttribute | Tensor | Graph;
 export const float = (value: number): FloatAttribute => ({ float: value });
-export const floats = (values: readonly number[]): FloatAttribute => ({ float: values });
 
 export interface OpNode {
   name: string;

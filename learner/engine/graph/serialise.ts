@@ -1,7 +1,7 @@
 /** Graph -> the bytes of an ONNX model (protobuf, IR version 10). */
 import { fileURLToPath } from "node:url";
 import protobuf from "protobufjs";
-import { type Attribute, Graph, type Initializer, type OpNode, type Value } from "./graph.ts";
+import { type Attribute, type FloatAttribute, Graph, type Initializer, type OpNode, type Value } from "./graph.ts";
 import { DTYPES, type Tensor, type TypedArray } from "./tensor.ts";
 
 const IR_VERSION = 10;
@@ -121,6 +121,5 @@ function attributeProto(name: string, value: Attribute): object {
       t: { dims: value.shape, dataType: DTYPES[value.dtype].code, rawData: bytesOf(value.data) },
     };
   }
-  const { float } = value as { float: number | readonly number[] };
-  return typeof float === "number" ? { name, type: 1, f: float } : { name, type: 6, floats: float };
+  return { name, type: 1, f: (value as FloatAttribute).float };
 }
