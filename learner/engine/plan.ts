@@ -203,7 +203,7 @@ export class Planner {
     return { device, rows, ...totals, microBatchTokens, rowTokens: this.longest, ranks: workers, checkpointing };
   }
 
-  /** So are weights, gradients and moments. */
+  /** Whether the networks run on a GPU; weights, gradients and moments are then there, too. */
   get #onGpu(): boolean {
     return this.#request.device.kind === "cuda";
   }
@@ -242,29 +242,18 @@ export class Planner {
   }
 
   #training(workers: number): PlanRow[] {
-    const trained = this.#trainedBytes;
-    if (this.#onGpu) {
-      // a micro-batch's gradient is added to the sum by the graph that computes it, and counted there
-      const block = working(adamwGraph()) + working(squaresGraph());
-      return [
-        {
-          what: "gradients",
-          detail: "of a batch, one model's at a time",
-          hostBytes: 0,
-          gpuBytes: this.#largestBytes + this.#halves(this.#largestBytes),
-        },
-        {
-          ...{ what: "optimiser", detail: "two moments of what is trained; copies for checkpoints" },
-          ...{ hostBytes: 2 * trained, gpuBytes: 2 * trained + block },
-        },
-      ];
-    }
+    const [trained, largest] = [this.#trainedBytes, this.#largestBytes];
+    const row = (what: PlanPart, detail: string, hostBytes: number, gpuBytes = 0): PlanRow => ({
+      ...{ what, detail, hostBytes, gpuBytes },
+    });
+    const [gradients, moments] = ["of a batch, one model's at a time", "two moments of what is trained"];
+    if (!this.#onGpu)
+      return [row("gradients", gradients + times(workers), workers * largest), row("optimiser", moments, 2 * trained)];
+    // a micro-batch's gradient is added to the sum by the graph that computes it, and counted there
+    const block = working(adamwGraph()) + working(squaresGraph());
     return [
-      {
-        ...{ what: "gradients", detail: `of a batch, one model's at a time${times(workers)}` },
-        ...{ hostBytes: workers * this.#largestBytes, gpuBytes: 0 },
-      },
-      { what: "optimiser", detail: "two moments of what is trained", hostBytes: 2 * trained, gpuBytes: 0 },
+      row("gradients", gradients, 0, largest + this.#halves(largest)),
+      row("optimiser", `${moments}; copies for checkpoints`, 2 * trained, 2 * trained + block),
     ];
   }
 

@@ -5,11 +5,10 @@ import { gradients } from "./graph/gradients.ts";
 import { type Compute, Graph, type Value } from "./graph/graph.ts";
 import { concat } from "./graph/primitives.ts";
 import { plus } from "./graph/sums.ts";
+import { crossEntropy, policyLoss, policyLossInputs, valueLoss, valueLossInputs } from "./losses.ts";
 import { decoder, decoderInputs, RESPONSE } from "./model/decoder.ts";
 import { tokenLogProbs } from "./model/token-log-probs.ts";
 import { valueHead, valueHeadParameters } from "./model/value-head.ts";
-import { crossEntropy, policyLoss, policyLossInputs } from "./policy-loss.ts";
-import { valueLoss, valueLossInputs } from "./value-loss.ts";
 
 /** The output that holds a parameter's gradient, with those before. */
 export const GRADIENT_PREFIX = "gradient of ";

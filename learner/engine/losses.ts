@@ -1,6 +1,6 @@
-/** PPO's clipped policy loss with an entropy bonus and a KL penalty, as a graph over all response tokens of a micro-batch. */
+/** PPO's clipped losses as graphs over all response tokens of a micro-batch: of the policy, with an entropy bonus and a KL penalty, and of the critic. */
 import type { Graph, Value } from "./graph/graph.ts";
-import { add, clip, exp, less, minimum, mul, neg, sub, sum, where } from "./graph/primitives.ts";
+import { add, clip, exp, less, maximum, minimum, mul, neg, square, sub, sum, where } from "./graph/primitives.ts";
 import { RESPONSE } from "./model/decoder.ts";
 
 const LOG_RATIO_LIMIT = 20; // exp of it is finite in float32 (verl)
@@ -51,4 +51,26 @@ function klToReference(logProbs: Value, referenceLogProbs: Value): Value {
 /** sum over tokens of -scale * log-prob: cross entropy. */
 export function crossEntropy(logProbs: Value, scale: Value): Value {
   return neg(sum(mul(logProbs, scale)));
+}
+
+export function valueLossInputs(g: Graph) {
+  const token = (name: string) => g.input(name, "float32", [RESPONSE]);
+  return {
+    oldValues: token("oldValues"),
+    returns: token("returns"),
+    /** what a token's loss is multiplied by: 1 / normaliser */
+    valueScale: token("valueScale"),
+    /** how far V may move from its old value */
+    valueClip: g.input("valueClip", "float32", []),
+  };
+}
+
+/** sum over tokens of valueScale * 0.5 max((V - R)^2, (clip(V, V_old +- valueClip) - R)^2); a scalar. */
+export function valueLoss(
+  values: Value,
+  { oldValues, returns, valueScale, valueClip }: ReturnType<typeof valueLossInputs>,
+): Value {
+  const clipped = add(oldValues, clip(sub(values, oldValues), mul(valueClip, -1), valueClip));
+  const worst = maximum(square(sub(values, returns)), square(sub(clipped, returns)));
+  return mul(sum(mul(worst, valueScale)), 0.5);
 }
