@@ -18,11 +18,6 @@ const SCALARS: readonly (keyof AdamWScalars)[] = [
   ...(["scale", "beta1", "gradientShare", "beta2", "squareShare", "stepSize", "epsilon", "decay"] as const),
 ];
 
-export interface DeviceMoments {
-  first: DeviceBuffer;
-  second: DeviceBuffer;
-}
-
 /** gradient, float32 [block], and total, float64 [] -> squares, the total with the sum of the gradient's, float64 [] */
 export function squaresGraph(): Graph {
   const graph = new Graph("squares");
@@ -118,14 +113,13 @@ export class DeviceAdamW {
   async step(
     weights: DeviceBuffer,
     gradient: DeviceBuffer,
-    moments: DeviceMoments,
+    moments: Record<"first" | "second", DeviceBuffer>,
     given: AdamWScalars,
   ): Promise<void> {
     await this.#scalars.write({ ...given });
     const scalars = this.#scalars.feeds();
-    const blocks = [weights, gradient, moments.first, moments.second].map((buffer) => [
-      ...buffer.blocks(weights.length),
-    ]);
+    const buffers = [weights, gradient, moments.first, moments.second];
+    const blocks = buffers.map((buffer) => [...buffer.blocks(weights.length)]);
     for (const i of blocks[0]!.keys()) {
       const [w, g, m, v] = blocks.map((of) => of[i]!.values);
       await this.#adamw.run(

@@ -4,7 +4,7 @@ import path from "node:path";
 import { test } from "node:test";
 import { adamwScalars, adamwStep, clipScale, newMoments, sumOfSquares } from "./adamw.ts";
 import type { Adam, PolicySample, PolicyStep, Step, ValueSample, ValueStep } from "./engine.ts";
-import type { Parameters } from "./graph/parameters.ts";
+import { Parameters } from "./graph/parameters.ts";
 import { readAdapter } from "./model/adapter-folder.ts";
 import { readConfig } from "./model/folder.ts";
 import { readSafetensors } from "./model/safetensors.ts";
@@ -125,7 +125,7 @@ for (const name of CASES) {
   test(`${name}: AdamW makes PyTorch's weights of PyTorch's gradients`, async () => {
     const { tensors, trainer, step, valueStep, results } = open(name);
     const check = (role: "policy" | "critic", weights: Parameters, { adam, learningRate, gradientClip }: Step) => {
-      const gradient = weights.zeros();
+      const gradient = new Parameters(weights.shapes);
       for (const part of weights.shapes) gradient.set(part.name, tensors.get(`${role}.gradient.${part.name}`)!.data);
       const norm = Math.sqrt(sumOfSquares(gradient.data));
       const expected = role === "policy" ? results.gradientNorm : results.valueGradientNorm;

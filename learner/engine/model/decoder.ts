@@ -114,25 +114,19 @@ function plain(weights: ReadonlyMap<string, Value>): Project {
   };
 }
 
-export interface DecoderOptions {
-  /** the linear layers; left out: weights and nothing else */
-  project?: Project;
-  /**
-   * Of each layer but the last only the input is kept for the backward pass, which computes the layer again. The last
-   * layer's backward comes first, so what it keeps would have to be there then anyway.
-   */
-  checkpointing?: boolean;
-}
-
 /**
  * Hidden states after the last norm at `predicting`: float32 [response, hiddenSize]. Weights are float32; the embedding may
  * be in half precision.
+ *
+ * @param options `project`: the linear layers, left out: weights and nothing else; `checkpointing`: of each layer but the last only
+ *   the input is kept for the backward pass, which computes the layer again. The last layer's backward comes first, so what it
+ *   keeps would have to be there then anyway
  */
 export function decoder(
   config: ModelConfig,
   weights: ReadonlyMap<string, Value>,
   inputs: ReturnType<typeof decoderInputs>,
-  { project: linearLayer = plain(weights), checkpointing = false }: DecoderOptions = {},
+  { project: linearLayer = plain(weights), checkpointing = false }: { project?: Project; checkpointing?: boolean } = {},
 ): Value {
   const weight = (name: string) => weights.get(name)!;
   const { headSize, heads, keyValueHeads, normEpsilon } = config;
@@ -236,7 +230,8 @@ export function decoderFeeds(
   blocks = FEWEST_BLOCKS,
 ): Record<string, Tensor> {
   const total = ({ responses }: DecoderRow) => responses.reduce((sum, { length }) => sum + length, 0);
-  const time = blocks * blockOf(Math.max(...batch.map((row) => rowTokens(row.prompt.length, total(row)))), blocks);
+  const block = blockOf(Math.max(...batch.map((row) => rowTokens(row.prompt.length, total(row)))), blocks);
+  const time = blocks * block;
   const responseTokens = batch.reduce((sum, row) => sum + total(row), 0);
   const each = () => new Int32Array(batch.length * time);
   const [ids, branches, positions, inverse] = [each(), each(), each(), each().fill(responseTokens)];
@@ -259,7 +254,13 @@ export function decoderFeeds(
     }
   }
   const { order, distinct, begins, ends } = embeddingPlan(ids, config.vocabSize);
-  const shape = [batch.length, time];
+  const { cosines, sines } = rotaryTable(config, time);
+  const triangle = new Float32Array(block * block);
+  for (let row = 0; row < block; row++) triangle.fill(MASKED, row * block + row + 1, (row + 1) * block);
+  const [shape, angles] = [
+    [batch.length, time],
+    [time, config.headSize / 2],
+  ];
   return {
     ids: tensor(ids, shape),
     order: tensor(order, shape),
@@ -270,29 +271,17 @@ export function decoderFeeds(
     positions: tensor(positions, shape),
     predicting: tensor(predicting),
     inverse: tensor(inverse, shape),
-    ...tables(time, blocks, config),
+    triangle: tensor(triangle, [block, block]),
+    cos: tensor(cosines, angles),
+    sin: tensor(sines, angles),
+    negativeSin: tensor(
+      sines.map((value) => -value),
+      angles,
+    ),
   };
 }
 
 /** What hidden states are to predict: the response tokens of some rows, int32 [response]. */
 export function targetFeeds(batch: readonly DecoderRow[]): { targets: Tensor } {
   return { targets: tensor(Int32Array.from(batch.flatMap(({ responses }) => responses.flatMap((r) => [...r])))) };
-}
-
-/** Causal mask and rotary tables for a length. */
-function tables(time: number, blocks: number, config: ModelConfig): Record<string, Tensor> {
-  const half = config.headSize / 2;
-  const block = time / blocks;
-  const triangle = new Float32Array(block * block);
-  for (let row = 0; row < block; row++) triangle.fill(MASKED, row * block + row + 1, (row + 1) * block);
-  const { cosines, sines } = rotaryTable(config, time);
-  return {
-    triangle: tensor(triangle, [block, block]),
-    cos: tensor(cosines, [time, half]),
-    sin: tensor(sines, [time, half]),
-    negativeSin: tensor(
-      sines.map((value) => -value),
-      [time, half],
-    ),
-  };
 }

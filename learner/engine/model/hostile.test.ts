@@ -7,7 +7,7 @@ import { after, describe, it } from "node:test";
 import { convertFolder } from "../../commands/convert.ts";
 import { logProbsOf } from "../log-probs.fixture.ts";
 import { configJson, parseConfig } from "./config.ts";
-import { readModelFolder } from "./folder.ts";
+import { readModelFolder } from "./folder.fixture.ts";
 import { Generator } from "./generate.ts";
 import { writeHollowModel } from "./hollow.fixture.ts";
 import { MappedWeights } from "./mapped.ts";

@@ -44,22 +44,20 @@ export class Tokenizer {
       this.#tokenizer = new HuggingFaceTokenizer(files.tokenizer, files.tokenizerConfig);
       this.size = this.#tokenizer.model!.vocab.length;
     } catch (cause) {
-      const reason = (cause as Error).message;
-      throw new ModelError("tokenizer", `cannot use tokenizer.json of ${source}: ${reason}`, { cause });
+      throw refusal(`cannot use tokenizer.json of ${source}`, cause);
     }
     this.#addedTokens = this.#hideMark();
     const template = files.chatTemplate ?? defaultTemplate(files.tokenizerConfig.chat_template);
     try {
       this.#template = template === undefined ? undefined : new Template(template);
     } catch (cause) {
-      const reason = (cause as Error).message;
-      throw new ModelError("tokenizer", `cannot parse the chat template of ${source}: ${reason}`, { cause });
+      throw refusal(`cannot parse the chat template of ${source}`, cause);
     }
-    this.#variables = {};
-    for (const name of NAMED_TOKENS) {
-      const content = tokenText(files.tokenizerConfig[name]);
-      if (content !== undefined) this.#variables[name] = content;
-    }
+    this.#variables = Object.fromEntries(
+      NAMED_TOKENS.map((name) => [name, tokenText(files.tokenizerConfig[name])]).filter(
+        ([, text]) => text !== undefined,
+      ),
+    );
   }
 
   /** Special tokens in the text become their ids; none are added. A surrogate without its other half becomes U+FFFD. */
@@ -168,6 +166,9 @@ export class Tokenizer {
   }
 }
 
+const refusal = (what: string, cause: unknown) =>
+  new ModelError("tokenizer", `${what}: ${(cause as Error).message}`, { cause });
+
 /** Of the last private-use plane, which fonts and scripts leave alone, a character that `text` does not have. */
 function unusedCharacter(text: string): string {
   const used = new Set(text);
@@ -188,8 +189,7 @@ function breakTokens(text: string, tokens: readonly string[], mark: string): str
 /** Some models have several templates, of which one is called default. */
 function defaultTemplate(value: unknown): string | undefined {
   if (typeof value === "string") return value;
-  if (!Array.isArray(value)) return undefined;
-  const named = value as ({ name?: unknown; template?: unknown } | null)[];
+  const named = Array.isArray(value) ? (value as ({ name?: unknown; template?: unknown } | null)[]) : [];
   const template = named.find((each) => each?.name === "default")?.template;
   return typeof template === "string" ? template : undefined;
 }
