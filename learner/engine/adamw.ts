@@ -37,39 +37,31 @@ export function clipScale(norm: number, limit: number): number {
   return limit > 0 ? Math.min(1, limit / (norm + 1e-6)) : 1;
 }
 
-/** What a step does to every number, beside the gradient's own; all float64. */
-export interface AdamWScalars {
-  /** the gradient is multiplied by it */
-  scale: number;
-  beta1: number;
-  /** 1 - beta1 */
-  gradientShare: number;
-  beta2: number;
-  /** 1 - beta2 */
-  squareShare: number;
-  /** learning rate over the first moment's bias correction, times the root of the second's: the root of v need not be divided by it */
-  stepSize: number;
-  /** times that root, too */
-  epsilon: number;
-  /** what weights are multiplied by */
-  decay: number;
-}
-
-/** @param step number of the step, from 1 */
-export function adamwScalars(step: number, o: Adam & { learningRate: number; scale: number }): AdamWScalars {
+/**
+ * What a step does to every number, beside the gradient's own; all float64.
+ *
+ * @param step number of the step, from 1
+ */
+export function adamwScalars(step: number, o: Adam & { learningRate: number; scale: number }) {
   const { beta1, beta2, epsilon, scale, learningRate } = o;
   const rootCorrection = Math.sqrt(1 - beta2 ** step);
   return {
+    /** the gradient is multiplied by it */
     scale,
     beta1,
     gradientShare: 1 - beta1,
     beta2,
     squareShare: 1 - beta2,
+    /** learning rate over the first moment's bias correction, times the root of the second's: the root of v need not be divided by it */
     stepSize: (learningRate * rootCorrection) / (1 - beta1 ** step),
+    /** times that root, too */
     epsilon: epsilon * rootCorrection,
+    /** what weights are multiplied by */
     decay: 1 - learningRate * o.weightDecay,
   };
 }
+
+export type AdamWScalars = ReturnType<typeof adamwScalars>;
 
 /**
  * One step in place over all numbers of a model, or over the same part of each array, as torch.optim.AdamW: the weights shrink by

@@ -1,8 +1,7 @@
 /**
- * adamw.ts for weights, gradients and moments that are on a device: the same operations in the same order, in float64 as
- * JavaScript's are, so that every step gives the same bits. A block of the buffers at a time, so that what is between two
- * operations is small beside them. A step's scalars go there in one piece, and one number comes to this process: the sum of the
- * gradient's squares.
+ * adamw.ts for weights, gradients and moments on a device: the same operations in the same order, in float64 as JavaScript's are, so
+ * that every step gives the same bits. A block of the buffers goes at a time, so that temporary values are small. A step's scalars go
+ * there in one piece; the sum of the gradient's squares comes back.
  */
 
 import type { AdamWScalars } from "./adamw.ts";

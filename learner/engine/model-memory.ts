@@ -31,12 +31,7 @@ export interface Held {
 }
 
 /** The four buffers of an AdamW step, of one length; the gradient's may be longer. */
-export interface HeldModel {
-  weights: Held;
-  gradient: Held;
-  first: Held;
-  second: Held;
-}
+export type HeldModel = Record<"weights" | "gradient" | "first" | "second", Held>;
 
 /** bfloat16 gradients of one micro-batch. */
 export interface Part {

@@ -280,10 +280,8 @@ export class Trainer implements Engine {
       if (prompt.length === 0) refuse("its prompt is empty; begin it with some token");
       const length = prompt.length + response.length;
       if (length > maxPositions) refuse(`it has ${length} tokens; the model has ${maxPositions} positions`);
-      for (const tokens of [prompt, response]) {
-        for (const token of tokens)
-          if (token < 0 || token >= vocabSize) refuse(`token ${token} is not in the vocabulary of ${vocabSize}`);
-      }
+      for (const token of [...prompt, ...response])
+        if (token < 0 || token >= vocabSize) refuse(`token ${token} is not in the vocabulary of ${vocabSize}`);
     }
   }
 }

@@ -9,21 +9,17 @@
  * const [dw] = gradients(loss, [w]);                          // gradients.ts
  * g.output('loss', loss);
  * g.output('dw', dw);
- * const session = await createSession(g);                    // ../device/runtime.ts: blocks its thread, so use it in a worker
+ * const session = await createSession(g);                    // ../runtime/runtime.ts: blocks its thread, so use it in a worker
  * const { dw } = await session.run({ x: tensor(...), w: tensor(...) });
  * ```
  *
  * | what | how |
  * | --- | --- |
- * | inputs, outputs | `g.input(name, dtype, shape, { requiresGrad? })`, `g.output(name, value)` |
- * | weights in the model | `g.initializer(name, tensor)`; `g.externalInitializer(name, dtype, shape, { location, offset, length })` points into a file |
+ * | weights | `g.initializer(name, tensor)`; `g.externalInitializer(name, dtype, shape, { location, offset, length })` points into a file |
  * | constants | `g.constant(number or numbers, dtype?, shape?)`: equal constants are one initializer |
- * | any operator | `g.op('TopK', [x, k], { axis: 1 }, [{ dtype, shape }, { dtype, shape }], domain?)` -> values; attributes: number = int, `float(x)`, string, number[] = ints, Tensor, Graph |
- * | a left-out optional input | `null` in the input list |
+ * | any operator | `g.op('TopK', [x, k], { axis: 1 }, [{ dtype, shape }, { dtype, shape }], domain?)` -> values; an input that is left out is `null`; attributes: number = int, `float(x)`, string, number[] = ints, Tensor, Graph |
  * | size of a named dim | `g.dim('rows')` -> int64 [1]; `g.shapeOf(['rows', 3])` -> int64 [rank] |
  * | loop | `g.loop({ tripCount?, condition?, carried, body })`: body gets (graph, iteration, condition, carried), returns { condition, carried, scans? } |
- * | own operator with a gradient | `custom(name, inputs, forward, vjp)` in gradients.ts |
- * | computed again in the backward pass | `checkpoint(inputs, forward)` in checkpoint.ts |
  *
  * Where an operation goes: a primitive is emitted into the innermost graph that one of its inputs belongs to, so what a loop
  * body computes from outer values alone is hoisted out of the loop; `g.op` emits into `g` itself. Values of an outer graph

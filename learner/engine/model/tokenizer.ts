@@ -115,16 +115,13 @@ export class Tokenizer {
   }
 
   /**
-   * A chat as token ids [time], up to where the assistant's answer begins. What the messages say is text: only the
-   * template's own `<|im_start|>`, `<think>` and so on become tokens of that name, those in a message become the tokens of
-   * their characters. A chat without such names gets the same ids as from transformers' `apply_chat_template`. So do the
-   * assistant's messages: a model's earlier answer may contain special tokens that the model itself generated.
+   * A chat as token ids [time], up to where the assistant's answer begins. Only the template's own `<|im_start|>`, `<think>` and
+   * so on become tokens of that name; in a message they are text. The assistant's messages are an exception: a model's earlier
+   * answer may have special tokens that it generated. All else is as from transformers' `apply_chat_template`.
    *
-   * A template sees messages whole, and may trim or search them. So each such name in a message is broken with a
-   * character that no message has; the tokenizer does not find it, and the character is gone before words are made.
-   * Not covered: a name that a message and the template's text behind it make together, as `<<` of a message that ends
-   * in `<`; a name that only the normalizer makes of other characters, of a token with `normalized: true`. Qwen's and
-   * Llama's tokenizers have no token of either kind.
+   * A template may trim or search messages. So each such name in a message is broken with a character that no message has:
+   * the tokenizer does not find it, and the character is gone before words are made. Not covered, and in no tokenizer of Qwen or
+   * Llama: a name that a message and the template make together, or that the normalizer makes (`normalized: true`).
    *
    * @throws ModelError `tokenizer` as `applyChatTemplate`
    */
