@@ -62,9 +62,11 @@ export class Trainer implements Engine {
     this.#blocks = attentionBlocks(options);
     const { policy } = this.#model.shapes;
     this.policy = new ModelState(policy);
-    for (const [name, data] of this.#model.initial()) this.policy.weights.set(name, data);
-    this.#reference = new ModelState(policy, this.policy.weights.copy().data);
-    if (options.adapter?.folder) this.policy.restore(this.#model.read(options.adapter.folder), undefined);
+    const folder = options.adapter?.folder;
+    if (folder) this.policy.restore(this.#model.read(folder), undefined);
+    // which looks at all of the model's weights
+    else if (policy.length > 0) for (const [name, data] of this.#model.initial()) this.policy.weights.set(name, data);
+    this.#reference = new ModelState(policy, folder ? undefined : this.policy.weights.copy().data);
     this.#workers = new Workers(options, onFailure, start);
     this.#workers.attach("policy", this.policy);
     this.#workers.attach("reference", this.#reference);
