@@ -210,6 +210,13 @@ describe("weights that are not finite", () => {
   }
 });
 
+it("log-probs do not look for weights that are not finite where no token reads them", async () => {
+  const folder = newFolder();
+  poison(folder, "model.embed_tokens.weight", 20 * config.hiddenSize, Number.NaN);
+  const [logProbs] = await logProbsOf(folder, [[1, 2, 3]]);
+  assert.ok(logProbs!.length === 2 && logProbs!.every(Number.isFinite));
+});
+
 it("a weight that is not finite is named wherever it is in a matrix that is read in pieces", () => {
   const folder = path.join(root, String(folders++));
   const large = { ...config, vocabSize: 2 ** 18 + 3, hiddenSize: 32 };
