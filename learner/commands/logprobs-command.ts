@@ -7,8 +7,7 @@
  */
 import { parseArgs } from "node:util";
 import { FROZEN } from "../engine/engine.ts";
-import { localEngine } from "../engine/local.ts";
-import { ModelError } from "../engine/model/errors.ts";
+import { localEngine, logProbsOf } from "../engine/local.ts";
 import {
   InputError,
   MODEL_OPTIONS,
@@ -36,20 +35,16 @@ async function logProbs(): Promise<void> {
   const sequences = readLines(file).map((line) => {
     refuseOtherFields(line, ["tokens"]);
     const tokens = tokensOf(line, config.vocabSize);
-    if (tokens.length <= config.maxPositions) return { prompt: tokens.subarray(0, 1), response: tokens.subarray(1) };
+    if (tokens.length <= config.maxPositions) return tokens;
     throw new InputError(
       `${line.place}: it has ${tokens.length} tokens; the model has ${config.maxPositions} positions`,
     );
   });
-  const rowTokens = sequences.reduce((longest, { response }) => Math.max(longest, 1 + response.length), 0);
+  const rowTokens = sequences.reduce((longest, { length }) => Math.max(longest, length), 0);
   const engine = localEngine({ model, threads, device, adapter, microBatchTokens: BATCH_TOKENS, rowTokens });
   for (let first = 0; first < sequences.length; first += LINES_AT_ONCE) {
-    const batch = sequences.slice(first, first + LINES_AT_ONCE);
-    for (const { logProbs } of await engine.evaluate(batch, { temperature: 1, values: false, reference: false })) {
-      if (!logProbs.every(Number.isFinite))
-        throw new ModelError("generation", `${model}: the model's logits are not finite, though its weights are`);
-      printLine({ logProbs: [...logProbs] });
-    }
+    const results = await logProbsOf(engine, model, sequences.slice(first, first + LINES_AT_ONCE));
+    for (const result of results) printLine({ logProbs: [...result] });
   }
   await engine.close();
 }

@@ -32,73 +32,45 @@ export function addAll(total: Float32Array, others: readonly Float32Array[]): nu
   return squares;
 }
 
-/** Euclidean norm, summed in float64; not finite when any entry is not. */
-export function globalNorm(gradient: Float32Array): number {
-  return Math.sqrt(sumOfSquares(gradient));
-}
-
 /** What a gradient of this norm is multiplied by so that its norm is at most `limit` (torch's clip_grad_norm_); 0: off. */
 export function clipScale(norm: number, limit: number): number {
   return limit > 0 ? Math.min(1, limit / (norm + 1e-6)) : 1;
 }
 
-/** What a step does to every number, beside the gradient's own; all float64. */
-export interface AdamWScalars {
-  /** the gradient is multiplied by it */
-  scale: number;
-  beta1: number;
-  /** 1 - beta1 */
-  gradientShare: number;
-  beta2: number;
-  /** 1 - beta2 */
-  squareShare: number;
-  /** learning rate over the first moment's bias correction, times the root of the second's: the root of v need not be divided by it */
-  stepSize: number;
-  /** times that root, too */
-  epsilon: number;
-  /** what weights are multiplied by */
-  decay: number;
-}
-
-/** @param step number of the step, from 1 */
-export function adamwScalars(step: number, o: Adam & { learningRate: number; scale: number }): AdamWScalars {
+/**
+ * What a step does to every number, beside the gradient's own; all float64.
+ *
+ * @param step number of the step, from 1
+ */
+export function adamwScalars(step: number, o: Adam & { learningRate: number; scale: number }) {
   const { beta1, beta2, epsilon, scale, learningRate } = o;
   const rootCorrection = Math.sqrt(1 - beta2 ** step);
   return {
+    /** the gradient is multiplied by it */
     scale,
     beta1,
     gradientShare: 1 - beta1,
     beta2,
     squareShare: 1 - beta2,
+    /** learning rate over the first moment's bias correction, times the root of the second's: the root of v need not be divided by it */
     stepSize: (learningRate * rootCorrection) / (1 - beta1 ** step),
+    /** times that root, too */
     epsilon: epsilon * rootCorrection,
+    /** what weights are multiplied by */
     decay: 1 - learningRate * o.weightDecay,
   };
 }
 
-/** What a step reads and changes: all of a model, or the same part of each. */
-export interface AdamWNumbers {
-  weights: Float32Array;
-  gradient: Float32Array;
-  first: Float32Array;
-  second: Float32Array;
-}
+export type AdamWScalars = ReturnType<typeof adamwScalars>;
 
 /**
- * One step in place, as torch.optim.AdamW: the weights shrink by learningRate * weightDecay, then move by the
- * bias-corrected first moment over the root of the second.
+ * One step in place over all numbers of a model, or over the same part of each array, as torch.optim.AdamW: the weights shrink by
+ * learningRate * weightDecay, then move by the bias-corrected first moment over the root of the second.
  */
 export function adamwStep(
-  weights: Float32Array,
-  gradient: Float32Array,
-  { first, second }: Moments,
-  scalars: AdamWScalars,
+  { weights, gradient, first, second }: Record<"weights" | "gradient" | keyof Moments, Float32Array>,
+  a: AdamWScalars,
 ): void {
-  adamwLoop({ weights, gradient, first, second }, scalars);
-}
-
-/** The part of a step that goes over all numbers. */
-export function adamwLoop({ weights, gradient, first, second }: AdamWNumbers, a: AdamWScalars): void {
   const { scale, beta1, gradientShare, beta2, squareShare, stepSize, epsilon, decay } = a;
   for (let i = 0; i < weights.length; i++) {
     const g = gradient[i] * scale;

@@ -1,8 +1,7 @@
 /**
- * adamw.ts for weights, gradients and moments that are on a device: the same operations in the same order, in float64 as
- * JavaScript's are, so that every step gives the same bits. A block of the buffers at a time, so that what is between two
- * operations is small beside them. A step's scalars go there in one piece, and one number comes to this process: the sum of the
- * gradient's squares.
+ * adamw.ts for weights, gradients and moments on a device: the same operations in the same order, in float64 as JavaScript's are, so
+ * that every step gives the same bits. A block of the buffers goes at a time, so that temporary values are small. A step's scalars go
+ * there in one piece; the sum of the gradient's squares comes back.
  */
 
 import type { AdamWScalars } from "./adamw.ts";
@@ -17,11 +16,6 @@ const BLOCK = ["block"];
 const SCALARS: readonly (keyof AdamWScalars)[] = [
   ...(["scale", "beta1", "gradientShare", "beta2", "squareShare", "stepSize", "epsilon", "decay"] as const),
 ];
-
-export interface DeviceMoments {
-  first: DeviceBuffer;
-  second: DeviceBuffer;
-}
 
 /** gradient, float32 [block], and total, float64 [] -> squares, the total with the sum of the gradient's, float64 [] */
 export function squaresGraph(): Graph {
@@ -118,14 +112,13 @@ export class DeviceAdamW {
   async step(
     weights: DeviceBuffer,
     gradient: DeviceBuffer,
-    moments: DeviceMoments,
+    moments: Record<"first" | "second", DeviceBuffer>,
     given: AdamWScalars,
   ): Promise<void> {
     await this.#scalars.write({ ...given });
     const scalars = this.#scalars.feeds();
-    const blocks = [weights, gradient, moments.first, moments.second].map((buffer) => [
-      ...buffer.blocks(weights.length),
-    ]);
+    const buffers = [weights, gradient, moments.first, moments.second];
+    const blocks = buffers.map((buffer) => [...buffer.blocks(weights.length)]);
     for (const i of blocks[0]!.keys()) {
       const [w, g, m, v] = blocks.map((of) => of[i]!.values);
       await this.#adamw.run(

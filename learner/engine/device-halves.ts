@@ -35,7 +35,7 @@ function addGraph(): Graph {
   return graph;
 }
 
-/** What turns one into the other, in blocks, as an optimiser works. */
+/** The sessions that turn one into the other, in blocks, as an optimiser works. */
 export class HalfKernels {
   readonly narrow: Session;
   readonly add: Session;
@@ -57,21 +57,21 @@ export class HalfKernels {
   }
 }
 
+interface Matrix extends ParameterShape {
+  /** in a float32 buffer of all parameters, numbers */
+  offset: number;
+}
+
 /** bfloat16 numbers for the matrices among some parameters, in the places that they have in a float32 buffer of all. */
 export class DeviceHalves {
   readonly #kernels: HalfKernels;
   readonly #buffer: DeviceBuffer;
-  readonly #matrices: readonly (ParameterShape & { offset: number })[];
+  readonly #matrices: readonly Matrix[];
   /** of the matrices in the buffer of all parameters, numbers */
   readonly #begin: number;
   readonly #end: number;
 
-  private constructor(
-    kernels: HalfKernels,
-    buffer: DeviceBuffer,
-    matrices: readonly (ParameterShape & { offset: number })[],
-    end: number,
-  ) {
+  private constructor(kernels: HalfKernels, buffer: DeviceBuffer, matrices: readonly Matrix[], end: number) {
     this.#kernels = kernels;
     this.#buffer = buffer;
     this.#matrices = matrices;

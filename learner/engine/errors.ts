@@ -1,10 +1,4 @@
-/** A request to the engine that cannot be served. `code` is stable: batch, step, checkpoint, memory, worker. */
-export class EngineError extends Error {
-  readonly code: string;
+import { CodedError } from "./graph/errors.ts";
 
-  constructor(code: string, message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = "EngineError";
-    this.code = code;
-  }
-}
+/** A request to the engine that cannot be served: batch, step, checkpoint, memory, worker, compute. */
+export class EngineError extends CodedError<string> {}

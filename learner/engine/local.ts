@@ -2,6 +2,7 @@
 import type { Remote } from "./calls.ts";
 import type { Engine, EngineOptions } from "./engine.ts";
 import { EngineWorker } from "./engine-worker.ts";
+import { MappedWeights } from "./model/mapped.ts";
 import { Trainer } from "./trainer.ts";
 
 /**
@@ -10,6 +11,24 @@ import { Trainer } from "./trainer.ts";
  */
 export function localEngine(options: EngineOptions): Engine {
   return new Trainer(options, undefined, (own) => promising(new EngineWorker(own)));
+}
+
+/**
+ * Of each sequence log p(token i | tokens before) of its tokens 1..n-1 at temperature 1, float32 [n - 1].
+ *
+ * @param model the folder of the engine's model
+ * @throws ModelError `weights` for weights that are not finite, or `generation` where only logits are not
+ */
+export async function logProbsOf(
+  engine: Engine,
+  model: string,
+  sequences: readonly Int32Array[],
+): Promise<Float32Array[]> {
+  const batch = sequences.map((tokens) => ({ prompt: tokens.subarray(0, 1), response: tokens.subarray(1) }));
+  const evaluated = await engine.evaluate(batch, { temperature: 1, values: false, reference: false });
+  if (evaluated.every(({ logProbs }) => logProbs.every(Number.isFinite)))
+    return evaluated.map(({ logProbs }) => logProbs);
+  throw new MappedWeights(model).notFinite();
 }
 
 /** `target`, whose methods all return promises. */

@@ -122,16 +122,9 @@ function evenTokens(lengths: readonly number[], { tokens, workers = 1 }: MicroBa
 }
 
 /** Indices of equal prompts, in the order in which they first come. */
-function samePrompts(prompts: readonly Int32Array[]): number[][] {
-  const same = new Map<string, number[]>();
-  for (const [i, prompt] of prompts.entries()) {
-    const key = prompt.join();
-    const indices = same.get(key);
-    if (indices) indices.push(i);
-    else same.set(key, [i]);
-  }
-  return [...same.values()];
-}
+const samePrompts = (prompts: readonly Int32Array[]): number[][] => [
+  ...Map.groupBy(prompts.keys(), (i) => prompts[i].join()).values(),
+];
 
 /**
  * Indices of `sizes` for each of `workers`, each next one for the worker that has the least to do (longest processing time

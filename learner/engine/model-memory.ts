@@ -3,7 +3,7 @@
  * Weights and moments have an array in shared memory in both cases. A device has its own copies; checkpoints fetch them.
  */
 
-import { type AdamWScalars, adamwLoop, addAll, sumOfSquares } from "./adamw.ts";
+import { type AdamWScalars, adamwStep, addAll, sumOfSquares } from "./adamw.ts";
 import { layoutOf, type ParameterShape, Parameters } from "./graph/parameters.ts";
 import type { DeviceTensor, Tensor } from "./graph/tensor.ts";
 
@@ -31,12 +31,7 @@ export interface Held {
 }
 
 /** The four buffers of an AdamW step, of one length; the gradient's may be longer. */
-export interface HeldModel {
-  weights: Held;
-  gradient: Held;
-  first: Held;
-  second: Held;
-}
+export type HeldModel = Record<"weights" | "gradient" | "first" | "second", Held>;
 
 /** bfloat16 gradients of one micro-batch. */
 export interface Part {
@@ -87,7 +82,7 @@ export class HostMemory implements Memory {
 
   async adamw({ weights, gradient, first, second }: HeldModel, range: Range, scalars: AdamWScalars): Promise<void> {
     const part = ({ shared }: Held) => partOf(range)(shared!);
-    adamwLoop({ weights: part(weights), gradient: part(gradient), first: part(first), second: part(second) }, scalars);
+    adamwStep({ weights: part(weights), gradient: part(gradient), first: part(first), second: part(second) }, scalars);
   }
 }
 

@@ -111,15 +111,8 @@ interface RunGraph {
 
 type Batch = Parameters<typeof decoderDims>[0];
 
-/** What graphs depend on. */
-export type GraphRequest = Pick<
-  PlanRequest,
-  "model" | "adapter" | "critic" | "checkpointing" | "compute" | "maxPromptTokens" | "maxResponseTokens"
->;
-
 /** Tokens of the longest sequence. */
-export const longestOf = (lengths: Pick<PlanRequest, "maxPromptTokens" | "maxResponseTokens">): number =>
-  lengths.maxPromptTokens + lengths.maxResponseTokens;
+export const longestOf = (request: PlanRequest): number => request.maxPromptTokens + request.maxResponseTokens;
 
 /** The graphs of a run, whatever its batches. Each has a session, whose arena keeps what its largest batch took. */
 export class RunGraphs {
@@ -132,9 +125,10 @@ export class RunGraphs {
   readonly #passes = new Map<string, Pass>();
 
   /** Reads headers and config, no weights. @throws ModelError for a folder that cannot be used */
-  constructor({ model: folder, adapter, critic, checkpointing, compute, ...lengths }: GraphRequest) {
+  constructor(request: PlanRequest) {
+    const { model: folder, adapter, critic, checkpointing, compute } = request;
     const model = adaptationOf(folder, adapter);
-    const blocks = blocksOf(longestOf(lengths));
+    const blocks = blocksOf(longestOf(request));
     const step = { checkpointing, compute, blocks };
     this.blocks = blocks;
     this.model = model;
@@ -203,18 +197,17 @@ export class Planner {
     return { device, rows, ...totals, microBatchTokens, rowTokens: this.longest, ranks: workers, checkpointing };
   }
 
-  /** So are weights, gradients and moments. */
+  /** Whether the networks run on a GPU; weights, gradients and moments are then there, too. */
   get #onGpu(): boolean {
     return this.#request.device.kind === "cuda";
   }
 
   #process(workers: number): PlanRow {
-    const detail = `Node.js, ONNX Runtime${this.#onGpu ? ", its sessions, CUDA" : ""}`;
     const hostBytes = PROCESS_BYTES + (workers - 1) * WORKER_BYTES;
-    if (!this.#onGpu) return { what: "process", detail, hostBytes, gpuBytes: 0 };
+    if (!this.#onGpu) return planRow("process", "Node.js, ONNX Runtime", hostBytes);
     const nodes = this.#run.graphs.reduce((total, { graph }) => total + graph.nodes.length, 0);
     const sessions = PROVIDER_BYTES + nodes * NODE_BYTES;
-    return { what: "process", detail, hostBytes: hostBytes + sessions, gpuBytes: CUDA_BYTES };
+    return planRow("process", "Node.js, ONNX Runtime, its sessions, CUDA", hostBytes + sessions, CUDA_BYTES);
   }
 
   #weights(workers: number): PlanRow {
@@ -242,29 +235,18 @@ export class Planner {
   }
 
   #training(workers: number): PlanRow[] {
-    const trained = this.#trainedBytes;
-    if (this.#onGpu) {
-      // a micro-batch's gradient is added to the sum by the graph that computes it, and counted there
-      const block = working(adamwGraph()) + working(squaresGraph());
+    const [trained, largest] = [this.#trainedBytes, this.#largestBytes];
+    const [gradients, moments] = ["of a batch, one model's at a time", "two moments of what is trained"];
+    if (!this.#onGpu)
       return [
-        {
-          what: "gradients",
-          detail: "of a batch, one model's at a time",
-          hostBytes: 0,
-          gpuBytes: this.#largestBytes + this.#halves(this.#largestBytes),
-        },
-        {
-          ...{ what: "optimiser", detail: "two moments of what is trained; copies for checkpoints" },
-          ...{ hostBytes: 2 * trained, gpuBytes: 2 * trained + block },
-        },
+        planRow("gradients", gradients + times(workers), workers * largest),
+        planRow("optimiser", moments, 2 * trained),
       ];
-    }
+    // a micro-batch's gradient is added to the sum by the graph that computes it, and counted there
+    const block = working(adamwGraph()) + working(squaresGraph());
     return [
-      {
-        ...{ what: "gradients", detail: `of a batch, one model's at a time${times(workers)}` },
-        ...{ hostBytes: workers * this.#largestBytes, gpuBytes: 0 },
-      },
-      { what: "optimiser", detail: "two moments of what is trained", hostBytes: 2 * trained, gpuBytes: 0 },
+      planRow("gradients", gradients, 0, largest + this.#halves(largest)),
+      planRow("optimiser", `${moments}; copies for checkpoints`, 2 * trained, 2 * trained + block),
     ];
   }
 
@@ -348,6 +330,10 @@ export class Planner {
     return Math.max(this.#policyBytes, this.#criticBytes);
   }
 }
+
+const planRow = (what: PlanPart, detail: string, hostBytes: number, gpuBytes = 0): PlanRow => ({
+  ...{ what, detail, hostBytes, gpuBytes },
+});
 
 /** What a graph over device-resident tensors holds beside them. */
 const working = (graph: Graph) => ARENA * peakMemory(graph, { block: BLOCK_NUMBERS }, { outputsHeld: true }).bytes;

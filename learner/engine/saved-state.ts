@@ -5,7 +5,8 @@ import path from "node:path";
 import { newMoments } from "./adamw.ts";
 import { EngineError } from "./errors.ts";
 import type { Parameters } from "./graph/parameters.ts";
-import { readMetadata, readSafetensors, writeSafetensors } from "./model/safetensors.ts";
+import { readSafetensors, writeSafetensors } from "./model/safetensors.ts";
+import { readHeader } from "./model/safetensors-header.ts";
 import type { Tensor } from "./model/weights.ts";
 import type { ModelState, TakenSteps } from "./model-state.ts";
 
@@ -15,50 +16,43 @@ const KINDS = ["first", "second"] as const;
 export function writeMoments(file: string, { moments, steps, weights }: ModelState): void {
   const tensors = new Map<string, Tensor>();
   if (moments) {
-    for (const kind of KINDS) {
-      const layout = weights.over(moments[kind]);
-      for (const { name, shape } of weights.shapes)
-        tensors.set(`${kind}.${name}`, { shape, data: layout.get(name).data as Float32Array });
-    }
+    for (const kind of KINDS)
+      for (const [name, tensor] of tensorsOf(weights.over(moments[kind]))) tensors.set(`${kind}.${name}`, tensor);
   }
   writeSafetensors(file, tensors, { format: "pt", steps: String(steps) });
 }
 
 /** @returns undefined where no step had been taken. @throws EngineError `checkpoint` when the file does not fit the model */
 export function readMoments(file: string, model: ModelState): TakenSteps | undefined {
-  const steps = Number(readMetadata(file).steps);
+  const steps = Number(readHeader(file).metadata.steps);
   if (!Number.isSafeInteger(steps) || steps < 0)
     throw new EngineError("checkpoint", `${file}: its metadata has no step count`);
   if (steps === 0) return undefined;
   const moments = newMoments(model.weights.data.length);
   const tensors = readSafetensors(file);
-  for (const kind of KINDS) {
-    const layout = model.weights.over(moments[kind]);
-    for (const { name } of model.weights.shapes) {
-      const tensor = tensors.get(`${kind}.${name}`);
-      if (!tensor) throw new EngineError("checkpoint", `${file}: ${kind}.${name} is missing`);
-      layout.set(name, tensor.data);
-    }
-  }
+  for (const kind of KINDS) fill(model.weights.over(moments[kind]), tensors, file, `${kind}.`);
   return { moments, steps };
 }
 
 /** Weights of a critic: one safetensors file in a folder of its own. */
 export function writeCritic(folder: string, weights: Parameters): void {
   fs.mkdirSync(folder, { recursive: true });
-  const tensors = new Map(
-    weights.shapes.map(({ name, shape }) => [name, { shape, data: weights.get(name).data as Float32Array }]),
-  );
-  writeSafetensors(path.join(folder, "model.safetensors"), tensors);
+  writeSafetensors(path.join(folder, "model.safetensors"), tensorsOf(weights));
 }
 
 /** @throws EngineError `checkpoint` when a parameter is missing */
 export function readCritic(folder: string, weights: Parameters): void {
   const file = path.join(folder, "model.safetensors");
-  const tensors = readSafetensors(file);
+  fill(weights, readSafetensors(file), file);
+}
+
+const tensorsOf = (weights: Parameters): Map<string, Tensor> =>
+  new Map(weights.shapes.map(({ name, shape }) => [name, { shape, data: weights.get(name).data as Float32Array }]));
+
+function fill(weights: Parameters, tensors: ReadonlyMap<string, Tensor>, file: string, prefix = ""): void {
   for (const { name } of weights.shapes) {
-    const tensor = tensors.get(name);
-    if (!tensor) throw new EngineError("checkpoint", `${file}: ${name} is missing`);
+    const tensor = tensors.get(prefix + name);
+    if (!tensor) throw new EngineError("checkpoint", `${file}: ${prefix}${name} is missing`);
     weights.set(name, tensor.data);
   }
 }

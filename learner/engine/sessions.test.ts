@@ -265,5 +265,5 @@ test("bfloat16 and TF32 on a CPU are refused in one line", () => {
       code: "compute",
       message: new RegExp(`^compute is ${compute}, but [^\\n]* CUDA alone; set it to float32 on a CPU$`),
     });
-  assert.doesNotThrow(() => checkCompute({ compute: "bfloat16", device: { kind: "cuda" } }));
+  assert.doesNotThrow(() => checkCompute({ compute: "bfloat16", device: { kind: "cuda", id: 0 } }));
 });

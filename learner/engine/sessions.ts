@@ -15,18 +15,12 @@ import type { StepOptions } from "./steps.ts";
 type StepGraph = (model: Adaptation, options?: StepOptions) => Graph;
 type Feeds = Readonly<Record<string, Tensor>>;
 
-interface Options
-  extends Pick<EngineOptions, "threads" | "activationCheckpointing" | "activationBytes" | "compute" | "rowTokens"> {
-  /** default the CPU */
-  device?: { kind: string };
-}
-
 /** What a graph says of it: TF32 is a matter of the session. */
 export const graphCompute = (compute: EngineOptions["compute"] = "float32") =>
   compute === "tf32" ? "float32" : compute;
 
 /** @throws EngineError `compute` for what the device cannot compute in */
-export function checkCompute({ compute = "float32", device }: Pick<Options, "compute" | "device">): void {
+export function checkCompute({ compute = "float32", device }: Pick<EngineOptions, "compute" | "device">): void {
   if (compute === "float32" || device?.kind === "cuda") return;
   throw new EngineError(
     "compute",
@@ -36,7 +30,7 @@ export function checkCompute({ compute = "float32", device }: Pick<Options, "com
 
 export class Sessions {
   readonly #model: Adaptation;
-  readonly #options: Options;
+  readonly #options: Omit<EngineOptions, "model">;
   /** what all graphs are built with */
   readonly #graphs: Pick<StepOptions, "compute" | "blocks">;
   readonly #create: OnDevice["createSession"];
@@ -46,7 +40,7 @@ export class Sessions {
   readonly #plain = new Map<StepGraph, Graph>();
 
   /** @param onDevice where tensors stay there */
-  constructor(model: Adaptation, options: Options, onDevice?: OnDevice) {
+  constructor(model: Adaptation, options: Omit<EngineOptions, "model">, onDevice?: OnDevice) {
     this.#model = model;
     this.#options = options;
     this.#graphs = { compute: graphCompute(options.compute), blocks: attentionBlocks(options) };

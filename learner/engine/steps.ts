@@ -5,11 +5,10 @@ import { gradients } from "./graph/gradients.ts";
 import { type Compute, Graph, type Value } from "./graph/graph.ts";
 import { concat } from "./graph/primitives.ts";
 import { plus } from "./graph/sums.ts";
+import { crossEntropy, policyLoss, policyLossInputs, valueLoss, valueLossInputs } from "./losses.ts";
 import { decoder, decoderInputs, RESPONSE } from "./model/decoder.ts";
 import { tokenLogProbs } from "./model/token-log-probs.ts";
 import { valueHead, valueHeadParameters } from "./model/value-head.ts";
-import { crossEntropy, policyLoss, policyLossInputs } from "./policy-loss.ts";
-import { valueLoss, valueLossInputs } from "./value-loss.ts";
 
 /** The output that holds a parameter's gradient, with those before. */
 export const GRADIENT_PREFIX = "gradient of ";
@@ -36,18 +35,22 @@ interface TrunkOptions extends StepOptions {
   requiresGrad: boolean;
 }
 
-function policyTrunk(g: Graph, model: Adaptation, role: Role, { requiresGrad, checkpointing, blocks }: TrunkOptions) {
-  const { trained, weights, project, outputLayer } = model.trunk(g, role, { requiresGrad });
-  const hidden = decoder(model.config, weights, decoderInputs(g, model.config, blocks), { project, checkpointing });
+function trunk(g: Graph, model: Adaptation, role: Role, { requiresGrad, checkpointing, blocks }: TrunkOptions) {
+  const { weights, project, ...rest } = model.trunk(g, role, { requiresGrad });
+  const inputs = decoderInputs(g, model.config, blocks);
+  return { ...rest, hidden: decoder(model.config, weights, inputs, { project, checkpointing }) };
+}
+
+function policyTrunk(g: Graph, model: Adaptation, role: Role, options: TrunkOptions) {
+  const { trained, hidden, outputLayer } = trunk(g, model, role, options);
   const targets = g.input("targets", "int32", [RESPONSE]);
   const inverseTemperature = g.input("inverseTemperature", "float32", []);
   return { trained, ...tokenLogProbs(hidden, outputLayer!, targets, inverseTemperature) };
 }
 
-function criticTrunk(g: Graph, model: Adaptation, { requiresGrad, checkpointing, blocks }: TrunkOptions) {
-  const head = valueHeadParameters(g, model.config, { requiresGrad });
-  const { trained, weights, project } = model.trunk(g, "critic", { requiresGrad });
-  const hidden = decoder(model.config, weights, decoderInputs(g, model.config, blocks), { project, checkpointing });
+function criticTrunk(g: Graph, model: Adaptation, options: TrunkOptions) {
+  const head = valueHeadParameters(g, model.config, options);
+  const { trained, hidden } = trunk(g, model, "critic", options);
   return { trained: new Map([...trained, ...head]), values: valueHead(hidden, head) };
 }
 

@@ -62,9 +62,11 @@ export class Trainer implements Engine {
     this.#blocks = attentionBlocks(options);
     const { policy } = this.#model.shapes;
     this.policy = new ModelState(policy);
-    for (const [name, data] of this.#model.initial()) this.policy.weights.set(name, data);
-    this.#reference = new ModelState(policy, this.policy.weights.copy().data);
-    if (options.adapter?.folder) this.policy.restore(this.#model.read(options.adapter.folder), undefined);
+    const folder = options.adapter?.folder;
+    if (folder) this.policy.restore(this.#model.read(folder), undefined);
+    // which looks at all of the model's weights
+    else if (policy.length > 0) for (const [name, data] of this.#model.initial()) this.policy.weights.set(name, data);
+    this.#reference = new ModelState(policy, folder ? undefined : this.policy.weights.copy().data);
     this.#workers = new Workers(options, onFailure, start);
     this.#workers.attach("policy", this.policy);
     this.#workers.attach("reference", this.#reference);
@@ -85,10 +87,7 @@ export class Trainer implements Engine {
     const unchanged = this.policy.untrained(this.#reference);
     if (options.values && !this.critic) await this.initializeCritic(0);
     const groups = this.#microBatches(batch);
-    const feeds = groups.map((group) => {
-      const rows = decoderRows(group, batch);
-      return { ...decoderFeeds(rows, this.#config, this.#blocks), ...logProbFeeds(rows, options.temperature) };
-    });
+    const feeds = this.#feeds(groups, batch, ({ rows }) => logProbFeeds(rows, options.temperature));
     const results = batch.map(({ response }): LogProbs => {
       const empty = () => new Float32Array(response.length);
       return { logProbs: empty(), referenceLogProbs: empty(), values: empty(), entropies: empty() };
@@ -96,11 +95,9 @@ export class Trainer implements Engine {
     const scatter = (outputs: Outputs[], name: string, field = name as keyof LogProbs) => {
       for (const [g, group] of groups.entries()) {
         const indices = group.flat();
-        const parts = split(
-          outputs[g][name].data as Float32Array,
-          indices.map((i) => batch[i]),
-        );
-        for (const [part, i] of indices.entries()) results[i][field].set(parts[part]);
+        const samples = indices.map((i) => batch[i]);
+        for (const [part, numbers] of split(outputs[g][name].data as Float32Array, samples).entries())
+          results[indices[part]][field].set(numbers);
       }
     };
     const own = await this.#workers.evaluate("evaluate", feeds);
@@ -135,27 +132,18 @@ export class Trainer implements Engine {
     };
     const totals = { loss: 0, kl: 0, ratio: 0, ratioMax: 0, clipped: 0, entropy: 0, tokens: 0 };
     const groups = this.#microBatches(batch, o);
-    const feeds = groups.map((group) => {
-      const [rows, indices] = [decoderRows(group, batch), group.flat()];
-      const samples = indices.map((i) => batch[i]);
-      return {
-        ...decoderFeeds(rows, this.#config, this.#blocks),
-        ...logProbFeeds(rows, o.temperature),
-        ...scalars,
-        proximalLogProbs: tensor(join(samples.map((sample) => sample.proximalLogProbs))),
-        advantages: tensor(join(samples.map((sample) => sample.advantages))),
-        policyScale: tensor(
-          join(indices.map((i) => batch[i].importance.map((importance) => importance * batch[i].weight * scale[i]))),
-        ),
-        entropyScale: tensor(
-          join(indices.map((i) => new Float32Array(batch[i].response.length).fill(o.entropyCoefficient * scale[i]))),
-        ),
-        referenceLogProbs: tensor(join(samples.map((sample) => sample.referenceLogProbs ?? sample.proximalLogProbs))),
-        klScale: tensor(
-          join(indices.map((i) => new Float32Array(batch[i].response.length).fill((o.klCoefficient ?? 0) * scale[i]))),
-        ),
-      };
-    });
+    const feeds = this.#feeds(groups, batch, ({ rows, indices, samples }) => ({
+      ...logProbFeeds(rows, o.temperature),
+      ...scalars,
+      proximalLogProbs: join(samples.map((sample) => sample.proximalLogProbs)),
+      advantages: join(samples.map((sample) => sample.advantages)),
+      policyScale: join(
+        indices.map((i) => batch[i].importance.map((importance) => importance * batch[i].weight * scale[i])),
+      ),
+      entropyScale: joinEach(samples, (i) => o.entropyCoefficient * scale[indices[i]]),
+      referenceLogProbs: join(samples.map((sample) => sample.referenceLogProbs ?? sample.proximalLogProbs)),
+      klScale: joinEach(samples, (i) => (o.klCoefficient ?? 0) * scale[indices[i]]),
+    }));
     const { outputs, done } = await this.#workers.step("policyStep", "policy", this.policy, feeds, o);
     for (const [g, { loss, tokens }] of outputs.entries()) {
       const samples = groups[g].flat().map((i) => batch[i]);
@@ -182,44 +170,35 @@ export class Trainer implements Engine {
     if (!this.critic) await this.initializeCritic(0);
     const critic = this.critic!;
     const scale = tokenScale(batch, o);
-    const spread = { returns: new Spread(), residuals: new Spread() };
+    const [allReturns, residuals]: number[][] = [[], []];
     let loss = 0;
     const groups = this.#microBatches(batch, o);
-    const returnsOf = (group: MicroBatch) => join(group.flat().map((i) => batch[i].returns));
-    const feeds = groups.map((group) => {
-      const indices = group.flat();
-      return {
-        ...decoderFeeds(decoderRows(group, batch), this.#config, this.#blocks),
-        oldValues: tensor(join(indices.map((i) => batch[i].oldValues))),
-        returns: tensor(returnsOf(group)),
-        valueScale: tensor(join(indices.map((i) => new Float32Array(batch[i].response.length).fill(scale[i])))),
-        valueClip: scalar(o.valueClip || OFF),
-      };
-    });
+    const feeds = this.#feeds(groups, batch, ({ indices, samples }) => ({
+      oldValues: join(samples.map((sample) => sample.oldValues)),
+      returns: join(samples.map((sample) => sample.returns)),
+      valueScale: joinEach(samples, (i) => scale[indices[i]]),
+      valueClip: scalar(o.valueClip || OFF),
+    }));
     const { outputs, done } = await this.#workers.step("valueStep", "critic", critic, feeds, o);
     for (const [g, output] of outputs.entries()) {
       loss += output.loss.data[0] as number;
-      const [values, returns] = [output.values.data as Float32Array, returnsOf(groups[g])];
-      for (let t = 0; t < returns.length; t++) {
-        spread.returns.add(returns[t]);
-        spread.residuals.add(returns[t] - values[t]);
+      const [values, returns] = [output.values.data, feeds[g].returns.data] as Float32Array[];
+      for (const [t, target] of returns.entries()) {
+        allReturns.push(target);
+        residuals.push(target - values[t]);
       }
     }
-    const explainedVariance = spread.returns.variance > 0 ? 1 - spread.residuals.variance / spread.returns.variance : 0;
-    return { loss, explainedVariance, ...done };
+    const whole = variance(allReturns);
+    return { loss, explainedVariance: whole > 0 ? 1 - variance(residuals) / whole : 0, ...done };
   }
 
   async pretrain(batch: Sequence[], o: PretrainStep): Promise<StepResult> {
     this.#check(batch);
     const scale = tokenScale(batch, o);
-    const feeds = this.#microBatches(batch, o).map((group) => {
-      const rows = decoderRows(group, batch);
-      return {
-        ...decoderFeeds(rows, this.#config, this.#blocks),
-        ...logProbFeeds(rows, o.temperature ?? 1),
-        scale: tensor(join(group.flat().map((i) => new Float32Array(batch[i].response.length).fill(scale[i])))),
-      };
-    });
+    const feeds = this.#feeds(this.#microBatches(batch, o), batch, ({ rows, indices, samples }) => ({
+      ...logProbFeeds(rows, o.temperature ?? 1),
+      scale: joinEach(samples, (i) => scale[indices[i]]),
+    }));
     const { outputs, done } = await this.#workers.step("pretrainStep", "policy", this.policy, feeds, o);
     const loss = outputs.reduce((sum, output) => sum + (output.loss.data[0] as number), 0);
     return { loss, ...done };
@@ -280,6 +259,20 @@ export class Trainer implements Engine {
     });
   }
 
+  /** The decoder's feeds of each micro-batch, and those that `also` gives; response tokens are in the order of its samples. */
+  #feeds<T extends Sequence, F extends Record<string, Tensor>>(
+    groups: readonly MicroBatch[],
+    batch: readonly T[],
+    also: (group: { rows: DecoderRow[]; indices: number[]; samples: T[] }) => F,
+  ) {
+    return groups.map((group) => {
+      const rows = group.map((row) => ({ prompt: batch[row[0]].prompt, responses: row.map((i) => batch[i].response) }));
+      const indices = group.flat();
+      const samples = indices.map((i) => batch[i]);
+      return { ...decoderFeeds(rows, this.#config, this.#blocks), ...also({ rows, indices, samples }) };
+    });
+  }
+
   #check(batch: readonly Sequence[]): void {
     const { maxPositions, vocabSize } = this.#config;
     for (const [i, { prompt, response }] of batch.entries()) {
@@ -289,10 +282,8 @@ export class Trainer implements Engine {
       if (prompt.length === 0) refuse("its prompt is empty; begin it with some token");
       const length = prompt.length + response.length;
       if (length > maxPositions) refuse(`it has ${length} tokens; the model has ${maxPositions} positions`);
-      for (const tokens of [prompt, response]) {
-        for (const token of tokens)
-          if (token < 0 || token >= vocabSize) refuse(`token ${token} is not in the vocabulary of ${vocabSize}`);
-      }
+      for (const token of [...prompt, ...response])
+        if (token < 0 || token >= vocabSize) refuse(`token ${token} is not in the vocabulary of ${vocabSize}`);
     }
   }
 }
@@ -301,27 +292,17 @@ function scalar(value: number): Tensor {
   return tensor(Float32Array.of(value), []);
 }
 
-/** The rows of a micro-batch of `batch`. Their response tokens are in the order of its flattened indices. */
-function decoderRows(group: MicroBatch, batch: readonly Sequence[]): DecoderRow[] {
-  return group.map((indices) => ({
-    prompt: batch[indices[0]].prompt,
-    responses: indices.map((i) => batch[i].response),
-  }));
-}
-
 function logProbFeeds(rows: readonly DecoderRow[], temperature: number): Record<string, Tensor> {
   return { ...targetFeeds(rows), inverseTemperature: scalar(1 / temperature) };
 }
 
-function join(parts: readonly Float32Array[]): Float32Array {
-  const joined = new Float32Array(parts.reduce((total, part) => total + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    joined.set(part, at);
-    at += part.length;
-  }
-  return joined;
-}
+/** The numbers of some samples' response tokens, float32 [response]. */
+const join = (parts: readonly ArrayLike<number>[]): Tensor =>
+  tensor(Float32Array.from(parts.flatMap((part) => Array.from(part))));
+
+/** A number for each sample, the same at all of its response tokens. */
+const joinEach = (samples: readonly Sequence[], of: (index: number) => number): Tensor =>
+  join(samples.map(({ response }, i) => new Float32Array(response.length).fill(of(i))));
 
 /** Cuts per-token numbers into those of each sequence. */
 function split(tokens: Float32Array, sequences: readonly Sequence[]): Float32Array[] {
@@ -352,20 +333,8 @@ function addStatistics(
   }
 }
 
-/** Variance of numbers as they come (Welford). */
-class Spread {
-  #count = 0;
-  #mean = 0;
-  #squares = 0;
-
-  add(value: number): void {
-    this.#count++;
-    const delta = value - this.#mean;
-    this.#mean += delta / this.#count;
-    this.#squares += delta * (value - this.#mean);
-  }
-
-  get variance(): number {
-    return this.#count > 0 ? this.#squares / this.#count : 0;
-  }
+/** 0 of no numbers. */
+function variance(numbers: readonly number[]): number {
+  const mean = numbers.reduce((sum, number) => sum + number, 0) / numbers.length;
+  return numbers.reduce((sum, number) => sum + (number - mean) ** 2, 0) / (numbers.length || 1);
 }

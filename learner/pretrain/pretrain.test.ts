@@ -6,7 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { readModelFolder, readTokenizer } from "../engine/model/folder.ts";
+import { readModelFolder } from "../engine/model/folder.fixture.ts";
+import { readTokenizer } from "../engine/model/folder.ts";
 import { defaultCorpus, inCorpus, makeCorpus } from "./corpus.ts";
 import { defaultPretrain, type PretrainProgress, pretrain } from "./pretrain.ts";
 

@@ -39,7 +39,7 @@ const each = (value: number) => tensor(new Float32Array(RESPONSE).fill(value));
 const scalar = (value: number) => tensor(Float32Array.of(value), []);
 const feeds: Record<string, Tensor> = {
   ...weights.views(),
-  ...(what !== "evaluate" && weights.zeros().views(SUM_PREFIX)),
+  ...(what !== "evaluate" && new Parameters(weights.shapes).views(SUM_PREFIX)),
   ...decoderFeeds([{ prompt: ids(tokens - RESPONSE), responses: [ids(RESPONSE)] }], config, blocks),
   ...{ targets: tensor(ids(RESPONSE)), inverseTemperature: scalar(1), advantages: each(1), policyScale: each(1) },
   ...{ proximalLogProbs: each(-7), referenceLogProbs: each(-7), klScale: each(0), entropyScale: each(0) },

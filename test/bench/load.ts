@@ -92,7 +92,7 @@ async function work(folder: string): Promise<void> {
   const scored = Number(values.scored);
   if (scored > 0) {
     const engine = localEngine({ model: folder, threads, adapter: FROZEN, rowTokens: scored });
-    await done("weights checked");
+    await done("engine made");
     for (const tokens of [3, scored]) {
       const sequence = { prompt: Int32Array.of(1), response: new Int32Array(tokens - 1).fill(7) };
       await engine.evaluate([sequence], { temperature: 1, values: false, reference: false });

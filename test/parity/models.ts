@@ -5,7 +5,7 @@ import os from "node:os";
 import path from "node:path";
 import { after, describe, it } from "node:test";
 import { logProbsOf } from "../../learner/engine/log-probs.fixture.ts";
-import { readModelFolder } from "../../learner/engine/model/folder.ts";
+import { readModelFolder } from "../../learner/engine/model/folder.fixture.ts";
 import { type GenerateOptions, Generator } from "../../learner/engine/model/generate.ts";
 import { MappedWeights } from "../../learner/engine/model/mapped.ts";
 import type { ParityCase } from "./cases.ts";

@@ -1,66 +1,49 @@
 /** Element-wise operations. Shapes broadcast as in numpy. */
 
 import { sumTo } from "./broadcasting.ts";
-import { binary, emit, lift, type Operand, pair, type Rule, unary } from "./emit.ts";
+import { emit, lift, type Operand, pair, type Rule, unary } from "./emit.ts";
 import { float, isFloat, type Value } from "./graph.ts";
 import { broadcast } from "./shapes.ts";
 import { DTYPES, type DType } from "./tensor.ts";
 
 // ---- two operands
 
-export function add(a: Operand, b: Operand): Value {
-  return binary("Add", a, b, (x, y) => (d, needs) => [
-    needs(0) ? sumTo(d, x.shape) : undefined,
-    needs(1) ? sumTo(d, y.shape) : undefined,
-  ]);
-}
-
-export function sub(a: Operand, b: Operand): Value {
-  return binary("Sub", a, b, (x, y) => (d, needs) => [
-    needs(0) ? sumTo(d, x.shape) : undefined,
-    needs(1) ? neg(sumTo(d, y.shape)) : undefined,
-  ]);
-}
-
-export function mul(a: Operand, b: Operand): Value {
-  return binary("Mul", a, b, (x, y) => (d, needs) => [
-    needs(0) ? sumTo(mul(d, y), x.shape) : undefined,
-    needs(1) ? sumTo(mul(d, x), y.shape) : undefined,
-  ]);
-}
-
-export function div(a: Operand, b: Operand): Value {
-  return binary("Div", a, b, (x, y) => (d, needs, out) => [
-    needs(0) ? sumTo(div(d, y), x.shape) : undefined,
-    needs(1) ? neg(sumTo(div(mul(d, out), y), y.shape)) : undefined,
-  ]);
-}
-
-/** x to a constant power. */
-export function pow(x: Value, exponent: number): Value {
+/** @param cotangents of the operands, before they are summed down to the shape of an operand that was broadcast */
+function binary(
+  type: string,
+  a: Operand,
+  b: Operand,
+  cotangents: (d: Value, x: Value, y: Value, output: Value) => [left: () => Value, right: () => Value],
+): Value {
+  const inputs = pair(a, b, type);
+  const [x, y] = inputs;
   return emit({
-    type: "Pow",
-    inputs: [x, lift(exponent, x)],
-    shape: x.shape,
-    rule: (d) => [mul(d, mul(pow(x, exponent - 1), exponent)), undefined],
+    type,
+    inputs,
+    shape: broadcast([x.shape, y.shape], type),
+    rule: (d, needs, output) =>
+      cotangents(d, x, y, output).map((of, i) => (needs(i) ? sumTo(of(), inputs[i]!.shape) : undefined)),
   });
 }
 
+export const add = (a: Operand, b: Operand): Value => binary("Add", a, b, (d) => [() => d, () => d]);
+export const sub = (a: Operand, b: Operand): Value =>
+  binary("Sub", a, b, (d, _, y) => [() => d, () => neg(sumTo(d, y.shape))]);
+export const mul = (a: Operand, b: Operand): Value =>
+  binary("Mul", a, b, (d, x, y) => [() => mul(d, y), () => mul(d, x)]);
+export const div = (a: Operand, b: Operand): Value =>
+  binary("Div", a, b, (d, _, y, out) => [() => div(d, y), () => neg(sumTo(div(mul(d, out), y), y.shape))]);
+
 /** The larger one; where both are equal the whole gradient goes to `a`. */
-export function maximum(a: Operand, b: Operand): Value {
-  return binary("Max", a, b, (x, y) => (d, needs) => chosen(d, needs, greaterOrEqual(x, y), x, y));
-}
-
+export const maximum = (a: Operand, b: Operand): Value => chosen("Max", a, b, greaterOrEqual);
 /** The smaller one; where both are equal the whole gradient goes to `a`. */
-export function minimum(a: Operand, b: Operand): Value {
-  return binary("Min", a, b, (x, y) => (d, needs) => chosen(d, needs, lessOrEqual(x, y), x, y));
-}
+export const minimum = (a: Operand, b: Operand): Value => chosen("Min", a, b, lessOrEqual);
 
-function chosen(d: Value, needs: (input: number) => boolean, first: Value, x: Value, y: Value): (Value | undefined)[] {
-  return [
-    needs(0) ? sumTo(where(first, d, 0), x.shape) : undefined,
-    needs(1) ? sumTo(where(first, lift(0, d), d), y.shape) : undefined,
-  ];
+function chosen(type: string, a: Operand, b: Operand, takesFirst: (x: Value, y: Value) => Value): Value {
+  return binary(type, a, b, (d, x, y) => {
+    const first = takesFirst(x, y);
+    return [() => where(first, d, 0), () => where(first, lift(0, d), d)];
+  });
 }
 
 /** `condition ? a : b` */
@@ -83,27 +66,19 @@ function comparison(type: string, a: Operand, b: Operand): Value {
   const [x, y] = pair(a, b, type);
   return emit({ type, inputs: [x, y], dtype: "bool", shape: broadcast([x.shape, y.shape], type) });
 }
-export const greater = (a: Operand, b: Operand): Value => comparison("Greater", a, b);
 export const greaterOrEqual = (a: Operand, b: Operand): Value => comparison("GreaterOrEqual", a, b);
 export const less = (a: Operand, b: Operand): Value => comparison("Less", a, b);
 export const lessOrEqual = (a: Operand, b: Operand): Value => comparison("LessOrEqual", a, b);
 export const equal = (a: Operand, b: Operand): Value => comparison("Equal", a, b);
 export const and = (a: Value, b: Value): Value => comparison("And", a, b);
 export const or = (a: Value, b: Value): Value => comparison("Or", a, b);
-export const not = (x: Value): Value => emit({ type: "Not", inputs: [x], shape: x.shape });
 
 export const neg = (x: Value): Value => unary("Neg", x, (d) => [neg(d)]);
 export const exp = (x: Value): Value => unary("Exp", x, (d, _, y) => [mul(d, y)]);
 export const log = (x: Value): Value => unary("Log", x, (d) => [div(d, x)]);
 export const sqrt = (x: Value): Value => unary("Sqrt", x, (d, _, y) => [div(mul(d, 0.5), y)]);
-export const reciprocal = (x: Value): Value => unary("Reciprocal", x, (d, _, y) => [neg(mul(d, square(y)))]);
-export const tanh = (x: Value): Value => unary("Tanh", x, (d, _, y) => [mul(d, sub(1, square(y)))]);
 export const sigmoid = (x: Value): Value => unary("Sigmoid", x, (d, _, y) => [mul(d, mul(y, sub(1, y)))]);
-export const abs = (x: Value): Value => unary("Abs", x, (d) => [mul(d, sign(x))]);
-export const sign = (x: Value): Value => unary("Sign", x, () => [undefined]);
 export const square = (x: Value): Value => mul(x, x);
-export const sin = (x: Value): Value => unary("Sin", x, (d) => [mul(d, cos(x))]);
-export const cos = (x: Value): Value => unary("Cos", x, (d) => [neg(mul(d, sin(x)))]);
 
 /** x * sigmoid(x), as one kernel (QuickGelu with alpha 1). */
 export function silu(x: Value): Value {

@@ -1,7 +1,6 @@
 /** How an operator enters a graph together with its gradient rule. */
 import { GraphError } from "./errors.ts";
 import { type Attribute, innermost, isFloat, type Shape, type Value } from "./graph.ts";
-import { broadcast } from "./shapes.ts";
 import type { DType } from "./tensor.ts";
 
 /**
@@ -55,16 +54,6 @@ export function pair(a: Operand, b: Operand, operation: string): [Value, Value] 
   if (left.dtype !== right.dtype)
     throw new GraphError("dtype", `${operation}: ${left.dtype} and ${right.dtype}; cast one of them`);
   return [left, right];
-}
-
-export function binary(type: string, a: Operand, b: Operand, rule: (left: Value, right: Value) => Rule): Value {
-  const [left, right] = pair(a, b, type);
-  return emit({
-    type,
-    inputs: [left, right],
-    shape: broadcast([left.shape, right.shape], type),
-    rule: rule(left, right),
-  });
 }
 
 export function unary(type: string, x: Value, rule: Rule): Value {

@@ -1,10 +1,13 @@
-/** A graph that cannot be built or run. `code` is stable: shape, dtype, graph, gradient, session, device, feed. */
-export class GraphError extends Error {
-  readonly code: "shape" | "dtype" | "graph" | "gradient" | "session" | "device" | "feed";
+/** An error whose `code` is stable, so that callers can tell errors apart. */
+export class CodedError<Code extends string> extends Error {
+  readonly code: Code;
 
-  constructor(code: GraphError["code"], message: string, options?: ErrorOptions) {
+  constructor(code: Code, message: string, options?: ErrorOptions) {
     super(message, options);
-    this.name = "GraphError";
+    this.name = new.target.name;
     this.code = code;
   }
 }
+
+/** A graph that cannot be built or run. */
+export class GraphError extends CodedError<"shape" | "dtype" | "graph" | "gradient" | "session" | "device" | "feed"> {}

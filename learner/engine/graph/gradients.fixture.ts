@@ -9,8 +9,9 @@ import { tensor, tensorOf } from "./tensor.ts";
 
 const POSITIVE: [number, number] = [0.5, 2];
 const angles = (g: Graph) => {
-  const angle = g.initializer("angle", tensor(draw(6, [0, 3], 5), [3, 2]));
-  return { cos: op.cos(angle), sin: op.sin(angle), negativeSin: op.neg(op.sin(angle)) };
+  const angle = draw(6, [0, 3], 5);
+  const sin = g.initializer("sin", tensor(angle.map(Math.sin), [3, 2]));
+  return { cos: g.initializer("cos", tensor(angle.map(Math.cos), [3, 2])), sin, negativeSin: op.neg(sin) };
 };
 const ints = (g: Graph, values: number[], shape = [values.length]) =>
   g.initializer(`ints${values}`, tensorOf("int32", values, shape));
@@ -37,29 +38,22 @@ export const CASES: GradientCase[] = [
   },
   { name: "mul with a scalar value", shapes: [[2, 3], []], f: ([a, b]) => op.mul(a, b) },
   { name: "div, broadcast", shapes: [[3], [2, 3]], range: POSITIVE, f: ([a, b]) => op.div(a, b) },
-  { name: "pow", shapes: [[4]], range: POSITIVE, f: ([a]) => op.pow(a, 1.7) },
   { name: "maximum", shapes: [[2, 3], [3]], f: ([a, b]) => op.maximum(a, b) },
   { name: "minimum with a number", shapes: [[6]], f: ([a]) => op.minimum(a, 0.1) },
-  { name: "where", shapes: [[2, 3], [3]], f: ([a, b]) => op.where(op.greater(op.stopGradient(a), 0), a, b) },
+  { name: "where", shapes: [[2, 3], [3]], f: ([a, b]) => op.where(op.less(0, op.stopGradient(a)), a, b) },
   { name: "neg", shapes: [[3]], f: ([a]) => op.neg(a) },
   { name: "exp", shapes: [[3]], f: ([a]) => op.exp(a) },
   { name: "log", shapes: [[3]], range: POSITIVE, f: ([a]) => op.log(a) },
   { name: "sqrt", shapes: [[3]], range: POSITIVE, f: ([a]) => op.sqrt(a) },
-  { name: "reciprocal", shapes: [[3]], range: POSITIVE, f: ([a]) => op.reciprocal(a) },
-  { name: "tanh", shapes: [[3]], f: ([a]) => op.tanh(a) },
   { name: "sigmoid", shapes: [[3]], f: ([a]) => op.sigmoid(a) },
   { name: "silu", shapes: [[5]], range: [-3, 3], f: ([a]) => op.silu(a) },
-  { name: "abs", shapes: [[6]], f: ([a]) => op.abs(a) },
-  { name: "sign", shapes: [[6]], f: ([a]) => op.mul(op.sign(a), a) },
   { name: "square", shapes: [[3]], f: ([a]) => op.square(a) },
-  { name: "sin and cos", shapes: [[3]], f: ([a]) => op.add(op.sin(a), op.mul(op.cos(a), 2)) },
   { name: "clip", shapes: [[8]], range: [-2, 2], f: ([a]) => op.clip(a, -0.7, 0.9) },
   { name: "cast there and back", shapes: [[3]], f: ([a]) => op.cast(op.square(op.cast(a, "float64")), "float32") },
   { name: "stopGradient", shapes: [[3]], f: ([a], g) => op.mul(a, op.stopGradient(g.constant([1, 2, 3]))) },
   { name: "sum over all", shapes: [[2, 3]], f: ([a]) => op.square(op.sum(a)) },
   { name: "sum over the middle", shapes: [[2, 3, 2]], f: ([a]) => op.square(op.sum(a, [1])) },
   { name: "sum, kept", shapes: [[2, 3]], f: ([a]) => op.mul(op.sum(a, [-1], true), a) },
-  { name: "mean", shapes: [[2, 3]], f: ([a]) => op.square(op.mean(a, [0])) },
   { name: "max", shapes: [[3, 4]], f: ([a]) => op.square(op.max(a, [1])) },
   { name: "max over all", shapes: [[5]], f: ([a]) => op.square(op.max(a)) },
   { name: "cumSum", shapes: [[4, 2]], f: ([a]) => op.square(op.cumSum(a, 0)) },
@@ -77,8 +71,6 @@ export const CASES: GradientCase[] = [
   },
   { name: "slice", shapes: [[2, 5]], f: ([a]) => op.square(op.slice(a, 1, 1, 4)) },
   { name: "pad", shapes: [[2, 3]], f: ([a]) => op.square(op.pad(a, 1, 2, 1)) },
-  { name: "split, one piece unused", shapes: [[2, 5]], f: ([a]) => op.square(op.split(a, 1, [2, 3])[1]) },
-  { name: "split", shapes: [[5]], f: ([a]) => op.split(a, 0, [2, 3]).map(op.square) },
   {
     name: "matmul",
     shapes: [

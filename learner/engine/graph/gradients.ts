@@ -1,9 +1,8 @@
 /** Reverse-mode differentiation over the tape that primitives record. */
 
-import { expand } from "./broadcasting.ts";
 import { stopGradient } from "./elementwise.ts";
 import { GraphError } from "./errors.ts";
-import { innermost, type Value } from "./graph.ts";
+import { type Graph, innermost, type Value } from "./graph.ts";
 import { plus } from "./sums.ts";
 
 /**
@@ -34,11 +33,9 @@ export function backward(seeds: readonly (readonly [Value, Value])[]): Map<strin
     cotangents.set(value.name, known ? plus(known, cotangent) : cotangent);
   };
   for (const [value, cotangent] of seeds) accumulate(value, cotangent);
-  const tape = [...model.tape];
-  const recording = model.recording;
-  model.recording = false; // gradients of gradients are not needed, and inside a rule everything is a constant
-  try {
-    for (const entry of tape.reverse()) {
+  // gradients of gradients are not needed, and inside a rule everything is a constant
+  during(model, { recording: false }, () => {
+    for (const entry of model.tape.toReversed()) {
       const incoming = entry.outputs.map((output) => cotangents.get(output.name));
       if (incoming.every((cotangent) => cotangent === undefined)) continue;
       for (const [i, cotangent] of entry.vjp(incoming).entries()) {
@@ -46,10 +43,23 @@ export function backward(seeds: readonly (readonly [Value, Value])[]): Map<strin
         if (cotangent && input.requiresGrad) accumulate(input, cotangent);
       }
     }
-  } finally {
-    model.recording = recording;
-  }
+  });
   return cotangents;
+}
+
+/** What `emit` returns, called while the model has another tape, or records or does not. */
+export function during<T>(
+  model: Graph["model"],
+  change: Partial<Pick<Graph["model"], "tape" | "recording">>,
+  emit: () => T,
+): T {
+  const { tape, recording } = model;
+  Object.assign(model, change);
+  try {
+    return emit();
+  } finally {
+    Object.assign(model, { tape, recording });
+  }
 }
 
 /**
@@ -63,18 +73,6 @@ export function custom(
   vjp: (cotangents: (Value | undefined)[], outputs: readonly Value[]) => (Value | undefined)[],
 ): Value[] {
   const graph = innermost(inputs);
-  const { recording } = graph.model;
-  graph.model.recording = false;
-  let outputs: readonly Value[];
-  try {
-    outputs = forward(inputs.map(stopGradient));
-  } finally {
-    graph.model.recording = recording;
-  }
+  const outputs = during(graph.model, { recording: false }, () => forward(inputs.map(stopGradient)));
   return graph.record(name, inputs, outputs, (cotangents) => vjp(cotangents, outputs));
-}
-
-/** The cotangent, or zeros of the value's shape. */
-export function orZeros(cotangent: Value | undefined, like: Value): Value {
-  return cotangent ?? expand(like.graph.constant(0, like.dtype), like.shape);
 }

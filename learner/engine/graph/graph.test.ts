@@ -54,27 +54,6 @@ test("a loop carries values, captures outer ones, stops by its condition and sta
   await session.release();
 });
 
-test("a branch takes captured values", async () => {
-  const g = new Graph("branch");
-  const flag = g.input("flag", "bool", []);
-  const x = g.input("x", "float32", [2]);
-  const [y] = g.if(
-    flag,
-    () => [x],
-    (inner) => inner.op("Neg", [x], {}, [{ dtype: "float32", shape: [2] }]),
-  );
-  g.output("y", y!);
-  const session = await createSession(g, { threads: 1 });
-  for (const [set, want] of [
-    [1, [3, 4]],
-    [0, [-3, -4]],
-  ] as const) {
-    const result = await session.run({ flag: tensor(Uint8Array.of(set), [], "bool"), x: f32([3, 4]) });
-    assert.deepEqual([...result.y!.data], want);
-  }
-  await session.release();
-});
-
 test("where both operands of maximum or minimum are equal the whole gradient goes to the first", async () => {
   for (const choose of [maximum, minimum]) {
     const g = new Graph("tie");

@@ -9,22 +9,17 @@
  * const [dw] = gradients(loss, [w]);                          // gradients.ts
  * g.output('loss', loss);
  * g.output('dw', dw);
- * const session = await createSession(g);                    // ../device/runtime.ts: blocks its thread, so use it in a worker
+ * const session = await createSession(g);                    // ../runtime/runtime.ts: blocks its thread, so use it in a worker
  * const { dw } = await session.run({ x: tensor(...), w: tensor(...) });
  * ```
  *
  * | what | how |
  * | --- | --- |
- * | inputs, outputs | `g.input(name, dtype, shape, { requiresGrad? })`, `g.output(name, value)` |
- * | weights in the model | `g.initializer(name, tensor)`; `g.externalInitializer(name, dtype, shape, { location, offset, length })` points into a file |
+ * | weights | `g.initializer(name, tensor)`; `g.externalInitializer(name, dtype, shape, { location, offset, length })` points into a file |
  * | constants | `g.constant(number or numbers, dtype?, shape?)`: equal constants are one initializer |
- * | any operator | `g.op('TopK', [x, k], { axis: 1 }, [{ dtype, shape }, { dtype, shape }], domain?)` -> values; attributes: number = int, `float(x)`, string, number[] = ints, `floats([...])`, Tensor, Graph |
- * | a left-out optional input | `null` in the input list |
+ * | any operator | `g.op('TopK', [x, k], { axis: 1 }, [{ dtype, shape }, { dtype, shape }], domain?)` -> values; an input that is left out is `null`; attributes: number = int, `float(x)`, string, number[] = ints, Tensor, Graph |
  * | size of a named dim | `g.dim('rows')` -> int64 [1]; `g.shapeOf(['rows', 3])` -> int64 [rank] |
  * | loop | `g.loop({ tripCount?, condition?, carried, body })`: body gets (graph, iteration, condition, carried), returns { condition, carried, scans? } |
- * | branch | `g.if(condition, (graph) => values, (graph) => values)` |
- * | own operator with a gradient | `custom(name, inputs, forward, vjp)` in gradients.ts |
- * | computed again in the backward pass | `checkpoint(inputs, forward)` in checkpoint.ts |
  *
  * Where an operation goes: a primitive is emitted into the innermost graph that one of its inputs belongs to, so what a loop
  * body computes from outer values alone is hoisted out of the loop; `g.op` emits into `g` itself. Values of an outer graph
@@ -45,11 +40,10 @@ export interface Value {
 }
 
 export interface FloatAttribute {
-  float: number | readonly number[];
+  float: number;
 }
 export type Attribute = number | string | boolean | readonly number[] | FloatAttribute | Tensor | Graph;
 export const float = (value: number): FloatAttribute => ({ float: value });
-export const floats = (values: readonly number[]): FloatAttribute => ({ float: values });
 
 export interface OpNode {
   name: string;
@@ -296,34 +290,6 @@ export class Graph {
       ...carried.map((value, i) => ({ dtype: value.dtype, shape: shapes[i]! })),
       ...scans.map((value) => ({ dtype: value.dtype, shape: [count, ...value.shape] })),
     ]);
-  }
-
-  /** ONNX If. Both branches return the same number of values; the shapes are those of the first branch. */
-  if(
-    condition: Value,
-    whenTrue: (graph: Graph) => readonly Value[],
-    whenFalse: (graph: Graph) => readonly Value[],
-  ): Value[] {
-    const branch = (name: string, build: (graph: Graph) => readonly Value[]) => {
-      const graph = new Graph(this.#fresh(name), { parent: this });
-      const values = build(graph);
-      for (const [i, value] of values.entries()) graph.output(`${graph.name}_out${i}`, value);
-      return { graph, values };
-    };
-    const then = branch("then", whenTrue);
-    const otherwise = branch("else", whenFalse);
-    if (then.values.length !== otherwise.values.length) {
-      throw new GraphError(
-        "graph",
-        `if: the branches return ${then.values.length} and ${otherwise.values.length} values; they must be as many`,
-      );
-    }
-    return this.op(
-      "If",
-      [condition],
-      { then_branch: then.graph, else_branch: otherwise.graph },
-      then.values.map((value) => ({ dtype: value.dtype, shape: value.shape })),
-    );
   }
 
   /** Marks `outputs` as computed from `inputs` by the gradient rule `name`; returns them as values that require a gradient. */

@@ -1,8 +1,7 @@
 /** Operations that move numbers and change none. */
-import { expand } from "./broadcasting.ts";
 import { emit } from "./emit.ts";
 import { GraphError } from "./errors.ts";
-import { innermost, type Value } from "./graph.ts";
+import type { Dim, Value } from "./graph.ts";
 import { frontAxis } from "./shapes.ts";
 
 export function transpose(x: Value, permutation: readonly number[]): Value {
@@ -32,9 +31,7 @@ export function concat(values: readonly Value[], axis: number): Value {
     rule: (d, needs) => {
       let start = 0;
       return values.map((value, i) => {
-        const size = value.shape[front]!;
-        if (typeof size !== "number")
-          throw new GraphError("gradient", `concat: the axis has the named dim '${size}'; its gradient needs numbers`);
+        const size = known(value.shape[front]!, "concat");
         start += size;
         return needs(i) ? slice(d, front, start - size, start) : undefined;
       });
@@ -53,11 +50,7 @@ export function slice(x: Value, axis: number, start: number, end: number): Value
     type: "Slice",
     inputs: [x, ...[start, end, front].map((n) => x.graph.constant([n], "int64"))],
     shape: x.shape.map((dim, i) => (i === front ? end - start : dim)),
-    rule: (d) => {
-      if (typeof size !== "number")
-        throw new GraphError("gradient", `slice: the axis has the named dim '${size}'; its gradient needs a number`);
-      return [pad(d, front, start, size - end), undefined, undefined, undefined];
-    },
+    rule: (d) => [pad(d, front, start, known(size, "slice") - end), undefined, undefined, undefined],
   });
 }
 
@@ -74,28 +67,12 @@ export function pad(x: Value, axis: number, before: number, after: number): Valu
     shape: x.shape.map((dim, i) =>
       i !== front ? dim : typeof size === "number" ? size + before + after : `${size}+${before + after}`,
     ),
-    rule: (d) => {
-      if (typeof size !== "number")
-        throw new GraphError("gradient", `pad: the axis has the named dim '${size}'; its gradient needs a number`);
-      return [slice(d, front, before, before + size), undefined];
-    },
+    rule: (d) => [slice(d, front, before, before + known(size, "pad")), undefined],
   });
 }
 
-/** Equal pieces along an axis. */
-export function split(x: Value, axis: number, sizes: readonly number[]): Value[] {
-  const front = frontAxis(axis, x.shape.length, "Split");
-  const graph = innermost([x]);
-  const outputs = graph.op(
-    "Split",
-    [x, graph.constant(sizes, "int64")],
-    { axis: front },
-    sizes.map((size) => ({ dtype: x.dtype, shape: x.shape.map((dim, i) => (i === front ? size : dim)) })),
-  );
-  return graph.record("Split", [x], outputs, (cotangents) => [
-    concat(
-      cotangents.map((d, i) => d ?? expand(graph.constant(0, x.dtype), outputs[i]!.shape)),
-      front,
-    ),
-  ]);
+/** The size of an axis, for a gradient. */
+function known(size: Dim, operation: string): number {
+  if (typeof size === "number") return size;
+  throw new GraphError("gradient", `${operation}: the axis has the named dim '${size}'; its gradient needs a number`);
 }

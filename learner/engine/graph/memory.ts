@@ -50,20 +50,20 @@ interface Step {
   bodies: Graph[];
 }
 
-interface Lifetimes {
-  /** of the graph when it was looked at */
-  nodes: number;
-  buffers: Buffer[];
-  steps: Step[];
-  tripCounts: Dims;
+/** What `find` returns for a graph, found again only where nodes have been added since. */
+export function perGraph<T>(find: (graph: Graph) => T): (graph: Graph) => T {
+  const known = new WeakMap<Graph, { nodes: number; found: T }>();
+  return (graph) => {
+    const before = known.get(graph);
+    if (before?.nodes === graph.nodes.length) return before.found;
+    const found = find(graph);
+    known.set(graph, { nodes: graph.nodes.length, found });
+    return found;
+  };
 }
 
-const known = new WeakMap<Graph, Lifetimes>();
-
-/** What does not depend on the sizes of dims; found once for a graph. */
-function lifetimesOf(graph: Graph): Lifetimes {
-  const before = known.get(graph);
-  if (before?.nodes === graph.nodes.length) return before;
+/** What does not depend on the sizes of dims. */
+const lifetimesOf = perGraph((graph) => {
   const order = executionOrder(graph);
   const buffers: Buffer[] = [];
   const numbers = new Map<string, number>();
@@ -86,10 +86,8 @@ function lifetimesOf(graph: Graph): Lifetimes {
     const number = numbers.get(value.name);
     if (number !== undefined) buffers[number]!.output = true;
   }
-  const found = { nodes: graph.nodes.length, buffers, steps, tripCounts: tripCounts(order) };
-  known.set(graph, found);
-  return found;
-}
+  return { buffers, steps, tripCounts: tripCounts(order) };
+});
 
 /**
  * @param dims sizes of the graph's named dims

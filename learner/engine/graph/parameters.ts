@@ -64,13 +64,8 @@ export class Parameters {
     return new Parameters(this.shapes, data);
   }
 
-  /** Zeros of the same layout. */
-  zeros(): Parameters {
-    return new Parameters(this.shapes);
-  }
-
   copy(): Parameters {
-    const copy = this.zeros();
+    const copy = new Parameters(this.shapes);
     copy.data.set(this.data);
     return copy;
   }

@@ -24,12 +24,8 @@ export interface MatMulOptions {
  */
 export function matmul(a: Value, b: Value, options: MatMulOptions = {}): Value {
   const { transA = false, transB = false, alpha = 1, precise = false } = options;
-  const how = { transA, transB, alpha, precise };
-  return !precise && narrows(a) ? multiply(half(a), half(b), how) : multiply(a, b, how);
-}
-
-function multiply(a: Value, b: Value, options: Required<MatMulOptions>): Value {
-  const { transA, transB, alpha, precise } = options;
+  if (!precise && narrows(a) && (a.dtype !== "bfloat16" || b.dtype !== "bfloat16"))
+    return matmul(half(a), half(b), options);
   const [aShape, bShape] = [a.shape, b.shape];
   if (aShape.length < 2 || bShape.length < 2)
     throw new GraphError("shape", `matmul: [${aShape}] and [${bShape}] need two axes at least`);
@@ -79,7 +75,7 @@ function multiply(a: Value, b: Value, options: Required<MatMulOptions>): Value {
             aShape,
           )
         : undefined,
-      b.requiresGrad ? weightCotangent(a, d!, b, options) : undefined,
+      b.requiresGrad ? weightCotangent(a, d!, b, { transA, transB, alpha, precise }) : undefined,
     ],
   )[0]!;
 }

@@ -1,6 +1,6 @@
 /** Activation checkpointing: what the backward pass needs is computed again there, not kept from the forward pass. */
-import { backward } from "./gradients.ts";
-import { innermost, type Value } from "./graph.ts";
+import { backward, during } from "./gradients.ts";
+import { innermost, type TapeEntry, type Value } from "./graph.ts";
 import { add } from "./primitives.ts";
 
 /**
@@ -9,16 +9,8 @@ import { add } from "./primitives.ts";
  */
 export function checkpoint(inputs: readonly Value[], forward: (inputs: Value[]) => readonly Value[]): Value[] {
   const { model } = innermost(inputs);
-  const tape = model.tape;
-  model.tape = []; // read for what the values depend on, then forgotten
-  let outputs: readonly Value[];
-  let emitted: typeof tape;
-  try {
-    outputs = forward([...inputs]);
-  } finally {
-    emitted = model.tape;
-    model.tape = tape;
-  }
+  const emitted: TapeEntry[] = []; // read for what the values depend on, then forgotten
+  const outputs = during(model, { tape: emitted }, () => forward([...inputs]));
   const inside = new Set(emitted.flatMap((entry) => entry.outputs.map(({ name }) => name)));
   const sources = new Map(
     emitted.flatMap((entry) =>
@@ -30,10 +22,7 @@ export function checkpoint(inputs: readonly Value[], forward: (inputs: Value[]) 
   return innermost(inputs).record("checkpoint", [...sources.values()], outputs, (cotangents) => {
     const last = cotangents.find((cotangent) => cotangent !== undefined)!;
     const again = inputs.map((input) => after(input, last));
-    const { recording, tape: outer } = model;
-    model.recording = true;
-    model.tape = [];
-    try {
+    return during(model, { recording: true, tape: [] }, () => {
       const seeds = forward(again).flatMap((output, i) => {
         const cotangent = cotangents[i];
         return cotangent ? [[output, cotangent] as const] : [];
@@ -45,10 +34,7 @@ export function checkpoint(inputs: readonly Value[], forward: (inputs: Value[]) 
         const parts = [name, ...copies].flatMap((source) => found.get(source) ?? []);
         return parts.length > 0 ? parts.reduce((a, b) => add(a, b)) : undefined;
       });
-    } finally {
-      model.recording = recording;
-      model.tape = outer;
-    }
+    });
   });
 }
 

@@ -1,8 +1,16 @@
 /** Graph -> the bytes of an ONNX model (protobuf, IR version 10). */
 import { fileURLToPath } from "node:url";
 import protobuf from "protobufjs";
-import { type Attribute, Graph, type Initializer, type OpNode, type Shape, type Value } from "./graph.ts";
-import { DTYPES, type Tensor, type TypedArray } from "./tensor.ts";
+import {
+  type Attribute,
+  type FloatAttribute,
+  Graph,
+  type Initializer,
+  type OpNode,
+  type Shape,
+  type Value,
+} from "./graph.ts";
+import { DTYPES, type DType, type Tensor, type TypedArray } from "./tensor.ts";
 
 const IR_VERSION = 10;
 /**
@@ -73,16 +81,10 @@ function graphProto(graph: Graph): object {
   };
 }
 
-function valueInfo(value: Value, where = ""): object {
-  return {
-    name: value.name,
-    type: { tensorType: { elemType: DTYPES[value.dtype].code, shape: shapeProto(value.shape, where) } },
-  };
-}
-
 /** @param where a part of the names of dims */
-function shapeProto(shape: Shape, where: string): object {
-  return { dim: shape.map((dim) => (typeof dim === "number" ? { dimValue: dim } : { dimParam: dim + where })) };
+function valueInfo({ name, dtype, shape }: Value, where = ""): object {
+  const dim = shape.map((size) => (typeof size === "number" ? { dimValue: size } : { dimParam: size + where }));
+  return { name, type: { tensorType: { elemType: DTYPES[dtype].code, shape: { dim } } } };
 }
 
 /** The dims of a value by the names that ONNX Runtime is given. @param place of the node that makes it, among the `nodes` live ones */
@@ -94,24 +96,19 @@ function stretchOf(graph: Graph, nodes: number, place: number): string {
   return graph.model.recomputes ? `@${Math.floor(place / Math.max(STRETCH, Math.ceil(nodes / STRETCHES)))}` : "";
 }
 
-function bytesOf(data: TypedArray): Uint8Array {
-  return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+function tensorProto({ shape, dtype, data }: { shape: Shape; dtype: DType; data: TypedArray }): object {
+  const rawData = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  return { dims: shape, dataType: DTYPES[dtype].code, rawData };
 }
 
 function initializerProto(initializer: Initializer): object {
   const { value } = initializer;
-  const head = { name: value.name, dims: value.shape, dataType: DTYPES[value.dtype].code };
-  if ("data" in initializer) return { ...head, rawData: bytesOf(initializer.data) };
+  if ("data" in initializer) return { name: value.name, ...tensorProto({ ...value, data: initializer.data }) };
   const { location, offset, length } = initializer.external;
   return {
-    ...head,
-    dataLocation: 1,
+    ...{ name: value.name, dims: value.shape, dataType: DTYPES[value.dtype].code, dataLocation: 1 },
     externalData: Object.entries({ location, offset, length }).map(([key, entry]) => ({ key, value: String(entry) })),
   };
-}
-
-function isTensor(value: object): value is Tensor {
-  return "data" in value && "dtype" in value;
 }
 
 function attributeProto(name: string, value: Attribute): object {
@@ -120,13 +117,6 @@ function attributeProto(name: string, value: Attribute): object {
   if (typeof value === "string") return { name, type: 3, s: Buffer.from(value) };
   if (Array.isArray(value)) return { name, type: 7, ints: value };
   if (value instanceof Graph) return { name, type: 5, g: graphProto(value) };
-  if (isTensor(value)) {
-    return {
-      name,
-      type: 4,
-      t: { dims: value.shape, dataType: DTYPES[value.dtype].code, rawData: bytesOf(value.data) },
-    };
-  }
-  const { float } = value as { float: number | readonly number[] };
-  return typeof float === "number" ? { name, type: 1, f: float } : { name, type: 6, floats: float };
+  if ("data" in value) return { name, type: 4, t: tensorProto(value as Tensor) };
+  return { name, type: 1, f: (value as FloatAttribute).float };
 }

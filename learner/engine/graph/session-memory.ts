@@ -4,7 +4,7 @@
  */
 import { Arena, type Piece } from "./arena.ts";
 import type { Graph, Value } from "./graph.ts";
-import { bodies, byteSize, type Dims, executionOrder, peakMemory, tripCounts } from "./memory.ts";
+import { bodies, byteSize, type Dims, executionOrder, peakMemory, perGraph, tripCounts } from "./memory.ts";
 import { dimNames, liveNodes } from "./serialise.ts";
 
 /** Results that have the memory of their first input. Identity is none: a graph's outputs are copied out by it. */
@@ -20,23 +20,11 @@ interface Buffer {
   until: number;
 }
 
-interface BufferPlan {
-  /** of the graph when it was planned */
-  nodes: number;
-  buffers: Buffer[];
-  bodies: Graph[][];
-  tripCounts: Dims;
-}
-
-const known = new WeakMap<Graph, BufferPlan>();
-
 /**
  * Which values share memory: a value writes over an input, or takes the buffer of a dead value of the same shape. ONNX Runtime compares
  * shapes by the names of their dims.
  */
-function bufferPlan(graph: Graph): BufferPlan {
-  const before = known.get(graph);
-  if (before?.nodes === graph.nodes.length) return before;
+const bufferPlan = perGraph((graph) => {
   const order = executionOrder(graph);
   const places = new Map(liveNodes(graph).map((node, place) => [node, place]));
   const outputs = new Set(graph.outputs.map(({ value }) => value.name));
@@ -81,10 +69,8 @@ function bufferPlan(graph: Graph): BufferPlan {
       if (left.get(base) === 0 && !over.has(base)) dead.unshift(holder);
     }
   }
-  const plan = { nodes: graph.nodes.length, buffers, bodies: order.map(bodies), tripCounts: tripCounts(order) };
-  known.set(graph, plan);
-  return plan;
-}
+  return { buffers, bodies: order.map(bodies), tripCounts: tripCounts(order) };
+});
 
 /** Bytes of the arena of a session on a GPU. @throws GraphError `shape` for a dim whose size is not known */
 export function arenaBytes(graph: Graph, dims: Dims): number {

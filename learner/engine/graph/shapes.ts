@@ -2,18 +2,19 @@
 import { GraphError } from "./errors.ts";
 import type { Dim, Shape } from "./graph.ts";
 
+/** The numbers among the factors of dims, multiplied, and the names. */
+function factors(dims: Shape): { known: number; names: string[] } {
+  const all = dims.flatMap((dim) => String(dim).split("*"));
+  const isNumber = (factor: string) => /^\d+$/.test(factor);
+  return {
+    known: all.filter(isNumber).reduce((known, factor) => known * Number(factor), 1),
+    names: all.filter((factor) => !isNumber(factor)),
+  };
+}
+
 /** The product of dims, as a number when all are known. */
 export function product(dims: Shape): Dim {
-  let known = 1;
-  const names: string[] = [];
-  for (const dim of dims) {
-    if (typeof dim === "number") known *= dim;
-    else
-      for (const factor of dim.split("*")) {
-        if (/^\d+$/.test(factor)) known *= Number(factor);
-        else names.push(factor);
-      }
-  }
+  const { known, names } = factors(dims);
   if (names.length === 0 || known === 0) return known;
   names.sort();
   return (known === 1 ? names : [String(known), ...names]).join("*");
@@ -21,15 +22,7 @@ export function product(dims: Shape): Dim {
 
 /** `whole / part` as a dim; undefined when it does not divide. */
 export function quotient(whole: Dim, part: Dim): Dim | undefined {
-  const split = (dim: Dim) => {
-    const factors = String(dim).split("*");
-    return {
-      known: factors.filter((f) => /^\d+$/.test(f)).reduce((p, f) => p * Number(f), 1),
-      names: factors.filter((f) => !/^\d+$/.test(f)),
-    };
-  };
-  const a = split(whole);
-  const b = split(part);
+  const [a, b] = [factors([whole]), factors([part])];
   for (const name of b.names) {
     const at = a.names.indexOf(name);
     if (at < 0) return undefined;

@@ -2,7 +2,7 @@
 import { GraphError } from "./errors.ts";
 
 export type TypedArray = Float32Array | Float64Array | Int32Array | BigInt64Array | Uint8Array | Uint16Array;
-export type DType = "float32" | "float64" | "int32" | "int64" | "bool" | "uint8" | "float16" | "bfloat16";
+export type DType = keyof typeof DTYPES;
 
 export interface Tensor {
   dtype: DType;
@@ -18,26 +18,20 @@ export interface DeviceTensor {
   readonly address: bigint;
 }
 
-/** TensorProto.DataType of ONNX and bytes per element. */
-export const DTYPES: Record<DType, { code: number; bytes: number }> = {
-  float32: { code: 1, bytes: 4 },
-  uint8: { code: 2, bytes: 1 },
-  int32: { code: 6, bytes: 4 },
-  int64: { code: 7, bytes: 8 },
-  bool: { code: 9, bytes: 1 },
-  float16: { code: 10, bytes: 2 },
-  float64: { code: 11, bytes: 8 },
-  bfloat16: { code: 16, bytes: 2 },
-};
+/** TensorProto.DataType of ONNX, bytes per element, and the array of a host tensor. */
+export const DTYPES = {
+  float32: { code: 1, bytes: 4, array: Float32Array },
+  uint8: { code: 2, bytes: 1, array: Uint8Array },
+  int32: { code: 6, bytes: 4, array: Int32Array },
+  int64: { code: 7, bytes: 8, array: BigInt64Array },
+  bool: { code: 9, bytes: 1, array: Uint8Array },
+  float16: { code: 10, bytes: 2, array: Uint16Array },
+  float64: { code: 11, bytes: 8, array: Float64Array },
+  bfloat16: { code: 16, bytes: 2, array: Uint16Array },
+} as const;
 
-function dtypeOf(data: TypedArray): DType {
-  if (data instanceof Float32Array) return "float32";
-  if (data instanceof Int32Array) return "int32";
-  if (data instanceof BigInt64Array) return "int64";
-  if (data instanceof Float64Array) return "float64";
-  if (data instanceof Uint16Array) return "float16";
-  return "uint8";
-}
+const dtypeOf = (data: TypedArray): DType =>
+  (Object.keys(DTYPES) as DType[]).find((dtype) => data instanceof DTYPES[dtype].array)!;
 
 export function elementCount(shape: readonly number[]): number {
   return shape.reduce((product, dim) => product * dim, 1);
@@ -53,22 +47,9 @@ export function tensor(data: TypedArray, shape: readonly number[] = [data.length
 
 /** A host tensor from plain numbers. */
 export function tensorOf(dtype: DType, values: readonly number[], shape: readonly number[] = [values.length]): Tensor {
-  switch (dtype) {
-    case "float32":
-      return tensor(Float32Array.from(values), shape, dtype);
-    case "float64":
-      return tensor(Float64Array.from(values), shape, dtype);
-    case "int32":
-      return tensor(Int32Array.from(values), shape, dtype);
-    case "int64":
-      return tensor(BigInt64Array.from(values.map(BigInt)), shape, dtype);
-    case "bool":
-    case "uint8":
-      return tensor(Uint8Array.from(values), shape, dtype);
-    default:
-      throw new GraphError(
-        "dtype",
-        `tensorOf: no ${dtype} from plain numbers; make a float32 tensor and cast it in the graph`,
-      );
-  }
+  const { array } = DTYPES[dtype];
+  if (array === BigInt64Array) return tensor(array.from(values, BigInt), shape, dtype);
+  if (array !== Uint16Array) return tensor(new (array as typeof Float32Array)(values), shape, dtype);
+  const remedy = "make a float32 tensor and cast it in the graph";
+  throw new GraphError("dtype", `tensorOf: no ${dtype} from plain numbers; ${remedy}`);
 }

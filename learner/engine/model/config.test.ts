@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { configJson, parseConfig } from "./config.ts";
-import { initialWeights, parameters, selectWeights } from "./weights.ts";
+import { selectWeights } from "./folder.fixture.ts";
+import { initialWeights, parameters } from "./weights.ts";
 
 const QWEN = {
   model_type: "qwen2",

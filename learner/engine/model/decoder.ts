@@ -15,17 +15,7 @@
  * is never read.
  */
 import { attention, branchMasks, MASKED } from "../graph/attention.ts";
-import {
-  affine,
-  type EmbeddingPlan,
-  embedding,
-  embeddingPlan,
-  type RotaryValues,
-  rmsNorm,
-  rotary,
-  rows,
-  swiglu,
-} from "../graph/composites.ts";
+import { affine, embedding, embeddingPlan, rmsNorm, rotary, rows, swiglu } from "../graph/composites.ts";
 import type { Graph, Value } from "../graph/graph.ts";
 import type { Dims } from "../graph/memory.ts";
 import { add, cast, half, linear, narrows, reshape } from "../graph/primitives.ts";
@@ -36,26 +26,6 @@ import type { ModelConfig } from "./config.ts";
 import { parameterInput } from "./halved.ts";
 import { rotaryTable } from "./rotary.ts";
 import { parameters } from "./weights.ts";
-
-export interface DecoderInputs {
-  /** of queries in attention */
-  blocks: number;
-  /** int32 [batch*time] */
-  ids: Value;
-  plan: EmbeddingPlan;
-  /** which of a row's responses a token belongs to, from 1; 0: the prompt, or padding. int32 [batch, time] */
-  branches: Value;
-  /** of each token in its prompt and response, int64 [batch, time] */
-  positions: Value;
-  /** float32 [block, block], MASKED above the diagonal */
-  triangle: Value;
-  /** float32 [time, headSize / 2] */
-  rotary: RotaryValues;
-  /** those of [batch*time] that predict response tokens, int32 [response] */
-  predicting: Value;
-  /** its inverse: for each of [batch*time] its place in `predicting`, or their number, int32 [batch*time] */
-  inverse: Value;
-}
 
 const BATCH = "batch";
 const BLOCK = "block";
@@ -82,31 +52,34 @@ export function blocksOf(longest: number): number {
 /** the named dim of all response tokens in a micro-batch */
 export const RESPONSE = "response";
 
-/** @param blocks of attention, as in `decoderFeeds` */
-export function decoderInputs(g: Graph, config: ModelConfig, blocks = FEWEST_BLOCKS): DecoderInputs {
-  const half = config.headSize / 2;
+/** @param blocks of queries in attention, as in `decoderFeeds` */
+export function decoderInputs(g: Graph, config: ModelConfig, blocks = FEWEST_BLOCKS) {
   const [TIME, ROWS] = [timeOf(blocks), tokensOf(blocks)];
-  const ids = g.input("ids", "int32", [BATCH, TIME]);
+  const each = (name: string) => g.input(name, "int32", [BATCH, TIME]);
+  const ofDistinct = (name: string) => g.input(name, "int32", [DISTINCT]);
+  const angles = (name: string) => g.input(name, "float32", [TIME, config.headSize / 2]);
+  const ids = each("ids");
+  /** [block, block], MASKED above the diagonal */
   const triangle = g.input("triangle", "float32", [BLOCK, BLOCK]);
   return {
     blocks,
+    triangle,
     ids: reshape(ids, [ROWS]),
     plan: {
-      order: reshape(g.input("order", "int32", [BATCH, TIME]), [product([BATCH, blocks]), BLOCK]),
+      order: reshape(each("order"), [product([BATCH, blocks]), BLOCK]),
       distinct: g.input("distinct", "int32", [DISTINCT, 1]),
-      begins: g.input("begins", "int32", [DISTINCT]),
-      ends: g.input("ends", "int32", [DISTINCT]),
+      begins: ofDistinct("begins"),
+      ends: ofDistinct("ends"),
     },
-    branches: g.input("branches", "int32", [BATCH, TIME]),
-    positions: cast(g.input("positions", "int32", [BATCH, TIME]), "int64"),
-    triangle,
-    rotary: {
-      cos: g.input("cos", "float32", [TIME, half]),
-      sin: g.input("sin", "float32", [TIME, half]),
-      negativeSin: g.input("negativeSin", "float32", [TIME, half]),
-    },
+    /** which of a row's responses a token belongs to, from 1; 0: the prompt, or padding */
+    branches: each("branches"),
+    /** of each token in its prompt and response, int64 */
+    positions: cast(each("positions"), "int64"),
+    rotary: { cos: angles("cos"), sin: angles("sin"), negativeSin: angles("negativeSin") },
+    /** those of [batch*time] that predict response tokens */
     predicting: g.input("predicting", "int32", [RESPONSE]),
-    inverse: reshape(g.input("inverse", "int32", [BATCH, TIME]), [ROWS]),
+    /** its inverse: for each of [batch*time] its place in `predicting`, or their number */
+    inverse: reshape(each("inverse"), [ROWS]),
   };
 }
 
@@ -141,25 +114,19 @@ function plain(weights: ReadonlyMap<string, Value>): Project {
   };
 }
 
-export interface DecoderOptions {
-  /** the linear layers; left out: weights and nothing else */
-  project?: Project;
-  /**
-   * Of each layer but the last only the input is kept for the backward pass, which computes the layer again. The last
-   * layer's backward comes first, so what it keeps would have to be there then anyway.
-   */
-  checkpointing?: boolean;
-}
-
 /**
  * Hidden states after the last norm at `predicting`: float32 [response, hiddenSize]. Weights are float32; the embedding may
  * be in half precision.
+ *
+ * @param options `project`: the linear layers, left out: weights and nothing else; `checkpointing`: of each layer but the last only
+ *   the input is kept for the backward pass, which computes the layer again. The last layer's backward comes first, so what it
+ *   keeps would have to be there then anyway
  */
 export function decoder(
   config: ModelConfig,
   weights: ReadonlyMap<string, Value>,
-  inputs: DecoderInputs,
-  { project: linearLayer = plain(weights), checkpointing = false }: DecoderOptions = {},
+  inputs: ReturnType<typeof decoderInputs>,
+  { project: linearLayer = plain(weights), checkpointing = false }: { project?: Project; checkpointing?: boolean } = {},
 ): Value {
   const weight = (name: string) => weights.get(name)!;
   const { headSize, heads, keyValueHeads, normEpsilon } = config;
@@ -263,7 +230,8 @@ export function decoderFeeds(
   blocks = FEWEST_BLOCKS,
 ): Record<string, Tensor> {
   const total = ({ responses }: DecoderRow) => responses.reduce((sum, { length }) => sum + length, 0);
-  const time = blocks * blockOf(Math.max(...batch.map((row) => rowTokens(row.prompt.length, total(row)))), blocks);
+  const block = blockOf(Math.max(...batch.map((row) => rowTokens(row.prompt.length, total(row)))), blocks);
+  const time = blocks * block;
   const responseTokens = batch.reduce((sum, row) => sum + total(row), 0);
   const each = () => new Int32Array(batch.length * time);
   const [ids, branches, positions, inverse] = [each(), each(), each(), each().fill(responseTokens)];
@@ -286,7 +254,13 @@ export function decoderFeeds(
     }
   }
   const { order, distinct, begins, ends } = embeddingPlan(ids, config.vocabSize);
-  const shape = [batch.length, time];
+  const { cosines, sines } = rotaryTable(config, time);
+  const triangle = new Float32Array(block * block);
+  for (let row = 0; row < block; row++) triangle.fill(MASKED, row * block + row + 1, (row + 1) * block);
+  const [shape, angles] = [
+    [batch.length, time],
+    [time, config.headSize / 2],
+  ];
   return {
     ids: tensor(ids, shape),
     order: tensor(order, shape),
@@ -297,36 +271,17 @@ export function decoderFeeds(
     positions: tensor(positions, shape),
     predicting: tensor(predicting),
     inverse: tensor(inverse, shape),
-    ...tables(time, blocks, config),
+    triangle: tensor(triangle, [block, block]),
+    cos: tensor(cosines, angles),
+    sin: tensor(sines, angles),
+    negativeSin: tensor(
+      sines.map((value) => -value),
+      angles,
+    ),
   };
 }
 
 /** What hidden states are to predict: the response tokens of some rows, int32 [response]. */
 export function targetFeeds(batch: readonly DecoderRow[]): { targets: Tensor } {
-  const responses = batch.flatMap((row) => row.responses);
-  const targets = new Int32Array(responses.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const response of responses) {
-    targets.set(response, at);
-    at += response.length;
-  }
-  return { targets: tensor(targets) };
-}
-
-/** Causal mask and rotary tables for a length. */
-function tables(time: number, blocks: number, config: ModelConfig): Record<string, Tensor> {
-  const half = config.headSize / 2;
-  const block = time / blocks;
-  const triangle = new Float32Array(block * block);
-  for (let row = 0; row < block; row++) triangle.fill(MASKED, row * block + row + 1, (row + 1) * block);
-  const { cosines, sines } = rotaryTable(config, time);
-  return {
-    triangle: tensor(triangle, [block, block]),
-    cos: tensor(cosines, [time, half]),
-    sin: tensor(sines, [time, half]),
-    negativeSin: tensor(
-      sines.map((value) => -value),
-      [time, half],
-    ),
-  };
+  return { targets: tensor(Int32Array.from(batch.flatMap(({ responses }) => responses.flatMap((r) => [...r])))) };
 }

@@ -23,9 +23,9 @@ export function locateWeights(folder: string, config: ModelConfig): StoredTensor
 }
 
 /** All tensors of a folder by name. */
-export function locateTensors(folder: string): Map<string, StoredTensor> {
+function locateTensors(folder: string): Map<string, StoredTensor> {
   const single = path.join(folder, WEIGHTS);
-  if (fs.existsSync(single)) return byName(readHeader(single).tensors);
+  if (fs.existsSync(single)) return new Map(readHeader(single).tensors.map((tensor) => [tensor.name, tensor]));
   const index = path.join(folder, INDEX);
   if (!fs.existsSync(index)) {
     throw new ModelError("weights", `cannot open ${single}, and there is no ${INDEX}; only safetensors are supported`);
@@ -57,8 +57,4 @@ export function locateTensors(folder: string): Map<string, StoredTensor> {
     }
   }
   return tensors;
-}
-
-function byName(tensors: readonly StoredTensor[]): Map<string, StoredTensor> {
-  return new Map(tensors.map((tensor) => [tensor.name, tensor]));
 }

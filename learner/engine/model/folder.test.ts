@@ -6,7 +6,8 @@ import { after, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { trainBpe } from "../../pretrain/bpe.ts";
 import { parseConfig } from "./config.ts";
-import { createModelFolder, readEosIds, readModelFolder, readTokenizer, writeModelFolder } from "./folder.ts";
+import { readModelFolder } from "./folder.fixture.ts";
+import { createModelFolder, readEosIds, readTokenizer, writeModelFolder } from "./folder.ts";
 import { readSafetensors, writeSafetensors } from "./safetensors.ts";
 import { initialWeights } from "./weights.ts";
 

@@ -13,22 +13,6 @@ import { checkFinite, parameters } from "./weights.ts";
  * A Hugging Face model folder: `config.json`, `model.safetensors` (or shards and their index), `tokenizer.json`,
  * `tokenizer_config.json`, and where present `generation_config.json`, `chat_template.jinja` and whatever else.
  */
-export interface ModelFolder {
-  readonly config: ModelConfig;
-  /** by transformers' name, in canonical order */
-  readonly weights: Map<string, Float32Array>;
-  /** a response ends with one of these */
-  readonly eosIds: number[];
-}
-
-/** @throws ModelError naming the file that is missing or wrong */
-export function readModelFolder(folder: string): ModelFolder {
-  const config = readConfig(folder);
-  const weights = readWeights(folder, config);
-  for (const [name, data] of weights) checkFinite(name, data, folder);
-  return { config, weights, eosIds: readEosIds(folder) };
-}
-
 export function readConfig(folder: string): ModelConfig {
   return parseConfig(readJson(folder, "config.json", "config"), path.join(folder, "config.json"));
 }

@@ -7,7 +7,7 @@ import type { Graph } from "../graph/graph.ts";
 import { logProbsOf } from "../log-probs.fixture.ts";
 import { Session } from "../runtime/session.ts";
 import { configJson, type ModelConfig } from "./config.ts";
-import { readModelFolder } from "./folder.ts";
+import { readModelFolder } from "./folder.fixture.ts";
 import { Generator } from "./generate.ts";
 import { decodeGraph } from "./generate-graphs.ts";
 import { CAST_NUMBERS, mappedInitializers } from "./generate-weights.ts";

@@ -6,9 +6,10 @@ import { fileURLToPath } from "node:url";
 import type { Tensor } from "../graph/tensor.ts";
 import { Session } from "../runtime/session.ts";
 import { type ModelConfig, parseConfig } from "./config.ts";
+import { selectWeights } from "./folder.fixture.ts";
 import { type GenerateOptions, Generator } from "./generate.ts";
 import { readSafetensors } from "./safetensors.ts";
-import { initialWeights, selectWeights } from "./weights.ts";
+import { initialWeights } from "./weights.ts";
 
 const FIXTURES = fileURLToPath(new URL("../../../test/fixtures/generation", import.meta.url));
 

@@ -7,7 +7,7 @@ import { after, describe, it } from "node:test";
 import { convertFolder } from "../../commands/convert.ts";
 import { logProbsOf } from "../log-probs.fixture.ts";
 import { configJson, parseConfig } from "./config.ts";
-import { readModelFolder } from "./folder.ts";
+import { readModelFolder } from "./folder.fixture.ts";
 import { Generator } from "./generate.ts";
 import { writeHollowModel } from "./hollow.fixture.ts";
 import { MappedWeights } from "./mapped.ts";
@@ -208,6 +208,13 @@ describe("weights that are not finite", () => {
       });
     }
   }
+});
+
+it("log-probs do not look for weights that are not finite where no token reads them", async () => {
+  const folder = newFolder();
+  poison(folder, "model.embed_tokens.weight", 20 * config.hiddenSize, Number.NaN);
+  const [logProbs] = await logProbsOf(folder, [[1, 2, 3]]);
+  assert.ok(logProbs!.length === 2 && logProbs!.every(Number.isFinite));
 });
 
 it("a weight that is not finite is named wherever it is in a matrix that is read in pieces", () => {

@@ -1,26 +1,25 @@
 /** Rotary positions as config.json describes them, and their frequencies. Source: transformers' modeling_rope_utils.py. */
 import type { ConfigFile } from "./config-file.ts";
 
+interface Scaling {
+  readonly factor: number;
+  readonly originalPositions: number;
+}
+
 /** Rotary positions stretched to more tokens than the model was first trained on. */
-export type ScaledRope =
-  | { readonly type: "linear"; readonly factor: number; readonly originalPositions: number }
-  | {
-      readonly type: "llama3";
-      readonly factor: number;
-      readonly originalPositions: number;
-      readonly lowFrequencyFactor: number;
-      readonly highFrequencyFactor: number;
-    }
-  | {
-      readonly type: "yarn";
-      readonly factor: number;
-      readonly originalPositions: number;
-      /** cosines and sines are multiplied by it */
-      readonly attentionFactor: number;
-      readonly betaFast: number;
-      readonly betaSlow: number;
-      readonly truncate: boolean;
-    };
+export type ScaledRope = Scaling &
+  (
+    | { readonly type: "linear" }
+    | { readonly type: "llama3"; readonly lowFrequencyFactor: number; readonly highFrequencyFactor: number }
+    | {
+        readonly type: "yarn";
+        /** cosines and sines are multiplied by it */
+        readonly attentionFactor: number;
+        readonly betaFast: number;
+        readonly betaSlow: number;
+        readonly truncate: boolean;
+      }
+  );
 
 export interface RopeConfig {
   readonly ropeTheta: number;
@@ -47,51 +46,38 @@ export function parseRope(file: ConfigFile, positions: number): RopeConfig {
   rope.allow("partial_rotary_factor", [1], "only 1 is supported");
   if (rope.present("full_attention")) rope.refuse("full_attention", "give one set of parameters for all layers");
   if (type === "default") return { ropeTheta, maxPositions: positions };
+  if (!SUPPORTED.includes(type)) return rope.refuse(typeField, `supported are ${SUPPORTED.join(", ")}`);
 
   // transformers takes a number beside the scaling before the one in it
   const original = (file.present("original_max_position_embeddings") ? file : rope).count(
     "original_max_position_embeddings",
     positions,
   );
-  const scaled = (factor: number) => Math.max(positions, Math.floor(factor * original));
+  const factor = rope.positive("factor", type === "yarn" ? positions / original : undefined);
+  const scaling: Scaling = { factor, originalPositions: original };
+  const maxPositions = Math.max(positions, Math.floor(factor * original));
   switch (type) {
-    case "linear": {
-      const factor = rope.positive("factor");
-      return { ropeTheta, rope: { type, factor, originalPositions: original }, maxPositions: scaled(factor) };
-    }
+    case "linear":
+      return { ropeTheta, rope: { type, ...scaling }, maxPositions };
     case "llama3": {
-      const factor = rope.positive("factor");
       const lowFrequencyFactor = rope.positive("low_freq_factor");
       const highFrequencyFactor = rope.positive("high_freq_factor");
       if (highFrequencyFactor <= lowFrequencyFactor) {
         rope.refuse("high_freq_factor", `it must be above low_freq_factor, which is ${lowFrequencyFactor}`);
       }
-      return {
-        ropeTheta,
-        rope: { type, factor, originalPositions: original, lowFrequencyFactor, highFrequencyFactor },
-        maxPositions: scaled(factor),
-      };
+      return { ropeTheta, rope: { type, ...scaling, lowFrequencyFactor, highFrequencyFactor }, maxPositions };
     }
     case "yarn": {
-      const factor = rope.positive("factor", positions / original);
-      return {
-        ropeTheta,
-        rope: {
-          type,
-          factor,
-          originalPositions: original,
-          attentionFactor: rope.present("attention_factor")
-            ? rope.positive("attention_factor")
-            : defaultAttentionFactor(rope, factor),
-          betaFast: rope.positive("beta_fast", 32),
-          betaSlow: rope.positive("beta_slow", 1),
-          truncate: rope.boolean("truncate", true),
-        },
-        maxPositions: scaled(factor),
+      const yarn = {
+        attentionFactor: rope.present("attention_factor")
+          ? rope.positive("attention_factor")
+          : defaultAttentionFactor(rope, factor),
+        betaFast: rope.positive("beta_fast", 32),
+        betaSlow: rope.positive("beta_slow", 1),
+        truncate: rope.boolean("truncate", true),
       };
+      return { ropeTheta, rope: { type, ...scaling, ...yarn }, maxPositions };
     }
-    default:
-      return rope.refuse(typeField, `supported are ${SUPPORTED.join(", ")}`);
   }
 }
 
@@ -103,20 +89,21 @@ function defaultAttentionFactor(rope: ConfigFile, factor: number): number {
 
 /** `rope_parameters` as transformers 5 writes it. */
 export function ropeJson(ropeTheta: number, rope: ScaledRope | undefined): Record<string, unknown> {
-  const json: Record<string, unknown> = { rope_type: rope?.type ?? "default", rope_theta: ropeTheta };
-  if (rope === undefined) return json;
-  json.factor = rope.factor;
-  json.original_max_position_embeddings = rope.originalPositions;
-  if (rope.type === "llama3") {
-    json.low_freq_factor = rope.lowFrequencyFactor;
-    json.high_freq_factor = rope.highFrequencyFactor;
-  } else if (rope.type === "yarn") {
-    json.attention_factor = rope.attentionFactor;
-    json.beta_fast = rope.betaFast;
-    json.beta_slow = rope.betaSlow;
-    json.truncate = rope.truncate;
-  }
-  return json;
+  return {
+    rope_type: rope?.type ?? "default",
+    rope_theta: ropeTheta,
+    ...(rope && { factor: rope.factor, original_max_position_embeddings: rope.originalPositions }),
+    ...(rope?.type === "llama3" && {
+      low_freq_factor: rope.lowFrequencyFactor,
+      high_freq_factor: rope.highFrequencyFactor,
+    }),
+    ...(rope?.type === "yarn" && {
+      attention_factor: rope.attentionFactor,
+      beta_fast: rope.betaFast,
+      beta_slow: rope.betaSlow,
+      truncate: rope.truncate,
+    }),
+  };
 }
 
 /**

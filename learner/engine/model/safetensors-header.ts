@@ -28,34 +28,28 @@ export interface SafetensorsHeader {
 }
 
 /** @throws ModelError `weights` when the file is truncated, lies about itself or holds another dtype */
-export function readHeader(file: string): SafetensorsHeader {
-  const descriptor = openFile(file);
-  try {
-    return parseHeader(descriptor, file);
-  } finally {
-    fs.closeSync(descriptor);
-  }
-}
+export const readHeader = (file: string): SafetensorsHeader =>
+  withFile(file, (descriptor) => parseHeader(descriptor, file));
 
-export function openFile(file: string): number {
+/** Fills `target` from a position of a file on. @throws ModelError `weights` */
+export const readPart = (file: string, target: Uint8Array, position: number): void =>
+  withFile(file, (descriptor) => readBytes(descriptor, target, position, file));
+
+function withFile<T>(file: string, use: (descriptor: number) => T): T {
+  let descriptor: number;
   try {
-    return fs.openSync(file, "r");
+    descriptor = fs.openSync(file, "r");
   } catch (cause) {
     throw new ModelError("weights", `cannot open ${file}: ${(cause as Error).message}`, { cause });
   }
-}
-
-/** Fills `target` from a position of a file on. @throws ModelError `weights` */
-export function readPart(file: string, target: Uint8Array, position: number): void {
-  const descriptor = openFile(file);
   try {
-    readBytes(descriptor, target, position, file);
+    return use(descriptor);
   } finally {
     fs.closeSync(descriptor);
   }
 }
 
-export function readBytes(descriptor: number, target: Uint8Array, position: number, file: string): void {
+function readBytes(descriptor: number, target: Uint8Array, position: number, file: string): void {
   for (let done = 0; done < target.length; ) {
     const wanted = Math.min(target.length - done, MAX_READ_BYTES);
     let read: number;

@@ -5,7 +5,8 @@ import path from "node:path";
 import { after, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
-import { readMetadata, readSafetensors, writeSafetensors } from "./safetensors.ts";
+import { readSafetensors, writeSafetensors } from "./safetensors.ts";
+import { readHeader } from "./safetensors-header.ts";
 import type { Tensor } from "./weights.ts";
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), "safetensors-"));
@@ -42,7 +43,7 @@ describe("safetensors", () => {
       assert.deepEqual(back.get(name)!.shape, shape);
       assert.deepEqual(new Uint32Array(back.get(name)!.data.buffer), new Uint32Array(data.buffer));
     }
-    assert.deepEqual(readMetadata(file), { format: "pt", step: "12" });
+    assert.deepEqual(readHeader(file).metadata, { format: "pt", step: "12" });
     const [bytes, again] = [fs.readFileSync(file), path.join(folder, "again.safetensors")];
     assert.equal(Number(bytes.readBigUInt64LE(0)) % 8, 0);
     writeSafetensors(again, tensors, { format: "pt", step: "12" });

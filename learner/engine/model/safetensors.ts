@@ -25,16 +25,7 @@ const MAX_WRITE_BYTES = 1 << 30; // one write() takes at most 2 GiB
  * @throws ModelError `weights` when the file is truncated, lies about itself or holds another dtype
  */
 export function readSafetensors(file: string): Map<string, Tensor> {
-  return readStored(readHeader(file).tensors);
-}
-
-/** The `__metadata__` of a file: free text by key. */
-export function readMetadata(file: string): Record<string, string> {
-  return readHeader(file).metadata;
-}
-
-/** Reads some tensors, of whatever files, as float32. */
-export function readStored(tensors: readonly StoredTensor[]): Map<string, Tensor> {
+  const { tensors } = readHeader(file);
   return new Map(tensors.map((tensor) => [tensor.name, { shape: tensor.shape, data: readTensor(tensor) }]));
 }
 

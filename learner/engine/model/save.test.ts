@@ -6,7 +6,8 @@ import { after, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { convertFolder } from "../../commands/convert.ts";
 import { logProbsOf } from "../log-probs.fixture.ts";
-import { readEosIds, readModelFolder } from "./folder.ts";
+import { readModelFolder } from "./folder.fixture.ts";
+import { readEosIds } from "./folder.ts";
 import { fromStored, toStored } from "./halves.ts";
 import { saveWeights } from "./save.ts";
 

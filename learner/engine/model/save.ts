@@ -7,12 +7,7 @@ import { type TensorSource, writeTensors } from "./safetensors.ts";
 import { BYTES_PER_ELEMENT, type SafetensorsDType } from "./safetensors-header.ts";
 import { elementCount } from "./weights.ts";
 
-export interface SaveOptions {
-  readonly dtype?: SafetensorsDType | undefined;
-  /** a file holds at most this, unless one tensor alone is larger; left out: 5 GB, as in transformers 4 */
-  readonly shardBytes?: number | undefined;
-}
-
+/** A file holds at most this, unless one tensor alone is larger; as in transformers 4. */
 export const SHARD_BYTES = 5e9;
 /** what config.json calls a dtype */
 export const TRANSFORMERS_DTYPES: Record<SafetensorsDType, string> = {
@@ -27,8 +22,14 @@ export const TRANSFORMERS_DTYPES: Record<SafetensorsDType, string> = {
  *
  * @returns the number of files of weights
  */
-export function saveWeights(folder: string, tensors: readonly TensorSource[], options: SaveOptions = {}): number {
-  const { dtype = "F32", shardBytes = SHARD_BYTES } = options;
+export function saveWeights(
+  folder: string,
+  tensors: readonly TensorSource[],
+  {
+    dtype = "F32",
+    shardBytes = SHARD_BYTES,
+  }: { dtype?: SafetensorsDType | undefined; shardBytes?: number | undefined } = {},
+): number {
   const bytesOf = ({ shape }: TensorSource) => elementCount(shape) * BYTES_PER_ELEMENT[dtype];
   const shards: TensorSource[][] = [[]];
   let used = 0;

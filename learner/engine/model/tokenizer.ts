@@ -44,22 +44,20 @@ export class Tokenizer {
       this.#tokenizer = new HuggingFaceTokenizer(files.tokenizer, files.tokenizerConfig);
       this.size = this.#tokenizer.model!.vocab.length;
     } catch (cause) {
-      const reason = (cause as Error).message;
-      throw new ModelError("tokenizer", `cannot use tokenizer.json of ${source}: ${reason}`, { cause });
+      throw refusal(`cannot use tokenizer.json of ${source}`, cause);
     }
     this.#addedTokens = this.#hideMark();
     const template = files.chatTemplate ?? defaultTemplate(files.tokenizerConfig.chat_template);
     try {
       this.#template = template === undefined ? undefined : new Template(template);
     } catch (cause) {
-      const reason = (cause as Error).message;
-      throw new ModelError("tokenizer", `cannot parse the chat template of ${source}: ${reason}`, { cause });
+      throw refusal(`cannot parse the chat template of ${source}`, cause);
     }
-    this.#variables = {};
-    for (const name of NAMED_TOKENS) {
-      const content = tokenText(files.tokenizerConfig[name]);
-      if (content !== undefined) this.#variables[name] = content;
-    }
+    this.#variables = Object.fromEntries(
+      NAMED_TOKENS.map((name) => [name, tokenText(files.tokenizerConfig[name])]).filter(
+        ([, text]) => text !== undefined,
+      ),
+    );
   }
 
   /** Special tokens in the text become their ids; none are added. A surrogate without its other half becomes U+FFFD. */
@@ -117,16 +115,13 @@ export class Tokenizer {
   }
 
   /**
-   * A chat as token ids [time], up to where the assistant's answer begins. What the messages say is text: only the
-   * template's own `<|im_start|>`, `<think>` and so on become tokens of that name, those in a message become the tokens of
-   * their characters. A chat without such names gets the same ids as from transformers' `apply_chat_template`. So do the
-   * assistant's messages: a model's earlier answer may contain special tokens that the model itself generated.
+   * A chat as token ids [time], up to where the assistant's answer begins. Only the template's own `<|im_start|>`, `<think>` and
+   * so on become tokens of that name; in a message they are text. The assistant's messages are an exception: a model's earlier
+   * answer may have special tokens that it generated. All else is as from transformers' `apply_chat_template`.
    *
-   * A template sees messages whole, and may trim or search them. So each such name in a message is broken with a
-   * character that no message has; the tokenizer does not find it, and the character is gone before words are made.
-   * Not covered: a name that a message and the template's text behind it make together, as `<<` of a message that ends
-   * in `<`; a name that only the normalizer makes of other characters, of a token with `normalized: true`. Qwen's and
-   * Llama's tokenizers have no token of either kind.
+   * A template may trim or search messages. So each such name in a message is broken with a character that no message has:
+   * the tokenizer does not find it, and the character is gone before words are made. Not covered, and in no tokenizer of Qwen or
+   * Llama: a name that a message and the template make together, or that the normalizer makes (`normalized: true`).
    *
    * @throws ModelError `tokenizer` as `applyChatTemplate`
    */
@@ -168,6 +163,9 @@ export class Tokenizer {
   }
 }
 
+const refusal = (what: string, cause: unknown) =>
+  new ModelError("tokenizer", `${what}: ${(cause as Error).message}`, { cause });
+
 /** Of the last private-use plane, which fonts and scripts leave alone, a character that `text` does not have. */
 function unusedCharacter(text: string): string {
   const used = new Set(text);
@@ -188,8 +186,7 @@ function breakTokens(text: string, tokens: readonly string[], mark: string): str
 /** Some models have several templates, of which one is called default. */
 function defaultTemplate(value: unknown): string | undefined {
   if (typeof value === "string") return value;
-  if (!Array.isArray(value)) return undefined;
-  const named = value as ({ name?: unknown; template?: unknown } | null)[];
+  const named = Array.isArray(value) ? (value as ({ name?: unknown; template?: unknown } | null)[]) : [];
   const template = named.find((each) => each?.name === "default")?.template;
   return typeof template === "string" ? template : undefined;
 }

@@ -1,10 +1,7 @@
 /**
- * Log-probs and entropies over a large vocabulary, in chunks of it: of the logits [rows, vocabulary] and their gradient only
- * [rows, chunk] exists at a time. The forward pass keeps one number per row, the normaliser; the backward pass computes
- * each chunk's logits again.
- *
- * Chunks are of the vocabulary, not of the rows: each then reads its own part of W once and all rows stay one tall product,
- * where chunks of rows would read all of W (545 MB in Qwen2.5-0.5B) and add up all of its gradient for each.
+ * Log-probs and entropies over a large vocabulary, in chunks of it: only [rows, chunk] of the logits and of their gradient exists at
+ * a time. The forward pass keeps one number per row, the normaliser; the backward pass computes each chunk's logits again.
+ * Chunks of rows would each read all of W (545 MB in Qwen2.5-0.5B) and add up all of its gradient.
  */
 
 import { custom } from "../graph/gradients.ts";

@@ -110,16 +110,6 @@ export function checkShapes(
   }
 }
 
-/** The weights that `config` asks for out of what a file holds, in canonical order. @throws as `checkShapes` */
-export function selectWeights(
-  config: ModelConfig,
-  tensors: ReadonlyMap<string, Tensor>,
-  source: string,
-): Map<string, Float32Array> {
-  checkShapes(config, tensors, source);
-  return new Map(parameters(config).map(({ name }) => [name, tensors.get(name)!.data]));
-}
-
 /** @throws ModelError `weights` naming the first number that is not finite */
 export function checkFinite(name: string, data: Float32Array, source: string, from = 0): void {
   const at = data.findIndex((value) => !Number.isFinite(value));

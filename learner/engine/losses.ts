@@ -1,48 +1,39 @@
-/** PPO's clipped policy loss with an entropy bonus and a KL penalty, as a graph over all response tokens of a micro-batch. */
+/** PPO's clipped losses as graphs over all response tokens of a micro-batch: of the policy, with an entropy bonus and a KL penalty, and of the critic. */
 import type { Graph, Value } from "./graph/graph.ts";
-import { add, clip, exp, less, minimum, mul, neg, sub, sum, where } from "./graph/primitives.ts";
+import { add, clip, exp, less, maximum, minimum, mul, neg, square, sub, sum, where } from "./graph/primitives.ts";
 import { RESPONSE } from "./model/decoder.ts";
 
 const LOG_RATIO_LIMIT = 20; // exp of it is finite in float32 (verl)
 const KL_LIMIT = 10; // of one token in the loss (verl)
 
-export interface PolicyLossInputs {
-  proximalLogProbs: Value;
-  advantages: Value;
-  /** what a token's policy loss is multiplied by: sample weight * importance / normaliser */
-  policyScale: Value;
-  /** what a token's entropy is multiplied by: entropy coefficient / normaliser */
-  entropyScale: Value;
-  referenceLogProbs: Value;
-  /** what a token's KL to the reference is multiplied by: KL coefficient / normaliser; 0 where KL is part of the reward */
-  klScale: Value;
-  /** scalars 1 - eps and 1 + eps */
-  ratioLow: Value;
-  ratioHigh: Value;
-  /** scalar c of dual clip; very large: off */
-  dualClip: Value;
-}
-
-export function policyLossInputs(g: Graph): PolicyLossInputs {
+/** What a token is multiplied by includes 1 / normaliser. */
+export function policyLossInputs(g: Graph) {
   const token = (name: string) => g.input(name, "float32", [RESPONSE]);
   const scalar = (name: string) => g.input(name, "float32", []);
   return {
     proximalLogProbs: token("proximalLogProbs"),
     advantages: token("advantages"),
+    /** what a token's policy loss is multiplied by: sample weight * importance */
     policyScale: token("policyScale"),
+    /** what a token's entropy is multiplied by: entropy coefficient */
     entropyScale: token("entropyScale"),
     referenceLogProbs: token("referenceLogProbs"),
+    /** what a token's KL to the reference is multiplied by: KL coefficient; 0 where KL is part of the reward */
     klScale: token("klScale"),
+    /** 1 - eps and 1 + eps */
     ratioLow: scalar("ratioLow"),
     ratioHigh: scalar("ratioHigh"),
+    /** c of dual clip; very large: off */
     dualClip: scalar("dualClip"),
   };
 }
 
+type Inputs = ReturnType<typeof policyLossInputs>;
+
 /**
  * sum over tokens of policyScale * max(-A ratio, -A clip(ratio)) - entropyScale * entropy + klScale * KL; a scalar.
  */
-export function policyLoss(logProbs: Value, entropies: Value, inputs: PolicyLossInputs): Value {
+export function policyLoss(logProbs: Value, entropies: Value, inputs: Inputs): Value {
   const { advantages: a } = inputs;
   const ratio = exp(clip(sub(logProbs, inputs.proximalLogProbs), -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT));
   const loss = neg(minimum(mul(ratio, a), mul(clip(ratio, inputs.ratioLow, inputs.ratioHigh), a)));
@@ -60,4 +51,26 @@ function klToReference(logProbs: Value, referenceLogProbs: Value): Value {
 /** sum over tokens of -scale * log-prob: cross entropy. */
 export function crossEntropy(logProbs: Value, scale: Value): Value {
   return neg(sum(mul(logProbs, scale)));
+}
+
+export function valueLossInputs(g: Graph) {
+  const token = (name: string) => g.input(name, "float32", [RESPONSE]);
+  return {
+    oldValues: token("oldValues"),
+    returns: token("returns"),
+    /** what a token's loss is multiplied by: 1 / normaliser */
+    valueScale: token("valueScale"),
+    /** how far V may move from its old value */
+    valueClip: g.input("valueClip", "float32", []),
+  };
+}
+
+/** sum over tokens of valueScale * 0.5 max((V - R)^2, (clip(V, V_old +- valueClip) - R)^2); a scalar. */
+export function valueLoss(
+  values: Value,
+  { oldValues, returns, valueScale, valueClip }: ReturnType<typeof valueLossInputs>,
+): Value {
+  const clipped = add(oldValues, clip(sub(values, oldValues), mul(valueClip, -1), valueClip));
+  const worst = maximum(square(sub(values, returns)), square(sub(clipped, returns)));
+  return mul(sum(mul(worst, valueScale)), 0.5);
 }
