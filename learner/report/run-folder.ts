@@ -7,63 +7,28 @@ import type { Algorithm } from "../../crds/trainingrun.ts";
 import { WHENS } from "../evaluation/rows.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
 import { readMetrics } from "../metrics/jsonl.ts";
-import { type Evaluation, type RunSummary, readSummary, type When } from "../metrics/summary.ts";
+import { readSummary, type When } from "../metrics/summary.ts";
 import { ReportError } from "./errors.ts";
 
 /** The fields of a resolved `trainingrun.yaml` that the report speaks of; the rest is shown as it stands. */
 export interface RunManifest {
   metadata?: { name?: string };
   spec?: {
-    tasks?: { name?: string; grader?: TaskGrader }[];
+    tasks?: { name?: string; grader?: { metric?: string; direction?: "Higher" | "Lower" } }[];
     model?: { policy?: string };
     algorithm?: Partial<Pick<Algorithm, "durationWeighting" | "collection" | "baseline">>;
     stopping?: { iterations?: number };
   };
 }
 
-interface TaskGrader {
-  metric?: string;
-  direction?: "Higher" | "Lower";
-}
-
-/** A task as the report speaks of it. */
-export interface ReportedTask {
-  name: string;
-  metric: string;
-  better: "lower" | "higher" | undefined;
-}
-
-export interface BestProgram {
-  program: string;
-  output: string;
-  /** `score.json`: score, iteration, durationSeconds, … */
-  facts: Record<string, unknown>;
-}
-
-/** An evaluation and its best programs, as the folder holds them. */
-export interface ReportedEvaluation {
-  evaluation: Evaluation;
-  /** Whether it goes on, or was stopped. */
-  unfinished: boolean;
-  programs: { title: string; best: BestProgram }[];
-}
-
-export interface RunFolder {
-  directory: string;
-  name: string;
-  manifest: RunManifest;
-  manifestText: string;
-  tasks: ReportedTask[];
-  lines: IterationMetrics[];
-  summary: RunSummary | undefined;
-  best: BestProgram | undefined;
-  evaluation: ReportedEvaluation | undefined;
-  /** False: `longrun evaluate` made it, and nothing is trained in it. */
-  trains: boolean;
-}
+/** A run's folder, as far as the report shows it. */
+export type RunFolder = Awaited<ReturnType<typeof readRunFolder>>;
+export type ReportedTask = RunFolder["tasks"][number];
+export type ReportedEvaluation = NonNullable<RunFolder["evaluation"]>;
+export type BestProgram = NonNullable<RunFolder["best"]>;
 
 /** Throws `ReportError` with code `run-folder` if this is none, or a file in it is damaged. */
-export async function readRunFolder(directory: string): Promise<RunFolder> {
+export async function readRunFolder(directory: string) {
   const manifestPath = join(directory, "trainingrun.yaml");
   const manifestText = await readText(manifestPath);
   if (manifestText === undefined) {
@@ -83,31 +48,34 @@ export async function readRunFolder(directory: string): Promise<RunFolder> {
     summary,
     best: await readBest(join(directory, "best")),
     evaluation: await parsed(join(directory, "evaluation"), () => readEvaluation(directory)),
+    // Nothing is trained in a folder that `longrun evaluate` made.
     trains: !existsSync(join(directory, "policies.json")),
   };
 }
 
 /** A bundled task's grader does not stand in the manifest; the lines of metrics have what is needed of it. */
-function reportedTasks({ spec }: RunManifest, line: IterationMetrics | undefined): ReportedTask[] {
+function reportedTasks({ spec }: RunManifest, line: IterationMetrics | undefined) {
   return (spec?.tasks ?? []).map(({ name = "", grader }) => {
     const measured = line?.tasks[name];
     const direction = grader?.direction ?? measured?.direction;
     const metric = grader?.metric ?? measured?.metric ?? "score";
-    return { name, metric, better: direction && (direction === "Lower" ? "lower" : "higher") };
+    const better = direction && ({ Lower: "lower", Higher: "higher" } as const)[direction];
+    return { name, metric, better };
   });
 }
 
 /** What `longrun evaluate` found out (in `evaluation/` of a run folder), else the run's own evaluation phase. */
-async function readEvaluation(directory: string): Promise<ReportedEvaluation | undefined> {
+async function readEvaluation(directory: string) {
   for (const place of [join(directory, "evaluation"), directory]) {
     const { evaluation, state } = (await readSummary(place)) ?? {};
     if (!evaluation?.settings) continue;
-    const programs: ReportedEvaluation["programs"] = [];
+    const programs: { title: string; best: NonNullable<Awaited<ReturnType<typeof readBest>>> }[] = [];
     for (const when of WHENS)
       for (const [kind, how] of Object.entries({ scratch: "from scratch", improve: "improving another" })) {
         const best = evaluation[when] && (await readBest(join(place, "programs", `${when}-${kind}`)));
         if (best) programs.push({ title: `${POLICIES[when]}, ${how}`, best });
       }
+    // Unfinished: it goes on, or was stopped.
     return { evaluation, unfinished: place !== directory && state !== "succeeded", programs };
   }
   return undefined;
@@ -115,7 +83,8 @@ async function readEvaluation(directory: string): Promise<ReportedEvaluation | u
 
 const POLICIES: Record<When, string> = { before: "before training", after: "after training", model: "of the model" };
 
-async function readBest(directory: string): Promise<BestProgram | undefined> {
+/** `facts`: score, iteration, durationSeconds, … */
+async function readBest(directory: string) {
   const program = await readText(join(directory, "program.py"));
   if (program === undefined) return undefined;
   const score = await readText(join(directory, "score.json"));
