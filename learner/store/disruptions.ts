@@ -55,17 +55,16 @@ export class Disruptions {
     return this.#actors.has(actor) && WITHOUT_A_WORD.includes(reason);
   }
 
-  /** Within a transaction: an attempt was lost. @returns undefined if there is no such execution */
-  settleLoss(execution: string, at: number): "queued" | "lost" | undefined {
-    const row = this.#database.get(
+  /** Within a transaction: an attempt was lost. @returns the new state of its execution */
+  settleLoss(execution: string, at: number): "queued" | "lost" {
+    return this.#database.get<{ state: "queued" | "lost" }>(
       `UPDATE samples SET state = iif(${HAS_TRIES}, 'queued', 'lost'), finished_at = iif(${HAS_TRIES}, NULL, :at)
        WHERE id = :execution RETURNING state`,
       { execution, at, ...this.#limits },
-    );
-    return row?.state as "queued" | "lost" | undefined;
+    )!.state;
   }
 
-  /** How many attempts were disrupted. */
+  /** Returns how many attempts were disrupted. */
   count(): number {
     return this.#database.get<{ n: number }>("SELECT count(*) AS n FROM attempts WHERE disrupted")!.n;
   }

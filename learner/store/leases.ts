@@ -12,7 +12,6 @@ import type { EventEmitter } from "node:events";
 import { Attempts, type End } from "./attempts.ts";
 import type { Database } from "./database.ts";
 import { Disruptions, NO_HEARTBEAT, NOT_HELD } from "./disruptions.ts";
-import { StoreError } from "./errors.ts";
 import { RunningAttempts } from "./running.ts";
 import type { Acceptance, AttemptKey, HeldAttempt, LeasedExecution, ReportedResult, StoreEvents } from "./types.ts";
 
@@ -293,9 +292,7 @@ export class Leases {
       attempts.map((attempt) => {
         const disrupted = end.disrupted || this.#disruptions.explain(attempt.actor, end.reason);
         this.#end(attempt, { ...end, disrupted });
-        const state = this.#disruptions.settleLoss(attempt.execution, this.#now());
-        if (state === undefined) throw new StoreError("conflict", `execution ${attempt.execution} is not in the store`);
-        return state;
+        return this.#disruptions.settleLoss(attempt.execution, this.#now());
       }),
     );
     attempts.forEach((attempt, index) => {
