@@ -42,12 +42,12 @@ const WORDS: readonly [pattern: RegExp, kind: FailureKind][] = [
 const SPEAKERS = ["GraphError", "EngineError", "RangeError"];
 
 /** How far the learner is: the run's first start, a later start, or training. */
-export type Stage = "firstStart" | "restart" | "training";
+export type RunStage = "firstStart" | "restart" | "training";
 
 /** Codes that are bad input at a start, because the spec asked for too much: the address, the memory. */
 const INPUT_AT_START = ["listen", "memory"];
 
-export function failureKind(error: unknown, stage: Stage): FailureKind {
+export function failureKind(error: unknown, stage: RunStage): FailureKind {
   const chain = causesOf(error);
   for (const at of chain) {
     const { code, errcode } = at as { code?: unknown; errcode?: unknown };
@@ -70,7 +70,7 @@ export function failureKind(error: unknown, stage: Stage): FailureKind {
 }
 
 /** @param stay whether a kubelet restarts the process: `longrun run` knows 1, failed, and 2, bad input, alone */
-export function exitStatusOf(error: unknown, stage: Stage, stay: boolean): number {
+export function exitStatusOf(error: unknown, stage: RunStage, stay: boolean): number {
   const kind = failureKind(error, stage);
   if (stay) return EXIT_STATUS[kind];
   // Nothing can be written to a full disk, not even that the run failed; only a person can make room.

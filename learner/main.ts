@@ -32,7 +32,7 @@ import { modelIdentity } from "./engine/model/identity.ts";
 import { MappedWeights } from "./engine/model/mapped.ts";
 import { adapterOf, COMPUTE, place } from "./engine-options.ts";
 import { evaluatePolicies, type Policies, readPolicies } from "./evaluation/policies.ts";
-import { exitStatusOf, failureKind, type Stage } from "./failures.ts";
+import { exitStatusOf, failureKind, type RunStage } from "./failures.ts";
 import { Fence } from "./fence.ts";
 import { Grades } from "./grades.ts";
 import { rewardOrderFault } from "./grading/reward.ts";
@@ -94,7 +94,7 @@ async function main(): Promise<number> {
   let terminationLog = defaultTerminationLog();
   let log = createLog("learner");
   let stay = false;
-  let stage: Stage = "firstStart";
+  let stage: RunStage = "firstStart";
   try {
     const options = parseOptions(process.argv.slice(2));
     ({ terminationLog, stay } = options);

@@ -10,10 +10,10 @@ const PHASES = {
   checkpoint: Phase.CHECKPOINTING,
   evaluatePolicy: Phase.FINAL_EVALUATION,
 };
-export type PhaseName = keyof typeof PHASES;
+type TimedPhase = keyof typeof PHASES;
 
 /** An update that has begun is finished: until it ends, the weights belong to no iteration. */
-const UPDATE: readonly PhaseName[] = ["evaluate", "train", "checkpoint"];
+const UPDATE: readonly TimedPhase[] = ["evaluate", "train", "checkpoint"];
 
 /** What the learner does now: shows it in the status, counts its seconds, and says where the run can be stopped. */
 export class Phases {
@@ -22,9 +22,9 @@ export class Phases {
   readonly #signal: AbortSignal;
   /** Ends the loop between two updates. */
   readonly stop: AbortSignal;
-  #now: PhaseName | undefined;
+  #now: TimedPhase | undefined;
   #sinceMs = 0;
-  #seconds: Partial<Record<PhaseName, number>> = {};
+  #seconds: Partial<Record<TimedPhase, number>> = {};
 
   /** @param signal stops the run anywhere @param suspended stops it where the weights belong to a finished iteration */
   constructor(run: Pick<RunContext, "status" | "progress">, signal: AbortSignal, suspended: AbortSignal) {
@@ -41,7 +41,7 @@ export class Phases {
   }
 
   /** Begins a phase, or says how far it is. @throws the reason of the signal that stops the run */
-  enter(name: PhaseName, total = 0, done = 0): void {
+  enter(name: TimedPhase, total = 0, done = 0): void {
     (UPDATE.includes(name) ? this.#signal : this.stop).throwIfAborted();
     if (name !== this.#now) this.#go(name);
     const { status, progress } = this.#run;
@@ -59,7 +59,7 @@ export class Phases {
   }
 
   /** Seconds of the phases that ended since `reset`. */
-  get seconds(): Partial<Record<PhaseName, number>> {
+  get seconds(): Partial<Record<TimedPhase, number>> {
     return { ...this.#seconds };
   }
 
@@ -68,7 +68,7 @@ export class Phases {
     return this.#now === undefined || !UPDATE.includes(this.#now);
   }
 
-  #go(next: PhaseName | undefined): void {
+  #go(next: TimedPhase | undefined): void {
     const nowMs = performance.now();
     if (this.#now !== undefined)
       this.#seconds[this.#now] = (this.#seconds[this.#now] ?? 0) + (nowMs - this.#sinceMs) / 1000;

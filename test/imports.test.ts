@@ -44,7 +44,7 @@ function importsOf(file: string, source: string): { line: number; imported: stri
 
 test("every import is of the same folder or an earlier one", () => {
   const files = globSync("{proto,crds,actor,learner,controller}/**/*.ts", { cwd: ROOT }).filter(
-    (file) => !/\.(test|fixture|parity)\.ts$|\.generated\.|\/fixtures\.ts$/.test(file),
+    (file) => !/\.(test|fixture|parity)\.ts$|\.generated\./.test(file),
   );
   assert.ok(files.length > 400, `${files.length} files`);
   for (const folder of ORDER)

@@ -62,7 +62,7 @@ export function fitRun(
   mode: ActivationCheckpointing = "Auto",
 ): MemoryPlan {
   const { device, adapter, microBatchSize } = request;
-  const attempt = (checkpointing: boolean) => {
+  const planOf = (checkpointing: boolean) => {
     const planner = new Planner({ ...request, checkpointing });
     const on = (workers: number) => {
       const tokens = device.kind === "cuda" ? microBatchSize * planner.longest : passTokens({ threads }, workers);
@@ -75,8 +75,8 @@ export function fitRun(
     const plan = on(workers);
     return workers > 1 && !fits(plan, budget) ? on(1) : plan;
   };
-  let plan = attempt(mode === "Always");
-  if (mode === "Auto" && !fits(plan, budget)) plan = attempt(true);
+  let plan = planOf(mode === "Always");
+  if (mode === "Auto" && !fits(plan, budget)) plan = planOf(true);
   if (fits(plan, budget)) return plan;
   throw new EngineError("memory", shortage(plan, budget, { ...request, mode }));
 }

@@ -5,7 +5,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { OUTCOMES } from "../../proto/execution.ts";
 import { type Guard, guardNames } from "../grading/guards.ts";
-import type { ActorState } from "../server/actor-states.ts";
+import type { KnownActor } from "../server/actor-states.ts";
 import type { IterationMetrics } from "./iteration.ts";
 import { sum } from "./statistics.ts";
 
@@ -186,7 +186,7 @@ export class LearnerMetrics {
   }
 
   /** Call as often as it changes, or from a timer. */
-  observeActors(actors: readonly Pick<ActorState, "connected" | "isolationLevel" | "isolationMissing">[]): void {
+  observeActors(actors: readonly Pick<KnownActor, "connected" | "isolationLevel" | "isolationMissing">[]): void {
     this.#actors.reset();
     this.#missing.reset();
     for (const { connected, isolationLevel, isolationMissing } of actors) {

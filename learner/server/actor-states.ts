@@ -2,7 +2,7 @@
 import type { longrun } from "../../proto/service.ts";
 import type { HeldAttempt } from "../store/types.ts";
 
-export interface ActorState {
+export interface KnownActor {
   name: string;
   connected: boolean;
   draining: boolean;
@@ -19,22 +19,22 @@ export interface ActorState {
 }
 
 /** What a stream knows of its actor. */
-export type ConnectedActor = Omit<ActorState, "running">;
+export type ConnectedActor = Omit<KnownActor, "running">;
 
-const AWAY: Omit<ActorState, "name" | "running"> = {
+const AWAY: Omit<KnownActor, "name" | "running"> = {
   ...{ connected: false, draining: false, slots: 0, isolationLevel: "", isolationMissing: [], versions: {} },
   ...{ busySeconds: 0, aliveSeconds: 0 },
 };
 
 /** Returns the connected actors, then the others that still hold leases. */
-export function actorStates(connected: readonly ConnectedActor[], attempts: readonly HeldAttempt[]): ActorState[] {
+export function actorStates(connected: readonly ConnectedActor[], attempts: readonly HeldAttempt[]): KnownActor[] {
   const running = new Map<string, number>(connected.map(({ name }) => [name, 0]));
   for (const { actor } of attempts) running.set(actor, (running.get(actor) ?? 0) + 1);
   const here = new Map(connected.map((actor) => [actor.name, actor]));
   return [...running].map(([name, count]) => ({ ...(here.get(name) ?? { ...AWAY, name }), running: count }));
 }
 
-export function statusOfActor(state: ActorState): longrun.v1alpha1.ActorStatus.$Properties {
+export function statusOfActor(state: KnownActor): longrun.v1alpha1.ActorStatus.$Properties {
   const { name, isolationLevel, slots, running, connected, draining, busySeconds, aliveSeconds } = state;
   const busyShare = aliveSeconds > 0 ? busySeconds / aliveSeconds : 0;
   return { name, isolationLevel, slots, running, connected, draining, busyShare };

@@ -10,7 +10,7 @@ import type { AttemptKey, ReportedResult } from "../store/types.ts";
 import { ServerError } from "./errors.ts";
 import { mostAttempts, parseAttempt } from "./messages.ts";
 import { boundedHeader, parseResult, type ResultHeader } from "./results.ts";
-import type { Loss } from "./terminations.ts";
+import type { LostAttempt } from "./terminations.ts";
 import { type PendingUpload, PendingUploads, type Submission, Upload, type UploadLimits } from "./upload.ts";
 
 export interface HandInsOptions {
@@ -22,7 +22,7 @@ export interface HandInsOptions {
   /** Does `work` at the end of this turn, in one commit with the work of other streams; see Turn. */
   write(work: () => void, onFailure: (error: unknown) => void): void;
   /** An attempt was lost. @returns its result, if the program itself is known to be the cause */
-  onLost(loss: Loss): ResultHeader | undefined;
+  onLost(loss: LostAttempt): ResultHeader | undefined;
   /** @param error a ServerError `protocol`, or a fault of ours */
   onFailure(error: unknown): void;
   acknowledge(attempt: AttemptKey, reason: string): void;

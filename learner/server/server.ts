@@ -23,14 +23,14 @@ import {
 import { StoreError } from "../store/errors.ts";
 import type { Selection } from "../store/samples.ts";
 import type { HeldAttempt } from "../store/types.ts";
-import { type ActorState, actorStates, statusOfActor } from "./actor-states.ts";
+import { actorStates, type KnownActor, statusOfActor } from "./actor-states.ts";
 import { ActorStream, type WorkCall } from "./actor-stream.ts";
 import { controlHandlers } from "./control.ts";
 import { deal } from "./dealer.ts";
 import { ServerError, statusOf } from "./errors.ts";
 import { DEFAULTS, type ServerOptions } from "./options.ts";
 import { parseResult, type ResultHeader } from "./results.ts";
-import { isOutOfMemory, type Loss, type Termination, Terminations } from "./terminations.ts";
+import { isOutOfMemory, type LostAttempt, type Termination, Terminations } from "./terminations.ts";
 import { Turn } from "./turn.ts";
 import { UploadMemory } from "./upload.ts";
 import { type Blocked, type WaitOptions, waitForChange } from "./waiting.ts";
@@ -138,7 +138,7 @@ export class LearnerServer {
   }
 
   /** Returns the connected actors, then the others that still hold leases. */
-  actors(): ActorState[] {
+  actors(): KnownActor[] {
     const connected = Array.from(this.#streams.values(), ({ state }) => state);
     return actorStates(connected, this.#options.store.leases.running());
   }
@@ -288,7 +288,7 @@ export class LearnerServer {
   }
 
   /** An actor lost an attempt. @returns its result, if its container is known to have been killed for memory */
-  #onLost(loss: Loss): ResultHeader | undefined {
+  #onLost(loss: LostAttempt): ResultHeader | undefined {
     const cause = this.#terminations.lost(loss);
     return cause && isOutOfMemory(cause) ? outOfMemory(loss, cause) : undefined;
   }
@@ -353,7 +353,7 @@ export class LearnerServer {
 const named = ({ execution, number, actor }: HeldAttempt) => ({ execution, attempt: number, actor });
 
 /** Returns the result of a lost attempt whose program used too much memory. */
-function outOfMemory({ header }: Loss, { reason, exitCode }: Termination): ResultHeader {
+function outOfMemory({ header }: LostAttempt, { reason, exitCode }: Termination): ResultHeader {
   const detail = `the sandbox's container was killed for memory (${reason}, exit code ${exitCode})`;
   return { ...header, outcome: messages.Outcome.OUT_OF_MEMORY, submission: undefined, detail };
 }

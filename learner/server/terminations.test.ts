@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Loss, type Termination, Terminations } from "./terminations.ts";
+import { type LostAttempt, type Termination, Terminations } from "./terminations.ts";
 
 const T0 = Date.UTC(2030, 0, 1);
 const SECOND = 1000;
 
-const loss = (change: Partial<Loss> = {}): Loss => ({
+const loss = (change: Partial<LostAttempt> = {}): LostAttempt => ({
   actor: "actor-0",
   slot: 1,
   attempt: { execution: "s1", number: 1, fence: "1" },
@@ -37,7 +37,7 @@ test("either comes first; each explains the other once", () => {
   assert.equal(reportFirst.lost(loss()), undefined, "used up");
 });
 
-const strangers: [string, Partial<Loss>, Partial<Termination>][] = [
+const strangers: [string, Partial<LostAttempt>, Partial<Termination>][] = [
   ["another actor", {}, { actor: "actor-1" }],
   ["another slot", {}, { slot: 0 }],
   ["an attempt that began after the container ended", { leasedAtMs: T0 + 20 * SECOND, lostAtMs: T0 + 30 * SECOND }, {}],

@@ -19,7 +19,7 @@ export interface Termination {
   finishedAtMs: number;
 }
 
-export interface Loss {
+export interface LostAttempt {
   actor: string;
   slot: number;
   attempt: AttemptKey;
@@ -41,7 +41,7 @@ export const isOutOfMemory = ({ reason }: Termination): boolean => reason === "O
 export class Terminations {
   /** So many losses, and so many terminations, are remembered; the oldest go first. */
   readonly #remembered: number;
-  #losses: Loss[] = [];
+  #losses: LostAttempt[] = [];
   #terminations: Termination[] = [];
   /** Keys of all reported terminations: the controller repeats itself. */
   readonly #seen = new Set<string>();
@@ -51,7 +51,7 @@ export class Terminations {
   }
 
   /** An attempt was lost. @returns the termination of its sandbox; undefined if none is known yet */
-  lost(loss: Loss): Termination | undefined {
+  lost(loss: LostAttempt): Termination | undefined {
     const cause = closest(this.#terminations, (it) => this.#distanceMs(loss, it));
     if (cause === undefined) this.#losses = [...this.#losses, loss].slice(-this.#remembered);
     else this.#terminations = this.#terminations.filter((it) => it !== cause);
@@ -59,7 +59,7 @@ export class Terminations {
   }
 
   /** A container ended. @returns the loss that this explains; undefined if none is known yet */
-  reported(termination: Termination): Loss | undefined {
+  reported(termination: Termination): LostAttempt | undefined {
     const { actor, slot, finishedAtMs } = termination;
     const key = `${actor} ${slot} ${finishedAtMs}`;
     if (this.#seen.has(key)) return undefined;
@@ -75,7 +75,7 @@ export class Terminations {
   }
 
   /** Milliseconds between the two; infinity if the termination cannot have caused the loss. */
-  #distanceMs(loss: Loss, termination: Termination): number {
+  #distanceMs(loss: LostAttempt, termination: Termination): number {
     if (loss.actor !== termination.actor || loss.slot !== termination.slot) return Infinity;
     const startedLater = loss.leasedAtMs > termination.finishedAtMs + 1000 * (1 + CLOCK_SKEW_SECONDS);
     const distanceMs = Math.abs(loss.lostAtMs - termination.finishedAtMs);

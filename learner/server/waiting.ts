@@ -1,6 +1,6 @@
 /** Waiting for results: says what blocks and since when, and gives up on what does not end by itself. */
 import type { Store } from "../store/store.ts";
-import type { ActorState } from "./actor-states.ts";
+import type { KnownActor } from "./actor-states.ts";
 import { ServerError } from "./errors.ts";
 
 export interface Blocked {
@@ -15,7 +15,7 @@ const some = (n: number, noun: string) => `${n} ${noun}${n === 1 ? "" : "s"}`;
 /** Says why no further result is there yet. */
 export function whatBlocks(
   { queued, running }: { queued: number; running: number },
-  actors: readonly Pick<ActorState, "connected" | "draining" | "slots">[],
+  actors: readonly Pick<KnownActor, "connected" | "draining" | "slots">[],
 ): Blocked {
   const flight = `${some(queued, "execution")} queued, ${running} running`;
   if (queued + running === 0) return { reason: "NothingInFlight", message: "no execution is queued or running" };
@@ -58,7 +58,7 @@ const LOOK_SECONDS = 1;
  */
 export async function waitForChange(
   store: Store,
-  actors: () => readonly ActorState[],
+  actors: () => readonly KnownActor[],
   { stallSeconds = 300, idleSeconds = Infinity, reportSeconds = 30, onBlocked, signal }: WaitOptions,
 ): Promise<void> {
   signal?.throwIfAborted();
