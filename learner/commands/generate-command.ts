@@ -89,7 +89,7 @@ async function generate(): Promise<void> {
     // a long prompt, after which the context ends sooner, shortens no other line's response
     for (const [maxNewTokens, same] of Map.groupBy(rows, ({ most }) => most)) {
       const responses = await generator.generate(
-        adapter ? { base: weights, adapter } : weights,
+        { base: weights, ...(adapter && { adapter }) },
         same.map(({ prompt }) => prompt),
         { seeds: same.map((row) => row.seed), temperature, topP: 1, maxNewTokens, eosIds },
       );

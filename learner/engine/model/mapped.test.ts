@@ -29,7 +29,7 @@ const tokens = Int32Array.of(1, 2, 3);
 await new Scorer(weights, { threads: 1 }).logProbs([tokens]);
 if (process.argv[2] === "generate") {
 const options = { seeds: [1], temperature: 0, topP: 1, maxNewTokens: 1, eosIds: [] };
-await new Generator(weights.config, { threads: 1 }).generate(weights, [tokens], options);
+await new Generator(weights.config, { threads: 1 }).generate({ base: weights }, [tokens], options);
 }
 console.log(anonymous() - before);
 process.exit(); // without the time that releasing takes

@@ -48,6 +48,7 @@ export const cudaOptions = (device: number, { tf32 = false }: SessionOptions): R
   use_tf32: tf32 ? "1" : "0",
 });
 
+type Tensors = Readonly<Record<string, Tensor>>;
 type Given = Readonly<Record<string, Tensor | DeviceTensor>>;
 type Wanted = readonly string[] | Readonly<Record<string, Tensor | DeviceTensor | null>>;
 
@@ -154,6 +155,23 @@ export class Session {
     }
   }
 
+  /**
+   * Inputs and outputs for many runs, bound once: a run is then one call of ONNX Runtime's. Tensors of this process keep their typed
+   * arrays, in which the caller changes those of `changing` between runs.
+   */
+  bind(feeds: Given, outputs: Readonly<Record<string, Tensor | DeviceTensor>>, changing: Tensors): Binding {
+    return new Binding(this.#host, this, { ...feeds, ...changing }, outputs, (binding) =>
+      this.#send(binding, changing),
+    );
+  }
+
+  /** On a device: what has changed goes there in one copy. */
+  async #send(binding: Pointer, changing: Tensors): Promise<void> {
+    if (!this.#staging) return;
+    const there = await this.#staging.send(changing, this.#stageable);
+    for (const [name, { address }] of Object.entries(there)) this.#host.api.BindInput(binding, name, address);
+  }
+
   #results(targets: Readonly<Record<string, Tensor | DeviceTensor | null>>): Record<string, Tensor> {
     const { api } = this.#host;
     const allocator = api.created((out) => api.GetAllocatorWithDefaultOptions(out));
@@ -175,6 +193,66 @@ export class Session {
     const { api } = this.#host;
     api.ReleaseIoBinding(this.#binding);
     api.ReleaseSession(this.address);
+  }
+}
+
+/** Inputs and outputs of a session that stay where they are from run to run. */
+export class Binding {
+  readonly #host: Host;
+  readonly #session: Session;
+  readonly #binding: Pointer;
+  readonly #wrapped: Pointer[] = [];
+  /** what native code has addresses of must not be collected */
+  readonly held: unknown;
+  readonly #send: (binding: Pointer) => Promise<void>;
+
+  constructor(
+    host: Host,
+    session: Session,
+    feeds: Given,
+    outputs: Readonly<Record<string, Tensor | DeviceTensor>>,
+    send: (binding: Pointer) => Promise<void>,
+  ) {
+    const { api } = host;
+    this.#host = host;
+    this.#session = session;
+    this.#send = send;
+    this.held = [feeds, outputs];
+    this.#binding = api.created((out) => api.CreateIoBinding(session.address, out));
+    const ortValue = (value: Tensor | DeviceTensor): Pointer => {
+      if ("address" in value) return value.address;
+      this.#wrapped.push(host.wrap(value));
+      return this.#wrapped.at(-1)!;
+    };
+    for (const name of session.inputNames) {
+      const feed = feeds[name];
+      if (!feed) throw new GraphError("feed", `bind: the input '${name}' is missing`);
+      api.BindInput(this.#binding, name, ortValue(feed));
+    }
+    for (const name of session.outputNames) {
+      const target = outputs[name];
+      if (!target) throw new GraphError("feed", `bind: the output '${name}' has no tensor`);
+      api.BindOutput(this.#binding, name, ortValue(target));
+    }
+  }
+
+  async run(): Promise<void> {
+    const { api } = this.#host;
+    try {
+      await this.#send(this.#binding);
+      api.SynchronizeBoundInputs(this.#binding);
+      api.RunWithBinding(this.#session.address, null, this.#binding);
+      api.SynchronizeBoundOutputs(this.#binding);
+    } catch (cause) {
+      throw this.#host.fault(cause);
+    }
+  }
+
+  release(): void {
+    const { api } = this.#host;
+    api.ReleaseIoBinding(this.#binding);
+    for (const value of this.#wrapped) api.ReleaseValue(value);
+    this.#wrapped.length = 0;
   }
 }
 
