@@ -43,7 +43,7 @@ const MICROSOFT = "com.microsoft";
  * | uniforms, inverseTemperature, topP | float32 [slots], [], []: where `sampling` needs them |
  *
  * Outputs: `newKeys.N` and `newValues.N`, to be bound to the memory of `keys.N` and `values.N`; with `sampling` also `next` int32 [slots]
- * and `logProbs` float32 [slots].
+ * and `probabilities` float32 [slots].
  */
 export function generationGraph(config: ModelConfig, weightsOf: WeightsOf, options: GraphOptions): Graph {
   const { sampling, compute, cache } = options;
@@ -128,13 +128,13 @@ export function generationGraph(config: ModelConfig, weightsOf: WeightsOf, optio
     op("Reshape", [scaled, graph.constant([-1, config.hiddenSize], "int64")], [SLOTS, config.hiddenSize]),
   );
   const uniforms = () => graph.input("uniforms", "float32", [SLOTS]);
-  const { token, logProb } =
+  const { token, probability } =
     sampling === "greedy"
       ? sampleGreedy(graph, logits)
       : sampling === "all"
         ? sampleFromAll(graph, logits, uniforms())
         : sampleFromNucleus(graph, logits, uniforms(), graph.input("topP", "float32", []));
   graph.output("next", cast(token, "int32"));
-  graph.output("logProbs", logProb);
+  graph.output("probabilities", probability);
   return graph;
 }

@@ -64,7 +64,7 @@ export class Slots {
   readonly #last: Int32Array;
   readonly #uniforms: Float32Array;
   readonly #next: Int32Array;
-  readonly #logProbs: Float32Array;
+  readonly #probabilities: Float32Array;
 
   private constructor(options: SlotOptions) {
     const slots = Math.max(LEAST_SLOTS, options.slots);
@@ -72,7 +72,7 @@ export class Slots {
     this.#rows = new Array(slots).fill(undefined);
     this.#holds = new Array(slots).fill(undefined);
     [this.#tokens, this.#last, this.#next] = [new Int32Array(slots), new Int32Array(slots), new Int32Array(slots)];
-    [this.#uniforms, this.#logProbs] = [new Float32Array(slots), new Float32Array(slots)];
+    [this.#uniforms, this.#probabilities] = [new Float32Array(slots), new Float32Array(slots)];
   }
 
   static async create(options: SlotOptions): Promise<Slots> {
@@ -107,18 +107,18 @@ export class Slots {
     }
   }
 
-  /** One more token for each row. Returns the rows that have it, with it; they leave their slots by `free`. */
-  async step(): Promise<[slot: number, row: Row, logProb: number][]> {
+  /** One more token for each row. Returns the rows by their slots, which they leave by `free`. */
+  async step(): Promise<[slot: number, row: Row][]> {
     const active = [...this.#rows.entries()].filter((entry): entry is [number, Row] => entry[1] !== undefined);
     for (const [slot, row] of active) this.#uniforms[slot] = row.uniform();
     await this.#binding(Math.max(LEAST_SLOTS, active.at(-1)![0] + 1)).run();
     for (const [slot, row] of active) {
       row.tokens.push(this.#next[slot]!);
-      row.logProbs.push(this.#logProbs[slot]!);
+      row.logProbs.push(Math.log(this.#probabilities[slot]!));
       this.#tokens[slot] = this.#next[slot]!;
       this.#last[slot]!++;
     }
-    return active.map(([slot, row]) => [slot, row, this.#logProbs[slot]!]);
+    return active;
   }
 
   /** The slot's row has ended. What is still computed for it stands where the prompt has ended, which the slot keeps. */
@@ -166,7 +166,7 @@ export class Slots {
     };
     const results = {
       next: tensor(this.#next.subarray(0, count)),
-      logProbs: tensor(this.#logProbs.subarray(0, count)),
+      probabilities: tensor(this.#probabilities.subarray(0, count)),
     };
     const total = tensor(Int32Array.of(positions), []);
     const binding =
