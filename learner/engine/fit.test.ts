@@ -236,12 +236,12 @@ test("what does not fit is refused in one line with changes that suffice", () =>
     return true;
   };
   assert.throws(() => fitRun(small(), 1, host(there), "Never"), refused);
-  const gpu = { ...host(64 * GB), gpu: { bytes: 2 * GB, source: "free on cuda:0" } };
+  const gpu = { ...host(64 * GB), gpu: { bytes: 1.75 * GB, source: "free on cuda:0" } };
   const onGpu = small({ device: { kind: "cuda", id: 0 } });
   assert.throws(
     () => fitRun(onGpu, 1, gpu),
     ({ code, message }: Error & { code: string }) => {
-      assert.match(message, /of memory on cuda:0 \(.*\), but 2\.00 GB is free on cuda:0; set /);
+      assert.match(message, /of memory on cuda:0 \(.*\), but 1\.75 GB is free on cuda:0; set /);
       const [, generation, taken] = /generationBatchSize (\d+) \((.*?)\)/.exec(message)!;
       assert.equal(taken, size(fitRun({ ...onGpu, generationBatchSize: Number(generation) }, 1, gpu).gpuBytes));
       return code === "memory";

@@ -169,6 +169,7 @@ export function rehearsalEnvironment(folder = rehearsalFolder()): Record<string,
   return {
     REHEARSAL_FOLDER: folder,
     REHEARSAL_COPY_BYTES: COPY_BYTES,
+    ORT_ENABLE_CUDNN_FLASH_ATTENTION: "0", // the stand-in's cuDNN has none; ONNX Runtime's own is run instead
     LD_LIBRARY_PATH: joined(":", folder, process.env.LD_LIBRARY_PATH),
     NODE_OPTIONS: joined(" ", process.env.NODE_OPTIONS, preload),
   };

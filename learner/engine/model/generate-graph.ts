@@ -5,7 +5,7 @@
 
 import type { Compute } from "../graph/graph.ts";
 import { float, Graph, type Shape, type Value } from "../graph/graph.ts";
-import { cast, mul, pad, reshape, slice } from "../graph/primitives.ts";
+import { cast, concat, mul, pad, reshape, slice } from "../graph/primitives.ts";
 import type { DType } from "../graph/tensor.ts";
 import type { ModelConfig } from "./config.ts";
 import type { GraphWeights } from "./generate-weights.ts";
@@ -42,8 +42,8 @@ const MICROSOFT = "com.microsoft";
  * | keys.N, values.N | [slots, keyValueHeads, positions, cachedHeadSize] for each layer |
  * | uniforms, inverseTemperature, topP | float32 [slots], [], []: where `sampling` needs them |
  *
- * Outputs: `newKeys.N` and `newValues.N`, to be bound to the memory of `keys.N` and `values.N`; with `sampling` also `next` int32 [slots]
- * and `probabilities` float32 [slots].
+ * Outputs: `newKeys.N` and `newValues.N`, to be bound to the memory of `keys.N` and `values.N`; with `sampling` also `drawn` float32
+ * [2, slots], the next tokens and their probabilities in one tensor: one copy from a device. A vocabulary is far below 2^24 tokens.
  */
 export function generationGraph(config: ModelConfig, weightsOf: WeightsOf, options: GraphOptions): Graph {
   const { sampling, compute, cache } = options;
@@ -134,7 +134,12 @@ export function generationGraph(config: ModelConfig, weightsOf: WeightsOf, optio
       : sampling === "all"
         ? sampleFromAll(graph, logits, uniforms())
         : sampleFromNucleus(graph, logits, uniforms(), graph.input("topP", "float32", []));
-  graph.output("next", cast(token, "int32"));
-  graph.output("probabilities", probability);
+  graph.output(
+    "drawn",
+    concat(
+      [cast(token, "float32"), probability].map((each) => reshape(each, [1, SLOTS])),
+      0,
+    ),
+  );
   return graph;
 }

@@ -59,20 +59,22 @@ export class Slots {
   readonly #holds: (string | undefined)[];
   /** keys, then values, of each layer */
   readonly #parts: Room[] = [];
-  readonly #bindings = new Map<number, Binding>();
+  /** of the first so many slots, and what is drawn for them: tokens, then probabilities */
+  readonly #bindings = new Map<number, { binding: Binding; drawn: Float32Array }>();
   readonly #tokens: Int32Array;
   readonly #last: Int32Array;
   readonly #uniforms: Float32Array;
-  readonly #next: Int32Array;
-  readonly #probabilities: Float32Array;
 
   private constructor(options: SlotOptions) {
     const slots = Math.max(LEAST_SLOTS, options.slots);
     this.#options = options;
     this.#rows = new Array(slots).fill(undefined);
     this.#holds = new Array(slots).fill(undefined);
-    [this.#tokens, this.#last, this.#next] = [new Int32Array(slots), new Int32Array(slots), new Int32Array(slots)];
-    [this.#uniforms, this.#probabilities] = [new Float32Array(slots), new Float32Array(slots)];
+    [this.#tokens, this.#last, this.#uniforms] = [
+      new Int32Array(slots),
+      new Int32Array(slots),
+      new Float32Array(slots),
+    ];
   }
 
   static async create(options: SlotOptions): Promise<Slots> {
@@ -111,12 +113,14 @@ export class Slots {
   async step(): Promise<[slot: number, row: Row][]> {
     const active = [...this.#rows.entries()].filter((entry): entry is [number, Row] => entry[1] !== undefined);
     for (const [slot, row] of active) this.#uniforms[slot] = row.uniform();
-    await this.#binding(Math.max(LEAST_SLOTS, active.at(-1)![0] + 1)).run();
+    const count = Math.max(LEAST_SLOTS, active.at(-1)![0] + 1);
+    const { binding, drawn } = this.#binding(count);
+    await binding.run();
     for (const [slot, row] of active) {
-      row.tokens.push(this.#next[slot]!);
-      row.logProbs.push(Math.log(this.#probabilities[slot]!));
-      this.#tokens[slot] = this.#next[slot]!;
+      this.#tokens[slot] = drawn[slot]!;
       this.#last[slot]!++;
+      row.tokens.push(drawn[slot]!);
+      row.logProbs.push(Math.log(drawn[count + slot]!));
     }
     return active;
   }
@@ -128,7 +132,7 @@ export class Slots {
   }
 
   release(): void {
-    for (const binding of this.#bindings.values()) binding.release();
+    for (const { binding } of this.#bindings.values()) binding.release();
     for (const part of this.#parts) part.release();
   }
 
@@ -156,28 +160,22 @@ export class Slots {
     }
   }
 
-  /** Of the first `count` slots. */
-  #binding(count: number): Binding {
+  #binding(count: number): { binding: Binding; drawn: Float32Array } {
+    const known = this.#bindings.get(count);
+    if (known) return known;
     const { decode, feeds, positions } = this.#options;
-    const changing = {
-      tokens: tensor(this.#tokens.subarray(0, count), [count, 1]),
-      last: tensor(this.#last.subarray(0, count)),
-      uniforms: tensor(this.#uniforms.subarray(0, count)),
-    };
-    const results = {
-      next: tensor(this.#next.subarray(0, count)),
-      probabilities: tensor(this.#probabilities.subarray(0, count)),
-    };
-    const total = tensor(Int32Array.of(positions), []);
-    const binding =
-      this.#bindings.get(count) ??
-      decode.bind(
-        { ...feeds, total, ...this.#cached(0, count, FROM) },
-        { ...results, ...this.#cached(0, count, TO) },
-        changing,
-      );
-    this.#bindings.set(count, binding);
-    return binding;
+    const drawn = new Float32Array(2 * count);
+    const binding = decode.bind(
+      { ...feeds, total: tensor(Int32Array.of(positions), []), ...this.#cached(0, count, FROM) },
+      { drawn: tensor(drawn, [2, count]), ...this.#cached(0, count, TO) },
+      {
+        tokens: tensor(this.#tokens.subarray(0, count), [count, 1]),
+        last: tensor(this.#last.subarray(0, count)),
+        uniforms: tensor(this.#uniforms.subarray(0, count)),
+      },
+    );
+    this.#bindings.set(count, { binding, drawn });
+    return { binding, drawn };
   }
 
   get #slotNumbers(): number {

@@ -1,13 +1,14 @@
 /** The two ways in which the generation graph has a model's weights. */
 import type { Graph, Value } from "../graph/graph.ts";
-import { add, cast, concat, gather, half, matmul, narrows } from "../graph/primitives.ts";
+import { add, cast, concat, gather, matmul, narrows } from "../graph/primitives.ts";
 import { type DType, tensor } from "../graph/tensor.ts";
 import type { ModelConfig } from "./config.ts";
 import { parameterInput } from "./halved.ts";
-import { adapterInputs, adapterProduct, type LoraConfig } from "./lora.ts";
+import { toStored } from "./halves.ts";
+import { adapterParameters, adapterProduct, adapterScale, type LoraConfig } from "./lora.ts";
 import type { MappedWeights } from "./mapped.ts";
 import { readTensor } from "./safetensors.ts";
-import { elementCount, parameters } from "./weights.ts";
+import { elementCount, type Parameter, parameters } from "./weights.ts";
 
 /** Hidden states are [slots, length, ...]; parameters have transformers' names. */
 export interface GraphWeights {
@@ -24,21 +25,28 @@ export interface GraphWeights {
 }
 
 const EMBEDDING = "model.embed_tokens.weight";
-const dtypeOf = (graph: Graph): DType => graph.model.compute;
 
-const withBias = (y: Value, bias: Value | undefined): Value => (bias ? add(y, narrows(y) ? half(bias) : bias) : y);
-
-/** Inputs: weights that change (halved.ts). Those that the graph does not use are none: ONNX Runtime would copy them to the host with every run. */
-export function fedWeights(graph: Graph, config: ModelConfig): GraphWeights {
-  const shapes = new Map(parameters(config).map(({ name, shape }) => [name, shape]));
+/**
+ * Inputs for parameters that change (halved.ts), each made when it is first asked for: an input that nothing reads would be copied to
+ * the host with every run.
+ */
+function parameterInputs(graph: Graph, shapes: readonly Pick<Parameter, "name" | "shape">[]) {
+  const byName = new Map(shapes.map(({ name, shape }) => [name, shape]));
   const inputs = new Map<string, Value>();
-  const weight = (name: string): Value | undefined => {
-    const shape = shapes.get(name);
+  return (name: string): Value | undefined => {
+    const shape = byName.get(name);
     if (shape && !inputs.has(name)) inputs.set(name, parameterInput(graph, name, shape, { requiresGrad: false }));
     return inputs.get(name);
   };
+}
+
+const withBias = (y: Value, bias: Value | undefined): Value => (bias ? add(y, cast(bias, y.dtype)) : y);
+
+/** Weights that are trained, as inputs. */
+export function fedWeights(graph: Graph, config: ModelConfig): GraphWeights {
+  const weight = parameterInputs(graph, parameters(config));
   return {
-    dtype: dtypeOf(graph),
+    dtype: graph.model.compute,
     embed: (tokens) => gather(weight(EMBEDDING)!, tokens),
     vector: weight,
     linear: (x, path) => withBias(matmul(x, weight(`${path}.weight`)!, { transB: true }), weight(`${path}.bias`)),
@@ -72,34 +80,50 @@ export function mappedWeights(
   const castNumbers = Math.max(castAtOnce, Math.ceil(numbers / MOST_PARTS));
   const [embedding] = mapped.stored(graph, ({ name }) => name === EMBEDDING).values();
   const byName = new Map(tensors.map((each) => [each.name, each]));
-  const adapter = lora && adapterInputs(graph, config, lora, { requiresGrad: false });
-  const vectors = new Map<string, Value>();
-  const vector = (name: string): Value | undefined => {
+  const adapter = lora && parameterInputs(graph, adapterParameters(config, lora));
+  /** read here: a cast in the graph would be one more node with every token */
+  const vector = (name: string, narrow = false): Value | undefined => {
     const stored = byName.get(name);
-    if (stored && !vectors.has(name))
-      vectors.set(name, graph.initializer(name, tensor(readTensor(stored), stored.shape)));
-    return vectors.get(name);
+    if (!stored) return undefined;
+    const numbers = readTensor(stored);
+    return graph.initializer(
+      name,
+      narrow
+        ? tensor(new Uint16Array(toStored("BF16", numbers).buffer), stored.shape, "bfloat16")
+        : tensor(numbers, stored.shape),
+    );
   };
   /** x times a stored matrix in the dtype `as` */
   const multiply = (x: Value, name: string, as: DType): Value => {
     const { dtype, shape } = byName.get(name)!;
-    const rows = dtype === "F32" ? shape[0]! : Math.max(1, Math.floor(castNumbers / shape[1]!));
+    const rows = dtype === "F32" ? shape[0]! : partRows(shape[0]!, Math.max(1, Math.floor(castNumbers / shape[1]!)));
     const products = mapped
       .rowChunks(graph, name, rows)
       .map((part) => matmul(x, castFirst(part, as), { transB: true, precise: as === "float32" }));
     return products.length === 1 ? products[0]! : concat(products, products[0]!.shape.length - 1);
   };
   return {
-    dtype: dtypeOf(graph),
+    dtype: graph.model.compute,
     embed: (tokens) => cast(gather(embedding!, tokens), "float32"),
     vector,
     linear(x, path) {
-      const y = multiply(x, `${path}.weight`, dtypeOf(graph));
-      const added = adapter && adapterProduct(x, path, adapter);
-      return withBias(added ? add(y, added) : y, vector(`${path}.bias`));
+      const y = multiply(x, `${path}.weight`, graph.model.compute);
+      const values = adapter && { get: adapter };
+      const added = values && adapterProduct(x, path, { scale: adapterScale(lora), values });
+      return withBias(added ? add(y, added) : y, vector(`${path}.bias`, narrows(x)));
     },
     head: (x) => multiply(x, mapped.outputName, "float32"),
   };
+}
+
+/**
+ * At most `most` rows of `count` for each part. Equal parts, where twice as many can be equal: to join others on a GPU, ONNX Runtime
+ * copies a table of all rows there with every run.
+ */
+function partRows(count: number, most: number): number {
+  const least = Math.ceil(count / most);
+  for (let parts = least; parts <= 2 * least; parts++) if (count % parts === 0) return count / parts;
+  return most;
 }
 
 /** `weight` in another dtype, by the graph's first node, so that it runs right before the product: see `MappedWeights.initializers`. */

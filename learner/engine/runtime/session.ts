@@ -234,15 +234,15 @@ export class Binding {
       if (!target) throw new GraphError("feed", `bind: the output '${name}' has no tensor`);
       api.BindOutput(this.#binding, name, ortValue(target));
     }
+    api.SynchronizeBoundInputs(this.#binding);
   }
 
+  /** When it returns, the outputs are there: ONNX Runtime waits for the device at the end of a run. */
   async run(): Promise<void> {
     const { api } = this.#host;
     try {
       await this.#send(this.#binding);
-      api.SynchronizeBoundInputs(this.#binding);
       api.RunWithBinding(this.#session.address, null, this.#binding);
-      api.SynchronizeBoundOutputs(this.#binding);
     } catch (cause) {
       throw this.#host.fault(cause);
     }
