@@ -59,6 +59,9 @@ export function generationGraph(config: ModelConfig, weightsOf: WeightsOf, optio
   const weights = weightsOf(graph);
   const op = (type: string, inputs: Value[], shape: Shape, attributes = {}, domain = "") =>
     graph.op(type, inputs, attributes, [{ dtype: inputs[0]!.dtype, shape }], domain)[0]!;
+  /** The last axis in parts. A reshape with the input's own first sizes needs no node that computes them. */
+  const parted = (x: Value, ...sizes: number[]) =>
+    op("Reshape", [x, graph.constant([0, 0, ...sizes], "int64")], [SLOTS, LENGTH, ...sizes]);
   const norm = (x: Value, name: string) =>
     op("SimplifiedLayerNormalization", [x, cast(weights.vector(name)!, x.dtype)], x.shape, { epsilon, axis: -1 });
   /** x + delta, and its norm */
@@ -80,11 +83,9 @@ export function generationGraph(config: ModelConfig, weightsOf: WeightsOf, optio
   /** The heads of a projection as attention takes them. Halves of a head are filled by themselves, as position turns one with the other. */
   const headsOf = (x: Value, count: number, normName?: string): Value => {
     let split = x;
-    if (normName !== undefined && config.queryKeyNorm)
-      split = norm(reshape(x, [SLOTS, LENGTH, count, headSize]), normName);
-    if (wide !== headSize)
-      split = pad(reshape(split, [SLOTS, LENGTH, 2 * count, headSize / 2]), 3, 0, (wide - headSize) / 2);
-    return cast(reshape(split, [SLOTS, LENGTH, count * wide]), cache);
+    if (normName !== undefined && config.queryKeyNorm) split = norm(parted(x, count, headSize), normName);
+    if (wide !== headSize) split = pad(parted(split, 2 * count, headSize / 2), 3, 0, (wide - headSize) / 2);
+    return cast(split === x ? x : parted(split, count * wide), cache);
   };
   const attention = (x: Value, layer: number): Value => {
     const at = `model.layers.${layer}.self_attn`;
@@ -103,8 +104,8 @@ export function generationGraph(config: ModelConfig, weightsOf: WeightsOf, optio
     graph.output(`newKeys.${layer}`, keys!);
     graph.output(`newValues.${layer}`, values!);
     if (wide === headSize) return cast(mixed!, weights.dtype);
-    const halves = reshape(cast(mixed!, weights.dtype), [SLOTS, LENGTH, 2 * heads, wide / 2]);
-    return reshape(slice(halves, 3, 0, headSize / 2), [SLOTS, LENGTH, heads * headSize]);
+    const halves = parted(cast(mixed!, weights.dtype), 2 * heads, wide / 2);
+    return parted(slice(halves, 3, 0, headSize / 2), heads * headSize);
   };
   const mlp = (x: Value, layer: number): Value => {
     const at = `model.layers.${layer}.mlp`;

@@ -31,8 +31,10 @@ export interface SlotOptions {
   /** most tokens of a prompt and its response */
   readonly positions: number;
   readonly cache: "float32" | "bfloat16";
-  /** weights, positions, temperature */
+  /** weights and positions */
   readonly feeds: Feeds;
+  /** of sampling */
+  readonly scalars: Readonly<Record<string, Tensor>>;
   readonly onDevice: OnDevice | undefined;
   readonly decode: Session;
   readonly prefill: Session;
@@ -163,12 +165,13 @@ export class Slots {
   #binding(count: number): { binding: Binding; drawn: Float32Array } {
     const known = this.#bindings.get(count);
     if (known) return known;
-    const { decode, feeds, positions } = this.#options;
+    const { decode, feeds, scalars, positions } = this.#options;
     const drawn = new Float32Array(2 * count);
     const binding = decode.bind(
       { ...feeds, total: tensor(Int32Array.of(positions), []), ...this.#cached(0, count, FROM) },
       { drawn: tensor(drawn, [2, count]), ...this.#cached(0, count, TO) },
       {
+        ...scalars,
         tokens: tensor(this.#tokens.subarray(0, count), [count, 1]),
         last: tensor(this.#last.subarray(0, count)),
         uniforms: tensor(this.#uniforms.subarray(0, count)),

@@ -147,11 +147,13 @@ export class Generator {
     const feeds = {
       ...(await this.#weightFeeds(weights, place)),
       ...(await this.#positionFeeds(positions, place)),
+    };
+    const scalars = {
       inverseTemperature: tensor(Float32Array.of(temperature === 0 ? 1 : 1 / temperature), []),
       topP: tensor(Float32Array.of(topP), []),
     };
     return Slots.create({
-      ...{ config, positions, cache, feeds, onDevice: this.#onDevice, slots: Math.min(slots, prompts.length) },
+      ...{ config, positions, cache, feeds, scalars, onDevice: this.#onDevice, slots: Math.min(slots, prompts.length) },
       decode: await this.#session(sampling, weights),
       prefill: await this.#session("prefill", weights),
       copy: await this.#session("copy", weights),

@@ -91,7 +91,7 @@ function draw(graph: Graph, weights: Value, uniform: Value): Value {
   const [rows, vocabulary] = weights.shape as [Shape[number], number];
   const block = blockSize(vocabulary);
   const blocks = vocabulary / block;
-  const blocked = op(graph, "Reshape", [weights, graph.shapeOf([rows, blocks, block])], [rows, blocks, block]);
+  const blocked = op(graph, "Reshape", [weights, graph.constant([-1, blocks, block], "int64")], [rows, blocks, block]);
   const sums = op(graph, "ReduceSum", [blocked, graph.constant([2], "int64")], [rows, blocks], { keepdims: 0 });
   const first = firstAbove(
     graph,

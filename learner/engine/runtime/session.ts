@@ -160,16 +160,9 @@ export class Session {
    * arrays, in which the caller changes those of `changing` between runs.
    */
   bind(feeds: Given, outputs: Readonly<Record<string, Tensor | DeviceTensor>>, changing: Tensors): Binding {
-    return new Binding(this.#host, this, { ...feeds, ...changing }, outputs, (binding) =>
-      this.#send(binding, changing),
-    );
-  }
-
-  /** On a device: what has changed goes there in one copy. */
-  async #send(binding: Pointer, changing: Tensors): Promise<void> {
-    if (!this.#staging) return;
-    const there = await this.#staging.send(changing, this.#stageable);
-    for (const [name, { address }] of Object.entries(there)) this.#host.api.BindInput(binding, name, address);
+    const staging = this.#staging;
+    const send = staging && (() => staging.send(changing, this.#stageable));
+    return new Binding(this.#host, this, { feeds, changing, outputs }, send);
   }
 
   #results(targets: Readonly<Record<string, Tensor | DeviceTensor | null>>): Record<string, Tensor> {
@@ -196,6 +189,12 @@ export class Session {
   }
 }
 
+interface Bound {
+  readonly feeds: Given;
+  readonly changing: Tensors;
+  readonly outputs: Given;
+}
+
 /** Inputs and outputs of a session that stay where they are from run to run. */
 export class Binding {
   readonly #host: Host;
@@ -203,37 +202,30 @@ export class Binding {
   readonly #binding: Pointer;
   readonly #wrapped: Pointer[] = [];
   /** what native code has addresses of must not be collected */
-  readonly held: unknown;
-  readonly #send: (binding: Pointer) => Promise<void>;
+  readonly held: Bound;
+  readonly #send: (() => Promise<Given>) | undefined;
+  readonly #changing: [name: string, value: Pointer][] = [];
 
-  constructor(
-    host: Host,
-    session: Session,
-    feeds: Given,
-    outputs: Readonly<Record<string, Tensor | DeviceTensor>>,
-    send: (binding: Pointer) => Promise<void>,
-  ) {
+  /** @param send copies what changes to the device; left out: the graph runs here and reads it where it is */
+  constructor(host: Host, session: Session, held: Bound, send: (() => Promise<Given>) | undefined) {
     const { api } = host;
     this.#host = host;
     this.#session = session;
     this.#send = send;
-    this.held = [feeds, outputs];
+    this.held = held;
     this.#binding = api.created((out) => api.CreateIoBinding(session.address, out));
-    const ortValue = (value: Tensor | DeviceTensor): Pointer => {
+    const ortValue = (name: string, value: Tensor | DeviceTensor | undefined): Pointer => {
+      if (!value) throw new GraphError("feed", `bind: '${name}' is missing`);
       if ("address" in value) return value.address;
       this.#wrapped.push(host.wrap(value));
       return this.#wrapped.at(-1)!;
     };
     for (const name of session.inputNames) {
-      const feed = feeds[name];
-      if (!feed) throw new GraphError("feed", `bind: the input '${name}' is missing`);
-      api.BindInput(this.#binding, name, ortValue(feed));
+      const value = ortValue(name, held.feeds[name] ?? held.changing[name]);
+      if (send && name in held.changing) this.#changing.push([name, value]);
+      else api.BindInput(this.#binding, name, value);
     }
-    for (const name of session.outputNames) {
-      const target = outputs[name];
-      if (!target) throw new GraphError("feed", `bind: the output '${name}' has no tensor`);
-      api.BindOutput(this.#binding, name, ortValue(target));
-    }
+    for (const name of session.outputNames) api.BindOutput(this.#binding, name, ortValue(name, held.outputs[name]));
     api.SynchronizeBoundInputs(this.#binding);
   }
 
@@ -241,7 +233,11 @@ export class Binding {
   async run(): Promise<void> {
     const { api } = this.#host;
     try {
-      await this.#send(this.#binding);
+      const there = await this.#send?.();
+      for (const [name, value] of this.#changing) {
+        const sent = there![name];
+        api.BindInput(this.#binding, name, sent && "address" in sent ? sent.address : value);
+      }
       api.RunWithBinding(this.#session.address, null, this.#binding);
     } catch (cause) {
       throw this.#host.fault(cause);
