@@ -18,7 +18,7 @@ const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, "../..");
 const SOURCES = [
   ...["rehearsal.h", "memory.c", "kernels.c", "libraries.c"],
-  ...["signature.c", "arithmetic.c", "movement.c", "products.c"],
+  ...["signature.c", "arithmetic.c", "attention.c", "movement.c", "products.c"],
 ];
 export const LIBRARY = "librehearsal.so";
 /** The names by which the provider asks for the libraries that LIBRARY stands in for. */

@@ -84,7 +84,10 @@ export function generationGraph(config: ModelConfig, weightsOf: WeightsOf, optio
   const headsOf = (x: Value, count: number, normName?: string): Value => {
     let split = x;
     if (normName !== undefined && config.queryKeyNorm) split = norm(parted(x, count, headSize), normName);
-    if (wide !== headSize) split = pad(parted(split, 2 * count, headSize / 2), 3, 0, (wide - headSize) / 2);
+    if (wide !== headSize) {
+      const halves = cast(parted(split, 2 * count, headSize / 2), "float32"); // CUDA fills no bfloat16
+      split = pad(halves, 3, 0, (wide - headSize) / 2);
+    }
     return cast(split === x ? x : parted(split, count * wide), cache);
   };
   const attention = (x: Value, layer: number): Value => {
