@@ -21,6 +21,15 @@ static void sequence_lengths(const struct launch *launch) {
   }
 }
 
+/* Number `i` of a head that begins at `head`, turned by its position: `half` numbers with the `half` after them. */
+static double turned(enum type type, const void *from, int64_t head, int i, int half, const void *cosines, const void *sines, int position) {
+  double x = get(type, from, head + i);
+  if (i >= 2 * half) return x;
+  double other = get(type, from, head + (i + half) % (2 * half)) * (i < half ? -1 : 1);
+  int64_t angle = (int64_t)position * half + i % half;
+  return x * get(type, cosines, angle) + other * get(type, sines, angle);
+}
+
 /*
  * <type, type of the cache, its bits, largest head>(joined, queries, keys, values, to: queries, keys of the cache, its values, three
  * scales, heads, key-value heads, size of a head, all sizes, room of the cache, rows of cosines, lengths before, the same, cosines, sines,
@@ -39,15 +48,8 @@ static void append(const struct launch *launch) {
         int own = part == 0 ? head : (head - heads) % owners, count = part == 0 ? heads : owners;
         int position = ((int *)POINTER(16))[row] + t;
         int64_t from = (((int64_t)row * time + t) * count + own) * size, to = part == 0 ? from : (((int64_t)row * owners + own) * room + position) * size;
-        for (int i = 0; i < size; i++) {
-          double x = get(type, POINTER(1 + part), from + i);
-          if (part < 2 && i < 2 * half) {
-            double other = get(type, POINTER(1 + part), from + (i + half) % (2 * half)) * (i < half ? -1 : 1);
-            int64_t angle = (int64_t)position * half + i % half;
-            x = x * get(type, POINTER(18), angle) + other * get(type, POINTER(19), angle);
-          }
-          put(type, POINTER(4 + part), to + i, x);
-        }
+        for (int i = 0; i < size; i++)
+          put(type, POINTER(4 + part), to + i, turned(type, POINTER(1 + part), from, i, part < 2 ? half : 0, POINTER(18), POINTER(19), position));
       }
 }
 
@@ -63,28 +65,50 @@ struct flash {
   float scale;
   char between[240 - 220];
   int *lengths;
-  char more[380 - 248];
-  uint8_t is_bfloat16, is_causal, is_cumulative;
+  char more[264 - 248];
+  void *new_keys, *new_values;
+  int64_t new_key_row, new_value_row, new_key_time, new_value_time, new_key_head, new_value_head;
+  void *cosines, *sines;
+  char rest[380 - 344];
+  uint8_t is_bfloat16, is_causal, is_cumulative, are_neighbours;
 };
-_Static_assert(offsetof(struct flash, heads) == 96 && offsetof(struct flash, scale) == 216 && offsetof(struct flash, lengths) == 240 && offsetof(struct flash, is_bfloat16) == 380, "as the provider has it");
+_Static_assert(offsetof(struct flash, heads) == 96 && offsetof(struct flash, scale) == 216 && offsetof(struct flash, cosines) == 328 && offsetof(struct flash, is_bfloat16) == 380, "as the provider has it");
 
-/* What each new token's heads see of the keys before it and of itself. A kernel that divides the keys among blocks does it all here: what joins the parts has nothing to do. */
+/* Appends a row's new keys, turned, and values to the cache, after the `before` that it has. */
+static void append_new(const struct flash *it, int row, int before) {
+  for (int t = 0; t < it->knew; t++)
+    for (int owner = 0; owner < it->owners; owner++)
+      for (int i = 0; i < it->size; i++) {
+        int64_t key = row * it->new_key_row + t * it->new_key_time + owner * it->new_key_head;
+        int64_t value = row * it->new_value_row + t * it->new_value_time + owner * it->new_value_head;
+        double x = turned(BFLOAT16, readable(it->new_keys), key, i, it->turning / 2, readable(it->cosines), readable(it->sines), before + t);
+        put(BFLOAT16, readable(it->keys), row * it->key_row + (before + t) * it->key_time + owner * it->key_head + i, x);
+        put(BFLOAT16, readable(it->values), row * it->value_row + (before + t) * it->value_time + owner * it->value_head + i, get(BFLOAT16, readable(it->new_values), value + i));
+      }
+}
+
+/*
+ * What each new token's heads see of the keys before it and of itself. For one token a row the kernel also appends to the cache. A kernel
+ * that divides the keys among blocks does it all here: what joins the parts has nothing to do.
+ */
 static void flash(const struct launch *launch) {
   struct flash *it = launch->arguments[0];
-  if (!it->is_bfloat16 || it->is_cumulative || !it->lengths) lacks("flash attention of float16, or of rows that follow each other");
-  double *weights = 0, *sums = 0;
+  if (!it->is_bfloat16 || it->is_cumulative || it->are_neighbours || !it->lengths) lacks("flash attention of float16, or of rows that follow each other");
+  double *weights = malloc(sizeof *weights * (it->room + it->knew)), *sums = malloc(sizeof *sums * it->size);
+  uint16_t *query = malloc(sizeof *query * it->size);
   for (int row = 0; row < it->rows; row++) {
-    int length = ((int *)readable(it->lengths))[row];
-    weights = realloc(weights, sizeof *weights * length), sums = realloc(sums, sizeof *sums * it->size);
+    int before = ((int *)readable(it->lengths))[row], length = before + it->knew;
+    append_new(it, row, before);
     for (int head = 0; head < it->heads; head++)
       for (int t = 0; t < it->fresh; t++) {
-        int seen = it->is_causal ? length - it->fresh + t + 1 : length;
-        int64_t query = row * it->query_row + t * it->query_time + head * it->query_head, owner = head / it->shared;
+        int seen = it->is_causal ? length - it->fresh + t + 1 : length, owner = head / it->shared;
+        int64_t own = row * it->query_row + t * it->query_time + head * it->query_head;
+        for (int n = 0; n < it->size; n++) put(BFLOAT16, query, n, turned(BFLOAT16, readable(it->queries), own, n, it->turning / 2, readable(it->cosines), readable(it->sines), before + t));
         double total = 0, most = -INFINITY;
         for (int i = 0; i < seen; i++) {
           int64_t key = row * it->key_row + i * it->key_time + owner * it->key_head;
           weights[i] = 0;
-          for (int n = 0; n < it->size; n++) weights[i] += get(BFLOAT16, readable(it->queries), query + n) * get(BFLOAT16, readable(it->keys), key + n);
+          for (int n = 0; n < it->size; n++) weights[i] += get(BFLOAT16, query, n) * get(BFLOAT16, readable(it->keys), key + n);
           weights[i] *= it->scale;
           if (weights[i] > most) most = weights[i];
         }
@@ -98,7 +122,7 @@ static void flash(const struct launch *launch) {
         for (int n = 0; n < it->size; n++) put(BFLOAT16, readable(it->to), row * it->to_row + t * it->to_time + head * it->to_head + n, sums[n] / total);
       }
   }
-  free(weights), free(sums);
+  free(weights), free(sums), free(query);
 }
 static void joined_already(const struct launch *launch) {}
 
