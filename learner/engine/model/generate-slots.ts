@@ -114,8 +114,13 @@ export class Slots {
   /** One more token for each row. Returns the rows by their slots, which they leave by `free`. */
   async step(): Promise<[slot: number, row: Row][]> {
     const active = [...this.#rows.entries()].filter((entry): entry is [number, Row] => entry[1] !== undefined);
-    for (const [slot, row] of active) this.#uniforms[slot] = row.uniform();
     const count = Math.max(LEAST_SLOTS, active.at(-1)![0] + 1);
+    for (let slot = 0; slot < count; slot++) {
+      this.#uniforms[slot] = this.#rows[slot]?.uniform() ?? 0;
+      if (this.#rows[slot] !== undefined) continue;
+      this.#last[slot] = 0; // a token is computed for an empty slot, too, and overwrites what was there
+      this.#holds[slot] = undefined;
+    }
     const { binding, drawn } = this.#binding(count);
     await binding.run();
     for (const [slot, row] of active) {
@@ -127,9 +132,8 @@ export class Slots {
     return active;
   }
 
-  /** The slot's row has ended. What is still computed for it stands where the prompt has ended, which the slot keeps. */
+  /** The slot's row has ended. It keeps its prompt for a row that is admitted before the next step. */
   free(slot: number): void {
-    this.#last[slot] = this.#rows[slot]!.prompt.length - 1;
     this.#rows[slot] = undefined;
   }
 
