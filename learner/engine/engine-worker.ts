@@ -117,8 +117,13 @@ export class EngineWorker {
     await this.#of(role).adamw(range, scalars, shared);
   }
 
-  async generate(role: Role, prompts: Int32Array[], options: GenerateOptions): Promise<Response[]> {
-    return this.#generator.generate(await this.#generatorWeights(role), prompts, options);
+  async generate(
+    role: Role,
+    prompts: Int32Array[],
+    options: GenerateOptions,
+    onResponse?: (index: number, response: Response) => void,
+  ): Promise<Response[]> {
+    return this.#generator.generate(await this.#generatorWeights(role), prompts, options, onResponse);
   }
 
   async close(): Promise<void> {
