@@ -82,8 +82,13 @@ export class Slots {
   static async create(options: SlotOptions): Promise<Slots> {
     const made = new Slots(options);
     const numbers = made.#rows.length * made.#slotNumbers;
-    for (let part = 0; part < 2 * options.config.layers; part++)
-      made.#parts.push(await room(numbers, options.cache, options.onDevice));
+    try {
+      for (let part = 0; part < 2 * options.config.layers; part++)
+        made.#parts.push(await room(numbers, options.cache, options.onDevice));
+    } catch (cause) {
+      made.release(); // a device is full: there is room again for others
+      throw cause;
+    }
     return made;
   }
 
