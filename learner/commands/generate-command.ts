@@ -84,7 +84,7 @@ async function generate(): Promise<void> {
     // grouped by length: a long prompt, which leaves less context, must not shorten another line's response
     for (const [maxNewTokens, same] of Map.groupBy(rows, ({ most }) => most)) {
       const responses = await generator.generate(
-        adapter ? { base: weights, adapter } : weights,
+        { base: weights, ...(adapter && { adapter }) },
         same.map(({ prompt }) => prompt),
         { seeds: same.map((row) => row.seed), temperature, topP: 1, maxNewTokens, eosIds },
       );

@@ -8,7 +8,7 @@ import type { ModelConfig } from "./model/config.ts";
 import { decoderParameters, outputLayer, type Project } from "./model/decoder.ts";
 import { eachWeight, readConfig, readEosIds, readWeights, writeModelFolder } from "./model/folder.ts";
 import { frozenSessionOptions, frozenTrunk } from "./model/frozen.ts";
-import type { GeneratorWeights } from "./model/generate.ts";
+import type { GeneratorWeights, Numbers } from "./model/generate.ts";
 import { adapterInputs, adapterParameters, initialAdapter, type LoraConfig } from "./model/lora.ts";
 import { MappedWeights } from "./model/mapped.ts";
 import type { OutputLayer } from "./model/token-log-probs.ts";
@@ -45,7 +45,7 @@ export interface Adaptation {
   /** the trunk that is not trained, where there is one */
   readonly frozen?: { readonly mapped: MappedWeights; readonly lora: LoraConfig };
   /** @param weights of the policy or of the reference */
-  generatorWeights(weights: Parameters, role: Role): GeneratorWeights;
+  generatorWeights(weights: Numbers, role: Role): GeneratorWeights;
   /** The policy for others to use. */
   write(folder: string, weights: Parameters): void;
   /** @throws ModelError | EngineError when `folder` holds no policy that fits */
@@ -61,7 +61,8 @@ export function trainedShapes({ shapes, config }: Adaptation, role: Role): reado
   return role === "critic" ? [...shapes.critic, ...valueHeadShapes(config)] : shapes.policy;
 }
 
-const viewsOf = (weights: Parameters) =>
+/** Weights in this process's memory, by name. */
+export const viewsOf = (weights: Parameters) =>
   new Map(weights.shapes.map(({ name }) => [name, weights.get(name).data as Float32Array]));
 
 /** Every weight is trained; policy, critic and reference are float32 copies in this process. */
@@ -82,7 +83,7 @@ export function fullAdaptation(model: string): Adaptation {
       };
     },
     sessionOptions: {},
-    generatorWeights: viewsOf,
+    generatorWeights: (weights) => weights,
     write: (folder, policy) => writeModelFolder(folder, model, config, viewsOf(policy)),
     read: (folder) => readWeights(folder, config),
   };
@@ -109,7 +110,7 @@ export function loraAdaptation(model: string, lora: LoraConfig, seed: number): A
     sessionOptions: frozenSessionOptions(mapped),
     frozen: { mapped, lora },
     generatorWeights: (weights, role) =>
-      role === "reference" ? mapped : { base: mapped, adapter: { lora, weights: viewsOf(weights) } },
+      role === "reference" ? { base: mapped } : { base: mapped, adapter: { lora, weights } },
     write: (folder, policy) => writeAdapter(folder, { lora, weights: viewsOf(policy) }, model),
     read(folder) {
       const adapter = readAdapter(folder, config);

@@ -10,6 +10,10 @@ class Target {
   fill(numbers: Float32Array, value: number): void {
     numbers.fill(value);
   }
+  count(to: number, tell: (i: number) => void): number {
+    for (let i = 0; i < to; i++) tell(i);
+    return to;
+  }
   refuse(): void {
     throw Object.assign(new Error("it is too large"), { code: "batch" });
   }
@@ -40,6 +44,14 @@ test("methods are called in another thread, on shared memory where it is passed,
   while (!thread.failure) await new Promise((resolve) => setTimeout(resolve, 5));
   await assert.rejects(thread.calls.add(1, 2), { code: "worker", message: "the thread has ended (0)" });
   assert.deepEqual(failures, [], "it ended because it was asked to");
+});
+
+test("what a method tells a function comes in order, before what it returns", async () => {
+  const thread = new WorkerThread<Target>(file, undefined, "the thread");
+  const told: number[] = [];
+  const counted = await thread.calls.count(4, (i) => told.push(i));
+  assert.deepEqual([counted, told], [4, [0, 1, 2, 3]]);
+  await thread.calls.close();
 });
 
 test("a thread that ends by itself fails what was asked of it, and says so to who started it", async () => {

@@ -1,6 +1,7 @@
 /**
  * Methods of an object that lives in a worker thread, called from the thread that started it: one after the other, in the
- * order of the calls. What is passed is copied, but for numbers in shared memory (SharedArrayBuffer).
+ * order of the calls. What is passed is copied, but for numbers in shared memory (SharedArrayBuffer), and for a function as the last
+ * parameter: calls of it come back here while the method runs.
  */
 import { type MessagePort, Worker } from "node:worker_threads";
 import { EngineError } from "./errors.ts";
@@ -9,9 +10,12 @@ interface Call {
   id: number;
   method: string;
   parameters: unknown[];
+  /** a function is a further parameter, and stays here */
+  listens: boolean;
 }
 
 type Answer =
+  | { id: number; told: unknown[] }
   | { id: number; result: unknown }
   | { id: number; error: { name: string; code?: string; message: string; stack?: string } };
 
@@ -26,7 +30,9 @@ export type Remote<T> = {
 export function serveCalls(port: MessagePort, make: () => object | Promise<object>): void {
   let queue: Promise<unknown> = Promise.resolve();
   let target: Methods | undefined;
-  port.on("message", ({ id, method, parameters }: Call) => {
+  port.on("message", ({ id, method, parameters, listens }: Call) => {
+    const tell = (...told: unknown[]) => port.postMessage({ id, told } satisfies Answer);
+    if (listens) parameters.push(tell);
     queue = queue.then(async () => {
       try {
         target ??= (await make()) as Methods;
@@ -42,12 +48,18 @@ export function serveCalls(port: MessagePort, make: () => object | Promise<objec
   });
 }
 
+interface Waiting {
+  resolve: (result: unknown) => void;
+  reject: (error: Error) => void;
+  listener: ((...told: unknown[]) => void) | undefined;
+}
+
 /** A worker thread and the methods of the object T in it. The thread keeps its process alive only while a call is open. */
 export class WorkerThread<T extends object> {
   /** @throws EngineError with the code of what went wrong there, or `worker` */
   readonly calls: Remote<T>;
   readonly #worker: Worker;
-  readonly #waiting = new Map<number, { resolve: (result: unknown) => void; reject: (error: Error) => void }>();
+  readonly #waiting = new Map<number, Waiting>();
   #next = 0;
   #closed = false;
   #failure: EngineError | undefined;
@@ -93,16 +105,23 @@ export class WorkerThread<T extends object> {
     return new Promise((resolve, reject) => {
       if (this.#failure) return reject(this.#failure);
       const id = this.#next++;
-      this.#waiting.set(id, { resolve, reject });
+      const last = parameters.at(-1);
+      const listener = typeof last === "function" ? (last as Waiting["listener"]) : undefined;
+      this.#waiting.set(id, { resolve, reject, listener });
       this.#closed ||= method === "close";
       this.#worker.ref();
-      const message: Call = { id, method, parameters };
+      const copied = listener ? parameters.slice(0, -1) : parameters;
+      const message: Call = { id, method, parameters: copied, listens: listener !== undefined };
       this.#worker.postMessage(message);
     });
   }
 
   #settle(answer: Answer): void {
     const call = this.#waiting.get(answer.id);
+    if ("told" in answer) {
+      call?.listener?.(...answer.told);
+      return;
+    }
     this.#waiting.delete(answer.id);
     if (this.#waiting.size === 0) this.#worker.unref();
     if ("result" in answer) {

@@ -9,26 +9,20 @@ import type { Adaptation } from "./adaptation.ts";
 import { DeviceAdamW } from "./device-adamw.ts";
 import { DeviceHalves, HalfKernels } from "./device-halves.ts";
 import type { EngineOptions } from "./engine.ts";
-import { layoutOf, type ParameterShape } from "./graph/parameters.ts";
+import type { ParameterShape } from "./graph/parameters.ts";
 import type { DeviceTensor } from "./graph/tensor.ts";
-import type { ModelConfig } from "./model/config.ts";
-import { fusedParameters, transformersName } from "./model/fuse.ts";
-import { fuseGraph, joinedParameters } from "./model/fuse-graph.ts";
-import type { DeviceFeeds } from "./model/generate.ts";
+import type { Numbers } from "./model/generate.ts";
 import { HALF_PREFIX } from "./model/halved.ts";
 import { readPart } from "./model/safetensors-header.ts";
 import type { Held, HeldModel, Memory, Part, Range } from "./model-memory.ts";
 import type { DeviceBuffer } from "./runtime/buffer.ts";
 import { DeviceFiles } from "./runtime/files.ts";
-import { DeviceNumbers, type OnDevice } from "./runtime/numbers.ts";
-import { Runtime } from "./runtime/runtime.ts";
-import type { Session } from "./runtime/session.ts";
+import { type OnDevice, Runtime } from "./runtime/runtime.ts";
 import type { Trainable } from "./trainable.ts";
 
 export class DeviceMemory implements Memory, OnDevice {
   readonly runtime: Runtime;
   readonly createSession: OnDevice["createSession"];
-  readonly numbers: OnDevice["numbers"];
   /** the frozen model, once for the sessions of policy, critic, reference and generation */
   readonly files: DeviceFiles;
   readonly #threads: number;
@@ -38,9 +32,6 @@ export class DeviceMemory implements Memory, OnDevice {
   #kernels: HalfKernels | undefined;
   /** the bfloat16 gradient of a micro-batch, of one model at a time */
   #part: DeviceHalves | undefined;
-  #fuse: { session: Session; buffer: DeviceBuffer } | undefined;
-  /** whose matrices are joined, and which of its versions */
-  #joined: { model: Trainable; version: number } | undefined;
 
   /** @throws GraphError `device`, one line with the remedy, where the device cannot be used */
   constructor(
@@ -57,7 +48,6 @@ export class DeviceMemory implements Memory, OnDevice {
         { tf32, ...options },
         await this.files.initializers(graph, options.externalDirectory),
       );
-    this.numbers = (capacity) => new DeviceNumbers(this.runtime, capacity);
     this.#threads = threads;
     this.#narrow = compute === "bfloat16";
   }
@@ -67,7 +57,11 @@ export class DeviceMemory implements Memory, OnDevice {
   }
 
   async halves(weights: Held, shapes: readonly ParameterShape[]): Promise<Record<string, DeviceTensor>> {
-    return this.#narrow ? (weights as DeviceHeld).halves(() => this.#allocateHalves(shapes)) : {};
+    return this.#narrow ? this.#halves(weights, shapes) : {};
+  }
+
+  #halves(weights: Held, shapes: readonly ParameterShape[]): Promise<Record<string, DeviceTensor>> {
+    return (weights as DeviceHeld).halves(() => this.#allocateHalves(shapes));
   }
 
   async part(shapes: readonly ParameterShape[]): Promise<Part | undefined> {
@@ -98,26 +92,12 @@ export class DeviceMemory implements Memory, OnDevice {
     for (const held of [weights, first, second]) (held as DeviceHeld).changedThere();
   }
 
-  /** A model's weights as generation takes them. Matrices are joined once for each version. */
-  async fused(model: Trainable, config: ModelConfig): Promise<DeviceFeeds> {
-    const weights = (await model.wide()) as Record<string, DeviceTensor>;
-    const version = await model.version();
-    const shapes = joinedParameters(config);
-    this.#fuse ??= {
-      session: await this.createSession(fuseGraph(config), { threads: this.#threads }),
-      buffer: await this.runtime.allocate(layoutOf(shapes).size),
-    };
-    const { session, buffer } = this.#fuse;
-    const joined = buffer.parameters(shapes, "weights.");
-    if (this.#joined?.model !== model || this.#joined.version !== version) {
-      await session.run(weights, joined);
-      this.#joined = { model, version };
-    }
-    const direct = fusedParameters(config).flatMap(({ name }) => {
-      const own = transformersName(name);
-      return own === undefined ? [] : [[`weights.${name}`, weights[own]!] as const];
-    });
-    return { ...joined, ...Object.fromEntries(direct) };
+  /** A model's weights as generation takes them: on a GPU with bfloat16 copies of the matrices, made once for each version. */
+  async generatorWeights(model: Trainable): Promise<Numbers> {
+    const wide = (await model.wide()) as Record<string, DeviceTensor>;
+    const narrow =
+      this.runtime.device.kind === "cuda" ? await model.narrow((held, shapes) => this.#halves(held, shapes)) : {};
+    return new Map(Object.entries({ ...wide, ...narrow }));
   }
 
   /** After the models and sessions on it. */
@@ -125,8 +105,6 @@ export class DeviceMemory implements Memory, OnDevice {
     this.#part?.release();
     await this.#kernels?.release();
     await this.#adamw?.release();
-    await this.#fuse?.session.release();
-    this.#fuse?.buffer.release();
     this.files.release();
     await this.runtime.release();
   }

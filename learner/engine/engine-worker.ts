@@ -5,20 +5,14 @@
  */
 
 import type { AdamWScalars, Moments } from "./adamw.ts";
-import { type Adaptation, adaptationOf, type Role, trainedShapes } from "./adaptation.ts";
+import { type Adaptation, adaptationOf, type Role, trainedShapes, viewsOf } from "./adaptation.ts";
 import { DeviceMemory } from "./device-memory.ts";
 import type { EngineOptions } from "./engine.ts";
 import type { Graph } from "./graph/graph.ts";
 import { Parameters } from "./graph/parameters.ts";
 import type { Tensor } from "./graph/tensor.ts";
 import { isResident } from "./microbatches.ts";
-import {
-  type DeviceFeeds,
-  type GenerateOptions,
-  Generator,
-  type GeneratorWeights,
-  type Response,
-} from "./model/generate.ts";
+import { type GenerateOptions, Generator, type GeneratorWeights, type Response } from "./model/generate.ts";
 import { HostMemory, type Range } from "./model-memory.ts";
 import { Sessions } from "./sessions.ts";
 import {
@@ -123,8 +117,13 @@ export class EngineWorker {
     await this.#of(role).adamw(range, scalars, shared);
   }
 
-  async generate(role: Role, prompts: Int32Array[], options: GenerateOptions): Promise<Response[]> {
-    return this.#generator.generate(await this.#generatorWeights(role), prompts, options);
+  async generate(
+    role: Role,
+    prompts: Int32Array[],
+    options: GenerateOptions,
+    onResponse?: (index: number, response: Response) => void,
+  ): Promise<Response[]> {
+    return this.#generator.generate(await this.#generatorWeights(role), prompts, options, onResponse);
   }
 
   async close(): Promise<void> {
@@ -137,11 +136,10 @@ export class EngineWorker {
 
   async #generatorWeights(role: Role): Promise<GeneratorWeights> {
     const { trainable, weights } = this.#trainables.get(role)!;
-    const { frozen, config } = this.#model;
-    if (!this.#onDevice) return this.#model.generatorWeights(new Parameters(trainable.shapes, weights), role);
-    if (!frozen) return { fused: await this.#onDevice.fused(trainable, config) };
-    if (role === "reference") return frozen.mapped;
-    return { base: frozen.mapped, lora: frozen.lora, fed: (await trainable.wide()) as DeviceFeeds };
+    const numbers = this.#onDevice
+      ? await this.#onDevice.generatorWeights(trainable)
+      : viewsOf(new Parameters(trainable.shapes, weights));
+    return this.#model.generatorWeights(numbers, role);
   }
 
   #of(role: Role): Trainable {

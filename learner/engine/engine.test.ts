@@ -6,6 +6,7 @@ import { after, before, test } from "node:test";
 import fc from "fast-check";
 import {
   type Engine,
+  type Generated,
   type PolicySample,
   type PolicyStep,
   type PretrainStep,
@@ -356,6 +357,24 @@ test("generation through the worker agrees with the training forward", async () 
   }
   await engine.close();
   await assert.rejects(engine.digest(), { code: "worker" });
+});
+
+test("each response is told when it ends, by every worker, and is the same in any number of slots", async () => {
+  const engine = await startEngine({ model, threads: 2 });
+  const prompts = samples(9).map(({ prompt }) => prompt);
+  const options = { seeds: [...prompts.keys()], temperature: 1, topP: 1, maxNewTokens: 20 };
+  const expected = await engine.generate(prompts, options);
+  const told = new Map<number, Generated>();
+  const responses = await engine.generate(prompts, { ...options, slots: 3 }, (index, response) => {
+    assert.ok(!told.has(index));
+    told.set(index, response);
+  });
+  assert.deepEqual(responses, expected);
+  assert.deepEqual(
+    [...told].sort(([a], [b]) => a - b),
+    [...expected.entries()],
+  );
+  await engine.close();
 });
 
 test("the reference generates with the model folder's weights, whatever is trained or loaded", async () => {

@@ -73,6 +73,8 @@ export interface GenerateOptions {
   temperature: number;
   topP: number;
   maxNewTokens: number;
+  /** responses that are generated side by side; a prompt waits until one has ended. Default: all. It changes no response */
+  slots?: number;
   /** whose weights; the reference is the model folder's, whatever was trained or loaded since. Default policy */
   weights?: "policy" | "reference";
 }
@@ -197,7 +199,12 @@ export interface CriticStepResult extends StepResult {
 }
 
 export interface Engine {
-  generate(prompts: Int32Array[], options: GenerateOptions): Promise<Generated[]>;
+  /** @param onResponse called as soon as a response has ended, with the index of its prompt */
+  generate(
+    prompts: Int32Array[],
+    options: GenerateOptions,
+    onResponse?: (index: number, response: Generated) => void,
+  ): Promise<Generated[]>;
   evaluate(batch: Sequence[], options: EvaluateOptions): Promise<LogProbs[]>;
   /** Makes the critic, a copy of what the policy trains with a head that says `value` everywhere, unless there is one already. */
   initializeCritic(value: number): Promise<void>;

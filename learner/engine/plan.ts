@@ -15,10 +15,8 @@ import { elementCount } from "./graph/tensor.ts";
 import type { ModelConfig } from "./model/config.ts";
 import { blocksOf, decoderDims } from "./model/decoder.ts";
 import { locateWeights } from "./model/files.ts";
-import { fuseGraph } from "./model/fuse-graph.ts";
 import { GPU_CAST_NUMBERS } from "./model/generate-weights.ts";
 import {
-  fusedBytes,
   type GenerationLimits,
   type GenerationShape,
   generationMemory,
@@ -183,12 +181,12 @@ export class Planner {
     return longestOf(this.#request);
   }
 
-  /** @param workers each holds a pass, its gradients and the matrices that generation joins */
+  /** @param workers each holds a pass and its gradients */
   plan(microBatchTokens: number, workers = 1): MemoryPlan {
     const { device, checkpointing = false } = this.#request;
     const rows = [
       this.#process(workers),
-      this.#weights(workers),
+      this.#weights(),
       ...this.#training(workers),
       ...this.#work(microBatchTokens, workers),
     ];
@@ -210,7 +208,7 @@ export class Planner {
     return planRow("process", "Node.js, ONNX Runtime, its sessions, CUDA", hostBytes + sessions, CUDA_BYTES);
   }
 
-  #weights(workers: number): PlanRow {
+  #weights(): PlanRow {
     const { critic, adapter } = this.#request;
     const owners = critic ? "policy, reference, critic" : "policy, reference";
     const ours = this.#trainedBytes + this.#policyBytes; // the reference is a second policy
@@ -218,20 +216,20 @@ export class Planner {
       const { fileBytes } = this.#run;
       const detail = `the frozen model, once, adapters of ${owners}`;
       return this.#onGpu
-        ? { what: "weights", detail, hostBytes: ours, gpuBytes: fileBytes + ours + this.#halves(ours) }
+        ? { what: "weights", detail, hostBytes: ours, gpuBytes: fileBytes + ours + this.#halves(ours) + this.#copies }
         : { what: "weights", detail, hostBytes: fileBytes + ours, gpuBytes: 0 };
     }
-    const detail = `${owners}, matrices joined for generation`;
-    const { config } = this.#run.model;
-    const joined = fusedBytes(config);
+    const detail = `${owners}${this.#onGpu ? ", bfloat16 copies for generation" : ""}`;
     return this.#onGpu
-      ? {
-          what: "weights",
-          detail,
-          hostBytes: ours,
-          gpuBytes: ours + this.#halves(ours) + joined + working(fuseGraph(config)),
-        }
-      : { what: "weights", detail, hostBytes: ours + workers * joined, gpuBytes: 0 };
+      ? { what: "weights", detail, hostBytes: ours, gpuBytes: ours + this.#halves(ours) + this.#copies }
+      : { what: "weights", detail, hostBytes: ours, gpuBytes: 0 };
+  }
+
+  /** The bfloat16 copies that generation on a GPU has of what is trained, where training has none: the policy's, and the reference's if it instruments. */
+  get #copies(): number {
+    const { compute, instrumenter, adapter } = this.#request;
+    if (compute === "bfloat16") return 0;
+    return (this.#policyBytes / 2) * (instrumenter && !adapter ? 2 : 1);
   }
 
   #training(workers: number): PlanRow[] {
@@ -293,7 +291,6 @@ export class Planner {
           `keys and values of ${generationBatchSize} x ${this.longest} tokens${programs ?? ""}`,
           most("cache"),
         ),
-        ...(this.#onGpu && { hostBytes: most("host") }),
       },
       this.#onGpu
         ? row("generation", "prompts being read", prompts)

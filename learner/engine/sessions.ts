@@ -7,8 +7,7 @@ import type { Graph } from "./graph/graph.ts";
 import { boundDims, peakMemory } from "./graph/memory.ts";
 import type { Tensor } from "./graph/tensor.ts";
 import { attentionBlocks } from "./microbatches.ts";
-import type { OnDevice } from "./runtime/numbers.ts";
-import { createSession } from "./runtime/runtime.ts";
+import { createSession, type OnDevice } from "./runtime/runtime.ts";
 import type { Session } from "./runtime/session.ts";
 import type { StepOptions } from "./steps.ts";
 

@@ -38,6 +38,8 @@ export class GradientSum {
   }
 }
 
+type DeviceTensors = Record<string, DeviceTensor>;
+
 export class Trainable {
   readonly shapes: readonly ParameterShape[];
   /** float32 numbers, with those between tensors (`layoutOf`) */
@@ -69,9 +71,11 @@ export class Trainable {
     return (await this.#held()).tensors(this.shapes);
   }
 
-  /** Grows with each change of the weights that a graph could see. */
-  async version(): Promise<number> {
-    return (await this.#held()).version;
+  /** Copies of the matrices in another dtype. */
+  async narrow(
+    copies: (weights: Held, shapes: readonly ParameterShape[]) => Promise<DeviceTensors>,
+  ): Promise<DeviceTensors> {
+    return copies(await this.#held(), this.shapes);
   }
 
   /** Forgets the gradient of the step before. */

@@ -77,9 +77,13 @@ export class Trainer implements Engine {
     await this.#workers.ready();
   }
 
-  async generate(prompts: Int32Array[], options: GenerateOptions): Promise<Generated[]> {
+  async generate(
+    prompts: Int32Array[],
+    options: GenerateOptions,
+    onResponse?: (index: number, response: Generated) => void,
+  ): Promise<Generated[]> {
     const { weights = "policy", ...how } = options;
-    return this.#workers.generate(weights, prompts, { ...how, eosIds: this.#model.eosIds });
+    return this.#workers.generate(weights, prompts, { ...how, eosIds: this.#model.eosIds }, onResponse);
   }
 
   async evaluate(batch: Sequence[], options: EvaluateOptions): Promise<LogProbs[]> {

@@ -105,12 +105,19 @@ export class Workers {
   }
 
   /** Solutions of equal prompts stay together, so that a prompt is read by as few workers as possible. */
-  async generate(role: Role, prompts: Int32Array[], options: GenerateOptions): Promise<Response[]> {
+  async generate(
+    role: Role,
+    prompts: Int32Array[],
+    options: GenerateOptions,
+    onResponse?: (index: number, response: Response) => void,
+  ): Promise<Response[]> {
     const parts = evenParts(prompts, this.size);
     const found = await this.#each(parts, (worker, part) => {
       const seeds = part.map((i) => options.seeds[i]!);
       const own = part.map((i) => prompts[i]!);
-      return worker.generate(role, own, { ...options, seeds });
+      const told = onResponse && ((i: number, response: Response) => onResponse(part[i]!, response));
+      const slots = options.slots && { slots: Math.ceil(options.slots / this.size) };
+      return worker.generate(role, own, { ...options, ...slots, seeds }, ...(told ? [told] : []));
     });
     return inOrder(parts, found);
   }

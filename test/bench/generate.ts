@@ -1,10 +1,10 @@
 /**
  * Tokens per second of the engine's generation, for the size of policy that the quickstart trains.
  *
- *     node test/bench/generate.ts [--rows 64] [--prompt 60:200] [--distinct 64] [--new 160] [--end 0] [--top-p 1]
+ *     node test/bench/generate.ts [--rows 64] [--prompt 60:200] [--distinct 64] [--new 160] [--end 0] [--top-p 1] [--slots N]
  *
  * `--prompt` are the shortest and the longest prompt, `--distinct` is how many different prompts there are, `--end` is
- * the chance of a token to end its row. `generate_hf.py` takes the same options and measures transformers. Run them in turn,
+ * the chance of a token to end its row, `--slots` how many rows are generated side by side (default all). `generate_hf.py` takes the same options and measures transformers. Run them in turn,
  * so that both see the same load. The best of several repeats is printed, as tokens per second
  * of wall clock and of CPU time; tokens after the end of a row are not counted.
  */
@@ -27,12 +27,14 @@ const { values } = parseArgs({
     "top-p": { type: "string", default: "1" },
     repeats: { type: "string", default: "5" },
     threads: { type: "string", default: "1" },
+    slots: { type: "string" },
   },
 });
 const [shortest, longest] = values.prompt.split(":").map(Number);
 const rows = Number(values.rows);
 const distinct = Math.min(rows, Number(values.distinct));
 const maxNewTokens = Number(values.new);
+const slots = values.slots === undefined ? {} : { slots: Number(values.slots) };
 
 const config = parseConfig({
   model_type: "qwen2",
@@ -62,7 +64,7 @@ for (let repeat = 0; repeat <= Number(values.repeats); repeat++) {
   const start = performance.now();
   const cpuStart = process.cpuUsage();
   const seeds = prompts.map((_, row) => row);
-  const options = { seeds, temperature: 1, topP: Number(values["top-p"]), maxNewTokens };
+  const options = { seeds, temperature: 1, topP: Number(values["top-p"]), maxNewTokens, ...slots };
   const responses = await engine.generate(prompts, options);
   const seconds = (performance.now() - start) / 1000;
   const { user, system } = process.cpuUsage(cpuStart);

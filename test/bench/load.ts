@@ -106,7 +106,7 @@ async function work(folder: string): Promise<void> {
   );
   const options = { seeds: prompts.map((_, i) => i), temperature: Number(values.temperature), topP: 1, eosIds: [] };
   for (const maxNewTokens of [1, Number(values.new), Number(values.new)]) {
-    const responses = await generator.generate(weights, prompts, { ...options, maxNewTokens });
+    const responses = await generator.generate({ base: weights }, prompts, { ...options, maxNewTokens });
     const tokens = responses.reduce((sum, { response }) => sum + response.length, 0);
     await done(`${tokens} tokens generated`, tokens);
   }

@@ -46,7 +46,7 @@ export function checkCase(parity: ParityCase): void {
     });
 
     for (const [from, weights] of [
-      ["the files", () => mapped],
+      ["the files", () => ({ base: mapped })],
       ["weights in memory", () => readModelFolder(folder).weights],
     ] as const) {
       it(`writes transformers' greedy tokens with ${from}`, async () => {
@@ -89,7 +89,7 @@ async function countTokens(
   const rows = new Array<Int32Array>(SAMPLES).fill(prompt);
   const options: GenerateOptions = { seeds: [...rows.keys()], temperature, topP: 1, maxNewTokens: 1, eosIds: [] };
   const counts = new Array<number>(vocabulary).fill(0);
-  for (const { response } of await generator.generate(mapped, rows, options)) counts[response[0]]++;
+  for (const { response } of await generator.generate({ base: mapped }, rows, options)) counts[response[0]]++;
   return counts;
 }
 

@@ -335,5 +335,6 @@ emulation *arithmetic_of(const struct signature *kernel) {
     if ((found == binary || found == binary_per_channel) && !binary_of(template[3])) return 0;
     return found;
   }
-  return movement_of(kernel);
+  emulation *attention = attention_of(kernel);
+  return attention ? attention : movement_of(kernel);
 }

@@ -18,7 +18,7 @@ const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, "../..");
 const SOURCES = [
   ...["rehearsal.h", "memory.c", "kernels.c", "libraries.c"],
-  ...["signature.c", "arithmetic.c", "movement.c", "products.c"],
+  ...["signature.c", "arithmetic.c", "attention.c", "movement.c", "products.c"],
 ];
 export const LIBRARY = "librehearsal.so";
 /** The names by which the provider asks for the libraries that LIBRARY stands in for. */
@@ -169,6 +169,7 @@ export function rehearsalEnvironment(folder = rehearsalFolder()): Record<string,
   return {
     REHEARSAL_FOLDER: folder,
     REHEARSAL_COPY_BYTES: COPY_BYTES,
+    ORT_ENABLE_CUDNN_FLASH_ATTENTION: "0", // the stand-in's cuDNN has none; ONNX Runtime's own is run instead
     LD_LIBRARY_PATH: joined(":", folder, process.env.LD_LIBRARY_PATH),
     NODE_OPTIONS: joined(" ", process.env.NODE_OPTIONS, preload),
   };

@@ -72,7 +72,8 @@ async function launches(): Promise<number> {
 
 function assertTrained(iteration: Iteration): void {
   assert.ok(iteration.validFraction > 0, "some of the policy's programs run");
-  assert.ok(iteration.importanceMaxDeviation < 1e-4, "generation and training agree on the log-probs");
+  const { importanceMaxDeviation } = iteration; // generation multiplies in bfloat16 on a GPU
+  assert.ok(importanceMaxDeviation < 0.05, `ratios of training to generation are ${importanceMaxDeviation} off 1`);
   assert.equal(iteration.policySteps, 2);
   assert.ok(iteration.gradientNorm > 0);
   assert.ok(iteration.instrumenterFaults.cutOff! > 0, "the static policy was asked");

@@ -56,6 +56,7 @@ struct launch {
 /* Does on the host what a kernel does on a device. Null: the emulation lacks this kernel. */
 typedef void emulation(const struct launch *launch);
 emulation *arithmetic_of(const struct signature *kernel);
+emulation *attention_of(const struct signature *kernel); /* its part for GroupQueryAttention (attention.c) */
 emulation *movement_of(const struct signature *kernel); /* its part for kernels that move numbers and change none (movement.c) */
 
 /* Types of numbers, by CUDA's and ONNX Runtime's names for them. */

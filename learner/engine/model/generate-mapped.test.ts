@@ -3,14 +3,14 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { after, describe, it } from "node:test";
-import type { Graph } from "../graph/graph.ts";
+import type { OpNode } from "../graph/graph.ts";
 import { logProbsOf } from "../log-probs.fixture.ts";
 import { Session } from "../runtime/session.ts";
 import { configJson, type ModelConfig } from "./config.ts";
 import { readModelFolder } from "./folder.fixture.ts";
 import { Generator } from "./generate.ts";
-import { decodeGraph } from "./generate-graphs.ts";
-import { CAST_NUMBERS, mappedInitializers } from "./generate-weights.ts";
+import { generationGraph } from "./generate-graph.ts";
+import { CAST_NUMBERS, mappedWeights } from "./generate-weights.ts";
 import { initialAdapter } from "./lora.ts";
 import { MappedWeights } from "./mapped.ts";
 import { saveWeights } from "./save.ts";
@@ -51,7 +51,7 @@ for (const [dtype, tied] of [
       const { weights } = readModelFolder(folder);
       for (const temperature of [0, 1]) {
         const expected = await generator.generate(weights, prompts, { ...options, temperature });
-        const responses = await generator.generate(mapped, prompts, { ...options, temperature });
+        const responses = await generator.generate({ base: mapped }, prompts, { ...options, temperature });
         for (const [row, { response, logProbs }] of responses.entries()) {
           assert.deepEqual(response, expected[row].response);
           for (const [i, logProb] of logProbs.entries())
@@ -63,19 +63,18 @@ for (const [dtype, tied] of [
     it("gives with a new adapter, which is zero, what it gives without", async () => {
       const lora = { rank: 2, alpha: 2, targets: ["q_proj", "down_proj"] as const };
       const adapter = { lora, weights: initialAdapter(config, lora, 1) };
-      const expected = await generator.generate(mapped, prompts, options);
+      const expected = await generator.generate({ base: mapped }, prompts, options);
       const responses = await generator.generate({ base: mapped, adapter }, prompts, options);
       assert.deepEqual(responses, expected);
     });
 
-    it("casts matrices within the loop, a part at a time and before all else, and holds none of them outside", () => {
-      const casts = ({ nodes }: Graph) =>
-        nodes.filter(({ type, outputs: [{ shape }] }) => type === "Cast" && shape.every((n) => typeof n === "number"));
-      const decode = decodeGraph(config, "greedy", true, (graph) => mappedInitializers(graph, mapped));
-      assert.ok(casts(decode).every(({ outputs }) => outputs[0].shape.length === 1));
-      const body = decode.nodes.find(({ type }) => type === "Loop")!.attributes.body as Graph;
-      const parts = casts(body);
-      assert.deepEqual(body.nodes.slice(0, parts.length), parts);
+    it("casts matrices a part at a time and before all else, so that each runs right before its product", () => {
+      const options = { sampling: "greedy", compute: "float32", cache: "float32" } as const;
+      const { nodes } = generationGraph(config, (graph) => mappedWeights(graph, mapped), options);
+      const matrices = ({ type, outputs: [{ shape }] }: OpNode) =>
+        type === "Cast" && shape.every((n) => typeof n === "number");
+      const parts = nodes.filter(matrices);
+      assert.deepEqual(nodes.slice(0, parts.length), parts);
       const sizes = parts.map(({ outputs }) => elementCount(outputs[0].shape as number[]));
       assert.ok(sizes.every((size) => size <= CAST_NUMBERS));
       const used = parameters(config).filter(({ name, kind }) => kind === "matrix" || name === mapped.outputName);
@@ -104,15 +103,16 @@ describe("a prompt with more attention scores than a run has", () => {
     const long = Int32Array.from({ length: 1100 }, (_, i) => (i * i + 5) % 64);
     const rows = [long.subarray(0, 9), long, long.subarray(3, 30)];
     const run = t.mock.method(Session.prototype, "run");
-    const responses = await generator.generate(mapped, rows, { ...options, seeds: [1, 2, 3] });
+    const responses = await generator.generate({ base: mapped }, rows, { ...options, seeds: [1, 2, 3] });
     const blocks = run.mock.calls.flatMap(({ arguments: [feeds] }) => ("tokens" in feeds ? [feeds.tokens.shape] : []));
     assert.deepEqual(blocks, [
+      [1, 8],
       [1, 256],
       [1, 256],
       [1, 256],
       [1, 256],
       [1, 75],
-      [2, 26],
+      [1, 26],
     ]);
     const whole = responses.map(({ response }, row) => [...rows[row], ...response]);
     const evaluated = await logProbsOf(mapped.folder, whole);

@@ -1,18 +1,20 @@
-import { type DeviceTensor, type Tensor, tensor } from "../graph/tensor.ts";
-import type { OnDevice } from "../runtime/numbers.ts";
-import { createSession, usedDevice } from "../runtime/runtime.ts";
+/** Samples responses with the weights of a model. Everything blocks this thread: use it in a worker. */
+import { type DeviceTensor, DTYPES, elementCount, type Tensor, tensor } from "../graph/tensor.ts";
+import type { DeviceBuffer } from "../runtime/buffer.ts";
+import { createSession, type OnDevice, usedDevice, usedRuntime } from "../runtime/runtime.ts";
 import type { Session } from "../runtime/session.ts";
 import type { ModelConfig } from "./config.ts";
 import { ModelError } from "./errors.ts";
-import { FusedWeights, fusedParameters } from "./fuse.ts";
-import { Cache, type Layout, type Prompt, type Row } from "./generate-cache.ts";
-import { decodeGraph, MASKED, prefillGraph, type Sampling, type WeightsOf } from "./generate-graphs.ts";
-import { prefill } from "./generate-prefill.ts";
-import { CAST_NUMBERS, fusedInputs, GPU_CAST_NUMBERS, mappedInitializers } from "./generate-weights.ts";
-import { type Adapter, adapterFeeds, type LoraConfig } from "./lora.ts";
-import { MappedWeights } from "./mapped.ts";
+import { cachedHeadSize, generationGraph, type Sampling } from "./generate-graph.ts";
+import { copyGraph, type Feeds, type Row, Slots } from "./generate-slots.ts";
+import { CAST_NUMBERS, fedWeights, GPU_CAST_NUMBERS, mappedWeights } from "./generate-weights.ts";
+import { HALF_PREFIX, isMultiplied } from "./halved.ts";
+import { toStored } from "./halves.ts";
+import { adapterParameters, type LoraConfig } from "./lora.ts";
+import type { MappedWeights } from "./mapped.ts";
 import { uniforms } from "./random.ts";
-import { type RotaryTable, rotaryTable } from "./rotary.ts";
+import { rotaryTable } from "./rotary.ts";
+import { parameters } from "./weights.ts";
 
 export interface GenerateOptions {
   /** one per row: the same seed, prompt and weights give the same response */
@@ -22,6 +24,8 @@ export interface GenerateOptions {
   /** sample from the smallest set of tokens that has this probability; 1: from all, at no cost */
   readonly topP: number;
   readonly maxNewTokens: number;
+  /** responses that are generated side by side; left out: all. It changes no response */
+  readonly slots?: number;
   /** a response ends with the first of these, and includes it */
   readonly eosIds: readonly number[];
 }
@@ -34,102 +38,69 @@ export interface Response {
   readonly finished: boolean;
 }
 
-/** By transformers' name, which may change from call to call; or those of a folder's files, as they are or adapted. */
+/** By name: in this process's memory, or where the generator's sessions run. They may change from call to call. */
+export type Numbers = ReadonlyMap<string, Float32Array | DeviceTensor>;
+
+/** All weights, by transformers' names; or a folder's files as they are, and an adapter beside them. */
 export type GeneratorWeights =
-  | ReadonlyMap<string, Float32Array>
-  | MappedWeights
-  | { readonly base: MappedWeights; readonly adapter: Adapter }
-  | { readonly fused: DeviceFeeds }
-  | { readonly base: MappedWeights; readonly lora: LoraConfig; readonly fed: DeviceFeeds };
+  | Numbers
+  | { readonly base: MappedWeights; readonly adapter?: { readonly lora: LoraConfig; readonly weights: Numbers } };
 
-/** Where the generator's sessions run, by the names of their inputs: `weights.` and those of fuse.ts, or an adapter's. */
-export type DeviceFeeds = Readonly<Record<string, DeviceTensor>>;
-
-type Feeds = Record<string, Tensor | DeviceTensor>;
-
-/** Weights that are in the session itself, and the adapter whose matrices are fed. */
-interface Frozen {
-  readonly mapped: MappedWeights;
-  readonly lora: LoraConfig | undefined;
-}
-
-/** Tokens between two looks at which rows have ended. Measured with 64 rows, see test/bench/generate.ts. */
-const CHUNK_TOKENS = 16;
-/** Rows leave the batch when this fraction of the work is saved by it. */
-const COMPACTION_GAIN = 0.1;
-/** The prompt's length is padded to a multiple of this: a product with 192 columns takes two thirds of one with 185. */
-const ALIGNMENT = 16;
-
-/** How many multiplications reading one cached number is worth. */
-const CACHE_COST = 8;
+type Frozen = Exclude<GeneratorWeights, Numbers>;
+const isFed = (weights: GeneratorWeights): weights is Numbers => weights instanceof Map;
 
 /**
- * Samples responses with a model whose weights the caller owns. Everything blocks this thread: use it in a worker.
+ * Samples responses with a model whose weights the caller owns.
  *
- * Prompts that are equal are read once. Rows that have ended leave the batch. A row's tokens depend on its prompt, its
- * seed and the weights; the rest of the batch moves its log-probs by float rounding only.
+ * A row's response depends on its prompt, its seed and the weights alone: on a CPU bit by bit, whatever other rows there are, their order
+ * and the number of slots. On a GPU, where products are summed in an order that depends on their size, log-probs move by rounding.
  */
 export class Generator {
   readonly #config: ModelConfig;
   readonly #threads: number;
-  readonly #fused: FusedWeights;
   readonly #onDevice: OnDevice | undefined;
-  readonly #forGpu: boolean;
   readonly #sessions = new Map<string, Session>();
-  #rotary: RotaryTable | undefined;
 
-  /** @param forGpu whether the graphs have the shapes that a GPU prefers; they run anywhere. Default: where `useDevice` named one */
-  constructor(
-    config: ModelConfig,
-    {
-      threads,
-      onDevice,
-      forGpu = usedDevice().kind === "cuda",
-    }: { threads: number; onDevice?: OnDevice | undefined; forGpu?: boolean },
-  ) {
+  /** @param onDevice left out: the device that `useDevice` named */
+  constructor(config: ModelConfig, { threads, onDevice }: { threads: number; onDevice?: OnDevice | undefined }) {
     this.#config = config;
     this.#threads = threads;
-    this.#onDevice = onDevice;
-    this.#forGpu = forGpu;
-    this.#fused = new FusedWeights(config);
+    this.#onDevice = onDevice ?? (usedDevice().kind === "cuda" ? { runtime: usedRuntime(), createSession } : undefined);
   }
 
   /**
+   * @param onResponse called as soon as a response has ended, with the index of its prompt
    * @throws ModelError `generation` for a request that cannot be served or weights that are not finite
    */
   async generate(
     weights: GeneratorWeights,
     prompts: readonly Int32Array[],
     options: GenerateOptions,
+    onResponse: (index: number, response: Response) => void = () => {},
   ): Promise<Response[]> {
     this.#check(prompts, options);
     if (prompts.length === 0) return [];
-    const { frozen, feeds } = this.#take(weights);
-    const longest = Math.max(...prompts.map((prompt) => prompt.length));
-    Object.assign(feeds, this.#rotaryFeeds(longest + options.maxNewTokens));
-
-    const distinct = new Map<string, Prompt>();
-    const rows = prompts.map((tokens, index): Row => {
-      const key = tokens.join();
-      if (!distinct.has(key)) distinct.set(key, { tokens, cache: undefined });
-      return {
-        prompt: distinct.get(key)!,
-        uniform: uniforms(options.seeds[index], "tokens"),
-        tokens: [],
-        logProbs: [],
-        finished: false,
-        last: tokens[tokens.length - 1],
-      };
-    });
-    if (prompts.some((prompt) => prompt.length > 1)) {
-      await prefill(await this.#session("prefill", frozen), this.#config, feeds, [...distinct.values()]);
+    const responses = new Array<Response>(prompts.length);
+    const place = new Placement(this.#onDevice);
+    let slots: Slots | undefined;
+    try {
+      slots = await this.#slots(weights, prompts, options, place);
+      const waiting = rowsOf(prompts, options.seeds);
+      for (await slots.admit(waiting); !slots.empty; await slots.admit(waiting)) {
+        for (const [slot, { index, tokens, logProbs }] of await slots.step()) {
+          if (Number.isNaN(logProbs.at(-1))) throw notFinite(weights);
+          const finished = options.eosIds.includes(tokens.at(-1)!);
+          if (!finished && tokens.length < options.maxNewTokens) continue;
+          slots.free(slot);
+          responses[index] = { response: Int32Array.from(tokens), logProbs: Float32Array.from(logProbs), finished };
+          onResponse(index, responses[index]);
+        }
+      }
+      return responses;
+    } finally {
+      slots?.release();
+      place.release();
     }
-    await this.#decode(feeds, rows, options, frozen);
-    return rows.map(({ tokens, logProbs, finished }) => ({
-      response: Int32Array.from(tokens),
-      logProbs: Float32Array.from(logProbs),
-      finished,
-    }));
   }
 
   async release(): Promise<void> {
@@ -138,7 +109,7 @@ export class Generator {
     await Promise.all(sessions.map((session) => session.release()));
   }
 
-  #check(prompts: readonly Int32Array[], { seeds, temperature, topP, maxNewTokens }: GenerateOptions): void {
+  #check(prompts: readonly Int32Array[], { seeds, temperature, topP, maxNewTokens, slots = 1 }: GenerateOptions): void {
     const refuse = (problem: string): never => {
       throw new ModelError("generation", `cannot generate: ${problem}`);
     };
@@ -148,6 +119,7 @@ export class Generator {
     if (!(topP > 0 && topP <= 1)) refuse(`topP is ${topP}; expected a number in (0, 1]`);
     if (!Number.isInteger(maxNewTokens) || maxNewTokens < 1)
       refuse(`maxNewTokens is ${maxNewTokens}; expected 1 or more`);
+    if (!Number.isInteger(slots) || slots < 1) refuse(`slots is ${slots}; expected 1 or more`);
     for (const [index, prompt] of prompts.entries()) {
       if (prompt.length === 0) refuse(`prompt ${index} is empty; begin it with some token`);
       const total = prompt.length + maxNewTokens;
@@ -162,194 +134,148 @@ export class Generator {
     }
   }
 
-  #take(weights: GeneratorWeights): { frozen?: Frozen; feeds: Feeds } {
-    if (weights instanceof MappedWeights) return { frozen: { mapped: weights, lora: undefined }, feeds: {} };
-    if ("fused" in weights) return { feeds: { ...weights.fused } };
-    if ("fed" in weights) return { frozen: { mapped: weights.base, lora: weights.lora }, feeds: { ...weights.fed } };
-    if (!("base" in weights)) return { feeds: this.#weightFeeds(weights) };
-    const { base, adapter } = weights;
-    const feeds = adapterFeeds(base.config, adapter);
-    return { frozen: { mapped: base, lora: adapter.lora }, feeds };
-  }
-
-  #weightFeeds(weights: ReadonlyMap<string, Float32Array>): Record<string, Tensor> {
-    const fused = this.#fused.fuse(weights);
-    return Object.fromEntries(
-      fusedParameters(this.#config).map(({ name, shape }) => [`weights.${name}`, tensor(fused.get(name)!, shape)]),
-    );
-  }
-
-  #rotaryFeeds(positions: number): Record<string, Tensor> {
-    if (this.#rotary === undefined || this.#rotary.positions < positions) {
-      this.#rotary = rotaryTable(this.#config, positions);
-    }
-    const shape = [this.#rotary.positions, this.#config.headSize / 2];
-    return { cosines: tensor(this.#rotary.cosines, shape), sines: tensor(this.#rotary.sines, shape) };
-  }
-
-  async #session(kind: "prefill" | Sampling, frozen: Frozen | undefined, grouped = false): Promise<Session> {
-    const key = JSON.stringify([kind, grouped, frozen?.mapped.folder, frozen?.lora]);
-    let session = this.#sessions.get(key);
-    if (session === undefined) {
-      const weightsOf: WeightsOf = (graph) =>
-        frozen
-          ? mappedInitializers(graph, frozen.mapped, frozen.lora, this.#forGpu ? GPU_CAST_NUMBERS : CAST_NUMBERS)
-          : fusedInputs(graph, this.#config);
-      const graph =
-        kind === "prefill"
-          ? prefillGraph(this.#config, weightsOf)
-          : decodeGraph(this.#config, kind, grouped, weightsOf, this.#forGpu);
-      const create = this.#onDevice?.createSession ?? createSession;
-      session = await create(graph, { threads: this.#threads, ...frozen?.mapped.sessionOptions });
-      this.#sessions.set(key, session);
-    }
-    return session;
-  }
-
-  async #decode(weights: Feeds, rows: Row[], options: GenerateOptions, frozen?: Frozen): Promise<void> {
-    const { temperature, topP } = options;
+  async #slots(
+    weights: GeneratorWeights,
+    prompts: readonly Int32Array[],
+    { temperature, topP, maxNewTokens, slots = prompts.length }: GenerateOptions,
+    place: Placement,
+  ): Promise<Slots> {
+    const config = this.#config;
     const sampling = temperature === 0 ? "greedy" : topP < 1 ? "nucleus" : "all";
-    const constants = {
-      ...weights,
+    const positions = prompts.reduce((most, { length }) => Math.max(most, length), 0) + maxNewTokens;
+    const cache = this.#onGpu ? "bfloat16" : "float32";
+    const feeds = {
+      ...(await this.#weightFeeds(weights, place)),
+      ...(await this.#positionFeeds(positions, place)),
+    };
+    const scalars = {
       inverseTemperature: tensor(Float32Array.of(temperature === 0 ? 1 : 1 / temperature), []),
       topP: tensor(Float32Array.of(topP), []),
     };
-    const cache = new Cache(this.#config, rows.length * options.maxNewTokens, this.#onDevice?.numbers);
-    try {
-      await this.#decodeChunks(cache, constants, sampling, rows, options, frozen);
-    } finally {
-      cache.release();
-    }
+    return Slots.create({
+      ...{ config, positions, cache, feeds, scalars, onDevice: this.#onDevice, slots: Math.min(slots, prompts.length) },
+      decode: await this.#session(sampling, weights),
+      prefill: await this.#session("prefill", weights),
+      copy: await this.#session("copy", weights),
+    });
   }
 
-  /** CHUNK_TOKENS tokens of all rows at a time, until all have ended. */
-  async #decodeChunks(
-    cache: Cache,
-    constants: Feeds,
-    sampling: Sampling,
-    rows: Row[],
-    { maxNewTokens, eosIds }: GenerateOptions,
-    frozen?: Frozen,
-  ): Promise<void> {
-    for (let past = 0, layout: Layout | undefined; past < maxNewTokens; ) {
-      const active = rows.filter((row) => !row.finished);
-      if (active.length === 0) return;
-      const next = this.#layout(active);
-      if (layout === undefined || this.#layoutWork(next) < (1 - COMPACTION_GAIN) * this.#layoutWork(layout)) {
-        await cache.arrange(layout, next, past);
-        layout = next;
-      }
-      const session = await this.#session(sampling, frozen, layout.group > 1);
-      const steps = Math.min(CHUNK_TOKENS, maxNewTokens - past);
-      const results = await session.run(
-        { ...constants, ...cache.feeds(layout, past), ...this.#rowFeeds(layout, past, steps) },
-        { tokens: null, logProbs: null, ...cache.targets(layout, past + steps) },
-      );
-      cache.swap();
-      take(layout, results, steps, eosIds, frozen?.mapped);
-      past += steps;
-    }
+  get #onGpu(): boolean {
+    return this.#onDevice?.runtime.device.kind === "cuda";
   }
 
-  /** Puts rows into slots. The group size is the one with the least work. */
-  #layout(rows: Row[]): Layout {
-    const byPrompt = new Map<Prompt, Row[]>();
-    for (const row of rows) {
-      const same = byPrompt.get(row.prompt);
-      if (same === undefined) byPrompt.set(row.prompt, [row]);
-      else same.push(row);
-    }
-    let longest = 1;
-    let most = 1;
-    for (const [prompt, same] of byPrompt) {
-      longest = Math.max(longest, prompt.tokens.length - 1);
-      most = Math.max(most, same.length);
-    }
-    const promptLength = Math.ceil(longest / ALIGNMENT) * ALIGNMENT;
-    let best = { group: 1, slots: rows.length, promptLength };
-    for (let parts = 1; parts < most; parts++) {
-      const group = Math.ceil(most / parts);
-      let slots = 0;
-      for (const same of byPrompt.values()) slots += Math.ceil(same.length / group);
-      const shape = { group, slots, promptLength };
-      if (this.#work(shape) < this.#work(best)) best = shape;
-    }
-    const slots: Layout["slots"] = [];
-    for (const same of byPrompt.values()) {
-      for (let first = 0; first < same.length; first += best.group) {
-        slots.push(Array.from({ length: best.group }, (_, i) => same[first + i]));
-      }
-    }
-    return { group: best.group, slots, promptLength };
+  /** On a GPU bfloat16, but of files that hold something else. */
+  #compute(weights: GeneratorWeights): "float32" | "bfloat16" {
+    const narrow = isFed(weights) || weights.base.tensors.every(({ dtype }) => dtype === "BF16");
+    return this.#onGpu && narrow ? "bfloat16" : "float32";
   }
 
-  /** Relative cost of one step: matrix products for every row and hole, and reading the prompt's cache for every slot. */
-  #work({ group, slots, promptLength }: { group: number; slots: number; promptLength: number }): number {
-    const { layers, hiddenSize, intermediateSize, vocabSize, keyValueHeads, headSize } = this.#config;
-    const parameters = layers * hiddenSize * (2 * hiddenSize + 3 * intermediateSize) + vocabSize * hiddenSize;
-    const cached = 2 * layers * keyValueHeads * headSize * promptLength;
-    return slots * (group * parameters + CACHE_COST * cached);
+  async #session(kind: "prefill" | "copy" | Sampling, weights: GeneratorWeights): Promise<Session> {
+    const frozen = isFed(weights) ? undefined : weights;
+    const lora = frozen?.adapter?.lora;
+    const key = JSON.stringify(kind === "copy" ? kind : [kind, frozen?.base.folder, lora]);
+    const known = this.#sessions.get(key);
+    if (known) return known;
+    const cache = this.#onGpu ? "bfloat16" : "float32";
+    const sampling = kind === "prefill" || kind === "copy" ? undefined : kind;
+    const graph =
+      kind === "copy"
+        ? copyGraph(this.#config, cache)
+        : generationGraph(
+            this.#config,
+            (of) =>
+              frozen
+                ? mappedWeights(of, frozen.base, lora, this.#onGpu ? GPU_CAST_NUMBERS : CAST_NUMBERS)
+                : fedWeights(of, this.#config),
+            { sampling, cache, compute: this.#compute(weights) },
+          );
+    const create = this.#onDevice?.createSession ?? createSession;
+    const session = await create(graph, { threads: this.#threads, ...frozen?.base.sessionOptions });
+    this.#sessions.set(key, session);
+    return session;
   }
 
-  #layoutWork({ group, slots, promptLength }: Layout): number {
-    return this.#work({ group, slots: slots.length, promptLength });
-  }
-
-  #rowFeeds({ group, slots, promptLength }: Layout, past: number, steps: number): Record<string, Tensor> {
-    const { keyValueHeads } = this.#config;
-    const count = slots.length * group;
-    const copies = group === 1 ? keyValueHeads : 1; // see decodeGraph
-    const token = new BigInt64Array(count);
-    const positions = new BigInt64Array(count * keyValueHeads);
-    const padding = new Float32Array(slots.length * copies * promptLength);
-    const uniform = new Float32Array(steps * count);
-    for (const [slot, members] of slots.entries()) {
-      const length = members[0]!.prompt.tokens.length - 1;
-      for (let copy = slot * copies; copy < (slot + 1) * copies; copy++)
-        padding.fill(MASKED, copy * promptLength, (copy + 1) * promptLength - length);
-      positions.fill(BigInt(length + past), slot * keyValueHeads * group, (slot + 1) * keyValueHeads * group);
-      for (const [member, row] of members.entries()) {
-        if (row === undefined) continue;
-        const index = slot * group + member;
-        token[index] = BigInt(row.last);
-        // a row's numbers are drawn by itself alone, so that its tokens do not depend on the rest of the batch
-        for (let step = 0; step < steps; step++) uniform[step * count + index] = row.uniform();
-      }
+  /** By the names of the graph's inputs. */
+  async #weightFeeds(weights: GeneratorWeights, place: Placement): Promise<Feeds> {
+    const { adapter } = isFed(weights) ? { adapter: undefined } : weights;
+    const shapes = isFed(weights)
+      ? parameters(this.#config)
+      : adapter
+        ? adapterParameters(this.#config, adapter.lora)
+        : [];
+    const numbers = isFed(weights) ? weights : adapter?.weights;
+    const narrow = this.#compute(weights) === "bfloat16";
+    const feeds: Feeds = {};
+    for (const { name, shape } of shapes) {
+      const half = narrow && isMultiplied(name);
+      const input = half ? HALF_PREFIX + name : name;
+      const given = numbers!.get(input) ?? numbers!.get(name);
+      if (given === undefined) throw new ModelError("weights", `parameter ${name} is missing`);
+      if (!("address" in given) && given.length !== elementCount(shape))
+        throw new ModelError(
+          "weights",
+          `parameter ${name} has ${given.length} numbers; config.json asks for [${shape}]`,
+        );
+      feeds[input] = "address" in given ? given : await place.put(given, shape, half ? "bfloat16" : "float32");
     }
-    return {
-      steps: tensor(BigInt64Array.of(BigInt(steps)), []),
-      token: tensor(token, [slots.length, group]),
-      positions: tensor(positions, [count * keyValueHeads, 1]),
-      padding: tensor(padding, [slots.length * copies, 1, 1, promptLength]),
-      uniforms: tensor(uniform, [steps, count]),
+    return feeds;
+  }
+
+  /** Cosines and sines, with zeros where heads have them. */
+  async #positionFeeds(positions: number, place: Placement): Promise<Feeds> {
+    const table = rotaryTable(this.#config, positions);
+    const [half, wide] = [this.#config.headSize / 2, cachedHeadSize(this.#config) / 2];
+    const widened = (numbers: Float32Array) => {
+      const all = new Float32Array(positions * wide);
+      for (let at = 0; at < positions; at++) all.set(numbers.subarray(at * half, (at + 1) * half), at * wide);
+      return place.put(all, [positions, wide], this.#onGpu ? "bfloat16" : "float32");
     };
+    return { cosines: await widened(table.cosines), sines: await widened(table.sines) };
   }
 }
 
-/** Appends a chunk's tokens to its rows, up to the first that ends them. */
-function take(
-  { group, slots }: Layout,
-  results: Record<string, Tensor>,
-  steps: number,
-  eosIds: readonly number[],
-  mapped: MappedWeights | undefined,
-): void {
-  const tokens = results.tokens.data as BigInt64Array;
-  const logProbs = results.logProbs.data as Float32Array;
-  const count = slots.length * group;
-  for (const [slot, members] of slots.entries()) {
-    for (const [member, row] of members.entries()) {
-      for (let step = 0; row !== undefined && step < steps && !row.finished; step++) {
-        const index = step * count + slot * group + member;
-        if (Number.isNaN(logProbs[index])) {
-          if (mapped) throw mapped.notFinite();
-          throw new ModelError("generation", "the model's logits are not finite; its weights have diverged");
-        }
-        row.last = Number(tokens[index]);
-        row.tokens.push(row.last);
-        row.logProbs.push(logProbs[index]);
-        row.finished = eosIds.includes(row.last);
-      }
-    }
+/** Rows with equal prompts follow each other, in the order in which each prompt first comes. */
+function rowsOf(prompts: readonly Int32Array[], seeds: readonly number[]): Row[] {
+  const rows = prompts.map(
+    (prompt, index): Row => ({
+      ...{ index, prompt, key: prompt.join(), tokens: [], logProbs: [] },
+      uniform: uniforms(seeds[index]!, "tokens"),
+    }),
+  );
+  return [...Map.groupBy(rows, ({ key }) => key).values()].flat();
+}
+
+function notFinite(weights: GeneratorWeights): ModelError {
+  if (!isFed(weights)) return (weights as Frozen).base.notFinite();
+  return new ModelError("generation", "the model's logits are not finite; its weights have diverged");
+}
+
+/** Where numbers of this process are for the sessions that read them: here, or in a copy on the device. */
+class Placement {
+  readonly #onDevice: OnDevice | undefined;
+  readonly #buffers: DeviceBuffer[] = [];
+
+  constructor(onDevice: OnDevice | undefined) {
+    this.#onDevice = onDevice;
+  }
+
+  async put(
+    numbers: Float32Array,
+    shape: readonly number[],
+    dtype: "float32" | "bfloat16",
+  ): Promise<Tensor | DeviceTensor> {
+    if (!this.#onDevice) return tensor(numbers, shape);
+    const { runtime } = this.#onDevice;
+    const bytes = dtype === "bfloat16" ? toStored("BF16", numbers) : toStored("F32", numbers);
+    const words = new Float32Array(Math.ceil(bytes.length / DTYPES.float32.bytes));
+    new Uint8Array(words.buffer).set(bytes);
+    const buffer = runtime.reserve(words.length);
+    this.#buffers.push(buffer);
+    await runtime.write(buffer, words);
+    return buffer.viewOfBytes(0, dtype, shape);
+  }
+
+  release(): void {
+    for (const buffer of this.#buffers) buffer.release();
   }
 }

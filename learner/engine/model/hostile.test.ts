@@ -200,7 +200,7 @@ describe("weights that are not finite", () => {
         await assert.rejects(logProbsOf(folder, [[1, 2, 3]]), { name: "ModelError", message });
         const generator = new Generator(config, { threads: 1 });
         const options = { seeds: [1], temperature: 1, topP: 1, maxNewTokens: 2, eosIds: [] };
-        await assert.rejects(generator.generate(weights, [Int32Array.of(1, 2)], options), { message });
+        await assert.rejects(generator.generate({ base: weights }, [Int32Array.of(1, 2)], options), { message });
         assert.throws(() => readModelFolder(folder), { name: "ModelError", message });
         assert.throws(() => weights.checkFinite(), { message });
         assert.throws(() => convertFolder(folder, `${folder}-converted`, {}), { message });

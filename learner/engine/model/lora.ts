@@ -104,7 +104,11 @@ export function adapted(y: Value, x: Value, path: string, { scale, values }: Gra
 }
 
 /** What the adapter adds to the output of the layer `path`, [rows, out]; undefined where it does not adapt it. */
-export function adapterProduct(x: Value, path: string, { scale, values }: GraphAdapter): Value | undefined {
+export function adapterProduct(
+  x: Value,
+  path: string,
+  { scale, values }: Pick<GraphAdapter, "scale"> & { values: Pick<GraphAdapter["values"], "get"> },
+): Value | undefined {
   const { a, b } = adapterNames(path);
   const [down, up] = [values.get(a), values.get(b)];
   if (down === undefined || up === undefined) return undefined;

@@ -17,7 +17,7 @@ for (const vocabulary of [500, 1500, 4096, 2 * 1009])
     const [all, some] = [sampleFromAll(g, logits, uniform), sampleFromNucleus(g, logits, uniform, topP)];
     g.output("all", all.token);
     g.output("some", some.token);
-    g.output("logProb", some.logProb);
+    g.output("probability", some.probability);
     const session = await createSession(g, { threads: 1 });
     const next = uniforms(vocabulary, "logits");
     const scores = Float32Array.from({ length: rows * vocabulary }, () => 6 * next());
@@ -37,7 +37,7 @@ for (const vocabulary of [500, 1500, 4096, 2 * 1009])
         const token = Number(found.some!.data[row]);
         assertDrawn(token, inside, probabilities, drawn[row]! * mass);
         assertDrawn(Number(found.all!.data[row]), [...probabilities.keys()], probabilities, drawn[row]!);
-        assert.ok(Math.abs((found.logProb!.data[row] as number) - Math.log(probabilities[token]!)) < 1e-4);
+        assert.ok(Math.abs(Math.log((found.probability!.data[row] as number) / probabilities[token]!)) < 1e-4);
       }
     }
     await session.release();
@@ -166,9 +166,9 @@ describe("a token of the nucleus", () => {
     const g = new Graph("sample", { opset: 21 });
     const shape = ["rows", logits.length];
     const inputs = [g.input("logits", "float32", shape), g.input("uniform", "float32", ["rows"])] as const;
-    const { token, logProb } = sampleFromNucleus(g, ...inputs, g.input("topP", "float32", []));
+    const { token, probability } = sampleFromNucleus(g, ...inputs, g.input("topP", "float32", []));
     g.output("token", token);
-    g.output("logProb", logProb);
+    g.output("probability", probability);
     const session = await createSession(g, { threads: 1 });
     const next = uniforms(1, "tokens");
     const feeds: Record<string, Tensor> = {
@@ -180,7 +180,7 @@ describe("a token of the nucleus", () => {
     await session.release();
     return {
       tokens: [...(results.token!.data as BigInt64Array)].map(Number),
-      logProbs: [...(results.logProb!.data as Float32Array)],
+      logProbs: [...(results.probability!.data as Float32Array)].map(Math.log),
     };
   }
 

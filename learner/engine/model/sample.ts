@@ -4,11 +4,11 @@ import type { DType } from "../graph/tensor.ts";
 /**
  * Choosing a token from logits already divided by the temperature, float32 [rows, vocabulary]. Randomness comes in as
  * one uniform number in [0, 1) per row: the token is where the cumulative probability first exceeds it (inverse CDF).
- * The log-prob returned is that of the token under the full distribution, also when only the nucleus is sampled from.
+ * The probability returned is the token's under the full distribution, also when only the nucleus is sampled from.
  */
 export interface Sampled {
   readonly token: Value; // int64 [rows]
-  readonly logProb: Value; // float32 [rows]
+  readonly probability: Value; // float32 [rows]; its logarithm in the graph would depend on a row's place in the batch by the last bit
 }
 
 /** Sums of float32 probabilities are a little off 1; a target this far below the sum always has a token above it. */
@@ -30,14 +30,14 @@ export function sampleGreedy(graph: Graph, logits: Value): Sampled {
   const [rows] = logits.shape;
   const token = op(graph, "ArgMax", [logits], [rows], { axis: 1, keepdims: 0 }, "int64");
   const probabilities = op(graph, "Softmax", [logits], logits.shape, { axis: -1 });
-  return { token, logProb: logProbOf(graph, probabilities, token) };
+  return { token, probability: probabilityOf(graph, probabilities, token) };
 }
 
 /** A token of the whole vocabulary. */
 export function sampleFromAll(graph: Graph, logits: Value, uniform: Value): Sampled {
   const probabilities = op(graph, "Softmax", [logits], logits.shape, { axis: -1 });
   const token = draw(graph, probabilities, uniform);
-  return { token, logProb: logProbOf(graph, probabilities, token) };
+  return { token, probability: probabilityOf(graph, probabilities, token) };
 }
 
 /**
@@ -50,7 +50,7 @@ export function sampleFromAll(graph: Graph, logits: Value, uniform: Value): Samp
 export function sampleFromNucleus(graph: Graph, logits: Value, uniform: Value, topP: Value): Sampled {
   const probabilities = op(graph, "Softmax", [logits], logits.shape, { axis: -1 });
   const token = draw(graph, nucleus(graph, probabilities, topP), uniform);
-  return { token, logProb: logProbOf(graph, probabilities, token) };
+  return { token, probability: probabilityOf(graph, probabilities, token) };
 }
 
 /** The lowest probability in a nucleus is sought between 2^-OCTAVES and 1. Tokens below sum to less than a float32 near 1 can show. */
@@ -91,7 +91,7 @@ function draw(graph: Graph, weights: Value, uniform: Value): Value {
   const [rows, vocabulary] = weights.shape as [Shape[number], number];
   const block = blockSize(vocabulary);
   const blocks = vocabulary / block;
-  const blocked = op(graph, "Reshape", [weights, graph.shapeOf([rows, blocks, block])], [rows, blocks, block]);
+  const blocked = op(graph, "Reshape", [weights, graph.constant([-1, blocks, block], "int64")], [rows, blocks, block]);
   const sums = op(graph, "ReduceSum", [blocked, graph.constant([2], "int64")], [rows, blocks], { keepdims: 0 });
   const first = firstAbove(
     graph,
@@ -141,11 +141,11 @@ function firstAbove(graph: Graph, weights: Value, target: Value, isFraction: boo
   return { index, rest: op(graph, "Relu", [rest], [rows, 1]) }; // a rest rounded below 0 would choose a weight of 0
 }
 
-function logProbOf(graph: Graph, probabilities: Value, token: Value): Value {
+function probabilityOf(graph: Graph, probabilities: Value, token: Value): Value {
   const [rows] = probabilities.shape;
   const column = op(graph, "Unsqueeze", [token, graph.constant([1], "int64")], [rows, 1]);
   const probability = op(graph, "GatherElements", [probabilities, column], [rows, 1], { axis: 1 });
-  return op(graph, "Log", [op(graph, "Squeeze", [probability, graph.constant([1], "int64")], [rows])], [rows]);
+  return op(graph, "Squeeze", [probability, graph.constant([1], "int64")], [rows]);
 }
 
 /** The divisor of the vocabulary nearest to its square root from above, so that both levels are short. */

@@ -10,7 +10,6 @@ import { tensor } from "../graph/tensor.ts";
 import { readPart } from "../model/safetensors-header.ts";
 import { BLOCK_NUMBERS } from "./buffer.ts";
 import { DeviceFiles } from "./files.ts";
-import { DeviceNumbers } from "./numbers.ts";
 import { Runtime } from "./runtime.ts";
 
 const runtime = new Runtime({ kind: "cpu" });
@@ -77,23 +76,4 @@ test("a part that is no multiple of four bytes, or of a block, comes whole", asy
 
   const cut = new DeviceFiles(runtime, [{ file, offset: 0, length: length + 2 }], readPart);
   await assert.rejects(cut.initializers(graph, directory), { code: "weights", message: /odd\.bin ended at byte/ });
-});
-
-test("numbers that grow are read and written where they are, and keep what was set while there is room", async () => {
-  const numbers = new DeviceNumbers(runtime, 6);
-  await numbers.set(Float32Array.of(1, 2, 3));
-  const graph = new Graph("more");
-  graph.output("y", add(graph.input("x", "float32", ["n", 1]), 1));
-  const session = await runtime.createSession(graph, {});
-  const target = new DeviceNumbers(runtime);
-  await session.run({ x: numbers.tensor([3, 1]) }, { y: target.tensor([3, 1]) });
-  assert.deepEqual(await target.read(2), Float32Array.of(2, 3));
-  numbers.tensor([6]); // another shape, and room enough
-  assert.deepEqual(await numbers.read(3), Float32Array.of(1, 2, 3));
-  assert.equal(numbers.scratch(4).length, 4);
-  await target.set(new Float32Array(40).fill(7));
-  assert.deepEqual(await target.read(40), new Float32Array(40).fill(7));
-  assert.deepEqual(await target.read(0), new Float32Array(0));
-  for (const it of [numbers, target]) it.release();
-  await session.release();
 });

@@ -190,11 +190,22 @@ export const usedDevice = (): Device => used;
 /** Of this thread, by device. Each lives as long as the thread. */
 const runtimes = new Map<string, Runtime>();
 
-/** A session on the device that `useDevice` named, else on the CPU. @throws GraphError `device` or `session` */
-export async function createSession(graph: Graph, options: SessionOptions = {}): Promise<Session> {
+/** ONNX Runtime of this thread on the device that `useDevice` named, else on the CPU. @throws GraphError `device` */
+export function usedRuntime(): Runtime {
   const runtime = runtimes.get(deviceName(used)) ?? new Runtime(used);
   runtimes.set(deviceName(used), runtime);
-  return runtime.createSession(graph, options);
+  return runtime;
+}
+
+/** A session there. @throws GraphError `device` or `session` */
+export async function createSession(graph: Graph, options: SessionOptions = {}): Promise<Session> {
+  return usedRuntime().createSession(graph, options);
+}
+
+/** Where tensors stay from one run to the next: memory, and sessions that know what is there. */
+export interface OnDevice {
+  readonly runtime: Runtime;
+  createSession(graph: Graph, options: SessionOptions): Promise<Session>;
 }
 
 /** Whether a device works: a kernel runs there, and numbers come back as they went. @throws GraphError `device`, one line with the remedy */

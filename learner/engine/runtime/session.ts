@@ -48,6 +48,7 @@ export const cudaOptions = (device: number, { tf32 = false }: SessionOptions): R
   use_tf32: tf32 ? "1" : "0",
 });
 
+type Tensors = Readonly<Record<string, Tensor>>;
 type Given = Readonly<Record<string, Tensor | DeviceTensor>>;
 type Wanted = readonly string[] | Readonly<Record<string, Tensor | DeviceTensor | null>>;
 
@@ -154,6 +155,16 @@ export class Session {
     }
   }
 
+  /**
+   * Inputs and outputs for many runs, bound once: a run is then one call of ONNX Runtime's. Tensors of this process keep their typed
+   * arrays, in which the caller changes those of `changing` between runs.
+   */
+  bind(feeds: Given, outputs: Readonly<Record<string, Tensor | DeviceTensor>>, changing: Tensors): Binding {
+    const staging = this.#staging;
+    const send = staging && (() => staging.send(changing, this.#stageable));
+    return new Binding(this.#host, this, { feeds, changing, outputs }, send);
+  }
+
   #results(targets: Readonly<Record<string, Tensor | DeviceTensor | null>>): Record<string, Tensor> {
     const { api } = this.#host;
     const allocator = api.created((out) => api.GetAllocatorWithDefaultOptions(out));
@@ -175,6 +186,69 @@ export class Session {
     const { api } = this.#host;
     api.ReleaseIoBinding(this.#binding);
     api.ReleaseSession(this.address);
+  }
+}
+
+interface Bound {
+  readonly feeds: Given;
+  readonly changing: Tensors;
+  readonly outputs: Given;
+}
+
+/** Inputs and outputs of a session that stay where they are from run to run. */
+export class Binding {
+  readonly #host: Host;
+  readonly #session: Session;
+  readonly #binding: Pointer;
+  readonly #wrapped: Pointer[] = [];
+  /** what native code has addresses of must not be collected */
+  readonly held: Bound;
+  readonly #send: (() => Promise<Given>) | undefined;
+  readonly #changing: [name: string, value: Pointer][] = [];
+
+  /** @param send copies what changes to the device; left out: the graph runs here and reads it where it is */
+  constructor(host: Host, session: Session, held: Bound, send: (() => Promise<Given>) | undefined) {
+    const { api } = host;
+    this.#host = host;
+    this.#session = session;
+    this.#send = send;
+    this.held = held;
+    this.#binding = api.created((out) => api.CreateIoBinding(session.address, out));
+    const ortValue = (name: string, value: Tensor | DeviceTensor | undefined): Pointer => {
+      if (!value) throw new GraphError("feed", `bind: '${name}' is missing`);
+      if ("address" in value) return value.address;
+      this.#wrapped.push(host.wrap(value));
+      return this.#wrapped.at(-1)!;
+    };
+    for (const name of session.inputNames) {
+      const value = ortValue(name, held.feeds[name] ?? held.changing[name]);
+      if (send && name in held.changing) this.#changing.push([name, value]);
+      else api.BindInput(this.#binding, name, value);
+    }
+    for (const name of session.outputNames) api.BindOutput(this.#binding, name, ortValue(name, held.outputs[name]));
+    api.SynchronizeBoundInputs(this.#binding);
+  }
+
+  /** When it returns, the outputs are there: ONNX Runtime waits for the device at the end of a run. */
+  async run(): Promise<void> {
+    const { api } = this.#host;
+    try {
+      const there = await this.#send?.();
+      for (const [name, value] of this.#changing) {
+        const sent = there![name];
+        api.BindInput(this.#binding, name, sent && "address" in sent ? sent.address : value);
+      }
+      api.RunWithBinding(this.#session.address, null, this.#binding);
+    } catch (cause) {
+      throw this.#host.fault(cause);
+    }
+  }
+
+  release(): void {
+    const { api } = this.#host;
+    api.ReleaseIoBinding(this.#binding);
+    for (const value of this.#wrapped) api.ReleaseValue(value);
+    this.#wrapped.length = 0;
   }
 }
 

@@ -83,7 +83,8 @@ function goesTogether(feed: Tensor | DeviceTensor): feed is Tensor {
 
 /**
  * The inputs that ONNX Runtime wants on the device. It wants others in this process's memory, and would copy them back: those that
- * lead to no output, those of which one reads the shape, and single int64 numbers (the trip count of a Loop, the size of an Expand).
+ * lead to no output, those of which one reads the shape, and single integers (the trip count of a Loop, the size of an
+ * Expand, the length that attention makes room for).
  */
 export function stageable(graph: Graph): ReadonlySet<string> {
   const live = new Set(graph.outputs.map(({ value }) => value.name));
@@ -95,7 +96,8 @@ export function stageable(graph: Graph): ReadonlySet<string> {
   // from the end on: what leads to no output is not read
   for (const node of graph.nodes.toReversed())
     if (node.outputs.some(({ name }) => live.has(name) || measured.has(name))) read(node);
-  const isSize = ({ dtype, shape }: Value) => dtype === "int64" && shape.every((dim) => dim === 1);
+  const isSize = ({ dtype, shape }: Value) =>
+    dtype === "int64" ? shape.every((dim) => dim === 1) : dtype === "int32" && shape.length === 0;
   const wanted = graph.inputs.filter((it) => live.has(it.name) && !measured.has(it.name) && !isSize(it));
   return new Set(wanted.map(({ name }) => name));
 }

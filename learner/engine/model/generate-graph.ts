@@ -1,0 +1,149 @@
+/**
+ * The graph of generation. It reads the next tokens of some slots, each after what its slot's cache holds, and appends their keys and
+ * values to the cache in place: past and present are the same memory. With one token a slot it decodes, with several it reads prompts.
+ */
+
+import type { Compute } from "../graph/graph.ts";
+import { float, Graph, type Shape, type Value } from "../graph/graph.ts";
+import { cast, concat, mul, pad, reshape, slice } from "../graph/primitives.ts";
+import type { DType } from "../graph/tensor.ts";
+import type { ModelConfig } from "./config.ts";
+import type { GraphWeights } from "./generate-weights.ts";
+import { sampleFromAll, sampleFromNucleus, sampleGreedy } from "./sample.ts";
+
+export type Sampling = "greedy" | "all" | "nucleus";
+
+/** Makes the graph's weights, which are inputs or point into files. */
+export type WeightsOf = (graph: Graph) => GraphWeights;
+
+export interface GraphOptions {
+  /** left out: nothing is sampled, the tokens are a prompt's */
+  readonly sampling: Sampling | undefined;
+  readonly compute: Compute;
+  /** of keys and values */
+  readonly cache: DType;
+}
+
+/** What GroupQueryAttention turns by position has heads of a multiple of 16 numbers; smaller ones are filled with zeros. */
+const HEAD_MULTIPLE = 16;
+/** The size that heads have in the cache and in the tables of positions. */
+export const cachedHeadSize = ({ headSize }: ModelConfig): number =>
+  Math.ceil(headSize / HEAD_MULTIPLE) * HEAD_MULTIPLE;
+
+const MICROSOFT = "com.microsoft";
+
+/**
+ * | input | |
+ * | --- | --- |
+ * | tokens | int32 [slots, length] |
+ * | last | int32 [slots], each slot's last position when these tokens are in the cache |
+ * | total | int32 [], the positions that attention makes room for: `length` where caches are empty, else as many as the longest slot has, or more |
+ * | cosines, sines | [positions, cachedHeadSize / 2] in the cache's dtype |
+ * | keys.N, values.N | [slots, keyValueHeads, positions, cachedHeadSize] for each layer |
+ * | uniforms, inverseTemperature, topP | float32 [slots], [], []: where `sampling` needs them |
+ *
+ * Outputs: `newKeys.N` and `newValues.N`, to be bound to the memory of `keys.N` and `values.N`; with `sampling` also `drawn` float32
+ * [2, slots], the next tokens and their probabilities in one tensor: one copy from a device. A vocabulary is far below 2^24 tokens.
+ */
+export function generationGraph(config: ModelConfig, weightsOf: WeightsOf, options: GraphOptions): Graph {
+  const { sampling, compute, cache } = options;
+  const graph = new Graph(sampling ? "decode" : "prefill", { opset: 21, compute });
+  const { headSize, heads, keyValueHeads, layers } = config;
+  const [SLOTS, LENGTH] = ["slots", "length"];
+  const wide = cachedHeadSize(config);
+  const epsilon = float(config.normEpsilon);
+  const tokens = graph.input("tokens", "int32", [SLOTS, LENGTH]);
+  const last = graph.input("last", "int32", [SLOTS]);
+  const total = graph.input("total", "int32", []);
+  const positions = ["cosines", "sines"].map((name) => graph.input(name, cache, ["positions", wide / 2]));
+  const weights = weightsOf(graph);
+  const op = (type: string, inputs: Value[], shape: Shape, attributes = {}, domain = "") =>
+    graph.op(type, inputs, attributes, [{ dtype: inputs[0]!.dtype, shape }], domain)[0]!;
+  /** The last axis in parts. A reshape with the input's own first sizes needs no node that computes them. */
+  const parted = (x: Value, ...sizes: number[]) =>
+    op("Reshape", [x, graph.constant([0, 0, ...sizes], "int64")], [SLOTS, LENGTH, ...sizes]);
+  const norm = (x: Value, name: string) =>
+    op("SimplifiedLayerNormalization", [x, cast(weights.vector(name)!, x.dtype)], x.shape, { epsilon, axis: -1 });
+  /** x + delta, and its norm */
+  const addNorm = (x: Value, delta: Value, name: string): [sum: Value, normed: Value] => {
+    const [same, none] = [
+      { dtype: x.dtype, shape: x.shape },
+      { dtype: x.dtype, shape: [] },
+    ];
+    const inputs = [x, cast(delta, x.dtype), weights.vector(name)!];
+    const outputs = graph.op(
+      "SkipSimplifiedLayerNormalization",
+      inputs,
+      { epsilon },
+      [same, none, none, same],
+      MICROSOFT,
+    );
+    return [outputs[3]!, outputs[0]!];
+  };
+  /** The heads of a projection as attention takes them. Halves of a head are filled by themselves, as position turns one with the other. */
+  const headsOf = (x: Value, count: number, normName?: string): Value => {
+    let split = x;
+    if (normName !== undefined && config.queryKeyNorm) split = norm(parted(x, count, headSize), normName);
+    if (wide !== headSize) {
+      const halves = cast(parted(split, 2 * count, headSize / 2), "float32"); // CUDA fills no bfloat16
+      split = pad(halves, 3, 0, (wide - headSize) / 2);
+    }
+    return cast(split === x ? x : parted(split, count * wide), cache);
+  };
+  const attention = (x: Value, layer: number): Value => {
+    const at = `model.layers.${layer}.self_attn`;
+    const query = headsOf(weights.linear(x, `${at}.q_proj`), heads, `${at}.q_norm.weight`);
+    const key = headsOf(weights.linear(x, `${at}.k_proj`), keyValueHeads, `${at}.k_norm.weight`);
+    const value = headsOf(weights.linear(x, `${at}.v_proj`), keyValueHeads);
+    const cached = { dtype: cache, shape: [SLOTS, keyValueHeads, "positions", wide] };
+    const past = ["keys", "values"].map((name) => graph.input(`${name}.${layer}`, cache, cached.shape));
+    const [mixed, keys, values] = graph.op(
+      "GroupQueryAttention",
+      [query, key, value, ...past, last, total, ...positions],
+      { num_heads: heads, kv_num_heads: keyValueHeads, do_rotary: 1, scale: float(1 / Math.sqrt(headSize)) },
+      [{ dtype: cache, shape: query.shape }, cached, cached],
+      MICROSOFT,
+    );
+    graph.output(`newKeys.${layer}`, keys!);
+    graph.output(`newValues.${layer}`, values!);
+    if (wide === headSize) return cast(mixed!, weights.dtype);
+    const halves = parted(cast(mixed!, weights.dtype), 2 * heads, wide / 2);
+    return parted(slice(halves, 3, 0, headSize / 2), heads * headSize);
+  };
+  const mlp = (x: Value, layer: number): Value => {
+    const at = `model.layers.${layer}.mlp`;
+    const gate = weights.linear(x, `${at}.gate_proj`);
+    const activated = op("QuickGelu", [gate], gate.shape, { alpha: float(1) }, MICROSOFT); // x sigmoid(x)
+    return weights.linear(mul(activated, weights.linear(x, `${at}.up_proj`)), `${at}.down_proj`);
+  };
+
+  let x = weights.embed(tokens);
+  let normed = norm(x, "model.layers.0.input_layernorm.weight");
+  for (let layer = 0; layer < layers; layer++) {
+    const mixed = attention(normed, layer);
+    if (layer === layers - 1 && !sampling) return graph;
+    const delta = weights.linear(mixed, `model.layers.${layer}.self_attn.o_proj`);
+    [x, normed] = addNorm(x, delta, `model.layers.${layer}.post_attention_layernorm.weight`);
+    const after = layer + 1 < layers ? `model.layers.${layer + 1}.input_layernorm.weight` : "model.norm.weight";
+    [x, normed] = addNorm(x, mlp(normed, layer), after);
+  }
+  const scaled = mul(normed, graph.input("inverseTemperature", "float32", []));
+  const logits = weights.head(
+    op("Reshape", [scaled, graph.constant([-1, config.hiddenSize], "int64")], [SLOTS, config.hiddenSize]),
+  );
+  const uniforms = () => graph.input("uniforms", "float32", [SLOTS]);
+  const { token, probability } =
+    sampling === "greedy"
+      ? sampleGreedy(graph, logits)
+      : sampling === "all"
+        ? sampleFromAll(graph, logits, uniforms())
+        : sampleFromNucleus(graph, logits, uniforms(), graph.input("topP", "float32", []));
+  graph.output(
+    "drawn",
+    concat(
+      [cast(token, "float32"), probability].map((each) => reshape(each, [1, SLOTS])),
+      0,
+    ),
+  );
+  return graph;
+}
