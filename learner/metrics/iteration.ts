@@ -35,6 +35,8 @@ export interface MeasuredSample {
   verbatim?: boolean | undefined;
   promptTokens: { readonly length: number };
   responseTokens: { readonly length: number };
+  /** Whether the response was cut at `model.maxResponseTokens`; absent if that is not known. */
+  truncated?: boolean | undefined;
 }
 
 export interface TaskScale {
@@ -69,6 +71,8 @@ export interface IterationInput {
   entropy: number;
   /** Largest |exp(proximal - behaviour) - 1| over the tokens of samples with lag 0; null if there are none. */
   importanceMaxDeviation: number | null;
+  /** It is above the limit of the warning. Default false. */
+  importanceDeviates?: boolean;
   /** Mean over the response tokens of the importance weight, after the cap. */
   importanceMean: number;
   /** Share of the response tokens whose importance weight the cap cut. */
@@ -125,6 +129,7 @@ export interface IterationMetrics {
   samples: number;
   executed: number;
   validFraction: number;
+  truncatedFraction: number | null;
   meanScore: number | null;
   bestScore: number | null;
   bestScoreSoFar: number | null;
@@ -148,6 +153,7 @@ export interface IterationMetrics {
   ratioMax: number | null;
   clipFraction: number | null;
   importanceMaxDeviation: number | null;
+  importanceDeviates: boolean;
   importanceMean: number;
   importanceCappedShare: number;
   valueLoss: number | null;
@@ -218,6 +224,7 @@ export function iterationMetrics(input: IterationInput): IterationMetrics {
     samples: trained.length,
     executed: executed.length,
     validFraction: share(valid.length, trained.length) ?? 0,
+    truncatedFraction: mean(trained.flatMap(({ truncated }) => (truncated === undefined ? [] : Number(truncated)))),
     meanScore: only?.meanScore ?? null,
     bestScore: only?.bestScore ?? null,
     bestScoreSoFar: only?.bestScoreSoFar ?? null,
@@ -241,6 +248,7 @@ export function iterationMetrics(input: IterationInput): IterationMetrics {
     ratioMax: steps.length > 0 ? largest(steps.map((step) => step.ratioMax)) : null,
     clipFraction: mean(steps.map((step) => step.clipFraction)),
     importanceMaxDeviation: input.importanceMaxDeviation,
+    importanceDeviates: input.importanceDeviates ?? false,
     importanceMean: input.importanceMean,
     importanceCappedShare: input.importanceCappedShare,
     valueLoss: mean(criticUpdates.map((step) => step.loss)),

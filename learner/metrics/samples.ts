@@ -27,5 +27,6 @@ export function measuredSample(sample: Sample, iteration: number, verbatim?: boo
     verbatim,
     promptTokens: sample.promptTokens,
     responseTokens: sample.responseTokens,
+    truncated: sample.truncated,
   };
 }

@@ -191,7 +191,7 @@ export class Rollout {
       );
       const { written, instrumentSeconds } = await this.#read(generated.map(({ response }) => response));
       total.instrumentSeconds.push(...instrumentSeconds);
-      const samples = generated.map(({ response, logProbs }, i): NewSample => {
+      const samples = generated.map(({ response, logProbs, finished }, i): NewSample => {
         const { drawn, number: first } = draws[i];
         total.tokens += response.length;
         total.verificationFailures += written[i].verificationFailures;
@@ -208,6 +208,7 @@ export class Rollout {
           group: perPrompt > 1 ? sampleId(first) : undefined,
           promptTokens: drawn.prompt.tokens,
           responseTokens: response,
+          truncated: !finished,
           behaviourLogProbs: logProbs,
           executionSeed: seedFor(spec.seed, "execution", ...draws[i].name) % 2 ** 32,
         };
