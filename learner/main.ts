@@ -54,6 +54,7 @@ import type { RunProgress } from "./progress.ts";
 import { recordedBatches } from "./replay.ts";
 import { reportPage } from "./report/serve.ts";
 import { ReportWriter } from "./report/writer.ts";
+import { deviationLimits } from "./rl/deviation.ts";
 import { checkInstrumenter } from "./rollout/instrument-policy.ts";
 import { Rollout } from "./rollout/rollout.ts";
 import { packagesOf, readPromptTask } from "./rollout/snippet.ts";
@@ -230,6 +231,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const run: Run = {
     ...{ directory, spec, task, engine, rollout, server, grades, progress, phases, iterations },
     ...{ store, checkpoints, files, waiting: waitingOf(spec, options.stay, phases.stop) },
+    deviationLimits: deviationLimits(device),
     recorded: options.replay === undefined ? undefined : recordedBatches(options.replay),
   };
   status.update({ iteration: state.iteration + 1, checkpoint });

@@ -5,6 +5,7 @@ import type { Grades } from "./grades.ts";
 import type { Iterations } from "./iterations.ts";
 import type { Phases } from "./phases.ts";
 import type { Collected, RunProgress } from "./progress.ts";
+import type { DeviationLimits } from "./rl/deviation.ts";
 import type { Rollout } from "./rollout/rollout.ts";
 import type { RunFiles } from "./run-files.ts";
 import type { LearnerServer } from "./server/server.ts";
@@ -27,6 +28,8 @@ export interface Run {
   /** Through which actors lease them. */
   readonly server: LearnerServer;
   readonly grades: Grades;
+  /** How far log-probs of generation and training may be apart on the same weights. */
+  readonly deviationLimits: DeviationLimits;
   /** `--replay`: batches and results come from here, no actor is asked. */
   readonly recorded?: { batch(iteration: number): Collected } | undefined;
 

@@ -18,7 +18,7 @@ import type { Task } from "./tasks/task.ts";
  * @throws whatever the signals of `run.phases` abort with; everything that was finished is in the store then
  */
 export async function train(run: Run): Promise<string> {
-  const { engine, store, spec, progress, phases, iterations } = run;
+  const { engine, store, spec, progress, phases, iterations, recorded, deviationLimits } = run;
   if (spec.evaluation.before) await evaluatePolicy(run, "before");
 
   // for iteration = 1 to N
@@ -28,13 +28,16 @@ export async function train(run: Run): Promise<string> {
 
     // Sample m B prompts s ~ D u D_prev; sample a solution a ~ pi(.|s) for each; instrument and execute it;
     // wait until B executions complete, each of which takes dt and emits a reward R(s, a)
-    const collected = run.recorded?.batch(iteration) ?? (await collect(run, iteration));
+    const collected = recorded?.batch(iteration) ?? (await collect(run, iteration));
     const { batch, abandonedSeconds } = collected;
 
     // The duration-weighted policy gradient, and theta <- theta - gamma grad J(theta)
     const updated = await update(
       engine,
-      batch.map((sample) => trainingSample(run.task, sample, iteration)),
+      batch.map((sample) => ({
+        ...trainingSample(run.task, sample, iteration),
+        isOtherLineage: !recorded && sample.lineage !== store.lineage,
+      })),
       spec.algorithm,
       {
         seed: spec.seed,
@@ -44,12 +47,13 @@ export async function train(run: Run): Promise<string> {
         maxResponseTokens: spec.model.maxResponseTokens,
         abandonedSeconds,
         durationClock: durationClock(spec),
+        deviationLimits: recorded ? undefined : deviationLimits,
         onProgress: (phase, done, total) => phases.enter(phase, total, done),
       },
     );
 
     // D_prev <- self-improve prompt given a and s'
-    if (!run.recorded) {
+    if (!recorded) {
       for (const { id, grade } of batch) if (grade?.valid) store.addPreviousSolution({ id, iteration });
     }
 
@@ -68,6 +72,7 @@ function trainingSample({ grader }: Task, sample: Sample, iteration: number): Tr
   return {
     prompt: sample.promptTokens,
     response: sample.responseTokens,
+    truncated: sample.truncated,
     group: sample.group ?? sample.id,
     behaviourLogProbs: sample.behaviourLogProbs,
     reward: grade.reward,

@@ -63,6 +63,7 @@ export function chartsOf({ lines, manifest, tasks }: RunFolder): Record<ChartSec
       third("Gradient norm, policy", lines, (line) => line.gradientNorm, "purple", "before clipping"),
       third("Largest ratio of an update", lines, (line) => line.ratioMax, "red", "π new / π old"),
       ofBaseline(lines, manifest.spec?.algorithm?.baseline),
+      third("Responses cut", lines, (line) => line.truncatedFraction ?? null, "brown", "share of samples", ".0%"),
       third("Learning rate, policy", lines, (line) => line.learningRate ?? null, "blue", "per step", ".1e"),
     ],
     time: [phases(lines), busy(lines)],

@@ -22,7 +22,9 @@ function rolloutOf(algorithm: object, generationBatchSize: number) {
     engine: {
       generate: async (prompts: Int32Array[], options: GenerateOptions) => {
         asked.push({ prompts, options });
-        return prompts.map(() => ({ response: Int32Array.of(1), logProbs: Float32Array.of(-1), finished: true }));
+        return prompts.map((_, i) => {
+          return { response: Int32Array.of(1), logProbs: Float32Array.of(-1), finished: i % 2 === 0 };
+        });
       },
     } as unknown as Engine,
     store: {
