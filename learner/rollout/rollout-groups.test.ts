@@ -126,3 +126,12 @@ test("an evaluation's improvements go round the valid samples whose solution fit
   const none = await rollout.launchImprovements({ from: 0, to: 4 }, [], 0, "evaluation-before");
   assert.equal(none.samples, 0);
 });
+
+test("a response that did not end by itself is stored as truncated", async () => {
+  const { rollout, stored } = rolloutOf({ baseline: "BatchMean" }, 8);
+  await rollout.launch(3, 2);
+  assert.deepEqual(
+    stored.flat().map(({ truncated }) => truncated),
+    [false, true, false],
+  );
+});
