@@ -300,6 +300,12 @@ const FIT: RuleCase[] = [
   })),
   {
     at: "spec",
+    message: "the buffer lies below the longest response",
+    refused: ["algorithm.overlongPenalty={bufferTokens: 65}", "model.maxResponseTokens=64"],
+    accepted: ["algorithm.overlongPenalty={bufferTokens: 64}", "model.maxResponseTokens=64"],
+  },
+  {
+    at: "spec",
     message: "the policy would never be trained",
     refused: ["algorithm.criticWarmupIterations=2", "stopping.iterations=2"],
     accepted: ["algorithm.criticWarmupIterations=1", "stopping.iterations=2"],

@@ -282,6 +282,10 @@ export interface Algorithm {
   whitening: 'Auto' | 'Plain' | 'Off';
   /** Weight of a valid sample's standardised score, added to its advantage; without it one failure hides every score difference; it is standardised within the batch, or within the group (default 0; paper: 0). */
   validScoreWeight: number;
+  /** What a response that was cut at model.maxResponseTokens does: trains as any other, or is left out of the losses of policy and critic; its reward counts in baselines, groups and whitening all the same (default Train; verl v0.2; Mask is DAPO's overlong filtering). */
+  truncated: 'Train' | 'Mask';
+  /** Taken from the rewards of long responses in the update: grows linearly over the last bufferTokens below model.maxResponseTokens from 0 to factor, which a response that was cut pays whole; DAPO's soft overlong punishment. Absent: none (verl v0.2). */
+  overlongPenalty?: OverlongPenalty;
   /** Cap of the importance weight proximal / behaviour probability of stale samples (default 2; ours). */
   importanceCap: number;
   /** First iterations that train the critic only (default 0; verl v0.2). */
@@ -312,6 +316,14 @@ export interface LearningRateSchedule {
   minimumRatio: number;
   /** Iteration at which a decay ends; later ones keep the minimum. Absent: stopping.iterations. A replay of fewer iterations needs it to have the same rates. */
   decayIterations?: number;
+}
+
+/** Taken from the rewards of long responses in the update: grows linearly over the last bufferTokens below model.maxResponseTokens from 0 to factor, which a response that was cut pays whole; DAPO's soft overlong punishment. Absent: none (verl v0.2). */
+export interface OverlongPenalty {
+  /** Length of the buffer, at most model.maxResponseTokens; DAPO has 4096 of 20480. */
+  bufferTokens: number;
+  /** Largest penalty, in units of the reward (default 1; ours: DAPO has 1). */
+  factor: number;
 }
 
 /** The one process that holds the weights, the answers and the store. */

@@ -92,6 +92,11 @@ export class Iterations {
         { iteration, reward: line.meanReward, validFraction: line.validFraction },
         "all programs of the batch have the same reward, so there is nothing to learn from: the policy stays as it is",
       );
+    if (line.importanceDeviates)
+      log.warn(
+        { iteration, importanceMaxDeviation: line.importanceMaxDeviation },
+        "the probabilities that tokens were sampled with are not those that the trainer computes with the same weights",
+      );
     if (checkpoint) await checkpoints.prune();
     await files.update(line, checkpoint && { iteration, digest: checkpoint.digest, path: checkpoint.path });
   }

@@ -53,6 +53,7 @@ import { readCorpus } from "./pretrain/facts.ts";
 import { recordedBatches } from "./replay.ts";
 import { reportPage } from "./report/serve.ts";
 import { ReportWriter } from "./report/writer.ts";
+import { deviationLimits } from "./rl/deviation.ts";
 import { checkInstrumenter } from "./rollout/instrument-policy.ts";
 import { Rollout } from "./rollout/rollout.ts";
 import { packagesOf, readPromptTask } from "./rollout/snippet.ts";
@@ -146,7 +147,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const { options, directory, spec, task, store, status, suspension, metrics, health, log, signal } = it;
   const policy = policyFolder(spec.model.policy, join(directory, "trainingrun.yaml"), options.modelDir);
   const tokenizer = readTokenizer(policy);
-  const { engine, checkpoint, state } = await loadPolicy(it, policy);
+  const { engine, device, checkpoint, state } = await loadPolicy(it, policy);
   health.loaded(engine);
 
   const lines = linesOf(store);
@@ -186,7 +187,15 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const iterations = new Iterations({ ...parts, isReplay, corpus: corpus?.hashes });
   const waiting = waitingOf(spec, options.stay, phases.stop);
   const recorded = isReplay ? recordedBatches(options.replay!) : undefined;
-  const run: Run = { ...parts, engine, rollout, iterations, waiting, recorded };
+  const run: Run = {
+    ...parts,
+    engine,
+    rollout,
+    iterations,
+    waiting,
+    recorded,
+    deviationLimits: deviationLimits(device),
+  };
 
   status.update({ iteration: state.iteration + 1, checkpoint });
   const counting = setInterval(() => {
@@ -252,7 +261,7 @@ async function loadPolicy({ options, directory, spec, store, log }: Process, pol
     await engine.load(spec.initFrom.path);
   }
   log.info({ lineage, iteration: state.iteration, checkpoint: checkpoint?.path }, "the run begins");
-  return { engine, checkpoint, state };
+  return { engine, device, checkpoint, state };
 }
 
 /** How the run ended, for this process. */

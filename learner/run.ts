@@ -5,6 +5,7 @@ import type { Engine } from "./engine/engine.ts";
 import type { Grades } from "./grades.ts";
 import type { Iterations } from "./iterations.ts";
 import type { Phases } from "./phases.ts";
+import type { DeviationLimits } from "./rl/deviation.ts";
 import type { Rollout } from "./rollout/rollout.ts";
 import type { RunFiles } from "./run-files.ts";
 import type { LearnerServer } from "./server/server.ts";
@@ -20,6 +21,8 @@ export interface Run extends RunContext {
   readonly server: LearnerServer;
   /** Grades executions as they finish. */
   readonly grades: Grades;
+  /** How far log-probs of generation and training may differ on the same weights. */
+  readonly deviationLimits: DeviationLimits;
   /** `--replay`: batches and results come from another run's store, and no actor is asked. */
   readonly recorded?: { batch(iteration: number): Collected } | undefined;
 

@@ -22,9 +22,27 @@ const ALGORITHM = {
  *
  * @param versions the policy versions that wrote the samples
  */
-async function trainOn(grades: Grade[], { direction = "Lower", replayed = false, versions = [4, 4, 4, 4] } = {}) {
+async function trainOn(
+  grades: Grade[],
+  {
+    direction = "Lower",
+    replayed = false,
+    versions = [4, 4, 4, 4],
+    lineages = [1, 1, 1, 1],
+    behaviour = -0.5,
+    cut = -1,
+    algorithm = {},
+  } = {},
+) {
+  const numbers = (value: number) => Float32Array.of(value);
   const batch = grades.map((grade, i) => {
-    const sample = newSample(`s${i}`, { iteration: versions[i]!, responseTokens: Int32Array.of(i) });
+    const sample = newSample(`s${i}`, {
+      iteration: versions[i]!,
+      lineage: lineages[i]!,
+      responseTokens: Int32Array.of(i),
+      behaviourLogProbs: numbers(behaviour),
+      truncated: i === cut,
+    });
     return { ...sample, grade } as unknown as Sample;
   });
   const collected = { batch, staleIds: [], staleWaited: 0, surplusIds: [], brokenIds: [], abandonedSeconds: [] };
@@ -32,7 +50,6 @@ async function trainOn(grades: Grade[], { direction = "Lower", replayed = false,
   const kept: unknown[] = [];
   const lines: { iteration: number; meanReward: number; elapsedSeconds: number }[] = [];
   let updated: UpdateResult | undefined;
-  const numbers = (value: number) => Float32Array.of(value);
   const run = {
     engine: {
       evaluate: async () =>
@@ -43,14 +60,16 @@ async function trainOn(grades: Grade[], { direction = "Lower", replayed = false,
       },
     },
     store: {
+      lineage: 1,
       openGroups: () => batch.map(({ id, iteration }) => ({ id, iteration, unfinished: 0, finished: 1 })),
       groupSamples: (ids: string[]) => batch.filter(({ id }) => ids.includes(id)),
       addPreviousSolution: (solution: unknown) => kept.push(solution),
     },
     spec: {
-      ...{ algorithm: ALGORITHM, evaluation: {}, stopping: { iterations: 5 }, seed: 1 },
+      ...{ algorithm: { ...ALGORITHM, ...algorithm }, evaluation: {}, stopping: { iterations: 5 }, seed: 1 },
       ...{ actors: { sandboxResources: {} }, model: { temperature: 1, maxResponseTokens: 8 } },
     },
+    deviationLimits: { warning: 0.01, error: 0.1 },
     ...{ progress: { lines, state: {} }, task: { grader: { direction } } },
     recorded: replayed ? { batch: () => collected } : undefined,
     ...{ phases: { enter: () => {} }, grades: { gradeFinished: () => {} } },
@@ -94,4 +113,27 @@ test("samples of the version that is trained are on policy; older ones, and newe
   const deviation = async (versions: number[]) => (await trainOn(grades, { versions })).updated.importanceMaxDeviation;
   assert.equal(typeof (await deviation([4, 3, 6, 2])), "number", "the first is on policy");
   assert.equal(await deviation([3, 3, 5, 2]), null, "none is");
+  const lineages = [7, 1, 7, 7];
+  const left = async (options = {}) =>
+    (await trainOn(grades, { lineages, versions: [4, 3, 4, 4], ...options })).updated;
+  assert.equal((await left()).importanceMaxDeviation, null, "the weights of an earlier start need not be these");
+  assert.equal(typeof (await left({ replayed: true })).importanceMaxDeviation, "number", "a replay has their lineage");
+});
+
+test("a run whose samples other weights wrote ends; a replay, which its own algorithm may have led elsewhere, goes on", async () => {
+  const grades = [valid(30), valid(10), valid(20), INVALID];
+  const isDeviation = { code: "deviation", message: /the rollout engine samples from other weights/ };
+  await assert.rejects(trainOn(grades, { behaviour: -0.7 }), isDeviation);
+  assert.equal((await trainOn(grades, { behaviour: -0.55 })).updated.importanceDeviates, true);
+  assert.equal((await trainOn(grades, { behaviour: -0.500001 })).updated.importanceDeviates, false);
+  assert.equal((await trainOn(grades, { behaviour: -0.7, replayed: true })).updated.importanceDeviates, false);
+});
+
+test("the update is told what was cut", async () => {
+  const grades = [valid(30), valid(10), valid(20), INVALID];
+  const { advantages } = await trainOn(grades, { cut: 1, algorithm: { truncated: "Mask" } });
+  assert.deepEqual(
+    [0, 1, 2, 3].filter((i) => i in advantages),
+    [0, 2, 3],
+  );
 });

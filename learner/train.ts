@@ -18,7 +18,7 @@ import type { Task } from "./tasks/task.ts";
  * @throws the reason of the signal that stopped the run; everything that was finished is then in the store
  */
 export async function train(run: Run): Promise<string> {
-  const { engine, store, spec, progress, phases, iterations } = run;
+  const { engine, store, spec, progress, phases, iterations, recorded, deviationLimits } = run;
   if (spec.evaluation.before) await evaluatePolicy(run, "before");
 
   // for iteration = 1 to N
@@ -28,20 +28,24 @@ export async function train(run: Run): Promise<string> {
 
     // Sample m B prompts s ~ D u D_prev; sample a solution a ~ pi(.|s) for each; instrument and execute it;
     // wait until B executions complete: each takes dt and earns a reward R(s, a)
-    const collected = run.recorded?.batch(iteration) ?? (await collect(run, iteration));
+    const collected = recorded?.batch(iteration) ?? (await collect(run, iteration));
     const { batch, abandonedSeconds } = collected;
 
     // The duration-weighted policy gradient, and theta <- theta - gamma grad J(theta)
-    const samples = batch.map((sample) => trainingSample(run.task, sample, iteration));
+    const samples = batch.map((sample) => ({
+      ...trainingSample(run.task, sample, iteration),
+      isOtherLineage: !recorded && sample.lineage !== store.lineage,
+    }));
     const updated = await update(engine, samples, spec.algorithm, {
       ...{ seed: spec.seed, iteration, iterations: spec.stopping.iterations },
       ...{ temperature: spec.model.temperature, maxResponseTokens: spec.model.maxResponseTokens },
       ...{ abandonedSeconds, durationClock: durationClock(spec) },
+      deviationLimits: recorded ? undefined : deviationLimits,
       onProgress: (phase, done, total) => phases.enter(phase, total, done),
     });
 
     // D_prev <- self-improve prompt given a and s'
-    if (!run.recorded) {
+    if (!recorded) {
       for (const { id, grade } of batch) if (grade?.valid) store.addPreviousSolution({ id, iteration });
     }
 
@@ -60,6 +64,7 @@ function trainingSample({ grader }: Task, sample: Sample, iteration: number): Tr
   return {
     prompt: sample.promptTokens,
     response: sample.responseTokens,
+    truncated: sample.truncated,
     group: sample.group ?? sample.id,
     behaviourLogProbs: sample.behaviourLogProbs,
     reward: grade.reward,

@@ -143,6 +143,15 @@ export const TRAINING: Dashboard = {
           max: 1,
         },
         {
+          title: "Responses cut",
+          unit: "percentunit",
+          description:
+            "Share of each batch whose response was cut at model.maxResponseTokens. Such a response seldom holds a whole program: raise the limit, or see algorithm.truncated and algorithm.overlongPenalty.",
+          queries: [["longrun_truncated_ratio{@}", "cut"]],
+          min: 0,
+          max: 1,
+        },
+        {
           title: "Refused and forged",
           unit: "short",
           description:

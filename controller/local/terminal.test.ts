@@ -62,6 +62,19 @@ describe("rows", () => {
     assert.deepEqual(iterationRows(flagged, full), [iterationRow(line, full), "3 flagged".padStart(full)]);
     assert.deepEqual(iterationRows(flagged, 9), ["        3", "3 flagged"]);
   });
+  test("how much was cut stands in the row if there is room, and nowhere if there is none", () => {
+    const cut = { ...line, truncatedFraction: 0.125 };
+    const row = iterationRow(line, 120);
+    assert.deepEqual(iterationRows(cut, 120), [`${row}  12.5% cut`]);
+    assert.deepEqual(iterationRows({ ...cut, flagged: 3 }, 140), [`${iterationRow(line, 140)}  3 flagged, 12.5% cut`]);
+    assert.deepEqual(iterationRows(cut, row.length), [row]);
+    for (const truncatedFraction of [0, null])
+      assert.deepEqual(iterationRows({ ...line, truncatedFraction }, 120), [row]);
+  });
+  test("log-probs that do not agree are noted", () => {
+    const [row] = iterationRows({ ...line, importanceDeviates: true }, 160);
+    assert.equal(row, `${iterationRow(line, 160)}  sampling and training disagree on probabilities`);
+  });
   test("a narrow terminal gets fewer columns, never a broken line", () => {
     for (let width = 10; width < 130; width++) {
       assert.ok(iterationRow(line, width).length <= width, `${width}`);

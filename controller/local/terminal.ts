@@ -21,6 +21,10 @@ export interface IterationLine {
   flagged?: number;
   /** All programs were alike in reward; absent in lines of an earlier longrun. */
   noSignal?: boolean;
+  /** Share of the responses that were cut at maxResponseTokens; absent in lines of an earlier longrun. */
+  truncatedFraction?: number | null;
+  /** Generation and training disagree on the same weights; absent in lines of an earlier longrun. */
+  importanceDeviates?: boolean;
 }
 
 export interface EvaluationFigures {
@@ -79,13 +83,19 @@ export function iterationRow(line: IterationLine, width: number): string {
     .join(GAP);
 }
 
-/** @returns the row, behind it what is to be noted, if anything; on a line of its own where that does not fit */
+/**
+ * @returns the row, behind it what is to be noted, if anything; on a line of its own where that does not fit. How much was cut
+ *   stands there only if it fits behind the row
+ */
 export function iterationRows(line: IterationLine, width: number): string[] {
   const row = iterationRow(line, width);
   const notes = [
     ...(line.flagged ? [`${line.flagged} flagged`] : []),
     ...(line.noSignal ? ["all rewards alike: nothing to learn from"] : []),
+    ...(line.importanceDeviates ? ["sampling and training disagree on probabilities"] : []),
   ];
+  const withCut = [...notes, `${percent(line.truncatedFraction ?? 0)} cut`].join(", ");
+  if (line.truncatedFraction && row.length + GAP.length + withCut.length <= width) return [`${row}${GAP}${withCut}`];
   if (notes.length === 0) return [row];
   const note = notes.join(", ");
   const whole = `${row}${GAP}${note}`;

@@ -21,6 +21,7 @@ function measure(fields: Partial<IterationInput>) {
     klCoefficient: 0.001,
     entropy: 0.5,
     importanceMaxDeviation: null,
+    importanceDeviates: false,
     importanceMean: 1,
     learningRate: 3e-4,
     criticLearningRate: null,
@@ -65,6 +66,21 @@ const cases: [name: string, input: Partial<IterationInput>, expected: Record<str
     {},
     { samples: 0, validFraction: 0, meanScore: null, bestScore: null, meanReward: null, meanLag: 0 },
   ],
+  [
+    "responses that were cut, of those of which it is known",
+    {
+      trained: [
+        sample({ truncated: true }),
+        sample({ truncated: false }),
+        sample({ truncated: false }),
+        sample({ truncated: false }),
+        sample({}),
+      ],
+    },
+    { truncatedFraction: 0.25 },
+  ],
+  ["of none it is known whether it was cut", { trained: mixed }, { truncatedFraction: null }],
+  ["generation and training disagree", { importanceDeviates: true }, { importanceDeviates: true }],
   [
     "shares, means and counts",
     { trained: mixed },

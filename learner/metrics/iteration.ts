@@ -25,13 +25,15 @@ export interface MeasuredSample extends Partial<Grade>, Partial<Pick<Result, "du
   verbatim?: boolean | undefined;
   promptTokens: { readonly length: number };
   responseTokens: { readonly length: number };
+  /** Whether the response was cut at `model.maxResponseTokens`; absent if that is not known. */
+  truncated?: boolean | undefined;
 }
 
 /** Of a stored sample that `iteration` trains on. */
 export function measuredSample(sample: Sample, iteration: number, verbatim?: boolean): MeasuredSample {
-  const { task, kind, instrumenter, promptTokens, responseTokens, state, result, grade } = sample;
+  const { task, kind, instrumenter, promptTokens, responseTokens, truncated, state, result, grade } = sample;
   return {
-    ...{ task, kind, instrumenter, promptTokens, responseTokens, verbatim },
+    ...{ task, kind, instrumenter, promptTokens, responseTokens, truncated, verbatim },
     outcome: result?.outcome ?? (state === "lost" ? "lost" : undefined),
     ...(result && {
       durationSeconds: result.durationSeconds,
@@ -129,6 +131,7 @@ export function iterationMetrics(input: IterationInput) {
     samples: trained.length,
     executed: executed.length,
     validFraction: share(valid.length, trained.length) ?? 0,
+    truncatedFraction: mean(trained.flatMap(({ truncated }) => (truncated === undefined ? [] : Number(truncated)))),
     meanScore: only?.meanScore ?? null,
     bestScore: only?.bestScore ?? null,
     bestScoreSoFar: only?.bestScoreSoFar ?? null,

@@ -31,6 +31,7 @@ function line(fields: Partial<IterationInput> = {}) {
     klCoefficient: 0.001,
     entropy: 0.5,
     importanceMaxDeviation: null,
+    importanceDeviates: false,
     importanceMean: 1,
     learningRate: 3e-4,
     criticLearningRate: null,

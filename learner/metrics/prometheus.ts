@@ -26,6 +26,7 @@ const GAUGES: readonly [string, string, Value][] = [
   ["iteration_seconds", "Wall-clock seconds of the newest iteration", (line) => line.seconds],
   ["batch_samples", "Samples of the newest batch", (line) => line.samples],
   ["valid_ratio", "Share of the batch whose submission was graded", (line) => line.validFraction],
+  ["truncated_ratio", "Share of the batch cut at maxResponseTokens", (line) => line.truncatedFraction ?? null],
   ["score_normalized_mean", "Mean score, 0 worst to 1 best of the task's range", (line) => line.meanNormalizedScore],
   ["reward_mean", "Mean reward of the batch", (line) => line.meanReward],
   ["duration_trained_mean_seconds", "Mean duration of the programs trained on", (line) => line.meanDurationSeconds],

@@ -22,7 +22,7 @@ const Event = protobuf
 export const SECTIONS = {
   score: ["meanScore", "bestScore", "bestScoreSoFar", "meanNormalizedScore", "meanReward"],
   programs: [
-    ...["samples", "executed", "validFraction", "verbatimValidShare", "flagged", "forgedMarkers"],
+    ...["samples", "executed", "validFraction", "truncatedFraction", "verbatimValidShare", "flagged", "forgedMarkers"],
     ...["clampedRewards", "cappedRewards", "verificationFailures", "zeroSpreadShare", "groupDropped"],
   ],
   durations: [

@@ -128,6 +128,7 @@ export function chartsOf({ lines, manifest, tasks }: RunFolder): Record<ChartSec
               "share of groups",
               ".0%",
             ),
+      third("Responses cut", (it) => it.truncatedFraction ?? null, "brown", "share of samples", ".0%"),
       third("Learning rate, policy", (it) => it.learningRate, "blue", "per step", ".1e"),
     ],
     time: [

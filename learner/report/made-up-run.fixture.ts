@@ -191,6 +191,7 @@ function madeUpLine(
     klCoefficient: 0.001,
     entropy: 0.9 - 0.45 * progress + 0.04 * uniform(),
     importanceMaxDeviation: 1e-4 * uniform(),
+    importanceDeviates: false,
     importanceMean: 1,
     learningRate: 3e-4,
     criticLearningRate: null,
@@ -232,8 +233,9 @@ function madeUpSample(
 ): MeasuredSample {
   const task = tasks[Math.floor(uniform() * tasks.length)]!;
   const tokens = { promptTokens: { length: 60 }, responseTokens: { length: 110 + Math.floor(30 * uniform()) } };
+  const truncated = tokens.responseTokens.length > 130;
   const kind = uniform() < 0.5 && iteration > 1 ? "improve" : "scratch";
-  const base = { task: task.name, kind, lag: uniform() < 0.2 ? 1 : 0, ...tokens } as const;
+  const base = { task: task.name, kind, lag: uniform() < 0.2 ? 1 : 0, truncated, ...tokens } as const;
   if (uniform() < 0.05 * (1 - progress)) return { ...base, valid: false, reward: -10 };
   const skew = Math.floor(FAMILIES.length * uniform() ** (1 + 2 * progress));
   const family = FAMILIES[(skew + 5) % FAMILIES.length]!;

@@ -8,6 +8,7 @@ import { configJson, type ModelConfig } from "../engine/model/config.ts";
 import { writeModelFolder } from "../engine/model/folder.ts";
 import { initialWeights } from "../engine/model/weights.ts";
 import { Trainer } from "../engine/trainer.ts";
+import { CPU_DEVIATION_LIMITS } from "./deviation.ts";
 import { type TrainingSample, type UpdateContext, update } from "./update.ts";
 
 // Whole updates of a tiny policy by each algorithm.
@@ -98,6 +99,23 @@ async function rollout(trainer: Trainer, iteration: number): Promise<TrainingSam
     durationSeconds: response.length / 10,
   }));
 }
+
+test("samples of the same weights and temperature agree; of another temperature, or other weights, they end the run", async () => {
+  const trainer = new Trainer({ model, threads: 1 });
+  const batch = await rollout(trainer, 1);
+  const grpo = { ...ALGORITHM, baseline: "GRPO", learningRate: 0.05 } as const;
+  const limited = { ...context(1), deviationLimits: CPU_DEVIATION_LIMITS };
+  const hot = { ...limited, temperature: 1.3 };
+  const isDeviation = { name: "UpdateError", code: "deviation" };
+  await assert.rejects(update(trainer, batch, grpo, hot), isDeviation);
+  const healthy = await update(trainer, batch, grpo, limited);
+  assert.equal(healthy.importanceDeviates, false);
+  assert.ok(healthy.importanceMaxDeviation! < 1e-4, `${healthy.importanceMaxDeviation}`);
+  await assert.rejects(update(trainer, batch, grpo, limited), isDeviation, "the weights have moved");
+  const again = await update(trainer, await rollout(trainer, 2), grpo, { ...limited, iteration: 2 });
+  assert.equal(again.importanceDeviates, false);
+  await trainer.close();
+});
 
 const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
 

@@ -211,6 +211,85 @@ test("a batch that tells no better samples from worse ones leaves the policy as 
   assert.equal((await updated({ baseline: "GRPO" }, acrossGroups)).result.noSignal, true, "groups are not compared");
 });
 
+test("truncated: Mask leaves what was cut out of both losses, and its reward in every comparison", async () => {
+  const batch = BATCH.map((sample, i) => ({ ...sample, truncated: i === 1 || (i === 3 ? undefined : false) }));
+  for (const baseline of ["Critic", "BatchMean", "GRPO", "RLOO"] as const) {
+    const trained = await updated({ baseline, miniBatchSize: 2 }, batch);
+    const masked = await updated({ baseline, miniBatchSize: 2, truncated: "Mask" }, batch);
+    const samples = (steps: { samples: (PolicySample | ValueSample)[] }[]) =>
+      steps.flatMap((step) => step.samples).sort((a, b) => a.response[0]! - b.response[0]!);
+    for (const losses of ["policy", "critic"] as const) {
+      if (losses === "critic" && baseline !== "Critic") continue;
+      assert.deepEqual(
+        samples(masked[losses]),
+        samples(trained[losses]).filter(({ response }) => response[0] !== 1),
+        `${baseline}, ${losses}: the others are as if nothing was masked`,
+      );
+      assert.deepEqual(
+        masked[losses].map((step) => step.samples.length),
+        [2, 1],
+        "divided by the samples that are in the loss",
+      );
+    }
+    for (const key of ["weights", "kl", "entropy", "importanceMean", "zeroSpreadShare", "noSignal"] as const)
+      assert.deepEqual(masked.result[key], trained.result[key], key);
+  }
+});
+
+test("a batch that was cut throughout moves nothing where it is masked", async () => {
+  const batch = BATCH.map((sample) => ({ ...sample, truncated: true }));
+  const { policy, critic, result } = await updated({ truncated: "Mask" }, batch);
+  assert.deepEqual([policy, critic, result.learningRate, result.criticLearningRate], [[], [], null, null]);
+  assert.equal((await updated({ truncated: "Train" }, batch)).policy.length, 1);
+});
+
+test("overlongPenalty is taken from rewards before they are compared", async () => {
+  const off = { baseline: "RLOO", klCoefficient: 0 } as const;
+  close((await updated(off)).advantages, [-2, 2, -1, 1]);
+  const overlongPenalty = { bufferTokens: 8, factor: 4 };
+  // Every response has 2 tokens of 8: a quarter of the penalty; what was cut pays all of it, in its group alone.
+  const batch = BATCH.map((sample, i) => ({ ...sample, truncated: i === 1 }));
+  close((await updated({ ...off, overlongPenalty }, batch)).advantages, [1, -1, -1, 1]);
+  const { calls } = await updated({ overlongPenalty }, batch);
+  assert.equal(calls[0], "initializeCritic -5.5");
+});
+
+const LIMITS = { warning: 0.05, error: 0.5 };
+/** The second token of sample 1 was sampled with a log-prob that is `by` lower than the trainer's. */
+const apart = (by: number, change: Partial<TrainingSample> = {}) =>
+  BATCH.map((sample, i) =>
+    i === 1 ? { ...sample, behaviourLogProbs: Float32Array.of(-1, -1 - by), ...change } : sample,
+  );
+
+test("on-policy log-probs that are apart: nothing, a warning, an error before anything is trained", async () => {
+  const deviates = async (by: number, change?: Partial<TrainingSample>) =>
+    (await updated({}, apart(by, change), { deviationLimits: LIMITS })).result.importanceDeviates;
+  assert.equal(await deviates(1e-4), false);
+  assert.equal(await deviates(0.1), true);
+  assert.equal(await deviates(Number.NaN), false, "such steps are skipped");
+  let steps = 0;
+  const refuse = async () => void steps++;
+  const engine = {
+    ...{ initializeCritic: async () => {}, updatePolicy: refuse, updateCritic: refuse },
+    evaluate: async () =>
+      BATCH.map(() => ({
+        logProbs: Float32Array.of(-1, -1),
+        values: new Float32Array(2),
+        entropies: new Float32Array(2),
+      })),
+  } as unknown as Engine;
+  await assert.rejects(update(engine, apart(0.5), ALGORITHM, { ...CONTEXT, deviationLimits: LIMITS }), {
+    name: "UpdateError",
+    code: "deviation",
+    message:
+      /^importanceMaxDeviation is 0\.649, above 0\.5: the rollout engine samples from other weights, or at another temp/,
+  });
+  assert.equal(steps, 0);
+  assert.equal(await deviates(5, { lag: 1 }), false, "older samples may be as far off as they like");
+  assert.equal(await deviates(5, { isOtherLineage: true }), false, "a restart has left the weights of this one");
+  assert.equal((await updated({}, apart(5))).result.importanceDeviates, false, "a replay");
+});
+
 test("each epoch goes over every sample once, in an order of its own", async () => {
   const batch = [0, 1, 2, 3, 4, 5, 6].map((i) => ({ ...BATCH[i % 4]!, response: Int32Array.of(i) }));
   const { critic, policy } = await updated({ ppoEpochs: 3, miniBatchSize: 3 }, batch);

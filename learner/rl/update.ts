@@ -10,8 +10,10 @@ import type {
 import { permutation, uniforms } from "../engine/model/random.ts";
 import { importanceWeights } from "./advantages.ts";
 import { batchAdvantages, hasSignal, klPlacement } from "./baselines.ts";
+import { checkDeviation, type DeviationLimits } from "./deviation.ts";
 import { type Clock, durationWeighting, durationWeights, type TimedSample } from "./durations.ts";
 import { groupsOf, samplesPerPrompt, zeroSpreadShare } from "./groups.ts";
+import { overlongPenalty } from "./overlong.ts";
 import { learningRates } from "./schedule.ts";
 
 /** One sample of the batch that an update trains on. */
@@ -25,6 +27,10 @@ export interface TrainingSample extends Sequence, TimedSample {
   goodness?: number;
   /** Iterations between the policy version that wrote it and this one. */
   lag: number;
+  /** A learner of another start wrote it: even at lag 0 its weights need not be these. Default false. */
+  isOtherLineage?: boolean;
+  /** The response was cut at `maxResponseTokens`; undefined if that is not known, which counts as not cut. */
+  truncated?: boolean | undefined;
 }
 
 /** What makes one update different from the next with the same options. */
@@ -39,6 +45,8 @@ export interface UpdateContext {
   /** How long each execution that `collection: Discard` threw away had run, seconds. */
   abandonedSeconds: number[];
   durationClock: Clock;
+  /** Absent: nothing is checked, because other weights may have written the samples (`--replay`). */
+  deviationLimits?: DeviationLimits | undefined;
   /** Called when a phase begins and after each of its steps; `total` is the number of optimiser steps of `train`. */
   onProgress?: (phase: "evaluate" | "train", done: number, total: number) => void;
 }
@@ -57,8 +65,10 @@ export interface UpdateResult {
   kl: number;
   /** Mean over response tokens of the policy's entropy at the sampling temperature, nats, before the update. */
   entropy: number;
-  /** Largest |exp(proximal - behaviour) - 1| at lag 0: how far generation and training disagree; null without any. */
+  /** Largest |exp(proximal - behaviour) - 1| on policy: how far generation and training disagree; null without any. */
   importanceMaxDeviation: number | null;
+  /** It is above `deviationLimits.warning`. */
+  importanceDeviates: boolean;
   /** Mean over response tokens of the importance weight, after the cap. */
   importanceMean: number;
   /** Share of the response tokens whose importance weight the cap cut. */
@@ -69,7 +79,11 @@ export interface UpdateResult {
   noSignal: boolean;
 }
 
-/** One PPO update on a whole batch (Algorithm 1): log-probs and values before it, weights, advantages, critic, policy. */
+/**
+ * One PPO update on a whole batch (Algorithm 1): log-probs and values before it, weights, advantages, critic, policy.
+ *
+ * @throws UpdateError `deviation` before anything is trained, if generation and training do not agree on the weights
+ */
 export async function update(
   engine: Engine,
   batch: TrainingSample[],
@@ -78,19 +92,29 @@ export async function update(
 ): Promise<UpdateResult> {
   const useCritic = o.baseline === "Critic";
   context.onProgress?.("evaluate", 0, 1);
-  if (useCritic) await engine.initializeCritic(batch.reduce((sum, { reward }) => sum + reward, 0) / batch.length);
+  const rewards = batch.map((sample) => sample.reward - overlongPenalty(sample, o, context.maxResponseTokens));
+  if (useCritic) await engine.initializeCritic(rewards.reduce((sum, reward) => sum + reward, 0) / batch.length);
   const evaluated = await engine.evaluate(batch, { temperature: context.temperature, values: useCritic });
+
+  const onPolicy = [...batch.keys()].filter((i) => batch[i].lag === 0 && !batch[i].isOtherLineage);
+  const deviations = onPolicy.map((i) => largestDeviation(evaluated[i].logProbs, batch[i].behaviourLogProbs));
+  const importanceMaxDeviation = deviations.length > 0 ? Math.max(...deviations) : null;
+  const { deviationLimits } = context;
+  const importanceDeviates = deviationLimits !== undefined && checkDeviation(importanceMaxDeviation, deviationLimits);
 
   const weighting = { ...o, durationWeighting: durationWeighting(o), durationClock: context.durationClock };
   const weights = durationWeights(batch, weighting, context.abandonedSeconds);
 
-  const rewards = batch.map(({ reward }) => reward);
   const groups = groupsOf(batch.map(({ group }) => group));
   const goodness = batch.map((sample) => sample.goodness);
   const inputs = { rewards, goodness, groups, weights, evaluated };
   const advantages = batchAdvantages(inputs, o);
   const noSignal = !hasSignal(inputs, o);
-  const trainPolicy = !noSignal && (!useCritic || context.iteration > o.criticWarmupIterations);
+  /** Masked samples count in every statistic of the batch, and in no loss. */
+  const unmasked = <T>(samples: T[]) => samples.filter((_, i) => o.truncated !== "Mask" || !batch[i].truncated);
+  const samplesInLoss = unmasked(batch).length;
+  const trainCritic = useCritic && samplesInLoss > 0;
+  const trainPolicy = !noSignal && samplesInLoss > 0 && (!useCritic || context.iteration > o.criticWarmupIterations);
   const klInLoss = klPlacement(o) === "Loss";
 
   const policySamples = batch.map(({ prompt, response, behaviourLogProbs }, i): PolicySample => {
@@ -116,16 +140,16 @@ export async function update(
   const shared = { adam, gradientClip, aggregation, maxResponseTokens, microBatchSize };
   const criticSteps: CriticStepResult[] = [];
   const policySteps: PolicyStepResult[] = [];
-  const steps = Math.ceil(batch.length / o.miniBatchSize) * o.ppoEpochs * (Number(useCritic) + Number(trainPolicy));
+  const steps = Math.ceil(samplesInLoss / o.miniBatchSize) * o.ppoEpochs * (Number(trainCritic) + Number(trainPolicy));
   const rates = learningRates(context.iteration, context.iterations, o);
   const stepDone = () => context.onProgress?.("train", criticSteps.length + policySteps.length, steps);
   stepDone();
-  for (const minibatch of useCritic ? minibatches(valueSamples, o, context, "critic") : []) {
+  for (const minibatch of trainCritic ? minibatches(unmasked(valueSamples), o, context, "critic") : []) {
     const step = { ...shared, valueClip: o.valueClip, learningRate: rates.critic };
     criticSteps.push(await engine.updateCritic(minibatch, step));
     stepDone();
   }
-  for (const minibatch of trainPolicy ? minibatches(policySamples, o, context, "policy") : []) {
+  for (const minibatch of trainPolicy ? minibatches(unmasked(policySamples), o, context, "policy") : []) {
     const step = {
       ...shared,
       temperature: context.temperature,
@@ -140,17 +164,16 @@ export async function update(
   }
 
   const kl = evaluated.map((e) => e.logProbs.map((logProb, t) => logProb - e.referenceLogProbs[t]));
-  const onPolicy = batch.map((_, i) => i).filter((i) => batch[i].lag === 0);
-  const deviations = onPolicy.map((i) => largestDeviation(evaluated[i].logProbs, batch[i].behaviourLogProbs));
   return {
     policySteps,
     criticSteps,
     learningRate: trainPolicy ? rates.policy : null,
-    criticLearningRate: useCritic ? rates.critic : null,
+    criticLearningRate: trainCritic ? rates.critic : null,
     weights,
     kl: meanOverTokens(kl),
     entropy: meanOverTokens(evaluated.map((e) => e.entropies)),
-    importanceMaxDeviation: deviations.length > 0 ? Math.max(...deviations) : null,
+    importanceMaxDeviation,
+    importanceDeviates,
     importanceMean: meanOverTokens(policySamples.map(({ importance }) => importance)),
     importanceCappedShare: meanOverTokens(
       policySamples.map(({ importance }) =>

@@ -22,7 +22,9 @@ function rolloutOf(algorithm: object, generationBatchSize: number) {
     engine: {
       generate: async (prompts: Int32Array[], options: GenerateOptions) => {
         asked.push({ prompts, options });
-        return prompts.map(() => ({ response: Int32Array.of(1), logProbs: Float32Array.of(-1), finished: true }));
+        return prompts.map((_, i) => {
+          return { response: Int32Array.of(1), logProbs: Float32Array.of(-1), finished: i % 2 === 0 };
+        });
       },
     } as unknown as Engine,
     store: {
@@ -123,4 +125,13 @@ test("an evaluation's improvements go round the valid samples whose solution fit
   assert.notDeepEqual(asked[0]!.options.seeds, scratch.asked[0]!.options.seeds);
   const none = await rollout.launchImprovements({ from: 0, to: 4 }, [], 0, "evaluation-before");
   assert.equal(none.samples, 0);
+});
+
+test("a response that did not end by itself is stored as truncated", async () => {
+  const { rollout, stored } = rolloutOf({ baseline: "BatchMean" }, 8);
+  await rollout.launch(3, 2);
+  assert.deepEqual(
+    stored.flat().map(({ truncated }) => truncated),
+    [false, true, false],
+  );
 });

@@ -180,7 +180,7 @@ export class Rollout {
       );
       const { written, instrumentSeconds } = await this.#read(generated.map(({ response }) => response));
       total.instrumentSeconds.push(...instrumentSeconds);
-      const samples = generated.map(({ response, logProbs }, i): NewSample => {
+      const samples = generated.map(({ response, logProbs, finished }, i): NewSample => {
         const { prompt, previous } = drawnFor(i);
         const { facts, verificationFailures, fault } = written[i];
         total.tokens += response.length;
@@ -198,6 +198,7 @@ export class Rollout {
           group: perPrompt > 1 ? sampleId(numbers[i - (i % perPrompt)]) : undefined,
           promptTokens: prompt.tokens,
           responseTokens: response,
+          truncated: !finished,
           behaviourLogProbs: logProbs,
           executionSeed: seedFor(spec.seed, "execution", ...nameOf(numbers[i])) % 2 ** 32,
         };

@@ -119,7 +119,9 @@ describe("disrupted attempts", () => {
     assert.equal(again.leases.disruptions(), 1);
     again.close();
     const old = new DatabaseSync(path);
-    old.exec("DROP INDEX attempts_disrupted; ALTER TABLE attempts DROP COLUMN disrupted; PRAGMA user_version = 3");
+    old.exec(
+      "DROP INDEX attempts_disrupted; ALTER TABLE attempts DROP COLUMN disrupted; ALTER TABLE samples DROP COLUMN truncated; PRAGMA user_version = 3",
+    );
     old.close();
     const reader = openStore(path, { readOnly: true });
     assert.equal(reader.counts().queued, 1);

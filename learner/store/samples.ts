@@ -34,10 +34,10 @@ export function insertSample(database: Database, sample: NewSample, at: number):
   database.change(
     `INSERT INTO samples (id, purpose, iteration, lineage, task, kind, previous, prompt_group, prompt_tokens, response_tokens,
        behaviour_log_probs, solution, plan, program, instrumented, inserted_markers, instrumenter, execution_seed, state,
-       created_at, finished_at)
+       created_at, finished_at, truncated)
      VALUES (:id, :purpose, :iteration, :lineage, :task, :kind, :previous, :group, :promptTokens, :responseTokens,
        :behaviourLogProbs, :solution, :plan, :program, :instrumented, :insertedMarkers, :instrumenter, :executionSeed, :state,
-       :at, :finishedAt)`,
+       :at, :finishedAt, :truncated)`,
     {
       ...sample,
       previous: sample.previous ?? null,
@@ -50,6 +50,7 @@ export function insertSample(database: Database, sample: NewSample, at: number):
       insertedMarkers: JSON.stringify(sample.insertedMarkers),
       at,
       finishedAt: sample.state === "notExecuted" ? at : null,
+      truncated: sample.truncated === undefined ? null : Number(sample.truncated),
     },
   );
 }
@@ -78,6 +79,7 @@ export function sampleOf(row: Row): Sample {
     group: optional(row.prompt_group, String),
     promptTokens: new Int32Array(copied(row.prompt_tokens)),
     responseTokens: new Int32Array(copied(row.response_tokens)),
+    truncated: optional(row.truncated, Boolean),
     behaviourLogProbs: new Float32Array(copied(row.behaviour_log_probs)),
     solution: String(row.solution),
     plan: String(row.plan),

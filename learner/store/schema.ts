@@ -10,7 +10,7 @@
  */
 
 /** Grows with every change of the tables; a store of a later version is refused. */
-export const SCHEMA_VERSION = 4;
+export const SCHEMA_VERSION = 5;
 
 /** SQL that upgrades a store to the next version. A store that is only read stays as it is and lacks the additions. */
 export const UPGRADES: Readonly<Record<number, string>> = {
@@ -20,6 +20,7 @@ export const UPGRADES: Readonly<Record<number, string>> = {
       ALTER TABLE attempts ADD COLUMN sandbox_broke INTEGER NOT NULL DEFAULT 0;`,
   3: `ALTER TABLE attempts ADD COLUMN disrupted INTEGER NOT NULL DEFAULT 0;
       CREATE INDEX attempts_disrupted ON attempts (execution) WHERE disrupted;`,
+  4: "ALTER TABLE samples ADD COLUMN truncated INTEGER;",
 };
 export const OLDEST_VERSION = Math.min(...Object.keys(UPGRADES).map(Number));
 
@@ -61,6 +62,7 @@ CREATE TABLE samples (
   finished_at INTEGER,
   used TEXT CHECK (used IN ('trained', 'dropped')),  -- NULL: can still be trained on
   used_iteration INTEGER,                            -- by which iteration
+  truncated INTEGER,                           -- 1: the response was cut at maxResponseTokens; NULL: an older longrun did not say
   -- Long values last: what stands behind them costs reads of their overflow pages.
   prompt_tokens BLOB NOT NULL,
   response_tokens BLOB NOT NULL,

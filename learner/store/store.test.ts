@@ -46,6 +46,7 @@ describe("samples", () => {
       kind: "improve",
       previous: "before",
       group: "first",
+      truncated: true,
       behaviourLogProbs: Float32Array.of(-0, -1e-30, Number.NEGATIVE_INFINITY),
       responseTokens: Int32Array.of(-1, 2 ** 31 - 1, 0),
       solution: "Ünïcode \u0000 and NUL",
@@ -712,6 +713,7 @@ describe("the file", () => {
     store.setGrade("a", { valid: true, score: 1, reward: 1, reason: "valid" });
     store.close();
     const old = new DatabaseSync(path);
+    old.exec("ALTER TABLE samples DROP COLUMN truncated");
     for (const column of ["guards", "clamped", "capped"]) old.exec(`ALTER TABLE grades DROP COLUMN ${column}`);
     old.exec("DROP INDEX attempts_disrupted; ALTER TABLE attempts DROP COLUMN disrupted");
     old.exec("ALTER TABLE attempts DROP COLUMN sandbox_broke");
@@ -728,6 +730,31 @@ describe("the file", () => {
     writer.setGrade("a", { ...graded, ...flagged });
     writer.close();
     assert.deepEqual(openStore(path).samples(["a"])[0].grade, { ...graded, ...flagged });
+  });
+
+  test("whether a response was cut is known, or unknown in a store of the version before, which a writer goes on with", async () => {
+    const { store, path } = await newStore();
+    store.addSamples([
+      newSample("cut", { truncated: true }),
+      newSample("ended", { truncated: false }),
+      newSample("old"),
+    ]);
+    const known = (at: string, ids: string[], options = {}) => {
+      const opened = openStore(at, options);
+      const found = opened.samples(ids).map(({ truncated }) => truncated);
+      opened.close();
+      return found;
+    };
+    store.close();
+    assert.deepEqual(known(path, ["cut", "ended", "old"]), [true, false, undefined]);
+    const old = new DatabaseSync(path);
+    old.exec("ALTER TABLE samples DROP COLUMN truncated; PRAGMA user_version = 4");
+    old.close();
+    assert.deepEqual(known(path, ["cut", "ended"], { readOnly: true }), [undefined, undefined]);
+    const writer = openStore(path);
+    writer.addSamples([newSample("new", { truncated: true })]);
+    writer.close();
+    assert.deepEqual(known(path, ["cut", "ended", "new"]), [undefined, undefined, true]);
   });
 
   test("a copy of the file alone can be read after a clean close", async () => {

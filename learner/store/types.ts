@@ -38,6 +38,8 @@ export interface NewSample {
   promptTokens: Int32Array;
   /** Ends with the end-of-sequence token if there was one. */
   responseTokens: Int32Array;
+  /** The response was cut at `model.maxResponseTokens`, before it ended by itself. Absent: an older longrun did not say. */
+  truncated?: boolean;
   /** float32 [response length] */
   behaviourLogProbs: Float32Array;
   /** The response as text. */
