@@ -224,14 +224,14 @@ test("layers are recomputed where a single sequence does not fit otherwise", () 
 });
 
 describe("what does not fit is refused in one line with the largest parts and the settings of each", () => {
-  const gpu = { ...host(64 * GB), gpu: { bytes: 2 * GB, source: "free on cuda:0" } };
+  const gpu = { ...host(64 * GB), gpu: { bytes: 1 * GB, source: "free on cuda:0" } };
   const onGpu = { device: { kind: "cuda", id: 0 } } as const;
   const lengths = "model.maxPromptTokens, model.maxResponseTokens";
   const full = "(model.adaptation.type: LoRA, algorithm.baseline: GRPO or RLOO)";
   const cases: [what: string, change: Partial<PlanRequest>, budget: Budget, parts: string[]][] = [
-    ["generation", {}, host(1 * GB), [`cache SIZE (model.generationBatchSize, ${lengths})`]],
+    ["generation", {}, host(0.5 * GB), [`cache SIZE (model.generationBatchSize, ${lengths})`]],
     ["every weight", { generationBatchSize: 1 }, host(1e6), [`weights SIZE ${full}`]],
-    ["without a critic", { critic: false }, host(1e6), ["weights SIZE (model.adaptation.type: LoRA)"]],
+    ["without a critic", { critic: false, generationBatchSize: 1 }, host(1e6), ["weights SIZE (model.adaptation.type: LoRA)"]],
     [
       "a GPU",
       onGpu,
