@@ -2,8 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { mkdir, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { RunContext, TrainerState } from "./context.ts";
-import type { Engine } from "./engine/engine.ts";
-import { ModelError } from "./engine/model/errors.ts";
+import { type Engine, ModelError } from "./engine/index.ts";
 import { Phase } from "./server/status.ts";
 import type { CheckpointRow } from "./store/types.ts";
 

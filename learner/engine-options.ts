@@ -1,12 +1,22 @@
 /** From a manifest to the engine's options, with a device that has the memory for them. */
 import type { Model, TrainingRunSpec } from "../crds/trainingrun.ts";
-import { gpuMemory, hostMemory } from "./engine/available-memory.ts";
-import type { AdapterOptions, ComputeFormat } from "./engine/engine.ts";
-import { fitRun, planTable } from "./engine/fit.ts";
-import { PROJECTIONS } from "./engine/model/lora.ts";
-import type { MemoryPlan, PlanRequest } from "./engine/plan.ts";
-import { type Device, deviceName, parseDevice, resolveDevice } from "./engine/runtime/device.ts";
-import { graphCompute } from "./engine/sessions.ts";
+import {
+  type AdapterOptions,
+  type ComputeFormat,
+  type Device,
+  deviceName,
+  fitRun,
+  gpuMemory,
+  graphCompute,
+  hostMemory,
+  type MemoryPlan,
+  type PlanRequest,
+  PROJECTIONS,
+  parseDevice,
+  planTable,
+  probeDevice,
+  resolveDevice,
+} from "./engine/index.ts";
 import type { Logger } from "./log.ts";
 import type { Options } from "./options.ts";
 import { samplesPerPrompt } from "./rl/groups.ts";
@@ -33,7 +43,7 @@ export async function place(
 ): Promise<MemoryPlan> {
   const wish = parseDevice(wished ?? spec.learner.device);
   const request = requestOf(spec, policy, { kind: "cpu" });
-  const { device, reason } = await resolveDevice(wish, probe);
+  const { device, reason } = await resolveDevice(wish, probeDevice);
   const name = deviceName(device);
   log.info({ device: name, reason }, `the networks run on ${name}${reason ? `: ${reason}` : ""}`);
   const given = memoryBytes && { bytes: memoryBytes, source: "given" };
@@ -45,12 +55,6 @@ export async function place(
   log.info({ plan }, table[0]);
   process.send?.({ type: "plan", table });
   return plan;
-}
-
-/** Loads ONNX Runtime, which is not needed where there is no GPU. */
-async function probe(device: Device): Promise<void> {
-  const { probeDevice } = await import("./engine/runtime/runtime.ts");
-  await probeDevice(device);
 }
 
 /** Returns what the memory plan must hold. */

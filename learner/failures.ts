@@ -1,7 +1,7 @@
 /** Why the learner failed: reads from an error and its causes who can mend it. */
 import { ManifestError } from "../crds/trainingrun.ts";
 import { EXIT_STATUS, type FailureKind } from "../proto/exit-status.ts";
-import { ModelError } from "./engine/model/errors.ts";
+import { ModelError } from "./engine/index.ts";
 import { RolloutError } from "./rollout/errors.ts";
 import { TaskError } from "./tasks/errors.ts";
 

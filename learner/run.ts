@@ -1,7 +1,7 @@
 import type { TrainingRunSpec } from "../crds/trainingrun.ts";
 import type { Checkpoints } from "./checkpoints.ts";
 import type { Collected, RunContext } from "./context.ts";
-import type { Engine } from "./engine/engine.ts";
+import type { Engine } from "./engine/index.ts";
 import type { Grades } from "./grades.ts";
 import type { Iterations } from "./iterations.ts";
 import type { Phases } from "./phases.ts";

@@ -18,6 +18,8 @@ const WITHOUT: readonly [folder: string, imported: RegExp][] = [
   ["learner/engine", /^(?!learner\/engine\/|node:)[a-z]+\//],
   ["learner/rl", /^@grpc\/|^proto\/(service|channel)|^learner\/(server|store)\//],
 ];
+/** The only file of the engine that others import. */
+const INTERFACE = "learner/engine/index.ts";
 
 /** Returns the innermost folder of ORDER that a path is in. */
 const folderOf = (path: string): string | undefined =>
@@ -27,6 +29,8 @@ const folderOf = (path: string): string | undefined =>
 function faultOf(file: string, imported: string): string | undefined {
   const without = WITHOUT.find(([folder, what]) => file.startsWith(`${folder}/`) && what.test(imported));
   if (without) return `${without[0]} does without ${imported}`;
+  if (imported.startsWith("learner/engine/") && !file.startsWith("learner/engine/") && imported !== INTERFACE)
+    return `${imported} is behind ${INTERFACE}`;
   if (!/^(\.|[a-z]+\/.*\.[jt]s$)/.test(imported)) return undefined; // a package
   const [from, to] = [folderOf(file), folderOf(imported)];
   if (to === undefined) return `${imported} is in no folder of the order`;
@@ -75,7 +79,12 @@ const CASES: [file: string, line: string, fault: string | undefined][] = [
   ["controller/kube/a.ts", 'import { a } from "../../learner/run.ts";', "controller does without learner/run.ts"],
   ["actor/a.ts", 'import { a } from "../test/a.ts";', "test/a.ts is in no folder of the order"],
   ["learner/run.ts", 'import type { Store } from "./store/store.ts";', undefined],
-  ["learner/rl/a.ts", 'import { graph } from "../engine/graph/graph.ts";', undefined],
+  [
+    "learner/rl/a.ts",
+    'import { graph } from "../engine/graph/graph.ts";',
+    "learner/engine/graph/graph.ts is behind learner/engine/index.ts",
+  ],
+  ["learner/rl/a.ts", 'import { seedFor } from "../engine/index.ts";', undefined],
   ["proto/a.ts", 'import { join } from "node:path";', undefined],
 ];
 for (const [file, line, fault] of CASES)

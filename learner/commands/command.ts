@@ -1,9 +1,16 @@
 /** Shared by `longrun model`, `generate` and `logprobs`: arguments, JSON lines and exit status. */
 import fs from "node:fs";
-import { readAdapter } from "../engine/model/adapter-folder.ts";
-import { ModelError } from "../engine/model/errors.ts";
-import { readConfig } from "../engine/model/folder.ts";
-import { type Device, hasGpu, parseDevice, resolveDevice } from "../engine/runtime/device.ts";
+import {
+  type Device,
+  hasGpu,
+  ModelError,
+  parseDevice,
+  probeDevice,
+  readAdapter,
+  readConfig,
+  resolveDevice,
+  useDevice,
+} from "../engine/index.ts";
 
 /** Arguments or lines that cannot be used. */
 export class InputError extends Error {}
@@ -49,7 +56,6 @@ export function wholeNumber(text: string, option: string, least: number): number
  * @throws GraphError `device`
  */
 async function placeSessions(wish = process.env.LONGRUN_DEVICE || "auto"): Promise<Device> {
-  const { probeDevice, useDevice } = await import("../engine/runtime/runtime.ts"); // not all commands need ONNX Runtime
   const gpu = hasGpu();
   const { device, reason } = await resolveDevice(parseDevice(wish), probeDevice, gpu);
   useDevice(device);

@@ -1,13 +1,20 @@
 /** Writes a model folder anew, converted or with an adapter merged in. One tensor is in memory at a time. */
-import { readAdapter } from "../engine/model/adapter-folder.ts";
-import { ModelError } from "../engine/model/errors.ts";
-import { copyOtherFiles, readConfig, writeConfig } from "../engine/model/folder.ts";
-import { type Adapter, adapterNames, adapterScale } from "../engine/model/lora.ts";
-import { MappedWeights } from "../engine/model/mapped.ts";
-import { readTensor } from "../engine/model/safetensors.ts";
-import type { SafetensorsDType } from "../engine/model/safetensors-header.ts";
-import { saveWeights, TRANSFORMERS_DTYPES } from "../engine/model/save.ts";
-import { checkFinite } from "../engine/model/weights.ts";
+import {
+  type Adapter,
+  adapterNames,
+  adapterScale,
+  checkFinite,
+  copyOtherFiles,
+  MappedWeights,
+  ModelError,
+  readAdapter,
+  readConfig,
+  readTensor,
+  type SafetensorsDType,
+  saveWeights,
+  TRANSFORMERS_DTYPES,
+  writeConfig,
+} from "../engine/index.ts";
 
 export interface ConvertOptions {
   /** absent: the dtype of the embedding */

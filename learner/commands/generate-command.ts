@@ -10,11 +10,16 @@
 import fs from "node:fs";
 import path from "node:path";
 import { parseArgs } from "node:util";
-import { readEosIds, readTokenizer } from "../engine/model/folder.ts";
-import { Generator, type Response } from "../engine/model/generate.ts";
-import { MappedWeights } from "../engine/model/mapped.ts";
-import { seedFor } from "../engine/model/random.ts";
-import type { Message, Tokenizer } from "../engine/model/tokenizer.ts";
+import {
+  Generator,
+  MappedWeights,
+  type Message,
+  type Response,
+  readEosIds,
+  readTokenizer,
+  seedFor,
+  type Tokenizer,
+} from "../engine/index.ts";
 import {
   brief,
   InputError,

@@ -1,9 +1,5 @@
 /** The contents of a model folder, and the memory that using it takes. */
-import { size } from "../engine/bytes.ts";
-import { readEosIds } from "../engine/model/folder.ts";
-import type { MappedWeights } from "../engine/model/mapped.ts";
-import { TRANSFORMERS_DTYPES } from "../engine/model/save.ts";
-import { elementCount } from "../engine/model/weights.ts";
+import { elementCount, type MappedWeights, readEosIds, size, TRANSFORMERS_DTYPES } from "../engine/index.ts";
 
 export type ModelInfo = ReturnType<typeof modelInfo>;
 

@@ -6,8 +6,7 @@
  * model. All lines are checked before the first is answered.
  */
 import { parseArgs } from "node:util";
-import { FROZEN } from "../engine/engine.ts";
-import { localEngine, logProbsOf } from "../engine/local.ts";
+import { FROZEN, localEngine, logProbsOf } from "../engine/index.ts";
 import {
   InputError,
   MODEL_OPTIONS,

@@ -5,13 +5,19 @@
  */
 import fs from "node:fs";
 import { parseArgs } from "node:util";
-import { hostMemory } from "../engine/available-memory.ts";
-import { type Budget, checkLengths, fitRun, planTable } from "../engine/fit.ts";
-import { PROJECTIONS } from "../engine/model/lora.ts";
-import { MappedWeights } from "../engine/model/mapped.ts";
-import { SHARD_BYTES } from "../engine/model/save.ts";
-import type { MemoryPlan } from "../engine/plan.ts";
-import { type Device, parseDevice } from "../engine/runtime/device.ts";
+import {
+  type Budget,
+  checkLengths,
+  type Device,
+  fitRun,
+  hostMemory,
+  MappedWeights,
+  type MemoryPlan,
+  PROJECTIONS,
+  parseDevice,
+  planTable,
+  SHARD_BYTES,
+} from "../engine/index.ts";
 import { InputError, printLine, required, runCommand, wholeNumber } from "./command.ts";
 import { convertFolder, mergeFolder } from "./convert.ts";
 import { modelInfo, printInfo } from "./info.ts";

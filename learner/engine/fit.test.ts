@@ -231,7 +231,12 @@ describe("what does not fit is refused in one line with the largest parts and th
   const cases: [what: string, change: Partial<PlanRequest>, budget: Budget, parts: string[]][] = [
     ["generation", {}, host(0.5 * GB), [`cache SIZE (model.generationBatchSize, ${lengths})`]],
     ["every weight", { generationBatchSize: 1 }, host(1e6), [`weights SIZE ${full}`]],
-    ["without a critic", { critic: false, generationBatchSize: 1 }, host(1e6), ["weights SIZE (model.adaptation.type: LoRA)"]],
+    [
+      "without a critic",
+      { critic: false, generationBatchSize: 1 },
+      host(1e6),
+      ["weights SIZE (model.adaptation.type: LoRA)"],
+    ],
     [
       "a GPU",
       onGpu,

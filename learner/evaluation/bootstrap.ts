@@ -3,7 +3,7 @@
  * drawing what was measured again with replacement. Seeded: the same values give the same bounds.
  */
 
-import { uniforms } from "../engine/model/random.ts";
+import { uniforms } from "../engine/index.ts";
 import type { Interval } from "../metrics/summary.ts";
 
 export const CONFIDENCE = 0.95;

@@ -1,5 +1,5 @@
 import { Tokenizer as HuggingFaceTokenizer } from "@huggingface/tokenizers";
-import type { TokenizerFiles } from "../engine/model/tokenizer.ts";
+import type { TokenizerFiles } from "../engine/index.ts";
 
 export interface BpeOptions {
   /** tokens in all: special tokens, the 256 bytes, and merges */

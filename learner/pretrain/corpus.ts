@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
-import { uniforms } from "../engine/model/random.ts";
-import type { Message } from "../engine/model/tokenizer.ts";
+import { type Message, uniforms } from "../engine/index.ts";
 import { instrument } from "../rollout/instrument.ts";
 import type { PromptTask } from "../rollout/prompt-task.ts";
 import { improveMessages, scratchMessages } from "../rollout/prompts.ts";

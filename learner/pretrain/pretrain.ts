@@ -1,11 +1,16 @@
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { type Sequence, startEngine } from "../engine/engine.ts";
-import type { ModelConfig } from "../engine/model/config.ts";
-import { createModelFolder } from "../engine/model/folder.ts";
-import { permutation, seedFor, uniforms } from "../engine/model/random.ts";
-import { Tokenizer } from "../engine/model/tokenizer.ts";
-import { initialWeights } from "../engine/model/weights.ts";
+import {
+  createModelFolder,
+  initialWeights,
+  type ModelConfig,
+  permutation,
+  type Sequence,
+  seedFor,
+  startEngine,
+  Tokenizer,
+  uniforms,
+} from "../engine/index.ts";
 import { mean } from "../metrics/statistics.ts";
 import { trainBpe } from "./bpe.ts";
 import { type CorpusText, defaultCorpus, makeCorpus, programHashes } from "./corpus.ts";

@@ -2,7 +2,7 @@
  * From rewards to advantages. One list entry is one sample; the arrays are [response length], aligned with the response
  * tokens (the value V_t is read before token t). Sources: PPO and GAE as in verl (verl/trainer/ppo/core_algos.py).
  */
-import type { LogProbs } from "../engine/engine.ts";
+import type { LogProbs } from "../engine/index.ts";
 
 /** Per-token advantages and returns of one sample. */
 export interface Advantages {

@@ -1,5 +1,5 @@
 import type { Algorithm } from "../../crds/trainingrun.ts";
-import type { LogProbs } from "../engine/engine.ts";
+import type { LogProbs } from "../engine/index.ts";
 import {
   type Advantages,
   addValidScores,

@@ -1,13 +1,14 @@
 import type { Algorithm } from "../../crds/trainingrun.ts";
-import type {
-  CriticStepResult,
-  Engine,
-  PolicySample,
-  PolicyStepResult,
-  Sequence,
-  ValueSample,
-} from "../engine/engine.ts";
-import { permutation, uniforms } from "../engine/model/random.ts";
+import {
+  type CriticStepResult,
+  type Engine,
+  type PolicySample,
+  type PolicyStepResult,
+  permutation,
+  type Sequence,
+  uniforms,
+  type ValueSample,
+} from "../engine/index.ts";
 import { importanceWeights } from "./advantages.ts";
 import { batchAdvantages, hasSignal, klPlacement } from "./baselines.ts";
 import { checkDeviation, type DeviationLimits } from "./deviation.ts";

@@ -1,5 +1,5 @@
 import type { TrainingRunSpec } from "../../crds/trainingrun.ts";
-import type { Message } from "../engine/model/tokenizer.ts";
+import type { Message } from "../engine/index.ts";
 import { RolloutError } from "./errors.ts";
 import { type Instrumented, type Instrumenter, instrument, NONCE_PLACEHOLDER } from "./instrument.ts";
 import { type AnswerFault, readAnswer } from "./instrument-answer.ts";

@@ -1,4 +1,4 @@
-import type { Message } from "../engine/model/tokenizer.ts";
+import type { Message } from "../engine/index.ts";
 import { describeColumns } from "./columns.ts";
 import { firstParagraph } from "./description.ts";
 import { RolloutError } from "./errors.ts";

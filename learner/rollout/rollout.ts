@@ -1,7 +1,5 @@
 import type { TrainingRunSpec } from "../../crds/trainingrun.ts";
-import type { Engine } from "../engine/engine.ts";
-import { seedFor, uniforms } from "../engine/model/random.ts";
-import { instrumenterShape } from "../engine/plan-generation.ts";
+import { type Engine, instrumenterShape, seedFor, uniforms } from "../engine/index.ts";
 import { samplesPerPrompt } from "../rl/groups.ts";
 import type { NewSample, PreviousSolution, Sample } from "../store/types.ts";
 import { instrumentAll, instrumenterLengths, type StaticPolicyFault } from "./instrument-policy.ts";

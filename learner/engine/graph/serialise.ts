@@ -21,22 +21,24 @@ const IR_VERSION = 10;
  */
 const STRETCH = 100;
 const STRETCHES = 80;
-const ModelProto = protobuf
-  .loadSync(fileURLToPath(new URL("onnx.proto", import.meta.url)))
-  .lookupType("onnx.ModelProto");
+/** Read when the first graph needs it: commands without a graph start faster. */
+let modelProto: protobuf.Type | undefined;
 
 export function serialise(graph: Graph): Uint8Array {
-  return ModelProto.encode(
-    ModelProto.fromObject({
-      irVersion: IR_VERSION,
-      producerName: "longrun",
-      opsetImport: [
-        { domain: "", version: graph.model.opset },
-        { domain: "com.microsoft", version: 1 },
-      ],
-      graph: graphProto(graph),
-    }),
-  ).finish();
+  modelProto ??= protobuf.loadSync(fileURLToPath(new URL("onnx.proto", import.meta.url))).lookupType("onnx.ModelProto");
+  return modelProto
+    .encode(
+      modelProto.fromObject({
+        irVersion: IR_VERSION,
+        producerName: "longrun",
+        opsetImport: [
+          { domain: "", version: graph.model.opset },
+          { domain: "com.microsoft", version: 1 },
+        ],
+        graph: graphProto(graph),
+      }),
+    )
+    .finish();
 }
 
 /** The nodes that an output depends on; ONNX Runtime would run the others, too. */

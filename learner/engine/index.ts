@@ -1,0 +1,54 @@
+/**
+ * The engine's one interface: everything outside this folder imports this file alone (test/imports.test.ts). Tests and
+ * benchmarks of single mechanisms may look behind it.
+ *
+ * Importing it loads neither ONNX Runtime nor a model: `startEngine`, `localEngine`, `probeDevice` and `Generator` do.
+ */
+
+// Devices and memory: where networks run, what they take there, whether it fits.
+export { gpuMemory, hostMemory } from "./available-memory.ts";
+export { size } from "./bytes.ts";
+// The engine: generate, evaluate, updatePolicy, updateCritic, save, load.
+export {
+  type AdapterOptions,
+  type ComputeFormat,
+  type CriticStepResult,
+  type Engine,
+  FROZEN,
+  type LogProbs,
+  type PolicySample,
+  type PolicyStepResult,
+  type Sequence,
+  startEngine,
+  type ValueSample,
+} from "./engine.ts";
+export { type Budget, checkLengths, fitRun, planTable } from "./fit.ts";
+export { localEngine, logProbsOf } from "./local.ts";
+// Models: folders, weights, adapters, tokenizers.
+export { readAdapter } from "./model/adapter-folder.ts";
+export type { ModelConfig } from "./model/config.ts";
+export { ModelError } from "./model/errors.ts";
+export {
+  copyOtherFiles,
+  createModelFolder,
+  readConfig,
+  readEosIds,
+  readTokenizer,
+  writeConfig,
+} from "./model/folder.ts";
+export { Generator, type Response } from "./model/generate.ts";
+export { modelIdentity } from "./model/identity.ts";
+export { type Adapter, adapterNames, adapterScale, PROJECTIONS } from "./model/lora.ts";
+export { MappedWeights } from "./model/mapped.ts";
+// Random numbers that depend on a seed and a purpose alone.
+export { permutation, seedFor, uniforms } from "./model/random.ts";
+export { readTensor } from "./model/safetensors.ts";
+export type { SafetensorsDType } from "./model/safetensors-header.ts";
+export { SHARD_BYTES, saveWeights, TRANSFORMERS_DTYPES } from "./model/save.ts";
+export { type Message, Tokenizer, type TokenizerFiles } from "./model/tokenizer.ts";
+export { checkFinite, elementCount, initialWeights } from "./model/weights.ts";
+export type { MemoryPlan, PlanRequest } from "./plan.ts";
+export { instrumenterShape } from "./plan-generation.ts";
+export { type Device, deviceName, hasGpu, parseDevice, resolveDevice } from "./runtime/device.ts";
+export { probeDevice, useDevice } from "./runtime/runtime.ts";
+export { graphCompute } from "./sessions.ts";
