@@ -1,7 +1,7 @@
 /** Causal grouped-query attention with its gradient. */
 
 import { custom } from "./gradients.ts";
-import { type Dim, type Graph, innermost, type Value } from "./graph.ts";
+import type { Dim, Graph, Value } from "./graph.ts";
 import {
   add,
   cast,
@@ -54,7 +54,7 @@ export function branchMasks(triangle: Value, branches: Value, blocks: number, { 
   const [batch] = branches.shape;
   const [block] = triangle.shape;
   const nothing = mul(triangle, 0);
-  const cut = pieces(innermost([branches]), branches, 1, blocks, block);
+  const cut = pieces(branches.graph, branches, 1, blocks, block);
   const make = (i: number, scores?: Value): Value => {
     const length = product([i + 1, block]);
     const then = (x: Value) => (scores ? after(x, scores) : x);
@@ -90,7 +90,7 @@ export function attention(q: Value, k: Value, v: Value, masks: Masks, shape: Att
   const rows = product([batch, time]);
   const queryRows = product([groups, block]);
   const alpha = 1 / Math.sqrt(headSize);
-  const graph = innermost([q, k, v]);
+  const graph = q.graph;
   const narrow = (x: Value) => (narrows(q) ? half(x) : x);
   if (recompute) graph.model.recomputes = true;
   /** of keys that a block of queries sees */

@@ -1,6 +1,6 @@
 /** Operations of transformers, composed of primitives, with gradients by hand where composing them would cost passes over memory. */
 import { custom } from "./gradients.ts";
-import { type Dim, float, innermost, type Value } from "./graph.ts";
+import { type Dim, float, type Value } from "./graph.ts";
 import {
   add,
   cast,
@@ -25,7 +25,7 @@ import { addable } from "./sums.ts";
 /** x / rms(x) * weight over the last axis; x float32 [rows, size], weight [size]. */
 export function rmsNorm(x: Value, weight: Value, epsilon: number): Value {
   const [rows, size] = x.shape as [Dim, number];
-  const graph = innermost([x, weight]);
+  const graph = x.graph;
   let inverse: Value; // 1 / rms, [rows, 1]
   const [output] = custom(
     "rmsNorm",
@@ -93,7 +93,7 @@ export interface RotaryValues {
  */
 export function rotary(x: Value, table: RotaryValues, heads: number, positions?: Value): Value {
   const { cos, sin, negativeSin } = table;
-  const graph = innermost([x, cos, sin, ...(positions ? [positions] : [])]);
+  const { graph } = x;
   const rotate = (value: Value, s: Value) =>
     graph.op(
       "RotaryEmbedding",
@@ -150,7 +150,7 @@ export function embedding(weight: Value, ids: Value, plan: EmbeddingPlan): Value
       const sums = cast(sub(gather(running, plan.ends), gather(running, plan.begins)), weight.dtype);
       const places = cast(plan.distinct, "int64");
       const addedTo = (total: Value) =>
-        innermost([total, sums]).op("ScatterND", [total, places, sums], { reduction: "add" }, [weight])[0]!;
+        total.graph.op("ScatterND", [total, places, sums], { reduction: "add" }, [weight])[0]!;
       return [addable(addedTo(expand(weight.graph.constant(0, weight.dtype), weight.shape)), addedTo)];
     },
   )[0];
@@ -190,7 +190,7 @@ export function embeddingPlan(ids: Int32Array, vocabulary: number) {
 
 /** x W^T + bias as one kernel, with one rounding; x [rows, in], weight [out, in], bias [out] or [rows, out]. */
 export function affine(x: Value, weight: Value, bias: Value): Value {
-  const graph = innermost([x, weight, bias]);
+  const graph = x.graph;
   const [a, w, b] = narrows({ graph }) ? [half(x), half(weight), half(bias)] : [x, weight, bias];
   return custom(
     "affine",

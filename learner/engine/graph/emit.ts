@@ -1,6 +1,6 @@
 /** How an operator enters a graph together with its gradient rule. */
 import { GraphError } from "./errors.ts";
-import { type Attribute, innermost, isFloat, type Shape, type Value } from "./graph.ts";
+import { type Attribute, isFloat, type Shape, type Value } from "./graph.ts";
 import type { DType } from "./tensor.ts";
 
 /**
@@ -29,7 +29,7 @@ interface Emission {
  * @throws GraphError `gradient` when it has no rule and would lose the gradient of an input
  */
 export function emit({ type, inputs, attributes = {}, shape, dtype, domain, rule, name = type }: Emission): Value {
-  const graph = innermost(inputs);
+  const graph = inputs[0]!.graph;
   const outputs = graph.op(type, inputs, attributes, [{ dtype: dtype ?? inputs[0]!.dtype, shape }], domain);
   if (!rule) {
     const lost = isFloat(outputs[0]!.dtype) && graph.model.recording && inputs.find((input) => input.requiresGrad);

@@ -17,13 +17,10 @@
  * | --- | --- |
  * | weights | `g.initializer(name, tensor)`; `g.externalInitializer(name, dtype, shape, { location, offset, length })` points into a file |
  * | constants | `g.constant(number or numbers, dtype?, shape?)`: equal constants are one initializer |
- * | any operator | `g.op('TopK', [x, k], { axis: 1 }, [{ dtype, shape }, { dtype, shape }], domain?)` -> values; an input that is left out is `null`; attributes: number = int, `float(x)`, string, number[] = ints, Tensor, Graph |
+ * | any operator | `g.op('TopK', [x, k], { axis: 1 }, [{ dtype, shape }, { dtype, shape }], domain?)` -> values; an input that is left out is `null`; attributes: number = int, `float(x)`, string, number[] = ints, Tensor |
  * | size of a named dim | `g.dim('rows')` -> int64 [1]; `g.shapeOf(['rows', 3])` -> int64 [rank] |
- * | loop | `g.loop({ tripCount?, condition?, carried, body })`: body gets (graph, iteration, condition, carried), returns { condition, carried, scans? } |
  *
- * Where an operation goes: a primitive is emitted into the innermost graph that one of its inputs belongs to, so what a loop
- * body computes from outer values alone is hoisted out of the loop; `g.op` emits into `g` itself. Values of an outer graph
- * are captured by name (ONNX allows it), never copied. All names are unique over the whole model.
+ * A primitive is emitted into the graph of its inputs. Names are unique within a graph.
  */
 import { GraphError } from "./errors.ts";
 import { type DType, type Tensor, type TypedArray, tensorOf } from "./tensor.ts";
@@ -42,7 +39,7 @@ export interface Value {
 export interface FloatAttribute {
   float: number;
 }
-export type Attribute = number | string | boolean | readonly number[] | FloatAttribute | Tensor | Graph;
+export type Attribute = number | string | boolean | readonly number[] | FloatAttribute | Tensor;
 export const float = (value: number): FloatAttribute => ({ float: value });
 
 export interface OpNode {
@@ -75,27 +72,13 @@ export interface TapeEntry {
 
 export type OutputSpec = { dtype: DType; shape: Shape };
 
-export interface LoopOptions {
-  tripCount?: Value;
-  condition?: Value;
-  carried: readonly Value[];
-  /** shapes of the carried values inside the body when they change from one iteration to the next */
-  carriedShapes?: readonly Shape[];
-  body: (
-    graph: Graph,
-    iteration: Value,
-    condition: Value,
-    carried: Value[],
-  ) => { condition?: Value; carried: readonly Value[]; scans?: readonly Value[] };
-}
-
 /**
  * What matrices are multiplied in. `bfloat16`: operands and products are bfloat16, and so is what is computed of products alone
  * (README.md); ONNX Runtime has such products on CUDA only.
  */
 export type Compute = "float32" | "bfloat16";
 
-/** What all graphs of one model share. */
+/** The state of a graph while it is built. */
 interface Model {
   opset: number;
   compute: Compute;
@@ -116,8 +99,6 @@ interface Model {
 
 export class Graph {
   readonly name: string;
-  readonly parent: Graph | undefined;
-  readonly depth: number;
   readonly nodes: OpNode[] = [];
   readonly inputs: Value[] = [];
   readonly outputs: { name: string; value: Value }[] = [];
@@ -127,11 +108,9 @@ export class Graph {
   readonly #sizes = new Map<string, Value>();
 
   /** `opset`: 21 for generation (random operators, smaller kernels), 23 for Attention and RMSNormalization. */
-  constructor(name: string, options: { opset?: number; compute?: Compute; parent?: Graph } = {}) {
+  constructor(name: string, options: { opset?: number; compute?: Compute } = {}) {
     this.name = name;
-    this.parent = options.parent;
-    this.depth = options.parent ? options.parent.depth + 1 : 0;
-    this.model = options.parent?.model ?? {
+    this.model = {
       opset: options.opset ?? 23,
       compute: options.compute ?? "float32",
       counter: 0,
@@ -146,10 +125,6 @@ export class Graph {
     };
   }
 
-  get root(): Graph {
-    return this.parent ? this.parent.root : this;
-  }
-
   input(name: string, dtype: DType, shape: Shape, options: { requiresGrad?: boolean } = {}): Value {
     const value = this.#value(this.#claim(name), dtype, shape, options.requiresGrad ?? false);
     this.inputs.push(value);
@@ -158,7 +133,7 @@ export class Graph {
 
   /** Makes `value` an output called `name`. */
   output(name: string, value: Value): void {
-    this.#checkVisible(value, `output ${name}`);
+    this.#checkOwn(value, `output ${name}`);
     // the name of an output is the name of the value that makes it, so a copy gives it one of its own; ORT removes the copy
     const named = this.#value(this.#claim(name), value.dtype, value.shape, false);
     this.nodes.push({
@@ -191,7 +166,7 @@ export class Graph {
     const key = `${dtype}[${dims}]:${list.map((value) => (Object.is(value, -0) ? "-0" : value)).join()}`;
     const known = this.model.constants.get(key);
     if (known) return known;
-    const value = this.root.initializer(this.#fresh("constant"), tensorOf(dtype, list, dims));
+    const value = this.initializer(this.#fresh("constant"), tensorOf(dtype, list, dims));
     this.model.constants.set(key, value);
     return value;
   }
@@ -204,7 +179,7 @@ export class Graph {
     outputs: readonly OutputSpec[],
     domain = "",
   ): Value[] {
-    for (const input of inputs) if (input) this.#checkVisible(input, type);
+    for (const input of inputs) if (input) this.#checkOwn(input, type);
     const name = this.#fresh(type);
     const values = outputs.map((output, i) =>
       this.#value(outputs.length === 1 ? `${name}_out` : `${name}_out${i}`, output.dtype, output.shape, false),
@@ -227,27 +202,20 @@ export class Graph {
     if (factors.length > 1) {
       return factors
         .map((factor) => this.dim(/^\d+$/.test(factor) ? Number(factor) : factor))
-        .reduce((a, b) => {
-          const graph = innermost([a, b]);
-          return graph.#sized(
-            `${a.name}*${b.name}`,
-            () => graph.op("Mul", [a, b], {}, [{ dtype: "int64", shape: [1] }])[0]!,
-          );
-        });
+        .reduce((a, b) =>
+          this.#sized(`${a.name}*${b.name}`, () => this.op("Mul", [a, b], {}, [{ dtype: "int64", shape: [1] }])[0]!),
+        );
     }
-    for (let graph: Graph | undefined = this; graph; graph = graph.parent) {
-      const owner = graph;
-      const source = owner.inputs.find((input) => input.shape.includes(dim));
-      if (!source) continue;
-      const start = source.shape.indexOf(dim);
-      return owner.#sized(
-        dim,
-        () => owner.op("Shape", [source], { start, end: start + 1 }, [{ dtype: "int64", shape: [1] }])[0]!,
+    const source = this.inputs.find((input) => input.shape.includes(dim));
+    if (!source)
+      throw new GraphError(
+        "shape",
+        `graph ${this.name}: no input has the dim '${dim}', so its size is unknown; add it to an input's shape`,
       );
-    }
-    throw new GraphError(
-      "shape",
-      `graph ${this.name}: no input has the dim '${dim}', so its size is unknown; add it to an input's shape`,
+    const start = source.shape.indexOf(dim);
+    return this.#sized(
+      dim,
+      () => this.op("Shape", [source], { start, end: start + 1 }, [{ dtype: "int64", shape: [1] }])[0]!,
     );
   }
 
@@ -255,10 +223,9 @@ export class Graph {
   shapeOf(shape: Shape): Value {
     if (shape.every((dim) => typeof dim === "number")) return this.constant(shape as number[], "int64");
     const dims = shape.map((dim) => this.dim(dim));
-    const graph = innermost(dims);
-    return graph.#sized(
+    return this.#sized(
       `[${shape}]`,
-      () => graph.op("Concat", dims, { axis: 0 }, [{ dtype: "int64", shape: [shape.length] }])[0]!,
+      () => this.op("Concat", dims, { axis: 0 }, [{ dtype: "int64", shape: [shape.length] }])[0]!,
     );
   }
 
@@ -266,30 +233,6 @@ export class Graph {
     const value = this.#sizes.get(key) ?? make();
     this.#sizes.set(key, value);
     return value;
-  }
-
-  /** ONNX Loop. Returns the final carried values, then each scan value stacked along a new first axis. */
-  loop(options: LoopOptions): Value[] {
-    const body = new Graph(this.#fresh("loop_body"), { parent: this });
-    const iteration = body.input(`${body.name}_iteration`, "int64", []);
-    const condition = body.input(`${body.name}_condition`, "bool", []);
-    const shapes = options.carried.map((value, i) => options.carriedShapes?.[i] ?? value.shape);
-    const carried = options.carried.map((value, i) => body.input(`${body.name}_in${i}`, value.dtype, shapes[i]!));
-    const result = options.body(body, iteration, condition, carried);
-    if (result.carried.length !== carried.length) {
-      throw new GraphError(
-        "graph",
-        `loop: the body returned ${result.carried.length} carried values instead of ${carried.length}`,
-      );
-    }
-    const scans = result.scans ?? [];
-    body.output(`${body.name}_go`, result.condition ?? condition);
-    for (const [i, value] of [...result.carried, ...scans].entries()) body.output(`${body.name}_out${i}`, value);
-    const count = this.#fresh("iterations");
-    return this.op("Loop", [options.tripCount ?? null, options.condition ?? null, ...options.carried], { body }, [
-      ...carried.map((value, i) => ({ dtype: value.dtype, shape: shapes[i]! })),
-      ...scans.map((value) => ({ dtype: value.dtype, shape: [count, ...value.shape] })),
-    ]);
   }
 
   /** Marks `outputs` as computed from `inputs` by the gradient rule `name`; returns them as values that require a gradient. */
@@ -308,10 +251,7 @@ export class Graph {
 
   #claim(name: string): string {
     if (this.model.names.has(name))
-      throw new GraphError(
-        "graph",
-        `graph ${this.name}: the name '${name}' is taken; names are unique over the whole model`,
-      );
+      throw new GraphError("graph", `graph ${this.name}: the name '${name}' is taken; names are unique within a graph`);
     this.model.names.add(name);
     return name;
   }
@@ -320,20 +260,15 @@ export class Graph {
     return `${prefix}_${this.model.counter++}`;
   }
 
-  #checkVisible(value: Value, user: string): void {
-    for (let graph: Graph | undefined = this; graph; graph = graph.parent) if (graph === value.graph) return;
+  #checkOwn(value: Value, user: string): void {
+    if (value.graph === this) return;
     throw new GraphError(
       "graph",
-      `${user}: the value '${value.name}' belongs to graph ${value.graph.name}, which ${this.name} cannot see`,
+      `${user}: the value '${value.name}' belongs to graph ${value.graph.name}, not to ${this.name}`,
     );
   }
 }
 
 export function isFloat(dtype: DType): boolean {
   return dtype.includes("float");
-}
-
-/** The innermost of the graphs of `values`: where an operator on them is emitted. */
-export function innermost(values: readonly Value[]): Graph {
-  return values.reduce((graph, value) => (value.graph.depth > graph.depth ? value.graph : graph), values[0]!.graph);
 }

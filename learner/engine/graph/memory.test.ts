@@ -91,18 +91,6 @@ test("what backward needs is live at the peak", () => {
   );
 });
 
-test("loops count with what is live in their body", () => {
-  const g = new Graph("loop");
-  const x = square(g);
-  const [last] = g.loop({
-    tripCount: g.constant(3, "int64"),
-    carried: [x],
-    body: (_graph, _iteration, _condition, [state]) => ({ carried: [transpose(transpose(state!, [1, 0]), [1, 0])] }),
-  });
-  g.output("last", last!);
-  assert.equal(peakMemory(g, { rows: 1 }).bytes, 3 * KB);
-});
-
 test("the order is ONNX Runtime's: of two branches the one that was added last runs first", () => {
   const g = new Graph("order");
   const x = square(g);

@@ -3,7 +3,7 @@
  * the last one that reads it, in the order in which ONNX Runtime runs nodes. Fused and eliminated nodes are not foreseen.
  */
 import { GraphError } from "./errors.ts";
-import { type Dim, Graph, type OpNode, type Shape, type Value } from "./graph.ts";
+import type { Dim, Graph, OpNode, Shape, Value } from "./graph.ts";
 import { liveNodes } from "./serialise.ts";
 import { DTYPES, type Tensor } from "./tensor.ts";
 
@@ -47,7 +47,6 @@ interface Step {
   reads: number[];
   makes: number[];
   inPlace: boolean;
-  bodies: Graph[];
 }
 
 /** What `find` returns for a graph, found again only where nodes have been added since. */
@@ -64,11 +63,10 @@ export function perGraph<T>(find: (graph: Graph) => T): (graph: Graph) => T {
 
 /** What does not depend on the sizes of dims. */
 const lifetimesOf = perGraph((graph) => {
-  const order = executionOrder(graph);
   const buffers: Buffer[] = [];
   const numbers = new Map<string, number>();
-  const steps = order.map((node): Step => {
-    const reads = [...new Set(namesRead(node).flatMap((name) => numbers.get(name) ?? []))];
+  const steps = executionOrder(graph).map((node): Step => {
+    const reads = [...new Set(node.inputs.flatMap((name) => numbers.get(name) ?? []))];
     for (const number of reads) buffers[number]!.reads++;
     const makes: number[] = [];
     for (const value of node.outputs) {
@@ -80,13 +78,13 @@ const lifetimesOf = perGraph((graph) => {
       numbers.set(value.name, buffers.push({ value, reads: 0, output: false }) - 1);
       makes.push(buffers.length - 1);
     }
-    return { reads, makes, inPlace: IN_PLACE.has(node.type), bodies: bodies(node) };
+    return { reads, makes, inPlace: IN_PLACE.has(node.type) };
   });
   for (const { value } of graph.outputs) {
     const number = numbers.get(value.name);
     if (number !== undefined) buffers[number]!.output = true;
   }
-  return { buffers, steps, tripCounts: tripCounts(order) };
+  return { buffers, steps };
 });
 
 /**
@@ -95,15 +93,14 @@ const lifetimesOf = perGraph((graph) => {
  * @throws GraphError `shape` for a dim whose size is not known
  */
 export function peakMemory(graph: Graph, dims: Dims, { outputsHeld = false } = {}): PeakMemory {
-  const { buffers, steps, tripCounts: counts } = lifetimesOf(graph);
-  const sizes = { ...dims, ...counts };
-  const bytes = buffers.map(({ value, output }) => (output && outputsHeld ? 0 : byteSize(value, sizes)));
+  const { buffers, steps } = lifetimesOf(graph);
+  const bytes = buffers.map(({ value, output }) => (output && outputsHeld ? 0 : byteSize(value, dims)));
   const left = buffers.map(({ reads }) => reads);
   const born = new Array<number>(buffers.length).fill(0);
   const died = new Array<number>(buffers.length).fill(steps.length);
   let live = 0;
   let peak = { bytes: 0, at: -1 };
-  for (const [at, { reads, makes, inPlace, bodies: inner }] of steps.entries()) {
+  for (const [at, { reads, makes, inPlace }] of steps.entries()) {
     const done = reads.filter((number) => --left[number]! === 0 && !buffers[number]!.output);
     const reusable = inPlace ? [...done] : [];
     for (const number of makes) {
@@ -117,8 +114,7 @@ export function peakMemory(graph: Graph, dims: Dims, { outputsHeld = false } = {
       } else live += bytes[number]!;
       if (readers === 0 && !output) done.push(number);
     }
-    const inside = Math.max(0, ...inner.map((body) => peakMemory(body, sizes).bytes));
-    if (live + inside > peak.bytes) peak = { bytes: live + inside, at };
+    if (live > peak.bytes) peak = { bytes: live, at };
     for (const number of done) {
       live -= bytes[number]!;
       died[number] = at;
@@ -140,7 +136,7 @@ export function executionOrder(graph: Graph): OpNode[] {
     nodes.flatMap((node, index) => node.outputs.map(({ name }): [string, number] => [name, index])),
   );
   const sources = nodes.map((node) => {
-    const found = namesRead(node).flatMap((name) => producer.get(name) ?? []);
+    const found = node.inputs.flatMap((name) => producer.get(name) ?? []);
     return [...new Set(found)].sort((a, b) => a - b);
   });
   const read = new Set(sources.flat());
@@ -158,30 +154,6 @@ export function executionOrder(graph: Graph): OpNode[] {
     for (const source of sources[index]!) if (!visited.has(source)) stack.push({ index: source, leave: false });
   }
   return order;
-}
-
-export const bodies = (node: OpNode): Graph[] =>
-  Object.values(node.attributes).filter((value) => value instanceof Graph);
-
-/** Also what the bodies of loops and branches capture. */
-function namesRead(node: OpNode): string[] {
-  return [...node.inputs, ...bodies(node).flatMap((body) => body.nodes.flatMap(namesRead))];
-}
-
-/** Of loops with a constant number of iterations: the first dim of what they stack. */
-export function tripCounts(nodes: readonly OpNode[]): Record<string, number> {
-  const counts: Record<string, number> = {};
-  for (const { type, inputs, outputs } of nodes) {
-    const graph = outputs[0]?.graph;
-    if (type !== "Loop" || graph === undefined) continue;
-    const count = graph.root.initializers.find(({ value }) => value.name === inputs[0]);
-    for (const { shape } of outputs) {
-      const dim = shape[0];
-      if (count && "data" in count && typeof dim === "string" && dim.startsWith("iterations_"))
-        counts[dim] = Number(count.data[0]);
-    }
-  }
-  return counts;
 }
 
 export function byteSize({ name, dtype, shape }: Value, dims: Dims): number {

@@ -1,6 +1,6 @@
 /** Activation checkpointing: what the backward pass needs is computed again there, not kept from the forward pass. */
 import { backward, during } from "./gradients.ts";
-import { innermost, type TapeEntry, type Value } from "./graph.ts";
+import type { TapeEntry, Value } from "./graph.ts";
 import { add } from "./primitives.ts";
 
 /**
@@ -8,7 +8,7 @@ import { add } from "./primitives.ts";
  * emitted a second time. Gradients are those of `forward` itself, bit for bit; so are those of what it captures.
  */
 export function checkpoint(inputs: readonly Value[], forward: (inputs: Value[]) => readonly Value[]): Value[] {
-  const { model } = innermost(inputs);
+  const { model } = inputs[0]!.graph;
   const emitted: TapeEntry[] = []; // read for what the values depend on, then forgotten
   const outputs = during(model, { tape: emitted }, () => forward([...inputs]));
   const inside = new Set(emitted.flatMap((entry) => entry.outputs.map(({ name }) => name)));
@@ -19,7 +19,7 @@ export function checkpoint(inputs: readonly Value[], forward: (inputs: Value[]) 
   );
   if (sources.size === 0) return [...outputs];
   model.recomputes = true;
-  return innermost(inputs).record("checkpoint", [...sources.values()], outputs, (cotangents) => {
+  return inputs[0]!.graph.record("checkpoint", [...sources.values()], outputs, (cotangents) => {
     const last = cotangents.find((cotangent) => cotangent !== undefined)!;
     const again = inputs.map((input) => after(input, last));
     return during(model, { recording: true, tape: [] }, () => {
@@ -46,7 +46,7 @@ export function checkpoint(inputs: readonly Value[], forward: (inputs: Value[]) 
  * @param others of rank 1 at least
  */
 export function after(value: Value, ...others: readonly Value[]): Value {
-  const graph = innermost([value, ...others]);
+  const graph = value.graph;
   graph.model.recomputes = true;
   let asItIs = graph.constant(new Array(value.shape.length).fill(0), "int64"); // Reshape: 0 is the size it has
   for (const other of others) {

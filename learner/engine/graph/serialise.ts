@@ -1,15 +1,7 @@
 /** Graph -> the bytes of an ONNX model (protobuf, IR version 10). */
 import { fileURLToPath } from "node:url";
 import protobuf from "protobufjs";
-import {
-  type Attribute,
-  type FloatAttribute,
-  Graph,
-  type Initializer,
-  type OpNode,
-  type Shape,
-  type Value,
-} from "./graph.ts";
+import type { Attribute, FloatAttribute, Graph, Initializer, OpNode, Shape, Value } from "./graph.ts";
 import { DTYPES, type DType, type Tensor, type TypedArray } from "./tensor.ts";
 
 const IR_VERSION = 10;
@@ -48,15 +40,9 @@ export function liveNodes(graph: Graph): OpNode[] {
   for (const node of graph.nodes.toReversed()) {
     if (!node.outputs.some(({ name }) => needed.has(name))) continue;
     live.push(node);
-    for (const name of namesUsed(node)) needed.add(name);
+    for (const name of node.inputs) needed.add(name);
   }
   return live.reverse();
-}
-
-/** Of the values that a node reads, in its loop body or branches, too. */
-function namesUsed({ inputs, attributes }: OpNode): string[] {
-  const inside = Object.values(attributes).filter((attribute) => attribute instanceof Graph);
-  return [...inputs, ...inside.flatMap((graph) => liveNodes(graph).flatMap(namesUsed))];
 }
 
 function graphProto(graph: Graph): object {
@@ -118,7 +104,6 @@ function attributeProto(name: string, value: Attribute): object {
   if (typeof value === "number") return { name, type: 2, i: value };
   if (typeof value === "string") return { name, type: 3, s: Buffer.from(value) };
   if (Array.isArray(value)) return { name, type: 7, ints: value };
-  if (value instanceof Graph) return { name, type: 5, g: graphProto(value) };
   if ("data" in value) return { name, type: 4, t: tensorProto(value as Tensor) };
   return { name, type: 1, f: (value as FloatAttribute).float };
 }

@@ -4,7 +4,7 @@
  */
 import { Arena, type Piece } from "./arena.ts";
 import type { Graph, Value } from "./graph.ts";
-import { bodies, byteSize, type Dims, executionOrder, peakMemory, perGraph, tripCounts } from "./memory.ts";
+import { byteSize, type Dims, executionOrder, perGraph } from "./memory.ts";
 import { dimNames, liveNodes } from "./serialise.ts";
 
 /** Results that have the memory of their first input. Identity is none: a graph's outputs are copied out by it. */
@@ -69,21 +69,18 @@ const bufferPlan = perGraph((graph) => {
       if (left.get(base) === 0 && !over.has(base)) dead.unshift(holder);
     }
   }
-  return { buffers, bodies: order.map(bodies), tripCounts: tripCounts(order) };
+  return { buffers, nodes: order.length };
 });
 
 /** Bytes of the arena of a session on a GPU. @throws GraphError `shape` for a dim whose size is not known */
 export function arenaBytes(graph: Graph, dims: Dims): number {
-  const { buffers, bodies: inner, tripCounts: counts } = bufferPlan(graph);
-  const sizes = { ...dims, ...counts };
+  const { buffers, nodes } = bufferPlan(graph);
   const arena = new Arena();
   const begin = Map.groupBy(buffers, ({ from }) => from);
   const end = Map.groupBy(buffers, ({ until }) => until);
   const pieces = new Map<Buffer, Piece>();
-  for (const [at, graphs] of inner.entries()) {
-    for (const buffer of begin.get(at) ?? []) pieces.set(buffer, arena.allocate(byteSize(buffer.value, sizes)));
-    const inside = Math.max(0, ...graphs.map((body) => peakMemory(body, sizes).bytes));
-    if (inside > 0) arena.free(arena.allocate(inside));
+  for (let at = 0; at < nodes; at++) {
+    for (const buffer of begin.get(at) ?? []) pieces.set(buffer, arena.allocate(byteSize(buffer.value, dims)));
     for (const buffer of end.get(at) ?? []) arena.free(pieces.get(buffer)!);
   }
   return arena.bytes;

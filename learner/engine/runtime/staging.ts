@@ -2,7 +2,7 @@
  * The inputs of a run from this process's memory, sent to the device in one copy. ONNX Runtime copies each input by itself, and a
  * step has two dozen; most are small, so that the copies' number counts, not their bytes.
  */
-import { Graph, type OpNode, type Value } from "../graph/graph.ts";
+import type { Graph, Value } from "../graph/graph.ts";
 import { type DeviceTensor, DTYPES, type Tensor } from "../graph/tensor.ts";
 import type { DeviceBuffer } from "./buffer.ts";
 
@@ -83,19 +83,16 @@ function goesTogether(feed: Tensor | DeviceTensor): feed is Tensor {
 
 /**
  * The inputs that ONNX Runtime wants on the device. It wants others in this process's memory, and would copy them back: those that
- * lead to no output, those of which one reads the shape, and single integers (the trip count of a Loop, the size of an
+ * lead to no output, those of which one reads the shape, and single integers (the size of an
  * Expand, the length that attention makes room for).
  */
 export function stageable(graph: Graph): ReadonlySet<string> {
   const live = new Set(graph.outputs.map(({ value }) => value.name));
   const measured = new Set<string>();
-  const read = ({ type, inputs, attributes }: OpNode) => {
-    for (const name of inputs) (type === "Shape" ? measured : live).add(name);
-    for (const inner of Object.values(attributes)) if (inner instanceof Graph) inner.nodes.forEach(read);
-  };
   // from the end on: what leads to no output is not read
-  for (const node of graph.nodes.toReversed())
-    if (node.outputs.some(({ name }) => live.has(name) || measured.has(name))) read(node);
+  for (const { type, inputs, outputs } of graph.nodes.toReversed())
+    if (outputs.some(({ name }) => live.has(name) || measured.has(name)))
+      for (const name of inputs) (type === "Shape" ? measured : live).add(name);
   const isSize = ({ dtype, shape }: Value) =>
     dtype === "int64" ? shape.every((dim) => dim === 1) : dtype === "int32" && shape.length === 0;
   const wanted = graph.inputs.filter((it) => live.has(it.name) && !measured.has(it.name) && !isSize(it));
