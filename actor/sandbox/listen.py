@@ -52,7 +52,7 @@ def serve(path, scratch, serve_fork):
             os._exit(0)
         with connection:
             ended = os.pidfd_open(pid)
-            # A hang-up is told without being asked for; all that can be read is the fork's.
+            # poll() reports a hang-up even with an empty event mask. Input on the connection is for the fork alone.
             _wait_for({ended: select.POLLIN, connection.fileno(): 0}, besides=pid)
             os.close(ended)
             _kill_everything()

@@ -83,8 +83,8 @@ ${fence}`;
 }
 
 /**
- * Inserts markers into each program as `instrumenter` says. What the static policy cannot do within its limits, or does
- * wrong, falls back to the rules of `Syntax`, and from there to the program as it is.
+ * Inserts markers into each program as `instrumenter` says. If the static policy exceeds its limits or changes the program,
+ * the rules of `Syntax` insert them. If these cannot either, the program stays as it is.
  */
 export async function instrumentAll(
   programs: readonly string[],

@@ -300,15 +300,17 @@ const silent = pick.map(
     },
   }),
 );
-const hello = fc.tuple(who, pick).map(([index, claim]) =>
-  onStream("another hello", index, (stream) => {
-    const actor = ["actor-0", "actor-1", "actor-2"][claim % 3]!;
-    stream.send(
-      { hello: { protocolVersion: PROTOCOL_VERSION, actor, isolationLevel: "none", slots: 1 } },
-      stream.greeted ? "breaks" : "depends",
-    );
-  }),
-);
+const hello = fc.tuple(who, pick).map(([index, claim]) => {
+  const actor = [HONEST, ...HOSTILE][claim % 3]!;
+  return onStream(`another hello, as ${actor}`, index, (stream, world) => {
+    const introduces = !stream.greeted && actor === stream.actor.name;
+    const hello = { protocolVersion: PROTOCOL_VERSION, actor, isolationLevel: "none", slots: 1 };
+    stream.send({ hello }, introduces ? "depends" : "breaks");
+    if (!introduces || stream.over) return;
+    stream.greeted = true;
+    for (const older of world.streams) if (older !== stream && older.actor.name === actor) older.over = true;
+  });
+});
 const ready = fc
   .tuple(who, fc.constantFrom(0, 1, 4, 4, 4, 256, 256, 257))
   .map(([index, freeSlots]) =>

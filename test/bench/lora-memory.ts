@@ -9,7 +9,7 @@
  * The model is made with random weights. Proportional set size (smaps_rollup) is read every 20 ms from the main thread
  * while the engine's worker works: it counts a mapped file once, however many sessions map it. `--resident` does it as on a GPU,
  * in this process's memory (learner/engine/device-memory.ts): then the frozen model is in anonymous memory, once. Prints one JSON line, with
- * what the plan of such a run says (learner/engine/plan.ts) beside the highest.
+ * what the plan of such a run says (learner/engine/plan.ts) beside the highest, but for the run around the engine, which is not here.
  */
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
@@ -22,7 +22,7 @@ import type { ModelConfig } from "../../learner/engine/model/config.ts";
 import { SHAPES as QWEN } from "../../learner/engine/model/hollow.fixture.ts";
 import { PROJECTIONS } from "../../learner/engine/model/lora.ts";
 import { uniforms } from "../../learner/engine/model/random.ts";
-import { Planner } from "../../learner/engine/plan.ts";
+import { Planner, SURROUNDINGS_BYTES } from "../../learner/engine/plan.ts";
 import { SIZES } from "./update-work.ts";
 
 const SHAPES: Record<string, ModelConfig> = {
@@ -145,14 +145,15 @@ const plan = new Planner({
   ...{ microBatchSize: micro, generationBatchSize: Number(given.batch), samplesPerPrompt: 1, device: { kind: "cpu" } },
   checkpointing,
 }).plan(micro * length, workerCount({ threads: Number(given.threads), adapter }));
+const planBytes = plan.hostBytes - SURROUNDINGS_BYTES;
 fs.rmSync(model, { recursive: true });
 const mebibytes = (count: number) => Math.round(count / 1048576);
 const highest = Math.max(...Object.entries(peaks).map(([name, { pss }]) => (name === "save" ? 0 : pss)));
 const facts = {
   ...given,
   highestMiB: highest,
-  planMiB: mebibytes(plan.hostBytes),
-  planOverHighest: Number((plan.hostBytes / 1048576 / highest).toFixed(2)),
+  planMiB: mebibytes(planBytes),
+  planOverHighest: Number((planBytes / 1048576 / highest).toFixed(2)),
   planRowsMiB: Object.fromEntries(plan.rows.map(({ what, hostBytes }) => [what, mebibytes(hostBytes)])),
   fileMiB: mebibytes(bytes),
   checkpointMiB: mebibytes(checkpoint),

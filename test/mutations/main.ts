@@ -95,7 +95,7 @@ async function main(asked: string[], signal: AbortSignal): Promise<number> {
   }
 }
 
-/** Returns how many mutations of each area came to what. */
+/** Returns a table: the number of mutations of each area by status. */
 function table(areas: Map<string, Mutation[]>, outcomes: Map<Mutation, MutationResult>): string {
   const row = (name: string, cells: readonly (string | number)[]) =>
     name.padEnd(12) + cells.map((cell) => String(cell).padStart(19)).join("");

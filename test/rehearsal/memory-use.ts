@@ -17,7 +17,7 @@ import { startEngine } from "../../learner/engine/engine.ts";
 import { fitRun } from "../../learner/engine/fit.ts";
 import type { ModelConfig } from "../../learner/engine/model/config.ts";
 import { SHAPES, writeHollowModel } from "../../learner/engine/model/hollow.fixture.ts";
-import { type MemoryPlan, Planner } from "../../learner/engine/plan.ts";
+import { type MemoryPlan, Planner, SURROUNDINGS_BYTES } from "../../learner/engine/plan.ts";
 import { COMPUTE, requestOf } from "../../learner/engine-options.ts";
 import { ADAPTER, criticStep, policyStep, samples } from "../bench/gpu.ts";
 import { kilobytes } from "../bench/process-memory.ts";
@@ -60,7 +60,7 @@ export interface Use {
   plan: MemoryPlan;
   /** bytes, without what the plan has for CUDA itself, which is not there */
   gpu: { plan: number; peak: number };
-  /** bytes */
+  /** bytes, without what the plan has for a run around the engine, which is not there */
   host: { plan: number; peak: number };
   phases: { phase: string; gpuBytes: number; hostBytes: number; seconds: number }[];
 }
@@ -187,7 +187,7 @@ async function rehearse(asked: Asked, layers: number, folder: string): Promise<U
   return {
     ...{ plan, phases },
     gpu: { plan: plan.gpuBytes - cudaBytes(plan), peak: most("gpuBytes") },
-    host: { plan: plan.hostBytes, peak: most("hostBytes") },
+    host: { plan: plan.hostBytes - SURROUNDINGS_BYTES, peak: most("hostBytes") },
   };
 }
 

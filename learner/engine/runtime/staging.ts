@@ -82,9 +82,9 @@ function goesTogether(feed: Tensor | DeviceTensor): feed is Tensor {
 }
 
 /**
- * The inputs that ONNX Runtime wants on the device. It wants others in this process's memory, and would copy them back: those that
- * lead to no output, those of which one reads the shape, and single integers (the size of an
- * Expand, the length that attention makes room for).
+ * The inputs that ONNX Runtime wants on the device. It wants three kinds of input in this process's memory, and would copy them back:
+ * inputs that lead to no output, inputs whose shape a node reads, and single integers (the size of an Expand, the length that
+ * attention makes room for).
  */
 export function stageable(graph: Graph): ReadonlySet<string> {
   const live = new Set(graph.outputs.map(({ value }) => value.name));
