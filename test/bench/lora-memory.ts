@@ -9,7 +9,7 @@
  * The model is made with random weights. Proportional set size (smaps_rollup) is read every 20 ms from the main thread
  * while the engine's worker works: it counts a mapped file once, however many sessions map it. `--resident` does it as on a GPU,
  * in this process's memory (learner/engine/device-memory.ts): then the frozen model is in anonymous memory, once. Prints one JSON line, with
- * what the plan of such a run says (learner/engine/plan.ts) beside the highest, but for the run around the engine, which is not here.
+ * what the plan of such a run says (learner/engine/plan.ts) beside the highest, without what surrounds the engine in a run.
  */
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
