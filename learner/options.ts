@@ -60,7 +60,7 @@ function valuesOf(args: string[]) {
   try {
     return parseArgs({ args, options: OPTIONS }).values;
   } catch (cause) {
-    throw new ManifestError([(cause as Error).message.split(". ")[0]!], { cause });
+    throw new ManifestError([(cause as Error).message.split(". ")[0]], { cause });
   }
 }
 

@@ -54,7 +54,7 @@ class DeviceScalars {
   }
 
   async write(values: Readonly<Record<string, number>>): Promise<void> {
-    const numbers = Float64Array.from(this.#names, (name) => values[name]!);
+    const numbers = Float64Array.from(this.#names, (name) => values[name]);
     await this.#runtime.write(this.#buffer, new Float32Array(numbers.buffer));
   }
 
@@ -119,8 +119,8 @@ export class DeviceAdamW {
     const scalars = this.#scalars.feeds();
     const buffers = [weights, gradient, moments.first, moments.second];
     const blocks = buffers.map((buffer) => [...buffer.blocks(weights.length)]);
-    for (const i of blocks[0]!.keys()) {
-      const [w, g, m, v] = blocks.map((of) => of[i]!.values);
+    for (const i of blocks[0].keys()) {
+      const [w, g, m, v] = blocks.map((of) => of[i].values);
       await this.#adamw.run(
         { weights: w!, gradient: g!, first: m!, second: v!, ...scalars },
         { "new weights": w!, "new first": m!, "new second": v! },

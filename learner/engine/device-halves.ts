@@ -75,7 +75,7 @@ export class DeviceHalves {
     this.#kernels = kernels;
     this.#buffer = buffer;
     this.#matrices = matrices;
-    this.#begin = matrices[0]!.offset;
+    this.#begin = matrices[0].offset;
     this.#end = end;
   }
 
@@ -90,7 +90,7 @@ export class DeviceHalves {
     const last = matrices.at(-1);
     if (!last) return undefined;
     const end = last.offset + elementCount(last.shape);
-    const buffer = await runtime.allocate(Math.ceil((end - matrices[0]!.offset) / PER_FLOAT));
+    const buffer = await runtime.allocate(Math.ceil((end - matrices[0].offset) / PER_FLOAT));
     return new DeviceHalves(kernels, buffer, matrices, end);
   }
 
@@ -98,7 +98,7 @@ export class DeviceHalves {
   fits(shapes: readonly ParameterShape[]): boolean {
     const matrices = shapes.filter(({ name }) => isMultiplied(name));
     return (
-      matrices.length === this.#matrices.length && matrices.every(({ name }, i) => name === this.#matrices[i]!.name)
+      matrices.length === this.#matrices.length && matrices.every(({ name }, i) => name === this.#matrices[i].name)
     );
   }
 

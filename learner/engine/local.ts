@@ -37,6 +37,6 @@ function promising<T extends object>(target: T): Remote<T> {
     get:
       (methods, name) =>
       async (...parameters: unknown[]) =>
-        (methods as Record<PropertyKey, (...parameters: unknown[]) => unknown>)[name]!(...parameters),
+        (methods as Record<PropertyKey, (...parameters: unknown[]) => unknown>)[name](...parameters),
   }) as Remote<T>;
 }

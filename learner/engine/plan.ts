@@ -149,7 +149,7 @@ export class RunGraphs {
   /** What a pass of `sequences` of these lengths takes: at its worst moment on a CPU, of an arena of the graph's own on a GPU. */
   pass(kind: Device["kind"], index: number, batch: Batch): Pass {
     const key = [kind, index, ...Object.values(batch)].join();
-    const found = this.#passes.get(key) ?? this.#pass(kind, this.graphs[index]!.graph, batch);
+    const found = this.#passes.get(key) ?? this.#pass(kind, this.graphs[index].graph, batch);
     this.#passes.set(key, found);
     return found;
   }

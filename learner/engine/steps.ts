@@ -58,8 +58,8 @@ function outputGradients(g: Graph, loss: Value, trained: ReadonlyMap<string, Val
   g.output("loss", loss);
   const cotangents = gradients(loss, [...trained.values()]);
   for (const [i, [name, { dtype, shape }]] of [...trained].entries()) {
-    if (dtype === "bfloat16") g.output(HALF_GRADIENT_PREFIX + name, cotangents[i]!);
-    else g.output(GRADIENT_PREFIX + name, plus(g.input(SUM_PREFIX + name, dtype, shape), cotangents[i]!));
+    if (dtype === "bfloat16") g.output(HALF_GRADIENT_PREFIX + name, cotangents[i]);
+    else g.output(GRADIENT_PREFIX + name, plus(g.input(SUM_PREFIX + name, dtype, shape), cotangents[i]));
   }
 }
 

@@ -68,7 +68,7 @@ export class Workers {
     await this.ready();
     if (this.#share) return;
     if (model.steps > 0) model.moments ??= newMoments(model.weights.data.length);
-    await this.#workers[0]!.fetch(role, model.moments);
+    await this.#workers[0].fetch(role, model.moments);
   }
 
   /** Outputs of a graph that does not train, by micro-batch. */
@@ -113,9 +113,9 @@ export class Workers {
   ): Promise<Response[]> {
     const parts = evenParts(prompts, this.size);
     const found = await this.#each(parts, (worker, part) => {
-      const seeds = part.map((i) => options.seeds[i]!);
-      const own = part.map((i) => prompts[i]!);
-      const told = onResponse && ((i: number, response: Response) => onResponse(part[i]!, response));
+      const seeds = part.map((i) => options.seeds[i]);
+      const own = part.map((i) => prompts[i]);
+      const told = onResponse && ((i: number, response: Response) => onResponse(part[i], response));
       const slots = options.slots && { slots: Math.ceil(options.slots / this.size) };
       return worker.generate(role, own, { ...options, ...slots, seeds }, ...(told ? [told] : []));
     });
@@ -142,7 +142,7 @@ export class Workers {
     const run = (worker: Calls, part: number[]) =>
       worker.run(
         name,
-        part.map((i) => microBatches[i]!),
+        part.map((i) => microBatches[i]),
       );
     const found = await this.#each(parts, run);
     return {
@@ -164,7 +164,7 @@ export class Workers {
   async #each<T>(parts: number[][], work: (worker: Calls, part: number[]) => Promise<T>): Promise<(T | undefined)[]> {
     await this.ready();
     return Promise.all(
-      this.#workers.map(async (worker, i) => (parts[i]!.length > 0 ? work(worker, parts[i]!) : undefined)),
+      this.#workers.map(async (worker, i) => (parts[i].length > 0 ? work(worker, parts[i]) : undefined)),
     );
   }
 }

@@ -21,7 +21,7 @@ export function deal(leases: Leases, takers: Iterable<Taker>): void {
   for (let from = 0; from < places.length; from += LEASES_PER_COMMIT) {
     const some = places.slice(from, from + LEASES_PER_COMMIT);
     const leased = leases.takeAll(some.map(({ taker }) => taker.actor));
-    for (const [index, execution] of leased.entries()) some[index]!.taker.lease(execution);
+    for (const [index, execution] of leased.entries()) some[index].taker.lease(execution);
     if (leased.length < some.length) return;
   }
 }

@@ -121,7 +121,7 @@ export function parseHeartbeat(heartbeat: longrun.v1alpha1.Heartbeat.$Properties
   const attempts = running.map(({ attempt }) => attempt);
   return {
     running: parseAttempts(attempts, slots).map((key, index) => {
-      const { elapsedSeconds, cpuSeconds, memoryBytes, markers } = running[index]!;
+      const { elapsedSeconds, cpuSeconds, memoryBytes, markers } = running[index];
       amount(cpuSeconds, "cpu_seconds");
       whole(memoryBytes, "memory_bytes");
       for (const marker of list(markers, "markers", BOUNDS.markers)) name(marker, "markers");

@@ -252,7 +252,7 @@ export class LearnerServer {
     // Its oldest streams are broken, or it is no actor.
     if (strangers.length >= STREAMS_WITHOUT_HELLO) {
       const details = `newer streams of ${certificateName} wait for their Hello`;
-      strangers[0]!.end({ code: grpc.status.ABORTED, details });
+      strangers[0].end({ code: grpc.status.ABORTED, details });
     }
     this.#strangers.add(stream);
   }

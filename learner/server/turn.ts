@@ -56,7 +56,7 @@ export class Turn {
       if (pieces.length === 0) dealing.work();
       else
         for (const [index, fault] of store.together(all.map(({ work }) => work)).entries())
-          if (fault !== undefined) all[index]!.onFailure(fault);
+          if (fault !== undefined) all[index].onFailure(fault);
     } catch (error) {
       for (const piece of all) piece.onFailure(error);
     }

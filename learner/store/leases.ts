@@ -132,7 +132,7 @@ export class Leases {
     });
     this.afterCommit(() => {
       for (const [index, attempt] of leased.entries())
-        this.#hold({ ...keyOnly(attempt), actor: actors[index]! }, this.#options.now());
+        this.#hold({ ...keyOnly(attempt), actor: actors[index] }, this.#options.now());
     });
     return leased;
   }
@@ -297,7 +297,7 @@ export class Leases {
     );
     attempts.forEach((attempt, index) => {
       this.#release(attempt.fence);
-      this.afterCommit(() => this.#options.events.emit("attemptLost", attempt, end.reason, ended[index]!));
+      this.afterCommit(() => this.#options.events.emit("attemptLost", attempt, end.reason, ended[index]));
     });
     if (ended.includes("queued")) this.afterCommit(() => this.#options.events.emit("queued"));
   }

@@ -71,7 +71,7 @@ export class Arena {
     let [low, high] = [0, this.#free.length];
     while (low < high) {
       const middle = (low + high) >> 1;
-      if (this.#free[middle]!.size < size) low = middle + 1;
+      if (this.#free[middle].size < size) low = middle + 1;
       else high = middle;
     }
     return low;

@@ -150,7 +150,7 @@ export function embedding(weight: Value, ids: Value, plan: EmbeddingPlan): Value
       const sums = cast(sub(gather(running, plan.ends), gather(running, plan.begins)), weight.dtype);
       const places = cast(plan.distinct, "int64");
       const addedTo = (total: Value) =>
-        total.graph.op("ScatterND", [total, places, sums], { reduction: "add" }, [weight])[0]!;
+        total.graph.op("ScatterND", [total, places, sums], { reduction: "add" }, [weight])[0];
       return [addable(addedTo(expand(weight.graph.constant(0, weight.dtype), weight.shape)), addedTo)];
     },
   )[0];
@@ -161,7 +161,7 @@ function runningSums(x: Value): Value {
   if (x.shape.length === 2) return cumSum(x, 0);
   const totals = sum(x, [1], true);
   const before = sub(cumSum(totals, 0), totals);
-  return reshape(add(cumSum(x, 1), before), [product(x.shape.slice(0, 2)), x.shape[2]!]);
+  return reshape(add(cumSum(x, 1), before), [product(x.shape.slice(0, 2)), x.shape[2]]);
 }
 
 /** Counting sort of `ids` (all below `vocabulary`) for the gradient of `embedding`. */
@@ -195,12 +195,11 @@ export function affine(x: Value, weight: Value, bias: Value): Value {
   return custom(
     "affine",
     [a, w, b],
-    (operands) =>
-      graph.op("Gemm", operands, { transB: 1 }, [{ dtype: a.dtype, shape: [x.shape[0]!, weight.shape[0]!] }]),
+    (operands) => graph.op("Gemm", operands, { transB: 1 }, [{ dtype: a.dtype, shape: [x.shape[0], weight.shape[0]] }]),
     ([d]) => [
       a.requiresGrad ? matmul(d!, w) : undefined,
       w.requiresGrad ? matmul(d!, a, { transA: true }) : undefined,
       b.requiresGrad ? sumTo(d!, b.shape) : undefined,
     ],
-  )[0]!;
+  )[0];
 }

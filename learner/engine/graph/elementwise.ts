@@ -22,7 +22,7 @@ function binary(
     inputs,
     shape: broadcast([x.shape, y.shape], type),
     rule: (d, needs, output) =>
-      cotangents(d, x, y, output).map((of, i) => (needs(i) ? sumTo(of(), inputs[i]!.shape) : undefined)),
+      cotangents(d, x, y, output).map((of, i) => (needs(i) ? sumTo(of(), inputs[i].shape) : undefined)),
   });
 }
 
@@ -102,7 +102,7 @@ export function clip(x: Value, low: Operand, high: Operand): Value {
     type: "Clip",
     inputs,
     shape: x.shape,
-    rule: (d) => [where(and(greaterOrEqual(x, inputs[1]!), lessOrEqual(x, inputs[2]!)), d, 0), undefined, undefined],
+    rule: (d) => [where(and(greaterOrEqual(x, inputs[1]), lessOrEqual(x, inputs[2])), d, 0), undefined, undefined],
   });
 }
 

@@ -29,17 +29,17 @@ interface Emission {
  * @throws GraphError `gradient` when it has no rule and would lose the gradient of an input
  */
 export function emit({ type, inputs, attributes = {}, shape, dtype, domain, rule, name = type }: Emission): Value {
-  const graph = inputs[0]!.graph;
-  const outputs = graph.op(type, inputs, attributes, [{ dtype: dtype ?? inputs[0]!.dtype, shape }], domain);
+  const graph = inputs[0].graph;
+  const outputs = graph.op(type, inputs, attributes, [{ dtype: dtype ?? inputs[0].dtype, shape }], domain);
   if (!rule) {
-    const lost = isFloat(outputs[0]!.dtype) && graph.model.recording && inputs.find((input) => input.requiresGrad);
+    const lost = isFloat(outputs[0].dtype) && graph.model.recording && inputs.find((input) => input.requiresGrad);
     if (lost) throw new GraphError("gradient", `${type} has no gradient, and '${lost.name}' requires one`);
-    return outputs[0]!;
+    return outputs[0];
   }
   const recorded = graph.record(name, inputs, outputs, ([cotangent]) =>
-    cotangent ? rule(cotangent, (i) => inputs[i]!.requiresGrad, recorded[0]!) : inputs.map(() => undefined),
+    cotangent ? rule(cotangent, (i) => inputs[i].requiresGrad, recorded[0]) : inputs.map(() => undefined),
   );
-  return recorded[0]!;
+  return recorded[0];
 }
 
 export function lift(operand: Operand, like: Value): Value {

@@ -26,7 +26,7 @@ export function gradients(loss: Value, params: readonly Value[]): Value[] {
 
 /** Cotangents by value name, from those of `seeds` [value, cotangent]. */
 export function backward(seeds: readonly (readonly [Value, Value])[]): Map<string, Value> {
-  const model = seeds[0]![0].graph.model;
+  const model = seeds[0][0].graph.model;
   const cotangents = new Map<string, Value>();
   const accumulate = (value: Value, cotangent: Value) => {
     const known = cotangents.get(value.name);
@@ -39,7 +39,7 @@ export function backward(seeds: readonly (readonly [Value, Value])[]): Map<strin
       const incoming = entry.outputs.map((output) => cotangents.get(output.name));
       if (incoming.every((cotangent) => cotangent === undefined)) continue;
       for (const [i, cotangent] of entry.vjp(incoming).entries()) {
-        const input = entry.inputs[i]!;
+        const input = entry.inputs[i];
         if (cotangent && input.requiresGrad) accumulate(input, cotangent);
       }
     }
@@ -72,7 +72,7 @@ export function custom(
   forward: (inputs: Value[]) => readonly Value[],
   vjp: (cotangents: (Value | undefined)[], outputs: readonly Value[]) => (Value | undefined)[],
 ): Value[] {
-  const graph = inputs[0]!.graph;
+  const graph = inputs[0].graph;
   const outputs = during(graph.model, { recording: false }, () => forward(inputs.map(stopGradient)));
   return graph.record(name, inputs, outputs, (cotangents) => vjp(cotangents, outputs));
 }

@@ -203,7 +203,7 @@ export class Graph {
       return factors
         .map((factor) => this.dim(/^\d+$/.test(factor) ? Number(factor) : factor))
         .reduce((a, b) =>
-          this.#sized(`${a.name}*${b.name}`, () => this.op("Mul", [a, b], {}, [{ dtype: "int64", shape: [1] }])[0]!),
+          this.#sized(`${a.name}*${b.name}`, () => this.op("Mul", [a, b], {}, [{ dtype: "int64", shape: [1] }])[0]),
         );
     }
     const source = this.inputs.find((input) => input.shape.includes(dim));
@@ -215,7 +215,7 @@ export class Graph {
     const start = source.shape.indexOf(dim);
     return this.#sized(
       dim,
-      () => this.op("Shape", [source], { start, end: start + 1 }, [{ dtype: "int64", shape: [1] }])[0]!,
+      () => this.op("Shape", [source], { start, end: start + 1 }, [{ dtype: "int64", shape: [1] }])[0],
     );
   }
 
@@ -225,7 +225,7 @@ export class Graph {
     const dims = shape.map((dim) => this.dim(dim));
     return this.#sized(
       `[${shape}]`,
-      () => this.op("Concat", dims, { axis: 0 }, [{ dtype: "int64", shape: [shape.length] }])[0]!,
+      () => this.op("Concat", dims, { axis: 0 }, [{ dtype: "int64", shape: [shape.length] }])[0],
     );
   }
 

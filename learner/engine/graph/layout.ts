@@ -13,15 +13,15 @@ export function transpose(x: Value, permutation: readonly number[]): Value {
     type: "Transpose",
     inputs: [x],
     attributes: { perm: [...permutation] },
-    shape: permutation.map((axis) => x.shape[axis]!),
+    shape: permutation.map((axis) => x.shape[axis]),
     rule: (d) => [transpose(d, inverse)],
   });
 }
 
 export function concat(values: readonly Value[], axis: number): Value {
-  const first = values[0]!;
+  const first = values[0];
   const front = frontAxis(axis, first.shape.length, "Concat");
-  const dims = values.map((value) => value.shape[front]!);
+  const dims = values.map((value) => value.shape[front]);
   const total = dims.every((dim) => typeof dim === "number") ? dims.reduce((a, b) => a + b, 0) : dims.join("+");
   return emit({
     type: "Concat",
@@ -31,7 +31,7 @@ export function concat(values: readonly Value[], axis: number): Value {
     rule: (d, needs) => {
       let start = 0;
       return values.map((value, i) => {
-        const size = known(value.shape[front]!, "concat");
+        const size = known(value.shape[front], "concat");
         start += size;
         return needs(i) ? slice(d, front, start - size, start) : undefined;
       });
@@ -42,7 +42,7 @@ export function concat(values: readonly Value[], axis: number): Value {
 /** Entries start..end-1 of an axis. */
 export function slice(x: Value, axis: number, start: number, end: number): Value {
   const front = frontAxis(axis, x.shape.length, "Slice");
-  const size = x.shape[front]!;
+  const size = x.shape[front];
   if (start < 0 || end < start || (typeof size === "number" && end > size)) {
     throw new GraphError("shape", `slice: ${start}..${end} of axis ${axis} of [${x.shape}]`);
   }
@@ -57,7 +57,7 @@ export function slice(x: Value, axis: number, start: number, end: number): Value
 /** Zeros before and after along an axis. */
 export function pad(x: Value, axis: number, before: number, after: number): Value {
   const front = frontAxis(axis, x.shape.length, "Pad");
-  const size = x.shape[front]!;
+  const size = x.shape[front];
   const amounts = x.shape
     .map((_, i) => (i === front ? before : 0))
     .concat(x.shape.map((_, i) => (i === front ? after : 0)));

@@ -15,7 +15,7 @@ export function boundDims(graph: Graph, feeds: Readonly<Record<string, Tensor>>)
   for (const { name, shape } of graph.inputs) {
     const feed = feeds[name];
     for (const [axis, dim] of shape.entries())
-      if (feed && typeof dim === "string" && !/[*+]/.test(dim)) dims[dim] = feed.shape[axis]!;
+      if (feed && typeof dim === "string" && !/[*+]/.test(dim)) dims[dim] = feed.shape[axis];
   }
   return dims;
 }
@@ -67,11 +67,11 @@ const lifetimesOf = perGraph((graph) => {
   const numbers = new Map<string, number>();
   const steps = executionOrder(graph).map((node): Step => {
     const reads = [...new Set(node.inputs.flatMap((name) => numbers.get(name) ?? []))];
-    for (const number of reads) buffers[number]!.reads++;
+    for (const number of reads) buffers[number].reads++;
     const makes: number[] = [];
     for (const value of node.outputs) {
       if (ALIASES.has(node.type)) {
-        const base = numbers.get(node.inputs[0]!);
+        const base = numbers.get(node.inputs[0]);
         if (base !== undefined) numbers.set(value.name, base);
         continue;
       }
@@ -82,7 +82,7 @@ const lifetimesOf = perGraph((graph) => {
   });
   for (const { value } of graph.outputs) {
     const number = numbers.get(value.name);
-    if (number !== undefined) buffers[number]!.output = true;
+    if (number !== undefined) buffers[number].output = true;
   }
   return { buffers, steps };
 });
@@ -101,27 +101,27 @@ export function peakMemory(graph: Graph, dims: Dims, { outputsHeld = false } = {
   let live = 0;
   let peak = { bytes: 0, at: -1 };
   for (const [at, { reads, makes, inPlace }] of steps.entries()) {
-    const done = reads.filter((number) => --left[number]! === 0 && !buffers[number]!.output);
+    const done = reads.filter((number) => --left[number] === 0 && !buffers[number].output);
     const reusable = inPlace ? [...done] : [];
     for (const number of makes) {
-      const { output, reads: readers } = buffers[number]!;
+      const { output, reads: readers } = buffers[number];
       born[number] = at;
       const over = output ? -1 : reusable.findIndex((other) => bytes[other] === bytes[number]);
       if (over >= 0) {
         const [taken] = reusable.splice(over, 1) as [number];
         done.splice(done.indexOf(taken), 1);
         died[taken] = at - 1;
-      } else live += bytes[number]!;
+      } else live += bytes[number];
       if (readers === 0 && !output) done.push(number);
     }
     if (live > peak.bytes) peak = { bytes: live, at };
     for (const number of done) {
-      live -= bytes[number]!;
+      live -= bytes[number];
       died[number] = at;
     }
   }
   const atPeak = buffers.flatMap(({ value }, i) =>
-    bytes[i]! > 0 && born[i]! <= peak.at && died[i]! >= peak.at ? [{ value, bytes: bytes[i]! }] : [],
+    bytes[i] > 0 && born[i] <= peak.at && died[i] >= peak.at ? [{ value, bytes: bytes[i] }] : [],
   );
   return { bytes: peak.bytes, live: atPeak.sort((a, b) => b.bytes - a.bytes) };
 }
@@ -147,11 +147,11 @@ export function executionOrder(graph: Graph): OpNode[] {
   const order: OpNode[] = [];
   for (let entry = stack.pop(); entry; entry = stack.pop()) {
     const { index, leave } = entry;
-    if (leave) order.push(nodes[index]!);
+    if (leave) order.push(nodes[index]);
     if (leave || visited.has(index)) continue;
     visited.add(index);
     stack.push({ index, leave: true });
-    for (const source of sources[index]!) if (!visited.has(source)) stack.push({ index: source, leave: false });
+    for (const source of sources[index]) if (!visited.has(source)) stack.push({ index: source, leave: false });
   }
   return order;
 }

@@ -77,7 +77,7 @@ export function matmul(a: Value, b: Value, options: MatMulOptions = {}): Value {
         : undefined,
       b.requiresGrad ? weightCotangent(a, d!, b, { transA, transB, alpha, precise }) : undefined,
     ],
-  )[0]!;
+  )[0];
 }
 
 /** Whether the graph of a value computes its products in bfloat16. */

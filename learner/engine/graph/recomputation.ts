@@ -8,7 +8,7 @@ import { add } from "./primitives.ts";
  * emitted a second time. Gradients are those of `forward` itself, bit for bit; so are those of what it captures.
  */
 export function checkpoint(inputs: readonly Value[], forward: (inputs: Value[]) => readonly Value[]): Value[] {
-  const { model } = inputs[0]!.graph;
+  const { model } = inputs[0].graph;
   const emitted: TapeEntry[] = []; // read for what the values depend on, then forgotten
   const outputs = during(model, { tape: emitted }, () => forward([...inputs]));
   const inside = new Set(emitted.flatMap((entry) => entry.outputs.map(({ name }) => name)));
@@ -19,7 +19,7 @@ export function checkpoint(inputs: readonly Value[], forward: (inputs: Value[]) 
   );
   if (sources.size === 0) return [...outputs];
   model.recomputes = true;
-  return inputs[0]!.graph.record("checkpoint", [...sources.values()], outputs, (cotangents) => {
+  return inputs[0].graph.record("checkpoint", [...sources.values()], outputs, (cotangents) => {
     const last = cotangents.find((cotangent) => cotangent !== undefined)!;
     const again = inputs.map((input) => after(input, last));
     return during(model, { recording: true, tape: [] }, () => {
@@ -30,7 +30,7 @@ export function checkpoint(inputs: readonly Value[], forward: (inputs: Value[]) 
       const found = backward(seeds);
       return [...sources.keys()].map((name) => {
         // what is given may be captured, too
-        const copies = again.filter((_, i) => inputs[i]!.name === name).map((copy) => copy.name);
+        const copies = again.filter((_, i) => inputs[i].name === name).map((copy) => copy.name);
         const parts = [name, ...copies].flatMap((source) => found.get(source) ?? []);
         return parts.length > 0 ? parts.reduce((a, b) => add(a, b)) : undefined;
       });

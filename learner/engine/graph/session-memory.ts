@@ -35,7 +35,7 @@ const bufferPlan = perGraph((graph) => {
       const base = bases.get(name);
       if (base !== undefined) left.set(base, (left.get(base) ?? 0) + 1);
     }
-    const alias = ALIASES.has(type) ? bases.get(inputs[0]!) : undefined;
+    const alias = ALIASES.has(type) ? bases.get(inputs[0]) : undefined;
     for (const { name } of made) if (!outputs.has(name)) bases.set(name, alias ?? name);
   }
   const buffers: Buffer[] = [];
