@@ -3,8 +3,7 @@
 import type { Adaptation, Role } from "./adaptation.ts";
 import { gradients } from "./graph/gradients.ts";
 import { type Compute, Graph, type Value } from "./graph/graph.ts";
-import { concat } from "./graph/primitives.ts";
-import { plus } from "./graph/sums.ts";
+import { concat, plus } from "./graph/primitives.ts";
 import { crossEntropy, policyLoss, policyLossInputs, valueLoss, valueLossInputs } from "./losses.ts";
 import { decoder, decoderInputs, RESPONSE } from "./model/decoder.ts";
 import { tokenLogProbs } from "./model/token-log-probs.ts";

@@ -1,6 +1,6 @@
 /** Causal grouped-query attention with its gradient. */
 
-import { custom } from "./gradients.ts";
+import { custom } from "./emit.ts";
 import type { Dim, Graph, Value } from "./graph.ts";
 import {
   add,

@@ -1,8 +1,9 @@
 /** Operations of transformers, composed of primitives, with gradients by hand where composing them would cost passes over memory. */
-import { custom } from "./gradients.ts";
+import { custom } from "./emit.ts";
 import { type Dim, float, type Value } from "./graph.ts";
 import {
   add,
+  addable,
   cast,
   cumSum,
   expand,
@@ -20,7 +21,6 @@ import {
   sumTo,
 } from "./primitives.ts";
 import { product } from "./shapes.ts";
-import { addable } from "./sums.ts";
 
 /** x / rms(x) * weight over the last axis; x float32 [rows, size], weight [size]. */
 export function rmsNorm(x: Value, weight: Value, epsilon: number): Value {

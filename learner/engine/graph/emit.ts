@@ -1,6 +1,6 @@
-/** How an operator enters a graph together with its gradient rule. */
+/** How operators enter a graph together with their gradient rules. */
 import { GraphError } from "./errors.ts";
-import { type Attribute, isFloat, type Shape, type Value } from "./graph.ts";
+import { type Attribute, type Graph, isFloat, type Shape, type Value } from "./graph.ts";
 import type { DType } from "./tensor.ts";
 
 /**
@@ -58,4 +58,37 @@ export function pair(a: Operand, b: Operand, operation: string): [Value, Value] 
 
 export function unary(type: string, x: Value, rule: Rule): Value {
   return emit({ type, inputs: [x], shape: x.shape, rule });
+}
+
+/** The same numbers, with no gradient. */
+export const stopGradient = (x: Value): Value => ({ ...x, requiresGrad: false });
+
+/** What `emit` returns, called while the model has another tape, or records or does not. */
+export function during<T>(
+  model: Graph["model"],
+  change: Partial<Pick<Graph["model"], "tape" | "recording">>,
+  emit: () => T,
+): T {
+  const { tape, recording } = model;
+  Object.assign(model, change);
+  try {
+    return emit();
+  } finally {
+    Object.assign(model, { tape, recording });
+  }
+}
+
+/**
+ * An operator with a gradient rule of its own, called `name` in the table of README.md: `forward` is emitted without recording, `vjp` gets the cotangents of its outputs
+ * (undefined where the loss does not use one) and the outputs, and returns the cotangents of `inputs`.
+ */
+export function custom(
+  name: string,
+  inputs: readonly Value[],
+  forward: (inputs: Value[]) => readonly Value[],
+  vjp: (cotangents: (Value | undefined)[], outputs: readonly Value[]) => (Value | undefined)[],
+): Value[] {
+  const graph = inputs[0].graph;
+  const outputs = during(graph.model, { recording: false }, () => forward(inputs.map(stopGradient)));
+  return graph.record(name, inputs, outputs, (cotangents) => vjp(cotangents, outputs));
 }

@@ -2,6 +2,7 @@
 import { attention, branchMasks, MASKED } from "./attention.ts";
 import { affine, embedding, embeddingPlan, rmsNorm, rotary, rows, swiglu } from "./composites.ts";
 import { draw, type GradientCase } from "./differences.fixture.ts";
+import { stopGradient } from "./emit.ts";
 import type { Graph, Value } from "./graph.ts";
 import * as op from "./primitives.ts";
 import { checkpoint } from "./recomputation.ts";
@@ -40,7 +41,7 @@ export const CASES: GradientCase[] = [
   { name: "div, broadcast", shapes: [[3], [2, 3]], range: POSITIVE, f: ([a, b]) => op.div(a, b) },
   { name: "maximum", shapes: [[2, 3], [3]], f: ([a, b]) => op.maximum(a, b) },
   { name: "minimum with a number", shapes: [[6]], f: ([a]) => op.minimum(a, 0.1) },
-  { name: "where", shapes: [[2, 3], [3]], f: ([a, b]) => op.where(op.less(0, op.stopGradient(a)), a, b) },
+  { name: "where", shapes: [[2, 3], [3]], f: ([a, b]) => op.where(op.less(0, stopGradient(a)), a, b) },
   { name: "neg", shapes: [[3]], f: ([a]) => op.neg(a) },
   { name: "exp", shapes: [[3]], f: ([a]) => op.exp(a) },
   { name: "log", shapes: [[3]], range: POSITIVE, f: ([a]) => op.log(a) },
@@ -50,7 +51,7 @@ export const CASES: GradientCase[] = [
   { name: "square", shapes: [[3]], f: ([a]) => op.square(a) },
   { name: "clip", shapes: [[8]], range: [-2, 2], f: ([a]) => op.clip(a, -0.7, 0.9) },
   { name: "cast there and back", shapes: [[3]], f: ([a]) => op.cast(op.square(op.cast(a, "float64")), "float32") },
-  { name: "stopGradient", shapes: [[3]], f: ([a], g) => op.mul(a, op.stopGradient(g.constant([1, 2, 3]))) },
+  { name: "stopGradient", shapes: [[3]], f: ([a], g) => op.mul(a, stopGradient(g.constant([1, 2, 3]))) },
   { name: "sum over all", shapes: [[2, 3]], f: ([a]) => op.square(op.sum(a)) },
   { name: "sum over the middle", shapes: [[2, 3, 2]], f: ([a]) => op.square(op.sum(a, [1])) },
   { name: "sum, kept", shapes: [[2, 3]], f: ([a]) => op.mul(op.sum(a, [-1], true), a) },
@@ -58,7 +59,7 @@ export const CASES: GradientCase[] = [
   { name: "max over all", shapes: [[5]], f: ([a]) => op.square(op.max(a)) },
   { name: "cumSum", shapes: [[4, 2]], f: ([a]) => op.square(op.cumSum(a, 0)) },
   { name: "cumSum reversed", shapes: [[2, 4]], f: ([a]) => op.square(op.cumSum(a, -1, true)) },
-  { name: "reshape", shapes: [[2, 6]], f: ([a]) => op.square(op.reshape(a, [3, -1])) },
+  { name: "reshape", shapes: [[2, 6]], f: ([a]) => op.square(op.reshape(a, [3, 4])) },
   { name: "transpose", shapes: [[2, 3, 2]], f: ([a]) => op.square(op.transpose(a, [2, 0, 1])) },
   { name: "expand", shapes: [[3, 1]], f: ([a]) => op.square(op.expand(a, [2, 3, 2])) },
   {

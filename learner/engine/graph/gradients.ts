@@ -1,9 +1,9 @@
 /** Reverse-mode differentiation over the tape that primitives record. */
 
-import { stopGradient } from "./elementwise.ts";
+import { during } from "./emit.ts";
 import { GraphError } from "./errors.ts";
-import type { Graph, Value } from "./graph.ts";
-import { plus } from "./sums.ts";
+import type { Value } from "./graph.ts";
+import { plus } from "./primitives.ts";
 
 /**
  * d loss / d params, one value per parameter of its shape. `loss` is a scalar.
@@ -45,34 +45,4 @@ export function backward(seeds: readonly (readonly [Value, Value])[]): Map<strin
     }
   });
   return cotangents;
-}
-
-/** What `emit` returns, called while the model has another tape, or records or does not. */
-export function during<T>(
-  model: Graph["model"],
-  change: Partial<Pick<Graph["model"], "tape" | "recording">>,
-  emit: () => T,
-): T {
-  const { tape, recording } = model;
-  Object.assign(model, change);
-  try {
-    return emit();
-  } finally {
-    Object.assign(model, { tape, recording });
-  }
-}
-
-/**
- * An operator with a gradient rule of its own, called `name` in the table of README.md: `forward` is emitted without recording, `vjp` gets the cotangents of its outputs
- * (undefined where the loss does not use one) and the outputs, and returns the cotangents of `inputs`.
- */
-export function custom(
-  name: string,
-  inputs: readonly Value[],
-  forward: (inputs: Value[]) => readonly Value[],
-  vjp: (cotangents: (Value | undefined)[], outputs: readonly Value[]) => (Value | undefined)[],
-): Value[] {
-  const graph = inputs[0].graph;
-  const outputs = during(graph.model, { recording: false }, () => forward(inputs.map(stopGradient)));
-  return graph.record(name, inputs, outputs, (cotangents) => vjp(cotangents, outputs));
 }

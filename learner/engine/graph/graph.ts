@@ -136,14 +136,8 @@ export class Graph {
     this.#checkOwn(value, `output ${name}`);
     // the name of an output is the name of the value that makes it, so a copy gives it one of its own; ORT removes the copy
     const named = this.#value(this.#claim(name), value.dtype, value.shape, false);
-    this.nodes.push({
-      name: `output_${name}`,
-      type: "Identity",
-      domain: "",
-      inputs: [value.name],
-      outputs: [named],
-      attributes: {},
-    });
+    const node = { name: `output_${name}`, inputs: [value.name], outputs: [named] };
+    this.nodes.push({ ...node, type: "Identity", domain: "", attributes: {} });
     this.outputs.push({ name, value: named });
   }
 
@@ -184,14 +178,8 @@ export class Graph {
     const values = outputs.map((output, i) =>
       this.#value(outputs.length === 1 ? `${name}_out` : `${name}_out${i}`, output.dtype, output.shape, false),
     );
-    this.nodes.push({
-      name,
-      type,
-      domain,
-      inputs: inputs.map((input) => input?.name ?? ""),
-      outputs: values,
-      attributes,
-    });
+    const names = inputs.map((input) => input?.name ?? "");
+    this.nodes.push({ name, type, domain, inputs: names, outputs: values, attributes });
     return values;
   }
 
@@ -202,35 +190,27 @@ export class Graph {
     if (factors.length > 1) {
       return factors
         .map((factor) => this.dim(/^\d+$/.test(factor) ? Number(factor) : factor))
-        .reduce((a, b) =>
-          this.#sized(`${a.name}*${b.name}`, () => this.op("Mul", [a, b], {}, [{ dtype: "int64", shape: [1] }])[0]),
-        );
+        .reduce((a, b) => this.#sized(`${a.name}*${b.name}`, "Mul", [a, b]));
     }
     const source = this.inputs.find((input) => input.shape.includes(dim));
-    if (!source)
-      throw new GraphError(
-        "shape",
-        `graph ${this.name}: no input has the dim '${dim}', so its size is unknown; add it to an input's shape`,
-      );
+    if (!source) {
+      const remedy = "so its size is unknown; add it to an input's shape";
+      throw new GraphError("shape", `graph ${this.name}: no input has the dim '${dim}', ${remedy}`);
+    }
     const start = source.shape.indexOf(dim);
-    return this.#sized(
-      dim,
-      () => this.op("Shape", [source], { start, end: start + 1 }, [{ dtype: "int64", shape: [1] }])[0],
-    );
+    return this.#sized(dim, "Shape", [source], { start, end: start + 1 });
   }
 
   /** A shape as a value, int64 [rank]. */
   shapeOf(shape: Shape): Value {
     if (shape.every((dim) => typeof dim === "number")) return this.constant(shape as number[], "int64");
     const dims = shape.map((dim) => this.dim(dim));
-    return this.#sized(
-      `[${shape}]`,
-      () => this.op("Concat", dims, { axis: 0 }, [{ dtype: "int64", shape: [shape.length] }])[0],
-    );
+    return this.#sized(`[${shape}]`, "Concat", dims, { axis: 0 }, shape.length);
   }
 
-  #sized(key: string, make: () => Value): Value {
-    const value = this.#sizes.get(key) ?? make();
+  /** Sizes, int64 [count], from one operator that is emitted once for each key. */
+  #sized(key: string, type: string, inputs: Value[], attributes: OpNode["attributes"] = {}, count = 1): Value {
+    const value = this.#sizes.get(key) ?? this.op(type, inputs, attributes, [{ dtype: "int64", shape: [count] }])[0];
     this.#sizes.set(key, value);
     return value;
   }
@@ -262,10 +242,8 @@ export class Graph {
 
   #checkOwn(value: Value, user: string): void {
     if (value.graph === this) return;
-    throw new GraphError(
-      "graph",
-      `${user}: the value '${value.name}' belongs to graph ${value.graph.name}, not to ${this.name}`,
-    );
+    const owner = value.graph.name;
+    throw new GraphError("graph", `${user}: the value '${value.name}' belongs to graph ${owner}, not to ${this.name}`);
   }
 }
 

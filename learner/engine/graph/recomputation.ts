@@ -1,5 +1,6 @@
 /** Activation checkpointing: what the backward pass needs is computed again there, not kept from the forward pass. */
-import { backward, during } from "./gradients.ts";
+import { during } from "./emit.ts";
+import { backward } from "./gradients.ts";
 import type { TapeEntry, Value } from "./graph.ts";
 import { add } from "./primitives.ts";
 

@@ -4,7 +4,7 @@
  */
 
 import { affine } from "../graph/composites.ts";
-import { custom } from "../graph/gradients.ts";
+import { custom } from "../graph/emit.ts";
 import type { Graph, Value } from "../graph/graph.ts";
 import { cast, half, linear, matmul, narrows, sumTo } from "../graph/primitives.ts";
 import type { SessionOptions } from "../runtime/session.ts";

@@ -2,7 +2,7 @@
  * Output layer, log-softmax, log-prob of the chosen token and entropy as one operator. A small vocabulary goes through it
  * as a whole and its logits are held once; a large one goes chunk by chunk (vocabulary.ts) and its logits never exist.
  */
-import { custom } from "../graph/gradients.ts";
+import { custom } from "../graph/emit.ts";
 import type { Graph, Value } from "../graph/graph.ts";
 import {
   add,

@@ -4,7 +4,7 @@
  * Chunks of rows would each read all of W (545 MB in Qwen2.5-0.5B) and add up all of its gradient.
  */
 
-import { custom } from "../graph/gradients.ts";
+import { custom } from "../graph/emit.ts";
 import type { Value } from "../graph/graph.ts";
 import {
   add,
