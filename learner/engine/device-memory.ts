@@ -13,7 +13,7 @@ import type { ParameterShape } from "./graph/parameters.ts";
 import type { DeviceTensor } from "./graph/tensor.ts";
 import type { Numbers } from "./model/generate.ts";
 import { HALF_PREFIX } from "./model/halved.ts";
-import { readPart } from "./model/safetensors-header.ts";
+import { readPart } from "./model/safetensors.ts";
 import type { Held, HeldModel, Memory, Part, Range } from "./model-memory.ts";
 import type { DeviceBuffer } from "./runtime/buffer.ts";
 import { DeviceFiles } from "./runtime/files.ts";

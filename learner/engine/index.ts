@@ -37,14 +37,13 @@ export {
   writeConfig,
 } from "./model/folder.ts";
 export { Generator, type Response } from "./model/generate.ts";
-export { modelIdentity } from "./model/identity.ts";
+export { type SafetensorsDType, TRANSFORMERS_DTYPES } from "./model/halves.ts";
 export { type Adapter, adapterNames, adapterScale, PROJECTIONS } from "./model/lora.ts";
-export { MappedWeights } from "./model/mapped.ts";
+export { MappedWeights, modelIdentity } from "./model/mapped.ts";
 // Random numbers that depend on a seed and a purpose alone.
 export { permutation, seedFor, uniforms } from "./model/random.ts";
 export { readTensor } from "./model/safetensors.ts";
-export type { SafetensorsDType } from "./model/safetensors-header.ts";
-export { SHARD_BYTES, saveWeights, TRANSFORMERS_DTYPES } from "./model/save.ts";
+export { SHARD_BYTES, saveWeights } from "./model/save.ts";
 export { type Message, Tokenizer, type TokenizerFiles } from "./model/tokenizer.ts";
 export { checkFinite, elementCount, initialWeights } from "./model/weights.ts";
 export type { MemoryPlan, PlanRequest } from "./plan.ts";

@@ -5,8 +5,7 @@ import path from "node:path";
 import { newMoments } from "./adamw.ts";
 import { EngineError } from "./errors.ts";
 import type { Parameters } from "./graph/parameters.ts";
-import { readSafetensors, writeSafetensors } from "./model/safetensors.ts";
-import { readHeader } from "./model/safetensors-header.ts";
+import { readHeader, readSafetensors, writeSafetensors } from "./model/safetensors.ts";
 import type { Tensor } from "./model/weights.ts";
 import type { ModelState, TakenSteps } from "./model-state.ts";
 

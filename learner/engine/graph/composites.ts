@@ -168,23 +168,11 @@ function runningSums(x: Value): Value {
 export function embeddingPlan(ids: Int32Array, vocabulary: number) {
   const starts = new Int32Array(vocabulary + 1);
   for (const id of ids) starts[id + 1]++;
-  let count = 0;
-  for (let id = 0; id < vocabulary; id++) {
-    if (starts[id + 1] > 0) count++;
-    starts[id + 1] += starts[id];
-  }
-  const distinct = new Int32Array(count);
-  const begins = new Int32Array(count);
-  const ends = new Int32Array(count);
-  for (let id = 0, i = 0; id < vocabulary; id++) {
-    if (starts[id + 1] === starts[id]) continue;
-    distinct[i] = id;
-    begins[i] = starts[id];
-    ends[i++] = starts[id + 1];
-  }
-  const next = starts.slice();
+  for (let id = 0; id < vocabulary; id++) starts[id + 1] += starts[id];
+  const distinct = Int32Array.from(new Set(ids)).sort();
+  const [begins, ends] = [distinct.map((id) => starts[id]), distinct.map((id) => starts[id + 1])];
   const order = new Int32Array(ids.length);
-  for (let position = 0; position < ids.length; position++) order[next[ids[position]]++] = position;
+  for (const [position, id] of ids.entries()) order[starts[id]++] = position; // an id's next place now
   return { order, distinct, begins, ends };
 }
 

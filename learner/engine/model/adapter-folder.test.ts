@@ -6,7 +6,7 @@ import path from "node:path";
 import { after, describe, it } from "node:test";
 import { readAdapter } from "./adapter-folder.ts";
 import { readConfig } from "./folder.ts";
-import { readHeader } from "./safetensors-header.ts";
+import { readHeader } from "./safetensors.ts";
 
 const MODEL = path.join(import.meta.dirname, "../../../test/fixtures/lora/some");
 const root = fs.mkdtempSync(path.join(os.tmpdir(), "adapter-"));

@@ -4,7 +4,7 @@ import path from "node:path";
 import type { ModelConfig } from "./config.ts";
 import { ModelError } from "./errors.ts";
 import { type Json, readJson } from "./json.ts";
-import { readHeader, type StoredTensor } from "./safetensors-header.ts";
+import { readHeader, type StoredTensor } from "./safetensors.ts";
 import { checkShapes, parameters } from "./weights.ts";
 
 export const WEIGHTS = "model.safetensors";
@@ -41,12 +41,8 @@ function locateTensors(folder: string): Map<string, StoredTensor> {
     }
     for (const tensor of readHeader(path.join(folder, shard)).tensors) {
       const other = tensors.get(tensor.name);
-      if (other !== undefined) {
-        throw new ModelError(
-          "weights",
-          `${folder}: ${tensor.name} is both in ${path.basename(other.file)} and ${shard}`,
-        );
-      }
+      const first = other && path.basename(other.file);
+      if (first) throw new ModelError("weights", `${folder}: ${tensor.name} is both in ${first} and ${shard}`);
       tensors.set(tensor.name, tensor);
     }
   }

@@ -42,10 +42,8 @@ export function readTokenizer(folder: string): Tokenizer {
   const tokenizer = new Tokenizer(files, folder);
   const vocabulary = readJson(folder, "config.json", "config", {}).vocab_size;
   if (typeof vocabulary === "number" && tokenizer.size > vocabulary) {
-    throw new ModelError(
-      "tokenizer",
-      `${folder}: tokenizer.json has ${tokenizer.size} tokens, but vocab_size in config.json is ${vocabulary}`,
-    );
+    const problem = `tokenizer.json has ${tokenizer.size} tokens, but vocab_size in config.json is ${vocabulary}`;
+    throw new ModelError("tokenizer", `${folder}: ${problem}`);
   }
   return tokenizer;
 }
@@ -74,15 +72,8 @@ export function readEosIds(folder: string): number[] {
   return id === undefined ? [] : [id];
 }
 
-/**
- * Writes `weights` as a folder of its own, with the other files (tokenizer, templates, licence) copied from `source`.
- */
-export function writeModelFolder(
-  folder: string,
-  source: string,
-  config: ModelConfig,
-  weights: ReadonlyMap<string, Float32Array>,
-): void {
+/** Writes `weights` as a folder of its own, with the other files (tokenizer, templates, licence) copied from `source`. */
+export function writeModelFolder(folder: string, source: string, config: ModelConfig, weights: Weights): void {
   copyOtherFiles(folder, source);
   writeConfig(folder, source, "float32");
   saveWeights(folder, canonical(folder, config, weights));
@@ -109,30 +100,30 @@ export function writeConfig(folder: string, source: string, dtype: string): void
 /** Writes a new model that transformers loads. */
 export function createModelFolder(
   folder: string,
-  model: {
-    config: ModelConfig;
-    weights: ReadonlyMap<string, Float32Array>;
-    tokenizer: TokenizerFiles;
-    eosIds: number[];
-  },
+  {
+    config,
+    weights,
+    tokenizer,
+    eosIds,
+  }: { config: ModelConfig; weights: Weights; tokenizer: TokenizerFiles; eosIds: number[] },
 ): void {
   fs.mkdirSync(folder, { recursive: true });
-  const eos = { eos_token_id: model.eosIds.length === 1 ? model.eosIds[0] : model.eosIds };
-  writeJson(path.join(folder, "config.json"), configJson(model.config, eos));
-  writeJson(path.join(folder, "generation_config.json"), eos);
-  writeJson(path.join(folder, "tokenizer.json"), model.tokenizer.tokenizer);
-  writeJson(path.join(folder, "tokenizer_config.json"), model.tokenizer.tokenizerConfig);
-  if (model.tokenizer.chatTemplate !== undefined)
-    writeText(path.join(folder, "chat_template.jinja"), model.tokenizer.chatTemplate);
-  saveWeights(folder, canonical(folder, model.config, model.weights));
+  const eos = { eos_token_id: eosIds.length === 1 ? eosIds[0] : eosIds };
+  const json = {
+    "config.json": configJson(config, eos),
+    "generation_config.json": eos,
+    "tokenizer.json": tokenizer.tokenizer,
+    "tokenizer_config.json": tokenizer.tokenizerConfig,
+  };
+  for (const [name, fields] of Object.entries(json)) writeJson(path.join(folder, name), fields);
+  if (tokenizer.chatTemplate !== undefined) writeText(path.join(folder, "chat_template.jinja"), tokenizer.chatTemplate);
+  saveWeights(folder, canonical(folder, config, weights));
 }
 
+type Weights = ReadonlyMap<string, Float32Array>;
+
 /** In canonical order, so that equal weights are equal files. */
-function canonical(
-  folder: string,
-  config: ModelConfig,
-  weights: ReadonlyMap<string, Float32Array>,
-): readonly TensorSource[] {
+function canonical(folder: string, config: ModelConfig, weights: Weights): readonly TensorSource[] {
   return parameters(config).map(({ name, shape }) => {
     const data = weights.get(name);
     if (data === undefined) throw new ModelError("weights", `cannot write ${folder}: parameter ${name} is missing`);

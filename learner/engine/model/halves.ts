@@ -1,5 +1,13 @@
-/** float32 to and from the bytes of a stored dtype. */
-import type { SafetensorsDType } from "./safetensors-header.ts";
+/** The dtypes of safetensors files, and float32 to and from their bytes. */
+import { DTYPES } from "../graph/tensor.ts";
+import { elementCount } from "./weights.ts";
+
+/** As graphs and config.json call them. */
+export const TRANSFORMERS_DTYPES = { F32: "float32", F16: "float16", BF16: "bfloat16" } as const;
+export type SafetensorsDType = keyof typeof TRANSFORMERS_DTYPES;
+
+export const storedBytes = (dtype: SafetensorsDType, shape: readonly number[]): number =>
+  DTYPES[TRANSFORMERS_DTYPES[dtype]].bytes * elementCount(shape);
 
 /** Exact: every bfloat16 and float16 is a float32. The buffer is taken over where nothing has to be converted. */
 export function fromStored(dtype: SafetensorsDType, buffer: ArrayBuffer): Float32Array {

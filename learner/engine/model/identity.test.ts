@@ -5,8 +5,7 @@ import path from "node:path";
 import { after, test } from "node:test";
 import { checkBase } from "../../checkpoints.ts";
 import { configJson, type ModelConfig } from "./config.ts";
-import { modelIdentity } from "./identity.ts";
-import { MappedWeights } from "./mapped.ts";
+import { MappedWeights, modelIdentity } from "./mapped.ts";
 import { saveWeights } from "./save.ts";
 import { initialWeights, parameters } from "./weights.ts";
 

@@ -1,8 +1,10 @@
-/** JSON files of a model folder. */
+/** Files of a model folder: JSON, and how any of them is written. */
 import { randomBytes } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
 import { ModelError, type ModelErrorCode } from "./errors.ts";
+
+const MAX_WRITE_BYTES = 1 << 30; // one write() takes at most 2 GiB
 
 export type Json = Record<string, unknown>;
 
@@ -29,9 +31,34 @@ export function writeJson(file: string, json: Json): void {
   writeText(file, `${JSON.stringify(json, null, 2)}\n`);
 }
 
-/** The file appears whole or not at all. */
 export function writeText(file: string, text: string): void {
+  writeWhole(file, (descriptor) => writeAll(descriptor, Buffer.from(text)));
+}
+
+/** The file appears whole or not at all: it is written and synced beside its final name, then renamed. */
+export function writeWhole(file: string, write: (descriptor: number) => void): void {
   const temporary = `${file}.${process.pid}.${randomBytes(4).toString("hex")}.tmp`;
-  fs.writeFileSync(temporary, text, { flush: true });
-  fs.renameSync(temporary, file);
+  try {
+    synced(temporary, "wx", write);
+    fs.renameSync(temporary, file);
+    synced(path.dirname(file), "r"); // so that the rename survives a power cut
+  } catch (cause) {
+    fs.rmSync(temporary, { force: true });
+    throw cause;
+  }
+}
+
+function synced(file: string, flags: "r" | "wx", write?: (descriptor: number) => void): void {
+  const descriptor = fs.openSync(file, flags);
+  try {
+    write?.(descriptor);
+    fs.fsyncSync(descriptor);
+  } finally {
+    fs.closeSync(descriptor);
+  }
+}
+
+export function writeAll(descriptor: number, source: Uint8Array): void {
+  for (let done = 0; done < source.length; )
+    done += fs.writeSync(descriptor, source, done, Math.min(source.length - done, MAX_WRITE_BYTES));
 }

@@ -2,26 +2,26 @@
  * The weights of a model folder as initializers that point into its files. Nothing is read before it is used and nothing
  * is copied: the files are memory-mapped, once for all sessions of all processes. Half precision is cast in the graph.
  */
+import { createHash } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
 import type { Graph, Value } from "../graph/graph.ts";
 import { cast } from "../graph/primitives.ts";
-import type { DType } from "../graph/tensor.ts";
 import type { SessionOptions } from "../runtime/session.ts";
 import type { ModelConfig } from "./config.ts";
 import { ModelError } from "./errors.ts";
 import { locateWeights } from "./files.ts";
 import { readConfig } from "./folder.ts";
-import { readTensor } from "./safetensors.ts";
-import { BYTES_PER_ELEMENT, type SafetensorsDType, type StoredTensor } from "./safetensors-header.ts";
+import { storedBytes, TRANSFORMERS_DTYPES } from "./halves.ts";
+import { readPart, readTensor, type StoredTensor } from "./safetensors.ts";
 import type { VocabularyChunk } from "./vocabulary.ts";
 import { checkFinite, elementCount } from "./weights.ts";
-
-const DTYPES: Record<SafetensorsDType, DType> = { F32: "float32", BF16: "bfloat16", F16: "float16" };
 
 /** Used row by row or in chunks, and cast there. */
 const LARGE = new Set(["model.embed_tokens.weight", "lm_head.weight"]);
 const CHECKED_NUMBERS = 2 ** 22;
+/** Read of each tensor for its identity: its first bytes and its last ones. A model that was trained on differs in all of its matrices. */
+const SAMPLE_BYTES = 4096;
 
 export class MappedWeights {
   readonly folder: string;
@@ -87,7 +87,7 @@ export class MappedWeights {
 
   #initializer(graph: Graph, { file, dtype, shape, offset, length }: StoredTensor, name: string): Value {
     const external = { location: path.relative(this.#directory, file), offset, length };
-    return graph.externalInitializer(name, DTYPES[dtype], shape, external);
+    return graph.externalInitializer(name, TRANSFORMERS_DTYPES[dtype], shape, external);
   }
 
   /** What a session needs so that it maps the files and makes no copy of its own. */
@@ -110,7 +110,7 @@ export class MappedWeights {
       const numbers = elementCount(tensor.shape);
       for (let begin = 0; begin < numbers; begin += CHECKED_NUMBERS) {
         const shape = [Math.min(CHECKED_NUMBERS, numbers - begin)];
-        const offset = tensor.offset + begin * BYTES_PER_ELEMENT[tensor.dtype];
+        const offset = tensor.offset + storedBytes(tensor.dtype, [begin]);
         checkFinite(tensor.name, readTensor({ ...tensor, shape, offset }), this.folder, begin);
       }
     }
@@ -132,4 +132,21 @@ function commonFolder(files: readonly string[]): string {
   for (const file of files)
     while (!`${file}`.startsWith(common === "/" ? "/" : `${common}/`)) common = path.dirname(common);
   return common;
+}
+
+/**
+ * Tells the weights of one model folder from those of another without reading them all. SHA-256, hex, over the configuration, every tensor's name, dtype and shape, and a sample of its numbers. The same model in
+ * other files or shards has the same identity. 3B parameters take 3.5 MB of reading.
+ */
+export function modelIdentity({ config, tensors }: MappedWeights): string {
+  const hash = createHash("sha256").update(JSON.stringify(config));
+  for (const { name, file, dtype, shape, offset, length } of tensors) {
+    hash.update(`\n${name} ${dtype} ${shape}\n`);
+    const sample = new Uint8Array(Math.min(SAMPLE_BYTES, length));
+    for (const position of [offset, offset + length - sample.length]) {
+      readPart(file, sample, position);
+      hash.update(sample);
+    }
+  }
+  return hash.digest("hex");
 }

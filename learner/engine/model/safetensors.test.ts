@@ -5,8 +5,7 @@ import path from "node:path";
 import { after, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
-import { readSafetensors, writeSafetensors } from "./safetensors.ts";
-import { readHeader } from "./safetensors-header.ts";
+import { readHeader, readSafetensors, writeSafetensors } from "./safetensors.ts";
 import type { Tensor } from "./weights.ts";
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), "safetensors-"));

@@ -2,19 +2,13 @@
 import fs from "node:fs";
 import path from "node:path";
 import { INDEX, WEIGHTS } from "./files.ts";
+import { type SafetensorsDType, storedBytes } from "./halves.ts";
 import { writeJson } from "./json.ts";
 import { type TensorSource, writeTensors } from "./safetensors.ts";
-import { BYTES_PER_ELEMENT, type SafetensorsDType } from "./safetensors-header.ts";
 import { elementCount } from "./weights.ts";
 
 /** A file holds at most this, unless one tensor alone is larger; as in transformers 4. */
 export const SHARD_BYTES = 5e9;
-/** what config.json calls a dtype */
-export const TRANSFORMERS_DTYPES: Record<SafetensorsDType, string> = {
-  F32: "float32",
-  BF16: "bfloat16",
-  F16: "float16",
-};
 
 /**
  * Writes tensors in the given order, one in memory at a time. Each file appears whole or not at all; the index, or the
@@ -25,12 +19,9 @@ export const TRANSFORMERS_DTYPES: Record<SafetensorsDType, string> = {
 export function saveWeights(
   folder: string,
   tensors: readonly TensorSource[],
-  {
-    dtype = "F32",
-    shardBytes = SHARD_BYTES,
-  }: { dtype?: SafetensorsDType | undefined; shardBytes?: number | undefined } = {},
+  { dtype = "F32", shardBytes = SHARD_BYTES }: { dtype?: SafetensorsDType; shardBytes?: number } = {},
 ): number {
-  const bytesOf = ({ shape }: TensorSource) => elementCount(shape) * BYTES_PER_ELEMENT[dtype];
+  const bytesOf = ({ shape }: TensorSource) => storedBytes(dtype, shape);
   const shards: TensorSource[][] = [[]];
   let used = 0;
   for (const tensor of tensors) {

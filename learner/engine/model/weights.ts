@@ -1,3 +1,4 @@
+import { sameShape } from "../graph/shapes.ts";
 import type { ModelConfig } from "./config.ts";
 import { ModelError } from "./errors.ts";
 import { uniforms } from "./random.ts";
@@ -19,9 +20,8 @@ export function parameters(config: ModelConfig): Parameter[] {
   const { hiddenSize, intermediateSize, headSize } = config;
   const querySize = config.heads * headSize;
   const keyValueSize = config.keyValueHeads * headSize;
-  const list: Parameter[] = [
-    { name: "model.embed_tokens.weight", shape: [config.vocabSize, hiddenSize], kind: "embedding" },
-  ];
+  const logits = [config.vocabSize, hiddenSize];
+  const list: Parameter[] = [{ name: "model.embed_tokens.weight", shape: logits, kind: "embedding" }];
   for (let layer = 0; layer < config.layers; layer++) {
     const add = (name: string, shape: number[], kind: Parameter["kind"]) =>
       list.push({ name: `model.layers.${layer}.${name}`, shape, kind });
@@ -46,7 +46,7 @@ export function parameters(config: ModelConfig): Parameter[] {
     add("mlp.down_proj.weight", [hiddenSize, intermediateSize], "matrix");
   }
   list.push({ name: "model.norm.weight", shape: [hiddenSize], kind: "norm" });
-  if (!config.tied) list.push({ name: "lm_head.weight", shape: [config.vocabSize, hiddenSize], kind: "matrix" });
+  if (!config.tied) list.push({ name: "lm_head.weight", shape: logits, kind: "matrix" });
   return list;
 }
 
@@ -94,19 +94,16 @@ export function checkShapes(
   const known = new Set<string>();
   for (const { name, shape } of parameters(config)) {
     const tensor = tensors.get(name);
-    if (tensor === undefined) {
+    if (tensor === undefined)
       throw new ModelError("weights", `${source}: parameter ${name} is missing; config.json asks for [${shape}]`);
-    }
-    if (tensor.shape.length !== shape.length || tensor.shape.some((size, axis) => size !== shape[axis])) {
+    if (!sameShape(tensor.shape, shape))
       throw new ModelError("weights", `${source}: ${name} is [${tensor.shape}], but config.json asks for [${shape}]`);
-    }
     known.add(name);
   }
   for (const name of tensors.keys()) {
     const unused = (config.tied && name === "lm_head.weight") || name.endsWith("rotary_emb.inv_freq");
-    if (!known.has(name) && !unused) {
+    if (!known.has(name) && !unused)
       throw new ModelError("weights", `${source}: unknown parameter ${name}; it does not fit config.json`);
-    }
   }
 }
 
@@ -114,6 +111,6 @@ export function checkShapes(
 export function checkFinite(name: string, data: Float32Array, source: string, from = 0): void {
   const at = data.findIndex((value) => !Number.isFinite(value));
   if (at < 0) return;
-  const index = from + at;
-  throw new ModelError("weights", `${source}: ${name} holds ${data[at]} at index ${index}; the weights are damaged`);
+  const where = `${data[at]} at index ${from + at}`;
+  throw new ModelError("weights", `${source}: ${name} holds ${where}; the weights are damaged`);
 }

@@ -7,7 +7,7 @@ import { after, test } from "node:test";
 import { Graph } from "../graph/graph.ts";
 import { add, cast, matmul } from "../graph/primitives.ts";
 import { tensor } from "../graph/tensor.ts";
-import { readPart } from "../model/safetensors-header.ts";
+import { readPart } from "../model/safetensors.ts";
 import { BLOCK_NUMBERS } from "./buffer.ts";
 import { DeviceFiles } from "./files.ts";
 import { Runtime } from "./runtime.ts";
