@@ -15,7 +15,7 @@ import { readConfig } from "./model/folder.ts";
 import { SHAPES, writeHollowModel } from "./model/hollow.fixture.ts";
 import { PROJECTIONS } from "./model/lora.ts";
 import { elementCount, parameters } from "./model/weights.ts";
-import { Planner, type PlanRequest, RunGraphs } from "./plan.ts";
+import { Planner, type PlanRequest } from "./plan.ts";
 import { instrumenterShape } from "./plan-generation.ts";
 import { BLOCK_NUMBERS } from "./runtime/buffer.ts";
 
@@ -130,13 +130,13 @@ test("keys and values are on the GPU alone, in bfloat16: slots times the longest
 });
 
 test("each session has an arena of its own on a GPU, of regions that are larger than what is in use; here it has its nodes", () => {
-  const run = new RunGraphs(small());
+  const run = new Planner(small());
   const lengths = { sequences: 1, promptTokens: 1024, responseTokens: 1024 };
   const held = (kind: "cpu" | "cuda") =>
     run.graphs.map((_, i) => run.pass(kind, i, lengths)).map(({ activations, logits }) => activations + logits);
   const [here, there] = [held("cpu"), held("cuda")];
   for (const [i, bytes] of there.entries()) assert.ok(bytes > here[i]! && bytes < 3 * here[i]!, `${bytes}, ${here[i]}`);
-  const plan = new Planner(small({ device: { kind: "cuda", id: 0 } }), run).plan(2048);
+  const plan = new Planner(small({ device: { kind: "cuda", id: 0 } })).plan(2048);
   const activations = plan.rows.find(({ what }) => what === "activations")!.gpuBytes;
   const sum = (numbers: number[]) => numbers.reduce((total, each) => total + each, 0);
   assert.ok(activations > 0.5 * sum(there) && activations < sum(there));
@@ -153,7 +153,7 @@ test("with LoRA the model counts once, and what is trained is the adapters", () 
 });
 
 test("dims are those of feeds that are not made, and a plan takes no longer for longer sequences", () => {
-  const { graphs, blocks, model: adapted } = new RunGraphs(small());
+  const { graphs, blocks, model: adapted } = new Planner(small());
   const ids = (length: number) => Int32Array.from({ length }, (_, i) => i % SMALL.vocabSize);
   for (const [sequences, promptTokens, responseTokens] of [
     [1, 1, 1],
@@ -175,7 +175,7 @@ test("dims are those of feeds that are not made, and a plan takes no longer for 
 
 test("what a layer holds of scores is a block of them: activations do not grow with the square of a length", () => {
   const step = (length: number) => {
-    const run = new RunGraphs(small({ maxPromptTokens: length / 2, maxResponseTokens: length / 2 }));
+    const run = new Planner(small({ maxPromptTokens: length / 2, maxResponseTokens: length / 2 }));
     return run.pass("cpu", 0, { sequences: 1, promptTokens: length / 2, responseTokens: length / 2 }).activations;
   };
   assert.ok(step(16_384) < 4.5 * step(4096), `${step(4096)} and ${step(16_384)}`);

@@ -27,16 +27,15 @@ const LEAST_TOKENS = 16;
  * @throws ModelError `generation`, one line, if a prompt and a response could be more than the model takes
  */
 export function checkLengths(
-  { maxPromptTokens: prompt, maxResponseTokens: response }: Lengths,
+  { maxPromptTokens: prompt, maxResponseTokens: response }: Pick<PlanRequest, "maxPromptTokens" | "maxResponseTokens">,
   positions: number,
   place = "",
 ): void {
   if (prompt + response <= positions) return;
-  const each: [field: string, most: number][] = [
-    ["model.maxResponseTokens", positions - prompt],
-    ["model.maxPromptTokens", positions - response],
-  ];
-  const enough = each.filter(([, most]) => most >= LEAST_TOKENS).map(([field, most]) => `${field} to ${most} or less`);
+  const most = { "model.maxResponseTokens": positions - prompt, "model.maxPromptTokens": positions - response };
+  const enough = Object.entries(most).flatMap(([field, tokens]) =>
+    tokens >= LEAST_TOKENS ? [`${field} to ${tokens} or less`] : [],
+  );
   const remedy = enough.length > 0 ? enough.join(", or ") : `both lower, to ${positions} together or less`;
   throw new ModelError(
     "generation",
@@ -44,8 +43,6 @@ export function checkLengths(
       `${positions} positions (max_position_embeddings): set ${remedy}`,
   );
 }
-
-type Lengths = Pick<PlanRequest, "maxPromptTokens" | "maxResponseTokens">;
 
 /**
  * The plan of a run. Its passes have as many tokens as are fastest (on a CPU few stay in the caches, a GPU takes as many as
@@ -81,9 +78,8 @@ export function fitRun(
   throw new EngineError("memory", shortage(plan, budget, { ...request, mode }));
 }
 
-function fits(plan: MemoryPlan, { host, gpu }: Budget): boolean {
-  return !(host && plan.hostBytes > host.bytes) && !(gpu && plan.gpuBytes > gpu.bytes);
-}
+const fits = (plan: MemoryPlan, { host, gpu }: Budget): boolean =>
+  !(host && plan.hostBytes > host.bytes) && !(gpu && plan.gpuBytes > gpu.bytes);
 
 /** One line about a plan that does not fit: its four largest parts in the memory that is short (the GPU's first), and their settings. */
 function shortage(plan: MemoryPlan, { host, gpu }: Budget, request: Request): string {
@@ -135,15 +131,12 @@ export function planTable(plan: MemoryPlan, budget: Budget): string[] {
   const total = (bytes: number, there: AvailableMemory | undefined, unknown = "") =>
     size(bytes) + (there ? ` of ${size(there.bytes)} ${there.source}` : unknown);
   const host = total(plan.hostBytes, budget.host);
+  const onGpu = () => total(plan.gpuBytes, budget.gpu, " of a size that nvidia-smi does not say");
   const head = gpu
-    ? `memory plan: on ${deviceName(plan.device)} ${total(plan.gpuBytes, budget.gpu, " of a size that nvidia-smi does not say")}; here ${host}`
+    ? `memory plan: on ${deviceName(plan.device)} ${onGpu()}; here ${host}`
     : `memory plan: ${host}; micro-batches of ${plan.microBatchTokens} tokens`;
   const cells = (bytes: number) => (bytes > 0 ? size(bytes) : "-").padStart(9);
-  return [
-    head,
-    ...plan.rows.map(
-      ({ what, detail, hostBytes, gpuBytes }) =>
-        `  ${what.padEnd(13)}${gpu ? cells(gpuBytes) : ""}${cells(hostBytes)}  ${detail}`,
-    ),
-  ];
+  const line = ({ what, detail, hostBytes, gpuBytes }: MemoryPlan["rows"][number]) =>
+    `  ${what.padEnd(13)}${gpu ? cells(gpuBytes) : ""}${cells(hostBytes)}  ${detail}`;
+  return [head, ...plan.rows.map(line)];
 }

@@ -21,13 +21,10 @@ export interface GenerationLimits {
 }
 
 /** The largest batch of solutions. */
-export function generationShape(o: GenerationLimits): GenerationShape {
-  return {
-    rows: o.generationBatchSize,
-    promptTokens: o.maxPromptTokens,
-    responseTokens: o.maxResponseTokens,
-  };
-}
+export const generationShape = (limits: GenerationLimits): GenerationShape => ({
+  ...{ rows: limits.generationBatchSize, promptTokens: limits.maxPromptTokens },
+  responseTokens: limits.maxResponseTokens,
+});
 
 /**
  * The largest batch of programs that the frozen policy instruments at once: each has a prompt of its own, and its limits are others. As many
@@ -48,31 +45,21 @@ const LOGITS_COPIES = 4;
 const PREFILL_SCORES = 2 ** 23;
 const PREFILL_BLOCK = 256;
 
-/** Keys and values of one token of one sequence: float32 on a CPU, bfloat16 on a GPU. */
-const cacheBytesPerToken = (config: ModelConfig, kind: Device["kind"]): number =>
-  2 *
-  config.layers *
-  config.keyValueHeads *
-  cachedHeadSize(config) *
-  DTYPES[kind === "cuda" ? "bfloat16" : "float32"].bytes;
-
 /** Tokens that the slots have room for. */
 const cachedTokens = ({ rows, promptTokens, responseTokens }: GenerationShape): number =>
   rows * (promptTokens + responseTokens);
 
-/** Bytes where the networks run: `cache`, `logits`, `activations`. */
-export function generationMemory(
-  config: ModelConfig,
-  shape: GenerationShape,
-  kind: Device["kind"],
-): { cache: number; logits: number; activations: number } {
+/** Bytes where the networks run. */
+export function generationMemory(config: ModelConfig, shape: GenerationShape, kind: Device["kind"]) {
   const { rows, promptTokens, responseTokens } = shape;
-  const { heads, hiddenSize, intermediateSize, vocabSize } = config;
+  const { layers, heads, keyValueHeads, hiddenSize, intermediateSize, vocabSize } = config;
   const columns = Math.floor(PREFILL_SCORES / (heads * promptTokens));
   const block = Math.min(promptTokens, Math.max(columns, PREFILL_BLOCK));
   const numbers = block * (heads * (promptTokens + responseTokens) + 6 * hiddenSize + 3 * intermediateSize);
+  const { bytes } = DTYPES[kind === "cuda" ? "bfloat16" : "float32"];
+  const ofToken = 2 * layers * keyValueHeads * cachedHeadSize(config) * bytes; // keys and values
   return {
-    cache: cacheBytesPerToken(config, kind) * cachedTokens(shape),
+    cache: ofToken * cachedTokens(shape),
     logits: 4 * LOGITS_COPIES * rows * vocabSize,
     activations: 4 * numbers,
   };

@@ -16,13 +16,7 @@ import type { ModelConfig } from "./model/config.ts";
 import { blocksOf, decoderDims } from "./model/decoder.ts";
 import { locateWeights } from "./model/files.ts";
 import { GPU_CAST_NUMBERS } from "./model/generate-weights.ts";
-import {
-  type GenerationLimits,
-  type GenerationShape,
-  generationMemory,
-  generationShape,
-  instrumenterShape,
-} from "./plan-generation.ts";
+import { type GenerationLimits, generationMemory, generationShape, instrumenterShape } from "./plan-generation.ts";
 import { BLOCK_NUMBERS } from "./runtime/buffer.ts";
 import type { Device } from "./runtime/device.ts";
 import { evaluateGraph, policyStepGraph, valueGraph, valueStepGraph } from "./steps.ts";
@@ -36,7 +30,7 @@ export interface PlanRequest extends GenerationLimits {
   /** most sequences of a forward and backward pass */
   microBatchSize: number;
   /** of programs and what the frozen policy makes of them, where it inserts the markers */
-  instrumenter?: Pick<GenerationShape, "promptTokens" | "responseTokens"> | undefined;
+  instrumenter?: Parameters<typeof instrumenterShape>[1] | undefined;
   device: Device;
   /** layers are computed again in the backward pass; default false */
   checkpointing?: boolean;
@@ -46,14 +40,8 @@ export interface PlanRequest extends GenerationLimits {
 
 /** One row of a plan each. */
 export type PlanPart =
-  | "process"
-  | "weights"
-  | "gradients"
-  | "optimiser"
-  | "activations"
-  | "logits"
-  | "cache"
-  | "generation";
+  | ("process" | "weights" | "gradients" | "optimiser")
+  | ("activations" | "logits" | "cache" | "generation");
 
 export interface PlanRow {
   what: PlanPart;
@@ -103,47 +91,47 @@ interface Pass {
   logits: number;
 }
 
-interface RunGraph {
-  graph: Graph;
-  /** it trains, so that `microBatchSize` holds */
-  step: boolean;
-}
-
 type Batch = Parameters<typeof decoderDims>[0];
 
-/** Tokens of the longest sequence. */
-export const longestOf = (request: PlanRequest): number => request.maxPromptTokens + request.maxResponseTokens;
-
-/** The graphs of a run, whatever its batches. Each has a session, whose arena keeps what its largest batch took. */
-export class RunGraphs {
+/** Plans of one request for passes of different sizes. */
+export class Planner {
+  readonly #request: PlanRequest;
   readonly model: Adaptation;
   /** of attention */
   readonly blocks: number;
-  readonly graphs: readonly RunGraph[];
-  /** of the model's weights as they are stored */
-  readonly fileBytes: number;
+  /**
+   * The graphs of a run, whatever its batches. Each has a session, whose arena keeps what its largest batch took. `step`: it trains, so
+   * that `microBatchSize` holds.
+   */
+  readonly graphs: readonly { graph: Graph; step: boolean }[];
+  /** tokens of the longest sequence */
+  readonly longest: number;
   readonly #passes = new Map<string, Pass>();
+  /** the model's weights in its files */
+  readonly #stored: ReturnType<typeof locateWeights>;
+  /** of what is trained */
+  readonly #policyBytes: number;
+  readonly #criticBytes: number;
 
   /** Reads headers and config, no weights. @throws ModelError for a folder that cannot be used */
   constructor(request: PlanRequest) {
     const { model: folder, adapter, critic, checkpointing, compute } = request;
-    const model = adaptationOf(folder, adapter);
-    const blocks = blocksOf(longestOf(request));
+    this.#request = request;
+    this.longest = request.maxPromptTokens + request.maxResponseTokens;
+    this.blocks = blocksOf(this.longest);
+    this.model = adaptationOf(folder, adapter);
+    const { model, blocks } = this;
     const step = { checkpointing, compute, blocks };
-    this.blocks = blocks;
-    this.model = model;
     this.graphs = [
       { graph: policyStepGraph(model, step), step: true },
       { graph: evaluateGraph(model, "policy", { compute, blocks }), step: false },
       { graph: evaluateGraph(model, "reference", { compute, blocks }), step: false },
-      ...(critic
-        ? [
-            { graph: valueStepGraph(model, step), step: true },
-            { graph: valueGraph(model, { compute, blocks }), step: false },
-          ]
-        : []),
+      ...(critic ? [{ graph: valueStepGraph(model, step), step: true }] : []),
+      ...(critic ? [{ graph: valueGraph(model, { compute, blocks }), step: false }] : []),
     ];
-    this.fileBytes = locateWeights(folder, model.config).reduce((total, { length }) => total + length, 0);
+    this.#stored = locateWeights(folder, model.config);
+    this.#policyBytes = float32Bytes(trainedShapes(model, "policy"));
+    this.#criticBytes = critic ? float32Bytes(trainedShapes(model, "critic")) : 0;
   }
 
   /** What a pass of `sequences` of these lengths takes: at its worst moment on a CPU, of an arena of the graph's own on a GPU. */
@@ -162,36 +150,15 @@ export class RunGraphs {
     // outputs are written into the gradient's own memory
     const peak = peakMemory(graph, dims, { outputsHeld: true });
     const logits = peak.live.reduce((total, { value, bytes }) => total + (isLogits(value, config) ? bytes : 0), 0);
-    if (kind === "cuda") {
-      return { activations: GPU_ARENA[graph.model.compute] * arenaBytes(graph, dims) - logits, logits };
-    }
-    return { activations: ARENA * (peak.bytes - logits), logits: ARENA * logits };
-  }
-}
-
-/** Plans of one request for passes of different sizes. */
-export class Planner {
-  readonly #request: PlanRequest;
-  readonly #run: RunGraphs;
-
-  constructor(request: PlanRequest, run = new RunGraphs(request)) {
-    this.#request = request;
-    this.#run = run;
-  }
-
-  get longest(): number {
-    return longestOf(this.#request);
+    return kind === "cuda"
+      ? { activations: GPU_ARENA[graph.model.compute] * arenaBytes(graph, dims) - logits, logits }
+      : { activations: ARENA * (peak.bytes - logits), logits: ARENA * logits };
   }
 
   /** @param workers each holds a pass and its gradients */
   plan(microBatchTokens: number, workers = 1): MemoryPlan {
     const { device, checkpointing = false } = this.#request;
-    const rows = [
-      this.#process(workers),
-      this.#weights(),
-      ...this.#training(workers),
-      ...this.#work(microBatchTokens, workers),
-    ];
+    const rows = [...this.#held(workers), ...this.#work(microBatchTokens, workers)];
     const sum = (of: "hostBytes" | "gpuBytes") => rows.reduce((total, row) => total + row[of], 0);
     const totals = { hostBytes: sum("hostBytes"), gpuBytes: sum("gpuBytes") };
     return { device, rows, ...totals, microBatchTokens, rowTokens: this.longest, ranks: workers, checkpointing };
@@ -202,50 +169,37 @@ export class Planner {
     return this.#request.device.kind === "cuda";
   }
 
-  #process(workers: number): PlanRow {
-    const hostBytes = PROCESS_BYTES + SURROUNDINGS_BYTES + (workers - 1) * WORKER_BYTES;
-    if (!this.#onGpu) return planRow("process", "Node.js, ONNX Runtime", hostBytes);
-    const nodes = this.#run.graphs.reduce((total, { graph }) => total + graph.nodes.length, 0);
-    const sessions = PROVIDER_BYTES + nodes * NODE_BYTES;
-    return planRow("process", "Node.js, ONNX Runtime, its sessions, CUDA", hostBytes + sessions, CUDA_BYTES);
-  }
-
-  #weights(): PlanRow {
-    const { critic, adapter } = this.#request;
+  /** The process, weights, gradients and moments: what is there all the time. */
+  #held(workers: number): PlanRow[] {
+    const { adapter, critic, compute, instrumenter } = this.#request;
+    const [policy, largest] = [this.#policyBytes, Math.max(this.#policyBytes, this.#criticBytes)];
+    const trained = policy + this.#criticBytes;
+    const weights = trained + policy; // the reference is a second policy
+    const frozen = adapter ? this.#stored.reduce((total, { length }) => total + length, 0) : 0;
+    const process = PROCESS_BYTES + SURROUNDINGS_BYTES + (workers - 1) * WORKER_BYTES;
     const owners = critic ? "policy, reference, critic" : "policy, reference";
-    const ours = this.#trainedBytes + this.#policyBytes; // the reference is a second policy
-    if (adapter) {
-      const { fileBytes } = this.#run;
-      const detail = `the frozen model, once, adapters of ${owners}`;
-      return this.#onGpu
-        ? { what: "weights", detail, hostBytes: ours, gpuBytes: fileBytes + ours + this.#halves(ours) + this.#copies }
-        : { what: "weights", detail, hostBytes: fileBytes + ours, gpuBytes: 0 };
-    }
-    const detail = `${owners}${this.#onGpu ? ", bfloat16 copies for generation" : ""}`;
-    return this.#onGpu
-      ? { what: "weights", detail, hostBytes: ours, gpuBytes: ours + this.#halves(ours) + this.#copies }
-      : { what: "weights", detail, hostBytes: ours, gpuBytes: 0 };
-  }
-
-  /** The bfloat16 copies that generation on a GPU has of what is trained, where training has none: the policy's, and the reference's if it instruments. */
-  get #copies(): number {
-    const { compute, instrumenter, adapter } = this.#request;
-    if (compute === "bfloat16") return 0;
-    return (this.#policyBytes / 2) * (instrumenter && !adapter ? 2 : 1);
-  }
-
-  #training(workers: number): PlanRow[] {
-    const [trained, largest] = [this.#trainedBytes, this.#largestBytes];
+    const ownersOf = adapter ? `the frozen model, once, adapters of ${owners}` : owners;
     const [gradients, moments] = ["of a batch, one model's at a time", "two moments of what is trained"];
     if (!this.#onGpu)
       return [
+        planRow("process", "Node.js, ONNX Runtime", process),
+        planRow("weights", ownersOf, frozen + weights),
         planRow("gradients", gradients + times(workers), workers * largest),
         planRow("optimiser", moments, 2 * trained),
       ];
+    const nodes = this.graphs.reduce((total, { graph }) => total + graph.nodes.length, 0);
+    const sessions = PROVIDER_BYTES + nodes * NODE_BYTES;
+    /** bfloat16 copies that graphs are fed with, or gradients of one micro-batch, beside so many bytes in float32 */
+    const halves = (bytes: number) => (compute === "bfloat16" ? bytes / 2 : 0);
+    // generation's bfloat16 copies, where training has none: the policy's, and the reference's if it instruments
+    const copies = compute === "bfloat16" ? 0 : (policy / 2) * (instrumenter && !adapter ? 2 : 1);
+    const ofWeights = adapter ? ownersOf : `${owners}, bfloat16 copies for generation`;
     // a micro-batch's gradient is added to the sum by the graph that computes it, and counted there
     const block = working(adamwGraph()) + working(squaresGraph());
     return [
-      planRow("gradients", gradients, 0, largest + this.#halves(largest)),
+      planRow("process", "Node.js, ONNX Runtime, its sessions, CUDA", process + sessions, CUDA_BYTES),
+      planRow("weights", ofWeights, weights, frozen + weights + halves(weights) + copies),
+      planRow("gradients", gradients, 0, largest + halves(largest)),
       planRow("optimiser", `${moments}; copies for checkpoints`, 2 * trained, 2 * trained + block),
     ];
   }
@@ -254,79 +208,53 @@ export class Planner {
   #work(microBatchTokens: number, workers: number): PlanRow[] {
     const { microBatchSize, maxPromptTokens, maxResponseTokens, generationBatchSize } = this.#request;
     const { instrumenter, checkpointing, device } = this.#request;
-    const { config } = this.#run.model;
+    const { config } = this.model;
+    const [onGpu, each] = [this.#onGpu, times(workers)];
     const fitting = Math.max(1, Math.floor(microBatchTokens / this.longest));
     const trainedTogether = Math.min(fitting, microBatchSize);
-    const passes = this.#run.graphs.map(({ step }, index): Pass => {
+    const passes = this.graphs.map(({ step }, index): Pass => {
       const sequences = step ? trainedTogether : fitting;
       const lengths = { sequences, promptTokens: maxPromptTokens, responseTokens: maxResponseTokens };
-      const pass = this.#run.pass(device.kind, index, lengths);
+      const pass = this.pass(device.kind, index, lengths);
       return { activations: workers * pass.activations, logits: workers * pass.logits };
     });
     const bytes = (pass: Pass) => pass.activations + pass.logits;
     // on a GPU each session has an arena, on a CPU those of a thread share one and run in turn
     const { activations, logits } = passes.reduce((a, b): Pass => {
-      if (this.#onGpu) return { activations: a.activations + b.activations, logits: a.logits + b.logits };
+      if (onGpu) return { activations: a.activations + b.activations, logits: a.logits + b.logits };
       return bytes(a) < bytes(b) ? b : a;
     });
-    const instrumented = instrumenter && instrumenterShape(this.#request, instrumenter);
-    const batches = [generationShape(this.#request), ...(instrumented ? [instrumented] : [])];
+    const programs = instrumenter && instrumenterShape(this.#request, instrumenter);
+    const batches = [generationShape(this.#request), ...(programs ? [programs] : [])];
     const held = batches.map((shape) => generationMemory(config, shape, device.kind)); // one after the other
     const most = (part: keyof (typeof held)[number]) => Math.max(...held.map((each) => each[part]));
-    const programs =
-      instrumented &&
-      `, or ${instrumented.rows} x ${instrumented.promptTokens + instrumented.responseTokens} of programs`;
-    const prompts = workers * most("activations") + this.#castBytes;
+    const prompts = workers * most("activations") + this.#castBytes();
     const beyond = Math.max(0, Math.max(prompts, most("logits")) - activations - logits);
-    const row = (what: PlanPart, detail: string, bytes: number): PlanRow =>
-      this.#onGpu ? { what, detail, hostBytes: 0, gpuBytes: bytes } : { what, detail, hostBytes: bytes, gpuBytes: 0 };
+    const row = (what: PlanPart, detail: string, bytes: number) =>
+      onGpu ? planRow(what, detail, 0, bytes) : planRow(what, detail, bytes);
+    const together = `${passes.length} graphs, ${trainedTogether} x ${this.longest} tokens${each}`;
+    const ofPrograms =
+      programs && `, or ${programs.rows} x ${programs.promptTokens + programs.responseTokens} of programs`;
+    const cache = `keys and values of ${generationBatchSize} x ${this.longest} tokens${ofPrograms ?? ""}`;
     return [
       row(
         "activations",
-        `${this.#onGpu ? "" : "the largest of "}${passes.length} graphs, ${trainedTogether} x ${this.longest} tokens${times(workers)}${checkpointing ? ", recomputed" : ""}`,
+        `${onGpu ? "" : "the largest of "}${together}${checkpointing ? ", recomputed" : ""}`,
         activations,
       ),
-      row("logits", `vocabulary of ${config.vocabSize}`, logits + (this.#onGpu ? most("logits") : 0)),
-      {
-        ...row(
-          "cache",
-          `keys and values of ${generationBatchSize} x ${this.longest} tokens${programs ?? ""}`,
-          most("cache"),
-        ),
-      },
-      this.#onGpu
+      row("logits", `vocabulary of ${config.vocabSize}`, logits + (onGpu ? most("logits") : 0)),
+      row("cache", cache, most("cache")),
+      onGpu
         ? row("generation", "prompts being read", prompts)
-        : row("generation", `what prompts being read take beyond the graphs${times(workers)}`, beyond),
+        : row("generation", `what prompts being read take beyond the graphs${each}`, beyond),
     ];
   }
 
   /** On a GPU a frozen matrix that is stored in half precision is cast for generation, this much of it at a time. */
-  get #castBytes(): number {
-    const { adapter, model } = this.#request;
-    if (!this.#onGpu || !adapter) return 0;
-    const cast = locateWeights(model, this.#run.model.config).filter(({ dtype }) => dtype !== "F32");
+  #castBytes(): number {
+    if (!this.#onGpu || !this.#request.adapter) return 0;
+    const cast = this.#stored.filter(({ dtype }) => dtype !== "F32");
     return 4 * Math.min(GPU_CAST_NUMBERS, Math.max(0, ...cast.map(({ shape }) => elementCount(shape))));
-  }
-
-  /** The bfloat16 copies that graphs are fed with, or gradients of one micro-batch, beside so many bytes in float32. */
-  #halves(bytes: number): number {
-    return this.#request.compute === "bfloat16" ? bytes / 2 : 0;
-  }
-
-  get #policyBytes(): number {
-    return float32Bytes(this.#run.model.shapes.policy);
-  }
-
-  get #criticBytes(): number {
-    return this.#request.critic ? float32Bytes(trainedShapes(this.#run.model, "critic")) : 0;
-  }
-
-  get #trainedBytes(): number {
-    return this.#policyBytes + this.#criticBytes;
-  }
-
-  get #largestBytes(): number {
-    return Math.max(this.#policyBytes, this.#criticBytes);
   }
 }
 
@@ -339,9 +267,8 @@ const working = (graph: Graph) => ARENA * peakMemory(graph, { block: BLOCK_NUMBE
 
 const times = (workers: number) => (workers > 1 ? `, on each of ${workers} threads` : "");
 
-function float32Bytes(shapes: readonly Pick<ParameterShape, "shape">[]): number {
-  return shapes.reduce((total, { shape }) => total + 4 * elementCount(shape), 0);
-}
+const float32Bytes = (shapes: readonly ParameterShape[]): number =>
+  shapes.reduce((total, { shape }) => total + 4 * elementCount(shape), 0);
 
 /** By its last axis: the vocabulary or a chunk of it, whatever no layer is as wide as. */
 function isLogits({ shape }: Value, config: ModelConfig): boolean {

@@ -15,7 +15,7 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { SHAPES, writeHollowModel } from "../../learner/engine/model/hollow.fixture.ts";
-import { longestOf, Planner, type PlanRequest, RunGraphs } from "../../learner/engine/plan.ts";
+import { Planner, type PlanRequest } from "../../learner/engine/plan.ts";
 import { ensureRehearsal, rehearsalEnvironment } from "../rehearsal/build.ts";
 import { CONFIGURATIONS, type PhaseResult, type Shape } from "../rehearsal/phases.ts";
 import type { Placement } from "../rehearsal/placement.ts";
@@ -61,7 +61,8 @@ function planned({ shape, train, compute }: Asked, model: string): number {
     ...{ adapter: train === "lora" ? ADAPTER : undefined, generationBatchSize: shape.batch, samplesPerPrompt: 1 },
     ...{ maxPromptTokens: shape.prompt, maxResponseTokens: shape.response },
   };
-  const plan = new Planner(request, new RunGraphs(request)).plan(shape.batch * longestOf(request), 1);
+  const planner = new Planner(request);
+  const plan = planner.plan(shape.batch * planner.longest);
   return plan.rows.filter(({ what }) => what !== "process").reduce((total, { gpuBytes }) => total + gpuBytes, 0);
 }
 
