@@ -7,7 +7,7 @@
 import type { AdamWScalars } from "./adamw.ts";
 import { Graph, type Value } from "./graph/graph.ts";
 import { add, cast, div, mul, sqrt, square, sub, sum } from "./graph/primitives.ts";
-import { type DeviceTensor, DTYPES } from "./graph/tensor.ts";
+import { DTYPES } from "./graph/tensor.ts";
 import type { DeviceBuffer } from "./runtime/buffer.ts";
 import type { Runtime } from "./runtime/runtime.ts";
 import type { Session } from "./runtime/session.ts";
@@ -41,54 +41,24 @@ export function adamwGraph(): Graph {
   return graph;
 }
 
-/** Numbers in one buffer on the device, each float64. */
-class DeviceScalars {
-  readonly #runtime: Runtime;
-  readonly #buffer: DeviceBuffer;
-  readonly #names: readonly string[];
-
-  constructor(runtime: Runtime, names: readonly string[]) {
-    this.#runtime = runtime;
-    this.#buffer = runtime.reserve(FLOATS * names.length);
-    this.#names = names;
-  }
-
-  async write(values: Readonly<Record<string, number>>): Promise<void> {
-    const numbers = Float64Array.from(this.#names, (name) => values[name]);
-    await this.#runtime.write(this.#buffer, new Float32Array(numbers.buffer));
-  }
-
-  async read(): Promise<number[]> {
-    const numbers = new Float64Array(this.#names.length);
-    await this.#runtime.read(this.#buffer, new Float32Array(numbers.buffer));
-    return [...numbers];
-  }
-
-  feeds(): Record<string, DeviceTensor> {
-    return Object.fromEntries(
-      this.#names.map((name, i) => [name, this.#buffer.viewOfBytes(DTYPES.float64.bytes * i, "float64", [])]),
-    );
-  }
-
-  release(): void {
-    this.#buffer.release();
-  }
-}
-
-/** float32 numbers that take the room of a float64 */
-const FLOATS = 2;
+const { bytes: NUMBER_BYTES } = DTYPES.float64;
+/** float64 numbers as the float32 words of a buffer. */
+const words = (numbers: Float64Array) => new Float32Array(numbers.buffer);
 
 export class DeviceAdamW {
+  readonly #runtime: Runtime;
   readonly #squares: Session;
   readonly #adamw: Session;
-  readonly #scalars: DeviceScalars;
-  readonly #total: DeviceScalars;
+  readonly #scalars: DeviceBuffer;
+  readonly #total: DeviceBuffer;
 
   private constructor(runtime: Runtime, squares: Session, adamw: Session) {
+    this.#runtime = runtime;
     this.#squares = squares;
     this.#adamw = adamw;
-    this.#scalars = new DeviceScalars(runtime, SCALARS);
-    this.#total = new DeviceScalars(runtime, ["total"]);
+    const reserve = (numbers: number) => runtime.reserve((numbers * NUMBER_BYTES) / DTYPES.float32.bytes);
+    this.#scalars = reserve(SCALARS.length);
+    this.#total = reserve(1);
   }
 
   static async create(runtime: Runtime, threads: number): Promise<DeviceAdamW> {
@@ -100,12 +70,13 @@ export class DeviceAdamW {
 
   /** The sum of squares of the first numbers in float64; not finite when any is not. The sum's order is ONNX Runtime's. */
   async squares(gradient: DeviceBuffer, length: number): Promise<number> {
-    await this.#total.write({ total: 0 });
-    const { total } = this.#total.feeds();
+    const total = this.#total.viewOfBytes(0, "float64", []);
+    const squares = new Float64Array(1);
+    await this.#runtime.write(this.#total, words(squares));
     for (const { values } of gradient.blocks(length))
-      await this.#squares.run({ gradient: values, total: total! }, { squares: total! });
-    const [squares] = await this.#total.read();
-    return squares!;
+      await this.#squares.run({ gradient: values, total }, { squares: total });
+    await this.#runtime.read(this.#total, words(squares));
+    return squares[0];
   }
 
   /** One step in place: `adamwStep`. Only the gradient's buffer may be longer than the weights'. */
@@ -115,15 +86,17 @@ export class DeviceAdamW {
     moments: Record<"first" | "second", DeviceBuffer>,
     given: AdamWScalars,
   ): Promise<void> {
-    await this.#scalars.write({ ...given });
-    const scalars = this.#scalars.feeds();
+    const numbers = Float64Array.from(SCALARS, (name) => given[name]);
+    await this.#runtime.write(this.#scalars, words(numbers));
+    const view = (i: number) => this.#scalars.viewOfBytes(NUMBER_BYTES * i, "float64", []);
+    const scalars = Object.fromEntries(SCALARS.map((name, i) => [name, view(i)]));
     const buffers = [weights, gradient, moments.first, moments.second];
     const blocks = buffers.map((buffer) => [...buffer.blocks(weights.length)]);
     for (const i of blocks[0].keys()) {
       const [w, g, m, v] = blocks.map((of) => of[i].values);
       await this.#adamw.run(
-        { weights: w!, gradient: g!, first: m!, second: v!, ...scalars },
-        { "new weights": w!, "new first": m!, "new second": v! },
+        { weights: w, gradient: g, first: m, second: v, ...scalars },
+        { "new weights": w, "new first": m, "new second": v },
       );
     }
   }

@@ -18,43 +18,17 @@ const { bytes: HALF_BYTES } = DTYPES.bfloat16;
 /** bfloat16 numbers that take the room of a float32 */
 const PER_FLOAT = DTYPES.float32.bytes / HALF_BYTES;
 
-/** wide, float32 [block] -> narrow, bfloat16 [block] */
-function narrowGraph(): Graph {
-  const graph = new Graph("narrow");
-  graph.output("narrow", cast(graph.input("wide", "float32", BLOCK), "bfloat16"));
-  return graph;
-}
-
-/** total, float32 [block], and part, bfloat16 [block] -> sum, float32 [block] */
-function addGraph(): Graph {
-  const graph = new Graph("add_halves");
-  graph.output(
-    "sum",
-    add(graph.input("total", "float32", BLOCK), cast(graph.input("part", "bfloat16", BLOCK), "float32")),
-  );
-  return graph;
-}
-
 /** The sessions that turn one into the other, in blocks, as an optimiser works. */
-export class HalfKernels {
-  readonly narrow: Session;
-  readonly add: Session;
+export type HalfKernels = Record<"narrow" | "add", Session>;
 
-  private constructor(narrow: Session, add: Session) {
-    this.narrow = narrow;
-    this.add = add;
-  }
-
-  static async create(runtime: Runtime, threads: number): Promise<HalfKernels> {
-    const options = { threads, graphOptimizationLevel: "basic" } as const;
-    const narrow = await runtime.createSession(narrowGraph(), options);
-    return new HalfKernels(narrow, await runtime.createSession(addGraph(), options));
-  }
-
-  async release(): Promise<void> {
-    await this.narrow.release();
-    await this.add.release();
-  }
+export async function halfKernels(runtime: Runtime, threads: number): Promise<HalfKernels> {
+  const options = { threads, graphOptimizationLevel: "basic" } as const;
+  const narrow = new Graph("narrow");
+  narrow.output("narrow", cast(narrow.input("wide", "float32", BLOCK), "bfloat16"));
+  const sum = new Graph("add_halves");
+  const part = cast(sum.input("part", "bfloat16", BLOCK), "float32");
+  sum.output("sum", add(sum.input("total", "float32", BLOCK), part));
+  return { narrow: await runtime.createSession(narrow, options), add: await runtime.createSession(sum, options) };
 }
 
 interface Matrix extends ParameterShape {

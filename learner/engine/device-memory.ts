@@ -7,18 +7,17 @@
 import type { AdamWScalars } from "./adamw.ts";
 import type { Adaptation } from "./adaptation.ts";
 import { DeviceAdamW } from "./device-adamw.ts";
-import { DeviceHalves, HalfKernels } from "./device-halves.ts";
+import { DeviceHalves, type HalfKernels, halfKernels } from "./device-halves.ts";
 import type { EngineOptions } from "./engine.ts";
 import type { ParameterShape } from "./graph/parameters.ts";
 import type { DeviceTensor } from "./graph/tensor.ts";
 import type { Numbers } from "./model/generate.ts";
 import { HALF_PREFIX } from "./model/halved.ts";
 import { readPart } from "./model/safetensors.ts";
-import type { Held, HeldModel, Memory, Part, Range } from "./model-memory.ts";
+import type { Held, HeldModel, Memory, Range } from "./model-memory.ts";
 import type { DeviceBuffer } from "./runtime/buffer.ts";
 import { DeviceFiles } from "./runtime/files.ts";
 import { type OnDevice, Runtime } from "./runtime/runtime.ts";
-import type { Trainable } from "./trainable.ts";
 
 export class DeviceMemory implements Memory, OnDevice {
   readonly runtime: Runtime;
@@ -56,61 +55,53 @@ export class DeviceMemory implements Memory, OnDevice {
     return new DeviceHeld(this.runtime, await this.runtime.allocate(length), numbers);
   }
 
-  async halves(weights: Held, shapes: readonly ParameterShape[]): Promise<Record<string, DeviceTensor>> {
-    return this.#narrow ? this.#halves(weights, shapes) : {};
+  async halves(
+    weights: Held,
+    shapes: readonly ParameterShape[],
+    wanted = this.#narrow,
+  ): Promise<Record<string, DeviceTensor>> {
+    return wanted ? (weights as DeviceHeld).halves(() => this.#allocateHalves(shapes)) : {};
   }
 
-  #halves(weights: Held, shapes: readonly ParameterShape[]): Promise<Record<string, DeviceTensor>> {
-    return (weights as DeviceHeld).halves(() => this.#allocateHalves(shapes));
-  }
-
-  async part(shapes: readonly ParameterShape[]): Promise<Part | undefined> {
+  async part(shapes: readonly ParameterShape[]): Promise<DeviceHalves | undefined> {
     if (!this.#narrow) return undefined;
     if (!this.#part?.fits(shapes)) {
       this.#part?.release();
       this.#part = undefined; // should there be no memory for the next
       this.#part = await this.#allocateHalves(shapes);
     }
-    const part = this.#part;
-    return (
-      part && {
-        parameters: (prefix) => part.parameters(prefix),
-        addTo: (sum) => part.addTo((sum as DeviceHeld).buffer),
-      }
-    );
+    return this.#part;
   }
 
   async squares(gradient: Held, { from, to }: Range): Promise<number> {
-    return (await this.#optimiser()).squares((gradient as DeviceHeld).buffer, to - from);
+    return (await this.#optimiser()).squares(gradient.buffer!, to - from);
   }
 
-  async adamw({ weights, gradient, first, second }: HeldModel, _: Range, scalars: AdamWScalars): Promise<void> {
+  async adamw({ gradient, ...trained }: HeldModel, _: Range, scalars: AdamWScalars): Promise<void> {
     const optimiser = await this.#optimiser();
-    const there = await Promise.all([weights, first, second].map((held) => (held as DeviceHeld).sent()));
-    const [w, m, v] = there as [DeviceBuffer, DeviceBuffer, DeviceBuffer];
-    await optimiser.step(w, (gradient as DeviceHeld).buffer, { first: m, second: v }, scalars);
-    for (const held of [weights, first, second]) (held as DeviceHeld).changedThere();
+    const held = [trained.weights, trained.first, trained.second] as DeviceHeld[];
+    const [weights, first, second] = await Promise.all(held.map((each) => each.sent()));
+    await optimiser.step(weights, gradient.buffer!, { first, second }, scalars);
+    for (const each of held) each.changedThere();
   }
 
-  /** A model's weights as generation takes them: on a GPU with bfloat16 copies of the matrices, made once for each version. */
-  async generatorWeights(model: Trainable): Promise<Numbers> {
-    const wide = (await model.wide()) as Record<string, DeviceTensor>;
-    const narrow =
-      this.runtime.device.kind === "cuda" ? await model.narrow((held, shapes) => this.#halves(held, shapes)) : {};
+  async generatorWeights(weights: Held, shapes: readonly ParameterShape[]): Promise<Numbers> {
+    const wide = await (weights as DeviceHeld).tensors(shapes);
+    const narrow = await this.halves(weights, shapes, this.runtime.device.kind === "cuda");
     return new Map(Object.entries({ ...wide, ...narrow }));
   }
 
   /** After the models and sessions on it. */
   async release(): Promise<void> {
     this.#part?.release();
-    await this.#kernels?.release();
+    for (const kernel of Object.values(this.#kernels ?? {})) await kernel.release();
     await this.#adamw?.release();
     this.files.release();
     await this.runtime.release();
   }
 
   async #allocateHalves(shapes: readonly ParameterShape[]): Promise<DeviceHalves | undefined> {
-    this.#kernels ??= await HalfKernels.create(this.runtime, this.#threads);
+    this.#kernels ??= await halfKernels(this.runtime, this.#threads);
     return DeviceHalves.allocate(this.runtime, this.#kernels, shapes);
   }
 
@@ -122,9 +113,9 @@ export class DeviceMemory implements Memory, OnDevice {
 
 /** Numbers on a device, and the array in shared memory that they are copied from and to. */
 class DeviceHeld implements Held {
-  readonly shared = undefined;
   readonly buffer: DeviceBuffer;
-  version = 0;
+  /** Grows with each change that a graph could see. */
+  #version = 0;
   readonly #runtime: Runtime;
   readonly #here: Float32Array | undefined;
   /** bfloat16 copies of the matrices, and the version that they were made from */
@@ -148,7 +139,7 @@ class DeviceHeld implements Held {
     if (this.#newest === "here") {
       await this.#runtime.write(this.buffer, this.#here!);
       this.#newest = "both";
-      this.version++;
+      this.#version++;
     }
     return this.buffer;
   }
@@ -161,8 +152,8 @@ class DeviceHeld implements Held {
   async halves(allocate: () => Promise<DeviceHalves | undefined>): Promise<Record<string, DeviceTensor>> {
     const wide = await this.sent();
     this.#halves ??= { numbers: await allocate(), version: -1 };
-    if (this.#halves.version !== this.version) await this.#halves.numbers?.write(wide);
-    this.#halves.version = this.version;
+    if (this.#halves.version !== this.#version) await this.#halves.numbers?.write(wide);
+    this.#halves.version = this.#version;
     return this.#halves.numbers?.parameters(HALF_PREFIX) ?? {};
   }
 
@@ -177,7 +168,7 @@ class DeviceHeld implements Held {
 
   changedThere(): void {
     this.#newest = "there";
-    this.version++;
+    this.#version++;
   }
 
   async fetch(numbers: Float32Array): Promise<void> {

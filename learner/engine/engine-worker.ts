@@ -5,14 +5,13 @@
  */
 
 import type { AdamWScalars, Moments } from "./adamw.ts";
-import { type Adaptation, adaptationOf, type Role, trainedShapes, viewsOf } from "./adaptation.ts";
+import { type Adaptation, adaptationOf, type Role, trainedShapes } from "./adaptation.ts";
 import { DeviceMemory } from "./device-memory.ts";
 import type { EngineOptions } from "./engine.ts";
 import type { Graph } from "./graph/graph.ts";
-import { Parameters } from "./graph/parameters.ts";
 import type { Tensor } from "./graph/tensor.ts";
 import { isResident } from "./microbatches.ts";
-import { type GenerateOptions, Generator, type GeneratorWeights, type Response } from "./model/generate.ts";
+import { type GenerateOptions, Generator, type Response } from "./model/generate.ts";
 import { HostMemory, type Range } from "./model-memory.ts";
 import { Sessions } from "./sessions.ts";
 import {
@@ -60,7 +59,7 @@ export class EngineWorker {
   readonly #sum: GradientSum;
   readonly #sessions: Sessions;
   readonly #generator: Generator;
-  readonly #trainables = new Map<Role, { trainable: Trainable; weights: Float32Array }>();
+  readonly #trainables = new Map<Role, Trainable>();
 
   /** @throws EngineError, ModelError for options and folders that cannot be used; GraphError `device` */
   constructor(options: EngineOptions) {
@@ -74,9 +73,9 @@ export class EngineWorker {
 
   /** Uses these weights, in shared memory, for a role from now on. */
   attach(role: Role, weights: Float32Array): void {
-    this.#trainables.get(role)?.trainable.release();
+    this.#trainables.get(role)?.release();
     const shapes = trainedShapes(this.#model, role);
-    this.#trainables.set(role, { trainable: new Trainable(this.#memory, this.#sum, shapes, weights), weights });
+    this.#trainables.set(role, new Trainable(this.#memory, this.#sum, shapes, weights));
   }
 
   /** Tells that another thread has written a role's weights and moments in shared memory. */
@@ -123,26 +122,19 @@ export class EngineWorker {
     options: GenerateOptions,
     onResponse?: (index: number, response: Response) => void,
   ): Promise<Response[]> {
-    return this.#generator.generate(await this.#generatorWeights(role), prompts, options, onResponse);
+    const weights = this.#model.generatorWeights(await this.#of(role).generatorWeights(), role);
+    return this.#generator.generate(weights, prompts, options, onResponse);
   }
 
   async close(): Promise<void> {
     await this.#generator.release();
     await this.#sessions.release();
-    for (const { trainable } of this.#trainables.values()) trainable.release();
+    for (const trainable of this.#trainables.values()) trainable.release();
     this.#sum.release();
     await this.#onDevice?.release();
   }
 
-  async #generatorWeights(role: Role): Promise<GeneratorWeights> {
-    const { trainable, weights } = this.#trainables.get(role)!;
-    const numbers = this.#onDevice
-      ? await this.#onDevice.generatorWeights(trainable)
-      : viewsOf(new Parameters(trainable.shapes, weights));
-    return this.#model.generatorWeights(numbers, role);
-  }
-
   #of(role: Role): Trainable {
-    return this.#trainables.get(role)!.trainable;
+    return this.#trainables.get(role)!;
   }
 }

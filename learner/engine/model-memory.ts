@@ -4,8 +4,12 @@
  */
 
 import { type AdamWScalars, adamwStep, addAll, sumOfSquares } from "./adamw.ts";
+import { viewsOf } from "./adaptation.ts";
+import type { DeviceHalves } from "./device-halves.ts";
 import { layoutOf, type ParameterShape, Parameters } from "./graph/parameters.ts";
 import type { DeviceTensor, Tensor } from "./graph/tensor.ts";
+import type { Numbers } from "./model/generate.ts";
+import type { DeviceBuffer } from "./runtime/buffer.ts";
 
 /** The part of a model's numbers that one worker steps: from `from` up to, and without, `to`. */
 export interface Range {
@@ -17,9 +21,9 @@ export interface Range {
 export interface Held {
   readonly length: number;
   /** The numbers themselves, where graphs work in this process's memory. */
-  readonly shared: Float32Array | undefined;
-  /** Grows with each change that a graph could see. */
-  readonly version: number;
+  readonly shared?: Float32Array;
+  /** The numbers on a device, where graphs work there. */
+  readonly buffer?: DeviceBuffer;
   /** Tensors of these shapes, as `Parameters` lays them out, by `prefix + name`. */
   tensors(shapes: readonly ParameterShape[], prefix?: string): Promise<Record<string, Tensor | DeviceTensor>>;
   zero(): Promise<void>;
@@ -33,14 +37,6 @@ export interface Held {
 /** The four buffers of an AdamW step, of one length; the gradient's may be longer. */
 export type HeldModel = Record<"weights" | "gradient" | "first" | "second", Held>;
 
-/** bfloat16 gradients of one micro-batch. */
-export interface Part {
-  /** Tensors by `prefix + name`. */
-  parameters(prefix: string): Record<string, DeviceTensor>;
-  /** Adds them to the float32 sum of all parameters. */
-  addTo(sum: Held): Promise<void>;
-}
-
 export interface Memory {
   /** Returns numbers that begin as a copy of `numbers`, an array in shared memory, or as zeros without it. */
   hold(length: number, numbers?: Float32Array): Promise<Held>;
@@ -53,7 +49,9 @@ export interface Memory {
   /** bfloat16 copies of the matrices that a graph multiplies, of the newest weights, by graphs' names; none where graphs are fed with none. */
   halves(weights: Held, shapes: readonly ParameterShape[]): Promise<Record<string, DeviceTensor>>;
   /** Where a graph's bfloat16 gradients of one micro-batch go; undefined where there are none. */
-  part(shapes: readonly ParameterShape[]): Promise<Part | undefined>;
+  part(shapes: readonly ParameterShape[]): Promise<DeviceHalves | undefined>;
+  /** A model's weights as generation takes them, on a GPU with bfloat16 copies of the matrices. */
+  generatorWeights(weights: Held, shapes: readonly ParameterShape[]): Promise<Numbers>;
   /** The loop of an AdamW step over a part of the numbers, in place. */
   adamw(model: HeldModel, range: Range, scalars: AdamWScalars): Promise<void>;
 }
@@ -80,6 +78,10 @@ export class HostMemory implements Memory {
     return undefined;
   }
 
+  async generatorWeights({ shared }: Held, shapes: readonly ParameterShape[]): Promise<Numbers> {
+    return viewsOf(new Parameters(shapes, shared));
+  }
+
   async adamw({ weights, gradient, first, second }: HeldModel, range: Range, scalars: AdamWScalars): Promise<void> {
     const part = ({ shared }: Held) => partOf(range)(shared!);
     adamwStep({ weights: part(weights), gradient: part(gradient), first: part(first), second: part(second) }, scalars);
@@ -93,7 +95,6 @@ const partOf =
 
 class HostHeld implements Held {
   readonly shared: Float32Array;
-  readonly version = 0; // graphs read the numbers themselves
   #views: Parameters | undefined;
 
   constructor(numbers: Float32Array) {

@@ -4,6 +4,7 @@ import type { AdamWScalars, Moments } from "./adamw.ts";
 import { EngineError } from "./errors.ts";
 import { layoutOf, type ParameterShape } from "./graph/parameters.ts";
 import type { DeviceTensor, Tensor } from "./graph/tensor.ts";
+import type { Numbers } from "./model/generate.ts";
 import type { Held, Memory, Range } from "./model-memory.ts";
 import type { Session } from "./runtime/session.ts";
 import { GRADIENT_PREFIX, HALF_GRADIENT_PREFIX, SUM_PREFIX } from "./steps.ts";
@@ -38,8 +39,6 @@ export class GradientSum {
   }
 }
 
-type DeviceTensors = Record<string, DeviceTensor>;
-
 export class Trainable {
   readonly shapes: readonly ParameterShape[];
   /** float32 numbers, with those between tensors (`layoutOf`) */
@@ -66,16 +65,9 @@ export class Trainable {
     return { ...(await weights.tensors(this.shapes)), ...(await this.#memory.halves(weights, this.shapes)) };
   }
 
-  /** The weights in float32 alone. */
-  async wide(): Promise<Record<string, Tensor | DeviceTensor>> {
-    return (await this.#held()).tensors(this.shapes);
-  }
-
-  /** Copies of the matrices in another dtype. */
-  async narrow(
-    copies: (weights: Held, shapes: readonly ParameterShape[]) => Promise<DeviceTensors>,
-  ): Promise<DeviceTensors> {
-    return copies(await this.#held(), this.shapes);
+  /** The weights as generation takes them. */
+  async generatorWeights(): Promise<Numbers> {
+    return this.#memory.generatorWeights(await this.#held(), this.shapes);
   }
 
   /** Forgets the gradient of the step before. */
@@ -96,7 +88,7 @@ export class Trainable {
       { ...weights, ...(await sum.tensors(this.shapes, SUM_PREFIX)), ...feeds },
       Object.fromEntries(session.outputNames.map((name) => [name, gradients[name] ?? null])),
     );
-    await part?.addTo(sum);
+    await part?.addTo(sum.buffer!);
     return Object.fromEntries(Object.entries(results).filter(([name]) => !(name in gradients)));
   }
 
