@@ -53,7 +53,7 @@ async function twoIterations(
     },
     server: {
       waitForChange: async () => {
-        for (let lease = store.leases.take("actor-0"); lease; lease = store.leases.take("actor-0"))
+        for (let lease = store.leases.takeAll(["actor-0"])[0]; lease; lease = store.leases.takeAll(["actor-0"])[0])
           running.push({ key: lease, order: speeds[(Number(lease.execution.slice(1)) - 1) % speeds.length]! });
         running.sort((a, b) => a.order - b.order);
         for (const { key } of running.splice(0, together)) {

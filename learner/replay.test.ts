@@ -14,7 +14,7 @@ test("a replay gives each iteration its batch in order, and how long the runs we
   for (const iteration of [1, 2]) {
     const ids = [1, 2, 3].map((i) => `s${iteration}-${i}`);
     store.addSamples(ids.map((id) => newSample(id, { iteration: iteration - 1, lineage: store.lineage })));
-    const leases = ids.map(() => store.leases.take("actor-0")!);
+    const leases = ids.map(() => store.leases.takeAll(["actor-0"])[0]!);
     clock += 60_000;
     store.leases.extend("actor-0", [{ ...leases[2]!, elapsedSeconds: 10 * iteration }]);
     for (const lease of leases.slice(0, 2)) store.leases.accept("actor-0", lease, newResult({ durationSeconds: 5 }));

@@ -88,7 +88,7 @@ async function runOf(directory: string, o: Setting = {}) {
     server: {
       waitForFinished: async () => {
         if (ended === o.interruptAfter) throw new Error("interrupted");
-        const lease = store.leases.take("actor-0")!;
+        const lease = store.leases.takeAll(["actor-0"])[0]!;
         const score = scores(Number(lease.execution.slice(1)));
         finish(store, lease, score);
         ended++;

@@ -112,17 +112,11 @@ export class Attempts {
          :terminalOutput, :outputBytes, :submissionBytes, :submissionSha256, :submissionRefused, :detail, :isolationLevel
        FROM samples s JOIN attempts a ON a.execution = s.id AND a.number = :number WHERE s.id = :execution`,
       {
-        ...result,
-        execution,
-        number,
-        actor,
-        markers: JSON.stringify(result.markers),
-        submissionBytes: result.submissionBytes ?? null,
-        submissionSha256: result.submissionSha256 ?? null,
+        ...{ submissionBytes: undefined, submissionSha256: undefined, ...result },
+        ...{ execution, number, actor, markers: JSON.stringify(result.markers) },
       },
     );
-    if (deflated !== undefined)
-      this.#database.change("INSERT INTO submissions VALUES (:execution, :deflated)", { execution, deflated });
+    if (deflated !== undefined) this.#database.insert("submissions", { execution, deflated });
   }
 
   /** Within a transaction: an attempt that had ended runs again, and its execution leaves the queue. */
@@ -145,14 +139,9 @@ export class Attempts {
     { elapsedSeconds, at }: { elapsedSeconds: number | undefined; at: number },
   ): void {
     this.#database.change(
-      `UPDATE attempts SET state = :state, reason = :reason, elapsed_seconds = :elapsed, ended_at = :at,
+      `UPDATE attempts SET state = :state, reason = :reason, elapsed_seconds = :elapsedSeconds, ended_at = :at,
          sandbox_broke = :sandboxBroke, disrupted = :disrupted WHERE fence = :fence`,
-      {
-        ...{ state, reason, sandboxBroke: Number(sandboxBroke), disrupted: Number(disrupted) },
-        elapsed: elapsedSeconds ?? null,
-        at,
-        fence: Number(attempt.fence),
-      },
+      { state, reason, sandboxBroke, disrupted, elapsedSeconds, at, fence: Number(attempt.fence) },
     );
   }
 }

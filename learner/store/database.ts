@@ -10,7 +10,19 @@ import { StoreError, type StoreErrorCode } from "./errors.ts";
 import { APPLICATION_ID, OLDEST_VERSION, SCHEMA, SCHEMA_VERSION, UPGRADES } from "./schema.ts";
 
 export type Row = Record<string, SQLOutputValue>;
-export type Parameters = Record<string, SQLInputValue>;
+/** undefined is NULL, a boolean 0 or 1. */
+export type Parameters = Readonly<Record<string, SQLInputValue | boolean | undefined>>;
+
+const bound = (parameters: Parameters): Record<string, SQLInputValue> =>
+  Object.fromEntries(
+    Object.entries(parameters).map(([name, value]) => [
+      name,
+      typeof value === "boolean" ? Number(value) : (value ?? null),
+    ]),
+  );
+
+/** A field's column, e.g. `executionSeed` and `execution_seed`. */
+export const columnOf = (field: string): string => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 export interface DatabaseOptions {
   readOnly?: boolean;
@@ -73,22 +85,18 @@ export class Database {
   }
 
   #prepareSchema(): void {
-    if (!this.#readOnly && this.#pragma("user_version") === 0 && this.#pragma("schema_version") === 0) {
-      this.#exclusive(() => {
-        if (this.#pragma("user_version") !== 0) return; // another process was faster
-        this.#sqlite.exec(
-          `${SCHEMA} PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION};`,
-        );
-      });
-    }
+    const isNew = () => this.#pragma("user_version") === 0;
+    const marks = `PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION};`;
+    if (!this.#readOnly && isNew() && this.#pragma("schema_version") === 0)
+      // another process may have been faster
+      this.#exclusive(() => isNew() && this.#sqlite.exec(`${SCHEMA} ${marks}`));
     if (this.#pragma("application_id") !== APPLICATION_ID)
       throw new StoreError("open", `${this.path} is no store of longrun: give the store.sqlite of a run folder`);
     const version = this.#pragma("user_version");
-    if (version < OLDEST_VERSION || version > SCHEMA_VERSION)
-      throw new StoreError(
-        "schemaVersion",
-        `${this.path} has schema version ${version}, this longrun reads ${OLDEST_VERSION} to ${SCHEMA_VERSION}: use the longrun that made it`,
-      );
+    if (version < OLDEST_VERSION || version > SCHEMA_VERSION) {
+      const read = `this longrun reads ${OLDEST_VERSION} to ${SCHEMA_VERSION}: use the longrun that made it`;
+      throw new StoreError("schemaVersion", `${this.path} has schema version ${version}, ${read}`);
+    }
     if (this.#readOnly) return;
     this.#exclusive(() => {
       for (let from = this.#pragma("user_version"); from < SCHEMA_VERSION; from++)
@@ -135,18 +143,24 @@ export class Database {
 
   /** Returns the rows. `T` names the columns of the query. */
   all<T = Row>(sql: string, parameters: Parameters = {}): T[] {
-    return this.#run(() => this.#statement(sql).all(parameters)).map((row) => ({ ...row }) as T);
+    return this.#run(() => this.#statement(sql).all(bound(parameters))).map((row) => ({ ...row }) as T);
   }
 
   get<T = Row>(sql: string, parameters: Parameters = {}): T | undefined {
-    const row = this.#run(() => this.#statement(sql).get(parameters));
+    const row = this.#run(() => this.#statement(sql).get(bound(parameters)));
     return row && ({ ...row } as T);
   }
 
   /** @returns number of changed rows. Inside `write` only. */
   change(sql: string, parameters: Parameters = {}): number {
     if (!this.#writing) throw new StoreError("conflict", "a change outside of a transaction: call it within write()");
-    return this.#run(() => Number(this.#statement(sql).run(parameters).changes));
+    return this.#run(() => Number(this.#statement(sql).run(bound(parameters)).changes));
+  }
+
+  /** Inserts a row, whose columns have the names of its fields in snake case. Inside `write` only. */
+  insert(table: string, row: Parameters, or = ""): void {
+    const names = Object.keys(row);
+    this.change(`INSERT ${or} INTO ${table} (${names.map(columnOf)}) VALUES (${names.map((name) => `:${name}`)})`, row);
   }
 
   /** One transaction: all of `work` is committed, on disk, when this returns; none of it if it throws. */
@@ -226,11 +240,10 @@ export class Database {
   checkFence(): void {
     this.#checkOther?.();
     const current = this.#run(() => this.#currentFence());
-    if (current !== this.#fence)
-      throw new StoreError(
-        "fenced",
-        `${this.path} was taken over by a newer learner (fence ${current}, ours is ${this.#fence}): stop this one`,
-      );
+    if (current !== this.#fence) {
+      const fences = `(fence ${current}, ours is ${this.#fence})`;
+      throw new StoreError("fenced", `${this.path} was taken over by a newer learner ${fences}: stop this one`);
+    }
   }
 
   close(): void {

@@ -18,7 +18,7 @@ async function newStore(options: StoreOptions = {}, path = join(folder, `${files
 }
 
 const take = (store: Store, actor = "actor-0") => {
-  const lease = store.leases.take(actor);
+  const lease = store.leases.takeAll([actor])[0];
   assert.ok(lease, "an execution is queued");
   return lease;
 };

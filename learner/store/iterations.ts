@@ -28,12 +28,7 @@ export class PolicyVersions {
    */
   async beginLineage(isValid: (checkpoint: CheckpointRow) => boolean | Promise<boolean>): Promise<Lineage> {
     let checkpoint: CheckpointRow | undefined;
-    for (const candidate of this.checkpoints()) {
-      if (await isValid(candidate)) {
-        checkpoint = candidate;
-        break;
-      }
-    }
+    for (const candidate of this.checkpoints()) if (!checkpoint && (await isValid(candidate))) checkpoint = candidate;
     const iteration = checkpoint?.iteration ?? 0;
     return this.database.write(() => {
       const { lineage } = this.database.get<{ lineage: number }>(
@@ -45,17 +40,12 @@ export class PolicyVersions {
         { iteration },
       );
       this.database.change("DELETE FROM previous_solutions WHERE iteration > :iteration", { iteration });
-      for (const table of ["iterations", "checkpoints"]) {
-        this.database.change(
-          `UPDATE ${table} SET superseded_by = :lineage WHERE iteration > :iteration AND superseded_by IS NULL`,
-          { lineage, iteration },
-        );
-      }
       // Without a checkpoint not even the starting policy's stands.
-      if (checkpoint === undefined)
-        this.database.change("UPDATE checkpoints SET superseded_by = :lineage WHERE superseded_by IS NULL", {
-          lineage,
-        });
+      for (const [table, after] of Object.entries({ iterations: iteration, checkpoints: checkpoint ? iteration : -1 }))
+        this.database.change(
+          `UPDATE ${table} SET superseded_by = :lineage WHERE iteration > :after AND superseded_by IS NULL`,
+          { lineage, after },
+        );
       this.#lineage = lineage;
       return { lineage, iteration, checkpoint, unconsumed };
     });
@@ -63,13 +53,11 @@ export class PolicyVersions {
 
   /** For a process that trains nothing any more: the newest lineage stays as it is. @throws StoreError `conflict` */
   continueLineage(): number {
-    const newest = this.database.get<{ lineage: number | null }>(
-      "SELECT max(lineage) AS lineage FROM lineages",
-    )?.lineage;
-    if (newest === null || newest === undefined)
+    const newest = this.database.get<{ lineage: number }>("SELECT lineage FROM lineages ORDER BY lineage DESC LIMIT 1");
+    if (newest === undefined)
       throw new StoreError("conflict", `${this.database.path} has no lineage: no learner has begun this run`);
-    this.#lineage = newest;
-    return newest;
+    this.#lineage = newest.lineage;
+    return newest.lineage;
   }
 
   /** The lineage that this process began. @throws StoreError `conflict` before beginLineage */
@@ -108,15 +96,12 @@ export class PolicyVersions {
       const last = this.#lastIteration();
       if (iteration !== last + 1)
         throw new StoreError("conflict", `iteration ${iteration} cannot be committed: the last one was ${last}`);
-      this.database.change(
-        "INSERT INTO iterations (lineage, iteration, metrics, committed_at) VALUES (:lineage, :iteration, :metrics, :at)",
-        { lineage, iteration, metrics: JSON.stringify(metrics), at: this.at() },
-      );
-      sampleIds.forEach((id, position) => {
-        this.#use(id, "trained", iteration);
-        const row = { lineage, iteration, position, id };
-        this.database.change("INSERT INTO batches VALUES (:lineage, :iteration, :position, :id)", row);
-      });
+      const version = { lineage, iteration };
+      this.database.insert("iterations", { ...version, metrics: JSON.stringify(metrics), committedAt: this.at() });
+      for (const [position, sample] of sampleIds.entries()) {
+        this.#use(sample, "trained", iteration);
+        this.database.insert("batches", { ...version, position, sample });
+      }
       for (const id of droppedIds) this.#use(id, "dropped", iteration);
       if (checkpoint !== undefined) this.#commitCheckpoint(iteration, checkpoint);
     });

@@ -89,7 +89,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     weight: 6,
     arbitrary: actor.map((name) => (world: World) => {
       const before = world.store.counts().queued;
-      const lease = world.store.leases.take(name);
+      const lease = world.store.leases.takeAll([name])[0];
       assert.equal(lease !== undefined, before > 0);
       if (lease === undefined) return;
       assert.ok(!world.accepted.has(lease.execution), "what was accepted is never run again");

@@ -113,11 +113,6 @@ export class Leases {
     this.#database.afterCommit(then);
   }
 
-  /** Leases the oldest queued execution to `actor` as a new attempt. @returns undefined if nothing is queued */
-  take(actor: string): LeasedExecution | undefined {
-    return this.takeAll([actor])[0];
-  }
-
   /** Leases the oldest queued executions in one commit, one to each of `actors`, until the queue is empty. */
   takeAll(actors: readonly string[]): LeasedExecution[] {
     if (actors.length === 0 || !this.attempts.hasQueued()) return [];
@@ -185,14 +180,14 @@ export class Leases {
    */
   disrupted(actor: string): void {
     const requeued = this.#database.write(() => this.#disruptions.note(actor));
-    if (requeued) this.afterCommit(() => this.#options.events.emit("queued"));
+    if (requeued) this.#emit("queued");
   }
 
   /** Queues every running execution again without counting an attempt, and revokes it, as after a suspension. */
   disruptAll(reason: string): void {
     const held = this.#running.all();
     this.#lose(held, { state: "expired", reason, disrupted: true });
-    if (held.length > 0) this.afterCommit(() => this.#options.events.emit("revoked", held, reason));
+    if (held.length > 0) this.#emit("revoked", held, reason);
   }
 
   /** Returns how many attempts were disrupted, over all purposes. */
@@ -210,7 +205,7 @@ export class Leases {
     });
     if (verdict === "accepted") {
       this.#release(attempt.fence);
-      this.afterCommit(() => this.#options.events.emit("finished", attempt.execution));
+      this.#emit("finished", attempt.execution);
     }
     return verdict;
   }
@@ -243,7 +238,7 @@ export class Leases {
     this.#lose(silent, { state: "expired", reason: NO_HEARTBEAT });
     const reason = `no result within ${this.#options.longestSeconds} s (time limit and learner.leaseSlackSeconds)`;
     this.#lose(overdue, { state: "expired", reason });
-    if (overdue.length > 0) this.afterCommit(() => this.#options.events.emit("revoked", overdue, reason));
+    if (overdue.length > 0) this.#emit("revoked", overdue, reason);
     return late.length;
   }
 
@@ -264,6 +259,10 @@ export class Leases {
   revoked(attempts: HeldAttempt[], reason: string): void {
     for (const attempt of attempts) this.#release(attempt.fence);
     if (attempts.length > 0) this.#options.events.emit("revoked", attempts, reason);
+  }
+
+  #emit<E extends keyof StoreEvents>(event: E, ...told: StoreEvents[E]): void {
+    this.afterCommit(() => (this.#options.events as EventEmitter).emit(event, ...told));
   }
 
   #end(attempt: HeldAttempt, end: End): void {
@@ -297,9 +296,9 @@ export class Leases {
     );
     attempts.forEach((attempt, index) => {
       this.#release(attempt.fence);
-      this.afterCommit(() => this.#options.events.emit("attemptLost", attempt, end.reason, ended[index]));
+      this.#emit("attemptLost", attempt, end.reason, ended[index]);
     });
-    if (ended.includes("queued")) this.afterCommit(() => this.#options.events.emit("queued"));
+    if (ended.includes("queued")) this.#emit("queued");
   }
 }
 

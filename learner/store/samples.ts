@@ -1,12 +1,25 @@
 /** Samples in SQL: how they are chosen, stored, read and counted. */
 import type { MarkerSeen } from "../../proto/execution.ts";
-import type { Database, Parameters, Row } from "./database.ts";
+import { columnOf, type Database, type Parameters, type Row } from "./database.ts";
 import { StoreError } from "./errors.ts";
-import type { AcceptedResult, Counts, ExecutionState, Grade, NewSample, Sample } from "./types.ts";
+import type { AcceptedResult, Counts, Grade, NewSample, Sample } from "./types.ts";
 
 /** A sample with its result and grade; `sampleOf` reads the rows. */
 export const SAMPLE = `SELECT s.*, r.*, g.* FROM samples s
   LEFT JOIN results r ON r.execution = s.id LEFT JOIN grades g ON g.sample = s.id`;
+
+/** The columns that are read as they are. */
+const SAMPLE_FIELDS = [
+  ...(["id", "sequence", "purpose", "iteration", "lineage", "task", "kind", "previous", "solution", "plan"] as const),
+  ...(["program", "instrumented", "instrumenter", "executionSeed", "state", "attempts", "createdAt"] as const),
+  ...(["finishedAt", "usedIteration"] as const),
+];
+const RESULT_FIELDS = [
+  ...(["actor", "attempt", "outcome", "exitStatus", "signal", "durationSeconds", "cpuSeconds"] as const),
+  ...(["queueSeconds", "peakMemoryBytes", "forgedMarkers", "imitatedMarkers", "terminalOutput"] as const),
+  ...(["outputBytes", "submissionBytes", "submissionSha256", "submissionRefused", "detail"] as const),
+  ...(["isolationLevel"] as const),
+];
 
 /** Which samples: of `purpose`, written by the policies of iterations `since` to `until`, both included. */
 export interface Selection {
@@ -31,28 +44,17 @@ export function insertSample(database: Database, sample: NewSample, at: number):
     throw new StoreError("conflict", `sample ${sample.id}: responseTokens and behaviourLogProbs differ in length`);
   if (sample.state === "queued" && sample.instrumented === undefined)
     throw new StoreError("conflict", `sample ${sample.id}: queued without an instrumented program`);
-  database.change(
-    `INSERT INTO samples (id, purpose, iteration, lineage, task, kind, previous, prompt_group, prompt_tokens, response_tokens,
-       behaviour_log_probs, solution, plan, program, instrumented, inserted_markers, instrumenter, execution_seed, state,
-       created_at, finished_at, truncated)
-     VALUES (:id, :purpose, :iteration, :lineage, :task, :kind, :previous, :group, :promptTokens, :responseTokens,
-       :behaviourLogProbs, :solution, :plan, :program, :instrumented, :insertedMarkers, :instrumenter, :executionSeed, :state,
-       :at, :finishedAt, :truncated)`,
-    {
-      ...sample,
-      previous: sample.previous ?? null,
-      group: sample.group ?? null,
-      promptTokens: toBlob(sample.promptTokens),
-      responseTokens: toBlob(sample.responseTokens),
-      behaviourLogProbs: toBlob(sample.behaviourLogProbs),
-      program: sample.program ?? null,
-      instrumented: sample.instrumented ?? null,
-      insertedMarkers: JSON.stringify(sample.insertedMarkers),
-      at,
-      finishedAt: sample.state === "notExecuted" ? at : null,
-      truncated: sample.truncated === undefined ? null : Number(sample.truncated),
-    },
-  );
+  const { group, insertedMarkers, promptTokens, responseTokens, behaviourLogProbs, ...fields } = sample;
+  database.insert("samples", {
+    ...fields,
+    promptGroup: group,
+    insertedMarkers: JSON.stringify(insertedMarkers),
+    promptTokens: toBlob(promptTokens),
+    responseTokens: toBlob(responseTokens),
+    behaviourLogProbs: toBlob(behaviourLogProbs),
+    createdAt: at,
+    finishedAt: sample.state === "notExecuted" ? at : undefined,
+  });
 }
 
 /** The bytes of a token or log-prob array, as they lie in memory: little-endian wherever Node runs. */
@@ -65,76 +67,36 @@ const copied = (blob: unknown) => new Uint8Array(blob as Uint8Array).buffer;
 const optional = <T>(value: unknown, as: (value: NonNullable<unknown>) => T): T | undefined =>
   value === null || value === undefined ? undefined : as(value);
 
+/** The fields of a row whose columns have their names in snake case; NULL is undefined. */
+const fieldsOf = <T, F extends keyof T & string>(row: Row, fields: readonly F[]) =>
+  Object.fromEntries(fields.map((field) => [field, row[columnOf(field)] ?? undefined])) as Pick<T, F>;
+
 /** Reads a row of SAMPLE. */
-export function sampleOf(row: Row): Sample {
-  return {
-    id: String(row.id),
-    sequence: Number(row.sequence),
-    purpose: String(row.purpose),
-    iteration: Number(row.iteration),
-    lineage: Number(row.lineage),
-    task: String(row.task),
-    kind: row.kind as Sample["kind"],
-    previous: optional(row.previous, String),
-    group: optional(row.prompt_group, String),
-    promptTokens: new Int32Array(copied(row.prompt_tokens)),
-    responseTokens: new Int32Array(copied(row.response_tokens)),
-    truncated: optional(row.truncated, Boolean),
-    behaviourLogProbs: new Float32Array(copied(row.behaviour_log_probs)),
-    solution: String(row.solution),
-    plan: String(row.plan),
-    program: optional(row.program, String),
-    instrumented: optional(row.instrumented, String),
-    insertedMarkers: JSON.parse(String(row.inserted_markers)) as string[],
-    instrumenter: String(row.instrumenter),
-    executionSeed: Number(row.execution_seed),
-    state: row.state as ExecutionState,
-    attempts: Number(row.attempts),
-    createdAt: Number(row.created_at),
-    finishedAt: optional(row.finished_at, Number),
-    result: row.outcome === null ? undefined : resultOf(row),
-    grade: row.reward === null ? undefined : gradeOf(row),
-    usedIteration: optional(row.used_iteration, Number),
-  };
-}
+export const sampleOf = (row: Row): Sample => ({
+  ...fieldsOf<Sample, (typeof SAMPLE_FIELDS)[number]>(row, SAMPLE_FIELDS),
+  group: optional(row.prompt_group, String),
+  promptTokens: new Int32Array(copied(row.prompt_tokens)),
+  responseTokens: new Int32Array(copied(row.response_tokens)),
+  truncated: optional(row.truncated, Boolean),
+  behaviourLogProbs: new Float32Array(copied(row.behaviour_log_probs)),
+  insertedMarkers: JSON.parse(String(row.inserted_markers)) as string[],
+  result: row.outcome === null ? undefined : resultOf(row),
+  grade: row.reward === null ? undefined : gradeOf(row),
+});
 
-function resultOf(row: Row): AcceptedResult {
-  return {
-    actor: String(row.actor),
-    attempt: Number(row.attempt),
-    outcome: row.outcome as AcceptedResult["outcome"],
-    exitStatus: Number(row.exit_status),
-    signal: Number(row.signal),
-    durationSeconds: Number(row.duration_seconds),
-    cpuSeconds: Number(row.cpu_seconds),
-    queueSeconds: Number(row.queue_seconds),
-    peakMemoryBytes: Number(row.peak_memory_bytes),
-    markers: JSON.parse(String(row.markers)) as MarkerSeen[],
-    forgedMarkers: Number(row.forged_markers),
-    imitatedMarkers: Number(row.imitated_markers),
-    terminalOutput: String(row.terminal_output),
-    outputBytes: Number(row.output_bytes),
-    submissionBytes: optional(row.submission_bytes, Number),
-    submissionSha256: optional(row.submission_sha256, String),
-    submissionRefused: String(row.submission_refused),
-    detail: String(row.detail),
-    isolationLevel: String(row.isolation_level),
-  };
-}
+const resultOf = (row: Row): AcceptedResult => ({
+  ...fieldsOf<AcceptedResult, (typeof RESULT_FIELDS)[number]>(row, RESULT_FIELDS),
+  markers: JSON.parse(String(row.markers)) as MarkerSeen[],
+});
 
-function gradeOf(row: Row): Grade {
-  return {
-    valid: Boolean(row.valid),
-    score: optional(row.score, Number),
-    reward: Number(row.reward),
-    reason: String(row.reason),
-    family: optional(row.family, String),
-    // A store of version 2 that is only read has none of these.
-    guards: JSON.parse(String(row.guards ?? "[]")) as string[],
-    clamped: Boolean(row.clamped),
-    capped: Boolean(row.capped),
-  };
-}
+const gradeOf = (row: Row): Grade => ({
+  ...fieldsOf<Grade, "score" | "reward" | "reason" | "family">(row, ["score", "reward", "reason", "family"]),
+  valid: Boolean(row.valid),
+  // A store of version 2 that is only read has none of these.
+  guards: JSON.parse(String(row.guards ?? "[]")) as string[],
+  clamped: Boolean(row.clamped),
+  capped: Boolean(row.capped),
+});
 
 export function countSamples(database: Database, where: string, parameters: Parameters): Counts {
   return database.get<Counts>(

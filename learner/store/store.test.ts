@@ -29,12 +29,12 @@ async function newStore(options: StoreOptions = {}, path = newPath()) {
 
 /** Leases and finishes whatever is queued. */
 function finishAll(store: Store, actor = "actor-0"): void {
-  for (let lease = store.leases.take(actor); lease; lease = store.leases.take(actor))
+  for (let lease = store.leases.takeAll([actor])[0]; lease; lease = store.leases.takeAll([actor])[0])
     assert.equal(store.leases.accept(actor, lease, newResult()), "accepted");
 }
 
 function taken(store: Store, actor = "actor-0") {
-  const lease = store.leases.take(actor);
+  const lease = store.leases.takeAll([actor])[0];
   assert.ok(lease);
   return lease;
 }
@@ -226,7 +226,7 @@ describe("attempts", () => {
     const { store } = await newStore({ maxAttempts: 9 });
     store.addSamples([newSample("a")]);
     const first = taken(store);
-    assert.equal(store.leases.take("actor-1"), undefined);
+    assert.equal(store.leases.takeAll(["actor-1"])[0], undefined);
     assert.match(first.nonce, /^[0-9a-f]{32}$/);
     assert.equal(first.program, `print("${first.nonce}:loaded data")\nprint(1)\n`);
     store.leases.fail("actor-0", first, "broken");
@@ -579,7 +579,7 @@ describe("iterations and checkpoints", () => {
     const { store } = await newStore();
     const text = deflateSync("x");
     store.addSamples(["a", "b", "c", "d", "e"].map((id) => newSample(id)));
-    for (let lease = store.leases.take("actor-0"); lease; lease = store.leases.take("actor-0"))
+    for (let lease = store.leases.takeAll(["actor-0"])[0]; lease; lease = store.leases.takeAll(["actor-0"])[0])
       store.leases.accept("actor-0", lease, newResult({ submissionBytes: 1, submissionSha256: "ab" }), text);
     for (const [id, score] of Object.entries({ a: 1, b: 2, c: 3, d: 4 }))
       store.setGrade(id, { valid: true, score, reward: score, reason: "valid" });
@@ -609,7 +609,7 @@ describe("the file", () => {
     await second.beginLineage(() => true);
     const writes: Record<string, () => unknown> = {
       addSamples: () => store.addSamples([newSample("c")]),
-      take: () => store.leases.take("actor-0"),
+      take: () => store.leases.takeAll(["actor-0"])[0],
       accept: () => store.leases.accept("actor-0", lease, newResult()),
       setGrade: () => store.setGrade("a", { valid: false, reward: 0, reason: "" }),
       commit: () => store.commitIteration({ iteration: 1, sampleIds: [], metrics: {} }),

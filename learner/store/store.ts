@@ -170,19 +170,9 @@ export class Store extends PolicyVersions {
 
   /** May be called again: the newest grade counts. */
   setGrade(id: string, grade: Grade): void {
-    this.database.write(() => {
-      this.database.change(
-        `INSERT OR REPLACE INTO grades (sample, valid, score, reward, reason, family, guards, clamped, capped)
-         VALUES (:id, :valid, :score, :reward, :reason, :family, :guards, :clamped, :capped)`,
-        {
-          ...{ id, reward: grade.reward, reason: grade.reason },
-          ...{ score: grade.score ?? null, family: grade.family ?? null, guards: JSON.stringify(grade.guards ?? []) },
-          valid: Number(grade.valid),
-          clamped: Number(grade.clamped ?? false),
-          capped: Number(grade.capped ?? false),
-        },
-      );
-    });
+    const { valid, score, reward, reason, family, guards = [], clamped = false, capped = false } = grade;
+    const row = { sample: id, valid, score, reward, reason, family, guards: JSON.stringify(guards), clamped, capped };
+    this.database.write(() => this.database.insert("grades", row, "OR REPLACE"));
   }
 
   /** Returns the valid sample with the best score, over all purposes; the first of equals. */
@@ -211,12 +201,9 @@ export class Store extends PolicyVersions {
 
   /** `iteration` trains on the sample; a restart that goes back before `iteration` removes the solution again. */
   addPreviousSolution({ id, iteration }: { id: string; iteration: number }): void {
-    this.database.write(() => {
-      this.database.change(
-        "INSERT INTO previous_solutions (sample, task, iteration) SELECT id, task, :iteration FROM samples WHERE id = :id ON CONFLICT DO NOTHING",
-        { id, iteration },
-      );
-    });
+    const sql = `INSERT INTO previous_solutions (sample, task, iteration)
+      SELECT id, task, :iteration FROM samples WHERE id = :id ON CONFLICT DO NOTHING`;
+    this.database.write(() => this.database.change(sql, { id, iteration }));
   }
 
   /** Returns at most `limit` previous solutions, newest first. */
@@ -236,12 +223,9 @@ export class Store extends PolicyVersions {
   /** `collection: Discard`: discards every unfinished execution of `purpose`. @returns how many */
   discardUnfinished(reason: string, purpose = "training"): number {
     const { ids, held } = this.database.write(() => {
-      const discarded = this.database.all<{ id: string }>(
-        `UPDATE samples SET state = 'discarded', finished_at = :at WHERE state IN ('queued', 'leased') AND purpose = :purpose
-         RETURNING id`,
-        { purpose, at: this.at() },
-      );
-      const ids = discarded.map(({ id }) => id);
+      const sql = `UPDATE samples SET state = 'discarded', finished_at = :at WHERE state IN ('queued', 'leased') AND
+        purpose = :purpose RETURNING id`;
+      const ids = this.database.all<{ id: string }>(sql, { purpose, at: this.at() }).map(({ id }) => id);
       return { ids, held: this.leases.markRevoked(ids, reason) };
     });
     this.leases.revoked(held, reason);

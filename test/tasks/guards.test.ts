@@ -51,7 +51,7 @@ test("a flag goes with the sample: store, line of metrics, Prometheus, report; a
   const constants = { failureReward: -10, markerReward: 0.1 };
   for (const [name, text] of Object.entries({ honest, reordered, answers: file("private/test.csv") })) {
     store.addSamples([newSample(name, { task: id })]);
-    const lease = store.leases.take("actor-0")!;
+    const lease = store.leases.takeAll(["actor-0"])[0]!;
     const result = newResult({ submissionBytes: Buffer.byteLength(text) });
     assert.equal(store.leases.accept("actor-0", lease, result, deflateSync(text)), "accepted");
     const grade = gradeSample(store.samples([name])[0]!, store.submission(name), task, constants);
