@@ -18,7 +18,6 @@ export interface KnownActor {
   aliveSeconds: number;
 }
 
-/** What a stream knows of its actor. */
 export type ConnectedActor = Omit<KnownActor, "running">;
 
 const AWAY: Omit<KnownActor, "name" | "running"> = {
@@ -26,7 +25,6 @@ const AWAY: Omit<KnownActor, "name" | "running"> = {
   ...{ busySeconds: 0, aliveSeconds: 0 },
 };
 
-/** Returns the connected actors, then the others that still hold leases. */
 export function actorStates(connected: readonly ConnectedActor[], attempts: readonly HeldAttempt[]): KnownActor[] {
   const running = new Map<string, number>(connected.map(({ name }) => [name, 0]));
   for (const { actor } of attempts) running.set(actor, (running.get(actor) ?? 0) + 1);

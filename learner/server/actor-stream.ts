@@ -16,6 +16,7 @@ import { Flood } from "./flood.ts";
 import { HandIns, type HandInsOptions } from "./hand-ins.ts";
 import { type Introduction, parseHeartbeat, parseHello, whole } from "./messages.ts";
 import type { ServerOptions } from "./options.ts";
+import type { UploadLimits } from "./upload.ts";
 
 export type WorkCall = grpc.ServerDuplexStream<FromActorReceived, FromLearnerMessage>;
 
@@ -25,16 +26,14 @@ export interface ActorStreamOptions
       | ("store" | "limitsOf" | "packages" | "log" | "maxSlots")
       | ("heartbeatSeconds" | "idleSeconds" | "messagesPerSecond" | "floodSeconds")
     >,
-    Pick<HandInsOptions, "uploads" | "write" | "onLost"> {
+    Pick<HandInsOptions, "write" | "onLost"> {
+  uploads: Omit<UploadLimits, "onFull">;
   /** Name in the certificate that the stream was opened with: the one actor that may speak here. */
   certificateName: string;
   /** `uploads.all` is full. @returns whether another stream that holds more has given up an upload */
   onFull(stream: ActorStream, bytes: number): boolean;
-  /** The actor said Hello and was welcomed. */
   onHello(stream: ActorStream): void;
-  /** The actor may have room for a lease. */
   onReady(): void;
-  /** The actor's numbers have changed. */
   onProgress(): void;
   onEnd(stream: ActorStream): void;
   /** @param error a ServerError `protocol`, or a fault of ours */
@@ -53,7 +52,6 @@ export class ActorStream {
   #aliveSeconds = 0;
   #freeSlots = 0;
   draining = false;
-  /** The actor said goodbye. */
   drained = false;
   ended = false;
   /** When the newest message came: milliseconds of `performance.now`. */
@@ -65,7 +63,7 @@ export class ActorStream {
     this.handIns = new HandIns(this, {
       ...options,
       leases: options.store.leases,
-      onFull: (bytes) => options.onFull(this, bytes),
+      uploads: { ...options.uploads, onFull: (bytes) => options.onFull(this, bytes) },
       onFailure: (error) => options.onFailure(this, error),
       acknowledge: (attempt, reason) => this.#send({ ack: { attempt, accepted: reason === "accepted", reason } }),
       revoke: (attempt, reason) => this.revoke(attempt, reason),
@@ -79,7 +77,6 @@ export class ActorStream {
     return this.#options.certificateName;
   }
 
-  /** Empty until Hello. */
   get actor(): string {
     return this.#hello?.actor ?? "";
   }
@@ -97,7 +94,6 @@ export class ActorStream {
     };
   }
 
-  /** Number of leases that the actor may be given now. */
   get freeSlots(): number {
     if (this.actor === "" || this.draining || this.ended) return 0;
     return Math.max(0, Math.min(this.#freeSlots, this.slots - this.#options.store.leases.runningOf(this.actor)));
@@ -107,16 +103,12 @@ export class ActorStream {
     this.#freeSlots--;
     const { execution: id, number, task, program, nonce, executionSeed } = execution;
     this.#options.log.debug({ execution: id, attempt: number, actor: this.actor }, "leased");
-    this.#send({
-      lease: {
-        ...{ attempt: execution, task, program: Buffer.from(program), markerNonce: nonce, seed: executionSeed },
-        limits: this.#options.limitsOf(task),
-      },
-    });
+    const run = { task, program: Buffer.from(program), markerNonce: nonce, seed: executionSeed };
+    this.#send({ lease: { attempt: execution, ...run, limits: this.#options.limitsOf(task) } });
   }
 
   revoke(attempt: AttemptKey, reason: string): void {
-    this.handIns.drop(attempt);
+    this.handIns.uploads.drop(attempt);
     this.#send({ revoke: { attempt, reason } });
   }
 
@@ -129,7 +121,7 @@ export class ActorStream {
   end(status?: Pick<grpc.StatusObject, "code" | "details">): void {
     if (this.ended) return;
     this.ended = true;
-    this.handIns.dropAll();
+    this.handIns.uploads.dropAll();
     if (status) this.#call.emit("error", status);
     else this.#call.end();
     this.#options.onEnd(this);
@@ -188,13 +180,12 @@ export class ActorStream {
   #checkFlood({ message, heartbeat, chunk }: FromActorReceived): void {
     let cost = 1;
     if (message === "heartbeat") cost += heartbeat?.running?.length ?? 0;
-    if (message === "chunk" && chunk?.data?.length === CHUNK_BYTES && this.handIns.uploadOf(chunk)) cost = 0;
+    const isPart = () => this.handIns.uploads.byFence.has(chunk?.attempt?.fence ?? "");
+    if (message === "chunk" && chunk?.data?.length === CHUNK_BYTES && isPart()) cost = 0;
     if (!this.#flood.exceeds(this.heardAt, cost)) return;
     const { messagesPerSecond, floodSeconds } = this.#options;
-    throw new ServerError(
-      "flood",
-      `more than ${messagesPerSecond} messages a second for ${floodSeconds} s: no actor has so much to say`,
-    );
+    const limit = `${messagesPerSecond} messages a second for ${floodSeconds} s`;
+    throw new ServerError("flood", `more than ${limit}: no actor has so much to say`);
   }
 
   #onHello(message: longrun.v1alpha1.Hello.$Properties): void {
@@ -206,9 +197,9 @@ export class ActorStream {
     this.#hello = hello;
     const revoked = store.leases.reconcile(hello.actor, hello.holding);
     const { leaseSeconds } = store.leases;
-    const lineage = String(store.lineage);
+    const times = { heartbeatSeconds, leaseSeconds, idleSeconds };
     this.#send({
-      welcome: { protocolVersion: PROTOCOL_VERSION, lineage, heartbeatSeconds, leaseSeconds, idleSeconds, revoked },
+      welcome: { protocolVersion: PROTOCOL_VERSION, lineage: String(store.lineage), ...times, revoked },
     });
     onHello(this);
   }

@@ -16,11 +16,9 @@ export interface ControlOptions {
   suspend(request: SuspendRequest): Promise<SuspendResponseMessage>;
   /** @returns whether it decided an attempt's outcome */
   reportTermination(termination: Termination): boolean;
-  /** This actor was taken away. */
   reportDisruption(actor: string): void;
 }
 
-/** Longest reason in logs and messages. */
 const REASON_CHARACTERS = 200;
 
 export function controlHandlers(options: ControlOptions): LearnerControlHandlers {

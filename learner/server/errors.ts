@@ -1,5 +1,5 @@
 import * as grpc from "@grpc/grpc-js";
-import { ChannelError } from "../../proto/errors.ts";
+import { ChannelError, CodedError } from "../../proto/errors.ts";
 import { StoreError } from "../store/errors.ts";
 
 /** What can go wrong with the learner's server; `code` is stable, the message says what to do. */
@@ -11,14 +11,7 @@ export type ServerErrorCode =
   | "stalled" // a wait made no progress within its deadline
   | "stopped"; // the wait was ended because the learner stops
 
-export class ServerError extends Error {
-  readonly code: ServerErrorCode;
-  constructor(code: ServerErrorCode, message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = "ServerError";
-    this.code = code;
-  }
-}
+export class ServerError extends CodedError<ServerErrorCode> {}
 
 /** Statuses after which the actor does not come back; all other errors are UNAVAILABLE. */
 const STATUSES: Partial<Record<ServerErrorCode, grpc.status>> = {

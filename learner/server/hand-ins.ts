@@ -16,12 +16,10 @@ import { type PendingUpload, PendingUploads, type Submission, Upload, type Uploa
 export interface HandInsOptions {
   leases: Leases;
   limitsOf: (task: string) => Limits;
-  uploads: Omit<UploadLimits, "onFull">;
-  onFull: UploadLimits["onFull"];
+  uploads: UploadLimits;
   log: Logger;
   /** Does `work` at the end of this turn, in one commit with the work of other streams; see Turn. */
   write(work: () => void, onFailure: (error: unknown) => void): void;
-  /** An attempt was lost. @returns its result, if the program itself is known to be the cause */
   onLost(loss: LostAttempt): ResultHeader | undefined;
   /** @param error a ServerError `protocol`, or a fault of ours */
   onFailure(error: unknown): void;
@@ -51,30 +49,21 @@ const SANDBOX_BROKE = "the sandbox broke under the program";
 export class HandIns {
   readonly #from: From;
   readonly #options: HandInsOptions;
-  readonly #uploads: PendingUploads;
+  /** Unfinished submissions. */
+  readonly uploads: PendingUploads;
   #damaged = new Map<string, number>();
 
   constructor(from: From, options: HandInsOptions) {
     this.#from = from;
     this.#options = options;
-    this.#uploads = new PendingUploads({ ...options.uploads, onFull: options.onFull });
-  }
-
-  /** Forgets the chunks of this attempt's submission. Returns whether there were any. */
-  drop({ fence }: AttemptKey): boolean {
-    return this.#uploads.drop(fence);
-  }
-
-  dropAll(): void {
-    this.#uploads.dropAll();
+    this.uploads = new PendingUploads(options.uploads);
   }
 
   /** The lease of this attempt is over: its chunks are not kept. The actor may send them again. */
   lost(attempt: AttemptKey): void {
-    if (this.drop(attempt)) this.#options.acknowledge(attempt, BUSY);
+    if (this.uploads.drop(attempt)) this.#options.acknowledge(attempt, BUSY);
   }
 
-  /** A result arrived; its submission, if it has one, follows in chunks. */
   result(header: ResultHeader): void {
     const attempt = parseAttempt(header.attempt);
     const verdict = this.#options.leases.attempts.judge(this.#from.actor, attempt);
@@ -88,14 +77,14 @@ export class HandIns {
       if (!header.submission) return this.#write(attempt, () => this.#accept(attempt, result));
       const { task } = this.#expectation(attempt);
       const upload = new Upload(header.submission, this.#options.limitsOf(task).submissionBytes);
-      this.#uploads.drop(attempt.fence);
-      if (this.#uploads.byFence.size >= mostAttempts(this.#from.slots))
+      this.uploads.drop(attempt);
+      if (this.uploads.byFence.size >= mostAttempts(this.#from.slots))
         throw new ServerError("protocol", "too many unfinished submissions");
       const { terminalOutput, detail, submissionRefused, markers } = result;
       const texts = [terminalOutput, detail, submissionRefused, ...markers.map(({ value }) => value)];
       const bytes = upload.compressedBytes + RESULT_BYTES + 2 * texts.join("").length;
       const pending = { attempt, result, upload, bytes, since: this.#from.heardAt };
-      if (!this.#uploads.add(pending)) this.#options.acknowledge(attempt, BUSY);
+      if (!this.uploads.add(pending)) this.#options.acknowledge(attempt, BUSY);
     });
   }
 
@@ -103,31 +92,21 @@ export class HandIns {
   endUploads(): void {
     const { leases, revoke } = this.#options;
     const latest = performance.now() - leases.leaseSeconds * 1000;
-    for (const { attempt, since } of [...this.#uploads.byFence.values()])
+    for (const { attempt, since } of [...this.uploads.byFence.values()])
       if (since <= latest && !leases.isRunning(attempt)) revoke(attempt, "its submission did not come in time");
-  }
-
-  /** Memory that the stream's unfinished submissions hold. */
-  get uploadBytes(): number {
-    return this.#uploads.heldBytes;
   }
 
   /** Gives up the newest unfinished submission, which the actor may send again. Returns whether there was one. */
   yieldUpload(): boolean {
-    const newest = [...this.#uploads.byFence.values()].at(-1);
+    const newest = [...this.uploads.byFence.values()].at(-1);
     if (newest === undefined) return false;
     this.lost(newest.attempt);
     return true;
   }
 
-  /** The unfinished submission that a chunk belongs to. */
-  uploadOf(chunk: longrun.v1alpha1.SubmissionChunk.$Properties): PendingUpload | undefined {
-    return this.#uploads.byFence.get(chunk.attempt?.fence ?? "");
-  }
-
   chunk(chunk: longrun.v1alpha1.SubmissionChunk.$Properties): void {
     const key = parseAttempt(chunk.attempt);
-    const pending = this.uploadOf(chunk);
+    const pending = this.uploads.byFence.get(key.fence);
     // Its result was refused or revoked meanwhile: the actor knows or will know.
     if (pending === undefined) return;
     const { attempt, upload } = pending;
@@ -135,7 +114,7 @@ export class HandIns {
       throw new ServerError("protocol", `chunk of ${key.execution} with the fence of ${attempt.execution}`);
     this.#guarded(attempt, () => {
       if (!upload.add(chunk.index ?? 0, chunk.data ?? new Uint8Array())) return;
-      this.#uploads.byFence.delete(attempt.fence);
+      this.uploads.byFence.delete(attempt.fence);
       void this.#finish(pending);
     });
   }
@@ -156,7 +135,7 @@ export class HandIns {
     } catch (error) {
       this.#options.onFailure(error);
     } finally {
-      this.#uploads.release(bytes);
+      this.uploads.release(bytes);
     }
   }
 
@@ -164,13 +143,12 @@ export class HandIns {
     const times = (this.#damaged.get(attempt.fence) ?? 0) + 1;
     this.#damaged.set(attempt.fence, times);
     const { execution, number } = attempt;
-    const { log } = this.#options;
+    const { log, leases, acknowledge } = this.#options;
     log.warn({ execution, attempt: number, actor: this.#from.actor, times }, "a submission arrived damaged");
-    if (times >= DAMAGED_UPLOADS) {
-      this.#options.leases.fail(this.#from.actor, attempt, "its submission arrived damaged");
-      this.#damaged.delete(attempt.fence);
-      this.#options.acknowledge(attempt, "revoked");
-    } else this.#options.acknowledge(attempt, "digest");
+    const isOver = times >= DAMAGED_UPLOADS;
+    if (isOver) leases.fail(this.#from.actor, attempt, "its submission arrived damaged");
+    if (isOver) this.#damaged.delete(attempt.fence);
+    acknowledge(attempt, isOver ? "revoked" : "digest");
   }
 
   #accept(attempt: AttemptKey, result: ReportedResult, submission?: Submission): void {

@@ -42,7 +42,6 @@ export function amount(value: Numeric, name: string, most: number = BOUNDS.secon
   return number >= 0 && number <= most ? number : refuse(`${name} is ${number}: it must be from 0 to ${most}`);
 }
 
-/** Returns a whole number from 0 to `most`. */
 export function whole(value: Numeric, name: string, most: number = BOUNDS.count): number {
   const number = amount(value, name, most);
   return Number.isSafeInteger(number) ? number : refuse(`${name} is ${number}: it must be whole`);
@@ -54,7 +53,6 @@ export function line(text: Text): string {
   return it.length <= BOUNDS.lineCharacters ? it : Buffer.from(it.slice(0, BOUNDS.lineCharacters)).toString();
 }
 
-/** Returns a name without control characters, within its bound. */
 function name(text: Text, what: string): string {
   const it = text ?? "";
   if (it.length > BOUNDS.nameCharacters)
@@ -132,7 +130,6 @@ export function parseHeartbeat(heartbeat: longrun.v1alpha1.Heartbeat.$Properties
   };
 }
 
-/** Parses the marker lines that a program printed. */
 export function parseMarkers(markers: longrun.v1alpha1.ResultHeader.$Properties["markers"]) {
   return list(markers, "markers", BOUNDS.markers).map(({ name: marker, value, atSeconds }) => ({
     name: name(marker, "a marker's name"),

@@ -12,9 +12,7 @@ export const DEFAULTS = {
   heartbeatSeconds: 5,
   /** `actors.idleSeconds`: an actor without a lease for this long exits; 0 is never. */
   idleSeconds: 300,
-  /** An actor must send its Hello within this time. */
   helloSeconds: 10,
-  /** Slots of one actor, at most. */
   maxSlots: 256,
   /** Bytes of all unfinished submissions of one stream; a single one may have its task's limit. */
   streamUploadBytes: 64 * 2 ** 20,
@@ -25,9 +23,7 @@ export const DEFAULTS = {
   floodSeconds: 10,
   /** Streams at once, of any kind, on one connection. */
   maxStreams: 4096,
-  /** How long `close` waits until messages are sent. */
   closeSeconds: 1,
-  /** How often the server looks for changed certificates. */
   tlsRefreshSeconds: 10,
   /** Python packages that programs were promised (`actors.packages`): an actor whose sandbox lacks one is refused. */
   packages: [] as readonly string[],
@@ -35,14 +31,12 @@ export const DEFAULTS = {
 };
 
 export interface ServerOptions extends Partial<typeof DEFAULTS> {
-  /** After beginLineage. */
   store: Store;
   status: StatusBoard;
   /** `host:port`; port 0 takes a free one. */
   address: string;
   /** Folder with ca.crt, tls.crt, tls.key; see proto/certificates.ts. */
   tlsDirectory: string;
-  /** The limits of a task's executions. */
   limitsOf: (task: string) => Limits;
   log: Logger;
   /** What LearnerControl.Suspend does. @throws ServerError `stopped` if the run cannot be suspended */

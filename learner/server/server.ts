@@ -39,7 +39,6 @@ import { type Blocked, type WaitOptions, waitForChange } from "./waiting.ts";
 const STREAMS_WITHOUT_HELLO = 4;
 /** A connection without a call is closed after so long. */
 const IDLE_CONNECTION_SECONDS = 300;
-/** How often `waitForHandIns` looks whether executions still run. */
 const HAND_IN_LOOK_SECONDS = 0.2;
 
 /** Starts to listen. Leases from before a restart go on for `leaseGraceSeconds`. @throws ServerError `listen` */
@@ -53,9 +52,7 @@ export class LearnerServer {
   readonly #options: Required<ServerOptions>;
   readonly #grpc: grpc.Server;
   #port = 0;
-  /** Streams of connected actors, by actor. */
   readonly #streams = new Map<string, ActorStream>();
-  /** Streams whose actor has not said Hello. */
   readonly #strangers = new Set<ActorStream>();
   /** Why all actors are drained; undefined: they are not. */
   #draining: string | undefined;
@@ -65,11 +62,9 @@ export class LearnerServer {
   #aloneSinceMs: number | undefined = Date.now();
   readonly #terminations = new Terminations();
   readonly #turn: Turn;
-  /** Memory for the uploads of all streams. */
   readonly #uploads: UploadMemory;
   #tick: NodeJS.Timeout | undefined;
   #closed = false;
-  /** Why the store cannot be used any more. */
   #failure: Error | undefined;
 
   constructor(options: ServerOptions) {
@@ -83,14 +78,13 @@ export class LearnerServer {
     });
     this.#grpc.addService(ActorProtocolService, { work: (call: WorkCall) => this.#work(call) });
     this.#grpc.addService(LearnerStatusService, { ...options.status.handlers });
-    this.#grpc.addService(LearnerControlService, {
-      ...controlHandlers({
-        drainActor: (actor, reason) => this.drain(reason, actor),
-        suspend: options.suspend,
-        reportTermination: (termination) => this.#reportTermination(termination),
-        reportDisruption: (actor) => options.store.leases.disrupted(actor),
-      }),
+    const control = controlHandlers({
+      drainActor: (actor, reason) => this.drain(reason, actor),
+      suspend: options.suspend,
+      reportTermination: (termination) => this.#reportTermination(termination),
+      reportDisruption: (actor) => options.store.leases.disrupted(actor),
     });
+    this.#grpc.addService(LearnerControlService, { ...control });
     this.#turn = new Turn({
       store: options.store,
       deal: () => {
@@ -128,7 +122,6 @@ export class LearnerServer {
     this.#tick = setInterval(() => this.#onTick(), tickSeconds * 1000);
   }
 
-  /** Bytes of submissions that are not in the store yet. */
   get uploadBytes(): number {
     return this.#uploads.heldBytes;
   }
@@ -137,17 +130,12 @@ export class LearnerServer {
     return this.#port;
   }
 
-  /** Returns the connected actors, then the others that still hold leases. */
   actors(): KnownActor[] {
     const connected = Array.from(this.#streams.values(), ({ state }) => state);
     return actorStates(connected, this.#options.store.leases.running());
   }
 
-  /**
-   * Resolves at the next result, lost attempt or discarded execution. Until then the log and the status say what
-   * blocks.
-   * @throws ServerError `stalled` as `options` say; the reason of `signal` if it fires
-   */
+  /** `waitForChange` of waiting.ts; until then the log and the status say what blocks. */
   async waitForChange(options: WaitOptions = {}): Promise<void> {
     const { log, status, store } = this.#options;
     if (this.#failure !== undefined) throw this.#failure;
@@ -167,10 +155,7 @@ export class LearnerServer {
     if (shown) status.update({ message: "", blocked: "", blockedSinceUnixMs: 0 });
   }
 
-  /**
-   * Resolves when `wanted` finished, unused samples can be drawn, or with fewer when nothing more is in flight.
-   * @returns how many can be drawn. @throws as waitForChange
-   */
+  /** Resolves when `wanted` samples can be drawn, or nothing more is in flight. @returns how many can be drawn */
   async waitForFinished(wanted: number, options: WaitOptions & Selection = {}): Promise<number> {
     const { store } = this.#options;
     for (;;) {
@@ -180,10 +165,7 @@ export class LearnerServer {
     }
   }
 
-  /**
-   * Gives no new leases to all actors, or to one, also if they connect later. They finish, hand in and exit.
-   * @returns whether any of them is connected
-   */
+  /** Gives no new leases to all actors, or to one, also if they connect later. @returns whether any is connected */
   drain(reason: string, actor?: string): boolean {
     if (actor === undefined) this.#draining = reason;
     else this.#leaving.set(actor, reason);
@@ -204,7 +186,6 @@ export class LearnerServer {
     }
   }
 
-  /** Ends all streams; actors keep what they run and come back. */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
@@ -259,8 +240,9 @@ export class LearnerServer {
 
   /** The stream whose submissions hold most gives up one, if it holds more than `bytes`: no actor keeps others out. */
   #makeRoom(asking: ActorStream, bytes: number): boolean {
-    const others = [...this.#streams.values()].filter((it) => it !== asking && it.handIns.uploadBytes > bytes);
-    return others.sort((a, b) => b.handIns.uploadBytes - a.handIns.uploadBytes).some((it) => it.handIns.yieldUpload());
+    const bytesOf = ({ handIns }: ActorStream) => handIns.uploads.heldBytes;
+    const others = [...this.#streams.values()].filter((it) => it !== asking && bytesOf(it) > bytes);
+    return others.sort((a, b) => bytesOf(b) - bytesOf(a)).some((it) => it.handIns.yieldUpload());
   }
 
   #onHello(stream: ActorStream): void {
@@ -352,7 +334,6 @@ export class LearnerServer {
 /** An attempt as log lines name it, the learner's and the actors'. */
 const named = ({ execution, number, actor }: HeldAttempt) => ({ execution, attempt: number, actor });
 
-/** Returns the result of a lost attempt whose program used too much memory. */
 function outOfMemory({ header }: LostAttempt, { reason, exitCode }: Termination): ResultHeader {
   const detail = `the sandbox's container was killed for memory (${reason}, exit code ${exitCode})`;
   return { ...header, outcome: messages.Outcome.OUT_OF_MEMORY, submission: undefined, detail };

@@ -17,7 +17,6 @@ export interface StatusBoardOptions {
   intervalSeconds?: number;
   /** The same for statuses that differ in counts alone, to a watcher that does not ask for another. [2] */
   countsSeconds?: number;
-  /** Milliseconds. */
   now?: () => number;
 }
 
@@ -54,18 +53,17 @@ export class StatusBoard {
   #status: StatusMessage = { phase: Phase.STARTING };
   #sources: (() => StatusMessage)[] = [];
   readonly #watchers = new Set<Watcher>();
+  readonly #options: Required<StatusBoardOptions>;
   #phaseSince: number;
   #progressAt: number;
-  readonly #intervalMs: number;
-  readonly #countsSeconds: number;
-  readonly #now: () => number;
 
-  constructor({ intervalSeconds = 0.2, countsSeconds = 2, now = () => performance.now() }: StatusBoardOptions = {}) {
-    this.#intervalMs = intervalSeconds * 1000;
-    this.#countsSeconds = countsSeconds;
-    this.#now = now;
-    this.#phaseSince = now();
-    this.#progressAt = now();
+  constructor(options: StatusBoardOptions = {}) {
+    this.#options = { intervalSeconds: 0.2, countsSeconds: 2, now: () => performance.now(), ...options };
+    this.#phaseSince = this.#progressAt = this.#now();
+  }
+
+  #now(): number {
+    return this.#options.now();
   }
 
   /** Changes the given fields and keeps the others. A new phase starts without progress and without a message. */
@@ -93,17 +91,16 @@ export class StatusBoard {
     return Object.assign(status, ...this.#sources.map((source) => source()));
   }
 
-  /** Sends the status to all watchers soon. */
   changed(): void {
     if (this.#watchers.size === 0) return;
     const said = withoutCounts(this.#status);
+    const intervalMs = this.#options.intervalSeconds * 1000;
     for (const watcher of [...this.#watchers]) {
       if (isFinal(this.#status)) this.#send(watcher);
-      else this.#sendAt(watcher, watcher.sentAt + (said === watcher.said ? watcher.countsMs : this.#intervalMs));
+      else this.#sendAt(watcher, watcher.sentAt + (said === watcher.said ? watcher.countsMs : intervalMs));
     }
   }
 
-  /** Sends at `dueMs`, or earlier if that was planned already. */
   #sendAt(watcher: Watcher, dueMs: number): void {
     if (watcher.timer && watcher.timer.dueMs <= dueMs) return;
     clearTimeout(watcher.timer?.handle);
@@ -120,7 +117,7 @@ export class StatusBoard {
   }
 
   /** Calls `listener` with the current status, then with each new one. @returns a function that ends the watch */
-  watch(listener: Listener, countsSeconds = this.#countsSeconds): () => void {
+  watch(listener: Listener, countsSeconds = this.#options.countsSeconds): () => void {
     const watcher = { listener, countsMs: countsSeconds * 1000, sentAt: 0, said: "", timer: undefined } as Watcher;
     this.#watchers.add(watcher);
     this.#send(watcher);
@@ -131,9 +128,7 @@ export class StatusBoard {
   }
 
   /** The gRPC service. Only the controller's role may watch. */
-  get handlers(): LearnerStatusHandlers {
-    return { watch: (call) => this.#serve(call) };
-  }
+  readonly handlers: LearnerStatusHandlers = { watch: (call) => this.#serve(call) };
 
   #serve(call: Parameters<LearnerStatusHandlers["watch"]>[0]): void {
     try {
@@ -160,8 +155,7 @@ export class StatusBoard {
     call.on("drain", () => {
       if (missed) send(this.current);
     });
-    call.on("cancelled", () => stop());
-    call.on("close", () => stop());
+    for (const event of ["cancelled", "close"]) call.on(event, () => stop());
     stop = this.watch(send, call.request.intervalSeconds || undefined);
     if (isFinal(this.current)) stop();
   }

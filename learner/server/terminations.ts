@@ -35,7 +35,6 @@ const MATCH_SECONDS = 120;
 /** How far the clocks of node and learner may differ. */
 const CLOCK_SKEW_SECONDS = 5;
 
-/** Whether the kernel killed the container for memory. */
 export const isOutOfMemory = ({ reason }: Termination): boolean => reason === "OOMKilled";
 
 export class Terminations {
@@ -58,7 +57,6 @@ export class Terminations {
     return cause;
   }
 
-  /** A container ended. @returns the loss that this explains; undefined if none is known yet */
   reported(termination: Termination): LostAttempt | undefined {
     const { actor, slot, finishedAtMs } = termination;
     const key = `${actor} ${slot} ${finishedAtMs}`;

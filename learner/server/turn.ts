@@ -6,7 +6,6 @@ import type { Store } from "../store/store.ts";
 
 export interface TurnOptions {
   store: Pick<Store, "together">;
-  /** Leases queued executions to free slots. */
   deal: () => void;
   onFailure: (error: unknown) => void;
 }
@@ -32,7 +31,6 @@ export class Turn {
     this.deal();
   }
 
-  /** Deals leases at the end of this turn. */
   deal(): void {
     if (!this.#closed) this.#due ??= setImmediate(() => this.#end());
   }

@@ -113,16 +113,12 @@ export interface PendingUpload {
   attempt: AttemptKey;
   result: ReportedResult;
   upload: Upload;
-  /** Memory that the header announced. */
   bytes: number;
-  /** When the header came: milliseconds of `performance.now`. */
   since: number;
 }
 
 export interface UploadLimits {
-  /** Memory for the uploads of this stream. */
   stream: UploadMemory;
-  /** Memory for the uploads of all streams. */
   all: UploadMemory;
   /** `all` is full. Returns whether another stream that holds more than `heldBytes` has dropped an upload. */
   onFull(heldBytes: number): boolean;
@@ -142,7 +138,6 @@ export class PendingUploads {
     return this.#limits.stream.heldBytes;
   }
 
-  /** Reserves memory for the upload and keeps it. Returns false if there is no room. */
   add(pending: PendingUpload): boolean {
     if (!this.#reserve(pending.bytes)) return false;
     this.byFence.set(pending.attempt.fence, pending);
@@ -155,8 +150,8 @@ export class PendingUploads {
     this.#limits.all.heldBytes -= bytes;
   }
 
-  /** Forgets an upload and frees its memory. Returns whether there was one. */
-  drop(fence: string): boolean {
+  /** Forgets an attempt's upload and frees its memory. Returns whether there was one. */
+  drop({ fence }: Pick<AttemptKey, "fence">): boolean {
     const pending = this.byFence.get(fence);
     if (pending === undefined) return false;
     this.byFence.delete(fence);
@@ -165,7 +160,7 @@ export class PendingUploads {
   }
 
   dropAll(): void {
-    for (const fence of [...this.byFence.keys()]) this.drop(fence);
+    for (const { attempt } of [...this.byFence.values()]) this.drop(attempt);
   }
 
   #reserve(bytes: number): boolean {

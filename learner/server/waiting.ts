@@ -94,13 +94,14 @@ export async function waitForChange(
   signal?.addEventListener("abort", stop);
   store.events.on("failed", changed.reject);
   const events = ["finished", "attemptLost", "revoked"] as const;
-  for (const event of events) store.events.on(event, changed.resolve as () => void);
+  const resolve = () => changed.resolve();
+  for (const event of events) store.events.on(event, resolve);
   try {
     await changed.promise;
   } finally {
     clearInterval(looks);
     signal?.removeEventListener("abort", stop);
     store.events.off("failed", changed.reject);
-    for (const event of events) store.events.off(event, changed.resolve as () => void);
+    for (const event of events) store.events.off(event, resolve);
   }
 }

@@ -40,19 +40,17 @@ export class Attempts {
     return this.#database.get<{ times: number }>(sql, { execution })!.times;
   }
 
-  /** Returns an execution's task and the names of the markers that its program can print; undefined if unknown. */
+  /** Returns the task of an execution and the markers that its program can print; undefined if unknown. */
   expectation(execution: string): { task: string; insertedMarkers: string[] } | undefined {
     const row = this.#database.get("SELECT task, inserted_markers FROM samples WHERE id = :execution", { execution });
     return row && { task: String(row.task), insertedMarkers: JSON.parse(String(row.inserted_markers)) as string[] };
   }
 
-  /** Returns when this attempt was leased, in Unix milliseconds; undefined if it is unknown. */
   leasedAtMs({ execution, number }: AttemptKey): number | undefined {
     const sql = "SELECT leased_at FROM attempts WHERE execution = :execution AND number = :number";
     return this.#database.get<{ leased_at: number }>(sql, { execution, number })?.leased_at;
   }
 
-  /** Whether anything is queued; costs no commit. */
   hasQueued(): boolean {
     return this.#database.get(`SELECT 1 ${NEXT}`) !== undefined;
   }
@@ -129,10 +127,7 @@ export class Attempts {
     this.#database.change("UPDATE samples SET state = 'leased' WHERE id = :execution", { execution });
   }
 
-  /**
-   * Within a transaction: an attempt ended without a result.
-   * @param elapsedSeconds how long its program had run, as far as known; `at`: Unix milliseconds
-   */
+  /** Within a transaction: an attempt ended. @param elapsedSeconds how long its program had run, as far as known */
   end(
     attempt: AttemptKey,
     { state, reason, sandboxBroke = false, disrupted = false }: End,

@@ -231,7 +231,6 @@ export class Database {
     if (this.#writing) this.#undo.push(undo);
   }
 
-  /** The newest first. */
   #undoDownTo(count: number): void {
     for (const undo of this.#undo.splice(count).reverse()) undo();
   }

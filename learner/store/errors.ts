@@ -1,3 +1,5 @@
+import { CodedError } from "../../proto/errors.ts";
+
 /** What can go wrong with the store; `code` is stable, the message says what to do. */
 export type StoreErrorCode =
   | "open" // the file cannot be opened, is no store, or is damaged
@@ -9,11 +11,4 @@ export type StoreErrorCode =
   | "conflict" // the write does not fit what the store holds: a fault of the caller
   | "io"; // anything else that SQLite reports
 
-export class StoreError extends Error {
-  readonly code: StoreErrorCode;
-  constructor(code: StoreErrorCode, message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = "StoreError";
-    this.code = code;
-  }
-}
+export class StoreError extends CodedError<StoreErrorCode> {}

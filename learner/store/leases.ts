@@ -15,16 +15,17 @@ import { Disruptions, NO_HEARTBEAT, NOT_HELD } from "./disruptions.ts";
 import { RunningAttempts } from "./running.ts";
 import type { Acceptance, AttemptKey, HeldAttempt, LeasedExecution, ReportedResult, StoreEvents } from "./types.ts";
 
+/** Named as in `spec.learner`. */
 export interface LeaseOptions {
-  /** `learner.leaseSeconds`: after so long without a heartbeat the execution is queued again. */
+  /** After so long without a heartbeat the execution is queued again. */
   leaseSeconds: number;
-  /** `learner.leaseGraceSeconds`: after a restart an attempt has so long to send its first heartbeat. */
+  /** After a restart an attempt has so long to send its first heartbeat. */
   leaseGraceSeconds: number;
-  /** Time limit and `learner.leaseSlackSeconds`: after so long an attempt is lost, whatever heartbeats say. */
+  /** Time limit and `leaseSlackSeconds`: after so long an attempt is lost, whatever heartbeats say. */
   longestSeconds: number;
-  /** `learner.maxAttempts`: after so many lost attempts the execution is lost. */
+  /** After so many lost attempts the execution is lost. */
   maxAttempts: number;
-  /** `learner.maxDisruptions`: the same for disrupted attempts, which do not count as lost. */
+  /** The same for disrupted attempts, which do not count as lost. */
   maxDisruptions: number;
   /** Unix milliseconds. */
   now: () => number;
@@ -38,7 +39,6 @@ export class Leases {
   readonly #disruptions: Disruptions;
   readonly leaseSeconds: number;
   readonly maxAttempts: number;
-  /** The attempts' rows in the database. */
   readonly attempts: Attempts;
   /** Unix milliseconds: an attempt that was leased before `from` may run until `until`. */
   #grace = { from: 0, until: 0 };
@@ -98,17 +98,14 @@ export class Leases {
     return this.#running.get(fence) !== undefined;
   }
 
-  /** Returns the running attempts, of all actors or of one. */
   running(actor?: string): HeldAttempt[] {
     return actor === undefined ? this.#running.all() : this.#running.of(actor);
   }
 
-  /** Returns how many attempts `actor` runs. */
   runningOf(actor: string): number {
     return this.#running.countOf(actor);
   }
 
-  /** Calls `then` when the current transaction is on disk; at once outside of a transaction. */
   afterCommit(then: () => void): void {
     this.#database.afterCommit(then);
   }
@@ -150,8 +147,7 @@ export class Leases {
 
   /**
    * `actor` connected and says which attempts it holds. They go on; its other attempts are lost at once.
-   * @returns the attempts that the actor should stop. Not among them: an attempt whose result is known, which is
-   *   acknowledged as a duplicate when it is handed in; and one that ran too long but whose result would still count
+   * @returns the attempts that the actor should stop, without those whose result is known or would still count
    */
   reconcile(actor: string, holding: readonly AttemptKey[]): AttemptKey[] {
     const isOver = (attempt: AttemptKey) =>
@@ -174,10 +170,7 @@ export class Leases {
     return verdict;
   }
 
-  /**
-   * `actor` was taken away: its pod was evicted or preempted, or its node is lost. Its unfinished attempts do not
-   * count, whether their leases have ended or will end. May be called again.
-   */
+  /** `actor` was taken away: its unfinished attempts do not count, whether their leases have ended or will end. */
   disrupted(actor: string): void {
     const requeued = this.#database.write(() => this.#disruptions.note(actor));
     if (requeued) this.#emit("queued");
@@ -190,7 +183,6 @@ export class Leases {
     if (held.length > 0) this.#emit("revoked", held, reason);
   }
 
-  /** Returns how many attempts were disrupted, over all purposes. */
   disruptions(): number {
     return this.#disruptions.count();
   }
@@ -211,8 +203,7 @@ export class Leases {
   }
 
   /**
-   * Gives a lost attempt a result, because the program itself turned out to be the cause. The result counts as if it
-   * was handed in; a newer attempt of the execution is revoked.
+   * Gives a lost attempt a result, because the program itself was the cause; a newer attempt of the execution is revoked.
    * @returns false if the execution has a result already, or was discarded
    */
   settle(actor: string, attempt: AttemptKey, result: ReportedResult): boolean {

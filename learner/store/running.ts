@@ -36,7 +36,6 @@ export class RunningAttempts {
     return this.#byFence.get(fence);
   }
 
-  /** Returns the lease of this attempt, if this actor holds it. */
   find(actor: string, { fence, execution, number }: AttemptKey): Lease | undefined {
     const lease = this.#byFence.get(fence);
     return lease?.actor === actor && lease.execution === execution && lease.number === number ? lease : undefined;

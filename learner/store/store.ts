@@ -51,7 +51,6 @@ export function openStore(path: string, options: StoreOptions = {}): Store {
 export class Store extends PolicyVersions {
   readonly path: string;
   readonly events = new EventEmitter<StoreEvents>();
-  /** The server's side: who runs what. */
   readonly leases: Leases;
 
   constructor(path: string, options: StoreOptions) {
@@ -73,8 +72,6 @@ export class Store extends PolicyVersions {
     return this.database.together(works);
   }
 
-  // Samples -----------------------------------------------------------------------------------------------------
-
   /** Stores samples and queues their executions, in this order. */
   addSamples(samples: readonly NewSample[]): void {
     this.database.write(() => {
@@ -87,17 +84,14 @@ export class Store extends PolicyVersions {
     return countSamples(this.database, "WHERE purpose = :purpose", { purpose });
   }
 
-  /** The counts over all purposes. */
   totals(): Counts {
     return countSamples(this.database, "", {});
   }
 
-  /** Returns how many samples nextBatch could draw. */
   takeable(which: Selection = {}): number {
     return this.#count(AVAILABLE, which);
   }
 
-  /** Returns how many executions are queued or leased. */
   unfinished(which: Selection = {}): number {
     return this.#count(`${SELECTED} AND s.state IN ('queued', 'leased')`, which);
   }
@@ -134,7 +128,6 @@ export class Store extends PolicyVersions {
     return this.#samples(sql, {});
   }
 
-  /** Returns all samples of a purpose, in every state, in the order of dispatch. */
   samplesFor(purpose: string): Sample[] {
     return this.#samples(`${SAMPLE} WHERE s.purpose = :purpose ORDER BY s.sequence`, { purpose });
   }
@@ -197,8 +190,6 @@ export class Store extends PolicyVersions {
       .map(({ completed, ...row }) => ({ ...row, completed: completed === 1 }));
   }
 
-  // Previous solutions ------------------------------------------------------------------------------------------
-
   /** `iteration` trains on the sample; a restart that goes back before `iteration` removes the solution again. */
   addPreviousSolution({ id, iteration }: { id: string; iteration: number }): void {
     const sql = `INSERT INTO previous_solutions (sample, task, iteration)
@@ -206,7 +197,6 @@ export class Store extends PolicyVersions {
     this.database.write(() => this.database.change(sql, { id, iteration }));
   }
 
-  /** Returns at most `limit` previous solutions, newest first. */
   previousSolutions(task: string, limit: number): PreviousSolution[] {
     return this.database.all<PreviousSolution>(
       `SELECT p.sample AS id, p.task, s.plan, s.program, r.terminal_output AS terminalOutput, g.score,
@@ -217,8 +207,6 @@ export class Store extends PolicyVersions {
       { task, limit },
     );
   }
-
-  // Giving up ---------------------------------------------------------------------------------------------------
 
   /** `collection: Discard`: discards every unfinished execution of `purpose`. @returns how many */
   discardUnfinished(reason: string, purpose = "training"): number {

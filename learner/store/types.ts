@@ -26,23 +26,21 @@ export interface NewSample {
   id: string;
   /** `training`, or the name of an evaluation, e.g. `evaluation-before`. No count or batch mixes purposes. */
   purpose: string;
-  /** `iteration` and `lineage` name the version of the policy that wrote it. */
+  /** With `lineage` the version of the policy that wrote it. */
   iteration: number;
   lineage: number;
   task: string;
   kind: "scratch" | "improve";
-  /** The sample whose solution an `improve` prompt shows. */
   previous?: string;
   /** Shared by the samples of one prompt; absent for a sample on its own. */
   group?: string;
   promptTokens: Int32Array;
   /** Ends with the end-of-sequence token if there was one. */
   responseTokens: Int32Array;
-  /** The response was cut at `model.maxResponseTokens`, before it ended by itself. Absent: an older longrun did not say. */
+  /** The response was cut at `model.maxResponseTokens`. Absent: an older longrun did not say. */
   truncated?: boolean;
   /** float32 [response length] */
   behaviourLogProbs: Float32Array;
-  /** The response as text. */
   solution: string;
   plan: string;
   program?: string;
@@ -63,7 +61,6 @@ export interface ReportedResult extends Result {
   outcome: Exclude<Outcome, "lost">;
   /** First and last part. Bytes that are not UTF-8 are replaced. */
   terminalOutput: string;
-  /** Size of the uncompressed submission; absent if there is none. */
   submissionBytes?: number;
   submissionSha256?: string;
   /** Why an existing submission was not read, e.g. `symbolic link`; otherwise empty. */
@@ -99,7 +96,6 @@ export interface Sample extends Omit<NewSample, "state"> {
   /** Order of dispatch over the whole store, from 1. */
   sequence: number;
   state: ExecutionState;
-  /** How many attempts were made. */
   attempts: number;
   createdAt: number;
   /** When it became finished, notExecuted, lost or discarded. */
@@ -113,9 +109,7 @@ export interface Sample extends Omit<NewSample, "state"> {
 /** The samples of one prompt that can be trained on now or later. A sample without a group is one of its own. */
 export interface OpenGroup {
   id: string;
-  /** Version of the policy that wrote it. */
   iteration: number;
-  /** Queued or leased. */
   unfinished: number;
   /** Finished or notExecuted; lost and discarded samples are not counted. */
   finished: number;
@@ -127,7 +121,6 @@ export interface Counts {
   running: number;
   /** Finished or notExecuted, in no batch yet: nextBatch can draw them. */
   completedUnconsumed: number;
-  /** Finished or notExecuted, used or not. */
   completed: number;
   consumed: number;
   /** Finished, but left out of training, e.g. for staleness. */
@@ -168,18 +161,13 @@ export interface IterationRecord {
   metrics: Record<string, unknown>;
 }
 
-export interface IterationRow {
-  iteration: number;
+export interface IterationRow extends Pick<IterationRecord, "iteration" | "metrics"> {
   lineage: number;
-  metrics: Record<string, unknown>;
   committedAt: number;
 }
 
-export interface PreviousSolution {
-  /** Sample id. */
-  id: string;
-  task: string;
-  plan: string;
+/** `id`: of the sample. */
+export interface PreviousSolution extends Pick<Sample, "id" | "task" | "plan"> {
   program: string;
   terminalOutput: string;
   score: number;
@@ -219,9 +207,7 @@ export interface HeldAttempt extends AttemptKey {
 
 /** The store's events, emitted after the commit. */
 export interface StoreEvents {
-  /** Executions can be leased: new ones, or a lost attempt's. */
   queued: [];
-  /** A result was accepted. */
   finished: [sampleId: string];
   /** An attempt ended without a result; the execution is queued again, or lost. */
   attemptLost: [attempt: HeldAttempt, reason: string, executionState: "queued" | "lost"];
