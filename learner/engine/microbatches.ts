@@ -30,14 +30,12 @@ export function workerCount(
 }
 
 /** Threads of one operator in each worker. */
-export function workerThreads(options: Pick<EngineOptions, "threads">, workers: number): number {
-  return Math.max(1, Math.floor(threadsOf(options) / workers));
-}
+export const workerThreads = (options: Pick<EngineOptions, "threads">, workers: number): number =>
+  Math.max(1, Math.floor(threadsOf(options) / workers));
 
 /** Tokens of a pass that are fastest on a CPU. */
-export function passTokens(options: Pick<EngineOptions, "threads">, workers: number): number {
-  return MICRO_BATCH_TOKENS * workerThreads(options, workers);
-}
+export const passTokens = (options: Pick<EngineOptions, "threads">, workers: number): number =>
+  MICRO_BATCH_TOKENS * workerThreads(options, workers);
 
 /** Blocks of queries that attention goes in: graphs and what they are fed have to agree on it. */
 export const attentionBlocks = ({ rowTokens = 0 }: Pick<EngineOptions, "rowTokens">): number => blocksOf(rowTokens);
@@ -64,16 +62,14 @@ interface Row {
 }
 
 /**
- * The sequences of `batch` in rows, longest first, in groups of similar length, so that little is padded and memory is at its
- * peak in the first group. Sequences of one prompt are a row where that is less work than a row for each: the prompt is
- * computed once, but all of a row's tokens are multiplied with each other in attention. Those without response tokens are left out.
+ * The sequences of `batch` in rows, longest first, in groups of similar length: memory is at its peak in the first. Sequences of one
+ * prompt are a row where that is less work than a row for each: the prompt is computed once, but all of a row's tokens are multiplied
+ * with each other in attention. Those without response tokens are left out.
  */
 export function microBatches(batch: readonly Sequence[], limits: MicroBatchLimits): MicroBatch[] {
   const rows = packed(batch, limits).sort((a, b) => b.tokens - a.tokens || a.samples[0] - b.samples[0]);
-  const tokens = evenTokens(
-    rows.map((row) => row.tokens),
-    limits,
-  );
+  const lengths = rows.map((row) => row.tokens);
+  const tokens = evenTokens(lengths, limits);
   const groups: Row[][] = [];
   let sequences = 0; // of the last group
   for (const row of rows) {
@@ -101,10 +97,8 @@ function packed(batch: readonly Sequence[], { sequences, rowTokens: most, attent
       const { prompt, response } = batch[i];
       const alone = rowTokens(prompt.length, response.length);
       const joined = (row: Row) => row.tokens + response.length;
-      const row = rows.find(
-        (row) =>
-          row.samples.length < sequences && joined(row) <= most && cost(joined(row)) < cost(row.tokens) + cost(alone),
-      );
+      const gains = (row: Row) => cost(joined(row)) < cost(row.tokens) + cost(alone);
+      const row = rows.find((row) => row.samples.length < sequences && joined(row) <= most && gains(row));
       if (row) {
         row.samples.push(i);
         row.tokens = joined(row);
@@ -122,14 +116,10 @@ function evenTokens(lengths: readonly number[], { tokens, workers = 1 }: MicroBa
 }
 
 /** Indices of equal prompts, in the order in which they first come. */
-const samePrompts = (prompts: readonly Int32Array[]): number[][] => [
-  ...Map.groupBy(prompts.keys(), (i) => prompts[i].join()).values(),
-];
+const samePrompts = (prompts: readonly Int32Array[]): number[][] =>
+  Array.from(Map.groupBy(prompts.keys(), (i) => prompts[i].join()).values());
 
-/**
- * Indices of `sizes` for each of `workers`, each next one for the worker that has the least to do (longest processing time
- * first, as micro-batches come).
- */
+/** Indices of `sizes` for each of `workers`, each next one for the worker that has the least to do. */
 export function balanced(sizes: readonly number[], workers: number): number[][] {
   const parts = Array.from({ length: workers }, () => ({ size: 0, indices: [] as number[] }));
   for (const [i, size] of sizes.entries()) {

@@ -93,22 +93,17 @@ export function attention(q: Value, k: Value, v: Value, masks: Masks, shape: Att
   const graph = q.graph;
   const narrow = (x: Value) => (narrows(q) ? half(x) : x);
   if (recompute) graph.model.recomputes = true;
-  /** of keys that a block of queries sees */
   const length = (i: number) => product([i + 1, block]);
 
   /** [batch*time, heads*headSize] -> per block [batch, keyValueHeads, groups*block, headSize] */
   const queryBlocks = (x: Value): Value[] => {
     const folded = transpose(reshape(x, [batch, blocks, block, keyValueHeads, groups, headSize]), [1, 0, 3, 4, 2, 5]);
-    return pieces(graph, folded, 0, blocks, 1).map((piece) =>
-      reshape(piece, [batch, keyValueHeads, queryRows, headSize]),
-    );
+    const shape = [batch, keyValueHeads, queryRows, headSize];
+    return pieces(graph, folded, 0, blocks, 1).map((piece) => reshape(piece, shape));
   };
   const joinQueryBlocks = (parts: Value[]): Value => {
-    const stacked = concat(
-      parts.map((part) => reshape(part, [1, batch, keyValueHeads, groups, block, headSize])),
-      0,
-    );
-    return reshape(transpose(stacked, [1, 0, 4, 2, 3, 5]), [rows, heads * headSize]);
+    const each = parts.map((part) => reshape(part, [1, batch, keyValueHeads, groups, block, headSize]));
+    return reshape(transpose(concat(each, 0), [1, 0, 4, 2, 3, 5]), [rows, heads * headSize]);
   };
   const keyHeads = (x: Value): Value => transpose(reshape(x, [batch, time, keyValueHeads, headSize]), [0, 2, 1, 3]);
   const joinKeyHeads = (x: Value): Value => reshape(transpose(x, [0, 2, 1, 3]), [rows, keyValueHeads * headSize]);
@@ -146,10 +141,8 @@ export function attention(q: Value, k: Value, v: Value, masks: Masks, shape: Att
         const dProbabilities = matmul(dContexts[i], until(value, i), { transB: true });
         const dScores = mul(p, cast(sub(cast(dProbabilities, "float32"), delta), p.dtype));
         dQueries[i] = matmul(dScores, until(key, i), { alpha });
-        const [dKeys, dValues] = [
-          matmul(dScores, queries[i], { transA: true, alpha }),
-          matmul(p, dContexts[i], { transA: true }),
-        ];
+        const dKeys = matmul(dScores, queries[i], { transA: true, alpha });
+        const dValues = matmul(p, dContexts[i], { transA: true });
         dKey = longer(graph, dKey, cast(dKeys, "float32"));
         dValue = longer(graph, dValue, cast(dValues, "float32"));
       }
@@ -163,10 +156,8 @@ function longer(graph: Graph, total: Value | undefined, part: Value): Value {
   if (total === undefined) return part;
   const rest = sub(graph.dim(total.shape[2]), graph.dim(part.shape[2]));
   const pads = concat([graph.constant([0], "int64"), rest], 0);
-  const padded = graph.op("Pad", [part, pads, graph.constant(0, part.dtype), graph.constant([2], "int64")], {}, [
-    total,
-  ]);
-  return add(total, padded[0]);
+  const inputs = [part, pads, graph.constant(0, part.dtype), graph.constant([2], "int64")];
+  return add(total, graph.op("Pad", inputs, {}, [total])[0]);
 }
 
 /** `count` equal pieces of size `size` along an axis. */
@@ -176,7 +167,6 @@ function pieces(graph: Graph, x: Value, axis: number, count: number, size: Dim):
   return graph.op("Split", [x], { axis, num_outputs: count }, new Array(count).fill({ dtype: x.dtype, shape }));
 }
 
-/** The first `length` entries of an axis. */
 function prefix(graph: Graph, x: Value, axis: number, length: Dim): Value {
   const [zero, along] = [graph.constant([0], "int64"), graph.constant([axis], "int64")];
   const shape = x.shape.map((dim, i) => (i === axis ? length : dim));

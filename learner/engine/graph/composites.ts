@@ -1,6 +1,6 @@
 /** Operations of transformers, composed of primitives, with gradients by hand where composing them would cost passes over memory. */
 import { custom } from "./emit.ts";
-import { type Dim, float, type Value } from "./graph.ts";
+import { type Dim, float, type OutputSpec, type Value } from "./graph.ts";
 import {
   add,
   addable,
@@ -31,15 +31,9 @@ export function rmsNorm(x: Value, weight: Value, epsilon: number): Value {
     "rmsNorm",
     [x, weight],
     ([input, scale]) => {
-      const [y, second] = graph.op(
-        "SimplifiedLayerNormalization",
-        [input, scale],
-        { axis: -1, epsilon: float(epsilon), stash_type: 1 },
-        [
-          { dtype: x.dtype, shape: x.shape },
-          { dtype: "float32", shape: [rows, 1] },
-        ],
-      );
+      const attributes = { axis: -1, epsilon: float(epsilon), stash_type: 1 };
+      const outputs: OutputSpec[] = [x, { dtype: "float32", shape: [rows, 1] }];
+      const [y, second] = graph.op("SimplifiedLayerNormalization", [input, scale], attributes, outputs);
       inverse = second;
       return [y];
     },

@@ -16,9 +16,7 @@
  * | what | how |
  * | --- | --- |
  * | weights | `g.initializer(name, tensor)`; `g.externalInitializer(name, dtype, shape, { location, offset, length })` points into a file |
- * | constants | `g.constant(number or numbers, dtype?, shape?)`: equal constants are one initializer |
  * | any operator | `g.op('TopK', [x, k], { axis: 1 }, [{ dtype, shape }, { dtype, shape }], domain?)` -> values; an input that is left out is `null`; attributes: number = int, `float(x)`, string, number[] = ints, Tensor |
- * | size of a named dim | `g.dim('rows')` -> int64 [1]; `g.shapeOf(['rows', 3])` -> int64 [rank] |
  *
  * A primitive is emitted into the graph of its inputs. Names are unique within a graph.
  */
@@ -36,9 +34,7 @@ export interface Value {
   readonly requiresGrad: boolean;
 }
 
-export interface FloatAttribute {
-  float: number;
-}
+export type FloatAttribute = { float: number };
 export type Attribute = number | string | boolean | readonly number[] | FloatAttribute | Tensor;
 export const float = (value: number): FloatAttribute => ({ float: value });
 
@@ -88,10 +84,10 @@ interface Model {
   /** by the name of a value: what it was cast from without loss, and its bfloat16 */
   castFrom: Map<string, Value>;
   halves: Map<string, { value: Value; tape: TapeEntry[] }>;
-  /** by the name of a value: it, added to a total (sums.ts) */
+  /** by the name of a value: it, added to a total (primitives.ts) */
   addedTo: Map<string, (total: Value) => Value>;
   tape: TapeEntry[];
-  /** something is computed a second time to save memory: the session must not merge it with the first (checkpoint.ts) */
+  /** something is computed a second time to save memory: the session must not merge it with the first (recomputation.ts) */
   recomputes: boolean;
   /** false while the inside of a custom operator is emitted */
   recording: boolean;
@@ -104,15 +100,14 @@ export class Graph {
   readonly outputs: { name: string; value: Value }[] = [];
   readonly initializers: Initializer[] = [];
   readonly model: Model;
-  /** sizes and shapes that this graph has computed already */
   readonly #sizes = new Map<string, Value>();
 
   /** `opset`: 21 for generation (random operators, smaller kernels), 23 for Attention and RMSNormalization. */
-  constructor(name: string, options: { opset?: number; compute?: Compute } = {}) {
+  constructor(name: string, { opset = 23, compute = "float32" }: { opset?: number; compute?: Compute } = {}) {
     this.name = name;
     this.model = {
-      opset: options.opset ?? 23,
-      compute: options.compute ?? "float32",
+      opset,
+      compute,
       counter: 0,
       names: new Set(),
       constants: new Map(),
@@ -131,7 +126,6 @@ export class Graph {
     return value;
   }
 
-  /** Makes `value` an output called `name`. */
   output(name: string, value: Value): void {
     this.#checkOwn(value, `output ${name}`);
     // the name of an output is the name of the value that makes it, so a copy gives it one of its own; ORT removes the copy

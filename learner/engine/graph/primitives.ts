@@ -48,7 +48,6 @@ function chosen(type: string, a: Operand, b: Operand, takesFirst: (x: Value, y: 
   });
 }
 
-/** `condition ? a : b` */
 export function where(condition: Value, a: Operand, b: Operand): Value {
   const [x, y] = pair(a, b, "Where");
   return emit({
@@ -151,7 +150,6 @@ export function reshape(x: Value, target: Shape): Value {
   return emit({ type: "Reshape", inputs: [x, wanted], shape: target, rule: (d) => [reshape(d, x.shape), undefined] });
 }
 
-/** Broadcasts to `shape`. */
 export function expand(x: Value, shape: Shape): Value {
   if (sameShape(x.shape, shape)) return x;
   return emit({
@@ -181,7 +179,6 @@ function reduce(
   });
 }
 
-/** Sum over `axes` (all when left out). */
 export function sum(x: Value, axes?: readonly number[], keepDims = false): Value {
   return reduce("ReduceSum", x, axes, keepDims, (kept) => (d) => [expand(reshape(d, kept), x.shape), undefined]);
 }
@@ -347,7 +344,6 @@ export function scatterElements(x: Value, indices: Value, updates: Value): Value
 interface MatMulOptions {
   transA?: boolean;
   transB?: boolean;
-  /** the product is multiplied by this */
   alpha?: number;
   /** in float32 also where the graph computes its products in bfloat16 */
   precise?: boolean;
@@ -404,7 +400,7 @@ export const narrows = ({ graph }: Pick<Value, "graph">): boolean => graph.model
 
 /**
  * x in bfloat16; asked for again, the same value. A cast that has a gradient is known only to the tape that it is on: a part that
- * is computed again (checkpoint.ts) makes its own.
+ * is computed again (recomputation.ts) makes its own.
  */
 export function half(x: Value): Value {
   if (x.dtype === "bfloat16") return x;

@@ -8,11 +8,8 @@
  *     branch     0  0 ...  0          1    1  1 ...      2    2  2 ...
  *     position   0  1 ... n-2        n-1   n n+1 ...    n-1   n n+1 ...
  *
- * A branch sees the prompt and itself. It begins with the prompt's last token, which predicts its first one, so that each hidden
- * state predicts one token; its last token predicts none and is not there.
- *
- * Padding stands on the right, so the causal mask alone keeps it out of what real tokens see; what padding computes itself
- * is never read.
+ * A branch sees the prompt and itself. It begins with the prompt's last token, which predicts its first one; its last token predicts
+ * none and is not there. Padding stands on the right, where the causal mask keeps it out of what real tokens see.
  */
 import { attention, branchMasks, MASKED } from "../graph/attention.ts";
 import { affine, embedding, embeddingPlan, rmsNorm, rotary, rows, swiglu } from "../graph/composites.ts";
@@ -40,15 +37,11 @@ const MOST_BLOCKS = 32;
 const FEWEST_BLOCKS = 2;
 
 /**
- * Attention goes in blocks of queries: what a layer holds of scores is one of them, and keys after a block are left out. Their number
- * belongs to a graph, so that all sequences of a run have that of its longest row.
- *
- * @param longest tokens
+ * Blocks of queries that attention goes in: a layer holds the scores of one, and keys after it are left out. Their number belongs to a
+ * graph, so that all sequences of a run have that of its `longest` row, tokens.
  */
-export function blocksOf(longest: number): number {
-  const wanted = 2 ** Math.ceil(Math.log2(longest / BLOCK_TOKENS));
-  return Math.min(MOST_BLOCKS, Math.max(FEWEST_BLOCKS, wanted));
-}
+export const blocksOf = (longest: number): number =>
+  Math.min(MOST_BLOCKS, Math.max(FEWEST_BLOCKS, 2 ** Math.ceil(Math.log2(longest / BLOCK_TOKENS))));
 /** the named dim of all response tokens in a micro-batch */
 export const RESPONSE = "response";
 
@@ -84,13 +77,8 @@ export function decoderInputs(g: Graph, config: ModelConfig, blocks = FEWEST_BLO
 }
 
 /** The decoder's parameters as graph inputs (halved.ts), by their name in Hugging Face. */
-export function decoderParameters(
-  g: Graph,
-  config: ModelConfig,
-  options: { requiresGrad: boolean },
-): Map<string, Value> {
-  return new Map(parameters(config).map(({ name, shape }) => [name, parameterInput(g, name, shape, options)]));
-}
+export const decoderParameters = (g: Graph, config: ModelConfig, options: { requiresGrad: boolean }) =>
+  new Map(parameters(config).map(({ name, shape }) => [name, parameterInput(g, name, shape, options)]));
 
 /**
  * The output [rows, out] of the linear layer `path`, such as `model.layers.0.mlp.up_proj`, for x [rows, in]. In a graph that
@@ -118,9 +106,8 @@ function plain(weights: ReadonlyMap<string, Value>): Project {
  * Hidden states after the last norm at `predicting`: float32 [response, hiddenSize]. Weights are float32; the embedding may
  * be in half precision.
  *
- * @param options `project`: the linear layers, left out: weights and nothing else; `checkpointing`: of each layer but the last only
- *   the input is kept for the backward pass, which computes the layer again. The last layer's backward comes first, so what it
- *   keeps would have to be there then anyway
+ * @param options `project`: the linear layers, left out: weights and nothing else; `checkpointing`: of each layer but the last, whose
+ *   backward comes first, only the input is kept for the backward pass, which computes the layer again
  */
 export function decoder(
   config: ModelConfig,
@@ -140,7 +127,6 @@ export function decoder(
     const at = (name: string) => weight(`model.layers.${layer}.${name}`);
     const project = (value: Value, name: string, wide = false) =>
       linearLayer(value, `model.layers.${layer}.${name}`, wide);
-    /** an RMSNorm over each head, in the models that have one */
     const headNorm = (value: Value, name: string, count: number) => {
       if (!config.queryKeyNorm) return value;
       const each = reshape(value, [product([ROWS, count]), headSize]);
@@ -178,7 +164,6 @@ export function outputLayer(config: ModelConfig, weights: ReadonlyMap<string, Va
   return weights.get(config.tied ? "model.embed_tokens.weight" : "lm_head.weight")!;
 }
 
-/** A prompt with the responses to it that go together. */
 export interface DecoderRow {
   /** token ids, at least one */
   prompt: Int32Array;
@@ -186,17 +171,12 @@ export interface DecoderRow {
 }
 
 /** Tokens of a row of a prompt and its responses of these lengths. */
-export function rowTokens(promptTokens: number, responseTokens: number): number {
-  return promptTokens - 1 + responseTokens;
-}
+export const rowTokens = (promptTokens: number, responseTokens: number): number => promptTokens - 1 + responseTokens;
 
 /** How much slower a number of a score is computed than one of a linear layer: they are few at once, and softmax is among them. */
 const ATTENTION_FACTOR = 2.5;
 
-/**
- * The length of a row, tokens, at which its attention costs as much as its linear layers, so that a row of n costs n (1 + n / this)
- * times one of a token.
- */
+/** The length at which a row's attention costs as much as its linear layers, tokens: a row of n costs n (1 + n / this). */
 export function attentionLength(
   { hiddenSize, intermediateSize, heads, keyValueHeads, headSize }: ModelConfig,
   blocks = FEWEST_BLOCKS,
@@ -208,10 +188,9 @@ export function attentionLength(
 
 const blockOf = (longest: number, blocks: number): number => Math.ceil(longest / blocks);
 
-/** What rows of one response make of the named dims, without their feeds, whose mask grows with the length's square. */
+/** The named dims of rows of one response, without their feeds. @param distinct different tokens among them */
 export function decoderDims(
   { sequences, promptTokens, responseTokens }: { sequences: number; promptTokens: number; responseTokens: number },
-  /** different tokens among them */
   distinct: number,
   blocks = FEWEST_BLOCKS,
 ): Dims {
@@ -255,12 +234,11 @@ export function decoderFeeds(
   }
   const { order, distinct, begins, ends } = embeddingPlan(ids, config.vocabSize);
   const { cosines, sines } = rotaryTable(config, time);
+  const negative = sines.map((value) => -value);
   const triangle = new Float32Array(block * block);
   for (let row = 0; row < block; row++) triangle.fill(MASKED, row * block + row + 1, (row + 1) * block);
-  const [shape, angles] = [
-    [batch.length, time],
-    [time, config.headSize / 2],
-  ];
+  const shape = [batch.length, time];
+  const angles = [time, config.headSize / 2];
   return {
     ids: tensor(ids, shape),
     order: tensor(order, shape),
@@ -274,10 +252,7 @@ export function decoderFeeds(
     triangle: tensor(triangle, [block, block]),
     cos: tensor(cosines, angles),
     sin: tensor(sines, angles),
-    negativeSin: tensor(
-      sines.map((value) => -value),
-      angles,
-    ),
+    negativeSin: tensor(negative, angles),
   };
 }
 

@@ -1,15 +1,13 @@
 import { Template } from "@huggingface/jinja";
 import { Tokenizer as HuggingFaceTokenizer } from "@huggingface/tokenizers";
 import { ModelError } from "./errors.ts";
-
-type Json = Record<string, unknown>;
+import type { Json } from "./json.ts";
 
 export interface Message {
   readonly role: "system" | "user" | "assistant";
   readonly content: string;
 }
 
-/** The files that describe a tokenizer, parsed. */
 export interface TokenizerFiles {
   readonly tokenizer: Json; // tokenizer.json
   readonly tokenizerConfig: Json; // tokenizer_config.json
@@ -53,11 +51,8 @@ export class Tokenizer {
     } catch (cause) {
       throw refusal(`cannot parse the chat template of ${source}`, cause);
     }
-    this.#variables = Object.fromEntries(
-      NAMED_TOKENS.map((name) => [name, tokenText(files.tokenizerConfig[name])]).filter(
-        ([, text]) => text !== undefined,
-      ),
-    );
+    const named = NAMED_TOKENS.map((name) => [name, tokenText(files.tokenizerConfig[name])]);
+    this.#variables = Object.fromEntries(named.filter(([, text]) => text !== undefined));
   }
 
   /** Special tokens in the text become their ids; none are added. A surrogate without its other half becomes U+FFFD. */
@@ -75,7 +70,6 @@ export class Tokenizer {
     });
   }
 
-  /** The id of a token such as `<|im_end|>`. */
   tokenId(token: string): number | undefined {
     return this.#tokenizer.token_to_id(token);
   }
@@ -108,20 +102,17 @@ export class Tokenizer {
       });
     } catch (cause) {
       const { message, name } = cause as Error;
-      throw new ModelError("tokenizer", `the chat template failed: ${message.replace(/\s+/g, " ").trim() || name}`, {
-        cause,
-      });
+      const what = message.replace(/\s+/g, " ").trim() || name;
+      throw new ModelError("tokenizer", `the chat template failed: ${what}`, { cause });
     }
   }
 
   /**
-   * A chat as token ids [time], up to where the assistant's answer begins. Only the template's own `<|im_start|>`, `<think>` and
-   * so on become tokens of that name; in a message they are text. The assistant's messages are an exception: a model's earlier
-   * answer may have special tokens that it generated. All else is as from transformers' `apply_chat_template`.
+   * A chat as token ids [time], up to where the assistant's answer begins. Only the template's own `<|im_start|>`, `<think>` and so on
+   * become tokens of that name, and those that the assistant's messages have; in other messages they are text.
    *
-   * A template may trim or search messages. So each such name in a message is broken with a character that no message has:
-   * the tokenizer does not find it, and the character is gone before words are made. Not covered, and in no tokenizer of Qwen or
-   * Llama: a name that a message and the template make together, or that the normalizer makes (`normalized: true`).
+   * Each such name in a message is broken with a character that no message has, which is gone before words are made. Not covered, and
+   * in no tokenizer of Qwen or Llama: a name that a message and the template make together, or the normalizer (`normalized: true`).
    *
    * @throws ModelError `tokenizer` as `applyChatTemplate`
    */
