@@ -240,7 +240,13 @@ async function loadPolicy({ options, directory, spec, store, log }: Process, pol
   const adapter = adapterOf(spec);
   const base = adapter && modelIdentity(new MappedWeights(policy));
   const engine = await startEngine({
-    ...{ model: policy, device, microBatchTokens, rowTokens, ranks, adapter, threads: spec.learner.threads },
+    model: policy,
+    threads: spec.learner.threads,
+    workers: ranks,
+    device,
+    microBatchTokens,
+    rowTokens,
+    adapter,
     critic: spec.algorithm.baseline === "Critic",
     activationCheckpointing: checkpointing ? "Always" : "Never",
     compute: COMPUTE[spec.learner.compute],
