@@ -1,7 +1,13 @@
-/** What is trained of a model, in shared memory: all that a checkpoint has of it. */
-
-import type { Moments } from "./adamw.ts";
+/** What is trained of a model, in shared memory: all that a checkpoint has of it. Its way to files and back, bit for bit, and its digest. */
+import { createHash, type Hash } from "node:crypto";
+import fs from "node:fs";
+import path from "node:path";
+import { type Moments, newMoments } from "./adamw.ts";
+import { EngineError } from "./errors.ts";
 import { type ParameterShape, Parameters } from "./graph/parameters.ts";
+import type { TypedArray } from "./graph/tensor.ts";
+import { readHeader, readSafetensors, writeSafetensors } from "./model/safetensors.ts";
+import type { Tensor } from "./model/weights.ts";
 
 /** Optimiser steps, and the moments after the last. */
 export interface TakenSteps {
@@ -25,7 +31,7 @@ export class ModelState {
 
   /** Whether no step has been taken and the weights equal those of `other`. */
   untrained(other: ModelState): boolean {
-    return this.steps === 0 && Buffer.compare(bytes(this.weights.data), bytes(other.weights.data)) === 0;
+    return this.steps === 0 && Buffer.compare(bytesOf(this.weights.data), bytesOf(other.weights.data)) === 0;
   }
 
   /** Goes on from these weights and moments. */
@@ -36,4 +42,72 @@ export class ModelState {
   }
 }
 
-const bytes = ({ buffer, byteOffset, byteLength }: Float32Array) => new Uint8Array(buffer, byteOffset, byteLength);
+const bytesOf = ({ buffer, byteOffset, byteLength }: TypedArray) => new Uint8Array(buffer, byteOffset, byteLength);
+
+const KINDS = ["first", "second"] as const;
+
+/** Adam's moments as one safetensors file: `first.NAME` and `second.NAME`, and `steps` in the metadata. */
+export function writeMoments(file: string, { moments, steps, weights }: ModelState): void {
+  const tensors = new Map<string, Tensor>();
+  if (moments) {
+    for (const kind of KINDS)
+      for (const [name, tensor] of tensorsOf(weights.over(moments[kind]))) tensors.set(`${kind}.${name}`, tensor);
+  }
+  writeSafetensors(file, tensors, { format: "pt", steps: String(steps) });
+}
+
+/** @returns undefined where no step had been taken. @throws EngineError `checkpoint` when the file does not fit the model */
+export function readMoments(file: string, model: ModelState): TakenSteps | undefined {
+  const steps = Number(readHeader(file).metadata.steps);
+  if (!Number.isSafeInteger(steps) || steps < 0)
+    throw new EngineError("checkpoint", `${file}: its metadata has no step count`);
+  if (steps === 0) return undefined;
+  const moments = newMoments(model.weights.data.length);
+  const tensors = readSafetensors(file);
+  for (const kind of KINDS) fill(model.weights.over(moments[kind]), tensors, file, `${kind}.`);
+  return { moments, steps };
+}
+
+/** Weights of a critic: one safetensors file in a folder of its own. */
+export function writeCritic(folder: string, weights: Parameters): void {
+  fs.mkdirSync(folder, { recursive: true });
+  writeSafetensors(path.join(folder, "model.safetensors"), tensorsOf(weights));
+}
+
+/** @throws EngineError `checkpoint` when a parameter is missing */
+export function readCritic(folder: string, weights: Parameters): void {
+  const file = path.join(folder, "model.safetensors");
+  fill(weights, readSafetensors(file), file);
+}
+
+const tensorsOf = (weights: Parameters): Map<string, Tensor> =>
+  new Map(weights.shapes.map(({ name, shape }) => [name, { shape, data: weights.get(name).data as Float32Array }]));
+
+function fill(weights: Parameters, tensors: ReadonlyMap<string, Tensor>, file: string, prefix = ""): void {
+  for (const { name } of weights.shapes) {
+    const tensor = tensors.get(prefix + name);
+    if (!tensor) throw new EngineError("checkpoint", `${file}: ${prefix}${name} is missing`);
+    weights.set(name, tensor.data);
+  }
+}
+
+/** sha256 over names, weights and moments of the models, in order; hex. */
+export function digestOf(models: Readonly<Record<string, ModelState | undefined>>): string {
+  const hash = createHash("sha256");
+  for (const [role, model] of Object.entries(models)) {
+    if (!model) continue;
+    hash.update(`${role}\n`);
+    hashParameters(hash, model.weights);
+    hash.update(`steps ${model.steps}\n`);
+    if (model.moments) for (const kind of KINDS) hashParameters(hash, model.weights.over(model.moments[kind]));
+  }
+  return hash.digest("hex");
+}
+
+function hashParameters(hash: Hash, parameters: Parameters): void {
+  for (const { name, shape } of parameters.shapes) {
+    const { data } = parameters.get(name);
+    hash.update(`${name} ${shape}\n`);
+    hash.update(bytesOf(data));
+  }
+}

@@ -31,8 +31,7 @@ import { attentionBlocks, type MicroBatch, microBatches, passTokens, tokenScale 
 import type { ModelConfig } from "./model/config.ts";
 import { attentionLength, type DecoderRow, decoderFeeds, targetFeeds } from "./model/decoder.ts";
 import { VALUE_BIAS } from "./model/value-head.ts";
-import { ModelState } from "./model-state.ts";
-import { digestOf, readCritic, readMoments, writeCritic, writeMoments } from "./saved-state.ts";
+import { digestOf, ModelState, readCritic, readMoments, writeCritic, writeMoments } from "./model-state.ts";
 import { checkCompute } from "./sessions.ts";
 import { type StartWorker, Workers } from "./workers.ts";
 

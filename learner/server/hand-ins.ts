@@ -8,8 +8,7 @@ import { type longrun, messages } from "../../proto/service.ts";
 import type { Leases } from "../store/leases.ts";
 import type { AttemptKey, ReportedResult } from "../store/types.ts";
 import { ServerError } from "./errors.ts";
-import { mostAttempts, parseAttempt } from "./messages.ts";
-import { boundedHeader, parseResult, type ResultHeader } from "./results.ts";
+import { boundedHeader, mostAttempts, parseAttempt, parseResult, type ResultHeader } from "./messages.ts";
 import type { LostAttempt } from "./terminations.ts";
 import { type PendingUpload, PendingUploads, type Submission, Upload, type UploadLimits } from "./upload.ts";
 

@@ -2,13 +2,14 @@
  * Parses an actor's messages. A stolen certificate can send anything: every number, name, list and size is checked
  * against `BOUNDS`. A message that does not fit is a ServerError `protocol`, which ends that one stream.
  */
+import type { Limits, MarkerSeen } from "../../proto/execution.ts";
 import { ISOLATION_LEVELS, MISSING_LAYERS } from "../../proto/isolation.ts";
-import { type longrun, PROTOCOL_VERSION } from "../../proto/service.ts";
-import type { AttemptKey } from "../store/types.ts";
+import { type longrun, outcomeOf, PROTOCOL_VERSION } from "../../proto/service.ts";
+import type { AttemptKey, ReportedResult } from "../store/types.ts";
 import { ServerError } from "./errors.ts";
 
 /** Bounds of one message; README.md lists them too. */
-export const BOUNDS = {
+const BOUNDS = {
   /** an execution's id */
   executionCharacters: 200,
   /** a marker's name, a version, a package, a capability, a digest */
@@ -37,7 +38,7 @@ export function refuse(message: string): never {
 }
 
 /** Returns a number from 0 to `most`. @throws ServerError `protocol`, also for NaN and infinity */
-export function amount(value: Numeric, name: string, most: number = BOUNDS.seconds): number {
+function amount(value: Numeric, name: string, most: number = BOUNDS.seconds): number {
   const number = Number(value ?? 0);
   return number >= 0 && number <= most ? number : refuse(`${name} is ${number}: it must be from 0 to ${most}`);
 }
@@ -48,7 +49,7 @@ export function whole(value: Numeric, name: string, most: number = BOUNDS.count)
 }
 
 /** Returns a line for a person, cut to its bound. It is a copy, because a slice would keep the whole text in memory. */
-export function line(text: Text): string {
+function line(text: Text): string {
   const it = text ?? "";
   return it.length <= BOUNDS.lineCharacters ? it : Buffer.from(it.slice(0, BOUNDS.lineCharacters)).toString();
 }
@@ -70,7 +71,7 @@ function table(map: Record<string, string> | null | undefined, what: string, mos
   return Object.fromEntries(entries.map(([key, value]) => [name(key, what), name(value, what)]));
 }
 
-export function parseIsolationLevel(level: Text): string {
+function parseIsolationLevel(level: Text): string {
   const known = ISOLATION_LEVELS.find((it) => it === level);
   if (known !== undefined) return known;
   return refuse(`isolation_level is '${(level ?? "").slice(0, 40)}': it must be one of ${ISOLATION_LEVELS.join(", ")}`);
@@ -130,10 +131,73 @@ export function parseHeartbeat(heartbeat: longrun.v1alpha1.Heartbeat.$Properties
   };
 }
 
-export function parseMarkers(markers: longrun.v1alpha1.ResultHeader.$Properties["markers"]) {
+function parseMarkers(markers: ResultHeader["markers"]) {
   return list(markers, "markers", BOUNDS.markers).map(({ name: marker, value, atSeconds }) => ({
     name: name(marker, "a marker's name"),
     value: line(value),
     atSeconds: amount(atSeconds, "at_seconds"),
   }));
+}
+
+export type ResultHeader = longrun.v1alpha1.ResultHeader.$Properties;
+
+/** Returns a lost attempt's header, checked, and copied so that it keeps no long message in memory. */
+export function boundedHeader(header: ResultHeader): ResultHeader {
+  const { attempt, outcome, exitStatus, signal, durationSeconds, cpuSeconds, peakMemoryBytes } = header;
+  const { forgedMarkers, imitatedMarkers, outputBytes, isolationLevel, slot, sandboxBroke, disrupted } = header;
+  return {
+    ...{ attempt, outcome, exitStatus, signal, durationSeconds, cpuSeconds, peakMemoryBytes },
+    ...{ forgedMarkers, imitatedMarkers, outputBytes, isolationLevel, slot, sandboxBroke, disrupted },
+    markers: parseMarkers(header.markers),
+    terminalOutput: Uint8Array.from(header.terminalOutput ?? []),
+    submissionRefused: line(header.submissionRefused),
+    detail: line(header.detail),
+  };
+}
+
+/**
+ * Returns the result in a header; undefined if its outcome is LOST. Markers that were not inserted, or come twice,
+ * count as forged.
+ *
+ * @param longestSeconds bound of the program's duration by the learner's own clock; CPU time is bounded by the duration
+ *   of every process, a marker's time by the duration
+ */
+export function parseResult(
+  header: ResultHeader,
+  insertedMarkers: readonly string[],
+  limits: Limits,
+  longestSeconds: number,
+): ReportedResult | undefined {
+  const outcome = outcomeOf(header.outcome ?? 0);
+  if (outcome === undefined) return refuse(`outcome ${header.outcome} is not one of longrun.proto`);
+  const durationSeconds = Math.min(amount(header.durationSeconds, "duration_seconds"), Math.max(0, longestSeconds));
+  const cpuSeconds = amount(header.cpuSeconds, "cpu_seconds");
+  const markers: MarkerSeen[] = [];
+  let forgedMarkers = whole(header.forgedMarkers, "forged_markers");
+  for (const { name, value, atSeconds } of parseMarkers(header.markers)) {
+    const counts = insertedMarkers.includes(name) && !markers.some((seen) => seen.name === name);
+    if (counts) markers.push({ name, value, atSeconds: Math.min(atSeconds, durationSeconds) });
+    else forgedMarkers++;
+  }
+  const terminalOutput = header.terminalOutput ?? new Uint8Array();
+  // First and last part, and a line between them that says how much is missing.
+  if (terminalOutput.length > 2 * limits.keptOutputBytes + 1024)
+    refuse(`terminal_output has ${terminalOutput.length} bytes, more than kept_output_bytes`);
+  const result = {
+    exitStatus: whole(header.exitStatus, "exit_status", BOUNDS.exitStatus),
+    signal: whole(header.signal, "signal", BOUNDS.signal),
+    durationSeconds,
+    cpuSeconds: Math.min(cpuSeconds, durationSeconds * limits.processes),
+    peakMemoryBytes: whole(header.peakMemoryBytes, "peak_memory_bytes"),
+    markers,
+    forgedMarkers,
+    imitatedMarkers: whole(header.imitatedMarkers, "imitated_markers"),
+    terminalOutput: new TextDecoder().decode(terminalOutput),
+    outputBytes: whole(header.outputBytes, "output_bytes"),
+    submissionRefused: line(header.submissionRefused),
+    detail: line(header.detail),
+    isolationLevel: parseIsolationLevel(header.isolationLevel),
+  };
+  whole(header.slot, "slot", BOUNDS.count);
+  return outcome === "lost" ? undefined : { outcome, ...result };
 }

@@ -26,12 +26,11 @@ import type { HeldAttempt } from "../store/types.ts";
 import { actorStates, type KnownActor, statusOfActor } from "./actor-states.ts";
 import { ActorStream, type WorkCall } from "./actor-stream.ts";
 import { controlHandlers } from "./control.ts";
-import { deal } from "./dealer.ts";
 import { ServerError, statusOf } from "./errors.ts";
+import { parseResult, type ResultHeader } from "./messages.ts";
 import { DEFAULTS, type ServerOptions } from "./options.ts";
-import { parseResult, type ResultHeader } from "./results.ts";
 import { isOutOfMemory, type LostAttempt, type Termination, Terminations } from "./terminations.ts";
-import { Turn } from "./turn.ts";
+import { deal, Turn } from "./turn.ts";
 import { UploadMemory } from "./upload.ts";
 import { type Blocked, type WaitOptions, waitForChange } from "./waiting.ts";
 

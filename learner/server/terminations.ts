@@ -7,7 +7,7 @@
  * same actor and slot, of an attempt that ran when the container ended.
  */
 import type { AttemptKey } from "../store/types.ts";
-import type { ResultHeader } from "./results.ts";
+import type { ResultHeader } from "./messages.ts";
 
 export interface Termination {
   actor: string;

@@ -2,7 +2,9 @@
  * One turn of the event loop. All results that came in it are written in one commit, together with the leases for the
  * slots that they freed: a commit waits for the disk, and a thousand actors send much at once.
  */
+import type { Leases } from "../store/leases.ts";
 import type { Store } from "../store/store.ts";
+import type { LeasedExecution } from "../store/types.ts";
 
 export interface TurnOptions {
   store: Pick<Store, "together">;
@@ -58,5 +60,29 @@ export class Turn {
     } catch (error) {
       for (const piece of all) piece.onFailure(error);
     }
+  }
+}
+
+/** The part of an actor's stream that takes leases. */
+interface Taker {
+  readonly actor: string;
+  readonly freeSlots: number;
+  lease(execution: LeasedExecution): void;
+}
+
+/** So many leases go into one commit. More would save commits, but the first actor waits until all are on disk. */
+const LEASES_PER_COMMIT = 64;
+
+/** Leases one execution at a time to the actor with the most free slots. */
+export function deal(leases: Leases, takers: Iterable<Taker>): void {
+  if (!leases.attempts.hasQueued()) return;
+  const places: { taker: Taker; room: number }[] = [];
+  for (const taker of takers) for (let room = taker.freeSlots; room > 0; room--) places.push({ taker, room });
+  places.sort((a, b) => b.room - a.room);
+  for (let from = 0; from < places.length; from += LEASES_PER_COMMIT) {
+    const some = places.slice(from, from + LEASES_PER_COMMIT);
+    const leased = leases.takeAll(some.map(({ taker }) => taker.actor));
+    for (const [index, execution] of leased.entries()) some[index].taker.lease(execution);
+    if (leased.length < some.length) return;
   }
 }

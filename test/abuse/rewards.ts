@@ -15,7 +15,7 @@ import type { Reward } from "../../learner/grading/reward.ts";
 import { type DurationOptions, durationWeights, type TimedSample } from "../../learner/rl/durations.ts";
 import { gradeSample } from "../../learner/rollout/grade-sample.ts";
 import { instrument, withNonce } from "../../learner/rollout/instrument.ts";
-import { parseResult } from "../../learner/server/results.ts";
+import { parseResult } from "../../learner/server/messages.ts";
 import type { AcceptedResult } from "../../learner/store/types.ts";
 import { openTask, type Task } from "../../learner/tasks/task.ts";
 import type { Limits } from "../../proto/execution.ts";

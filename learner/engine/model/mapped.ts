@@ -14,7 +14,7 @@ import { locateWeights } from "./files.ts";
 import { readConfig } from "./folder.ts";
 import { storedBytes, TRANSFORMERS_DTYPES } from "./halves.ts";
 import { readPart, readTensor, type StoredTensor } from "./safetensors.ts";
-import type { VocabularyChunk } from "./vocabulary.ts";
+import type { VocabularyChunk } from "./token-log-probs.ts";
 import { checkFinite, elementCount } from "./weights.ts";
 
 /** Used row by row or in chunks, and cast there. */

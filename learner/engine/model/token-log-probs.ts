@@ -1,23 +1,34 @@
 /**
- * Output layer, log-softmax, log-prob of the chosen token and entropy as one operator. A small vocabulary goes through it
- * as a whole and its logits are held once; a large one goes chunk by chunk (vocabulary.ts) and its logits never exist.
+ * Output layer, log-softmax, log-prob of the chosen token and entropy as one operator. A small vocabulary goes through it as a whole and
+ * its logits are held once. A large one goes in chunks of it: only [rows, chunk] of the logits and of their gradient exists at a time.
+ * Its forward pass keeps one number per row, the normaliser; its backward pass computes each chunk's logits again. Chunks of rows would
+ * each read all of W (545 MB in Qwen2.5-0.5B) and add up all of its gradient.
  */
 import { custom } from "../graph/emit.ts";
 import type { Graph, Value } from "../graph/graph.ts";
 import {
   add,
+  cast,
+  clip,
+  concat,
+  equal,
   exp,
   gatherElements,
+  log,
   logSoftmax,
   matmul,
+  max,
   mul,
   narrows,
   neg,
   reshape,
   scatterElements,
+  slice,
+  sub,
   sum,
+  where,
 } from "../graph/primitives.ts";
-import { chunkedTokenLogProbs, LOGITS, OF_LOGITS, type VocabularyChunk } from "./vocabulary.ts";
+import { after } from "../graph/recomputation.ts";
 
 export interface TokenLogProbs {
   /** log softmax(hidden W^T / temperature)[target], float32 [rows] */
@@ -25,6 +36,19 @@ export interface TokenLogProbs {
   /** entropy of the same distribution in nats, float32 [rows] */
   entropies: Value;
 }
+
+/** Some rows of a frozen output layer, float32 [rows, size]: for each pass a value of its own, so that a cast lives as long as its pass. */
+export interface VocabularyChunk {
+  forward: Value;
+  backward: Value;
+}
+
+/**
+ * Logits are float32 in any case: bfloat16 has 8 bits, and of a logit of 30 a log-prob would be wrong by 0.1. So are the products of
+ * their gradients, which would each need casts in every chunk.
+ */
+const LOGITS = { transB: true, precise: true };
+const OF_LOGITS = { precise: true };
 
 /** The matrix W that makes logits, float32 [vocabulary, size]: one value, or frozen chunks of its rows. */
 export type OutputLayer = Value | readonly VocabularyChunk[];
@@ -94,4 +118,119 @@ function wholeTokenLogProbs(hidden: Value, weight: Value, targets: Value, invers
     },
   );
   return { logProbs, entropies };
+}
+
+/** Numbers per row and chunk that the forward pass makes: the largest logit m, sums of e^u and u e^u with u = logit - m, the target's logit. */
+const STATISTICS = 4;
+
+/** As `tokenLogProbs`, with chunks of at most `size` entries where W is one value. */
+function chunkedTokenLogProbs(
+  hidden: Value,
+  layer: OutputLayer,
+  targets: Value,
+  inverseTemperature: Value,
+  size: number,
+): TokenLogProbs {
+  const [rowCount] = hidden.shape;
+  const column = (x: Value) => reshape(x, [rowCount, 1]);
+  const whole = "shape" in layer ? layer : undefined;
+  const chunks = "shape" in layer ? slicesOf(layer, size) : frozenChunks(layer);
+  const index = cast(column(targets), "int64"); // CUDA clips no int32
+  /** the target's place in a chunk, and whether it is there at all */
+  const placeIn = ({ begin, count }: Chunk) => {
+    const offset = sub(index, begin);
+    const place = clip(offset, 0, count - 1);
+    return { place, inside: equal(place, offset) };
+  };
+  let saved: { scaled: Value; normaliser: Value; entropy: Value };
+  const [logProbs, entropies] = custom(
+    "tokenLogProbs",
+    whole ? [hidden, whole] : [hidden],
+    ([h]) => {
+      const scaled = mul(h, inverseTemperature); // cheaper than dividing the logits
+      const ofChunks = chunks.map((chunk) => {
+        const logits = matmul(scaled, chunk.weight("forward"), LOGITS);
+        const largest = max(logits, [1], true);
+        const u = sub(logits, largest);
+        const e = exp(u);
+        const sums = [sum(e, [1], true), sum(mul(e, u), [1], true)];
+        const { place, inside } = placeIn(chunk); // emitted last, so read first: then u is written over the logits
+        const chosen = where(inside, gatherElements(logits, place), 0);
+        return concat([largest, ...sums, chosen], 1);
+      });
+      // ONNX Runtime goes through one chunk after the other, because each has a single value that is used outside of it
+      const table = reshape(concat(ofChunks, 1), [rowCount, chunks.length, STATISTICS]);
+      const [m, s, t, chosen] = [0, 1, 2, 3].map((i) => slice(table, 2, i, i + 1)); // [rows, chunks, 1]
+      const top = max(m, [1], true);
+      const share = exp(sub(m, top));
+      const total = sum(mul(share, s), [1], true);
+      const normaliser = add(top, log(total));
+      // H = -sum p log p, log p = u + m - normaliser
+      const entropySum = sum(mul(share, add(t, mul(sub(m, normaliser), s))), [1], true);
+      const entropy = neg(mul(entropySum, exp(sub(top, normaliser))));
+      saved = { scaled, normaliser: column(normaliser), entropy: column(entropy) };
+      const logProb = sub(sum(chosen, [1], true), normaliser);
+      return [reshape(logProb, [rowCount]), reshape(entropy, [rowCount])];
+    },
+    ([dLogProb, dEntropy]) => {
+      const { scaled, normaliser, entropy } = saved;
+      scaled.graph.model.recomputes = true;
+      const d = dLogProb && column(dLogProb);
+      const dH = dEntropy && column(dEntropy);
+      // d logits = p (log p * factor + constant), and dLogProb more at the target
+      const factor = dH && neg(dH);
+      const constant = neg(d && dH ? add(d, mul(dH, entropy)) : (d ?? mul(dH!, entropy)));
+      let dScaled: Value | undefined;
+      let previous: Value | undefined;
+      const dWeights = chunks.map((chunk) => {
+        // one after the other, else all chunks' dLogits wait for the gradient of W
+        const sliced = chunk.weight("backward");
+        const weight = previous ? after(sliced, previous) : sliced;
+        const logs = sub(matmul(scaled, weight, LOGITS), normaliser);
+        const probabilities = exp(logs); // emitted before the slope, so computed after it: written over the logs
+        const slope = factor ? add(mul(logs, factor), constant) : constant;
+        let dLogits = mul(probabilities, slope);
+        if (d) {
+          const { place, inside } = placeIn(chunk);
+          dLogits = scatterElements(dLogits, place, add(gatherElements(dLogits, place), where(inside, d, 0)));
+        }
+        const part = matmul(dLogits, weight, OF_LOGITS);
+        dScaled = dScaled ? add(dScaled, part) : part;
+        if (!whole?.requiresGrad) return undefined;
+        previous = matmul(dLogits, after(scaled, part), { ...OF_LOGITS, transA: true });
+        return previous;
+      });
+      return [
+        hidden.requiresGrad ? mul(dScaled!, inverseTemperature) : undefined,
+        whole?.requiresGrad ? concat(dWeights as Value[], 0) : undefined,
+      ];
+    },
+  );
+  return { logProbs, entropies };
+}
+
+interface Chunk {
+  /** the first entry of the vocabulary, and how many */
+  begin: number;
+  count: number;
+  weight: (pass: "forward" | "backward") => Value;
+}
+
+function slicesOf(weight: Value, size: number): Chunk[] {
+  const vocabulary = weight.shape[0] as number;
+  return Array.from({ length: Math.ceil(vocabulary / size) }, (_, i) => {
+    const begin = i * size;
+    const count = Math.min(size, vocabulary - begin);
+    return { begin, count, weight: () => slice(weight, 0, begin, begin + count) };
+  });
+}
+
+function frozenChunks(values: readonly VocabularyChunk[]): Chunk[] {
+  let end = 0;
+  return values.map((chunk) => {
+    const begin = end;
+    const count = chunk.forward.shape[0] as number;
+    end += count;
+    return { begin, count, weight: (pass) => chunk[pass] };
+  });
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Arena } from "./arena.ts";
+import { Arena } from "./session-memory.ts";
 
 const MB = 2 ** 20;
 
