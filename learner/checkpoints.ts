@@ -46,10 +46,7 @@ export class Checkpoints {
   }
 }
 
-/**
- * Writes `checkpoints/<lineage>-<iteration>/` whole or not at all: under another name, renamed when every file is on
- * disk. The caller then commits it in the store; until then nothing refers to it.
- */
+/** Writes `checkpoints/<lineage>-<iteration>/` whole or not at all: under another name, renamed when every file is on disk. */
 export async function saveCheckpoint(
   runDirectory: string,
   engine: Engine,
@@ -70,11 +67,8 @@ export async function saveCheckpoint(
 }
 
 /**
- * Refuses adapters that were trained with another model: the run would go on, and write nonsense. Checkpoints of
- * earlier versions of longrun do not name their model.
- *
- * @param base `modelIdentity` of `model`, where adapters are trained
- * @throws ModelError `weights` if the checkpoint in `directory` belongs to another model
+ * Refuses adapters that were trained with another model, with which the run would write nonsense. Checkpoints of earlier versions of
+ * longrun do not name their model. @param base `modelIdentity` of `model`, where adapters are trained. @throws ModelError `weights`
  */
 export function checkBase(directory: string, base: string | undefined, model: string): void {
   const file = join(directory, STATE);
@@ -86,11 +80,9 @@ export function checkBase(directory: string, base: string | undefined, model: st
     return; // damaged: loadCheckpoint says so
   }
   if (trained === undefined || trained === base) return;
-  throw new ModelError(
-    "weights",
-    `${model} is another model (${base.slice(0, 12)}) than the one (${trained.slice(0, 12)}) that the adapters in ${directory} ` +
-      "were trained with: put that one back, or begin a new run",
-  );
+  const [here, there] = [base.slice(0, 12), trained.slice(0, 12)];
+  const models = `${model} is another model (${here}) than the one (${there}) that the adapters in ${directory}`;
+  throw new ModelError("weights", `${models} were trained with: put that one back, or begin a new run`);
 }
 
 /** Loads a checkpoint into the engine. Returns undefined if a file is missing or damaged, or the digest is another. */

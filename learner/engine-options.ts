@@ -30,9 +30,7 @@ export const COMPUTE = {
 } as const satisfies Record<TrainingRunSpec["learner"]["compute"], ComputeFormat>;
 
 /**
- * Returns the device and the memory plan, and tells them to the log and the parent process.
- *
- * @param policy model folder
+ * Returns the device and the memory plan, and tells them to the log and the parent process. @param policy model folder
  * @throws GraphError `device`, EngineError `memory`: one line with the remedy
  */
 export async function place(

@@ -25,7 +25,15 @@ import { limitsOfTask } from "../proto/execution.ts";
 import { EXIT_STATUS } from "../proto/exit-status.ts";
 import { Checkpoints, checkBase, loadCheckpoint, loadFolder } from "./checkpoints.ts";
 import type { RunContext } from "./context.ts";
-import { checkLengths, MappedWeights, modelIdentity, readConfig, readTokenizer, startEngine } from "./engine/index.ts";
+import {
+  checkLengths,
+  type EngineOptions,
+  MappedWeights,
+  modelIdentity,
+  readConfig,
+  readTokenizer,
+  startEngine,
+} from "./engine/index.ts";
 import { adapterOf, COMPUTE, place } from "./engine-options.ts";
 import { evaluatePolicies, type Policies, readPolicies } from "./evaluation/policies.ts";
 import { exitStatusOf, failureKind, type RunStage } from "./failures.ts";
@@ -178,20 +186,12 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const checkpoints = new Checkpoints(context, engine);
   const summary = { ...(earlier ?? newSummary(corpus?.summary, versions())), state: "running" as const, message: "" };
   const files = new RunFiles({ ...context, server, metricsFile, tensorBoard, report, summary });
-  const isReplay = options.replay !== undefined;
+  const recorded = options.replay === undefined ? undefined : recordedBatches(options.replay);
   const parts = { ...context, server, phases, grades, checkpoints, files };
-  const iterations = new Iterations({ ...parts, isReplay, corpus: corpus?.hashes });
+  const iterations = new Iterations({ ...parts, isReplay: recorded !== undefined, corpus: corpus?.hashes });
   const waiting = waitingOf(spec, options.stay, phases.stop);
-  const recorded = isReplay ? recordedBatches(options.replay!) : undefined;
-  const run: Run = {
-    ...parts,
-    engine,
-    rollout,
-    iterations,
-    waiting,
-    recorded,
-    deviationLimits: deviationLimits(device),
-  };
+  const limits = deviationLimits(device);
+  const run: Run = { ...parts, engine, rollout, iterations, waiting, recorded, deviationLimits: limits };
 
   status.update({ iteration: state.iteration + 1, checkpoint });
   const counting = setInterval(() => {
@@ -203,11 +203,12 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   clearInterval(counting);
 
   const { message, exitStatus } = end;
-  if (end.state === "fenced") {
-    // Another learner has the run: this one writes nothing more, neither to the disk nor to the controller.
+  const endAtOnce = async () => {
     await server.close();
     return refuse(message, options.terminationLog, exitStatus);
-  }
+  };
+  // Another learner has the run: this one writes nothing more, neither to the disk nor to the controller.
+  if (end.state === "fenced") return endAtOnce();
   log.info({ state: end.state }, message);
   await files.updateSummary({ state: end.state, message }).catch((error: Error) => {
     // A full disk that stopped the run may stop this write too.
@@ -220,11 +221,8 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
     await report.close();
   }
   health.over();
-  if (restarts) {
-    // No last status: the controller decides whether the run has failed for good.
-    await server.close();
-    return refuse(message, options.terminationLog, exitStatus);
-  }
+  // Without a last status: the controller decides whether the run has failed for good.
+  if (restarts) return endAtOnce();
   await metricsFile.close();
   await tensorBoard.close();
   await finish(it, server, end.state, message);
@@ -239,17 +237,12 @@ async function loadPolicy({ options, directory, spec, store, log }: Process, pol
   const { device, microBatchTokens, rowTokens, ranks, checkpointing } = await place(policy, spec, options, log);
   const adapter = adapterOf(spec);
   const base = adapter && modelIdentity(new MappedWeights(policy));
+  const { threads, compute } = spec.learner;
+  const passes = { workers: ranks, microBatchTokens, rowTokens } satisfies Partial<EngineOptions>;
   const engine = await startEngine({
-    model: policy,
-    threads: spec.learner.threads,
-    workers: ranks,
-    device,
-    microBatchTokens,
-    rowTokens,
-    adapter,
+    ...{ model: policy, device, threads, adapter, compute: COMPUTE[compute], ...passes },
     critic: spec.algorithm.baseline === "Critic",
     activationCheckpointing: checkpointing ? "Always" : "Never",
-    compute: COMPUTE[spec.learner.compute],
   });
   let state: RunContext["progress"]["state"] = { iteration: 0, elapsedSeconds: 0, ...(base && { base }) };
   const { lineage, checkpoint } = await store.beginLineage(async (row) => {
@@ -266,7 +259,6 @@ async function loadPolicy({ options, directory, spec, store, log }: Process, pol
   return { engine, device, checkpoint, state };
 }
 
-/** How the run ended, for this process. */
 interface End {
   state: "succeeded" | "failed" | "stopped" | "fenced";
   message: string;

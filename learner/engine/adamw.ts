@@ -37,11 +37,7 @@ export function clipScale(norm: number, limit: number): number {
   return limit > 0 ? Math.min(1, limit / (norm + 1e-6)) : 1;
 }
 
-/**
- * What a step does to every number, beside the gradient's own; all float64.
- *
- * @param step number of the step, from 1
- */
+/** What a step does to every number, beside the gradient's own; all float64. @param step its number, from 1 */
 export function adamwScalars(step: number, o: Adam & { learningRate: number; scale: number }) {
   const { beta1, beta2, epsilon, scale, learningRate } = o;
   const rootCorrection = Math.sqrt(1 - beta2 ** step);

@@ -1,7 +1,6 @@
 /**
- * bfloat16 beside float32 weights and gradients on a device: copies of the matrices that a bfloat16 graph multiplies, made once for
- * each version of the weights, and the gradients of one micro-batch, which are then added to the float32 sum. In a graph both would
- * be kernels for every matrix.
+ * bfloat16 beside float32 on a device: copies of the matrices that a bfloat16 graph multiplies, made once for each version of the weights,
+ * and the gradients of one micro-batch, which are then added to the float32 sum. In a graph both would be kernels for every matrix.
  */
 
 import { Graph } from "./graph/graph.ts";
@@ -76,14 +75,12 @@ export class DeviceHalves {
     );
   }
 
-  /** Tensors by `prefix + name`. */
   parameters(prefix: string): Record<string, DeviceTensor> {
     return Object.fromEntries(
       this.#matrices.map(({ name, shape, offset }) => [prefix + name, this.#view(offset, shape)]),
     );
   }
 
-  /** The same numbers as in the float32 buffer of all parameters. */
   async write(from: DeviceBuffer): Promise<void> {
     for (const { start, size } of this.#blocks())
       await this.#kernels.narrow.run({ wide: from.view(start, size) }, { narrow: this.#view(start, size) });

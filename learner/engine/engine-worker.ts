@@ -1,7 +1,6 @@
 /**
  * What one worker of the engine does: it runs graphs on micro-batches, generates, and takes its part of an optimiser step. On a CPU
- * each worker has threads of its own and all read the same weights in shared memory; on a GPU a worker has the GPU.
- * Sessions and gradients are made when they are first needed.
+ * all workers read the same weights in shared memory; on a GPU a worker has the GPU.
  */
 
 import type { AdamWScalars, Moments } from "./adamw.ts";
@@ -27,12 +26,8 @@ import { GradientSum, type SharedStep, Trainable } from "./trainable.ts";
 export type Feeds = Record<string, Tensor>;
 export type Outputs = Record<string, Tensor>;
 
-interface GraphOf {
-  role: Role;
-  build: (model: Adaptation, options?: StepOptions) => Graph;
-  /** it has gradients, which are summed */
-  trains: boolean;
-}
+/** `trains`: it has gradients, which are summed. */
+type GraphOf = { role: Role; build: (model: Adaptation, options?: StepOptions) => Graph; trains: boolean };
 
 const GRAPHS = {
   evaluate: { role: "policy", build: (model, o) => evaluateGraph(model, "policy", o), trains: false },
@@ -83,12 +78,10 @@ export class EngineWorker {
     this.#of(role).changedHere();
   }
 
-  /** Copies a role's newest weights, and moments where they are given, into shared memory. */
   async fetch(role: Role, moments?: Moments): Promise<void> {
     await this.#of(role).fetch(moments);
   }
 
-  /** Runs a graph on one micro-batch after the other. */
   async run(name: GraphName, microBatches: Feeds[]): Promise<Done> {
     const { role, build, trains } = GRAPHS[name];
     const model = this.#of(role);
@@ -104,14 +97,10 @@ export class EngineWorker {
     return { outputs, gradient: model.gradient };
   }
 
-  /** The sum of squares of a part of a role's gradient, to which the gradients of other workers are added first. */
   async squares(role: Role, range: Range, gradients: readonly Float32Array[]): Promise<number> {
-    const [own, ...others] = gradients;
-    if (!own) return this.#of(role).squares(range, []);
-    return this.#memory.squares(await this.#memory.hold(own.length, own), range, others);
+    return this.#of(role).squares(range, gradients);
   }
 
-  /** The loop of an AdamW step over a part of a role's numbers. */
   async adamw(role: Role, range: Range, scalars: AdamWScalars, shared: SharedStep): Promise<void> {
     await this.#of(role).adamw(range, scalars, shared);
   }

@@ -14,6 +14,7 @@ export {
   type ComputeFormat,
   type CriticStepResult,
   type Engine,
+  type EngineOptions,
   FROZEN,
   type LogProbs,
   type PolicySample,

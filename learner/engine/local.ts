@@ -5,13 +5,9 @@ import { EngineWorker } from "./engine-worker.ts";
 import { MappedWeights } from "./model/mapped.ts";
 import { Trainer } from "./trainer.ts";
 
-/**
- * @param options of one worker: with an adapter, or on a GPU
- * @throws EngineError, ModelError for options and folders that cannot be used
- */
-export function localEngine(options: EngineOptions): Engine {
-  return new Trainer(options, undefined, (own) => promising(new EngineWorker(own)));
-}
+/** @param options of one worker: with an adapter, or on a GPU. @throws EngineError, ModelError for what cannot be used */
+export const localEngine = (options: EngineOptions): Engine =>
+  new Trainer(options, undefined, (own) => promising(new EngineWorker(own)));
 
 /**
  * Of each sequence log p(token i | tokens before) of its tokens 1..n-1 at temperature 1, float32 [n - 1].

@@ -6,34 +6,27 @@ import { RESPONSE } from "./model/decoder.ts";
 const LOG_RATIO_LIMIT = 20; // exp of it is finite in float32 (verl)
 const KL_LIMIT = 10; // of one token in the loss (verl)
 
-/** What a token is multiplied by includes 1 / normaliser. */
-export function policyLossInputs(g: Graph) {
-  const token = (name: string) => g.input(name, "float32", [RESPONSE]);
-  const scalar = (name: string) => g.input(name, "float32", []);
-  return {
-    proximalLogProbs: token("proximalLogProbs"),
-    advantages: token("advantages"),
-    /** what a token's policy loss is multiplied by: sample weight * importance */
-    policyScale: token("policyScale"),
-    /** what a token's entropy is multiplied by: entropy coefficient */
-    entropyScale: token("entropyScale"),
-    referenceLogProbs: token("referenceLogProbs"),
-    /** what a token's KL to the reference is multiplied by: KL coefficient; 0 where KL is part of the reward */
-    klScale: token("klScale"),
-    /** 1 - eps and 1 + eps */
-    ratioLow: scalar("ratioLow"),
-    ratioHigh: scalar("ratioHigh"),
-    /** c of dual clip; very large: off */
-    dualClip: scalar("dualClip"),
-  };
-}
-
-type Inputs = ReturnType<typeof policyLossInputs>;
+/** Inputs that have a number for each response token, and such that have one for all; float32. */
+const inputs = <T extends string, S extends string>(g: Graph, tokens: readonly T[], scalars: readonly S[]) =>
+  Object.fromEntries([
+    ...tokens.map((name) => [name, g.input(name, "float32", [RESPONSE])]),
+    ...scalars.map((name) => [name, g.input(name, "float32", [])]),
+  ]) as Record<T | S, Value>;
 
 /**
- * sum over tokens of policyScale * max(-A ratio, -A clip(ratio)) - entropyScale * entropy + klScale * KL; a scalar.
+ * What a token's part of a loss is multiplied by includes 1 / normaliser: `policyScale` sample weight * importance, `entropyScale` the
+ * entropy coefficient, `klScale` the KL coefficient, 0 where KL is part of the reward. `ratioLow`, `ratioHigh`: 1 - eps and 1 + eps.
+ * `dualClip`: c of dual clip; very large: off.
  */
-export function policyLoss(logProbs: Value, entropies: Value, inputs: Inputs): Value {
+export const policyLossInputs = (g: Graph) =>
+  inputs(
+    g,
+    ["proximalLogProbs", "advantages", "policyScale", "entropyScale", "referenceLogProbs", "klScale"],
+    ["ratioLow", "ratioHigh", "dualClip"],
+  );
+
+/** sum over tokens of policyScale * max(-A ratio, -A clip(ratio)) - entropyScale * entropy + klScale * KL; a scalar. */
+export function policyLoss(logProbs: Value, entropies: Value, inputs: ReturnType<typeof policyLossInputs>): Value {
   const { advantages: a } = inputs;
   const ratio = exp(clip(sub(logProbs, inputs.proximalLogProbs), -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT));
   const loss = neg(minimum(mul(ratio, a), mul(clip(ratio, inputs.ratioLow, inputs.ratioHigh), a)));
@@ -53,17 +46,8 @@ export function crossEntropy(logProbs: Value, scale: Value): Value {
   return neg(sum(mul(logProbs, scale)));
 }
 
-export function valueLossInputs(g: Graph) {
-  const token = (name: string) => g.input(name, "float32", [RESPONSE]);
-  return {
-    oldValues: token("oldValues"),
-    returns: token("returns"),
-    /** what a token's loss is multiplied by: 1 / normaliser */
-    valueScale: token("valueScale"),
-    /** how far V may move from its old value */
-    valueClip: g.input("valueClip", "float32", []),
-  };
-}
+/** `valueScale`: what a token's loss is multiplied by, 1 / normaliser. `valueClip`: how far V may move from its old value. */
+export const valueLossInputs = (g: Graph) => inputs(g, ["oldValues", "returns", "valueScale"], ["valueClip"]);
 
 /** sum over tokens of valueScale * 0.5 max((V - R)^2, (clip(V, V_old +- valueClip) - R)^2); a scalar. */
 export function valueLoss(

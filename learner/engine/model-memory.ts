@@ -40,11 +40,7 @@ export type HeldModel = Record<"weights" | "gradient" | "first" | "second", Held
 export interface Memory {
   /** Returns numbers that begin as a copy of `numbers`, an array in shared memory, or as zeros without it. */
   hold(length: number, numbers?: Float32Array): Promise<Held>;
-  /**
-   * The sum of the squares of a gradient's numbers in float64, not finite where one of them is not.
-   *
-   * @param others gradients of other workers in shared memory, which are added first
-   */
+  /** The sum of a gradient's squares in float64, not finite where one is not. @param others in shared memory, are added to it first */
   squares(gradient: Held, range: Range, others: readonly Float32Array[]): Promise<number>;
   /** bfloat16 copies of the matrices that a graph multiplies, of the newest weights, by graphs' names; none where graphs are fed with none. */
   halves(weights: Held, shapes: readonly ParameterShape[]): Promise<Record<string, DeviceTensor>>;
@@ -66,7 +62,7 @@ export class HostMemory implements Memory {
   }
 
   async squares({ shared }: Held, range: Range, others: readonly Float32Array[]): Promise<number> {
-    const part = partOf(range);
+    const part = (numbers: Float32Array) => numbers.subarray(range.from, range.to);
     return others.length > 0 ? addAll(part(shared!), others.map(part)) : sumOfSquares(part(shared!));
   }
 
@@ -83,15 +79,10 @@ export class HostMemory implements Memory {
   }
 
   async adamw({ weights, gradient, first, second }: HeldModel, range: Range, scalars: AdamWScalars): Promise<void> {
-    const part = ({ shared }: Held) => partOf(range)(shared!);
+    const part = ({ shared }: Held) => shared!.subarray(range.from, range.to);
     adamwStep({ weights: part(weights), gradient: part(gradient), first: part(first), second: part(second) }, scalars);
   }
 }
-
-const partOf =
-  ({ from, to }: Range) =>
-  (numbers: Float32Array) =>
-    numbers.subarray(from, to);
 
 class HostHeld implements Held {
   readonly shared: Float32Array;

@@ -65,12 +65,10 @@ export class Trainable {
     return { ...(await weights.tensors(this.shapes)), ...(await this.#memory.halves(weights, this.shapes)) };
   }
 
-  /** The weights as generation takes them. */
   async generatorWeights(): Promise<Numbers> {
     return this.#memory.generatorWeights(await this.#held(), this.shapes);
   }
 
-  /** Forgets the gradient of the step before. */
   zeroGradient(): void {
     this.#parts = 0;
   }
@@ -97,17 +95,15 @@ export class Trainable {
     return this.#parts > 0 ? this.#sum.of(this).shared?.subarray(0, this.length) : undefined;
   }
 
-  /** The sum of squares of a part of the gradient, to which `others` are added first. */
-  async squares(range: Range, others: readonly Float32Array[]): Promise<number> {
-    return this.#memory.squares(this.#sum.of(this), range, others);
+  /** The sum of squares of a part of the gradient: of workers' sums in shared memory together, or of this one's. */
+  async squares(range: Range, [own, ...others]: readonly Float32Array[]): Promise<number> {
+    return this.#memory.squares(await this.#gradient(own), range, others);
   }
 
   /** The loop of an AdamW step over a part of the numbers. */
   async adamw(range: Range, scalars: AdamWScalars, shared: SharedStep): Promise<void> {
     const weights = await this.#held();
-    const gradient = shared.gradient
-      ? await this.#memory.hold(this.length, shared.gradient) // of the worker that has the whole sum
-      : this.#sum.of(this);
+    const gradient = await this.#gradient(shared.gradient);
     const { first, second } = await this.#heldMoments(shared.moments);
     await this.#memory.adamw({ weights, gradient, first, second }, range, scalars);
   }
@@ -130,6 +126,11 @@ export class Trainable {
   release(): void {
     for (const held of [this.#weights, this.#moments?.first, this.#moments?.second]) held?.release();
     this.#weights = this.#moments = undefined;
+  }
+
+  /** @param shared the sum of the worker that has the whole one, in shared memory */
+  async #gradient(shared: Float32Array | undefined): Promise<Held> {
+    return shared ? this.#memory.hold(this.length, shared) : this.#sum.of(this);
   }
 
   async #held(): Promise<Held> {

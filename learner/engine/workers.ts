@@ -1,10 +1,8 @@
 /**
- * The engine's pool of equal workers, each a thread: one for a GPU, or one for each core or group of cores of a CPU. Matrices of a small model are too
- * small to be divided among threads. Each core therefore takes whole micro-batches, or whole rows of a generation: two workers on
- * two cores do 1.4 times the work of one.
- *
- * They also divide the loops over all weights of an optimiser step. Who does what and the order in which gradients are summed depend on
- * the batch alone, so that the same number of workers gives the same bits.
+ * The engine's pool of equal workers, each a thread: one for a GPU, or one for each core or group of cores of a CPU. Matrices of a small
+ * model are too small to be divided among threads, so that each core takes whole micro-batches or whole rows of a generation: two workers
+ * on two cores do 1.4 times the work of one. They also divide the loops over all weights of an optimiser step. Who does what depends on
+ * the batch alone: the same number of workers gives the same bits.
  */
 
 import { adamwScalars, clipScale, newMoments } from "./adamw.ts";
@@ -33,10 +31,7 @@ export class Workers {
   /** calls of `attach` and `changed` that workers have not answered yet */
   readonly #attached: Promise<unknown>[] = [];
 
-  /**
-   * @param onFailure called where a worker has failed or ended by itself: nothing more can be asked of it
-   * @param start makes a worker
-   */
+  /** @param onFailure called where a worker has failed or ended by itself: nothing more can be asked of it */
   constructor(options: EngineOptions, onFailure?: (failure: EngineError) => void, start = startWorker) {
     const size = workerCount(options);
     this.#share = !isResident(options);
@@ -73,8 +68,7 @@ export class Workers {
 
   /** Outputs of a graph that does not train, by micro-batch. */
   async evaluate(name: GraphName, microBatches: Feeds[]): Promise<Outputs[]> {
-    const { outputs } = await this.#run(name, microBatches);
-    return outputs;
+    return (await this.#run(name, microBatches)).outputs;
   }
 
   /**
@@ -135,23 +129,14 @@ export class Workers {
   }
 
   async #run(name: GraphName, microBatches: Feeds[]): Promise<{ outputs: Outputs[]; gradients: Float32Array[] }> {
-    const parts = balanced(
-      microBatches.map(({ ids }) => ids!.data.length),
-      this.size,
-    );
-    const run = (worker: Calls, part: number[]) =>
-      worker.run(
-        name,
-        part.map((i) => microBatches[i]),
-      );
-    const found = await this.#each(parts, run);
-    return {
-      outputs: inOrder(
-        parts,
-        found.map((done) => done?.outputs),
-      ),
-      gradients: found.flatMap((done) => done?.gradient ?? []),
-    };
+    const sizes = microBatches.map(({ ids }) => ids.data.length);
+    const parts = balanced(sizes, this.size);
+    const found = await this.#each(parts, (worker, part) => {
+      const own = part.map((i) => microBatches[i]);
+      return worker.run(name, own);
+    });
+    const outputs = found.map((done) => done?.outputs);
+    return { outputs: inOrder(parts, outputs), gradients: found.flatMap((done) => done?.gradient ?? []) };
   }
 
   /** Each worker does as large a part of `size` numbers; what they return, in the numbers' order. */

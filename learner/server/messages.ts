@@ -156,11 +156,9 @@ export function boundedHeader(header: ResultHeader): ResultHeader {
 }
 
 /**
- * Returns the result in a header; undefined if its outcome is LOST. Markers that were not inserted, or come twice,
- * count as forged.
+ * Returns the result in a header; undefined if its outcome is LOST. Markers that were not inserted, or come twice, count as forged.
  *
- * @param longestSeconds bound of the program's duration by the learner's own clock; CPU time is bounded by the duration
- *   of every process, a marker's time by the duration
+ * @param longestSeconds bounds the duration by the learner's own clock; the duration bounds CPU time and markers' times
  */
 export function parseResult(
   header: ResultHeader,

@@ -36,7 +36,6 @@ import { type Blocked, type WaitOptions, waitForChange } from "./waiting.ts";
 
 /** One certificate may have so many streams without a Hello. */
 const STREAMS_WITHOUT_HELLO = 4;
-/** A connection without a call is closed after so long. */
 const IDLE_CONNECTION_SECONDS = 300;
 const HAND_IN_LOOK_SECONDS = 0.2;
 
@@ -94,9 +93,8 @@ export class LearnerServer {
     });
     options.status.addSource(() => this.#statusFields());
     const { events } = options.store;
-    events.on("queued", () => this.#turn.deal());
     // A result frees its slot when it is accepted, which can be after the actor said that it has room.
-    events.on("finished", () => this.#turn.deal());
+    for (const event of ["queued", "finished"] as const) events.on(event, () => this.#turn.deal());
     events.on("attemptLost", (attempt, reason, state) => {
       options.log.warn({ ...named(attempt), reason, state }, "an attempt was lost");
       this.#streams.get(attempt.actor)?.handIns.lost(attempt);
@@ -268,7 +266,7 @@ export class LearnerServer {
     this.#options.status.changed();
   }
 
-  /** An actor lost an attempt. @returns its result, if its container is known to have been killed for memory */
+  /** @returns the result of a lost attempt, if its container is known to have been killed for memory */
   #onLost(loss: LostAttempt): ResultHeader | undefined {
     const cause = this.#terminations.lost(loss);
     return cause && isOutOfMemory(cause) ? outOfMemory(loss, cause) : undefined;

@@ -27,7 +27,6 @@ type Listener = (status: StatusMessage) => void;
 
 interface Watcher {
   listener: Listener;
-  /** Shortest time between statuses that differ in counts alone. */
   countsMs: number;
   sentAt: number;
   /** The last status without its counts. */

@@ -1,10 +1,7 @@
 /**
- * Which lost attempts the programs themselves caused: attempts that actors lost, matched with what Kubernetes says of
- * the sandboxes' containers. Either may come first.
- *
- * The kernel can kill a sandbox for memory before its own watch does. The actor then only sees that the sandbox is gone
- * and reports LOST; the container's termination says `OOMKilled`. Every termination explains at most one loss, of the
- * same actor and slot, of an attempt that ran when the container ended.
+ * Which lost attempts the programs themselves caused. The kernel can kill a sandbox for memory before its own watch does: the actor only
+ * sees that the sandbox is gone and reports LOST, the container's termination says `OOMKilled`. Either may come first. Every termination
+ * explains at most one loss, of the same actor and slot, of an attempt that ran when the container ended.
  */
 import type { AttemptKey } from "../store/types.ts";
 import type { ResultHeader } from "./messages.ts";

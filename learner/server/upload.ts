@@ -1,8 +1,7 @@
 /**
- * Submissions that arrive in chunks, and the memory that they hold. An upload never holds more than its header
- * announced, and the header may not announce more than the task's limit. Inflating and hashing go piece by piece: the
- * inflated bytes are never held, a zip bomb ends where it exceeds the announced size, and the event loop goes on
- * between two pieces.
+ * Submissions that arrive in chunks, and the memory that they hold: never more than the header announced, which may not be more than the
+ * task's limit. Inflating and hashing go piece by piece: inflated bytes are never held, a zip bomb ends where it exceeds the announced
+ * size, and the event loop goes on between two pieces.
  */
 import { createHash } from "node:crypto";
 import { once } from "node:events";

@@ -35,10 +35,7 @@ export function whatBlocks(
 }
 
 export interface WaitOptions {
-  /**
-   * `learner.stallSeconds`: gives up so long after the end of a lease that was not ended. The server ends leases every
-   * second, so this is a fault of ours. [300]
-   */
+  /** `learner.stallSeconds`: gives up so long after the end of a lease that was not ended, a fault of ours. [300] */
   stallSeconds?: number;
   /** Gives up when no execution has run for so long. Infinity: whoever creates the actors may take days. [Infinity] */
   idleSeconds?: number;

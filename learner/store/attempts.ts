@@ -1,4 +1,8 @@
-/** Attempts in the database: how one begins, whether its result counts, how it ends. */
+/**
+ * Attempts in the database: how one begins, whether its result counts, how it ends. Those that ended because their actor was taken away
+ * (its pod was evicted or preempted, its node drained or lost, its run suspended) do not count towards `maxAttempts`: a long program is
+ * disrupted more often than a short one, and training would see too few long programs.
+ */
 import { randomBytes } from "node:crypto";
 import type { Database, Row } from "./database.ts";
 import type { Acceptance, AttemptKey, HeldAttempt, LeasedExecution, ReportedResult } from "./types.ts";
@@ -19,11 +23,29 @@ const NONCE_PLACEHOLDER = "@@NONCE@@";
 /** The execution that was queued first. Without the index SQLite would read all executions that finished before. */
 const NEXT = "FROM samples INDEXED BY samples_queued WHERE state = 'queued' ORDER BY sequence LIMIT 1";
 
+/** Reason of an attempt whose actor fell silent. */
+export const NO_HEARTBEAT = "no heartbeat";
+/** Reason of an attempt whose actor came back without it. */
+export const NOT_HELD = "the actor does not hold it any more";
+/** The reasons that a vanished actor leaves. */
+const WITHOUT_A_WORD = [NO_HEARTBEAT, NOT_HELD];
+
+/** So many actors that were taken away are remembered; the oldest are forgotten first. */
+const REMEMBERED_ACTORS = 10_000;
+
+/** Whether an execution may be tried again. */
+const HAS_TRIES = `attempts - (SELECT count(*) FROM attempts WHERE execution = samples.id AND disrupted) < :maxAttempts
+  AND (SELECT count(*) FROM attempts WHERE execution = samples.id AND disrupted) < :maxDisruptions`;
+
 export class Attempts {
   readonly #database: Database;
+  readonly #limits: { maxAttempts: number; maxDisruptions: number };
+  /** Actors that were taken away. */
+  readonly #gone = new Set<string>();
 
-  constructor(database: Database) {
+  constructor(database: Database, { maxAttempts, maxDisruptions }: { maxAttempts: number; maxDisruptions: number }) {
     this.#database = database;
+    this.#limits = { maxAttempts, maxDisruptions };
   }
 
   /** Returns the attempts that ran when the store was closed. `leasedAtMs`: Unix milliseconds. */
@@ -138,6 +160,46 @@ export class Attempts {
          sandbox_broke = :sandboxBroke, disrupted = :disrupted WHERE fence = :fence`,
       { state, reason, sandboxBroke, disrupted, elapsedSeconds, at, fence: Number(attempt.fence) },
     );
+  }
+
+  /** Within a transaction: `actor` was taken away. @returns whether a lost execution is queued again */
+  disrupted(actor: string): boolean {
+    this.#gone.add(actor);
+    for (const oldest of this.#gone) {
+      if (this.#gone.size <= REMEMBERED_ACTORS) break;
+      this.#gone.delete(oldest);
+    }
+    const executions = this.#database.all(
+      `UPDATE attempts SET disrupted = 1 WHERE actor = :actor AND state IN ('expired', 'failed') AND NOT disrupted
+         AND reason IN (SELECT value FROM json_each(:reasons)) RETURNING execution`,
+      { actor, reasons: JSON.stringify(WITHOUT_A_WORD) },
+    );
+    const queued = executions.map(({ execution }) =>
+      this.#database.change(
+        `UPDATE samples SET state = 'queued', finished_at = NULL WHERE id = :execution AND state = 'lost' AND ${HAS_TRIES}`,
+        { execution: String(execution), ...this.#limits },
+      ),
+    );
+    return queued.some((changes) => changes > 0);
+  }
+
+  /** Whether an attempt of `actor` that ended for this reason ended because the actor was taken away. */
+  explains(actor: string, reason: string): boolean {
+    return this.#gone.has(actor) && WITHOUT_A_WORD.includes(reason);
+  }
+
+  /** Within a transaction: an attempt was lost. @returns the new state of its execution */
+  settleLoss(execution: string, at: number): "queued" | "lost" {
+    return this.#database.get<{ state: "queued" | "lost" }>(
+      `UPDATE samples SET state = iif(${HAS_TRIES}, 'queued', 'lost'), finished_at = iif(${HAS_TRIES}, NULL, :at)
+       WHERE id = :execution RETURNING state`,
+      { execution, at, ...this.#limits },
+    )!.state;
+  }
+
+  /** Returns how many attempts were disrupted. */
+  disruptions(): number {
+    return this.#database.get<{ n: number }>("SELECT count(*) AS n FROM attempts WHERE disrupted")!.n;
   }
 }
 

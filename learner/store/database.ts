@@ -195,10 +195,7 @@ export class Database {
     return value;
   }
 
-  /**
-   * Several pieces of work in one transaction, which waits for the disk once. One that throws leaves nothing behind and
-   * does not disturb the others. @returns what each has thrown, undefined where it has not
-   */
+  /** Works in one transaction. One that throws leaves nothing and does not disturb the others. @returns what each has thrown */
   together(works: readonly (() => void)[]): unknown[] {
     return this.write(() =>
       works.map((work) => {

@@ -22,10 +22,7 @@ export class PolicyVersions {
     return Math.round(this.#now());
   }
 
-  /**
-   * A learner starts: finds the newest checkpoint that `isValid` accepts (the caller checks the files' digest), takes
-   * back everything that later iterations had used, and begins a new lineage.
-   */
+  /** A learner starts: takes back all that iterations after the newest valid checkpoint had used, and begins a new lineage. */
   async beginLineage(isValid: (checkpoint: CheckpointRow) => boolean | Promise<boolean>): Promise<Lineage> {
     let checkpoint: CheckpointRow | undefined;
     for (const candidate of this.checkpoints()) if (!checkpoint && (await isValid(candidate))) checkpoint = candidate;
@@ -85,8 +82,7 @@ export class PolicyVersions {
   }
 
   /**
-   * An iteration is over: its metrics, what it trained on, what it left out and, if it was saved, its checkpoint become
-   * part of the store together or not at all. Submissions that are not needed any more go.
+   * An iteration is over: metrics, samples and checkpoint become part of the store together or not at all.
    * @throws StoreError `conflict` if it is not the iteration after the last one, or a sample was used before
    */
   commitIteration(record: IterationRecord, checkpoint?: { digest: string; path: string }): void {

@@ -9,9 +9,8 @@
  * after its start (or to the end of the grace period), so that no actor keeps an execution for ever.
  */
 import type { EventEmitter } from "node:events";
-import { Attempts, type End } from "./attempts.ts";
+import { Attempts, type End, NO_HEARTBEAT, NOT_HELD } from "./attempts.ts";
 import type { Database } from "./database.ts";
-import { Disruptions, NO_HEARTBEAT, NOT_HELD } from "./disruptions.ts";
 import { RunningAttempts } from "./running.ts";
 import type { Acceptance, AttemptKey, HeldAttempt, LeasedExecution, ReportedResult, StoreEvents } from "./types.ts";
 
@@ -36,7 +35,6 @@ export class Leases {
   readonly #database: Database;
   readonly #options: LeaseOptions;
   readonly #running = new RunningAttempts();
-  readonly #disruptions: Disruptions;
   readonly leaseSeconds: number;
   readonly maxAttempts: number;
   readonly attempts: Attempts;
@@ -48,8 +46,7 @@ export class Leases {
     this.#options = options;
     this.leaseSeconds = options.leaseSeconds;
     this.maxAttempts = options.maxAttempts;
-    this.#disruptions = new Disruptions(database, options);
-    this.attempts = new Attempts(database);
+    this.attempts = new Attempts(database, options);
     for (const { leasedAtMs, ...attempt } of this.attempts.running()) this.#hold(attempt, leasedAtMs);
   }
 
@@ -172,7 +169,7 @@ export class Leases {
 
   /** `actor` was taken away: its unfinished attempts do not count, whether their leases have ended or will end. */
   disrupted(actor: string): void {
-    const requeued = this.#database.write(() => this.#disruptions.note(actor));
+    const requeued = this.#database.write(() => this.attempts.disrupted(actor));
     if (requeued) this.#emit("queued");
   }
 
@@ -184,7 +181,7 @@ export class Leases {
   }
 
   disruptions(): number {
-    return this.#disruptions.count();
+    return this.attempts.disruptions();
   }
 
   /** A result arrived; `accepted`: it is on disk. @param deflated the submission, zlib */
@@ -280,9 +277,9 @@ export class Leases {
     if (attempts.length === 0) return;
     const ended = this.#database.write(() =>
       attempts.map((attempt) => {
-        const disrupted = end.disrupted || this.#disruptions.explain(attempt.actor, end.reason);
+        const disrupted = end.disrupted || this.attempts.explains(attempt.actor, end.reason);
         this.#end(attempt, { ...end, disrupted });
-        return this.#disruptions.settleLoss(attempt.execution, this.#now());
+        return this.attempts.settleLoss(attempt.execution, this.#now());
       }),
     );
     attempts.forEach((attempt, index) => {

@@ -23,11 +23,7 @@ interface Emission {
   name?: string;
 }
 
-/**
- * Emits one operator with one output.
- *
- * @throws GraphError `gradient` when it has no rule and would lose the gradient of an input
- */
+/** Emits one operator with one output. @throws GraphError `gradient` when it has no rule and would lose an input's gradient */
 export function emit({ type, inputs, attributes = {}, shape, dtype, domain, rule, name = type }: Emission): Value {
   const graph = inputs[0].graph;
   const outputs = graph.op(type, inputs, attributes, [{ dtype: dtype ?? inputs[0].dtype, shape }], domain);

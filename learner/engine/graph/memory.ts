@@ -27,13 +27,12 @@ export interface PeakMemory {
 }
 
 /** Results that have the memory of their first input. */
-const ALIASES = new Set(["Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"]);
+export const RESHAPES = ["Reshape", "Squeeze", "Unsqueeze", "Flatten"];
+const ALIASES = new Set([...RESHAPES, "Identity"]);
+/** Element-wise kernels, which write over an input that nobody reads any more. */
+export const OVERWRITING = "Add Sub Mul Div Neg Exp Log Sqrt Pow Reciprocal Sigmoid Tanh Abs Clip QuickGelu".split(" ");
 /** Kernels that write over an input of the same size that nobody reads any more. */
-const IN_PLACE = new Set(
-  "Add Sub Mul Div Neg Exp Log Sqrt Pow Reciprocal Sigmoid Tanh Abs Clip Cast QuickGelu ScatterND ScatterElements".split(
-    " ",
-  ),
-);
+const IN_PLACE = new Set([...OVERWRITING, "Cast", "ScatterND", "ScatterElements"]);
 
 /** Memory that values share; what is an input's or an initializer's has none. */
 interface Buffer {

@@ -39,7 +39,6 @@ export class Parameters {
     }
   }
 
-  /** A view, not a copy. */
   get(name: string): Tensor {
     const view = this.#tensors.get(name);
     if (!view) throw new GraphError("graph", `there is no parameter '${name}'`);
@@ -51,7 +50,6 @@ export class Parameters {
     return Object.fromEntries(this.shapes.map(({ name }) => [prefix + name, this.get(name)]));
   }
 
-  /** Copies the values in. */
   set(name: string, values: Float32Array): void {
     const { data } = this.get(name);
     if (data.length !== values.length)

@@ -13,11 +13,8 @@ export function checkpoint(inputs: readonly Value[], forward: (inputs: Value[]) 
   const emitted: TapeEntry[] = []; // read for what the values depend on, then forgotten
   const outputs = during(model, { tape: emitted }, () => forward([...inputs]));
   const inside = new Set(emitted.flatMap((entry) => entry.outputs.map(({ name }) => name)));
-  const sources = new Map(
-    emitted.flatMap((entry) =>
-      entry.inputs.flatMap((input) => (input.requiresGrad && !inside.has(input.name) ? [[input.name, input]] : [])),
-    ) as [string, Value][],
-  );
+  const outside = emitted.flatMap((entry) => entry.inputs).filter((x) => x.requiresGrad && !inside.has(x.name));
+  const sources = new Map(outside.map((input) => [input.name, input]));
   if (sources.size === 0) return [...outputs];
   model.recomputes = true;
   return inputs[0].graph.record("checkpoint", [...sources.values()], outputs, (cotangents) => {
@@ -40,11 +37,9 @@ export function checkpoint(inputs: readonly Value[], forward: (inputs: Value[]) 
 }
 
 /**
- * The same value, which ONNX Runtime does not use before `others` are there: it orders a graph by data alone, and would
- * recompute before the backward pass has come. The edge is a shape that says "as it is" and is made of theirs, so it
- * costs nothing, provided that the session does not fold it (`Model.recomputes`).
- *
- * @param others of rank 1 at least
+ * The same value, which ONNX Runtime does not use before `others`, of rank 1 at least, are there: it orders a graph by data alone, and
+ * would recompute before the backward pass has come. The edge is a shape that says "as it is" and is made of theirs, so it costs
+ * nothing, provided that the session does not fold it (`Model.recomputes`).
  */
 export function after(value: Value, ...others: readonly Value[]): Value {
   const graph = value.graph;

@@ -3,13 +3,11 @@
  * made, on its arena. A rehearsal has the same regions but for a few (learner/engine/memory.md).
  */
 import type { Graph, Value } from "./graph.ts";
-import { byteSize, type Dims, executionOrder, perGraph } from "./memory.ts";
+import { byteSize, type Dims, executionOrder, OVERWRITING, perGraph, RESHAPES } from "./memory.ts";
 import { dimNames, liveNodes } from "./serialise.ts";
 
-/** Results that have the memory of their first input. Identity is none: a graph's outputs are copied out by it. */
-const ALIASES = new Set(["Reshape", "Squeeze", "Unsqueeze", "Flatten"]);
-/** Kernels of CUDA that write over an input of the same shape that nobody reads any more. */
-const IN_PLACE = new Set("Add Sub Mul Div Neg Exp Log Sqrt Pow Reciprocal Sigmoid Tanh Abs Clip QuickGelu".split(" "));
+const ALIASES = new Set(RESHAPES); // Identity is none: a graph's outputs are copied out by it
+const IN_PLACE = new Set(OVERWRITING);
 
 /** Memory of one value after the other, all of one shape. */
 interface Buffer {

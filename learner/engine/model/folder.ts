@@ -17,7 +17,6 @@ export function readConfig(folder: string): ModelConfig {
   return parseConfig(readJson(folder, "config.json", "config"), path.join(folder, "config.json"));
 }
 
-/** Reads all weights as float32. */
 export function readWeights(folder: string, config: ModelConfig): Map<string, Float32Array> {
   return new Map(locateWeights(folder, config).map((stored) => [stored.name, readTensor(stored)]));
 }
@@ -97,7 +96,6 @@ export function writeConfig(folder: string, source: string, dtype: string): void
   writeJson(path.join(folder, "config.json"), { ...rest, dtype });
 }
 
-/** Writes a new model that transformers loads. */
 export function createModelFolder(
   folder: string,
   {

@@ -19,12 +19,17 @@ export function readJson(folder: string, name: string, code: ModelErrorCode, fal
     throw new ModelError(code, `cannot read ${file}: ${(cause as Error).message}`, { cause });
   }
   try {
-    const json: unknown = JSON.parse(text);
-    if (typeof json !== "object" || json === null || Array.isArray(json)) throw new Error("expected an object");
-    return json as Json;
+    return parseObject(text, "expected an object");
   } catch (cause) {
     throw new ModelError(code, `${file} is not usable JSON: ${(cause as Error).message}`, { cause });
   }
+}
+
+/** @throws Error, with this message for what is no object */
+export function parseObject(text: string, otherwise: string): Json {
+  const json: unknown = JSON.parse(text);
+  if (typeof json !== "object" || json === null || Array.isArray(json)) throw new Error(otherwise);
+  return json as Json;
 }
 
 export function writeJson(file: string, json: Json): void {

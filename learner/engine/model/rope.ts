@@ -32,10 +32,8 @@ export interface RopeConfig {
 const SUPPORTED = ["default", "linear", "llama3", "yarn"];
 
 /**
- * Reads `rope_scaling` (transformers 4, beside `rope_theta`) or `rope_parameters` (transformers 5). As there, the former
- * counts when both are given, and `rope_theta` inside counts before the one outside.
- *
- * @throws ModelError `config` naming the field
+ * Reads `rope_scaling` (transformers 4, beside `rope_theta`) or `rope_parameters` (transformers 5). As there, the former counts when both
+ * are given, and `rope_theta` inside counts before the one outside. @throws ModelError `config` naming the field
  */
 export function parseRope(file: ConfigFile, positions: number): RopeConfig {
   const name = file.present("rope_scaling") ? "rope_scaling" : "rope_parameters";
@@ -49,10 +47,8 @@ export function parseRope(file: ConfigFile, positions: number): RopeConfig {
   if (!SUPPORTED.includes(type)) return rope.refuse(typeField, `supported are ${SUPPORTED.join(", ")}`);
 
   // transformers takes a number beside the scaling before the one in it
-  const original = (file.present("original_max_position_embeddings") ? file : rope).count(
-    "original_max_position_embeddings",
-    positions,
-  );
+  const field = "original_max_position_embeddings";
+  const original = (file.present(field) ? file : rope).count(field, positions);
   const factor = rope.positive("factor", type === "yarn" ? positions / original : undefined);
   const scaling: Scaling = { factor, originalPositions: original };
   const maxPositions = Math.max(positions, Math.floor(factor * original));
@@ -68,10 +64,9 @@ export function parseRope(file: ConfigFile, positions: number): RopeConfig {
       return { ropeTheta, rope: { type, ...scaling, lowFrequencyFactor, highFrequencyFactor }, maxPositions };
     }
     case "yarn": {
+      const given = rope.present("attention_factor");
       const yarn = {
-        attentionFactor: rope.present("attention_factor")
-          ? rope.positive("attention_factor")
-          : defaultAttentionFactor(rope, factor),
+        attentionFactor: given ? rope.positive("attention_factor") : defaultAttentionFactor(rope, factor),
         betaFast: rope.positive("beta_fast", 32),
         betaSlow: rope.positive("beta_slow", 1),
         truncate: rope.boolean("truncate", true),

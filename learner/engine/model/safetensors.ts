@@ -6,7 +6,7 @@
 import fs from "node:fs";
 import { ModelError } from "./errors.ts";
 import { fromStored, type SafetensorsDType, storedBytes, TRANSFORMERS_DTYPES, toStored } from "./halves.ts";
-import { writeAll, writeWhole } from "./json.ts";
+import { type Json, parseObject, writeAll, writeWhole } from "./json.ts";
 import { elementCount, type Tensor } from "./weights.ts";
 
 const MAX_HEADER_BYTES = 100_000_000; // the limit of the reference implementation
@@ -24,11 +24,7 @@ export interface StoredTensor {
   readonly length: number;
 }
 
-/**
- * The tensors in the order of the file, without gaps between them, and its metadata.
- *
- * @throws ModelError `weights` when the file is truncated, lies about itself or holds another dtype
- */
+/** @throws ModelError `weights` when the file is truncated, lies about itself or holds another dtype */
 export const readHeader = (file: string) => withFile(file, (descriptor) => parseHeader(descriptor, file));
 
 /** Fills `target` from a position of a file on. @throws ModelError `weights` */
@@ -79,12 +75,10 @@ function parseHeader(descriptor: number, file: string) {
   }
   const bytes = new Uint8Array(headerBytes);
   readBytes(descriptor, bytes, 8, file);
-  let header: Record<string, unknown>;
+  let header: Json;
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-    const parsed: unknown = JSON.parse(text);
-    if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) throw new Error("not a JSON object");
-    header = parsed as Record<string, unknown>;
+    header = parseObject(text, "not a JSON object");
     const twice = repeatedKey(text);
     if (twice !== undefined) throw new Error(`${twice} is there twice`);
   } catch (cause) {
@@ -153,11 +147,7 @@ function repeatedKey(text: string): string | undefined {
   return undefined;
 }
 
-/**
- * Reads all tensors as float32 (F32, BF16 and F16 are exact).
- *
- * @throws ModelError `weights` when the file is truncated, lies about itself or holds another dtype
- */
+/** Reads all tensors as float32 (F32, BF16 and F16 are exact). @throws as `readHeader` */
 export function readSafetensors(file: string): Map<string, Tensor> {
   const { tensors } = readHeader(file);
   return new Map(tensors.map((tensor) => [tensor.name, { shape: tensor.shape, data: readTensor(tensor) }]));

@@ -11,10 +11,8 @@ import { elementCount } from "./weights.ts";
 export const SHARD_BYTES = 5e9;
 
 /**
- * Writes tensors in the given order, one in memory at a time. Each file appears whole or not at all; the index, or the
- * single file, comes last, and files of weights that were there before are removed then.
- *
- * @returns the number of files of weights
+ * Writes tensors in the given order, one in memory at a time. Each file appears whole or not at all; the index comes last, and files of
+ * weights that were there before are removed then. @returns the number of files of weights
  */
 export function saveWeights(
   folder: string,

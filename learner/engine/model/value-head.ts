@@ -14,13 +14,8 @@ export function valueHeadShapes(config: ModelConfig) {
   ];
 }
 
-export function valueHeadParameters(
-  g: Graph,
-  config: ModelConfig,
-  options: { requiresGrad: boolean },
-): Map<string, Value> {
-  return new Map(valueHeadShapes(config).map(({ name, shape }) => [name, g.input(name, "float32", shape, options)]));
-}
+export const valueHeadParameters = (g: Graph, config: ModelConfig, options: { requiresGrad: boolean }) =>
+  new Map(valueHeadShapes(config).map(({ name, shape }) => [name, g.input(name, "float32", shape, options)]));
 
 /** hidden float32 [rows, size] -> values float32 [rows] */
 export function valueHead(hidden: Value, weights: ReadonlyMap<string, Value>): Value {

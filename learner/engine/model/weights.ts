@@ -50,7 +50,6 @@ export function parameters(config: ModelConfig): Parameter[] {
   return list;
 }
 
-/** How many numbers a parameter holds. */
 export function elementCount(shape: readonly number[]): number {
   return shape.reduce((product, size) => product * size, 1);
 }
@@ -81,10 +80,8 @@ function fillNormal(data: Float32Array, standardDeviation: number, next: () => n
 }
 
 /**
- * Checks that a file or folder holds what `config` asks for. A copy of a tied output layer and the old rotary buffers may
- * be there too; they are not used, as in transformers.
- *
- * @throws ModelError `weights` naming the first parameter that is missing, has another shape, or is unknown
+ * Throws ModelError `weights` naming the first parameter that is missing, unknown, or of another shape than `config` asks for. A copy of a
+ * tied output layer and the old rotary buffers may be there too; they are not used, as in transformers.
  */
 export function checkShapes(
   config: ModelConfig,
