@@ -67,7 +67,8 @@ import { type LearnerServer, startServer } from "./server/server.ts";
 import { Phase, StatusBoard } from "./server/status.ts";
 import { reasonToStop } from "./stopping.ts";
 import { StoreError } from "./store/errors.ts";
-import { MAX_DISRUPTIONS, openStore, type Store } from "./store/store.ts";
+import { LEASE_DEFAULTS } from "./store/leases.ts";
+import { openStore, type Store } from "./store/store.ts";
 import { SuspendedError, Suspension } from "./suspension.ts";
 import { openTask } from "./tasks/task.ts";
 import { train } from "./train.ts";
@@ -122,7 +123,7 @@ async function main(): Promise<number> {
     const fence = Fence.take(directory, `${hostname()}/${process.pid}`);
     const { leaseSeconds, leaseGraceSeconds, maxAttempts } = spec.learner;
     // Defaults of the schema would change the manifests of runs that go on, and restart their learners.
-    const { leaseSlackSeconds = LEASE_SLACK_SECONDS, maxDisruptions = MAX_DISRUPTIONS } = spec.learner;
+    const { leaseSlackSeconds = LEASE_SLACK_SECONDS, maxDisruptions = LEASE_DEFAULTS.maxDisruptions } = spec.learner;
     const store = openStore(join(directory, "store.sqlite"), {
       ...{ leaseSeconds, leaseGraceSeconds, maxAttempts, maxDisruptions },
       longestSeconds: task.spec.executionTimeoutSeconds + leaseSlackSeconds,

@@ -34,11 +34,7 @@ export interface Adaptation {
   readonly eosIds: readonly number[];
   /** what is trained of a policy; the critic's value head is not counted */
   readonly shapes: Readonly<Record<"policy" | "critic", readonly ParameterShape[]>>;
-  /**
-   * The policy that training starts from, which is the reference too. Only this reads all weights.
-   *
-   * @throws ModelError `weights` naming the first that is not finite
-   */
+  /** The policy that training starts from, and the reference. Reads all weights. @throws ModelError `weights` for one that is not finite */
   initial(): Iterable<readonly [name: string, data: Float32Array]>;
   trunk(g: Graph, role: Role, options: { requiresGrad: boolean }): Trunk;
   readonly sessionOptions: SessionOptions;
@@ -76,11 +72,7 @@ export function fullAdaptation(model: string): Adaptation {
     initial: () => eachWeight(model, config),
     trunk(g, role, options) {
       const trained = decoderParameters(g, role === "critic" ? critic : config, options);
-      return {
-        trained,
-        weights: trained,
-        outputLayer: role === "critic" ? undefined : outputLayer(config, trained),
-      };
+      return { trained, weights: trained, outputLayer: role === "critic" ? undefined : outputLayer(config, trained) };
     },
     sessionOptions: {},
     generatorWeights: (weights) => weights,

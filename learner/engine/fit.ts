@@ -1,7 +1,6 @@
 /** Whether a run fits into memory: picks its micro-batch, and says what takes most. */
 
 import type { AvailableMemory } from "./available-memory.ts";
-import { size } from "./bytes.ts";
 import type { ActivationCheckpointing } from "./engine.ts";
 import { EngineError } from "./errors.ts";
 import { passTokens, workerCount } from "./microbatches.ts";
@@ -139,4 +138,16 @@ export function planTable(plan: MemoryPlan, budget: Budget): string[] {
   const line = ({ what, detail, hostBytes, gpuBytes }: MemoryPlan["rows"][number]) =>
     `  ${what.padEnd(13)}${gpu ? cells(gpuBytes) : ""}${cells(hostBytes)}  ${detail}`;
   return [head, ...plan.rows.map(line)];
+}
+
+/** Bytes as people read them, in decimal units. */
+export function size(bytes: number): string {
+  for (const [unit, factor] of [
+    ["GB", 1e9],
+    ["MB", 1e6],
+    ["kB", 1e3],
+  ] as const) {
+    if (bytes >= factor) return `${(bytes / factor).toPrecision(3)} ${unit}`;
+  }
+  return `${bytes} bytes`;
 }

@@ -7,7 +7,6 @@
 
 // Devices and memory: where networks run, what they take there, whether it fits.
 export { gpuMemory, hostMemory } from "./available-memory.ts";
-export { size } from "./bytes.ts";
 // The engine: generate, evaluate, updatePolicy, updateCritic, save, load.
 export {
   type AdapterOptions,
@@ -23,12 +22,13 @@ export {
   startEngine,
   type ValueSample,
 } from "./engine.ts";
-export { type Budget, checkLengths, fitRun, planTable } from "./fit.ts";
+export { type Budget, checkLengths, fitRun, planTable, size } from "./fit.ts";
 export { localEngine, logProbsOf } from "./local.ts";
 // Models: folders, weights, adapters, tokenizers.
 export { readAdapter } from "./model/adapter-folder.ts";
 export type { ModelConfig } from "./model/config.ts";
 export { ModelError } from "./model/errors.ts";
+export { SHARD_BYTES, saveWeights } from "./model/files.ts";
 export {
   copyOtherFiles,
   createModelFolder,
@@ -44,7 +44,6 @@ export { MappedWeights, modelIdentity } from "./model/mapped.ts";
 // Random numbers that depend on a seed and a purpose alone.
 export { permutation, seedFor, uniforms } from "./model/random.ts";
 export { readTensor } from "./model/safetensors.ts";
-export { SHARD_BYTES, saveWeights } from "./model/save.ts";
 export { type Message, Tokenizer, type TokenizerFiles } from "./model/tokenizer.ts";
 export { checkFinite, elementCount, initialWeights } from "./model/weights.ts";
 export type { MemoryPlan, PlanRequest } from "./plan.ts";

@@ -21,10 +21,8 @@ export const graphCompute = (compute: EngineOptions["compute"] = "float32") =>
 /** @throws EngineError `compute` for what the device cannot compute in */
 export function checkCompute({ compute = "float32", device }: Pick<EngineOptions, "compute" | "device">): void {
   if (compute === "float32" || device?.kind === "cuda") return;
-  throw new EngineError(
-    "compute",
-    `compute is ${compute}, but ONNX Runtime multiplies ${compute} matrices on CUDA alone; set it to float32 on a CPU`,
-  );
+  const why = `ONNX Runtime multiplies ${compute} matrices on CUDA alone`;
+  throw new EngineError("compute", `compute is ${compute}, but ${why}; set it to float32 on a CPU`);
 }
 
 export class Sessions {

@@ -11,10 +11,7 @@ import { valueHead, valueHeadParameters } from "./model/value-head.ts";
 
 /** The output that holds a parameter's gradient, with those before. */
 export const GRADIENT_PREFIX = "gradient of ";
-/**
- * The output that holds the gradient of a parameter whose bfloat16 copy the graph is fed with (../model/halved.ts), in bfloat16, of
- * this micro-batch alone.
- */
+/** The output that holds the bfloat16 gradient, of this micro-batch alone, of a parameter that is fed in bfloat16 (model/halved.ts). */
 export const HALF_GRADIENT_PREFIX = "bfloat16 gradient of ";
 /** The input that a float32 gradient is added to: the sum of those before. It may be the output's tensor, as nothing else reads it. */
 export const SUM_PREFIX = "sum of ";
@@ -28,11 +25,8 @@ export interface StepOptions {
   blocks?: number | undefined;
 }
 
-export type EvaluationOptions = Pick<StepOptions, "compute" | "blocks">;
-
-interface TrunkOptions extends StepOptions {
-  requiresGrad: boolean;
-}
+type EvaluationOptions = Pick<StepOptions, "compute" | "blocks">;
+type TrunkOptions = StepOptions & { requiresGrad: boolean };
 
 function trunk(g: Graph, model: Adaptation, role: Role, { requiresGrad, checkpointing, blocks }: TrunkOptions) {
   const { weights, project, ...rest } = model.trunk(g, role, { requiresGrad });

@@ -1,7 +1,6 @@
 /**
- * The engine's flow: what goes into a graph together, what each step minimises and says, and the weights of policy, reference and
- * critic in shared memory. Graphs, generation and the loops over all weights are the workers' (workers.ts). The critic and moments are made when
- * they are first needed.
+ * The engine's flow: what goes into a graph together, what each step minimises and says, and the weights of policy, reference and critic
+ * in shared memory. Graphs, generation and the loops over all weights are the workers' (workers.ts).
  */
 import fs from "node:fs";
 import path from "node:path";
@@ -140,9 +139,7 @@ export class Trainer implements Engine {
       ...scalars,
       proximalLogProbs: join(samples.map((sample) => sample.proximalLogProbs)),
       advantages: join(samples.map((sample) => sample.advantages)),
-      policyScale: join(
-        indices.map((i) => batch[i].importance.map((importance) => importance * batch[i].weight * scale[i])),
-      ),
+      policyScale: join(indices.map((i) => batch[i].importance.map((share) => share * batch[i].weight * scale[i]))),
       entropyScale: joinEach(samples, (i) => o.entropyCoefficient * scale[indices[i]]),
       referenceLogProbs: join(samples.map((sample) => sample.referenceLogProbs ?? sample.proximalLogProbs)),
       klScale: joinEach(samples, (i) => (o.klCoefficient ?? 0) * scale[indices[i]]),
@@ -157,15 +154,9 @@ export class Trainer implements Engine {
         addStatistics(totals, sample, numbers[j], numbers[samples.length + j], o);
     }
     const { loss, tokens, ratioMax } = totals;
-    return {
-      loss,
-      kl: totals.kl / tokens,
-      ratioMax,
-      ratioMean: totals.ratio / tokens,
-      clipFraction: totals.clipped / tokens,
-      entropy: totals.entropy / tokens,
-      ...done,
-    };
+    const [kl, ratioMean] = [totals.kl / tokens, totals.ratio / tokens];
+    const [clipFraction, entropy] = [totals.clipped / tokens, totals.entropy / tokens];
+    return { loss, kl, ratioMax, ratioMean, clipFraction, entropy, ...done };
   }
 
   async updateCritic(batch: ValueSample[], o: ValueStep): Promise<CriticStepResult> {
@@ -291,13 +282,12 @@ export class Trainer implements Engine {
   }
 }
 
-function scalar(value: number): Tensor {
-  return tensor(Float32Array.of(value), []);
-}
+const scalar = (value: number): Tensor => tensor(Float32Array.of(value), []);
 
-function logProbFeeds(rows: readonly DecoderRow[], temperature: number): Record<string, Tensor> {
-  return { ...targetFeeds(rows), inverseTemperature: scalar(1 / temperature) };
-}
+const logProbFeeds = (rows: readonly DecoderRow[], temperature: number): Record<string, Tensor> => ({
+  ...targetFeeds(rows),
+  inverseTemperature: scalar(1 / temperature),
+});
 
 /** The numbers of some samples' response tokens, float32 [response]. */
 const join = (parts: readonly ArrayLike<number>[]): Tensor =>
@@ -317,7 +307,7 @@ function split(tokens: Float32Array, sequences: readonly Sequence[]): Float32Arr
 }
 
 function addStatistics(
-  totals: { kl: number; ratio: number; ratioMax: number; clipped: number; entropy: number; tokens: number },
+  totals: Record<"kl" | "ratio" | "ratioMax" | "clipped" | "entropy" | "tokens", number>,
   { proximalLogProbs, advantages }: PolicySample,
   logProbs: Float32Array,
   entropies: Float32Array,

@@ -7,10 +7,10 @@ import { type Adaptation, fullAdaptation, loraAdaptation } from "../engine/adapt
 import { gradientGraph, rulesOf } from "../engine/graph/differences.fixture.ts";
 import { CASES as GRAPH_CASES } from "../engine/graph/gradients.fixture.ts";
 import { configJson, type ModelConfig } from "../engine/model/config.ts";
+import { saveWeights } from "../engine/model/files.ts";
 import { writeModelFolder } from "../engine/model/folder.ts";
 import { CASES as MODEL_CASES } from "../engine/model/gradients.fixture.ts";
 import { PROJECTIONS } from "../engine/model/lora.ts";
-import { saveWeights } from "../engine/model/save.ts";
 import { initialWeights, parameters } from "../engine/model/weights.ts";
 import { policyStepGraph, pretrainStepGraph, valueStepGraph } from "../engine/steps.ts";
 

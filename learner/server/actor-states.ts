@@ -2,28 +2,22 @@
 import type { longrun } from "../../proto/service.ts";
 import type { HeldAttempt } from "../store/types.ts";
 
-export interface KnownActor {
-  name: string;
-  connected: boolean;
-  draining: boolean;
-  slots: number;
-  running: number;
-  isolationLevel: string;
+const AWAY = {
+  connected: false,
+  draining: false,
+  slots: 0,
+  isolationLevel: "",
   /** Layers of isolation that its machine does not have. */
-  isolationMissing: string[];
+  isolationMissing: [] as string[],
   /** Versions of Python and its packages. */
-  versions: Record<string, string>;
+  versions: {} as Record<string, string>,
   /** slot-seconds since the actor started */
-  busySeconds: number;
-  aliveSeconds: number;
-}
-
-export type ConnectedActor = Omit<KnownActor, "running">;
-
-const AWAY: Omit<KnownActor, "name" | "running"> = {
-  ...{ connected: false, draining: false, slots: 0, isolationLevel: "", isolationMissing: [], versions: {} },
-  ...{ busySeconds: 0, aliveSeconds: 0 },
+  busySeconds: 0,
+  aliveSeconds: 0,
 };
+
+export type ConnectedActor = typeof AWAY & { name: string };
+export type KnownActor = ConnectedActor & { running: number };
 
 export function actorStates(connected: readonly ConnectedActor[], attempts: readonly HeldAttempt[]): KnownActor[] {
   const running = new Map<string, number>(connected.map(({ name }) => [name, 0]));

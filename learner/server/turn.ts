@@ -12,10 +12,7 @@ export interface TurnOptions {
   onFailure: (error: unknown) => void;
 }
 
-interface Piece {
-  work: () => void;
-  onFailure: (error: unknown) => void;
-}
+type Piece = { work: () => void; onFailure: (error: unknown) => void };
 
 export class Turn {
   readonly #options: TurnOptions;

@@ -137,8 +137,15 @@ export class PendingUploads {
     return this.#limits.stream.heldBytes;
   }
 
+  /** Reserves memory for the upload and keeps it. Returns false if there is no room. */
   add(pending: PendingUpload): boolean {
-    if (!this.#reserve(pending.bytes)) return false;
+    const { stream, all, onFull } = this.#limits;
+    if (!stream.take(pending.bytes)) return false;
+    while (!all.take(pending.bytes)) {
+      if (onFull(stream.heldBytes)) continue;
+      stream.heldBytes -= pending.bytes;
+      return false;
+    }
     this.byFence.set(pending.attempt.fence, pending);
     return true;
   }
@@ -160,16 +167,5 @@ export class PendingUploads {
 
   dropAll(): void {
     for (const { attempt } of [...this.byFence.values()]) this.drop(attempt);
-  }
-
-  #reserve(bytes: number): boolean {
-    const { stream, all, onFull } = this.#limits;
-    if (!stream.take(bytes)) return false;
-    while (!all.take(bytes)) {
-      if (onFull(stream.heldBytes)) continue;
-      stream.heldBytes -= bytes;
-      return false;
-    }
-    return true;
   }
 }

@@ -15,21 +15,21 @@ import { RunningAttempts } from "./running.ts";
 import type { Acceptance, AttemptKey, HeldAttempt, LeasedExecution, ReportedResult, StoreEvents } from "./types.ts";
 
 /** Named as in `spec.learner`. */
-export interface LeaseOptions {
+export const LEASE_DEFAULTS = {
   /** After so long without a heartbeat the execution is queued again. */
-  leaseSeconds: number;
+  leaseSeconds: 60,
   /** After a restart an attempt has so long to send its first heartbeat. */
-  leaseGraceSeconds: number;
+  leaseGraceSeconds: 30,
   /** Time limit and `leaseSlackSeconds`: after so long an attempt is lost, whatever heartbeats say. */
-  longestSeconds: number;
+  longestSeconds: Number.POSITIVE_INFINITY,
   /** After so many lost attempts the execution is lost. */
-  maxAttempts: number;
-  /** The same for disrupted attempts, which do not count as lost. */
-  maxDisruptions: number;
-  /** Unix milliseconds. */
-  now: () => number;
-  events: EventEmitter<StoreEvents>;
-}
+  maxAttempts: 3,
+  /** The same for disrupted attempts, which do not count as lost: a program that crashes its own node is not tried for ever. */
+  maxDisruptions: 100,
+};
+
+/** `now`: Unix milliseconds. */
+export type LeaseOptions = typeof LEASE_DEFAULTS & { now: () => number; events: EventEmitter<StoreEvents> };
 
 export class Leases {
   readonly #database: Database;

@@ -16,7 +16,7 @@ import { inflateSync } from "node:zlib";
 import { Database, type DatabaseOptions, type Parameters } from "./database.ts";
 import { StoreError } from "./errors.ts";
 import { PolicyVersions } from "./iterations.ts";
-import { type LeaseOptions, Leases } from "./leases.ts";
+import { LEASE_DEFAULTS, type LeaseOptions, Leases } from "./leases.ts";
 import {
   AVAILABLE,
   countSamples,
@@ -38,9 +38,6 @@ import type {
   StoreEvents,
 } from "./types.ts";
 
-/** Default of `learner.maxDisruptions`: a program that crashes its own node is not tried for ever. */
-export const MAX_DISRUPTIONS = 100;
-
 /** `readOnly` looks at a store that another process may be writing, and takes nothing over. */
 export type StoreOptions = DatabaseOptions & Partial<Omit<LeaseOptions, "events">>;
 
@@ -59,12 +56,7 @@ export class Store extends PolicyVersions {
     const database = new Database(path, options);
     super(database, now);
     this.path = path;
-    this.leases = new Leases(database, {
-      ...{ leaseSeconds: 60, leaseGraceSeconds: 30, longestSeconds: Number.POSITIVE_INFINITY },
-      ...{ maxAttempts: 3, maxDisruptions: MAX_DISRUPTIONS },
-      ...options,
-      ...{ now, events: this.events },
-    });
+    this.leases = new Leases(database, { ...LEASE_DEFAULTS, ...options, now, events: this.events });
   }
 
   /** Runs several calls of this store in one commit. @returns what each has thrown; one that throws leaves nothing */

@@ -39,8 +39,7 @@ export interface NewSample {
   responseTokens: Int32Array;
   /** The response was cut at `model.maxResponseTokens`. Absent: an older longrun did not say. */
   truncated?: boolean;
-  /** float32 [response length] */
-  behaviourLogProbs: Float32Array;
+  behaviourLogProbs: Float32Array; // float32 [response length]
   solution: string;
   plan: string;
   program?: string;
@@ -59,7 +58,6 @@ export interface NewSample {
 export interface ReportedResult extends Result {
   /** Never `lost`: a lost attempt is tried again, and leaves no result. */
   outcome: Exclude<Outcome, "lost">;
-  /** First and last part. Bytes that are not UTF-8 are replaced. */
   terminalOutput: string;
   submissionBytes?: number;
   submissionSha256?: string;
@@ -71,8 +69,7 @@ export interface ReportedResult extends Result {
 export interface AcceptedResult extends ReportedResult {
   actor: string;
   attempt: number;
-  /** From the queue to the start of the accepted attempt. */
-  queueSeconds: number;
+  queueSeconds: number; // from the queue to the start of the accepted attempt
 }
 
 export interface Grade {
@@ -93,12 +90,10 @@ export interface Grade {
 }
 
 export interface Sample extends Omit<NewSample, "state"> {
-  /** Order of dispatch over the whole store, from 1. */
-  sequence: number;
+  sequence: number; // of dispatch, over the whole store, from 1
   state: ExecutionState;
   attempts: number;
   createdAt: number;
-  /** When it became finished, notExecuted, lost or discarded. */
   finishedAt?: number;
   result?: AcceptedResult;
   grade?: Grade;
@@ -115,7 +110,7 @@ export interface OpenGroup {
   finished: number;
 }
 
-/** Numbers of samples of one purpose, by state. `running` are leased. */
+/** Numbers of samples. `running` are leased. */
 export interface Counts {
   queued: number;
   running: number;
@@ -157,7 +152,6 @@ export interface IterationRecord {
   sampleIds: string[];
   /** Finished samples that are left out for good, e.g. for staleness. */
   droppedIds?: string[];
-  /** The line of metrics.jsonl. */
   metrics: Record<string, unknown>;
 }
 
@@ -194,7 +188,6 @@ export interface LeasedExecution extends AttemptKey {
   task: string;
   /** 32 hexadecimal digits, this attempt's own. */
   nonce: string;
-  /** Instrumented, with the nonce. */
   program: string;
   executionSeed: number;
 }
@@ -213,6 +206,5 @@ export interface StoreEvents {
   attemptLost: [attempt: HeldAttempt, reason: string, executionState: "queued" | "lost"];
   /** The server found that the store cannot be used any more: fenced off, disk full, damaged. Ends waits. */
   failed: [error: Error];
-  /** Attempts that still run do not count any more. */
   revoked: [attempts: HeldAttempt[], reason: string];
 }

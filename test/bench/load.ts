@@ -18,10 +18,10 @@ import { isMainThread, parentPort, Worker, workerData } from "node:worker_thread
 import { FROZEN } from "../../learner/engine/engine.ts";
 import { localEngine } from "../../learner/engine/local.ts";
 import { configJson, parseConfig } from "../../learner/engine/model/config.ts";
+import { saveWeights } from "../../learner/engine/model/files.ts";
 import { Generator } from "../../learner/engine/model/generate.ts";
 import type { SafetensorsDType } from "../../learner/engine/model/halves.ts";
 import { MappedWeights } from "../../learner/engine/model/mapped.ts";
-import { saveWeights } from "../../learner/engine/model/save.ts";
 import { elementCount, parameters } from "../../learner/engine/model/weights.ts";
 
 const { values } = parseArgs({

@@ -2,8 +2,8 @@
 import fs from "node:fs";
 import path from "node:path";
 import { configJson, type ModelConfig } from "../../learner/engine/model/config.ts";
+import { saveWeights } from "../../learner/engine/model/files.ts";
 import { uniforms } from "../../learner/engine/model/random.ts";
-import { saveWeights } from "../../learner/engine/model/save.ts";
 import { elementCount, parameters } from "../../learner/engine/model/weights.ts";
 
 /** A prime, so that no two rows of a matrix are equal: equal rows of the vocabulary's matrix would be equally likely tokens. */

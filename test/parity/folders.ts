@@ -9,7 +9,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { parseConfig } from "../../learner/engine/model/config.ts";
-import { saveWeights } from "../../learner/engine/model/save.ts";
+import { saveWeights } from "../../learner/engine/model/files.ts";
 import { elementCount, parameters } from "../../learner/engine/model/weights.ts";
 import { CASES, type ParityCase } from "./cases.ts";
 

@@ -17,8 +17,8 @@ import {
   startEngine,
 } from "../../learner/engine/engine.ts";
 import { configJson, type ModelConfig } from "../../learner/engine/model/config.ts";
+import { saveWeights } from "../../learner/engine/model/files.ts";
 import { uniforms } from "../../learner/engine/model/random.ts";
-import { saveWeights } from "../../learner/engine/model/save.ts";
 import { VOCABULARY_CHUNK } from "../../learner/engine/model/token-log-probs.ts";
 import { elementCount, parameters } from "../../learner/engine/model/weights.ts";
 import type { Device } from "../../learner/engine/runtime/device.ts";

@@ -75,23 +75,23 @@ export type OutputSpec = { dtype: DType; shape: Shape };
 export type Compute = "float32" | "bfloat16";
 
 /** The state of a graph while it is built. */
-interface Model {
-  opset: number;
-  compute: Compute;
-  counter: number;
-  names: Set<string>;
-  constants: Map<string, Value>;
+const newModel = (opset: number, compute: Compute) => ({
+  opset,
+  compute,
+  counter: 0,
+  names: new Set<string>(),
+  constants: new Map<string, Value>(),
   /** by the name of a value: what it was cast from without loss, and its bfloat16 */
-  castFrom: Map<string, Value>;
-  halves: Map<string, { value: Value; tape: TapeEntry[] }>;
+  castFrom: new Map<string, Value>(),
+  halves: new Map<string, { value: Value; tape: TapeEntry[] }>(),
   /** by the name of a value: it, added to a total (primitives.ts) */
-  addedTo: Map<string, (total: Value) => Value>;
-  tape: TapeEntry[];
+  addedTo: new Map<string, (total: Value) => Value>(),
+  tape: [] as TapeEntry[],
   /** something is computed a second time to save memory: the session must not merge it with the first (recomputation.ts) */
-  recomputes: boolean;
+  recomputes: false,
   /** false while the inside of a custom operator is emitted */
-  recording: boolean;
-}
+  recording: true,
+});
 
 export class Graph {
   readonly name: string;
@@ -99,25 +99,13 @@ export class Graph {
   readonly inputs: Value[] = [];
   readonly outputs: { name: string; value: Value }[] = [];
   readonly initializers: Initializer[] = [];
-  readonly model: Model;
+  readonly model: ReturnType<typeof newModel>;
   readonly #sizes = new Map<string, Value>();
 
   /** `opset`: 21 for generation (random operators, smaller kernels), 23 for Attention and RMSNormalization. */
   constructor(name: string, { opset = 23, compute = "float32" }: { opset?: number; compute?: Compute } = {}) {
     this.name = name;
-    this.model = {
-      opset,
-      compute,
-      counter: 0,
-      names: new Set(),
-      constants: new Map(),
-      castFrom: new Map(),
-      halves: new Map(),
-      addedTo: new Map(),
-      tape: [],
-      recomputes: false,
-      recording: true,
-    };
+    this.model = newModel(opset, compute);
   }
 
   input(name: string, dtype: DType, shape: Shape, options: { requiresGrad?: boolean } = {}): Value {

@@ -18,19 +18,10 @@ let modelProto: protobuf.Type | undefined;
 
 export function serialise(graph: Graph): Uint8Array {
   modelProto ??= protobuf.loadSync(fileURLToPath(new URL("onnx.proto", import.meta.url))).lookupType("onnx.ModelProto");
-  return modelProto
-    .encode(
-      modelProto.fromObject({
-        irVersion: IR_VERSION,
-        producerName: "longrun",
-        opsetImport: [
-          { domain: "", version: graph.model.opset },
-          { domain: "com.microsoft", version: 1 },
-        ],
-        graph: graphProto(graph),
-      }),
-    )
-    .finish();
+  const opsets = { "": graph.model.opset, "com.microsoft": 1 };
+  const opsetImport = Object.entries(opsets).map(([domain, version]) => ({ domain, version }));
+  const model = { irVersion: IR_VERSION, producerName: "longrun", opsetImport, graph: graphProto(graph) };
+  return modelProto.encode(modelProto.fromObject(model)).finish();
 }
 
 /** The nodes that an output depends on; ONNX Runtime would run the others, too. */

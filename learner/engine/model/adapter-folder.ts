@@ -1,12 +1,13 @@
 /** An adapter as a folder of PEFT: `adapter_config.json` and `adapter_model.safetensors`. */
 import fs from "node:fs";
 import path from "node:path";
+import { sameShape } from "../graph/shapes.ts";
 import type { ModelConfig } from "./config.ts";
 import { ModelError } from "./errors.ts";
 import { type Json, readJson, writeJson } from "./json.ts";
 import { type Adapter, adapterParameters, PROJECTIONS, type Projection } from "./lora.ts";
 import { readSafetensors, writeSafetensors } from "./safetensors.ts";
-import { checkFinite } from "./weights.ts";
+import { checkFinite, type Tensor } from "./weights.ts";
 
 const CONFIG = "adapter_config.json";
 const WEIGHTS = "adapter_model.safetensors";
@@ -43,10 +44,8 @@ export function readAdapter(folder: string, config: ModelConfig): Adapter {
   for (const { name, shape } of adapterParameters(config, lora)) {
     const found = tensors.get(PREFIX + name);
     if (found === undefined) throw new ModelError("weights", `${file}: ${PREFIX}${name} is missing`);
-    if (found.shape.join() !== shape.join()) {
-      const expected = `the model and ${CONFIG} ask for [${shape}]`;
-      throw new ModelError("weights", `${file}: ${PREFIX}${name} is [${found.shape}], but ${expected}`);
-    }
+    const problem = `is [${found.shape}], but the model and ${CONFIG} ask for [${shape}]`;
+    if (!sameShape(found.shape, shape)) throw new ModelError("weights", `${file}: ${PREFIX}${name} ${problem}`);
     checkFinite(PREFIX + name, found.data, file);
     weights.set(name, found.data);
     tensors.delete(PREFIX + name);
@@ -66,10 +65,8 @@ function parseAdapterConfig(json: Json, source: string): Adapter["lora"] {
     const value = json[field];
     const missing = value === undefined || value === null || (Array.isArray(value) && value.length === 0);
     if (missing ? field !== "peft_type" : allowed.includes(value)) continue;
-    refuse(
-      field,
-      allowed.length > 0 ? `supported is ${allowed.map((x) => JSON.stringify(x)).join(", ")}` : "leave it out",
-    );
+    const supported = allowed.map((x) => JSON.stringify(x)).join(", ");
+    refuse(field, supported ? `supported is ${supported}` : "leave it out");
   }
   for (const [field, value] of Object.entries(json)) {
     const on = typeof value === "object" ? value !== null && Object.keys(value).length > 0 : value !== false;
@@ -95,17 +92,10 @@ export function writeAdapter(folder: string, { lora, weights }: Adapter, base: s
   fs.mkdirSync(folder, { recursive: true });
   const { rank, alpha, targets } = lora;
   writeJson(path.join(folder, CONFIG), {
-    peft_type: "LORA",
-    task_type: "CAUSAL_LM",
-    base_model_name_or_path: base,
-    inference_mode: true,
-    r: rank,
-    lora_alpha: alpha,
-    lora_dropout: 0,
-    target_modules: targets,
-    bias: "none",
+    ...{ peft_type: "LORA", task_type: "CAUSAL_LM", base_model_name_or_path: base, inference_mode: true },
+    ...{ r: rank, lora_alpha: alpha, lora_dropout: 0, target_modules: targets, bias: "none" },
   });
-  const tensors = [...weights].map(([name, data]): [string, { shape: number[]; data: Float32Array }] => {
+  const tensors = [...weights].map(([name, data]): [string, Tensor] => {
     const shape = name.includes(".lora_A.") ? [rank, data.length / rank] : [data.length / rank, rank];
     return [PREFIX + name, { shape, data }];
   });

@@ -2,10 +2,9 @@ import fs from "node:fs";
 import path from "node:path";
 import { configJson, type ModelConfig, parseConfig } from "./config.ts";
 import { ModelError } from "./errors.ts";
-import { locateWeights } from "./files.ts";
+import { locateWeights, saveWeights } from "./files.ts";
 import { readJson, writeJson, writeText } from "./json.ts";
 import { readTensor, type TensorSource } from "./safetensors.ts";
-import { saveWeights } from "./save.ts";
 import { Tokenizer, type TokenizerFiles } from "./tokenizer.ts";
 import { checkFinite, parameters } from "./weights.ts";
 

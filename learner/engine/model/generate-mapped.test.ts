@@ -7,13 +7,13 @@ import type { OpNode } from "../graph/graph.ts";
 import { logProbsOf } from "../log-probs.fixture.ts";
 import { Session } from "../runtime/session.ts";
 import { configJson, type ModelConfig } from "./config.ts";
+import { saveWeights } from "./files.ts";
 import { readModelFolder } from "./folder.fixture.ts";
 import { Generator } from "./generate.ts";
 import { generationGraph } from "./generate-graph.ts";
 import { CAST_NUMBERS, mappedWeights } from "./generate-weights.ts";
 import { initialAdapter } from "./lora.ts";
 import { MappedWeights } from "./mapped.ts";
-import { saveWeights } from "./save.ts";
 import { elementCount, initialWeights, parameters } from "./weights.ts";
 
 /** The embedding has more numbers than are cast at a time, so that its product is made of several. */

@@ -7,11 +7,11 @@ import { after, describe, it } from "node:test";
 import { convertFolder } from "../../commands/convert.ts";
 import { logProbsOf } from "../log-probs.fixture.ts";
 import { configJson, parseConfig } from "./config.ts";
+import { saveWeights } from "./files.ts";
 import { readModelFolder } from "./folder.fixture.ts";
 import { Generator } from "./generate.ts";
 import { writeHollowModel } from "./hollow.fixture.ts";
 import { MappedWeights } from "./mapped.ts";
-import { saveWeights } from "./save.ts";
 import { initialWeights, parameters } from "./weights.ts";
 
 const root = fs.mkdtempSync(path.join(os.tmpdir(), "hostile-"));

@@ -5,8 +5,8 @@ import path from "node:path";
 import { after, test } from "node:test";
 import { checkBase } from "../../checkpoints.ts";
 import { configJson, type ModelConfig } from "./config.ts";
+import { saveWeights } from "./files.ts";
 import { MappedWeights, modelIdentity } from "./mapped.ts";
-import { saveWeights } from "./save.ts";
 import { initialWeights, parameters } from "./weights.ts";
 
 const config: ModelConfig = {

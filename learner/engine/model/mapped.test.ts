@@ -5,7 +5,7 @@ import os from "node:os";
 import path from "node:path";
 import { after, it } from "node:test";
 import { configJson, parseConfig } from "./config.ts";
-import { saveWeights } from "./save.ts";
+import { saveWeights } from "./files.ts";
 import { elementCount, parameters } from "./weights.ts";
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), "mapped-"));

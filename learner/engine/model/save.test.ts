@@ -6,10 +6,10 @@ import { after, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { convertFolder } from "../../commands/convert.ts";
 import { logProbsOf } from "../log-probs.fixture.ts";
+import { saveWeights } from "./files.ts";
 import { readModelFolder } from "./folder.fixture.ts";
 import { readEosIds } from "./folder.ts";
 import { fromStored, toStored } from "./halves.ts";
-import { saveWeights } from "./save.ts";
 
 const SAVED = fileURLToPath(new URL("../../../test/fixtures/saved", import.meta.url));
 const SHARDED = path.join(SAVED, "qwen3");

@@ -94,11 +94,8 @@ export class Tokenizer {
     if (messages.length === 0) throw new ModelError("tokenizer", "a chat without messages; give at least one");
     try {
       return this.#template.render({
-        ...this.#variables,
+        ...{ ...this.#variables, tools: null, documents: null, add_generation_prompt: addGenerationPrompt },
         messages: messages.map(({ role, content }) => ({ role, content })),
-        tools: null,
-        documents: null,
-        add_generation_prompt: addGenerationPrompt,
       });
     } catch (cause) {
       const { message, name } = cause as Error;
