@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { adamwScalars, adamwStep, newMoments, sumOfSquares } from "./adamw.ts";
-import { DeviceAdamW } from "./device-adamw.ts";
+import { deviceAdamW } from "./device-adamw.ts";
 import { uniforms } from "./model/random.ts";
 import type { DeviceBuffer } from "./runtime/buffer.ts";
 import { Runtime } from "./runtime/runtime.ts";
@@ -20,7 +20,7 @@ function numbers(seed: number): Float32Array {
 }
 
 test("AdamW on a device gives the bits of AdamW here, step after step", async () => {
-  const optimiser = await DeviceAdamW.create(runtime, 1);
+  const optimiser = await deviceAdamW(runtime, 1);
   const [weights, moments] = [numbers(1), newMoments(SIZE)];
   const buffers: DeviceBuffer[] = [];
   for (const start of [weights, moments.first, moments.second]) {
@@ -56,7 +56,7 @@ test("AdamW on a device gives the bits of AdamW here, step after step", async ()
 });
 
 test("the norm is the one here but for the order of the sum, and says when an entry is not finite", async () => {
-  const optimiser = await DeviceAdamW.create(runtime, 1);
+  const optimiser = await deviceAdamW(runtime, 1);
   const gradient = await runtime.allocate(SIZE);
   const values = numbers(3);
   await runtime.write(gradient, values);

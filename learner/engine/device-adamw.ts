@@ -10,7 +10,6 @@ import { add, cast, div, mul, sqrt, square, sub, sum } from "./graph/primitives.
 import { DTYPES } from "./graph/tensor.ts";
 import type { DeviceBuffer } from "./runtime/buffer.ts";
 import type { Runtime } from "./runtime/runtime.ts";
-import type { Session } from "./runtime/session.ts";
 
 const BLOCK = ["block"];
 const SCALARS: readonly (keyof AdamWScalars)[] = [
@@ -45,66 +44,48 @@ const { bytes: NUMBER_BYTES } = DTYPES.float64;
 /** float64 numbers as the float32 words of a buffer. */
 const words = (numbers: Float64Array) => new Float32Array(numbers.buffer);
 
-export class DeviceAdamW {
-  readonly #runtime: Runtime;
-  readonly #squares: Session;
-  readonly #adamw: Session;
-  readonly #scalars: DeviceBuffer;
-  readonly #total: DeviceBuffer;
+export type DeviceAdamW = Awaited<ReturnType<typeof deviceAdamW>>;
 
-  private constructor(runtime: Runtime, squares: Session, adamw: Session) {
-    this.#runtime = runtime;
-    this.#squares = squares;
-    this.#adamw = adamw;
-    const reserve = (numbers: number) => runtime.reserve((numbers * NUMBER_BYTES) / DTYPES.float32.bytes);
-    this.#scalars = reserve(SCALARS.length);
-    this.#total = reserve(1);
-  }
+export async function deviceAdamW(runtime: Runtime, threads: number) {
+  // what is written above is what runs
+  const options = { threads, graphOptimizationLevel: "basic" } as const;
+  const squaresOf = await runtime.createSession(squaresGraph(), options);
+  const adamw = await runtime.createSession(adamwGraph(), options);
+  const reserve = (numbers: number) => runtime.reserve((numbers * NUMBER_BYTES) / DTYPES.float32.bytes);
+  const [scalars, total] = [reserve(SCALARS.length), reserve(1)];
+  const number = (buffer: DeviceBuffer, i: number) => buffer.viewOfBytes(NUMBER_BYTES * i, "float64", []);
+  return {
+    /** The sum of squares of the first numbers in float64; not finite when any is not. The sum's order is ONNX Runtime's. */
+    async squares(gradient: DeviceBuffer, length: number): Promise<number> {
+      const squares = new Float64Array(1);
+      await runtime.write(total, words(squares));
+      const sum = number(total, 0);
+      for (const { values } of gradient.blocks(length))
+        await squaresOf.run({ gradient: values, total: sum }, { squares: sum });
+      await runtime.read(total, words(squares));
+      return squares[0];
+    },
 
-  static async create(runtime: Runtime, threads: number): Promise<DeviceAdamW> {
-    // what is written above is what runs
-    const options = { threads, graphOptimizationLevel: "basic" } as const;
-    const squares = await runtime.createSession(squaresGraph(), options);
-    return new DeviceAdamW(runtime, squares, await runtime.createSession(adamwGraph(), options));
-  }
+    /** One step in place: `adamwStep`. Only the gradient's buffer may be longer than the weights'. */
+    async step(
+      weights: DeviceBuffer,
+      gradient: DeviceBuffer,
+      { first, second }: Record<"first" | "second", DeviceBuffer>,
+      given: AdamWScalars,
+    ): Promise<void> {
+      await runtime.write(scalars, words(Float64Array.from(SCALARS, (name) => given[name])));
+      const feeds = Object.fromEntries(SCALARS.map((name, i) => [name, number(scalars, i)]));
+      const blocks = [weights, gradient, first, second].map((buffer) => [...buffer.blocks(weights.length)]);
+      for (const i of blocks[0].keys()) {
+        const [w, g, m, v] = blocks.map((of) => of[i].values);
+        const outputs = { "new weights": w, "new first": m, "new second": v };
+        await adamw.run({ weights: w, gradient: g, first: m, second: v, ...feeds }, outputs);
+      }
+    },
 
-  /** The sum of squares of the first numbers in float64; not finite when any is not. The sum's order is ONNX Runtime's. */
-  async squares(gradient: DeviceBuffer, length: number): Promise<number> {
-    const total = this.#total.viewOfBytes(0, "float64", []);
-    const squares = new Float64Array(1);
-    await this.#runtime.write(this.#total, words(squares));
-    for (const { values } of gradient.blocks(length))
-      await this.#squares.run({ gradient: values, total }, { squares: total });
-    await this.#runtime.read(this.#total, words(squares));
-    return squares[0];
-  }
-
-  /** One step in place: `adamwStep`. Only the gradient's buffer may be longer than the weights'. */
-  async step(
-    weights: DeviceBuffer,
-    gradient: DeviceBuffer,
-    moments: Record<"first" | "second", DeviceBuffer>,
-    given: AdamWScalars,
-  ): Promise<void> {
-    const numbers = Float64Array.from(SCALARS, (name) => given[name]);
-    await this.#runtime.write(this.#scalars, words(numbers));
-    const view = (i: number) => this.#scalars.viewOfBytes(NUMBER_BYTES * i, "float64", []);
-    const scalars = Object.fromEntries(SCALARS.map((name, i) => [name, view(i)]));
-    const buffers = [weights, gradient, moments.first, moments.second];
-    const blocks = buffers.map((buffer) => [...buffer.blocks(weights.length)]);
-    for (const i of blocks[0].keys()) {
-      const [w, g, m, v] = blocks.map((of) => of[i].values);
-      await this.#adamw.run(
-        { weights: w, gradient: g, first: m, second: v, ...scalars },
-        { "new weights": w, "new first": m, "new second": v },
-      );
-    }
-  }
-
-  async release(): Promise<void> {
-    this.#scalars.release();
-    this.#total.release();
-    await this.#squares.release();
-    await this.#adamw.release();
-  }
+    async release(): Promise<void> {
+      for (const buffer of [scalars, total]) buffer.release();
+      for (const session of [squaresOf, adamw]) await session.release();
+    },
+  };
 }

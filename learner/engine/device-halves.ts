@@ -3,6 +3,7 @@
  * and the gradients of one micro-batch, which are then added to the float32 sum. In a graph both would be kernels for every matrix.
  */
 
+import { isDeepStrictEqual } from "node:util";
 import { Graph } from "./graph/graph.ts";
 import { layoutOf, type ParameterShape } from "./graph/parameters.ts";
 import { add, cast } from "./graph/primitives.ts";
@@ -30,81 +31,41 @@ export async function halfKernels(runtime: Runtime, threads: number): Promise<Ha
   return { narrow: await runtime.createSession(narrow, options), add: await runtime.createSession(sum, options) };
 }
 
-interface Matrix extends ParameterShape {
-  /** in a float32 buffer of all parameters, numbers */
-  offset: number;
-}
+const namesOf = (shapes: readonly ParameterShape[]) => shapes.map(({ name }) => name).filter(isMultiplied);
 
-/** bfloat16 numbers for the matrices among some parameters, in the places that they have in a float32 buffer of all. */
-export class DeviceHalves {
-  readonly #kernels: HalfKernels;
-  readonly #buffer: DeviceBuffer;
-  readonly #matrices: readonly Matrix[];
-  /** of the matrices in the buffer of all parameters, numbers */
-  readonly #begin: number;
-  readonly #end: number;
+export type DeviceHalves = NonNullable<Awaited<ReturnType<typeof allocateHalves>>>;
 
-  private constructor(kernels: HalfKernels, buffer: DeviceBuffer, matrices: readonly Matrix[], end: number) {
-    this.#kernels = kernels;
-    this.#buffer = buffer;
-    this.#matrices = matrices;
-    this.#begin = matrices[0].offset;
-    this.#end = end;
-  }
-
-  /** Zeros; undefined where no parameter is multiplied. @throws GraphError `device` where there is no memory left */
-  static async allocate(
-    runtime: Runtime,
-    kernels: HalfKernels,
-    shapes: readonly ParameterShape[],
-  ): Promise<DeviceHalves | undefined> {
-    const { offsets } = layoutOf(shapes);
-    const matrices = shapes.flatMap((of) => (isMultiplied(of.name) ? [{ ...of, offset: offsets.get(of.name)! }] : []));
-    const last = matrices.at(-1);
-    if (!last) return undefined;
-    const end = last.offset + elementCount(last.shape);
-    const buffer = await runtime.allocate(Math.ceil((end - matrices[0].offset) / PER_FLOAT));
-    return new DeviceHalves(kernels, buffer, matrices, end);
-  }
-
-  /** Whether these are as good for other parameters: what lies between the matrices is 0. */
-  fits(shapes: readonly ParameterShape[]): boolean {
-    const matrices = shapes.filter(({ name }) => isMultiplied(name));
-    return (
-      matrices.length === this.#matrices.length && matrices.every(({ name }, i) => name === this.#matrices[i].name)
-    );
-  }
-
-  parameters(prefix: string): Record<string, DeviceTensor> {
-    return Object.fromEntries(
-      this.#matrices.map(({ name, shape, offset }) => [prefix + name, this.#view(offset, shape)]),
-    );
-  }
-
-  async write(from: DeviceBuffer): Promise<void> {
-    for (const { start, size } of this.#blocks())
-      await this.#kernels.narrow.run({ wide: from.view(start, size) }, { narrow: this.#view(start, size) });
-  }
-
-  /** Adds them to the float32 buffer of all parameters. */
-  async addTo(total: DeviceBuffer): Promise<void> {
-    for (const { start, size } of this.#blocks()) {
-      const sum = total.view(start, size);
-      await this.#kernels.add.run({ total: sum, part: this.#view(start, size) }, { sum });
-    }
-  }
-
-  release(): void {
-    this.#buffer.release();
-  }
-
-  *#blocks(): Generator<{ start: number; size: readonly number[] }> {
-    for (let start = this.#begin; start < this.#end; start += BLOCK_NUMBERS)
-      yield { start, size: [Math.min(BLOCK_NUMBERS, this.#end - start)] };
-  }
-
+/**
+ * bfloat16 zeros for the matrices among some parameters, in the places that they have in a float32 buffer of all parameters; undefined
+ * where no parameter is multiplied. @throws GraphError `device` where there is no memory left
+ */
+export async function allocateHalves(runtime: Runtime, kernels: HalfKernels, shapes: readonly ParameterShape[]) {
+  const matrices = shapes.filter(({ name }) => isMultiplied(name));
+  const last = matrices.at(-1);
+  if (!last) return undefined;
+  const { offsets } = layoutOf(shapes);
+  const begin = offsets.get(matrices[0].name)!;
+  const end = offsets.get(last.name)! + elementCount(last.shape);
+  const buffer = await runtime.allocate(Math.ceil((end - begin) / PER_FLOAT));
   /** @param offset in the buffer of all parameters */
-  #view(offset: number, shape: readonly number[]): DeviceTensor {
-    return this.#buffer.viewOfBytes(HALF_BYTES * (offset - this.#begin), "bfloat16", shape);
-  }
+  const view = (offset: number, shape: readonly number[]): DeviceTensor =>
+    buffer.viewOfBytes(HALF_BYTES * (offset - begin), "bfloat16", shape);
+  /** Runs a kernel on one block after the other: the float32 numbers there, and these. */
+  const each = async (wide: DeviceBuffer, run: (wide: DeviceTensor, narrow: DeviceTensor) => Promise<unknown>) => {
+    for (let start = begin; start < end; start += BLOCK_NUMBERS) {
+      const size = [Math.min(BLOCK_NUMBERS, end - start)];
+      await run(wide.view(start, size), view(start, size));
+    }
+  };
+  return {
+    /** Whether these are as good for other parameters: what lies between the matrices is 0. */
+    fits: (others: readonly ParameterShape[]) => isDeepStrictEqual(namesOf(others), namesOf(shapes)),
+    parameters: (prefix: string): Record<string, DeviceTensor> =>
+      Object.fromEntries(matrices.map(({ name, shape }) => [prefix + name, view(offsets.get(name)!, shape)])),
+    /** The same numbers as in the float32 buffer of all parameters. */
+    write: (from: DeviceBuffer) => each(from, (wide, narrow) => kernels.narrow.run({ wide }, { narrow })),
+    /** Adds them to the float32 buffer of all parameters. */
+    addTo: (total: DeviceBuffer) => each(total, (sum, part) => kernels.add.run({ total: sum, part }, { sum })),
+    release: () => buffer.release(),
+  };
 }

@@ -6,8 +6,8 @@
 
 import type { AdamWScalars } from "./adamw.ts";
 import type { Adaptation } from "./adaptation.ts";
-import { DeviceAdamW } from "./device-adamw.ts";
-import { DeviceHalves, type HalfKernels, halfKernels } from "./device-halves.ts";
+import { type DeviceAdamW, deviceAdamW } from "./device-adamw.ts";
+import { allocateHalves, type DeviceHalves, type HalfKernels, halfKernels } from "./device-halves.ts";
 import type { EngineOptions } from "./engine.ts";
 import type { ParameterShape } from "./graph/parameters.ts";
 import type { DeviceTensor } from "./graph/tensor.ts";
@@ -102,11 +102,11 @@ export class DeviceMemory implements Memory, OnDevice {
 
   async #allocateHalves(shapes: readonly ParameterShape[]): Promise<DeviceHalves | undefined> {
     this.#kernels ??= await halfKernels(this.runtime, this.#threads);
-    return DeviceHalves.allocate(this.runtime, this.#kernels, shapes);
+    return allocateHalves(this.runtime, this.#kernels, shapes);
   }
 
   async #optimiser(): Promise<DeviceAdamW> {
-    this.#adamw ??= await DeviceAdamW.create(this.runtime, this.#threads);
+    this.#adamw ??= await deviceAdamW(this.runtime, this.#threads);
     return this.#adamw;
   }
 }

@@ -49,7 +49,6 @@ export interface Done {
 
 export class EngineWorker {
   readonly #model: Adaptation;
-  readonly #onDevice: DeviceMemory | undefined;
   readonly #memory: HostMemory | DeviceMemory;
   readonly #sum: GradientSum;
   readonly #sessions: Sessions;
@@ -59,11 +58,11 @@ export class EngineWorker {
   /** @throws EngineError, ModelError for options and folders that cannot be used; GraphError `device` */
   constructor(options: EngineOptions) {
     this.#model = adaptationOf(options.model, options.adapter);
-    this.#onDevice = isResident(options) ? new DeviceMemory(options, this.#model.frozen) : undefined;
-    this.#memory = this.#onDevice ?? new HostMemory();
+    const onDevice = isResident(options) ? new DeviceMemory(options, this.#model.frozen) : undefined;
+    this.#memory = onDevice ?? new HostMemory();
     this.#sum = new GradientSum(this.#memory);
-    this.#sessions = new Sessions(this.#model, options, this.#onDevice);
-    this.#generator = new Generator(this.#model.config, { threads: options.threads, onDevice: this.#onDevice });
+    this.#sessions = new Sessions(this.#model, options, onDevice);
+    this.#generator = new Generator(this.#model.config, { threads: options.threads, onDevice });
   }
 
   /** Uses these weights, in shared memory, for a role from now on. */
@@ -120,7 +119,7 @@ export class EngineWorker {
     await this.#sessions.release();
     for (const trainable of this.#trainables.values()) trainable.release();
     this.#sum.release();
-    await this.#onDevice?.release();
+    if (this.#memory instanceof DeviceMemory) await this.#memory.release();
   }
 
   #of(role: Role): Trainable {

@@ -12,7 +12,7 @@ import {
 import type { AttemptKey, LeasedExecution } from "../store/types.ts";
 import type { ConnectedActor } from "./actor-states.ts";
 import { ServerError } from "./errors.ts";
-import { Flood } from "./flood.ts";
+import { floodGate } from "./flood.ts";
 import { HandIns, type HandInsOptions } from "./hand-ins.ts";
 import { type Introduction, parseHeartbeat, parseHello, whole } from "./messages.ts";
 import type { ServerOptions } from "./options.ts";
@@ -43,7 +43,7 @@ export interface ActorStreamOptions
 export class ActorStream {
   readonly #call: WorkCall;
   readonly #options: ActorStreamOptions;
-  readonly #flood: Flood;
+  readonly #floods: ReturnType<typeof floodGate>;
   readonly handIns: HandIns;
   /** What the actor said of itself; undefined until Hello. */
   #hello: Introduction | undefined;
@@ -68,7 +68,7 @@ export class ActorStream {
       acknowledge: (attempt, reason) => this.#send({ ack: { attempt, accepted: reason === "accepted", reason } }),
       revoke: (attempt, reason) => this.revoke(attempt, reason),
     });
-    this.#flood = new Flood(options, this.heardAt);
+    this.#floods = floodGate(options, this.heardAt);
     call.on("data", (message: FromActorReceived) => this.#receive(message));
     for (const event of ["end", "cancelled", "close", "error"]) call.on(event, () => this.end());
   }
@@ -182,7 +182,7 @@ export class ActorStream {
     if (message === "heartbeat") cost += heartbeat?.running?.length ?? 0;
     const isPart = () => this.handIns.uploads.byFence.has(chunk?.attempt?.fence ?? "");
     if (message === "chunk" && chunk?.data?.length === CHUNK_BYTES && isPart()) cost = 0;
-    if (!this.#flood.exceeds(this.heardAt, cost)) return;
+    if (!this.#floods(this.heardAt, cost)) return;
     const { messagesPerSecond, floodSeconds } = this.#options;
     const limit = `${messagesPerSecond} messages a second for ${floodSeconds} s`;
     throw new ServerError("flood", `more than ${limit}: no actor has so much to say`);

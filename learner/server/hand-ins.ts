@@ -19,6 +19,7 @@ export interface HandInsOptions {
   log: Logger;
   /** Does `work` at the end of this turn, in one commit with the work of other streams; see Turn. */
   write(work: () => void, onFailure: (error: unknown) => void): void;
+  /** @returns the attempt's result, if the program itself is known to be the cause */
   onLost(loss: LostAttempt): ResultHeader | undefined;
   /** @param error a ServerError `protocol`, or a fault of ours */
   onFailure(error: unknown): void;

@@ -31,6 +31,7 @@ export const DEFAULTS = {
 };
 
 export interface ServerOptions extends Partial<typeof DEFAULTS> {
+  /** After beginLineage. */
   store: Store;
   status: StatusBoard;
   /** `host:port`; port 0 takes a free one. */

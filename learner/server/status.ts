@@ -17,6 +17,7 @@ export interface StatusBoardOptions {
   intervalSeconds?: number;
   /** The same for statuses that differ in counts alone, to a watcher that does not ask for another. [2] */
   countsSeconds?: number;
+  /** Milliseconds. */
   now?: () => number;
 }
 

@@ -54,6 +54,7 @@ export class Terminations {
     return cause;
   }
 
+  /** A container ended. @returns the loss that this explains; undefined if none is known yet */
   reported(termination: Termination): LostAttempt | undefined {
     const { actor, slot, finishedAtMs } = termination;
     const key = `${actor} ${slot} ${finishedAtMs}`;

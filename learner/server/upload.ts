@@ -113,6 +113,7 @@ export interface PendingUpload {
   result: ReportedResult;
   upload: Upload;
   bytes: number;
+  /** When the header came: milliseconds of `performance.now`. */
   since: number;
 }
 

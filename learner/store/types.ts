@@ -31,6 +31,7 @@ export interface NewSample {
   lineage: number;
   task: string;
   kind: "scratch" | "improve";
+  /** The sample that an `improve` prompt shows. */
   previous?: string;
   /** Shared by the samples of one prompt; absent for a sample on its own. */
   group?: string;
@@ -39,7 +40,8 @@ export interface NewSample {
   responseTokens: Int32Array;
   /** The response was cut at `model.maxResponseTokens`. Absent: an older longrun did not say. */
   truncated?: boolean;
-  behaviourLogProbs: Float32Array; // float32 [response length]
+  /** float32 [response length] */
+  behaviourLogProbs: Float32Array;
   solution: string;
   plan: string;
   program?: string;
@@ -58,7 +60,9 @@ export interface NewSample {
 export interface ReportedResult extends Result {
   /** Never `lost`: a lost attempt is tried again, and leaves no result. */
   outcome: Exclude<Outcome, "lost">;
+  /** First and last part; what is not UTF-8 is replaced. */
   terminalOutput: string;
+  /** Uncompressed; absent if there is none. */
   submissionBytes?: number;
   submissionSha256?: string;
   /** Why an existing submission was not read, e.g. `symbolic link`; otherwise empty. */
@@ -69,7 +73,8 @@ export interface ReportedResult extends Result {
 export interface AcceptedResult extends ReportedResult {
   actor: string;
   attempt: number;
-  queueSeconds: number; // from the queue to the start of the accepted attempt
+  /** From the queue to the start of the accepted attempt. */
+  queueSeconds: number;
 }
 
 export interface Grade {
@@ -90,7 +95,8 @@ export interface Grade {
 }
 
 export interface Sample extends Omit<NewSample, "state"> {
-  sequence: number; // of dispatch, over the whole store, from 1
+  /** Order of dispatch over the whole store, from 1. */
+  sequence: number;
   state: ExecutionState;
   attempts: number;
   createdAt: number;
@@ -110,11 +116,11 @@ export interface OpenGroup {
   finished: number;
 }
 
-/** Numbers of samples. `running` are leased. */
+/** Numbers of samples by state; `running` are leased, `completed` finished or notExecuted. */
 export interface Counts {
   queued: number;
   running: number;
-  /** Finished or notExecuted, in no batch yet: nextBatch can draw them. */
+  /** In no batch yet: nextBatch can draw them. */
   completedUnconsumed: number;
   completed: number;
   consumed: number;
@@ -200,11 +206,13 @@ export interface HeldAttempt extends AttemptKey {
 
 /** The store's events, emitted after the commit. */
 export interface StoreEvents {
+  /** Executions can be leased: new ones, or a lost attempt's. */
   queued: [];
   finished: [sampleId: string];
   /** An attempt ended without a result; the execution is queued again, or lost. */
   attemptLost: [attempt: HeldAttempt, reason: string, executionState: "queued" | "lost"];
   /** The server found that the store cannot be used any more: fenced off, disk full, damaged. Ends waits. */
   failed: [error: Error];
+  /** Attempts that still run do not count any more. */
   revoked: [attempts: HeldAttempt[], reason: string];
 }

@@ -3,7 +3,7 @@
  * the last one that reads it, in the order in which ONNX Runtime runs nodes. Fused and eliminated nodes are not foreseen.
  */
 import { GraphError } from "./errors.ts";
-import type { Dim, Graph, OpNode, Shape, Value } from "./graph.ts";
+import type { Dim, Graph, OpNode, Value } from "./graph.ts";
 import { liveNodes } from "./serialise.ts";
 import { DTYPES, type Tensor } from "./tensor.ts";
 
@@ -156,10 +156,6 @@ export function executionOrder(graph: Graph): OpNode[] {
 }
 
 export function byteSize({ name, dtype, shape }: Value, dims: Dims): number {
-  return DTYPES[dtype].bytes * sizeOf(shape, dims, name);
-}
-
-function sizeOf(shape: Shape, dims: Dims, name: string): number {
   const factor = (part: string): number => {
     const size = /^\d+$/.test(part) ? Number(part) : dims[part];
     if (size === undefined) throw new GraphError("shape", `the size of '${part}' in the shape of ${name} is not known`);
@@ -168,5 +164,5 @@ function sizeOf(shape: Shape, dims: Dims, name: string): number {
   const product = (dim: string) => dim.split("*").reduce((total, part) => total * factor(part), 1);
   const size = (dim: Dim): number =>
     typeof dim === "number" ? dim : dim.split("+").reduce((total, part) => total + product(part), 0);
-  return shape.reduce<number>((product, dim) => product * size(dim), 1);
+  return shape.reduce<number>((bytes, dim) => bytes * size(dim), DTYPES[dtype].bytes);
 }

@@ -2,7 +2,7 @@
  * Trained parameters as inputs of graphs. A graph that multiplies in bfloat16 is fed with bfloat16 copies of the matrices that it
  * multiplies, and gives their gradients in bfloat16; all else is float32.
  */
-import type { Graph, Value } from "../graph/graph.ts";
+import type { Graph, Shape, Value } from "../graph/graph.ts";
 
 /** Of the inputs that are bfloat16 copies, before the parameter's name. */
 export const HALF_PREFIX = "bfloat16 ";
@@ -11,12 +11,7 @@ export const HALF_PREFIX = "bfloat16 ";
 export const isMultiplied = (name: string): boolean => /_proj\.(lora_[AB]\.)?weight$/.test(name);
 
 /** A parameter as an input. @param shape of the parameter */
-export function parameterInput(
-  g: Graph,
-  name: string,
-  shape: readonly number[],
-  options: { requiresGrad: boolean },
-): Value {
+export function parameterInput(g: Graph, name: string, shape: Shape, options: { requiresGrad: boolean }): Value {
   return g.model.compute === "bfloat16" && isMultiplied(name)
     ? g.input(HALF_PREFIX + name, "bfloat16", shape, options)
     : g.input(name, "float32", shape, options);

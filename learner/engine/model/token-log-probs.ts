@@ -134,7 +134,7 @@ function chunkedTokenLogProbs(
   const [rowCount] = hidden.shape;
   const column = (x: Value) => reshape(x, [rowCount, 1]);
   const whole = "shape" in layer ? layer : undefined;
-  const chunks = "shape" in layer ? slicesOf(layer, size) : frozenChunks(layer);
+  const chunks = chunksOf(layer, size);
   const index = cast(column(targets), "int64"); // CUDA clips no int32
   /** the target's place in a chunk, and whether it is there at all */
   const placeIn = ({ begin, count }: Chunk) => {
@@ -216,21 +216,20 @@ interface Chunk {
   weight: (pass: "forward" | "backward") => Value;
 }
 
-function slicesOf(weight: Value, size: number): Chunk[] {
-  const vocabulary = weight.shape[0] as number;
-  return Array.from({ length: Math.ceil(vocabulary / size) }, (_, i) => {
-    const begin = i * size;
-    const count = Math.min(size, vocabulary - begin);
-    return { begin, count, weight: () => slice(weight, 0, begin, begin + count) };
-  });
-}
-
-function frozenChunks(values: readonly VocabularyChunk[]): Chunk[] {
+/** Of at most `size` entries where W is one value. */
+function chunksOf(layer: OutputLayer, size: number): Chunk[] {
+  if ("shape" in layer) {
+    const vocabulary = layer.shape[0] as number;
+    return Array.from({ length: Math.ceil(vocabulary / size) }, (_, i) => {
+      const begin = i * size;
+      const count = Math.min(size, vocabulary - begin);
+      return { begin, count, weight: () => slice(layer, 0, begin, begin + count) };
+    });
+  }
   let end = 0;
-  return values.map((chunk) => {
-    const begin = end;
+  return layer.map((chunk) => {
     const count = chunk.forward.shape[0] as number;
     end += count;
-    return { begin, count, weight: (pass) => chunk[pass] };
+    return { begin: end - count, count, weight: (pass) => chunk[pass] };
   });
 }
