@@ -56,10 +56,7 @@ export interface MicroBatchLimits {
 /** What goes through a graph together: rows, each the indices of sequences that have its prompt. */
 export type MicroBatch = readonly (readonly number[])[];
 
-interface Row {
-  samples: number[];
-  tokens: number;
-}
+type Row = { samples: number[]; tokens: number };
 
 /**
  * The sequences of `batch` in rows, longest first, in groups of similar length: memory is at its peak in the first. Sequences of one

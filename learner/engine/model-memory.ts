@@ -12,10 +12,7 @@ import type { Numbers } from "./model/generate.ts";
 import type { DeviceBuffer } from "./runtime/buffer.ts";
 
 /** The part of a model's numbers that one worker steps: from `from` up to, and without, `to`. */
-export interface Range {
-  from: number;
-  to: number;
-}
+export type Range = { from: number; to: number };
 
 /** float32 numbers that graphs read and write. */
 export interface Held {

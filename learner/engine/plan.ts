@@ -86,10 +86,7 @@ const ARENA = 1.15;
 const GPU_ARENA: Record<Compute, number> = { float32: 1.3, bfloat16: 1.45 };
 
 /** Bytes that a graph needs. */
-interface Pass {
-  activations: number;
-  logits: number;
-}
+type Pass = { activations: number; logits: number };
 
 type Batch = Parameters<typeof decoderDims>[0];
 

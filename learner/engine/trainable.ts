@@ -152,7 +152,4 @@ export class Trainable {
 }
 
 /** The arrays that workers share in a step, where models are in shared memory. */
-export interface SharedStep {
-  gradient: Float32Array | undefined;
-  moments: Moments | undefined;
-}
+export type SharedStep = { gradient: Float32Array | undefined; moments: Moments | undefined };

@@ -49,7 +49,8 @@ export async function startServer(options: ServerOptions): Promise<LearnerServer
 export class LearnerServer {
   readonly #options: Required<ServerOptions>;
   readonly #grpc: grpc.Server;
-  #port = 0;
+  /** From `listen` on. */
+  port = 0;
   readonly #streams = new Map<string, ActorStream>();
   readonly #strangers = new Set<ActorStream>();
   /** Why all actors are drained; undefined: they are not. */
@@ -110,7 +111,7 @@ export class LearnerServer {
     const { address, tlsDirectory, tlsRefreshSeconds, store, tickSeconds } = this.#options;
     const credentials = serverCredentials(tlsDirectory, tlsRefreshSeconds);
     try {
-      this.#port = await promisify(this.#grpc.bindAsync).call(this.#grpc, address, credentials);
+      this.port = await promisify(this.#grpc.bindAsync).call(this.#grpc, address, credentials);
     } catch (cause) {
       const message = `${address} cannot be listened on: ${(cause as Error).message}; give another --listen`;
       throw new ServerError("listen", message, { cause });
@@ -121,10 +122,6 @@ export class LearnerServer {
 
   get uploadBytes(): number {
     return this.#uploads.heldBytes;
-  }
-
-  get port(): number {
-    return this.#port;
   }
 
   actors(): KnownActor[] {

@@ -100,7 +100,7 @@ export class Leases {
   }
 
   runningOf(actor: string): number {
-    return this.#running.countOf(actor);
+    return this.#running.of(actor).length;
   }
 
   afterCommit(then: () => void): void {

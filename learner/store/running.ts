@@ -48,8 +48,4 @@ export class RunningAttempts {
   of(actor: string): Lease[] {
     return [...(this.#byActor.get(actor) ?? [])];
   }
-
-  countOf(actor: string): number {
-    return this.#byActor.get(actor)?.size ?? 0;
-  }
 }

@@ -41,9 +41,7 @@ import type {
 /** `readOnly` looks at a store that another process may be writing, and takes nothing over. */
 export type StoreOptions = DatabaseOptions & Partial<Omit<LeaseOptions, "events">>;
 
-export function openStore(path: string, options: StoreOptions = {}): Store {
-  return new Store(path, options);
-}
+export const openStore = (path: string, options: StoreOptions = {}): Store => new Store(path, options);
 
 export class Store extends PolicyVersions {
   readonly path: string;
