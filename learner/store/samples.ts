@@ -67,13 +67,19 @@ const copied = (blob: unknown) => new Uint8Array(blob as Uint8Array).buffer;
 const optional = <T>(value: unknown, as: (value: NonNullable<unknown>) => T): T | undefined =>
   value === null || value === undefined ? undefined : as(value);
 
-/** The fields of a row whose columns have their names in snake case; NULL is undefined. */
-const fieldsOf = <T, F extends keyof T & string>(row: Row, fields: readonly F[]) =>
-  Object.fromEntries(fields.map((field) => [field, row[columnOf(field)] ?? undefined])) as Pick<T, F>;
+/** Reads the fields of a row whose columns have their names in snake case; NULL is undefined. */
+function reader<T, F extends keyof T & string>(fields: readonly F[]) {
+  const columns = fields.map((field) => [field, columnOf(field)]);
+  return (row: Row) =>
+    Object.fromEntries(columns.map(([field, name]) => [field, row[name] ?? undefined])) as Pick<T, F>;
+}
+const sampleFields = reader<Sample, (typeof SAMPLE_FIELDS)[number]>(SAMPLE_FIELDS);
+const resultFields = reader<AcceptedResult, (typeof RESULT_FIELDS)[number]>(RESULT_FIELDS);
+const gradeFields = reader<Grade, "score" | "reward" | "reason" | "family">(["score", "reward", "reason", "family"]);
 
 /** Reads a row of SAMPLE. */
 export const sampleOf = (row: Row): Sample => ({
-  ...fieldsOf<Sample, (typeof SAMPLE_FIELDS)[number]>(row, SAMPLE_FIELDS),
+  ...sampleFields(row),
   group: optional(row.prompt_group, String),
   promptTokens: new Int32Array(copied(row.prompt_tokens)),
   responseTokens: new Int32Array(copied(row.response_tokens)),
@@ -85,12 +91,12 @@ export const sampleOf = (row: Row): Sample => ({
 });
 
 const resultOf = (row: Row): AcceptedResult => ({
-  ...fieldsOf<AcceptedResult, (typeof RESULT_FIELDS)[number]>(row, RESULT_FIELDS),
+  ...resultFields(row),
   markers: JSON.parse(String(row.markers)) as MarkerSeen[],
 });
 
 const gradeOf = (row: Row): Grade => ({
-  ...fieldsOf<Grade, "score" | "reward" | "reason" | "family">(row, ["score", "reward", "reason", "family"]),
+  ...gradeFields(row),
   valid: Boolean(row.valid),
   // A store of version 2 that is only read has none of these.
   guards: JSON.parse(String(row.guards ?? "[]")) as string[],

@@ -75,8 +75,8 @@ export function during<T>(
 }
 
 /**
- * An operator with a gradient rule of its own, called `name` in the table of README.md: `forward` is emitted without recording, `vjp` gets the cotangents of its outputs
- * (undefined where the loss does not use one) and the outputs, and returns the cotangents of `inputs`.
+ * An operator with a gradient rule of its own, called `name` in the table of README.md: `forward` is emitted without recording, `vjp` gets
+ * the cotangents of its outputs (undefined where the loss does not use one) and the outputs, and returns the cotangents of `inputs`.
  */
 export function custom(
   name: string,

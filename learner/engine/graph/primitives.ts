@@ -316,7 +316,7 @@ export function gather(x: Value, indices: Value): Value {
   return emit({ type: "Gather", inputs: [x, indices], attributes: { axis: 0 }, shape });
 }
 
-/** x[..., indices[..., j]] along the last axis; `indices` int32 or int64 of x's rank. Its gradient adds nothing twice when a row's indices are distinct. */
+/** x[..., indices[..., j]] along the last axis; `indices` int32 or int64 of x's rank. Its gradient is for one index per row. */
 export function gatherElements(x: Value, indices: Value): Value {
   const width = indices.shape.at(-1);
   return emit({

@@ -135,8 +135,9 @@ function commonFolder(files: readonly string[]): string {
 }
 
 /**
- * Tells the weights of one model folder from those of another without reading them all. SHA-256, hex, over the configuration, every tensor's name, dtype and shape, and a sample of its numbers. The same model in
- * other files or shards has the same identity. 3B parameters take 3.5 MB of reading.
+ * Tells the weights of one model folder from those of another without reading them all. SHA-256, hex, over the configuration, every
+ * tensor's name, dtype and shape, and a sample of its numbers. The same model in other files or shards has the same identity. 3B
+ * parameters take 3.5 MB of reading.
  */
 export function modelIdentity({ config, tensors }: MappedWeights): string {
   const hash = createHash("sha256").update(JSON.stringify(config));
