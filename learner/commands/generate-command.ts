@@ -120,4 +120,4 @@ function promptOf(line: Line, vocabulary: number, tokenizer: Tokenizer | undefin
   return tokenizer.encodeChat(messages as Message[]);
 }
 
-if (import.meta.main) await runCommand(USAGE, generate);
+await runCommand(USAGE, generate);

@@ -48,4 +48,4 @@ async function logProbs(): Promise<void> {
   await engine.close();
 }
 
-if (import.meta.main) await runCommand(USAGE, logProbs);
+await runCommand(USAGE, logProbs);

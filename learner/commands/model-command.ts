@@ -167,4 +167,4 @@ function byteCount(text: string, option: string): number {
   throw new InputError(`${option} is ${text}; give bytes, or a size such as 5GB`);
 }
 
-if (import.meta.main) await runCommand(USAGE, model);
+await runCommand(USAGE, model);

@@ -1,7 +1,8 @@
 /** `longrun pretrain`. Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted (nothing is written then). */
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { defaultPretrain, type PretrainProgress, pretrain } from "./pretrain.ts";
+import { defaultPretrain, type PretrainProgress, pretrain } from "../pretrain/pretrain.ts";
+import { InputError, runCommand, wholeNumber } from "./command.ts";
 
 const defaultOut = fileURLToPath(new URL("../../manifests/quickstart/policy", import.meta.url));
 
@@ -12,54 +13,40 @@ const USAGE = `usage: longrun pretrain [--out DIR] [--seed N] [--texts N] [--ste
     or as many as fit into --minutes. --learning-rate: at its highest (${defaultPretrain.learningRate}). --threads: 0 takes all cores.
     --seed (${defaultPretrain.seed}): the same seed and number of threads give the same weights. Ctrl-C: nothing is written.`;
 
+const text = { type: "string" } as const;
+const options = {
+  ...{ out: { ...text, default: defaultOut }, seed: text, texts: text, steps: text, minutes: text, threads: text },
+  ...{ "batch-size": text, "learning-rate": text },
+};
+
 async function main(): Promise<number> {
-  const { values } = parseArgs({
-    options: {
-      out: { type: "string", default: defaultOut },
-      seed: { type: "string" },
-      texts: { type: "string" },
-      steps: { type: "string" },
-      minutes: { type: "string" },
-      threads: { type: "string" },
-      "batch-size": { type: "string" },
-      "learning-rate": { type: "string" },
-      help: { type: "boolean" },
-    },
-  });
-  if (values.help) {
-    console.log(USAGE);
-    return 0;
-  }
-  const count = (name: "seed" | "texts" | "steps" | "threads" | "batch-size", fallback: number, least: number) => {
-    const value = values[name] === undefined ? fallback : Number(values[name]);
-    if (Number.isSafeInteger(value) && value >= least) return value;
-    throw new RangeError(`--${name} is ${values[name]}; give a whole number of at least ${least}`);
-  };
-  const positive = (name: "minutes" | "learning-rate") => {
+  const { values } = parseArgs({ options });
+  const count = (name: keyof typeof options, fallback: number, least: number) =>
+    wholeNumber(values[name] ?? String(fallback), `--${name}`, least);
+  const positive = (name: keyof typeof options) => {
     const value = values[name] === undefined ? undefined : Number(values[name]);
     if (value === undefined || (Number.isFinite(value) && value > 0)) return value;
-    throw new RangeError(`--${name} is ${values[name]}; give a number above 0`);
+    throw new InputError(`--${name} is ${values[name]}; give a number above 0`);
   };
   const minutes = positive("minutes");
   const interrupted = new AbortController();
   process.once("SIGINT", () => interrupted.abort());
   process.once("SIGTERM", () => interrupted.abort());
-  const options = {
-    out: values.out,
-    seed: count("seed", defaultPretrain.seed, 0),
-    texts: count("texts", defaultPretrain.texts, 1),
-    steps: count("steps", minutes === undefined ? defaultPretrain.steps : 1_000_000, 1),
-    minutes,
-    batchSize: count("batch-size", defaultPretrain.batchSize, 1),
-    learningRate: positive("learning-rate") ?? defaultPretrain.learningRate,
-    threads: count("threads", defaultPretrain.threads, 0),
-    signal: interrupted.signal,
-    onProgress: progressLine(process.stderr),
-  };
   try {
-    const { loss, steps, seconds } = await pretrain(options);
+    const { loss, steps, seconds } = await pretrain({
+      out: values.out,
+      seed: count("seed", defaultPretrain.seed, 0),
+      texts: count("texts", defaultPretrain.texts, 1),
+      steps: count("steps", minutes === undefined ? defaultPretrain.steps : 1_000_000, 1),
+      minutes,
+      batchSize: count("batch-size", defaultPretrain.batchSize, 1),
+      learningRate: positive("learning-rate") ?? defaultPretrain.learningRate,
+      threads: count("threads", defaultPretrain.threads, 0),
+      signal: interrupted.signal,
+      onProgress: progressLine(process.stderr),
+    });
     process.stderr.write("\n");
-    console.log(`${options.out}: ${steps} steps in ${Math.round(seconds)} s, loss ${loss.toFixed(3)}`);
+    console.log(`${values.out}: ${steps} steps in ${Math.round(seconds)} s, loss ${loss.toFixed(3)}`);
     return 0;
   } catch (error) {
     if (!interrupted.signal.aborted) throw error;
@@ -83,13 +70,4 @@ function progressLine(out: NodeJS.WriteStream): (progress: PretrainProgress) => 
   };
 }
 
-main().then(
-  (code) => {
-    process.exitCode = code;
-  },
-  (error) => {
-    const badInput = error instanceof RangeError || (error as { code?: string }).code?.startsWith("ERR_PARSE_ARGS");
-    process.stderr.write(`${badInput ? (error as Error).message.split(". ")[0] : ((error as Error).stack ?? error)}\n`);
-    process.exitCode = badInput ? 2 : 1;
-  },
-);
+await runCommand(USAGE, main);
