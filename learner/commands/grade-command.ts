@@ -8,7 +8,7 @@ import { type Answers, type Graded, gradeSubmission, readAnswers } from "../grad
 import { rankOf } from "../grading/leaderboard.ts";
 import { type MleBenchTask, mleBenchTask, mleBenchTasks } from "../grading/mlebench-tasks.ts";
 import { type Refusal, refuse } from "../grading/reasons.ts";
-import { type RewardFacts, rewardOf } from "../grading/reward.ts";
+import { paperRewards, type RewardFacts, rewardOf } from "../grading/reward.ts";
 import { readRegistry } from "../tasks/registry.ts";
 import { openTask } from "../tasks/task.ts";
 import { InputError, parseLine, printLine, readText, required, runCommand, wholeNumber } from "./command.ts";
@@ -22,9 +22,6 @@ longrun grade --task DIR [--submission FILE] [--outcome OUTCOME] [--exit-status 
     [--forged N]
     The reward of one execution in a prepared task folder. Prints one object: valid, score, scoreRaw, reward, reason,
     creditedMarkers, clamped, capped, guards. Without --submission the program wrote none. MARKERS are comma separated.`;
-
-/** The paper's constants (section 4.1): the defaults of `algorithm.failureReward` and `algorithm.markerReward`. */
-const constants = { failureReward: -10, markerReward: 0.1 };
 
 const options = {
   task: { type: "string" },
@@ -102,7 +99,7 @@ function gradeExecution(directory: string, values: Values): void {
     forgedMarkers: wholeNumber(values.forged, "--forged", 0),
   };
   if (values.submission && existsSync(values.submission)) facts.graded = task.grade(readFileSync(values.submission));
-  printLine(rewardOf(facts, constants, task.rewardRules) ?? { reward: null, valid: false, reason: "lost" });
+  printLine(rewardOf(facts, paperRewards, task.rewardRules) ?? { reward: null, valid: false, reason: "lost" });
 }
 
 /** @returns the grader of one of the twelve, of a bundled task, or of a task folder with a task.yaml that has one */

@@ -1,8 +1,6 @@
 /** The contents of a model folder, and the memory that using it takes. */
 import { elementCount, type MappedWeights, readEosIds, size, TRANSFORMERS_DTYPES } from "../engine/index.ts";
 
-export type ModelInfo = ReturnType<typeof modelInfo>;
-
 export function modelInfo({ config, tensors, folder }: MappedWeights) {
   const dtypes: Record<string, number> = {};
   let parameters = 0;
@@ -34,7 +32,7 @@ export function modelInfo({ config, tensors, folder }: MappedWeights) {
   };
 }
 
-export function printInfo(info: ModelInfo): void {
+export function printInfo(info: ReturnType<typeof modelInfo>): void {
   const { memory } = info;
   const dtypes = Object.entries(info.dtypes).map(([dtype, count]) => `${dtype} (${count})`);
   const rows: [string, string][] = [

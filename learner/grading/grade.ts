@@ -45,7 +45,7 @@ export interface Answers {
 export function readAnswers(
   bytes: Buffer,
   grader: Grader | MleBenchTask,
-  o: { sample?: Buffer; split?: "Full" | "Half" } = {},
+  o: { sample?: Buffer | undefined; split?: "Full" | "Half" } = {},
 ): Answers {
   const rules = "checks" in grader ? mleBenchRules(grader) : graderRules(grader);
   const frame = readFrame(bytes, { bytes: 2 ** 31, rows: 50_000_000, wholeColumns: rules.wholeColumns });

@@ -20,6 +20,9 @@ export interface RewardFacts {
 
 type RewardConstants = Pick<Algorithm, "failureReward" | "markerReward">;
 
+/** The paper's (section 4.1): the defaults of `algorithm`. */
+export const paperRewards: RewardConstants = { failureReward: -10, markerReward: 0.1 };
+
 /** What a task says of rewards. */
 export type RewardRules = Pick<Grader, "direction" | "rewardRange" | "rewardFloor"> & Pick<Task, "guardedRewardCap">;
 
