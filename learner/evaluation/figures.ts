@@ -1,7 +1,6 @@
 /** What an evaluation came to, in numbers with their bootstrap intervals. Pure. */
 import type { Grader } from "../../crds/trainingrun.ts";
-import { rankOf } from "../grading/leaderboard.ts";
-import type { Leaderboard } from "../grading/mlebench-tasks.ts";
+import { type Leaderboard, rankOf } from "../grading/mlebench-tasks.ts";
 import { normalizedScore } from "../metrics/iteration.ts";
 import { mean } from "../metrics/statistics.ts";
 import type { Change, Evaluation, EvaluationSummary, Figures, Medal, Statistics } from "../metrics/summary.ts";

@@ -1,37 +1,13 @@
 import { readFileSync } from "node:fs";
 import { parse } from "yaml";
-
-/** What a grader of MLE-bench can check before it computes a score; `mlebench.ts` has the checks. */
-export type CheckName =
-  | "idColumn"
-  | "targetColumns"
-  | "notEmpty"
-  | "rowCount"
-  | "exactColumns"
-  | "shape"
-  | "numeric"
-  | "zeroToOneOrMissing"
-  | "zeroToOne"
-  | "positionalZeroToOne"
-  | "sumsCloseToOne"
-  | "positionalSumsCloseToOne"
-  | "sumsRoundToOne";
-
-export type MleBenchMetric =
-  | "RocAuc"
-  | "Accuracy"
-  | "QuadraticWeightedKappa"
-  | "Pearson"
-  | "RMSLE"
-  | "LogLoss"
-  | "WordJaccard";
+import type { Grader } from "../../crds/trainingrun.ts";
 
 /** One of the twelve tasks as mlebench.yaml describes it. */
 export interface MleBenchTask {
   /** What is to be predicted, for prompts. */
   statement: string;
-  metric: MleBenchMetric;
-  direction: "Higher" | "Lower";
+  metric: Grader["metric"];
+  direction: Grader["direction"];
   /** Files below prepared/public that programs need, besides the sample submission; a folder's name ends with a slash. */
   files: string[];
   /** Fields of public files that give the labels away, by file. */
@@ -42,7 +18,8 @@ export interface MleBenchTask {
   sample: string;
   idColumn: string;
   targetColumns: string[];
-  checks: CheckName[];
+  /** What is checked before a score is computed, in this order: names of `checks` in mlebench.ts. */
+  checks: string[];
   ids: "Sorted" | "List" | "Position";
   rounding: "Numpy" | "Exact";
   rewardFloor: number;
@@ -71,4 +48,22 @@ export function mleBenchTasks(): Record<string, MleBenchTask> {
 /** The task of that id, undefined if it is none of the twelve. */
 export function mleBenchTask(id: string): MleBenchTask | undefined {
   return Object.hasOwn(mleBenchTasks(), id) ? mleBenchTasks()[id] : undefined;
+}
+
+/**
+ * Where a score stands among the teams of the competition: the best medal that it reaches, and whether it is strictly better
+ * than the median.
+ * @param score with five decimals, as it is reported; absent or NaN: no rank
+ */
+export function rankOf(score: number | undefined, leaderboard: Leaderboard) {
+  const { gold, silver, bronze, median, best, worst } = leaderboard;
+  // The leaderboard is sorted, so its ends say which way is better.
+  const lowerIsBetter = best < worst;
+  const reaches = (threshold: number) =>
+    score !== undefined && (lowerIsBetter ? score <= threshold : score >= threshold);
+  const goldMedal = reaches(gold);
+  const silverMedal = !goldMedal && reaches(silver);
+  const bronzeMedal = !goldMedal && !silverMedal && reaches(bronze);
+  const aboveMedian = score !== undefined && (lowerIsBetter ? score < median : score > median);
+  return { goldMedal, silverMedal, bronzeMedal, anyMedal: goldMedal || silverMedal || bronzeMedal, aboveMedian };
 }

@@ -51,12 +51,7 @@ export function rewardOf(facts: RewardFacts, constants: RewardConstants, rules: 
   const { failureReward, markerReward } = constants;
   const without = (reason: string, creditedMarkers: string[]): Reward => ({
     reward: failureReward + markerReward * creditedMarkers.length,
-    valid: false,
-    reason,
-    creditedMarkers,
-    clamped: false,
-    capped: false,
-    guards: [],
+    ...{ valid: false, reason, creditedMarkers, clamped: false, capped: false, guards: [] },
   });
   if (facts.fault !== undefined) return without(facts.fault, []);
   if (facts.outcome === undefined) throw new Error("a sample that was executed has an outcome");
@@ -71,16 +66,12 @@ export function rewardOf(facts: RewardFacts, constants: RewardConstants, rules: 
   const earned = scoreReward(graded.score, rules);
   const cap = graded.guards.length > 0 ? (rules.guardedRewardCap ?? Infinity) : Infinity;
   return {
+    ...graded,
     reward: Math.max(Math.min(earned, cap), rules.rewardFloor),
-    valid: true,
-    score: graded.score,
-    ...(graded.scoreRaw !== undefined && { scoreRaw: graded.scoreRaw }),
-    ...(graded.reportedScore !== undefined && { reportedScore: graded.reportedScore }),
     reason: "valid",
     creditedMarkers: [],
     clamped: earned < rules.rewardFloor,
     capped: earned > cap,
-    guards: graded.guards,
   };
 }
 

@@ -27,6 +27,10 @@ export interface Rules {
   round: (score: number) => number;
 }
 
+export function wrongRows({ rows: found }: Frame, expected: number): Refusal | undefined {
+  return found === expected ? undefined : refuse("rowCount", { found, expected });
+}
+
 export function missingColumn(frame: Frame, names: readonly string[]): Refusal | undefined {
   const column = names.find((name) => !frame.names.includes(name));
   if (column === undefined) return undefined;
