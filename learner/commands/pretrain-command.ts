@@ -6,16 +6,16 @@ import { InputError, runCommand, wholeNumber } from "./command.ts";
 
 const defaultOut = fileURLToPath(new URL("../../manifests/quickstart/policy", import.meta.url));
 
-const USAGE = `usage: longrun pretrain [--out DIR] [--seed N] [--texts N] [--steps N] [--minutes N] [--threads N]
+const USAGE = `usage: longrun pretrain [--out DIR] [--seed N] [--texts N] [--steps N] [--threads N]
                         [--batch-size N] [--learning-rate R]
     Makes a starting policy for the bundled tasks from generated programs, by default that of the quickstart, in its place.
-    --texts: programs of the corpus (${defaultPretrain.texts}). --steps (${defaultPretrain.steps}) of --batch-size texts (${defaultPretrain.batchSize}),
-    or as many as fit into --minutes. --learning-rate: at its highest (${defaultPretrain.learningRate}). --threads: 0 takes all cores.
+    --texts: programs of the corpus (${defaultPretrain.texts}). --steps (${defaultPretrain.steps}) of --batch-size texts (${defaultPretrain.batchSize}).
+    --learning-rate: at its highest (${defaultPretrain.learningRate}). --threads: 0 takes all cores.
     --seed (${defaultPretrain.seed}): the same seed and number of threads give the same weights. Ctrl-C: nothing is written.`;
 
 const text = { type: "string" } as const;
 const options = {
-  ...{ out: { ...text, default: defaultOut }, seed: text, texts: text, steps: text, minutes: text, threads: text },
+  ...{ out: { ...text, default: defaultOut }, seed: text, texts: text, steps: text, threads: text },
   ...{ "batch-size": text, "learning-rate": text },
 };
 
@@ -23,12 +23,9 @@ async function main(): Promise<number> {
   const { values } = parseArgs({ options });
   const count = (name: keyof typeof options, fallback: number, least: number) =>
     wholeNumber(values[name] ?? String(fallback), `--${name}`, least);
-  const positive = (name: keyof typeof options) => {
-    const value = values[name] === undefined ? undefined : Number(values[name]);
-    if (value === undefined || (Number.isFinite(value) && value > 0)) return value;
-    throw new InputError(`--${name} is ${values[name]}; give a number above 0`);
-  };
-  const minutes = positive("minutes");
+  const learningRate = Number(values["learning-rate"] ?? defaultPretrain.learningRate);
+  if (!(Number.isFinite(learningRate) && learningRate > 0))
+    throw new InputError(`--learning-rate is ${values["learning-rate"]}; give a number above 0`);
   const interrupted = new AbortController();
   process.once("SIGINT", () => interrupted.abort());
   process.once("SIGTERM", () => interrupted.abort());
@@ -37,10 +34,9 @@ async function main(): Promise<number> {
       out: values.out,
       seed: count("seed", defaultPretrain.seed, 0),
       texts: count("texts", defaultPretrain.texts, 1),
-      steps: count("steps", minutes === undefined ? defaultPretrain.steps : 1_000_000, 1),
-      minutes,
+      steps: count("steps", defaultPretrain.steps, 1),
       batchSize: count("batch-size", defaultPretrain.batchSize, 1),
-      learningRate: positive("learning-rate") ?? defaultPretrain.learningRate,
+      learningRate,
       threads: count("threads", defaultPretrain.threads, 0),
       signal: interrupted.signal,
       onProgress: progressLine(process.stderr),
@@ -61,8 +57,8 @@ function progressLine(out: NodeJS.WriteStream): (progress: PretrainProgress) => 
     if (progress.phase !== "train")
       return { corpus: "writing the corpus", tokenizer: "learning the vocabulary", save: "saving" }[progress.phase];
     const { step, steps, loss, tokensPerSecond, secondsLeft } = progress;
-    const total = steps >= 1_000_000 ? "" : ` of ${steps}`;
-    return `step ${step}${total}  loss ${loss.toFixed(3)}  ${Math.round(tokensPerSecond)} tokens/s  ${Math.ceil(secondsLeft)} s left`;
+    const speed = `${Math.round(tokensPerSecond)} tokens/s  ${Math.ceil(secondsLeft)} s left`;
+    return `step ${step} of ${steps}  loss ${loss.toFixed(3)}  ${speed}`;
   };
   return (progress) => {
     if (out.isTTY) out.write(`\r\x1b[K${text(progress)}`);

@@ -1,13 +1,6 @@
 import { Tokenizer as HuggingFaceTokenizer } from "@huggingface/tokenizers";
 import type { TokenizerFiles } from "../engine/index.ts";
 
-export interface BpeOptions {
-  /** tokens in all: special tokens, the 256 bytes, and merges */
-  readonly vocabSize: number;
-  /** what is never merged across: by default a word with the white space before it, so that common code is one token */
-  readonly pattern?: string;
-}
-
 /** They have the first ids. The first pads, the last ends a response. */
 const SPECIAL_TOKENS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"] as const;
 
@@ -19,16 +12,21 @@ const CHAT_TEMPLATE =
  * Learns a byte-level BPE vocabulary: starting from bytes, the most frequent pair of neighbours becomes a token until
  * the vocabulary is full (Sennrich et al. 2016, over bytes as in GPT-2). Equal counts are decided by the lower ids, so
  * the same texts give the same tokenizer. When no pair occurs twice any more the vocabulary stays smaller.
+ *
+ * @param vocabSize tokens in all: special tokens, the 256 bytes, and merges
+ * @param pattern what is never merged across: by default a word with the white space before it, so that common code is
+ * one token
  */
-export function trainBpe(texts: Iterable<string>, options: BpeOptions): TokenizerFiles {
-  const { pattern = "\\s*\\S+" } = options;
+export function trainBpe(
+  texts: Iterable<string>,
+  { vocabSize, pattern = "\\s*\\S+" }: { vocabSize: number; pattern?: string },
+): TokenizerFiles {
   const tokens = [...SPECIAL_TOKENS, ...byteCharacters()];
-  if (options.vocabSize < tokens.length) {
-    throw new RangeError(`vocabSize is ${options.vocabSize}; the bytes and special tokens alone are ${tokens.length}`);
-  }
+  if (vocabSize < tokens.length)
+    throw new RangeError(`vocabSize is ${vocabSize}; the bytes and special tokens alone are ${tokens.length}`);
   const untrained = new HuggingFaceTokenizer(tokenizerJson(pattern, tokens, []), {});
   const words = countWords(texts, untrained, tokens);
-  const merges = learnMerges(words, tokens, options.vocabSize);
+  const merges = learnMerges(words, tokens, vocabSize);
   return {
     tokenizer: tokenizerJson(pattern, tokens, merges),
     tokenizerConfig: {

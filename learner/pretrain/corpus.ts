@@ -10,27 +10,22 @@ import { makeMistake } from "./mistakes.ts";
 import { type Design, drawDesign, redrawPart, writeDraft } from "./programs.ts";
 import { shapes, type TaskShape } from "./shapes.ts";
 
-export interface CorpusOptions {
-  seed: number;
+export const defaultCorpus = {
+  seed: 0,
   /** Number of texts. */
-  texts: number;
+  texts: 12_000,
   /** Share of texts whose prompt shows a previous solution. */
-  improveShare: number;
+  improveShare: 0.3,
   /** Share of responses with a mistake in the program. */
-  mistakeShare: number;
-}
+  mistakeShare: 0.7,
+};
+type CorpusOptions = typeof defaultCorpus;
 
-export interface CorpusText {
+export interface CorpusText extends ReturnType<typeof respond> {
   task: string;
   kind: "scratch" | "improve";
   messages: Message[];
-  response: string;
-  program: string;
-  /** Name of the mistake that was put in, if one was. */
-  mistake?: string;
 }
-
-export const defaultCorpus: CorpusOptions = { seed: 0, texts: 12_000, improveShare: 0.3, mistakeShare: 0.7 };
 
 /**
  * Prompts with solutions that a generator wrote: what people know of scikit-learn, and the mistakes that they make.
@@ -57,6 +52,7 @@ export function makeCorpus(options: CorpusOptions): CorpusText[] {
   });
 }
 
+/** `mistake`: the name of the mistake that was put in, if one was. */
 function respond(design: Design, shape: TaskShape, options: CorpusOptions, draw: Draw) {
   const draft = writeDraft(design, shape, draw);
   const wrong = draw.chance(options.mistakeShare) ? makeMistake(draft.lines, shape, draw) : undefined;

@@ -35,12 +35,6 @@ const REPORTED = {
   validation: ["Validate on a held-out part.", "Check a validation split."],
 };
 
-/** A plan and a program that agree with each other. */
-export interface Draft {
-  plan: string;
-  lines: string[];
-}
-
 export function drawDesign(shape: TaskShape, draw: Draw): Design {
   const features = drawFeatures(shape, draw);
   const family = draw.weighted(...features.families);
@@ -57,23 +51,16 @@ export function drawDesign(shape: TaskShape, draw: Draw): Design {
 export function redrawPart(design: Design, shape: TaskShape, draw: Draw): Design {
   const targets = shape.text === undefined ? 2 : 0;
   const part = draw.weighted([3, "model"], [3, "family"], [3, "features"], [targets, "target"], [1, "report"]);
-  switch (part) {
-    case "model":
-      return { ...design, model: design.family(draw) };
-    case "family": {
-      const family = draw.weighted(...design.features.families);
-      return { ...design, family, model: family(draw) };
-    }
-    case "features": {
-      const fresh = drawDesign(shape, draw);
-      // A model for a sparse matrix may not be one for a table.
-      return fresh.features.families === design.features.families ? { ...design, features: fresh.features } : fresh;
-    }
-    case "target":
-      return { ...design, logTarget: !design.logTarget };
-    case "report":
-      return { ...design, report: drawReport(draw) };
+  if (part === "model") return { ...design, model: design.family(draw) };
+  if (part === "target") return { ...design, logTarget: !design.logTarget };
+  if (part === "report") return { ...design, report: drawReport(draw) };
+  if (part === "family") {
+    const family = draw.weighted(...design.features.families);
+    return { ...design, family, model: family(draw) };
   }
+  const fresh = drawDesign(shape, draw);
+  // A model for a sparse matrix may not be one for a table.
+  return fresh.features.families === design.features.families ? { ...design, features: fresh.features } : fresh;
 }
 
 const drawReport = (draw: Draw): Report => draw.weighted([4, "nothing"], [4, "training"], [2, "validation"]);
@@ -85,10 +72,9 @@ function drawFeatures(shape: TaskShape, draw: Draw): Features {
 
 const list = (names: readonly string[]): string => `[${names.map((name) => `"${name}"`).join(", ")}]`;
 
-function enumeration(derived: TaskShape["derived"]): string {
-  const phrases = derived.map(({ phrase }) => phrase);
-  return phrases.length < 2 ? phrases.join("") : `${phrases.slice(0, -1).join(", ")} and ${phrases.at(-1)}`;
-}
+/** `a, b and c`. */
+const enumeration = (derived: TaskShape["derived"]): string =>
+  new Intl.ListFormat("en-GB").format(derived.map(({ phrase }) => phrase));
 
 /** `items` in their order, each kept or not, at least one. */
 function some<T>(items: readonly T[], probability: number, draw: Draw): T[] {
@@ -222,8 +208,8 @@ function textFeatures(column: string, draw: Draw): Features {
   }
 }
 
-/** Writes the design down. The same design gives different words, never a different computation. */
-export function writeDraft(design: Design, shape: TaskShape, draw: Draw): Draft {
+/** Writes a plan and the lines of a program. The same design gives different words, never a different computation. */
+export function writeDraft(design: Design, shape: TaskShape, draw: Draw) {
   const { features, model, logTarget, report } = design;
   const target = logTarget ? `log ${shape.target}` : `the ${shape.target}`;
   const plan = [
