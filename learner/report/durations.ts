@@ -4,7 +4,7 @@ import { duration, percent } from "../metrics/format.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
 import { share, sum } from "../metrics/statistics.ts";
 
-export interface HistogramBin {
+interface HistogramBin {
   /** e.g. `0.5–1`. */
   label: string;
   launchedShare: number;
@@ -43,21 +43,26 @@ export function durationSentence(lines: readonly IterationMetrics[], weighting: 
   const measured = `Programs that ended ran ${duration(launched)} on average, those that were trained on ${duration(trained)}`;
   const setting = `durationWeighting ${weighting}, collection ${collection}`;
   if (difference < -TOLERANCE) {
-    const lost = `${measured}: ${percent(-difference)} shorter. Slow work is being lost before it can train (${setting}).`;
-    if (weighting === "Off") return `${lost} Nothing makes up for it, so the policy drifts towards fast programs.`;
-    return `${lost} The weights make up for it only in part: no weight restores a sample that was never seen.`;
+    const kept =
+      weighting === "Off"
+        ? "Nothing makes up for it, so the policy drifts towards fast programs."
+        : "The weights make up for it only in part: no weight restores a sample that was never seen.";
+    return `${measured}: ${percent(-difference)} shorter. Slow work is being lost before it can train (${setting}). ${kept}`;
   }
-  if (difference > TOLERANCE) {
+  if (difference > TOLERANCE)
     return `${measured}: ${percent(difference)} longer (${setting}). Fast work is being lost, or slow work from before the first line still trains.`;
-  }
-  const agree = `${measured}: they agree, so no slow work is being lost (${setting}).`;
-  if (weighting === "Off") return `${agree} Every program counts the same, fast or slow.`;
-  if (weighting === "Completion") {
-    return `${agree} Completion weights are near 1 then: fast and slow programs count the same.`;
-  }
-  const capped = weighting === "Capped" ? ", up to the cap" : "";
-  return `${agree} Weighting by duration therefore does not repair a loss. It prefers slow programs, by choice: one that runs twice as long counts nearly twice as much${capped}.`;
+  const counts = WITHOUT_LOSS[weighting] ?? `${PREFERS_SLOW}.`;
+  return `${measured}: they agree, so no slow work is being lost (${setting}). ${counts}`;
 }
+
+const PREFERS_SLOW =
+  "Weighting by duration therefore does not repair a loss. It prefers slow programs, by choice: one that runs twice as long counts nearly twice as much";
+/** What a durationWeighting means where no slow work is lost. */
+const WITHOUT_LOSS: Readonly<Record<string, string>> = {
+  Off: "Every program counts the same, fast or slow.",
+  Completion: "Completion weights are near 1 then: fast and slow programs count the same.",
+  Capped: `${PREFERS_SLOW}, up to the cap.`,
+};
 
 /** Mean over all programs of the run; lines carry means and counts. */
 function runMean(lines: readonly IterationMetrics[], of: "launched" | "trained"): number | undefined {

@@ -8,10 +8,20 @@ import { WHENS } from "../evaluation/rows.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
 import { readMetrics } from "../metrics/jsonl.ts";
 import { readSummary, type When } from "../metrics/summary.ts";
-import { ReportError } from "./errors.ts";
+
+/** A fault of the report or of the run folder that it reads. `code` is stable; the message says what to do. */
+export class ReportError extends Error {
+  override readonly name = "ReportError";
+  readonly code: "run-folder" | "arguments" | "write";
+
+  constructor(code: ReportError["code"], message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
 
 /** The fields of a resolved `trainingrun.yaml` that the report speaks of; the rest is shown as it stands. */
-export interface RunManifest {
+interface RunManifest {
   metadata?: { name?: string };
   spec?: {
     tasks?: { name?: string; grader?: { metric?: string; direction?: "Higher" | "Lower" } }[];
@@ -24,7 +34,6 @@ export interface RunManifest {
 /** A run's folder, as far as the report shows it. */
 export type RunFolder = Awaited<ReturnType<typeof readRunFolder>>;
 export type ReportedTask = RunFolder["tasks"][number];
-export type ReportedEvaluation = NonNullable<RunFolder["evaluation"]>;
 export type BestProgram = NonNullable<RunFolder["best"]>;
 
 /** Throws `ReportError` with code `run-folder` if this is none, or a file in it is damaged. */

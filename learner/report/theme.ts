@@ -3,8 +3,6 @@ import type { Config } from "vega-lite";
 
 export const PALETTE = ["blue", "orange", "green", "red", "purple", "brown", "pink", "teal", "yellow"] as const;
 
-export const GREY = "var(--grey)";
-
 export function color(name: (typeof PALETTE)[number] | "grey" | "pale"): string {
   return `var(--${name})`;
 }
