@@ -29,18 +29,11 @@ export interface Scale extends Pick<Grader, "direction" | "rewardRange"> {
 
 /** What a status says of the policies before and after training. `bestImproved`: null where nothing was improved. */
 export function headline({ settings, before, after }: Evaluation) {
-  const of = ({
-    iteration,
-    samples,
-    validFraction,
-    meanScore: mean,
-    bestScore: best,
-    kinds,
-    ...it
-  }: EvaluationSummary) => ({
-    ...{ iteration, samples, validFraction, mean, best },
-    ...{ bestFromScratch: kinds ? kinds.scratch.bestScore : best, bestImproved: kinds?.improve.bestScore ?? null },
-    ...{ bestMedal: it.bestMedal, medalFraction: it.medalFraction, aboveMedianFraction: it.aboveMedianFraction },
+  const of = ({ kinds, ...it }: EvaluationSummary) => ({
+    ...{ iteration: it.iteration, samples: it.samples, validFraction: it.validFraction },
+    ...{ mean: it.meanScore, best: it.bestScore, bestFromScratch: (kinds?.scratch ?? it).bestScore },
+    ...{ bestImproved: kinds?.improve.bestScore ?? null, bestMedal: it.bestMedal },
+    ...{ medalFraction: it.medalFraction, aboveMedianFraction: it.aboveMedianFraction },
   });
   return {
     ...(settings && { protocol: settings.protocol }),
@@ -57,12 +50,8 @@ export function summarize(
 ): EvaluationSummary {
   const { scratch = [], improve } = Object.groupBy(programs, ({ kind }) => kind);
   const of = (some: readonly EvaluatedProgram[]) => figuresOf(some, scale, seed);
-  return {
-    iteration,
-    ...of(programs),
-    lost,
-    ...(improve && { kinds: { scratch: of(scratch), improve: of(improve) } }),
-  };
+  const kinds = improve && { kinds: { scratch: of(scratch), improve: of(improve) } };
+  return { iteration, ...of(programs), lost, ...kinds };
 }
 
 /** The i-th programs of both policies were asked with the same random numbers. */

@@ -2,8 +2,7 @@
 import { mleBenchTasks } from "../grading/mlebench-tasks.ts";
 import type { Evaluation, EvaluationSettings, Figures, When } from "../metrics/summary.ts";
 import { mean, standardError } from "./bootstrap.ts";
-import { markdownTable } from "./markdown.ts";
-import { WHENS } from "./rows.ts";
+import { markdownTable, WHENS } from "./rows.ts";
 
 /** An evaluation that was found in a folder. */
 export interface Evaluated {
@@ -92,10 +91,7 @@ function cellOf(values: readonly (number | null)[]) {
 }
 
 /** The paper's order, then the others. */
-function placeOf(task: string): number {
-  const place = Object.keys(mleBenchTasks()).indexOf(task);
-  return place < 0 ? Number.MAX_SAFE_INTEGER : place;
-}
+const placeOf = (task: string): number => [...Object.keys(mleBenchTasks()), task].indexOf(task);
 
 export function tableMarkdown(table: Table): string {
   const { columns, rows, settings, runs } = table;
