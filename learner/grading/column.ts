@@ -75,7 +75,7 @@ export function inferColumn(name: string, cells: Cells, at: number, blockRows: n
   const blocks: Block[] = [];
   for (let start = 0; start < rows; start += blockRows)
     blocks.push(inferBlock(reader, values, start, Math.min(rows, start + blockRows)));
-  const kind = joined(new Set(blocks.map((block) => block.kind)));
+  const kind = joined<Kind>(new Set(blocks.map((block) => block.kind)), "text");
   if (kind === "text" || kind === "mixed" || kind === "textWithoutMissing") {
     const isMissing = (row: number) => kind !== "textWithoutMissing" && missingTokens.has(reader.text(row));
     const firstText = Math.max(0, blocks.find((block) => block.firstText >= 0)?.firstText ?? 0);
@@ -87,8 +87,9 @@ export function inferColumn(name: string, cells: Cells, at: number, blockRows: n
   return column;
 }
 
-function joined(kinds: Set<Kind>): Kind {
-  const [first = "text"] = kinds;
+/** The type of values of several types; `none` of none. */
+export function joined<Type extends string>(kinds: ReadonlySet<Type>, none: Type): Type | "float" | "mixed" {
+  const [first = none] = kinds;
   if (kinds.size <= 1) return first;
   return [...kinds].every((kind) => kind === "int" || kind === "float") ? "float" : "mixed";
 }

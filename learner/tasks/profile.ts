@@ -1,6 +1,6 @@
 /** What a data file holds: records, columns, their types and their missing cells. Bounded, whatever the file's size. */
 import { closeSync, openSync, readFileSync, readSync, statSync } from "node:fs";
-import { isNumeric } from "../grading/column.ts";
+import { isNumeric, joined } from "../grading/column.ts";
 import { readFrame } from "../grading/frame.ts";
 
 /** Read of a table for types and missing cells: 8 MiB of numbers take a third of a second. */
@@ -65,31 +65,18 @@ function profileJson(path: string): TableFacts | Unreadable | undefined {
   }
   if (!Array.isArray(value) || !value.every((record) => record !== null && typeof record === "object"))
     return undefined;
-  const types = new Map<string, { types: Set<ColumnFacts["type"]>; present: number }>();
-  for (const record of value as Record<string, unknown>[])
-    for (const [name, field] of Object.entries(record)) {
-      const facts = types.get(name) ?? { types: new Set(), present: 0 };
-      types.set(name, facts);
-      if (field === null) continue;
-      facts.types.add(jsonType(field));
-      facts.present++;
-    }
-  const columns = [...types].map(
-    ([name, facts]): ColumnFacts => ({ name, type: joined(facts.types), missing: value.length - facts.present }),
-  );
-  return { columns, profiledRows: value.length, rows: value.length };
+  const records = value as Record<string, unknown>[];
+  const columns = [...new Set(records.flatMap(Object.keys))].map((name): ColumnFacts => {
+    const fields = records.map((record) => record[name]).filter((field) => field !== undefined && field !== null);
+    return { name, type: joined(new Set(fields.map(jsonType)), "mixed"), missing: records.length - fields.length };
+  });
+  return { columns, profiledRows: records.length, rows: records.length };
 }
 
 function jsonType(field: unknown): ColumnFacts["type"] {
   if (Array.isArray(field)) return "list";
   if (typeof field === "number") return Number.isInteger(field) ? "int" : "float";
   return typeof field === "boolean" ? "bool" : typeof field === "string" ? "text" : "object";
-}
-
-function joined(types: ReadonlySet<ColumnFacts["type"]>): ColumnFacts["type"] {
-  const [first = "mixed"] = types;
-  if (types.size <= 1) return first;
-  return [...types].every((type) => type === "int" || type === "float") ? "float" : "mixed";
 }
 
 const [lineFeed, carriageReturn, quote] = [10, 13, 34];
