@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempDisposableSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import {
   createModelFolder,
@@ -79,25 +79,22 @@ export async function pretrain(options: PretrainOptions): Promise<{ loss: number
   const eosId = new Tokenizer(tokenizer).eosId!;
 
   mkdirSync(dirname(resolve(options.out)), { recursive: true });
-  const scratch = mkdtempSync(`${resolve(options.out)}.`);
-  try {
-    const start = join(scratch, "start");
-    const config = { ...architecture, vocabSize };
-    const weights = initialWeights(config, seedFor(options.seed, "initial weights"));
-    createModelFolder(start, { config, weights, tokenizer, eosIds: [eosId] });
-    const trained = await train(start, join(scratch, "trained"), sequences, options);
-    const seconds = (performance.now() - started) / 1000;
-    const folder = join(scratch, "trained", "policy");
-    const facts = corpusFacts(corpus, sequences, { ...options, vocabulary: vocabSize }, trained);
-    writeFileSync(join(folder, "corpus.json"), `${JSON.stringify(facts, null, 2)}\n`);
-    writeFileSync(join(folder, "corpus.hashes"), programHashes(corpus.map(({ program }) => program)));
-    writeFileSync(join(folder, "README.md"), readme(facts));
-    if (existsSync(options.out)) renameSync(options.out, join(scratch, "replaced"));
-    renameSync(folder, options.out);
-    return { ...trained, seconds };
-  } finally {
-    rmSync(scratch, { recursive: true, force: true });
-  }
+  using temporary = mkdtempDisposableSync(`${resolve(options.out)}.`);
+  const scratch = temporary.path;
+  const start = join(scratch, "start");
+  const config = { ...architecture, vocabSize };
+  const weights = initialWeights(config, seedFor(options.seed, "initial weights"));
+  createModelFolder(start, { config, weights, tokenizer, eosIds: [eosId] });
+  const trained = await train(start, join(scratch, "trained"), sequences, options);
+  const seconds = (performance.now() - started) / 1000;
+  const folder = join(scratch, "trained", "policy");
+  const facts = corpusFacts(corpus, sequences, { ...options, vocabulary: vocabSize }, trained);
+  writeFileSync(join(folder, "corpus.json"), `${JSON.stringify(facts, null, 2)}\n`);
+  writeFileSync(join(folder, "corpus.hashes"), programHashes(corpus.map(({ program }) => program)));
+  writeFileSync(join(folder, "README.md"), readme(facts));
+  if (existsSync(options.out)) renameSync(options.out, join(scratch, "replaced"));
+  renameSync(folder, options.out);
+  return { ...trained, seconds };
 }
 
 function tokenize(corpus: readonly CorpusText[], tokenizer: Tokenizer): Sequence[] {
