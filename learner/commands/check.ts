@@ -56,7 +56,6 @@ export function checkTask(directory: string, options: CheckOptions): TaskCheck {
   return check;
 }
 
-/** Fills in the other fields of `check` on the way. */
 function* findingsOf(check: TaskCheck, options: CheckOptions): Generator<Finding> {
   const publicDirectory = join(check.directory, "prepared", "public");
   if (existsSync(publicDirectory)) check.files = listPublicFiles(publicDirectory);
@@ -123,7 +122,6 @@ function* fileFindings({ publicDirectory, mleBench, grader }: Task, files: reado
   }
 }
 
-/** Programs read the public folder: nothing in it may be a private file. */
 function* openAnswersFindings({ directory, publicDirectory }: Task): Generator<Finding> {
   const filesIn = (parent: string) =>
     readdirSync(parent, { withFileTypes: true })

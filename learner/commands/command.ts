@@ -14,7 +14,6 @@ import {
 import { RolloutError } from "../rollout/errors.ts";
 import { TaskError } from "../tasks/errors.ts";
 
-/** Arguments or lines that cannot be used. */
 export class InputError extends Error {}
 
 const BAD_INPUT = [InputError, ModelError, TaskError, RolloutError, ManifestError];
@@ -53,7 +52,6 @@ export function wholeNumber(text: string, option: string, least: number): number
   throw new InputError(`${option} is ${text}; give a whole number of at least ${least}`);
 }
 
-/** Options of `openModel`. */
 export const MODEL_OPTIONS = {
   model: { type: "string" },
   adapter: { type: "string" },
@@ -61,10 +59,7 @@ export const MODEL_OPTIONS = {
   threads: { type: "string", default: "0" },
 } as const;
 
-/**
- * Reads the configuration of the model folder and the adapter, and runs all networks of this command on the device. If
- * `auto` does not take an existing GPU, stderr says why.
- */
+/** Reads both folders and runs all networks on the device; stderr says why `auto` does not take an existing GPU. */
 export async function openModel(values: { model?: string; adapter?: string; device?: string; threads: string }) {
   const model = required(values.model, "--model", "a model folder");
   const threads = wholeNumber(values.threads, "--threads", 0);
@@ -78,14 +73,12 @@ export async function openModel(values: { model?: string; adapter?: string; devi
   return { model, config, adapter, device, threads };
 }
 
-/** A line of a file of JSON objects. */
 export interface Line {
   readonly json: Readonly<Record<string, unknown>>;
   /** file and line number, for errors */
   readonly place: string;
 }
 
-/** @throws InputError */
 export function readText(file: string): string {
   try {
     return fs.readFileSync(file, "utf8");

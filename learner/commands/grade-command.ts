@@ -55,7 +55,6 @@ function gradeOne(task: string, answers: string, values: Values): void {
   else process.stdout.write(described(graded));
 }
 
-/** Opens each file of answers once. */
 function gradeBatch(path: string, values: Values): void {
   for (const name of ["task", "answers", "submission"] as const)
     if (values[name] !== undefined)
@@ -134,7 +133,6 @@ function gradeFile(path: string, answers: Answers | Refusal, task: string) {
   };
 }
 
-/** A file that is too large is refused by its size, unread. */
 function gradeBytes(path: string, answers: Answers): Graded | Refusal {
   const { maxBytes } = answers;
   try {

@@ -19,7 +19,6 @@ export function modelInfo({ config, tensors, folder }: MappedWeights) {
     /** Bytes of the weights in their files. logprobs and generate map the files, once for all processes. */
     bytes,
     files: new Set(tensors.map(({ file }) => file)).size,
-    /** parameters by dtype */
     dtypes,
     memory: {
       /** weights in float32, as training holds them */

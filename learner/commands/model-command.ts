@@ -1,8 +1,4 @@
-/**
- * `longrun model info DIR` says what a model folder holds, and with `--plan` the memory that training takes, also on a
- * device that this machine does not have. `convert` writes the folder anew in another dtype or with other shards,
- * `merge` with a LoRA adapter added to the weights.
- */
+/** `longrun model`: says what a model folder holds and what training it takes, converts it, merges an adapter into it. */
 import fs from "node:fs";
 import { parseArgs } from "node:util";
 import {

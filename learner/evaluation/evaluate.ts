@@ -152,7 +152,6 @@ function scaleOf({ task }: Evaluating): Scale {
   return { direction, rewardRange, leaderboard: ranked ? task.mleBench?.leaderboard : undefined };
 }
 
-/** Beside the progress. */
 const SAID: Record<When, string> = { before: "before training", after: "after training", model: "" };
 
 const purposeOf = (when: When, iteration: number): string =>

@@ -21,7 +21,6 @@ export interface EvaluatedProgram {
   durationSeconds?: number | undefined;
 }
 
-/** How a task's scores are read. */
 export interface Scale extends Pick<Grader, "direction" | "rewardRange"> {
   /** Absent where a score has no rank: no task of MLE-bench, or `rewardSplit: Half`. */
   leaderboard?: Leaderboard | undefined;
@@ -111,10 +110,7 @@ function statisticsOf(programs: readonly EvaluatedProgram[], scale: Scale): Stat
   };
 }
 
-/**
- * What the bootstrap draws: a program from scratch together with the improvements of it, which depend on it. Improvements
- * whose starting program is missing stay together likewise.
- */
+/** What the bootstrap draws: a program together with the improvements of it, which depend on it. */
 function unitsOf(programs: readonly EvaluatedProgram[]): EvaluatedProgram[][] {
   const units = Map.groupBy(programs, ({ id, kind, previous }) => (kind === "improve" ? (previous ?? id) : id));
   return [...units.values()];

@@ -8,7 +8,6 @@ import { type Evaluating, evaluatePolicy } from "./evaluate.ts";
 export interface EvaluatedPolicy {
   /** Iterations that it has behind it. */
   iteration: number;
-  /** Folder of a checkpoint. */
   checkpoint?: string;
 }
 
@@ -28,12 +27,7 @@ export function readPolicies(directory: string): Policies | undefined {
   }
 }
 
-/**
- * Evaluates each in turn; one that was evaluated before a restart is not evaluated again.
- *
- * @param load loads the weights of a checkpoint's folder
- * @returns what was done, for people
- */
+/** Evaluates each in turn, but none twice. @param load loads a checkpoint's weights @returns what was done, for people */
 export async function evaluatePolicies(
   run: Evaluating,
   policies: Policies,

@@ -3,12 +3,10 @@ import { change, count, duration, NONE, number, percent } from "../metrics/forma
 import type { Change, Evaluation, EvaluationSummary, Figures, Interval, Statistics, When } from "../metrics/summary.ts";
 
 interface EvaluationTable {
-  /** The first column has no head. */
   heads: string[];
   groups: { title: string; rows: { label: string; cells: string[] }[] }[];
 }
 
-/** In the order in which they are shown. */
 export const WHENS: readonly When[] = ["before", "after", "model"];
 
 const headOf: Record<When, (summary: EvaluationSummary) => string> = {

@@ -4,7 +4,6 @@ import type { Evaluation, EvaluationSettings, Figures, When } from "../metrics/s
 import { mean, standardError } from "./bootstrap.ts";
 import { markdownTable, WHENS } from "./rows.ts";
 
-/** An evaluation that was found in a folder. */
 export interface Evaluated {
   folder: string;
   evaluation: Evaluation & { settings: EvaluationSettings };
@@ -27,11 +26,7 @@ export type Table = ReturnType<typeof tableOf>;
 
 const PLACES: Record<When, string> = { before: "before", after: "after RL", model: "model" };
 
-/**
- * Returns a row for each statistic and task, with a cell for each column.
- *
- * @throws Error in one line if the evaluations cannot stand in one table
- */
+/** Returns a row for each statistic and task. @throws Error in one line if the evaluations cannot stand in one table */
 export function tableOf(found: readonly Evaluated[]) {
   const [first] = found;
   if (!first) throw new Error("no run is given");
@@ -112,7 +107,6 @@ export function tableMarkdown(table: Table): string {
   return `${[note, ...parts].join("\n\n")}\n`;
 }
 
-/** As the paper prints it: three decimals. */
 function shown({ mean: value, standardError: error, runs }: ReturnType<typeof cellOf>, of: number): string {
   if (value === null) return "N/A";
   const some = runs < of ? ` (${runs} of ${of})` : "";

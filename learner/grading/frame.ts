@@ -81,7 +81,6 @@ function grown(values: Uint32Array<ArrayBuffer>): Uint32Array<ArrayBuffer> {
 
 /** pandas' tokenizer as a reader of one row after the other. */
 class RowReader {
-  /** Fields of the last row. */
   fields = 0;
   /** Cells of all rows since `forget`. */
   cells = 0;
@@ -127,7 +126,6 @@ class RowReader {
     let [cells, length, ends] = [before, this.#length, this.#ends];
     this.#row++;
     for (;;) {
-      // At the start of a field.
       if (bytes[at] === quote) {
         at++;
         for (;;) {

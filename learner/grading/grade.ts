@@ -32,7 +32,6 @@ export interface Answers {
   ids: IdIndex | undefined;
   /** [target][row]; labels that are text are numbered. */
   truth: Values[];
-  /** Reads a column of a submission. */
   read: ReturnType<Rules["reader"]>;
   /** Like `truth`; absent if the task has no readable sample submission. */
   sample?: Values[];
@@ -116,7 +115,6 @@ function predictions(submission: Buffer, answers: Answers): Values[] | Refusal {
   return rules.checkRows(predicted) ?? predicted;
 }
 
-/** The given rows of each column. */
 function pick(columns: readonly Values[], rows: Uint32Array): Values[] {
   return columns.map((column) => inOrder(column, rows));
 }

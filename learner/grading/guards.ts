@@ -50,7 +50,6 @@ function isAlike(one: number | string, other: number | string, tolerance: number
 interface AnswerFacts {
   /** Rows that may differ in a copy. Where answers hardly vary honest predictions hardly do either, and fewer may differ. */
   fewRows: number;
-  /** Of each target column; 0 for texts. */
   tolerances: number[];
 }
 

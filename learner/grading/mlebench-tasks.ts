@@ -12,9 +12,9 @@ export interface MleBenchTask {
   files: string[];
   /** Fields of public files that give the labels away, by file. */
   leaks?: { file: string; field: string; why: string }[];
-  /** File below prepared/private. */
+  /** Below prepared/private. */
   answers: string;
-  /** File below prepared/public. */
+  /** Below prepared/public. */
   sample: string;
   idColumn: string;
   targetColumns: string[];
@@ -39,7 +39,6 @@ export interface Leaderboard {
 
 let tasks: Record<string, MleBenchTask> | undefined;
 
-/** The twelve tasks by their ids. */
 export function mleBenchTasks(): Record<string, MleBenchTask> {
   tasks ??= parse(readFileSync(new URL("mlebench.yaml", import.meta.url), "utf8")) as Record<string, MleBenchTask>;
   return tasks;
@@ -50,11 +49,7 @@ export function mleBenchTask(id: string): MleBenchTask | undefined {
   return Object.hasOwn(mleBenchTasks(), id) ? mleBenchTasks()[id] : undefined;
 }
 
-/**
- * Where a score stands among the teams of the competition: the best medal that it reaches, and whether it is strictly better
- * than the median.
- * @param score with five decimals, as it is reported; absent or NaN: no rank
- */
+/** The best medal that a score of five decimals reaches, and whether it is strictly better than the median team's. */
 export function rankOf(score: number | undefined, leaderboard: Leaderboard) {
   const { gold, silver, bronze, median, best, worst } = leaderboard;
   // The leaderboard is sorted, so its ends say which way is better.

@@ -12,7 +12,6 @@ const separators = new RegExp(`[${whiteSpace}]+`, "u");
 /** What `float` strips at both ends: not U+001C-1F. */
 const floatSpace = new RegExp(`[${whiteSpace.replace("\\x1c-\\x20", " ")}]`, "u");
 
-/** `str.split()`. */
 export function pythonSplit(text: string): string[] {
   return text.split(separators).filter((word) => word !== "");
 }

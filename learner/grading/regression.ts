@@ -9,7 +9,6 @@ function differences(truth: Float64Array, predicted: Float64Array): Float64Array
   return errors;
 }
 
-/** Mean absolute error: mean |y - p|. */
 export function meanAbsoluteError(truth: Float64Array, predicted: Float64Array): number {
   const errors = differences(truth, predicted);
   for (let i = 0; i < errors.length; i++) errors[i] = Math.abs(errors[i]!);

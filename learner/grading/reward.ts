@@ -2,7 +2,6 @@ import type { Algorithm, Grader, Task } from "../../crds/trainingrun.ts";
 import type { Outcome } from "../../proto/execution.ts";
 import type { Graded } from "./grade.ts";
 
-/** What a sample's reward depends on. */
 export interface RewardFacts {
   /** Why the solution was never executed; absent if it was. */
   fault?: string | undefined;
@@ -14,7 +13,6 @@ export interface RewardFacts {
   seenMarkers: readonly string[];
   /** Marker lines with a wrong nonce, or of markers that were never inserted. */
   forgedMarkers: number;
-  /** Absent if there is no submission. */
   graded?: Graded | undefined;
 }
 
@@ -23,7 +21,6 @@ type RewardConstants = Pick<Algorithm, "failureReward" | "markerReward">;
 /** The paper's (section 4.1): the defaults of `algorithm`. */
 export const paperRewards: RewardConstants = { failureReward: -10, markerReward: 0.1 };
 
-/** What a task says of rewards. */
 export type RewardRules = Pick<Grader, "direction" | "rewardRange" | "rewardFloor"> & Pick<Task, "guardedRewardCap">;
 
 export interface Reward extends Omit<Graded, "reason"> {

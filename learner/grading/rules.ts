@@ -9,7 +9,6 @@ export interface Rules {
   ids: MleBenchTask["ids"];
   /** Columns have one type throughout, see `FrameLimits`. */
   wholeColumns: boolean;
-  /** Most bytes of a submission. */
   maxBytes: (answersBytes: number) => number;
   /** @throws Error in one line if the answers do not fit the grader */
   checkAnswers: (frame: Frame) => void;

@@ -1,7 +1,4 @@
-/**
- * What changes between two lines of `metrics.jsonl`, read when Prometheus scrapes: what the learner does and waits for,
- * its actors, its newest checkpoint, its disk and its certificates.
- */
+/** What changes between two lines of `metrics.jsonl`, read when Prometheus scrapes. */
 import { statfsSync } from "node:fs";
 import { Gauge, type Registry } from "prom-client";
 import { messages, type StatusMessage } from "../../proto/service.ts";
@@ -13,7 +10,6 @@ export interface LiveSources {
   checkpoint: () => { iteration: number; committedAt: number } | undefined;
   /** Of the run, Unix milliseconds: how old its checkpoint is before there is one. */
   startedAt: number;
-  /** Of the run. */
   directory: string;
   tlsDirectory: string;
 }

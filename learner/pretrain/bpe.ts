@@ -40,7 +40,6 @@ export function trainBpe(
   };
 }
 
-/** A distinct piece of text, as the ids of its tokens so far. */
 interface Word {
   ids: number[];
   readonly count: number;
@@ -115,10 +114,7 @@ function merged(ids: number[], left: number, right: number, id: number): number[
   return result;
 }
 
-/**
- * The character that stands for each byte: printable ones for themselves, the others from U+0100 on (GPT-2's
- * bytes_to_unicode), so that a vocabulary over bytes can be written as text.
- */
+/** The character of each byte: printable ones for themselves, the others from U+0100 on (GPT-2's bytes_to_unicode). */
 function byteCharacters(): string[] {
   let next = 0x100;
   return Array.from({ length: 256 }, (_, byte) => {

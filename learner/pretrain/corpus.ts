@@ -12,7 +12,6 @@ import { shapes, type TaskShape } from "./shapes.ts";
 
 export const defaultCorpus = {
   seed: 0,
-  /** Number of texts. */
   texts: 12_000,
   /** Share of texts whose prompt shows a previous solution. */
   improveShare: 0.3,

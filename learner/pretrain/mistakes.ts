@@ -33,7 +33,6 @@ function oneOf(...all: readonly Apply[]): Apply {
   return (lines, draw) => draw.pick(all)(lines, draw);
 }
 
-/** Changes every line that it can. */
 function everywhere(change: (line: string) => string): Apply {
   return (lines) => {
     const changed = lines.map(change);

@@ -18,9 +18,7 @@ import { corpusFacts, readme } from "./readme.ts";
 
 export const defaultPretrain = {
   seed: defaultCorpus.seed,
-  /** Number of texts that are generated. */
   texts: defaultCorpus.texts,
-  /** Optimiser steps. */
   steps: 2400,
   batchSize: 16,
   learningRate: 2.5e-3,

@@ -82,11 +82,9 @@ function some<T>(items: readonly T[], probability: number, draw: Draw): T[] {
   return kept.length > 0 ? kept : [draw.pick(items)];
 }
 
-/** Lines that add the columns to the frame `d`. */
 const adding = (derived: TaskShape["derived"]): string[] =>
   derived.map(({ column, expression }) => `d["${column}"] = ${expression}`);
 
-/** A matrix of these columns alone. */
 const selecting = (columns: readonly string[]): string[] => [
   `columns = ${list(columns)}`,
   "X = train[columns]",

@@ -11,7 +11,6 @@ import { color, PALETTE } from "./theme.ts";
 
 export interface Chart {
   title: string;
-  /** What it means, below the plot. */
   caption: string;
   legend: Series[];
   size: Size;

@@ -84,7 +84,6 @@ export function stackPlot(bars: Point[], series: readonly Series[], x: Axis, y: 
   };
 }
 
-/** Bars side by side within each of a few named groups, which keep their order. */
 export function groupedPlot(
   bars: { group: string; y: number; series: string }[],
   series: readonly Series[],

@@ -31,7 +31,6 @@ interface RunManifest {
   };
 }
 
-/** A run's folder, as far as the report shows it. */
 export type RunFolder = Awaited<ReturnType<typeof readRunFolder>>;
 export type ReportedTask = RunFolder["tasks"][number];
 export type BestProgram = NonNullable<RunFolder["best"]>;

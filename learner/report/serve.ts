@@ -1,7 +1,4 @@
-/**
- * `/report` of the learner: report.html as it is on the disk, a line above it of what happens at this moment, and a header
- * that makes browsers load it again while the run goes on.
- */
+/** `/report` of the learner: report.html with a line of what happens now above it, loaded again while the run goes on. */
 import { join } from "node:path";
 import type { StatusMessage } from "../../proto/service.ts";
 import { readIfThere } from "../metrics/files.ts";

@@ -63,7 +63,6 @@ function comparison(titles: string[], rows: readonly (typeof COMPARED)[number][]
   return html`<table class="comparison"><thead><tr><th></th>${heads([...titles, "change"])}</tr></thead><tbody>${body}</tbody></table>`;
 }
 
-/** A difference of shares is in percentage points. */
 function points(before: number | null | undefined, after: number | null | undefined): string {
   const text = change(before, after, percent);
   return text.endsWith("%") ? text.replace("%", "points") : text;

@@ -6,7 +6,6 @@ import { fileURLToPath } from "node:url";
 import { TaskError } from "./errors.ts";
 import type { RegistryEntry } from "./registry.ts";
 
-/** Hexadecimal SHA-256 of a file. */
 export function fileSha256(path: string): string {
   return createHash("sha256").update(readFileSync(path)).digest("hex");
 }

@@ -17,17 +17,13 @@ import { type RegistryEntry, readRegistry } from "./registry.ts";
 
 export interface PrepareOptions {
   task: string;
-  /** Folder that gets the folder `<task>`. */
   out: string;
-  /** A Python with pip. */
   python: string;
   /** Folder of fetched packages, kept from run to run. */
   downloads: string;
-  /** By default the bundled tasks. */
   registry?: Record<string, RegistryEntry>;
 }
 
-/** Prepares one bundled task. @throws TaskError */
 export function prepareTask(options: PrepareOptions): { task: string; directory: string; created: boolean } {
   const { task, registry = readRegistry() } = options;
   const entry = Object.hasOwn(registry, task) ? registry[task] : undefined;

@@ -26,7 +26,6 @@ export interface TableFacts {
   rows?: number;
 }
 
-/** What is wrong with a file that cannot be profiled. */
 export interface Unreadable {
   problem: string;
 }
@@ -125,7 +124,6 @@ function lastRecordEnd(head: Buffer): number {
   return end;
 }
 
-/** The first bytes of a file, at most so many. */
 export function readHead(path: string, bytes: number): Buffer {
   const file = openSync(path, "r");
   try {

@@ -7,7 +7,6 @@ import { profileFile, type TableFacts, type Unreadable } from "./profile.ts";
 const maxFolderFiles = 200_000;
 
 export interface PublicFile {
-  /** A folder's ends with a slash. */
   name: string;
   /** Of a folder, what its counted files take together. */
   bytes: number;
@@ -18,7 +17,6 @@ export interface PublicFile {
 
 interface FolderFacts {
   files: number;
-  /** True where there are more than `maxFolderFiles`. */
   more: boolean;
   folders: number;
   /** Files by extension, the most frequent first. */

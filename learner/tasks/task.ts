@@ -17,7 +17,6 @@ export interface Task {
   /** Limits and split: the TrainingRun's where it names the task, otherwise the folder's. */
   spec: TaskSpec;
   grader: Grader;
-  /** What a score is worth. */
   rewardRules: RewardRules;
   /** How MLE-bench grades it, if it is one of the twelve and no grader of its own is given. */
   mleBench?: MleBenchTask;
@@ -27,7 +26,6 @@ export interface Task {
   /** Bytes of the largest submission that is read. */
   submissionBytes: number;
   answersPath: string;
-  /** Rows of the answers. */
   rows: number;
 }
 
