@@ -65,12 +65,7 @@ function checkHeld(name: string, data: Float32Array, dtype: SafetensorsDType): v
 }
 
 /** The same with the adapter added to the weights: W + (alpha / rank) B A. @throws ModelError */
-export function mergeFolder(
-  model: string,
-  adapterFolder: string,
-  out: string,
-  options: Omit<ConvertOptions, "change">,
-): number {
+export function mergeFolder(model: string, adapterFolder: string, out: string, options: ConvertOptions): number {
   const adapter = readAdapter(adapterFolder, readConfig(model));
   return convertFolder(model, out, {
     ...options,

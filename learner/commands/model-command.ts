@@ -113,7 +113,7 @@ function merge(args: string[]): void {
 /** @param folder writes the folder, and returns the number of files of weights */
 function write(
   { dtype, ...values }: { [Option in keyof typeof OUTPUT_OPTIONS]?: string },
-  folder: (out: string, saving: Omit<ConvertOptions, "change">) => number,
+  folder: (out: string, saving: ConvertOptions) => number,
 ): void {
   const out = required(values.out, "--out", "the folder to write");
   if (dtype !== undefined && !Object.hasOwn(DTYPES, dtype))

@@ -3,7 +3,7 @@ import type { Grader } from "../../crds/trainingrun.ts";
 import { readFrame } from "./frame.ts";
 import { graderRules } from "./grader-rules.ts";
 import { type Guard, guardsOf } from "./guards.ts";
-import { type Alignment, IdIndex } from "./ids.ts";
+import { type Alignment, matcherOf } from "./ids.ts";
 import type { Values } from "./metrics.ts";
 import { mleBenchRules } from "./mlebench.ts";
 import type { MleBenchTask } from "./mlebench-tasks.ts";
@@ -29,7 +29,7 @@ export interface Answers {
   rules: Rules;
   rows: number;
   /** Absent where rows are matched by their position. */
-  ids: IdIndex | undefined;
+  match: ReturnType<typeof matcherOf> | undefined;
   /** [target][row]; labels that are text are numbered. */
   truth: Values[];
   read: ReturnType<Rules["reader"]>;
@@ -62,8 +62,8 @@ export function readAnswers(
     if ("reason" in values) throw new Error(values.reason.message);
     return values;
   });
-  const ids = byPosition ? undefined : new IdIndex(frame.column(grader.idColumn)!, rules.ids === "List");
-  const answers: Answers = { grader, rules, rows, ids, truth, read, maxBytes: rules.maxBytes(bytes.length) };
+  const match = byPosition ? undefined : matcherOf(frame.column(grader.idColumn)!, rules.ids === "List");
+  const answers: Answers = { grader, rules, rows, match, truth, read, maxBytes: rules.maxBytes(bytes.length) };
   if (o.split === "Half") answers.halves = { reward: everyOther(rows, 0), reported: everyOther(rows, 1) };
   const sample = o.sample && predictions(o.sample, answers);
   if (sample && !("reason" in sample)) answers.sample = sample;
@@ -104,7 +104,7 @@ function predictions(submission: Buffer, answers: Answers): Values[] | Refusal {
   if ("reason" in frame) return frame;
   const refusal = rules.check(frame, rows);
   if (refusal) return refusal;
-  const alignment = answers.ids?.match(frame.column(grader.idColumn)!);
+  const alignment = answers.match?.(frame.column(grader.idColumn)!);
   if (alignment && "reason" in alignment) return alignment;
   const predicted: Values[] = [];
   for (const [i, name] of grader.targetColumns.entries()) {

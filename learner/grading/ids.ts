@@ -6,39 +6,30 @@ import { type Refusal, refuse } from "./reasons.ts";
 export type Alignment = Uint32Array | undefined;
 
 /**
- * The ids of the answers. MLE-bench sorts both sides and compares, so the ids must be the same with the same
- * multiplicities; among equal ids the first row answers the first. Numbers are equal as numbers (`5`, `5.0`, `005`, `5 `,
- * and True is 1), texts as texts, and a number never equals a text.
+ * Matches submissions with the ids of the answers. MLE-bench sorts both sides and compares, so the ids must be the same with
+ * the same multiplicities; among equal ids the first row answers the first. Numbers are equal as numbers (`5`, `5.0`, `005`,
+ * `5 `, and True is 1), texts as texts, and a number never equals a text.
+ *
+ * @param missingIsEqual NaN equals nothing, unless lists of texts are compared, where it is the same object
  */
-export class IdIndex {
-  readonly #column: Column;
-  /** NaN equals nothing, unless lists of texts are compared, where it is the same object. */
-  readonly #missingIsEqual: boolean;
-  #groups: Groups | undefined;
-
-  constructor(column: Column, missingIsEqual: boolean) {
-    this.#column = column;
-    this.#missingIsEqual = missingIsEqual;
-  }
-
-  match(ids: Column): Alignment | Refusal {
-    const answers = this.#column;
-    const { name, rows } = answers;
+export function matcherOf(answers: Column, missingIsEqual: boolean): (ids: Column) => Alignment | Refusal {
+  const { name, rows } = answers;
+  let groups: Groups | undefined;
+  return (ids) => {
     if (ids.rows !== rows) return refuse("rowCount", { found: ids.rows, expected: rows });
     for (const [column, code] of [[ids, "idMissing"] as const, [answers, "answerIdMissing"] as const]) {
       if (column.kind === "mixed") return refuse("mixedTypes", { column: name });
-      const row = missingRow(column, this.#missingIsEqual);
+      const row = missingRow(column, missingIsEqual);
       if (row >= 0) return refuse(code, { column: name, row: row + 1 });
     }
     if (isNumeric(ids) !== isNumeric(answers)) return refuse("idUnknown", { column: name, row: 1, value: ids.cell(0) });
     if (sameInOrder(ids, answers)) return undefined;
     // Whole numbers are compared exactly with each other, and as doubles with others.
-    const exact = isNumeric(ids) && isNumeric(answers) && (ids.exact !== undefined || answers.exact !== undefined);
-    if (exact && ids.kind === "int" && answers.kind === "int")
+    if (ids.kind === "int" && answers.kind === "int" && (ids.exact || answers.exact))
       return align(ids, groupRows(answers, exactKey), exactKey);
-    this.#groups ??= groupRows(answers, plainKey);
-    return align(ids, this.#groups, plainKey);
-  }
+    groups ??= groupRows(answers, plainKey);
+    return align(ids, groups, plainKey);
+  };
 }
 
 type Key = number | bigint | string;

@@ -36,7 +36,7 @@ function after(steps: readonly string[], inner: Estimator, phrase: string): Esti
 
 const scaled = (inner: Estimator) => after(["StandardScaler()"], inner, `scaled ${inner.phrase}`);
 
-const seed = (draw: Draw) => (draw.chance(0.5) ? draw.integer(0, 9) : undefined);
+const seed = (draw: Draw) => (draw.chance(0.5) ? draw.pick([...Array(10).keys()]) : undefined);
 
 const rates = [0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3];
 

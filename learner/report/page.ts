@@ -166,17 +166,17 @@ ${programs.map(({ title, best }) => html`<details><summary>Best program ${title}
 function bestProgram(best: BestProgram | undefined): Html {
   if (!best)
     return html`<p class="empty">No valid program yet. The first one will stand here with its terminal output.</p>`;
-  const { score, metric, iteration, durationSeconds, family, guards, plan } = best.facts;
+  const { score, metric = "score", iteration, durationSeconds, family, guards = [], plan } = best.facts;
   const facts = [
-    typeof score === "number" && `${typeof metric === "string" ? metric : "score"} ${number(score)}`,
-    typeof iteration === "number" &&
+    score !== undefined && `${metric} ${number(score)}`,
+    iteration !== undefined &&
       `written by the ${iteration === 0 ? "starting policy" : `policy of iteration ${iteration}`}`,
-    typeof durationSeconds === "number" && `ran ${duration(durationSeconds)}`,
-    typeof family === "string" && family,
-    Array.isArray(guards) && guards.length > 0 && `flagged: ${guards.map(guardWords).join(", ")}`,
+    durationSeconds !== undefined && `ran ${duration(durationSeconds)}`,
+    family,
+    guards.length > 0 && `flagged: ${guards.map(guardWords).join(", ")}`,
   ].filter(Boolean);
   return html`<p>${facts.join(" · ")}</p>
-${typeof plan === "string" && plan && html`<p class="soft">${plan}</p>`}
+${plan && html`<p class="soft">${plan}</p>`}
 <div class="best"><div><h3>program.py</h3><pre>${highlightPython(best.program)}</pre></div>
 <div><h3>Terminal output</h3><pre>${terminalText(best.output) || "(it printed nothing)"}</pre></div></div>`;
 }

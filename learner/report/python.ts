@@ -3,12 +3,8 @@ import { parser } from "@lezer/python";
 import { type Html, html } from "./html.ts";
 
 const KINDS: Readonly<Record<string, string>> = {
-  Comment: "comment",
-  String: "string",
-  FormatString: "string",
-  Number: "number",
-  Boolean: "number",
-  None: "number",
+  ...{ Comment: "comment", String: "string", FormatString: "string" },
+  ...{ Number: "number", Boolean: "number", None: "number" },
 };
 
 const KEYWORD = /^[a-z]+$/;

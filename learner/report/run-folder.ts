@@ -4,6 +4,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parse } from "yaml";
 import type { Algorithm } from "../../crds/trainingrun.ts";
+import type { BestSample } from "../evaluation/best.ts";
 import { WHENS } from "../evaluation/rows.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
 import { readMetrics } from "../metrics/jsonl.ts";
@@ -91,12 +92,11 @@ async function readEvaluation(directory: string) {
 
 const POLICIES: Record<When, string> = { before: "before training", after: "after training", model: "of the model" };
 
-/** `facts`: score, iteration, durationSeconds, … */
 async function readBest(directory: string) {
   const program = await readText(join(directory, "program.py"));
   if (program === undefined) return undefined;
   const score = await readText(join(directory, "score.json"));
-  const facts = await parsed(join(directory, "score.json"), () => JSON.parse(score ?? "{}") as Record<string, unknown>);
+  const facts = await parsed(join(directory, "score.json"), () => JSON.parse(score ?? "{}") as Partial<BestSample>);
   return { program, output: (await readText(join(directory, "output.txt"))) ?? "", facts };
 }
 
