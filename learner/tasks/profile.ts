@@ -7,7 +7,7 @@ import { readFrame } from "../grading/frame.ts";
 export const profileBytes = 8 * 2 ** 20;
 /** JSON is parsed whole; a larger file has no profile. */
 const maxJsonBytes = 64 * 2 ** 20;
-/** Records are counted up to here, at some 2 GB a second where the disk is no slower. */
+/** Records are counted up to here, at some 400 MB a second. */
 const maxCountedBytes = 8 * 2 ** 30;
 
 export interface ColumnFacts {
@@ -86,29 +86,16 @@ export function countRecords(path: string): number {
   try {
     const buffer = Buffer.allocUnsafe(2 ** 20);
     let [records, quoted, open] = [0, false, false];
-    for (;;) {
-      const chunk = buffer.subarray(0, readSync(file, buffer));
-      if (chunk.length === 0) return records + (open ? 1 : 0);
-      // Most of a file is neither: its quotes and line breaks are searched for, not its bytes looked at.
-      const next = (byte: number, at: number) => {
-        const found = chunk.indexOf(byte, at);
-        return found < 0 ? chunk.length : found;
-      };
-      let [at, quoteAt] = [0, next(quote, 0)];
-      while (at < chunk.length) {
-        const end = quoted ? quoteAt : Math.min(quoteAt, next(lineFeed, at));
-        if (end > at && (end > at + 1 || chunk[at] !== carriageReturn)) open = true;
-        if (end === quoteAt && end < chunk.length) {
-          quoted = !quoted;
-          open = true;
-          quoteAt = next(quote, end + 1);
-        } else if (end < chunk.length) {
+    for (let length = readSync(file, buffer); length > 0; length = readSync(file, buffer))
+      for (let at = 0; at < length; at++) {
+        const byte = buffer[at]!;
+        if (byte === quote) quoted = !quoted;
+        if (byte === lineFeed && !quoted) {
           if (open) records++;
           open = false;
-        }
-        at = end + 1;
+        } else if (byte !== carriageReturn) open = true;
       }
-    }
+    return records + (open ? 1 : 0);
   } finally {
     closeSync(file);
   }
