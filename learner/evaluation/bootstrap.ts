@@ -13,10 +13,8 @@ const DRAWS = 2000;
 type Numbers<Name extends string> = Record<Name, number | null>;
 
 /**
- * Percentile intervals of statistics of `units`. A draw in which a statistic is null says nothing of it and is left out;
- * a statistic that is null in all of them has no interval.
- *
- * @param units drawn as a whole, since what is in one of them is not independent
+ * Percentile intervals of statistics of `units`, which are drawn as a whole, since what is in one is not independent. A
+ * draw in which a statistic is null is left out; a statistic that is null in all of them has no interval.
  */
 export function percentileIntervals<Unit, Name extends string>(
   units: readonly Unit[],

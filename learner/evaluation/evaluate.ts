@@ -41,9 +41,8 @@ export interface Evaluating {
 }
 
 /**
- * Programs from scratch, then improvements of the valid ones, as many as `spec.evaluation` says (protocol.ts), executed and
- * graded. What an interrupted evaluation had already launched is not launched again. Its numbers go to `summary.json` and
- * `evaluation.md`, the best program of each kind to `programs/<when>-<kind>/`.
+ * Programs from scratch, then improvements of the valid ones, but none that was launched before a restart. Numbers go
+ * to `summary.json` and `evaluation.md`, the best program of each kind to `programs/<when>-<kind>/`.
  */
 export async function evaluatePolicy(run: Evaluating, when: When): Promise<void> {
   const { iteration } = run.progress.state;

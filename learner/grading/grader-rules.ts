@@ -10,9 +10,8 @@ import { missingColumn, type Rules, wrongRows } from "./rules.ts";
 const sumTolerance = 1.1e-5;
 
 /**
- * Needed are the columns, the ids of the answers each exactly once in any order, finite numbers (labels or texts, where
- * the metric takes them), the grader's bounds, probabilities in 0..1 where the metric wants them. Further columns are
- * ignored.
+ * Needed are the columns, each id of the answers once, finite numbers (or labels, or texts), the grader's bounds and,
+ * where the metric wants them, probabilities in 0..1. Further columns are ignored.
  */
 export function graderRules(grader: Grader): Rules {
   const { metric, idColumn, targetColumns } = grader;

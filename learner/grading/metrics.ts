@@ -21,8 +21,7 @@ export interface Metric {
   /** Least number of target columns, where the columns are the classes; default 1. */
   columns?: number;
   /**
-   * `truth[c][i]` is the true value of target column c in row i, `predicted[c][i]` the submission's; texts if `input` is.
-   * @returns the score in the metric's own unit, NaN where it is undefined
+   * @param truth, predicted [target column][row] @returns the score in the metric's own unit, NaN where it is undefined
    */
   score(truth: readonly Values[], predicted: readonly Values[], options: Options): number;
 }

