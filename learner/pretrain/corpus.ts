@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import type { Grader } from "../../crds/trainingrun.ts";
 import { type Message, uniforms } from "../engine/index.ts";
 import { instrument } from "../rollout/instrument.ts";
 import type { PromptTask } from "../rollout/prompt-task.ts";
@@ -61,16 +62,10 @@ function respond(design: Design, shape: TaskShape, options: CorpusOptions, draw:
 /** What prompts say of a bundled task, from its registry entry and its columns. */
 function promptTask(shape: TaskShape): PromptTask {
   const { description, task } = readRegistry()[shape.name];
-  const grader = task.grader as { metric: string; direction: "Higher" | "Lower" };
+  const { metric, direction } = task.grader as Grader;
   return {
-    name: shape.name,
-    description,
-    metric: { name: grader.metric, direction: grader.direction },
-    columns: shape.columns,
-    files: [],
-    snippet: [],
-    submissionFormat: [],
-    packages: [],
+    ...{ name: shape.name, description, metric: { name: metric, direction }, columns: shape.columns },
+    ...{ files: [], snippet: [], submissionFormat: [], packages: [] },
   };
 }
 

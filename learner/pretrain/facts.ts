@@ -9,21 +9,14 @@ export interface Corpus {
   summary: CorpusSummary;
 }
 
-/** Measured apart from pretraining, by executing the corpus (test/bench/corpus.ts). */
-interface BestOfTask {
-  score: number;
-  family: string;
-  executed: number;
-}
-
 /** Undefined if `folder` was not made by `longrun pretrain`. */
 export function readCorpus(folder: string, task: string): Corpus | undefined {
   const path = join(folder, "corpus.hashes");
   if (!existsSync(path)) return undefined;
   const hashes = readFileSync(path);
+  // Measured apart from pretraining, by executing the corpus (test/bench/corpus.ts).
   const measured = join(folder, "corpus-best.json");
-  const byTask: Record<string, BestOfTask> = existsSync(measured) ? JSON.parse(readFileSync(measured, "utf8")) : {};
-  const best = byTask[task];
+  const best = existsSync(measured) ? JSON.parse(readFileSync(measured, "utf8"))[task] : undefined;
   const programs = hashes.length / 8;
   return { hashes, summary: { programs, ...(best && { bestScore: best.score, bestProgram: best.family }) } };
 }

@@ -134,13 +134,9 @@ function tableFeatures(shape: TaskShape, draw: Draw): Features {
 
 function lengthFeatures(shape: TaskShape, draw: Draw): Features {
   const derived = some(shape.derived, 0.4, draw);
-  return {
-    sentence: `Count ${enumeration(derived)} in each text.`,
-    imports: [],
-    frame: adding(derived),
-    matrix: selecting(derived.map(({ column }) => column)),
-    families: tabularFamilies,
-  };
+  const matrix = selecting(derived.map(({ column }) => column));
+  const sentence = `Count ${enumeration(derived)} in each text.`;
+  return { sentence, imports: [], frame: adding(derived), matrix, families: tabularFamilies };
 }
 
 const wordArguments = (draw: Draw): Arguments => ({
@@ -163,18 +159,16 @@ const characters = (draw: Draw): string =>
 
 function textFeatures(column: string, draw: Draw): Features {
   const of = (sentence: string, vectorizer: string, ...others: string[]): Features => ({
-    sentence,
+    ...{ sentence, frame: [], families: sparseFamilies },
     imports: [
       `from sklearn.feature_extraction.text import ${/(Count|Tfidf)Vectorizer/.exec(vectorizer)![0]}`,
       ...others,
     ],
-    frame: [],
     matrix: [
       `vectorizer = ${vectorizer}`,
       `X = vectorizer.fit_transform(train["${column}"])`,
       `X_test = vectorizer.transform(test["${column}"])`,
     ],
-    families: sparseFamilies,
   });
   switch (draw.weighted([24, "counts"], [50, "words"], [7, "characters"], [7, "union"], [10, "reduced"])) {
     case "counts": {
