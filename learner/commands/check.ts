@@ -35,13 +35,8 @@ export interface TaskCheck {
   findings: Finding[];
 }
 
-interface CheckOptions {
-  spec?: TaskSpec | undefined;
-  rows: number;
-  limits: PromptLimits;
-  /** Whether `limits.encode` is the policy's tokenizer. */
-  exact: boolean;
-}
+/** `exact`: whether `limits.encode` is the policy's tokenizer. */
+type CheckOptions = { spec?: TaskSpec | undefined; rows: number; limits: PromptLimits; exact: boolean };
 
 /** Ids of larger test sets are not compared. */
 const maxComparedBytes = 2 ** 28;

@@ -4,15 +4,11 @@ import { join } from "node:path";
 import type { When } from "../metrics/summary.ts";
 import { type Evaluating, evaluatePolicy } from "./evaluate.ts";
 
-/** One of them; without a checkpoint the model folder's own weights. */
-export interface EvaluatedPolicy {
-  /** Iterations that it has behind it. */
-  iteration: number;
-  checkpoint?: string;
-}
-
-/** In the order in which they are evaluated. */
-export type Policies = Partial<Record<When, EvaluatedPolicy>>;
+/**
+ * In the order in which they are evaluated: how many iterations a policy has behind it, and the folder of its checkpoint;
+ * without one, the model folder's own weights.
+ */
+export type Policies = Partial<Record<When, { iteration: number; checkpoint?: string }>>;
 
 const POLICIES = "policies.json";
 
@@ -33,7 +29,7 @@ export async function evaluatePolicies(
   policies: Policies,
   load: (checkpoint: string) => Promise<void>,
 ): Promise<string> {
-  for (const [when, { iteration, checkpoint }] of Object.entries(policies) as [When, EvaluatedPolicy][]) {
+  for (const [when, { iteration, checkpoint }] of Object.entries(policies) as [When, NonNullable<Policies[When]>][]) {
     if (run.files.summary.evaluation[when]) continue;
     if (checkpoint !== undefined) await load(checkpoint);
     run.progress.state = { ...run.progress.state, iteration };

@@ -2,11 +2,6 @@
 import { change, count, duration, NONE, number, percent } from "../metrics/format.ts";
 import type { Change, Evaluation, EvaluationSummary, Figures, Interval, Statistics, When } from "../metrics/summary.ts";
 
-interface EvaluationTable {
-  heads: string[];
-  groups: { title: string; rows: { label: string; cells: string[] }[] }[];
-}
-
 export const WHENS: readonly When[] = ["before", "after", "model"];
 
 const headOf: Record<When, (summary: EvaluationSummary) => string> = {
@@ -15,8 +10,8 @@ const headOf: Record<When, (summary: EvaluationSummary) => string> = {
   model: () => "the model",
 };
 
-/** Evaluated policies side by side; where there are improvements, by kind of prompt too. */
-export function evaluationTable({ settings, change, ...evaluation }: Evaluation): EvaluationTable {
+/** Evaluated policies side by side, with heads of all columns but the first; where there are improvements, by kind of prompt too. */
+export function evaluationTable({ settings, change, ...evaluation }: Evaluation) {
   const policies = WHENS.flatMap((when) => (evaluation[when] ? [{ when, summary: evaluation[when] }] : []));
   const heads = [...policies.map(({ when, summary }) => headOf[when](summary)), ...(change ? ["change"] : [])];
   const kinds = policies.some(({ summary }) => summary.kinds);

@@ -51,14 +51,6 @@ export function isNumeric(column: Column): column is NumericColumn {
 
 type Kind = Column["kind"] | "textWithoutMissing";
 
-interface Block {
-  kind: Kind;
-  /** -1 if there is none. */
-  firstText: number;
-  /** Some value is beyond what a double holds exactly. */
-  beyondSafe: boolean;
-}
-
 /** An integer as pandas reads it, with any number of leading zeros. */
 export function wholeNumber(cell: string): bigint {
   const text = cell.trim();
@@ -72,7 +64,7 @@ export function inferColumn(name: string, cells: Cells, at: number, blockRows: n
   const rows = cells.rowStarts.length - 1;
   const base = { name, rows, cell: (row: number) => reader.text(row) };
   const values = new Float64Array(rows);
-  const blocks: Block[] = [];
+  const blocks: ReturnType<typeof inferBlock>[] = [];
   for (let start = 0; start < rows; start += blockRows)
     blocks.push(inferBlock(reader, values, start, Math.min(rows, start + blockRows)));
   const kind = joined<Kind>(new Set(blocks.map((block) => block.kind)), "text");
@@ -97,7 +89,8 @@ export function joined<Type extends string>(kinds: ReadonlySet<Type>, none: Type
 // What a cell is. An integer is a float too, and a missing cell is anything.
 const [INT, FLOAT, MISSING, BOOLEAN, TEXT] = [0, 1, 2, 3, 4];
 
-function inferBlock(reader: CellReader, values: Float64Array, start: number, end: number): Block {
+/** `firstText`: -1 if there is none. `beyondSafe`: some value is beyond what a double holds exactly. */
+function inferBlock(reader: CellReader, values: Float64Array, start: number, end: number) {
   const counts = [0, 0, 0, 0, 0];
   let [overflowAt, firstNoInt, firstText] = [-1, -1, -1];
   let beyondSafe = false;

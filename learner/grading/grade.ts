@@ -81,8 +81,8 @@ export function gradeSubmission(submission: Buffer, answers: Answers): Graded {
   const refused = ({ reason }: Refusal): Graded => ({ valid: false, reason, guards: [] });
   const predicted = predictions(submission, answers);
   if ("reason" in predicted) return refused(predicted);
-  const scoreOf = (rows?: Uint32Array) =>
-    rows ? rules.score(pick(truth, rows), pick(predicted, rows)) : rules.score(truth, predicted);
+  const of = (columns: readonly Values[], rows: Alignment) => columns.map((column) => inOrder(column, rows));
+  const scoreOf = (rows: Alignment) => rules.score(of(truth, rows), of(predicted, rows));
   const scoreRaw = scoreOf(halves?.reward);
   if (typeof scoreRaw !== "number") return refused(scoreRaw);
   if (!Number.isFinite(scoreRaw)) return refused(refuse("undefinedScore", { expected: grader.metric }));
@@ -115,11 +115,7 @@ function predictions(submission: Buffer, answers: Answers): Values[] | Refusal {
   return rules.checkRows(predicted) ?? predicted;
 }
 
-function pick(columns: readonly Values[], rows: Uint32Array): Values[] {
-  return columns.map((column) => inOrder(column, rows));
-}
-
-/** A column of the submission in the order of the answers' rows. */
+/** The given rows of a column. */
 function inOrder(values: Values, rows: Alignment): Values {
   if (!rows) return values;
   if (!(values instanceof Float64Array)) return Array.from(rows, (row) => values[row]!);

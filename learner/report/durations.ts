@@ -4,15 +4,8 @@ import { duration, percent } from "../metrics/format.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
 import { share, sum } from "../metrics/statistics.ts";
 
-interface HistogramBin {
-  /** e.g. `0.5–1`. */
-  label: string;
-  launchedShare: number;
-  trainedShare: number;
-}
-
 /** The histograms of all lines added up, without the empty bins at both ends; empty if no program ran. */
-export function addedHistogram(lines: readonly IterationMetrics[]): HistogramBin[] {
+export function addedHistogram(lines: readonly IterationMetrics[]) {
   const edges = lines[0]?.durationHistogram.edgesSeconds ?? [];
   const added = (of: "launched" | "trained") =>
     edges.map((_, bin) => sum(lines.map((line) => line.durationHistogram[of][bin] ?? 0)));
