@@ -51,13 +51,6 @@ export function isNumeric(column: Column): column is NumericColumn {
 
 type Kind = Column["kind"] | "textWithoutMissing";
 
-/** An integer as pandas reads it, with any number of leading zeros. */
-export function wholeNumber(cell: string): bigint {
-  const text = cell.trim();
-  const digits = text.replace(/^[+-]?0*/, "");
-  return BigInt(`${text.startsWith("-") && digits !== "" ? "-" : ""}${digits === "" ? "0" : digits}`);
-}
-
 /** @param at place of the column in the rows @param blockRows rows that a type is inferred over at once */
 export function inferColumn(name: string, cells: Cells, at: number, blockRows: number): Column {
   const reader = new CellReader(cells, at);
@@ -75,7 +68,7 @@ export function inferColumn(name: string, cells: Cells, at: number, blockRows: n
   }
   const column: NumericColumn = { ...base, kind, values };
   if (kind === "int" && blocks.some((block) => block.beyondSafe))
-    column.exact = Array.from(values, (_, row) => wholeNumber(base.cell(row)));
+    column.exact = Array.from(values, (_, row) => BigInt(base.cell(row)));
   return column;
 }
 
@@ -228,7 +221,7 @@ class CellReader {
   }
 
   #compareWithInt64(digits: Buffer, negative: boolean): void {
-    const exact = wholeNumber(digits.toString("latin1"));
+    const exact = BigInt(digits.toString("latin1"));
     this.isBeyondInt64 = exact > (negative ? 2n ** 63n : 2n ** 63n - 1n);
     this.isBeyondUint64 = exact >= 2n ** 64n;
   }

@@ -1,5 +1,5 @@
 /** What a metric takes from a column: numbers, labels or texts, read as the reference's libraries read them. */
-import { type Column, isNumeric, type TextColumn, wholeNumber } from "./column.ts";
+import { type Column, isNumeric, type TextColumn } from "./column.ts";
 import type { Values } from "./metrics.ts";
 import { pythonFloat, pythonRepr } from "./python-text.ts";
 import { type Refusal, refuse } from "./reasons.ts";
@@ -103,7 +103,7 @@ export function texts(column: Column): string[] | Refusal {
       return refuse("longText", { column: name, row: row + 1, found: found[row]!.length, expected: maxTextCharacters });
     }
     case "int":
-      return all((row) => wholeNumber(cell(row)).toString());
+      return all((row) => BigInt(cell(row)).toString());
     case "float":
       return all((row) => (Number.isNaN(column.values[row]) ? "" : pythonRepr(column.values[row]!)));
     default: {

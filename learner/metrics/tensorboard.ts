@@ -85,19 +85,17 @@ export class TensorBoardFile {
   /** Adds an iteration. If the disk refuses it, the file is left as it was before. */
   async append(line: IterationMetrics): Promise<void> {
     try {
-      const records = [recordOf(scalarsEvent(line))];
+      const value = scalarsOf(line).map(([tag, simpleValue]) => ({ tag, simpleValue }));
+      const [wallTime, step] = [Date.parse(line.wallTime) / 1000, line.iteration];
+      const events: object[] = [{ wallTime, step, summary: { value } }];
       if (this.#handle === undefined) {
-        const at = { wallTime: Date.parse(line.wallTime) / 1000 };
-        records.unshift(
-          recordOf({ ...at, fileVersion: "brain.Event:2" }),
-          recordOf({ ...at, step: line.iteration, sessionLog: { status: "START" } }),
-        );
+        events.unshift({ wallTime, fileVersion: "brain.Event:2" }, { wallTime, step, sessionLog: { status: "START" } });
         await mkdir(this.#directory, { recursive: true });
         // TensorBoard reads files in the order of their names.
         const seconds = Math.max(Math.floor(Date.now() / 1000), this.#newestSeconds + 1);
         this.#handle = await open(join(this.#directory, `${NAME}.${seconds}.longrun`), "ax");
       }
-      const bytes = Buffer.concat(records);
+      const bytes = Buffer.concat(events.map(recordOf));
       await this.#handle.appendFile(bytes).catch(async (error: unknown) => {
         await this.#handle!.truncate(this.#size).catch(() => undefined);
         throw error;
@@ -149,22 +147,16 @@ function* recordsIn(bytes: Buffer): Generator<{ end: number; step: number; hasSc
 
 /** @returns tag and value of each number that the line has */
 export function scalarsOf(line: IterationMetrics): [tag: string, value: number][] {
-  const scalars: [tag: string, value: number][] = [];
-  const add = (tag: string, value: unknown) => {
-    if (typeof value === "number" && Number.isFinite(value)) scalars.push([tag, value]);
-  };
-  for (const [section, fields] of Object.entries(SECTIONS))
-    for (const field of fields) add(`${section}/${field}`, line[field]);
-  for (const field of RECORDS)
-    for (const [key, value] of Object.entries(line[field] ?? {})) add(`${field}/${key}`, value);
-  for (const [task, fields] of Object.entries(line.tasks))
-    for (const [field, value] of Object.entries(fields)) add(`tasks/${task}/${field}`, value);
-  return scalars;
-}
-
-function scalarsEvent(line: IterationMetrics): object {
-  const value = scalarsOf(line).map(([tag, simpleValue]) => ({ tag, simpleValue }));
-  return { wallTime: Date.parse(line.wallTime) / 1000, step: line.iteration, summary: { value } };
+  const entries = (section: string, fields: object | undefined) =>
+    Object.entries(fields ?? {}).map(([field, value]): [string, unknown] => [`${section}/${field}`, value]);
+  const all = [
+    ...Object.entries(SECTIONS).flatMap(([section, fields]) =>
+      fields.map((field) => [`${section}/${field}`, line[field]]),
+    ),
+    ...RECORDS.flatMap((field) => entries(field, line[field])),
+    ...Object.entries(line.tasks).flatMap(([task, fields]) => entries(`tasks/${task}`, fields)),
+  ];
+  return all.filter((entry): entry is [string, number] => Number.isFinite(entry[1]));
 }
 
 /** Bytes of a record beside its data. */

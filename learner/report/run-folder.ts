@@ -1,11 +1,11 @@
 /** Reads what the report shows of a run folder. Everything but the manifest may be missing: the run may be young. */
 import { existsSync } from "node:fs";
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parse } from "yaml";
 import type { Algorithm } from "../../crds/trainingrun.ts";
 import type { BestSample } from "../evaluation/best.ts";
 import { WHENS } from "../evaluation/rows.ts";
+import { readIfThere } from "../metrics/files.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
 import { readMetrics } from "../metrics/jsonl.ts";
 import { readSummary, type When } from "../metrics/summary.ts";
@@ -109,12 +109,4 @@ async function parsed<T>(path: string, parseIt: () => T | Promise<T>): Promise<T
   }
 }
 
-async function readText(path: string): Promise<string | undefined> {
-  try {
-    return await readFile(path, "utf8");
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    if (code === "ENOENT" || code === "ENOTDIR") return undefined;
-    throw new ReportError("run-folder", `${path} cannot be read: ${message}`, { cause: error });
-  }
-}
+const readText = (path: string) => parsed(path, () => readIfThere(path));
