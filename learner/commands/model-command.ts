@@ -5,17 +5,20 @@ import {
   type Budget,
   checkLengths,
   type Device,
+  elementCount,
   fitRun,
   hostMemory,
   MappedWeights,
   PROJECTIONS,
   parseDevice,
   planTable,
+  readEosIds,
   SHARD_BYTES,
+  size,
+  TRANSFORMERS_DTYPES,
 } from "../engine/index.ts";
 import { InputError, printLine, required, runCommand, wholeNumber } from "./command.ts";
 import { type ConvertOptions, convertFolder, mergeFolder } from "./convert.ts";
-import { modelInfo, printInfo } from "./info.ts";
 
 const USAGE = `usage: longrun model info DIR [--check] [--json] [--plan full|lora [--tokens PROMPT:RESPONSE] [--batch N]
            [--device cpu|cuda:N] [--memory-bytes BYTES|N GB]]
@@ -41,6 +44,55 @@ function info(args: string[]): void {
   const plan = wish && fitRun(wish.request, 0, wish.budget);
   if (values.json) printLine({ ...facts, ...(plan && { plan }) });
   else if (plan) for (const line of planTable(plan, wish.budget)) process.stdout.write(`${line}\n`);
+}
+
+function modelInfo({ config, tensors, folder }: MappedWeights) {
+  const dtypes: Record<string, number> = {};
+  let parameters = 0;
+  let bytes = 0;
+  for (const { dtype, shape, length } of tensors) {
+    const count = elementCount(shape);
+    const name = TRANSFORMERS_DTYPES[dtype];
+    dtypes[name] = (dtypes[name] ?? 0) + count;
+    parameters += count;
+    bytes += length;
+  }
+  const { modelType, layers, hiddenSize, heads, keyValueHeads, headSize, vocabSize, maxPositions, rope, tied } = config;
+  return {
+    ...{ folder, architecture: modelType, layers, hiddenSize, heads, keyValueHeads, headSize, vocabulary: vocabSize },
+    ...{ positions: maxPositions, rope: rope?.type ?? "default", tied, eosIds: readEosIds(folder), parameters },
+    /** Bytes of the weights in their files. logprobs and generate map the files, once for all processes. */
+    bytes,
+    files: new Set(tensors.map(({ file }) => file)).size,
+    dtypes,
+    memory: {
+      /** weights in float32, as training holds them */
+      float32Bytes: 4 * parameters,
+      /** weights, gradient and two moments in float32: full fine-tuning, without activations, reference and critic */
+      trainingBytes: 16 * parameters,
+      /** keys and values of one token of one sequence */
+      cacheBytesPerToken: 8 * layers * keyValueHeads * headSize,
+    },
+  };
+}
+
+function printInfo(info: ReturnType<typeof modelInfo>): void {
+  const { memory } = info;
+  const dtypes = Object.entries(info.dtypes).map(([dtype, count]) => `${dtype} (${count})`);
+  const rows: [string, string][] = [
+    ["architecture", `${info.architecture}, ${info.layers} layers of ${info.hiddenSize}`],
+    ["attention", `${info.heads} heads of ${info.headSize}, ${info.keyValueHeads} of keys and values`],
+    ["vocabulary", `${info.vocabulary}, ${info.tied ? "tied" : "untied"}`],
+    ["positions", `${info.positions}, rope ${info.rope}`],
+    ["end of text", info.eosIds.length > 0 ? info.eosIds.join(", ") : "none"],
+    ["parameters", String(info.parameters)],
+    ["weights", `${size(info.bytes)} in ${info.files} file${info.files === 1 ? "" : "s"}`],
+    ["dtypes", dtypes.join(", ")],
+    ["memory", `${size(info.bytes)} mapped to read them, ${size(memory.float32Bytes)} in float32`],
+    ["", `${size(memory.trainingBytes)} to train all of them, activations not counted`],
+    ["", `${size(memory.cacheBytesPerToken)} of keys and values per token`],
+  ];
+  for (const [name, value] of rows) process.stdout.write(`${name.padEnd(14)}${value}\n`);
 }
 
 const PLAN_OPTIONS = {
@@ -120,8 +172,8 @@ function write(
     throw new InputError(`--dtype is ${dtype}; give ${Object.keys(DTYPES).join(" or ")}`);
   if (fs.existsSync(out) && (!fs.statSync(out).isDirectory() || fs.readdirSync(out).length > 0))
     throw new InputError(`--out ${out} is there already; give a new or empty folder`);
-  const size = values["shard-size"];
-  const shardBytes = size === undefined ? SHARD_BYTES : byteCount(size, "--shard-size");
+  const text = values["shard-size"];
+  const shardBytes = text === undefined ? SHARD_BYTES : byteCount(text, "--shard-size");
   try {
     const files = folder(out, { dtype: DTYPES[dtype as keyof typeof DTYPES], shardBytes });
     process.stdout.write(`${out}: ${files} file${files === 1 ? "" : "s"} of weights\n`);

@@ -124,8 +124,7 @@ function reportedScore({ task, store }: Evaluating, { id, grade }: Sample): numb
 
 async function writePrograms(run: Evaluating, when: When, programs: readonly EvaluatedProgram[]): Promise<void> {
   const { store, task, directory } = run;
-  for (const kind of ["scratch", "improve"] as const) {
-    const ofKind = programs.filter((program) => program.kind === kind);
+  for (const [kind, ofKind] of Map.groupBy(programs, (program) => program.kind)) {
     const best = bestProgram(ofKind, task.grader.direction);
     if (best === undefined) continue;
     const [sample] = store.samples([best.id]);

@@ -29,9 +29,8 @@ const TOLERANCE = 0.1;
 
 /** One paragraph for the report; empty if no program ran. */
 export function durationSentence(lines: readonly IterationMetrics[], weighting: string, collection: string): string {
-  const launched = runMean(lines, "launched");
-  const trained = runMean(lines, "trained");
-  if (launched === undefined || trained === undefined) return "";
+  const [launched, trained] = [runMean(lines, "launched"), runMean(lines, "trained")];
+  if (launched === null || trained === null) return "";
   const difference = trained / launched - 1;
   const measured = `Programs that ended ran ${duration(launched)} on average, those that were trained on ${duration(trained)}`;
   const setting = `durationWeighting ${weighting}, collection ${collection}`;
@@ -57,12 +56,10 @@ const WITHOUT_LOSS: Readonly<Record<string, string>> = {
   Capped: `${PREFERS_SLOW}, up to the cap.`,
 };
 
-/** Mean over all programs of the run; lines carry means and counts. */
-function runMean(lines: readonly IterationMetrics[], of: "launched" | "trained"): number | undefined {
-  const measured = lines.flatMap((line) => {
-    const mean = line[`${of}MeanDurationSeconds`];
-    return mean === null ? [] : [{ mean, programs: sum(line.durationHistogram[of]) }];
-  });
-  const seconds = sum(measured.map(({ mean, programs }) => mean * programs));
-  return share(seconds, sum(measured.map(({ programs }) => programs))) ?? undefined;
+/** Mean over all programs of the run, null for none; lines carry means and counts. */
+function runMean(lines: readonly IterationMetrics[], of: "launched" | "trained"): number | null {
+  const meanOf = (line: IterationMetrics) => line[`${of}MeanDurationSeconds`];
+  const programsOf = (line: IterationMetrics) => sum(line.durationHistogram[of]);
+  const measured = lines.filter((line) => meanOf(line) !== null);
+  return share(sum(measured.map((line) => meanOf(line)! * programsOf(line))), sum(measured.map(programsOf)));
 }
