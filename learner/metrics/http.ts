@@ -12,10 +12,7 @@ export interface Probe {
   message: string;
 }
 
-interface Probes {
-  live(): Probe;
-  ready(): Probe;
-}
+type Probes = Readonly<Record<"live" | "ready", () => Probe>>;
 
 /**
  * By path, e.g. `/report`: what it answers now. Pages show more than numbers, so they are for this machine alone: on

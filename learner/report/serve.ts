@@ -42,10 +42,10 @@ export async function reportPage(
   now = new Date(),
 ): Promise<Page> {
   const refreshSeconds = isFinal(status) ? 0 : refreshOf(query);
-  const written = await readIfThere(join(runDirectory, "report.html"));
+  const written = (await readIfThere(join(runDirectory, "report.html"))) ?? NOT_YET;
   const strip = liveLine(status, refreshSeconds, now);
   // The first one in the page: text that stands in it is escaped.
-  const body = written?.replace("<body>", () => `<body>\n${strip.html}`) ?? withoutReport(strip).html;
+  const body = written.replace("<body>", () => `<body>\n${strip.html}`);
   return {
     // A header, because a browser ignores the same wish in the HTML of a page in a sandbox.
     headers: { ...HEADERS, ...(refreshSeconds > 0 && { refresh: String(refreshSeconds) }) },
@@ -79,14 +79,11 @@ function liveLine(status: StatusMessage, refreshSeconds: number, now: Date): Htm
 
 const LINE = "margin:0;padding:6px 28px;font:13px/1.5 system-ui,sans-serif;background:#8882";
 
-function withoutReport(strip: Html): Html {
-  return html`<!doctype html>
+const NOT_YET = html`<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="${CONTENT_SECURITY_POLICY}"><title>longrun report</title></head>
 <body>
-${strip}
 <p style="padding:0 16px;font:15px system-ui,sans-serif">The report appears when the first iteration has ended.</p>
 </body>
 </html>
-`;
-}
+`.html;
