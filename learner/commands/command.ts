@@ -19,8 +19,8 @@ export class InputError extends Error {}
 const BAD_INPUT = [InputError, ModelError, TaskError, RolloutError, ManifestError];
 
 /**
- * Runs a command to its end. Exit status: a number that it returns, else 0 done, 1 failed, 2 bad input. Ctrl-C kills the process,
- * which a shell and `longrun` report as 130; every line that was written is whole.
+ * Runs a command to its end. Exit status: a number that it returns, else 0 done, 1 failed, 2 bad input. Ctrl-C kills
+ * the process, which a shell and `longrun` report as 130; every line that was written is whole.
  */
 export async function runCommand(usage: string, command: () => unknown): Promise<void> {
   process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));

@@ -39,12 +39,11 @@ type Values = ReturnType<typeof parseArgs<{ options: typeof options }>>["values"
 
 function grade(): void {
   const { values } = parseArgs({ options });
-  if (values.batch !== undefined) gradeBatch(values.batch, values);
-  else {
-    const task = required(values.task, "--task", "the name of a task or a prepared task folder");
-    if (values.answers === undefined) gradeExecution(task, values);
-    else gradeOne(task, values.answers, values);
-  }
+  const { batch, answers } = values;
+  const task = () => required(values.task, "--task", "the name of a task or a prepared task folder");
+  if (batch !== undefined) gradeBatch(batch, values);
+  else if (answers === undefined) gradeExecution(task(), values);
+  else gradeOne(task(), answers, values);
 }
 
 function gradeOne(task: string, answers: string, values: Values): void {

@@ -1,4 +1,4 @@
-/** `longrun model`: says what a model folder holds and what training it takes, converts it, merges an adapter into it. */
+/** `longrun model`: what a model folder holds, and the memory that training takes; conversion; merging of an adapter. */
 import fs from "node:fs";
 import { parseArgs } from "node:util";
 import {

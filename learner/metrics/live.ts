@@ -17,7 +17,7 @@ export interface LiveSources {
 /** Label values of `longrun_phase`: the phases of longrun.proto, e.g. `finalEvaluation`. */
 const PHASES = Object.entries(messages.Phase)
   .filter(([, value]) => typeof value === "number")
-  .map(([name, value]) => ({ name: camelCase(name === "FAILED_RUN" ? "FAILED" : name), value: Number(value) }));
+  .map(([name, value]) => ({ name: camelCase(name.replace("FAILED_RUN", "FAILED")), value: Number(value) }));
 
 /** After these nothing comes on any more. */
 const FINAL = ["succeeded", "failed", "stopped"];

@@ -120,29 +120,21 @@ const byTime = (a: string, b: string): number => secondsOf(a) - secondsOf(b);
  */
 async function cutBack(path: string, after: number, upTo: number): Promise<number> {
   const bytes = await readFile(path);
-  let last = after;
-  let at = 0;
-  for (const { end, step, hasScalars } of recordsIn(bytes)) {
-    if (hasScalars && (step <= last || step > upTo)) break;
-    if (hasScalars) last = step;
+  let [last, at] = [after, 0];
+  while (at + RECORD_FRAME <= bytes.length) {
+    const end = at + RECORD_FRAME + Number(bytes.readBigUInt64LE(at));
+    if (maskedCrc32c(bytes.subarray(at, at + 8)) !== bytes.readUInt32LE(at + 8) || end > bytes.length) break;
+    const data = bytes.subarray(at + 12, end - 4);
+    if (maskedCrc32c(data) !== bytes.readUInt32LE(end - 4)) break;
+    const { step = 0, summary } = Event.toObject(Event.decode(data), { longs: Number });
+    if (summary !== undefined) {
+      if (step <= last || step > upTo) break;
+      last = step;
+    }
     at = end;
   }
   if (at < bytes.length) await truncate(path, at);
   return last;
-}
-
-/** The whole records of a file; it ends before the first that is not. */
-function* recordsIn(bytes: Buffer): Generator<{ end: number; step: number; hasScalars: boolean }> {
-  for (let at = 0; at + RECORD_FRAME <= bytes.length; ) {
-    const length = Number(bytes.readBigUInt64LE(at));
-    const end = at + RECORD_FRAME + length;
-    if (maskedCrc32c(bytes.subarray(at, at + 8)) !== bytes.readUInt32LE(at + 8) || end > bytes.length) return;
-    const data = bytes.subarray(at + 12, end - 4);
-    if (maskedCrc32c(data) !== bytes.readUInt32LE(end - 4)) return;
-    const { step = 0, summary } = Event.toObject(Event.decode(data), { longs: Number });
-    yield { end, step, hasScalars: summary !== undefined };
-    at = end;
-  }
 }
 
 /** @returns tag and value of each number that the line has */

@@ -7,8 +7,6 @@ const KINDS: Readonly<Record<string, string>> = {
   ...{ Number: "number", Boolean: "number", None: "number" },
 };
 
-const KEYWORD = /^[a-z]+$/;
-
 export function highlightPython(source: string): Html {
   const parts: Html[] = [];
   let position = 0;
@@ -25,7 +23,7 @@ export function highlightPython(source: string): Html {
         return false;
       }
       // In this grammar a keyword is a node that is named after itself.
-      const isKeyword = !type.isError && KEYWORD.test(name) && source.slice(from, to) === name;
+      const isKeyword = !type.isError && /^[a-z]+$/.test(name) && source.slice(from, to) === name;
       if (isKeyword && from >= position) mark(from, to, "keyword");
     },
   });

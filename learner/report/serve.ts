@@ -68,13 +68,12 @@ function liveLine(status: StatusMessage, refreshSeconds: number, now: Date): Htm
     actors && `${actors.filter(({ connected }) => connected).length} actors`,
     message,
   ].filter(Boolean);
-  const again = isFinal(status)
-    ? ""
-    : refreshSeconds > 0
+  const reload =
+    refreshSeconds > 0
       ? html` · loaded every ${refreshSeconds} s (<a href="?refresh=0">stop</a>)`
       : html` · <a href="?">load every ${REFRESH_SECONDS} s</a>`;
   const time = now.toISOString().slice(11, 19);
-  return html`<div style="${trusted(LINE)}">${time} UTC · ${facts.join(" · ")}${again}</div>`;
+  return html`<div style="${trusted(LINE)}">${time} UTC · ${facts.join(" · ")}${!isFinal(status) && reload}</div>`;
 }
 
 const LINE = "margin:0;padding:6px 28px;font:13px/1.5 system-ui,sans-serif;background:#8882";
