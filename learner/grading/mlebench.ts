@@ -4,17 +4,7 @@
  */
 import { type Column, isNumeric } from "./column.ts";
 import type { Frame } from "./frame.ts";
-import {
-  floats,
-  floatsAboveMinusOne,
-  kappaLabels,
-  labelsOrTexts,
-  numbers,
-  texts,
-  within,
-  wrongSum,
-  wrongType,
-} from "./inputs.ts";
+import * as inputs from "./inputs.ts";
 import { type MetricName, scoreColumns } from "./metrics.ts";
 import type { MleBenchTask } from "./mlebench-tasks.ts";
 import { type Refusal, refuse } from "./reasons.ts";
@@ -26,13 +16,13 @@ import { firstWordless } from "./text-metrics.ts";
 export const maxSubmissionBytes = 64 * 2 ** 20;
 
 const readers: Partial<Record<MetricName, ReturnType<Rules["reader"]>>> = {
-  RocAuc: floats,
-  Accuracy: labelsOrTexts,
-  QuadraticWeightedKappa: kappaLabels,
-  Pearson: numbers,
-  RMSLE: floatsAboveMinusOne,
-  LogLoss: numbers,
-  WordJaccard: texts,
+  RocAuc: inputs.floats,
+  Accuracy: inputs.labelsOrTexts,
+  QuadraticWeightedKappa: inputs.kappaLabels,
+  Pearson: inputs.numbers,
+  RMSLE: inputs.floatsAboveMinusOne,
+  LogLoss: inputs.numbers,
+  WordJaccard: inputs.texts,
 };
 
 export function mleBenchRules(task: MleBenchTask): Rules {
@@ -101,14 +91,14 @@ const checks: Record<string, (frame: Frame, task: MleBenchTask, rows: number) =>
 
 function notNumbers(columns: readonly Column[]): Refusal | undefined {
   const column = columns.find((each) => !isNumeric(each));
-  return column && wrongType(column);
+  return column && inputs.wrongType(column);
 }
 
 function outOfRange(columns: readonly Column[], isOut: (value: number) => boolean): Refusal | undefined {
   const refusal = notNumbers(columns);
   if (refusal) return refusal;
   for (const { name, values } of columns.filter(isNumeric)) {
-    const checked = within(values, name, (value) => !isOut(value), "in 0..1");
+    const checked = inputs.within(values, name, (value) => !isOut(value), "in 0..1");
     if ("reason" in checked) return checked;
   }
   return undefined;
@@ -116,5 +106,5 @@ function outOfRange(columns: readonly Column[], isOut: (value: number) => boolea
 
 function wrongSums(columns: readonly Column[], isRight: (sum: number) => boolean): Refusal | undefined {
   const values = columns.filter(isNumeric).map((column) => column.values);
-  return notNumbers(columns) ?? wrongSum(values, isRight);
+  return notNumbers(columns) ?? inputs.wrongSum(values, isRight);
 }

@@ -68,8 +68,7 @@ function reportedTasks({ spec }: RunManifest, line: IterationMetrics | undefined
     const measured = line?.tasks[name];
     const direction = grader?.direction ?? measured?.direction;
     const metric = grader?.metric ?? measured?.metric ?? "score";
-    const better = direction && ({ Lower: "lower", Higher: "higher" } as const)[direction];
-    return { name, metric, better };
+    return { name, metric, better: direction && ({ Lower: "lower", Higher: "higher" } as const)[direction] };
   });
 }
 
