@@ -2,7 +2,7 @@
 import type { Grader } from "../../crds/trainingrun.ts";
 import { type Column, isNumeric } from "./column.ts";
 import { floatsAboveMinusOne, integerLabels, numbers, texts, within, wrongSum } from "./inputs.ts";
-import { metrics, scoreColumns, type Values } from "./metrics.ts";
+import { type Metric, metrics, scoreColumns, type Values } from "./metrics.ts";
 import { type Refusal, reasonOf } from "./reasons.ts";
 import { missingColumn, type Rules, wrongRows } from "./rules.ts";
 
@@ -30,7 +30,7 @@ export function graderRules(grader: Grader): Rules {
     reader: (answers) => {
       const labels = input === "labels" && !answers.every(isNumeric) ? numberLabels(answers) : undefined;
       return (column, truth) => {
-        const values = labels ? numberedLabels(column, labels) : valuesOf(column, input);
+        const values = labels ? numberedLabels(column, labels) : readers[input](column);
         return truth && values instanceof Float64Array ? withinBounds(values, column.name, grader) : values;
       };
     },
@@ -43,23 +43,13 @@ export function graderRules(grader: Grader): Rules {
   };
 }
 
-function valuesOf(column: Column, input: (typeof metrics)[Grader["metric"]]["input"]): Values | Refusal {
-  switch (input) {
-    case "texts":
-      return texts(column);
-    case "binary": {
-      const values = numbers(column);
-      if ("reason" in values) return values;
-      return within(values, column.name, (value) => value === 0 || value === 1, "0 or 1");
-    }
-    case "integers":
-      return integerLabels(column);
-    case "aboveMinusOne":
-      return floatsAboveMinusOne(column);
-    default:
-      return numbers(column);
-  }
-}
+const readers: Record<Metric["input"], (column: Column) => Values | Refusal> = {
+  ...{ numbers, labels: numbers, integers: integerLabels, aboveMinusOne: floatsAboveMinusOne, texts },
+  binary: (column) => {
+    const values = numbers(column);
+    return "reason" in values ? values : within(values, column.name, (value) => value === 0 || value === 1, "0 or 1");
+  },
+};
 
 function withinBounds(values: Float64Array, column: string, { metric, bounds }: Grader): Float64Array | Refusal {
   const least = Math.max(bounds?.least ?? -Infinity, metrics[metric].probabilities ? 0 : -Infinity);
