@@ -2,7 +2,6 @@
  * The bootstrap (Efron and Tibshirani, An Introduction to the Bootstrap, 1993): what a number could as well have been, from
  * drawing what was measured again with replacement. Seeded: the same values give the same bounds.
  */
-
 import { uniforms } from "../engine/index.ts";
 import type { Interval } from "../metrics/summary.ts";
 

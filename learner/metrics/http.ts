@@ -58,11 +58,10 @@ export async function serveMetrics(listen: string, registry: Registry, probes: P
     throw new MetricsError("listen", `--metrics-listen: ${listen} ${why}`, { cause: error });
   });
   server.unref();
-  const close = () =>
-    new Promise<void>((resolve) => {
-      server.close(() => resolve());
-      server.closeAllConnections();
-    });
+  const close = async (): Promise<void> => {
+    server.closeAllConnections();
+    await server[Symbol.asyncDispose]();
+  };
   return { port: (server.address() as AddressInfo).port, close };
 }
 

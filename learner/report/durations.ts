@@ -1,5 +1,4 @@
 /** What the run's durations mean: launched against trained, and what the weighting makes of it (learner-rl: eq. 3). */
-
 import { duration, percent } from "../metrics/format.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
 import { share, sum } from "../metrics/statistics.ts";
