@@ -53,7 +53,7 @@ import { newSummary, type RunSummary, readSummary } from "./metrics/summary.ts";
 import { TensorBoardFile } from "./metrics/tensorboard.ts";
 import { defaultTerminationLog, type Options, parseOptions } from "./options.ts";
 import { Phases } from "./phases.ts";
-import { readCorpus } from "./pretrain/facts.ts";
+import { readCorpus } from "./pretrain/corpus.ts";
 import { recordedBatches } from "./replay.ts";
 import { reportPage } from "./report/serve.ts";
 import { ReportWriter } from "./report/writer.ts";

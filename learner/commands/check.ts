@@ -1,10 +1,10 @@
 /** Looks at a prepared task folder as a run will use it, and says what is wrong with it and what to do. */
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import type { Task as TaskSpec } from "../../crds/trainingrun.ts";
 import { readFrame } from "../grading/frame.ts";
 import type { Graded } from "../grading/grade.ts";
-import { rewardOrderFault } from "../grading/reward.ts";
+import { paperRewards, rewardOrderFault } from "../grading/reward.ts";
 import { RolloutError } from "../rollout/errors.ts";
 import { type PromptLimits, scratchPrompt } from "../rollout/prompts.ts";
 import { readPromptTask } from "../rollout/snippet.ts";
@@ -35,16 +35,9 @@ export interface TaskCheck {
   findings: Finding[];
 }
 
-export interface CheckOptions {
-  spec?: TaskSpec | undefined;
-  rows: number;
-  limits: PromptLimits;
-  /** Whether `limits.encode` is the policy's tokenizer. */
-  exact: boolean;
-}
+/** `exact`: whether `limits.encode` is the policy's tokenizer. */
+type CheckOptions = { spec?: TaskSpec | undefined; rows: number; limits: PromptLimits; exact: boolean };
 
-/** The defaults of `algorithm`. */
-const rewards = { failureReward: -10, markerReward: 0.1 };
 /** Ids of larger test sets are not compared. */
 const maxComparedBytes = 2 ** 28;
 
@@ -58,7 +51,6 @@ export function checkTask(directory: string, options: CheckOptions): TaskCheck {
   return check;
 }
 
-/** Fills in the other fields of `check` on the way. */
 function* findingsOf(check: TaskCheck, options: CheckOptions): Generator<Finding> {
   const publicDirectory = join(check.directory, "prepared", "public");
   if (existsSync(publicDirectory)) check.files = listPublicFiles(publicDirectory);
@@ -66,9 +58,7 @@ function* findingsOf(check: TaskCheck, options: CheckOptions): Generator<Finding
   try {
     task = openTask(check.directory, options.spec);
   } catch (cause) {
-    if (!(cause instanceof TaskError)) throw cause;
-    const [problem, remedy = "see learner/tasks/README.md"] = cause.message.split(/; (?=[^;]*$)/);
-    yield error(problem!, remedy);
+    yield refused(cause, "see learner/tasks/README.md");
     return;
   }
   const { metric, direction, idColumn, targetColumns } = task.grader;
@@ -77,10 +67,9 @@ function* findingsOf(check: TaskCheck, options: CheckOptions): Generator<Finding
   yield* fileFindings(task, check.files);
   yield* openAnswersFindings(task);
 
-  const answersFile = answersOf(task);
-  const bytes = readFileSync(answersFile);
-  const rows = rowsOf(bytes);
-  check.answers = { file: relative(task, answersFile), rows, graded: task.grade(bytes) };
+  const { rows, answersPath } = task;
+  const file = relative(join(check.directory, "prepared"), answersPath);
+  check.answers = { file, rows, graded: task.grade(readFileSync(answersPath)) };
   yield* answersFindings(task, check.answers);
   const isSample = (name: string) => (task.mleBench ? name === task.mleBench.sample : isSampleSubmission(name));
   const sample = check.files.find(({ name }) => isSample(name));
@@ -92,11 +81,11 @@ function* findingsOf(check: TaskCheck, options: CheckOptions): Generator<Finding
   const test = check.files.find(({ name, table }) => name.startsWith("test") && table);
   if (test?.table && "rows" in test.table && test.table.rows !== undefined && test.table.rows !== rows)
     yield error(
-      `${test.name} has ${test.table.rows} rows, ${check.answers.file} has ${rows}`,
+      `${test.name} has ${test.table.rows} rows, ${file} has ${rows}`,
       "prepare the task again: a program predicts the rows of the one and is graded on those of the other",
     );
   yield* leakFindings(task);
-  const fault = rewardOrderFault(rewards, task.grader);
+  const fault = rewardOrderFault(paperRewards, task.grader);
   if (fault !== undefined) yield error(fault, "set grader.rewardFloor above -9.3");
   yield* promptFindings(task, check, options);
 }
@@ -128,22 +117,19 @@ function* fileFindings({ publicDirectory, mleBench, grader }: Task, files: reado
   }
 }
 
-/** Programs read the public folder: nothing in it may be a private file. */
 function* openAnswersFindings({ directory, publicDirectory }: Task): Generator<Finding> {
-  const folder = join(directory, "prepared", "private");
-  const files = (parent: string) =>
-    readdirSync(parent, { withFileTypes: true }).flatMap((entry) => {
-      const path = join(parent, entry.name);
-      return entry.isDirectory() ? [] : [{ name: entry.name, path, size: statSync(path).size }];
-    });
-  const open = files(publicDirectory);
-  for (const { name, path, size } of files(folder)) {
-    const sameAs = (it: { path: string; size: number }) =>
-      size > 0 && it.size === size && fileSha256(it.path) === fileSha256(path);
-    const same = open.find(sameAs);
-    if (!same) continue;
-    const problem = `public/${same.name} is the same file as private/${name}: programs can read the answers`;
-    yield error(problem, `remove it from ${publicDirectory}`);
+  const filesIn = (parent: string) =>
+    readdirSync(parent, { withFileTypes: true })
+      .filter((entry) => !entry.isDirectory())
+      .map(({ name }) => ({ name, path: join(parent, name), size: statSync(join(parent, name)).size }));
+  const open = filesIn(publicDirectory);
+  for (const { name, path, size } of filesIn(join(directory, "prepared", "private"))) {
+    const same = open.find((it) => size > 0 && it.size === size && fileSha256(it.path) === fileSha256(path));
+    if (same)
+      yield error(
+        `public/${same.name} is the same file as private/${name}: programs can read the answers`,
+        `remove it from ${publicDirectory}`,
+      );
   }
 }
 
@@ -194,14 +180,13 @@ function* idFindings(
     return column && Array.from({ length: column.rows }, (_, row) => column.cell(row)).sort();
   };
   const [ids, expected] = [idsOf(test.name), idsOf(sample)];
-  if (ids === undefined) {
-    const problem = `${test.name} has no column ${grader.idColumn}, which a submission needs`;
-    yield error(problem, "add it, or give another grader.idColumn");
-    return;
-  }
-  if (expected === undefined) return;
-  const differs = ids.findIndex((id, i) => id !== expected[i]);
-  if (differs !== -1 || ids.length !== expected.length)
+  const differs = ids?.findIndex((id, i) => id !== expected?.[i]) ?? -1;
+  if (ids === undefined)
+    yield error(
+      `${test.name} has no column ${grader.idColumn}, which a submission needs`,
+      "add it, or give another grader.idColumn",
+    );
+  else if (expected && (differs !== -1 || ids.length !== expected.length))
     yield error(
       `${grader.idColumn} of ${test.name} and of ${sample} differ, first at ${ids[differs] ?? "the end"}`,
       "prepare the task again: a program cannot know the rows that it is graded on",
@@ -225,21 +210,13 @@ function* promptFindings(task: Task, check: TaskCheck, options: CheckOptions): G
     const { tokens, cut } = scratchPrompt(readPromptTask(task, rows, undefined, check.files), limits);
     check.prompt = { tokens: tokens.length, maxTokens: limits.maxPromptTokens, exact, cut };
   } catch (cause) {
-    if (!(cause instanceof RolloutError)) throw cause;
-    const [problem, remedy = "give the task a shorter description"] = cause.message.split("; ");
-    yield error(problem!, remedy);
+    yield refused(cause, "give the task a shorter description");
   }
 }
 
-function answersOf({ directory, mleBench }: Task): string {
-  const folder = join(directory, "prepared", "private");
-  const names = mleBench ? [mleBench.answers] : ["answers.csv", "test.csv"];
-  return names.map((name) => join(folder, name)).find((path) => existsSync(path))!;
-}
-
-const relative = ({ directory }: Task, path: string): string => path.slice(join(directory, "prepared").length + 1);
-
-function rowsOf(bytes: Buffer): number {
-  const frame = readFrame(bytes, { bytes: 2 ** 31, rows: 50_000_000 });
-  return "reason" in frame ? 0 : frame.rows;
+/** @returns the refusal of another part, whose message ends with the remedy @throws what is no refusal */
+function refused(cause: unknown, otherwise: string): Finding {
+  if (!(cause instanceof TaskError || cause instanceof RolloutError)) throw cause;
+  const [problem, remedy = otherwise] = cause.message.split(/; (?=[^;]*$)/);
+  return error(problem!, remedy);
 }

@@ -1,7 +1,7 @@
-/** Shared by `longrun model`, `generate` and `logprobs`: arguments, JSON lines and exit status. */
+/** Shared by the commands: arguments, lines of JSON and exit status. */
 import fs from "node:fs";
+import { ManifestError } from "../../crds/trainingrun.ts";
 import {
-  type Device,
   hasGpu,
   ModelError,
   parseDevice,
@@ -11,29 +11,32 @@ import {
   resolveDevice,
   useDevice,
 } from "../engine/index.ts";
+import { RolloutError } from "../rollout/errors.ts";
+import { TaskError } from "../tasks/errors.ts";
 
-/** Arguments or lines that cannot be used. */
 export class InputError extends Error {}
 
+const BAD_INPUT = [InputError, ModelError, TaskError, RolloutError, ManifestError];
+
 /**
- * Runs a command to its end. Exit status: 0 done, 1 failed, 2 bad input. Ctrl-C kills the process, which a shell and
- * `longrun` report as 130; every line that was written is whole.
+ * Runs a command to its end. Exit status: a number that it returns, else 0 done, 1 failed, 2 bad input. Ctrl-C kills
+ * the process, which a shell and `longrun` report as 130; every line that was written is whole.
  */
-export async function runCommand(usage: string, command: () => Promise<void>): Promise<void> {
+export async function runCommand(usage: string, command: () => unknown): Promise<void> {
   process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
   if (process.argv.includes("--help")) {
     process.stdout.write(`${usage}\n`);
     return;
   }
   try {
-    await command();
+    const status = await command();
+    if (typeof status === "number") process.exitCode = status;
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    const usageError = code?.startsWith("ERR_PARSE_ARGS") ?? false;
-    const refused = code === "memory" || code === "device";
-    const badInput = usageError || refused || error instanceof InputError || error instanceof ModelError;
-    process.stderr.write(`${usageError ? `${message.split(". ")[0]}\n${usage}` : message}\n`);
-    process.exitCode = badInput ? 2 : 1;
+    const { code = "", message } = error as NodeJS.ErrnoException;
+    const usageError = code.startsWith("ERR_PARSE_ARGS");
+    const refused = usageError || code === "memory" || code === "device";
+    process.stderr.write(`${usageError ? `${message.split(". ")[0]}; --help says more` : message}\n`);
+    process.exitCode = refused || BAD_INPUT.some((kind) => error instanceof kind) ? 2 : 1;
   }
 }
 
@@ -49,21 +52,6 @@ export function wholeNumber(text: string, option: string, least: number): number
   throw new InputError(`${option} is ${text}; give a whole number of at least ${least}`);
 }
 
-/**
- * Runs all networks of this command on `wish`: auto, cpu, cuda or cuda:N. If auto does not take an existing GPU, stderr
- * says why.
- *
- * @throws GraphError `device`
- */
-async function placeSessions(wish = process.env.LONGRUN_DEVICE || "auto"): Promise<Device> {
-  const gpu = hasGpu();
-  const { device, reason } = await resolveDevice(parseDevice(wish), probeDevice, gpu);
-  useDevice(device);
-  if (gpu && device.kind === "cpu" && reason) process.stderr.write(`on the CPU: ${reason}\n`);
-  return device;
-}
-
-/** Options of `openModel`. */
 export const MODEL_OPTIONS = {
   model: { type: "string" },
   adapter: { type: "string" },
@@ -71,46 +59,49 @@ export const MODEL_OPTIONS = {
   threads: { type: "string", default: "0" },
 } as const;
 
-/** Reads the configuration of the model folder and the adapter, and chooses the device. */
+/** Reads both folders and runs all networks on the device; stderr says why `auto` does not take an existing GPU. */
 export async function openModel(values: { model?: string; adapter?: string; device?: string; threads: string }) {
   const model = required(values.model, "--model", "a model folder");
   const threads = wholeNumber(values.threads, "--threads", 0);
-  const device = await placeSessions(values.device);
+  const gpu = hasGpu();
+  const wish = parseDevice(values.device ?? (process.env.LONGRUN_DEVICE || "auto"));
+  const { device, reason } = await resolveDevice(wish, probeDevice, gpu);
+  useDevice(device);
+  if (gpu && device.kind === "cpu" && reason) process.stderr.write(`on the CPU: ${reason}\n`);
   const config = readConfig(model);
   const adapter = values.adapter === undefined ? undefined : readAdapter(values.adapter, config);
   return { model, config, adapter, device, threads };
 }
 
-/** A line of a file of JSON objects. */
 export interface Line {
   readonly json: Readonly<Record<string, unknown>>;
   /** file and line number, for errors */
   readonly place: string;
 }
 
-/** @throws InputError naming the first line that is no JSON object */
-export function readLines(file: string): Line[] {
-  let text: string;
+export function readText(file: string): string {
   try {
-    text = fs.readFileSync(file, "utf8");
+    return fs.readFileSync(file, "utf8");
   } catch (cause) {
     throw new InputError(`cannot read ${file}: ${(cause as Error).message}`, { cause });
   }
-  const lines = text.split("\n");
+}
+
+/** @throws InputError naming the first line that is no JSON object */
+export function readLines(file: string): Line[] {
+  const lines = readText(file).split("\n");
   if (lines.at(-1)?.trim() === "") lines.pop();
-  return lines.map((line, index) => {
-    const place = `${file}, line ${index + 1}`;
-    let json: unknown;
-    try {
-      json = JSON.parse(line);
-    } catch (cause) {
-      throw new InputError(`${place}: not JSON: ${(cause as Error).message}`, { cause });
-    }
-    if (typeof json !== "object" || json === null || Array.isArray(json)) {
-      throw new InputError(`${place}: expected a JSON object`);
-    }
-    return { json: json as Line["json"], place };
-  });
+  return lines.map((line, index) => parseLine(line, `${file}, line ${index + 1}`));
+}
+
+export function parseLine(text: string, place: string): Line {
+  try {
+    const json: unknown = JSON.parse(text);
+    if (typeof json === "object" && json !== null && !Array.isArray(json)) return { json: json as Line["json"], place };
+  } catch (cause) {
+    throw new InputError(`${place}: not JSON: ${(cause as Error).message}`, { cause });
+  }
+  throw new InputError(`${place}: expected a JSON object`);
 }
 
 /** Returns the `tokens` of a line. @throws InputError unless they are at least one id of the vocabulary */

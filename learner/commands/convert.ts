@@ -25,11 +25,9 @@ export interface ConvertOptions {
 }
 
 /**
- * Writes the folder `out` with the weights of `source` and its other files. config.json comes last, so that a folder
- * that was not finished is refused.
- *
- * @returns the number of files of weights
- * @throws ModelError when `source` cannot be used, holds a number that is not finite, or one that the dtype cannot hold
+ * Writes the weights of `source` and its other files; config.json comes last, so that an unfinished folder is refused.
+ * @returns the number of files of weights @throws ModelError for a number that is not finite or that the dtype cannot
+ * hold
  */
 export function convertFolder(source: string, out: string, options: ConvertOptions): number {
   const weights = new MappedWeights(source);
@@ -65,12 +63,7 @@ function checkHeld(name: string, data: Float32Array, dtype: SafetensorsDType): v
 }
 
 /** The same with the adapter added to the weights: W + (alpha / rank) B A. @throws ModelError */
-export function mergeFolder(
-  model: string,
-  adapterFolder: string,
-  out: string,
-  options: Omit<ConvertOptions, "change">,
-): number {
+export function mergeFolder(model: string, adapterFolder: string, out: string, options: ConvertOptions): number {
   const adapter = readAdapter(adapterFolder, readConfig(model));
   return convertFolder(model, out, {
     ...options,

@@ -1,11 +1,9 @@
 /**
- * `longrun generate`: samples one response to each prompt.
- *
- * Each line of FILE is `{"tokens":[...]}` or `{"messages":[{"role","content"}]}`. In the same order the command writes
- * `{"tokens":[...],"text":"...","logProbs":[...]}`. A response that ended by itself has the EOS token last. Log-probs
- * are at the sampling temperature, or at 1 for greedy responses. Without a tokenizer in the folder `text` is null and
- * messages are refused. `--adapter` names a PEFT folder of a LoRA adapter. The same seed, line and weights give the
- * same response.
+ * `longrun generate`: samples one response to each line `{"tokens":[...]}` or `{"messages":[{"role","content"}]}`, and
+ * writes `{"tokens":[...],"text":"...","logProbs":[...]}` in the same order. A response that ended by itself has the
+ * EOS token last. Log-probs are at the sampling temperature, or at 1 for greedy responses. Without a tokenizer in the
+ * folder `text` is null and messages are refused. `--adapter` names a PEFT folder. The same seed, line and weights give
+ * the same response.
  */
 import fs from "node:fs";
 import path from "node:path";
@@ -120,4 +118,4 @@ function promptOf(line: Line, vocabulary: number, tokenizer: Tokenizer | undefin
   return tokenizer.encodeChat(messages as Message[]);
 }
 
-if (import.meta.main) await runCommand(USAGE, generate);
+await runCommand(USAGE, generate);

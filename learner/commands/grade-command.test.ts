@@ -6,22 +6,13 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { writeTaskFolder } from "../tasks/task-folder.fixture.ts";
-import { main } from "./grade-command.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "longrun-grade-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
 const command = fileURLToPath(new URL("grade-command.ts", import.meta.url));
 const at = (name: string) => join(folder, name);
-const spawned = (...options: string[]) => spawnSync(process.execPath, [command, ...options], { encoding: "utf8" });
-
-function grade(...options: string[]): { status: number; stdout: string; stderr: string } {
-  const stdout: string[] = [];
-  const stderr: string[] = [];
-  const to = (lines: string[]) => ({ write: (text: string) => lines.push(text) });
-  const status = main(options, { stdout: to(stdout), stderr: to(stderr) });
-  return { status, stdout: stdout.join(""), stderr: stderr.join("") };
-}
+const grade = (...options: string[]) => spawnSync(process.execPath, [command, ...options], { encoding: "utf8" });
 
 const task = "tabular-playground-series-dec-2021";
 writeFileSync(at("answers.csv"), "Id,Elevation,Cover_Type\n1,10,1\n2,20,2\n3,30,7\n");
@@ -36,7 +27,7 @@ writeFileSync(
 
 test("one submission", () => {
   const given = ["--task", task, "--answers", at("answers.csv"), "--submission", at("submission.csv")];
-  const plain = spawned(...given);
+  const plain = grade(...given);
   assert.deepEqual([plain.status, plain.stderr], [0, ""]);
   assert.equal(plain.stdout, "score 0.66667 (0.6666666666666666)\nno medal, not above the median\n");
   assert.deepEqual(JSON.parse(grade(...given, "--json").stdout), {
@@ -52,7 +43,7 @@ test("a batch: a line for each, in their order, paths relative to the file", () 
     .map((submission) => JSON.stringify({ task, answers: "answers.csv", submission }))
     .concat("", JSON.stringify({ task, answers: "none.csv", submission: "submission.csv" }));
   writeFileSync(at("batch.jsonl"), lines.join("\n"));
-  const { status, stdout, stderr } = spawned("--batch", at("batch.jsonl"));
+  const { status, stdout, stderr } = grade("--batch", at("batch.jsonl"));
   assert.deepEqual([status, stderr], [0, ""]);
   const answers = stdout.trimEnd().split("\n");
   assert.equal(answers[0], `{"valid":true,"score":0.66667,"scoreRaw":${2 / 3},"code":"valid","message":"valid"}`);
@@ -97,15 +88,15 @@ test("the reward of an execution in a task folder", () => {
   const submission = at("execution.csv");
   writeFileSync(submission, "id,y\n0,1\n1,4\n");
   const reward = (...options: string[]) =>
-    JSON.parse(spawned("--task", directory, "--submission", submission, ...options).stdout);
+    JSON.parse(grade("--task", directory, "--submission", submission, ...options).stdout);
   assert.deepEqual([reward().reward, reward().score], [0.9, 1]);
   const markers = ["--inserted", "loaded data,defined model", "--seen", "loaded data,made up"];
   assert.deepEqual(reward("--outcome", "timedOut", ...markers).reward, -9.9);
   assert.equal(reward("--outcome", "lost").reward, null);
-  const wrong = spawned("--task", at("none"));
+  const wrong = grade("--task", at("none"));
   assert.deepEqual([wrong.status, wrong.stdout], [2, ""]);
-  assert.match(wrong.stderr, /^grade: .*no task folder.*\n$/);
-  assert.equal(spawned("--task", directory, "--outcome", "won").status, 2);
+  assert.match(wrong.stderr, /^.*no task folder.*\n$/);
+  assert.equal(grade("--task", directory, "--outcome", "won").status, 2);
   cpSync(submission, join(directory, "prepared/private/answers.csv"));
   assert.equal(reward().score, 0);
 });

@@ -1,17 +1,18 @@
-/**
- * `longrun grade`: grades submissions, in one of three forms (`usage`).
- *
- * Exit codes: 0 graded, whatever came of it; 1 failed; 2 bad input.
- */
-import { existsSync, readFileSync } from "node:fs";
+/** `longrun grade`: grades submissions, in one of three forms (`USAGE`). Exit status 0 whatever the grade is. */
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { dirname, extname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { type Grader, parseTask } from "../../crds/trainingrun.ts";
 import { OUTCOMES } from "../../proto/execution.ts";
-import { type RewardFacts, rewardOf } from "../grading/reward.ts";
-import { TaskError } from "../tasks/errors.ts";
+import { type Answers, type Graded, gradeSubmission, readAnswers } from "../grading/grade.ts";
+import { type MleBenchTask, mleBenchTask, mleBenchTasks, rankOf } from "../grading/mlebench-tasks.ts";
+import { type Refusal, refuse } from "../grading/reasons.ts";
+import { paperRewards, type RewardFacts, rewardOf } from "../grading/reward.ts";
+import { readRegistry } from "../tasks/registry.ts";
 import { openTask } from "../tasks/task.ts";
-import { type FileGrade, FileGrader } from "./grade-files.ts";
+import { InputError, parseLine, printLine, readText, required, runCommand, wholeNumber } from "./command.ts";
 
-const usage = `longrun grade --task TASK --answers FILE --submission FILE [--json]
+const USAGE = `longrun grade --task TASK --answers FILE --submission FILE [--json]
     One submission. TASK is one of the twelve MLE-bench tasks, a bundled task, or a folder with a task.yaml.
 longrun grade --batch FILE.jsonl
     Lines {"task","answers","submission"}, paths relative to the file. Prints a line
@@ -19,11 +20,7 @@ longrun grade --batch FILE.jsonl
 longrun grade --task DIR [--submission FILE] [--outcome OUTCOME] [--exit-status N] [--inserted MARKERS] [--seen MARKERS]
     [--forged N]
     The reward of one execution in a prepared task folder. Prints one object: valid, score, scoreRaw, reward, reason,
-    creditedMarkers, clamped, capped, guards. Without --submission the program wrote none. MARKERS are comma separated.
-`;
-
-/** The paper's constants (section 4.1): the defaults of `algorithm.failureReward` and `algorithm.markerReward`. */
-const constants = { failureReward: -10, markerReward: 0.1 };
+    creditedMarkers, clamped, capped, guards. Without --submission the program wrote none. MARKERS are comma separated.`;
 
 const options = {
   task: { type: "string" },
@@ -31,7 +28,6 @@ const options = {
   submission: { type: "string" },
   batch: { type: "string" },
   json: { type: "boolean", default: false },
-  help: { type: "boolean", default: false },
   outcome: { type: "string", default: "completed" },
   "exit-status": { type: "string", default: "0" },
   inserted: { type: "string", default: "" },
@@ -41,45 +37,43 @@ const options = {
 
 type Values = ReturnType<typeof parseArgs<{ options: typeof options }>>["values"];
 
-interface Streams {
-  stdout: { write: (text: string) => unknown };
-  stderr: { write: (text: string) => unknown };
+function grade(): void {
+  const { values } = parseArgs({ options });
+  const { batch, answers } = values;
+  const task = () => required(values.task, "--task", "the name of a task or a prepared task folder");
+  if (batch !== undefined) gradeBatch(batch, values);
+  else if (answers === undefined) gradeExecution(task(), values);
+  else gradeOne(task(), answers, values);
 }
 
-/** @returns the exit code */
-export function main(args: string[], { stdout, stderr }: Streams = process): number {
-  const print = (text: string): void => void stdout.write(text);
-  try {
-    const { values } = parseArgs({ args, options });
-    if (values.help) print(usage);
-    else if (values.batch !== undefined) gradeBatch(values.batch, values, print);
-    else if (!values.task)
-      throw new TaskError("input", "--task is missing; give the name of a task or a prepared task folder");
-    else if (values.answers !== undefined) gradeOne(values.task, values.answers, values, print);
-    else gradeExecution(values.task, values, print);
-    return 0;
-  } catch (error) {
-    stderr.write(`grade: ${(error as Error).message}\n`);
-    const wrongOption = /^ERR_PARSE_ARGS/.test((error as NodeJS.ErrnoException).code ?? "");
-    return wrongOption || error instanceof TaskError ? 2 : 1;
+function gradeOne(task: string, answers: string, values: Values): void {
+  const submission = required(values.submission, "--submission", "a .csv file");
+  if (!existsSync(answers)) throw new InputError(`--answers ${answers}: there is no such file`);
+  const graded = gradeFile(submission, openAnswers(task, answers), task);
+  if (values.json) printLine(graded);
+  else process.stdout.write(described(graded));
+}
+
+function gradeBatch(path: string, values: Values): void {
+  for (const name of ["task", "answers", "submission"] as const)
+    if (values[name] !== undefined)
+      throw new InputError(`--${name} does not go with --batch, whose lines have it; leave one of them out`);
+  const opened = new Map<string, ReturnType<typeof openAnswers>>();
+  for (const [i, text] of readText(path).split("\n").entries()) {
+    if (text.trim() === "") continue;
+    const { json, place } = parseLine(text, `${path}:${i + 1}`);
+    const { task, answers, submission } = json;
+    if (typeof task !== "string" || typeof answers !== "string" || typeof submission !== "string")
+      throw new InputError(`${place}: give an object with the texts task, answers and submission`);
+    const at = (file: string) => resolve(dirname(path), file);
+    const key = JSON.stringify([task, answers]);
+    if (!opened.has(key)) opened.set(key, openAnswers(task, at(answers)));
+    const { rank: _, ...graded } = gradeFile(at(submission), opened.get(key)!, task);
+    printLine(graded);
   }
 }
 
-type Print = (text: string) => void;
-
-function gradeBatch(path: string, values: Values, print: Print): void {
-  for (const name of ["task", "answers", "submission"] as const)
-    if (values[name] !== undefined)
-      throw new TaskError("input", `--${name} does not go with --batch, whose lines have it; leave one of them out`);
-  for (const { rank: _, ...grade } of new FileGrader().batch(path)) print(`${JSON.stringify(grade)}\n`);
-}
-
-function gradeOne(task: string, answers: string, { submission, json }: Values, print: Print): void {
-  if (submission === undefined) throw new TaskError("input", "--submission is missing; name a .csv file");
-  if (!existsSync(answers)) throw new TaskError("input", `--answers ${answers}: there is no such file`);
-  const grade = new FileGrader().grade(task, answers, submission);
-  print(json ? `${JSON.stringify(grade)}\n` : described(grade));
-}
+type FileGrade = ReturnType<typeof gradeFile>;
 
 function described({ valid, score, scoreRaw, code, message, rank }: FileGrade): string {
   if (!valid) return `no score: ${message} (${code})\n`;
@@ -89,30 +83,65 @@ function described({ valid, score, scoreRaw, code, message, rank }: FileGrade): 
   return `score ${score}${scoreRaw === score ? "" : ` (${scoreRaw})`}${standing}\n`;
 }
 
-function gradeExecution(directory: string, values: Values, print: Print): void {
+function gradeExecution(directory: string, values: Values): void {
   const outcome = OUTCOMES.find((name) => name === values.outcome);
-  if (!outcome) throw new TaskError("input", `--outcome ${values.outcome}: give one of ${OUTCOMES.join(", ")}`);
+  if (!outcome) throw new InputError(`--outcome ${values.outcome}: give one of ${OUTCOMES.join(", ")}`);
   const task = openTask(directory);
   const markers = (text: string) => text.split(",").filter((name) => name !== "");
   const facts: RewardFacts = {
     outcome,
-    exitStatus: count(values["exit-status"], "--exit-status"),
+    exitStatus: wholeNumber(values["exit-status"], "--exit-status", 0),
     insertedMarkers: markers(values.inserted),
     seenMarkers: markers(values.seen),
-    forgedMarkers: count(values.forged, "--forged"),
+    forgedMarkers: wholeNumber(values.forged, "--forged", 0),
   };
   if (values.submission && existsSync(values.submission)) facts.graded = task.grade(readFileSync(values.submission));
-  const reward = rewardOf(facts, constants, task.rewardRules) ?? { reward: null, valid: false, reason: "lost" };
-  print(`${JSON.stringify(reward)}\n`);
+  printLine(rewardOf(facts, paperRewards, task.rewardRules) ?? { reward: null, valid: false, reason: "lost" });
 }
 
-function count(text: string, option: string): number {
-  if (!/^\d{1,9}$/.test(text)) throw new TaskError("input", `${option} ${text}: give a whole number`);
-  return Number(text);
+/** @returns the grader of one of the twelve, of a bundled task, or of a task folder with a task.yaml that has one */
+function findGrader(task: string): MleBenchTask | Grader {
+  const mleBench = mleBenchTask(task);
+  if (mleBench) return mleBench;
+  const registry = readRegistry();
+  if (Object.hasOwn(registry, task)) return registry[task]!.task.grader as Grader;
+  const file = join(task, "task.yaml");
+  const grader = existsSync(file) ? parseTask(readText(file), file).grader : undefined;
+  if (grader) return grader;
+  const names = [...Object.keys(mleBenchTasks()), ...Object.keys(registry)].join(", ");
+  throw new InputError(`--task ${task}: no folder with a task.yaml that has a grader, and none of ${names}`);
 }
 
-if (import.meta.main) {
-  // Whoever reads may stop before the end.
-  process.stdout.on("error", () => process.exit(1));
-  process.exitCode = main(process.argv.slice(2));
+function openAnswers(task: string, path: string): Answers | Refusal {
+  const grader = findGrader(task);
+  try {
+    return readAnswers(readFileSync(path), grader);
+  } catch (error) {
+    return refuse("answersUnusable", { found: (error as Error).message });
+  }
 }
+
+/** The grade of one submission; `rank` for the twelve MLE-bench tasks. */
+function gradeFile(path: string, answers: Answers | Refusal, task: string) {
+  const graded: Partial<Graded> & Refusal = "reason" in answers ? answers : gradeBytes(path, answers);
+  const { valid = false, score = null, scoreRaw = null, reason } = graded;
+  const mleBench = mleBenchTask(task);
+  return {
+    ...{ valid, score, scoreRaw, ...reason },
+    ...(mleBench && { rank: rankOf(score ?? undefined, mleBench.leaderboard) }),
+  };
+}
+
+function gradeBytes(path: string, answers: Answers): Graded | Refusal {
+  const { maxBytes } = answers;
+  try {
+    const facts = statSync(path);
+    if (!facts.isFile() || extname(path).toLowerCase() !== ".csv") return refuse("noSubmission", { found: path });
+    if (facts.size > maxBytes) return refuse("fileTooLarge", { found: facts.size, expected: maxBytes });
+    return gradeSubmission(readFileSync(path), answers);
+  } catch {
+    return refuse("noSubmission", { found: path });
+  }
+}
+
+await runCommand(USAGE, grade);

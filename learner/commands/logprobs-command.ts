@@ -1,9 +1,7 @@
 /**
- * `longrun logprobs`: log-probs of given tokens, at temperature 1.
- *
- * Each line of FILE is `{"tokens":[...]}`. In the same order the command writes `{"logProbs":[...]}`: the log-prob of
- * each of the tokens 1..n-1, given the tokens before it. `--adapter` names a PEFT folder of a LoRA adapter of the
- * model. All lines are checked before the first is answered.
+ * `longrun logprobs`: to each line `{"tokens":[...]}` writes `{"logProbs":[...]}`, the log-prob at temperature 1 of
+ * each of the tokens 1..n-1, given those before it. `--adapter` names a PEFT folder. All lines are checked before the
+ * first is answered.
  */
 import { parseArgs } from "node:util";
 import { FROZEN, localEngine, logProbsOf } from "../engine/index.ts";
@@ -48,4 +46,4 @@ async function logProbs(): Promise<void> {
   await engine.close();
 }
 
-if (import.meta.main) await runCommand(USAGE, logProbs);
+await runCommand(USAGE, logProbs);

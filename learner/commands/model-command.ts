@@ -1,26 +1,24 @@
-/**
- * `longrun model info DIR` says what a model folder holds, and with `--plan` the memory that training takes, also on a
- * device that this machine does not have. `convert` writes the folder anew in another dtype or with other shards,
- * `merge` with a LoRA adapter added to the weights.
- */
+/** `longrun model`: what a model folder holds, and the memory that training takes; conversion; merging of an adapter. */
 import fs from "node:fs";
 import { parseArgs } from "node:util";
 import {
   type Budget,
   checkLengths,
   type Device,
+  elementCount,
   fitRun,
   hostMemory,
   MappedWeights,
-  type MemoryPlan,
   PROJECTIONS,
   parseDevice,
   planTable,
+  readEosIds,
   SHARD_BYTES,
+  size,
+  TRANSFORMERS_DTYPES,
 } from "../engine/index.ts";
 import { InputError, printLine, required, runCommand, wholeNumber } from "./command.ts";
-import { convertFolder, mergeFolder } from "./convert.ts";
-import { modelInfo, printInfo } from "./info.ts";
+import { type ConvertOptions, convertFolder, mergeFolder } from "./convert.ts";
 
 const USAGE = `usage: longrun model info DIR [--check] [--json] [--plan full|lora [--tokens PROMPT:RESPONSE] [--batch N]
            [--device cpu|cuda:N] [--memory-bytes BYTES|N GB]]
@@ -36,19 +34,65 @@ async function model(): Promise<void> {
 }
 
 function info(args: string[]): void {
-  const { values, positionals } = parseArgs({
-    args,
-    options: { check: { type: "boolean", default: false }, json: { type: "boolean", default: false }, ...PLAN_OPTIONS },
-    allowPositionals: true,
-  });
+  const options = { check: { type: "boolean" }, json: { type: "boolean" }, ...PLAN_OPTIONS } as const;
+  const { values, positionals } = parseArgs({ args, options, allowPositionals: true });
   const weights = new MappedWeights(onlyFolder(positionals));
-  const wish = planWish(values, weights.config.maxPositions);
+  const wish = planWish(values, weights);
   if (values.check) weights.checkFinite();
   const facts = modelInfo(weights);
   if (!values.json) printInfo(facts); // also where the plan is refused then
-  const plan = wish && trainingPlan(weights, wish);
+  const plan = wish && fitRun(wish.request, 0, wish.budget);
   if (values.json) printLine({ ...facts, ...(plan && { plan }) });
   else if (plan) for (const line of planTable(plan, wish.budget)) process.stdout.write(`${line}\n`);
+}
+
+function modelInfo({ config, tensors, folder }: MappedWeights) {
+  const dtypes: Record<string, number> = {};
+  let parameters = 0;
+  let bytes = 0;
+  for (const { dtype, shape, length } of tensors) {
+    const count = elementCount(shape);
+    const name = TRANSFORMERS_DTYPES[dtype];
+    dtypes[name] = (dtypes[name] ?? 0) + count;
+    parameters += count;
+    bytes += length;
+  }
+  const { modelType, layers, hiddenSize, heads, keyValueHeads, headSize, vocabSize, maxPositions, rope, tied } = config;
+  return {
+    ...{ folder, architecture: modelType, layers, hiddenSize, heads, keyValueHeads, headSize, vocabulary: vocabSize },
+    ...{ positions: maxPositions, rope: rope?.type ?? "default", tied, eosIds: readEosIds(folder), parameters },
+    /** Bytes of the weights in their files. logprobs and generate map the files, once for all processes. */
+    bytes,
+    files: new Set(tensors.map(({ file }) => file)).size,
+    dtypes,
+    memory: {
+      /** weights in float32, as training holds them */
+      float32Bytes: 4 * parameters,
+      /** weights, gradient and two moments in float32: full fine-tuning, without activations, reference and critic */
+      trainingBytes: 16 * parameters,
+      /** keys and values of one token of one sequence */
+      cacheBytesPerToken: 8 * layers * keyValueHeads * headSize,
+    },
+  };
+}
+
+function printInfo(info: ReturnType<typeof modelInfo>): void {
+  const { memory } = info;
+  const dtypes = Object.entries(info.dtypes).map(([dtype, count]) => `${dtype} (${count})`);
+  const rows: [string, string][] = [
+    ["architecture", `${info.architecture}, ${info.layers} layers of ${info.hiddenSize}`],
+    ["attention", `${info.heads} heads of ${info.headSize}, ${info.keyValueHeads} of keys and values`],
+    ["vocabulary", `${info.vocabulary}, ${info.tied ? "tied" : "untied"}`],
+    ["positions", `${info.positions}, rope ${info.rope}`],
+    ["end of text", info.eosIds.length > 0 ? info.eosIds.join(", ") : "none"],
+    ["parameters", String(info.parameters)],
+    ["weights", `${size(info.bytes)} in ${info.files} file${info.files === 1 ? "" : "s"}`],
+    ["dtypes", dtypes.join(", ")],
+    ["memory", `${size(info.bytes)} mapped to read them, ${size(memory.float32Bytes)} in float32`],
+    ["", `${size(memory.trainingBytes)} to train all of them, activations not counted`],
+    ["", `${size(memory.cacheBytesPerToken)} of keys and values per token`],
+  ];
+  for (const [name, value] of rows) process.stdout.write(`${name.padEnd(14)}${value}\n`);
 }
 
 const PLAN_OPTIONS = {
@@ -64,10 +108,8 @@ const TOKENS = 1024;
 const BATCH = 64;
 const MOST_BATCH = 4096;
 
-type PlanWish = NonNullable<ReturnType<typeof planWish>>;
-
-/** @returns undefined without --plan */
-function planWish(values: { [Option in keyof typeof PLAN_OPTIONS]?: string | undefined }, positions: number) {
+/** @returns what PPO with a manifest's defaults asks for; undefined without --plan */
+function planWish(values: { [Option in keyof typeof PLAN_OPTIONS]?: string }, { config, folder }: MappedWeights) {
   const { plan } = values;
   if (plan === undefined) {
     const other = Object.keys(PLAN_OPTIONS).find((option) => values[option as keyof typeof values] !== undefined);
@@ -75,20 +117,21 @@ function planWish(values: { [Option in keyof typeof PLAN_OPTIONS]?: string | und
     return undefined;
   }
   if (plan !== "full" && plan !== "lora") throw new InputError(`--plan is ${plan}; give full or lora`);
-  const shorter = Math.min(TOKENS, Math.floor(positions / 2));
+  const shorter = Math.min(TOKENS, Math.floor(config.maxPositions / 2));
   const tokens = values.tokens ?? `${shorter}:${shorter}`;
-  const lengths = /^([1-9]\d{0,6}):([1-9]\d{0,6})$/.exec(tokens);
-  if (!lengths) throw new InputError(`--tokens is ${tokens}; give PROMPT:RESPONSE, the longest of each`);
+  const given = /^([1-9]\d{0,6}):([1-9]\d{0,6})$/.exec(tokens);
+  if (!given) throw new InputError(`--tokens is ${tokens}; give PROMPT:RESPONSE, the longest of each`);
   const generationBatchSize = wholeNumber(values.batch ?? String(BATCH), "--batch", 1);
   if (generationBatchSize > MOST_BATCH)
     throw new InputError(`--batch is ${generationBatchSize}; give a whole number of at most ${MOST_BATCH}`);
   const device = parseDevice(values.device ?? "cpu");
   if (device === "auto") throw new InputError("--device is auto; give cpu or cuda:N");
-  return {
-    ...{ lora: plan === "lora", tokens, generationBatchSize, device },
-    lengths: { maxPromptTokens: Number(lengths[1]), maxResponseTokens: Number(lengths[2]) },
-    budget: budgetOf(device, values["memory-bytes"]),
-  };
+  const budget = budgetOf(device, values["memory-bytes"]);
+  const lengths = { maxPromptTokens: Number(given[1]), maxResponseTokens: Number(given[2]) };
+  checkLengths(lengths, config.maxPositions, `--tokens ${tokens}: `);
+  const adapter = plan === "lora" ? { rank: 16, alpha: 16, targets: PROJECTIONS, seed: 0 } : undefined;
+  const ppo = { critic: true, microBatchSize: 8, samplesPerPrompt: 1 };
+  return { request: { model: folder, adapter, ...ppo, ...lengths, generationBatchSize, device }, budget };
 }
 
 /** Returns the memory to plan for. It looks for no GPU: this machine need not have one. */
@@ -97,14 +140,6 @@ function budgetOf(device: Device, text: string | undefined): Budget {
   if (device.kind === "cpu") return { host: given ?? hostMemory(), gpu: undefined };
   required(text, "--memory-bytes", "what the GPU has free, such as 80GB");
   return { host: undefined, gpu: given };
-}
-
-/** Plans PPO with a manifest's defaults. */
-function trainingPlan(weights: MappedWeights, { lora, tokens, lengths, budget, ...wish }: PlanWish): MemoryPlan {
-  checkLengths(lengths, weights.config.maxPositions, `--tokens ${tokens}: `);
-  const adapter = lora ? { rank: 16, alpha: 16, targets: PROJECTIONS, seed: 0 } : undefined;
-  const request = { model: weights.folder, adapter, critic: true, microBatchSize: 8, samplesPerPrompt: 1 };
-  return fitRun({ ...request, ...lengths, ...wish }, 0, budget);
 }
 
 const OUTPUT_OPTIONS = {
@@ -116,8 +151,7 @@ const OUTPUT_OPTIONS = {
 function convert(args: string[]): void {
   const { values, positionals } = parseArgs({ args, options: OUTPUT_OPTIONS, allowPositionals: true });
   const source = onlyFolder(positionals);
-  const { out, ...saving } = output(values);
-  write(out, () => convertFolder(source, out, saving));
+  write(values, (out, saving) => convertFolder(source, out, saving));
 }
 
 function merge(args: string[]): void {
@@ -125,34 +159,28 @@ function merge(args: string[]): void {
   const { values } = parseArgs({ args, options });
   const model = required(values.model, "--model", "a model folder");
   const adapter = required(values.adapter, "--adapter", "a PEFT folder of a LoRA adapter");
-  const { out, ...saving } = output(values);
-  write(out, () => mergeFolder(model, adapter, out, saving));
+  write(values, (out, saving) => mergeFolder(model, adapter, out, saving));
 }
 
-function output(values: { out?: string; dtype?: string; "shard-size"?: string }) {
+/** @param folder writes the folder, and returns the number of files of weights */
+function write(
+  { dtype, ...values }: { [Option in keyof typeof OUTPUT_OPTIONS]?: string },
+  folder: (out: string, saving: ConvertOptions) => number,
+): void {
   const out = required(values.out, "--out", "the folder to write");
-  const dtype = values.dtype === undefined ? undefined : DTYPES[values.dtype as keyof typeof DTYPES];
-  if (values.dtype !== undefined && !Object.hasOwn(DTYPES, values.dtype)) {
-    throw new InputError(`--dtype is ${values.dtype}; give ${Object.keys(DTYPES).join(" or ")}`);
-  }
-  if (fs.existsSync(out) && (!fs.statSync(out).isDirectory() || fs.readdirSync(out).length > 0)) {
+  if (dtype !== undefined && !Object.hasOwn(DTYPES, dtype))
+    throw new InputError(`--dtype is ${dtype}; give ${Object.keys(DTYPES).join(" or ")}`);
+  if (fs.existsSync(out) && (!fs.statSync(out).isDirectory() || fs.readdirSync(out).length > 0))
     throw new InputError(`--out ${out} is there already; give a new or empty folder`);
-  }
-  const size = values["shard-size"];
-  const shardBytes = size === undefined ? SHARD_BYTES : byteCount(size, "--shard-size");
-  return { out, dtype, shardBytes };
-}
-
-/** Removes a folder that could not be written, so that the next try finds none. */
-function write(out: string, folder: () => number): void {
-  let files: number;
+  const text = values["shard-size"];
+  const shardBytes = text === undefined ? SHARD_BYTES : byteCount(text, "--shard-size");
   try {
-    files = folder();
+    const files = folder(out, { dtype: DTYPES[dtype as keyof typeof DTYPES], shardBytes });
+    process.stdout.write(`${out}: ${files} file${files === 1 ? "" : "s"} of weights\n`);
   } catch (cause) {
-    fs.rmSync(out, { recursive: true, force: true });
+    fs.rmSync(out, { recursive: true, force: true }); // so that the next try finds none
     throw cause;
   }
-  process.stdout.write(`${out}: ${files} file${files === 1 ? "" : "s"} of weights\n`);
 }
 
 function onlyFolder(positionals: readonly string[]): string {
@@ -167,4 +195,4 @@ function byteCount(text: string, option: string): number {
   throw new InputError(`${option} is ${text}; give bytes, or a size such as 5GB`);
 }
 
-if (import.meta.main) await runCommand(USAGE, model);
+await runCommand(USAGE, model);

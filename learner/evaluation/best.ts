@@ -2,10 +2,7 @@ import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Sample } from "../store/types.ts";
 
-/**
- * A valid sample, kept for a person: the run's best in `best/` of the run folder, an evaluation's in `programs/`.
- * `reportedScore`: the score on the answers' other half, with `rewardSplit: Half`.
- */
+/** A valid sample, kept for a person. `reportedScore`: on the answers' other half, with `rewardSplit: Half`. */
 export type BestSample = NonNullable<ReturnType<typeof bestSampleOf>> & { reportedScore?: number | undefined };
 
 /** @returns undefined if the sample is not valid, or its submission is not kept any more */

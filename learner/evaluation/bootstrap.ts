@@ -2,34 +2,26 @@
  * The bootstrap (Efron and Tibshirani, An Introduction to the Bootstrap, 1993): what a number could as well have been, from
  * drawing what was measured again with replacement. Seeded: the same values give the same bounds.
  */
-
 import { uniforms } from "../engine/index.ts";
 import type { Interval } from "../metrics/summary.ts";
 
 export const CONFIDENCE = 0.95;
 const DRAWS = 2000;
 
-interface BootstrapOptions {
-  seed: number;
-  draws?: number;
-}
-
 /** Numbers by name; null where there is nothing to compute one from. */
 type Numbers<Name extends string> = Record<Name, number | null>;
 
 /**
- * Percentile intervals of statistics of `units`. A draw in which a statistic is null says nothing of it and is left out;
- * a statistic that is null in all of them has no interval.
- *
- * @param units drawn as a whole, since what is in one of them is not independent
+ * Percentile intervals of statistics of `units`, which are drawn as a whole, since what is in one is not independent. A
+ * draw in which a statistic is null is left out; a statistic that is null in all of them has no interval.
  */
 export function percentileIntervals<Unit, Name extends string>(
   units: readonly Unit[],
   statistics: (drawn: Unit[]) => Numbers<Name>,
-  options: BootstrapOptions,
+  { seed, draws }: { seed: number; draws?: number },
 ): Record<Name, Interval | null> {
-  const next = uniforms(options.seed, "bootstrap");
-  return intervalsOf(() => statistics(redraw(units, next)), options);
+  const next = uniforms(seed, "bootstrap");
+  return intervalsOf(() => statistics(redraw(units, next)), draws);
 }
 
 /**
@@ -40,16 +32,16 @@ export function differenceIntervals<Unit, Name extends string>(
   treated: readonly Unit[],
   control: readonly Unit[],
   statistics: (drawn: Unit[]) => Numbers<Name>,
-  options: BootstrapOptions,
+  { seed, draws }: { seed: number; draws?: number },
 ): Record<Name, Interval | null> {
-  const next = uniforms(options.seed, "bootstrap");
+  const next = uniforms(seed, "bootstrap");
   const paired = treated.length === control.length;
   return intervalsOf(() => {
     const drawn = redraw([...treated.keys()], next);
     const other = paired ? drawn : redraw([...control.keys()], next);
     const [a, b] = [drawn.map((index) => treated[index]!), other.map((index) => control[index]!)];
     return difference(statistics(a), statistics(b));
-  }, options);
+  }, draws);
 }
 
 /** Of each statistic; null where one of the two is. */
@@ -75,10 +67,7 @@ function redraw<Unit>(units: readonly Unit[], next: () => number): Unit[] {
   return units.map(() => units[Math.floor(next() * units.length)]!);
 }
 
-function intervalsOf<Name extends string>(
-  draw: () => Numbers<Name>,
-  { draws = DRAWS }: BootstrapOptions,
-): Record<Name, Interval | null> {
+function intervalsOf<Name extends string>(draw: () => Numbers<Name>, draws = DRAWS): Record<Name, Interval | null> {
   const drawn = Array.from({ length: draws }, draw);
   const tail = (1 - CONFIDENCE) / 2;
   const intervals = (Object.keys(drawn[0]!) as Name[]).map((name) => {

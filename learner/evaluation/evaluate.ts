@@ -12,8 +12,8 @@ import type { Task } from "../tasks/task.ts";
 import { bestSampleOf, writeBest } from "./best.ts";
 import { CONFIDENCE } from "./bootstrap.ts";
 import { bestProgram, changeOf, type EvaluatedProgram, type Scale, summarize } from "./figures.ts";
-import { evaluationMarkdown } from "./markdown.ts";
 import { armsOf } from "./protocol.ts";
+import { evaluationMarkdown } from "./rows.ts";
 
 /** What an evaluation uses of a run. */
 export interface Evaluating {
@@ -41,9 +41,8 @@ export interface Evaluating {
 }
 
 /**
- * Programs from scratch, then improvements of the valid ones, as many as `spec.evaluation` says (protocol.ts), executed and
- * graded. What an interrupted evaluation had already launched is not launched again. Its numbers go to `summary.json` and
- * `evaluation.md`, the best program of each kind to `programs/<when>-<kind>/`.
+ * Programs from scratch, then improvements of the valid ones, but none that was launched before a restart. Numbers go
+ * to `summary.json` and `evaluation.md`, the best program of each kind to `programs/<when>-<kind>/`.
  */
 export async function evaluatePolicy(run: Evaluating, when: When): Promise<void> {
   const { iteration } = run.progress.state;
@@ -74,23 +73,21 @@ export async function evaluatePolicy(run: Evaluating, when: When): Promise<void>
 async function allFinished(run: Evaluating, purpose: string): Promise<void> {
   const { store, server, spec, phases, grades, waiting } = run;
   const { scratch, improve } = armsOf(spec);
-  const counts = () => {
+  for (;;) {
     const { queued, running, completed } = store.counts(purpose);
     phases.enter("evaluatePolicy", scratch + improve, completed);
-    return { open: queued + running, completed };
-  };
-  for (let { open, completed } = counts(); open > 0; { open, completed } = counts()) {
+    if (queued + running === 0) break;
     await server.waitForFinished(completed + 1, { ...waiting, purpose });
   }
   grades.gradeFinished();
 }
 
 async function record(run: Evaluating, when: When, purpose: string): Promise<void> {
-  const { store, progress, spec, directory, files } = run;
+  const { store, directory, files } = run;
+  const { iteration } = run.progress.state;
+  const { seed } = run.spec;
   const scale = scaleOf(run);
   const programs = programsOf(run, purpose);
-  const { iteration } = progress.state;
-  const { seed } = spec;
   const evaluation: Evaluation = {
     ...files.summary.evaluation,
     settings: settingsOf(run),
@@ -111,15 +108,9 @@ function programsOf(run: Evaluating, purpose: string): EvaluatedProgram[] {
     .samplesFor(purpose)
     .filter(({ state }) => state === "finished" || state === "notExecuted")
     .map((sample): EvaluatedProgram => {
-      const { id, kind, previous, grade, result } = sample;
-      const valid = grade?.valid ?? false;
-      return {
-        ...{ id, kind, previous, valid },
-        score: grade?.score,
-        reported: valid ? reportedScore(run, sample) : undefined,
-        reward: grade?.reward,
-        durationSeconds: result?.durationSeconds,
-      };
+      const { id, kind, previous, grade: { valid = false, score, reward } = {}, result } = sample;
+      const reported = valid ? reportedScore(run, sample) : undefined;
+      return { id, kind, previous, valid, score, reported, reward, durationSeconds: result?.durationSeconds };
     });
 }
 
@@ -133,8 +124,7 @@ function reportedScore({ task, store }: Evaluating, { id, grade }: Sample): numb
 
 async function writePrograms(run: Evaluating, when: When, programs: readonly EvaluatedProgram[]): Promise<void> {
   const { store, task, directory } = run;
-  for (const kind of ["scratch", "improve"] as const) {
-    const ofKind = programs.filter((program) => program.kind === kind);
+  for (const [kind, ofKind] of Map.groupBy(programs, (program) => program.kind)) {
     const best = bestProgram(ofKind, task.grader.direction);
     if (best === undefined) continue;
     const [sample] = store.samples([best.id]);
@@ -160,7 +150,6 @@ function scaleOf({ task }: Evaluating): Scale {
   return { direction, rewardRange, leaderboard: ranked ? task.mleBench?.leaderboard : undefined };
 }
 
-/** Beside the progress. */
 const SAID: Record<When, string> = { before: "before training", after: "after training", model: "" };
 
 const purposeOf = (when: When, iteration: number): string =>

@@ -1,7 +1,6 @@
 /** What an evaluation came to, in numbers with their bootstrap intervals. Pure. */
 import type { Grader } from "../../crds/trainingrun.ts";
-import { rankOf } from "../grading/leaderboard.ts";
-import type { Leaderboard } from "../grading/mlebench-tasks.ts";
+import { type Leaderboard, rankOf } from "../grading/mlebench-tasks.ts";
 import { normalizedScore } from "../metrics/iteration.ts";
 import { mean } from "../metrics/statistics.ts";
 import type { Change, Evaluation, EvaluationSummary, Figures, Medal, Statistics } from "../metrics/summary.ts";
@@ -22,7 +21,6 @@ export interface EvaluatedProgram {
   durationSeconds?: number | undefined;
 }
 
-/** How a task's scores are read. */
 export interface Scale extends Pick<Grader, "direction" | "rewardRange"> {
   /** Absent where a score has no rank: no task of MLE-bench, or `rewardSplit: Half`. */
   leaderboard?: Leaderboard | undefined;
@@ -30,18 +28,11 @@ export interface Scale extends Pick<Grader, "direction" | "rewardRange"> {
 
 /** What a status says of the policies before and after training. `bestImproved`: null where nothing was improved. */
 export function headline({ settings, before, after }: Evaluation) {
-  const of = ({
-    iteration,
-    samples,
-    validFraction,
-    meanScore: mean,
-    bestScore: best,
-    kinds,
-    ...it
-  }: EvaluationSummary) => ({
-    ...{ iteration, samples, validFraction, mean, best },
-    ...{ bestFromScratch: kinds ? kinds.scratch.bestScore : best, bestImproved: kinds?.improve.bestScore ?? null },
-    ...{ bestMedal: it.bestMedal, medalFraction: it.medalFraction, aboveMedianFraction: it.aboveMedianFraction },
+  const of = ({ kinds, ...it }: EvaluationSummary) => ({
+    ...{ iteration: it.iteration, samples: it.samples, validFraction: it.validFraction },
+    ...{ mean: it.meanScore, best: it.bestScore, bestFromScratch: (kinds?.scratch ?? it).bestScore },
+    ...{ bestImproved: kinds?.improve.bestScore ?? null, bestMedal: it.bestMedal },
+    ...{ medalFraction: it.medalFraction, aboveMedianFraction: it.aboveMedianFraction },
   });
   return {
     ...(settings && { protocol: settings.protocol }),
@@ -58,12 +49,8 @@ export function summarize(
 ): EvaluationSummary {
   const { scratch = [], improve } = Object.groupBy(programs, ({ kind }) => kind);
   const of = (some: readonly EvaluatedProgram[]) => figuresOf(some, scale, seed);
-  return {
-    iteration,
-    ...of(programs),
-    lost,
-    ...(improve && { kinds: { scratch: of(scratch), improve: of(improve) } }),
-  };
+  const kinds = improve && { kinds: { scratch: of(scratch), improve: of(improve) } };
+  return { iteration, ...of(programs), lost, ...kinds };
 }
 
 /** The i-th programs of both policies were asked with the same random numbers. */
@@ -123,10 +110,7 @@ function statisticsOf(programs: readonly EvaluatedProgram[], scale: Scale): Stat
   };
 }
 
-/**
- * What the bootstrap draws: a program from scratch together with the improvements of it, which depend on it. Improvements
- * whose starting program is missing stay together likewise.
- */
+/** What the bootstrap draws: a program together with the improvements of it, which depend on it. */
 function unitsOf(programs: readonly EvaluatedProgram[]): EvaluatedProgram[][] {
   const units = Map.groupBy(programs, ({ id, kind, previous }) => (kind === "improve" ? (previous ?? id) : id));
   return [...units.values()];

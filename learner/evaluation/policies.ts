@@ -4,16 +4,11 @@ import { join } from "node:path";
 import type { When } from "../metrics/summary.ts";
 import { type Evaluating, evaluatePolicy } from "./evaluate.ts";
 
-/** One of them; without a checkpoint the model folder's own weights. */
-export interface EvaluatedPolicy {
-  /** Iterations that it has behind it. */
-  iteration: number;
-  /** Folder of a checkpoint. */
-  checkpoint?: string;
-}
-
-/** In the order in which they are evaluated. */
-export type Policies = Partial<Record<When, EvaluatedPolicy>>;
+/**
+ * In the order in which they are evaluated: how many iterations a policy has behind it, and the folder of its
+ * checkpoint; without one, the model folder's own weights.
+ */
+export type Policies = Partial<Record<When, { iteration: number; checkpoint?: string }>>;
 
 const POLICIES = "policies.json";
 
@@ -28,18 +23,13 @@ export function readPolicies(directory: string): Policies | undefined {
   }
 }
 
-/**
- * Evaluates each in turn; one that was evaluated before a restart is not evaluated again.
- *
- * @param load loads the weights of a checkpoint's folder
- * @returns what was done, for people
- */
+/** Evaluates each in turn, but none twice. @param load loads a checkpoint's weights @returns what was done, for people */
 export async function evaluatePolicies(
   run: Evaluating,
   policies: Policies,
   load: (checkpoint: string) => Promise<void>,
 ): Promise<string> {
-  for (const [when, { iteration, checkpoint }] of Object.entries(policies) as [When, EvaluatedPolicy][]) {
+  for (const [when, { iteration, checkpoint }] of Object.entries(policies) as [When, NonNullable<Policies[When]>][]) {
     if (run.files.summary.evaluation[when]) continue;
     if (checkpoint !== undefined) await load(checkpoint);
     run.progress.state = { ...run.progress.state, iteration };

@@ -1,17 +1,13 @@
 import type { TrainingRunSpec } from "../../crds/trainingrun.ts";
 import type { Protocol } from "../metrics/summary.ts";
 
-/** How many programs of each kind are asked for: README.md, "What is asked", explains the protocols. */
-export interface Arms {
-  protocol: Protocol;
-  scratch: number;
-  improve: number;
-}
-
-/** `evaluation.improve` that is not given: whether the run trains with improve prompts. */
-export function armsOf({ evaluation, prompts }: Pick<TrainingRunSpec, "evaluation" | "prompts">): Arms {
-  const { samples, protocol, improve = prompts.improveProbability > 0 } = evaluation;
-  if (!improve) return { protocol: "Scratch", scratch: samples, improve: 0 };
+/**
+ * How many programs of each kind are asked for: README.md, "What is asked", explains the protocols. Where
+ * `evaluation.improve` is not given, improvements are asked for if the run trains with improve prompts.
+ */
+export function armsOf({ evaluation, prompts }: Pick<TrainingRunSpec, "evaluation" | "prompts">) {
+  const { samples, improve = prompts.improveProbability > 0 } = evaluation;
+  const protocol: Protocol = improve ? evaluation.protocol : "Scratch";
   if (protocol === "Equal") return { protocol, scratch: Math.ceil(samples / 2), improve: Math.floor(samples / 2) };
-  return { protocol, scratch: samples, improve: samples };
+  return { protocol, scratch: samples, improve: improve ? samples : 0 };
 }

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { mleBenchTask } from "../grading/mlebench-tasks.ts";
 import type { Evaluation } from "../metrics/summary.ts";
 import { changeOf, type EvaluatedProgram, summarize } from "./figures.ts";
-import { evaluationMarkdown } from "./markdown.ts";
+import { evaluationMarkdown } from "./rows.ts";
 
 const { leaderboard } = mleBenchTask("spooky-author-identification")!;
 const scale = { direction: "Lower", leaderboard } as const;

@@ -2,13 +2,6 @@
 import { change, count, duration, NONE, number, percent } from "../metrics/format.ts";
 import type { Change, Evaluation, EvaluationSummary, Figures, Interval, Statistics, When } from "../metrics/summary.ts";
 
-export interface EvaluationTable {
-  /** The first column has no head. */
-  heads: string[];
-  groups: { title: string; rows: { label: string; cells: string[] }[] }[];
-}
-
-/** In the order in which they are shown. */
 export const WHENS: readonly When[] = ["before", "after", "model"];
 
 const headOf: Record<When, (summary: EvaluationSummary) => string> = {
@@ -17,8 +10,8 @@ const headOf: Record<When, (summary: EvaluationSummary) => string> = {
   model: () => "the model",
 };
 
-/** Evaluated policies side by side; where there are improvements, by kind of prompt too. */
-export function evaluationTable({ settings, change, ...evaluation }: Evaluation): EvaluationTable {
+/** Evaluated policies side by side, with heads of all columns but the first; where there are improvements, by kind of prompt too. */
+export function evaluationTable({ settings, change, ...evaluation }: Evaluation) {
   const policies = WHENS.flatMap((when) => (evaluation[when] ? [{ when, summary: evaluation[when] }] : []));
   const heads = [...policies.map(({ when, summary }) => headOf[when](summary)), ...(change ? ["change"] : [])];
   const kinds = policies.some(({ summary }) => summary.kinds);
@@ -101,4 +94,34 @@ function changeCell({ intervals, ...changed }: Change, name: keyof Statistics, u
   };
   const text = withInterval(changed[name], intervals[name], signed);
   return unit === percent && text !== NONE ? `${text} points` : text;
+}
+
+/** `evaluation.md`: the table, and where the best programs are. Columns are padded, so that it reads as plain text too. */
+export function evaluationMarkdown(evaluation: Evaluation): string {
+  const { heads, groups } = evaluationTable(evaluation);
+  const rows = groups.flatMap(({ title, rows }) => [
+    ...(title === "" ? [] : [[title, ...heads.map(() => "")]]),
+    ...rows.map(({ label, cells }) => [title === "" ? label : `  ${label}`, ...cells]),
+  ]);
+  const programs = WHENS.flatMap((when) =>
+    Object.entries(evaluation[when]?.kinds ?? { scratch: evaluation[when] })
+      .filter(([, figures]) => typeof figures?.bestScore === "number")
+      .map(([kind]) => `programs/${when}-${kind}/program.py`),
+  );
+  const parts = [
+    `# Evaluation on ${evaluation.settings?.task ?? "a task"}`,
+    describeSettings(evaluation),
+    markdownTable(["", ...heads], rows),
+    programs.length > 0 ? `Best programs: ${programs.join(", ")}` : "No program was valid.",
+  ];
+  return `${parts.join("\n\n")}\n`;
+}
+
+/** @param rows cells; every row has as many as there are heads */
+export function markdownTable(heads: readonly string[], rows: readonly (readonly string[])[]): string {
+  const widths = heads.map((head, column) => Math.max(3, head.length, ...rows.map((row) => row[column]!.length)));
+  const line = (cells: readonly string[]) =>
+    `| ${cells.map((cell, column) => (column === 0 ? cell.padEnd(widths[0]!) : cell.padStart(widths[column]!))).join(" | ")} |`;
+  const rule = `| ${widths.map((width, column) => (column === 0 ? "-".repeat(width) : `${"-".repeat(width - 1)}:`)).join(" | ")} |`;
+  return [line(heads), rule, ...rows.map(line)].join("\n");
 }

@@ -2,10 +2,8 @@
 import { mleBenchTasks } from "../grading/mlebench-tasks.ts";
 import type { Evaluation, EvaluationSettings, Figures, When } from "../metrics/summary.ts";
 import { mean, standardError } from "./bootstrap.ts";
-import { markdownTable } from "./markdown.ts";
-import { WHENS } from "./rows.ts";
+import { markdownTable, WHENS } from "./rows.ts";
 
-/** An evaluation that was found in a folder. */
 export interface Evaluated {
   folder: string;
   evaluation: Evaluation & { settings: EvaluationSettings };
@@ -28,11 +26,7 @@ export type Table = ReturnType<typeof tableOf>;
 
 const PLACES: Record<When, string> = { before: "before", after: "after RL", model: "model" };
 
-/**
- * Returns a row for each statistic and task, with a cell for each column.
- *
- * @throws Error in one line if the evaluations cannot stand in one table
- */
+/** Returns a row for each statistic and task. @throws Error in one line if the evaluations cannot stand in one table */
 export function tableOf(found: readonly Evaluated[]) {
   const [first] = found;
   if (!first) throw new Error("no run is given");
@@ -92,10 +86,7 @@ function cellOf(values: readonly (number | null)[]) {
 }
 
 /** The paper's order, then the others. */
-function placeOf(task: string): number {
-  const place = Object.keys(mleBenchTasks()).indexOf(task);
-  return place < 0 ? Number.MAX_SAFE_INTEGER : place;
-}
+const placeOf = (task: string): number => [...Object.keys(mleBenchTasks()), task].indexOf(task);
 
 export function tableMarkdown(table: Table): string {
   const { columns, rows, settings, runs } = table;
@@ -116,7 +107,6 @@ export function tableMarkdown(table: Table): string {
   return `${[note, ...parts].join("\n\n")}\n`;
 }
 
-/** As the paper prints it: three decimals. */
 function shown({ mean: value, standardError: error, runs }: ReturnType<typeof cellOf>, of: number): string {
   if (value === null) return "N/A";
   const some = runs < of ? ` (${runs} of ${of})` : "";

@@ -51,31 +51,16 @@ export function isNumeric(column: Column): column is NumericColumn {
 
 type Kind = Column["kind"] | "textWithoutMissing";
 
-interface Block {
-  kind: Kind;
-  /** -1 if there is none. */
-  firstText: number;
-  /** Some value is beyond what a double holds exactly. */
-  beyondSafe: boolean;
-}
-
-/** An integer as pandas reads it, with any number of leading zeros. */
-export function wholeNumber(cell: string): bigint {
-  const text = cell.trim();
-  const digits = text.replace(/^[+-]?0*/, "");
-  return BigInt(`${text.startsWith("-") && digits !== "" ? "-" : ""}${digits === "" ? "0" : digits}`);
-}
-
 /** @param at place of the column in the rows @param blockRows rows that a type is inferred over at once */
 export function inferColumn(name: string, cells: Cells, at: number, blockRows: number): Column {
   const reader = new CellReader(cells, at);
   const rows = cells.rowStarts.length - 1;
   const base = { name, rows, cell: (row: number) => reader.text(row) };
   const values = new Float64Array(rows);
-  const blocks: Block[] = [];
+  const blocks: ReturnType<typeof inferBlock>[] = [];
   for (let start = 0; start < rows; start += blockRows)
     blocks.push(inferBlock(reader, values, start, Math.min(rows, start + blockRows)));
-  const kind = joined(new Set(blocks.map((block) => block.kind)));
+  const kind = joined<Kind>(new Set(blocks.map((block) => block.kind)), "text");
   if (kind === "text" || kind === "mixed" || kind === "textWithoutMissing") {
     const isMissing = (row: number) => kind !== "textWithoutMissing" && missingTokens.has(reader.text(row));
     const firstText = Math.max(0, blocks.find((block) => block.firstText >= 0)?.firstText ?? 0);
@@ -83,12 +68,13 @@ export function inferColumn(name: string, cells: Cells, at: number, blockRows: n
   }
   const column: NumericColumn = { ...base, kind, values };
   if (kind === "int" && blocks.some((block) => block.beyondSafe))
-    column.exact = Array.from(values, (_, row) => wholeNumber(base.cell(row)));
+    column.exact = Array.from(values, (_, row) => BigInt(base.cell(row)));
   return column;
 }
 
-function joined(kinds: Set<Kind>): Kind {
-  const [first = "text"] = kinds;
+/** The type of values of several types; `none` of none. */
+export function joined<Type extends string>(kinds: ReadonlySet<Type>, none: Type): Type | "float" | "mixed" {
+  const [first = none] = kinds;
   if (kinds.size <= 1) return first;
   return [...kinds].every((kind) => kind === "int" || kind === "float") ? "float" : "mixed";
 }
@@ -96,7 +82,8 @@ function joined(kinds: Set<Kind>): Kind {
 // What a cell is. An integer is a float too, and a missing cell is anything.
 const [INT, FLOAT, MISSING, BOOLEAN, TEXT] = [0, 1, 2, 3, 4];
 
-function inferBlock(reader: CellReader, values: Float64Array, start: number, end: number): Block {
+/** `firstText`: -1 if there is none. `beyondSafe`: some value is beyond what a double holds exactly. */
+function inferBlock(reader: CellReader, values: Float64Array, start: number, end: number) {
   const counts = [0, 0, 0, 0, 0];
   let [overflowAt, firstNoInt, firstText] = [-1, -1, -1];
   let beyondSafe = false;
@@ -234,7 +221,7 @@ class CellReader {
   }
 
   #compareWithInt64(digits: Buffer, negative: boolean): void {
-    const exact = wholeNumber(digits.toString("latin1"));
+    const exact = BigInt(digits.toString("latin1"));
     this.isBeyondInt64 = exact > (negative ? 2n ** 63n : 2n ** 63n - 1n);
     this.isBeyondUint64 = exact >= 2n ** 64n;
   }

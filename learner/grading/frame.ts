@@ -16,37 +16,26 @@ export interface FrameLimits {
 
 const maxColumns = 10_000;
 
-/** A table: rows of text, whose columns get a type when they are asked for. */
-export class Frame {
-  /** Of all columns, made distinct as pandas does it (`x`, `x.1`; `Unnamed: 0` without a name). */
-  readonly names: readonly string[];
-  readonly rows: number;
-  readonly #cells: Cells;
-  /** Columns without a name in front, where the first row is longer than the header: pandas makes them the index. */
-  readonly #leading: number;
-  readonly #columns: Column[] = [];
-  readonly #blockRows: number;
-
-  constructor(names: readonly string[], leading: number, cells: Cells, wholeColumns = false) {
-    this.names = names;
-    this.rows = cells.rowStarts.length - 1;
-    this.#leading = leading;
-    this.#cells = cells;
-    // pandas infers a type over a power of two of rows below 2^20 divided by the columns.
-    const blockRows = 2 ** (Math.ceil(Math.log2(Math.floor(2 ** 20 / (leading + names.length)))) - 1);
-    this.#blockRows = wholeColumns ? Infinity : Math.max(1, blockRows);
-  }
-
-  column(name: string): Column | undefined {
-    const place = this.names.indexOf(name);
-    return place < 0 ? undefined : this.columnAt(place);
-  }
-
-  columnAt(place: number): Column {
-    this.#columns[place] ??= inferColumn(this.names[place]!, this.#cells, this.#leading + place, this.#blockRows);
-    return this.#columns[place];
-  }
+/**
+ * A table: rows of text, whose columns get a type when they are asked for.
+ *
+ * @param names of all columns, made distinct as pandas does it (`x`, `x.1`; `Unnamed: 0` without a name)
+ * @param leading columns without a name in front, where the first row is longer than the header: pandas' index
+ */
+function tableOf(names: readonly string[], leading: number, cells: Cells, wholeColumns = false) {
+  // pandas infers a type over a power of two of rows below 2^20 divided by the columns.
+  const power = 2 ** (Math.ceil(Math.log2(Math.floor(2 ** 20 / (leading + names.length)))) - 1);
+  const blockRows = wholeColumns ? Infinity : Math.max(1, power);
+  const columns: Column[] = [];
+  const columnAt = (place: number): Column => {
+    columns[place] ??= inferColumn(names[place]!, cells, leading + place, blockRows);
+    return columns[place];
+  };
+  const column = (name: string) => (names.includes(name) ? columnAt(names.indexOf(name)) : undefined);
+  return { names, rows: cells.rowStarts.length - 1, column, columnAt };
 }
+
+export type Frame = ReturnType<typeof tableOf>;
 
 const [lf, cr, comma, quote, space, tab] = [10, 13, 44, 34, 32, 9];
 
@@ -72,7 +61,7 @@ export function readFrame(bytes: Buffer, limits: FrameLimits): Frame | Refusal {
   }
   if (rows.refusal) return rows.refusal;
   const cells = { ...rows.read(), rowStarts: starts.subarray(0, count + 1) };
-  return new Frame(header, width - header.length, cells, limits.wholeColumns);
+  return tableOf(header, width - header.length, cells, limits.wholeColumns);
 }
 
 function grown(values: Uint32Array<ArrayBuffer>): Uint32Array<ArrayBuffer> {
@@ -81,7 +70,6 @@ function grown(values: Uint32Array<ArrayBuffer>): Uint32Array<ArrayBuffer> {
 
 /** pandas' tokenizer as a reader of one row after the other. */
 class RowReader {
-  /** Fields of the last row. */
   fields = 0;
   /** Cells of all rows since `forget`. */
   cells = 0;
@@ -127,7 +115,6 @@ class RowReader {
     let [cells, length, ends] = [before, this.#length, this.#ends];
     this.#row++;
     for (;;) {
-      // At the start of a field.
       if (bytes[at] === quote) {
         at++;
         for (;;) {

@@ -3,7 +3,7 @@ import type { Grader } from "../../crds/trainingrun.ts";
 import { readFrame } from "./frame.ts";
 import { graderRules } from "./grader-rules.ts";
 import { type Guard, guardsOf } from "./guards.ts";
-import { type Alignment, IdIndex } from "./ids.ts";
+import { type Alignment, matcherOf } from "./ids.ts";
 import type { Values } from "./metrics.ts";
 import { mleBenchRules } from "./mlebench.ts";
 import type { MleBenchTask } from "./mlebench-tasks.ts";
@@ -29,10 +29,9 @@ export interface Answers {
   rules: Rules;
   rows: number;
   /** Absent where rows are matched by their position. */
-  ids: IdIndex | undefined;
+  match: ReturnType<typeof matcherOf> | undefined;
   /** [target][row]; labels that are text are numbered. */
   truth: Values[];
-  /** Reads a column of a submission. */
   read: ReturnType<Rules["reader"]>;
   /** Like `truth`; absent if the task has no readable sample submission. */
   sample?: Values[];
@@ -45,7 +44,7 @@ export interface Answers {
 export function readAnswers(
   bytes: Buffer,
   grader: Grader | MleBenchTask,
-  o: { sample?: Buffer; split?: "Full" | "Half" } = {},
+  o: { sample?: Buffer | undefined; split?: "Full" | "Half" } = {},
 ): Answers {
   const rules = "checks" in grader ? mleBenchRules(grader) : graderRules(grader);
   const frame = readFrame(bytes, { bytes: 2 ** 31, rows: 50_000_000, wholeColumns: rules.wholeColumns });
@@ -63,8 +62,8 @@ export function readAnswers(
     if ("reason" in values) throw new Error(values.reason.message);
     return values;
   });
-  const ids = byPosition ? undefined : new IdIndex(frame.column(grader.idColumn)!, rules.ids === "List");
-  const answers: Answers = { grader, rules, rows, ids, truth, read, maxBytes: rules.maxBytes(bytes.length) };
+  const match = byPosition ? undefined : matcherOf(frame.column(grader.idColumn)!, rules.ids === "List");
+  const answers: Answers = { grader, rules, rows, match, truth, read, maxBytes: rules.maxBytes(bytes.length) };
   if (o.split === "Half") answers.halves = { reward: everyOther(rows, 0), reported: everyOther(rows, 1) };
   const sample = o.sample && predictions(o.sample, answers);
   if (sample && !("reason" in sample)) answers.sample = sample;
@@ -82,8 +81,8 @@ export function gradeSubmission(submission: Buffer, answers: Answers): Graded {
   const refused = ({ reason }: Refusal): Graded => ({ valid: false, reason, guards: [] });
   const predicted = predictions(submission, answers);
   if ("reason" in predicted) return refused(predicted);
-  const scoreOf = (rows?: Uint32Array) =>
-    rows ? rules.score(pick(truth, rows), pick(predicted, rows)) : rules.score(truth, predicted);
+  const of = (columns: readonly Values[], rows: Alignment) => columns.map((column) => inOrder(column, rows));
+  const scoreOf = (rows: Alignment) => rules.score(of(truth, rows), of(predicted, rows));
   const scoreRaw = scoreOf(halves?.reward);
   if (typeof scoreRaw !== "number") return refused(scoreRaw);
   if (!Number.isFinite(scoreRaw)) return refused(refuse("undefinedScore", { expected: grader.metric }));
@@ -105,7 +104,7 @@ function predictions(submission: Buffer, answers: Answers): Values[] | Refusal {
   if ("reason" in frame) return frame;
   const refusal = rules.check(frame, rows);
   if (refusal) return refusal;
-  const alignment = answers.ids?.match(frame.column(grader.idColumn)!);
+  const alignment = answers.match?.(frame.column(grader.idColumn)!);
   if (alignment && "reason" in alignment) return alignment;
   const predicted: Values[] = [];
   for (const [i, name] of grader.targetColumns.entries()) {
@@ -116,12 +115,7 @@ function predictions(submission: Buffer, answers: Answers): Values[] | Refusal {
   return rules.checkRows(predicted) ?? predicted;
 }
 
-/** The given rows of each column. */
-function pick(columns: readonly Values[], rows: Uint32Array): Values[] {
-  return columns.map((column) => inOrder(column, rows));
-}
-
-/** A column of the submission in the order of the answers' rows. */
+/** The given rows of a column. */
 function inOrder(values: Values, rows: Alignment): Values {
   if (!rows) return values;
   if (!(values instanceof Float64Array)) return Array.from(rows, (row) => values[row]!);

@@ -1,18 +1,17 @@
 /** The rules of tasks that name a metric: the bundled ones and a user's own. */
 import type { Grader } from "../../crds/trainingrun.ts";
 import { type Column, isNumeric } from "./column.ts";
-import { floatsAboveMinusOne, integerLabels, numbers, texts } from "./inputs.ts";
-import { metrics, scoreColumns, type Values } from "./metrics.ts";
-import { type Refusal, reasonOf, refuse } from "./reasons.ts";
-import { missingColumn, type Rules } from "./rules.ts";
+import { floatsAboveMinusOne, integerLabels, numbers, texts, within, wrongSum } from "./inputs.ts";
+import { type Metric, metrics, scoreColumns, type Values } from "./metrics.ts";
+import { type Refusal, reasonOf } from "./reasons.ts";
+import { missingColumn, type Rules, wrongRows } from "./rules.ts";
 
 /** Sums of probabilities are checked this exactly (numpy.isclose with atol 1e-6). */
 const sumTolerance = 1.1e-5;
 
 /**
- * Needed are the columns, the ids of the answers each exactly once in any order, finite numbers (labels or texts, where
- * the metric takes them), the grader's bounds, probabilities in 0..1 where the metric wants them. Further columns are
- * ignored.
+ * Needed are the columns, each id of the answers once, finite numbers (or labels, or texts), the grader's bounds and,
+ * where the metric wants them, probabilities in 0..1. Further columns are ignored.
  */
 export function graderRules(grader: Grader): Rules {
   const { metric, idColumn, targetColumns } = grader;
@@ -27,62 +26,37 @@ export function graderRules(grader: Grader): Rules {
         throw new Error(`${metric} takes a target column for each class, at least ${least}`);
       checkIds(frame.column(idColumn)!);
     },
-    check: (frame, rows) => {
-      const refusal = missingColumn(frame, [idColumn, ...targetColumns]);
-      if (refusal || frame.rows === rows) return refusal;
-      return refuse("rowCount", { found: frame.rows, expected: rows });
-    },
+    check: (frame, rows) => missingColumn(frame, [idColumn, ...targetColumns]) ?? wrongRows(frame, rows),
     reader: (answers) => {
       const labels = input === "labels" && !answers.every(isNumeric) ? numberLabels(answers) : undefined;
       return (column, truth) => {
-        const values = labels ? numberedLabels(column, labels) : valuesOf(column, input);
-        if (!truth || "reason" in values) return values;
-        return (values instanceof Float64Array && outOfBounds(values, column.name, grader)) || values;
+        const values = labels ? numberedLabels(column, labels) : readers[input](column);
+        return truth && values instanceof Float64Array ? withinBounds(values, column.name, grader) : values;
       };
     },
-    checkRows: (predicted) => wrongSum(predicted, grader),
+    checkRows: (predicted) =>
+      metrics[metric].probabilities && predicted.length > 1
+        ? wrongSum(predicted as Float64Array[], (sum) => Math.abs(sum - 1) <= sumTolerance)
+        : undefined,
     score: (truth, predicted) => scoreColumns(metric, truth, predicted, grader),
     round: (score) => score,
   };
 }
 
-function valuesOf(column: Column, input: (typeof metrics)[Grader["metric"]]["input"]): Values | Refusal {
-  switch (input) {
-    case "texts":
-      return texts(column);
-    case "binary": {
-      const values = numbers(column);
-      if ("reason" in values) return values;
-      const row = values.findIndex((value) => value !== 0 && value !== 1);
-      if (row < 0) return values;
-      return refuse("outOfRange", { column: column.name, row: row + 1, value: values[row]!, expected: "0 or 1" });
-    }
-    case "integers":
-      return integerLabels(column);
-    case "aboveMinusOne":
-      return floatsAboveMinusOne(column);
-    default:
-      return numbers(column);
-  }
-}
+const readers: Record<Metric["input"], (column: Column) => Values | Refusal> = {
+  ...{ numbers, labels: numbers, integers: integerLabels, aboveMinusOne: floatsAboveMinusOne, texts },
+  binary: (column) => {
+    const values = numbers(column);
+    return "reason" in values ? values : within(values, column.name, (value) => value === 0 || value === 1, "0 or 1");
+  },
+};
 
-function outOfBounds(values: Float64Array, column: string, { metric, bounds }: Grader): Refusal | undefined {
+function withinBounds(values: Float64Array, column: string, { metric, bounds }: Grader): Float64Array | Refusal {
   const least = Math.max(bounds?.least ?? -Infinity, metrics[metric].probabilities ? 0 : -Infinity);
   const most = Math.min(bounds?.most ?? Infinity, metrics[metric].probabilities ? 1 : Infinity);
-  const row = values.findIndex((value) => value < least || value > most);
-  if (row < 0) return undefined;
   const range =
     most === Infinity ? `at least ${least}` : least === -Infinity ? `at most ${most}` : `in ${least}..${most}`;
-  return refuse("outOfRange", { column, row: row + 1, value: values[row]!, expected: range });
-}
-
-function wrongSum(predicted: readonly Values[], { metric }: Grader): Refusal | undefined {
-  if (!metrics[metric].probabilities || predicted.length === 1) return undefined;
-  for (let row = 0; row < predicted[0]!.length; row++) {
-    const sum = (predicted as Float64Array[]).reduce((total, column) => total + column[row]!, 0);
-    if (Math.abs(sum - 1) > sumTolerance) return refuse("rowSum", { row: row + 1, value: sum });
-  }
-  return undefined;
+  return within(values, column, (value) => !(value < least || value > most), range);
 }
 
 /** @throws Error if an id is missing or stands twice */

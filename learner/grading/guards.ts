@@ -47,27 +47,26 @@ function isAlike(one: number | string, other: number | string, tolerance: number
   return one === other || Math.abs((one as number) - (other as number)) <= tolerance;
 }
 
-interface AnswerFacts {
-  /** Rows that may differ in a copy. Where answers hardly vary honest predictions hardly do either, and fewer may differ. */
-  fewRows: number;
-  /** Of each target column; 0 for texts. */
-  tolerances: number[];
+const known = new WeakMap<readonly Values[], ReturnType<typeof newFacts>>();
+
+function factsOf(truth: readonly Values[]) {
+  const facts = known.get(truth) ?? newFacts(truth);
+  known.set(truth, facts);
+  return facts;
 }
 
-const known = new WeakMap<readonly Values[], AnswerFacts>();
-
-function factsOf(truth: readonly Values[]): AnswerFacts {
-  const found = known.get(truth);
-  if (found) return found;
+/**
+ * `fewRows` may differ in a copy: where answers hardly vary honest predictions hardly do either, and fewer may differ.
+ * `tolerances` of the target columns are 0 for texts.
+ */
+function newFacts(truth: readonly Values[]) {
   const rows = truth[0]!.length;
   const rowTexts =
     truth.length === 1 ? truth[0]! : Array.from({ length: rows }, (_, row) => truth.map((c) => c[row]).join("\u0000"));
   const varied = rows - mostFrequent(rowTexts).count;
   const fewRows = Math.floor(Math.min(Math.max(1, rows * DIFFERENT_SHARE), varied * ANSWERED_SHARE));
   const tolerances = truth.map((column) => (column instanceof Float64Array ? TOLERANCE * spread(column) : 0));
-  const facts = { fewRows, tolerances };
-  known.set(truth, facts);
-  return facts;
+  return { fewRows, tolerances };
 }
 
 /** Returns the interquartile range, which a few huge values do not stretch; if it is 0, the standard deviation. */

@@ -1,47 +1,35 @@
 /** Which row of a submission answers which row of the test set. */
-import { type Column, isNumeric, type NumericColumn, type TextColumn } from "./column.ts";
+import { type Column, isNumeric, type NumericColumn } from "./column.ts";
 import { type Refusal, refuse } from "./reasons.ts";
 
 /** The row of the submission for each row of the answers; undefined where row i is answered by row i throughout. */
 export type Alignment = Uint32Array | undefined;
 
 /**
- * The ids of the answers. MLE-bench sorts both sides and compares, so the ids must be the same with the same
- * multiplicities; among equal ids the first row answers the first. Numbers are equal as numbers (`5`, `5.0`, `005`, `5 `,
- * and True is 1), texts as texts, and a number never equals a text.
+ * Matches submissions with the ids of the answers. MLE-bench sorts both sides and compares, so the ids must be the same with
+ * the same multiplicities; among equal ids the first row answers the first. Numbers are equal as numbers (`5`, `5.0`, `005`,
+ * `5 `, and True is 1), texts as texts, and a number never equals a text.
+ *
+ * @param missingIsEqual NaN equals nothing, unless lists of texts are compared, where it is the same object
  */
-export class IdIndex {
-  readonly #column: Column;
-  /** NaN equals nothing, unless lists of texts are compared, where it is the same object. */
-  readonly #missingIsEqual: boolean;
-  #groups: Groups | undefined;
-  #table: RowTable | "none" | undefined;
-
-  constructor(column: Column, missingIsEqual: boolean) {
-    this.#column = column;
-    this.#missingIsEqual = missingIsEqual;
-  }
-
-  match(ids: Column): Alignment | Refusal {
-    const answers = this.#column;
-    const { name, rows } = answers;
+export function matcherOf(answers: Column, missingIsEqual: boolean): (ids: Column) => Alignment | Refusal {
+  const { name, rows } = answers;
+  let groups: Groups | undefined;
+  return (ids) => {
     if (ids.rows !== rows) return refuse("rowCount", { found: ids.rows, expected: rows });
     for (const [column, code] of [[ids, "idMissing"] as const, [answers, "answerIdMissing"] as const]) {
       if (column.kind === "mixed") return refuse("mixedTypes", { column: name });
-      const row = missingRow(column, this.#missingIsEqual);
+      const row = missingRow(column, missingIsEqual);
       if (row >= 0) return refuse(code, { column: name, row: row + 1 });
     }
     if (isNumeric(ids) !== isNumeric(answers)) return refuse("idUnknown", { column: name, row: 1, value: ids.cell(0) });
     if (sameInOrder(ids, answers)) return undefined;
     // Whole numbers are compared exactly with each other, and as doubles with others.
-    const exact = isNumeric(ids) && isNumeric(answers) && (ids.exact !== undefined || answers.exact !== undefined);
-    if (exact && ids.kind === "int" && answers.kind === "int")
+    if (ids.kind === "int" && answers.kind === "int" && (ids.exact || answers.exact))
       return align(ids, groupRows(answers, exactKey), exactKey);
-    this.#table ??= rowTable(answers) ?? "none";
-    if (this.#table !== "none" && isNumeric(ids)) return alignByTable(ids, this.#table);
-    this.#groups ??= groupRows(answers, plainKey);
-    return align(ids, this.#groups, plainKey);
-  }
+    groups ??= groupRows(answers, plainKey);
+    return align(ids, groups, plainKey);
+  };
 }
 
 type Key = number | bigint | string;
@@ -83,67 +71,20 @@ function align(ids: Column, groups: Groups, key: (column: Column, row: number) =
   return alignment;
 }
 
-/** Of ids that are different integers close together: `rowOf[id - least]`, -1 where there is none. */
-interface RowTable {
-  least: number;
-  rowOf: Int32Array;
-}
-
-function rowTable(column: Column): RowTable | undefined {
-  if (!isNumeric(column) || column.kind !== "int" || column.exact) return undefined;
-  const { values } = column;
-  let [least, most] = [Infinity, -Infinity];
-  for (let row = 0; row < values.length; row++) {
-    least = Math.min(least, values[row]!);
-    most = Math.max(most, values[row]!);
-  }
-  // A sparse one would take more memory than a map does.
-  if (most - least > 16 * values.length + 1024) return undefined;
-  const rowOf = new Int32Array(most - least + 1).fill(-1);
-  for (let row = 0; row < values.length; row++) {
-    if (rowOf[values[row]! - least]! >= 0) return undefined;
-    rowOf[values[row]! - least] = row;
-  }
-  return { least, rowOf };
-}
-
-function alignByTable(ids: NumericColumn, { least, rowOf }: RowTable): Uint32Array | Refusal {
-  const unset = 2 ** 32 - 1;
-  const alignment = new Uint32Array(ids.rows).fill(unset);
-  const { values } = ids;
-  for (let row = 0; row < values.length; row++) {
-    const key = values[row]! - least;
-    const at = key >= 0 && key < rowOf.length ? (rowOf[key] ?? -1) : -1;
-    if (at < 0) return refusal("idUnknown", ids, row);
-    if (alignment[at] !== unset) return refusal("idRepeated", ids, row);
-    alignment[at] = row;
-  }
-  return alignment;
-}
-
 function refusal(code: "idUnknown" | "idRepeated", ids: Column, row: number): Refusal {
   return refuse(code, { column: ids.name, row: row + 1, value: ids.cell(row) });
 }
 
 function missingRow(column: Column, missingIsEqual: boolean): number {
-  if (column.kind === "int" || column.kind === "bool") return -1;
-  if (column.kind === "float") {
-    const { values } = column;
-    for (let row = 0; row < values.length; row++) if (Number.isNaN(values[row])) return row;
-    return -1;
-  }
+  if (isNumeric(column)) return column.kind === "float" ? column.values.findIndex(Number.isNaN) : -1;
   if (missingIsEqual) return -1;
-  for (let row = 0; row < column.rows; row++) if ((column as TextColumn).isMissing(row)) return row;
+  for (let row = 0; row < column.rows; row++) if (column.isMissing(row)) return row;
   return -1;
 }
 
 function sameInOrder(ids: Column, answers: Column): boolean {
-  if (isNumeric(ids) && isNumeric(answers)) {
-    if (ids.exact || answers.exact) return false;
-    const [a, b] = [ids.values, answers.values];
-    for (let row = 0; row < a.length; row++) if (a[row] !== b[row]) return false;
-    return true;
-  }
+  if (isNumeric(ids) && isNumeric(answers))
+    return !ids.exact && !answers.exact && ids.values.every((value, row) => value === answers.values[row]);
   for (let row = 0; row < ids.rows; row++) if (plainKey(ids, row) !== plainKey(answers, row)) return false;
   return true;
 }

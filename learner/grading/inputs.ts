@@ -1,5 +1,5 @@
 /** What a metric takes from a column: numbers, labels or texts, read as the reference's libraries read them. */
-import { type Column, isNumeric, type TextColumn, wholeNumber } from "./column.ts";
+import { type Column, isNumeric, type TextColumn } from "./column.ts";
 import type { Values } from "./metrics.ts";
 import { pythonFloat, pythonRepr } from "./python-text.ts";
 import { type Refusal, refuse } from "./reasons.ts";
@@ -25,10 +25,30 @@ export function floats(column: Column): Float64Array | Refusal {
 /** As `floats`, above -1, so that log(1 + value) is finite. */
 export function floatsAboveMinusOne(column: Column): Float64Array | Refusal {
   const values = floats(column);
-  if ("reason" in values) return values;
-  const row = values.findIndex((value) => value <= -1);
+  return "reason" in values ? values : within(values, column.name, (value) => value > -1, "above -1");
+}
+
+/** @returns the values, or why the first that is out of range is refused */
+export function within(
+  values: Float64Array,
+  column: string,
+  isIn: (value: number) => boolean,
+  expected: string,
+): Float64Array | Refusal {
+  const row = values.findIndex((value) => !isIn(value));
   if (row < 0) return values;
-  return refuse("outOfRange", { column: column.name, row: row + 1, value: values[row]!, expected: "above -1" });
+  if (Number.isNaN(values[row])) return refuse("missingValue", { column, row: row + 1 });
+  return refuse("outOfRange", { column, row: row + 1, value: values[row]!, expected });
+}
+
+/** The first row whose values do not add up as they should; missing ones are left out, as pandas does it. */
+export function wrongSum(columns: readonly Float64Array[], isRight: (sum: number) => boolean): Refusal | undefined {
+  for (let row = 0; row < (columns[0]?.length ?? 0); row++) {
+    let sum = 0;
+    for (const column of columns) if (!Number.isNaN(column[row])) sum += column[row]!;
+    if (!isRight(sum)) return refuse("rowSum", { row: row + 1, value: sum });
+  }
+  return undefined;
 }
 
 /** Labels that are whole numbers; `3.0` is 3. */
@@ -83,7 +103,7 @@ export function texts(column: Column): string[] | Refusal {
       return refuse("longText", { column: name, row: row + 1, found: found[row]!.length, expected: maxTextCharacters });
     }
     case "int":
-      return all((row) => wholeNumber(cell(row)).toString());
+      return all((row) => BigInt(cell(row)).toString());
     case "float":
       return all((row) => (Number.isNaN(column.values[row]) ? "" : pythonRepr(column.values[row]!)));
     default: {

@@ -44,10 +44,8 @@ const f1Of = ({ truth, predicted, both }: Counts) => (truth + predicted === 0 ? 
 
 const noCounts: Counts = { truth: 0, predicted: 0, both: 0 };
 
-/** F1 of label 1. */
-export function f1(truth: Float64Array, predicted: Float64Array): number {
-  return f1Of(countLabels(truth, predicted).get(1) ?? noCounts);
-}
+export const f1 = (truth: Float64Array, predicted: Float64Array): number =>
+  f1Of(countLabels(truth, predicted).get(1) ?? noCounts);
 
 /** Mean F1 of the labels of either side. */
 export function f1Macro(truth: Float64Array, predicted: Float64Array): number {

@@ -1,17 +1,8 @@
 /** The metrics that a grader can name: what each takes from its columns, and which scores are better. */
 import type { Grader } from "../../crds/trainingrun.ts";
-import {
-  accuracy,
-  balancedAccuracy,
-  f1,
-  f1Macro,
-  f1Micro,
-  f1Weighted,
-  jaccard,
-  quadraticWeightedKappa,
-} from "./labels.ts";
-import { brier, logLoss, rocAuc, rocAucOneVsOne } from "./probabilities.ts";
-import { mape, meanAbsoluteError, pearson, r2, rmsle, rootMeanSquaredError, spearman } from "./regression.ts";
+import * as labels from "./labels.ts";
+import * as probabilities from "./probabilities.ts";
+import * as regression from "./regression.ts";
 import { meanAveragePrecision, wordJaccard } from "./text-metrics.ts";
 
 /** The values of a target column by row. */
@@ -30,8 +21,7 @@ export interface Metric {
   /** Least number of target columns, where the columns are the classes; default 1. */
   columns?: number;
   /**
-   * `truth[c][i]` is the true value of target column c in row i, `predicted[c][i]` the submission's; texts if `input` is.
-   * @returns the score in the metric's own unit, NaN where it is undefined
+   * @param truth, predicted [target column][row] @returns the score in the metric's own unit, NaN where it is undefined
    */
   score(truth: readonly Values[], predicted: readonly Values[], options: Options): number;
 }
@@ -46,25 +36,31 @@ const columnMean =
 const defaultK = 5;
 
 export const metrics: Record<MetricName, Metric> = {
-  MAE: { direction: "Lower", input: "numbers", score: columnMean(meanAbsoluteError) },
-  RMSE: { direction: "Lower", input: "numbers", score: columnMean(rootMeanSquaredError) },
-  RMSLE: { direction: "Lower", input: "aboveMinusOne", score: columnMean(rmsle) },
-  MAPE: { direction: "Lower", input: "numbers", score: columnMean(mape) },
-  R2: { direction: "Higher", input: "numbers", score: columnMean(r2) },
-  Pearson: { direction: "Higher", input: "numbers", score: columnMean(pearson) },
-  Spearman: { direction: "Higher", input: "numbers", score: columnMean(spearman) },
-  Accuracy: { direction: "Higher", input: "labels", score: columnMean(accuracy) },
-  BalancedAccuracy: { direction: "Higher", input: "labels", score: columnMean(balancedAccuracy) },
-  F1: { direction: "Higher", input: "binary", score: columnMean(f1) },
-  F1Macro: { direction: "Higher", input: "labels", score: columnMean(f1Macro) },
-  F1Micro: { direction: "Higher", input: "labels", score: columnMean(f1Micro) },
-  F1Weighted: { direction: "Higher", input: "labels", score: columnMean(f1Weighted) },
-  Jaccard: { direction: "Higher", input: "binary", score: columnMean(jaccard) },
-  QuadraticWeightedKappa: { direction: "Higher", input: "integers", score: columnMean(quadraticWeightedKappa) },
-  RocAuc: { direction: "Higher", input: "numbers", score: columnMean(rocAuc) },
-  RocAucOneVsOne: { direction: "Higher", input: "numbers", probabilities: true, columns: 2, score: rocAucOneVsOne },
-  LogLoss: { direction: "Lower", input: "numbers", probabilities: true, score: logLoss },
-  Brier: { direction: "Lower", input: "numbers", probabilities: true, score: brier },
+  MAE: { direction: "Lower", input: "numbers", score: columnMean(regression.meanAbsoluteError) },
+  RMSE: { direction: "Lower", input: "numbers", score: columnMean(regression.rootMeanSquaredError) },
+  RMSLE: { direction: "Lower", input: "aboveMinusOne", score: columnMean(regression.rmsle) },
+  MAPE: { direction: "Lower", input: "numbers", score: columnMean(regression.mape) },
+  R2: { direction: "Higher", input: "numbers", score: columnMean(regression.r2) },
+  Pearson: { direction: "Higher", input: "numbers", score: columnMean(regression.pearson) },
+  Spearman: { direction: "Higher", input: "numbers", score: columnMean(regression.spearman) },
+  Accuracy: { direction: "Higher", input: "labels", score: columnMean(labels.accuracy) },
+  BalancedAccuracy: { direction: "Higher", input: "labels", score: columnMean(labels.balancedAccuracy) },
+  F1: { direction: "Higher", input: "binary", score: columnMean(labels.f1) },
+  F1Macro: { direction: "Higher", input: "labels", score: columnMean(labels.f1Macro) },
+  F1Micro: { direction: "Higher", input: "labels", score: columnMean(labels.f1Micro) },
+  F1Weighted: { direction: "Higher", input: "labels", score: columnMean(labels.f1Weighted) },
+  Jaccard: { direction: "Higher", input: "binary", score: columnMean(labels.jaccard) },
+  QuadraticWeightedKappa: { direction: "Higher", input: "integers", score: columnMean(labels.quadraticWeightedKappa) },
+  RocAuc: { direction: "Higher", input: "numbers", score: columnMean(probabilities.rocAuc) },
+  RocAucOneVsOne: {
+    direction: "Higher",
+    input: "numbers",
+    probabilities: true,
+    columns: 2,
+    score: probabilities.rocAucOneVsOne,
+  },
+  LogLoss: { direction: "Lower", input: "numbers", probabilities: true, score: probabilities.logLoss },
+  Brier: { direction: "Lower", input: "numbers", probabilities: true, score: probabilities.brier },
   WordJaccard: { direction: "Higher", input: "texts", score: columnMean(wordJaccard) },
   MAPAtK: {
     direction: "Higher",

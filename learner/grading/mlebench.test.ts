@@ -6,9 +6,8 @@ import { brotliDecompressSync } from "node:zlib";
 import fc from "fast-check";
 import { MLE_BENCH_TASKS } from "../../crds/mlebench.ts";
 import { type Answers, type Graded, gradeSubmission, readAnswers } from "./grade.ts";
-import { rankOf } from "./leaderboard.ts";
 import { maxSubmissionBytes } from "./mlebench.ts";
-import { mleBenchTask, mleBenchTasks } from "./mlebench-tasks.ts";
+import { mleBenchTask, mleBenchTasks, rankOf } from "./mlebench-tasks.ts";
 import { roundExact, roundNumpy } from "./rounding.ts";
 
 interface Case {

@@ -4,25 +4,25 @@
  */
 import { type Column, isNumeric } from "./column.ts";
 import type { Frame } from "./frame.ts";
-import { floats, floatsAboveMinusOne, kappaLabels, labelsOrTexts, numbers, texts, wrongType } from "./inputs.ts";
-import { scoreColumns, type Values } from "./metrics.ts";
-import type { CheckName, MleBenchMetric, MleBenchTask } from "./mlebench-tasks.ts";
+import * as inputs from "./inputs.ts";
+import { type MetricName, scoreColumns } from "./metrics.ts";
+import type { MleBenchTask } from "./mlebench-tasks.ts";
 import { type Refusal, refuse } from "./reasons.ts";
 import { roundExact, roundNumpy } from "./rounding.ts";
-import { missingColumn, type Rules } from "./rules.ts";
+import { missingColumn, type Rules, wrongRows } from "./rules.ts";
 import { firstWordless } from "./text-metrics.ts";
 
 /** Most bytes of a submission to one of the twelve tasks; the largest of them needs 5 MB. */
 export const maxSubmissionBytes = 64 * 2 ** 20;
 
-const readers: Record<MleBenchMetric, (column: Column, truth?: Values) => Values | Refusal> = {
-  RocAuc: floats,
-  Accuracy: labelsOrTexts,
-  QuadraticWeightedKappa: kappaLabels,
-  Pearson: numbers,
-  RMSLE: floatsAboveMinusOne,
-  LogLoss: numbers,
-  WordJaccard: texts,
+const readers: Partial<Record<MetricName, ReturnType<Rules["reader"]>>> = {
+  RocAuc: inputs.floats,
+  Accuracy: inputs.labelsOrTexts,
+  QuadraticWeightedKappa: inputs.kappaLabels,
+  Pearson: inputs.numbers,
+  RMSLE: inputs.floatsAboveMinusOne,
+  LogLoss: inputs.numbers,
+  WordJaccard: inputs.texts,
 };
 
 export function mleBenchRules(task: MleBenchTask): Rules {
@@ -38,12 +38,12 @@ export function mleBenchRules(task: MleBenchTask): Rules {
     },
     check: (frame, rows) => {
       for (const name of task.checks) {
-        const refusal = checks[name](frame, task, rows);
+        const refusal = checks[name]!(frame, task, rows);
         if (refusal) return refusal;
       }
       return undefined;
     },
-    reader: () => readers[metric],
+    reader: () => readers[metric]!,
     checkRows: () => undefined,
     score: (truth, predicted) => {
       const wordless = metric === "WordJaccard" ? firstWordless(truth[0] as string[], predicted[0] as string[]) : -1;
@@ -63,12 +63,11 @@ const targets = (frame: Frame, task: MleBenchTask) => task.targetColumns.map((na
 /** All columns but the first, whatever their names. */
 const allButFirst = (frame: Frame) => frame.names.slice(1).map((_, i) => frame.columnAt(i + 1));
 
-const checks: Record<CheckName, (frame: Frame, task: MleBenchTask, rows: number) => Refusal | undefined> = {
+const checks: Record<string, (frame: Frame, task: MleBenchTask, rows: number) => Refusal | undefined> = {
   idColumn: (frame, { idColumn }) => missingColumn(frame, [idColumn]),
   targetColumns: (frame, { targetColumns }) => missingColumn(frame, targetColumns),
   notEmpty: (frame) => (frame.rows === 0 ? refuse("noRows") : undefined),
-  rowCount: (frame, _, rows) =>
-    frame.rows === rows ? undefined : refuse("rowCount", { found: frame.rows, expected: rows }),
+  rowCount: (frame, _, rows) => wrongRows(frame, rows),
   exactColumns: (frame, { idColumn, targetColumns }) => {
     const names = [idColumn, ...targetColumns];
     const column = frame.names.find((name) => !names.includes(name));
@@ -78,45 +77,34 @@ const checks: Record<CheckName, (frame: Frame, task: MleBenchTask, rows: number)
   shape: (frame, task, rows) => {
     const expected = task.targetColumns.length + 1;
     if (frame.names.length !== expected) return refuse("columnCount", { found: frame.names.length, expected });
-    return checks.rowCount(frame, task, rows);
+    return wrongRows(frame, rows);
   },
   numeric: (frame, task) => notNumbers(targets(frame, task)),
   /** A missing value passes here; the metric refuses it. */
   zeroToOneOrMissing: (frame, task) => outOfRange(targets(frame, task), (p) => p < 0 || p > 1),
   zeroToOne: (frame, task) => outOfRange(targets(frame, task), (p) => !(p >= 0 && p <= 1)),
   positionalZeroToOne: (frame) => outOfRange(allButFirst(frame), (p) => !(p >= 0 && p <= 1)),
-  sumsCloseToOne: (frame, task) => wrongSum(targets(frame, task), closeToOne),
-  positionalSumsCloseToOne: (frame) => wrongSum(allButFirst(frame), closeToOne),
-  sumsRoundToOne: (frame, task) => wrongSum(targets(frame, task), roundsToOne),
+  sumsCloseToOne: (frame, task) => wrongSums(targets(frame, task), closeToOne),
+  positionalSumsCloseToOne: (frame) => wrongSums(allButFirst(frame), closeToOne),
+  sumsRoundToOne: (frame, task) => wrongSums(targets(frame, task), roundsToOne),
 };
 
 function notNumbers(columns: readonly Column[]): Refusal | undefined {
   const column = columns.find((each) => !isNumeric(each));
-  return column && wrongType(column);
+  return column && inputs.wrongType(column);
 }
 
 function outOfRange(columns: readonly Column[], isOut: (value: number) => boolean): Refusal | undefined {
   const refusal = notNumbers(columns);
   if (refusal) return refusal;
   for (const { name, values } of columns.filter(isNumeric)) {
-    const row = values.findIndex(isOut);
-    if (row < 0) continue;
-    const value = values[row]!;
-    if (Number.isNaN(value)) return refuse("missingValue", { column: name, row: row + 1 });
-    return refuse("outOfRange", { column: name, row: row + 1, value, expected: "in 0..1" });
+    const checked = inputs.within(values, name, (value) => !isOut(value), "in 0..1");
+    if ("reason" in checked) return checked;
   }
   return undefined;
 }
 
-/** Missing values are left out of the sums, as pandas does it. */
-function wrongSum(columns: readonly Column[], isRight: (sum: number) => boolean): Refusal | undefined {
-  const refusal = notNumbers(columns);
-  if (refusal) return refusal;
+function wrongSums(columns: readonly Column[], isRight: (sum: number) => boolean): Refusal | undefined {
   const values = columns.filter(isNumeric).map((column) => column.values);
-  for (let row = 0; row < (values[0]?.length ?? 0); row++) {
-    let sum = 0;
-    for (const column of values) if (!Number.isNaN(column[row])) sum += column[row]!;
-    if (!isRight(sum)) return refuse("rowSum", { row: row + 1, value: sum });
-  }
-  return undefined;
+  return notNumbers(columns) ?? inputs.wrongSum(values, isRight);
 }

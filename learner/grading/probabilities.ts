@@ -38,12 +38,7 @@ export function rocAuc(truth: Float64Array, predicted: Float64Array): number {
 }
 
 /** How many rows of class 0 and of class 1 have at least a score: nothing first, then score by score from the highest. */
-interface Curve {
-  falses: Float64Array;
-  trues: Float64Array;
-}
-
-function rocPoints(truth: Float64Array, predicted: Float64Array, ones: number): Curve {
+function rocPoints(truth: Float64Array, predicted: Float64Array, ones: number) {
   const positives = new Float64Array(ones);
   const negatives = new Float64Array(truth.length - ones);
   for (let i = 0, p = 0, n = 0; i < truth.length; i++)
@@ -66,7 +61,7 @@ function rocPoints(truth: Float64Array, predicted: Float64Array, ones: number): 
 }
 
 /** Leaves out points half-way between their neighbours (`drop_intermediate`); the first three that it looks at are scores. */
-function withoutMiddles({ falses, trues }: Curve): Curve {
+function withoutMiddles({ falses, trues }: ReturnType<typeof rocPoints>) {
   let kept = 0;
   let [beforeFalses, beforeTrues] = [0, 0];
   for (let i = 0; i < falses.length; i++) {

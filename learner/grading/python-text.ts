@@ -12,7 +12,6 @@ const separators = new RegExp(`[${whiteSpace}]+`, "u");
 /** What `float` strips at both ends: not U+001C-1F. */
 const floatSpace = new RegExp(`[${whiteSpace.replace("\\x1c-\\x20", " ")}]`, "u");
 
-/** `str.split()`. */
 export function pythonSplit(text: string): string[] {
   return text.split(separators).filter((word) => word !== "");
 }
@@ -52,13 +51,8 @@ export function pythonRepr(value: number): string {
   const [digits, exponentText] = value.toExponential().split("e") as [string, string];
   const exponent = Number(exponentText);
   if (exponent >= -4 && exponent < 16) {
-    const fixed = exponent < 0 ? fixedSmall(digits, exponent) : String(value);
+    const fixed = String(value);
     return fixed.includes(".") ? fixed : `${fixed}.0`;
   }
   return `${digits}e${exponent < 0 ? "-" : "+"}${String(Math.abs(exponent)).padStart(2, "0")}`;
-}
-
-function fixedSmall(digits: string, exponent: number): string {
-  const sign = digits.startsWith("-") ? "-" : "";
-  return `${sign}0.${"0".repeat(-exponent - 1)}${digits.replace(/[-.]/g, "")}`;
 }

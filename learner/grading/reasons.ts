@@ -12,7 +12,6 @@ interface ReasonFacts {
 
 const reasonMessages = {
   valid: () => "valid",
-  // The file.
   noSubmission: (f) => `no submission: ${text(f.found)} is not a file whose name ends with .csv`,
   submissionRefused: (f) => `submission refused: ${text(f.found)}`,
   fileTooLarge: (f) => `the file has ${f.found} bytes, more than the ${f.expected} that a submission can need`,
@@ -25,18 +24,15 @@ const reasonMessages = {
   tooManyColumns: (f) =>
     f.row ? `row ${f.row} has more than ${f.expected} fields` : `the header has more than ${f.expected} columns`,
   answersUnusable: (f) => `the answers do not fit the task: ${text(f.found)}`,
-  // Its shape.
   missingColumn: (f) => `missing column ${text(f.column)}; the header is ${text(f.found)}`,
   unexpectedColumn: (f) => `unexpected column ${text(f.column)}; the columns are exactly ${text(f.expected)}`,
   columnCount: (f) => `${f.found} columns, there should be exactly ${f.expected}`,
   noRows: () => "there is no row below the header",
   rowCount: (f) => `${f.found} rows, the test set has ${f.expected}`,
-  // Its ids.
   idUnknown: (f) => `${text(f.column)} ${text(f.value)} in row ${f.row} is not in the test set`,
   idRepeated: (f) => `${text(f.column)} ${text(f.value)} in row ${f.row} occurs more often than in the test set`,
   idMissing: (f) => `${text(f.column)} is missing (NaN) in row ${f.row}`,
   answerIdMissing: (f) => `the answers have no ${text(f.column)} (NaN) in row ${f.row}, which no submission can match`,
-  // Its values.
   notNumeric: (f) => `${text(f.column)} in row ${f.row} is not a number: ${text(f.value)}`,
   mixedTypes: (f) => `${text(f.column)} is read as a mixture of types; write one type of value throughout`,
   missingValue: (f) => `${text(f.column)} is missing (NaN) in row ${f.row}`,
@@ -47,7 +43,6 @@ const reasonMessages = {
   longText: (f) => `${text(f.column)} in row ${f.row} has ${f.found} characters, more than ${f.expected}`,
   noWords: (f) =>
     `${text(f.column)} has no word in row ${f.row}, and neither has the answer, so their overlap is undefined`,
-  // Its score.
   undefinedScore: (f) => `${f.expected} is not a finite number for these predictions`,
 } satisfies Record<string, (facts: ReasonFacts) => string>;
 

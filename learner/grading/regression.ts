@@ -1,89 +1,80 @@
 /** Metrics of numbers, as scikit-learn 1.x and scipy define them; NaN where they are undefined. */
-import { mean, sumOf, sumOfSquares } from "./sums.ts";
+import { mean, sum, sumOfSquares } from "./sums.ts";
 
 // Loops over typed arrays throughout: with a callback for each row they take ten times as long.
 
-/** Mean absolute error: mean |y - p|. */
+function differences(truth: Float64Array, predicted: Float64Array): Float64Array {
+  const errors = new Float64Array(truth.length);
+  for (let i = 0; i < errors.length; i++) errors[i] = truth[i]! - predicted[i]!;
+  return errors;
+}
+
 export function meanAbsoluteError(truth: Float64Array, predicted: Float64Array): number {
-  const total = sumOf(truth.length, (errors, from) => {
-    for (let i = 0; i < errors.length; i++) errors[i] = Math.abs(truth[from + i]! - predicted[from + i]!);
-  });
-  return total / truth.length;
+  const errors = differences(truth, predicted);
+  for (let i = 0; i < errors.length; i++) errors[i] = Math.abs(errors[i]!);
+  return mean(errors);
 }
 
 /** Root mean squared error: sqrt(mean (y - p)^2). */
 export function rootMeanSquaredError(truth: Float64Array, predicted: Float64Array): number {
-  return Math.sqrt(squaredError(truth, predicted) / truth.length);
-}
-
-function squaredError(truth: Float64Array, predicted: Float64Array): number {
-  return sumOfSquares(truth.length, (errors, from) => {
-    for (let i = 0; i < errors.length; i++) errors[i] = truth[from + i]! - predicted[from + i]!;
-  });
+  return Math.sqrt(sumOfSquares(differences(truth, predicted)) / truth.length);
 }
 
 /** Root mean squared error of log(1 + value); values have to be above -1. */
 export function rmsle(truth: Float64Array, predicted: Float64Array): number {
-  const total = sumOfSquares(truth.length, (errors, from) => {
-    for (let i = 0; i < errors.length; i++) {
-      const [y, p] = [truth[from + i]!, predicted[from + i]!];
-      // log(1 + y) - log(1 + p) as one logarithm, which is as exact where the two are close, and half the work.
-      const ratio = (y - p) / (1 + p);
-      errors[i] = Math.abs(ratio) < 0.5 ? Math.log1p(ratio) : Math.log1p(y) - Math.log1p(p);
-    }
-  });
-  return Math.sqrt(total / truth.length);
+  const errors = new Float64Array(truth.length);
+  for (let i = 0; i < errors.length; i++) {
+    const [y, p] = [truth[i]!, predicted[i]!];
+    // log(1 + y) - log(1 + p) as one logarithm, which is as exact where the two are close, and half the work.
+    const ratio = (y - p) / (1 + p);
+    errors[i] = Math.abs(ratio) < 0.5 ? Math.log1p(ratio) : Math.log1p(y) - Math.log1p(p);
+  }
+  return Math.sqrt(sumOfSquares(errors) / truth.length);
 }
 
 /** Coefficient of determination: 1 - sum (y - p)^2 / sum (y - mean y)^2; of a constant truth 1 if met exactly, else 0. */
 export function r2(truth: Float64Array, predicted: Float64Array): number {
   if (truth.length < 2) return Number.NaN;
-  const center = mean(truth);
-  const residual = squaredError(truth, predicted);
-  const total = sumOfSquares(truth.length, (deviations, from) => {
-    for (let i = 0; i < deviations.length; i++) deviations[i] = truth[from + i]! - center;
-  });
+  const residual = sumOfSquares(differences(truth, predicted));
+  const total = sumOfSquares(less(truth, mean(truth)));
   if (total === 0) return residual === 0 ? 1 : 0;
   return 1 - residual / total;
 }
 
+function less(values: Float64Array, center: number): Float64Array {
+  const deviations = new Float64Array(values.length);
+  for (let i = 0; i < deviations.length; i++) deviations[i] = values[i]! - center;
+  return deviations;
+}
+
 /** Mean absolute percentage error: mean |y - p| / max(|y|, 2^-52), so 1 is 100 %. */
 export function mape(truth: Float64Array, predicted: Float64Array): number {
-  const total = sumOf(truth.length, (errors, from) => {
-    for (let i = 0; i < errors.length; i++) {
-      const y = truth[from + i]!;
-      errors[i] = Math.abs(y - predicted[from + i]!) / Math.max(Math.abs(y), Number.EPSILON);
-    }
-  });
-  return total / truth.length;
+  const errors = new Float64Array(truth.length);
+  for (let i = 0; i < errors.length; i++)
+    errors[i] = Math.abs(truth[i]! - predicted[i]!) / Math.max(Math.abs(truth[i]!), Number.EPSILON);
+  return mean(errors);
 }
 
 /** Pearson's correlation, step by step as scipy computes it; NaN where a side is constant or there are fewer than two rows. */
 export function pearson(truth: Float64Array, predicted: Float64Array): number {
   if (truth.length < 2 || isConstant(truth) || isConstant(predicted)) return Number.NaN;
-  const [xMean, yMean] = [mean(truth), mean(predicted)];
-  const [xNorm, yNorm] = [normOf(truth, xMean), normOf(predicted, yMean)];
-  const r = sumOf(truth.length, (products, from) => {
-    for (let i = 0; i < products.length; i++)
-      products[i] = (((truth[from + i]! - xMean) / xNorm) * (predicted[from + i]! - yMean)) / yNorm;
-  });
+  const [x, y] = [less(truth, mean(truth)), less(predicted, mean(predicted))];
+  const [xNorm, yNorm] = [normOf(x), normOf(y)];
+  for (let i = 0; i < x.length; i++) x[i] = ((x[i]! / xNorm) * y[i]!) / yNorm;
+  const r = sum(x);
   return truth.length === 2 ? Math.round(r) : Math.max(-1, Math.min(1, r));
 }
 
-/** The norm of the values less `center`, scaled before they are squared, so that squares neither overflow nor vanish. */
-function normOf(values: Float64Array, center: number): number {
+/** The norm of the values, scaled before they are squared, so that squares neither overflow nor vanish. */
+function normOf(values: Float64Array): number {
   let largest = 0;
   for (let i = 0; i < values.length; i++) {
-    const size = Math.abs(values[i]! - center);
+    const size = Math.abs(values[i]!);
     if (size > largest) largest = size; // Math.max takes three times as long
   }
-  const squares = sumOf(values.length, (block, from) => {
-    for (let i = 0; i < block.length; i++) {
-      const scaled = (values[from + i]! - center) / largest;
-      block[i] = scaled * scaled;
-    }
-  });
-  return largest * Math.sqrt(squares);
+  const squares = new Float64Array(values.length);
+  for (let i = 0; i < squares.length; i++) squares[i] = (values[i]! / largest) ** 2;
+  return largest * Math.sqrt(sum(squares));
 }
 
 const isConstant = (values: Float64Array) => values.every((value) => value === values[0]);

@@ -2,7 +2,6 @@ import type { Algorithm, Grader, Task } from "../../crds/trainingrun.ts";
 import type { Outcome } from "../../proto/execution.ts";
 import type { Graded } from "./grade.ts";
 
-/** What a sample's reward depends on. */
 export interface RewardFacts {
   /** Why the solution was never executed; absent if it was. */
   fault?: string | undefined;
@@ -14,13 +13,14 @@ export interface RewardFacts {
   seenMarkers: readonly string[];
   /** Marker lines with a wrong nonce, or of markers that were never inserted. */
   forgedMarkers: number;
-  /** Absent if there is no submission. */
   graded?: Graded | undefined;
 }
 
 type RewardConstants = Pick<Algorithm, "failureReward" | "markerReward">;
 
-/** What a task says of rewards. */
+/** The paper's (section 4.1): the defaults of `algorithm`. */
+export const paperRewards: RewardConstants = { failureReward: -10, markerReward: 0.1 };
+
 export type RewardRules = Pick<Grader, "direction" | "rewardRange" | "rewardFloor"> & Pick<Task, "guardedRewardCap">;
 
 export interface Reward extends Omit<Graded, "reason"> {
@@ -48,12 +48,7 @@ export function rewardOf(facts: RewardFacts, constants: RewardConstants, rules: 
   const { failureReward, markerReward } = constants;
   const without = (reason: string, creditedMarkers: string[]): Reward => ({
     reward: failureReward + markerReward * creditedMarkers.length,
-    valid: false,
-    reason,
-    creditedMarkers,
-    clamped: false,
-    capped: false,
-    guards: [],
+    ...{ valid: false, reason, creditedMarkers, clamped: false, capped: false, guards: [] },
   });
   if (facts.fault !== undefined) return without(facts.fault, []);
   if (facts.outcome === undefined) throw new Error("a sample that was executed has an outcome");
@@ -68,16 +63,12 @@ export function rewardOf(facts: RewardFacts, constants: RewardConstants, rules: 
   const earned = scoreReward(graded.score, rules);
   const cap = graded.guards.length > 0 ? (rules.guardedRewardCap ?? Infinity) : Infinity;
   return {
+    ...graded,
     reward: Math.max(Math.min(earned, cap), rules.rewardFloor),
-    valid: true,
-    score: graded.score,
-    ...(graded.scoreRaw !== undefined && { scoreRaw: graded.scoreRaw }),
-    ...(graded.reportedScore !== undefined && { reportedScore: graded.reportedScore }),
     reason: "valid",
     creditedMarkers: [],
     clamped: earned < rules.rewardFloor,
     capped: earned > cap,
-    guards: graded.guards,
   };
 }
 

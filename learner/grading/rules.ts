@@ -9,7 +9,6 @@ export interface Rules {
   ids: MleBenchTask["ids"];
   /** Columns have one type throughout, see `FrameLimits`. */
   wholeColumns: boolean;
-  /** Most bytes of a submission. */
   maxBytes: (answersBytes: number) => number;
   /** @throws Error in one line if the answers do not fit the grader */
   checkAnswers: (frame: Frame) => void;
@@ -25,6 +24,10 @@ export interface Rules {
   /** @returns the score of columns [target][row], NaN where it is undefined */
   score: (truth: readonly Values[], predicted: readonly Values[]) => number | Refusal;
   round: (score: number) => number;
+}
+
+export function wrongRows({ rows: found }: Frame, expected: number): Refusal | undefined {
+  return found === expected ? undefined : refuse("rowCount", { found, expected });
 }
 
 export function missingColumn(frame: Frame, names: readonly string[]): Refusal | undefined {

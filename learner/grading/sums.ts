@@ -12,22 +12,6 @@ export function sum(values: Float64Array): number {
   return total;
 }
 
-/**
- * The same of values that are only made to be added: an array of them all would take longer to allocate than to add up.
- *
- * @param fill puts values `from` to `from + block.length` into the block
- */
-export function sumOf(count: number, fill: (block: Float64Array, from: number) => void): number {
-  const buffer = new Float64Array(Math.min(bufferLength, count));
-  let total = 0;
-  for (let from = 0; from < count; from += bufferLength) {
-    const block = buffer.subarray(0, Math.min(bufferLength, count - from));
-    fill(block, from);
-    total += pairwiseSum(block, 0, block.length);
-  }
-  return total;
-}
-
 /** Where numpy divides so many values: near the middle, at a multiple of 8. */
 const halfOf = (length: number) => (length >> 1) - ((length >> 1) % 8);
 
@@ -59,30 +43,20 @@ function pairwiseSum(values: Float64Array, from: number, length: number): number
   return sum;
 }
 
-/**
- * Sum of the squares of values that are only made to be squared, in the order of numpy's dot product.
- *
- * @param fill puts values `from` to `from + block.length` into the block
- */
-export function sumOfSquares(count: number, fill: (block: Float64Array, from: number) => void): number {
-  const buffer = new Float64Array(Math.min(blockLength, count));
-  const sumFrom = (from: number, length: number): number => {
-    if (length > blockLength) {
-      const half = halfOf(length);
-      return sumFrom(from, half) + sumFrom(from + half, length - half);
-    }
-    const block = length === buffer.length ? buffer : buffer.subarray(0, length);
-    fill(block, from);
-    let [even, odd] = [0, 0];
-    const end = length - (length % 2);
-    for (let i = 0; i < end; i += 2) {
-      even += block[i]! * block[i]!;
-      odd += block[i + 1]! * block[i + 1]!;
-    }
-    if (end < length) even += block[end]! * block[end]!;
-    return even + odd;
-  };
-  return sumFrom(0, count);
+/** Sum of the squares of `values[from .. from + length)`, in the order of numpy's dot product. */
+export function sumOfSquares(values: Float64Array, from = 0, length = values.length): number {
+  if (length > blockLength) {
+    const half = halfOf(length);
+    return sumOfSquares(values, from, half) + sumOfSquares(values, from + half, length - half);
+  }
+  let [even, odd] = [0, 0];
+  const end = from + length - (length % 2);
+  for (let i = from; i < end; i += 2) {
+    even += values[i]! * values[i]!;
+    odd += values[i + 1]! * values[i + 1]!;
+  }
+  if (length % 2 === 1) even += values[end]! * values[end]!;
+  return even + odd;
 }
 
 export function mean(values: Float64Array): number {

@@ -12,10 +12,7 @@ export interface Probe {
   message: string;
 }
 
-export interface Probes {
-  live(): Probe;
-  ready(): Probe;
-}
+type Probes = Readonly<Record<"live" | "ready", () => Probe>>;
 
 /**
  * By path, e.g. `/report`: what it answers now. Pages show more than numbers, so they are for this machine alone: on
@@ -29,27 +26,18 @@ export interface Page {
   body: string;
 }
 
-export interface MetricsServer {
-  port: number;
-  close(): Promise<void>;
-}
+export type MetricsServer = Awaited<ReturnType<typeof serveMetrics>>;
 
 /** `listen` is HOST:PORT; port 0 takes any free one. Throws `MetricsError` if it cannot be listened on. */
-export async function serveMetrics(
-  listen: string,
-  registry: Registry,
-  probes: Probes,
-  pages: Pages = {},
-): Promise<MetricsServer> {
+export async function serveMetrics(listen: string, registry: Registry, probes: Probes, pages: Pages = {}) {
   const { host, port } = parseListen(listen);
   const respond = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     if (request.method !== "GET" && request.method !== "HEAD") return send(response, 405, TEXT, "only GET\n");
     const address = URL.parse(request.url ?? "/", "http://localhost");
     if (address === null) return send(response, 400, TEXT, "that is no address\n");
     const { pathname: path, searchParams: query } = address;
-    if (path === "/metrics") {
+    if (path === "/metrics")
       return send(response, 200, { "content-type": registry.contentType }, await registry.metrics());
-    }
     if (path === "/healthz" || path === "/readyz") {
       const { ok, message } = path === "/healthz" ? probes.live() : probes.ready();
       return send(response, ok ? 200 : 503, TEXT, `${message}\n`);
@@ -70,11 +58,10 @@ export async function serveMetrics(
     throw new MetricsError("listen", `--metrics-listen: ${listen} ${why}`, { cause: error });
   });
   server.unref();
-  const close = () =>
-    new Promise<void>((resolve) => {
-      server.close(() => resolve());
-      server.closeAllConnections();
-    });
+  const close = async (): Promise<void> => {
+    server.closeAllConnections();
+    await server[Symbol.asyncDispose]();
+  };
   return { port: (server.address() as AddressInfo).port, close };
 }
 
@@ -82,27 +69,24 @@ const TEXT = { "content-type": "text/plain; charset=utf-8" };
 
 /** Why this request gets no page. */
 function refusalOf({ socket, headers }: IncomingMessage): string | undefined {
-  if (!isLoopback(socket.remoteAddress ?? "")) return "only from this machine, or by kubectl port-forward to the pod";
+  if (!LOOPBACK.test(socket.remoteAddress ?? ""))
+    return "only from this machine, or by kubectl port-forward to the pod";
   // A page of somebody's that names this port by a host name of its own would be of one origin with it.
   const host = (headers.host ?? "").replace(/:\d+$/, "");
   const isAddress = isIP(host.replace(/^\[(.*)\]$/, "$1")) !== 0;
   return isAddress || host === "localhost" ? undefined : `${JSON.stringify(host)} is not this server: use localhost`;
 }
 
-/** @param address as a socket has it; one that listens on :: sees IPv4 as ::ffff:127.0.0.1 */
-export function isLoopback(address: string): boolean {
-  return address === "::1" || /^(::ffff:)?127\./.test(address);
-}
+/** A socket that listens on :: sees IPv4 as ::ffff:127.0.0.1. */
+const LOOPBACK = /^(::1$|(::ffff:)?127\.)/;
 
 function send(response: ServerResponse, status: number, headers: OutgoingHttpHeaders, body: string): void {
   response.writeHead(status, { ...headers, "content-length": Buffer.byteLength(body) }).end(body);
 }
 
 function parseListen(listen: string): { host: string; port: number } {
-  const match = /^(?:\[([^\]]+)\]|([^:]*)):(\d{1,5})$/.exec(listen);
-  const port = Number(match?.[3]);
-  if (!match || port > 65_535) {
-    throw new MetricsError("listen", `--metrics-listen: ${listen} is not HOST:PORT, for example 127.0.0.1:9090`);
-  }
-  return { host: match[1] ?? (match[2] || "0.0.0.0"), port };
+  const [, ip6, host, digits] = /^(?:\[([^\]]+)\]|([^:]*)):(\d{1,5})$/.exec(listen) ?? [];
+  const port = Number(digits);
+  if (port <= 65_535) return { host: ip6 ?? (host || "0.0.0.0"), port };
+  throw new MetricsError("listen", `--metrics-listen: ${listen} is not HOST:PORT, for example 127.0.0.1:9090`);
 }

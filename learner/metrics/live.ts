@@ -1,7 +1,4 @@
-/**
- * What changes between two lines of `metrics.jsonl`, read when Prometheus scrapes: what the learner does and waits for,
- * its actors, its newest checkpoint, its disk and its certificates.
- */
+/** What changes between two lines of `metrics.jsonl`, read when Prometheus scrapes. */
 import { statfsSync } from "node:fs";
 import { Gauge, type Registry } from "prom-client";
 import { messages, type StatusMessage } from "../../proto/service.ts";
@@ -13,18 +10,14 @@ export interface LiveSources {
   checkpoint: () => { iteration: number; committedAt: number } | undefined;
   /** Of the run, Unix milliseconds: how old its checkpoint is before there is one. */
   startedAt: number;
-  /** Of the run. */
   directory: string;
   tlsDirectory: string;
 }
 
 /** Label values of `longrun_phase`: the phases of longrun.proto, e.g. `finalEvaluation`. */
-export const PHASES = Object.keys(messages.Phase)
-  .filter((name) => Number.isNaN(Number(name)))
-  .map((name) => ({
-    name: camelCase(name === "FAILED_RUN" ? "FAILED" : name),
-    value: Number(messages.Phase[name as never]),
-  }));
+const PHASES = Object.entries(messages.Phase)
+  .filter(([, value]) => typeof value === "number")
+  .map(([name, value]) => ({ name: camelCase(name.replace("FAILED_RUN", "FAILED")), value: Number(value) }));
 
 /** After these nothing comes on any more. */
 const FINAL = ["succeeded", "failed", "stopped"];
@@ -34,56 +27,51 @@ const WAITING = ["NoActors", "NoFreeSlots", "Executing", "Draining"];
 /** Adds the gauges to the registry; they read the sources from now on. Call once. */
 export function observeLive(registry: Registry, sources: LiveSources): void {
   const { status, checkpoint, startedAt, directory, tlsDirectory } = sources;
-  const gauge = (name: string, labelNames: string[], help: string, collect: (gauge: Gauge) => void) =>
+  const gauge = (name: string, help: string, labelNames: string[], collect: (gauge: Gauge) => void) =>
     new Gauge({
       ...{ name: `longrun_${name}`, help, labelNames, registers: [registry] },
       collect() {
         collect(this);
       },
     });
+  const number = (name: string, help: string, value: () => number) => gauge(name, help, [], (it) => it.set(value()));
   const phase = () => PHASES.find(({ value }) => value === (status.current.phase ?? 0))?.name ?? "";
+  const actors = () => status.current.actors ?? [];
+  const bytes = (of: "blocks" | "bavail") => {
+    const facts = statfsSync(directory);
+    return facts.bsize * facts[of];
+  };
 
-  gauge("phase", ["phase"], "1 for what the learner does now, 0 for the other phases", (it) => {
+  gauge("phase", "1 for what the learner does now, 0 for the other phases", ["phase"], (it) => {
     const current = phase();
     for (const { name } of PHASES) it.set({ phase: name }, name === current ? 1 : 0);
   });
   const progress = "Unix time at which the work last came on; absent once the run is over";
-  gauge("progress_timestamp_seconds", [], progress, (it) => {
+  gauge("progress_timestamp_seconds", progress, [], (it) => {
     if (FINAL.includes(phase())) it.remove();
     else it.set(Date.now() / 1000 - status.secondsSinceProgress);
   });
   const waiting = "1 for what the learner waits for while no result comes, once it has waited 30 s";
-  gauge("waiting", ["reason"], waiting, (it) => {
+  gauge("waiting", waiting, ["reason"], (it) => {
     for (const reason of WAITING) it.set({ reason }, status.current.blocked === reason ? 1 : 0);
   });
-  gauge("stopping_iterations", [], "Iterations that the run has in all", (it) =>
-    it.set(status.current.iterations ?? 0),
-  );
-  gauge("actors", ["state"], "Actors by state: serving, draining, or away (not connected, with executions)", (it) => {
+  number("stopping_iterations", "Iterations that the run has in all", () => status.current.iterations ?? 0);
+  gauge("actors", "Actors by state: serving, draining, or away (not connected, with executions)", ["state"], (it) => {
     const counts = { serving: 0, draining: 0, away: 0 };
-    for (const { connected, draining } of status.current.actors ?? [])
-      counts[!connected ? "away" : draining ? "draining" : "serving"]++;
+    for (const { connected, draining } of actors()) counts[!connected ? "away" : draining ? "draining" : "serving"]++;
     for (const [state, count] of Object.entries(counts)) it.set({ state }, count);
   });
-  gauge("slots", [], "Executions that the serving actors can run at once", (it) => {
-    const serving = (status.current.actors ?? []).filter(({ connected, draining }) => connected && !draining);
-    it.set(serving.reduce((sum, { slots }) => sum + (slots ?? 0), 0));
-  });
-  const newest = "Unix time of the newest checkpoint; before the first, of the run's start";
-  gauge("checkpoint_timestamp_seconds", [], newest, (it) => it.set((checkpoint()?.committedAt ?? startedAt) / 1000));
-  gauge("checkpoint_iteration", [], "Iteration that the newest checkpoint holds; 0 before the first", (it) =>
-    it.set(checkpoint()?.iteration ?? 0),
+  number("slots", "Executions that the serving actors can run at once", () =>
+    actors().reduce((sum, { connected, draining, slots }) => sum + (connected && !draining ? (slots ?? 0) : 0), 0),
   );
-  gauge("volume_size_bytes", [], "Size of the file system that holds the run", (it) => {
-    const { bsize, blocks } = statfsSync(directory);
-    it.set(bsize * blocks);
-  });
-  gauge("volume_free_bytes", [], "Of it, what the learner may still write", (it) => {
-    const { bsize, bavail } = statfsSync(directory);
-    it.set(bsize * bavail);
-  });
+  const newest = "Unix time of the newest checkpoint; before the first, of the run's start";
+  number("checkpoint_timestamp_seconds", newest, () => (checkpoint()?.committedAt ?? startedAt) / 1000);
+  const held = "Iteration that the newest checkpoint holds; 0 before the first";
+  number("checkpoint_iteration", held, () => checkpoint()?.iteration ?? 0);
+  number("volume_size_bytes", "Size of the file system that holds the run", () => bytes("blocks"));
+  number("volume_free_bytes", "Of it, what the learner may still write", () => bytes("bavail"));
   const expiration = "Unix time at which a certificate in use expires: own, or the authority's";
-  gauge("certificate_expiration_timestamp_seconds", ["certificate"], expiration, (it) => {
+  gauge("certificate_expiration_timestamp_seconds", expiration, ["certificate"], (it) => {
     for (const [certificate, seconds] of Object.entries(certificateExpirations(tlsDirectory) ?? {}))
       it.set({ certificate }, seconds);
   });

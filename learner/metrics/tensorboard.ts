@@ -1,10 +1,9 @@
 /**
- * `tensorboard/` of a run folder: every number of metrics.jsonl as a scalar, in TensorBoard's event files, a step for each
- * iteration. `tensorboard --logdir runs` shows them.
- *
+ * `tensorboard/` of a run folder: every number of metrics.jsonl as a scalar in TensorBoard's event files, a step an
+ * iteration.
  * A learner that goes on with a run cuts off what a restart took back and begins a file of its own, so that all files
- * together have each iteration once. The START at its beginning tells a TensorBoard that has read further to forget that.
- * No file is removed: TensorBoard would wait at it for ever.
+ * together have each iteration once. The START at its beginning tells a TensorBoard that has read further to forget
+ * that. No file is removed: TensorBoard would wait at it for ever.
  */
 import { existsSync } from "node:fs";
 import { type FileHandle, mkdir, open, readdir, readFile, truncate } from "node:fs/promises";
@@ -65,10 +64,8 @@ export class TensorBoardFile {
   }
 
   /**
-   * Cuts the files that are there back to `lines`, and adds those that are not in them.
-   *
+   * Cuts the files that are there back to `lines`, all from the first iteration on, and adds what they lack.
    * @param directory of the event files alone; made with the first line
-   * @param lines that count, from the first iteration on
    */
   static async open(directory: string, lines: readonly IterationMetrics[]): Promise<TensorBoardFile> {
     try {
@@ -88,19 +85,17 @@ export class TensorBoardFile {
   /** Adds an iteration. If the disk refuses it, the file is left as it was before. */
   async append(line: IterationMetrics): Promise<void> {
     try {
-      const records = [recordOf(scalarsEvent(line))];
+      const value = scalarsOf(line).map(([tag, simpleValue]) => ({ tag, simpleValue }));
+      const [wallTime, step] = [Date.parse(line.wallTime) / 1000, line.iteration];
+      const events: object[] = [{ wallTime, step, summary: { value } }];
       if (this.#handle === undefined) {
-        const at = { wallTime: Date.parse(line.wallTime) / 1000 };
-        records.unshift(
-          recordOf({ ...at, fileVersion: "brain.Event:2" }),
-          recordOf({ ...at, step: line.iteration, sessionLog: { status: "START" } }),
-        );
+        events.unshift({ wallTime, fileVersion: "brain.Event:2" }, { wallTime, step, sessionLog: { status: "START" } });
         await mkdir(this.#directory, { recursive: true });
         // TensorBoard reads files in the order of their names.
         const seconds = Math.max(Math.floor(Date.now() / 1000), this.#newestSeconds + 1);
         this.#handle = await open(join(this.#directory, `${NAME}.${seconds}.longrun`), "ax");
       }
-      const bytes = Buffer.concat(records);
+      const bytes = Buffer.concat(events.map(recordOf));
       await this.#handle.appendFile(bytes).catch(async (error: unknown) => {
         await this.#handle!.truncate(this.#size).catch(() => undefined);
         throw error;
@@ -121,54 +116,39 @@ const byTime = (a: string, b: string): number => secondsOf(a) - secondsOf(b);
 
 /**
  * Cuts a file off at the first record that is torn, or of an iteration that is not above `after` or is above `upTo`.
- *
  * @returns the newest iteration that stays in it, or `after`
  */
 async function cutBack(path: string, after: number, upTo: number): Promise<number> {
   const bytes = await readFile(path);
-  let last = after;
-  let at = 0;
-  for (const { end, step, hasScalars } of recordsIn(bytes)) {
-    if (hasScalars && (step <= last || step > upTo)) break;
-    if (hasScalars) last = step;
+  let [last, at] = [after, 0];
+  while (at + RECORD_FRAME <= bytes.length) {
+    const end = at + RECORD_FRAME + Number(bytes.readBigUInt64LE(at));
+    if (maskedCrc32c(bytes.subarray(at, at + 8)) !== bytes.readUInt32LE(at + 8) || end > bytes.length) break;
+    const data = bytes.subarray(at + 12, end - 4);
+    if (maskedCrc32c(data) !== bytes.readUInt32LE(end - 4)) break;
+    const { step = 0, summary } = Event.toObject(Event.decode(data), { longs: Number });
+    if (summary !== undefined) {
+      if (step <= last || step > upTo) break;
+      last = step;
+    }
     at = end;
   }
   if (at < bytes.length) await truncate(path, at);
   return last;
 }
 
-/** The whole records of a file; it ends before the first that is not. */
-function* recordsIn(bytes: Buffer): Generator<{ end: number; step: number; hasScalars: boolean }> {
-  for (let at = 0; at + RECORD_FRAME <= bytes.length; ) {
-    const length = Number(bytes.readBigUInt64LE(at));
-    const end = at + RECORD_FRAME + length;
-    if (maskedCrc32c(bytes.subarray(at, at + 8)) !== bytes.readUInt32LE(at + 8) || end > bytes.length) return;
-    const data = bytes.subarray(at + 12, end - 4);
-    if (maskedCrc32c(data) !== bytes.readUInt32LE(end - 4)) return;
-    const { step = 0, summary } = Event.toObject(Event.decode(data), { longs: Number });
-    yield { end, step, hasScalars: summary !== undefined };
-    at = end;
-  }
-}
-
 /** @returns tag and value of each number that the line has */
 export function scalarsOf(line: IterationMetrics): [tag: string, value: number][] {
-  const scalars: [tag: string, value: number][] = [];
-  const add = (tag: string, value: unknown) => {
-    if (typeof value === "number" && Number.isFinite(value)) scalars.push([tag, value]);
-  };
-  for (const [section, fields] of Object.entries(SECTIONS))
-    for (const field of fields) add(`${section}/${field}`, line[field]);
-  for (const field of RECORDS)
-    for (const [key, value] of Object.entries(line[field] ?? {})) add(`${field}/${key}`, value);
-  for (const [task, fields] of Object.entries(line.tasks))
-    for (const [field, value] of Object.entries(fields)) add(`tasks/${task}/${field}`, value);
-  return scalars;
-}
-
-function scalarsEvent(line: IterationMetrics): object {
-  const value = scalarsOf(line).map(([tag, simpleValue]) => ({ tag, simpleValue }));
-  return { wallTime: Date.parse(line.wallTime) / 1000, step: line.iteration, summary: { value } };
+  const entries = (section: string, fields: object | undefined) =>
+    Object.entries(fields ?? {}).map(([field, value]): [string, unknown] => [`${section}/${field}`, value]);
+  const all = [
+    ...Object.entries(SECTIONS).flatMap(([section, fields]) =>
+      fields.map((field) => [`${section}/${field}`, line[field]]),
+    ),
+    ...RECORDS.flatMap((field) => entries(field, line[field])),
+    ...Object.entries(line.tasks).flatMap(([task, fields]) => entries(`tasks/${task}`, fields)),
+  ];
+  return all.filter((entry): entry is [string, number] => Number.isFinite(entry[1]));
 }
 
 /** Bytes of a record beside its data. */

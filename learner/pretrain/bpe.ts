@@ -1,13 +1,6 @@
 import { Tokenizer as HuggingFaceTokenizer } from "@huggingface/tokenizers";
 import type { TokenizerFiles } from "../engine/index.ts";
 
-export interface BpeOptions {
-  /** tokens in all: special tokens, the 256 bytes, and merges */
-  readonly vocabSize: number;
-  /** what is never merged across: by default a word with the white space before it, so that common code is one token */
-  readonly pattern?: string;
-}
-
 /** They have the first ids. The first pads, the last ends a response. */
 const SPECIAL_TOKENS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"] as const;
 
@@ -16,19 +9,22 @@ const CHAT_TEMPLATE =
   "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
 
 /**
- * Learns a byte-level BPE vocabulary: starting from bytes, the most frequent pair of neighbours becomes a token until
- * the vocabulary is full (Sennrich et al. 2016, over bytes as in GPT-2). Equal counts are decided by the lower ids, so
- * the same texts give the same tokenizer. When no pair occurs twice any more the vocabulary stays smaller.
+ * Learns a byte-level BPE vocabulary (Sennrich et al. 2016, over bytes as in GPT-2): the most frequent pair of
+ * neighbours becomes a token, of equal counts that of the lower ids, until there are `vocabSize` or no pair occurs
+ * twice.
+ * @param vocabSize tokens in all: special tokens, the 256 bytes, and merges
+ * @param pattern what is never merged across: a word with the white space before it, so that common code is one token
  */
-export function trainBpe(texts: Iterable<string>, options: BpeOptions): TokenizerFiles {
-  const { pattern = "\\s*\\S+" } = options;
+export function trainBpe(
+  texts: Iterable<string>,
+  { vocabSize, pattern = "\\s*\\S+" }: { vocabSize: number; pattern?: string },
+): TokenizerFiles {
   const tokens = [...SPECIAL_TOKENS, ...byteCharacters()];
-  if (options.vocabSize < tokens.length) {
-    throw new RangeError(`vocabSize is ${options.vocabSize}; the bytes and special tokens alone are ${tokens.length}`);
-  }
+  if (vocabSize < tokens.length)
+    throw new RangeError(`vocabSize is ${vocabSize}; the bytes and special tokens alone are ${tokens.length}`);
   const untrained = new HuggingFaceTokenizer(tokenizerJson(pattern, tokens, []), {});
   const words = countWords(texts, untrained, tokens);
-  const merges = learnMerges(words, tokens, options.vocabSize);
+  const merges = learnMerges(words, tokens, vocabSize);
   return {
     tokenizer: tokenizerJson(pattern, tokens, merges),
     tokenizerConfig: {
@@ -42,7 +38,6 @@ export function trainBpe(texts: Iterable<string>, options: BpeOptions): Tokenize
   };
 }
 
-/** A distinct piece of text, as the ids of its tokens so far. */
 interface Word {
   ids: number[];
   readonly count: number;
@@ -117,10 +112,7 @@ function merged(ids: number[], left: number, right: number, id: number): number[
   return result;
 }
 
-/**
- * The character that stands for each byte: printable ones for themselves, the others from U+0100 on (GPT-2's
- * bytes_to_unicode), so that a vocabulary over bytes can be written as text.
- */
+/** The character of each byte: printable ones for themselves, the others from U+0100 on (GPT-2's bytes_to_unicode). */
 function byteCharacters(): string[] {
   let next = 0x100;
   return Array.from({ length: 256 }, (_, byte) => {
@@ -147,14 +139,8 @@ function tokenizerJson(pattern: string, tokens: string[], merges: [string, strin
     post_processor: null,
     decoder: { type: "ByteLevel", add_prefix_space: false, trim_offsets: false, use_regex: false },
     model: {
-      type: "BPE",
-      dropout: null,
-      unk_token: null,
-      continuing_subword_prefix: null,
-      end_of_word_suffix: null,
-      fuse_unk: false,
-      byte_fallback: false,
-      ignore_merges: false,
+      ...{ type: "BPE", dropout: null, unk_token: null, continuing_subword_prefix: null, end_of_word_suffix: null },
+      ...{ fuse_unk: false, byte_fallback: false, ignore_merges: false },
       vocab: Object.fromEntries(tokens.map((token, id) => [token, id])),
       merges: merges.map((pair) => [...pair]),
     },

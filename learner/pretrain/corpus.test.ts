@@ -7,7 +7,7 @@ import { parseSolution } from "../rollout/solution.ts";
 import { readRegistry } from "../tasks/registry.ts";
 import { type CorpusText, defaultCorpus, inCorpus, makeCorpus, programHash, programHashes } from "./corpus.ts";
 import { Draw } from "./draw.ts";
-import { mistakes } from "./mistakes.ts";
+import { mistakesOf } from "./mistakes.ts";
 import { drawDesign, writeDraft } from "./programs.ts";
 import { shapes } from "./shapes.ts";
 
@@ -99,12 +99,13 @@ test("every mistake has a place in some program, and changes it", async (t) => {
     const shape = shapes[i % shapes.length];
     return { shape, lines: writeDraft(drawDesign(shape, draw), shape, draw).lines };
   });
-  for (const { name, apply } of mistakes) {
+  for (const [place, [, name]] of mistakesOf(shapes[0]).entries()) {
     await t.test(name, () => {
       let places = 0;
       for (const [i, { shape, lines }] of drafts.entries()) {
         const before = [...lines];
-        const changed = apply(lines, shape, new Draw(uniforms(0, name, i)));
+        const [, , apply] = mistakesOf(shape)[place];
+        const changed = apply(lines, new Draw(uniforms(0, name, i)));
         assert.deepEqual(lines, before, "the draft itself is left as it is");
         if (changed === undefined) continue;
         assert.notDeepEqual(changed, lines);

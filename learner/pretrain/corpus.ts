@@ -1,5 +1,9 @@
 import { createHash } from "node:crypto";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Grader } from "../../crds/trainingrun.ts";
 import { type Message, uniforms } from "../engine/index.ts";
+import type { CorpusSummary } from "../metrics/summary.ts";
 import { instrument } from "../rollout/instrument.ts";
 import type { PromptTask } from "../rollout/prompt-task.ts";
 import { improveMessages, scratchMessages } from "../rollout/prompts.ts";
@@ -10,32 +14,25 @@ import { makeMistake } from "./mistakes.ts";
 import { type Design, drawDesign, redrawPart, writeDraft } from "./programs.ts";
 import { shapes, type TaskShape } from "./shapes.ts";
 
-export interface CorpusOptions {
-  seed: number;
-  /** Number of texts. */
-  texts: number;
+export const defaultCorpus = {
+  seed: 0,
+  texts: 12_000,
   /** Share of texts whose prompt shows a previous solution. */
-  improveShare: number;
+  improveShare: 0.3,
   /** Share of responses with a mistake in the program. */
-  mistakeShare: number;
-}
+  mistakeShare: 0.7,
+};
+type CorpusOptions = typeof defaultCorpus;
 
-export interface CorpusText {
+export interface CorpusText extends ReturnType<typeof respond> {
   task: string;
   kind: "scratch" | "improve";
   messages: Message[];
-  response: string;
-  program: string;
-  /** Name of the mistake that was put in, if one was. */
-  mistake?: string;
 }
 
-export const defaultCorpus: CorpusOptions = { seed: 0, texts: 12_000, improveShare: 0.3, mistakeShare: 0.7 };
-
 /**
- * Prompts with solutions that a generator wrote: what people know of scikit-learn, and the mistakes that they make.
- * No data is read, no program is run and nothing here knows a score. How likely each choice is was set by hand: cheap
- * and middling families often, strong ones less often. What an improve prompt leads to is mostly the shown solution with
+ * Prompts with solutions that a generator wrote, mistakes included. It reads no data, runs no program and knows no
+ * score; how likely each choice is was set by hand. What an improve prompt leads to is mostly the shown solution with
  * one choice drawn anew, better or worse.
  */
 export function makeCorpus(options: CorpusOptions): CorpusText[] {
@@ -57,6 +54,7 @@ export function makeCorpus(options: CorpusOptions): CorpusText[] {
   });
 }
 
+/** `mistake`: the name of the mistake that was put in, if one was. */
 function respond(design: Design, shape: TaskShape, options: CorpusOptions, draw: Draw) {
   const draft = writeDraft(design, shape, draw);
   const wrong = draw.chance(options.mistakeShare) ? makeMistake(draft.lines, shape, draw) : undefined;
@@ -67,16 +65,10 @@ function respond(design: Design, shape: TaskShape, options: CorpusOptions, draw:
 /** What prompts say of a bundled task, from its registry entry and its columns. */
 function promptTask(shape: TaskShape): PromptTask {
   const { description, task } = readRegistry()[shape.name];
-  const grader = task.grader as { metric: string; direction: "Higher" | "Lower" };
+  const { metric, direction } = task.grader as Grader;
   return {
-    name: shape.name,
-    description,
-    metric: { name: grader.metric, direction: grader.direction },
-    columns: shape.columns,
-    files: [],
-    snippet: [],
-    submissionFormat: [],
-    packages: [],
+    ...{ name: shape.name, description, metric: { name: metric, direction }, columns: shape.columns },
+    ...{ files: [], snippet: [], submissionFormat: [], packages: [] },
   };
 }
 
@@ -110,4 +102,17 @@ export function inCorpus(program: string, hashes: Buffer): boolean {
   const wanted = programHash(program);
   for (let at = hashes.indexOf(wanted); at >= 0; at = hashes.indexOf(wanted, at + 1)) if (at % 8 === 0) return true;
   return false;
+}
+
+/** What a model folder says of the corpus that it was pretrained on; undefined if `longrun pretrain` did not make it. */
+export function readCorpus(folder: string, task: string) {
+  const path = join(folder, "corpus.hashes");
+  if (!existsSync(path)) return undefined;
+  const hashes = readFileSync(path);
+  // Measured apart from pretraining, by executing the corpus (test/bench/corpus.ts).
+  const measured = join(folder, "corpus-best.json");
+  const best = existsSync(measured) ? JSON.parse(readFileSync(measured, "utf8"))[task] : undefined;
+  const known: Partial<CorpusSummary> = best && { bestScore: best.score, bestProgram: best.family };
+  const summary: CorpusSummary = { programs: hashes.length / 8, ...known };
+  return { hashes, summary };
 }

@@ -10,11 +10,6 @@ export class Draw {
     return this.#next() < probability;
   }
 
-  /** A whole number from `low` to `high`, both included. */
-  integer(low: number, high: number): number {
-    return low + Math.floor(this.#next() * (high - low + 1));
-  }
-
   /** A number between `low` and `high` whose logarithm is uniform. */
   logUniform(low: number, high: number): number {
     return low * (high / low) ** this.#next();

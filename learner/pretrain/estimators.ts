@@ -7,7 +7,6 @@ export interface Estimator {
   imports: readonly string[];
 }
 
-/** Draws one estimator of a family. */
 export type Family = (draw: Draw) => Estimator;
 
 /** Arguments of a call in Python; one that is undefined stands for the library's default. */
@@ -37,7 +36,7 @@ function after(steps: readonly string[], inner: Estimator, phrase: string): Esti
 
 const scaled = (inner: Estimator) => after(["StandardScaler()"], inner, `scaled ${inner.phrase}`);
 
-const seed = (draw: Draw) => (draw.chance(0.5) ? draw.integer(0, 9) : undefined);
+const seed = (draw: Draw) => (draw.chance(0.5) ? draw.pick([...Array(10).keys()]) : undefined);
 
 const rates = [0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3];
 
@@ -78,7 +77,6 @@ const tree: Family = (draw) => {
   return estimator("a decision tree", "tree.DecisionTreeRegressor", values);
 };
 
-/** The number of trees, mostly small. */
 const trees = (draw: Draw) =>
   draw.weighted([10, 5], [18, 10], [8, 15], [16, 20], [12, 30], [10, 50], [4, 80], [6, 100], [2, 150]);
 

@@ -82,10 +82,10 @@ test("bad options are refused in one line", async (t) => {
   const cases: [string[], string][] = [
     [["--steps", "0"], "--steps is 0; give a whole number of at least 1"],
     [["--texts", "many"], "--texts is many; give a whole number of at least 1"],
-    [["--minutes=-1"], "--minutes is -1; give a number above 0"],
+    [["--learning-rate=-1"], "--learning-rate is -1; give a number above 0"],
     [["--sedd", "1"], "Unknown option '--sedd'"],
   ];
-  const main = fileURLToPath(new URL("main.ts", import.meta.url));
+  const main = fileURLToPath(new URL("../commands/pretrain-command.ts", import.meta.url));
   for (const [options, message] of cases) {
     await t.test(options.join(" "), () => {
       const { status, stderr } = spawnSync(process.execPath, [main, ...options], { encoding: "utf8" });

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempDisposableSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import {
   createModelFolder,
@@ -14,23 +14,21 @@ import {
 import { mean } from "../metrics/statistics.ts";
 import { trainBpe } from "./bpe.ts";
 import { type CorpusText, defaultCorpus, makeCorpus, programHashes } from "./corpus.ts";
-import { readme } from "./readme.ts";
-import { shapes } from "./shapes.ts";
+import { corpusFacts, readme } from "./readme.ts";
 
-export interface PretrainOptions {
+export const defaultPretrain = {
+  seed: defaultCorpus.seed,
+  texts: defaultCorpus.texts,
+  steps: 2400,
+  batchSize: 16,
+  learningRate: 2.5e-3,
+  /** Threads of one operator; the same seed and number of threads give the same bytes. */
+  threads: 1,
+};
+
+export interface PretrainOptions extends Readonly<typeof defaultPretrain> {
   /** Folder that gets the model; replaced whole. */
   out: string;
-  seed: number;
-  /** Number of texts that are generated. */
-  texts: number;
-  /** Optimiser steps. */
-  steps: number;
-  /** Stop after this much time; which weights come out then depends on the machine. */
-  minutes?: number;
-  batchSize: number;
-  learningRate: number;
-  /** Threads of one operator; the same seed and number of threads give the same bytes. */
-  threads: number;
   signal?: AbortSignal;
   onProgress?: (line: PretrainProgress) => void;
 }
@@ -64,15 +62,6 @@ const lastRate = 0.05;
 const poolBatches = 20;
 const adam = { beta1: 0.9, beta2: 0.98, epsilon: 1e-8, weightDecay: 0.01 };
 
-export const defaultPretrain = {
-  seed: defaultCorpus.seed,
-  texts: defaultCorpus.texts,
-  steps: 2400,
-  batchSize: 16,
-  learningRate: 2.5e-3,
-  threads: 1,
-};
-
 /** Corpus, tokenizer, supervised training on the response tokens, model folder. */
 export async function pretrain(options: PretrainOptions): Promise<{ loss: number; steps: number; seconds: number }> {
   const { onProgress = () => {} } = options;
@@ -88,25 +77,22 @@ export async function pretrain(options: PretrainOptions): Promise<{ loss: number
   const eosId = new Tokenizer(tokenizer).eosId!;
 
   mkdirSync(dirname(resolve(options.out)), { recursive: true });
-  const scratch = mkdtempSync(`${resolve(options.out)}.`);
-  try {
-    const start = join(scratch, "start");
-    const config = { ...architecture, vocabSize };
-    const weights = initialWeights(config, seedFor(options.seed, "initial weights"));
-    createModelFolder(start, { config, weights, tokenizer, eosIds: [eosId] });
-    const trained = await train(start, join(scratch, "trained"), sequences, options);
-    const seconds = (performance.now() - started) / 1000;
-    const folder = join(scratch, "trained", "policy");
-    const facts = corpusFacts(corpus, sequences, options, trained);
-    writeFileSync(join(folder, "corpus.json"), `${JSON.stringify(facts, null, 2)}\n`);
-    writeFileSync(join(folder, "corpus.hashes"), programHashes(corpus.map(({ program }) => program)));
-    writeFileSync(join(folder, "README.md"), readme(facts));
-    if (existsSync(options.out)) renameSync(options.out, join(scratch, "replaced"));
-    renameSync(folder, options.out);
-    return { ...trained, seconds };
-  } finally {
-    rmSync(scratch, { recursive: true, force: true });
-  }
+  using temporary = mkdtempDisposableSync(`${resolve(options.out)}.`);
+  const scratch = temporary.path;
+  const start = join(scratch, "start");
+  const config = { ...architecture, vocabSize };
+  const weights = initialWeights(config, seedFor(options.seed, "initial weights"));
+  createModelFolder(start, { config, weights, tokenizer, eosIds: [eosId] });
+  const trained = await train(start, join(scratch, "trained"), sequences, options);
+  const seconds = (performance.now() - started) / 1000;
+  const folder = join(scratch, "trained", "policy");
+  const facts = corpusFacts(corpus, sequences, { ...options, vocabulary: vocabSize }, trained);
+  writeFileSync(join(folder, "corpus.json"), `${JSON.stringify(facts, null, 2)}\n`);
+  writeFileSync(join(folder, "corpus.hashes"), programHashes(corpus.map(({ program }) => program)));
+  writeFileSync(join(folder, "README.md"), readme(facts));
+  if (existsSync(options.out)) renameSync(options.out, join(scratch, "replaced"));
+  renameSync(folder, options.out);
+  return { ...trained, seconds };
 }
 
 function tokenize(corpus: readonly CorpusText[], tokenizer: Tokenizer): Sequence[] {
@@ -126,17 +112,13 @@ async function train(start: string, out: string, sequences: readonly Sequence[],
   const { steps, seed, batchSize, signal, onProgress = () => {} } = options;
   const engine = await startEngine({ model: start, threads: options.threads });
   const began = performance.now();
-  const endsBy = options.minutes === undefined ? Infinity : began + options.minutes * 60_000;
   const losses: number[] = [];
   let tokens = 0;
   try {
     for (const batch of batches(sequences, batchSize, seed)) {
       signal?.throwIfAborted();
-      const spent = performance.now() - began;
-      if (losses.length === steps || began + spent >= endsBy) break;
-      const done = Math.max(losses.length / steps, options.minutes ? spent / (options.minutes * 60_000) : 0);
       const { loss, skipped } = await engine.pretrain(batch, {
-        learningRate: options.learningRate * rate(losses.length, done),
+        learningRate: options.learningRate * rate(losses.length, steps),
         gradientClip: 1,
         adam,
         aggregation: "TokenMean",
@@ -153,8 +135,9 @@ async function train(start: string, out: string, sequences: readonly Sequence[],
         steps,
         loss: recentMean(losses),
         tokensPerSecond: tokens / seconds,
-        secondsLeft: Math.min((seconds / losses.length) * (steps - losses.length), (endsBy - performance.now()) / 1000),
+        secondsLeft: (seconds / losses.length) * (steps - losses.length),
       });
+      if (losses.length === steps) break;
     }
     onProgress({ phase: "save" });
     await engine.save(out);
@@ -164,9 +147,9 @@ async function train(start: string, out: string, sequences: readonly Sequence[],
   }
 }
 
-/** Linear warm-up, then half a cosine; `done` is the share of the training that lies behind. */
-function rate(step: number, done: number): number {
-  const cosine = (1 + Math.cos(Math.PI * done)) / 2;
+/** Linear warm-up, then half a cosine. @param step from 0 */
+function rate(step: number, steps: number): number {
+  const cosine = (1 + Math.cos(Math.PI * (step / steps))) / 2;
   return Math.min(1, (step + 1) / warmupSteps) * (lastRate + (1 - lastRate) * cosine);
 }
 
@@ -186,34 +169,3 @@ function* batches(sequences: readonly Sequence[], size: number, seed: number): G
 }
 
 const recentMean = (losses: readonly number[]): number => mean(losses.slice(-50)) ?? Number.NaN;
-
-/** What the policy was made from, for corpus.json. Nothing in it depends on when or where it was made. */
-function corpusFacts(
-  corpus: readonly CorpusText[],
-  sequences: readonly Sequence[],
-  options: PretrainOptions,
-  trained: { loss: number; steps: number; tokens: number },
-) {
-  const round = (value: number | null, digits: number) => Number((value ?? Number.NaN).toFixed(digits));
-  const promptTokens = (kind: CorpusText["kind"]) =>
-    round(mean(sequences.filter((_, i) => corpus[i].kind === kind).map(({ prompt }) => prompt.length)), 1);
-  return {
-    seed: options.seed,
-    tasks: shapes.map(({ name }) => name),
-    texts: corpus.length,
-    distinctTexts: new Set(corpus.map(({ response }) => response)).size,
-    distinctPrograms: new Set(corpus.map(({ program }) => program)).size,
-    improveShare: defaultCorpus.improveShare,
-    mistakeShare: defaultCorpus.mistakeShare,
-    responseTokens: round(mean(sequences.map(({ response }) => response.length)), 1),
-    scratchPromptTokens: promptTokens("scratch"),
-    improvePromptTokens: promptTokens("improve"),
-    vocabulary: vocabSize,
-    steps: trained.steps,
-    batchSize: options.batchSize,
-    learningRate: options.learningRate,
-    threads: options.threads,
-    trainedTokens: trained.tokens,
-    loss: round(trained.loss, 4),
-  };
-}

@@ -35,12 +35,6 @@ const REPORTED = {
   validation: ["Validate on a held-out part.", "Check a validation split."],
 };
 
-/** A plan and a program that agree with each other. */
-export interface Draft {
-  plan: string;
-  lines: string[];
-}
-
 export function drawDesign(shape: TaskShape, draw: Draw): Design {
   const features = drawFeatures(shape, draw);
   const family = draw.weighted(...features.families);
@@ -57,23 +51,16 @@ export function drawDesign(shape: TaskShape, draw: Draw): Design {
 export function redrawPart(design: Design, shape: TaskShape, draw: Draw): Design {
   const targets = shape.text === undefined ? 2 : 0;
   const part = draw.weighted([3, "model"], [3, "family"], [3, "features"], [targets, "target"], [1, "report"]);
-  switch (part) {
-    case "model":
-      return { ...design, model: design.family(draw) };
-    case "family": {
-      const family = draw.weighted(...design.features.families);
-      return { ...design, family, model: family(draw) };
-    }
-    case "features": {
-      const fresh = drawDesign(shape, draw);
-      // A model for a sparse matrix may not be one for a table.
-      return fresh.features.families === design.features.families ? { ...design, features: fresh.features } : fresh;
-    }
-    case "target":
-      return { ...design, logTarget: !design.logTarget };
-    case "report":
-      return { ...design, report: drawReport(draw) };
+  if (part === "model") return { ...design, model: design.family(draw) };
+  if (part === "target") return { ...design, logTarget: !design.logTarget };
+  if (part === "report") return { ...design, report: drawReport(draw) };
+  if (part === "family") {
+    const family = draw.weighted(...design.features.families);
+    return { ...design, family, model: family(draw) };
   }
+  const fresh = drawDesign(shape, draw);
+  // A model for a sparse matrix may not be one for a table.
+  return fresh.features.families === design.features.families ? { ...design, features: fresh.features } : fresh;
 }
 
 const drawReport = (draw: Draw): Report => draw.weighted([4, "nothing"], [4, "training"], [2, "validation"]);
@@ -85,10 +72,9 @@ function drawFeatures(shape: TaskShape, draw: Draw): Features {
 
 const list = (names: readonly string[]): string => `[${names.map((name) => `"${name}"`).join(", ")}]`;
 
-function enumeration(derived: TaskShape["derived"]): string {
-  const phrases = derived.map(({ phrase }) => phrase);
-  return phrases.length < 2 ? phrases.join("") : `${phrases.slice(0, -1).join(", ")} and ${phrases.at(-1)}`;
-}
+/** `a, b and c`. */
+const enumeration = (derived: TaskShape["derived"]): string =>
+  new Intl.ListFormat("en-GB").format(derived.map(({ phrase }) => phrase));
 
 /** `items` in their order, each kept or not, at least one. */
 function some<T>(items: readonly T[], probability: number, draw: Draw): T[] {
@@ -96,11 +82,9 @@ function some<T>(items: readonly T[], probability: number, draw: Draw): T[] {
   return kept.length > 0 ? kept : [draw.pick(items)];
 }
 
-/** Lines that add the columns to the frame `d`. */
 const adding = (derived: TaskShape["derived"]): string[] =>
   derived.map(({ column, expression }) => `d["${column}"] = ${expression}`);
 
-/** A matrix of these columns alone. */
 const selecting = (columns: readonly string[]): string[] => [
   `columns = ${list(columns)}`,
   "X = train[columns]",
@@ -150,13 +134,9 @@ function tableFeatures(shape: TaskShape, draw: Draw): Features {
 
 function lengthFeatures(shape: TaskShape, draw: Draw): Features {
   const derived = some(shape.derived, 0.4, draw);
-  return {
-    sentence: `Count ${enumeration(derived)} in each text.`,
-    imports: [],
-    frame: adding(derived),
-    matrix: selecting(derived.map(({ column }) => column)),
-    families: tabularFamilies,
-  };
+  const matrix = selecting(derived.map(({ column }) => column));
+  const sentence = `Count ${enumeration(derived)} in each text.`;
+  return { sentence, imports: [], frame: adding(derived), matrix, families: tabularFamilies };
 }
 
 const wordArguments = (draw: Draw): Arguments => ({
@@ -179,18 +159,16 @@ const characters = (draw: Draw): string =>
 
 function textFeatures(column: string, draw: Draw): Features {
   const of = (sentence: string, vectorizer: string, ...others: string[]): Features => ({
-    sentence,
+    ...{ sentence, frame: [], families: sparseFamilies },
     imports: [
       `from sklearn.feature_extraction.text import ${/(Count|Tfidf)Vectorizer/.exec(vectorizer)![0]}`,
       ...others,
     ],
-    frame: [],
     matrix: [
       `vectorizer = ${vectorizer}`,
       `X = vectorizer.fit_transform(train["${column}"])`,
       `X_test = vectorizer.transform(test["${column}"])`,
     ],
-    families: sparseFamilies,
   });
   switch (draw.weighted([24, "counts"], [50, "words"], [7, "characters"], [7, "union"], [10, "reduced"])) {
     case "counts": {
@@ -222,8 +200,8 @@ function textFeatures(column: string, draw: Draw): Features {
   }
 }
 
-/** Writes the design down. The same design gives different words, never a different computation. */
-export function writeDraft(design: Design, shape: TaskShape, draw: Draw): Draft {
+/** Writes a plan and the lines of a program. The same design gives different words, never a different computation. */
+export function writeDraft(design: Design, shape: TaskShape, draw: Draw) {
   const { features, model, logTarget, report } = design;
   const target = logTarget ? `log ${shape.target}` : `the ${shape.target}`;
   const plan = [

@@ -1,18 +1,41 @@
-/** What it says of the corpus and of the training. */
-interface ReadmeFacts {
-  tasks: string[];
-  texts: number;
-  distinctPrograms: number;
-  /** Share of the programs that get a mistake. */
-  mistakeShare: number;
-  steps: number;
-  batchSize: number;
-  /** Nats a token at the end. */
-  loss: number;
+import type { Sequence } from "../engine/index.ts";
+import { mean } from "../metrics/statistics.ts";
+import { type CorpusText, defaultCorpus } from "./corpus.ts";
+import { shapes } from "./shapes.ts";
+
+/** What the policy was made from, for corpus.json. Nothing in it depends on when or where it was made. */
+export function corpusFacts(
+  corpus: readonly CorpusText[],
+  sequences: readonly Sequence[],
+  settings: Record<"seed" | "vocabulary" | "batchSize" | "learningRate" | "threads", number>,
+  trained: { loss: number; steps: number; tokens: number },
+) {
+  const round = (value: number | null, digits: number) => Number((value ?? Number.NaN).toFixed(digits));
+  const promptTokens = (kind: CorpusText["kind"]) =>
+    round(mean(sequences.filter((_, i) => corpus[i].kind === kind).map(({ prompt }) => prompt.length)), 1);
+  return {
+    seed: settings.seed,
+    tasks: shapes.map(({ name }) => name),
+    texts: corpus.length,
+    distinctTexts: new Set(corpus.map(({ response }) => response)).size,
+    distinctPrograms: new Set(corpus.map(({ program }) => program)).size,
+    improveShare: defaultCorpus.improveShare,
+    mistakeShare: defaultCorpus.mistakeShare,
+    responseTokens: round(mean(sequences.map(({ response }) => response.length)), 1),
+    scratchPromptTokens: promptTokens("scratch"),
+    improvePromptTokens: promptTokens("improve"),
+    vocabulary: settings.vocabulary,
+    steps: trained.steps,
+    batchSize: settings.batchSize,
+    learningRate: settings.learningRate,
+    threads: settings.threads,
+    trainedTokens: trained.tokens,
+    loss: round(trained.loss, 4),
+  };
 }
 
 /** The README.md of a policy folder: what this model is and what it is not. */
-export function readme(facts: ReadmeFacts): string {
+export function readme(facts: ReturnType<typeof corpusFacts>): string {
   return `# Starting policy of the laptop quickstart
 
 A language model of 1.05 million weights (Qwen2 architecture, float32) that writes short scikit-learn programs for the

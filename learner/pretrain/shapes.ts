@@ -1,7 +1,4 @@
-/**
- * What the generator of pretraining texts knows of a task: the names in its files. No row, no label and no score of a
- * task is ever read here.
- */
+/** The names in the files of a task: no row, no label and no score of a task is ever read here. */
 export interface TaskShape {
   name: string;
   /** The header of train.csv. */

@@ -5,13 +5,12 @@ import type { IterationMetrics } from "../metrics/iteration.ts";
 import { sum } from "../metrics/statistics.ts";
 import { addedHistogram } from "./durations.ts";
 import { guardWords } from "./guards.ts";
-import { type AxisText, groupedPlot, heatPlot, linePlot, type Series, type Size, stackPlot } from "./plots.ts";
+import { type Axis, groupedPlot, heatPlot, linePlot, type Series, type Size, stackPlot } from "./plots.ts";
 import type { ReportedTask, RunFolder } from "./run-folder.ts";
 import { color, PALETTE } from "./theme.ts";
 
 export interface Chart {
   title: string;
-  /** What it means, below the plot. */
   caption: string;
   legend: Series[];
   size: Size;
@@ -20,7 +19,7 @@ export interface Chart {
   empty: string;
 }
 
-export type ChartSection = "learning" | "programs" | "durations" | "optimisation" | "time";
+type ChartSection = "learning" | "programs" | "durations" | "optimisation" | "time";
 
 type Lines = readonly IterationMetrics[];
 
@@ -31,7 +30,7 @@ type Measured = Series & { value: Value };
 interface Text {
   title: string;
   caption: string;
-  y: AxisText & { zero?: boolean; domain?: [number, number] };
+  y: Axis;
 }
 
 const ITERATION = { title: "iteration", whole: true };
@@ -39,21 +38,26 @@ const NOT_YET = "Nothing measured yet.";
 const NO_VALID = "No valid program yet, so there is no score.";
 const SHARE = { format: ".0%", domain: [0, 1] as [number, number] };
 
-/** Name in the metrics, words, colour; the first is at the bottom of the stack. */
-const OUTCOMES: readonly [string, string, string][] = [
-  ["completed", "completed", color("green")],
-  ["failed", "failed", color("red")],
-  ["timedOut", "timed out", color("orange")],
-  ["outOfMemory", "out of memory", color("purple")],
-  ["outputLimit", "output limit", color("brown")],
-  ["notExecuted", "no program", color("grey")],
-  ["lost", "lost", color("pale")],
+/** A part of a stack: its name in the metrics, words, colour. */
+interface Part extends Series {
+  name: string;
+}
+
+const part = (name: string, shade: Parameters<typeof color>[0], label = name): Part => ({
+  ...{ name, label, color: color(shade) },
+});
+
+/** The first is at the bottom of the stack. */
+const OUTCOMES = [
+  ...[part("completed", "green"), part("failed", "red"), part("timedOut", "orange", "timed out")],
+  ...[part("outOfMemory", "purple", "out of memory"), part("outputLimit", "brown", "output limit")],
+  ...[part("notExecuted", "grey", "no program"), part("lost", "pale")],
 ];
 
-const PHASES: Readonly<Record<string, string>> = {
-  ...{ generate: color("blue"), execute: color("orange"), evaluate: color("teal"), train: color("green") },
-  ...{ checkpoint: color("purple"), other: color("grey") },
-};
+const PHASES = [
+  ...[part("generate", "blue"), part("execute", "orange"), part("evaluate", "teal"), part("train", "green")],
+  ...[part("checkpoint", "purple"), part("other", "grey")],
+];
 
 const GUARDS = { sampleSubmission: color("orange"), constant: color("purple"), perfect: color("red") };
 
@@ -61,9 +65,9 @@ export function chartsOf({ lines, manifest, tasks }: RunFolder): Record<ChartSec
   const baseline = manifest.spec?.algorithm?.baseline;
   const line = (title: string, caption: string, y: Text["y"], ...series: Measured[]) =>
     lineChart(lines, { title, caption, y }, series);
-  const third = (title: string, value: Value, shade: (typeof PALETTE)[number], unit: string, format?: string) => {
+  const third = (title: string, value: Value, hue: (typeof PALETTE)[number], unit: string, format?: string) => {
     const text = { title, caption: "", y: { title: unit, ...(format && { format }) } };
-    return lineChart(lines, text, [{ label: title, color: color(shade), value }], { size: "third" });
+    return lineChart(lines, text, [{ label: title, color: color(hue), value }], { size: "third" });
   };
   return {
     learning: [
@@ -74,7 +78,7 @@ export function chartsOf({ lines, manifest, tasks }: RunFolder): Record<ChartSec
         { title: "share of samples", ...SHARE },
         { label: tasks.length > 1 ? "all tasks" : "valid", color: color("green"), value: (it) => it.validFraction },
         ...(tasks.length > 1 ? tasks : []).map(({ name }, index) => ({
-          ...{ label: name, color: palette(index), dashed: true },
+          ...{ label: name, color: color(shade(index)), dashed: true },
           value: (it: IterationMetrics) => it.tasks[name]?.validFraction,
         })),
       ),
@@ -161,16 +165,12 @@ function scores(lines: Lines, { name, metric, better }: ReportedTask, several: b
 }
 
 function outcomes(lines: Lines): Chart {
-  const seen = OUTCOMES.filter(([name]) => lines.some((line) => (line.outcomes[name] ?? 0) > 0));
   const text = {
     title: "What became of the programs",
     caption: "Completed programs may still leave a submission that cannot be graded.",
     y: { title: "share of samples", format: ".0%" },
   };
-  const series = seen.map(([name, label, shade]): Measured => {
-    return { label, color: shade, value: (line) => line.outcomes[name] ?? 0 };
-  });
-  return stackChart(lines, text, series, true);
+  return stackChart(lines, text, (line) => line.outcomes, OUTCOMES);
 }
 
 /** The families with the largest share over the run; the rest is one. */
@@ -180,18 +180,15 @@ function families(lines: Lines): Chart {
     for (const [name, share] of Object.entries(line.families)) totals.set(name, (totals.get(name) ?? 0) + share);
   }
   const ranked = [...totals.keys()].sort((a, b) => totals.get(b)! - totals.get(a)!);
-  const [shown, rest] = [ranked.slice(0, PALETTE.length), ranked.slice(PALETTE.length)];
-  const restOf: Value = (line) => sum(rest.map((name) => line.families[name] ?? 0)) || null;
+  const rest = ranked.slice(PALETTE.length);
   const text = {
     title: "Kinds of model",
     caption: "Which model the executed programs fit. One that takes over shows here before it shows in the score.",
     y: { title: "share of executed programs", format: ".0%" },
   };
-  const series = shown.map((label, index): Measured => {
-    return { label, color: palette(index), value: (line) => line.families[label] ?? 0 };
-  });
-  const others = { label: "others", color: color("grey"), value: restOf };
-  return stackChart(lines, text, rest.length > 0 ? [...series, others] : series, true);
+  const others = ({ families: of }: IterationMetrics) => ({ others: sum(rest.map((name) => of[name] ?? 0)) });
+  const shown = ranked.slice(0, PALETTE.length).map((name, index) => part(name, shade(index)));
+  return stackChart(lines, text, (line) => ({ ...line.families, ...others(line) }), [...shown, part("others", "grey")]);
 }
 
 function markers(lines: Lines): Chart {
@@ -203,7 +200,7 @@ function markers(lines: Lines): Chart {
     caption: "Share of the executed programs that reached each marker; the darker, the more.",
     legend: [],
     size: "wide",
-    spec: cells.length > 0 ? heatPlot(cells, ITERATION, color("blue"), "wide") : undefined,
+    spec: cells.length > 0 ? heatPlot(cells, ITERATION, color("blue")) : undefined,
     empty: NOT_YET,
   };
 }
@@ -246,21 +243,19 @@ function histogram(lines: Lines): Chart {
 }
 
 function phases(lines: Lines): Chart {
-  const names = new Set([...Object.keys(PHASES), ...lines.flatMap((line) => Object.keys(line.secondsByPhase))]);
-  const seen = [...names].filter((name) => lines.some((line) => (line.secondsByPhase[name] ?? 0) > 0));
+  const unknown = new Set(lines.flatMap((line) => Object.keys(line.secondsByPhase)));
+  for (const { name } of PHASES) unknown.delete(name);
+  const parts = [...PHASES, ...[...unknown].map((name, index) => part(name, shade(PHASES.length + index)))];
   const text = {
     title: "Where the time goes",
     caption: "Wall-clock seconds of the learner; execute is waiting for programs to end.",
     y: { title: "seconds" },
   };
-  const series = seen.map((label, index): Measured => {
-    return { label, color: PHASES[label] ?? palette(index), value: (line) => line.secondsByPhase[label] ?? 0 };
-  });
-  return stackChart(lines, text, series, false);
+  return stackChart(lines, text, (line) => line.secondsByPhase, parts, false);
 }
 
 interface LineOptions {
-  x?: Parameters<typeof linePlot>[0]["x"];
+  x?: Axis;
   /** Where a line stands on the x axis. */
   at?: (line: IterationMetrics) => number;
   size?: Size;
@@ -270,24 +265,30 @@ interface LineOptions {
 function lineChart(lines: Lines, { title, caption, y }: Text, series: Measured[], options: LineOptions = {}): Chart {
   const { x = ITERATION, at = (line) => line.iteration, size = "half", empty = NOT_YET } = options;
   const points = lines.flatMap((line) =>
-    series.map(({ label, value }) => ({ x: at(line), y: value(line) ?? null, series: label })),
+    series.flatMap(({ label, value }) => {
+      const height = value(line);
+      return Number.isFinite(height) ? [{ x: at(line), y: height!, series: label }] : [];
+    }),
   );
-  const measured = series.filter(({ label }) => points.some((point) => point.series === label && point.y !== null));
-  const spec = measured.length > 0 ? linePlot({ points, series: measured, x, y, size }) : undefined;
+  const measured = series.filter(({ label }) => points.some((point) => point.series === label));
+  const spec = measured.length > 0 ? linePlot(points, measured, x, y, size) : undefined;
   return { title, caption, legend: series.length > 1 ? measured : [], size, spec, empty };
 }
 
-/** @param shares scales every bar to 1 */
-function stackChart(lines: Lines, { title, caption, y }: Text, series: Measured[], shares: boolean): Chart {
+/** Stacks the parts of a record, without parts that no line has. @param shares scales every bar to 1 */
+function stackChart(
+  lines: Lines,
+  { title, caption, y }: Text,
+  record: (line: IterationMetrics) => Readonly<Record<string, number>>,
+  parts: readonly Part[],
+  shares = true,
+): Chart {
+  const seen = parts.filter(({ name }) => lines.some((line) => (record(line)[name] ?? 0) > 0));
   const bars = lines.flatMap((line) =>
-    series.flatMap(({ label, value }) => {
-      const height = value(line) ?? null;
-      return height === null ? [] : [{ x: line.iteration, y: height, series: label }];
-    }),
+    seen.map(({ name, label }) => ({ x: line.iteration, y: record(line)[name] ?? 0, series: label })),
   );
-  const size = "half";
-  const spec = bars.length > 0 ? stackPlot({ bars, series, x: ITERATION, y, size, shares }) : undefined;
-  return { title, caption, legend: series, size, spec, empty: NOT_YET };
+  const spec = bars.length > 0 ? stackPlot(bars, seen, ITERATION, y, shares) : undefined;
+  return { title, caption, legend: seen, size: "half", spec, empty: NOT_YET };
 }
 
-const palette = (index: number): string => color(PALETTE[index % PALETTE.length]!);
+const shade = (index: number) => PALETTE[index % PALETTE.length]!;

@@ -1,18 +1,10 @@
 /** What the run's durations mean: launched against trained, and what the weighting makes of it (learner-rl: eq. 3). */
-
 import { duration, percent } from "../metrics/format.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
 import { share, sum } from "../metrics/statistics.ts";
 
-export interface HistogramBin {
-  /** e.g. `0.5–1`. */
-  label: string;
-  launchedShare: number;
-  trainedShare: number;
-}
-
 /** The histograms of all lines added up, without the empty bins at both ends; empty if no program ran. */
-export function addedHistogram(lines: readonly IterationMetrics[]): HistogramBin[] {
+export function addedHistogram(lines: readonly IterationMetrics[]) {
   const edges = lines[0]?.durationHistogram.edgesSeconds ?? [];
   const added = (of: "launched" | "trained") =>
     edges.map((_, bin) => sum(lines.map((line) => line.durationHistogram[of][bin] ?? 0)));
@@ -36,35 +28,37 @@ const TOLERANCE = 0.1;
 
 /** One paragraph for the report; empty if no program ran. */
 export function durationSentence(lines: readonly IterationMetrics[], weighting: string, collection: string): string {
-  const launched = runMean(lines, "launched");
-  const trained = runMean(lines, "trained");
-  if (launched === undefined || trained === undefined) return "";
+  const [launched, trained] = [runMean(lines, "launched"), runMean(lines, "trained")];
+  if (launched === null || trained === null) return "";
   const difference = trained / launched - 1;
   const measured = `Programs that ended ran ${duration(launched)} on average, those that were trained on ${duration(trained)}`;
   const setting = `durationWeighting ${weighting}, collection ${collection}`;
   if (difference < -TOLERANCE) {
-    const lost = `${measured}: ${percent(-difference)} shorter. Slow work is being lost before it can train (${setting}).`;
-    if (weighting === "Off") return `${lost} Nothing makes up for it, so the policy drifts towards fast programs.`;
-    return `${lost} The weights make up for it only in part: no weight restores a sample that was never seen.`;
+    const kept =
+      weighting === "Off"
+        ? "Nothing makes up for it, so the policy drifts towards fast programs."
+        : "The weights make up for it only in part: no weight restores a sample that was never seen.";
+    return `${measured}: ${percent(-difference)} shorter. Slow work is being lost before it can train (${setting}). ${kept}`;
   }
-  if (difference > TOLERANCE) {
+  if (difference > TOLERANCE)
     return `${measured}: ${percent(difference)} longer (${setting}). Fast work is being lost, or slow work from before the first line still trains.`;
-  }
-  const agree = `${measured}: they agree, so no slow work is being lost (${setting}).`;
-  if (weighting === "Off") return `${agree} Every program counts the same, fast or slow.`;
-  if (weighting === "Completion") {
-    return `${agree} Completion weights are near 1 then: fast and slow programs count the same.`;
-  }
-  const capped = weighting === "Capped" ? ", up to the cap" : "";
-  return `${agree} Weighting by duration therefore does not repair a loss. It prefers slow programs, by choice: one that runs twice as long counts nearly twice as much${capped}.`;
+  const counts = WITHOUT_LOSS[weighting] ?? `${PREFERS_SLOW}.`;
+  return `${measured}: they agree, so no slow work is being lost (${setting}). ${counts}`;
 }
 
-/** Mean over all programs of the run; lines carry means and counts. */
-function runMean(lines: readonly IterationMetrics[], of: "launched" | "trained"): number | undefined {
-  const measured = lines.flatMap((line) => {
-    const mean = line[`${of}MeanDurationSeconds`];
-    return mean === null ? [] : [{ mean, programs: sum(line.durationHistogram[of]) }];
-  });
-  const seconds = sum(measured.map(({ mean, programs }) => mean * programs));
-  return share(seconds, sum(measured.map(({ programs }) => programs))) ?? undefined;
+const PREFERS_SLOW =
+  "Weighting by duration therefore does not repair a loss. It prefers slow programs, by choice: one that runs twice as long counts nearly twice as much";
+/** What a durationWeighting means where no slow work is lost. */
+const WITHOUT_LOSS: Readonly<Record<string, string>> = {
+  Off: "Every program counts the same, fast or slow.",
+  Completion: "Completion weights are near 1 then: fast and slow programs count the same.",
+  Capped: `${PREFERS_SLOW}, up to the cap.`,
+};
+
+/** Mean over all programs of the run, null for none; lines carry means and counts. */
+function runMean(lines: readonly IterationMetrics[], of: "launched" | "trained"): number | null {
+  const meanOf = (line: IterationMetrics) => line[`${of}MeanDurationSeconds`];
+  const programsOf = (line: IterationMetrics) => sum(line.durationHistogram[of]);
+  const measured = lines.filter((line) => meanOf(line) !== null);
+  return share(sum(measured.map((line) => meanOf(line)! * programsOf(line))), sum(measured.map(programsOf)));
 }

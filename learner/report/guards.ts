@@ -10,14 +10,10 @@ const GUARD_WORDS: Readonly<Record<Guard, string>> = {
   perfect: "perfect score",
 };
 
-export function guardWords(guard: unknown): string {
-  return GUARD_WORDS[guard as Guard] ?? String(guard);
-}
+export const guardWords = (guard: unknown): string => GUARD_WORDS[guard as Guard] ?? String(guard);
 
 /** Lines that an earlier longrun wrote have no such counts. */
-export function flaggedOf(line: Partial<Pick<IterationMetrics, "flagged">>): number {
-  return line.flagged ?? 0;
-}
+export const flaggedOf = (line: Partial<Pick<IterationMetrics, "flagged">>): number => line.flagged ?? 0;
 
 /** One paragraph for the report; empty if nothing was flagged. */
 export function guardSentence(lines: readonly IterationMetrics[]): string {

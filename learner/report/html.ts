@@ -1,7 +1,4 @@
-/**
- * What a browser may do with a page that shows what a model wrote: nothing but show it, in the styles that stand in it.
- * No script runs and nothing is fetched or sent, even if a piece of text got into the page as HTML.
- */
+/** A browser shows what a model wrote and does nothing else with it: no script runs, and nothing is fetched or sent. */
 export const CONTENT_SECURITY_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
@@ -16,12 +13,10 @@ export function html(strings: TemplateStringsArray, ...parts: Part[]): Html {
   return { html: strings.reduce((text, string, index) => text + render(parts[index - 1]) + string) };
 }
 
-/** Cells of a table's head. */
 export function heads(titles: readonly string[]): Html[] {
   return titles.map((title) => html`<th scope="col">${title}</th>`);
 }
 
-/** A row of a table whose first cell is its head. */
 export function row(label: string, cells: readonly string[]): Html {
   return html`<tr><th scope="row">${label}</th>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>`;
 }

@@ -1,7 +1,7 @@
 /** Exit codes: 0 done, 1 failed, 2 bad input. */
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { ReportError } from "./errors.ts";
+import { ReportError } from "./run-folder.ts";
 import { writeReport } from "./write.ts";
 
 const USAGE =

@@ -1,5 +1,6 @@
 /** The whole page: one file without scripts, fonts or pictures from elsewhere. */
 import { readFileSync } from "node:fs";
+import { describeSettings, evaluationTable } from "../evaluation/rows.ts";
 import { count, duration, number, percent, span, time } from "../metrics/format.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
 import { sum } from "../metrics/statistics.ts";
@@ -7,9 +8,8 @@ import type { RunSummary } from "../metrics/summary.ts";
 import { durationWeighting } from "../rl/durations.ts";
 import { type Chart, chartsOf } from "./charts.ts";
 import { durationSentence } from "./durations.ts";
-import { evaluationSection } from "./evaluation.ts";
 import { guardSentence, guardWords } from "./guards.ts";
-import { CONTENT_SECURITY_POLICY, type Html, html, terminalText, trusted } from "./html.ts";
+import { CONTENT_SECURITY_POLICY, type Html, heads, html, row, terminalText, trusted } from "./html.ts";
 import { highlightPython } from "./python.ts";
 import type { BestProgram, RunFolder } from "./run-folder.ts";
 import { renderSvg } from "./svg.ts";
@@ -33,7 +33,7 @@ ${trusted(STYLE)}</style>
 <main>
 ${heading(run)}
 ${run.trains && (await training(run))}
-${!run.trains && (run.evaluation ? evaluationSection(run.evaluation, bestProgram) : html`<p class="empty">Nothing is evaluated yet.</p>`)}
+${!run.trains && (run.evaluation ? evaluationSection(run.evaluation) : html`<p class="empty">Nothing is evaluated yet.</p>`)}
 <h2>Settings and versions</h2>
 ${summary && versions(summary.versions)}
 ${settings(run.manifestText)}
@@ -52,7 +52,7 @@ async function training(run: RunFolder): Promise<Html> {
 <h2>Before and after</h2>
 ${beforeAfter(run)}
 ${byTask(run)}
-${run.evaluation && evaluationSection(run.evaluation, bestProgram)}
+${run.evaluation && evaluationSection(run.evaluation)}
 ${lines.length > 0 ? await plots(run) : html`<p class="empty">Plots appear when the first iteration has ended.</p>`}
 <h2>Best program</h2>
 ${bestProgram(run.best)}
@@ -148,20 +148,35 @@ ${plot ? html`<div class="plot">${plot}</div>` : html`<p class="empty">${chart.e
   return html`<div class="charts">${parts}</div>`;
 }
 
+/** How good the policies are: the numbers of an evaluation, and the best programs of each. */
+function evaluationSection({ evaluation, unfinished, programs }: NonNullable<RunFolder["evaluation"]>): Html {
+  const table = evaluationTable(evaluation);
+  const body = table.groups.map(
+    ({ title, rows }) =>
+      html`${title && html`<tr class="group"><th scope="rowgroup" colspan="${table.heads.length + 1}">${title}</th></tr>`}${rows.map(
+        ({ label, cells }) => row(label, cells),
+      )}`,
+  );
+  return html`<h2>Evaluation</h2>
+<p>${describeSettings(evaluation)}${unfinished && " It is not finished."}</p>
+<div class="scroll"><table class="comparison evaluation"><thead><tr><th></th>${heads(table.heads)}</tr></thead><tbody>${body}</tbody></table></div>
+${programs.map(({ title, best }) => html`<details><summary>Best program ${title}</summary>${bestProgram(best)}</details>`)}`;
+}
+
 function bestProgram(best: BestProgram | undefined): Html {
   if (!best)
     return html`<p class="empty">No valid program yet. The first one will stand here with its terminal output.</p>`;
-  const { score, metric, iteration, durationSeconds, family, guards, plan } = best.facts;
+  const { score, metric = "score", iteration, durationSeconds, family, guards = [], plan } = best.facts;
   const facts = [
-    typeof score === "number" && `${typeof metric === "string" ? metric : "score"} ${number(score)}`,
-    typeof iteration === "number" &&
+    score !== undefined && `${metric} ${number(score)}`,
+    iteration !== undefined &&
       `written by the ${iteration === 0 ? "starting policy" : `policy of iteration ${iteration}`}`,
-    typeof durationSeconds === "number" && `ran ${duration(durationSeconds)}`,
-    typeof family === "string" && family,
-    Array.isArray(guards) && guards.length > 0 && `flagged: ${guards.map(guardWords).join(", ")}`,
+    durationSeconds !== undefined && `ran ${duration(durationSeconds)}`,
+    family,
+    guards.length > 0 && `flagged: ${guards.map(guardWords).join(", ")}`,
   ].filter(Boolean);
   return html`<p>${facts.join(" · ")}</p>
-${typeof plan === "string" && plan && html`<p class="soft">${plan}</p>`}
+${plan && html`<p class="soft">${plan}</p>`}
 <div class="best"><div><h3>program.py</h3><pre>${highlightPython(best.program)}</pre></div>
 <div><h3>Terminal output</h3><pre>${terminalText(best.output) || "(it printed nothing)"}</pre></div></div>`;
 }

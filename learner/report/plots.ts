@@ -9,38 +9,39 @@ export interface Series {
   step?: boolean;
 }
 
-export interface AxisText {
+export interface Axis {
   title: string;
   /** A d3 format. */
   format?: string;
+  zero?: boolean;
+  domain?: [number, number];
+  whole?: boolean;
+}
+
+export interface Point {
+  x: number;
+  y: number;
+  series: string;
 }
 
 export type Size = "wide" | "half" | "third";
 
-const WIDTHS: Record<Size, number> = { wide: 1000, half: 485, third: 313 };
-const HEIGHTS: Record<Size, number> = { wide: 240, half: 230, third: 170 };
+const SIZES = {
+  wide: { width: 1000, height: 240 },
+  half: { width: 485, height: 230 },
+  third: { width: 313, height: 170 },
+};
 
-interface LinePlot {
-  points: { x: number; y: number | null; series: string }[];
-  series: readonly Series[];
-  x: AxisText & { whole?: boolean; zero?: boolean };
-  y: AxisText & { zero?: boolean; domain?: [number, number] };
-  size: Size;
-}
-
-export function linePlot({ points, series, x, y, size }: LinePlot): TopLevelSpec {
-  const drawn = points.filter((point) => point.y !== null && Number.isFinite(point.y));
-  const xs = drawn.map((point) => point.x);
+export function linePlot(points: Point[], series: readonly Series[], x: Axis, y: Axis, size: Size): TopLevelSpec {
+  const xs = points.map((point) => point.x);
   const [from, to] = [x.zero ? 0 : Math.min(...xs), Math.max(...xs)];
-  const ys = drawn.map((point) => point.y ?? 0);
+  const ys = points.map((point) => point.y);
   const flat = Math.min(...ys) === Math.max(...ys) && !y.zero;
   const room = (Math.abs(ys[0]!) || 1) / 4;
   const domain = y.domain ?? (flat ? [ys[0]! - room, ys[0]! + room] : undefined);
   const encoding = {
     x: {
-      field: "x",
-      type: "quantitative" as const,
-      title: x.title,
+      ...{ field: "x", type: "quantitative" as const, title: x.title },
       scale: { zero: false, nice: false, domain: from === to ? [from - 0.5, to + 0.5] : [from, to], padding: 8 },
       axis: x.whole ? { values: wholeTicks(xs, from), format: "d" } : { tickCount: 7 },
     },
@@ -59,25 +60,15 @@ export function linePlot({ points, series, x, y, size }: LinePlot): TopLevelSpec
     },
     encoding,
   }));
-  return { ...frame(size), data: { values: drawn }, layer };
+  return { ...frame(size), data: { values: points }, layer };
 }
 
-interface StackPlot {
-  bars: { x: number; y: number; series: string }[];
-  series: readonly Series[];
-  x: AxisText;
-  y: AxisText;
-  size: Size;
-  /** Scales every bar to 1. */
-  shares?: boolean;
-}
-
-/** Stacked bars, one per iteration; the first of `series` is at the bottom. */
-export function stackPlot({ bars, series, x, y, size, shares }: StackPlot): TopLevelSpec {
+/** Stacked bars, one per iteration; the first of `series` is at the bottom. @param shares scales every bar to 1 */
+export function stackPlot(bars: Point[], series: readonly Series[], x: Axis, y: Axis, shares: boolean): TopLevelSpec {
   const order = new Map(series.map(({ label }, index) => [label, index]));
   const xs = bars.map((bar) => bar.x);
   return {
-    ...frame(size),
+    ...frame("half"),
     data: { values: bars.map((bar) => ({ ...bar, order: order.get(bar.series) })) },
     mark: { type: "bar", stroke: "var(--paper)", strokeWidth: xs.length > 60 * series.length ? 0 : 0.5 },
     encoding: {
@@ -93,11 +84,10 @@ export function stackPlot({ bars, series, x, y, size, shares }: StackPlot): TopL
   };
 }
 
-/** Bars side by side within each of a few named groups, which keep their order. */
 export function groupedPlot(
   bars: { group: string; y: number; series: string }[],
   series: readonly Series[],
-  text: { x: AxisText; y: AxisText },
+  text: { x: Axis; y: Axis },
   size: Size,
 ): TopLevelSpec {
   return {
@@ -114,12 +104,7 @@ export function groupedPlot(
 }
 
 /** A grid of shares from 0 to 1: rows keep their order, the darker the more; small grids carry the numbers too. */
-export function heatPlot(
-  cells: { x: number; row: string; share: number }[],
-  x: AxisText,
-  fill: string,
-  size: Size,
-): TopLevelSpec {
+export function heatPlot(cells: { x: number; row: string; share: number }[], x: Axis, fill: string): TopLevelSpec {
   const xs = cells.map((cell) => cell.x);
   const columns = new Set(xs).size;
   const position = {
@@ -142,7 +127,7 @@ export function heatPlot(
       color: { condition: { test: "datum.share > 0.55", value: "var(--paper)" }, value: "var(--ink)" },
     },
   };
-  return { ...frame(size), data: { values: cells }, layer: columns <= 12 ? [squares, numbers] : [squares] };
+  return { ...frame("wide"), data: { values: cells }, layer: columns <= 12 ? [squares, numbers] : [squares] };
 }
 
 const colors = (series: readonly Series[]) => ({
@@ -150,7 +135,7 @@ const colors = (series: readonly Series[]) => ({
   scale: { domain: series.map(({ label }) => label), range: series.map(({ color }) => color) },
 });
 
-const height = ({ title, format }: AxisText) => ({
+const height = ({ title, format }: Axis) => ({
   ...{ field: "y", type: "quantitative" as const, title },
   axis: { ...(format && { format }) },
 });
@@ -158,8 +143,7 @@ const height = ({ title, format }: AxisText) => ({
 function frame(size: Size) {
   return {
     $schema: "https://vega.github.io/schema/vega-lite/v6.json",
-    width: WIDTHS[size],
-    height: HEIGHTS[size],
+    ...SIZES[size],
     autosize: { type: "fit" as const, contains: "padding" as const },
   };
 }

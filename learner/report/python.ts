@@ -3,15 +3,9 @@ import { parser } from "@lezer/python";
 import { type Html, html } from "./html.ts";
 
 const KINDS: Readonly<Record<string, string>> = {
-  Comment: "comment",
-  String: "string",
-  FormatString: "string",
-  Number: "number",
-  Boolean: "number",
-  None: "number",
+  ...{ Comment: "comment", String: "string", FormatString: "string" },
+  ...{ Number: "number", Boolean: "number", None: "number" },
 };
-
-const KEYWORD = /^[a-z]+$/;
 
 export function highlightPython(source: string): Html {
   const parts: Html[] = [];
@@ -29,7 +23,7 @@ export function highlightPython(source: string): Html {
         return false;
       }
       // In this grammar a keyword is a node that is named after itself.
-      const isKeyword = !type.isError && KEYWORD.test(name) && source.slice(from, to) === name;
+      const isKeyword = !type.isError && /^[a-z]+$/.test(name) && source.slice(from, to) === name;
       if (isKeyword && from >= position) mark(from, to, "keyword");
     },
   });

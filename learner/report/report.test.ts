@@ -211,7 +211,6 @@ describe("report", () => {
     const writer = new ReportWriter({
       runDirectory: gone,
       onError: (error) => errors.push(error),
-      minimumIntervalSeconds: 0,
     });
     writer.request();
     await new Promise((resolve) => setTimeout(resolve, 50));

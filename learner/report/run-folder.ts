@@ -1,17 +1,28 @@
 /** Reads what the report shows of a run folder. Everything but the manifest may be missing: the run may be young. */
 import { existsSync } from "node:fs";
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parse } from "yaml";
 import type { Algorithm } from "../../crds/trainingrun.ts";
+import type { BestSample } from "../evaluation/best.ts";
 import { WHENS } from "../evaluation/rows.ts";
+import { readIfThere } from "../metrics/files.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
 import { readMetrics } from "../metrics/jsonl.ts";
 import { readSummary, type When } from "../metrics/summary.ts";
-import { ReportError } from "./errors.ts";
+
+/** A fault of the report or of the run folder that it reads. `code` is stable; the message says what to do. */
+export class ReportError extends Error {
+  override readonly name = "ReportError";
+  readonly code: "run-folder" | "arguments" | "write";
+
+  constructor(code: ReportError["code"], message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
 
 /** The fields of a resolved `trainingrun.yaml` that the report speaks of; the rest is shown as it stands. */
-export interface RunManifest {
+interface RunManifest {
   metadata?: { name?: string };
   spec?: {
     tasks?: { name?: string; grader?: { metric?: string; direction?: "Higher" | "Lower" } }[];
@@ -21,10 +32,8 @@ export interface RunManifest {
   };
 }
 
-/** A run's folder, as far as the report shows it. */
 export type RunFolder = Awaited<ReturnType<typeof readRunFolder>>;
 export type ReportedTask = RunFolder["tasks"][number];
-export type ReportedEvaluation = NonNullable<RunFolder["evaluation"]>;
 export type BestProgram = NonNullable<RunFolder["best"]>;
 
 /** Throws `ReportError` with code `run-folder` if this is none, or a file in it is damaged. */
@@ -59,8 +68,7 @@ function reportedTasks({ spec }: RunManifest, line: IterationMetrics | undefined
     const measured = line?.tasks[name];
     const direction = grader?.direction ?? measured?.direction;
     const metric = grader?.metric ?? measured?.metric ?? "score";
-    const better = direction && ({ Lower: "lower", Higher: "higher" } as const)[direction];
-    return { name, metric, better };
+    return { name, metric, better: direction && ({ Lower: "lower", Higher: "higher" } as const)[direction] };
   });
 }
 
@@ -83,12 +91,11 @@ async function readEvaluation(directory: string) {
 
 const POLICIES: Record<When, string> = { before: "before training", after: "after training", model: "of the model" };
 
-/** `facts`: score, iteration, durationSeconds, … */
 async function readBest(directory: string) {
   const program = await readText(join(directory, "program.py"));
   if (program === undefined) return undefined;
   const score = await readText(join(directory, "score.json"));
-  const facts = await parsed(join(directory, "score.json"), () => JSON.parse(score ?? "{}") as Record<string, unknown>);
+  const facts = await parsed(join(directory, "score.json"), () => JSON.parse(score ?? "{}") as Partial<BestSample>);
   return { program, output: (await readText(join(directory, "output.txt"))) ?? "", facts };
 }
 
@@ -101,12 +108,4 @@ async function parsed<T>(path: string, parseIt: () => T | Promise<T>): Promise<T
   }
 }
 
-async function readText(path: string): Promise<string | undefined> {
-  try {
-    return await readFile(path, "utf8");
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    if (code === "ENOENT" || code === "ENOTDIR") return undefined;
-    throw new ReportError("run-folder", `${path} cannot be read: ${message}`, { cause: error });
-  }
-}
+const readText = (path: string) => parsed(path, () => readIfThere(path));

@@ -1,7 +1,4 @@
-/**
- * `/report` of the learner: report.html as it is on the disk, a line above it of what happens at this moment, and a header
- * that makes browsers load it again while the run goes on.
- */
+/** `/report` of the learner: report.html with a line of what happens now above it, loaded again while the run goes on. */
 import { join } from "node:path";
 import type { StatusMessage } from "../../proto/service.ts";
 import { readIfThere } from "../metrics/files.ts";
@@ -45,10 +42,10 @@ export async function reportPage(
   now = new Date(),
 ): Promise<Page> {
   const refreshSeconds = isFinal(status) ? 0 : refreshOf(query);
-  const written = await readIfThere(join(runDirectory, "report.html"));
+  const written = (await readIfThere(join(runDirectory, "report.html"))) ?? NOT_YET;
   const strip = liveLine(status, refreshSeconds, now);
   // The first one in the page: text that stands in it is escaped.
-  const body = written?.replace("<body>", () => `<body>\n${strip.html}`) ?? withoutReport(strip).html;
+  const body = written.replace("<body>", () => `<body>\n${strip.html}`);
   return {
     // A header, because a browser ignores the same wish in the HTML of a page in a sandbox.
     headers: { ...HEADERS, ...(refreshSeconds > 0 && { refresh: String(refreshSeconds) }) },
@@ -71,25 +68,21 @@ function liveLine(status: StatusMessage, refreshSeconds: number, now: Date): Htm
     actors && `${actors.filter(({ connected }) => connected).length} actors`,
     message,
   ].filter(Boolean);
-  const again = isFinal(status)
-    ? ""
-    : refreshSeconds > 0
+  const reload =
+    refreshSeconds > 0
       ? html` · loaded every ${refreshSeconds} s (<a href="?refresh=0">stop</a>)`
       : html` · <a href="?">load every ${REFRESH_SECONDS} s</a>`;
   const time = now.toISOString().slice(11, 19);
-  return html`<div style="${trusted(LINE)}">${time} UTC · ${facts.join(" · ")}${again}</div>`;
+  return html`<div style="${trusted(LINE)}">${time} UTC · ${facts.join(" · ")}${!isFinal(status) && reload}</div>`;
 }
 
 const LINE = "margin:0;padding:6px 28px;font:13px/1.5 system-ui,sans-serif;background:#8882";
 
-function withoutReport(strip: Html): Html {
-  return html`<!doctype html>
+const NOT_YET = html`<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="${CONTENT_SECURITY_POLICY}"><title>longrun report</title></head>
 <body>
-${strip}
 <p style="padding:0 16px;font:15px system-ui,sans-serif">The report appears when the first iteration has ended.</p>
 </body>
 </html>
-`;
-}
+`.html;

@@ -1,6 +1,7 @@
 /** Renders a Vega-Lite specification to SVG, in this thread and without a canvas. */
 import * as vega from "vega";
 import { compile, type TopLevelSpec } from "vega-lite";
+import { html } from "./html.ts";
 import { theme } from "./theme.ts";
 
 // Without a canvas Vega takes every character to be 0.8 em wide, which pushes axes apart; digits and lower case of the
@@ -18,7 +19,7 @@ export async function renderSvg(spec: TopLevelSpec, description: string): Promis
   });
   try {
     const svg = await view.toSVG();
-    const label = description.replace(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`);
+    const label = html`${description}`.html;
     // The size comes from the style sheet; the view box keeps the proportions.
     return svg.replace(/^<svg[^>]*?viewBox="([^"]+)"[^>]*>/, `<svg viewBox="$1" role="img" aria-label="${label}">`);
   } finally {

@@ -27,28 +27,20 @@ export function byTask({ tasks, lines }: RunFolder): Html | undefined {
 /** Before/after of the run's own evaluations in short, or, without them, of the first iterations and the last. */
 export function beforeAfter({ summary, lines, tasks }: RunFolder): Html {
   // Scores of several tasks have no common unit; `byTask` has them.
-  const scored = tasks.length < 2;
-  const measures = (before: Compared, after: Compared | undefined) =>
-    COMPARED.filter(([label]) => scored || !label.includes("score")).map(
-      ([label, name, unit]): Row => [label, before[name], after?.[name], unit],
-    );
+  const compared = COMPARED.filter(([label]) => tasks.length < 2 || !label.includes("score"));
   const { before, after } = summary?.evaluation ?? {};
   if (before) {
     const titles = [
       `before (${count(before.samples)} samples)`,
       after ? `after (${count(after.samples)} samples)` : "after",
     ];
-    return comparison(titles, measures(before, after));
+    return comparison(titles, compared, before, after);
   }
-  const first = lines[0];
-  const last = lines.at(-1);
+  const [first, last] = [lines[0], lines.at(-1)];
   if (!first || !last) return html`<p class="empty">Nothing to compare yet: no iteration has ended.</p>`;
-  if (first === last) return comparison(["iteration 1", "next"], measures(first, undefined));
-  const titles = [`iteration ${first.iteration}`, `iteration ${last.iteration}`];
-  return comparison(titles, measures(first, last));
+  if (first === last) return comparison(["iteration 1", "next"], compared, first);
+  return comparison([`iteration ${first.iteration}`, `iteration ${last.iteration}`], compared, first, last);
 }
-
-type Row = [label: string, before: number | null | undefined, after: number | null | undefined, unit: Unit];
 
 /** What evaluations and lines of metrics both have. */
 type Compared = EvaluationSummary | IterationMetrics;
@@ -62,15 +54,15 @@ const COMPARED = [
   ["Mean duration", "meanDurationSeconds", duration],
 ] as const satisfies [string, keyof EvaluationSummary & keyof IterationMetrics, Unit][];
 
-function comparison(titles: string[], rows: Row[]): Html {
-  const body = rows.map(([label, before, after, unit]) => {
+function comparison(titles: string[], rows: readonly (typeof COMPARED)[number][], from: Compared, to?: Compared): Html {
+  const body = rows.map(([label, name, unit]) => {
+    const [before, after] = [from[name], to?.[name]];
     const changed = unit === percent ? points(before, after) : change(before, after, unit);
     return row(label, [unit(before), unit(after), changed]);
   });
   return html`<table class="comparison"><thead><tr><th></th>${heads([...titles, "change"])}</tr></thead><tbody>${body}</tbody></table>`;
 }
 
-/** A difference of shares is in percentage points. */
 function points(before: number | null | undefined, after: number | null | undefined): string {
   const text = change(before, after, percent);
   return text.endsWith("%") ? text.replace("%", "points") : text;
@@ -116,9 +108,8 @@ export function settings(manifestText: string): Html {
   )}</div>`;
 }
 
-export function versions(found: Record<string, string>): Html {
-  return html`<div class="settings">${list("versions", Object.entries(found))}</div>`;
-}
+export const versions = (found: Record<string, string>): Html =>
+  html`<div class="settings">${list("versions", Object.entries(found))}</div>`;
 
 function list(title: string, rows: [string, unknown][]): Html {
   const items = rows.map(([name, value]) => html`<div><dt>${name}</dt><dd>${shown(value)}</dd></div>`);
@@ -126,15 +117,12 @@ function list(title: string, rows: [string, unknown][]): Html {
 }
 
 function leaves(value: unknown, path = ""): [string, unknown][] {
-  if (typeof value !== "object" || value === null || isPlainList(value)) return [[path, value]];
-  return Object.entries(value).flatMap(([key, inner]) => {
+  const isPlain = (item: unknown) => typeof item !== "object" || item === null;
+  if (isPlain(value) || (Array.isArray(value) && value.every(isPlain))) return [[path, value]];
+  return Object.entries(value as object).flatMap(([key, inner]) => {
     const step = Array.isArray(value) ? `[${key}]` : path ? `.${key}` : key;
     return leaves(inner, path + step);
   });
-}
-
-function isPlainList(value: object): boolean {
-  return Array.isArray(value) && value.every((item) => typeof item !== "object" || item === null);
 }
 
 function shown(value: unknown): string {

@@ -3,8 +3,6 @@ import type { Config } from "vega-lite";
 
 export const PALETTE = ["blue", "orange", "green", "red", "purple", "brown", "pink", "teal", "yellow"] as const;
 
-export const GREY = "var(--grey)";
-
 export function color(name: (typeof PALETTE)[number] | "grey" | "pale"): string {
   return `var(--${name})`;
 }
@@ -16,17 +14,9 @@ export const theme: Config = {
   padding: 2,
   view: { stroke: null },
   axis: {
-    domainColor: "var(--line)",
-    gridColor: "var(--line)",
-    tickColor: "var(--line)",
-    labelColor: "var(--soft)",
-    titleColor: "var(--soft)",
-    labelFontSize: 11,
-    titleFontSize: 11,
-    titleFontWeight: "normal",
-    titlePadding: 8,
-    labelPadding: 4,
-    tickSize: 4,
+    ...{ domainColor: "var(--line)", gridColor: "var(--line)", tickColor: "var(--line)", tickSize: 4 },
+    ...{ labelColor: "var(--soft)", labelFontSize: 11, labelPadding: 4 },
+    ...{ titleColor: "var(--soft)", titleFontSize: 11, titlePadding: 8, titleFontWeight: "normal" },
   },
   axisX: { grid: false },
   axisY: { domain: false, ticks: false, tickCount: 5 },

@@ -1,13 +1,10 @@
-/** Writes a report per message: `{ directory }` in, `{ path }` or `{ error }` out. */
+/** Writes a report for each message, the folder of a run; answers with undefined, or why there is none. */
 import { parentPort } from "node:worker_threads";
 import { writeReport } from "./write.ts";
 
-const port = parentPort!;
-
-port.on("message", async ({ directory }: { directory: string }) => {
-  try {
-    port.postMessage({ path: await writeReport(directory) });
-  } catch (error) {
-    port.postMessage({ error: (error as Error).message });
-  }
-});
+parentPort!.on("message", (directory: string) =>
+  writeReport(directory).then(
+    () => parentPort!.postMessage(undefined),
+    (error: Error) => parentPort!.postMessage(error.message),
+  ),
+);

@@ -1,7 +1,6 @@
 import { rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { ReportError } from "./errors.ts";
-import { readRunFolder } from "./run-folder.ts";
+import { ReportError, readRunFolder } from "./run-folder.ts";
 
 /** Writes `report.html` of a run folder, whole or not at all, and gives its path. */
 export async function writeReport(runDirectory: string): Promise<string> {

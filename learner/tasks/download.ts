@@ -1,12 +1,11 @@
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempDisposableSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { TaskError } from "./errors.ts";
 import type { RegistryEntry } from "./registry.ts";
 
-/** Hexadecimal SHA-256 of a file. */
 export function fileSha256(path: string): string {
   return createHash("sha256").update(readFileSync(path)).digest("hex");
 }
@@ -19,44 +18,35 @@ export function isFile(path: string, sha256: string): boolean {
 const sdistBackend = fileURLToPath(new URL("sdist-backend", import.meta.url));
 
 /**
- * Path of the package's file in `downloads`; fetched by pip if it is not there yet. pip uses the index, mirror, proxy and
- * certificates that it is configured with; it checks the pinned hash before it looks at the file, and nothing of the
- * package is ever executed.
+ * Returns the path of the package's file, fetched by pip, with its own settings, if it is not in `downloads` yet. pip
+ * checks the pinned hash before it looks at the file, and nothing of the package is ever executed.
  * @throws TaskError `download` (no network, index without the file), `hash`, `python` (no pip)
  */
 export function downloadPackage(source: RegistryEntry["source"], downloads: string, python: string): string {
   const path = join(downloads, source.file);
   if (isFile(path, source.sha256)) return path;
   mkdirSync(downloads, { recursive: true });
-  const scratch = mkdtempSync(join(downloads, ".fetch-"));
-  try {
-    const requirement = `${source.package}==${source.version}`;
-    const requirements = join(scratch, "requirements.txt");
-    writeFileSync(requirements, `${requirement} --hash=sha256:${source.sha256}\n`);
-    const isSdist = source.format === "sdist";
-    const format = isSdist ? "--no-binary :all: --no-build-isolation --use-pep517" : "--only-binary :all:";
-    const pip = spawnSync(
-      python,
-      [
-        ..."-m pip --disable-pip-version-check --no-input download --quiet --no-deps --require-hashes".split(" "),
-        ...["--ignore-requires-python", ...format.split(" "), "--dest", scratch, "--requirement", requirements],
-      ],
-      {
-        encoding: "utf8",
-        env: { ...process.env, ...(isSdist && { PYTHONPATH: sdistBackend, LONGRUN_PACKAGE: requirement }) },
-      },
-    );
-    if (pip.error) throw new TaskError("python", `cannot start ${python}: ${pip.error.message}`, pip.error);
-    if (pip.status !== 0) throw pipError(pip.stderr, source, downloads, python);
-    const fetched = join(scratch, source.file);
-    if (!existsSync(fetched))
-      throw new TaskError("download", `the package index has no ${source.file}; put it into ${downloads}`);
-    if (fileSha256(fetched) !== source.sha256) throw wrongHash(source.file);
-    renameSync(fetched, path);
-    return path;
-  } finally {
-    rmSync(scratch, { recursive: true, force: true });
-  }
+  using temporary = mkdtempDisposableSync(join(downloads, ".fetch-"));
+  const scratch = temporary.path;
+  const requirement = `${source.package}==${source.version}`;
+  const requirements = join(scratch, "requirements.txt");
+  writeFileSync(requirements, `${requirement} --hash=sha256:${source.sha256}\n`);
+  const isSdist = source.format === "sdist";
+  const format = isSdist ? "--no-binary :all: --no-build-isolation --use-pep517" : "--only-binary :all:";
+  const download = "-m pip --disable-pip-version-check --no-input download --quiet --no-deps --require-hashes";
+  const options = [...`${download} --ignore-requires-python ${format}`.split(" "), "--dest", scratch];
+  const pip = spawnSync(python, [...options, "--requirement", requirements], {
+    encoding: "utf8",
+    env: { ...process.env, ...(isSdist && { PYTHONPATH: sdistBackend, LONGRUN_PACKAGE: requirement }) },
+  });
+  if (pip.error) throw new TaskError("python", `cannot start ${python}: ${pip.error.message}`, pip.error);
+  if (pip.status !== 0) throw pipError(pip.stderr, source, downloads, python);
+  const fetched = join(scratch, source.file);
+  if (!existsSync(fetched))
+    throw new TaskError("download", `the package index has no ${source.file}; put it into ${downloads}`);
+  if (fileSha256(fetched) !== source.sha256) throw wrongHash(source.file);
+  renameSync(fetched, path);
+  return path;
 }
 
 const wrongHash = (file: string) =>

@@ -5,11 +5,9 @@ import { TaskError } from "./errors.ts";
 import type { Task } from "./task.ts";
 
 /**
- * Copies the folder to `out`, leaves the registry's leaks out of its .json files (a list of records each) and out of every
- * other .json file of the public folder, so that training and test records have the same fields. Archives that hold the
- * same records are not copied.
- * @returns a line for each file that was changed or left out
- * @throws TaskError `input`
+ * Leaves the fields that leak out of every .json file (a list of records each) of the copy, training and test alike.
+ * Archives, which hold the same records, are not copied.
+ * @returns a line for each file that was changed or left out @throws TaskError `input`
  */
 export function dropLeaks({ name, directory, mleBench }: Task, out: string): string[] {
   const leaks = mleBench?.leaks ?? [];

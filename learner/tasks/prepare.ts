@@ -1,11 +1,10 @@
 /**
- * Prepares a bundled task: `node learner/tasks/prepare.ts --task NAME --out DIR --python PYTHON [--downloads DIR]`.
- *
- * Makes `DIR/NAME/` in MLE-bench layout, whole or not at all; a folder that is already right is left as it is. Prints one
- * JSON line `{"task","directory","created"}`. Exit codes: 0 done, 1 failed, 2 bad input.
+ * `node learner/tasks/prepare.ts --task NAME --out DIR --python PYTHON [--downloads DIR]` makes `DIR/NAME/` in
+ * MLE-bench layout, whole or not at all, unless it is right already, and prints one line of JSON,
+ * `{"task","directory","created"}`. Exit status: 0 done, 1 failed, 2 bad input.
  */
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempDisposableSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -17,17 +16,13 @@ import { type RegistryEntry, readRegistry } from "./registry.ts";
 
 export interface PrepareOptions {
   task: string;
-  /** Folder that gets the folder `<task>`. */
   out: string;
-  /** A Python with pip. */
   python: string;
   /** Folder of fetched packages, kept from run to run. */
   downloads: string;
-  /** By default the bundled tasks. */
   registry?: Record<string, RegistryEntry>;
 }
 
-/** Prepares one bundled task. @throws TaskError */
 export function prepareTask(options: PrepareOptions): { task: string; directory: string; created: boolean } {
   const { task, registry = readRegistry() } = options;
   const entry = Object.hasOwn(registry, task) ? registry[task] : undefined;
@@ -38,14 +33,10 @@ export function prepareTask(options: PrepareOptions): { task: string; directory:
   try {
     const file = downloadPackage(entry.source, options.downloads, options.python);
     mkdirSync(options.out, { recursive: true });
-    const scratch = mkdtempSync(join(resolve(options.out), `.${task}-`));
-    try {
-      const made = join(scratch, task);
-      makeFolder(made, task, entry, file, options.python);
-      replaceFolder(made, directory, join(scratch, "replaced"));
-    } finally {
-      rmSync(scratch, { recursive: true, force: true });
-    }
+    using scratch = mkdtempDisposableSync(join(resolve(options.out), `.${task}-`));
+    const made = join(scratch.path, task);
+    makeFolder(made, task, entry, file, options.python);
+    replaceFolder(made, directory, join(scratch.path, "replaced"));
   } catch (error) {
     throw asTaskError(error, options);
   }
@@ -104,11 +95,15 @@ function replaceFolder(made: string, directory: string, replaced: string): void 
 }
 
 function asTaskError(error: unknown, options: PrepareOptions): unknown {
-  const code = (error as NodeJS.ErrnoException).code;
-  if (error instanceof TaskError || !(error instanceof Error) || !code) return error;
-  if (code === "ENOSPC" || code === "EDQUOT")
-    return new TaskError("disk", `no space left for task ${options.task} in ${options.out}`, error);
-  return new TaskError("disk", `cannot write task ${options.task} to ${options.out}: ${error.message}`, error);
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (error instanceof TaskError || !code) return error;
+  const isFull = code === "ENOSPC" || code === "EDQUOT";
+  const { task, out } = options;
+  return new TaskError(
+    "disk",
+    isFull ? `no space left for task ${task} in ${out}` : `cannot write task ${task} to ${out}: ${message}`,
+    error,
+  );
 }
 
 /** Where fetched packages are kept: `downloads` of the cache folder. */

@@ -7,7 +7,6 @@ import { profileFile, type TableFacts, type Unreadable } from "./profile.ts";
 const maxFolderFiles = 200_000;
 
 export interface PublicFile {
-  /** A folder's ends with a slash. */
   name: string;
   /** Of a folder, what its counted files take together. */
   bytes: number;
@@ -18,7 +17,6 @@ export interface PublicFile {
 
 interface FolderFacts {
   files: number;
-  /** True where there are more than `maxFolderFiles`. */
   more: boolean;
   folders: number;
   /** Files by extension, the most frequent first. */
@@ -83,20 +81,17 @@ function folderFacts(root: string): { bytes: number; folder: FolderFacts } {
       const extension = /\.[^.]+$/.exec(entry.name)?.[0].toLowerCase() ?? "";
       extensions.set(extension, (extensions.get(extension) ?? 0) + 1);
       bytes += statSync(path).size;
-      // The order of a folder's entries is the file system's.
+      // The order of a folder's entries is the file system's; `2.jpg` is before `10.jpg`.
       const name = relative(root, path);
-      if (facts.example === undefined || before(name, facts.example)) facts.example = name;
+      const { example = name } = facts;
+      facts.example =
+        name.length < example.length || (name.length === example.length && name < example) ? name : example;
     }
   } finally {
     open.closeSync();
   }
   facts.extensions = [...extensions].sort(([a, m], [b, n]) => n - m || (a < b ? -1 : 1));
   return { bytes, folder: facts };
-}
-
-/** `2.jpg` is before `10.jpg`: shorter names first. */
-function before(a: string, b: string): boolean {
-  return a.length !== b.length ? a.length < b.length : a < b;
 }
 
 function size(bytes: number): string {

@@ -13,7 +13,6 @@ export interface RegistryEntry {
     file: string;
     sha256: string;
   };
-  /** The data file inside the package. */
   member: string;
   /** The data file inside `member`, where that is an archive. */
   inner?: string;
@@ -26,7 +25,6 @@ export interface RegistryEntry {
   description: string;
 }
 
-/** The bundled tasks by name. */
 export function readRegistry(): Record<string, RegistryEntry> {
   return parse(readFileSync(new URL("registry.yaml", import.meta.url), "utf8"));
 }

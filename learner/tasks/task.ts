@@ -17,7 +17,6 @@ export interface Task {
   /** Limits and split: the TrainingRun's where it names the task, otherwise the folder's. */
   spec: TaskSpec;
   grader: Grader;
-  /** What a score is worth. */
   rewardRules: RewardRules;
   /** How MLE-bench grades it, if it is one of the twelve and no grader of its own is given. */
   mleBench?: MleBenchTask;
@@ -26,14 +25,14 @@ export interface Task {
   grade: (submission: Buffer) => Graded;
   /** Bytes of the largest submission that is read. */
   submissionBytes: number;
+  answersPath: string;
+  rows: number;
 }
 
 /**
  * Opens a task folder: `prepared/public`, `prepared/private` and `task.yaml`, which an MLE-bench task can lack.
- *
  * @param spec the task's item of a resolved TrainingRun. Its description, grader and guardedRewardCap win over the
- * folder's if they are given; its limits always do.
- * @throws TaskError `folder` or `answers`, in one line
+ * folder's if they are given; its limits always do. @throws TaskError `folder` or `answers`, in one line
  */
 export function openTask(directory: string, spec?: TaskSpec): Task {
   const refused = (message: string) => new TaskError("folder", message);
@@ -50,7 +49,7 @@ export function openTask(directory: string, spec?: TaskSpec): Task {
   const { metric, direction } = grader;
   if (metrics[metric].direction !== direction)
     throw refused(`grader.direction is ${direction}, but ${metric} is better ${metrics[metric].direction}; change it`);
-  const { grade, submissionBytes } = openGrader(directory, publicDirectory, used, grader, mleBench);
+  const opened = openGrader(directory, publicDirectory, used, grader, mleBench);
   const description = used.description ?? own?.description ?? optionalText(join(publicDirectory, "description.md"));
   if (description === undefined)
     throw refused(`${publicDirectory} has no description.md and spec.tasks[].description is not given; write one`);
@@ -63,8 +62,7 @@ export function openTask(directory: string, spec?: TaskSpec): Task {
     rewardRules: { ...grader, guardedRewardCap: spec?.guardedRewardCap ?? own?.guardedRewardCap },
     ...(mleBench && { mleBench }),
     description,
-    grade,
-    submissionBytes: used.submissionBytes ?? submissionBytes,
+    ...opened,
   };
 }
 
@@ -100,28 +98,28 @@ function openGrader(
   spec: TaskSpec,
   grader: Grader,
   mleBench: MleBenchTask | undefined,
-): Pick<Task, "grade" | "submissionBytes"> {
+): Pick<Task, "grade" | "submissionBytes" | "answersPath" | "rows"> {
+  const firstOf = (parent: string, names: readonly string[]) =>
+    names.map((name) => join(parent, name)).find((path) => existsSync(path));
   // MLE-bench calls them answers.csv or, where it has split the data itself, test.csv.
   const names = mleBench ? [mleBench.answers] : ["answers.csv", "test.csv"];
   const folder = join(directory, "prepared", "private");
-  const path = names.map((name) => join(folder, name)).find((file) => existsSync(file));
-  if (path === undefined)
-    throw new TaskError(
-      "answers",
-      `${folder} has no ${names.join(" and no ")}; prepare the task again or copy its answers there`,
-    );
-  const samplePath = [...(mleBench ? [mleBench.sample] : []), "sample_submission.csv"]
-    .map((name) => join(publicDirectory, name))
-    .find((file) => existsSync(file));
+  const answersPath = firstOf(folder, names);
+  if (answersPath === undefined) {
+    const missing = `${folder} has no ${names.join(" and no ")}`;
+    throw new TaskError("answers", `${missing}; prepare the task again or copy its answers there`);
+  }
+  const samplePath = firstOf(publicDirectory, [...(mleBench ? [mleBench.sample] : []), "sample_submission.csv"]);
   const sampleBytes = samplePath === undefined ? 0 : statSync(samplePath).size;
-  const sample = sampleBytes < maxSampleBytes ? samplePath : undefined;
-  const submissionBytes = submissionLimit(sampleBytes, statSync(path).size);
-  const options = { split: spec.rewardSplit, ...(sample !== undefined && { sample: readFileSync(sample) }) };
+  const sample = samplePath && sampleBytes < maxSampleBytes ? readFileSync(samplePath) : undefined;
+  const submissionBytes = spec.submissionBytes ?? submissionLimit(sampleBytes, statSync(answersPath).size);
   try {
-    const answers = readAnswers(readFileSync(path), mleBench ?? grader, options);
-    return { submissionBytes, grade: (submission) => gradeSubmission(submission, answers) };
+    const options = { split: spec.rewardSplit, sample };
+    const answers = readAnswers(readFileSync(answersPath), mleBench ?? grader, options);
+    const grade = (submission: Buffer) => gradeSubmission(submission, answers);
+    return { grade, submissionBytes, answersPath, rows: answers.rows };
   } catch (error) {
-    throw new TaskError("answers", `${path} does not fit the grader: ${(error as Error).message}`, error);
+    throw new TaskError("answers", `${answersPath} does not fit the grader: ${(error as Error).message}`, error);
   }
 }
 

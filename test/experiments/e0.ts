@@ -1,7 +1,7 @@
 /** E0: where eq. 3 of the paper repairs, does nothing and harms, on the bandit of its section 3.1. */
 import { parseArgs } from "node:util";
 import { mean } from "../../learner/evaluation/bootstrap.ts";
-import { color, GREY } from "../../learner/report/theme.ts";
+import { color } from "../../learner/report/theme.ts";
 import {
   type Advantage,
   BATCH,
@@ -222,7 +222,7 @@ function findings(all: Row[], seeds: number): Findings {
 }
 
 const COLORS: Record<Weighting, string> = {
-  Off: GREY,
+  Off: color("grey"),
   Paper: color("orange"),
   Capped: color("blue"),
   Completion: color("green"),

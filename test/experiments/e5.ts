@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { groupedPlot } from "../../learner/report/plots.ts";
-import { color, GREY } from "../../learner/report/theme.ts";
+import { color } from "../../learner/report/theme.ts";
 import { duration } from "./budget.ts";
 import { type AskedRun, gridFlags, type Ran, runGrid } from "./grid.ts";
 import { ITERATIONS, type Killed, runWithKills } from "./kills.ts";
@@ -181,7 +181,7 @@ function ratioBySeed(slow: Row[], fast: Row[]): number[] {
 function launchedAndTrained(discard: Row[], carryOver: Row[]): Findings["plots"][number] {
   const edges = discard[0]!.collecting.edgesSeconds;
   const all = [
-    { label: "launched", color: GREY, counts: histogram(discard, "launched") },
+    { label: "launched", color: color("grey"), counts: histogram(discard, "launched") },
     { label: "trained on, Discard", color: color("red"), counts: histogram(discard, "trained") },
     ...(carryOver.length > 0
       ? [{ label: "trained on, CarryOver", color: color("blue"), counts: histogram(carryOver, "trained") }]

@@ -1,6 +1,6 @@
 /** The two plots of the experiments: courses of runs, and differences between arms with their intervals. */
 import type { TopLevelSpec } from "vega-lite";
-import { color, GREY } from "../../learner/report/theme.ts";
+import { color } from "../../learner/report/theme.ts";
 import { mean } from "./statistics.ts";
 
 export interface Series {
@@ -8,7 +8,7 @@ export interface Series {
   color: string;
 }
 
-export const COLORS = [GREY, color("orange"), color("blue"), color("green"), color("purple"), color("red")];
+export const COLORS = [color("grey"), color("orange"), color("blue"), color("green"), color("purple"), color("red")];
 
 export interface CoursePoint {
   x: number;

@@ -202,5 +202,5 @@ test("longrun task: a folder above and --task, a copy without what leaks, exit s
   );
   const tight = longrun("prompt", join(parent, "leaf-classification"), "--max-tokens", "100");
   assert.equal(tight.status, 2);
-  assert.match(tight.stderr, /^task: task leaf-classification: its statement takes a prompt of \d+ tokens/);
+  assert.match(tight.stderr, /^task leaf-classification: its statement takes a prompt of \d+ tokens/);
 });

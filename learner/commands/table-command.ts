@@ -1,0 +1,51 @@
+/** `longrun evaluate --table RUN…` */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { type Evaluated, type Table, tableCsv, tableMarkdown, tableOf } from "../evaluation/table.ts";
+import type { RunSummary } from "../metrics/summary.ts";
+import { InputError, printLine, runCommand } from "./command.ts";
+
+function table(): void {
+  const options = { csv: { type: "boolean" }, json: { type: "boolean" }, output: { type: "string" } } as const;
+  const { values, positionals } = parseArgs({ allowPositionals: true, options });
+  const folders = new Set(positionals.map((folder) => resolve(folder)));
+  if (folders.size < positionals.length) throw new InputError("--table: a run is given twice; leave one of them away");
+  const found = positionals.map(evaluatedIn);
+  const made = asInput(() => tableOf(found));
+  if (values.output !== undefined) write(values.output, made);
+  else if (values.json) printLine(made);
+  else process.stdout.write(values.csv ? tableCsv(made) : tableMarkdown(made));
+}
+
+function asInput<Result>(work: () => Result): Result {
+  try {
+    return work();
+  } catch (cause) {
+    throw new InputError(`--table: ${(cause as Error).message}`, { cause });
+  }
+}
+
+/** What `longrun evaluate` left in the run folder, else what the run's own evaluation phase did; an evaluation's folder will do. */
+function evaluatedIn(folder: string): Evaluated {
+  for (const place of [join(folder, "evaluation"), folder]) {
+    const path = join(place, "summary.json");
+    if (!existsSync(path)) continue;
+    const { evaluation, state } = asInput(() => JSON.parse(readFileSync(path, "utf8")) as Partial<RunSummary>);
+    if (evaluation?.settings === undefined) continue;
+    if (state !== "succeeded") throw new InputError(`--table ${folder}: ${path} says ${state}; finish it first`);
+    return { folder, evaluation: { ...evaluation, settings: evaluation.settings } };
+  }
+  throw new InputError(`--table ${folder}: holds no evaluation; make one with: longrun evaluate --run ${folder}`);
+}
+
+function write(directory: string, made: Table): void {
+  mkdirSync(directory, { recursive: true });
+  for (const [name, text] of Object.entries({ "table.md": tableMarkdown(made), "table.csv": tableCsv(made) })) {
+    const path = join(directory, name);
+    writeFileSync(path, text);
+    process.stdout.write(`${path}\n`);
+  }
+}
+
+await runCommand("usage: longrun evaluate --table RUN... [--csv] [--json] [--output DIR]", table);
