@@ -1,8 +1,7 @@
 /** Generates the choices of one request, and writes its answer: whole, or as a stream of server-sent events. */
 import type { ServerResponse } from "node:http";
-import { type ChoiceToken, type Delta, generateChoice } from "./choice.ts";
+import { type ChoiceToken, type Delta, type Generating, generateChoice } from "./choice.ts";
 import type { RequestError } from "./errors.ts";
-import type { Generating } from "./generating.ts";
 import { LIMITS } from "./limits.ts";
 import type { ServeMetrics } from "./metrics.ts";
 import type { GenerationRequest, ServedModel } from "./request.ts";

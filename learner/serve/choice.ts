@@ -1,8 +1,10 @@
 /** One choice of an answer: a row of the engine, whose tokens become text. */
-import { seedFor } from "../engine/index.ts";
-import type { GeneratedPart, Generating } from "./generating.ts";
+import { type ResponsePart, type RunningEngine, seedFor } from "../engine/index.ts";
 import type { GenerationRequest, ServedModel } from "./request.ts";
 import { TokenText } from "./text.ts";
+
+/** What a server uses of the engine. */
+export type Generating = Pick<RunningEngine, "generate" | "failure">;
 
 export interface ChoiceToken {
   readonly id: number;
@@ -39,7 +41,7 @@ export async function generateChoice(
   const prompt = request.prompts[Math.floor(index / n)]!;
   const text = new TokenText(model.tokenizer, stop);
   const stopped = new AbortController();
-  const take = ({ response, logProbs, finished, ended }: GeneratedPart): void => {
+  const take = ({ response, logProbs, finished, ended }: ResponsePart): void => {
     if (text.stopped || signal.aborted) return; // the engine has not yet heard of it
     const tokens: ChoiceToken[] = [];
     let added = "";

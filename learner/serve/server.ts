@@ -5,8 +5,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { foreignHost } from "../metrics/http.ts";
 import { answer, type Load, sendError, sendJson } from "./answer.ts";
+import type { Generating } from "./choice.ts";
 import { RequestError } from "./errors.ts";
-import type { Generating } from "./generating.ts";
 import { LIMITS } from "./limits.ts";
 import { ServeMetrics } from "./metrics.ts";
 import { ENDPOINTS, type Endpoint, parseRequest, type ServedModel } from "./request.ts";
@@ -85,7 +85,7 @@ export class ApiServer {
     try {
       await this.#route(request, response);
     } catch (cause) {
-      sendError(response, this.#refusal(cause));
+      if (!response.destroyed) sendError(response, this.#refusal(cause));
     }
   }
 

@@ -87,6 +87,10 @@ export class Tokenizer {
     return token === undefined ? undefined : this.tokenId(token as string);
   }
 
+  get hasChatTemplate(): boolean {
+    return this.#template !== undefined;
+  }
+
   /**
    * A chat as the text that the model was trained on, up to where the assistant's answer begins: what transformers'
    * `apply_chat_template` makes of the messages when it is given no tools.
