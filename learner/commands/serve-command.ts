@@ -87,7 +87,7 @@ async function serve(): Promise<number> {
     const adapter = lora ? { ...lora, seed: 0, folder: weights.adapter } : FROZEN;
     engine = await startEngine({ model: weights.model, threads, device, slots, positions: context, adapter });
     // the first token takes the longest, and shows that there is memory for it
-    await engine.generate([new Int32Array(1)], { seeds: [0], temperature: 1, topP: 1, maxNewTokens: 1 });
+    await engine.generate([new Int32Array(2)], { seeds: [0], temperature: 1, topP: 1, maxNewTokens: 1 });
     server.serve(engine);
     announce(model, listen, server.port, `${slots} slots of ${context} tokens on ${deviceName(device)}`);
     return await end.promise;

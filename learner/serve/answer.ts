@@ -31,7 +31,7 @@ export async function answer(
   response.once("close", () => ended.abort(new HungUp()));
 
   const tell = (choice: Choice, delta: Delta): void => {
-    metrics.tokens.inc({ kind: "generated" }, delta.tokens.length);
+    metrics.tokens.inc({ kind: "generated" }, delta.count);
     choice.add(delta, !stream);
     if (!stream || (delta.text === "" && delta.finishReason === null && !request.logProbs)) return;
     if (!response.headersSent) metrics.firstTokenSeconds.observe({ endpoint }, (performance.now() - since) / 1000);
@@ -82,8 +82,8 @@ class Choice {
   }
 
   /** @param keep whether text and tokens are needed at the end */
-  add({ text, tokens, finishReason }: Delta, keep: boolean): void {
-    this.count += tokens.length;
+  add({ text, count, tokens, finishReason }: Delta, keep: boolean): void {
+    this.count += count;
     this.finishReason = finishReason;
     if (!keep) return;
     this.text += text;

@@ -16,7 +16,9 @@ export interface ChoiceToken {
 /** What is new of a choice: all of it, where the request is no stream. */
 export interface Delta {
   readonly text: string;
-  /** drawn since the last delta; the text of some may come with a later one */
+  /** tokens drawn since the last delta; the text of some may come with a later one */
+  readonly count: number;
+  /** these tokens, where the request asks for log-probs */
   readonly tokens: readonly ChoiceToken[];
   /** why the choice has ended: by a stop word or an EOS token, or at its most tokens; null: it has not */
   readonly finishReason: "stop" | "length" | null;
@@ -37,22 +39,27 @@ export async function generateChoice(
   signal: AbortSignal,
   tell: (delta: Delta) => void,
 ): Promise<void> {
-  const { n, maxTokens, temperature, topP, seed, stop, stream } = request;
+  const { n, maxTokens, temperature, topP, seed, stop, stream, logProbs } = request;
   const prompt = request.prompts[Math.floor(index / n)]!;
   const text = new TokenText(model.tokenizer, stop);
   const stopped = new AbortController();
-  const take = ({ response, logProbs, finished, ended }: ResponsePart): void => {
+  const take = ({ response, logProbs: drawn, finished, ended }: ResponsePart): void => {
     if (text.stopped || signal.aborted) return; // the engine has not yet heard of it
     const tokens: ChoiceToken[] = [];
-    let added = "";
+    let [added, count]: [string, number] = ["", 0];
+    const unread: number[] = [];
     for (const [i, id] of response.entries()) {
-      tokens.push({ id, logProb: logProbs[i]!, offset: text.characters });
-      if (!model.eosIds.includes(id)) added += text.add(id);
+      count++;
+      if (logProbs) tokens.push({ id, logProb: drawn[i]!, offset: text.characters });
+      if (!model.eosIds.includes(id)) unread.push(id);
+      // one by one only where it matters: most of the work is the decoder's, and it takes as long for several
+      if (logProbs || stop.length > 0) added += text.add(unread.splice(0));
       if (text.stopped) break;
     }
+    added += text.add(unread);
     if (ended) added += text.end();
     if (text.stopped && !ended) stopped.abort();
-    tell({ text: added, tokens, finishReason: text.stopped || finished ? "stop" : ended ? "length" : null });
+    tell({ text: added, count, tokens, finishReason: text.stopped || finished ? "stop" : ended ? "length" : null });
   };
   try {
     await engine.generate(

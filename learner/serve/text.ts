@@ -38,11 +38,12 @@ export class TokenText {
     return this.#characters;
   }
 
-  /** Returns text that is certain now. */
-  add(token: number): string {
-    this.#window.push(token);
+  /** Returns text that is certain now. A stop word counts at the last of the tokens. */
+  add(tokens: readonly number[]): string {
+    if (tokens.length === 0) return "";
+    this.#window = [...this.#window, ...tokens];
     const certain = this.#take(UNFINISHED);
-    if (this.#window.length === LONGEST_WINDOW) {
+    if (this.#window.length >= LONGEST_WINDOW) {
       this.#window = this.#window.slice(-WINDOW);
       this.#taken = this.#decode(this.#window).replace(UNFINISHED, "").length;
     }
