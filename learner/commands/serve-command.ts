@@ -21,7 +21,7 @@ import {
   startEngine,
 } from "../engine/index.ts";
 import { LIMITS } from "../serve/limits.ts";
-import type { ServedModel } from "../serve/request.ts";
+import type { ServedModel } from "../serve/model.ts";
 import { ApiServer } from "../serve/server.ts";
 import { chooseDevice, InputError, MODEL_OPTIONS, required, runCommand, wholeNumber } from "./command.ts";
 import { newestWeights, type Weights } from "./run-weights.ts";

@@ -1,10 +1,11 @@
 /** Generates the choices of one request, and writes its answer: whole, or as a stream of server-sent events. */
 import type { ServerResponse } from "node:http";
-import { type ChoiceToken, type Delta, type Generating, generateChoice } from "./choice.ts";
+import { type Delta, type Generating, generateChoice } from "./choice.ts";
 import type { RequestError } from "./errors.ts";
 import { LIMITS } from "./limits.ts";
 import type { ServeMetrics } from "./metrics.ts";
-import type { GenerationRequest, ServedModel } from "./request.ts";
+import type { ServedModel } from "./model.ts";
+import type { GenerationRequest } from "./request.ts";
 import { shapesOf, usageOf } from "./shapes.ts";
 
 /** Choices that run or wait for a slot. */
@@ -24,24 +25,28 @@ export async function answer(
   { load, metrics, since }: { load: Load; metrics: ServeMetrics; since: number },
 ): Promise<void> {
   const shapes = shapesOf(request, model);
-  const { endpoint, stream } = request;
-  const count = request.prompts.length * request.n;
-  const choices = Array.from({ length: count }, (_, index) => new Choice(index));
+  const { endpoint, stream, includeUsage } = request;
+  const none: Delta = { text: "", count: 0, tokens: [], finishReason: null };
+  const choices = Array.from({ length: request.prompts.length * request.n }, (_, index) => ({ index, ...none }));
+  const begun = new Set<number>();
   const ended = new AbortController();
   response.once("close", () => ended.abort(new HungUp()));
 
-  const tell = (choice: Choice, delta: Delta): void => {
+  const tell = (index: number, delta: Delta): void => {
     metrics.tokens.inc({ kind: "generated" }, delta.count);
-    choice.add(delta, !stream);
+    const { text, count, tokens } = choices[index]!;
+    const whole = stream ? none : { text: text + delta.text, tokens: [...tokens, ...delta.tokens] };
+    choices[index] = { ...delta, ...whole, index, count: count + delta.count, finishReason: delta.finishReason };
     if (!stream || (delta.text === "" && delta.finishReason === null && !request.logProbs)) return;
     if (!response.headersSent) metrics.firstTokenSeconds.observe({ endpoint }, (performance.now() - since) / 1000);
-    send(response, shapes.part({ ...delta, index: choice.index }, choice.first()));
+    send(response, shapes.part({ ...delta, index }, !begun.has(index)));
+    begun.add(index);
   };
-  const run = async (choice: Choice): Promise<void> => {
+  const run = async (index: number): Promise<void> => {
     load.open++;
     try {
-      await generateChoice(engine, model, request, choice.index, ended.signal, (delta) => tell(choice, delta));
-      metrics.choices.inc({ end: choice.finishReason ?? "failed" });
+      await generateChoice(engine, model, request, index, ended.signal, (delta) => tell(index, delta));
+      metrics.choices.inc({ end: choices[index]!.finishReason! });
     } catch (cause) {
       metrics.choices.inc({ end: cause instanceof HungUp ? "abandoned" : "failed" });
       ended.abort(cause); // one choice alone is no answer
@@ -52,51 +57,19 @@ export async function answer(
   };
   metrics.tokens.inc({ kind: "prompt" }, usageOf(request, 0).prompt_tokens);
   try {
-    await Promise.all(choices.map(run));
+    await Promise.all(choices.map(({ index }) => run(index)));
   } catch (cause) {
-    if (!(cause instanceof HungUp)) throw cause;
-    return;
+    if (cause instanceof HungUp) return;
+    throw cause;
   }
-  const usage = usageOf(
-    request,
-    choices.reduce((sum, { count }) => sum + count, 0),
-  );
+  const generated = choices.reduce((sum, { count }) => sum + count, 0);
+  const usage = usageOf(request, generated);
   if (!stream) return sendJson(response, 200, shapes.whole(choices, usage));
-  if (request.includeUsage) send(response, shapes.usage(usage));
+  if (includeUsage) send(response, shapes.usage(usage));
   response.end("data: [DONE]\n\n");
 }
 
 class HungUp extends Error {}
-
-/** What is known of a choice. */
-class Choice {
-  readonly index: number;
-  readonly tokens: ChoiceToken[] = [];
-  text = "";
-  count = 0;
-  finishReason: Delta["finishReason"] = null;
-  #told = false;
-
-  constructor(index: number) {
-    this.index = index;
-  }
-
-  /** @param keep whether text and tokens are needed at the end */
-  add({ text, count, tokens, finishReason }: Delta, keep: boolean): void {
-    this.count += count;
-    this.finishReason = finishReason;
-    if (!keep) return;
-    this.text += text;
-    this.tokens.push(...tokens);
-  }
-
-  /** Whether it is asked for the first time. */
-  first(): boolean {
-    const first = !this.#told;
-    this.#told = true;
-    return first;
-  }
-}
 
 const EVENTS = {
   "content-type": "text/event-stream; charset=utf-8",

@@ -1,6 +1,7 @@
 /** One choice of an answer: a row of the engine, whose tokens become text. */
 import { type ResponsePart, type RunningEngine, seedFor } from "../engine/index.ts";
-import type { GenerationRequest, ServedModel } from "./request.ts";
+import type { ServedModel } from "./model.ts";
+import type { GenerationRequest } from "./request.ts";
 import { TokenText } from "./text.ts";
 
 /** What a server uses of the engine. */

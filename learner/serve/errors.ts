@@ -1,3 +1,6 @@
+/** What a client sent, or a part of it. */
+export type Fields = Readonly<Record<string, unknown>>;
+
 /** An answer that refuses a request, in the shape of OpenAI's API: `{"error":{"message","type","param","code"}}`. */
 export class RequestError extends Error {
   /** of HTTP */

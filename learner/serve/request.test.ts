@@ -4,7 +4,8 @@ import { fileURLToPath } from "node:url";
 import { readTokenizer } from "../engine/index.ts";
 import { RequestError } from "./errors.ts";
 import { LIMITS } from "./limits.ts";
-import { type Endpoint, parseRequest, type ServedModel } from "./request.ts";
+import type { ServedModel } from "./model.ts";
+import { type Endpoint, parseRequest } from "./request.ts";
 
 const folder = fileURLToPath(new URL("../../manifests/quickstart/policy", import.meta.url));
 const tokenizer = readTokenizer(folder);
@@ -104,7 +105,12 @@ const REFUSED: [endpoint: Endpoint, fields: object, param: string | null, messag
   ["completions", { top_p: 0 }, "top_p", /above 0, at most 1/],
   ["completions", { n: 0 }, "n", /from 1 to 128/],
   ["completions", { n: 1.5 }, "n", /from 1 to 128/],
-  ["completions", { prompt: ["a", "b", "c"], n: 128 }, "n", /3 prompts times n are more than 256 choices/],
+  [
+    "completions",
+    { prompt: ["a", "b", "c"], n: 128 },
+    "n",
+    /^n is 128; with 3 prompts ask for at most 256 choices in all$/,
+  ],
   ["completions", { max_tokens: 0 }, "max_tokens", /at least 1/],
   ["completions", { seed: 0.5 }, "seed", /whole number/],
   ["completions", { stop: "" }, "stop", /a word of 1 to 256 characters/],
@@ -113,7 +119,12 @@ const REFUSED: [endpoint: Endpoint, fields: object, param: string | null, messag
   ["completions", { stream: 1 }, "stream", /true or false/],
   ["completions", { stream_options: { include_usage: true } }, "stream_options", /set stream to true/],
   ["completions", { stream: true, stream_options: { other: 1 } }, "stream_options", /include_usage/],
-  ["completions", { logprobs: 5 }, "logprobs", /^logprobs is 5; give 0 or 1: the log-prob of the drawn token/],
+  [
+    "completions",
+    { logprobs: 5 },
+    "logprobs",
+    /^logprobs is 5; give 0 or 1: the engine tells the log-prob of the drawn token alone$/,
+  ],
   ["completions", { logprobs: true }, "logprobs", /0 or 1/],
   ["completions", { best_of: 2 }, "best_of", /^best_of is 2; this server does not support it; leave it out/],
   ["completions", { echo: true }, "echo", /leave it out/],
@@ -128,14 +139,19 @@ const REFUSED: [endpoint: Endpoint, fields: object, param: string | null, messag
     "completions",
     { prompt: "a b ".repeat(60) },
     null,
-    /maximum context length is 100 tokens, but the prompt has \d+ tokens; shorten/,
+    /maximum context length is 100 tokens, but the prompt has \d+; shorten it$/,
   ],
-  ["completions", { prompt: "a".repeat(1e6) }, null, /maximum context length is 100 tokens, but prompt has at least/],
+  [
+    "completions",
+    { prompt: "a".repeat(1e6) },
+    null,
+    /maximum context length is 100 tokens, but prompt has at least \d+ tokens/,
+  ],
   [
     "completions",
     { max_tokens: 100 },
     "max_tokens",
-    /the prompt has 2 tokens and max_tokens is 100; shorten it, or lower max_tokens to 98/,
+    /the prompt has 2 and max_tokens is 100; shorten the prompt, or lower max_tokens to 98/,
   ],
   [
     "chat/completions",
@@ -157,7 +173,7 @@ const REFUSED: [endpoint: Endpoint, fields: object, param: string | null, messag
     "chat/completions",
     { messages: [{ role: "user", content: [{ type: "image_url" }] }] },
     "messages[0].content[0]",
-    /nothing but text/,
+    /the only kind here/,
   ],
   ["chat/completions", { messages: [{ role: "user", content: "x", name: "me" }] }, "messages[0].name", /leave it out/],
   ["chat/completions", { messages: [{ role: "user", content: "a".repeat(1e6) }] }, null, /maximum context length/],

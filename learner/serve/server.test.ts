@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { readTokenizer } from "../engine/index.ts";
 import type { Generating } from "./choice.ts";
 import { LIMITS } from "./limits.ts";
-import type { ServedModel } from "./request.ts";
+import type { ServedModel } from "./model.ts";
 import { ApiServer, type ServerOptions } from "./server.ts";
 
 const tokenizer = readTokenizer(fileURLToPath(new URL("../../manifests/quickstart/policy", import.meta.url)));

@@ -9,7 +9,8 @@ import type { Generating } from "./choice.ts";
 import { RequestError } from "./errors.ts";
 import { LIMITS } from "./limits.ts";
 import { ServeMetrics } from "./metrics.ts";
-import { ENDPOINTS, type Endpoint, parseRequest, type ServedModel } from "./request.ts";
+import type { ServedModel } from "./model.ts";
+import { ENDPOINTS, type Endpoint, parseRequest } from "./request.ts";
 
 export interface ServerOptions {
   readonly host: string;

@@ -1,7 +1,8 @@
 /** Answers as OpenAI's API reference shapes them. */
 import { randomUUID } from "node:crypto";
 import type { ChoiceToken, Delta } from "./choice.ts";
-import type { GenerationRequest, ServedModel } from "./request.ts";
+import type { ServedModel } from "./model.ts";
+import type { GenerationRequest } from "./request.ts";
 
 export interface Usage {
   prompt_tokens: number;
