@@ -248,7 +248,7 @@ export class Generator {
       new Slots<Pending>({
         ...{ config: this.#config, slots, positions, cache: this.#cache.rooms, feeds },
         session: (kind) => this.#session(kind, weights),
-        rounded: (count) => (this.#onGpu ? roundedUp(count) : count),
+        onGpu: this.#onGpu,
       });
     this.#made.set(key, this.#slots);
     return this.#slots;
@@ -400,9 +400,6 @@ function rowsOf(prompts: readonly Int32Array[], call: Call): Pending[] {
   );
   return [...Map.groupBy(rows, ({ key }) => key).values()].flat();
 }
-
-/** Few sizes: powers of two, then multiples of eight. */
-const roundedUp = (count: number): number => (count <= 8 ? 2 ** Math.ceil(Math.log2(count)) : 8 * Math.ceil(count / 8));
 
 function notFinite(weights: GeneratorWeights): ModelError {
   if (!isFed(weights)) return weights.base.notFinite();
