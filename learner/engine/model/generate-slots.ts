@@ -4,8 +4,8 @@
  * is used again, or copied.
  */
 import { Graph } from "../graph/graph.ts";
-import { type DeviceTensor, DTYPES, type DType, elementCount, type Tensor, tensor } from "../graph/tensor.ts";
-import type { OnDevice } from "../runtime/runtime.ts";
+import { type DeviceTensor, DTYPES, type DType, type Tensor, tensor } from "../graph/tensor.ts";
+import type { DeviceBuffer, HostBuffer } from "../runtime/buffer.ts";
 import type { Binding, Session } from "../runtime/session.ts";
 import type { ModelConfig } from "./config.ts";
 import { cachedHeadSize, type Sampling } from "./generate-graph.ts";
@@ -24,6 +24,7 @@ export interface Row {
   readonly logProbs: number[];
 }
 
+export type CachePart = Pick<DeviceBuffer | HostBuffer, "viewOfBytes" | "release">;
 export type Feeds = Record<string, Tensor | DeviceTensor>;
 
 export interface SlotOptions {
@@ -32,7 +33,8 @@ export interface SlotOptions {
   /** most tokens of a prompt and its response */
   readonly positions: number;
   /** keys, then values, of each layer: room for `slots` times `positions` tokens */
-  readonly cache: readonly Room[];
+  readonly cache: readonly CachePart[];
+  readonly cacheType: DType;
   /** weights and positions */
   readonly feeds: Feeds;
   readonly session: (kind: "prefill" | "copy" | Sampling) => Promise<Session>;
@@ -213,17 +215,22 @@ export class Slots<R extends Row> {
   }
 
   /** Keys and values of some slots, as the graph calls what it reads or what it writes. */
-  #cached(first: number, count: number, names: readonly [string, string]): Feeds {
-    const { config, positions, cache } = this.#o;
+  #cached(first: number, count: number, [keys, values]: readonly [string, string]): Feeds {
+    const { config, positions } = this.#o;
     const shape = [count, config.keyValueHeads, positions, cachedHeadSize(config)];
-    return Object.fromEntries(
-      cache.map((part, i) => [`${names[i % 2]}.${i >> 1}`, part.view(first * this.#slotNumbers, shape)]),
-    );
+    return this.#views(first, shape, (part) => `${part % 2 ? values : keys}.${part >> 1}`);
   }
 
   #copied(slot: number, name: string): Feeds {
-    const numbers = this.#slotNumbers;
-    return Object.fromEntries(this.#o.cache.map((part, i) => [`${name}.${i}`, part.view(slot * numbers, [numbers])]));
+    return this.#views(slot, [this.#slotNumbers], (part) => `${name}.${part}`);
+  }
+
+  #views(slot: number, shape: readonly number[], name: (part: number) => string): Feeds {
+    const { cache, cacheType } = this.#o;
+    const offset = DTYPES[cacheType].bytes * slot * this.#slotNumbers;
+    return Object.fromEntries(
+      cache.map((part, i) => [name(i), part.viewOfBytes(offset, cacheType as "float32", shape)]),
+    );
   }
 }
 
@@ -248,27 +255,4 @@ export function copyGraph({ layers }: ModelConfig, cache: DType): Graph {
   for (let part = 0; part < 2 * layers; part++)
     graph.output(`to.${part}`, graph.input(`from.${part}`, cache, ["numbers"]));
   return graph;
-}
-
-/** Numbers of the cache in one piece: in this process's memory, or on a device. */
-export interface Room {
-  view(first: number, shape: readonly number[]): Tensor | DeviceTensor;
-  release(): void;
-}
-
-/** Zeros. On a device `dtype` may be of half precision. */
-export async function room(numbers: number, dtype: DType, onDevice: OnDevice | undefined): Promise<Room> {
-  const { bytes } = DTYPES[dtype];
-  if (onDevice) {
-    const buffer = await onDevice.runtime.allocate(Math.ceil((numbers * bytes) / DTYPES.float32.bytes));
-    return {
-      view: (first, shape) => buffer.viewOfBytes(first * bytes, dtype, shape),
-      release: () => buffer.release(),
-    };
-  }
-  const data = new Float32Array(numbers);
-  return {
-    view: (first, shape) => tensor(data.subarray(first, first + elementCount(shape)), shape),
-    release: () => data.buffer.transfer(0), // garbage collection would take its time
-  };
 }
