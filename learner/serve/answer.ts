@@ -31,6 +31,7 @@ export async function answer(
   const begun = new Set<number>();
   const ended = new AbortController();
   response.once("close", () => ended.abort(new HungUp()));
+  if (response.destroyed) return;
 
   const tell = (index: number, delta: Delta): void => {
     metrics.tokens.inc({ kind: "generated" }, delta.count);
@@ -78,6 +79,7 @@ const EVENTS = {
 };
 
 function send(response: ServerResponse, event: object): void {
+  if (response.destroyed) return;
   if (!response.headersSent) response.writeHead(200, EVENTS);
   response.write(`data: ${JSON.stringify(event)}\n\n`);
   if (response.writableLength > LIMITS.unreadBytes) response.destroy();

@@ -16,20 +16,23 @@ const model: ServedModel = {
 };
 const LETTERS = tokenizer.encode("import pandas as pd");
 
-/** An engine whose rows say a token each `milliseconds`, until they are told to stop. */
+/** An engine whose rows say a token each `milliseconds`, until they are told to stop; streams are told of `perPart` at a time. */
 class FakeEngine implements Generating {
   failure: Generating["failure"];
   rows = 0;
   aborted = 0;
   readonly milliseconds: number;
-  constructor(milliseconds = 0) {
+  readonly perPart: number;
+  constructor(milliseconds = 0, perPart = 1) {
     this.milliseconds = milliseconds;
+    this.perPart = perPart;
   }
 
   generate: Generating["generate"] = async (_prompts, { maxNewTokens, signal, streams }, listener) => {
     this.rows++;
     try {
       const [response, logProbs]: number[][] = [[], []];
+      let told = 0;
       for (let at = 0; at < maxNewTokens; at++) {
         await (this.milliseconds > 0 ? sleep(this.milliseconds) : nextTurn());
         if (this.failure) throw this.failure;
@@ -38,12 +41,13 @@ class FakeEngine implements Generating {
         response.push(LETTERS[at % LETTERS.length]!);
         logProbs.push(-at);
         const ended = response.length === maxNewTokens;
-        const from = streams ? at : 0;
+        if (!ended && !(streams && response.length === this.perPart * (told + 1))) continue;
+        const from = this.perPart * told++;
         const part = {
-          response: Int32Array.from(response.slice(from)),
-          logProbs: Float32Array.from(logProbs.slice(from)),
+          ...{ response: Int32Array.from(response.slice(from)), logProbs: Float32Array.from(logProbs.slice(from)) },
+          ...{ finished: false, ended },
         };
-        if (streams || ended) listener?.(0, { ...part, finished: false, ended });
+        listener?.(0, part);
       }
       return [];
     } finally {
@@ -149,11 +153,14 @@ test("a stream: a chunk a token, then the usage, then [DONE]", async () => {
     ],
   );
   assert.equal(new Set(chunks.map(({ id }) => id)).size, 1);
+  const without = await (await post({ max_tokens: 3, stream: true })).text();
+  assert.equal(without.split("\n\n").filter(Boolean).length, 4);
+  assert.doesNotMatch(without, /usage/);
   assert.deepEqual(chunks[0].usage, null);
 });
 
 test("a stop word ends the row in the engine, and is in neither text nor stream", async () => {
-  const engine = new FakeEngine(1);
+  const engine = new FakeEngine(1, 5);
   const { post, metric } = await started({}, engine);
   const { choices, usage } = (await (await post({ max_tokens: 500, stop: [" as"] })).json()) as {
     choices: object[];
@@ -358,6 +365,20 @@ test("the end: running requests finish, new ones are refused, and those that tak
   const seconds = (performance.now() - begun) / 1000;
   assert.ok(seconds > 0.9 && seconds < 3, `${seconds} s`);
   await until(() => engine.rows === 0);
+  servers.splice(servers.indexOf(server), 1);
+});
+
+test("the end does not wait for connections that clients keep open", async () => {
+  const engine = new FakeEngine(20);
+  const { server, post } = await started({ limits: { drainSeconds: 60 } }, engine);
+  const asked = post({ max_tokens: 20, stream: true });
+  await until(() => engine.rows === 1);
+  const begun = performance.now();
+  const ended = server.end();
+  assert.match(await (await asked).text(), /\[DONE\]/);
+  await ended;
+  const seconds = (performance.now() - begun) / 1000;
+  assert.ok(seconds < 3, `${seconds} s`);
   servers.splice(servers.indexOf(server), 1);
 });
 

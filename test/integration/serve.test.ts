@@ -255,9 +255,10 @@ describe("OpenAI's client", () => {
     for (let i = 0; i < 3; i++) await round();
     const grown = (await metric("process_resident_memory_bytes")) - bytes;
     assert.ok(grown < 64e6, `${grown} bytes more after three times as many clients`);
-    // connections that clients keep open are closed after a while
-    for (let tries = 0; (await files()) > before && tries < 100; tries++) await sleep(100);
-    assert.ok((await files()) <= before, `${before} and ${await files()} descriptors`);
+    // connections that clients keep open are closed after a while; one or two are those of this test's questions
+    const left = async () => (await files()) - before;
+    for (let tries = 0; (await left()) > 2 && tries < 100; tries++) await sleep(100);
+    assert.ok((await left()) <= 2, `${await left()} descriptors more after ${4 * CLIENTS} clients`);
     assert.equal(server.stderr(), "");
   });
 });
