@@ -44,7 +44,7 @@ export const IDLE_REASONS = {
     remedy: "raise algorithm.maxStaleness, or make programs faster",
   },
   idleOther: {
-    because: "of checkpoints, grading and other work",
+    because: "checkpoints, grading and other work came between",
     remedy: "see secondsByPhase in metrics.jsonl",
   },
 } as const;

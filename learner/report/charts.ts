@@ -1,5 +1,6 @@
 /** Which plots the report has, from the lines of `metrics.jsonl`. Pure: rendering is svg.ts. */
 import type { TopLevelSpec } from "vega-lite";
+import { engineUse } from "../../proto/engine-seconds.ts";
 import { guardNames } from "../grading/guards.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
 import { sum } from "../metrics/statistics.ts";
@@ -57,6 +58,13 @@ const OUTCOMES = [
 const PHASES = [
   ...[part("generate", "blue"), part("execute", "orange"), part("evaluate", "teal"), part("train", "green")],
   ...[part("checkpoint", "purple"), part("other", "grey")],
+];
+
+/** What the engine did, below why it idled. */
+const USES = [
+  ...[part("generating", "blue"), part("updating", "green"), part("idleActors", "orange", "idle: too few actors")],
+  ...[part("idlePrograms", "yellow", "idle: programs run"), part("idleStaleness", "purple", "idle: maxStaleness")],
+  part("idleOther", "grey", "idle: other"),
 ];
 
 const GUARDS = { sampleSubmission: color("orange"), constant: color("purple"), perfect: color("red") };
@@ -132,17 +140,24 @@ export function chartsOf({ lines, manifest, tasks }: RunFolder): Record<ChartSec
               "share of groups",
               ".0%",
             ),
-      third("Responses cut", (it) => it.truncatedFraction ?? null, "brown", "share of samples", ".0%"),
+      third(
+        "Responses cut at maxResponseTokens",
+        (it) => it.truncatedFraction ?? null,
+        "brown",
+        "share of samples",
+        ".0%",
+      ),
       third("Learning rate, policy", (it) => it.learningRate, "blue", "per step", ".1e"),
     ],
     time: [
+      ...engine(lines),
       phases(lines),
       line(
         "Who waits",
-        "Actors: share of slot-seconds that executed a program. Learner: share of the iteration spent waiting.",
+        "Actors: share of slot-seconds that executed a program. Learner: share of the iteration in which its engine idled.",
         { title: "share", ...SHARE },
         { label: "actors busy", color: color("orange"), value: (it) => it.actorBusyShare },
-        { label: "learner idle", color: color("grey"), dashed: true, value: (it) => it.learnerIdleShare },
+        { label: "learner idle", color: color("grey"), dashed: true, value: idleShare },
       ),
     ],
   };
@@ -240,6 +255,23 @@ function histogram(lines: Lines): Chart {
     spec: bars.length > 0 ? groupedPlot(bars, legend, text, "half") : undefined,
     empty: "No program has run yet.",
   };
+}
+
+/** Lines of an earlier longrun do not know it: without any other there is nothing to draw. */
+function engine(lines: Lines): Chart[] {
+  const measured = lines.filter(({ engineSeconds }) => engineSeconds);
+  if (measured.length === 0) return [];
+  const text = {
+    title: "What the engine does",
+    caption: "It generates solutions or updates the policy, one at a time; else it idles, for one of these reasons.",
+    y: { title: "share of the iteration", format: ".0%" },
+  };
+  return [stackChart(measured, text, ({ engineSeconds }) => ({ ...engineSeconds }), USES)];
+}
+
+/** In runs of an earlier longrun the engine idled while the learner waited for programs. */
+function idleShare(line: IterationMetrics): number | null {
+  return line.engineSeconds ? (engineUse([line.engineSeconds])?.idle ?? null) : line.learnerIdleShare;
 }
 
 function phases(lines: Lines): Chart {
