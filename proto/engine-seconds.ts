@@ -33,7 +33,7 @@ export const ENGINE_USES = [
 export const IDLE_REASONS = {
   idleActors: {
     because: "executions waited for an actor",
-    remedy: "add actors or slots (actors.max, actors.slots)",
+    remedy: "raise actors.max or actors.slots",
   },
   idlePrograms: {
     because: "it waited for running programs",

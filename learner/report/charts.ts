@@ -266,7 +266,7 @@ function engine(lines: Lines): Chart[] {
     caption: "It generates solutions or updates the policy, one at a time; else it idles, for one of these reasons.",
     y: { title: "share of the iteration", format: ".0%" },
   };
-  return [stackChart(measured, text, ({ engineSeconds }) => ({ ...engineSeconds }), USES)];
+  return [stackChart(measured, text, ({ engineSeconds }) => ({ ...engineSeconds }), USES, { size: "wide" })];
 }
 
 /** In runs of an earlier longrun the engine idled while the learner waited for programs. */
@@ -280,10 +280,11 @@ function phases(lines: Lines): Chart {
   const parts = [...PHASES, ...[...unknown].map((name, index) => part(name, shade(PHASES.length + index)))];
   const text = {
     title: "Where the time goes",
-    caption: "Wall-clock seconds of the learner; execute is waiting for programs to end.",
+    caption:
+      "Wall-clock seconds of the learner; in execute it waits for programs, and its engine may generate meanwhile.",
     y: { title: "seconds" },
   };
-  return stackChart(lines, text, (line) => line.secondsByPhase, parts, false);
+  return stackChart(lines, text, (line) => line.secondsByPhase, parts, { shares: false });
 }
 
 interface LineOptions {
@@ -313,14 +314,14 @@ function stackChart(
   { title, caption, y }: Text,
   record: (line: IterationMetrics) => Readonly<Record<string, number>>,
   parts: readonly Part[],
-  shares = true,
+  { shares = true, size = "half" }: { shares?: boolean; size?: Size } = {},
 ): Chart {
   const seen = parts.filter(({ name }) => lines.some((line) => (record(line)[name] ?? 0) > 0));
   const bars = lines.flatMap((line) =>
     seen.map(({ name, label }) => ({ x: line.iteration, y: record(line)[name] ?? 0, series: label })),
   );
-  const spec = bars.length > 0 ? stackPlot(bars, seen, ITERATION, y, shares) : undefined;
-  return { title, caption, legend: seen, size: "half", spec, empty: NOT_YET };
+  const spec = bars.length > 0 ? stackPlot(bars, seen, { x: ITERATION, y, size, shares }) : undefined;
+  return { title, caption, legend: seen, size, spec, empty: NOT_YET };
 }
 
 const shade = (index: number) => PALETTE[index % PALETTE.length]!;

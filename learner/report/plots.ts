@@ -64,11 +64,15 @@ export function linePlot(points: Point[], series: readonly Series[], x: Axis, y:
 }
 
 /** Stacked bars, one per iteration; the first of `series` is at the bottom. @param shares scales every bar to 1 */
-export function stackPlot(bars: Point[], series: readonly Series[], x: Axis, y: Axis, shares: boolean): TopLevelSpec {
+export function stackPlot(
+  bars: Point[],
+  series: readonly Series[],
+  { x, y, size, shares }: { x: Axis; y: Axis; size: Size; shares: boolean },
+): TopLevelSpec {
   const order = new Map(series.map(({ label }, index) => [label, index]));
   const xs = bars.map((bar) => bar.x);
   return {
-    ...frame("half"),
+    ...frame(size),
     data: { values: bars.map((bar) => ({ ...bar, order: order.get(bar.series) })) },
     mark: { type: "bar", stroke: "var(--paper)", strokeWidth: xs.length > 60 * series.length ? 0 : 0.5 },
     encoding: {

@@ -27,7 +27,7 @@ const runs: [name: string, run: MadeUpRun, has: RegExp[], hasNot: RegExp[]][] = 
       ],
       ...[/<summary>Best program after training, improving another<\/summary>/, /both kinds of prompt/],
       ...[/Responses cut at maxResponseTokens/, /<h3>What the engine does<\/h3>/, />idle: too few actors</],
-      /<h2>Time<\/h2>\s*<p>The engine was busy 6\d % of the time: .* because executions waited for an actor: add actors/,
+      /<h2>Time<\/h2>\s*<p>The engine was busy 6\d % of the time: .* because executions waited for an actor: raise actors/,
     ],
     [/Nothing measured yet/, /No valid program yet/],
   ],

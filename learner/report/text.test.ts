@@ -124,7 +124,7 @@ const uses: [name: string, lines: Parameters<typeof engineSentence>[0], sentence
   [
     "one reason to idle among several",
     [did({ generating: 41, updating: 37, idleActors: 15, idlePrograms: 7 })],
-    "The engine was busy 78 % of the time: 41 % generating, 37 % updating. It idled 22 %, mostly (15 %) because executions waited for an actor: add actors or slots (actors.max, actors.slots).",
+    "The engine was busy 78 % of the time: 41 % generating, 37 % updating. It idled 22 %, mostly (15 %) because executions waited for an actor: raise actors.max or actors.slots.",
   ],
   [
     "one reason alone",
