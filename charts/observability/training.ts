@@ -3,7 +3,7 @@ import type { Dashboard } from "./grafana.ts";
 
 const BUSY = "sum(rate(longrun_actor_busy_slot_seconds_total{@}[$__rate_interval]))";
 const SLOT = "sum(rate(longrun_actor_slot_seconds_total{@}[$__rate_interval]))";
-const ENGINE = "increase(longrun_learner_engine_seconds_total{@}[1h])";
+const ENGINE = "longrun_iteration_engine_seconds{@}";
 const quantile = (q: number, stage: string) =>
   `histogram_quantile(${q}, sum by (le) (rate(longrun_stage_duration_seconds_bucket{@, stage="${stage}"}[15m])))`;
 
@@ -350,7 +350,7 @@ export const TRAINING: Dashboard = {
           title: "Phases of an iteration",
           unit: "s",
           description:
-            "Where the newest iteration's time went. Most of it in execute: more actors would help; most in generate or train: a faster learner would.",
+            "Where the newest iteration's time went. Most of it in execute: the learner waits for programs, and What the engine does says why; most in generate or train: a faster learner would help.",
           queries: [["longrun_iteration_phase_seconds{@}", "{{phase}}"]],
           stacked: true,
           min: 0,
@@ -359,8 +359,8 @@ export const TRAINING: Dashboard = {
           title: "What the engine does",
           unit: "percentunit",
           description:
-            "Shares of the last hour's iterations: generating and updating are work. idleActors: executions wait for an actor, add some. idlePrograms: raise algorithm.oversampling. idleStaleness: raise algorithm.maxStaleness, or make programs faster. idleOther: checkpoints, grading and the rest.",
-          queries: [[`sum by (use) (${ENGINE}) / on () group_left () sum(${ENGINE})`, "{{use}}"]],
+            "Shares of the newest iteration: generating and updating are work. idleActors: executions wait for an actor, add some. idlePrograms: raise algorithm.oversampling. idleStaleness: raise algorithm.maxStaleness, or make programs faster. idleOther: checkpoints, grading and the rest.",
+          queries: [[`${ENGINE} / on () group_left () sum(${ENGINE})`, "{{use}}"]],
           stacked: true,
           min: 0,
           max: 1,
@@ -369,11 +369,11 @@ export const TRAINING: Dashboard = {
           title: "Busy share",
           unit: "percentunit",
           description:
-            "Share of the actors' slots that execute a program, now and over the newest iteration; and of the last hour's iterations in which the engine generated or updated.",
+            "Share of the actors' slots that execute a program, now and over the newest iteration; and of that iteration in which the learner's engine generated or updated.",
           queries: [
             [`${BUSY} / ${SLOT}`, "actors now"],
             ["longrun_actor_busy_ratio{@}", "actors, iteration"],
-            [`sum(${ENGINE.replace("{@}", '{@, use!~"idle.*"}')}) / sum(${ENGINE})`, "engine, last hour"],
+            [`sum(${ENGINE.replace("{@", '{@, use!~"idle.*"')}) / sum(${ENGINE})`, "engine, iteration"],
           ],
           min: 0,
           max: 1,

@@ -1,6 +1,5 @@
 /** Which plots the report has, from the lines of `metrics.jsonl`. Pure: rendering is svg.ts. */
 import type { TopLevelSpec } from "vega-lite";
-import { engineUse } from "../../proto/engine-seconds.ts";
 import { guardNames } from "../grading/guards.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
 import { sum } from "../metrics/statistics.ts";
@@ -154,10 +153,10 @@ export function chartsOf({ lines, manifest, tasks }: RunFolder): Record<ChartSec
       phases(lines),
       line(
         "Who waits",
-        "Actors: share of slot-seconds that executed a program. Learner: share of the iteration in which its engine idled.",
+        "Actors: share of slot-seconds that executed a program. Learner: share of the iteration spent waiting.",
         { title: "share", ...SHARE },
         { label: "actors busy", color: color("orange"), value: (it) => it.actorBusyShare },
-        { label: "learner idle", color: color("grey"), dashed: true, value: idleShare },
+        { label: "learner idle", color: color("grey"), dashed: true, value: (it) => it.learnerIdleShare },
       ),
     ],
   };
@@ -267,11 +266,6 @@ function engine(lines: Lines): Chart[] {
     y: { title: "share of the iteration", format: ".0%" },
   };
   return [stackChart(measured, text, ({ engineSeconds }) => ({ ...engineSeconds }), USES, { size: "wide" })];
-}
-
-/** In runs of an earlier longrun the engine idled while the learner waited for programs. */
-function idleShare(line: IterationMetrics): number | null {
-  return line.engineSeconds ? (engineUse([line.engineSeconds])?.idle ?? null) : line.learnerIdleShare;
 }
 
 function phases(lines: Lines): Chart {
