@@ -73,7 +73,7 @@ export function chartsOf({ lines, manifest, tasks }: RunFolder): Record<ChartSec
   const line = (title: string, caption: string, y: Text["y"], ...series: Measured[]) =>
     lineChart(lines, { title, caption, y }, series);
   const third = (title: string, value: Value, hue: (typeof PALETTE)[number], unit: string, format?: string) => {
-    const text = { title, caption: "", y: { title: unit, ...(format && { format }) } };
+    const text = { title, caption: "", y: { title: unit, ...(format && { format, zero: format.endsWith("%") }) } };
     return lineChart(lines, text, [{ label: title, color: color(hue), value }], { size: "third" });
   };
   return {
@@ -274,8 +274,7 @@ function phases(lines: Lines): Chart {
   const parts = [...PHASES, ...[...unknown].map((name, index) => part(name, shade(PHASES.length + index)))];
   const text = {
     title: "Where the time goes",
-    caption:
-      "Wall-clock seconds of the learner; in execute it waits for programs, and its engine may generate meanwhile.",
+    caption: "Wall-clock seconds of the learner; in execute its engine waits for programs to end.",
     y: { title: "seconds" },
   };
   return stackChart(lines, text, (line) => line.secondsByPhase, parts, { shares: false });

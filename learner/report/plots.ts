@@ -36,9 +36,9 @@ export function linePlot(points: Point[], series: readonly Series[], x: Axis, y:
   const xs = points.map((point) => point.x);
   const [from, to] = [x.zero ? 0 : Math.min(...xs), Math.max(...xs)];
   const ys = points.map((point) => point.y);
-  const flat = Math.min(...ys) === Math.max(...ys) && !y.zero;
+  const flat = Math.min(...ys) === Math.max(...ys);
   const room = (Math.abs(ys[0]!) || 1) / 4;
-  const domain = y.domain ?? (flat ? [ys[0]! - room, ys[0]! + room] : undefined);
+  const domain = y.domain ?? (flat ? [y.zero ? 0 : ys[0]! - room, ys[0]! + room] : undefined);
   const encoding = {
     x: {
       ...{ field: "x", type: "quantitative" as const, title: x.title },
