@@ -286,7 +286,7 @@ test("on-policy log-probs that are apart: nothing, a warning, an error before an
   });
   assert.equal(steps, 0);
   assert.equal(await deviates(5, { lag: 1 }), false, "older samples may be as far off as they like");
-  assert.equal(await deviates(5, { isOtherLineage: true }), false, "a restart has left the weights of this one");
+  assert.equal(await deviates(5, { hasOtherOrigin: true }), false, "a restart has left the weights of this one");
   assert.equal((await updated({}, apart(5))).result.importanceDeviates, false, "a replay");
 });
 
