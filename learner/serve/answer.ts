@@ -79,7 +79,6 @@ const EVENTS = {
 };
 
 function send(response: ServerResponse, event: object): void {
-  if (response.destroyed) return;
   if (!response.headersSent) response.writeHead(200, EVENTS);
   response.write(`data: ${JSON.stringify(event)}\n\n`);
   if (response.writableLength > LIMITS.unreadBytes) response.destroy();
