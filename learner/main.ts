@@ -163,13 +163,12 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   for (const line of lines) if (line.iteration > (metricsFile.last?.iteration ?? 0)) await metricsFile.append(line);
   const tensorBoard = await TensorBoardFile.open(join(directory, "tensorboard"), lines);
 
-  const { completed, queued, running, lost, discarded } = store.totals();
   const rollout = new Rollout({
     ...{ engine, store, spec },
     task: readPromptTask(task, spec.prompts.dataSnippetRows, packagesOf(spec)),
     encode: (messages) => tokenizer.encodeChat(messages),
     decode: (tokens) => tokenizer.decode(tokens),
-    nextNumber: completed + queued + running + lost + discarded + 1,
+    nextNumber: store.nextSequence(),
     signal: AbortSignal.any([signal, suspension.signal]),
   });
   metrics.continueFrom(countsOf(store));

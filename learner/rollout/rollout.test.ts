@@ -66,7 +66,10 @@ describe("a rollout with the bundled policy as StaticPolicy", () => {
       decode: (tokens) => tokenizer.decode(tokens),
       nextNumber: 1,
     });
-    return { launched: await rollout.launch(3, 0), stored, asked };
+    const generation = rollout.generation(0);
+    generation.begin(3);
+    await generation.end();
+    return { launched: generation.launched, stored, asked };
   }
 
   it("asks for as many programs at once as keys and values were planned for", async () => {

@@ -70,6 +70,11 @@ export class Store extends PolicyVersions {
     if (samples.some(({ state }) => state === "queued")) this.events.emit("queued");
   }
 
+  /** Returns the place in the order of dispatch that no sample has reached. */
+  nextSequence(): number {
+    return this.database.get<{ n: number }>("SELECT coalesce(max(sequence), 0) + 1 AS n FROM samples")!.n;
+  }
+
   counts(purpose = "training"): Counts {
     return countSamples(this.database, "WHERE purpose = :purpose", { purpose });
   }
