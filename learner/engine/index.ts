@@ -18,6 +18,7 @@ export {
   type LogProbs,
   type PolicySample,
   type PolicyStepResult,
+  type RunningEngine,
   type Sequence,
   startEngine,
   type ValueSample,
