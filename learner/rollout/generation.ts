@@ -14,8 +14,8 @@ import { mapInTurns } from "./turns.ts";
  */
 const LOOK_AHEAD_ROWS = 8;
 
-/** So many rows that ended together are read before they are stored, in one commit. */
-const ROWS_PER_COMMIT = 8;
+/** Rows that ended together are read for so long before those that were read are stored in one commit: a commit waits for the disk. */
+const READING_MILLISECONDS = 10;
 
 export interface GenerationOptions {
   engine: Pick<Engine, "generate">;
@@ -61,6 +61,16 @@ interface Row extends Drawn {
   number: number;
   /** Number of the group's first sample. */
   first: number;
+}
+
+/** A row whose response has been read. */
+interface Written extends Row, Response {
+  facts: Pick<
+    NewSample,
+    "solution" | "plan" | "program" | "instrumented" | "insertedMarkers" | "instrumenter" | "state"
+  >;
+  verificationFailures: number;
+  fault?: StaticPolicyFault;
 }
 
 /**
@@ -165,7 +175,7 @@ export class Generation {
       },
       this.#inTurns ? undefined : (index, response) => this.#onEnded({ ...rows[index], ...response }),
     );
-    if (this.#inTurns) await this.#store(rows.map((row, i) => ({ ...row, ...responses[i] })));
+    if (this.#inTurns) this.#store(await this.#read(rows.map((row, i) => ({ ...row, ...responses[i] }))));
   }
 
   #onEnded(row: Row & Response): void {
@@ -177,18 +187,21 @@ export class Generation {
     this.#reading = true;
     while (this.#ended.length > 0 && !this.#failure) {
       await nextTurn(); // the engine tells of all rows that ended with one token in one turn
-      await this.#store(this.#ended.splice(0, ROWS_PER_COMMIT));
+      const since = performance.now();
+      const written: Written[] = [];
+      do written.push(...(await this.#read([this.#ended.shift()!])));
+      while (this.#ended.length > 0 && performance.now() - since < READING_MILLISECONDS);
+      this.#store(written);
     }
     this.#reading = false;
   }
 
-  async #store(rows: (Row & Response)[]): Promise<void> {
+  #store(rows: Written[]): void {
     const { spec, store, task } = this.#o;
     const { iteration, purpose, perPrompt, nameOf } = this.#source;
-    const written = await this.#read(rows.map(({ response }) => response));
-    const samples = rows.map(({ number, first, prompt, previous, response, logProbs, finished }, i): NewSample => {
+    const samples = rows.map(({ number, first, prompt, previous, response, logProbs, finished, facts }): NewSample => {
       return {
-        ...written[i].facts,
+        ...facts,
         ...{ id: sampleId(number), sequence: number, purpose, iteration, lineage: store.lineage, task: task.name },
         ...{ kind: prompt.kind, previous, group: perPrompt > 1 ? sampleId(first) : undefined },
         ...{ promptTokens: prompt.tokens, responseTokens: response, truncated: !finished },
@@ -197,8 +210,7 @@ export class Generation {
       };
     });
     store.addSamples(samples);
-    for (const [i, { first, response }] of rows.entries()) {
-      const { verificationFailures, fault } = written[i];
+    for (const { first, response, verificationFailures, fault } of rows) {
       this.launched.samples++;
       this.launched.tokens += response.length;
       this.launched.verificationFailures += verificationFailures;
@@ -211,9 +223,9 @@ export class Generation {
     this.#change = newChange();
   }
 
-  /** Plan, program and instrumented program of each response, or the facts of one that is never executed. */
-  async #read(responses: Int32Array[]) {
-    const solutions = await mapInTurns(responses, (response) => this.#o.decode(response));
+  /** Adds plan, program and instrumented program of each response, or the facts of one that is never executed. */
+  async #read(rows: (Row & Response)[]): Promise<Written[]> {
+    const solutions = await mapInTurns(rows, ({ response }) => this.#o.decode(response));
     const parsed = solutions.map(parseSolution);
     const started = performance.now();
     const instrumented = await this.#instrument(parsed.flatMap((each) => ("program" in each ? each.program : [])));
@@ -223,11 +235,11 @@ export class Generation {
       const solution = solutions[i];
       if ("fault" in each) {
         const facts = { solution, plan: "", insertedMarkers: [], instrumenter: "None", state: "notExecuted" as const };
-        return { facts, verificationFailures: 0, fault: undefined };
+        return { ...rows[i], facts, verificationFailures: 0 };
       }
       const { program, markers: insertedMarkers, instrumenter, ...faults } = instrumented.shift()!;
       const inserted = { instrumented: program, insertedMarkers, instrumenter, state: "queued" as const };
-      return { facts: { solution, ...each, ...inserted }, ...faults };
+      return { ...rows[i], facts: { solution, ...each, ...inserted }, ...faults };
     });
   }
 
