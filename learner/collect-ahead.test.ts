@@ -166,7 +166,7 @@ test("Discard: a batch that is complete early waits until all m B are launched, 
   assert.deepEqual([ids(batch), surplusIds, store.counts().discarded], [[1, 2, 3, 4], [], 2]);
 });
 
-test("what was in flight stays in flight: as many are begun as the batch uses, unless executions wait for an actor", async () => {
+test("what is in flight is kept up: a batch begins what it uses, less what has ended beyond it, unless executions wait", async () => {
   const { run, engine, end, execute, lease, store } = await heldRun({});
   const used = (samples: { id: string }[], iteration: number) =>
     store.commitIteration({ iteration, sampleIds: samples.map(({ id }) => id), metrics: {} }, undefined);
@@ -178,14 +178,18 @@ test("what was in flight stays in flight: as many are begun as the batch uses, u
   for (const attempt of leases) store.leases.accept("actor-0", attempt, newResult());
   await execute();
   used((await first).batch, 1);
-  const second = collect(run, 2);
-  await turns();
-  assert.equal(engine.rows.length, 4, "though 8 are complete");
-  await end(4);
-  used((await second).batch, 2);
+  used((await collect(run, 2)).batch, 2); // 8 have ended: two batches
   const third = collect(run, 3);
-  assert.deepEqual(ids((await third).batch), [9, 10, 11, 12], "executions wait: more than m B are in flight already");
-  assert.equal(store.counts().queued, 4);
+  await turns();
+  assert.equal(engine.rows.length, 4, "4 have ended: m B would be two more");
+  await end(4);
+  used((await third).batch, 3);
+  const fourth = collect(run, 4);
+  await turns();
+  assert.equal(engine.rows.length, 2, "executions wait: no more than m B");
+  await end(2);
+  await execute();
+  await fourth;
 });
 
 test("a group of which members are still generated is neither complete nor broken", async () => {

@@ -30,8 +30,9 @@ type Collecting = Pick<Run, "spec" | "store" | "server" | "rollout" | "phases" |
  * `maxStaleness`.
  *
  * `CarryOver` under `Wait` goes ahead, up to that bound. When the engine would be idle while the batch waits for programs, it
- * begins as many prompts as programs run. What was in flight before the iteration is kept up, too: as many are begun as the batch
- * uses. It does neither while executions wait for an actor: more solutions would only be older when they are trained on.
+ * begins as many prompts as programs run. It also keeps up what was in flight before the iteration: it begins as many prompts as the
+ * batch uses, less those that have ended already beyond a batch. It does neither while executions wait for an actor: more solutions
+ * would only be older when they are trained on.
  *
  * When the batch is complete nothing more is begun. What was begun is generated to its end and stored, so that the policy
  * version of a sample is one version.
@@ -56,7 +57,9 @@ export async function collect(run: Collecting, iteration: number): Promise<Colle
   const openGroups = () => withUnderway(store.openGroups({ since }), generation.underway, version);
   const usable = () => openGroups().filter((group) => !broken(group));
   const executionsWait = () => store.leases.attempts.hasQueued();
-  const kept = goesAhead && !executionsWait() ? usable().length + size : 0;
+  const atStart = usable();
+  const surplus = Math.max(0, atStart.filter(complete).length - size);
+  const kept = goesAhead && !executionsWait() ? atStart.length + size - surplus : 0;
   const target = Math.min(Math.max(oversampled, kept), most);
   const isComplete = (groups: OpenGroup[]) => {
     if (groups.filter(complete).length < size) return false;

@@ -815,6 +815,25 @@ describe("waiting", { concurrency: 6 }, () => {
     });
   });
 
+  test("ends when something else does, with its error if it has one, and takes it for no trouble meanwhile", async () => {
+    const { server } = await newLearner();
+    const heard: string[] = [];
+    const onBlocked = ({ reason }: { reason: string }) => heard.push(reason);
+    const other = sleep(150);
+    await within(server.waitForChange({ reportSeconds: 0.05, onBlocked, other }), "the other's end");
+    assert.deepEqual(heard, [], "that no execution is in flight says nothing");
+    const failing = sleep(20).then(() => Promise.reject(new Error("a worker has ended")));
+    await assert.rejects(server.waitForChange({ other: failing }), /a worker has ended/);
+  });
+
+  test("a change is a lease, too", async () => {
+    const { server, store } = await newLearner();
+    store.addSamples([newSample("a")]);
+    const wait = server.waitForChange();
+    store.leases.takeAll(["actor-0"]);
+    await within(wait, "the lease");
+  });
+
   test("ends with the reason of its signal", async () => {
     const { server, store } = await newLearner();
     store.addSamples([newSample("a")]);
