@@ -70,6 +70,7 @@ export class HeldEngine {
 export function rolloutOf(spec: TrainingRunSpec, store: Store, engine: Pick<Engine, "generate">): Rollout {
   return new Rollout({
     ...{ engine, store, spec, nextNumber: store.nextSequence() },
+    addSamples: async (samples) => store.addSamples(samples),
     task: {
       ...{ name: "diamonds", description: "Predict.", columns: [], files: [] },
       ...{ snippet: [], submissionFormat: [], packages: [] },

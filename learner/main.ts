@@ -163,16 +163,16 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   for (const line of lines) if (line.iteration > (metricsFile.last?.iteration ?? 0)) await metricsFile.append(line);
   const tensorBoard = await TensorBoardFile.open(join(directory, "tensorboard"), lines);
 
+  metrics.continueFrom(countsOf(store));
+  const server = await serve(it);
   const rollout = new Rollout({
-    ...{ engine, store, spec },
+    ...{ engine, store, spec, addSamples: (samples) => server.write(() => store.addSamples(samples)) },
     task: readPromptTask(task, spec.prompts.dataSnippetRows, packagesOf(spec)),
     encode: (messages) => tokenizer.encodeChat(messages),
     decode: (tokens) => tokenizer.decode(tokens),
     nextNumber: store.nextSequence(),
     signal: AbortSignal.any([signal, suspension.signal]),
   });
-  metrics.continueFrom(countsOf(store));
-  const server = await serve(it);
   suspension.signal.addEventListener("abort", () => {
     log.info(suspension.request, "asked to suspend");
     server.drain(suspension.signal.reason.message);

@@ -19,7 +19,9 @@ const READING_MILLISECONDS = 10;
 
 export interface GenerationOptions {
   engine: Pick<Engine, "generate">;
-  store: { readonly lineage: number; addSamples(samples: readonly NewSample[]): void };
+  store: { readonly lineage: number };
+  /** Stores samples and queues their executions. */
+  addSamples: (samples: readonly NewSample[]) => Promise<void>;
   task: { name: string };
   spec: TrainingRunSpec;
   encode: EncodeChat;
@@ -175,7 +177,7 @@ export class Generation {
       },
       this.#inTurns ? undefined : (index, response) => this.#onEnded({ ...rows[index], ...response }),
     );
-    if (this.#inTurns) this.#store(await this.#read(rows.map((row, i) => ({ ...row, ...responses[i] }))));
+    if (this.#inTurns) await this.#store(await this.#read(rows.map((row, i) => ({ ...row, ...responses[i] }))));
   }
 
   #onEnded(row: Row & Response): void {
@@ -191,13 +193,13 @@ export class Generation {
       const written: Written[] = [];
       do written.push(...(await this.#read([this.#ended.shift()!])));
       while (this.#ended.length > 0 && performance.now() - since < READING_MILLISECONDS);
-      this.#store(written);
+      await this.#store(written);
     }
     this.#reading = false;
   }
 
-  #store(rows: Written[]): void {
-    const { spec, store, task } = this.#o;
+  async #store(rows: Written[]): Promise<void> {
+    const { spec, store, task, addSamples } = this.#o;
     const { iteration, purpose, perPrompt, nameOf } = this.#source;
     const samples = rows.map(({ number, first, prompt, previous, response, logProbs, finished, facts }): NewSample => {
       return {
@@ -209,7 +211,7 @@ export class Generation {
         executionSeed: executionSeed(spec.seed, nameOf(number)),
       };
     });
-    store.addSamples(samples);
+    await addSamples(samples);
     for (const { first, response, verificationFailures, fault } of rows) {
       this.launched.samples++;
       this.launched.tokens += response.length;

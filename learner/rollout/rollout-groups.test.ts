@@ -34,9 +34,9 @@ function rolloutOf(algorithm: object, generationBatchSize: number) {
     } as unknown as Engine,
     store: {
       lineage: 1,
-      addSamples: (samples) => stored.push([...samples]),
       previousSolutions: () => [1, 2, 3].map((i) => ({ ...PREVIOUS, id: `s${i}`, terminalOutput: `MAE ${i}` })),
     },
+    addSamples: async (samples) => void stored.push([...samples]),
     task: {
       ...{ name: "diamonds", description: "Predict.", columns: [], files: [] },
       ...{ snippet: [], submissionFormat: [], packages: [] },

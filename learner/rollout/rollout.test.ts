@@ -59,7 +59,8 @@ describe("a rollout with the bundled policy as StaticPolicy", () => {
           });
         },
       },
-      store: { lineage: 1, addSamples: (samples) => void stored.push(...samples), previousSolutions: () => [] },
+      store: { lineage: 1, previousSolutions: () => [] },
+      addSamples: async (samples) => void stored.push(...samples),
       task,
       spec: spec(limits),
       encode: (messages) => tokenizer.encodeChat(messages),

@@ -124,6 +124,28 @@ describe("one execution", { concurrency: 6 }, () => {
     assert.deepEqual(store.submission("a"), submission);
   });
 
+  test("what the learner writes shares its commit with the lease of what it queues; its fault is thrown", async (t) => {
+    const { store, server, address } = await newLearner();
+    const actor = new TestActor(address);
+    await actor.hello({ slots: 1 });
+    actor.ready(1);
+    actor.heartbeat([], { busySeconds: 3 }); // after which the learner knows of the slot
+    await until(() => server.actors().some(({ busySeconds }) => busySeconds === 3), "the actor");
+    const together = t.mock.method(store, "together");
+    let queued = 0;
+    store.events.on("queued", () => queued++);
+    await server.write(() => {
+      store.addSamples([newSample("a")]);
+      assert.equal(queued, 0, "it is not on disk yet");
+    });
+    assert.deepEqual([store.counts().running, together.mock.callCount(), queued], [1, 1, 1]);
+    assert.equal((await actor.nextLease()).attempt.execution, "a");
+    await assert.rejects(
+      server.write(() => store.addSamples([newSample("a")])),
+      { code: "conflict" },
+    );
+  });
+
   test("a submission of many chunks, two at the same time", async () => {
     const { store, server, address } = await newLearner();
     store.addSamples([newSample("a"), newSample("b")]);

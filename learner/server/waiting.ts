@@ -62,7 +62,7 @@ export async function waitForChange(
 ): Promise<void> {
   signal?.throwIfAborted();
   const changed = Promise.withResolvers<void>();
-  let blocked = whatBlocks(store.totals(), actors());
+  let blocked: Blocked | undefined;
   let sinceMs = Date.now();
   /** Since when no execution runs, and when `onBlocked` was last called: milliseconds of `performance.now`. */
   let idleFrom = performance.now();
@@ -72,7 +72,7 @@ export async function waitForChange(
     try {
       const counts = store.totals();
       const next = whatBlocks(counts, actors());
-      if (next.reason !== blocked.reason) sinceMs = Date.now();
+      if (blocked && next.reason !== blocked.reason) sinceMs = Date.now();
       blocked = next;
       if (counts.running > 0) idleFrom = now;
       if (now - reportedAt >= reportSeconds * 1000) {

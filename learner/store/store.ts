@@ -67,7 +67,7 @@ export class Store extends PolicyVersions {
     this.database.write(() => {
       for (const sample of samples) insertSample(this.database, sample, this.at());
     });
-    if (samples.some(({ state }) => state === "queued")) this.events.emit("queued");
+    if (samples.some(({ state }) => state === "queued")) this.leases.afterCommit(() => this.events.emit("queued"));
   }
 
   /** Returns the place in the order of dispatch that no sample has reached. */

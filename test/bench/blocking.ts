@@ -57,9 +57,9 @@ const rollout = new Rollout({
   },
   store: {
     lineage: 1,
-    addSamples: (samples) => store.addSamples(samples.map((sample) => ({ ...sample, previous: undefined }))),
     previousSolutions: () => previous,
   },
+  addSamples: async (samples) => store.addSamples(samples.map((sample) => ({ ...sample, previous: undefined }))),
   task: {
     ...{ name: "diamonds", description: "Predict the price.", metric: { name: "MAE", direction: "Lower" } },
     ...{ columns: ["id", "size", "price"], files: [], snippet: [], submissionFormat: [], packages: [] },

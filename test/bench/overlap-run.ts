@@ -55,9 +55,13 @@ export interface Counted {
   starts: Record<string, number>;
 }
 
-/** @param onCounting called when the first counted iteration begins */
-export async function iterationsOf(setting: Setting, onCounting = () => {}): Promise<Counted> {
-  const directory = await mkdtemp(join(tmpdir(), "longrun-bench-"));
+/** @param onCounting called when the first counted iteration begins @param parent folder of the run's files */
+export async function iterationsOf(
+  setting: Setting,
+  onCounting = () => {},
+  parent: string = tmpdir(),
+): Promise<Counted> {
+  const directory = await mkdtemp(join(parent, "longrun-bench-"));
   const tls = await writeRunCertificates(join(directory, "tls"), { validSeconds: 3600 });
   const store = openStore(join(directory, "store.sqlite"), { leaseSeconds: 60, leaseGraceSeconds: 60, maxAttempts: 3 });
   await store.beginLineage(() => true);
@@ -82,12 +86,10 @@ export async function iterationsOf(setting: Setting, onCounting = () => {}): Pro
     const { engine, encode = () => Int32Array.of(1), onStored = () => {} } = setting;
     const addSamples = (samples: readonly NewSample[]) => {
       onStored(samples);
-      store.addSamples(samples);
+      return server.write(() => store.addSamples(samples));
     };
-    const { lineage } = store;
-    const previousSolutions = () => [];
     const rollout = new Rollout({
-      ...{ engine, store: { lineage, addSamples, previousSolutions }, spec, nextNumber: 1 },
+      ...{ engine, store, addSamples, spec, nextNumber: 1 },
       task: {
         ...{ name: "diamonds", description: "Predict the price.", columns: [], files: [] },
         ...{ snippet: [], submissionFormat: [], packages: [] },
