@@ -33,7 +33,7 @@ export const ENGINE_USES = [
 export const IDLE_REASONS = {
   idleActors: {
     because: "executions waited for an actor",
-    remedy: "add actors or slots (actors.max, actors.slots)",
+    remedy: "raise actors.max or actors.slots",
   },
   idlePrograms: {
     because: "it waited for running programs",
@@ -44,7 +44,7 @@ export const IDLE_REASONS = {
     remedy: "raise algorithm.maxStaleness, or make programs faster",
   },
   idleOther: {
-    because: "of checkpoints, grading and other work",
+    because: "checkpoints, grading and other work came between",
     remedy: "see secondsByPhase in metrics.jsonl",
   },
 } as const;

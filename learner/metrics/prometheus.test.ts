@@ -96,12 +96,21 @@ test("prometheus: seconds of the engine add up, and lines of an earlier longrun 
     idleStaleness: 0.5,
     idleOther: 0.5,
   };
+  const check = async (newest: number | undefined, counted: number) => {
+    const values = await scraped(metrics);
+    for (const [use, seconds] of Object.entries(engineSeconds)) {
+      assert.equal(values.get(`longrun_learner_engine_seconds_total{use="${use}"}`), counted * seconds, use);
+      const gauge = values.get(`longrun_iteration_engine_seconds{use="${use}"}`);
+      assert.equal(gauge, newest === undefined ? undefined : newest * seconds, use);
+    }
+  };
+  await check(undefined, 0);
   metrics.observeIteration(line({ engineSeconds }));
+  await check(1, 1);
   metrics.observeIteration(line({ iteration: 2 }));
+  await check(undefined, 1);
   metrics.observeIteration(line({ iteration: 3, engineSeconds }));
-  const values = await scraped(metrics);
-  for (const [use, seconds] of Object.entries(engineSeconds))
-    assert.equal(values.get(`longrun_learner_engine_seconds_total{use="${use}"}`), 2 * seconds, use);
+  await check(1, 2);
 });
 
 test("prometheus: before the first line nothing is measured, and nothing has been counted", async () => {

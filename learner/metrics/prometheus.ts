@@ -69,6 +69,7 @@ const NONE = Object.fromEntries([...OUTCOMES, "notExecuted"].map((outcome) => [o
 const LABELLED: readonly [string, string, string, (line: IterationMetrics) => Record<string, number | null>][] = [
   ["outcome_ratio", "Share of the newest batch by outcome", "outcome", (line) => shares({ ...NONE, ...line.outcomes })],
   ["iteration_phase_seconds", "Seconds of the newest iteration by phase", "phase", (line) => line.secondsByPhase],
+  ["iteration_engine_seconds", "Seconds of the newest iteration by what the engine did", "use", engineSecondsOf],
   ["marker_ratio", "Share of executed programs that reached a marker", "marker", (line) => line.markers],
   ["family_ratio", "Share of executed programs by kind of model", "family", (line) => line.families],
   ["score_mean", "Mean score of the valid programs", "task", (line) => perTask(line, (task) => task.meanScore)],

@@ -5,22 +5,13 @@
 import { createHash } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type DeviceTensor, DTYPES, elementCount, type Tensor, tensor } from "../graph/tensor.ts";
-import type { DeviceBuffer } from "../runtime/buffer.ts";
+import { type DeviceBuffer, HostBuffer } from "../runtime/buffer.ts";
 import { createSession, type OnDevice, usedDevice, usedRuntime } from "../runtime/runtime.ts";
 import type { Session } from "../runtime/session.ts";
 import type { ModelConfig } from "./config.ts";
 import { ModelError } from "./errors.ts";
 import { cachedHeadSize, generationGraph, type Sampling } from "./generate-graph.ts";
-import {
-  copyGraph,
-  type Feeds,
-  LEAST_SLOTS,
-  type Room,
-  type Row,
-  room,
-  Slots,
-  tokenNumbers,
-} from "./generate-slots.ts";
+import { type CachePart, copyGraph, type Feeds, LEAST_SLOTS, type Row, Slots, tokenNumbers } from "./generate-slots.ts";
 import { CAST_NUMBERS, fedWeights, GPU_CAST_NUMBERS, mappedWeights } from "./generate-weights.ts";
 import { HALF_PREFIX, isMultiplied } from "./halved.ts";
 import { toStored } from "./halves.ts";
@@ -121,7 +112,7 @@ export class Generator {
   #slots: Slots<Pending> | undefined;
   /** slots of earlier runs, which a GPU has captured graphs for, by what they were made of */
   readonly #made = new Map<string, Slots<Pending>>();
-  #cache: { rooms: Room[]; numbers: number } = { rooms: [], numbers: 0 };
+  #cache: { parts: CachePart[]; numbers: number } = { parts: [], numbers: 0 };
   #positions: { feeds: Feeds; count: number } = { feeds: {}, count: 0 };
   /** copies of the caller's numbers on the device, for one run */
   #placed: DeviceBuffer[] = [];
@@ -233,9 +224,9 @@ export class Generator {
     if (numbers > this.#cache.numbers) {
       this.#forgetSlots();
       this.#releaseCache();
-      const { rooms } = this.#cache;
+      const words = Math.ceil((numbers * DTYPES[this.#cacheType].bytes) / DTYPES.float32.bytes);
       for (let part = 0; part < 2 * this.#config.layers; part++)
-        rooms.push(await room(numbers, this.#cacheType, this.#onDevice));
+        this.#cache.parts.push((await this.#onDevice?.runtime.allocate(words)) ?? new HostBuffer(words));
       this.#cache.numbers = numbers;
     }
     const feeds = { ...(await this.#positionFeeds(positions)), ...(await this.#weightFeeds(weights)) };
@@ -246,9 +237,9 @@ export class Generator {
     this.#slots =
       found ??
       new Slots<Pending>({
-        ...{ config: this.#config, slots, positions, cache: this.#cache.rooms, feeds },
+        ...{ config: this.#config, slots, positions, feeds },
+        ...{ cache: this.#cache.parts, cacheType: this.#cacheType, onGpu: this.#onGpu },
         session: (kind) => this.#session(kind, weights),
-        rounded: (count) => (this.#onGpu ? roundedUp(count) : count),
       });
     this.#made.set(key, this.#slots);
     return this.#slots;
@@ -269,8 +260,8 @@ export class Generator {
   }
 
   #releaseCache(): void {
-    for (const part of this.#cache.rooms) part.release();
-    this.#cache = { rooms: [], numbers: 0 };
+    for (const part of this.#cache.parts) part.release();
+    this.#cache = { parts: [], numbers: 0 };
   }
 
   #check(prompts: readonly Int32Array[], { seeds, temperature, topP, maxNewTokens }: GenerateOptions): void {
@@ -294,12 +285,12 @@ export class Generator {
     }
   }
 
-  get #cacheType(): "float32" | "bfloat16" {
+  get #cacheType(): CacheType {
     return this.#onGpu ? "bfloat16" : "float32";
   }
 
   /** On a GPU bfloat16, but of files that hold something else. */
-  #compute(weights: GeneratorWeights): "float32" | "bfloat16" {
+  #compute(weights: GeneratorWeights): CacheType {
     const narrow = isFed(weights) || weights.base.tensors.every(({ dtype }) => dtype === "BF16");
     return this.#onGpu && narrow ? "bfloat16" : "float32";
   }
@@ -372,22 +363,15 @@ export class Generator {
   }
 
   /** Numbers of this process where the sessions read them: here, or in a copy on the device. */
-  async #put(
-    numbers: Float32Array,
-    shape: readonly number[],
-    dtype: "float32" | "bfloat16",
-  ): Promise<Tensor | DeviceTensor> {
+  async #put(numbers: Float32Array, shape: readonly number[], dtype: CacheType): Promise<Tensor | DeviceTensor> {
     if (!this.#onDevice) return tensor(numbers, shape);
-    const { runtime } = this.#onDevice;
-    const bytes = toStored(dtype === "bfloat16" ? "BF16" : "F32", numbers);
-    const words = new Float32Array(Math.ceil(bytes.length / DTYPES.float32.bytes));
-    new Uint8Array(words.buffer).set(bytes);
-    const buffer = runtime.reserve(words.length);
+    const buffer = await this.#onDevice.runtime.place(toStored(dtype === "bfloat16" ? "BF16" : "F32", numbers));
     this.#placed.push(buffer);
-    await runtime.write(buffer, words);
     return buffer.viewOfBytes(0, dtype, shape);
   }
 }
+
+type CacheType = "float32" | "bfloat16";
 
 /** Rows with equal prompts follow each other, in the order in which each prompt first comes. */
 function rowsOf(prompts: readonly Int32Array[], call: Call): Pending[] {
@@ -400,9 +384,6 @@ function rowsOf(prompts: readonly Int32Array[], call: Call): Pending[] {
   );
   return [...Map.groupBy(rows, ({ key }) => key).values()].flat();
 }
-
-/** Few sizes: powers of two, then multiples of eight. */
-const roundedUp = (count: number): number => (count <= 8 ? 2 ** Math.ceil(Math.log2(count)) : 8 * Math.ceil(count / 8));
 
 function notFinite(weights: GeneratorWeights): ModelError {
   if (!isFed(weights)) return weights.base.notFinite();

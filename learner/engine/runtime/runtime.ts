@@ -96,6 +96,15 @@ export class Runtime {
     }
   }
 
+  /** A copy of numbers of any type. @throws GraphError `device` where there is no memory left */
+  async place(bytes: Uint8Array): Promise<DeviceBuffer> {
+    const words = new Float32Array(Math.ceil(bytes.length / DTYPES.float32.bytes));
+    new Uint8Array(words.buffer).set(bytes);
+    const buffer = this.reserve(words.length);
+    await this.write(buffer, words);
+    return buffer;
+  }
+
   async zero(buffer: DeviceBuffer): Promise<void> {
     for (const { values } of buffer.blocks())
       await this.#forBuffers.fill.run({ size: tensor(BigInt64Array.of(BigInt(values.shape[0]!))) }, { zeros: values });
