@@ -7,6 +7,7 @@ import { LIBRARY } from "./build.ts";
 export const COUNTERS = [
   ...(["launches", "products", "cudnn", "toDevice", "toDeviceBytes", "toHost", "toHostBytes"] as const),
   ...(["onDevice", "onDeviceBytes", "synchronisations", "allocations"] as const),
+  ...(["graphLaunches", "graphKernels", "graphCopies", "graphCopyBytes"] as const),
 ] as const;
 
 export type Counts = Record<(typeof COUNTERS)[number], number> & {

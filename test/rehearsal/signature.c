@@ -51,6 +51,26 @@ struct signature signature_of(const char *mangled) {
   return result;
 }
 
+int parameters_of(const char *mangled, uint8_t pointers[MOST_PARAMETERS]) {
+  char *text = demangled(mangled), *end = text + strlen(text) - 1, *begin = end;
+  if (*end != ')') end_process("a kernel's name has no parameters");
+  for (int depth = 0; begin >= text; begin--) {
+    depth += *begin == ')' ? 1 : *begin == '(' ? -1 : 0;
+    if (depth == 0) break;
+  }
+  int parameters = 0, depth = 0;
+  if (end - begin > 1)
+    for (char *at = begin + 1; at <= end; at++) {
+      if (at == end || (*at == ',' && depth == 0)) {
+        if (parameters == MOST_PARAMETERS) end_process("a kernel has too many parameters");
+        pointers[parameters++] = at[-1] == '*';
+      } else if (strchr("(<[{", *at)) depth++;
+      else if (strchr(")>]}", *at)) depth--;
+    }
+  free(text);
+  return parameters;
+}
+
 enum type type_of(const char *name) {
   static const struct { const char *name; enum type type; } known[] = {
       {"float", FLOAT}, {"double", DOUBLE}, {"BFloat16", BFLOAT16}, {"__nv_bfloat16", BFLOAT16}, {"bool", BOOL},

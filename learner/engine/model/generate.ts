@@ -190,7 +190,8 @@ export class Generator {
             { sampling, cache, compute: this.#compute(weights) },
           );
     const create = this.#onDevice?.createSession ?? createSession;
-    const session = await create(graph, { threads: this.#threads, ...frozen?.base.sessionOptions });
+    const captures = sampling !== undefined;
+    const session = await create(graph, { threads: this.#threads, captures, ...frozen?.base.sessionOptions });
     this.#sessions.set(key, session);
     return session;
   }

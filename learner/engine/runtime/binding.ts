@@ -1,0 +1,184 @@
+/** Inputs and outputs of a session that stay where they are from run to run. */
+import { GraphError } from "../graph/errors.ts";
+import { type DeviceTensor, DTYPES, type Tensor } from "../graph/tensor.ts";
+import type { OrtApi, Pointer } from "./api.ts";
+import type { DeviceBuffer } from "./buffer.ts";
+import type { Capture } from "./capture.ts";
+import { type Pinned, pin, unpin } from "./cuda.ts";
+import { ALIGNMENT_BYTES } from "./staging.ts";
+
+type Given = Readonly<Record<string, Tensor | DeviceTensor>>;
+
+export interface Bound {
+  readonly feeds: Given;
+  /** typed arrays in which the caller changes numbers between runs */
+  readonly changing: Readonly<Record<string, Tensor>>;
+  readonly outputs: Given;
+}
+
+/** What a binding needs of its session, whose OrtSession may be made anew. */
+export interface BoundSession {
+  readonly api: OrtApi;
+  readonly inputNames: readonly string[];
+  readonly outputNames: readonly string[];
+  readonly address: Pointer;
+  /** on a GPU */
+  readonly capture: Capture | undefined;
+  readonly stageable: ReadonlySet<string>;
+  /** An OrtValue over the numbers of a tensor of this process. */
+  wrap(tensor: Tensor): Pointer;
+  reserve(length: number): DeviceBuffer;
+  fault(cause: unknown): unknown;
+  /** Runs it as a CUDA graph, or without where it cannot be captured. */
+  captured(run: () => void): void;
+  forget(binding: Binding): void;
+}
+
+const isHere = (value: Tensor | DeviceTensor): value is Tensor => !("address" in value);
+
+export class Binding {
+  readonly #session: BoundSession;
+  /** what native code has addresses of must not be collected */
+  readonly held: Bound;
+  /** by name: OrtValues of inputs and of outputs */
+  readonly #inputs: ReadonlyMap<string, Pointer>;
+  readonly #outputs: ReadonlyMap<string, Pointer>;
+  readonly #wrapped: Pointer[] = [];
+  readonly #exchange: Exchange | undefined;
+  /** tells this memory from that of all other bindings, and the numbers that a capture keeps */
+  readonly #key: string;
+  #binding: Pointer = 0n;
+
+  constructor(session: BoundSession, held: Bound) {
+    this.#session = session;
+    this.held = held;
+    const { inputNames, outputNames, capture } = session;
+    const given = new Map(inputNames.map((name) => [name, found(name, held.changing[name] ?? held.feeds[name])]));
+    const wanted = new Map(outputNames.map((name) => [name, found(name, held.outputs[name])]));
+    const fixed = inputNames.find((name) => name in held.changing && !session.stageable.has(name));
+    if (capture && fixed)
+      throw new GraphError("feed", `bind: '${fixed}' is read in this process's memory and cannot change; feed it`);
+    const results = Object.fromEntries([...wanted].filter((output): output is [string, Tensor] => isHere(output[1])));
+    this.#exchange = capture && new Exchange(session, capture, held.changing, results);
+    const here: string[] = [];
+    const ortValue = (name: string, value: Tensor | DeviceTensor): Pointer => {
+      const there = this.#exchange?.views.get(value as Tensor) ?? value;
+      if ("address" in there) return there.address;
+      here.push(`${name}=${there.data}`);
+      this.#wrapped.push(session.wrap(there));
+      return this.#wrapped.at(-1)!;
+    };
+    this.#inputs = new Map([...given].map(([name, value]) => [name, ortValue(name, value)]));
+    this.#outputs = new Map([...wanted].map(([name, value]) => [name, ortValue(name, value)]));
+    const { api } = session;
+    const where = (values: Iterable<Pointer>) =>
+      [...values].map((value) => api.created((out) => api.GetTensorMutableData(value, out)));
+    const there = [...given.values(), ...wanted.values()].map(({ shape }) => shape.join("x"));
+    this.#key = [...here, ...there, ...where(this.#inputs.values()), ...where(this.#outputs.values())].join();
+  }
+
+  /** When it returns, the outputs are there. */
+  async run(): Promise<void> {
+    const { api, capture } = this.#session;
+    try {
+      this.#exchange?.send();
+      this.#session.captured(() =>
+        api.RunWithBinding(this.#session.address, capture?.options(this.#key) ?? null, this.#bound()),
+      );
+      this.#exchange?.receive();
+    } catch (cause) {
+      throw this.#session.fault(cause);
+    }
+  }
+
+  /** The session's OrtSession is released. */
+  unbind(): void {
+    if (this.#binding) this.#session.api.ReleaseIoBinding(this.#binding);
+    this.#binding = 0n;
+  }
+
+  release(): void {
+    this.unbind();
+    this.#session.forget(this);
+    for (const value of this.#wrapped) this.#session.api.ReleaseValue(value);
+    this.#wrapped.length = 0;
+    this.#exchange?.release();
+  }
+
+  #bound(): Pointer {
+    if (this.#binding) return this.#binding;
+    const { api, address } = this.#session;
+    this.#binding = api.created((out) => api.CreateIoBinding(address, out));
+    for (const [name, value] of this.#inputs) api.BindInput(this.#binding, name, value);
+    for (const [name, value] of this.#outputs) api.BindOutput(this.#binding, name, value);
+    api.SynchronizeBoundInputs(this.#binding);
+    return this.#binding;
+  }
+}
+
+function found(name: string, value: Tensor | DeviceTensor | undefined): Tensor | DeviceTensor {
+  if (value) return value;
+  throw new GraphError("feed", `bind: '${name}' is missing`);
+}
+
+/** One piece of device memory for what changes and for results, and its twin in pinned memory: one copy there, one back. */
+class Exchange {
+  readonly views = new Map<Tensor, DeviceTensor>();
+  readonly #capture: Capture;
+  readonly #pinned: Pinned;
+  readonly #buffer: DeviceBuffer;
+  readonly #there: Pointer;
+  readonly #places = new Map<Tensor, number>();
+  readonly #changing: readonly Tensor[];
+  readonly #results: readonly Tensor[];
+  /** bytes, up to where results begin and end */
+  readonly #begin: number;
+  readonly #end: number;
+
+  constructor(
+    { api, reserve }: BoundSession,
+    capture: Capture,
+    changing: Readonly<Record<string, Tensor>>,
+    results: Readonly<Record<string, Tensor>>,
+  ) {
+    this.#capture = capture;
+    [this.#changing, this.#results] = [Object.values(changing), Object.values(results)];
+    let end = 0;
+    const place = (tensors: readonly Tensor[]) => {
+      for (const each of tensors) {
+        this.#places.set(each, end);
+        end += Math.ceil(each.data.byteLength / ALIGNMENT_BYTES) * ALIGNMENT_BYTES;
+      }
+      return end;
+    };
+    [this.#begin, this.#end] = [place(this.#changing), place(this.#results)];
+    this.#buffer = reserve(Math.max(1, this.#end / DTYPES.float32.bytes));
+    for (const [each, offset] of this.#places)
+      this.views.set(each, this.#buffer.viewOfBytes(offset, each.dtype, each.shape));
+    const { address } = this.#buffer.view(0, [this.#buffer.length]);
+    this.#there = api.created((out) => api.GetTensorMutableData(address, out));
+    this.#pinned = pin(Math.max(1, this.#end));
+  }
+
+  send(): void {
+    for (const each of this.#changing) this.#pinned.bytes.set(bytesOf(each), this.#places.get(each)!);
+    if (this.#begin > 0) this.#capture.stream.copy(this.#there, this.#pinned.address, this.#begin);
+  }
+
+  receive(): void {
+    const [begin, bytes] = [BigInt(this.#begin), this.#end - this.#begin];
+    if (bytes > 0) this.#capture.stream.copy(this.#pinned.address + begin, this.#there + begin, bytes);
+    this.#capture.stream.synchronise();
+    for (const each of this.#results) {
+      const place = this.#places.get(each)!;
+      bytesOf(each).set(this.#pinned.bytes.subarray(place, place + each.data.byteLength));
+    }
+  }
+
+  release(): void {
+    unpin(this.#pinned);
+    this.#buffer.release();
+  }
+}
+
+const bytesOf = ({ data }: Tensor): Uint8Array => new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
