@@ -239,9 +239,11 @@ async function loadPolicy({ options, directory, spec, store, log }: Process, pol
   const adapter = adapterOf(spec);
   const base = adapter && modelIdentity(new MappedWeights(policy));
   const { threads, compute } = spec.learner;
+  const { generationBatchSize: slots, maxPromptTokens, maxResponseTokens } = spec.model;
   const passes = { workers: ranks, microBatchTokens, rowTokens } satisfies Partial<EngineOptions>;
   const engine = await startEngine({
     ...{ model: policy, device, threads, adapter, compute: COMPUTE[compute], ...passes },
+    ...{ slots, positions: maxPromptTokens + maxResponseTokens },
     critic: spec.algorithm.baseline === "Critic",
     activationCheckpointing: checkpointing ? "Always" : "Never",
   });

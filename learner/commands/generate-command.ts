@@ -9,10 +9,10 @@ import fs from "node:fs";
 import path from "node:path";
 import { parseArgs } from "node:util";
 import {
+  DEFAULT_SLOTS,
   Generator,
   MappedWeights,
   type Message,
-  type Response,
   readEosIds,
   readTokenizer,
   seedFor,
@@ -39,8 +39,6 @@ const USAGE = `usage: longrun generate --model DIR --prompts FILE.jsonl [--adapt
 const MAX_TOKENS = 256;
 /** Smallest temperature above 0, as in a manifest (model.temperature): logits divided by less exceed float32. */
 const LEAST_TEMPERATURE = 0.01;
-/** So many lines are answered together. */
-const LINES_AT_ONCE = 64;
 const ROLES = ["system", "user", "assistant"];
 
 async function generate(): Promise<void> {
@@ -77,24 +75,18 @@ async function generate(): Promise<void> {
     throw new InputError(`${line.place}: ${excess}`);
   });
 
-  const generator = new Generator(config, { threads });
-  for (let first = 0; first < prompts.length; first += LINES_AT_ONCE) {
-    const rows = prompts.slice(first, first + LINES_AT_ONCE).map((prompt, row) => ({
-      ...{ prompt, row, seed: seedFor(seed, "generate", first + row) },
-      most: maxTokens ?? Math.min(MAX_TOKENS, maxPositions - prompt.length),
-    }));
-    const answers: Response[] = [];
-    // grouped by length: a long prompt, which leaves less context, must not shorten another line's response
-    for (const [maxNewTokens, same] of Map.groupBy(rows, ({ most }) => most)) {
-      const responses = await generator.generate(
-        { base: weights, ...(adapter && { adapter }) },
-        same.map(({ prompt }) => prompt),
-        { seeds: same.map((row) => row.seed), temperature, topP: 1, maxNewTokens, eosIds },
-      );
-      for (const [i, { row }] of same.entries()) answers[row] = responses[i]!;
-    }
-    for (const { response, logProbs } of answers)
-      printLine({ tokens: [...response], text: tokenizer?.decode(response) ?? null, logProbs: [...logProbs] });
+  const slots = Math.min(prompts.length, DEFAULT_SLOTS);
+  const generator = new Generator(config, { threads, slots });
+  const answers = prompts.map(async (prompt, line) => {
+    const maxNewTokens = maxTokens ?? Math.min(MAX_TOKENS, maxPositions - prompt.length);
+    const how = { seeds: [seedFor(seed, "generate", line)], temperature, topP: 1, maxNewTokens, eosIds };
+    const [answer] = await generator.generate({ base: weights, ...(adapter && { adapter }) }, [prompt], how);
+    return answer!;
+  });
+  for (const answer of answers) answer.catch(() => {}); // the loop throws it
+  for (const answer of answers) {
+    const { response, logProbs } = await answer;
+    printLine({ tokens: [...response], text: tokenizer?.decode(response) ?? null, logProbs: [...logProbs] });
   }
   await generator.release();
 }

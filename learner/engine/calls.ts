@@ -1,18 +1,25 @@
 /**
- * Methods of an object that lives in a worker thread, called from the thread that started it: one after the other, in the
- * order of the calls. What is passed is copied, but for numbers in shared memory (SharedArrayBuffer), and for a function as the last
- * parameter: calls of it come back here while the method runs.
+ * Methods of an object that lives in a worker thread, called from the thread that started it. Calls run one after the other, in their
+ * order; those that follow each other may run side by side (`Turns`). What is passed is copied, but for
+ *
+ * - numbers in shared memory (SharedArrayBuffer);
+ * - a function as the last parameter: calls of it come back here while the method runs;
+ * - an AbortSignal as the property `signal` of a parameter: it is aborted there, too.
  */
 import { type MessagePort, Worker } from "node:worker_threads";
 import { EngineError } from "./errors.ts";
 
-interface Call {
-  id: number;
-  method: string;
-  parameters: unknown[];
-  /** a function is a further parameter, and stays here */
-  listens: boolean;
-}
+type Question =
+  | {
+      id: number;
+      method: string;
+      parameters: unknown[];
+      /** a function is a further parameter, and stays here */
+      listens: boolean;
+      /** which parameter has a signal, which stays here */
+      signalled: number;
+    }
+  | { id: number; aborted: true };
 
 type Answer =
   | { id: number; told: unknown[] }
@@ -26,32 +33,73 @@ export type Remote<T> = {
   [M in keyof T]: T[M] extends (...parameters: infer P) => infer R ? (...parameters: P) => Promise<Awaited<R>> : never;
 };
 
-/** Answers the calls that come by `port`; `make` is called by the first. After `close` the thread can end. */
-export function serveCalls(port: MessagePort, make: () => object | Promise<object>): void {
-  let queue: Promise<unknown> = Promise.resolve();
-  let target: Methods | undefined;
-  port.on("message", ({ id, method, parameters, listens }: Call) => {
-    const tell = (...told: unknown[]) => port.postMessage({ id, told } satisfies Answer);
-    if (listens) parameters.push(tell);
-    queue = queue.then(async () => {
+/** Work in turns, first come, first served: what follows each other with the same name is one turn, and runs side by side. */
+class Turns {
+  #name: string | undefined;
+  /** of this turn */
+  readonly #open = new Set<Promise<unknown>>();
+  #before: Promise<unknown> = Promise.resolve();
+
+  /** @param name left out: the work has a turn of its own */
+  take(name: string | undefined, work: () => Promise<unknown>): void {
+    if (name === undefined || name !== this.#name) {
+      this.#before = Promise.all([this.#before, ...this.#open]);
+      this.#open.clear();
+    }
+    this.#name = name;
+    const done: Promise<unknown> = this.#before.then(work).finally(() => this.#open.delete(done));
+    this.#open.add(done);
+  }
+}
+
+/**
+ * Answers the calls that come by `port`; `make` is called by the first. After `close` the thread can end.
+ *
+ * @param turnOf names the turn that a call may share with others
+ */
+export function serveCalls(
+  port: MessagePort,
+  make: () => object | Promise<object>,
+  turnOf: (method: string, parameters: readonly unknown[]) => string | undefined = () => undefined,
+): void {
+  const turns = new Turns();
+  const signals = new Map<number, AbortController>();
+  let target: Promise<Methods> | undefined;
+  const answer = (message: Answer) => port.postMessage(message);
+  port.on("message", (question: Question) => {
+    const { id } = question;
+    if ("aborted" in question) return signals.get(id)?.abort();
+    const { method, parameters, listens, signalled } = question;
+    if (signalled >= 0) {
+      const controller = new AbortController();
+      signals.set(id, controller);
+      parameters[signalled] = { ...(parameters[signalled] as object), signal: controller.signal };
+    }
+    if (listens) parameters.push((...told: unknown[]) => answer({ id, told }));
+    turns.take(turnOf(method, parameters), async () => {
       try {
-        target ??= (await make()) as Methods;
-        const answer: Answer = { id, result: await target[method]!(...parameters) };
-        port.postMessage(answer);
+        target ??= Promise.resolve(make() as Methods | Promise<Methods>);
+        const methods = await target;
+        answer({ id, result: await methods[method]!(...parameters) });
         if (method === "close") port.close();
       } catch (cause) {
         const { name, code, message, stack } = cause as Error & { code?: string };
-        const answer: Answer = { id, error: { name, code, message, stack } };
-        port.postMessage(answer);
+        answer({ id, error: { name, code, message, stack } });
       }
+      signals.delete(id);
     });
   });
 }
+
+type Signalled = { signal?: AbortSignal };
 
 interface Waiting {
   resolve: (result: unknown) => void;
   reject: (error: Error) => void;
   listener: ((...told: unknown[]) => void) | undefined;
+  signal: AbortSignal | undefined;
+  /** stops listening to the signal */
+  settled: () => void;
 }
 
 /** A worker thread and the methods of the object T in it. The thread keeps its process alive only while a call is open. */
@@ -75,7 +123,10 @@ export class WorkerThread<T extends object> {
     const end = (message: string, cause?: unknown) => {
       if (this.#failure) return;
       this.#failure = new EngineError("worker", `${what} ${message}`, { cause });
-      for (const { reject } of this.#waiting.values()) reject(this.#failure);
+      for (const { reject, settled } of this.#waiting.values()) {
+        settled();
+        reject(this.#failure);
+      }
       this.#waiting.clear();
       if (!this.#closed) onFailure(this.#failure);
     };
@@ -107,12 +158,19 @@ export class WorkerThread<T extends object> {
       const id = this.#next++;
       const last = parameters.at(-1);
       const listener = typeof last === "function" ? (last as Waiting["listener"]) : undefined;
-      this.#waiting.set(id, { resolve, reject, listener });
+      const copied = listener ? parameters.slice(0, -1) : [...parameters];
+      const signalled = copied.findIndex((it) => (it as Signalled | undefined)?.signal instanceof AbortSignal);
+      const { signal, ...others } = (copied[signalled] ?? {}) as Signalled;
+      if (signal?.aborted) return reject(signal.reason);
+      if (signal) copied[signalled] = others;
+      const abort = () => this.#worker.postMessage({ id, aborted: true } satisfies Question);
+      signal?.addEventListener("abort", abort);
+      const settled = () => signal?.removeEventListener("abort", abort);
+      this.#waiting.set(id, { resolve, reject, listener, signal, settled });
       this.#closed ||= method === "close";
       this.#worker.ref();
-      const copied = listener ? parameters.slice(0, -1) : parameters;
-      const message: Call = { id, method, parameters: copied, listens: listener !== undefined };
-      this.#worker.postMessage(message);
+      const listens = listener !== undefined;
+      this.#worker.postMessage({ id, method, parameters: copied, listens, signalled } satisfies Question);
     });
   }
 
@@ -122,10 +180,13 @@ export class WorkerThread<T extends object> {
       call?.listener?.(...answer.told);
       return;
     }
+    call?.settled();
     this.#waiting.delete(answer.id);
     if (this.#waiting.size === 0) this.#worker.unref();
     if ("result" in answer) {
       call?.resolve(answer.result);
+    } else if (call?.signal?.aborted) {
+      call.reject(call.signal.reason);
     } else {
       const { code, message, stack } = answer.error;
       call?.reject(Object.assign(new EngineError(code ?? "worker", message), { stack }));

@@ -10,7 +10,7 @@ import type { EngineOptions } from "./engine.ts";
 import type { Graph } from "./graph/graph.ts";
 import type { Tensor } from "./graph/tensor.ts";
 import { isResident } from "./microbatches.ts";
-import { type GenerateOptions, Generator, type Response } from "./model/generate.ts";
+import { type GenerateOptions, Generator, type Listener, type Response } from "./model/generate.ts";
 import { HostMemory, type Range } from "./model-memory.ts";
 import { Sessions } from "./sessions.ts";
 import {
@@ -62,7 +62,8 @@ export class EngineWorker {
     this.#memory = onDevice ?? new HostMemory();
     this.#sum = new GradientSum(this.#memory);
     this.#sessions = new Sessions(this.#model, options, onDevice);
-    this.#generator = new Generator(this.#model.config, { threads: options.threads, onDevice });
+    const { threads, slots, positions } = options;
+    this.#generator = new Generator(this.#model.config, { threads, onDevice, slots, positions });
   }
 
   /** Uses these weights, in shared memory, for a role from now on. */
@@ -108,10 +109,10 @@ export class EngineWorker {
     role: Role,
     prompts: Int32Array[],
     options: GenerateOptions,
-    onResponse?: (index: number, response: Response) => void,
+    listener?: Listener,
   ): Promise<Response[]> {
     const weights = this.#model.generatorWeights(await this.#of(role).generatorWeights(), role);
-    return this.#generator.generate(weights, prompts, options, onResponse);
+    return this.#generator.generate(weights, prompts, options, listener);
   }
 
   async close(): Promise<void> {

@@ -6,7 +6,6 @@ import { after, before, test } from "node:test";
 import fc from "fast-check";
 import {
   type Engine,
-  type Generated,
   type PolicySample,
   type PolicyStep,
   type PretrainStep,
@@ -15,6 +14,7 @@ import {
 } from "./engine.ts";
 import { configJson, type ModelConfig } from "./model/config.ts";
 import { writeModelFolder } from "./model/folder.ts";
+import type { Response, ResponsePart } from "./model/generate.ts";
 import { initialWeights } from "./model/weights.ts";
 import { randomSamples } from "./samples.fixture.ts";
 import { Trainer } from "./trainer.ts";
@@ -360,20 +360,56 @@ test("generation through the worker agrees with the training forward", async () 
 });
 
 test("each response is told when it ends, by every worker, and is the same in any number of slots", async () => {
-  const engine = await startEngine({ model, threads: 2 });
   const prompts = samples(9).map(({ prompt }) => prompt);
   const options = { seeds: [...prompts.keys()], temperature: 1, topP: 1, maxNewTokens: 20 };
-  const expected = await engine.generate(prompts, options);
-  const told = new Map<number, Generated>();
-  const responses = await engine.generate(prompts, { ...options, slots: 3 }, (index, response) => {
-    assert.ok(!told.has(index));
-    told.set(index, response);
-  });
-  assert.deepEqual(responses, expected);
-  assert.deepEqual(
-    [...told].sort(([a], [b]) => a - b),
-    [...expected.entries()],
+  const found = [];
+  for (const slots of [undefined, 3]) {
+    const engine = await startEngine({ model, threads: 2, slots });
+    const told = new Map<number, ResponsePart>();
+    found.push(await engine.generate(prompts, options, (index, part) => told.set(index, part)));
+    assert.deepEqual(told, new Map(found[0]!.map((response, i) => [i, { ...response, ended: true }])));
+    await engine.close();
+  }
+  assert.deepEqual(found[1], found[0]);
+});
+
+test("calls that generate overlap, and what changes weights waits for them and is waited for", async () => {
+  const engine = await startEngine({ model, threads: 2, slots: 12 });
+  const prompts = samples(8).map(({ prompt }) => prompt);
+  const options = { seeds: [...prompts.keys()], temperature: 1, topP: 1, eosIds: [] };
+  const alone = await engine.generate(prompts, { ...options, maxNewTokens: 40 });
+  const order: string[] = [];
+  const named = async <T>(name: string, work: Promise<T>) => {
+    const result = await work;
+    order.push(name);
+    return result;
+  };
+  const long = named("long", engine.generate(prompts, { ...options, maxNewTokens: 40 }));
+  const short = named("short", engine.generate([prompts[0]!], { ...options, seeds: [0], maxNewTokens: 2 }));
+  const trained = named("trained", engine.pretrain(samples(4, 7), PRETRAIN));
+  const later = named("later", engine.generate(prompts, { ...options, maxNewTokens: 40 }));
+  assert.deepEqual(await long, alone);
+  assert.deepEqual((await short)[0]!.response, alone[0]!.response.slice(0, 2));
+  assert.notDeepEqual(await later, alone, "it has the trained weights");
+  await trained;
+  assert.deepEqual(order, ["short", "long", "trained", "later"]);
+  await engine.close();
+});
+
+test("a call whose signal is aborted ends in all threads, and its slots are free", async () => {
+  const engine = await startEngine({ model, threads: 2, slots: 2 });
+  const { prompt } = samples(1)[0]!;
+  const options = { seeds: [1], temperature: 1, topP: 1, maxNewTokens: 50, eosIds: [] };
+  const reason = new Error("nobody waits for it");
+  const stop = new AbortController();
+  const unwanted = engine.generate([prompt, prompt], { ...options, seeds: [1, 2], signal: stop.signal }, () =>
+    assert.fail("no response was to end"),
   );
+  stop.abort(reason);
+  await assert.rejects(unwanted, reason);
+  await assert.rejects(engine.generate([prompt], { ...options, signal: AbortSignal.abort(reason) }), reason);
+  const [{ response }] = (await engine.generate([prompt], options)) as [Response];
+  assert.equal(response.length, 50);
   await engine.close();
 });
 

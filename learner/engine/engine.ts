@@ -1,11 +1,12 @@
 /**
  * The engine: generation, log-probs and optimiser steps of one policy (and its frozen reference and critic), as the main
  * thread sees them. The work is done in other threads (engine-thread.ts and its workers), because ONNX Runtime blocks the thread that runs it.
- * Calls are served one after the other, in the order in which they were made.
+ * Calls are served one after the other, in the order in which they were made; generation with the same weights side by side.
  */
 import "./runtime/telemetry.ts";
 import { WorkerThread } from "./calls.ts";
 import type { EngineError } from "./errors.ts";
+import type { GenerateOptions as GeneratorRequest, Listener, Response } from "./model/generate.ts";
 import type { LoraConfig } from "./model/lora.ts";
 import type { Device } from "./runtime/device.ts";
 
@@ -38,6 +39,10 @@ export interface EngineOptions {
    * can be. Attention goes in more blocks where it is long. Default microBatchTokens
    */
   rowTokens?: number;
+  /** responses that are generated side by side, over all workers; further ones wait. It changes no response. Default 64 */
+  slots?: number | undefined;
+  /** tokens of a prompt and its response that a slot has room for (GeneratorOptions). Default: what they need */
+  positions?: number | undefined;
   /** where the networks run; default the CPU */
   device?: Device;
   /**
@@ -67,25 +72,11 @@ export interface Sequence {
   response: Int32Array;
 }
 
-export interface GenerateOptions {
-  /** one per prompt; a sample depends on nothing but weights, prompt, options and its seed */
-  seeds: number[];
-  temperature: number;
-  topP: number;
-  maxNewTokens: number;
-  /** responses that are generated side by side; a prompt waits until one has ended. Default: all. It changes no response */
-  slots?: number;
+export interface GenerateOptions extends Omit<GeneratorRequest, "eosIds"> {
+  /** a response ends with the first of these, and includes it. Default: the model's */
+  eosIds?: readonly number[];
   /** whose weights; the reference is the model folder's, whatever was trained or loaded since. Default policy */
   weights?: "policy" | "reference";
-}
-
-export interface Generated {
-  /** token ids with the end token if there is one, int32 [response] */
-  response: Int32Array;
-  /** log pi/T of the sampled tokens (behaviour policy), float32 [response] */
-  logProbs: Float32Array;
-  /** it ended by itself, not at maxNewTokens */
-  finished: boolean;
 }
 
 export interface EvaluateOptions {
@@ -199,12 +190,13 @@ export interface CriticStepResult extends StepResult {
 }
 
 export interface Engine {
-  /** @param onResponse called as soon as a response has ended, with the index of its prompt */
-  generate(
-    prompts: Int32Array[],
-    options: GenerateOptions,
-    onResponse?: (index: number, response: Generated) => void,
-  ): Promise<Generated[]>;
+  /**
+   * Samples a response to each prompt. Calls with the same weights run side by side and share the slots of the KV cache: a call begins
+   * with the next token of those before it. All other calls wait until those before them have ended.
+   *
+   * @param listener told of each response when it has ended, or as its tokens come (`streams`)
+   */
+  generate(prompts: Int32Array[], options: GenerateOptions, listener?: Listener): Promise<Response[]>;
   evaluate(batch: Sequence[], options: EvaluateOptions): Promise<LogProbs[]>;
   /** Makes the critic, a copy of what the policy trains with a head that says `value` everywhere, unless there is one already. */
   initializeCritic(value: number): Promise<void>;

@@ -37,7 +37,7 @@ export {
   readTokenizer,
   writeConfig,
 } from "./model/folder.ts";
-export { Generator, type Response } from "./model/generate.ts";
+export { DEFAULT_SLOTS, Generator, type Listener, type Response, type ResponsePart } from "./model/generate.ts";
 export { type SafetensorsDType, TRANSFORMERS_DTYPES } from "./model/halves.ts";
 export { type Adapter, adapterNames, adapterScale, PROJECTIONS } from "./model/lora.ts";
 export { MappedWeights, modelIdentity } from "./model/mapped.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { balanced, evenParts, type MicroBatch, microBatches, tokenScale } from "./microbatches.ts";
+import { balanced, dealtPrompts, type MicroBatch, microBatches, tokenScale } from "./microbatches.ts";
 
 const sequences = (lengths: [number, number][]) =>
   lengths.map(([prompt, response]) => ({ prompt: new Int32Array(prompt), response: new Int32Array(response) }));
@@ -112,11 +112,17 @@ test("each next group goes to the worker that has the least to do", () => {
 
 test("prompts are divided evenly, equal ones side by side", () => {
   const prompts = [1, 2, 1, 3, 2, 1, 4].map((token) => Int32Array.of(token));
-  assert.deepEqual(evenParts(prompts, 2), [
+  assert.deepEqual(dealtPrompts(prompts, [0, 0]), [
     [0, 2, 5, 1],
     [4, 3, 6],
   ]);
-  assert.deepEqual(evenParts(prompts.slice(0, 1), 2), [[0], []]);
+  assert.deepEqual(dealtPrompts(prompts.slice(0, 1), [0, 0]), [[0], []]);
+  assert.deepEqual(dealtPrompts(prompts.slice(0, 1), [3, 2]), [[], [0]]);
+  assert.deepEqual(dealtPrompts(prompts, [3, 0]), [
+    [3, 6],
+    [0, 2, 5, 1, 4],
+  ]);
+  assert.deepEqual(dealtPrompts(prompts.slice(0, 2), [9, 0, 4]), [[], [0, 1], []]);
 });
 
 /** Two prompts of 10 tokens, four responses to the first and one to the second. */

@@ -127,12 +127,16 @@ export function balanced(sizes: readonly number[], workers: number): number[][] 
   return parts.map(({ indices }) => indices);
 }
 
-/** Indices of `prompts` for each of `workers`, as many for each, equal prompts side by side. */
-export function evenParts(prompts: readonly Int32Array[], workers: number): number[][] {
+/** Indices of `prompts` for each worker, so that all have about as many rows with those that they have; equal prompts side by side. */
+export function dealtPrompts(prompts: readonly Int32Array[], rows: readonly number[]): number[][] {
+  const parts = rows.map((): number[] => []);
   const order = samePrompts(prompts).flat();
-  return Array.from({ length: workers }, (_, worker) =>
-    order.slice(Math.ceil((worker * order.length) / workers), Math.ceil(((worker + 1) * order.length) / workers)),
-  );
+  const total = () => rows.reduce((sum, count) => sum + count, order.length);
+  const byRows = [...rows.keys()].sort((a, b) => rows[a]! - rows[b]!);
+  const share = Math.ceil(total() / rows.length);
+  for (const worker of byRows) parts[worker] = order.splice(0, Math.max(0, share - rows[worker]!));
+  parts[byRows[0]!]!.push(...order); // others have more than an even share
+  return parts;
 }
 
 /**

@@ -10,7 +10,6 @@ import type {
   Engine,
   EngineOptions,
   EvaluateOptions,
-  Generated,
   GenerateOptions,
   LogProbs,
   PolicySample,
@@ -29,6 +28,7 @@ import { type Tensor, tensor } from "./graph/tensor.ts";
 import { attentionBlocks, type MicroBatch, microBatches, passTokens, tokenScale } from "./microbatches.ts";
 import type { ModelConfig } from "./model/config.ts";
 import { attentionLength, type DecoderRow, decoderFeeds, targetFeeds } from "./model/decoder.ts";
+import type { Listener, Response } from "./model/generate.ts";
 import { VALUE_BIAS } from "./model/value-head.ts";
 import { digestOf, ModelState, readCritic, readMoments, writeCritic, writeMoments } from "./model-state.ts";
 import { checkCompute } from "./sessions.ts";
@@ -75,13 +75,9 @@ export class Trainer implements Engine {
     await this.#workers.ready();
   }
 
-  async generate(
-    prompts: Int32Array[],
-    options: GenerateOptions,
-    onResponse?: (index: number, response: Generated) => void,
-  ): Promise<Generated[]> {
-    const { weights = "policy", ...how } = options;
-    return this.#workers.generate(weights, prompts, { ...how, eosIds: this.#model.eosIds }, onResponse);
+  async generate(prompts: Int32Array[], options: GenerateOptions, listener?: Listener): Promise<Response[]> {
+    const { weights = "policy", eosIds = this.#model.eosIds, ...how } = options;
+    return this.#workers.generate(weights, prompts, { ...how, eosIds }, listener);
   }
 
   async evaluate(batch: Sequence[], options: EvaluateOptions): Promise<LogProbs[]> {

@@ -9,4 +9,9 @@ import { useDevice } from "./runtime/runtime.ts";
 flushDenormals();
 const options = workerData as EngineOptions;
 if (options.device) useDevice(options.device);
-serveCalls(parentPort!, () => new EngineWorker(options));
+// generation with the same weights runs side by side
+serveCalls(
+  parentPort!,
+  () => new EngineWorker(options),
+  (method, [role]) => (method === "generate" ? String(role) : undefined),
+);

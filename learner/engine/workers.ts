@@ -11,8 +11,8 @@ import { type Remote, WorkerThread } from "./calls.ts";
 import type { EngineOptions, Step, StepResult } from "./engine.ts";
 import type { EngineWorker, Feeds, GraphName, Outputs } from "./engine-worker.ts";
 import type { EngineError } from "./errors.ts";
-import { balanced, evenParts, isResident, workerCount, workerThreads } from "./microbatches.ts";
-import type { GenerateOptions, Response } from "./model/generate.ts";
+import { balanced, dealtPrompts, isResident, workerCount, workerThreads } from "./microbatches.ts";
+import { DEFAULT_SLOTS, type GenerateOptions, type Listener, type Response } from "./model/generate.ts";
 import type { Range } from "./model-memory.ts";
 import type { ModelState } from "./model-state.ts";
 
@@ -28,6 +28,8 @@ export class Workers {
   readonly #workers: Calls[];
   /** weights, gradients and moments are in this process's memory */
   readonly #share: boolean;
+  /** rows that each worker generates */
+  readonly #rows: number[];
   /** calls of `attach` and `changed` that workers have not answered yet */
   readonly #attached: Promise<unknown>[] = [];
 
@@ -35,7 +37,9 @@ export class Workers {
   constructor(options: EngineOptions, onFailure?: (failure: EngineError) => void, start = startWorker) {
     const size = workerCount(options);
     this.#share = !isResident(options);
-    const own = { ...options, threads: workerThreads(options, size) };
+    const slots = Math.ceil((options.slots ?? DEFAULT_SLOTS) / size);
+    const own = { ...options, threads: workerThreads(options, size), slots };
+    this.#rows = new Array(size).fill(0);
     this.#workers = Array.from({ length: size }, (_, i) => start(own, `worker ${i + 1} of the engine`, onFailure));
   }
 
@@ -98,20 +102,23 @@ export class Workers {
     return { outputs, done: { gradientNorm, skipped: false } };
   }
 
-  /** Solutions of equal prompts stay together, so that a prompt is read by as few workers as possible. */
+  /** Prompts go to the workers that have the fewest. Equal ones stay together, so that a prompt is read by as few workers as possible. */
   async generate(
     role: Role,
     prompts: Int32Array[],
     options: GenerateOptions,
-    onResponse?: (index: number, response: Response) => void,
+    listener?: Listener,
   ): Promise<Response[]> {
-    const parts = evenParts(prompts, this.size);
-    const found = await this.#each(parts, (worker, part) => {
+    await this.ready();
+    const parts = dealtPrompts(prompts, this.#rows);
+    for (const [worker, { length }] of parts.entries()) this.#rows[worker] += length;
+    const found = await this.#each(parts, async (worker, part) => {
       const seeds = part.map((i) => options.seeds[i]);
       const own = part.map((i) => prompts[i]);
-      const told = onResponse && ((i: number, response: Response) => onResponse(part[i], response));
-      const slots = options.slots && { slots: Math.ceil(options.slots / this.size) };
-      return worker.generate(role, own, { ...options, ...slots, seeds }, ...(told ? [told] : []));
+      const told: [Listener?] = listener ? [(i, response) => listener(part[i], response)] : [];
+      return worker.generate(role, own, { ...options, seeds }, ...told).finally(() => {
+        this.#rows[this.#workers.indexOf(worker)] -= part.length;
+      });
     });
     return inOrder(parts, found);
   }

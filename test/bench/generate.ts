@@ -4,7 +4,7 @@
  *     node test/bench/generate.ts [--rows 64] [--prompt 60:200] [--distinct 64] [--new 160] [--end 0] [--top-p 1] [--slots N]
  *
  * `--prompt` are the shortest and the longest prompt, `--distinct` is how many different prompts there are, `--end` is
- * the chance of a token to end its row, `--slots` how many rows are generated side by side (default all). `generate_hf.py` takes the same options and measures transformers. Run them in turn,
+ * the chance of a token to end its row, `--slots` how many rows are generated side by side (default 64). `generate_hf.py` takes the same options and measures transformers. Run them in turn,
  * so that both see the same load. The best of several repeats is printed, as tokens per second
  * of wall clock and of CPU time; tokens after the end of a row are not counted.
  */
@@ -57,14 +57,14 @@ const prompts = Array.from({ length: rows }, (_, row) => {
   return Int32Array.from({ length }, (_, i) => (which * 31 + i * 7) % config.vocabSize);
 });
 
-const engine = await startEngine({ model: folder, threads: Number(values.threads) });
+const engine = await startEngine({ model: folder, threads: Number(values.threads), ...slots });
 await rm(folder, { recursive: true }); // it has been read
 let best = { wall: 0, cpu: 0, tokens: 0 };
 for (let repeat = 0; repeat <= Number(values.repeats); repeat++) {
   const start = performance.now();
   const cpuStart = process.cpuUsage();
   const seeds = prompts.map((_, row) => row);
-  const options = { seeds, temperature: 1, topP: Number(values["top-p"]), maxNewTokens, ...slots };
+  const options = { seeds, temperature: 1, topP: Number(values["top-p"]), maxNewTokens };
   const responses = await engine.generate(prompts, options);
   const seconds = (performance.now() - start) / 1000;
   const { user, system } = process.cpuUsage(cpuStart);

@@ -160,6 +160,7 @@ async function rehearse(asked: Asked, layers: number, folder: string): Promise<U
   const { result: engine } = await phase("start", () =>
     startEngine({
       ...{ model, device, adapter, threads: learner.threads, critic: request.critic },
+      ...{ slots: generationBatchSize, positions: maxPromptTokens + maxResponseTokens },
       ...{ microBatchTokens: plan.microBatchTokens, rowTokens: plan.rowTokens, workers: plan.ranks },
       ...{ activationCheckpointing: plan.checkpointing ? "Always" : "Never", compute: COMPUTE[learner.compute] },
     }),

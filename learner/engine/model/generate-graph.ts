@@ -9,9 +9,10 @@ import { cast, concat, mul, pad, reshape, slice } from "../graph/primitives.ts";
 import type { DType } from "../graph/tensor.ts";
 import type { ModelConfig } from "./config.ts";
 import type { GraphWeights } from "./generate-weights.ts";
-import { sampleFromAll, sampleFromNucleus, sampleGreedy } from "./sample.ts";
+import { sampleFromAll, sampleGreedy, sampleMixed } from "./sample.ts";
 
-export type Sampling = "greedy" | "all" | "nucleus";
+/** What the rows of a step ask for: the most probable token; a token of the whole vocabulary; any of both, and nuclei. */
+export type Sampling = "greedy" | "all" | "mixed";
 
 /** Makes the graph's weights, which are inputs or point into files. */
 export type WeightsOf = (graph: Graph) => GraphWeights;
@@ -40,7 +41,7 @@ const MICROSOFT = "com.microsoft";
  * | total | int32 [], the positions that attention makes room for: `length` where caches are empty, else as many as the longest slot has, or more |
  * | cosines, sines | [positions, cachedHeadSize / 2] in the cache's dtype |
  * | keys.N, values.N | [slots, keyValueHeads, positions, cachedHeadSize] for each layer |
- * | uniforms, inverseTemperature, topP | float32 [slots], [], []: where `sampling` needs them |
+ * | uniforms, inverseTemperatures, topPs | float32 [slots], [slots, 1], [slots], where `sampling` needs them: sample.ts |
  *
  * Outputs: `newKeys.N` and `newValues.N`, to be bound to the memory of `keys.N` and `values.N`; with `sampling` also `drawn` float32
  * [2, slots], the next tokens and their probabilities in one tensor: one copy from a device. A vocabulary is far below 2^24 tokens.
@@ -127,17 +128,15 @@ export function generationGraph(config: ModelConfig, weightsOf: WeightsOf, optio
     const after = layer + 1 < layers ? `model.layers.${layer + 1}.input_layernorm.weight` : "model.norm.weight";
     [x, normed] = addNorm(x, mlp(normed, layer), after);
   }
-  const scaled = mul(normed, graph.input("inverseTemperature", "float32", []));
-  const logits = weights.head(
-    op("Reshape", [scaled, graph.constant([-1, config.hiddenSize], "int64")], [SLOTS, config.hiddenSize]),
-  );
-  const uniforms = () => graph.input("uniforms", "float32", [SLOTS]);
+  const rows = op("Reshape", [normed, graph.constant([-1, config.hiddenSize], "int64")], [SLOTS, config.hiddenSize]);
+  const ofRows = (name: string, ...columns: number[]) => graph.input(name, "float32", [SLOTS, ...columns]);
+  const logits = weights.head(mul(rows, ofRows("inverseTemperatures", 1)));
   const { token, probability } =
     sampling === "greedy"
       ? sampleGreedy(graph, logits)
       : sampling === "all"
-        ? sampleFromAll(graph, logits, uniforms())
-        : sampleFromNucleus(graph, logits, uniforms(), graph.input("topP", "float32", []));
+        ? sampleFromAll(graph, logits, ofRows("uniforms"))
+        : sampleMixed(graph, logits, ofRows("uniforms"), ofRows("topPs"));
   graph.output(
     "drawn",
     concat(

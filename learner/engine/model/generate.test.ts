@@ -2,11 +2,12 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
 import { after, describe, it } from "node:test";
+import { setImmediate } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { Session } from "../runtime/session.ts";
 import { type ModelConfig, parseConfig } from "./config.ts";
 import { selectWeights } from "./folder.fixture.ts";
-import { type GenerateOptions, Generator, type Response } from "./generate.ts";
+import { type GenerateOptions, Generator, type Response, type ResponsePart } from "./generate.ts";
 import { permutation, uniforms } from "./random.ts";
 import { readSafetensors } from "./safetensors.ts";
 import { initialWeights } from "./weights.ts";
@@ -41,8 +42,13 @@ for (const name of ["qwen2", "llama"]) {
     const generator = new Generator(config, { threads: 1 });
     after(() => generator.release());
     const prompts = reference.cases.map(({ prompt }) => Int32Array.from(prompt));
-    const generate = (rows: Int32Array[], options: Partial<GenerateOptions> = {}) =>
-      generator.generate(weights, rows, { ...OPTIONS, seeds: seedsFor(rows), ...options });
+    const generate = (rows: Int32Array[], options: Partial<GenerateOptions> = {}, by = generator) =>
+      by.generate(weights, rows, { ...OPTIONS, seeds: seedsFor(rows), ...options });
+    const withSlots = (slots: number) => {
+      const own = new Generator(config, { threads: 1, slots });
+      after(() => own.release());
+      return own;
+    };
 
     it("writes the greedy tokens of transformers, with prompts of different lengths in one batch", async () => {
       const responses = await generate(prompts, { temperature: 0 });
@@ -72,7 +78,7 @@ for (const name of ["qwen2", "llama"]) {
         run.mock.calls.flatMap(({ arguments: [feeds] }) => ("tokens" in feeds ? [feeds.tokens.shape] : []));
       for (const slots of [24, 5, 2]) {
         run.mock.resetCalls();
-        await generate(batch, { eosIds, temperature: 1.5, slots });
+        await generate(batch, { eosIds, temperature: 1.5 }, withSlots(slots));
         assert.deepEqual(
           read(),
           [3, 2, 4].map((index) => [1, prompts[index].length - 1]),
@@ -83,14 +89,15 @@ for (const name of ["qwen2", "llama"]) {
     it("gives a row the same bits in any order, among any others and in any number of slots", async () => {
       const options = { eosIds: [0, 1, 2, 3], temperature: 1.2 };
       const batch = Array.from({ length: 40 }, (_, row) => prompts[(row * 7) % prompts.length]);
-      const expected = await generate(batch, { ...options, slots: 64 });
+      const expected = await generate(batch, options);
       assert.ok(new Set(expected.map(({ response }) => response.length)).size > 5, "rows must end at many times");
       const order = permutation(batch.length, uniforms(1, "order"));
       for (const slots of [1, 3, 16, 40]) {
         const seeds = order.map((row) => row + 1);
         const shuffled = await generate(
           order.map((row) => batch[row]),
-          { ...options, seeds, slots },
+          { ...options, seeds },
+          withSlots(slots),
         );
         for (const [i, row] of order.entries()) assert.deepEqual(shuffled[i], expected[row]);
       }
@@ -99,19 +106,87 @@ for (const name of ["qwen2", "llama"]) {
     });
 
     it("says of each response that it has ended as soon as it has", async () => {
-      const options = { eosIds: [0, 1, 2, 3], temperature: 1.2, slots: 3, seeds: seedsFor(new Array(20)) };
+      const options = { ...OPTIONS, eosIds: [0, 1, 2, 3], temperature: 1.2, seeds: seedsFor(new Array(20)) };
       const batch = Array.from({ length: 20 }, (_, row) => prompts[row % prompts.length]);
-      const ended: [number, Response][] = [];
-      const responses = await generator.generate(weights, batch, { ...OPTIONS, ...options }, (...each) =>
-        ended.push(each),
-      );
-      assert.deepEqual([...ended.keys()], [...batch.keys()]);
-      for (const [index, response] of ended) assert.equal(response, responses[index]);
+      const told: [number, ResponsePart][] = [];
+      const responses = await withSlots(3).generate(weights, batch, options, (...each) => told.push(each));
+      assert.deepEqual(new Map(told), new Map(responses.map((response, i) => [i, { ...response, ended: true }])));
+      assert.equal(told.length, batch.length);
       assert.notDeepEqual(
-        ended.map(([index]) => index),
+        told.map(([index]) => index),
         [...batch.keys()],
         "short responses come before long ones",
       );
+    });
+
+    it("tells of tokens as they come, and at the end of each response once more", async () => {
+      const parts = prompts.map((): ResponsePart[] => []);
+      const options = { ...OPTIONS, seeds: seedsFor(prompts), streams: true };
+      const responses = await generator.generate(weights, prompts, options, (i, part) => parts[i].push(part));
+      for (const [i, { response, logProbs }] of responses.entries()) {
+        assert.deepEqual(
+          parts[i].flatMap((part) => [...part.response]),
+          [...response],
+        );
+        assert.deepEqual(
+          parts[i].flatMap((part) => [...part.logProbs]),
+          [...logProbs],
+        );
+        assert.deepEqual(
+          parts[i].map(({ ended }) => ended),
+          parts[i].map((_, at) => at === parts[i].length - 1),
+        );
+        assert.equal(parts[i][0].response.length, 1, "the first token comes at once");
+      }
+    });
+
+    it("joins calls that come while others run, each with its own options, and gives each what it gets alone", async () => {
+      const asked: Partial<GenerateOptions>[] = [
+        { temperature: 1.3 },
+        { temperature: 0, maxNewTokens: 9 },
+        { temperature: 2, topP: 0.5, eosIds: [1, 2, 3, 4, 5] },
+        { temperature: 0.5, maxNewTokens: 31 },
+      ];
+      const alone: Response[][] = [];
+      for (const [i, options] of asked.entries()) alone.push(await generate([prompts[i], prompts[0]], options));
+      const shared = withSlots(5);
+      let ended = 0;
+      const together = asked.map(async (options, i) => {
+        for (let turn = 0; turn < 3 * i; turn++) await setImmediate();
+        const [first, second] = await generate([prompts[i], prompts[0]], options, shared);
+        return { responses: [first, second], place: ended++ };
+      });
+      const found = await Promise.all(together);
+      assert.deepEqual(
+        found.map(({ responses }) => responses),
+        alone,
+      );
+      assert.ok(found[1].place < found[0].place, "a short call ends before a long one that began earlier");
+    });
+
+    it("ends the rows of a call that is aborted, and no others", async () => {
+      const few = withSlots(3);
+      const stop = new AbortController();
+      const expected = await generate([prompts[1], prompts[2]]);
+      const reason = new Error("the client has gone");
+      const aborted = generate([prompts[0], prompts[3], prompts[4]], { signal: stop.signal }, few);
+      const others = generate([prompts[1], prompts[2]], {}, few);
+      for (let turn = 0; turn < 5; turn++) await setImmediate();
+      stop.abort(reason);
+      await assert.rejects(aborted, reason);
+      assert.deepEqual(await others, expected);
+      await assert.rejects(generate([prompts[0]], { signal: stop.signal }, few), reason);
+      assert.deepEqual(await generate([prompts[1], prompts[2]], {}, few), expected, "slots are free again");
+    });
+
+    it("gives longer rows than slots have room for fewer slots, after those before them", async () => {
+      const roomy = await generate(prompts);
+      const tight = new Generator(config, { threads: 1, slots: 4, positions: 80 });
+      after(() => tight.release());
+      const short = generate(prompts.slice(0, 2), { maxNewTokens: 5 }, tight);
+      const long = await generate(prompts, {}, tight);
+      assert.deepEqual(long, roomy);
+      assert.deepEqual(await short, await generate(prompts.slice(0, 2), { maxNewTokens: 5 }));
     });
 
     it("samples the same for the same seed, whatever else is in the batch", async () => {
@@ -176,16 +251,16 @@ for (const name of ["qwen2", "llama"]) {
 }
 
 describe("many more rows than slots", () => {
-  it("gives each what it gives alone", async () => {
+  it("gives each of 10,000 what it gives alone", async () => {
     const { config, weights } = load("qwen2");
     const generator = new Generator(config, { threads: 1 });
-    const prompts = Array.from({ length: 2000 }, (_, row) =>
+    const prompts = Array.from({ length: 10_000 }, (_, row) =>
       Int32Array.from({ length: 1 + (row % 5) }, (_, i) => (row * 3 + i) % config.vocabSize),
     );
     const options = { ...OPTIONS, maxNewTokens: 6, eosIds: Array.from({ length: 40 }, (_, id) => id) };
-    const all = await generator.generate(weights, prompts, { ...options, seeds: seedsFor(prompts), slots: 64 });
+    const all = await generator.generate(weights, prompts, { ...options, seeds: seedsFor(prompts) });
     assert.ok(all.every(({ response }) => response.length > 0));
-    for (const row of [0, 63, 64, 999, 1998, 1999]) {
+    for (const row of [0, 63, 64, 4999, 9998, 9999]) {
       const [alone] = await generator.generate(weights, [prompts[row]], { ...options, seeds: [row + 1] });
       assert.deepEqual(all[row], alone);
     }
@@ -295,7 +370,6 @@ describe("requests that cannot be served", () => {
     [{ topP: 0 }, [prompt], /topP is 0/],
     [{ topP: 1.1 }, [prompt], /topP is 1.1/],
     [{ maxNewTokens: 0 }, [prompt], /maxNewTokens is 0/],
-    [{ slots: 0 }, [prompt], /slots is 0/],
     [{ maxNewTokens: 63 }, [prompt], /65 tokens; the model has 64 positions/],
     [{}, [Int32Array.of()], /prompt 0 is empty/],
     [{}, [Int32Array.of(160)], /token 160; the vocabulary is 160/],

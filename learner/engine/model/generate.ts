@@ -1,4 +1,9 @@
-/** Samples responses with the weights of a model. Everything blocks this thread: use it in a worker. */
+/**
+ * Samples responses with the weights of a model. Rows of all calls share the slots of one KV cache (continuous batching). Between two tokens
+ * other work of this thread runs, such as a new call; while a token is computed the thread is blocked: use it in a worker.
+ */
+import { createHash } from "node:crypto";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { type DeviceTensor, DTYPES, elementCount, type Tensor, tensor } from "../graph/tensor.ts";
 import type { DeviceBuffer } from "../runtime/buffer.ts";
 import { createSession, type OnDevice, usedDevice, usedRuntime } from "../runtime/runtime.ts";
@@ -6,7 +11,16 @@ import type { Session } from "../runtime/session.ts";
 import type { ModelConfig } from "./config.ts";
 import { ModelError } from "./errors.ts";
 import { cachedHeadSize, generationGraph, type Sampling } from "./generate-graph.ts";
-import { copyGraph, type Feeds, type Row, Slots } from "./generate-slots.ts";
+import {
+  copyGraph,
+  type Feeds,
+  LEAST_SLOTS,
+  type Room,
+  type Row,
+  room,
+  Slots,
+  tokenNumbers,
+} from "./generate-slots.ts";
 import { CAST_NUMBERS, fedWeights, GPU_CAST_NUMBERS, mappedWeights } from "./generate-weights.ts";
 import { HALF_PREFIX, isMultiplied } from "./halved.ts";
 import { toStored } from "./halves.ts";
@@ -17,17 +31,19 @@ import { rotaryTable } from "./rotary.ts";
 import { parameters } from "./weights.ts";
 
 export interface GenerateOptions {
-  /** one per row: the same seed, prompt and weights give the same response */
+  /** one per prompt: the same seed, prompt and weights give the same response */
   readonly seeds: readonly number[];
   /** 0: the most probable token, with log-probs at temperature 1 */
   readonly temperature: number;
   /** sample from the smallest set of tokens that has this probability; 1: from all, at no cost */
   readonly topP: number;
   readonly maxNewTokens: number;
-  /** responses that are generated side by side; left out: all. It changes no response */
-  readonly slots?: number;
   /** a response ends with the first of these, and includes it */
   readonly eosIds: readonly number[];
+  /** the listener is told of tokens every `STREAM_MILLISECONDS`, not once at the end of a response */
+  readonly streams?: boolean;
+  /** ends the call's rows at once: its promise rejects with the signal's reason */
+  readonly signal?: AbortSignal;
 }
 
 export interface Response {
@@ -38,7 +54,15 @@ export interface Response {
   readonly finished: boolean;
 }
 
-/** By name: in this process's memory, or where the generator's sessions run. They may change from call to call. */
+/** The tokens of a response since the listener was last told of it: all of them, where nothing is streamed. */
+export interface ResponsePart extends Response {
+  readonly ended: boolean;
+}
+
+/** @param index of the response's prompt */
+export type Listener = (index: number, part: ResponsePart) => void;
+
+/** By name: in this process's memory, or where the generator's sessions run. They may change between calls. */
 export type Numbers = ReadonlyMap<string, Float32Array | DeviceTensor>;
 
 /** All weights, by transformers' names; or a folder's files as they are, and an adapter beside them. */
@@ -46,70 +70,211 @@ export type GeneratorWeights =
   | Numbers
   | { readonly base: MappedWeights; readonly adapter?: { readonly lora: LoraConfig; readonly weights: Numbers } };
 
-type Frozen = Exclude<GeneratorWeights, Numbers>;
 const isFed = (weights: GeneratorWeights): weights is Numbers => weights instanceof Map;
 
+export interface GeneratorOptions {
+  readonly threads: number;
+  /** default: the device that `useDevice` named */
+  readonly onDevice?: OnDevice | undefined;
+  /** rows that are generated side by side; further ones wait. It changes no response. Default DEFAULT_SLOTS */
+  readonly slots?: number | undefined;
+  /** tokens of a prompt and its response that a slot has room for; longer rows get fewer slots in the same memory. Default: what rows need */
+  readonly positions?: number | undefined;
+}
+
+export const DEFAULT_SLOTS = 64;
+/** How often a listener is told of a response that is streamed. */
+export const STREAM_MILLISECONDS = 20;
+
+interface Call {
+  readonly options: GenerateOptions;
+  readonly listener: Listener;
+  readonly responses: Response[];
+  left: number;
+  readonly resolve: (responses: Response[]) => void;
+  readonly reject: (cause: unknown) => void;
+}
+
+interface Pending extends Row {
+  readonly call: Call;
+  readonly index: number;
+  /** tokens that the listener knows, and when it was told */
+  told: number;
+  toldAt: number;
+}
+
 /**
- * Samples responses with a model whose weights the caller owns.
+ * Samples responses with a model whose weights the caller owns. Calls that overlap must have the same weights.
  *
- * A row's response depends on its prompt, its seed and the weights alone: on a CPU bit by bit, whatever other rows there are, their order
- * and the number of slots. On a GPU, where products are summed in an order that depends on their size, log-probs move by rounding.
+ * A row's response depends on its prompt, its seed, its options and the weights alone: on a CPU bit by bit, whatever other rows there are,
+ * their order and the number of slots. On a GPU, where products are summed in an order that depends on their size, log-probs move by rounding.
  */
 export class Generator {
   readonly #config: ModelConfig;
-  readonly #threads: number;
+  readonly #o: GeneratorOptions;
   readonly #onDevice: OnDevice | undefined;
-  readonly #sessions = new Map<string, Session>();
+  readonly #onGpu: boolean;
+  readonly #sessions = new Map<string, Promise<Session>>();
+  readonly #calls = new Set<Call>();
+  #waiting: Pending[] = [];
+  #isRunning = false;
+  #slots: Slots<Pending> | undefined;
+  /** slots of earlier runs, which a GPU has captured graphs for, by what they were made of */
+  readonly #made = new Map<string, Slots<Pending>>();
+  #cache: { rooms: Room[]; numbers: number } = { rooms: [], numbers: 0 };
+  #positions: { feeds: Feeds; count: number } = { feeds: {}, count: 0 };
+  /** copies of the caller's numbers on the device, for one run */
+  #placed: DeviceBuffer[] = [];
 
-  /** @param onDevice left out: the device that `useDevice` named */
-  constructor(config: ModelConfig, { threads, onDevice }: { threads: number; onDevice?: OnDevice | undefined }) {
+  constructor(config: ModelConfig, options: GeneratorOptions) {
     this.#config = config;
-    this.#threads = threads;
-    this.#onDevice = onDevice ?? (usedDevice().kind === "cuda" ? { runtime: usedRuntime(), createSession } : undefined);
+    this.#o = options;
+    const onGpu = usedDevice().kind === "cuda";
+    this.#onDevice = options.onDevice ?? (onGpu ? { runtime: usedRuntime(), createSession } : undefined);
+    this.#onGpu = this.#onDevice?.runtime.device.kind === "cuda";
   }
 
-  /**
-   * @param onResponse called as soon as a response has ended, with the index of its prompt
-   * @throws ModelError `generation` for a request that cannot be served or weights that are not finite
-   */
+  /** @throws ModelError `generation` for a request that cannot be served or weights that are not finite; the signal's reason */
   async generate(
     weights: GeneratorWeights,
     prompts: readonly Int32Array[],
     options: GenerateOptions,
-    onResponse: (index: number, response: Response) => void = () => {},
+    listener: Listener = () => {},
   ): Promise<Response[]> {
+    const { signal } = options;
     this.#check(prompts, options);
+    signal?.throwIfAborted();
     if (prompts.length === 0) return [];
-    const responses = new Array<Response>(prompts.length);
-    const place = new Placement(this.#onDevice);
-    let slots: Slots | undefined;
-    try {
-      slots = await this.#slots(weights, prompts, options, place);
-      const waiting = rowsOf(prompts, options.seeds);
-      for (await slots.admit(waiting); !slots.empty; await slots.admit(waiting)) {
-        for (const [slot, { index, tokens, logProbs }] of await slots.step()) {
-          if (Number.isNaN(logProbs.at(-1))) throw notFinite(weights);
-          const finished = options.eosIds.includes(tokens.at(-1)!);
-          if (!finished && tokens.length < options.maxNewTokens) continue;
-          slots.free(slot);
-          responses[index] = { response: Int32Array.from(tokens), logProbs: Float32Array.from(logProbs), finished };
-          onResponse(index, responses[index]);
-        }
-      }
-      return responses;
-    } finally {
-      slots?.release();
-      place.release();
-    }
+    const { promise, resolve, reject } = Promise.withResolvers<Response[]>();
+    const call: Call = { options, listener, responses: [], left: prompts.length, resolve, reject };
+    this.#calls.add(call);
+    this.#waiting.push(...rowsOf(prompts, call));
+    const abort = () => {
+      this.#waiting = this.#waiting.filter((row) => row.call !== call);
+      this.#slots?.drop((row) => row.call === call);
+      this.#calls.delete(call);
+      reject(signal?.reason);
+    };
+    signal?.addEventListener("abort", abort, { once: true });
+    if (!this.#isRunning) void this.#run(weights);
+    return promise.finally(() => signal?.removeEventListener("abort", abort));
   }
 
   async release(): Promise<void> {
-    const sessions = [...this.#sessions.values()];
+    this.#forgetSlots();
+    this.#releaseCache();
+    for (const session of await Promise.all(this.#sessions.values())) await session.release();
     this.#sessions.clear();
-    await Promise.all(sessions.map((session) => session.release()));
   }
 
-  #check(prompts: readonly Int32Array[], { seeds, temperature, topP, maxNewTokens, slots = 1 }: GenerateOptions): void {
+  /** Generates until no row is left. A call is answered after its last token; the last call when everything here is done. */
+  async #run(weights: GeneratorWeights): Promise<void> {
+    this.#isRunning = true;
+    let ended: Call[] = [];
+    try {
+      while (this.#waiting.length > 0) {
+        const slots = await this.#openSlots(weights);
+        for (await slots.admit(this.#waiting); !slots.empty; await slots.admit(this.#waiting)) {
+          ended = this.#endedCalls(await slots.step(), weights);
+          if (this.#calls.size === 0) break;
+          for (const call of ended.splice(0)) call.resolve(call.responses);
+          await nextTurn();
+        }
+        this.#closeSlots();
+      }
+    } catch (cause) {
+      this.#slots?.drop(() => true);
+      this.#closeSlots();
+      this.#waiting = [];
+      for (const call of this.#calls) call.reject(cause);
+      this.#calls.clear();
+    } finally {
+      this.#isRunning = false;
+    }
+    for (const call of ended) call.resolve(call.responses);
+  }
+
+  /** Tells of the rows' newest tokens, and frees the slots of those that have ended. Returns the calls whose last row has. */
+  #endedCalls(rows: Iterable<[slot: number, row: Pending]>, weights: GeneratorWeights): Call[] {
+    const calls: Call[] = [];
+    const now = performance.now();
+    for (const [slot, row] of rows) {
+      const { call, index, tokens, logProbs, told } = row;
+      if (Number.isNaN(logProbs.at(-1))) throw notFinite(weights);
+      const finished = call.options.eosIds.includes(tokens.at(-1)!);
+      const ended = finished || tokens.length === row.maxNewTokens;
+      if (!ended && !(call.options.streams && now >= row.toldAt + STREAM_MILLISECONDS)) continue;
+      const since = (from: number) => ({
+        ...{ response: Int32Array.from(tokens.slice(from)), logProbs: Float32Array.from(logProbs.slice(from)) },
+        finished,
+      });
+      if (ended) {
+        this.#slots!.free(slot);
+        call.responses[index] = since(0);
+        call.left--;
+      }
+      const part = ended && told === 0 ? call.responses[index]! : since(told);
+      call.listener(index, { ...part, ended });
+      [row.told, row.toldAt] = [tokens.length, now];
+      if (call.left > 0) continue;
+      this.#calls.delete(call);
+      calls.push(call);
+    }
+    return calls;
+  }
+
+  /** Slots with room for what waits, in one cache that all of them share. */
+  async #openSlots(weights: GeneratorWeights): Promise<Slots<Pending>> {
+    const needed = this.#waiting.reduce((most, row) => Math.max(most, row.prompt.length + row.maxNewTokens), 0);
+    const { slots: asked = DEFAULT_SLOTS, positions: given = needed } = this.#o;
+    const positions = Math.max(given, needed);
+    const slots = Math.max(LEAST_SLOTS, Math.floor((asked * given) / positions));
+    const numbers = slots * positions * tokenNumbers(this.#config);
+    if (numbers > this.#cache.numbers) {
+      this.#forgetSlots();
+      this.#releaseCache();
+      const { rooms } = this.#cache;
+      for (let part = 0; part < 2 * this.#config.layers; part++)
+        rooms.push(await room(numbers, this.#cacheType, this.#onDevice));
+      this.#cache.numbers = numbers;
+    }
+    const feeds = { ...(await this.#positionFeeds(positions)), ...(await this.#weightFeeds(weights)) };
+    const addresses = Object.values(feeds).map((feed) => ("address" in feed ? feed.address : 0));
+    const key = [slots, positions, this.#nameOf(weights), ...addresses].join();
+    const found = this.#made.get(key);
+    found?.forget();
+    this.#slots =
+      found ??
+      new Slots<Pending>({
+        ...{ config: this.#config, slots, positions, cache: this.#cache.rooms, feeds },
+        session: (kind) => this.#session(kind, weights),
+        rounded: (count) => (this.#onGpu ? roundedUp(count) : count),
+      });
+    this.#made.set(key, this.#slots);
+    return this.#slots;
+  }
+
+  /** On a GPU slots are kept, unless what they read goes away with this run. */
+  #closeSlots(): void {
+    this.#slots = undefined;
+    if (this.#onGpu && this.#placed.length === 0) return;
+    this.#forgetSlots();
+    for (const buffer of this.#placed.splice(0)) buffer.release();
+    if (!this.#onGpu) this.#releaseCache();
+  }
+
+  #forgetSlots(): void {
+    for (const slots of this.#made.values()) slots.release();
+    this.#made.clear();
+  }
+
+  #releaseCache(): void {
+    for (const part of this.#cache.rooms) part.release();
+    this.#cache = { rooms: [], numbers: 0 };
+  }
+
+  #check(prompts: readonly Int32Array[], { seeds, temperature, topP, maxNewTokens }: GenerateOptions): void {
+    const { maxPositions, vocabSize } = this.#config;
     const refuse = (problem: string): never => {
       throw new ModelError("generation", `cannot generate: ${problem}`);
     };
@@ -119,49 +284,18 @@ export class Generator {
     if (!(topP > 0 && topP <= 1)) refuse(`topP is ${topP}; expected a number in (0, 1]`);
     if (!Number.isInteger(maxNewTokens) || maxNewTokens < 1)
       refuse(`maxNewTokens is ${maxNewTokens}; expected 1 or more`);
-    if (!Number.isInteger(slots) || slots < 1) refuse(`slots is ${slots}; expected 1 or more`);
     for (const [index, prompt] of prompts.entries()) {
       if (prompt.length === 0) refuse(`prompt ${index} is empty; begin it with some token`);
       const total = prompt.length + maxNewTokens;
-      if (total > this.#config.maxPositions) {
-        refuse(
-          `prompt ${index} and maxNewTokens are ${total} tokens; the model has ${this.#config.maxPositions} positions`,
-        );
-      }
-      const outside = prompt.find((token) => token < 0 || token >= this.#config.vocabSize);
-      if (outside !== undefined)
-        refuse(`prompt ${index} has token ${outside}; the vocabulary is ${this.#config.vocabSize}`);
+      if (total > maxPositions)
+        refuse(`prompt ${index} and maxNewTokens are ${total} tokens; the model has ${maxPositions} positions`);
+      const outside = prompt.find((token) => token < 0 || token >= vocabSize);
+      if (outside !== undefined) refuse(`prompt ${index} has token ${outside}; the vocabulary is ${vocabSize}`);
     }
   }
 
-  async #slots(
-    weights: GeneratorWeights,
-    prompts: readonly Int32Array[],
-    { temperature, topP, maxNewTokens, slots = prompts.length }: GenerateOptions,
-    place: Placement,
-  ): Promise<Slots> {
-    const config = this.#config;
-    const sampling = temperature === 0 ? "greedy" : topP < 1 ? "nucleus" : "all";
-    const positions = prompts.reduce((most, { length }) => Math.max(most, length), 0) + maxNewTokens;
-    const cache = this.#onGpu ? "bfloat16" : "float32";
-    const feeds = {
-      ...(await this.#weightFeeds(weights, place)),
-      ...(await this.#positionFeeds(positions, place)),
-    };
-    const scalars = {
-      inverseTemperature: tensor(Float32Array.of(temperature === 0 ? 1 : 1 / temperature), []),
-      topP: tensor(Float32Array.of(topP), []),
-    };
-    return Slots.create({
-      ...{ config, positions, cache, feeds, scalars, onDevice: this.#onDevice, slots: Math.min(slots, prompts.length) },
-      decode: await this.#session(sampling, weights),
-      prefill: await this.#session("prefill", weights),
-      copy: await this.#session("copy", weights),
-    });
-  }
-
-  get #onGpu(): boolean {
-    return this.#onDevice?.runtime.device.kind === "cuda";
+  get #cacheType(): "float32" | "bfloat16" {
+    return this.#onGpu ? "bfloat16" : "float32";
   }
 
   /** On a GPU bfloat16, but of files that hold something else. */
@@ -170,40 +304,41 @@ export class Generator {
     return this.#onGpu && narrow ? "bfloat16" : "float32";
   }
 
-  async #session(kind: "prefill" | "copy" | Sampling, weights: GeneratorWeights): Promise<Session> {
-    const frozen = isFed(weights) ? undefined : weights;
-    const lora = frozen?.adapter?.lora;
-    const key = JSON.stringify(kind === "copy" ? kind : [kind, frozen?.base.folder, lora]);
-    const known = this.#sessions.get(key);
-    if (known) return known;
-    const cache = this.#onGpu ? "bfloat16" : "float32";
-    const sampling = kind === "prefill" || kind === "copy" ? undefined : kind;
-    const graph =
-      kind === "copy"
-        ? copyGraph(this.#config, cache)
-        : generationGraph(
-            this.#config,
-            (of) =>
-              frozen
-                ? mappedWeights(of, frozen.base, lora, this.#onGpu ? GPU_CAST_NUMBERS : CAST_NUMBERS)
-                : fedWeights(of, this.#config),
-            { sampling, cache, compute: this.#compute(weights) },
-          );
-    const create = this.#onDevice?.createSession ?? createSession;
-    const captures = sampling !== undefined;
-    const session = await create(graph, { threads: this.#threads, captures, ...frozen?.base.sessionOptions });
+  /** What a session is made for. */
+  #nameOf(weights: GeneratorWeights): string {
+    return isFed(weights) ? "" : JSON.stringify([weights.base.folder, weights.adapter?.lora]);
+  }
+
+  #session(kind: "prefill" | "copy" | Sampling, weights: GeneratorWeights): Promise<Session> {
+    const key = kind === "copy" ? kind : kind + this.#nameOf(weights);
+    const session = this.#sessions.get(key) ?? this.#newSession(kind, weights);
     this.#sessions.set(key, session);
     return session;
   }
 
+  async #newSession(kind: "prefill" | "copy" | Sampling, weights: GeneratorWeights): Promise<Session> {
+    const [config, cache] = [this.#config, this.#cacheType];
+    const frozen = isFed(weights) ? undefined : weights;
+    const castAtOnce = this.#onGpu ? GPU_CAST_NUMBERS : CAST_NUMBERS;
+    const graph =
+      kind === "copy"
+        ? copyGraph(config, cache)
+        : generationGraph(
+            config,
+            (of) =>
+              frozen ? mappedWeights(of, frozen.base, frozen.adapter?.lora, castAtOnce) : fedWeights(of, config),
+            { sampling: kind === "prefill" ? undefined : kind, cache, compute: this.#compute(weights) },
+          );
+    const create = this.#onDevice?.createSession ?? createSession;
+    const captures = kind !== "prefill" && kind !== "copy";
+    return create(graph, { threads: this.#o.threads, captures, ...frozen?.base.sessionOptions });
+  }
+
   /** By the names of the graph's inputs. */
-  async #weightFeeds(weights: GeneratorWeights, place: Placement): Promise<Feeds> {
-    const { adapter } = isFed(weights) ? { adapter: undefined } : weights;
-    const shapes = isFed(weights)
-      ? parameters(this.#config)
-      : adapter
-        ? adapterParameters(this.#config, adapter.lora)
-        : [];
+  async #weightFeeds(weights: GeneratorWeights): Promise<Feeds> {
+    const { adapter } = isFed(weights) ? {} : weights;
+    const adapted = adapter ? adapterParameters(this.#config, adapter.lora) : [];
+    const shapes = isFed(weights) ? parameters(this.#config) : adapted;
     const numbers = isFed(weights) ? weights : adapter?.weights;
     const narrow = this.#compute(weights) === "bfloat16";
     const feeds: Feeds = {};
@@ -212,71 +347,65 @@ export class Generator {
       const input = half ? HALF_PREFIX + name : name;
       const given = numbers!.get(input) ?? numbers!.get(name);
       if (given === undefined) throw new ModelError("weights", `parameter ${name} is missing`);
-      if (!("address" in given) && given.length !== elementCount(shape))
-        throw new ModelError(
-          "weights",
-          `parameter ${name} has ${given.length} numbers; config.json asks for [${shape}]`,
-        );
-      feeds[input] = "address" in given ? given : await place.put(given, shape, half ? "bfloat16" : "float32");
+      if (!("address" in given) && given.length !== elementCount(shape)) {
+        const problem = `parameter ${name} has ${given.length} numbers; config.json asks for [${shape}]`;
+        throw new ModelError("weights", problem);
+      }
+      feeds[input] = "address" in given ? given : await this.#put(given, shape, half ? "bfloat16" : "float32");
     }
     return feeds;
   }
 
-  /** Cosines and sines, with zeros where heads have them. */
-  async #positionFeeds(positions: number, place: Placement): Promise<Feeds> {
+  /** Cosines and sines of at least so many positions, with zeros where heads have them. */
+  async #positionFeeds(positions: number): Promise<Feeds> {
+    if (this.#positions.count >= positions) return this.#positions.feeds;
     const table = rotaryTable(this.#config, positions);
     const [half, wide] = [this.#config.headSize / 2, cachedHeadSize(this.#config) / 2];
-    const widened = (numbers: Float32Array) => {
+    const widened = async (numbers: Float32Array) => {
       const all = new Float32Array(positions * wide);
       for (let at = 0; at < positions; at++) all.set(numbers.subarray(at * half, (at + 1) * half), at * wide);
-      return place.put(all, [positions, wide], this.#onGpu ? "bfloat16" : "float32");
+      return this.#put(all, [positions, wide], this.#cacheType);
     };
-    return { cosines: await widened(table.cosines), sines: await widened(table.sines) };
-  }
-}
-
-/** Rows with equal prompts follow each other, in the order in which each prompt first comes. */
-function rowsOf(prompts: readonly Int32Array[], seeds: readonly number[]): Row[] {
-  const rows = prompts.map(
-    (prompt, index): Row => ({
-      ...{ index, prompt, key: prompt.join(), tokens: [], logProbs: [] },
-      uniform: uniforms(seeds[index]!, "tokens"),
-    }),
-  );
-  return [...Map.groupBy(rows, ({ key }) => key).values()].flat();
-}
-
-function notFinite(weights: GeneratorWeights): ModelError {
-  if (!isFed(weights)) return (weights as Frozen).base.notFinite();
-  return new ModelError("generation", "the model's logits are not finite; its weights have diverged");
-}
-
-/** Where numbers of this process are for the sessions that read them: here, or in a copy on the device. */
-class Placement {
-  readonly #onDevice: OnDevice | undefined;
-  readonly #buffers: DeviceBuffer[] = [];
-
-  constructor(onDevice: OnDevice | undefined) {
-    this.#onDevice = onDevice;
+    const feeds = { cosines: await widened(table.cosines), sines: await widened(table.sines) };
+    if (this.#onGpu) this.#placed.splice(-2); // they stay for as long as the device is used
+    if (this.#onGpu || !this.#onDevice) this.#positions = { feeds, count: positions };
+    return feeds;
   }
 
-  async put(
+  /** Numbers of this process where the sessions read them: here, or in a copy on the device. */
+  async #put(
     numbers: Float32Array,
     shape: readonly number[],
     dtype: "float32" | "bfloat16",
   ): Promise<Tensor | DeviceTensor> {
     if (!this.#onDevice) return tensor(numbers, shape);
     const { runtime } = this.#onDevice;
-    const bytes = dtype === "bfloat16" ? toStored("BF16", numbers) : toStored("F32", numbers);
+    const bytes = toStored(dtype === "bfloat16" ? "BF16" : "F32", numbers);
     const words = new Float32Array(Math.ceil(bytes.length / DTYPES.float32.bytes));
     new Uint8Array(words.buffer).set(bytes);
     const buffer = runtime.reserve(words.length);
-    this.#buffers.push(buffer);
+    this.#placed.push(buffer);
     await runtime.write(buffer, words);
     return buffer.viewOfBytes(0, dtype, shape);
   }
+}
 
-  release(): void {
-    for (const buffer of this.#buffers) buffer.release();
-  }
+/** Rows with equal prompts follow each other, in the order in which each prompt first comes. */
+function rowsOf(prompts: readonly Int32Array[], call: Call): Pending[] {
+  const { seeds, temperature, topP, maxNewTokens } = call.options;
+  const rows = prompts.map(
+    (prompt, index): Pending => ({
+      ...{ call, index, prompt, key: createHash("sha256").update(prompt).digest("base64"), told: 0, toldAt: 0 },
+      ...{ temperature, topP, maxNewTokens, tokens: [], logProbs: [], uniform: uniforms(seeds[index]!, "tokens") },
+    }),
+  );
+  return [...Map.groupBy(rows, ({ key }) => key).values()].flat();
+}
+
+/** Few sizes: powers of two, then multiples of eight. */
+const roundedUp = (count: number): number => (count <= 8 ? 2 ** Math.ceil(Math.log2(count)) : 8 * Math.ceil(count / 8));
+
+function notFinite(weights: GeneratorWeights): ModelError {
+  if (!isFed(weights)) return weights.base.notFinite();
+  return new ModelError("generation", "the model's logits are not finite; its weights have diverged");
 }

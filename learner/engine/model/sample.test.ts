@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, it, test } from "node:test";
-import { Graph } from "../graph/graph.ts";
+import { Graph, type Value } from "../graph/graph.ts";
 import { type Tensor, tensor } from "../graph/tensor.ts";
 import { createSession } from "../runtime/runtime.ts";
 import { uniforms } from "./random.ts";
-import { nucleus, sampleFromAll, sampleFromNucleus } from "./sample.ts";
+import { nucleus, sampleFromAll, sampleGreedy, sampleMixed } from "./sample.ts";
 
 /** One level, two, and two of a number that has no divisor near its root. */
 for (const vocabulary of [500, 1500, 4096, 2 * 1009])
@@ -13,8 +13,8 @@ for (const vocabulary of [500, 1500, 4096, 2 * 1009])
     const g = new Graph("sample", { opset: 21 });
     const logits = g.input("logits", "float32", ["rows", vocabulary]);
     const uniform = g.input("uniform", "float32", ["rows"]);
-    const topP = g.input("topP", "float32", []);
-    const [all, some] = [sampleFromAll(g, logits, uniform), sampleFromNucleus(g, logits, uniform, topP)];
+    const topP = g.input("topP", "float32", ["rows"]);
+    const [all, some] = [sampleFromAll(g, logits, uniform), sampleMixed(g, logits, uniform, topP)];
     g.output("all", all.token);
     g.output("some", some.token);
     g.output("probability", some.probability);
@@ -26,7 +26,7 @@ for (const vocabulary of [500, 1500, 4096, 2 * 1009])
       const found = await session.run({
         logits: tensor(scores, [rows, vocabulary]),
         uniform: tensor(drawn),
-        topP: tensor(Float32Array.of(p), []),
+        topP: tensor(new Float32Array(rows).fill(p)),
       });
       for (let row = 0; row < rows; row++) {
         const exponents = [...scores.subarray(row * vocabulary, (row + 1) * vocabulary)].map(Math.exp);
@@ -52,16 +52,49 @@ test("a token of probability 0 is not sampled, whatever number is drawn", async 
     const logits = g.input("logits", "float32", ["rows", vocabulary]);
     const uniform = g.input("uniform", "float32", ["rows"]);
     g.output("all", sampleFromAll(g, logits, uniform).token);
-    g.output("nucleus", sampleFromNucleus(g, logits, uniform, g.constant(0.999)).token);
+    g.output("nucleus", sampleMixed(g, logits, uniform, g.input("topP", "float32", ["rows"])).token);
     const session = await createSession(g, { threads: 1 });
     const scores = new Float32Array(rows * vocabulary).fill(-1000);
     for (let row = 0; row < rows; row++) for (const token of possible) scores[row * vocabulary + token] = 0;
-    const found = await session.run({ logits: tensor(scores, [rows, vocabulary]), uniform: tensor(drawn) });
+    const topP = tensor(new Float32Array(rows).fill(0.999));
+    const found = await session.run({ logits: tensor(scores, [rows, vocabulary]), uniform: tensor(drawn), topP });
     const [first, last] = possible;
     assert.deepEqual([...found.all!.data].map(Number), [first, first, last, last, last]);
     for (const token of found.nucleus!.data) assert.ok(possible.includes(Number(token)), `token ${token}`);
     await session.release();
   }
+});
+
+test("rows that ask for different things get the bits that each gets among its like", async () => {
+  const [rows, vocabulary] = [60, 1500];
+  const g = new Graph("sample", { opset: 21 });
+  const logits = g.input("logits", "float32", ["rows", vocabulary]);
+  const [uniform, topP] = ["uniform", "topP"].map((name) => g.input(name, "float32", ["rows"])) as [Value, Value];
+  const functions = {
+    greedy: sampleGreedy(g, logits),
+    all: sampleFromAll(g, logits, uniform),
+    mixed: sampleMixed(g, logits, uniform, topP),
+  };
+  for (const [name, { token, probability }] of Object.entries(functions)) {
+    g.output(`${name} token`, token);
+    g.output(`${name} probability`, probability);
+  }
+  const session = await createSession(g, { threads: 1 });
+  const next = uniforms(1, "logits");
+  const found = await session.run({
+    logits: tensor(
+      Float32Array.from({ length: rows * vocabulary }, () => 6 * next()),
+      [rows, vocabulary],
+    ),
+    uniform: tensor(Float32Array.from({ length: rows }, (_, row) => (row % 3 === 0 ? -1 : next()))),
+    topP: tensor(Float32Array.from({ length: rows }, (_, row) => (row % 3 === 2 ? 0.2 : 1))),
+  });
+  for (let row = 0; row < rows; row++)
+    for (const what of ["token", "probability"]) {
+      const of = (name: string) => found[`${name} ${what}`]!.data[row];
+      if (row % 3 < 2) assert.equal(of("mixed"), of(row % 3 === 0 ? "greedy" : "all"));
+    }
+  await session.release();
 });
 
 /** The tokens that transformers' TopPLogitsWarper keeps (generation/logits_process.py), in their own order. */
@@ -90,11 +123,14 @@ describe("the nucleus", () => {
     const vocabulary = rows[0]!.length;
     const g = new Graph("nucleus", { opset: 21 });
     const probabilities = g.input("probabilities", "float32", ["rows", vocabulary]);
-    g.output("weights", nucleus(g, probabilities, g.input("topP", "float32", topP.length > 1 ? ["rows", 1] : [])));
+    g.output("weights", nucleus(g, probabilities, g.input("topP", "float32", ["rows", 1])));
     const session = await createSession(g, { threads: 1 });
     const { weights } = await session.run({
       probabilities: tensor(Float32Array.from(rows.flat()), [rows.length, vocabulary]),
-      topP: tensor(Float32Array.from(topP), topP.length > 1 ? [rows.length, 1] : []),
+      topP: tensor(
+        Float32Array.from(rows, (_, row) => topP[row] ?? topP[0]!),
+        [rows.length, 1],
+      ),
     });
     await session.release();
     return rows.map((_, row) => [...(weights!.data as Float32Array)].slice(row * vocabulary, (row + 1) * vocabulary));
@@ -166,7 +202,7 @@ describe("a token of the nucleus", () => {
     const g = new Graph("sample", { opset: 21 });
     const shape = ["rows", logits.length];
     const inputs = [g.input("logits", "float32", shape), g.input("uniform", "float32", ["rows"])] as const;
-    const { token, probability } = sampleFromNucleus(g, ...inputs, g.input("topP", "float32", []));
+    const { token, probability } = sampleMixed(g, ...inputs, g.input("topP", "float32", ["rows"]));
     g.output("token", token);
     g.output("probability", probability);
     const session = await createSession(g, { threads: 1 });
@@ -174,7 +210,7 @@ describe("a token of the nucleus", () => {
     const feeds: Record<string, Tensor> = {
       logits: tensor(Float32Array.from(Array(ROWS).fill(logits).flat()), [ROWS, logits.length]),
       uniform: tensor(Float32Array.from({ length: ROWS }, next)),
-      topP: tensor(Float32Array.of(topP), []),
+      topP: tensor(new Float32Array(ROWS).fill(topP)),
     };
     const results = await session.run(feeds);
     await session.release();

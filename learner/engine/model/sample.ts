@@ -27,30 +27,35 @@ function op(
 
 /** The most probable token; of equals the first. */
 export function sampleGreedy(graph: Graph, logits: Value): Sampled {
-  const [rows] = logits.shape;
-  const token = op(graph, "ArgMax", [logits], [rows], { axis: 1, keepdims: 0 }, "int64");
   const probabilities = op(graph, "Softmax", [logits], logits.shape, { axis: -1 });
-  return { token, probability: probabilityOf(graph, probabilities, token) };
+  return sampled(graph, probabilities, mostProbable(graph, logits));
 }
 
 /** A token of the whole vocabulary. */
 export function sampleFromAll(graph: Graph, logits: Value, uniform: Value): Sampled {
   const probabilities = op(graph, "Softmax", [logits], logits.shape, { axis: -1 });
-  const token = draw(graph, probabilities, uniform);
-  return { token, probability: probabilityOf(graph, probabilities, token) };
+  return sampled(graph, probabilities, draw(graph, probabilities, uniform));
 }
 
 /**
- * A token of the nucleus: the smallest set of most probable tokens whose probabilities sum to at least `topP`, renormalised.
- * The token that reaches `topP` belongs to it, so it is never empty. So do all tokens as probable as that one: a token
- * is in the nucleus if the tokens more probable than itself sum to less than `topP`.
+ * What each row asks for, with the bits of the two functions above where it asks for that: the most probable token where `uniform` is
+ * below 0; a token of the whole vocabulary where `topP` is 1; else a token of the nucleus. The nucleus is the smallest set of most
+ * probable tokens whose probabilities sum to at least `topP`, renormalised. The token that reaches `topP` belongs to it, so that it is
+ * never empty. So do all tokens as probable as that one: a token is in the nucleus if the tokens more probable than itself sum to less
+ * than `topP`.
  *
- * @param topP float32 [] or [rows, 1]
+ * @param topP float32 [rows]
  */
-export function sampleFromNucleus(graph: Graph, logits: Value, uniform: Value, topP: Value): Sampled {
+export function sampleMixed(graph: Graph, logits: Value, uniform: Value, topP: Value): Sampled {
+  const [rows] = logits.shape as [Shape[number]];
   const probabilities = op(graph, "Softmax", [logits], logits.shape, { axis: -1 });
-  const token = draw(graph, nucleus(graph, probabilities, topP), uniform);
-  return { token, probability: probabilityOf(graph, probabilities, token) };
+  const share = op(graph, "Unsqueeze", [topP, graph.constant([1], "int64")], [rows, 1]);
+  const isNucleus = op(graph, "Less", [share, graph.constant(1)], [rows, 1], {}, "bool");
+  const some = nucleus(graph, probabilities, share);
+  const weights = op(graph, "Where", [isNucleus, some, probabilities], logits.shape, {}, "float32");
+  const isGreedy = op(graph, "Less", [uniform, graph.constant(0)], [rows], {}, "bool");
+  const tokens = [mostProbable(graph, logits), draw(graph, weights, uniform)];
+  return sampled(graph, probabilities, op(graph, "Where", [isGreedy, ...tokens], [rows], {}, "int64"));
 }
 
 /** The lowest probability in a nucleus is sought between 2^-OCTAVES and 1. Tokens below sum to less than a float32 near 1 can show. */
@@ -62,6 +67,8 @@ const HALVINGS = 24;
  * Weights [rows, vocabulary] in proportion to the probabilities of the nucleus' tokens, and 0 for all others. The smallest
  * scale is sought at which the tokens whose scaled probability is above 1 sum to at least `topP`. Each step halves the range
  * and reads the probabilities once. A sort (TopK) takes ten times as long on the CPU, and on CUDA eight launches for every row.
+ *
+ * @param topP float32 [rows, 1]
  */
 export function nucleus(graph: Graph, probabilities: Value, topP: Value): Value {
   const column = [probabilities.shape[0], 1];
@@ -72,7 +79,7 @@ export function nucleus(graph: Graph, probabilities: Value, topP: Value): Value 
     return op(graph, "ThresholdedRelu", [scaled], scaled.shape, { alpha: float(1) });
   };
   const first = graph.constant([2 ** OCTAVES], "float32", [1, 1]);
-  let scale = op(graph, "Mul", [topP, first], topP.shape.length === 0 ? [1, 1] : topP.shape);
+  let scale = op(graph, "Mul", [topP, first], topP.shape);
   for (let halving = 1; halving <= HALVINGS; halving++) {
     const smaller = op(graph, "Mul", [scale, graph.constant(2 ** (-OCTAVES / 2 ** halving))], scale.shape);
     const sum = op(graph, "ReduceSum", [inside(smaller), graph.constant([1], "int64")], column, { keepdims: 1 });
@@ -141,11 +148,14 @@ function firstAbove(graph: Graph, weights: Value, target: Value, isFraction: boo
   return { index, rest: op(graph, "Relu", [rest], [rows, 1]) }; // a rest rounded below 0 would choose a weight of 0
 }
 
-function probabilityOf(graph: Graph, probabilities: Value, token: Value): Value {
-  const [rows] = probabilities.shape;
+const mostProbable = (graph: Graph, logits: Value): Value =>
+  op(graph, "ArgMax", [logits], [logits.shape[0]!], { axis: 1, keepdims: 0 }, "int64");
+
+function sampled(graph: Graph, probabilities: Value, token: Value): Sampled {
+  const [rows] = probabilities.shape as [Shape[number]];
   const column = op(graph, "Unsqueeze", [token, graph.constant([1], "int64")], [rows, 1]);
   const probability = op(graph, "GatherElements", [probabilities, column], [rows, 1], { axis: 1 });
-  return op(graph, "Squeeze", [probability, graph.constant([1], "int64")], [rows]);
+  return { token, probability: op(graph, "Squeeze", [probability, graph.constant([1], "int64")], [rows]) };
 }
 
 /** The divisor of the vocabulary nearest to its square root from above, so that both levels are short. */

@@ -5,8 +5,9 @@
  * are shared. Many tokens end a response, so that rows end at different times.
  */
 
-import type { ComputeFormat, Generated, GenerateOptions, RunningEngine } from "../../../learner/engine/engine.ts";
+import type { ComputeFormat, GenerateOptions, RunningEngine } from "../../../learner/engine/engine.ts";
 import { startEngine } from "../../../learner/engine/engine.ts";
+import type { Response } from "../../../learner/engine/index.ts";
 import type { ModelConfig } from "../../../learner/engine/model/config.ts";
 import { uniforms } from "../../../learner/engine/model/random.ts";
 import { writeRandomModel } from "../random-model.ts";
@@ -81,7 +82,7 @@ const SMALL_WORK: Work = {
 interface Computed {
   logProbs: Float32Array[];
   entropies: Float32Array[];
-  generated: Record<string, Generated[]>;
+  generated: Record<string, Response[]>;
   critic: { loss: number; gradientNorm: number };
   policy: { loss: number; gradientNorm: number };
   after: { logProbs: Float32Array[]; values: Float32Array[] };
@@ -269,7 +270,7 @@ function largest(a: readonly Float32Array[], b: readonly Float32Array[]): number
 }
 
 /** Of each row the first position at which tokens differ; undefined where all are the same. */
-function firstDifferences(own: readonly Generated[], other: readonly Generated[]): (number | undefined)[] {
+function firstDifferences(own: readonly Response[], other: readonly Response[]): (number | undefined)[] {
   return own.map(({ response }, i) => {
     const at = response.findIndex((token, t) => token !== other[i]!.response[t]);
     if (at >= 0) return at;
