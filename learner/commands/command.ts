@@ -4,6 +4,7 @@ import { ManifestError } from "../../crds/trainingrun.ts";
 import {
   hasGpu,
   ModelError,
+  onNotice,
   parseDevice,
   probeDevice,
   readAdapter,
@@ -67,6 +68,7 @@ export async function openModel(values: { model?: string; adapter?: string; devi
   const wish = parseDevice(values.device ?? (process.env.LONGRUN_DEVICE || "auto"));
   const { device, reason } = await resolveDevice(wish, probeDevice, gpu);
   useDevice(device);
+  onNotice((text) => process.stderr.write(`${text}\n`));
   if (gpu && device.kind === "cpu" && reason) process.stderr.write(`on the CPU: ${reason}\n`);
   const config = readConfig(model);
   const adapter = values.adapter === undefined ? undefined : readAdapter(values.adapter, config);

@@ -123,6 +123,8 @@ static void zero_positions(const struct launch *launch) {
   int rows = ARGUMENT(int, together ? 0 : 2);
   memset(POINTER(together ? 3 : 1), 0, sizeof(int64_t) * rows);
 }
+/* What is joined, such as tokens with their probabilities. */
+static void zero_joined(const struct launch *launch) { memset(POINTER(3), 0, bytes_of(type_of(launch->kernel.template[0])) * ARGUMENT(int, 5)); }
 static void zero_logarithms(const struct launch *launch) { memset(POINTER(1), 0, sizeof(float) * ARGUMENT(int64_t, 3)); }
 
 static int is(const char *text, const char *wanted) { return text && !strcmp(text, wanted); }
@@ -131,6 +133,7 @@ static int is(const char *text, const char *wanted) { return text && !strcmp(tex
 static emulation *always_emulated(const struct signature *kernel) {
   if (is(kernel->name, "_BinaryElementWiseSimple") && is(kernel->template[2], "long")) return arithmetic_of(kernel);
   if (is(kernel->name, "_ConcatKernelSameConcatDim") && is(kernel->template[0], "long")) return arithmetic_of(kernel);
+  if (is(kernel->name, "_ConcatKernelSameConcatDim") && type_of(kernel->template[0]) != UNKNOWN) return zero_joined;
   if (!strncmp(kernel->name, "arg_min_max_last_axis", 21)) return zero_positions;
   if (is(kernel->name, "_UnaryElementWise") && is(kernel->template[2], "OP_Log<float>")) return zero_logarithms;
   return 0;

@@ -82,9 +82,11 @@ export class Binding {
     const { api, capture } = this.#session;
     try {
       this.#exchange?.send();
-      this.#session.captured(() =>
-        api.RunWithBinding(this.#session.address, capture?.options(this.#key) ?? null, this.#bound()),
-      );
+      this.#session.captured(() => {
+        const binding = this.#bound();
+        if (capture && !capture.on) this.#sendAgain(binding);
+        api.RunWithBinding(this.#session.address, capture?.options(this.#key) ?? null, binding);
+      });
       this.#exchange?.receive();
     } catch (cause) {
       throw this.#session.fault(cause);
@@ -103,6 +105,13 @@ export class Binding {
     for (const value of this.#wrapped) this.#session.api.ReleaseValue(value);
     this.#wrapped.length = 0;
     this.#exchange?.release();
+  }
+
+  /** Without a CUDA graph nodes may be on the CPU: ONNX Runtime copies what they read, when it is bound. */
+  #sendAgain(binding: Pointer): void {
+    this.#session.capture!.stream.synchronise();
+    for (const name of Object.keys(this.held.changing))
+      this.#session.api.BindInput(binding, name, this.#inputs.get(name)!);
   }
 
   #bound(): Pointer {

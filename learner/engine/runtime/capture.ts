@@ -39,8 +39,8 @@ export class Capture {
   /** Runs are not captured from now on. */
   stop(reason: string): void {
     this.#on = false;
-    const [line] = reason.split("\n");
-    notice(`CUDA graphs are not used: ${line}. The graph '${this.#name}' runs kernel by kernel`);
+    const said = /CUDA failure \d+: [^;\n]+/.exec(reason)?.[0] ?? reason.split("\n")[0]!;
+    notice(`'${this.#name}' is not captured as a CUDA graph, and takes longer: ${said.trim()}`);
   }
 
   /** Runs in `act` are not captured; those after it are, where it throws. */
@@ -62,20 +62,14 @@ export class Capture {
 
   /** OrtRunOptions of a run that does not wait for the GPU. @param bound tells the memory of one run from that of all others */
   options(bound: string): Pointer {
-    const key = this.#on ? bound : "";
-    const known = this.#options.get(key);
-    if (known) return known;
-    const id = this.#on ? String(1 + this.#options.size) : NOT_CAPTURED;
-    const options = this.#made({ gpu_graph_id: id, disable_synchronize_execution_providers: "1" });
-    this.#options.set(key, options);
-    return options;
+    if (!this.#on) return this.uncaptured;
+    const entries = { gpu_graph_id: String(1 + this.#options.size), disable_synchronize_execution_providers: "1" };
+    return this.#known(bound, entries);
   }
 
   /** OrtRunOptions of a run that waits, and is not captured. */
-  get unbound(): Pointer {
-    const key = "unbound";
-    if (!this.#options.has(key)) this.#options.set(key, this.#made({ gpu_graph_id: NOT_CAPTURED }));
-    return this.#options.get(key)!;
+  get uncaptured(): Pointer {
+    return this.#known("", { gpu_graph_id: NOT_CAPTURED });
   }
 
   /** The session has been released, and with it all that was captured. */
@@ -90,9 +84,12 @@ export class Capture {
     this.stream.release();
   }
 
-  #made(entries: Record<string, string>): Pointer {
+  #known(key: string, entries: Record<string, string>): Pointer {
+    const known = this.#options.get(key);
+    if (known) return known;
     const options = this.#api.created((out) => this.#api.CreateRunOptions(out));
-    for (const [key, value] of Object.entries(entries)) this.#api.AddRunConfigEntry(options, key, value);
+    for (const [name, value] of Object.entries(entries)) this.#api.AddRunConfigEntry(options, name, value);
+    this.#options.set(key, options);
     return options;
   }
 }

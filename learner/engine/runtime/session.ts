@@ -191,7 +191,7 @@ export class Session {
         else api.BindOutputToDevice(binding, name, this.#host.hostMemory);
       }
       api.SynchronizeBoundInputs(binding);
-      api.RunWithBinding(session, this.#capture?.unbound ?? null, binding);
+      api.RunWithBinding(session, this.#capture?.uncaptured ?? null, binding);
       api.SynchronizeBoundOutputs(binding);
       return this.#results(binding, targets);
     } catch (cause) {
