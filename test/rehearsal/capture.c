@@ -101,6 +101,11 @@ int perform(void *handle, enum counter counter, action *act, void *data) {
   return 0;
 }
 
+/* Graphs that can be launched. */
+static int64_t launchable;
+/* For tests. */
+API int64_t rehearsal_graphs(void) { return __atomic_load_n(&launchable, __ATOMIC_RELAXED); }
+
 static struct graph *used(struct graph *graph) {
   __atomic_add_fetch(&graph->users, 1, __ATOMIC_RELAXED);
   return graph;
@@ -169,6 +174,7 @@ API cudaError_t cudaStreamIsCapturing(cudaStream_t handle, enum cudaStreamCaptur
 }
 API cudaError_t cudaGraphInstantiate(cudaGraphExec_t *to, cudaGraph_t graph, unsigned long long flags) {
   *to = (cudaGraphExec_t)used((struct graph *)graph);
+  __atomic_add_fetch(&launchable, 1, __ATOMIC_RELAXED);
   return cudaSuccess;
 }
 API cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t handle) {
@@ -184,7 +190,11 @@ API cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t handle) {
   return cudaSuccess;
 }
 API cudaError_t cudaGraphDestroy(cudaGraph_t graph) { give_up((struct graph *)graph); return cudaSuccess; }
-API cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) { give_up((struct graph *)graph); return cudaSuccess; }
+API cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
+  __atomic_sub_fetch(&launchable, 1, __ATOMIC_RELAXED);
+  give_up((struct graph *)graph);
+  return cudaSuccess;
+}
 
 static cudaError_t new_stream(cudaStream_t *to, int blocks) {
   struct stream *stream = calloc(1, sizeof *stream);

@@ -12,7 +12,7 @@ import { onNotice } from "../../learner/engine/runtime/notices.ts";
 import { Runtime } from "../../learner/engine/runtime/runtime.ts";
 import type { Session } from "../../learner/engine/runtime/session.ts";
 import { LIBRARY } from "./build.ts";
-import { counting } from "./counts.ts";
+import { counting, liveGraphs } from "./counts.ts";
 
 process.env.REHEARSAL_ARITHMETIC = "1"; // read when the library is loaded, with the first session on a device
 
@@ -113,11 +113,13 @@ test("a session that has captured as many graphs as may be kept goes on, and so 
     const more = await bound(session, rows);
     await more.check(rows);
     more.release();
+    assert.ok(liveGraphs() <= MOST_GRAPHS, `${liveGraphs()} graphs after ${rows}`);
   }
   await first.check(3);
   assert.deepEqual((await first.check(4)).launches, 0);
   first.release();
   await session.release();
+  assert.equal(liveGraphs(), 0);
 });
 
 /** What `act` says to whoever runs the engine. */

@@ -140,9 +140,8 @@ class Exchange {
   readonly #places = new Map<Tensor, number>();
   readonly #changing: readonly Tensor[];
   readonly #results: readonly Tensor[];
-  /** bytes, up to where results begin and end */
-  readonly #begin: number;
-  readonly #end: number;
+  readonly #sent: [begin: number, bytes: number];
+  readonly #received: [begin: number, bytes: number];
 
   constructor(
     { api, reserve }: BoundSession,
@@ -153,30 +152,33 @@ class Exchange {
     this.#capture = capture;
     [this.#changing, this.#results] = [Object.values(changing), Object.values(results)];
     let end = 0;
-    const place = (tensors: readonly Tensor[]) => {
+    const place = (tensors: readonly Tensor[]): [begin: number, bytes: number] => {
+      const begin = aligned(end);
       for (const each of tensors) {
-        this.#places.set(each, end);
-        end += Math.ceil(each.data.byteLength / ALIGNMENT_BYTES) * ALIGNMENT_BYTES;
+        this.#places.set(each, aligned(end));
+        end = aligned(end) + each.data.byteLength;
       }
-      return end;
+      return [begin, Math.max(0, end - begin)];
     };
-    [this.#begin, this.#end] = [place(this.#changing), place(this.#results)];
-    this.#buffer = reserve(Math.max(1, this.#end / DTYPES.float32.bytes));
+    [this.#sent, this.#received] = [place(this.#changing), place(this.#results)];
+    this.#buffer = reserve(Math.ceil(Math.max(1, end) / DTYPES.float32.bytes));
     for (const [each, offset] of this.#places)
       this.views.set(each, this.#buffer.viewOfBytes(offset, each.dtype, each.shape));
     const { address } = this.#buffer.view(0, [this.#buffer.length]);
     this.#there = api.created((out) => api.GetTensorMutableData(address, out));
-    this.#pinned = pin(Math.max(1, this.#end));
+    this.#pinned = pin(Math.max(1, end));
   }
 
   send(): void {
     for (const each of this.#changing) this.#pinned.bytes.set(bytesOf(each), this.#places.get(each)!);
-    if (this.#begin > 0) this.#capture.stream.copy(this.#there, this.#pinned.address, this.#begin);
+    const [, bytes] = this.#sent;
+    if (bytes > 0) this.#capture.stream.copy(this.#there, this.#pinned.address, bytes);
   }
 
   receive(): void {
-    const [begin, bytes] = [BigInt(this.#begin), this.#end - this.#begin];
-    if (bytes > 0) this.#capture.stream.copy(this.#pinned.address + begin, this.#there + begin, bytes);
+    const [begin, bytes] = this.#received;
+    const [to, from] = [this.#pinned.address + BigInt(begin), this.#there + BigInt(begin)];
+    if (bytes > 0) this.#capture.stream.copy(to, from, bytes);
     this.#capture.stream.synchronise();
     for (const each of this.#results) {
       const place = this.#places.get(each)!;
@@ -189,5 +191,7 @@ class Exchange {
     this.#buffer.release();
   }
 }
+
+const aligned = (bytes: number): number => Math.ceil(bytes / ALIGNMENT_BYTES) * ALIGNMENT_BYTES;
 
 const bytesOf = ({ data }: Tensor): Uint8Array => new Uint8Array(data.buffer, data.byteOffset, data.byteLength);

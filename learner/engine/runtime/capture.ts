@@ -74,7 +74,6 @@ export class Capture {
 
   /** The session has been released, and with it all that was captured. */
   forget(): void {
-    this.stream.abandonCapture();
     for (const options of this.#options.values()) this.#api.ReleaseRunOptions(options);
     this.#options.clear();
   }

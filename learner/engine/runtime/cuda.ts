@@ -19,9 +19,6 @@ const FUNCTIONS = {
   cudaStreamCreateWithFlags: ["void *", "uint"],
   cudaStreamDestroy: ["void *"],
   cudaStreamSynchronize: ["void *"],
-  cudaStreamIsCapturing: ["void *", "void *"], // stream, -> cudaStreamCaptureStatus
-  cudaStreamEndCapture: ["void *", "void *"], // stream, -> graph
-  cudaGetLastError: [],
   cudaMemcpyAsync: ["void *", "void *", "size_t", "int", "void *"], // to, from, bytes, kind, stream
 } as const satisfies Record<string, readonly string[]>;
 
@@ -82,15 +79,6 @@ export class CudaStream {
   /** Waits until all that was asked of the stream is done. */
   synchronise(): void {
     call("cudaStreamSynchronize", this.address);
-  }
-
-  /** Ends a capture that has failed: no memory could be freed while it goes on, and the next kernel would be said to have failed. */
-  abandonCapture(): void {
-    const { cudaStreamIsCapturing, cudaStreamEndCapture, cudaGetLastError } = functions();
-    const status = new Int32Array(1);
-    cudaStreamIsCapturing(this.address, status);
-    if (status[0] !== 0) cudaStreamEndCapture(this.address, new BigUint64Array(1));
-    cudaGetLastError();
   }
 
   release(): void {
