@@ -22,11 +22,14 @@ import { type OnDevice, Runtime } from "./runtime/runtime.ts";
 export class DeviceMemory implements Memory, OnDevice {
   readonly runtime: Runtime;
   readonly createSession: OnDevice["createSession"];
+  readonly joins = true;
   /** the frozen model, once for the sessions of policy, critic, reference and generation */
   readonly files: DeviceFiles;
   readonly #threads: number;
   /** whether graphs multiply in bfloat16 */
   readonly #narrow: boolean;
+  /** whether adapters are trained */
+  readonly #adapts: boolean;
   #adamw: DeviceAdamW | undefined;
   #kernels: HalfKernels | undefined;
   /** the bfloat16 gradient of a micro-batch, of one model at a time */
@@ -38,7 +41,7 @@ export class DeviceMemory implements Memory, OnDevice {
     frozen?: Adaptation["frozen"],
   ) {
     this.runtime = new Runtime(device);
-    this.files = new DeviceFiles(this.runtime, frozen?.mapped.tensors ?? [], readPart);
+    this.files = new DeviceFiles(this.runtime, frozen?.mapped.tensors ?? [], readPart, frozen?.mapped.joined);
     // beside products in bfloat16 those that are not (logits, generation) need no more than TF32
     const tf32 = compute === "tf32" || compute === "bfloat16";
     this.createSession = async (graph, options) =>
@@ -49,6 +52,7 @@ export class DeviceMemory implements Memory, OnDevice {
       );
     this.#threads = threads;
     this.#narrow = compute === "bfloat16";
+    this.#adapts = frozen !== undefined;
   }
 
   async hold(length: number, numbers?: Float32Array): Promise<Held> {
@@ -87,6 +91,7 @@ export class DeviceMemory implements Memory, OnDevice {
 
   async generatorWeights(weights: Held, shapes: readonly ParameterShape[]): Promise<Numbers> {
     const wide = await (weights as DeviceHeld).tensors(shapes);
+    if (this.#adapts) return new Map(Object.entries(wide)); // generation joins them
     const narrow = await this.halves(weights, shapes, this.runtime.device.kind === "cuda");
     return new Map(Object.entries({ ...wide, ...narrow }));
   }

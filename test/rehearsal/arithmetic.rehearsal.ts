@@ -36,6 +36,8 @@ const MODELS = {
   qwen2: QWEN2,
   qwen3: { ...QWEN2, modelType: "qwen3" as const, queryKeyNorm: true, queryKeyValueBias: false, tied: false },
   /** logits in chunks: two whole ones and a small one; bfloat16 in its file */
+  /** heads as attention takes them: queries, keys and values go there joined; bfloat16 in its file */
+  "whole heads": { ...QWEN2, heads: 2, keyValueHeads: 1, headSize: 16 },
   "large vocabulary": { ...QWEN2, layers: 1, hiddenSize: 16, headSize: 4, vocabSize: 2 * VOCABULARY_CHUNK + 33 },
 };
 /** Of a number above 1 relative to it. Sums are in another order. */
@@ -60,7 +62,7 @@ let folder: string;
 before(async () => {
   folder = await mkdtemp(path.join(os.tmpdir(), "longrun-arithmetic-"));
   for (const [name, config] of Object.entries(MODELS))
-    writeModel(path.join(folder, name), config, name === "large vocabulary" ? "BF16" : "F32");
+    writeModel(path.join(folder, name), config, name.startsWith("qwen") ? "F32" : "BF16");
 });
 after(() => rm(folder, { recursive: true }));
 
@@ -164,6 +166,12 @@ const GENERATION_TOLERANCE = 0.06;
 for (const [name, model, options] of [
   ["LoRA", "qwen2", LORA],
   ["LoRA beside bfloat16 files, in parts", "large vocabulary", LORA],
+  ["LoRA beside bfloat16 files", "whole heads", LORA],
+  [
+    "LoRA of some layers",
+    "whole heads",
+    { adapter: { ...ADAPTER, targets: ["k_proj", "v_proj", "up_proj", "down_proj"] } },
+  ],
   ["every weight", "qwen2", {}],
   ["every weight, with norms of queries and keys", "qwen3", {}],
 ] as const)

@@ -38,18 +38,19 @@ static double turned(enum type type, const void *from, int64_t head, int i, int 
 static void append(const struct launch *launch) {
   enum type type = TYPE(0);
   int heads = ARGUMENT(int, 10), owners = ARGUMENT(int, 11), size = ARGUMENT(int, 12), room = ARGUMENT(int, 14), half = ARGUMENT(int, 20) / 2;
-  if (ARGUMENT(void *, 0) || ARGUMENT(void *, 21) || ARGUMENT(uint8_t, 22) || !ARGUMENT(uint8_t, 23) || ARGUMENT(void *, 25) || type != TYPE(1))
-    lacks("UnpackRoPEAppend of joined projections, with positions, norms, or another cache");
-  int time = launch->grid.x;
+  if (ARGUMENT(void *, 21) || ARGUMENT(uint8_t, 22) || !ARGUMENT(uint8_t, 23) || ARGUMENT(void *, 25) || type != TYPE(1))
+    lacks("UnpackRoPEAppend with positions, norms, or another cache");
+  int time = launch->grid.x, all = heads + 2 * owners, joined = ARGUMENT(void *, 0) != 0;
   for (unsigned row = 0; row < launch->grid.z; row++)
     for (int t = 0; t < time; t++)
-      for (int head = 0; head < heads + 2 * owners; head++) {
+      for (int head = 0; head < all; head++) {
         int part = head < heads ? 0 : head < heads + owners ? 1 : 2; /* queries, keys, values */
         int own = part == 0 ? head : (head - heads) % owners, count = part == 0 ? heads : owners;
         int position = ((int *)POINTER(16))[row] + t;
-        int64_t from = (((int64_t)row * time + t) * count + own) * size, to = part == 0 ? from : (((int64_t)row * owners + own) * room + position) * size;
+        int64_t token = (int64_t)row * time + t, from = joined ? (token * all + head) * size : (token * count + own) * size;
+        int64_t to = part == 0 ? (token * heads + own) * size : (((int64_t)row * owners + own) * room + position) * size;
         for (int i = 0; i < size; i++)
-          put(type, POINTER(4 + part), to + i, turned(type, POINTER(1 + part), from, i, part < 2 ? half : 0, POINTER(18), POINTER(19), position));
+          put(type, POINTER(4 + part), to + i, turned(type, POINTER(joined ? 0 : 1 + part), from, i, part < 2 ? half : 0, POINTER(18), POINTER(19), position));
       }
 }
 

@@ -60,9 +60,20 @@ export function generationGraph(config: ModelConfig, weightsOf: WeightsOf, optio
   const weights = weightsOf(graph);
   const op = (type: string, inputs: Value[], shape: Shape, attributes = {}, domain = "") =>
     graph.op(type, inputs, attributes, [{ dtype: inputs[0]!.dtype, shape }], domain)[0]!;
-  /** The last axis in parts. A reshape with the input's own first sizes needs no node that computes them. */
+  const reshaped = (x: Value, shape: number[], named: Shape) =>
+    op("Reshape", [x, graph.constant(shape, "int64")], named);
+  /** Rows as [slots, length, ...sizes], where one of the two is 1: no node computes a size. */
   const parted = (x: Value, ...sizes: number[]) =>
-    op("Reshape", [x, graph.constant([0, 0, ...sizes], "int64")], [SLOTS, LENGTH, ...sizes]);
+    reshaped(x, [...(sampling ? [-1, 1] : [1, -1]), ...sizes], [SLOTS, LENGTH, ...sizes]);
+  const inRows = (x: Value, size: number) => reshaped(x, [-1, size], [sampling ? SLOTS : LENGTH, size]);
+  /** The last axis in parts. */
+  const split = (x: Value, sizes: readonly number[]) =>
+    graph.op(
+      "Split",
+      [x, graph.constant(sizes, "int64")],
+      { axis: -1 },
+      sizes.map((size) => ({ dtype: x.dtype, shape: [...x.shape.slice(0, -1), size] })),
+    );
   const norm = (x: Value, name: string) =>
     op("SimplifiedLayerNormalization", [x, cast(weights.vector(name)!, x.dtype)], x.shape, { epsilon, axis: -1 });
   /** x + delta, and its norm */
@@ -83,54 +94,71 @@ export function generationGraph(config: ModelConfig, weightsOf: WeightsOf, optio
   };
   /** The heads of a projection as attention takes them. Halves of a head are filled by themselves, as position turns one with the other. */
   const headsOf = (x: Value, count: number, normName?: string): Value => {
-    let split = x;
-    if (normName !== undefined && config.queryKeyNorm) split = norm(parted(x, count, headSize), normName);
+    let each = x;
+    if (normName !== undefined && config.queryKeyNorm) each = norm(parted(x, count, headSize), normName);
     if (wide !== headSize) {
-      const halves = cast(parted(split, 2 * count, headSize / 2), "float32"); // CUDA fills no bfloat16
-      split = pad(halves, 3, 0, (wide - headSize) / 2);
+      const halves = cast(parted(each, 2 * count, headSize / 2), "float32"); // CUDA fills no bfloat16
+      each = pad(halves, 3, 0, (wide - headSize) / 2);
     }
-    return cast(split === x ? x : parted(split, count * wide), cache);
+    return cast(parted(each, count * wide), cache);
   };
   const attention = (x: Value, layer: number): Value => {
     const at = `model.layers.${layer}.self_attn`;
-    const query = headsOf(weights.linear(x, `${at}.q_proj`), heads, `${at}.q_norm.weight`);
-    const key = headsOf(weights.linear(x, `${at}.k_proj`), keyValueHeads, `${at}.k_norm.weight`);
-    const value = headsOf(weights.linear(x, `${at}.v_proj`), keyValueHeads);
+    const sizes = [heads, keyValueHeads, keyValueHeads].map((count) => count * headSize);
+    let parts: (Value | null)[] = weights.linear(x, ...["q_proj", "k_proj", "v_proj"].map((name) => `${at}.${name}`));
+    if (parts.length === 1 && wide === headSize && !config.queryKeyNorm) {
+      parts = [
+        parted(
+          cast(parts[0]!, cache),
+          sizes.reduce((sum, size) => sum + size),
+        ),
+        null,
+        null,
+      ]; // attention takes them joined
+    } else {
+      const [query, key, value] = parts.length === 1 ? split(parts[0]!, sizes) : (parts as Value[]);
+      parts = [
+        headsOf(query!, heads, `${at}.q_norm.weight`),
+        headsOf(key!, keyValueHeads, `${at}.k_norm.weight`),
+        headsOf(value!, keyValueHeads),
+      ];
+    }
     const cached = { dtype: cache, shape: [SLOTS, keyValueHeads, "positions", wide] };
     const past = ["keys", "values"].map((name) => graph.input(`${name}.${layer}`, cache, cached.shape));
     const [mixed, keys, values] = graph.op(
       "GroupQueryAttention",
-      [query, key, value, ...past, last, total, ...positions],
+      [...parts, ...past, last, total, ...positions],
       { num_heads: heads, kv_num_heads: keyValueHeads, do_rotary: 1, scale: float(1 / Math.sqrt(headSize)) },
-      [{ dtype: cache, shape: query.shape }, cached, cached],
+      [{ dtype: cache, shape: [SLOTS, LENGTH, heads * wide] }, cached, cached],
       MICROSOFT,
     );
     graph.output(`newKeys.${layer}`, keys!);
     graph.output(`newValues.${layer}`, values!);
-    if (wide === headSize) return cast(mixed!, weights.dtype);
-    const halves = parted(cast(mixed!, weights.dtype), 2 * heads, wide / 2);
-    return parted(slice(halves, 3, 0, headSize / 2), heads * headSize);
+    const narrow = cast(mixed!, weights.dtype);
+    const halves = () => slice(parted(narrow, 2 * heads, wide / 2), 3, 0, headSize / 2);
+    return inRows(wide === headSize ? narrow : halves(), heads * headSize);
   };
   const mlp = (x: Value, layer: number): Value => {
     const at = `model.layers.${layer}.mlp`;
-    const gate = weights.linear(x, `${at}.gate_proj`);
-    const activated = op("QuickGelu", [gate], gate.shape, { alpha: float(1) }, MICROSOFT); // x sigmoid(x)
-    return weights.linear(mul(activated, weights.linear(x, `${at}.up_proj`)), `${at}.down_proj`);
+    const joined = weights.linear(x, `${at}.gate_proj`, `${at}.up_proj`);
+    const { intermediateSize: size } = config;
+    const [gate, up] = joined.length === 1 ? split(joined[0]!, [size, size]) : joined;
+    const activated = op("QuickGelu", [gate!], gate!.shape, { alpha: float(1) }, MICROSOFT); // x sigmoid(x)
+    return weights.linear(mul(activated, up!), `${at}.down_proj`)[0]!;
   };
 
-  let x = weights.embed(tokens);
+  let x = inRows(weights.embed(tokens), config.hiddenSize);
   let normed = norm(x, "model.layers.0.input_layernorm.weight");
   for (let layer = 0; layer < layers; layer++) {
     const mixed = attention(normed, layer);
     if (layer === layers - 1 && !sampling) return graph;
-    const delta = weights.linear(mixed, `model.layers.${layer}.self_attn.o_proj`);
-    [x, normed] = addNorm(x, delta, `model.layers.${layer}.post_attention_layernorm.weight`);
+    const [delta] = weights.linear(mixed, `model.layers.${layer}.self_attn.o_proj`);
+    [x, normed] = addNorm(x, delta!, `model.layers.${layer}.post_attention_layernorm.weight`);
     const after = layer + 1 < layers ? `model.layers.${layer + 1}.input_layernorm.weight` : "model.norm.weight";
     [x, normed] = addNorm(x, mlp(normed, layer), after);
   }
-  const rows = op("Reshape", [normed, graph.constant([-1, config.hiddenSize], "int64")], [SLOTS, config.hiddenSize]);
   const ofRows = (name: string, ...columns: number[]) => graph.input(name, "float32", [SLOTS, ...columns]);
-  const logits = weights.head(mul(rows, ofRows("inverseTemperatures", 1)));
+  const logits = weights.head(mul(normed, ofRows("inverseTemperatures", 1)));
   const { token, probability } =
     sampling === "greedy"
       ? sampleGreedy(graph, logits)

@@ -1,8 +1,10 @@
 /** The two ways in which the generation graph has a model's weights. */
+import { affine } from "../graph/composites.ts";
 import type { Graph, Value } from "../graph/graph.ts";
-import { add, cast, concat, gather, matmul, narrows } from "../graph/primitives.ts";
+import { add, cast, concat, gather, matmul } from "../graph/primitives.ts";
 import { type DType, tensor } from "../graph/tensor.ts";
 import type { ModelConfig } from "./config.ts";
+import { joinedInputs } from "./generate-joined.ts";
 import { parameterInput } from "./halved.ts";
 import { toStored } from "./halves.ts";
 import { adapterParameters, adapterProduct, adapterScale, type LoraConfig } from "./lora.ts";
@@ -10,7 +12,7 @@ import type { MappedWeights } from "./mapped.ts";
 import { readTensor } from "./safetensors.ts";
 import { elementCount, type Parameter, parameters } from "./weights.ts";
 
-/** Hidden states are [slots, length, ...]; parameters have transformers' names. */
+/** Hidden states are [rows, ...]; parameters have transformers' names. */
 export interface GraphWeights {
   /** of products within the decoder */
   readonly dtype: DType;
@@ -18,8 +20,8 @@ export interface GraphWeights {
   embed(tokens: Value): Value;
   /** a norm's scales, float32; undefined for a bias that the model does not have */
   vector(name: string): Value | undefined;
-  /** the linear layer `path`, such as `model.layers.0.mlp.up_proj` */
-  linear(x: Value, path: string): Value;
+  /** linear layers of x [rows, in], such as `model.layers.0.mlp.up_proj`: an output for each, or one with all side by side */
+  linear(x: Value, ...paths: string[]): Value[];
   /** logits, float32 [slots, vocabSize] */
   head(x: Value): Value;
 }
@@ -49,7 +51,8 @@ export function fedWeights(graph: Graph, config: ModelConfig): GraphWeights {
     dtype: graph.model.compute,
     embed: (tokens) => gather(weight(EMBEDDING)!, tokens),
     vector: weight,
-    linear: (x, path) => withBias(matmul(x, weight(`${path}.weight`)!, { transB: true }), weight(`${path}.bias`)),
+    linear: (x, ...paths) =>
+      paths.map((path) => withBias(matmul(x, weight(`${path}.weight`)!, { transB: true }), weight(`${path}.bias`))),
     head: (x) => matmul(x, weight(config.tied ? EMBEDDING : "lm_head.weight")!, { transB: true, precise: true }),
   };
 }
@@ -68,12 +71,14 @@ const MOST_PARTS = 1024;
 /**
  * Weights of a folder's files as they are, with the inputs of an adapter beside them where `lora` is given. No copy of a matrix is
  * held: those in another dtype than the graph's are cast in the graph, `castAtOnce` numbers at a time.
+ *
+ * @param joins a device has the matrices of layers with one input one after the other, in the graph's dtype: generate-joined.ts
  */
 export function mappedWeights(
   graph: Graph,
   mapped: MappedWeights,
   lora?: LoraConfig,
-  castAtOnce = CAST_NUMBERS,
+  { castAtOnce = CAST_NUMBERS, joins = false } = {},
 ): GraphWeights {
   const { config, tensors } = mapped;
   const numbers = tensors.reduce((sum, { shape }) => sum + elementCount(shape), 0);
@@ -81,17 +86,13 @@ export function mappedWeights(
   const [embedding] = mapped.stored(graph, ({ name }) => name === EMBEDDING).values();
   const byName = new Map(tensors.map((each) => [each.name, each]));
   const adapter = lora && parameterInputs(graph, adapterParameters(config, lora));
-  /** read here: a cast in the graph would be one more node with every token */
-  const vector = (name: string, narrow = false): Value | undefined => {
-    const stored = byName.get(name);
-    if (!stored) return undefined;
-    const numbers = readTensor(stored);
-    return graph.initializer(
-      name,
-      narrow
-        ? tensor(new Uint16Array(toStored("BF16", numbers).buffer), stored.shape, "bfloat16")
-        : tensor(numbers, stored.shape),
-    );
+  const joined = joins ? (lora ? joinedInputs(graph, config, lora) : () => undefined) : undefined;
+  /** Vectors one after the other, read here: a cast in the graph would be one more node with every token. */
+  const vector = (names: readonly string[], dtype: DType = "float32"): Value | undefined => {
+    const stored = names.flatMap((name) => byName.get(name) ?? []);
+    if (stored.length === 0) return undefined;
+    const numbers = Float32Array.from(stored.flatMap((each) => [...readTensor(each)]));
+    return graph.initializer(names.join(), narrowed(numbers, dtype));
   };
   /** x times a stored matrix in the dtype `as` */
   const multiply = (x: Value, name: string, as: DType): Value => {
@@ -105,16 +106,38 @@ export function mappedWeights(
   return {
     dtype: graph.model.compute,
     embed: (tokens) => cast(gather(embedding!, tokens), "float32"),
-    vector,
-    linear(x, path) {
-      const y = multiply(x, `${path}.weight`, graph.model.compute);
-      const values = adapter && { get: adapter };
-      const added = values && adapterProduct(x, path, { scale: adapterScale(lora), values });
-      return withBias(added ? add(y, added) : y, vector(`${path}.bias`, narrows(x)));
+    vector: (name) => vector([name]),
+    linear(x, ...paths) {
+      const { compute } = graph.model;
+      const biases = (of: readonly string[]) =>
+        vector(
+          of.map((path) => `${path}.bias`),
+          compute,
+        );
+      if (joined) {
+        const [weight, beside, input] = [mapped.joinedRows(graph, paths), joined(paths[0]!), cast(x, compute)];
+        const scale = { transB: true, alpha: lora && adapterScale(lora) };
+        const added = beside && matmul(matmul(input, beside.down, { transB: true }), beside.up, scale);
+        // the product is added to the adapter's, whose small changes a rounded product would swallow
+        const y = added ? affine(input, weight, added) : matmul(input, weight, { transB: true });
+        return [withBias(y, biases(paths))];
+      }
+      return paths.map((path) => {
+        const y = multiply(x, `${path}.weight`, compute);
+        const values = adapter && { get: adapter };
+        const added = values && adapterProduct(x, path, { scale: adapterScale(lora), values });
+        return withBias(added ? add(y, added) : y, biases([path]));
+      });
     },
     head: (x) => multiply(x, mapped.outputName, "float32"),
   };
 }
+
+/** A vector, float32 or rounded to half precision. */
+const narrowed = (numbers: Float32Array, dtype: DType) =>
+  dtype === "float32"
+    ? tensor(numbers)
+    : tensor(new Uint16Array(toStored("BF16", numbers).buffer), [numbers.length], dtype);
 
 /**
  * At most `most` rows of `count` for each part. Equal parts, where twice as many can be equal: to join others on a GPU, ONNX Runtime

@@ -11,6 +11,7 @@ import type { Session } from "../runtime/session.ts";
 import type { ModelConfig } from "./config.ts";
 import { ModelError } from "./errors.ts";
 import { cachedHeadSize, generationGraph, type Sampling } from "./generate-graph.ts";
+import { JoinedAdapter } from "./generate-joined.ts";
 import {
   copyGraph,
   type Feeds,
@@ -23,7 +24,7 @@ import {
 } from "./generate-slots.ts";
 import { CAST_NUMBERS, fedWeights, GPU_CAST_NUMBERS, mappedWeights } from "./generate-weights.ts";
 import { HALF_PREFIX, isMultiplied } from "./halved.ts";
-import { toStored } from "./halves.ts";
+import { TRANSFORMERS_DTYPES, toStored } from "./halves.ts";
 import { adapterParameters, type LoraConfig } from "./lora.ts";
 import type { MappedWeights } from "./mapped.ts";
 import { uniforms } from "./random.ts";
@@ -126,6 +127,8 @@ export class Generator {
   /** copies of the caller's numbers on the device, for one run */
   #placed: DeviceBuffer[] = [];
 
+  #joined: JoinedAdapter | undefined;
+
   constructor(config: ModelConfig, options: GeneratorOptions) {
     this.#config = config;
     this.#o = options;
@@ -163,6 +166,7 @@ export class Generator {
   async release(): Promise<void> {
     this.#forgetSlots();
     this.#releaseCache();
+    await this.#joined?.release();
     for (const session of await Promise.all(this.#sessions.values())) await session.release();
     this.#sessions.clear();
   }
@@ -304,6 +308,13 @@ export class Generator {
     return this.#onGpu && narrow ? "bfloat16" : "float32";
   }
 
+  /** Whether linear layers with one input are one product. */
+  #joins(weights: GeneratorWeights): boolean {
+    if (!this.#onGpu || !this.#onDevice?.joins || isFed(weights)) return false;
+    const compute = this.#compute(weights);
+    return weights.base.tensors.every(({ dtype }) => TRANSFORMERS_DTYPES[dtype] === compute);
+  }
+
   /** What a session is made for. */
   #nameOf(weights: GeneratorWeights): string {
     return isFed(weights) ? "" : JSON.stringify([weights.base.folder, weights.adapter?.lora]);
@@ -319,14 +330,13 @@ export class Generator {
   async #newSession(kind: "prefill" | "copy" | Sampling, weights: GeneratorWeights): Promise<Session> {
     const [config, cache] = [this.#config, this.#cacheType];
     const frozen = isFed(weights) ? undefined : weights;
-    const castAtOnce = this.#onGpu ? GPU_CAST_NUMBERS : CAST_NUMBERS;
+    const how = { castAtOnce: this.#onGpu ? GPU_CAST_NUMBERS : CAST_NUMBERS, joins: this.#joins(weights) };
     const graph =
       kind === "copy"
         ? copyGraph(config, cache)
         : generationGraph(
             config,
-            (of) =>
-              frozen ? mappedWeights(of, frozen.base, frozen.adapter?.lora, castAtOnce) : fedWeights(of, config),
+            (of) => (frozen ? mappedWeights(of, frozen.base, frozen.adapter?.lora, how) : fedWeights(of, config)),
             { sampling: kind === "prefill" ? undefined : kind, cache, compute: this.#compute(weights) },
           );
     const create = this.#onDevice?.createSession ?? createSession;
@@ -341,6 +351,12 @@ export class Generator {
     const shapes = isFed(weights) ? parameters(this.#config) : adapted;
     const numbers = isFed(weights) ? weights : adapter?.weights;
     const narrow = this.#compute(weights) === "bfloat16";
+    if (adapter && this.#joins(weights)) {
+      const dtype = this.#compute(weights);
+      this.#joined ??= await JoinedAdapter.create(this.#onDevice!, this.#config, adapter.lora, dtype);
+      await this.#joined.write(adapter.weights, adapted);
+      return this.#joined.feeds;
+    }
     const feeds: Feeds = {};
     for (const { name, shape } of shapes) {
       const half = narrow && isMultiplied(name);

@@ -17,6 +17,14 @@ import { readPart, readTensor, type StoredTensor } from "./safetensors.ts";
 import type { VocabularyChunk } from "./token-log-probs.ts";
 import { checkFinite, elementCount } from "./weights.ts";
 
+/** Linear layers of the decoder that have one input. */
+export const JOINED_PROJECTIONS = [
+  ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
+  ["self_attn.o_proj"],
+  ["mlp.gate_proj", "mlp.up_proj"],
+  ["mlp.down_proj"],
+] as const;
+
 /** Used row by row or in chunks, and cast there. */
 const LARGE = new Set(["model.embed_tokens.weight", "lm_head.weight"]);
 const CHECKED_NUMBERS = 2 ** 22;
@@ -78,6 +86,23 @@ export class MappedWeights {
       chunks.push(this.#initializer(graph, part, `${name} from ${begin}`));
     }
     return chunks;
+  }
+
+  /** Matrices below each other, which a device has one after the other (`joined`). */
+  joinedRows(graph: Graph, paths: readonly string[]): Value {
+    const parts = paths.map((path) => this.tensors.find(({ name }) => name === `${path}.weight`)!);
+    const total = (of: (part: StoredTensor) => number) => parts.reduce((sum, part) => sum + of(part), 0);
+    const shape = [total((part) => part.shape[0]!), parts[0]!.shape[1]!];
+    const whole = { ...parts[0]!, shape, length: total(({ length }) => length) };
+    return this.#initializer(graph, whole, `${paths.join()}.weight`);
+  }
+
+  /** Matrices that a device should have one after the other. */
+  get joined(): StoredTensor[][] {
+    const byName = new Map(this.tensors.map((tensor) => [tensor.name, tensor]));
+    return Array.from({ length: this.config.layers }, (_, layer) =>
+      JOINED_PROJECTIONS.map((paths) => paths.map((path) => byName.get(`model.layers.${layer}.${path}.weight`)!)),
+    ).flat();
   }
 
   /** The output layer's name, which is the embedding where they are tied. */

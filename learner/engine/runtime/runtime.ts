@@ -205,6 +205,8 @@ export async function createSession(graph: Graph, options: SessionOptions = {}):
 /** Where tensors stay from one run to the next: memory, and sessions that know what is there. */
 export interface OnDevice {
   readonly runtime: Runtime;
+  /** whether parts of files lie there one after the other (files.ts) */
+  readonly joins?: boolean;
   createSession(graph: Graph, options: SessionOptions): Promise<Session>;
 }
 

@@ -1,0 +1,128 @@
+/**
+ * Linear layers with one input as one product, for a GPU: the frozen matrices lie there one after the other (MappedWeights.joined), and
+ * the adapter beside them is two matrices. The first has their A's below each other; the second their B's as blocks of a diagonal, so
+ * that each layer reads its own part of the first product: what is added is exactly what each adapter adds by itself.
+ */
+import { Graph } from "../graph/graph.ts";
+import { cast, concat, pad } from "../graph/primitives.ts";
+import { type DeviceTensor, DTYPES, type DType, elementCount, tensor } from "../graph/tensor.ts";
+import type { DeviceBuffer } from "../runtime/buffer.ts";
+import type { OnDevice } from "../runtime/runtime.ts";
+import type { Session } from "../runtime/session.ts";
+import type { ModelConfig } from "./config.ts";
+import { adaptedLayers, adapterNames, adapterParameters, type LoraConfig } from "./lora.ts";
+import { JOINED_PROJECTIONS } from "./mapped.ts";
+import { parameters } from "./weights.ts";
+
+interface Group {
+  readonly first: string;
+  readonly names: { a: string; b: string };
+  /** numbers of the layers' outputs, each with its place among the adapted ones where it has an adapter */
+  readonly layers: readonly { path: string; out: number; place: number | undefined }[];
+  readonly adapted: number;
+  readonly size: number;
+}
+
+/** The adapter's matrices beside joined layers, [count of them x rank, in] and [sum of out, count x rank]. */
+const namesOf = (first: string) => adapterNames(`joined ${first}`);
+
+function groups(config: ModelConfig, lora: LoraConfig): Group[] {
+  const adapted = new Set(adaptedLayers(config, lora).map(({ path }) => path));
+  const shapes = new Map(parameters(config).map(({ name, shape }) => [name, shape]));
+  return Array.from({ length: config.layers }, (_, layer) => layer).flatMap((layer) =>
+    JOINED_PROJECTIONS.flatMap((projections): Group[] => {
+      const paths = projections.map((projection) => `model.layers.${layer}.${projection}`);
+      let count = 0;
+      const layers = paths.map((path) => ({
+        ...{ path, out: shapes.get(`${path}.weight`)![0]! },
+        place: adapted.has(path) ? count++ : undefined,
+      }));
+      const [first, size] = [paths[0]!, shapes.get(`${paths[0]}.weight`)![1]!];
+      return count > 0 ? [{ first, names: namesOf(first), layers, adapted: count, size }] : [];
+    }),
+  );
+}
+
+/** Inputs of the generation graph, by the first of the layers that are joined. */
+export function joinedInputs(graph: Graph, config: ModelConfig, lora: LoraConfig) {
+  const byFirst = new Map(groups(config, lora).map((group) => [group.first, group]));
+  return (first: string) => {
+    const group = byFirst.get(first);
+    if (!group) return undefined;
+    const { names, adapted, size, layers } = group;
+    const out = layers.reduce((sum, layer) => sum + layer.out, 0);
+    return {
+      down: graph.input(names.a, graph.model.compute, [adapted * lora.rank, size]),
+      up: graph.input(names.b, graph.model.compute, [out, adapted * lora.rank]),
+    };
+  };
+}
+
+/** An adapter's matrices, float32, to joined ones. */
+function joinGraph(config: ModelConfig, lora: LoraConfig, dtype: DType): Graph {
+  const graph = new Graph("join_adapter");
+  const { rank } = lora;
+  const inputs = new Map(
+    adapterParameters(config, lora).map(({ name, shape }) => [name, graph.input(name, "float32", shape)]),
+  );
+  for (const { names, layers, adapted } of groups(config, lora)) {
+    const downs = layers.flatMap(({ path, place }) => (place === undefined ? [] : [inputs.get(adapterNames(path).a)!]));
+    const ups = layers.map(({ path, out, place }) => {
+      const shape = [out, adapted * rank];
+      if (place === undefined) return graph.initializer(path, tensor(new Float32Array(elementCount(shape)), shape));
+      return pad(inputs.get(adapterNames(path).b)!, 1, place * rank, (adapted - 1 - place) * rank);
+    });
+    for (const [name, parts] of [
+      [names.a, downs],
+      [names.b, ups],
+    ] as const)
+      graph.output(name, cast(parts.length > 1 ? concat(parts, 0) : parts[0]!, dtype));
+  }
+  return graph;
+}
+
+/** Joined matrices on a device. They stay where they are when the adapter changes. */
+export class JoinedAdapter {
+  readonly #session: Session;
+  readonly #buffer: DeviceBuffer;
+  readonly feeds: Readonly<Record<string, DeviceTensor>>;
+
+  private constructor(session: Session, buffer: DeviceBuffer, feeds: Readonly<Record<string, DeviceTensor>>) {
+    this.#session = session;
+    this.#buffer = buffer;
+    this.feeds = feeds;
+  }
+
+  /** @throws GraphError `device` where there is no memory left */
+  static async create(onDevice: OnDevice, config: ModelConfig, lora: LoraConfig, dtype: DType): Promise<JoinedAdapter> {
+    const graph = joinGraph(config, lora, dtype);
+    const session = await onDevice.createSession(graph, { threads: 1 });
+    const { bytes } = DTYPES[dtype];
+    const places = new Map<string, number>();
+    let end = 0;
+    for (const { name, value } of graph.outputs) {
+      places.set(name, end);
+      end += Math.ceil((bytes * elementCount(value.shape as number[])) / ALIGNMENT_BYTES) * ALIGNMENT_BYTES;
+    }
+    const buffer = onDevice.runtime.reserve(end / DTYPES.float32.bytes);
+    const view = (name: string, shape: readonly number[]) => buffer.viewOfBytes(places.get(name)!, dtype, shape);
+    const feeds = graph.outputs.map(({ name, value }) => [name, view(name, value.shape as number[])]);
+    return new JoinedAdapter(session, buffer, Object.fromEntries(feeds));
+  }
+
+  /** Joins an adapter's newest numbers. */
+  async write(weights: ReadonlyMap<string, Float32Array | DeviceTensor>, shapes: ReturnType<typeof adapterParameters>) {
+    const given = shapes.map(({ name, shape }) => {
+      const numbers = weights.get(name)!;
+      return [name, "address" in numbers ? numbers : tensor(numbers, shape)];
+    });
+    await this.#session.run(Object.fromEntries(given), this.feeds);
+  }
+
+  async release(): Promise<void> {
+    this.#buffer.release();
+    await this.#session.release();
+  }
+}
+
+const ALIGNMENT_BYTES = 256;
