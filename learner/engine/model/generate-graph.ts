@@ -60,12 +60,17 @@ export function generationGraph(config: ModelConfig, weightsOf: WeightsOf, optio
   const weights = weightsOf(graph);
   const op = (type: string, inputs: Value[], shape: Shape, attributes = {}, domain = "") =>
     graph.op(type, inputs, attributes, [{ dtype: inputs[0]!.dtype, shape }], domain)[0]!;
-  const reshaped = (x: Value, shape: number[], named: Shape) =>
-    op("Reshape", [x, graph.constant(shape, "int64")], named);
-  /** Rows as [slots, length, ...sizes], where one of the two is 1: no node computes a size. */
-  const parted = (x: Value, ...sizes: number[]) =>
-    reshaped(x, [...(sampling ? [-1, 1] : [1, -1]), ...sizes], [SLOTS, LENGTH, ...sizes]);
-  const inRows = (x: Value, size: number) => reshaped(x, [-1, size], [sampling ? SLOTS : LENGTH, size]);
+  const reshaped = (x: Value, sizes: number[], shape: Shape) =>
+    op("Reshape", [x, graph.constant(sizes, "int64")], shape);
+  /** The last axis in parts. A reshape with the input's own first sizes needs no node that computes them. */
+  const parted = (x: Value, ...sizes: number[]) => reshaped(x, [0, 0, ...sizes], [SLOTS, LENGTH, ...sizes]);
+  /** Linear layers of one input. Where they are joined, rows go in, and either slots or length is 1 */
+  const linear = (x: Value, ...paths: string[]): Value[] => {
+    if (!weights.joins) return weights.linear(x, ...paths);
+    const [y] = weights.linear(reshaped(x, [-1, x.shape.at(-1) as number], ["rows", x.shape.at(-1)!]), ...paths);
+    const size = y!.shape.at(-1) as number;
+    return [reshaped(y!, [...(sampling ? [-1, 1] : [1, -1]), size], [SLOTS, LENGTH, size])];
+  };
   /** The last axis in parts. */
   const split = (x: Value, sizes: readonly number[]) =>
     graph.op(
@@ -100,12 +105,12 @@ export function generationGraph(config: ModelConfig, weightsOf: WeightsOf, optio
       const halves = cast(parted(each, 2 * count, headSize / 2), "float32"); // CUDA fills no bfloat16
       each = pad(halves, 3, 0, (wide - headSize) / 2);
     }
-    return cast(parted(each, count * wide), cache);
+    return cast(each === x ? x : parted(each, count * wide), cache);
   };
   const attention = (x: Value, layer: number): Value => {
     const at = `model.layers.${layer}.self_attn`;
     const sizes = [heads, keyValueHeads, keyValueHeads].map((count) => count * headSize);
-    let parts: (Value | null)[] = weights.linear(x, ...["q_proj", "k_proj", "v_proj"].map((name) => `${at}.${name}`));
+    let parts: (Value | null)[] = linear(x, ...["q_proj", "k_proj", "v_proj"].map((name) => `${at}.${name}`));
     if (parts.length === 1 && wide === headSize && !config.queryKeyNorm) {
       parts = [
         parted(
@@ -134,31 +139,32 @@ export function generationGraph(config: ModelConfig, weightsOf: WeightsOf, optio
     );
     graph.output(`newKeys.${layer}`, keys!);
     graph.output(`newValues.${layer}`, values!);
-    const narrow = cast(mixed!, weights.dtype);
-    const halves = () => slice(parted(narrow, 2 * heads, wide / 2), 3, 0, headSize / 2);
-    return inRows(wide === headSize ? narrow : halves(), heads * headSize);
+    if (wide === headSize) return cast(mixed!, weights.dtype);
+    const halves = parted(cast(mixed!, weights.dtype), 2 * heads, wide / 2);
+    return parted(slice(halves, 3, 0, headSize / 2), heads * headSize);
   };
   const mlp = (x: Value, layer: number): Value => {
     const at = `model.layers.${layer}.mlp`;
-    const joined = weights.linear(x, `${at}.gate_proj`, `${at}.up_proj`);
+    const joined = linear(x, `${at}.gate_proj`, `${at}.up_proj`);
     const { intermediateSize: size } = config;
     const [gate, up] = joined.length === 1 ? split(joined[0]!, [size, size]) : joined;
     const activated = op("QuickGelu", [gate!], gate!.shape, { alpha: float(1) }, MICROSOFT); // x sigmoid(x)
-    return weights.linear(mul(activated, up!), `${at}.down_proj`)[0]!;
+    return linear(mul(activated, up!), `${at}.down_proj`)[0]!;
   };
 
-  let x = inRows(weights.embed(tokens), config.hiddenSize);
+  let x = weights.embed(tokens);
   let normed = norm(x, "model.layers.0.input_layernorm.weight");
   for (let layer = 0; layer < layers; layer++) {
     const mixed = attention(normed, layer);
     if (layer === layers - 1 && !sampling) return graph;
-    const [delta] = weights.linear(mixed, `model.layers.${layer}.self_attn.o_proj`);
+    const [delta] = linear(mixed, `model.layers.${layer}.self_attn.o_proj`);
     [x, normed] = addNorm(x, delta!, `model.layers.${layer}.post_attention_layernorm.weight`);
     const after = layer + 1 < layers ? `model.layers.${layer + 1}.input_layernorm.weight` : "model.norm.weight";
     [x, normed] = addNorm(x, mlp(normed, layer), after);
   }
+  const rows = reshaped(normed, [-1, config.hiddenSize], [SLOTS, config.hiddenSize]);
   const ofRows = (name: string, ...columns: number[]) => graph.input(name, "float32", [SLOTS, ...columns]);
-  const logits = weights.head(mul(normed, ofRows("inverseTemperatures", 1)));
+  const logits = weights.head(mul(rows, ofRows("inverseTemperatures", 1)));
   const { token, probability } =
     sampling === "greedy"
       ? sampleGreedy(graph, logits)

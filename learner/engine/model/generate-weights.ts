@@ -12,7 +12,7 @@ import type { MappedWeights } from "./mapped.ts";
 import { readTensor } from "./safetensors.ts";
 import { elementCount, type Parameter, parameters } from "./weights.ts";
 
-/** Hidden states are [rows, ...]; parameters have transformers' names. */
+/** Hidden states are [slots, length, ...]; parameters have transformers' names. */
 export interface GraphWeights {
   /** of products within the decoder */
   readonly dtype: DType;
@@ -20,7 +20,9 @@ export interface GraphWeights {
   embed(tokens: Value): Value;
   /** a norm's scales, float32; undefined for a bias that the model does not have */
   vector(name: string): Value | undefined;
-  /** linear layers of x [rows, in], such as `model.layers.0.mlp.up_proj`: an output for each, or one with all side by side */
+  /** whether linear layers with one input give one output, with theirs side by side; x is [rows, in] then */
+  readonly joins: boolean;
+  /** linear layers of x, such as `model.layers.0.mlp.up_proj`: an output for each, unless they are joined */
   linear(x: Value, ...paths: string[]): Value[];
   /** logits, float32 [slots, vocabSize] */
   head(x: Value): Value;
@@ -48,7 +50,7 @@ const withBias = (y: Value, bias: Value | undefined): Value => (bias ? add(y, ca
 export function fedWeights(graph: Graph, config: ModelConfig): GraphWeights {
   const weight = parameterInputs(graph, parameters(config));
   return {
-    dtype: graph.model.compute,
+    ...{ dtype: graph.model.compute, joins: false },
     embed: (tokens) => gather(weight(EMBEDDING)!, tokens),
     vector: weight,
     linear: (x, ...paths) =>
@@ -104,7 +106,7 @@ export function mappedWeights(
     return products.length === 1 ? products[0]! : concat(products, products[0]!.shape.length - 1);
   };
   return {
-    dtype: graph.model.compute,
+    ...{ dtype: graph.model.compute, joins },
     embed: (tokens) => cast(gather(embedding!, tokens), "float32"),
     vector: (name) => vector([name]),
     linear(x, ...paths) {

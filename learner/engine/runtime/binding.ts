@@ -60,21 +60,26 @@ export class Binding {
       throw new GraphError("feed", `bind: '${fixed}' is read in this process's memory and cannot change; feed it`);
     const results = Object.fromEntries([...wanted].filter((output): output is [string, Tensor] => isHere(output[1])));
     this.#exchange = capture && new Exchange(session, capture, held.changing, results);
-    const here: string[] = [];
-    const ortValue = (name: string, value: Tensor | DeviceTensor): Pointer => {
+    const ortValue = (value: Tensor | DeviceTensor): Pointer => {
       const there = this.#exchange?.views.get(value as Tensor) ?? value;
       if ("address" in there) return there.address;
-      here.push(`${name}=${there.data}`);
       this.#wrapped.push(session.wrap(there));
       return this.#wrapped.at(-1)!;
     };
-    this.#inputs = new Map([...given].map(([name, value]) => [name, ortValue(name, value)]));
-    this.#outputs = new Map([...wanted].map(([name, value]) => [name, ortValue(name, value)]));
-    const { api } = session;
-    const where = (values: Iterable<Pointer>) =>
-      [...values].map((value) => api.created((out) => api.GetTensorMutableData(value, out)));
-    const there = [...given.values(), ...wanted.values()].map(({ shape }) => shape.join("x"));
-    this.#key = [...here, ...there, ...where(this.#inputs.values()), ...where(this.#outputs.values())].join();
+    this.#inputs = new Map([...given].map(([name, value]) => [name, ortValue(value)]));
+    this.#outputs = new Map([...wanted].map(([name, value]) => [name, ortValue(value)]));
+    this.#key = capture ? this.#keyOf([...given.values(), ...wanted.values()]) : "";
+  }
+
+  /** Of all that is bound: shapes, addresses, and numbers that are read in this process's memory, which a capture keeps. */
+  #keyOf(values: readonly (Tensor | DeviceTensor)[]): string {
+    const { api } = this.#session;
+    const addresses = [...this.#inputs.values(), ...this.#outputs.values()];
+    const at = addresses.map((value) => api.created((out) => api.GetTensorMutableData(value, out)));
+    const known = values.map((value) =>
+      isHere(value) && !this.#exchange!.views.has(value) ? value.data.join() : value.shape.join("x"),
+    );
+    return [...at, ...known].join();
   }
 
   /** When it returns, the outputs are there. */
