@@ -14,7 +14,7 @@ const parse = (said: StatusMessage) =>
   parseLearnerStatus(Status.decode(Status.encode(said).finish()) as StatusReceived);
 const LINE = {
   ...{ iteration: 4, lineage: 2, elapsedSeconds: 400, bestScoreSoFar: 812.5, meanScore: 900, validFraction: 0.5 },
-  meanDurationSeconds: 2,
+  ...{ meanDurationSeconds: 2, engineSeconds: { generating: 30, updating: 20, idleActors: 0.5 } },
 };
 const line = (change: object = {}) => ({ iterationJson: JSON.stringify({ ...LINE, ...change }) });
 const POLICY = { iteration: 0, samples: 48, validFraction: 0.75, best: 308.25, mean: 1207.5 };
@@ -36,7 +36,7 @@ test("a status that makes sense is read whole", () => {
     actors: [{ name: "quick-actor-0-0", connected: true, draining: false, running: 1 }],
     finished: {
       ...{ iteration: 4, lineage: 2, elapsedSeconds: 400, bestScore: 812.5, meanScore: 900, validFraction: 0.5 },
-      meanDurationSeconds: 2,
+      ...{ meanDurationSeconds: 2, engineSeconds: LINE.engineSeconds },
     },
     evaluation: { protocol: "Paper", before: POLICY },
     checkpoint: { iteration: 4, digest: "d".repeat(64), path: "checkpoints/1-000004" },
@@ -51,6 +51,8 @@ test("what is absent, null or empty says nothing", () => {
   }
   const { finished, nonsense } = parse(line({ meanScore: null, bestScoreSoFar: null, meanDurationSeconds: null }));
   assert.deepEqual([finished?.meanScore, finished?.meanDurationSeconds, nonsense], [undefined, undefined, undefined]);
+  for (const engineSeconds of [null, undefined, {}, { sleeping: 3 }])
+    assert.deepEqual([parse(line({ engineSeconds })).finished?.engineSeconds, nonsense], [undefined, undefined]);
   assert.equal(parse(line({ bestScoreSoFar: undefined, tasks: { t: { bestScoreSoFar: 3 } } })).finished?.bestScore, 3);
 });
 
@@ -73,6 +75,16 @@ const NONSENSE: [what: string, said: StatusMessage, nonsense: RegExp][] = [
   ],
   ["a number beyond numbers", { iterationJson: '{"iteration":1,"lineage":1,"meanScore":1e999}' }, /meanScore is null/],
   ["a share above 1", line({ validFraction: 7 }), /^iterationJson\.validFraction is 7, must be a number from 0 to 1$/],
+  [
+    "what the engine did in a word",
+    line({ engineSeconds: "slept" }),
+    /^iterationJson\.engineSeconds is "slept", must be/,
+  ],
+  [
+    "seconds below 0",
+    line({ engineSeconds: { updating: -1 } }),
+    /engineSeconds\.updating is -1, must be a number from 0/,
+  ],
   ["JSON without end", line({ pad: "x".repeat(70_000) }), /^iterationJson is ".*…, must be at most 65536 characters/],
   ["a phase of tomorrow", { phase: 77 as never }, /^phase is 77, must be one of STARTING, /],
   ["a property of every object", { blocked: "constructor" }, /^blocked is "constructor", must be one of NoActors, /],

@@ -5,6 +5,7 @@
  * its end is seen. A status that follows from this value always passes the CRD's schema. Pure.
  */
 import type { CheckpointStatus, EvaluatedPolicyStatus, EvaluationStatus } from "../crds/trainingrun.ts";
+import { ENGINE_USES, type EngineSeconds } from "../proto/engine-seconds.ts";
 import { messages, type PhaseName, type StatusReceived } from "../proto/service.ts";
 
 /** Why the learner says that no result comes. */
@@ -51,6 +52,8 @@ export interface ReportedIteration {
   meanScore: number | undefined;
   validFraction: number | undefined;
   meanDurationSeconds: number | undefined;
+  /** What the engine did; learners of 0.2 do not say. */
+  engineSeconds: Partial<EngineSeconds> | undefined;
 }
 
 /** What the CRD's int32 holds. */
@@ -191,7 +194,17 @@ function finishedOf(json: string | null | undefined, reader: Reader): ReportedIt
     bestScore: of("bestScoreSoFar", SCORE) ?? (isObject(task) ? numberOrNothing(task.bestScoreSoFar) : undefined),
     ...{ meanScore: of("meanScore", SCORE), validFraction: of("validFraction", SHARE) },
     meanDurationSeconds: of("meanDurationSeconds", SECONDS),
+    engineSeconds: engineOf(line.engineSeconds, reader),
   };
+}
+
+function engineOf(said: unknown, reader: Reader): Partial<EngineSeconds> | undefined {
+  const field = "iterationJson.engineSeconds";
+  if (said === undefined || said === null) return undefined;
+  if (!isObject(said)) return reader.drop(field, said, "an object");
+  const uses = ENGINE_USES.map((use) => [use, reader.number(`${field}.${use}`, said[use], SECONDS)] as const);
+  const known = uses.filter(([, seconds]) => seconds !== undefined);
+  return known.length > 0 ? Object.fromEntries(known) : undefined;
 }
 
 function numberOrNothing(value: unknown): number | undefined {

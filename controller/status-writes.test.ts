@@ -28,6 +28,7 @@ const CHANGES: [what: string, change: TrainingRunStatus, expected: StatusChange]
   ["actors that run", { actors: { ...STATUS.actors, running: 1, idle: 0, waiting: 1 } }, "counts"],
   ["the display of actors", { display: { iteration: "3/10", actors: "1/2" } }, "counts"],
   ["a finished iteration", { iteration: 4, percent: 40, display: { iteration: "4/10", actors: "2/2" } }, "progress"],
+  ["what the engine did in it", { iteration: 4, engineSeconds: { generating: 30, idleActors: 5 } }, "progress"],
   [
     "what the learner does",
     { conditions: [condition("Ready", "Training"), condition("Progressing", "Executing")] },

@@ -58,6 +58,7 @@ function stateOf(status: TrainingRunStatus) {
     policyVersion,
     score,
     meanDurationSeconds,
+    engineSeconds,
     percent,
     estimatedCompletion,
     ...rest

@@ -29,7 +29,7 @@ const LINE = {
   bestScoreSoFar: 812.3456,
   meanScore: 900,
   validFraction: 0.5,
-  meanDurationSeconds: 2,
+  ...{ meanDurationSeconds: 2, engineSeconds: { generating: 30, updating: 20, idleActors: 50 } },
 };
 
 const facts = ({
@@ -336,11 +336,13 @@ describe("fields", () => {
       policyVersion,
       score,
       meanDurationSeconds,
+      engineSeconds,
       percent,
       estimatedCompletion,
       executions,
       checkpoint,
     } = status;
+    assert.deepEqual(engineSeconds, LINE.engineSeconds);
     assert.deepEqual(
       { iteration, policyVersion, score, meanDurationSeconds, percent, estimatedCompletion, executions, checkpoint },
       {
@@ -377,6 +379,7 @@ describe("fields", () => {
     for (const field of [
       "iteration",
       "score",
+      "engineSeconds",
       "executions",
       "checkpoint",
       "evaluation",

@@ -90,7 +90,7 @@ function countsOf({ queued, running, completed, lost, disrupted }: NonNullable<L
 
 type Progress = Pick<
   TrainingRunStatus,
-  "iteration" | "policyVersion" | "score" | "meanDurationSeconds" | "percent" | "estimatedCompletion"
+  "iteration" | "policyVersion" | "score" | "meanDurationSeconds" | "engineSeconds" | "percent" | "estimatedCompletion"
 >;
 
 /** Moves with finished iterations alone, so that nothing is written between them. */
@@ -103,9 +103,10 @@ function progressOf(
 ): Progress {
   const line = heard?.finished;
   if (!line || (line.iteration === before.iteration && before.policyVersion === `${line.lineage}-${line.iteration}`)) {
-    const { iteration = 0, policyVersion, score, meanDurationSeconds, estimatedCompletion } = before;
+    const { iteration = 0, policyVersion, score, meanDurationSeconds, engineSeconds, estimatedCompletion } = before;
     return dropUndefined({
-      ...{ iteration, policyVersion, score, meanDurationSeconds, percent: percentOf(iteration, iterations) },
+      ...{ iteration, policyVersion, score, meanDurationSeconds, engineSeconds },
+      percent: percentOf(iteration, iterations),
       estimatedCompletion: ended ? undefined : estimatedCompletion,
     });
   }
@@ -113,7 +114,7 @@ function progressOf(
     iteration: line.iteration,
     policyVersion: `${line.lineage}-${line.iteration}`,
     score: dropUndefined({ best: line.bestScore, mean: line.meanScore, validFraction: line.validFraction }),
-    meanDurationSeconds: line.meanDurationSeconds,
+    ...{ meanDurationSeconds: line.meanDurationSeconds, engineSeconds: line.engineSeconds },
     percent: percentOf(line.iteration, iterations),
     estimatedCompletion: ended ? undefined : completionOf(line, iterations, nowMs),
   });

@@ -256,6 +256,7 @@ const STATUS: TrainingRunStatus = {
     },
   },
   meanDurationSeconds: 1.26,
+  engineSeconds: { generating: 30.5, updating: 20, idleActors: 1, idlePrograms: 2, idleStaleness: 3, idleOther: 0.125 },
   executions: { queued: 4, running: 8, completed: 300, lost: 1 },
   actors: {
     desired: 4,

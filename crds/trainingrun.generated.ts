@@ -336,7 +336,7 @@ export interface Learner {
   device: 'Auto' | 'CPU' | 'CUDA';
   /** CPU threads of the networks; 0 is all cores. Bit-exact replay needs the same number (default 0; ours). */
   threads: number;
-  /** What matrix products are computed in; weights, gradients, optimiser state and logits are float32. TF32 (float32 numbers, of which a GPU multiplies 10 bits of the mantissa) and BFloat16 need device CUDA; with BFloat16 logits and generation are TF32 (default Float32; ours). */
+  /** What matrix products are computed in; weights, gradients, optimiser state and logits are float32. TF32 (float32 numbers, of which a GPU multiplies 10 bits of the mantissa) and BFloat16 need device CUDA; with BFloat16 logits are TF32. Generation on a GPU is bfloat16 with each of them (default Float32; ours). */
   compute: 'Float32' | 'TF32' | 'BFloat16';
   /** Layers are computed again in the backward pass, not kept for it: the same gradients, about a third more time, less memory. Auto: where the run's longest sequence would otherwise not fit into the memory that there is (default Auto; ours). */
   activationCheckpointing: 'Auto' | 'Always' | 'Never';
@@ -858,6 +858,8 @@ export interface TrainingRunStatus {
   evaluation?: EvaluationStatus;
   /** Mean seconds that a program ran in the newest iteration. */
   meanDurationSeconds?: number;
+  /** Seconds of the newest iteration by what the learner's engine did; absent where the learner does not say. */
+  engineSeconds?: EngineSeconds;
   /** Executions by state. */
   executions?: ExecutionsStatus;
   /** Actors by state. */
@@ -940,6 +942,22 @@ export interface EvaluatedPolicyStatus {
   medalFraction?: number;
   /** Programs better than the median team, as a share. */
   aboveMedianFraction?: number;
+}
+
+/** Seconds of the newest iteration by what the learner's engine did; absent where the learner does not say. */
+export interface EngineSeconds {
+  /** Solutions were generated. */
+  generating?: number;
+  /** Log-probs and optimiser steps. */
+  updating?: number;
+  /** Executions waited for an actor: more actors or slots would help. */
+  idleActors?: number;
+  /** Programs ran: a larger algorithm.oversampling would help, or collection CarryOver. */
+  idlePrograms?: number;
+  /** As many samples were open as algorithm.maxStaleness allows. */
+  idleStaleness?: number;
+  /** Checkpoints, grading and the rest. */
+  idleOther?: number;
 }
 
 /** Executions by state. */

@@ -28,7 +28,7 @@ async function trainOn(
     direction = "Lower",
     replayed = false,
     versions = [4, 4, 4, 4],
-    lineages = [1, 1, 1, 1],
+    lineages = [3, 3, 3, 3],
     behaviour = -0.5,
     cut = -1,
     algorithm = {},
@@ -60,7 +60,9 @@ async function trainOn(
       },
     },
     store: {
-      lineage: 1,
+      lineage: 3,
+      // The third start has gone on from the fourth iteration of the first.
+      originOf: ({ lineage, iteration }: Sample) => (lineage === 3 && iteration === 4 ? 1 : lineage),
       openGroups: () => batch.map(({ id, iteration }) => ({ id, iteration, unfinished: 0, finished: 1 })),
       groupSamples: (ids: string[]) => batch.filter(({ id }) => ids.includes(id)),
       addPreviousSolution: (solution: unknown) => kept.push(solution),
@@ -113,10 +115,16 @@ test("samples of the version that is trained are on policy; older ones, and newe
   const deviation = async (versions: number[]) => (await trainOn(grades, { versions })).updated.importanceMaxDeviation;
   assert.equal(typeof (await deviation([4, 3, 6, 2])), "number", "the first is on policy");
   assert.equal(await deviation([3, 3, 5, 2]), null, "none is");
-  const lineages = [7, 1, 7, 7];
+  const lineages = [2, 3, 2, 2];
   const left = async (options = {}) =>
     (await trainOn(grades, { lineages, versions: [4, 3, 4, 4], ...options })).updated;
-  assert.equal((await left()).importanceMaxDeviation, null, "the weights of an earlier start need not be these");
+  assert.equal((await left()).importanceMaxDeviation, null, "the second start had trained other weights");
+  const earlier = { lineages: [1, 1, 2, 2] };
+  assert.equal(
+    typeof (await left(earlier)).importanceMaxDeviation,
+    "number",
+    "the first start's are those of its checkpoint",
+  );
   assert.equal(typeof (await left({ replayed: true })).importanceMaxDeviation, "number", "a replay has their lineage");
 });
 

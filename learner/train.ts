@@ -32,9 +32,10 @@ export async function train(run: Run): Promise<string> {
     const { batch, abandonedSeconds } = collected;
 
     // The duration-weighted policy gradient, and theta <- theta - gamma grad J(theta)
+    const origin = recorded ? undefined : store.originOf({ lineage: store.lineage, iteration: iteration - 1 });
     const samples = batch.map((sample) => ({
       ...trainingSample(run.task, sample, iteration),
-      isOtherLineage: !recorded && sample.lineage !== store.lineage,
+      hasOtherOrigin: origin !== undefined && store.originOf(sample) !== origin,
     }));
     const updated = await update(engine, samples, spec.algorithm, {
       ...{ seed: spec.seed, iteration, iterations: spec.stopping.iterations },

@@ -43,7 +43,14 @@ test("every metric of a panel, a variable and an alert is served by some part", 
 /** Names, scores in whatever the task measures, and numbers that have none or must be exact (`short` says 1.23 K). */
 const WITHOUT_UNIT = [
   ...["training: Doing", "training: Best score", "training: Score by time", "training: Score by iteration"],
-  ...["training: Iteration", "training: Reward", "training: Gradient norm", "fleet: Every run", "operator: Leader"],
+  ...[
+    "training: Iteration",
+    "training: Reward",
+    "training: Gradient norm",
+    "training: Sampling and training",
+    "fleet: Every run",
+    "operator: Leader",
+  ],
 ];
 
 test("every panel has a unit, or is one of those that have none", () => {

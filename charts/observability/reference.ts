@@ -1,6 +1,7 @@
 /** `charts/longrun/metrics.md`: every metric with its labels, and what each label can be. */
 import { MISSING_LAYERS } from "../../actor/layers.ts";
 import { PHASES } from "../../controller/run-metrics.ts";
+import { ENGINE_USES } from "../../proto/engine-seconds.ts";
 import { type Metric, metricsOf, PARTS, type Part } from "./registries.ts";
 
 const quoted = (values: readonly string[]) => values.map((value) => `\`${value}\``).join(", ");
@@ -36,6 +37,7 @@ const LABELS: Record<string, string> = {
   name: "of the work queue, `trainingrun`; of the lease, `longrun-controller`",
   code: "HTTP status, or `<error>` where no answer came",
   method: "HTTP method",
+  use: `of the engine's seconds: ${quoted(ENGINE_USES)}`,
   verb: "HTTP method",
   host: "the API server",
   resource: "plural of the kind that is watched: about ten",

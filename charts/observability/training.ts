@@ -3,6 +3,7 @@ import type { Dashboard } from "./grafana.ts";
 
 const BUSY = "sum(rate(longrun_actor_busy_slot_seconds_total{@}[$__rate_interval]))";
 const SLOT = "sum(rate(longrun_actor_slot_seconds_total{@}[$__rate_interval]))";
+const ENGINE = "longrun_iteration_engine_seconds{@}";
 const quantile = (q: number, stage: string) =>
   `histogram_quantile(${q}, sum by (le) (rate(longrun_stage_duration_seconds_bucket{@, stage="${stage}"}[15m])))`;
 
@@ -315,6 +316,14 @@ export const TRAINING: Dashboard = {
           min: 0,
         },
         {
+          title: "Sampling and training",
+          unit: "none",
+          description:
+            "How far the ratio of both probabilities of a token is from 1 at most, though the same weights computed both. Rounding: 0.0001 on a CPU, 0.2 on a GPU. Above 0.01 on a CPU, 1 on a GPU the learner warns; above ten times that it ends.",
+          queries: [["longrun_importance_max_deviation{@}", "largest"]],
+          logarithmic: true,
+        },
+        {
           title: "Importance weights",
           unit: "percentunit",
           description:
@@ -341,20 +350,30 @@ export const TRAINING: Dashboard = {
           title: "Phases of an iteration",
           unit: "s",
           description:
-            "Where the newest iteration's time went. Most of it in execute: more actors would help; most in generate or train: a faster learner would.",
+            "Where the newest iteration's time went. Most of it in execute: the learner waits for programs, and What the engine does says why; most in generate or train: a faster learner would help.",
           queries: [["longrun_iteration_phase_seconds{@}", "{{phase}}"]],
           stacked: true,
           min: 0,
         },
         {
+          title: "What the engine does",
+          unit: "percentunit",
+          description:
+            "Shares of the newest iteration: generating and updating are work. idleActors: executions wait for an actor, add some. idlePrograms: raise algorithm.oversampling. idleStaleness: raise algorithm.maxStaleness, or make programs faster. idleOther: checkpoints, grading and the rest.",
+          queries: [[`${ENGINE} / on () group_left () sum(${ENGINE})`, "{{use}}"]],
+          stacked: true,
+          min: 0,
+          max: 1,
+        },
+        {
           title: "Busy share",
           unit: "percentunit",
           description:
-            "Share of the actors' slots that execute a program, now and over the newest iteration; and of the learner's time that it does not wait.",
+            "Share of the actors' slots that execute a program, now and over the newest iteration; and of that iteration in which the learner's engine generated or updated.",
           queries: [
             [`${BUSY} / ${SLOT}`, "actors now"],
             ["longrun_actor_busy_ratio{@}", "actors, iteration"],
-            ["1 - longrun_learner_idle_ratio{@}", "learner, iteration"],
+            [`sum(${ENGINE.replace("{@", '{@, use!~"idle.*"')}) / sum(${ENGINE})`, "engine, iteration"],
           ],
           min: 0,
           max: 1,

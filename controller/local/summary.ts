@@ -1,7 +1,8 @@
 /** What stands in a finished run folder, for the last lines of `longrun run`. */
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { comparison, type EvaluationFigures, type Terminal } from "./terminal.ts";
+import { readMetrics } from "./metrics-lines.ts";
+import { comparison, type EvaluationFigures, runNotes, type Terminal } from "./terminal.ts";
 
 const SUMMARY = "summary.json";
 
@@ -33,7 +34,7 @@ export function readSummarySince(directory: string, since: number): Summary | un
   return written >= since ? readSummary(directory) : undefined;
 }
 
-/** Shows the before/after table, the best program and the report. */
+/** Shows the before/after table, what the engine did, the best program and the report. */
 export function showEnd(terminal: Terminal, directory: string): void {
   const { evaluation } = readSummary(directory) ?? {};
   const best = read<Best>(join(directory, "best", "score.json"));
@@ -41,6 +42,7 @@ export function showEnd(terminal: Terminal, directory: string): void {
   if (table.length > 0) terminal.line("");
   for (const line of table) terminal.line(line);
   terminal.line("");
+  for (const note of runNotes(readMetrics(directory).map(({ line }) => line))) terminal.line(note);
   if (best) terminal.line(`Best program: ${join(directory, "best", "program.py")} (${best.metric} ${best.score})`);
   else terminal.line("No program was valid.");
   const report = join(directory, "report.html");

@@ -8,13 +8,14 @@ import {
   iterationRow,
   iterationRows,
   progressText,
+  runNotes,
   Terminal,
 } from "./terminal.ts";
 
 const line: IterationLine = {
   ...{ iteration: 3, validFraction: 0.59375, meanScore: 512.3149, bestScore: 301.2, meanDurationSeconds: 1.324 },
   ...{ launchedMeanDurationSeconds: 1.401, trainedMeanDurationSeconds: 1.324, kl: 0.00123, seconds: 21.42 },
-  meanNormalizedScore: 0.6914,
+  ...{ meanNormalizedScore: 0.6914, samples: 32 },
 };
 
 describe("rows", () => {
@@ -103,6 +104,27 @@ describe("comparison", () => {
   });
   test("of one", () => assert.match(comparison(undefined, before, "R2")[1]!, /^valid programs +- +50\.0%$/));
   test("of none", () => assert.deepEqual(comparison(undefined, undefined, "R2"), []));
+});
+
+describe("notes of a run", () => {
+  const engine = { generating: 41, updating: 37, idleActors: 15, idlePrograms: 7, idleStaleness: 0, idleOther: 0 };
+  test("what the engine did in all iterations that know it, and why it idled", () =>
+    assert.deepEqual(runNotes([line, { ...line, engineSeconds: engine }, { ...line, engineSeconds: engine }]), [
+      "Engine: 41% generating, 37% updating, 22% idle (executions waited for an actor: raise actors.max or actors.slots)",
+    ]));
+  test("how many responses were cut, over all samples and at last", () =>
+    assert.deepEqual(
+      runNotes([
+        { ...line, samples: 30, truncatedFraction: 0.4 },
+        { ...line, truncatedFraction: null },
+        { ...line, samples: 10, truncatedFraction: 0 },
+      ]),
+      ["Responses cut at model.maxResponseTokens: 30.0%, 0.0% in the last iteration"],
+    ));
+  test("nothing of what nobody knows, or what did not happen", () => {
+    assert.deepEqual(runNotes([line, { ...line, truncatedFraction: null }, { ...line, truncatedFraction: 0 }]), []);
+    assert.deepEqual(runNotes([]), []);
+  });
 });
 
 describe("progress", () => {

@@ -1,12 +1,15 @@
 /** What `longrun run` shows: one live line for what is going on, one row for each iteration, a table at the end. */
 
+import type { EngineSeconds } from "../../proto/engine-seconds.ts";
 import type { PhaseName } from "../../proto/service.ts";
+import { engineText } from "../engine-text.ts";
 import { harmless } from "../harmless.ts";
 import { phaseName, type StatusReceived } from "./status.ts";
 
 /** The fields of a metrics line that rows show; learner/metrics/README.md says what each means. */
 export interface IterationLine {
   iteration: number;
+  samples: number;
   validFraction: number;
   meanScore: number | null;
   bestScore: number | null;
@@ -25,6 +28,8 @@ export interface IterationLine {
   truncatedFraction?: number | null;
   /** Generation and training disagree on the same weights; absent in lines of an earlier longrun. */
   importanceDeviates?: boolean;
+  /** What the engine did; absent in lines of an earlier longrun. */
+  engineSeconds?: EngineSeconds;
 }
 
 export interface EvaluationFigures {
@@ -127,6 +132,21 @@ export function comparison(
   return rows.map(([title, ...cells]) =>
     [title!.padEnd(widths[0]!), ...cells.map((cell, index) => cell.padStart(widths[index + 1]!))].join(GAP).trimEnd(),
   );
+}
+
+/** @returns what the run as a whole did with its time and its responses: the lines of it that are known */
+export function runNotes(lines: readonly IterationLine[]): string[] {
+  const engine = engineText(lines.map(({ engineSeconds }) => engineSeconds));
+  const known = lines.filter(({ truncatedFraction }) => typeof truncatedFraction === "number");
+  const cut = known.reduce((sum, { samples, truncatedFraction }) => sum + samples * truncatedFraction!, 0);
+  const all = known.reduce((sum, { samples }) => sum + samples, 0);
+  const last = known.at(-1)?.truncatedFraction ?? 0;
+  return [
+    ...(engine === undefined ? [] : [`Engine: ${engine}`]),
+    ...(cut > 0
+      ? [`Responses cut at model.maxResponseTokens: ${percent(cut / all)}, ${percent(last)} in the last iteration`]
+      : []),
+  ];
 }
 
 const PHASES: Partial<Record<PhaseName, string>> = {

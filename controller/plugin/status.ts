@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { EvaluatedPolicyStatus } from "../../crds/trainingrun.ts";
 import { findCondition, isBlocker } from "../conditions.ts";
 import type { Run } from "../desired/names.ts";
+import { engineText } from "../engine-text.ts";
 import { harmless } from "../harmless.ts";
 import type { Screen } from "../local/terminal.ts";
 import { significant } from "../numbers.ts";
@@ -77,6 +78,7 @@ export function statusLines(run: Run, nowMs: number): string[] {
       !!actors?.idle && `${actors.idle} idle`,
       !!actors?.waiting && `${actors.waiting} wait${actors.waitingReason ? `: ${actors.waitingReason}` : ""}`,
     ],
+    ["engine", engineText([status.engineSeconds])],
     ["checkpoint", checkpoint && `iteration ${checkpoint.iteration}`, checkpoint?.path],
     ["time", ...times(run, nowMs)],
     ...doing(run),

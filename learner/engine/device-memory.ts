@@ -9,6 +9,7 @@ import type { Adaptation } from "./adaptation.ts";
 import { type DeviceAdamW, deviceAdamW } from "./device-adamw.ts";
 import { allocateHalves, type DeviceHalves, type HalfKernels, halfKernels } from "./device-halves.ts";
 import type { EngineOptions } from "./engine.ts";
+import { EngineError } from "./errors.ts";
 import type { ParameterShape } from "./graph/parameters.ts";
 import type { DeviceTensor } from "./graph/tensor.ts";
 import type { Numbers } from "./model/generate.ts";
@@ -16,6 +17,7 @@ import { HALF_PREFIX } from "./model/halved.ts";
 import { readPart } from "./model/safetensors.ts";
 import type { Held, HeldModel, Memory, Range } from "./model-memory.ts";
 import type { DeviceBuffer } from "./runtime/buffer.ts";
+import { deviceName } from "./runtime/device.ts";
 import { DeviceFiles } from "./runtime/files.ts";
 import { type OnDevice, Runtime } from "./runtime/runtime.ts";
 
@@ -52,6 +54,10 @@ export class DeviceMemory implements Memory, OnDevice {
       );
     this.#threads = threads;
     this.#narrow = compute === "bfloat16";
+    if (this.#narrow && this.runtime.half !== "bfloat16") {
+      const why = `${deviceName(device)} has compute capability below 8.0, which has no bfloat16`;
+      throw new EngineError("compute", `compute is bfloat16, but ${why}; set it to float32`);
+    }
     this.#adapts = frozen !== undefined;
   }
 

@@ -7,7 +7,7 @@
 import { type Adaptation, adaptationOf, trainedShapes } from "./adaptation.ts";
 import { adamwGraph, squaresGraph } from "./device-adamw.ts";
 import type { AdapterOptions } from "./engine.ts";
-import type { Compute, Graph, Value } from "./graph/graph.ts";
+import type { Graph, Value } from "./graph/graph.ts";
 import { peakMemory } from "./graph/memory.ts";
 import type { ParameterShape } from "./graph/parameters.ts";
 import { arenaBytes } from "./graph/session-memory.ts";
@@ -35,7 +35,7 @@ export interface PlanRequest extends GenerationLimits {
   /** layers are computed again in the backward pass; default false */
   checkpointing?: boolean;
   /** what matrix products are computed in; default float32 */
-  compute?: Compute;
+  compute?: keyof typeof GPU_ARENA;
 }
 
 /** One row of a plan each. */
@@ -83,7 +83,7 @@ const ARENA = 1.15;
  * The same on a GPU, where kernels have memory of their own, and passes are of other lengths than the longest. Most in deep models, and in
  * bfloat16, whose casts are not foreseen. Measured by rehearsal.
  */
-const GPU_ARENA: Record<Compute, number> = { float32: 1.3, bfloat16: 1.45 };
+const GPU_ARENA = { float32: 1.3, bfloat16: 1.45, float16: 1.45 };
 
 /** Bytes that a graph needs. */
 type Pass = { activations: number; logits: number };

@@ -4,6 +4,8 @@ import { type IterationInput, iterationMetrics, type MeasuredSample } from "./it
 
 const tokens = { promptTokens: { length: 10 }, responseTokens: { length: 20 } };
 
+const ENGINE = { generating: 0, updating: 3, idleActors: 0, idlePrograms: 0, idleStaleness: 0, idleOther: 0 };
+
 function sample(fields: Partial<MeasuredSample>): MeasuredSample {
   return { task: "diamonds", kind: "scratch", valid: false, ...tokens, ...fields };
 }
@@ -159,6 +161,12 @@ const cases: [name: string, input: Partial<IterationInput>, expected: Record<str
     },
   ],
   [
+    "what the engine did, to the millisecond",
+    { engineSeconds: { ...ENGINE, generating: 2.50004, idleActors: 4.49996 } },
+    { engineSeconds: { ...ENGINE, generating: 2.5, idleActors: 4.5 } },
+  ],
+  ["nothing measured what the engine did", {}, { engineSeconds: undefined }],
+  [
     "why the static policy did not instrument",
     { instrumenterFaults: ["changed", "cutOff", "changed"] },
     { instrumenterFaults: { changed: 2, cutOff: 1 } },
@@ -220,6 +228,8 @@ test("iteration metrics: every launched duration is in one bin", () => {
 });
 
 test("iteration metrics: the line survives JSON", () => {
-  const line = measure({ trained: mixed, durationWeights: [1, 1, 1, 1] });
-  assert.deepEqual(JSON.parse(JSON.stringify(line)), line);
+  for (const engineSeconds of [ENGINE, undefined]) {
+    const line = measure({ trained: mixed, durationWeights: [1, 1, 1, 1], engineSeconds });
+    assert.deepEqual(JSON.parse(JSON.stringify(line)), line);
+  }
 });

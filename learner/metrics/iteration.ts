@@ -3,6 +3,7 @@
  * Prometheus and the report alike. Fields are documented in README.md beside this file; their names are stable.
  */
 
+import { ENGINE_USES, type EngineSeconds } from "../../proto/engine-seconds.ts";
 import type { Result } from "../../proto/execution.ts";
 import { type Guard, guardNames } from "../grading/guards.ts";
 import type { UpdateResult } from "../rl/update.ts";
@@ -81,6 +82,8 @@ export interface IterationInput extends Omit<UpdateResult, "weights"> {
   tokensGenerated: number;
   /** Wall-clock seconds that the learner spent in each phase; the rest of `seconds` is called `other`. */
   secondsByPhase: Readonly<Record<string, number>>;
+  /** What the engine did with `seconds`; lines of earlier versions have none. */
+  engineSeconds?: EngineSeconds | undefined;
   seconds: number;
   /** Since the run began, interruptions left out. */
   elapsedSeconds: number;
@@ -106,7 +109,7 @@ export type TaskMetrics = ReturnType<typeof taskMetrics>;
 /** Computes the line. Pure; counts are of `trained` unless README.md says otherwise. */
 export function iterationMetrics(input: IterationInput) {
   const { tasks: scales, markerNames, trained, launchedSeconds, durationWeights, ...rest } = input;
-  const { policySteps, criticSteps, actors, checkpoint, previous, wallTime, ...given } = rest;
+  const { policySteps, criticSteps, actors, checkpoint, previous, wallTime, engineSeconds, ...given } = rest;
   const { seconds, secondsByPhase, elapsedSeconds, tokensGenerated } = given;
   const executed = trained.filter((sample) => sample.outcome !== undefined);
   const valid = trained.filter((sample) => sample.valid);
@@ -128,6 +131,7 @@ export function iterationMetrics(input: IterationInput) {
     elapsedSeconds: round(elapsedSeconds),
     seconds: round(seconds),
     secondsByPhase: phases,
+    ...(engineSeconds && { engineSeconds: roundedEngine(engineSeconds) }),
     samples: trained.length,
     executed: executed.length,
     validFraction: share(valid.length, trained.length) ?? 0,
@@ -257,6 +261,13 @@ function shares(from: Record<string, number>): Record<string, number> {
 
 function largest(values: readonly number[]): number {
   return values.reduce((highest, value) => Math.max(highest, value), Number.NEGATIVE_INFINITY);
+}
+
+function roundedEngine(seconds: EngineSeconds): EngineSeconds {
+  return Object.fromEntries(ENGINE_USES.map((use) => [use, round(seconds[use])])) as Record<
+    keyof EngineSeconds,
+    number
+  >;
 }
 
 /** Seconds to the millisecond: finer digits are noise and make the lines hard to read. */

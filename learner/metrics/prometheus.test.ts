@@ -86,11 +86,39 @@ test("prometheus: gauges show the newest line, counters add lines up", async () 
   for (const [name, value] of expected) assert.equal(values.get(name), value, name);
 });
 
+test("prometheus: seconds of the engine add up, and lines of an earlier longrun have none", async () => {
+  const metrics = new LearnerMetrics();
+  const engineSeconds = {
+    generating: 4,
+    updating: 3,
+    idleActors: 2,
+    idlePrograms: 0,
+    idleStaleness: 0.5,
+    idleOther: 0.5,
+  };
+  const check = async (newest: number | undefined, counted: number) => {
+    const values = await scraped(metrics);
+    for (const [use, seconds] of Object.entries(engineSeconds)) {
+      assert.equal(values.get(`longrun_learner_engine_seconds_total{use="${use}"}`), counted * seconds, use);
+      const gauge = values.get(`longrun_iteration_engine_seconds{use="${use}"}`);
+      assert.equal(gauge, newest === undefined ? undefined : newest * seconds, use);
+    }
+  };
+  await check(undefined, 0);
+  metrics.observeIteration(line({ engineSeconds }));
+  await check(1, 1);
+  metrics.observeIteration(line({ iteration: 2 }));
+  await check(undefined, 1);
+  metrics.observeIteration(line({ iteration: 3, engineSeconds }));
+  await check(1, 2);
+});
+
 test("prometheus: before the first line nothing is measured, and nothing has been counted", async () => {
   const values = await scraped(new LearnerMetrics());
   assert.equal(values.get("longrun_iteration"), 0);
   assert.equal(values.get("longrun_valid_ratio"), undefined);
   assert.equal(values.get('longrun_samples_total{outcome="lost"}'), 0);
+  assert.equal(values.get('longrun_learner_engine_seconds_total{use="idleStaleness"}'), 0);
   assert.equal(values.get('longrun_execution_events_total{event="retried"}'), 0);
 });
 

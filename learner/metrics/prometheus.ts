@@ -3,6 +3,7 @@
  * shares from 0 to 1); labels have few values, and none names a sample or an attempt.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { ENGINE_USES } from "../../proto/engine-seconds.ts";
 import { OUTCOMES } from "../../proto/execution.ts";
 import { type Guard, guardNames } from "../grading/guards.ts";
 import type { KnownActor } from "../server/actor-states.ts";
@@ -68,6 +69,7 @@ const NONE = Object.fromEntries([...OUTCOMES, "notExecuted"].map((outcome) => [o
 const LABELLED: readonly [string, string, string, (line: IterationMetrics) => Record<string, number | null>][] = [
   ["outcome_ratio", "Share of the newest batch by outcome", "outcome", (line) => shares({ ...NONE, ...line.outcomes })],
   ["iteration_phase_seconds", "Seconds of the newest iteration by phase", "phase", (line) => line.secondsByPhase],
+  ["iteration_engine_seconds", "Seconds of the newest iteration by what the engine did", "use", engineSecondsOf],
   ["marker_ratio", "Share of executed programs that reached a marker", "marker", (line) => line.markers],
   ["family_ratio", "Share of executed programs by kind of model", "family", (line) => line.families],
   ["score_mean", "Mean score of the valid programs", "task", (line) => perTask(line, (task) => task.meanScore)],
@@ -80,6 +82,7 @@ const COUNTERS: readonly [string, string, string | undefined, (line: IterationMe
   ["prompts_total", "Samples trained on, by kind of prompt", "kind", (line) => line.promptKinds],
   ["instrumented_total", "Programs by the instrumenter that was used", "instrumenter", (line) => line.instrumenters],
   ["phase_seconds_total", "Wall-clock seconds by phase", "phase", (line) => line.secondsByPhase],
+  ["learner_engine_seconds_total", "Seconds by what the engine did, or why it idled", "use", engineSecondsOf],
   ["tokens_generated_total", "Tokens sampled", undefined, (line) => ({ "": line.tokensGenerated })],
   ["tokens_trained_total", "Tokens trained on", undefined, (line) => ({ "": line.tokensTrained })],
   ["skipped_steps_total", "Updates skipped for a gradient not finite", undefined, (l) => ({ "": l.skippedSteps })],
@@ -95,6 +98,7 @@ const COUNTERS: readonly [string, string, string | undefined, (line: IterationMe
 const KNOWN_VALUES: Record<string, readonly string[]> = {
   samples_total: Object.keys(NONE),
   prompts_total: ["scratch", "improve"],
+  learner_engine_seconds_total: ENGINE_USES,
   phase_seconds_total: ["generate", "execute", "evaluate", "train", "checkpoint", "other"],
 };
 
@@ -223,6 +227,11 @@ function registryOfProcess(): Registry {
 function set(gauge: Gauge, labels: Record<string, string>, value: number | null): void {
   if (value !== null && Number.isFinite(value)) gauge.set(labels, value);
   else gauge.remove(labels);
+}
+
+/** Lines of an earlier longrun have none. */
+function engineSecondsOf({ engineSeconds }: IterationMetrics): Record<string, number> {
+  return { ...engineSeconds };
 }
 
 function shares(counts: Record<string, number>): Record<string, number> {

@@ -59,6 +59,13 @@ const PHASES = [
   ...[part("checkpoint", "purple"), part("other", "grey")],
 ];
 
+/** What the engine did, below why it idled. */
+const USES = [
+  ...[part("generating", "blue"), part("updating", "green"), part("idleActors", "orange", "idle: too few actors")],
+  ...[part("idlePrograms", "yellow", "idle: programs run"), part("idleStaleness", "purple", "idle: maxStaleness")],
+  part("idleOther", "grey", "idle: other"),
+];
+
 const GUARDS = { sampleSubmission: color("orange"), constant: color("purple"), perfect: color("red") };
 
 export function chartsOf({ lines, manifest, tasks }: RunFolder): Record<ChartSection, Chart[]> {
@@ -66,7 +73,7 @@ export function chartsOf({ lines, manifest, tasks }: RunFolder): Record<ChartSec
   const line = (title: string, caption: string, y: Text["y"], ...series: Measured[]) =>
     lineChart(lines, { title, caption, y }, series);
   const third = (title: string, value: Value, hue: (typeof PALETTE)[number], unit: string, format?: string) => {
-    const text = { title, caption: "", y: { title: unit, ...(format && { format }) } };
+    const text = { title, caption: "", y: { title: unit, ...(format && { format, zero: format.endsWith("%") }) } };
     return lineChart(lines, text, [{ label: title, color: color(hue), value }], { size: "third" });
   };
   return {
@@ -132,10 +139,17 @@ export function chartsOf({ lines, manifest, tasks }: RunFolder): Record<ChartSec
               "share of groups",
               ".0%",
             ),
-      third("Responses cut", (it) => it.truncatedFraction ?? null, "brown", "share of samples", ".0%"),
+      third(
+        "Responses cut at maxResponseTokens",
+        (it) => it.truncatedFraction ?? null,
+        "brown",
+        "share of samples",
+        ".0%",
+      ),
       third("Learning rate, policy", (it) => it.learningRate, "blue", "per step", ".1e"),
     ],
     time: [
+      ...engine(lines),
       phases(lines),
       line(
         "Who waits",
@@ -242,16 +256,28 @@ function histogram(lines: Lines): Chart {
   };
 }
 
+/** Lines of an earlier longrun do not know it: without any other there is nothing to draw. */
+function engine(lines: Lines): Chart[] {
+  const measured = lines.filter(({ engineSeconds }) => engineSeconds);
+  if (measured.length === 0) return [];
+  const text = {
+    title: "What the engine does",
+    caption: "It generates solutions or updates the policy, one at a time; else it idles, for one of these reasons.",
+    y: { title: "share of the iteration", format: ".0%" },
+  };
+  return [stackChart(measured, text, ({ engineSeconds }) => ({ ...engineSeconds }), USES, { size: "wide" })];
+}
+
 function phases(lines: Lines): Chart {
   const unknown = new Set(lines.flatMap((line) => Object.keys(line.secondsByPhase)));
   for (const { name } of PHASES) unknown.delete(name);
   const parts = [...PHASES, ...[...unknown].map((name, index) => part(name, shade(PHASES.length + index)))];
   const text = {
     title: "Where the time goes",
-    caption: "Wall-clock seconds of the learner; execute is waiting for programs to end.",
+    caption: "Wall-clock seconds of the learner; in execute its engine waits for programs to end.",
     y: { title: "seconds" },
   };
-  return stackChart(lines, text, (line) => line.secondsByPhase, parts, false);
+  return stackChart(lines, text, (line) => line.secondsByPhase, parts, { shares: false });
 }
 
 interface LineOptions {
@@ -281,14 +307,14 @@ function stackChart(
   { title, caption, y }: Text,
   record: (line: IterationMetrics) => Readonly<Record<string, number>>,
   parts: readonly Part[],
-  shares = true,
+  { shares = true, size = "half" }: { shares?: boolean; size?: Size } = {},
 ): Chart {
   const seen = parts.filter(({ name }) => lines.some((line) => (record(line)[name] ?? 0) > 0));
   const bars = lines.flatMap((line) =>
     seen.map(({ name, label }) => ({ x: line.iteration, y: record(line)[name] ?? 0, series: label })),
   );
-  const spec = bars.length > 0 ? stackPlot(bars, seen, ITERATION, y, shares) : undefined;
-  return { title, caption, legend: seen, size: "half", spec, empty: NOT_YET };
+  const spec = bars.length > 0 ? stackPlot(bars, seen, { x: ITERATION, y, size, shares }) : undefined;
+  return { title, caption, legend: seen, size, spec, empty: NOT_YET };
 }
 
 const shade = (index: number) => PALETTE[index % PALETTE.length]!;

@@ -23,6 +23,8 @@ export interface MadeUpRun {
   /** Slow programs are thrown away. */
   losesSlow?: boolean;
   seed?: number;
+  /** Why the engine idles most. [idleActors] `unmeasured`: lines as an earlier longrun wrote them. */
+  engine?: "idleActors" | "idlePrograms" | "idleStaleness" | "idleOther" | "busy" | "unmeasured";
   /** Guards that flag every tenth valid submission. */
   guards?: readonly string[];
   /** The manifest only names the task, as that of a bundled one does. */
@@ -207,6 +209,7 @@ function madeUpLine(
     ],
     tokensGenerated: 6400,
     secondsByPhase,
+    engineSeconds: madeUpEngine(run, seconds, progress),
     seconds,
     elapsedSeconds,
     actors: { busySeconds: (0.82 + 0.14 * uniform()) * seconds, aliveSeconds: seconds },
@@ -223,6 +226,19 @@ function madeUpLine(
     wallTime: new Date(Date.UTC(2000, 0, 1) + elapsedSeconds * 1000),
   });
 }
+
+/** The engine comes to idle less. */
+function madeUpEngine({ engine = "idleActors" }: MadeUpRun, seconds: number, progress: number) {
+  if (engine === "unmeasured") return undefined;
+  const idle = engine === "busy" ? 0.04 : 0.5 - 0.35 * progress;
+  const shares = { idleActors: 0.1, idlePrograms: 0.1, idleStaleness: 0.1, idleOther: 0.1 };
+  shares[engine === "busy" ? "idleOther" : engine] += 0.6;
+  const idleSeconds = mapped(shares, (share) => share * idle * seconds);
+  return { generating: 0.6 * (1 - idle) * seconds, updating: 0.4 * (1 - idle) * seconds, ...idleSeconds };
+}
+
+const mapped = <Name extends string>(record: Record<Name, number>, to: (value: number) => number) =>
+  Object.fromEntries(Object.entries<number>(record).map(([name, value]) => [name, to(value)])) as Record<Name, number>;
 
 function madeUpSample(
   uniform: () => number,

@@ -8,6 +8,7 @@ import type { RunSummary } from "../metrics/summary.ts";
 import { durationWeighting } from "../rl/durations.ts";
 import { type Chart, chartsOf } from "./charts.ts";
 import { durationSentence } from "./durations.ts";
+import { engineSentence } from "./engine.ts";
 import { guardSentence, guardWords } from "./guards.ts";
 import { CONTENT_SECURITY_POLICY, type Html, heads, html, row, terminalText, trusted } from "./html.ts";
 import { highlightPython } from "./python.ts";
@@ -65,6 +66,7 @@ async function plots(run: RunFolder): Promise<Html> {
   const { learning, programs, durations, optimisation, time: clock } = chartsOf(run);
   const { durationWeighting: weighting = "Auto", collection = "CarryOver" } = run.manifest.spec?.algorithm ?? {};
   const flagged = guardSentence(run.lines);
+  const engine = engineSentence(run.lines);
   return html`<h2>Learning</h2>
 ${await figures(learning)}
 <h2>Programs</h2>
@@ -76,6 +78,7 @@ ${await figures(durations)}
 <h2>Optimisation</h2>
 ${await figures(optimisation)}
 <h2>Time</h2>
+${engine && html`<p>${engine}</p>`}
 ${await figures(clock)}`;
 }
 

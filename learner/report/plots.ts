@@ -36,9 +36,9 @@ export function linePlot(points: Point[], series: readonly Series[], x: Axis, y:
   const xs = points.map((point) => point.x);
   const [from, to] = [x.zero ? 0 : Math.min(...xs), Math.max(...xs)];
   const ys = points.map((point) => point.y);
-  const flat = Math.min(...ys) === Math.max(...ys) && !y.zero;
+  const flat = Math.min(...ys) === Math.max(...ys);
   const room = (Math.abs(ys[0]!) || 1) / 4;
-  const domain = y.domain ?? (flat ? [ys[0]! - room, ys[0]! + room] : undefined);
+  const domain = y.domain ?? (flat ? [y.zero ? 0 : ys[0]! - room, ys[0]! + room] : undefined);
   const encoding = {
     x: {
       ...{ field: "x", type: "quantitative" as const, title: x.title },
@@ -64,11 +64,15 @@ export function linePlot(points: Point[], series: readonly Series[], x: Axis, y:
 }
 
 /** Stacked bars, one per iteration; the first of `series` is at the bottom. @param shares scales every bar to 1 */
-export function stackPlot(bars: Point[], series: readonly Series[], x: Axis, y: Axis, shares: boolean): TopLevelSpec {
+export function stackPlot(
+  bars: Point[],
+  series: readonly Series[],
+  { x, y, size, shares }: { x: Axis; y: Axis; size: Size; shares: boolean },
+): TopLevelSpec {
   const order = new Map(series.map(({ label }, index) => [label, index]));
   const xs = bars.map((bar) => bar.x);
   return {
-    ...frame("half"),
+    ...frame(size),
     data: { values: bars.map((bar) => ({ ...bar, order: order.get(bar.series) })) },
     mark: { type: "bar", stroke: "var(--paper)", strokeWidth: xs.length > 60 * series.length ? 0 : 0.5 },
     encoding: {

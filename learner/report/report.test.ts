@@ -26,6 +26,8 @@ const runs: [name: string, run: MadeUpRun, has: RegExp[], hasNot: RegExp[]][] = 
         /after 12 iterations/,
       ],
       ...[/<summary>Best program after training, improving another<\/summary>/, /both kinds of prompt/],
+      ...[/Responses cut at maxResponseTokens/, /<h3>What the engine does<\/h3>/, />idle: too few actors</],
+      /<h2>Time<\/h2>\s*<p>The engine was busy 6\d % of the time: .* because executions waited for an actor: raise actors/,
     ],
     [/Nothing measured yet/, /No valid program yet/],
   ],
@@ -63,6 +65,12 @@ const runs: [name: string, run: MadeUpRun, has: RegExp[], hasNot: RegExp[]][] = 
       /flagged: one prediction throughout, perfect score/,
     ],
     [/copy of the sample/],
+  ],
+  [
+    "lines of an earlier longrun, which do not say what the engine did",
+    { iterations: 3, finished: 3, state: "succeeded", engine: "unmeasured" },
+    [/<h2>Time<\/h2>\s*<div class="charts">/, /Where the time goes/, /learner idle/],
+    [/What the engine does|The engine was busy/],
   ],
   [
     "slow work is lost",

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { change, count, duration, number, percent, span, time } from "../metrics/format.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
 import { addedHistogram, durationSentence } from "./durations.ts";
+import { engineSentence } from "./engine.ts";
 import { guardSentence } from "./guards.ts";
 import { html, terminalText } from "./html.ts";
 import { highlightPython } from "./python.ts";
@@ -114,6 +115,35 @@ for (const [name, lines, weighting, meaning] of meanings) {
     assert.match(durationSentence(lines, weighting, "CarryOver"), meaning);
   });
 }
+
+const NOTHING = { generating: 0, updating: 0, idleActors: 0, idlePrograms: 0, idleStaleness: 0, idleOther: 0 };
+const did = (change: Partial<typeof NOTHING>) => ({ engineSeconds: { ...NOTHING, ...change } });
+const uses: [name: string, lines: Parameters<typeof engineSentence>[0], sentence: string][] = [
+  ["no line", [], ""],
+  ["lines of an earlier longrun", [{}, {}], ""],
+  [
+    "one reason to idle among several",
+    [did({ generating: 41, updating: 37, idleActors: 15, idlePrograms: 7 })],
+    "The engine was busy 78 % of the time: 41 % generating, 37 % updating. It idled 22 %, mostly (15 %) because executions waited for an actor: raise actors.max or actors.slots.",
+  ],
+  [
+    "one reason alone",
+    [did({ generating: 40, updating: 10, idleStaleness: 50 })],
+    "The engine was busy 50 % of the time: 40 % generating, 10 % updating. It idled 50 % because as many samples were open as algorithm.maxStaleness allows: raise algorithm.maxStaleness, or make programs faster.",
+  ],
+  [
+    "busy",
+    [did({ generating: 60, updating: 35, idleOther: 5 })],
+    "The engine was busy 95 % of the time: 60 % generating, 35 % updating. It hardly idled.",
+  ],
+  [
+    "a run that an earlier longrun began",
+    [{}, did({ generating: 60, updating: 35, idleOther: 5 })],
+    "The engine was busy 95 % of the time in the 1 of 2 iterations that measured it: 60 % generating, 35 % updating. It hardly idled.",
+  ],
+];
+for (const [name, lines, sentence] of uses)
+  test(`the engine in a sentence: ${name}`, () => assert.equal(engineSentence(lines), sentence));
 
 const counted = (samples: number, flagged: number, guards: Partial<IterationMetrics["guards"]>, cappedRewards = 0) =>
   ({ samples, validFraction: 0.5, flagged, guards, cappedRewards }) as IterationMetrics;

@@ -12,7 +12,7 @@ export interface DeviationLimits {
 export const CPU_DEVIATION_LIMITS: DeviationLimits = { warning: 0.01, error: 0.1 };
 
 /**
- * On a GPU, where generation and training may round differently (TF32, bfloat16). Measured with bfloat16's rounding: 0.2 for one
+ * On a GPU, with every `learner.compute`: generation is bfloat16 with each, training rounds as it says. Measured with bfloat16's rounding: 0.2 for one
  * of 7,339 tokens. The warning begins where a token is twice as probable in training, the error where it is eleven times.
  */
 export const GPU_DEVIATION_LIMITS: DeviationLimits = { warning: 1, error: 10 };
@@ -33,6 +33,7 @@ export function checkDeviation(deviation: number | null, limits: DeviationLimits
   throw new UpdateError(
     "deviation",
     `importanceMaxDeviation is ${deviation.toPrecision(3)}, above ${limits.error}: the rollout engine samples from other weights, ` +
-      "or at another temperature, than the trainer evaluates; nothing was trained on these samples",
+      "or at another temperature, than the trainer evaluates; nothing was trained on these samples. Rounding does not " +
+      "explain it: report it with the bundle of `longrun debug` (learner/rl/README.md, Generation and training disagree)",
   );
 }

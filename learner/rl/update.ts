@@ -28,8 +28,8 @@ export interface TrainingSample extends Sequence, TimedSample {
   goodness?: number;
   /** Iterations between the policy version that wrote it and this one. */
   lag: number;
-  /** A learner of another start wrote it: even at lag 0 its weights need not be these. Default false. */
-  isOtherLineage?: boolean;
+  /** Weights that another start of the learner had trained wrote it: even at lag 0 they are not these. Default false. */
+  hasOtherOrigin?: boolean;
   /** The response was cut at `maxResponseTokens`; undefined if that is not known, which counts as not cut. */
   truncated?: boolean | undefined;
 }
@@ -97,7 +97,7 @@ export async function update(
   if (useCritic) await engine.initializeCritic(rewards.reduce((sum, reward) => sum + reward, 0) / batch.length);
   const evaluated = await engine.evaluate(batch, { temperature: context.temperature, values: useCritic });
 
-  const onPolicy = [...batch.keys()].filter((i) => batch[i].lag === 0 && !batch[i].isOtherLineage);
+  const onPolicy = [...batch.keys()].filter((i) => batch[i].lag === 0 && !batch[i].hasOtherOrigin);
   const deviations = onPolicy.map((i) => largestDeviation(evaluated[i].logProbs, batch[i].behaviourLogProbs));
   const importanceMaxDeviation = deviations.length > 0 ? Math.max(...deviations) : null;
   const { deviationLimits } = context;

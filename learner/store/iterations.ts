@@ -63,6 +63,19 @@ export class PolicyVersions {
     return this.#lineage;
   }
 
+  /**
+   * Returns the lineage whose training made the weights of a policy version; 0: they are the starting policy's. A start goes on with the
+   * weights of its checkpoint, so that versions of different lineages can have the same ones.
+   */
+  originOf({ lineage, iteration }: { lineage: number; iteration: number }): number {
+    const start = this.database.get<{ checkpoint: number | null }>(
+      "SELECT from_lineage AS checkpoint FROM lineages WHERE lineage = :lineage AND from_iteration = :iteration",
+      { lineage, iteration },
+    );
+    if (start === undefined) return lineage;
+    return start.checkpoint === null ? 0 : this.originOf({ lineage: start.checkpoint, iteration });
+  }
+
   /** Returns the checkpoints that a restart can go back to, newest first. */
   checkpoints(): CheckpointRow[] {
     return this.database.all<CheckpointRow>(

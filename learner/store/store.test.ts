@@ -568,6 +568,25 @@ describe("iterations and checkpoints", () => {
     });
   }
 
+  test("a start goes on with its checkpoint's weights, and what it trains is its own", async () => {
+    const { store, path } = await trained(); // three iterations
+    store.close();
+    const again = openStore(path);
+    await again.beginLineage(({ path }) => path === "c1");
+    await again.beginLineage(({ path }) => path === "c1");
+    const origins = (lineage: number) => [0, 1, 2].map((iteration) => again.originOf({ lineage, iteration }));
+    assert.deepEqual(origins(1), [0, 1, 1]);
+    assert.deepEqual(
+      [2, 3].map((lineage) => again.originOf({ lineage, iteration: 1 })),
+      [1, 1],
+    );
+    assert.deepEqual(
+      [2, 3].map((lineage) => again.originOf({ lineage, iteration: 2 })),
+      [2, 3],
+    );
+    again.close();
+  });
+
   test("checkpoints that are not kept are not offered", async () => {
     const { store } = await trained();
     assert.deepEqual(store.keepCheckpoints(2), ["c2", "c1"]);

@@ -1,9 +1,9 @@
 /**
  * Tokens per second of the engine's generation, for the size of policy that the quickstart trains.
  *
- *     node test/bench/generate.ts [--rows 64] [--prompt 60:200] [--distinct 64] [--new 160] [--end 0] [--top-p 1] [--slots N]
+ *     node test/bench/generate.ts [--rows 64] [--prompt 60:200] [--distinct 64] [--new 160] [--end 0] [--top-p 1] [--slots N] [--uniform]
  *
- * `--prompt` are the shortest and the longest prompt, `--distinct` is how many different prompts there are, `--end` is
+ * `--uniform`: lengths of responses are uniform in 1 to `--new`, each row a call of its own. `--prompt` are the shortest and the longest prompt, `--distinct` is how many different prompts there are, `--end` is
  * the chance of a token to end its row, `--slots` how many rows are generated side by side (default 64). `generate_hf.py` takes the same options and measures transformers. Run them in turn,
  * so that both see the same load. The best of several repeats is printed, as tokens per second
  * of wall clock and of CPU time; tokens after the end of a row are not counted.
@@ -12,9 +12,10 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
-import { startEngine } from "../../learner/engine/engine.ts";
+import { type GenerateOptions, startEngine } from "../../learner/engine/engine.ts";
 import { configJson, parseConfig } from "../../learner/engine/model/config.ts";
 import { writeModelFolder } from "../../learner/engine/model/folder.ts";
+import { permutation, uniforms } from "../../learner/engine/model/random.ts";
 import { initialWeights } from "../../learner/engine/model/weights.ts";
 
 const { values } = parseArgs({
@@ -28,6 +29,7 @@ const { values } = parseArgs({
     repeats: { type: "string", default: "5" },
     threads: { type: "string", default: "1" },
     slots: { type: "string" },
+    uniform: { type: "boolean", default: false },
   },
 });
 const [shortest, longest] = values.prompt.split(":").map(Number);
@@ -59,13 +61,24 @@ const prompts = Array.from({ length: rows }, (_, row) => {
 
 const engine = await startEngine({ model: folder, threads: Number(values.threads), ...slots });
 await rm(folder, { recursive: true }); // it has been read
+/** Lengths are uniform in 1..maxNewTokens, in an order without a pattern. */
+async function eachAlone(options: GenerateOptions) {
+  const { maxNewTokens: most } = options;
+  const order = permutation(rows, uniforms(1, "lengths"));
+  const responses = prompts.map((prompt, row) => {
+    const maxNewTokens = 1 + Math.floor((order[row]! * most) / rows);
+    return engine.generate([prompt], { ...options, seeds: [row], maxNewTokens });
+  });
+  return (await Promise.all(responses)).flat();
+}
+
 let best = { wall: 0, cpu: 0, tokens: 0 };
 for (let repeat = 0; repeat <= Number(values.repeats); repeat++) {
   const start = performance.now();
   const cpuStart = process.cpuUsage();
   const seeds = prompts.map((_, row) => row);
   const options = { seeds, temperature: 1, topP: Number(values["top-p"]), maxNewTokens };
-  const responses = await engine.generate(prompts, options);
+  const responses = values.uniform ? await eachAlone(options) : await engine.generate(prompts, options);
   const seconds = (performance.now() - start) / 1000;
   const { user, system } = process.cpuUsage(cpuStart);
   const tokens = responses.reduce((sum, { response }) => sum + response.length, 0);

@@ -18,6 +18,17 @@ export interface AlertCase {
 const RUN = 'namespace="team", run="pizza"';
 const labels = { namespace: "team", run: "pizza" };
 const of = (metric: string, more = "") => `${metric}{${RUN}${more}}`;
+/** Seconds of a minute, by what the engine does with it, in a learner that has a GPU or none. */
+const engine = (minute: Record<string, number>, gpus = 1) => ({
+  ...Object.fromEntries(
+    Object.entries(minute).map(([use, seconds]) => [
+      of("longrun_learner_engine_seconds_total", `${POD}, use="${use}"`),
+      `0+${seconds}x500`,
+    ]),
+  ),
+  [of("longrun_run_gpus", ', component="learner", pod="a"')]: `${gpus}x500`,
+  [of("longrun_run_gpus", ', component="actor", pod="a"')]: "4x500",
+});
 const POD = ', pod="pizza-learner-0"';
 const pod = { ...labels, pod: "pizza-learner-0" };
 
@@ -202,6 +213,46 @@ export const ALERT_CASES: readonly AlertCase[] = [
     when: "a batch so small that one always decides",
     series: { [of("longrun_duration_weight_max", POD)]: "3x20", [of("longrun_batch_samples", POD)]: "4x20" },
     at: 10,
+  },
+  {
+    alert: "LongrunEngineIdle",
+    when: "it waits for actors and programs two thirds of the time",
+    series: engine({ generating: 15, updating: 5, idleActors: 30, idlePrograms: 10 }),
+    at: 400,
+    fires: { labels, summary: "The GPU of run team/pizza has idled 66.67% of six hours." },
+  },
+  {
+    alert: "LongrunEngineIdle",
+    when: "iterations of 50 minutes, each of which is counted when it ends, and a learner that is started again",
+    series: {
+      [of("longrun_learner_engine_seconds_total", ', pod="a", use="generating"')]: "0x49 900x49 1800x49 2700x49",
+      [of("longrun_learner_engine_seconds_total", ', pod="a", use="idleActors"')]: "0x49 2100x49 4200x49 6300x49",
+      [of("longrun_learner_engine_seconds_total", ', pod="b", use="generating"')]:
+        "_x199 0x49 900x49 1800x49 2700x49 3600x49",
+      [of("longrun_learner_engine_seconds_total", ', pod="b", use="idleActors"')]:
+        "_x199 0x49 2100x49 4200x49 6300x49 8400x49",
+      [of("longrun_run_gpus", ', component="learner"')]: "1x500",
+    },
+    at: 420,
+    fires: { labels, summary: "The GPU of run team/pizza has idled 70% of six hours." },
+  },
+  {
+    alert: "LongrunEngineIdle",
+    when: "it idles, and has no GPU that does so",
+    series: engine({ generating: 15, updating: 5, idleActors: 40 }, 0),
+    at: 400,
+  },
+  {
+    alert: "LongrunEngineIdle",
+    when: "it works more than half of the time",
+    series: engine({ generating: 20, updating: 15, idleActors: 25 }),
+    at: 400,
+  },
+  {
+    alert: "LongrunEngineIdle",
+    when: "for two hours, as at the beginning of a run",
+    series: engine({ generating: 0, updating: 0, idleActors: 60 }),
+    at: 120,
   },
   {
     alert: "LongrunCheckpointOld",

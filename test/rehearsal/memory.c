@@ -12,6 +12,7 @@
  *                         a model of 6 GB then takes no memory of this machine
  *   REHEARSAL_ARITHMETIC  1: kernels and matrix products compute on the host, so that results are those of a GPU; all copies are
  *                         made, and memory holds no number before it is written. A kernel that is not emulated ends the process
+ *   REHEARSAL_CAPABILITY  compute capability of each device (9.0)
  *   REHEARSAL_VERBOSE     whether each allocation, and each copy between host and device, is written to stderr with its bytes
  *   REHEARSAL_REPORT      file to which the counters are added when the process ends, one line of JSON
  */
@@ -55,6 +56,7 @@ static struct device devices[MOST_DEVICES];
 static int device_count = 1;
 static size_t largest_copy = SIZE_MAX;
 static int verbose;
+static int major = 9, minor;
 int computes;
 static uint64_t counters[COUNTERS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -146,6 +148,8 @@ __attribute__((constructor)) static void start(void) {
   device_count = number ? atoi(number) : 1;
   if (device_count < 0 || device_count > MOST_DEVICES) end_process("REHEARSAL_DEVICES must be 0 to 8");
   verbose = getenv("REHEARSAL_VERBOSE") != 0;
+  const char *capability = getenv("REHEARSAL_CAPABILITY");
+  if (capability && sscanf(capability, "%d.%d", &major, &minor) != 2) end_process("REHEARSAL_CAPABILITY must be two numbers, such as 7.5");
   if (copy) largest_copy = (size_t)strtod(copy, 0);
   const char *arithmetic = getenv("REHEARSAL_ARITHMETIC");
   computes = arithmetic && !strcmp(arithmetic, "1");
@@ -385,7 +389,7 @@ API cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *to, int device) {
   *to = (struct cudaDeviceProp){
       .name = "Rehearsal", .totalGlobalMem = devices[device].size, .sharedMemPerBlock = 49152, .regsPerBlock = 65536,
       .warpSize = 32, .memPitch = 2147483647, .maxThreadsPerBlock = 1024, .maxThreadsDim = {1024, 1024, 64},
-      .maxGridSize = {2147483647, 65535, 65535}, .totalConstMem = 65536, .major = 9, .minor = 0, .textureAlignment = 512,
+      .maxGridSize = {2147483647, 65535, 65535}, .totalConstMem = 65536, .major = major, .minor = minor, .textureAlignment = 512,
       .multiProcessorCount = 132, .maxThreadsPerMultiProcessor = 2048, .sharedMemPerMultiprocessor = 233472,
       .sharedMemPerBlockOptin = 232448, .l2CacheSize = 62914560, .maxBlocksPerMultiProcessor = 32,
       .regsPerMultiprocessor = 65536, .concurrentKernels = 1, .unifiedAddressing = 1, .memoryBusWidth = 5120};
@@ -393,7 +397,8 @@ API cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *to, int device) {
 }
 API cudaError_t cudaDeviceGetAttribute(int *to, enum cudaDeviceAttr attribute, int device) {
   switch (attribute) {
-    case cudaDevAttrComputeCapabilityMajor: *to = 9; break;
+    case cudaDevAttrComputeCapabilityMajor: *to = major; break;
+    case cudaDevAttrComputeCapabilityMinor: *to = minor; break;
     case cudaDevAttrMultiProcessorCount: *to = 132; break;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin: *to = 232448; break;
     case cudaDevAttrMaxSharedMemoryPerMultiprocessor: *to = 233472; break;

@@ -10,8 +10,9 @@ static enum type type_by_number(int number) {
   switch (number) {
     case 0: return FLOAT;
     case 1: return DOUBLE;
+    case 2: return FLOAT16;
     case 14: return BFLOAT16;
-    default: lacks("a matrix product of another type than float32, float64 and bfloat16");
+    default: lacks("a matrix product of another type than float32, float64 and half precision");
   }
 }
 enum { COMPUTE_DOUBLE = 70, COMPUTE_DOUBLE_PEDANTIC = 71 };

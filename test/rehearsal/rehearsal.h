@@ -92,7 +92,7 @@ emulation *attention_of(const struct signature *kernel); /* its part for GroupQu
 emulation *movement_of(const struct signature *kernel); /* its part for kernels that move numbers and change none (movement.c) */
 
 /* Types of numbers, by CUDA's and ONNX Runtime's names for them. */
-enum type { UNKNOWN, FLOAT, DOUBLE, BFLOAT16, BOOL, INT8, INT16, INT32, INT64, INT128 };
+enum type { UNKNOWN, FLOAT, DOUBLE, BFLOAT16, FLOAT16, BOOL, INT8, INT16, INT32, INT64, INT128 };
 enum type type_of(const char *name);
 size_t bytes_of(enum type type);
 /* Whole numbers beyond 2^53 are not exact. */

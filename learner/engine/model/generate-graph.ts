@@ -167,10 +167,10 @@ export function generationGraph(config: ModelConfig, weightsOf: WeightsOf, optio
   const logits = weights.head(mul(rows, ofRows("inverseTemperatures", 1)));
   const { token, probability } =
     sampling === "greedy"
-      ? sampleGreedy(graph, logits)
+      ? sampleGreedy(logits)
       : sampling === "all"
-        ? sampleFromAll(graph, logits, ofRows("uniforms"))
-        : sampleMixed(graph, logits, ofRows("uniforms"), ofRows("topPs"));
+        ? sampleFromAll(logits, ofRows("uniforms"))
+        : sampleMixed(logits, ofRows("uniforms"), ofRows("topPs"));
   graph.output(
     "drawn",
     concat(

@@ -4,9 +4,9 @@
  * is used again, or copied.
  */
 import { Graph } from "../graph/graph.ts";
-import { type DeviceTensor, DTYPES, type DType, elementCount, type Tensor, tensor } from "../graph/tensor.ts";
+import { type DeviceTensor, DTYPES, type DType, type Tensor, tensor } from "../graph/tensor.ts";
 import type { Binding } from "../runtime/binding.ts";
-import type { OnDevice } from "../runtime/runtime.ts";
+import type { DeviceBuffer, HostBuffer } from "../runtime/buffer.ts";
 import type { Session } from "../runtime/session.ts";
 import type { ModelConfig } from "./config.ts";
 import { cachedHeadSize, type Sampling } from "./generate-graph.ts";
@@ -25,6 +25,7 @@ export interface Row {
   readonly logProbs: number[];
 }
 
+export type CachePart = Pick<DeviceBuffer | HostBuffer, "viewOfBytes" | "release">;
 export type Feeds = Record<string, Tensor | DeviceTensor>;
 
 export interface SlotOptions {
@@ -33,12 +34,13 @@ export interface SlotOptions {
   /** most tokens of a prompt and its response */
   readonly positions: number;
   /** keys, then values, of each layer: room for `slots` times `positions` tokens */
-  readonly cache: readonly Room[];
+  readonly cache: readonly CachePart[];
+  readonly cacheType: DType;
   /** weights and positions */
   readonly feeds: Feeds;
   readonly session: (kind: "prefill" | "copy" | Sampling) => Promise<Session>;
-  /** Returns for how many slots a step is computed where so many are needed: a GPU captures a graph for each number. */
-  readonly rounded: (slots: number) => number;
+  /** a step of all slots from the first on costs a GPU as much as one of those that have rows, which would be many graphs to capture */
+  readonly onGpu: boolean;
 }
 
 /** Attention scores of a layer in one run, numbers. A prompt that has more goes by blocks of so many tokens that a block has no more, */
@@ -48,6 +50,11 @@ const LEAST_BLOCK = 256;
 /** A product of a single row is summed in another order than one of several: a row alone would have other log-probs than among others. */
 export const LEAST_SLOTS = 2;
 
+/** Empty slots between two that have rows are computed with them, if there are no more: a further run of the graph costs more. */
+const SMALL_GAP = 3;
+
+/** Slots that are computed together. */
+type Range = { first: number; count: number };
 type Step = { binding: Binding; drawn: Float32Array };
 
 export class Slots<R extends Row> {
@@ -55,7 +62,7 @@ export class Slots<R extends Row> {
   readonly #rows: (R | undefined)[];
   /** keys of the prompts that slots have */
   readonly #holds: (string | undefined)[];
-  /** by sampling and number of slots. `drawn` are tokens, then their probabilities */
+  /** by sampling and slots. `drawn` are tokens, then their probabilities */
   readonly #steps = new Map<string, Step>();
   readonly #inputs: Record<"tokens" | "last", Int32Array> &
     Record<"uniforms" | "inverseTemperatures" | "topPs", Float32Array>;
@@ -100,24 +107,41 @@ export class Slots<R extends Row> {
   /** One more token for each row. Returns the rows by their slots, which they leave by `free`. */
   async step(): Promise<[slot: number, row: R][]> {
     const active = [...this.#rows.entries()].filter((entry): entry is [number, R] => entry[1] !== undefined);
-    const count = Math.min(this.#o.slots, this.#o.rounded(Math.max(LEAST_SLOTS, active.at(-1)![0] + 1)));
+    const sampling = samplingOf(active);
+    for (const range of this.#ranges(active.map(([slot]) => slot))) await this.#run(sampling, range);
+    return active;
+  }
+
+  async #run(sampling: Sampling, { first, count }: Range): Promise<void> {
     const { last, tokens, uniforms } = this.#inputs;
-    for (let slot = 0; slot < count; slot++) {
+    for (let slot = first; slot < first + count; slot++) {
       const row = this.#rows[slot];
       uniforms[slot] = row && row.temperature > 0 ? row.uniform() : -1;
       if (row) continue;
       last[slot] = 0; // a token is computed for an empty slot, too, and overwrites what was there
       this.#holds[slot] = undefined;
     }
-    const { binding, drawn } = await this.#step(samplingOf(active), count);
+    const { binding, drawn } = await this.#step(sampling, { first, count });
     await binding.run();
-    for (const [slot, row] of active) {
-      tokens[slot] = drawn[slot]!;
+    for (let i = 0; i < count; i++) {
+      const slot = first + i;
+      tokens[slot] = drawn[i]!;
       last[slot]!++;
-      row.tokens.push(drawn[slot]!);
-      row.logProbs.push(Math.log(drawn[count + slot]!));
+      this.#rows[slot]?.tokens.push(drawn[i]!);
+      this.#rows[slot]?.logProbs.push(Math.log(drawn[count + i]!));
     }
-    return active;
+  }
+
+  #ranges(active: readonly number[]): Range[] {
+    const { slots, onGpu } = this.#o;
+    if (onGpu) return [{ first: 0, count: Math.min(slots, roundedUp(active.at(-1)! + 1)) }];
+    const ranges: Range[] = [];
+    for (const slot of active) {
+      const range = ranges.at(-1);
+      if (range && slot <= range.first + range.count + SMALL_GAP) range.count = slot + 1 - range.first;
+      else ranges.push({ first: Math.min(slot, slots - LEAST_SLOTS), count: LEAST_SLOTS });
+    }
+    return ranges;
   }
 
   /** The slot's row has ended. It keeps its prompt for a row that is admitted before the next step. */
@@ -167,8 +191,8 @@ export class Slots<R extends Row> {
     }
   }
 
-  async #step(sampling: Sampling, count: number): Promise<Step> {
-    const key = `${sampling} ${count}`;
+  async #step(sampling: Sampling, { first, count }: Range): Promise<Step> {
+    const key = `${sampling} ${first} ${count}`;
     const known = this.#steps.get(key);
     if (known) return known;
     const { session, feeds, positions } = this.#o;
@@ -177,10 +201,10 @@ export class Slots<R extends Row> {
     const shapes: Record<string, number[]> = { tokens: [count, 1], inverseTemperatures: [count, 1] };
     const changing = Object.entries(this.#inputs)
       .filter(([name]) => decode.inputNames.includes(name))
-      .map(([name, numbers]) => [name, tensor(numbers.subarray(0, count), shapes[name] ?? [count])]);
+      .map(([name, numbers]) => [name, tensor(numbers.subarray(first, first + count), shapes[name] ?? [count])]);
     const binding = decode.bind(
-      { ...feeds, total: tensor(Int32Array.of(positions), []), ...this.#cached(0, count, FROM) },
-      { drawn: tensor(drawn, [2, count]), ...this.#cached(0, count, TO) },
+      { ...feeds, total: tensor(Int32Array.of(positions), []), ...this.#cached(first, count, FROM) },
+      { drawn: tensor(drawn, [2, count]), ...this.#cached(first, count, TO) },
       Object.fromEntries(changing),
     );
     this.#steps.set(key, { binding, drawn });
@@ -192,19 +216,28 @@ export class Slots<R extends Row> {
   }
 
   /** Keys and values of some slots, as the graph calls what it reads or what it writes. */
-  #cached(first: number, count: number, names: readonly [string, string]): Feeds {
-    const { config, positions, cache } = this.#o;
+  #cached(first: number, count: number, [keys, values]: readonly [string, string]): Feeds {
+    const { config, positions } = this.#o;
     const shape = [count, config.keyValueHeads, positions, cachedHeadSize(config)];
-    return Object.fromEntries(
-      cache.map((part, i) => [`${names[i % 2]}.${i >> 1}`, part.view(first * this.#slotNumbers, shape)]),
-    );
+    return this.#views(first, shape, (part) => `${part % 2 ? values : keys}.${part >> 1}`);
   }
 
   #copied(slot: number, name: string): Feeds {
-    const numbers = this.#slotNumbers;
-    return Object.fromEntries(this.#o.cache.map((part, i) => [`${name}.${i}`, part.view(slot * numbers, [numbers])]));
+    return this.#views(slot, [this.#slotNumbers], (part) => `${name}.${part}`);
+  }
+
+  #views(slot: number, shape: readonly number[], name: (part: number) => string): Feeds {
+    const { cache, cacheType } = this.#o;
+    const offset = DTYPES[cacheType].bytes * slot * this.#slotNumbers;
+    return Object.fromEntries(
+      cache.map((part, i) => [name(i), part.viewOfBytes(offset, cacheType as "float32", shape)]),
+    );
   }
 }
+
+/** Few numbers of slots: powers of two, then multiples of eight. */
+const roundedUp = (count: number): number =>
+  count <= 8 ? Math.max(LEAST_SLOTS, 2 ** Math.ceil(Math.log2(count))) : 8 * Math.ceil(count / 8);
 
 const FROM = ["keys", "values"] as const;
 const TO = ["newKeys", "newValues"] as const;
@@ -223,27 +256,4 @@ export function copyGraph({ layers }: ModelConfig, cache: DType): Graph {
   for (let part = 0; part < 2 * layers; part++)
     graph.output(`to.${part}`, graph.input(`from.${part}`, cache, ["numbers"]));
   return graph;
-}
-
-/** Numbers of the cache in one piece: in this process's memory, or on a device. */
-export interface Room {
-  view(first: number, shape: readonly number[]): Tensor | DeviceTensor;
-  release(): void;
-}
-
-/** Zeros. On a device `dtype` may be of half precision. */
-export async function room(numbers: number, dtype: DType, onDevice: OnDevice | undefined): Promise<Room> {
-  const { bytes } = DTYPES[dtype];
-  if (onDevice) {
-    const buffer = await onDevice.runtime.allocate(Math.ceil((numbers * bytes) / DTYPES.float32.bytes));
-    return {
-      view: (first, shape) => buffer.viewOfBytes(first * bytes, dtype, shape),
-      release: () => buffer.release(),
-    };
-  }
-  const data = new Float32Array(numbers);
-  return {
-    view: (first, shape) => tensor(data.subarray(first, first + elementCount(shape)), shape),
-    release: () => data.buffer.transfer(0), // garbage collection would take its time
-  };
 }

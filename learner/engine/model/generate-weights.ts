@@ -1,12 +1,12 @@
 /** The two ways in which the generation graph has a model's weights. */
 import { affine } from "../graph/composites.ts";
-import type { Graph, Value } from "../graph/graph.ts";
+import type { Compute, Graph, Value } from "../graph/graph.ts";
 import { add, cast, concat, gather, matmul } from "../graph/primitives.ts";
 import { type DType, tensor } from "../graph/tensor.ts";
 import type { ModelConfig } from "./config.ts";
 import { joinedInputs } from "./generate-joined.ts";
 import { parameterInput } from "./halved.ts";
-import { toStored } from "./halves.ts";
+import { SAFETENSORS_DTYPES, toStored } from "./halves.ts";
 import { adapterParameters, adapterProduct, adapterScale, type LoraConfig } from "./lora.ts";
 import type { MappedWeights } from "./mapped.ts";
 import { readTensor } from "./safetensors.ts";
@@ -74,7 +74,7 @@ const MOST_PARTS = 1024;
  * Weights of a folder's files as they are, with the inputs of an adapter beside them where `lora` is given. No copy of a matrix is
  * held: those in another dtype than the graph's are cast in the graph, `castAtOnce` numbers at a time.
  *
- * @param joins a device has the matrices of layers with one input one after the other, in the graph's dtype: generate-joined.ts
+ * @param joins a device has the matrices of layers with one input one after the other: generate-joined.ts
  */
 export function mappedWeights(
   graph: Graph,
@@ -90,7 +90,7 @@ export function mappedWeights(
   const adapter = lora && parameterInputs(graph, adapterParameters(config, lora));
   const joined = joins ? (lora ? joinedInputs(graph, config, lora) : () => undefined) : undefined;
   /** Vectors one after the other, read here: a cast in the graph would be one more node with every token. */
-  const vector = (names: readonly string[], dtype: DType = "float32"): Value | undefined => {
+  const vector = (names: readonly string[], dtype: Compute = "float32"): Value | undefined => {
     const stored = names.flatMap((name) => byName.get(name) ?? []);
     if (stored.length === 0) return undefined;
     const numbers = Float32Array.from(stored.flatMap((each) => [...readTensor(each)]));
@@ -117,7 +117,8 @@ export function mappedWeights(
           compute,
         );
       if (joined) {
-        const [weight, beside, input] = [mapped.joinedRows(graph, paths), joined(paths[0]!), cast(x, compute)];
+        const [beside, input] = [joined(paths[0]!), cast(x, compute)];
+        const weight = castFirst(mapped.joinedRows(graph, paths), compute);
         const scale = { transB: true, alpha: lora && adapterScale(lora) };
         const added = beside && matmul(matmul(input, beside.down, { transB: true }), beside.up, scale);
         // the product is added to the adapter's, whose small changes a rounded product would swallow
@@ -136,10 +137,10 @@ export function mappedWeights(
 }
 
 /** A vector, float32 or rounded to half precision. */
-const narrowed = (numbers: Float32Array, dtype: DType) =>
+const narrowed = (numbers: Float32Array, dtype: Compute) =>
   dtype === "float32"
     ? tensor(numbers)
-    : tensor(new Uint16Array(toStored("BF16", numbers).buffer), [numbers.length], dtype);
+    : tensor(new Uint16Array(toStored(SAFETENSORS_DTYPES[dtype], numbers).buffer), [numbers.length], dtype);
 
 /**
  * At most `most` rows of `count` for each part. Equal parts, where twice as many can be equal: to join others on a GPU, ONNX Runtime

@@ -4,27 +4,19 @@
  */
 import { createHash } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
+import type { Compute } from "../graph/graph.ts";
 import { type DeviceTensor, DTYPES, elementCount, type Tensor, tensor } from "../graph/tensor.ts";
-import type { DeviceBuffer } from "../runtime/buffer.ts";
+import { type DeviceBuffer, HostBuffer } from "../runtime/buffer.ts";
 import { createSession, type OnDevice, usedDevice, usedRuntime } from "../runtime/runtime.ts";
 import type { Session } from "../runtime/session.ts";
 import type { ModelConfig } from "./config.ts";
 import { ModelError } from "./errors.ts";
 import { cachedHeadSize, generationGraph, type Sampling } from "./generate-graph.ts";
 import { JoinedAdapter } from "./generate-joined.ts";
-import {
-  copyGraph,
-  type Feeds,
-  LEAST_SLOTS,
-  type Room,
-  type Row,
-  room,
-  Slots,
-  tokenNumbers,
-} from "./generate-slots.ts";
+import { type CachePart, copyGraph, type Feeds, LEAST_SLOTS, type Row, Slots, tokenNumbers } from "./generate-slots.ts";
 import { CAST_NUMBERS, fedWeights, GPU_CAST_NUMBERS, mappedWeights } from "./generate-weights.ts";
 import { HALF_PREFIX, isMultiplied } from "./halved.ts";
-import { TRANSFORMERS_DTYPES, toStored } from "./halves.ts";
+import { SAFETENSORS_DTYPES, toStored } from "./halves.ts";
 import { adapterParameters, type LoraConfig } from "./lora.ts";
 import type { MappedWeights } from "./mapped.ts";
 import { uniforms } from "./random.ts";
@@ -122,7 +114,7 @@ export class Generator {
   #slots: Slots<Pending> | undefined;
   /** slots of earlier runs, which a GPU has captured graphs for, by what they were made of */
   readonly #made = new Map<string, Slots<Pending>>();
-  #cache: { rooms: Room[]; numbers: number } = { rooms: [], numbers: 0 };
+  #cache: { parts: CachePart[]; numbers: number } = { parts: [], numbers: 0 };
   #positions: { feeds: Feeds; count: number } = { feeds: {}, count: 0 };
   /** copies of the caller's numbers on the device, for one run */
   #placed: DeviceBuffer[] = [];
@@ -237,9 +229,9 @@ export class Generator {
     if (numbers > this.#cache.numbers) {
       this.#forgetSlots();
       this.#releaseCache();
-      const { rooms } = this.#cache;
+      const words = Math.ceil((numbers * DTYPES[this.#cacheType].bytes) / DTYPES.float32.bytes);
       for (let part = 0; part < 2 * this.#config.layers; part++)
-        rooms.push(await room(numbers, this.#cacheType, this.#onDevice));
+        this.#cache.parts.push((await this.#onDevice?.runtime.allocate(words)) ?? new HostBuffer(words));
       this.#cache.numbers = numbers;
     }
     const feeds = { ...(await this.#positionFeeds(positions)), ...(await this.#weightFeeds(weights)) };
@@ -250,9 +242,9 @@ export class Generator {
     this.#slots =
       found ??
       new Slots<Pending>({
-        ...{ config: this.#config, slots, positions, cache: this.#cache.rooms, feeds },
+        ...{ config: this.#config, slots, positions, feeds },
+        ...{ cache: this.#cache.parts, cacheType: this.#cacheType, onGpu: this.#onGpu },
         session: (kind) => this.#session(kind, weights),
-        rounded: (count) => (this.#onGpu ? roundedUp(count) : count),
       });
     this.#made.set(key, this.#slots);
     return this.#slots;
@@ -273,8 +265,8 @@ export class Generator {
   }
 
   #releaseCache(): void {
-    for (const part of this.#cache.rooms) part.release();
-    this.#cache = { rooms: [], numbers: 0 };
+    for (const part of this.#cache.parts) part.release();
+    this.#cache = { parts: [], numbers: 0 };
   }
 
   #check(prompts: readonly Int32Array[], { seeds, temperature, topP, maxNewTokens }: GenerateOptions): void {
@@ -298,21 +290,23 @@ export class Generator {
     }
   }
 
-  get #cacheType(): "float32" | "bfloat16" {
-    return this.#onGpu ? "bfloat16" : "float32";
+  get #cacheType(): Compute {
+    return this.#onGpu ? this.#onDevice!.runtime.half : "float32";
   }
 
-  /** On a GPU bfloat16, but of files that hold something else. */
-  #compute(weights: GeneratorWeights): "float32" | "bfloat16" {
-    const narrow = isFed(weights) || weights.base.tensors.every(({ dtype }) => dtype === "BF16");
-    return this.#onGpu && narrow ? "bfloat16" : "float32";
+  /** On a GPU half precision, but of files that hold float32, or float16 beside bfloat16. */
+  #compute(weights: GeneratorWeights): Compute {
+    const half = this.#cacheType;
+    const narrow =
+      isFed(weights) || weights.base.tensors.every(({ dtype }) => ["BF16", SAFETENSORS_DTYPES[half]].includes(dtype));
+    return narrow ? half : "float32";
   }
 
   /** Whether linear layers with one input are one product. */
   #joins(weights: GeneratorWeights): boolean {
     if (!this.#onGpu || !this.#onDevice?.joins || isFed(weights)) return false;
-    const compute = this.#compute(weights);
-    return weights.base.tensors.every(({ dtype }) => TRANSFORMERS_DTYPES[dtype] === compute);
+    const { tensors } = weights.base;
+    return tensors.every(({ dtype }) => dtype === tensors[0]!.dtype);
   }
 
   /** What a session is made for. */
@@ -350,16 +344,15 @@ export class Generator {
     const adapted = adapter ? adapterParameters(this.#config, adapter.lora) : [];
     const shapes = isFed(weights) ? parameters(this.#config) : adapted;
     const numbers = isFed(weights) ? weights : adapter?.weights;
-    const narrow = this.#compute(weights) === "bfloat16";
+    const compute = this.#compute(weights);
     if (adapter && this.#joins(weights)) {
-      const dtype = this.#compute(weights);
-      this.#joined ??= await JoinedAdapter.create(this.#onDevice!, this.#config, adapter.lora, dtype);
+      this.#joined ??= await JoinedAdapter.create(this.#onDevice!, this.#config, adapter.lora, compute);
       await this.#joined.write(adapter.weights, adapted);
       return this.#joined.feeds;
     }
     const feeds: Feeds = {};
     for (const { name, shape } of shapes) {
-      const half = narrow && isMultiplied(name);
+      const half = compute !== "float32" && isMultiplied(name);
       const input = half ? HALF_PREFIX + name : name;
       const given = numbers!.get(input) ?? numbers!.get(name);
       if (given === undefined) throw new ModelError("weights", `parameter ${name} is missing`);
@@ -367,7 +360,7 @@ export class Generator {
         const problem = `parameter ${name} has ${given.length} numbers; config.json asks for [${shape}]`;
         throw new ModelError("weights", problem);
       }
-      feeds[input] = "address" in given ? given : await this.#put(given, shape, half ? "bfloat16" : "float32");
+      feeds[input] = "address" in given ? given : await this.#put(given, shape, half ? compute : "float32");
     }
     return feeds;
   }
@@ -389,19 +382,10 @@ export class Generator {
   }
 
   /** Numbers of this process where the sessions read them: here, or in a copy on the device. */
-  async #put(
-    numbers: Float32Array,
-    shape: readonly number[],
-    dtype: "float32" | "bfloat16",
-  ): Promise<Tensor | DeviceTensor> {
+  async #put(numbers: Float32Array, shape: readonly number[], dtype: Compute): Promise<Tensor | DeviceTensor> {
     if (!this.#onDevice) return tensor(numbers, shape);
-    const { runtime } = this.#onDevice;
-    const bytes = toStored(dtype === "bfloat16" ? "BF16" : "F32", numbers);
-    const words = new Float32Array(Math.ceil(bytes.length / DTYPES.float32.bytes));
-    new Uint8Array(words.buffer).set(bytes);
-    const buffer = runtime.reserve(words.length);
+    const buffer = await this.#onDevice.runtime.place(toStored(SAFETENSORS_DTYPES[dtype], numbers));
     this.#placed.push(buffer);
-    await runtime.write(buffer, words);
     return buffer.viewOfBytes(0, dtype, shape);
   }
 }
@@ -417,9 +401,6 @@ function rowsOf(prompts: readonly Int32Array[], call: Call): Pending[] {
   );
   return [...Map.groupBy(rows, ({ key }) => key).values()].flat();
 }
-
-/** Few sizes: powers of two, then multiples of eight. */
-const roundedUp = (count: number): number => (count <= 8 ? 2 ** Math.ceil(Math.log2(count)) : 8 * Math.ceil(count / 8));
 
 function notFinite(weights: GeneratorWeights): ModelError {
   if (!isFed(weights)) return weights.base.notFinite();

@@ -14,7 +14,7 @@ for (const vocabulary of [500, 1500, 4096, 2 * 1009])
     const logits = g.input("logits", "float32", ["rows", vocabulary]);
     const uniform = g.input("uniform", "float32", ["rows"]);
     const topP = g.input("topP", "float32", ["rows"]);
-    const [all, some] = [sampleFromAll(g, logits, uniform), sampleMixed(g, logits, uniform, topP)];
+    const [all, some] = [sampleFromAll(logits, uniform), sampleMixed(logits, uniform, topP)];
     g.output("all", all.token);
     g.output("some", some.token);
     g.output("probability", some.probability);
@@ -51,8 +51,8 @@ test("a token of probability 0 is not sampled, whatever number is drawn", async 
     const g = new Graph("impossible", { opset: 21 });
     const logits = g.input("logits", "float32", ["rows", vocabulary]);
     const uniform = g.input("uniform", "float32", ["rows"]);
-    g.output("all", sampleFromAll(g, logits, uniform).token);
-    g.output("nucleus", sampleMixed(g, logits, uniform, g.input("topP", "float32", ["rows"])).token);
+    g.output("all", sampleFromAll(logits, uniform).token);
+    g.output("nucleus", sampleMixed(logits, uniform, g.input("topP", "float32", ["rows"])).token);
     const session = await createSession(g, { threads: 1 });
     const scores = new Float32Array(rows * vocabulary).fill(-1000);
     for (let row = 0; row < rows; row++) for (const token of possible) scores[row * vocabulary + token] = 0;
@@ -71,9 +71,9 @@ test("rows that ask for different things get the bits that each gets among its l
   const logits = g.input("logits", "float32", ["rows", vocabulary]);
   const [uniform, topP] = ["uniform", "topP"].map((name) => g.input(name, "float32", ["rows"])) as [Value, Value];
   const functions = {
-    greedy: sampleGreedy(g, logits),
-    all: sampleFromAll(g, logits, uniform),
-    mixed: sampleMixed(g, logits, uniform, topP),
+    greedy: sampleGreedy(logits),
+    all: sampleFromAll(logits, uniform),
+    mixed: sampleMixed(logits, uniform, topP),
   };
   for (const [name, { token, probability }] of Object.entries(functions)) {
     g.output(`${name} token`, token);
@@ -123,7 +123,7 @@ describe("the nucleus", () => {
     const vocabulary = rows[0]!.length;
     const g = new Graph("nucleus", { opset: 21 });
     const probabilities = g.input("probabilities", "float32", ["rows", vocabulary]);
-    g.output("weights", nucleus(g, probabilities, g.input("topP", "float32", ["rows", 1])));
+    g.output("weights", nucleus(probabilities, g.input("topP", "float32", ["rows", 1])));
     const session = await createSession(g, { threads: 1 });
     const { weights } = await session.run({
       probabilities: tensor(Float32Array.from(rows.flat()), [rows.length, vocabulary]),
@@ -202,7 +202,7 @@ describe("a token of the nucleus", () => {
     const g = new Graph("sample", { opset: 21 });
     const shape = ["rows", logits.length];
     const inputs = [g.input("logits", "float32", shape), g.input("uniform", "float32", ["rows"])] as const;
-    const { token, probability } = sampleMixed(g, ...inputs, g.input("topP", "float32", ["rows"]));
+    const { token, probability } = sampleMixed(...inputs, g.input("topP", "float32", ["rows"]));
     g.output("token", token);
     g.output("probability", probability);
     const session = await createSession(g, { threads: 1 });

@@ -1,5 +1,5 @@
-import { float, type Graph, type Shape, type Value } from "../graph/graph.ts";
-import type { DType } from "../graph/tensor.ts";
+import { float, type Shape, type Value } from "../graph/graph.ts";
+import * as ops from "../graph/primitives.ts";
 
 /**
  * Choosing a token from logits already divided by the temperature, float32 [rows, vocabulary]. Randomness comes in as
@@ -14,27 +14,27 @@ export interface Sampled {
 /** Sums of float32 probabilities are a little off 1; a target this far below the sum always has a token above it. */
 const BELOW_ONE = 1 - 2 ** -23;
 
-function op(
-  graph: Graph,
-  type: string,
-  inputs: Value[],
-  shape: Shape,
-  attributes = {},
-  dtype: DType = inputs[0].dtype,
-) {
-  return graph.op(type, inputs, attributes, [{ dtype, shape }])[0];
-}
+const op = (type: string, x: Value, others: readonly Value[], shape: Shape, attributes = {}, dtype = x.dtype): Value =>
+  x.graph.op(type, [x, ...others], attributes, [{ dtype, shape }])[0]!;
+/** Of equals the first, but on CUDA. int64 [rows] */
+const argMax = (x: Value) => op("ArgMax", x, [], [x.shape[0]!], { axis: 1, keepdims: 0 }, "int64");
+const column = (x: Value) => ops.reshape(x, [x.shape[0]!, 1]);
+const flat = (x: Value) => ops.reshape(x, [x.shape[0]!]);
+/** x[row, index[row]] as a column */
+const entryOf = (x: Value, index: Value) => ops.gatherElements(x, column(index));
+
+const sampled = (probabilities: Value, token: Value): Sampled => ({
+  token,
+  probability: flat(entryOf(probabilities, token)),
+});
 
 /** The most probable token; of equals the first. */
-export function sampleGreedy(graph: Graph, logits: Value): Sampled {
-  const probabilities = op(graph, "Softmax", [logits], logits.shape, { axis: -1 });
-  return sampled(graph, probabilities, mostProbable(graph, logits));
-}
+export const sampleGreedy = (logits: Value): Sampled => sampled(ops.softmax(logits), argMax(logits));
 
 /** A token of the whole vocabulary. */
-export function sampleFromAll(graph: Graph, logits: Value, uniform: Value): Sampled {
-  const probabilities = op(graph, "Softmax", [logits], logits.shape, { axis: -1 });
-  return sampled(graph, probabilities, draw(graph, probabilities, uniform));
+export function sampleFromAll(logits: Value, uniform: Value): Sampled {
+  const probabilities = ops.softmax(logits);
+  return sampled(probabilities, draw(probabilities, uniform));
 }
 
 /**
@@ -46,16 +46,11 @@ export function sampleFromAll(graph: Graph, logits: Value, uniform: Value): Samp
  *
  * @param topP float32 [rows]
  */
-export function sampleMixed(graph: Graph, logits: Value, uniform: Value, topP: Value): Sampled {
-  const [rows] = logits.shape as [Shape[number]];
-  const probabilities = op(graph, "Softmax", [logits], logits.shape, { axis: -1 });
-  const share = op(graph, "Unsqueeze", [topP, graph.constant([1], "int64")], [rows, 1]);
-  const isNucleus = op(graph, "Less", [share, graph.constant(1)], [rows, 1], {}, "bool");
-  const some = nucleus(graph, probabilities, share);
-  const weights = op(graph, "Where", [isNucleus, some, probabilities], logits.shape, {}, "float32");
-  const isGreedy = op(graph, "Less", [uniform, graph.constant(0)], [rows], {}, "bool");
-  const tokens = [mostProbable(graph, logits), draw(graph, weights, uniform)];
-  return sampled(graph, probabilities, op(graph, "Where", [isGreedy, ...tokens], [rows], {}, "int64"));
+export function sampleMixed(logits: Value, uniform: Value, topP: Value): Sampled {
+  const probabilities = ops.softmax(logits);
+  const share = column(topP);
+  const weights = ops.where(ops.less(share, 1), nucleus(probabilities, share), probabilities);
+  return sampled(probabilities, ops.where(ops.less(uniform, 0), argMax(logits), draw(weights, uniform)));
 }
 
 /** The lowest probability in a nucleus is sought between 2^-OCTAVES and 1. Tokens below sum to less than a float32 near 1 can show. */
@@ -70,21 +65,15 @@ const HALVINGS = 24;
  *
  * @param topP float32 [rows, 1]
  */
-export function nucleus(graph: Graph, probabilities: Value, topP: Value): Value {
-  const column = [probabilities.shape[0], 1];
-  const shares = op(graph, "Div", [probabilities, topP], probabilities.shape); // shares of the nucleus sum to at least 1
+export function nucleus(probabilities: Value, topP: Value): Value {
+  const shares = ops.div(probabilities, topP); // shares of the nucleus sum to at least 1
   // What is not above the threshold becomes 0: in ONNX Runtime one fast kernel, where a comparison and a choice are two slow ones.
-  const inside = (scale: Value): Value => {
-    const scaled = op(graph, "Mul", [shares, scale], shares.shape);
-    return op(graph, "ThresholdedRelu", [scaled], scaled.shape, { alpha: float(1) });
-  };
-  const first = graph.constant([2 ** OCTAVES], "float32", [1, 1]);
-  let scale = op(graph, "Mul", [topP, first], topP.shape);
+  const inside = (scale: Value): Value =>
+    op("ThresholdedRelu", ops.mul(shares, scale), [], shares.shape, { alpha: float(1) });
+  let scale = ops.mul(topP, 2 ** OCTAVES);
   for (let halving = 1; halving <= HALVINGS; halving++) {
-    const smaller = op(graph, "Mul", [scale, graph.constant(2 ** (-OCTAVES / 2 ** halving))], scale.shape);
-    const sum = op(graph, "ReduceSum", [inside(smaller), graph.constant([1], "int64")], column, { keepdims: 1 });
-    const reached = op(graph, "GreaterOrEqual", [sum, smaller], column, {}, "bool");
-    scale = op(graph, "Where", [reached, smaller, scale], column, {}, "float32");
+    const smaller = ops.mul(scale, 2 ** (-OCTAVES / 2 ** halving));
+    scale = ops.where(ops.greaterOrEqual(ops.sum(inside(smaller), [1], true), smaller), smaller, scale);
   }
   return inside(scale);
 }
@@ -94,68 +83,40 @@ export function nucleus(graph: Graph, probabilities: Value, topP: Value): Value 
  * the chosen block, because CumSum over the vocabulary costs as much as the output layer. GatherElements takes what is chosen, as
  * CUDA's GatherND copies from the host.
  */
-function draw(graph: Graph, weights: Value, uniform: Value): Value {
+function draw(weights: Value, uniform: Value): Value {
   const [rows, vocabulary] = weights.shape as [Shape[number], number];
-  const block = blockSize(vocabulary);
-  const blocks = vocabulary / block;
-  const blocked = op(graph, "Reshape", [weights, graph.constant([-1, blocks, block], "int64")], [rows, blocks, block]);
-  const sums = op(graph, "ReduceSum", [blocked, graph.constant([2], "int64")], [rows, blocks], { keepdims: 0 });
-  const first = firstAbove(
-    graph,
-    sums,
-    op(graph, "Unsqueeze", [uniform, graph.constant([1], "int64")], [rows, 1]),
-    true,
-  );
-  const index = op(graph, "Unsqueeze", [first.index, graph.constant([1, 2], "int64")], [rows, 1, 1]);
-  const everywhere = op(graph, "Expand", [index, graph.constant([1, 1, block], "int64")], [rows, 1, block]);
-  const within = op(graph, "GatherElements", [blocked, everywhere], [rows, 1, block], { axis: 1 }, "float32");
-  const chosen = op(graph, "Squeeze", [within, graph.constant([1], "int64")], [rows, block]);
-  const second = firstAbove(graph, chosen, first.rest, false);
-  const base = op(graph, "Mul", [first.index, graph.constant(block, "int64")], [rows]);
-  return op(graph, "Add", [base, second.index], [rows]);
+  const size = blockSize(vocabulary);
+  const blocks = ops.reshape(weights, [rows, vocabulary / size, size]);
+  const first = firstAbove(ops.sum(blocks, [2]), column(uniform), true);
+  const sizes = weights.graph.constant([1, 1, size], "int64");
+  const everywhere = op("Expand", ops.reshape(first.index, [rows, 1, 1]), [sizes], [rows, 1, size]);
+  const block = op("GatherElements", blocks, [everywhere], [rows, 1, size], { axis: 1 });
+  const second = firstAbove(ops.reshape(block, [rows, size]), first.rest, false);
+  return ops.add(ops.mul(first.index, weights.graph.constant(size, "int64")), second.index);
 }
 
 /**
  * The first position where the cumulative sum of `weights` [rows, n] exceeds a target [rows, 1], which is a fraction of
  * the total or an absolute value; and what is left of the target there. The weight at that position is never 0.
  */
-function firstAbove(graph: Graph, weights: Value, target: Value, isFraction: boolean): { index: Value; rest: Value } {
-  const [rows, count] = weights.shape as [Shape[number], number];
-  const cumulative = op(graph, "CumSum", [weights, graph.constant(1, "int64")], weights.shape);
-  const total = op(
-    graph,
-    "Slice",
-    [cumulative, ...[count - 1, count, 1].map((n) => graph.constant([n], "int64"))],
-    [rows, 1],
+function firstAbove(weights: Value, target: Value, isFraction: boolean): { index: Value; rest: Value } {
+  const { graph, shape } = weights;
+  const count = shape[1] as number;
+  const cumulative = ops.cumSum(weights, 1);
+  const total = ops.slice(cumulative, 1, count - 1, count);
+  const reachable = op(
+    "Min",
+    isFraction ? ops.mul(target, total) : target,
+    [ops.mul(total, BELOW_ONE)],
+    [shape[0]!, 1],
   );
-  const highest = op(graph, "Mul", [total, graph.constant(BELOW_ONE)], [rows, 1]);
-  const absolute = isFraction ? op(graph, "Mul", [target, total], [rows, 1]) : target;
-  const reachable = op(graph, "Min", [absolute, highest], [rows, 1]);
-  const above = op(graph, "Greater", [cumulative, reachable], [rows, count], {}, "bool");
+  const above = op("Greater", cumulative, [reachable], shape, {}, "bool");
   // The first position has the largest number of those above: CUDA's ArgMax takes no integers, and any of several that are equal.
   const descending = graph.constant(Array.from({ length: count }, (_, i) => count - i));
-  const ranks = op(
-    graph,
-    "Mul",
-    [op(graph, "Cast", [above], [rows, count], { to: 1 }, "float32"), descending],
-    [rows, count],
-  );
-  const index = op(graph, "ArgMax", [ranks], [rows], { axis: 1, keepdims: 0 }, "int64");
-  const column = op(graph, "Unsqueeze", [index, graph.constant([1], "int64")], [rows, 1]);
-  const upTo = op(graph, "GatherElements", [cumulative, column], [rows, 1], { axis: 1 });
-  const at = op(graph, "GatherElements", [weights, column], [rows, 1], { axis: 1 });
-  const rest = op(graph, "Sub", [reachable, op(graph, "Sub", [upTo, at], [rows, 1])], [rows, 1]);
-  return { index, rest: op(graph, "Relu", [rest], [rows, 1]) }; // a rest rounded below 0 would choose a weight of 0
-}
-
-const mostProbable = (graph: Graph, logits: Value): Value =>
-  op(graph, "ArgMax", [logits], [logits.shape[0]!], { axis: 1, keepdims: 0 }, "int64");
-
-function sampled(graph: Graph, probabilities: Value, token: Value): Sampled {
-  const [rows] = probabilities.shape as [Shape[number]];
-  const column = op(graph, "Unsqueeze", [token, graph.constant([1], "int64")], [rows, 1]);
-  const probability = op(graph, "GatherElements", [probabilities, column], [rows, 1], { axis: 1 });
-  return { token, probability: op(graph, "Squeeze", [probability, graph.constant([1], "int64")], [rows]) };
+  const index = argMax(ops.mul(ops.cast(above, "float32"), descending));
+  const before = ops.sub(entryOf(cumulative, index), entryOf(weights, index));
+  const rest = op("Relu", ops.sub(reachable, before), [], [shape[0]!, 1]);
+  return { index, rest }; // a rest rounded below 0 would choose a weight of 0
 }
 
 /** The divisor of the vocabulary nearest to its square root from above, so that both levels are short. */

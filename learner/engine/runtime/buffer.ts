@@ -1,6 +1,6 @@
 /** Numbers on a device in one piece, seen as tensors: what Parameters is in this process's memory (../graph/parameters.ts). */
 import { layoutOf, type ParameterShape } from "../graph/parameters.ts";
-import { type DeviceTensor, DTYPES, type DType, elementCount } from "../graph/tensor.ts";
+import { type DeviceTensor, DTYPES, type DType, elementCount, type Tensor, tensor } from "../graph/tensor.ts";
 import type { OrtApi, Pointer } from "./api.ts";
 
 /**
@@ -85,5 +85,24 @@ export class DeviceBuffer {
   release(): void {
     this.forgetViews();
     this.#api.ReleaseValue(this.#value);
+  }
+}
+
+/** float32 zeros of this process, with the methods of a DeviceBuffer that make and free tensors. */
+export class HostBuffer {
+  readonly #data: Float32Array<ArrayBuffer>;
+
+  constructor(length: number) {
+    this.#data = new Float32Array(length);
+  }
+
+  viewOfBytes(offset: number, _: "float32", shape: readonly number[]): Tensor {
+    const start = offset / DTYPES.float32.bytes;
+    return tensor(this.#data.subarray(start, start + elementCount(shape)), shape);
+  }
+
+  /** Frees the numbers at once, where garbage collection would take its time. */
+  release(): void {
+    this.#data.buffer.transfer(0);
   }
 }

@@ -8,6 +8,7 @@ import { Graph } from "../graph/graph.ts";
 import { type DeviceTensor, DTYPES, type Tensor, tensor } from "../graph/tensor.ts";
 import { type OrtApi, ortApi, type Pointer } from "./api.ts";
 import { DeviceBuffer } from "./buffer.ts";
+import { computeCapability } from "./cuda.ts";
 import { checkCudaFiles, cudaFault, type Device, deviceName } from "./device.ts";
 import { Session, type SessionOptions } from "./session.ts";
 import { Staging } from "./staging.ts";
@@ -17,6 +18,7 @@ const WARNING = 2; // OrtLoggingLevel
 let environment: Pointer | undefined;
 const ARENA = 1; // OrtAllocatorType
 const DEFAULT_MEMORY = 0; // OrtMemType
+const BFLOAT16_CAPABILITY = 8;
 /** The dim of a block's numbers: buffer.ts. */
 const BLOCK = "block";
 
@@ -50,6 +52,13 @@ export class Runtime {
         : this.hostMemory;
     // sessions that are made from now on, in any thread, share an arena: each by itself would keep what its largest run took
     if (device.kind === "cpu") api.CreateAndRegisterAllocator(this.environment, this.hostMemory, null);
+  }
+
+  /** The half precision that the device's matrix products have: before compute capability 8.0 a GPU has no bfloat16. */
+  get half(): "bfloat16" | "float16" {
+    if (this.device.kind === "cpu") return "bfloat16";
+    void this.#forBuffers; // the provider is loaded
+    return computeCapability(this.device.id) < BFLOAT16_CAPABILITY ? "float16" : "bfloat16";
   }
 
   /** What buffers need. Their allocator is that of `copy`, and frees what they held when that is released. */
@@ -94,6 +103,15 @@ export class Runtime {
     } catch (cause) {
       throw this.fault(cause);
     }
+  }
+
+  /** A copy of numbers of any type. @throws GraphError `device` where there is no memory left */
+  async place(bytes: Uint8Array): Promise<DeviceBuffer> {
+    const words = new Float32Array(Math.ceil(bytes.length / DTYPES.float32.bytes));
+    new Uint8Array(words.buffer).set(bytes);
+    const buffer = this.reserve(words.length);
+    await this.write(buffer, words);
+    return buffer;
   }
 
   async zero(buffer: DeviceBuffer): Promise<void> {

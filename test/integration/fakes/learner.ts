@@ -132,6 +132,7 @@ while (state.iteration < behaviour.iterations) {
       trainedMeanDurationSeconds: 1,
       kl: 0.001,
       seconds: 0.1,
+      engineSeconds: { generating: 0.05, updating: 0.03, idlePrograms: 0.02 },
     },
   });
   appendFileSync(join(run, "metrics.jsonl"), `${line}\n`);

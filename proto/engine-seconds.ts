@@ -1,0 +1,79 @@
+/**
+ * What the learner's engine does with its time, and why it idles: the numbers that a learner measures, and the words that the report, the
+ * terminal and kubectl have for them.
+ */
+
+/** Seconds of an iteration by what the engine did. They add up to the iteration's seconds. */
+export interface EngineSeconds {
+  /** It generates solutions. */
+  generating: number;
+  /** It computes log-probs and optimiser steps. */
+  updating: number;
+  /** It waits for results while executions are queued: there are too few actors or slots. */
+  idleActors: number;
+  /** It waits for running programs; collection mode and oversampling let it generate no more. */
+  idlePrograms: number;
+  /** It could generate ahead, but (maxStaleness + 1) x batchSize samples are open. */
+  idleStaleness: number;
+  /** Checkpoints, grading and the rest. */
+  idleOther: number;
+}
+
+/** In the order in which they are shown. */
+export const ENGINE_USES = [
+  "generating",
+  "updating",
+  "idleActors",
+  "idlePrograms",
+  "idleStaleness",
+  "idleOther",
+] as const satisfies readonly (keyof EngineSeconds)[];
+
+/** Why the engine idles, in words, and what somebody can do about it. */
+export const IDLE_REASONS = {
+  idleActors: {
+    because: "executions waited for an actor",
+    remedy: "raise actors.max or actors.slots",
+  },
+  idlePrograms: {
+    because: "it waited for running programs",
+    remedy: "raise algorithm.oversampling, or use algorithm.collection CarryOver",
+  },
+  idleStaleness: {
+    because: "as many samples were open as algorithm.maxStaleness allows",
+    remedy: "raise algorithm.maxStaleness, or make programs faster",
+  },
+  idleOther: {
+    because: "checkpoints, grading and other work came between",
+    remedy: "see secondsByPhase in metrics.jsonl",
+  },
+} as const;
+
+/** Below this share idling is not worth a remedy. */
+const NOTABLE_IDLE_SHARE = 0.1;
+
+/** Shares of time, 0 to 1; they add up to 1. */
+export interface EngineUse {
+  generating: number;
+  updating: number;
+  idle: number;
+  /** The reason that has most of the idle time, with its own share; undefined where the engine hardly idles. */
+  main: { share: number; because: string; remedy: string } | undefined;
+}
+
+/** Returns what the engine did in some iterations together; undefined where none of them knows: earlier versions did not measure it. */
+export function engineUse(iterations: readonly (Partial<EngineSeconds> | undefined)[]): EngineUse | undefined {
+  const secondsOf = (use: keyof EngineSeconds) => iterations.reduce((sum, seconds) => sum + (seconds?.[use] ?? 0), 0);
+  const total = ENGINE_USES.reduce((sum, use) => sum + secondsOf(use), 0);
+  if (!(total > 0)) return undefined;
+  const reasons = (Object.keys(IDLE_REASONS) as (keyof typeof IDLE_REASONS)[])
+    .map((reason) => ({ share: secondsOf(reason) / total, ...IDLE_REASONS[reason] }))
+    .sort((a, b) => b.share - a.share);
+  const idle = (total - secondsOf("generating") - secondsOf("updating")) / total;
+  return {
+    generating: secondsOf("generating") / total,
+    updating: secondsOf("updating") / total,
+    idle,
+    main: idle >= NOTABLE_IDLE_SHARE ? reasons[0] : undefined,
+  };
+}
