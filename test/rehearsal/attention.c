@@ -125,11 +125,70 @@ static void flash(const struct launch *launch) {
   }
   free(weights), free(sums), free(query);
 }
+/*
+ * Before compute capability 8.0: CUTLASS's attention (contrib_ops/cuda/bert/cutlass_fmha), whose keys and values have as many heads as the
+ * queries. Of AttentionKernel::Params, the parts that are read.
+ */
+struct efficient {
+  void *queries, *keys, *values, *bias, *query_starts, *key_starts;
+  int *lengths;
+  int64_t diagonal;
+  void *to, *sums, *log_sums;
+  int window;
+  float scale, cap;
+  int size, value_size, fresh, room, absolute;
+  uint8_t mask;
+  int query_time, key_time, value_time, bias_time, time, query_head, key_head, value_head;
+  char rest[200 - 156];
+  int rows, heads;
+};
+_Static_assert(offsetof(struct efficient, scale) == 92 && offsetof(struct efficient, query_time) == 124 && offsetof(struct efficient, rows) == 200, "as the provider has it");
+
+static void efficient(const struct launch *launch) {
+  struct efficient *it = launch->arguments[0];
+  enum { FROM_BOTTOM_RIGHT = 2 };
+  if (it->bias || it->key_starts || !it->lengths || it->mask != FROM_BOTTOM_RIGHT || it->cap != 0) lacks("CUTLASS's attention with a bias, another mask, or a cap");
+  enum type type = !strncmp(launch->kernel.template[0], "AttentionKernel<cutlass::half_t", 31) ? FLOAT16 : FLOAT;
+  void *queries = readable(it->queries), *keys = readable(it->keys), *values = readable(it->values), *to = readable(it->to);
+  double *weights = malloc(sizeof *weights * it->room), *sums = malloc(sizeof *sums * it->value_size);
+  for (int row = 0; row < (int)launch->grid.z; row++)
+    for (int head = 0; head < it->heads; head++)
+      for (int t = 0; t < it->fresh; t++) {
+        int seen = ((int *)readable(it->lengths))[row] - it->fresh + t + 1;
+        int64_t kept = (int64_t)row * it->heads * it->key_head + (int64_t)head * it->key_head;
+        int64_t query = ((int64_t)row * it->fresh + t) * it->query_time + head * it->query_head;
+        double total = 0, most = -INFINITY;
+        for (int i = 0; i < seen; i++) {
+          weights[i] = 0;
+          for (int n = 0; n < it->size; n++) weights[i] += get(type, queries, query + n) * get(type, keys, kept + (int64_t)i * it->key_time + n);
+          weights[i] *= it->scale;
+          if (weights[i] > most) most = weights[i];
+        }
+        memset(sums, 0, sizeof *sums * it->value_size);
+        for (int i = 0; i < seen; i++) {
+          double weight = exp(weights[i] - most);
+          total += weight;
+          for (int n = 0; n < it->value_size; n++) sums[n] += weight * get(type, values, kept + (int64_t)i * it->value_time + n);
+        }
+        for (int n = 0; n < it->value_size; n++) put(type, to, ((int64_t)row * it->fresh + t) * it->time + head * it->value_size + n, sums[n] / total);
+      }
+  free(weights), free(sums);
+}
+
+/* Repeats keys or values for the heads that share them: (from, to, positions, their heads, whether heads come last), 8 bytes at a time; blocks are [positions, rows] of [numbers, heads] */
+static void ungroup(const struct launch *launch) {
+  if (strcmp(launch->kernel.template[0], "float2") || ARGUMENT(uint8_t, 4)) lacks("Ungroup of another layout");
+  int64_t length = ARGUMENT(int, 2), owners = ARGUMENT(int, 3), heads = launch->block.y, bytes = 8 * launch->block.x;
+  for (unsigned row = 0; row < launch->grid.y; row++)
+    for (int64_t head = 0; head < heads; head++)
+      memcpy((char *)POINTER(1) + (row * heads + head) * length * bytes, (char *)POINTER(0) + (row * owners + head / (heads / owners)) * length * bytes, length * bytes);
+}
 static void joined_already(const struct launch *launch) {}
 
 emulation *attention_of(const struct signature *kernel) {
   static const struct { const char *name; emulation *emulate; } known[] = {
-      {"GetSequenceLengths", sequence_lengths}, {"UnpackRoPEAppend", append}, {"flash::flash_fwd_kernel", flash},
+      {"GetSequenceLengths", sequence_lengths}, {"attention_kernel_batched_impl_right_padding", efficient}, {"Ungroup", ungroup},
+       {"UnpackRoPEAppend", append}, {"flash::flash_fwd_kernel", flash},
       {"flash::flash_fwd_splitkv_kernel", flash}, {"flash::flash_fwd_splitkv_combine_kernel", joined_already}};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (!strcmp(known[i].name, kernel->name)) return known[i].emulate;
