@@ -58,14 +58,15 @@ export function joinedInputs(graph: Graph, config: ModelConfig, lora: LoraConfig
   };
 }
 
-/** An adapter's matrices, float32, to joined ones. */
+/** The adapter's matrices of the first layer, float32, to joined ones. */
 function joinGraph(config: ModelConfig, lora: LoraConfig, dtype: DType): Graph {
   const graph = new Graph("join_adapter");
   const { rank } = lora;
+  const first = { ...config, layers: 1 };
   const inputs = new Map(
-    adapterParameters(config, lora).map(({ name, shape }) => [name, graph.input(name, "float32", shape)]),
+    adapterParameters(first, lora).map(({ name, shape }) => [name, graph.input(name, "float32", shape)]),
   );
-  for (const { names, layers, adapted } of groups(config, lora)) {
+  for (const { names, layers, adapted } of groups(first, lora)) {
     const downs = layers.flatMap(({ path, place }) => (place === undefined ? [] : [inputs.get(adapterNames(path).a)!]));
     const ups = layers.map(({ path, out, place }) => {
       const shape = [out, adapted * rank];
@@ -81,14 +82,19 @@ function joinGraph(config: ModelConfig, lora: LoraConfig, dtype: DType): Graph {
   return graph;
 }
 
+/** The name in the first layer, and the same in another. */
+const inLayer = (name: string, layer: number) => name.replace("model.layers.0.", `model.layers.${layer}.`);
+
 /** Joined matrices on a device. They stay where they are when the adapter changes. */
 export class JoinedAdapter {
   readonly #session: Session;
+  readonly #layers: number;
   readonly #buffer: DeviceBuffer;
   readonly feeds: Readonly<Record<string, DeviceTensor>>;
 
-  private constructor(session: Session, buffer: DeviceBuffer, feeds: Readonly<Record<string, DeviceTensor>>) {
+  private constructor(session: Session, layers: number, buffer: DeviceBuffer, feeds: Record<string, DeviceTensor>) {
     this.#session = session;
+    this.#layers = layers;
     this.#buffer = buffer;
     this.feeds = feeds;
   }
@@ -97,26 +103,27 @@ export class JoinedAdapter {
   static async create(onDevice: OnDevice, config: ModelConfig, lora: LoraConfig, dtype: DType): Promise<JoinedAdapter> {
     const graph = joinGraph(config, lora, dtype);
     const session = await onDevice.createSession(graph, { threads: 1 });
-    const { bytes } = DTYPES[dtype];
-    const places = new Map<string, number>();
+    const places: { name: string; shape: number[]; place: number }[] = [];
     let end = 0;
-    for (const { name, value } of graph.outputs) {
-      places.set(name, end);
-      end += Math.ceil((bytes * elementCount(value.shape as number[])) / ALIGNMENT_BYTES) * ALIGNMENT_BYTES;
-    }
+    for (let layer = 0; layer < config.layers; layer++)
+      for (const { name, value } of graph.outputs) {
+        const shape = value.shape as number[];
+        places.push({ name: inLayer(name, layer), shape, place: end });
+        end += Math.ceil((DTYPES[dtype].bytes * elementCount(shape)) / ALIGNMENT_BYTES) * ALIGNMENT_BYTES;
+      }
     const buffer = onDevice.runtime.reserve(end / DTYPES.float32.bytes);
-    const view = (name: string, shape: readonly number[]) => buffer.viewOfBytes(places.get(name)!, dtype, shape);
-    const feeds = graph.outputs.map(({ name, value }) => [name, view(name, value.shape as number[])]);
-    return new JoinedAdapter(session, buffer, Object.fromEntries(feeds));
+    const feeds = places.map(({ name, shape, place }) => [name, buffer.viewOfBytes(place, dtype, shape)]);
+    return new JoinedAdapter(session, config.layers, buffer, Object.fromEntries(feeds));
   }
 
-  /** Joins an adapter's newest numbers. */
-  async write(weights: ReadonlyMap<string, Float32Array | DeviceTensor>, shapes: ReturnType<typeof adapterParameters>) {
-    const given = shapes.map(({ name, shape }) => {
-      const numbers = weights.get(name)!;
-      return [name, "address" in numbers ? numbers : tensor(numbers, shape)];
-    });
-    await this.#session.run(Object.fromEntries(given), this.feeds);
+  /** Joins an adapter's newest numbers, float32, by the names of `adapterParameters`. */
+  async write(weights: ReadonlyMap<string, DeviceTensor>): Promise<void> {
+    const { inputNames, outputNames } = this.#session;
+    for (let layer = 0; layer < this.#layers; layer++) {
+      const given = inputNames.map((name) => [name, weights.get(inLayer(name, layer))]);
+      const wanted = outputNames.map((name) => [name, this.feeds[inLayer(name, layer)]]);
+      await this.#session.run(Object.fromEntries(given), Object.fromEntries(wanted));
+    }
   }
 
   async release(): Promise<void> {

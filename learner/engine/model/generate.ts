@@ -347,7 +347,7 @@ export class Generator {
     const compute = this.#compute(weights);
     if (adapter && this.#joins(weights)) {
       this.#joined ??= await JoinedAdapter.create(this.#onDevice!, this.#config, adapter.lora, compute);
-      await this.#joined.write(adapter.weights, adapted);
+      await this.#joined.write(adapter.weights as ReadonlyMap<string, DeviceTensor>);
       return this.#joined.feeds;
     }
     const feeds: Feeds = {};

@@ -149,7 +149,7 @@ class Exchange {
   readonly #received: [begin: number, bytes: number];
 
   constructor(
-    { api, reserve }: BoundSession,
+    { reserve }: BoundSession,
     capture: Capture,
     changing: Readonly<Record<string, Tensor>>,
     results: Readonly<Record<string, Tensor>>,
@@ -169,8 +169,7 @@ class Exchange {
     this.#buffer = reserve(Math.ceil(Math.max(1, end) / DTYPES.float32.bytes));
     for (const [each, offset] of this.#places)
       this.views.set(each, this.#buffer.viewOfBytes(offset, each.dtype, each.shape));
-    const { address } = this.#buffer.view(0, [this.#buffer.length]);
-    this.#there = api.created((out) => api.GetTensorMutableData(address, out));
+    this.#there = this.#buffer.addressOf(0);
     this.#pinned = pin(Math.max(1, end));
   }
 

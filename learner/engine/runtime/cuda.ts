@@ -71,7 +71,7 @@ export class CudaStream {
     this.address = written((out) => call("cudaStreamCreateWithFlags", out, NON_BLOCKING));
   }
 
-  /** Copies `bytes`, of which one side is on the device and the other in pinned memory. It returns before the copy is done. */
+  /** Copies `bytes` between here and the device. Where the side here is pinned, it returns before the copy is done. */
   copy(to: Pointer, from: Pointer, bytes: number): void {
     call("cudaMemcpyAsync", to, from, bytes, BY_ADDRESS, this.address);
   }

@@ -8,7 +8,7 @@ import { Graph } from "../graph/graph.ts";
 import { type DeviceTensor, DTYPES, type Tensor, tensor } from "../graph/tensor.ts";
 import { type OrtApi, ortApi, type Pointer } from "./api.ts";
 import { DeviceBuffer } from "./buffer.ts";
-import { computeCapability } from "./cuda.ts";
+import { CudaStream, computeCapability } from "./cuda.ts";
 import { checkCudaFiles, cudaFault, type Device, deviceName } from "./device.ts";
 import { Session, type SessionOptions } from "./session.ts";
 import { Staging } from "./staging.ts";
@@ -31,6 +31,7 @@ export class Runtime {
   /** OrtMemoryInfo of the device's */
   readonly deviceMemory: Pointer;
   readonly #staging: Staging | undefined;
+  #stream: CudaStream | undefined;
   #made: { copy: Session; fill: Session; allocator: Pointer } | undefined;
 
   /**
@@ -130,14 +131,36 @@ export class Runtime {
     length: number,
     block: (start: number, end: number) => Float32Array,
   ): Promise<void> {
-    for (const { values, start, end } of buffer.blocks(length))
-      await this.#forBuffers.copy.run({ from: tensor(block(start, end)) }, { to: values });
+    for (const { values, start, end } of buffer.blocks(length)) {
+      const numbers = block(start, end);
+      if (this.#onGpu) this.#copy(buffer.addressOf(start), this.api.addressOf(numbers), numbers.byteLength);
+      else await this.#forBuffers.copy.run({ from: tensor(numbers) }, { to: values });
+    }
   }
 
   /** Into `numbers`, float32, no more than `buffer` has. */
   async read(buffer: DeviceBuffer, numbers: Float32Array): Promise<void> {
-    for (const { values, start, end } of buffer.blocks(numbers.length))
-      await this.#forBuffers.copy.run({ from: values }, { to: tensor(numbers.subarray(start, end)) });
+    for (const { values, start, end } of buffer.blocks(numbers.length)) {
+      const part = numbers.subarray(start, end);
+      if (this.#onGpu) this.#copy(this.api.addressOf(part), buffer.addressOf(start), part.byteLength);
+      else await this.#forBuffers.copy.run({ from: values }, { to: tensor(part) });
+    }
+  }
+
+  get #onGpu(): boolean {
+    return this.device.kind === "cuda";
+  }
+
+  /** One copy between here and a GPU. A session would copy once more within the GPU, and keep memory for that. */
+  #copy(to: Pointer, from: Pointer, bytes: number): void {
+    if (bytes === 0) return;
+    try {
+      this.#stream ??= new CudaStream((this.device as Device & { kind: "cuda" }).id);
+      this.#stream.copy(to, from, bytes);
+      this.#stream.synchronise();
+    } catch (cause) {
+      throw this.fault(cause);
+    }
   }
 
   /** An OrtValue over the numbers of a tensor of this process, which must outlive it; the caller releases it. */
@@ -168,6 +191,7 @@ export class Runtime {
   async release(): Promise<void> {
     const { api } = this;
     this.#staging?.release();
+    this.#stream?.release();
     if (this.#made) {
       api.ReleaseAllocator(this.#made.allocator);
       await this.#made.fill.release();
