@@ -58,44 +58,36 @@ export function generationGraph(config: ModelConfig, weightsOf: WeightsOf, optio
   const total = graph.input("total", "int32", []);
   const positions = ["cosines", "sines"].map((name) => graph.input(name, cache, ["positions", wide / 2]));
   const weights = weightsOf(graph);
+  const ops = (type: string, inputs: Value[], shapes: Shape[], attributes = {}, domain = "") => {
+    const outputs = shapes.map((shape) => ({ dtype: inputs[0]!.dtype, shape }));
+    return graph.op(type, inputs, attributes, outputs, domain);
+  };
   const op = (type: string, inputs: Value[], shape: Shape, attributes = {}, domain = "") =>
-    graph.op(type, inputs, attributes, [{ dtype: inputs[0]!.dtype, shape }], domain)[0]!;
+    ops(type, inputs, [shape], attributes, domain)[0]!;
   const reshaped = (x: Value, sizes: number[], shape: Shape) =>
     op("Reshape", [x, graph.constant(sizes, "int64")], shape);
   /** The last axis in parts. A reshape with the input's own first sizes needs no node that computes them. */
   const parted = (x: Value, ...sizes: number[]) => reshaped(x, [0, 0, ...sizes], [SLOTS, LENGTH, ...sizes]);
-  /** Linear layers of one input. Where they are joined, rows go in, and either slots or length is 1 */
+  /** Linear layers of one input: an output for each, or where they are joined one for all. There rows go in; slots or length is 1. */
   const linear = (x: Value, ...paths: string[]): Value[] => {
     if (!weights.joins) return weights.linear(x, ...paths);
-    const [y] = weights.linear(reshaped(x, [-1, x.shape.at(-1) as number], ["rows", x.shape.at(-1)!]), ...paths);
-    const size = y!.shape.at(-1) as number;
-    return [reshaped(y!, [...(sampling ? [-1, 1] : [1, -1]), size], [SLOTS, LENGTH, size])];
+    const size = x.shape[2] as number;
+    const [y] = weights.linear(reshaped(x, [-1, size], ["rows", size]), ...paths);
+    const out = y!.shape[1] as number;
+    return [reshaped(y!, [...(sampling ? [-1, 1] : [1, -1]), out], [SLOTS, LENGTH, out])];
   };
-  /** The last axis in parts. */
-  const split = (x: Value, sizes: readonly number[]) =>
-    graph.op(
-      "Split",
-      [x, graph.constant(sizes, "int64")],
-      { axis: -1 },
-      sizes.map((size) => ({ dtype: x.dtype, shape: [...x.shape.slice(0, -1), size] })),
-    );
+  const split = (x: Value, sizes: number[]) => {
+    const shapes = sizes.map((size) => [SLOTS, LENGTH, size]);
+    return ops("Split", [x, graph.constant(sizes, "int64")], shapes, { axis: -1 });
+  };
   const norm = (x: Value, name: string) =>
     op("SimplifiedLayerNormalization", [x, cast(weights.vector(name)!, x.dtype)], x.shape, { epsilon, axis: -1 });
   /** x + delta, and its norm */
   const addNorm = (x: Value, delta: Value, name: string): [sum: Value, normed: Value] => {
-    const [same, none] = [
-      { dtype: x.dtype, shape: x.shape },
-      { dtype: x.dtype, shape: [] },
-    ];
     const inputs = [x, cast(delta, x.dtype), weights.vector(name)!];
-    const outputs = graph.op(
-      "SkipSimplifiedLayerNormalization",
-      inputs,
-      { epsilon },
-      [same, none, none, same],
-      MICROSOFT,
-    );
-    return [outputs[3]!, outputs[0]!];
+    const shapes = [x.shape, [], [], x.shape];
+    const [normed, , , sum] = ops("SkipSimplifiedLayerNormalization", inputs, shapes, { epsilon }, MICROSOFT);
+    return [sum!, normed!];
   };
   /** The heads of a projection as attention takes them. Halves of a head are filled by themselves, as position turns one with the other. */
   const headsOf = (x: Value, count: number, normName?: string): Value => {
@@ -109,24 +101,20 @@ export function generationGraph(config: ModelConfig, weightsOf: WeightsOf, optio
   };
   const attention = (x: Value, layer: number): Value => {
     const at = `model.layers.${layer}.self_attn`;
-    const sizes = [heads, keyValueHeads, keyValueHeads].map((count) => count * headSize);
+    const counts = [heads, keyValueHeads, keyValueHeads];
     let parts: (Value | null)[] = linear(x, ...["q_proj", "k_proj", "v_proj"].map((name) => `${at}.${name}`));
-    if (parts.length === 1 && wide === headSize && !config.queryKeyNorm) {
-      parts = [
-        parted(
-          cast(parts[0]!, cache),
-          sizes.reduce((sum, size) => sum + size),
-        ),
-        null,
-        null,
-      ]; // attention takes them joined
+    const joined = parts.length === 1 ? parts[0]! : undefined;
+    if (joined && wide === headSize && !config.queryKeyNorm) {
+      parts = [cast(joined, cache), null, null]; // attention takes them as they are
     } else {
-      const [query, key, value] = parts.length === 1 ? split(parts[0]!, sizes) : (parts as Value[]);
-      parts = [
-        headsOf(query!, heads, `${at}.q_norm.weight`),
-        headsOf(key!, keyValueHeads, `${at}.k_norm.weight`),
-        headsOf(value!, keyValueHeads),
-      ];
+      const each = joined
+        ? split(
+            joined,
+            counts.map((count) => count * headSize),
+          )
+        : (parts as Value[]);
+      const norms = [`${at}.q_norm.weight`, `${at}.k_norm.weight`];
+      parts = each.map((part, i) => headsOf(part, counts[i]!, norms[i]));
     }
     const cached = { dtype: cache, shape: [SLOTS, keyValueHeads, "positions", wide] };
     const past = ["keys", "values"].map((name) => graph.input(`${name}.${layer}`, cache, cached.shape));
@@ -171,12 +159,7 @@ export function generationGraph(config: ModelConfig, weightsOf: WeightsOf, optio
       : sampling === "all"
         ? sampleFromAll(logits, ofRows("uniforms"))
         : sampleMixed(logits, ofRows("uniforms"), ofRows("topPs"));
-  graph.output(
-    "drawn",
-    concat(
-      [cast(token, "float32"), probability].map((each) => reshape(each, [1, SLOTS])),
-      0,
-    ),
-  );
+  const drawn = [cast(token, "float32"), probability].map((each) => reshape(each, [1, SLOTS]));
+  graph.output("drawn", concat(drawn, 0));
   return graph;
 }

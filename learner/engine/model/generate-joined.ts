@@ -3,15 +3,16 @@
  * the adapter beside them is two matrices. The first has their A's below each other; the second their B's as blocks of a diagonal, so
  * that each layer reads its own part of the first product: what is added is exactly what each adapter adds by itself.
  */
-import { Graph } from "../graph/graph.ts";
-import { cast, concat, pad } from "../graph/primitives.ts";
+import { affine } from "../graph/composites.ts";
+import { Graph, type Value } from "../graph/graph.ts";
+import { cast, concat, matmul, pad } from "../graph/primitives.ts";
 import { type DeviceTensor, DTYPES, type DType, elementCount, tensor } from "../graph/tensor.ts";
 import type { DeviceBuffer } from "../runtime/buffer.ts";
 import type { OnDevice } from "../runtime/runtime.ts";
 import type { Session } from "../runtime/session.ts";
 import type { ModelConfig } from "./config.ts";
-import { adaptedLayers, adapterNames, adapterParameters, type LoraConfig } from "./lora.ts";
-import { JOINED_PROJECTIONS } from "./mapped.ts";
+import { adaptedLayers, adapterNames, adapterParameters, adapterScale, type LoraConfig } from "./lora.ts";
+import { castFirst, JOINED_PROJECTIONS, type MappedWeights } from "./mapped.ts";
 import { parameters } from "./weights.ts";
 
 interface Group {
@@ -20,7 +21,9 @@ interface Group {
   /** numbers of the layers' outputs, each with its place among the adapted ones where it has an adapter */
   readonly layers: readonly { path: string; out: number; place: number | undefined }[];
   readonly adapted: number;
+  /** numbers of the input, and of all outputs */
   readonly size: number;
+  readonly out: number;
 }
 
 /** The adapter's matrices beside joined layers, [count of them x rank, in] and [sum of out, count x rank]. */
@@ -38,23 +41,30 @@ function groups(config: ModelConfig, lora: LoraConfig): Group[] {
         place: adapted.has(path) ? count++ : undefined,
       }));
       const [first, size] = [paths[0]!, shapes.get(`${paths[0]}.weight`)![1]!];
-      return count > 0 ? [{ first, names: namesOf(first), layers, adapted: count, size }] : [];
+      const out = layers.reduce((sum, layer) => sum + layer.out, 0);
+      return count > 0 ? [{ first, names: namesOf(first), layers, adapted: count, size, out }] : [];
     }),
   );
 }
 
-/** Inputs of the generation graph, by the first of the layers that are joined. */
-export function joinedInputs(graph: Graph, config: ModelConfig, lora: LoraConfig) {
-  const byFirst = new Map(groups(config, lora).map((group) => [group.first, group]));
-  return (first: string) => {
-    const group = byFirst.get(first);
-    if (!group) return undefined;
-    const { names, adapted, size, layers } = group;
-    const out = layers.reduce((sum, layer) => sum + layer.out, 0);
-    return {
-      down: graph.input(names.a, graph.model.compute, [adapted * lora.rank, size]),
-      up: graph.input(names.b, graph.model.compute, [out, adapted * lora.rank]),
-    };
+/** Numbers of the joined matrices of a whole adapter. */
+export const joinedNumbers = (config: ModelConfig, lora: LoraConfig): number =>
+  groups(config, lora).reduce((sum, { adapted, size, out }) => sum + adapted * lora.rank * (size + out), 0);
+
+/** In a graph: linear layers `paths` of x [rows, in], without biases, [rows, sum of their outputs]. The adapter's matrices are inputs. */
+export function joinedLinear(graph: Graph, mapped: MappedWeights, lora?: LoraConfig) {
+  const { compute } = graph.model;
+  const byFirst = new Map(lora ? groups(mapped.config, lora).map((group) => [group.first, group]) : []);
+  const transposed = { transB: true };
+  return (x: Value, paths: readonly string[]): Value => {
+    const [input, weight] = [cast(x, compute), castFirst(mapped.joinedRows(graph, paths), compute)];
+    const group = byFirst.get(paths[0]!);
+    if (!group) return matmul(input, weight, transposed);
+    const columns = group.adapted * lora!.rank;
+    const down = graph.input(group.names.a, compute, [columns, group.size]);
+    const up = graph.input(group.names.b, compute, [group.out, columns]);
+    const added = matmul(matmul(input, down, transposed), up, { ...transposed, alpha: adapterScale(lora!) });
+    return affine(input, weight, added); // the product added to the adapter's: once it is rounded, small changes would be lost
   };
 }
 

@@ -1,14 +1,13 @@
 /** The two ways in which the generation graph has a model's weights. */
-import { affine } from "../graph/composites.ts";
 import type { Compute, Graph, Value } from "../graph/graph.ts";
 import { add, cast, concat, gather, matmul } from "../graph/primitives.ts";
 import { type DType, tensor } from "../graph/tensor.ts";
 import type { ModelConfig } from "./config.ts";
-import { joinedInputs } from "./generate-joined.ts";
+import { joinedLinear } from "./generate-joined.ts";
 import { parameterInput } from "./halved.ts";
 import { SAFETENSORS_DTYPES, toStored } from "./halves.ts";
 import { adapterParameters, adapterProduct, adapterScale, type LoraConfig } from "./lora.ts";
-import type { MappedWeights } from "./mapped.ts";
+import { castFirst, type MappedWeights } from "./mapped.ts";
 import { readTensor } from "./safetensors.ts";
 import { elementCount, type Parameter, parameters } from "./weights.ts";
 
@@ -88,14 +87,19 @@ export function mappedWeights(
   const [embedding] = mapped.stored(graph, ({ name }) => name === EMBEDDING).values();
   const byName = new Map(tensors.map((each) => [each.name, each]));
   const adapter = lora && parameterInputs(graph, adapterParameters(config, lora));
-  const joined = joins ? (lora ? joinedInputs(graph, config, lora) : () => undefined) : undefined;
+  const joined = joins ? joinedLinear(graph, mapped, lora) : undefined;
   /** Vectors one after the other, read here: a cast in the graph would be one more node with every token. */
   const vector = (names: readonly string[], dtype: Compute = "float32"): Value | undefined => {
     const stored = names.flatMap((name) => byName.get(name) ?? []);
-    if (stored.length === 0) return undefined;
-    const numbers = Float32Array.from(stored.flatMap((each) => [...readTensor(each)]));
-    return graph.initializer(names.join(), narrowed(numbers, dtype));
+    const bytes = toStored(SAFETENSORS_DTYPES[dtype], Float32Array.from(stored.flatMap((it) => [...readTensor(it)])));
+    const data = dtype === "float32" ? new Float32Array(bytes.buffer) : new Uint16Array(bytes.buffer);
+    return stored.length > 0 ? graph.initializer(names.join(), tensor(data, [data.length], dtype)) : undefined;
   };
+  const biases = (paths: readonly string[]) =>
+    vector(
+      paths.map((path) => `${path}.bias`),
+      graph.model.compute,
+    );
   /** x times a stored matrix in the dtype `as` */
   const multiply = (x: Value, name: string, as: DType): Value => {
     const { dtype, shape } = byName.get(name)!;
@@ -110,23 +114,9 @@ export function mappedWeights(
     embed: (tokens) => cast(gather(embedding!, tokens), "float32"),
     vector: (name) => vector([name]),
     linear(x, ...paths) {
-      const { compute } = graph.model;
-      const biases = (of: readonly string[]) =>
-        vector(
-          of.map((path) => `${path}.bias`),
-          compute,
-        );
-      if (joined) {
-        const [beside, input] = [joined(paths[0]!), cast(x, compute)];
-        const weight = castFirst(mapped.joinedRows(graph, paths), compute);
-        const scale = { transB: true, alpha: lora && adapterScale(lora) };
-        const added = beside && matmul(matmul(input, beside.down, { transB: true }), beside.up, scale);
-        // the product is added to the adapter's, whose small changes a rounded product would swallow
-        const y = added ? affine(input, weight, added) : matmul(input, weight, { transB: true });
-        return [withBias(y, biases(paths))];
-      }
+      if (joined) return [withBias(joined(x, paths), biases(paths))];
       return paths.map((path) => {
-        const y = multiply(x, `${path}.weight`, compute);
+        const y = multiply(x, `${path}.weight`, graph.model.compute);
         const values = adapter && { get: adapter };
         const added = values && adapterProduct(x, path, { scale: adapterScale(lora), values });
         return withBias(added ? add(y, added) : y, biases([path]));
@@ -136,12 +126,6 @@ export function mappedWeights(
   };
 }
 
-/** A vector, float32 or rounded to half precision. */
-const narrowed = (numbers: Float32Array, dtype: Compute) =>
-  dtype === "float32"
-    ? tensor(numbers)
-    : tensor(new Uint16Array(toStored(SAFETENSORS_DTYPES[dtype], numbers).buffer), [numbers.length], dtype);
-
 /**
  * At most `most` rows of `count` for each part. Equal parts, where twice as many can be equal: to join others on a GPU, ONNX Runtime
  * copies a table of all rows there with every run.
@@ -150,12 +134,4 @@ function partRows(count: number, most: number): number {
   const least = Math.ceil(count / most);
   for (let parts = least; parts <= 2 * least; parts++) if (count % parts === 0) return count / parts;
   return most;
-}
-
-/** `weight` in another dtype, by the graph's first node, so that it runs right before the product: see `MappedWeights.initializers`. */
-function castFirst(weight: Value, dtype: DType): Value {
-  if (weight.dtype === dtype) return weight;
-  const copy = cast(weight, dtype);
-  weight.graph.nodes.unshift(weight.graph.nodes.pop()!);
-  return copy;
 }

@@ -7,6 +7,7 @@ import fs from "node:fs";
 import path from "node:path";
 import type { Graph, Value } from "../graph/graph.ts";
 import { cast } from "../graph/primitives.ts";
+import type { DType } from "../graph/tensor.ts";
 import type { SessionOptions } from "../runtime/session.ts";
 import type { ModelConfig } from "./config.ts";
 import { ModelError } from "./errors.ts";
@@ -150,6 +151,14 @@ export class MappedWeights {
     }
     return new ModelError("generation", `${this.folder}: the model's logits are not finite, though its weights are`);
   }
+}
+
+/** `weight` in another dtype, by the graph's first node, so that it runs right before the product: see `MappedWeights.initializers`. */
+export function castFirst(weight: Value, dtype: DType): Value {
+  if (weight.dtype === dtype) return weight;
+  const copy = cast(weight, dtype);
+  weight.graph.nodes.unshift(weight.graph.nodes.pop()!);
+  return copy;
 }
 
 function commonFolder(files: readonly string[]): string {
