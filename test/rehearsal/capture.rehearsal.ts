@@ -1,8 +1,11 @@
 /** CUDA graphs: what the stand-in forbids while a stream captures, and bindings whose runs are captured and replayed. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import os from "node:os";
 import path from "node:path";
 import test, { after } from "node:test";
+import { startEngine } from "../../learner/engine/engine.ts";
 import { Graph, type Value } from "../../learner/engine/graph/graph.ts";
 import { add, cast, matmul, mul } from "../../learner/engine/graph/primitives.ts";
 import { tensor } from "../../learner/engine/graph/tensor.ts";
@@ -13,6 +16,7 @@ import { Runtime } from "../../learner/engine/runtime/runtime.ts";
 import type { Session } from "../../learner/engine/runtime/session.ts";
 import { LIBRARY } from "./build.ts";
 import { counting, liveGraphs } from "./counts.ts";
+import { QWEN2, writeModel } from "./small-models.ts";
 
 process.env.REHEARSAL_ARITHMETIC = "1"; // read when the library is loaded, with the first session on a device
 
@@ -194,6 +198,35 @@ test("LONGRUN_CUDA_GRAPHS=off: a binding runs without, and says so", () => {
     });
     const lines = stdout.trim().split("\n").sort();
     assert.deepEqual(lines, ["2,3", ...(says ? [says] : [])].sort(), stderr);
+  }
+});
+
+test("the engine generates the same with CUDA graphs and without, and its worker says why without", async () => {
+  const folder = await mkdtemp(path.join(os.tmpdir(), "longrun-capture-"));
+  try {
+    const model = path.join(folder, "model");
+    writeModel(model, QWEN2, "F32");
+    const prompts = [Int32Array.of(1, 2, 3), Int32Array.of(4, 5), Int32Array.of(6, 7, 8, 9)];
+    const generated = async (setting: string) => {
+      process.env.LONGRUN_CUDA_GRAPHS = setting;
+      const engine = await startEngine({ model, threads: 1, device: { kind: "cuda", id: 0 }, slots: 2 });
+      const options = { seeds: [1, 2, 3], temperature: 1, topP: 0.9, maxNewTokens: 12 };
+      const { result, counts } = await counting(() => engine.generate(prompts, options));
+      await engine.close();
+      return { result, launches: counts.graphLaunches };
+    };
+    const captured = await generated("");
+    let uncaptured: typeof captured | undefined;
+    const said = await notices(async () => {
+      uncaptured = await generated("off");
+    });
+    assert.ok(captured.launches >= 12);
+    assert.equal(uncaptured!.launches, 0);
+    assert.deepEqual(uncaptured!.result, captured.result);
+    assert.deepEqual(said, ["'decode' is not captured as a CUDA graph, and takes longer: LONGRUN_CUDA_GRAPHS is off"]);
+  } finally {
+    delete process.env.LONGRUN_CUDA_GRAPHS;
+    await rm(folder, { recursive: true });
   }
 });
 
