@@ -5,6 +5,7 @@ import {
   type Device,
   hasGpu,
   ModelError,
+  onNotice,
   parseDevice,
   probeDevice,
   readAdapter,
@@ -66,6 +67,7 @@ export async function openModel(values: { model?: string; adapter?: string; devi
   const threads = wholeNumber(values.threads, "--threads", 0);
   const device = await chooseDevice(values.device);
   useDevice(device);
+  onNotice((text) => process.stderr.write(`${text}\n`));
   const config = readConfig(model);
   const adapter = values.adapter === undefined ? undefined : readAdapter(values.adapter, config);
   return { model, config, adapter, device, threads };
