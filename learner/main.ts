@@ -30,6 +30,7 @@ import {
   type EngineOptions,
   MappedWeights,
   modelIdentity,
+  onNotice,
   readConfig,
   readTokenizer,
   startEngine,
@@ -240,6 +241,7 @@ async function loadPolicy({ options, directory, spec, store, log }: Process, pol
   const { threads, compute } = spec.learner;
   const { generationBatchSize: slots, maxPromptTokens, maxResponseTokens } = spec.model;
   const passes = { workers: ranks, microBatchTokens, rowTokens } satisfies Partial<EngineOptions>;
+  onNotice((text) => log.warn(text));
   const engine = await startEngine({
     ...{ model: policy, device, threads, adapter, compute: COMPUTE[compute], ...passes },
     ...{ slots, positions: maxPromptTokens + maxResponseTokens },
