@@ -251,7 +251,10 @@ const OF_PARTS: Record<string, [part: keyof Parts, description: string]> = {
   pretrain: ["pretrain", "make a starting policy"],
   logprobs: ["logProbs", "log-probs of tokens: logprobs --model DIR --tokens FILE.jsonl"],
   generate: ["generate", "responses to prompts: generate --model DIR --prompts FILE.jsonl"],
-  model: ["model", "what a model folder holds, or another of the same: model info|convert|merge DIR"],
+  model: [
+    "model",
+    "fetch a model, look at a model folder, or make another of it: model fetch|info|convert|merge; --help says more",
+  ],
   serve: ["serve", "the policy behind an HTTP API like OpenAI's: serve --model DIR, or serve --run DIR"],
 };
 
