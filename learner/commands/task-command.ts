@@ -99,7 +99,7 @@ function limitsOf(values: Values): PromptLimits {
 }
 
 function described(check: TaskCheck): string {
-  const { task, directory, grader, files, answers, sample, prompt, findings } = check;
+  const { task, directory, grader, files, answers, sample, reward, prompt, findings } = check;
   const lines = [`${task || "task"} in ${directory}`];
   if (grader) {
     const { metric, direction, idColumn, targetColumns, isMleBench } = grader;
@@ -116,6 +116,14 @@ function described(check: TaskCheck): string {
   if (answers)
     lines.push(`private   ${answers.file}: ${count(answers.rows, "row")}; as a submission: ${said(answers.graded)}`);
   if (sample) lines.push(`sample    ${sample.file}: ${said(sample.graded)}`);
+  if (reward) {
+    const { worst, best, floor, from, tried } = reward;
+    const map = worst === undefined ? "the score itself" : `score ${worst} earns 0, score ${best} earns 1`;
+    lines.push(`reward    ${map}, ${floor} at least${from ? ` (${from})` : ""}`);
+    lines.push(
+      `          ${tried.filter((one) => one.clamped).length} of ${tried.length} tried rewards clamped to ${floor}`,
+    );
+  }
   if (prompt) {
     lines.push(`prompt    ${prompt.exact ? "" : "about "}${prompt.tokens} tokens of ${prompt.maxTokens}`);
     for (const cut of prompt.cut) lines.push(`          left out: ${cut}`);
