@@ -45,3 +45,36 @@ test("a range that does not fit the scores: how many rewards are clamped, and a 
     /^warning 1 of 3 rewards are raised to grader\.rewardFloor -9: sample submission \(score 200\); .*rewardRange, for example \{ worst: 100, best: 0 \}/m,
   );
 });
+
+const table = (columns: Record<string, (row: number) => unknown>): string => {
+  const rows = Array.from({ length: 40 }, (_, row) => Object.values(columns).map((cell) => cell(row)));
+  return `${[Object.keys(columns), ...rows].map((row) => row.join()).join("\n")}\n`;
+};
+const noise = (row: number) => (row * 7919) % 101;
+const copies: [name: string, columns: Record<string, (row: number) => unknown>, expected: RegExp | undefined][] = [
+  ["equal", { a: noise }, /^error a equals the label y in every row of train\.csv; leave a out/m],
+  ["equal as numbers", { a: (row) => `${noise(row)}.0` }, /^error a equals the label y/m],
+  ["a multiple", { a: (row) => -2.5 * noise(row) }, /^warning a is one-to-one with the label y/m],
+  [
+    "names of classes",
+    { y: (row) => row % 3, a: (row) => "xyz"[row % 3] },
+    /^warning a is one-to-one with the label y/m,
+  ],
+  ["names that two classes share", { y: (row) => row % 3, a: (row) => "xyy"[row % 3] }, undefined],
+  ["two names of one class", { y: (row) => Math.min(row % 3, 1), a: (row) => "xyz"[row % 3] }, undefined],
+  ["almost equal", { a: (row) => noise(row) + (row === 9 ? 50.5 : 0) }, undefined],
+  ["ids", { a: (row) => `i${row}` }, undefined],
+];
+for (const [name, columns, expected] of copies)
+  test(`a feature that gives the label away: ${name}`, () => {
+    const train = table({ id: (row) => 100 + row, y: noise, ...columns });
+    const found = said(
+      check(name.replaceAll(" ", "-"), {
+        ...task(undefined),
+        "prepared/public/train.csv": train,
+        "prepared/public/test.csv": "id,a\n0,1\n1,2\n",
+      }),
+    );
+    if (expected) assert.match(found, expected);
+    else assert.doesNotMatch(found, /the label/);
+  });

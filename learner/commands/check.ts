@@ -12,6 +12,7 @@ import { fileSha256 } from "../tasks/download.ts";
 import { TaskError } from "../tasks/errors.ts";
 import { isSampleSubmission, listPublicFiles, type PublicFile } from "../tasks/public-files.ts";
 import { openTask, type Task } from "../tasks/task.ts";
+import { labelCopies } from "./label-copies.ts";
 
 /** `error`: no run can use the folder, or its scores would mean nothing. `warning`: a run can use it, knowing this. */
 export interface Finding {
@@ -95,6 +96,7 @@ function* findingsOf(check: TaskCheck, options: CheckOptions): Generator<Finding
       "prepare the task again: a program predicts the rows of the one and is graded on those of the other",
     );
   yield* leakFindings(task);
+  yield* copyFindings(task, check.files);
   check.reward = rewardsOf(task, check);
   yield* rewardFindings(task, check.reward);
   const fault = rewardOrderFault(paperRewards, task.grader);
@@ -213,6 +215,18 @@ function* leakFindings({ publicDirectory, mleBench }: Task): Generator<Finding> 
       "longrun task drop DIR --out DIR leaves the field out; keep it to compare with published numbers, " +
       "which were measured with the data as mlebench prepares it";
     yield warning(`${file} leaks the label through ${field}: ${why}`, remedy);
+  }
+}
+
+function* copyFindings({ publicDirectory }: Task, files: readonly PublicFile[]): Generator<Finding> {
+  const [train, test] = ["train.csv", "test.csv"].map((wanted) => files.find(({ name }) => name === wanted));
+  if (!train || !test?.table || !("columns" in test.table)) return;
+  const testColumns = test.table.columns.map(({ name }) => name);
+  for (const { feature, label, how } of labelCopies(join(publicDirectory, train.name), testColumns)) {
+    const remedy = `leave ${feature} out of train.csv and test.csv, unless it is known before the label is`;
+    if (how === "equal") yield error(`${feature} equals the label ${label} in every row of train.csv`, remedy);
+    else
+      yield warning(`${feature} is one-to-one with the label ${label} in train.csv: it gives the label away`, remedy);
   }
 }
 
