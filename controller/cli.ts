@@ -247,7 +247,7 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
 /** Commands that read their own arguments. */
 const OF_PARTS: Record<string, [part: keyof Parts, description: string]> = {
   grade: ["grade", "grade submissions: grade --task TASK --answers FILE --submission FILE; --help says more"],
-  task: ["task", "look at a prepared task folder: task check|prompt|drop DIR"],
+  task: ["task", "make a task folder from a table, or look at one: task init|check|prompt|drop DIR"],
   report: ["report", "write the report of a run folder: report DIR"],
   pretrain: ["pretrain", "make a starting policy"],
   logprobs: ["logProbs", "log-probs of tokens: logprobs --model DIR --tokens FILE.jsonl"],

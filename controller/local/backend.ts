@@ -54,6 +54,8 @@ interface LearnerMessage {
   metricsPort?: number;
   /** of `plan`: the memory that the run will take, lines */
   table?: string[];
+  /** of `note`: a line for the user */
+  text?: string;
 }
 
 export class Backend {
@@ -189,8 +191,9 @@ export class Backend {
   }
 
   #onLearnerMessage(message: unknown): void {
-    const { type, port, metricsPort, table } = message as LearnerMessage;
+    const { type, port, metricsPort, table, text } = message as LearnerMessage;
     if (type === "plan" && table) this.#showPlan(table);
+    if (type === "note" && text && !this.#o.json) this.#o.terminal.line(text);
     if (type !== "listening" || port === undefined) return;
     clearTimeout(this.#starting);
     this.started = true;
