@@ -136,9 +136,9 @@ export interface Grader {
   bounds?: Bounds;
   /** Which scores are better. */
   direction: 'Higher' | 'Lower';
-  /** Optional linear map of the score to a reward in 0..1 (the paper tried it, section 4.1). Absent: the score, its sign flipped where lower is better. */
+  /** Linear map of the score to a reward in 0..1 (the paper tried it, section 4.1). Absent: estimated from the answers when the run begins, and written into its trainingrun.yaml; where they leave no range the reward is the score, its sign flipped where lower is better. */
   rewardRange?: RewardRange;
-  /** Least reward of a valid submission, above algorithm.failureReward, for metrics without a bound (default -9; ours). */
+  /** Least reward of a valid submission, above algorithm.failureReward, for metrics without a bound. Scores that would earn less are not told apart (default -9; ours). */
   rewardFloor: number;
 }
 
@@ -150,7 +150,7 @@ export interface Bounds {
   most?: number;
 }
 
-/** Optional linear map of the score to a reward in 0..1 (the paper tried it, section 4.1). Absent: the score, its sign flipped where lower is better. */
+/** Linear map of the score to a reward in 0..1 (the paper tried it, section 4.1). Absent: estimated from the answers when the run begins, and written into its trainingrun.yaml; where they leave no range the reward is the score, its sign flipped where lower is better. */
 export interface RewardRange {
   /** Score that earns reward 0, in the metric's unit. */
   worst: number;
@@ -224,11 +224,11 @@ export interface Prompts {
 export interface Algorithm {
   /** B, samples that one iteration trains on (default 128; paper, Table 3). */
   batchSize: number;
-  /** m, executions kept in flight as a multiple of batchSize (default 1.25; paper, Algorithm 1, without a number; ours: 1.25). */
+  /** m, executions kept in flight as a multiple of batchSize. Under collection CarryOver and stalenessPolicy Wait it is the least: while the engine would be idle, more solutions are written, up to (maxStaleness + 1) batchSize, unless executions wait for an actor (default 1.25; paper, Algorithm 1, without a number; ours: 1.25). */
   oversampling: number;
   /** Cannot change. What happens to executions that are unfinished when a batch is full: they go on and train later, are thrown away (the literal Algorithm 1), or are waited for (default CarryOver; ours: CarryOver, which starves no slow program). */
   collection: 'CarryOver' | 'Discard' | 'WaitAll';
-  /** Iterations between writing a solution and training on it (default 2; ours). */
+  /** Iterations between writing a solution and training on it. A larger number keeps the engine busy beside slower programs, and trains on older solutions (default 2; ours). */
   maxStaleness: number;
   /** Past maxStaleness: stop writing new solutions until older ones are trained on, or leave the sample out (default Wait; ours). */
   stalenessPolicy: 'Wait' | 'Drop';

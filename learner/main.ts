@@ -16,7 +16,7 @@
  * bad input; with --stay one for each kind of failure (proto/exit-status.ts). If the parent opened an IPC channel, the
  * learner tells it its ports, and ends with it.
  */
-import { writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { policyFolder } from "../crds/policy.ts";
@@ -30,6 +30,7 @@ import {
   type EngineOptions,
   MappedWeights,
   modelIdentity,
+  onNotice,
   readConfig,
   readTokenizer,
   startEngine,
@@ -76,6 +77,7 @@ import { versions } from "./versions.ts";
 
 /** The kubelet reads at most 4096 bytes of a termination message. */
 const TERMINATION_CHARACTERS = 1000;
+const STORE = "store.sqlite";
 /** Default of `learner.leaseSlackSeconds`. */
 const LEASE_SLACK_SECONDS = 300;
 
@@ -114,17 +116,27 @@ async function main(): Promise<number> {
     const manifest = readManifest(directory, options.manifest);
     const { spec } = manifest;
     log = log.child({ run: options.runId ?? manifest.metadata.name });
-    const task = openTask(options.taskDir, spec.tasks[0]);
+    // The store of a run that began without a rewardRange holds rewards that an estimate would not match.
+    const estimateRange = !existsSync(join(directory, STORE));
+    const task = openTask(options.taskDir, spec.tasks[0], { estimateRange });
+    const { rewardRangeFrom } = task;
+    if (rewardRangeFrom !== undefined) {
+      spec.tasks[0].grader = task.grader;
+      const { worst, best } = task.grader.rewardRange!;
+      const text = `rewardRange: a score of ${worst} earns 0, of ${best} earns 1 (${rewardRangeFrom})`;
+      log.info(text);
+      process.send?.({ type: "note", text });
+    }
     const fault = rewardOrderFault(spec.algorithm, task.grader);
     if (fault !== undefined) throw new ManifestError([fault]);
 
     // From here on this process is the one that writes.
-    writeManifest(directory, manifest);
+    writeManifest(directory, manifest, rewardRangeFrom);
     const fence = Fence.take(directory, `${hostname()}/${process.pid}`);
     const { leaseSeconds, leaseGraceSeconds, maxAttempts } = spec.learner;
     // Defaults of the schema would change the manifests of runs that go on, and restart their learners.
     const { leaseSlackSeconds = LEASE_SLACK_SECONDS, maxDisruptions = LEASE_DEFAULTS.maxDisruptions } = spec.learner;
-    const store = openStore(join(directory, "store.sqlite"), {
+    const store = openStore(join(directory, STORE), {
       ...{ leaseSeconds, leaseGraceSeconds, maxAttempts, maxDisruptions },
       longestSeconds: task.spec.executionTimeoutSeconds + leaseSlackSeconds,
       checkFence: () => fence.check(),
@@ -163,17 +175,16 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   for (const line of lines) if (line.iteration > (metricsFile.last?.iteration ?? 0)) await metricsFile.append(line);
   const tensorBoard = await TensorBoardFile.open(join(directory, "tensorboard"), lines);
 
-  const { completed, queued, running, lost, discarded } = store.totals();
+  metrics.continueFrom(countsOf(store));
+  const server = await serve(it);
   const rollout = new Rollout({
-    ...{ engine, store, spec },
+    ...{ engine, store, spec, addSamples: (samples) => server.write(() => store.addSamples(samples)) },
     task: readPromptTask(task, spec.prompts.dataSnippetRows, packagesOf(spec)),
     encode: (messages) => tokenizer.encodeChat(messages),
     decode: (tokens) => tokenizer.decode(tokens),
-    nextNumber: completed + queued + running + lost + discarded + 1,
+    nextNumber: store.nextSequence(),
     signal: AbortSignal.any([signal, suspension.signal]),
   });
-  metrics.continueFrom(countsOf(store));
-  const server = await serve(it);
   suspension.signal.addEventListener("abort", () => {
     log.info(suspension.request, "asked to suspend");
     server.drain(suspension.signal.reason.message);
@@ -241,6 +252,7 @@ async function loadPolicy({ options, directory, spec, store, log }: Process, pol
   const { threads, compute } = spec.learner;
   const { generationBatchSize: slots, maxPromptTokens, maxResponseTokens } = spec.model;
   const passes = { workers: ranks, microBatchTokens, rowTokens } satisfies Partial<EngineOptions>;
+  onNotice((text) => log.warn(text));
   const engine = await startEngine({
     ...{ model: policy, device, threads, adapter, compute: COMPUTE[compute], ...passes },
     ...{ slots, positions: maxPromptTokens + maxResponseTokens },
