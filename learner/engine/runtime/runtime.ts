@@ -110,9 +110,10 @@ export class Runtime {
       await this.#forBuffers.fill.run({ size: tensor(BigInt64Array.of(BigInt(values.shape[0]!))) }, { zeros: values });
   }
 
-  /** @param numbers float32, no more than `buffer` has */
-  async write(buffer: DeviceBuffer, numbers: Float32Array): Promise<void> {
-    await this.writeBlocks(buffer, numbers.length, (start, end) => numbers.subarray(start, end));
+  /** @param numbers float32, no more than `buffer` has from number `from` on */
+  async write(buffer: DeviceBuffer, numbers: Float32Array, from = 0): Promise<void> {
+    for (const { values, start, end } of buffer.blocks(from + numbers.length, from))
+      await this.#forBuffers.copy.run({ from: tensor(numbers.subarray(start - from, end - from)) }, { to: values });
   }
 
   /** The first `length` numbers, of which no more are here at a time than a block. */
@@ -125,10 +126,10 @@ export class Runtime {
       await this.#forBuffers.copy.run({ from: tensor(block(start, end)) }, { to: values });
   }
 
-  /** Into `numbers`, float32, no more than `buffer` has. */
-  async read(buffer: DeviceBuffer, numbers: Float32Array): Promise<void> {
-    for (const { values, start, end } of buffer.blocks(numbers.length))
-      await this.#forBuffers.copy.run({ from: values }, { to: tensor(numbers.subarray(start, end)) });
+  /** Into `numbers`, float32, no more than `buffer` has from number `from` on. */
+  async read(buffer: DeviceBuffer, numbers: Float32Array, from = 0): Promise<void> {
+    for (const { values, start, end } of buffer.blocks(from + numbers.length, from))
+      await this.#forBuffers.copy.run({ from: values }, { to: tensor(numbers.subarray(start - from, end - from)) });
   }
 
   /** An OrtValue over the numbers of a tensor of this process, which must outlive it; the caller releases it. */
