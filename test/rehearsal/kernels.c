@@ -145,9 +145,9 @@ API cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **to, 
 }
 API int cuTensorMapEncodeTiled(void) { return 0; }
 
-API cudaError_t cudaDeviceSynchronize(void) { count(SYNCHRONISATIONS, 1); return cudaSuccess; }
-API cudaError_t cudaStreamSynchronize(cudaStream_t stream) { count(SYNCHRONISATIONS, 1); return cudaSuccess; }
-API cudaError_t cudaEventSynchronize(cudaEvent_t event) { count(SYNCHRONISATIONS, 1); return cudaSuccess; }
+API cudaError_t cudaDeviceSynchronize(void) { count(SYNCHRONISATIONS, 1); return failure(); }
+API cudaError_t cudaStreamSynchronize(cudaStream_t stream) { count(SYNCHRONISATIONS, 1); return failure(); }
+API cudaError_t cudaEventSynchronize(cudaEvent_t event) { count(SYNCHRONISATIONS, 1); return failure(); }
 API cudaError_t cudaStreamCreate(cudaStream_t *to) { *to = malloc(8); return cudaSuccess; }
 API cudaError_t cudaStreamCreateWithFlags(cudaStream_t *to, unsigned flags) { *to = malloc(8); return cudaSuccess; }
 API cudaError_t cudaStreamDestroy(cudaStream_t stream) { free(stream); return cudaSuccess; }

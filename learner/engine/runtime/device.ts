@@ -155,7 +155,7 @@ const FAULTS: readonly [pattern: RegExp, fault: (match: RegExpMatchArray) => str
   ],
   [
     // errors after which a GPU does nothing more until its processes have ended: cudaError_t in driver_types.h
-    /CUDA (?:failure|error) (46|214|220|226|700|702|709|710|71[4-9]|999)\b:?\s*([^;\n]*)/,
+    /CUDA (?:failure|error) (46|214|220|226|700|702|709|710|71[4-9]|999)\b:?\s*([^;)\n]*)/,
     ([, number, said]) =>
       `it has failed (CUDA failure ${number}: ${said!.trim()}); NVIDIA's driver says more (dmesg, nvidia-smi -q: Xid)`,
   ],
