@@ -1,6 +1,6 @@
 /**
  * The command line: `longrun run | evaluate | controller | smoke-test | release-runs | exec | debug | grade | task | logprobs |
- * generate | model | report | validate | pretrain | prepare`.
+ * generate | model | serve | report | validate | pretrain | prepare`.
  *
  * Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted. What belongs to another part is a program of that part,
  * started as a process (`parts.ts`).
@@ -252,6 +252,7 @@ const OF_PARTS: Record<string, [part: keyof Parts, description: string]> = {
   logprobs: ["logProbs", "log-probs of tokens: logprobs --model DIR --tokens FILE.jsonl"],
   generate: ["generate", "responses to prompts: generate --model DIR --prompts FILE.jsonl"],
   model: ["model", "what a model folder holds, or another of the same: model info|convert|merge DIR"],
+  serve: ["serve", "the policy behind an HTTP API like OpenAI's: serve --model DIR, or serve --run DIR"],
 };
 
 /** `help COMMAND` of a command that reads its own arguments is its own `--help`. */

@@ -2,8 +2,10 @@
 import fs from "node:fs";
 import { ManifestError } from "../../crds/trainingrun.ts";
 import {
+  type Device,
   hasGpu,
   ModelError,
+  onNotice,
   parseDevice,
   probeDevice,
   readAdapter,
@@ -59,18 +61,24 @@ export const MODEL_OPTIONS = {
   threads: { type: "string", default: "0" },
 } as const;
 
-/** Reads both folders and runs all networks on the device; stderr says why `auto` does not take an existing GPU. */
+/** Reads both folders and runs all networks of this thread on the device. */
 export async function openModel(values: { model?: string; adapter?: string; device?: string; threads: string }) {
   const model = required(values.model, "--model", "a model folder");
   const threads = wholeNumber(values.threads, "--threads", 0);
-  const gpu = hasGpu();
-  const wish = parseDevice(values.device ?? (process.env.LONGRUN_DEVICE || "auto"));
-  const { device, reason } = await resolveDevice(wish, probeDevice, gpu);
+  const device = await chooseDevice(values.device);
   useDevice(device);
-  if (gpu && device.kind === "cpu" && reason) process.stderr.write(`on the CPU: ${reason}\n`);
+  onNotice((text) => process.stderr.write(`${text}\n`));
   const config = readConfig(model);
   const adapter = values.adapter === undefined ? undefined : readAdapter(values.adapter, config);
   return { model, config, adapter, device, threads };
+}
+
+/** Returns where the networks run; stderr says why `auto` does not take an existing GPU. */
+export async function chooseDevice(wish = process.env.LONGRUN_DEVICE || "auto"): Promise<Device> {
+  const gpu = hasGpu();
+  const { device, reason } = await resolveDevice(parseDevice(wish), probeDevice, gpu);
+  if (gpu && device.kind === "cpu" && reason) process.stderr.write(`on the CPU: ${reason}\n`);
+  return device;
 }
 
 export interface Line {

@@ -18,6 +18,7 @@ export {
   type LogProbs,
   type PolicySample,
   type PolicyStepResult,
+  type RunningEngine,
   type Sequence,
   startEngine,
   type ValueSample,
@@ -59,5 +60,6 @@ export {
   resolveDevice,
   resolveDevices,
 } from "./runtime/device.ts";
+export { onNotice } from "./runtime/notices.ts";
 export { probeDevice, useDevice } from "./runtime/runtime.ts";
 export { graphCompute } from "./sessions.ts";

@@ -18,6 +18,7 @@ const SAYS: Record<string, RegExp> = {
   logprobs: /--adapter DIR/,
   generate: /--temperature T/,
   model: /--shard-size BYTES/,
+  serve: /--served-model-name NAME/,
 };
 
 describe("longrun help", { concurrency: 2 }, () => {

@@ -7,6 +7,7 @@ import { LIBRARY } from "./build.ts";
 export const COUNTERS = [
   ...(["launches", "products", "cudnn", "toDevice", "toDeviceBytes", "toHost", "toHostBytes"] as const),
   ...(["onDevice", "onDeviceBytes", "synchronisations", "allocations"] as const),
+  ...(["graphLaunches", "graphKernels", "graphCopies", "graphCopyBytes"] as const),
 ] as const;
 
 export type Counts = Record<(typeof COUNTERS)[number], number> & {
@@ -29,6 +30,7 @@ function open() {
     kernels: native.func("rehearsal_kernels", "int", ["void *", "int"]),
     copies: native.func("rehearsal_copies", "void", ["int", "void *"]),
     fail: native.func("rehearsal_fail", "void", ["int", "int"]),
+    graphs: native.func("rehearsal_graphs", "int64_t", []),
     resize: native.func("rehearsal_resize", "void", ["int", "double"]),
   };
 }
@@ -67,7 +69,10 @@ export function copiedBytes(device: number): { toDevice: number; toHost: number 
 /** A device fails from now on with this error of CUDA's, or works again (0). */
 export const failDevice = (device: number, error: number): void => library().fail(device, error);
 
-/** Launches of each kernel since the last call, by its mangled name; most first. */
+/** CUDA graphs that can be launched. */
+export const liveGraphs = (): number => Number(library().graphs());
+
+/** Runs of each kernel, in graphs too, since the last call, by its mangled name; most first. */
 export function kernels(): [name: string, launches: number][] {
   const text = new Uint8Array(KERNEL_LIST_BYTES);
   const length = library().kernels(text, text.length) as number;

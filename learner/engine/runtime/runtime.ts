@@ -8,6 +8,7 @@ import { Graph } from "../graph/graph.ts";
 import { type DeviceTensor, DTYPES, type Tensor, tensor } from "../graph/tensor.ts";
 import { type OrtApi, ortApi, type Pointer } from "./api.ts";
 import { DeviceBuffer } from "./buffer.ts";
+import { CudaStream, computeCapability, ignoreOtherCaptures } from "./cuda.ts";
 import { checkCudaFiles, cudaFault, type Device, deviceName } from "./device.ts";
 import { Session, type SessionOptions } from "./session.ts";
 import { Staging } from "./staging.ts";
@@ -17,6 +18,7 @@ const WARNING = 2; // OrtLoggingLevel
 let environment: Pointer | undefined;
 const ARENA = 1; // OrtAllocatorType
 const DEFAULT_MEMORY = 0; // OrtMemType
+const BFLOAT16_CAPABILITY = 8;
 /** The dim of a block's numbers: buffer.ts. */
 const BLOCK = "block";
 
@@ -29,6 +31,7 @@ export class Runtime {
   /** OrtMemoryInfo of the device's */
   readonly deviceMemory: Pointer;
   readonly #staging: Staging | undefined;
+  #stream: CudaStream | undefined;
   #made: { copy: Session; fill: Session; allocator: Pointer } | undefined;
 
   /**
@@ -38,6 +41,7 @@ export class Runtime {
   constructor(device: Device, load = ortApi, stages = device.kind === "cuda") {
     if (device.kind === "cuda") checkCudaFiles(device);
     const api = load();
+    if (device.kind === "cuda") ignoreOtherCaptures();
     this.api = api;
     this.device = device;
     this.#staging = stages ? new Staging(this) : undefined;
@@ -50,6 +54,13 @@ export class Runtime {
         : this.hostMemory;
     // sessions that are made from now on, in any thread, share an arena: each by itself would keep what its largest run took
     if (device.kind === "cpu") api.CreateAndRegisterAllocator(this.environment, this.hostMemory, null);
+  }
+
+  /** The half precision that the device's matrix products have: before compute capability 8.0 a GPU has no bfloat16. */
+  get half(): "bfloat16" | "float16" {
+    if (this.device.kind === "cpu") return "bfloat16";
+    void this.#forBuffers; // the provider is loaded
+    return computeCapability(this.device.id) < BFLOAT16_CAPABILITY ? "float16" : "bfloat16";
   }
 
   /** What buffers need. Their allocator is that of `copy`, and frees what they held when that is released. */
@@ -112,24 +123,47 @@ export class Runtime {
 
   /** @param numbers float32, no more than `buffer` has from number `from` on */
   async write(buffer: DeviceBuffer, numbers: Float32Array, from = 0): Promise<void> {
-    for (const { values, start, end } of buffer.blocks(from + numbers.length, from))
-      await this.#forBuffers.copy.run({ from: tensor(numbers.subarray(start - from, end - from)) }, { to: values });
+    const part = (start: number, end: number) => numbers.subarray(start - from, end - from);
+    await this.writeBlocks(buffer, from + numbers.length, part, from);
   }
 
-  /** The first `length` numbers, of which no more are here at a time than a block. */
+  /** The numbers up to, and without, `to`, of which no more are here at a time than a block. */
   async writeBlocks(
     buffer: DeviceBuffer,
-    length: number,
+    to: number,
     block: (start: number, end: number) => Float32Array,
+    from = 0,
   ): Promise<void> {
-    for (const { values, start, end } of buffer.blocks(length))
-      await this.#forBuffers.copy.run({ from: tensor(block(start, end)) }, { to: values });
+    for (const { values, start, end } of buffer.blocks(to, from)) {
+      const numbers = block(start, end);
+      if (this.#onGpu) this.#copy(buffer.addressOf(start), this.api.addressOf(numbers), numbers.byteLength);
+      else await this.#forBuffers.copy.run({ from: tensor(numbers) }, { to: values });
+    }
   }
 
   /** Into `numbers`, float32, no more than `buffer` has from number `from` on. */
   async read(buffer: DeviceBuffer, numbers: Float32Array, from = 0): Promise<void> {
-    for (const { values, start, end } of buffer.blocks(from + numbers.length, from))
-      await this.#forBuffers.copy.run({ from: values }, { to: tensor(numbers.subarray(start - from, end - from)) });
+    for (const { values, start, end } of buffer.blocks(from + numbers.length, from)) {
+      const part = numbers.subarray(start - from, end - from);
+      if (this.#onGpu) this.#copy(this.api.addressOf(part), buffer.addressOf(start), part.byteLength);
+      else await this.#forBuffers.copy.run({ from: values }, { to: tensor(part) });
+    }
+  }
+
+  get #onGpu(): boolean {
+    return this.device.kind === "cuda";
+  }
+
+  /** One copy between here and a GPU. A session would copy once more within the GPU, and keep memory for that. */
+  #copy(to: Pointer, from: Pointer, bytes: number): void {
+    if (bytes === 0) return;
+    try {
+      this.#stream ??= new CudaStream((this.device as Device & { kind: "cuda" }).id);
+      this.#stream.copy(to, from, bytes);
+      this.#stream.synchronise();
+    } catch (cause) {
+      throw this.fault(cause);
+    }
   }
 
   /** An OrtValue over the numbers of a tensor of this process, which must outlive it; the caller releases it. */
@@ -160,6 +194,7 @@ export class Runtime {
   async release(): Promise<void> {
     const { api } = this;
     this.#staging?.release();
+    this.#stream?.release();
     if (this.#made) {
       api.ReleaseAllocator(this.#made.allocator);
       await this.#made.fill.release();
@@ -215,6 +250,8 @@ export async function createSession(graph: Graph, options: SessionOptions = {}):
 /** Where tensors stay from one run to the next: memory, and sessions that know what is there. */
 export interface OnDevice {
   readonly runtime: Runtime;
+  /** whether parts of files lie there one after the other (files.ts) */
+  readonly joins?: boolean;
   createSession(graph: Graph, options: SessionOptions): Promise<Session>;
 }
 
