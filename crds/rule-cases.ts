@@ -557,21 +557,25 @@ const FIT: RuleCase[] = [
 const PODS: RuleCase[] = [
   {
     at: "spec",
-    message: "the learner uses one GPU or none",
-    refused: ["learner.resources.limits={nvidia.com/gpu: 2}"],
-    accepted: ['learner.resources.limits={nvidia.com/gpu: "1"}'],
+    message: "the learner uses whole GPUs, 16 at most",
+    refused: ["learner.resources.limits={nvidia.com/gpu: 17}"],
+    accepted: ["1", '"1"', "8", "16"].map((count) => `learner.resources.limits={nvidia.com/gpu: ${count}}`),
   },
-  ...["nvidia.com/mig-1g.10gb: 2", "nvidia.com/gpu: 1, nvidia.com/gpu.shared: 1"].map((limits) => ({
-    at: "spec",
-    message: "the learner uses one GPU or none",
-    refused: [`learner.resources.limits={${limits}}`],
-    accepted: ["learner.resources.limits={nvidia.com/gpu: 0, nvidia.com/mig-1g.10gb: 1}"],
-  })),
+  ...["nvidia.com/mig-1g.10gb: 2", "nvidia.com/gpu.shared: 2", "nvidia.com/gpu: 4, nvidia.com/gpu.shared: 1"].map(
+    (limits) => ({
+      at: "spec",
+      message: "the learner uses whole GPUs, 16 at most",
+      refused: [`learner.resources.limits={${limits}}`],
+      accepted: ["learner.resources.limits={nvidia.com/gpu: 0, nvidia.com/mig-1g.10gb: 1}"],
+    }),
+  ),
   ...["requests: {cpu: 1}", "limits: {memory: 8Gi}", "limits: {nvidia.com/gpu: 0}"].map((resources) => ({
     at: "spec",
     message: "learner.device CUDA needs a GPU",
     refused: [`learner={device: CUDA, resources: {${resources}}}`],
-    accepted: ["learner={device: CUDA, resources: {limits: {nvidia.com/gpu.shared: 1}}}"],
+    accepted: ["nvidia.com/gpu.shared: 1", "nvidia.com/gpu: 4"].map(
+      (limits) => `learner={device: CUDA, resources: {limits: {${limits}}}}`,
+    ),
   })),
   {
     at: "spec",

@@ -332,7 +332,7 @@ export interface Learner {
   image?: string;
   /** When the kubelet pulls the image; only on Kubernetes. Absent: the controller's --image-pull-policy. */
   imagePullPolicy?: 'Always' | 'IfNotPresent' | 'Never';
-  /** Where the networks run; Auto takes a GPU where there is one (default Auto; ours). */
+  /** Where the networks run; Auto takes all GPUs that are there and work, else the CPU (default Auto; ours). */
   device: 'Auto' | 'CPU' | 'CUDA';
   /** CPU threads of the networks; 0 is all cores. Bit-exact replay needs the same number (default 0; ours). */
   threads: number;

@@ -8,7 +8,7 @@ import { Graph } from "../graph/graph.ts";
 import { type DeviceTensor, DTYPES, type Tensor, tensor } from "../graph/tensor.ts";
 import { type OrtApi, ortApi, type Pointer } from "./api.ts";
 import { DeviceBuffer } from "./buffer.ts";
-import { CudaStream, computeCapability } from "./cuda.ts";
+import { CudaStream, computeCapability, ignoreOtherCaptures } from "./cuda.ts";
 import { checkCudaFiles, cudaFault, type Device, deviceName } from "./device.ts";
 import { Session, type SessionOptions } from "./session.ts";
 import { Staging } from "./staging.ts";
@@ -41,6 +41,7 @@ export class Runtime {
   constructor(device: Device, load = ortApi, stages = device.kind === "cuda") {
     if (device.kind === "cuda") checkCudaFiles(device);
     const api = load();
+    if (device.kind === "cuda") ignoreOtherCaptures();
     this.api = api;
     this.device = device;
     this.#staging = stages ? new Staging(this) : undefined;
@@ -120,28 +121,30 @@ export class Runtime {
       await this.#forBuffers.fill.run({ size: tensor(BigInt64Array.of(BigInt(values.shape[0]!))) }, { zeros: values });
   }
 
-  /** @param numbers float32, no more than `buffer` has */
-  async write(buffer: DeviceBuffer, numbers: Float32Array): Promise<void> {
-    await this.writeBlocks(buffer, numbers.length, (start, end) => numbers.subarray(start, end));
+  /** @param numbers float32, no more than `buffer` has from number `from` on */
+  async write(buffer: DeviceBuffer, numbers: Float32Array, from = 0): Promise<void> {
+    const part = (start: number, end: number) => numbers.subarray(start - from, end - from);
+    await this.writeBlocks(buffer, from + numbers.length, part, from);
   }
 
-  /** The first `length` numbers, of which no more are here at a time than a block. */
+  /** The numbers up to, and without, `to`, of which no more are here at a time than a block. */
   async writeBlocks(
     buffer: DeviceBuffer,
-    length: number,
+    to: number,
     block: (start: number, end: number) => Float32Array,
+    from = 0,
   ): Promise<void> {
-    for (const { values, start, end } of buffer.blocks(length)) {
+    for (const { values, start, end } of buffer.blocks(to, from)) {
       const numbers = block(start, end);
       if (this.#onGpu) this.#copy(buffer.addressOf(start), this.api.addressOf(numbers), numbers.byteLength);
       else await this.#forBuffers.copy.run({ from: tensor(numbers) }, { to: values });
     }
   }
 
-  /** Into `numbers`, float32, no more than `buffer` has. */
-  async read(buffer: DeviceBuffer, numbers: Float32Array): Promise<void> {
-    for (const { values, start, end } of buffer.blocks(numbers.length)) {
-      const part = numbers.subarray(start, end);
+  /** Into `numbers`, float32, no more than `buffer` has from number `from` on. */
+  async read(buffer: DeviceBuffer, numbers: Float32Array, from = 0): Promise<void> {
+    for (const { values, start, end } of buffer.blocks(from + numbers.length, from)) {
+      const part = numbers.subarray(start - from, end - from);
       if (this.#onGpu) this.#copy(this.api.addressOf(part), buffer.addressOf(start), part.byteLength);
       else await this.#forBuffers.copy.run({ from: values }, { to: tensor(part) });
     }
