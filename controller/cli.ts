@@ -8,6 +8,7 @@
 import { readFileSync } from "node:fs";
 import { Command, CommanderError, Option } from "commander";
 import { type Actors, parseEarlier, parseTrainingRun } from "../crds/trainingrun.ts";
+import { endOnClosedPipe } from "../proto/closed-pipe.ts";
 import type { DebugOptions } from "./debug/bundle.ts";
 import { ControllerError, describeFileError, EXIT, exitStatusOf } from "./errors.ts";
 import { executeProgram } from "./exec.ts";
@@ -29,7 +30,7 @@ export async function main(argv: string[], parts: Parts = PARTS): Promise<number
     status = result;
   });
   try {
-    await program.parseAsync(helpOfPart(argv) ?? argv);
+    await program.parseAsync(withoutHelp(argv, program) ?? argv);
     return status;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.badInput;
@@ -246,18 +247,24 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
 /** Commands that read their own arguments. */
 const OF_PARTS: Record<string, [part: keyof Parts, description: string]> = {
   grade: ["grade", "grade submissions: grade --task TASK --answers FILE --submission FILE; --help says more"],
-  task: ["task", "look at a prepared task folder: task check|prompt|drop DIR"],
+  task: ["task", "make a task folder from a table, or look at one: task init|check|prompt|drop DIR"],
   report: ["report", "write the report of a run folder: report DIR"],
   pretrain: ["pretrain", "make a starting policy"],
   logprobs: ["logProbs", "log-probs of tokens: logprobs --model DIR --tokens FILE.jsonl"],
   generate: ["generate", "responses to prompts: generate --model DIR --prompts FILE.jsonl"],
-  model: ["model", "what a model folder holds, or another of the same: model info|convert|merge DIR"],
+  model: [
+    "model",
+    "fetch a model, look at a model folder, or make another of it: model fetch|info|convert|merge; --help says more",
+  ],
   serve: ["serve", "the policy behind an HTTP API like OpenAI's: serve --model DIR, or serve --run DIR"],
 };
 
-/** `help COMMAND` of a command that reads its own arguments is its own `--help`. */
-function helpOfPart([node, file, word, name = ""]: string[]): string[] | undefined {
-  return word === "help" && Object.hasOwn(OF_PARTS, name) ? [node!, file!, name, "--help"] : undefined;
+/** `help COMMAND` as `COMMAND --help`, which the parts' own commands answer too; an unknown COMMAND is refused as such. */
+function withoutHelp([node, file, word, name]: string[], program: Command): string[] | undefined {
+  if (word !== "help" || name === undefined) return undefined;
+  return program.commands.some((command) => command.name() === name)
+    ? [node!, file!, name, "--help"]
+    : [node!, file!, name];
 }
 
 const collect = (value: string, previous: string[]): string[] => [...previous, value];
@@ -330,4 +337,7 @@ async function stoppable(work: (signal: AbortSignal) => Promise<number>): Promis
   return work(stopping.signal);
 }
 
-if (import.meta.main) process.exitCode = await main(process.argv);
+if (import.meta.main) {
+  endOnClosedPipe();
+  process.exitCode = await main(process.argv);
+}

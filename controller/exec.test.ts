@@ -4,7 +4,7 @@ import { type ExecResult, showResult } from "./exec.ts";
 
 const result: ExecResult = {
   ...{ outcome: "failed", durationSeconds: 0.25, cpuSeconds: 0.125, peakMemoryBytes: 1024, markers: ["loaded data"] },
-  ...{ valid: false, score: null, reward: -9.9, guards: [] },
+  ...{ valid: false, score: null, reward: -9.9, clamped: true, guards: [] },
   output: "\u001b]52;c;cm0gLXJm\u0007\u009b2Jfailed\rpassed",
   reason: "failed: \u001b[2Jin\nline 3",
 };
@@ -16,6 +16,7 @@ markers         loaded data
 valid           false
 score           -
 reward          -9.9
+clamped         true
 guards          
 reason          failed: ␛[2Jin line 3
 `;

@@ -38,6 +38,8 @@ export interface ExecResult {
   /** null where the answers are not at hand, or the submission is not valid. */
   score: number | null;
   reward: number | null;
+  /** The reward was raised to the grader's rewardFloor: worse scores would earn as much. */
+  clamped: boolean;
   reason: string;
   /** What flagged a valid submission (learner/grading/README.md). */
   guards: string[];
@@ -49,16 +51,9 @@ interface Instrumented {
   instrumenter: string;
 }
 
-interface Grade {
-  valid: boolean;
-  score: number | null;
-  reward: number | null;
-  reason: string;
-  /** What flagged a valid submission (learner/grading/README.md). */
-  guards: string[];
-}
+type Grade = Pick<ExecResult, "valid" | "score" | "reward" | "clamped" | "reason" | "guards">;
 
-const NOT_GRADED: Grade = { valid: false, score: null, reward: null, reason: "", guards: [] };
+const NOT_GRADED: Grade = { valid: false, score: null, reward: null, clamped: false, reason: "", guards: [] };
 
 /** What actor/exec.ts prints, as far as it is used here. */
 interface Executed {
@@ -159,8 +154,8 @@ async function gradeIfPossible(
     ],
     { signal },
   );
-  const { valid, score, reward, reason, guards } = { ...NOT_GRADED, ...answer };
-  return { valid, score, reward, reason, guards };
+  const { valid, score, reward, clamped, reason, guards } = { ...NOT_GRADED, ...answer };
+  return { valid, score, reward, clamped, reason, guards };
 }
 
 /** What the program printed, made harmless to a terminal and as it is into a pipe, and below it what came of it; or all as JSON. */

@@ -136,9 +136,9 @@ export interface Grader {
   bounds?: Bounds;
   /** Which scores are better. */
   direction: 'Higher' | 'Lower';
-  /** Optional linear map of the score to a reward in 0..1 (the paper tried it, section 4.1). Absent: the score, its sign flipped where lower is better. */
+  /** Linear map of the score to a reward in 0..1 (the paper tried it, section 4.1). Absent: estimated from the answers when the run begins, and written into its trainingrun.yaml; where they leave no range the reward is the score, its sign flipped where lower is better. */
   rewardRange?: RewardRange;
-  /** Least reward of a valid submission, above algorithm.failureReward, for metrics without a bound (default -9; ours). */
+  /** Least reward of a valid submission, above algorithm.failureReward, for metrics without a bound. Scores that would earn less are not told apart (default -9; ours). */
   rewardFloor: number;
 }
 
@@ -150,7 +150,7 @@ export interface Bounds {
   most?: number;
 }
 
-/** Optional linear map of the score to a reward in 0..1 (the paper tried it, section 4.1). Absent: the score, its sign flipped where lower is better. */
+/** Linear map of the score to a reward in 0..1 (the paper tried it, section 4.1). Absent: estimated from the answers when the run begins, and written into its trainingrun.yaml; where they leave no range the reward is the score, its sign flipped where lower is better. */
 export interface RewardRange {
   /** Score that earns reward 0, in the metric's unit. */
   worst: number;

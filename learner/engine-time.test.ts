@@ -49,8 +49,8 @@ test("the seconds of an iteration's phases are those of the engine's uses, and t
     ["generate"],
     ["execute", "idlePrograms"],
     ["evaluate"],
-    ["train"],
     ["checkpoint"],
+    ["train"],
   ] as const) {
     phases.enter(name, 4, 1, idle);
     await pass();
@@ -66,5 +66,5 @@ test("the seconds of an iteration's phases are those of the engine's uses, and t
   isNear(seconds.execute, engineSeconds.idleActors + engineSeconds.idleStaleness + engineSeconds.idlePrograms);
   isNear(seconds.evaluate! + seconds.train!, engineSeconds.updating);
   for (const [use, value] of Object.entries(engineSeconds)) assert.ok(value > 0.004, `${use} ${value}`);
-  assert.ok(engineSeconds.idleOther > seconds.checkpoint!, "what no phase has is idleOther");
+  assert.ok(engineSeconds.idleOther > seconds.checkpoint! + 0.004, "what no phase has is idleOther");
 });

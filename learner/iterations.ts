@@ -97,6 +97,12 @@ export class Iterations {
         { iteration, importanceMaxDeviation: line.importanceMaxDeviation },
         "the probabilities that tokens were sampled with are not those that the trainer computes with the same weights",
       );
+    if (line.mostlyClamped)
+      log.warn(
+        { iteration, clampedRewards: line.clampedRewards, rewardFloor: this.#run.task.grader.rewardFloor },
+        "most valid rewards of the batch were raised to the grader's rewardFloor, so the policy cannot tell good scores from bad " +
+          "ones: give grader.rewardRange in a new run",
+      );
     if (checkpoint) await checkpoints.prune();
     await files.update(line, checkpoint && { iteration, digest: checkpoint.digest, path: checkpoint.path });
   }

@@ -16,7 +16,7 @@
  * bad input; with --stay one for each kind of failure (proto/exit-status.ts). If the parent opened an IPC channel, the
  * learner tells it its ports, and ends with it.
  */
-import { writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { policyFolder } from "../crds/policy.ts";
@@ -77,6 +77,7 @@ import { versions } from "./versions.ts";
 
 /** The kubelet reads at most 4096 bytes of a termination message. */
 const TERMINATION_CHARACTERS = 1000;
+const STORE = "store.sqlite";
 /** Default of `learner.leaseSlackSeconds`. */
 const LEASE_SLACK_SECONDS = 300;
 
@@ -115,17 +116,27 @@ async function main(): Promise<number> {
     const manifest = readManifest(directory, options.manifest);
     const { spec } = manifest;
     log = log.child({ run: options.runId ?? manifest.metadata.name });
-    const task = openTask(options.taskDir, spec.tasks[0]);
+    // The store of a run that began without a rewardRange holds rewards that an estimate would not match.
+    const estimateRange = !existsSync(join(directory, STORE));
+    const task = openTask(options.taskDir, spec.tasks[0], { estimateRange });
+    const { rewardRangeFrom } = task;
+    if (rewardRangeFrom !== undefined) {
+      spec.tasks[0].grader = task.grader;
+      const { worst, best } = task.grader.rewardRange!;
+      const text = `rewardRange: a score of ${worst} earns 0, of ${best} earns 1 (${rewardRangeFrom})`;
+      log.info(text);
+      process.send?.({ type: "note", text });
+    }
     const fault = rewardOrderFault(spec.algorithm, task.grader);
     if (fault !== undefined) throw new ManifestError([fault]);
 
     // From here on this process is the one that writes.
-    writeManifest(directory, manifest);
+    writeManifest(directory, manifest, rewardRangeFrom);
     const fence = Fence.take(directory, `${hostname()}/${process.pid}`);
     const { leaseSeconds, leaseGraceSeconds, maxAttempts } = spec.learner;
     // Defaults of the schema would change the manifests of runs that go on, and restart their learners.
     const { leaseSlackSeconds = LEASE_SLACK_SECONDS, maxDisruptions = LEASE_DEFAULTS.maxDisruptions } = spec.learner;
-    const store = openStore(join(directory, "store.sqlite"), {
+    const store = openStore(join(directory, STORE), {
       ...{ leaseSeconds, leaseGraceSeconds, maxAttempts, maxDisruptions },
       longestSeconds: task.spec.executionTimeoutSeconds + leaseSlackSeconds,
       checkFence: () => fence.check(),

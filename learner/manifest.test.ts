@@ -46,6 +46,28 @@ test("a run folder's own manifest, a newer one in its place, and what cannot cha
   assert.throws(() => readManifest(run, give(", initFrom: { path: x }")), /initFrom is used once/);
 });
 
+test("a range that the run estimated stays, although the newer manifest has none", () => {
+  const run = join(folder, "data/estimated");
+  const own = (change = ""): string => {
+    const grader = `{ metric: RMSE, idColumn: id, targetColumns: [y], direction: Lower${change} }`;
+    const task = `{ name: own, publicData: { path: a }, privateData: { path: b }, grader: ${grader} }`;
+    writeFileSync(
+      newer,
+      `{ apiVersion: longrun.dev/v1alpha1, kind: TrainingRun, metadata: { name: a }, spec: { tasks: [${task}], model: { policy: quickstart } } }`,
+    );
+    return newer;
+  };
+  const begun = readManifest(run, own());
+  begun.spec.tasks[0]!.grader!.rewardRange = { worst: 30, best: 0 };
+  writeManifest(run, begun, "estimated");
+  const text = readFileSync(join(run, "trainingrun.yaml"), "utf8");
+  assert.match(text, /# estimated/);
+  writeManifest(run, readManifest(run, own()));
+  assert.equal(readFileSync(join(run, "trainingrun.yaml"), "utf8"), text, "range and note");
+  assert.throws(() => readManifest(run, own(", rewardFloor: -8")), /grader cannot change|cannot change while/);
+  assert.throws(() => readManifest(run, own(", rewardRange: { worst: 9, best: 0 }")), /cannot change/);
+});
+
 test("a run folder of an earlier version, which has fields and values that were removed since", () => {
   const run = join(folder, "data/earlier");
   writeManifest(run, readManifest(run, give("")));

@@ -1,7 +1,7 @@
 /** The manifest of a run: `trainingrun.yaml` in the run folder, or a newer one that replaces it. */
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { stringify } from "yaml";
+import { resolvedText, withEarlierRange } from "../crds/resolved.ts";
 import { ManifestError, parseEarlier, parseResolved, parseTrainingRun, type TrainingRun } from "../crds/trainingrun.ts";
 
 const MANIFEST = "trainingrun.yaml";
@@ -18,16 +18,27 @@ export function readManifest(runDirectory: string, newer?: string): TrainingRun 
   }
   if (!existsSync(newer)) throw new ManifestError([`--manifest ${newer}: there is no such file`]);
   const before = existsSync(path) ? parseEarlier(readFileSync(path, "utf8"), path) : undefined;
-  return parseTrainingRun(readFileSync(newer, "utf8"), newer, [], { before });
+  const text = readFileSync(newer, "utf8");
+  const given = parseTrainingRun(text, newer);
+  const kept = withEarlierRange(given, before);
+  if (kept === given) return parseTrainingRun(text, newer, [], { before });
+  // The run added the range itself: for the rules of change it was not there before.
+  delete before!.spec.tasks[0]!.grader!.rewardRange;
+  parseTrainingRun(text, newer, [], { before });
+  return kept;
 }
 
-/** Writes the resolved manifest into the run folder, whole or not at all. Creates the folder if necessary. */
-export function writeManifest(runDirectory: string, manifest: TrainingRun): void {
+/**
+ * Writes the resolved manifest into the run folder, whole or not at all. Creates the folder if necessary.
+ *
+ * @param note where an estimated rewardRange is from
+ */
+export function writeManifest(runDirectory: string, manifest: TrainingRun, note?: string): void {
   mkdirSync(runDirectory, { recursive: true });
   const path = join(runDirectory, MANIFEST);
-  const header = "# The resolved manifest of this run: every default is filled in.\n";
-  const text = header + stringify(manifest, { aliasDuplicateObjects: false });
-  if (existsSync(path) && readFileSync(path, "utf8") === text) return;
+  const earlier = existsSync(path) ? readFileSync(path, "utf8") : "";
+  const text = resolvedText(manifest, { note, earlier });
+  if (earlier === text) return;
   writeFileSync(`${path}.new`, text, { flush: true });
   renameSync(`${path}.new`, path);
 }

@@ -2,6 +2,7 @@
 import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
+import { withEarlierRange } from "../../crds/resolved.ts";
 import { parseEarlier } from "../../crds/trainingrun.ts";
 import { ControllerError } from "../errors.ts";
 import type { EvaluationPlan } from "./evaluation-plan.ts";
@@ -35,7 +36,8 @@ export function openEvaluationFolder(directory: string, plan: EvaluationPlan): "
     throw refusal(directory, "the folder is not empty, and no evaluation is in it; choose another one");
   const earlier = parseEarlier(readFileSync(manifest, "utf8"), manifest);
   const pick = ({ spec }: typeof earlier) => Object.fromEntries(SETTINGS.map((field) => [field, spec[field]]));
-  const now = { ...pick(plan.run), policies: plan.policies };
+  const run = withEarlierRange(plan.run, earlier);
+  const now = { ...pick(run), policies: plan.policies };
   const then = { ...pick(earlier), policies: JSON.parse(readFileSync(policies, "utf8")) };
   const differs = difference(then, JSON.parse(JSON.stringify(now)), "");
   if (differs)
@@ -45,7 +47,7 @@ export function openEvaluationFolder(directory: string, plan: EvaluationPlan): "
     );
   if (readSummary(directory)?.state === "succeeded") return "done";
   holdRunFolder(directory);
-  writeManifest(directory, plan.run);
+  writeManifest(directory, run);
   return "begun";
 }
 

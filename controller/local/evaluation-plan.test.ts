@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { ControllerError } from "../errors.ts";
 import { createEvaluationFolder, openEvaluationFolder } from "./evaluation-folder.ts";
 import { type EvaluationRequest, planEvaluation } from "./evaluation-plan.ts";
-import { releaseRunFolder } from "./run-folder.ts";
+import { releaseRunFolder, writeManifest } from "./run-folder.ts";
 
 const home = mkdtempSync(join(tmpdir(), "longrun-plan-"));
 after(() => rmSync(home, { recursive: true, force: true }));
@@ -167,6 +167,18 @@ describe("the folder of an evaluation", () => {
     assert.equal(open({ set: ["actors.max=3"] }), "begun", "what no number depends on may be another");
     lay(["evaluation/summary.json", '{"state": "succeeded"}']);
     assert.equal(open(), "done");
+  });
+
+  test("the rewardRange that the learner estimated stays when the evaluation goes on", () => {
+    const plan = planEvaluation(undefined, request({ model: at("policy"), task: at("wage"), output: at("ranged") }));
+    createEvaluationFolder(at("ranged"), plan);
+    releaseRunFolder(at("ranged"));
+    const estimated = structuredClone(plan.run);
+    estimated.spec.tasks[0]!.grader!.rewardRange = { worst: 30, best: 0 };
+    writeManifest(at("ranged"), estimated);
+    assert.equal(openEvaluationFolder(at("ranged"), plan), "begun");
+    releaseRunFolder(at("ranged"));
+    assert.match(readFileSync(at("ranged/trainingrun.yaml"), "utf8"), /worst: 30/);
   });
 
   const others: [change: Partial<EvaluationRequest>, message: RegExp][] = [

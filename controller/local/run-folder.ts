@@ -1,7 +1,7 @@
 /** The folder of a run: made whole, held by one process at a time. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { stringify } from "yaml";
+import { resolvedText } from "../../crds/resolved.ts";
 import type { TrainingRun } from "../../crds/trainingrun.ts";
 import { ControllerError, describeFileError } from "../errors.ts";
 
@@ -38,8 +38,8 @@ export function createRunFolder(directory: string, run: TrainingRun): void {
 /** Writes the resolved manifest, whole or not at all. */
 export function writeManifest(directory: string, run: TrainingRun): void {
   const path = join(directory, MANIFEST);
-  const header = "# The resolved manifest of this run: every default is filled in.\n";
-  writeFileSync(`${path}.new`, header + stringify(run, { aliasDuplicateObjects: false }), { flush: true });
+  const earlier = existsSync(path) ? readFileSync(path, "utf8") : "";
+  writeFileSync(`${path}.new`, resolvedText(run, { earlier }), { flush: true });
   renameSync(`${path}.new`, path);
 }
 

@@ -60,6 +60,12 @@ describe("rows", () => {
     ]);
     assert.deepEqual(iterationRows(line, 120), [iterationRow(line, 120)]);
     const full = iterationRow(line, 120).length;
+    const clamped = { ...line, clampedRewards: 4, mostlyClamped: false };
+    assert.deepEqual(iterationRows(clamped, 160), [`${iterationRow(line, 160)}  4 of 19 valid rewards at rewardFloor`]);
+    assert.deepEqual(iterationRows({ ...clamped, clampedRewards: 19, mostlyClamped: true }, 120), [
+      iterationRow(line, 120),
+      "19 of 19 valid rewards at rewardFloor: give the grader a rewardRange".padStart(iterationRow(line, 120).length),
+    ]);
     assert.deepEqual(iterationRows(flagged, full), [iterationRow(line, full), "3 flagged".padStart(full)]);
     assert.deepEqual(iterationRows(flagged, 9), ["        3", "3 flagged"]);
   });

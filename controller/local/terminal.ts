@@ -28,6 +28,10 @@ export interface IterationLine {
   truncatedFraction?: number | null;
   /** Generation and training disagree on the same weights; absent in lines of an earlier longrun. */
   importanceDeviates?: boolean;
+  /** Valid rewards that were raised to the grader's rewardFloor; absent in lines of an earlier longrun, as is the next. */
+  clampedRewards?: number;
+  /** So were more than half of them. */
+  mostlyClamped?: boolean;
   /** What the engine did; absent in lines of an earlier longrun. */
   engineSeconds?: EngineSeconds;
 }
@@ -96,6 +100,7 @@ export function iterationRows(line: IterationLine, width: number): string[] {
   const row = iterationRow(line, width);
   const notes = [
     ...(line.flagged ? [`${line.flagged} flagged`] : []),
+    ...(line.clampedRewards ? [clampedNote(line, line.clampedRewards)] : []),
     ...(line.noSignal ? ["all rewards alike: nothing to learn from"] : []),
     ...(line.importanceDeviates ? ["sampling and training disagree on probabilities"] : []),
   ];
@@ -105,6 +110,11 @@ export function iterationRows(line: IterationLine, width: number): string[] {
   const note = notes.join(", ");
   const whole = `${row}${GAP}${note}`;
   return whole.length <= width ? [whole] : [row, note.padStart(Math.min(row.length, width))];
+}
+
+function clampedNote({ samples, validFraction, mostlyClamped }: IterationLine, clamped: number): string {
+  const note = `${clamped} of ${Math.round(validFraction * samples)} valid rewards at rewardFloor`;
+  return mostlyClamped ? `${note}: give the grader a rewardRange` : note;
 }
 
 /** @returns the lines of the table of what the policy's programs came to before and after training */

@@ -4,7 +4,7 @@ import { join, relative } from "node:path";
 import type { Task as TaskSpec } from "../../crds/trainingrun.ts";
 import { readFrame } from "../grading/frame.ts";
 import type { Graded } from "../grading/grade.ts";
-import { paperRewards, rewardOrderFault } from "../grading/reward.ts";
+import { paperRewards, rewardOrderFault, scoreReward } from "../grading/reward.ts";
 import { RolloutError } from "../rollout/errors.ts";
 import { type PromptLimits, scratchPrompt } from "../rollout/prompts.ts";
 import { readPromptTask } from "../rollout/snippet.ts";
@@ -12,6 +12,7 @@ import { fileSha256 } from "../tasks/download.ts";
 import { TaskError } from "../tasks/errors.ts";
 import { isSampleSubmission, listPublicFiles, type PublicFile } from "../tasks/public-files.ts";
 import { openTask, type Task } from "../tasks/task.ts";
+import { labelCopies } from "./label-copies.ts";
 
 /** `error`: no run can use the folder, or its scores would mean nothing. `warning`: a run can use it, knowing this. */
 export interface Finding {
@@ -31,8 +32,18 @@ export interface TaskCheck {
   /** The grades of the sample submission, and of the answers handed in as they are. */
   sample: { file: string; graded: Graded } | null;
   answers: { file: string; rows: number; graded: Graded } | null;
+  /** What scores are worth, and which of the submissions that need no model would be raised to `floor`. */
+  reward: { worst?: number; best?: number; floor: number; from?: string | undefined; tried: TriedReward[] } | null;
   prompt: { tokens: number; maxTokens: number; exact: boolean; cut: string[] } | null;
   findings: Finding[];
+}
+
+export interface TriedReward {
+  submission: "sample submission" | "constant prediction" | "answers";
+  score: number;
+  /** Before it is raised to the floor. */
+  reward: number;
+  clamped: boolean;
 }
 
 /** `exact`: whether `limits.encode` is the policy's tokenizer. */
@@ -45,7 +56,7 @@ const maxComparedBytes = 2 ** 28;
 export function checkTask(directory: string, options: CheckOptions): TaskCheck {
   const check: TaskCheck = {
     ...{ task: options.spec?.name ?? "", directory },
-    ...{ grader: null, files: [], sample: null, answers: null, prompt: null, findings: [] },
+    ...{ grader: null, files: [], sample: null, answers: null, reward: null, prompt: null, findings: [] },
   };
   check.findings.push(...findingsOf(check, options));
   return check;
@@ -85,6 +96,9 @@ function* findingsOf(check: TaskCheck, options: CheckOptions): Generator<Finding
       "prepare the task again: a program predicts the rows of the one and is graded on those of the other",
     );
   yield* leakFindings(task);
+  yield* copyFindings(task, check.files);
+  check.reward = rewardsOf(task, check);
+  yield* rewardFindings(task, check.reward);
   const fault = rewardOrderFault(paperRewards, task.grader);
   if (fault !== undefined) yield error(fault, "set grader.rewardFloor above -9.3");
   yield* promptFindings(task, check, options);
@@ -202,6 +216,49 @@ function* leakFindings({ publicDirectory, mleBench }: Task): Generator<Finding> 
       "which were measured with the data as mlebench prepares it";
     yield warning(`${file} leaks the label through ${field}: ${why}`, remedy);
   }
+}
+
+function* copyFindings({ publicDirectory }: Task, files: readonly PublicFile[]): Generator<Finding> {
+  const [train, test] = ["train.csv", "test.csv"].map((wanted) => files.find(({ name }) => name === wanted));
+  if (!train || !test?.table || !("columns" in test.table)) return;
+  const testColumns = test.table.columns.map(({ name }) => name);
+  for (const { feature, label, how } of labelCopies(join(publicDirectory, train.name), testColumns)) {
+    const remedy = `leave ${feature} out of train.csv and test.csv, unless it is known before the label is`;
+    if (how === "equal") yield error(`${feature} equals the label ${label} in every row of train.csv`, remedy);
+    else
+      yield warning(`${feature} is one-to-one with the label ${label} in train.csv: it gives the label away`, remedy);
+  }
+}
+
+function rewardsOf({ grader, rewardRangeFrom, suggestRange }: Task, { sample, answers }: TaskCheck) {
+  const scores = {
+    "sample submission": sample?.graded.score,
+    "constant prediction": suggestRange()?.range.worst,
+    answers: answers?.graded.score,
+  };
+  const tried = Object.entries(scores).flatMap(([submission, score]): TriedReward[] => {
+    if (score === undefined) return [];
+    const reward = scoreReward(score, grader);
+    return [
+      { submission: submission as TriedReward["submission"], score, reward, clamped: reward < grader.rewardFloor },
+    ];
+  });
+  return { ...grader.rewardRange, floor: grader.rewardFloor, from: rewardRangeFrom, tried };
+}
+
+/** A range that does not fit the scores makes all rewards the floor: nothing is learned from them. */
+function* rewardFindings(
+  { suggestRange }: Task,
+  { floor, tried }: NonNullable<TaskCheck["reward"]>,
+): Generator<Finding> {
+  const clamped = tried.filter((one) => one.clamped);
+  if (clamped.length === 0) return;
+  const said = clamped.map(({ submission, score }) => `${submission} (score ${score})`).join(", ");
+  const range = suggestRange()?.range;
+  yield warning(
+    `${clamped.length} of ${tried.length} rewards are raised to grader.rewardFloor ${floor}: ${said}`,
+    `programs with such scores are not told apart; give grader.rewardRange${range ? `, for example { worst: ${range.worst}, best: ${range.best} }` : ""}`,
+  );
 }
 
 function* promptFindings(task: Task, check: TaskCheck, options: CheckOptions): Generator<Finding> {

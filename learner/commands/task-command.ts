@@ -4,16 +4,22 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { parseTask, type Task as TaskSpec } from "../../crds/trainingrun.ts";
 import { readTokenizer } from "../engine/index.ts";
+import { type MetricName, metrics } from "../grading/metrics.ts";
 import { estimateChat } from "../rollout/estimate-tokens.ts";
 import { type PromptLimits, scratchPrompt } from "../rollout/prompts.ts";
 import { readPromptTask } from "../rollout/snippet.ts";
 import { dropLeaks } from "../tasks/drop-leaks.ts";
+import { initTask } from "../tasks/init.ts";
 import { count, describeFile } from "../tasks/public-files.ts";
 import { openTask } from "../tasks/task.ts";
 import { checkTask, type TaskCheck } from "./check.ts";
 import { InputError, printLine, required, runCommand, wholeNumber } from "./command.ts";
 
-const USAGE = `longrun task check DIR [--task ID] [--model DIR] [--max-tokens N] [--rows N] [--style Paper|Short] [--json]
+const USAGE = `longrun task init DIR --from FILE.csv --target COLUMN --metric METRIC [--id COLUMN] [--name NAME] [--test-share 0.3]
+    [--seed 0]
+    Makes a task folder from one table: splits its rows, writes a skeleton of the description, a sample submission,
+    the answers and task.yaml. METRIC is one of learner/grading/README.md, for example RMSE, Accuracy or LogLoss.
+longrun task check DIR [--task ID] [--model DIR] [--max-tokens N] [--rows N] [--style Paper|Short] [--json]
     Looks at a prepared task folder, MLE-bench's or your own, as a run will use it. DIR may also be the folder above,
     with --task to say which. Every problem is told with its remedy; with an error the exit status is 2.
 longrun task prompt DIR [--task ID] [--model DIR] [--max-tokens N] [--rows N] [--style Paper|Short] [--json]
@@ -31,6 +37,13 @@ const options = {
   rows: { type: "string", default: "3" },
   style: { type: "string", default: "Paper" },
   out: { type: "string" },
+  from: { type: "string" },
+  target: { type: "string" },
+  metric: { type: "string" },
+  id: { type: "string" },
+  name: { type: "string" },
+  "test-share": { type: "string", default: "0.3" },
+  seed: { type: "string", default: "0" },
   json: { type: "boolean", default: false },
 } as const;
 
@@ -40,9 +53,24 @@ function task(): number {
   const { values, positionals } = parseArgs({ options, allowPositionals: true });
   const [command = "", directory, ...others] = positionals;
   const run = new Map(Object.entries({ check, prompt, drop })).get(command);
-  if (run === undefined || directory === undefined || others.length > 0)
-    throw new InputError(`give check, prompt or drop and one folder\n${USAGE}`);
+  if ((run === undefined && command !== "init") || directory === undefined || others.length > 0)
+    throw new InputError(`give init, check, prompt or drop and one folder\n${USAGE}`);
+  if (run === undefined) return init(directory, values);
   return run(find(directory, values.task), values) ?? 0;
+}
+
+function init(directory: string, values: Values): number {
+  const metric = required(values.metric, "--metric", `one of ${Object.keys(metrics).join(", ")}`);
+  if (!Object.hasOwn(metrics, metric))
+    throw new InputError(`--metric ${metric}: give one of ${Object.keys(metrics).join(", ")}`);
+  const { id, name, seed, "test-share": testShare } = values;
+  const made = initTask(directory, {
+    from: required(values.from, "--from", "a .csv file"),
+    target: required(values.target, "--target", "the column that programs predict"),
+    ...{ metric: metric as MetricName, id, name, testShare: Number(testShare), seed: wholeNumber(seed, "--seed", 0) },
+  });
+  for (const line of made) process.stdout.write(`${line}\n`);
+  return check({ folder: directory, spec: undefined }, values);
 }
 
 function check({ folder, spec }: Found, values: Values): number {
@@ -99,7 +127,7 @@ function limitsOf(values: Values): PromptLimits {
 }
 
 function described(check: TaskCheck): string {
-  const { task, directory, grader, files, answers, sample, prompt, findings } = check;
+  const { task, directory, grader, files, answers, sample, reward, prompt, findings } = check;
   const lines = [`${task || "task"} in ${directory}`];
   if (grader) {
     const { metric, direction, idColumn, targetColumns, isMleBench } = grader;
@@ -116,6 +144,14 @@ function described(check: TaskCheck): string {
   if (answers)
     lines.push(`private   ${answers.file}: ${count(answers.rows, "row")}; as a submission: ${said(answers.graded)}`);
   if (sample) lines.push(`sample    ${sample.file}: ${said(sample.graded)}`);
+  if (reward) {
+    const { worst, best, floor, from, tried } = reward;
+    const map = worst === undefined ? "the score itself" : `score ${worst} earns 0, score ${best} earns 1`;
+    lines.push(`reward    ${map}, ${floor} at least${from ? ` (${from})` : ""}`);
+    lines.push(
+      `          ${tried.filter((one) => one.clamped).length} of ${tried.length} tried rewards clamped to ${floor}`,
+    );
+  }
   if (prompt) {
     lines.push(`prompt    ${prompt.exact ? "" : "about "}${prompt.tokens} tokens of ${prompt.maxTokens}`);
     for (const cut of prompt.cut) lines.push(`          left out: ${cut}`);

@@ -70,6 +70,11 @@ export function readAnswers(
   return answers;
 }
 
+/** The target columns of the rows that make the reward [target][row]. */
+export function rewardTruth({ truth, halves }: Answers): readonly Values[] {
+  return truth.map((column) => inOrder(column, halves?.reward));
+}
+
 /** Every other row, from the first on: a half that is as good as any, because the rows of a test set are shuffled. */
 function everyOther(rows: number, first: number): Uint32Array {
   return Uint32Array.from({ length: Math.ceil((rows - first) / 2) }, (_, i) => first + 2 * i);

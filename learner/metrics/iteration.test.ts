@@ -189,6 +189,17 @@ const cases: [name: string, input: Partial<IterationInput>, expected: Record<str
       cappedRewards: 2,
     },
   ],
+  [
+    "more than half of the valid rewards were raised to the floor",
+    { trained: [valid(1, 1, { clamped: true }), valid(2, 1, { clamped: true }), valid(3, 1), failed(1)] },
+    { clampedRewards: 2, mostlyClamped: true },
+  ],
+  [
+    "half of the valid rewards were raised to the floor",
+    { trained: [valid(1, 1, { clamped: true }), valid(2, 1)] },
+    { clampedRewards: 1, mostlyClamped: false },
+  ],
+  ["no valid reward", { trained: [failed(1)] }, { clampedRewards: 0, mostlyClamped: false }],
   ["busy share of slot-seconds", { actors: { busySeconds: 9, aliveSeconds: 12 } }, { actorBusyShare: 0.75 }],
   ["no actor, no share", {}, { actorBusyShare: null, generationTokensPerSecond: null }],
 ];

@@ -124,6 +124,7 @@ export function iterationMetrics(input: IterationInput) {
   const other = seconds - sum(Object.values(secondsByPhase));
   if (other > 0.0005) phases.other = round((phases.other ?? 0) + other);
   const tokensTrained = sum(trained.map((sample) => sample.promptTokens.length + sample.responseTokens.length));
+  const clampedRewards = valid.filter(({ clamped }) => clamped).length;
   const judged = valid.filter((sample) => sample.verbatim !== undefined);
   return {
     ...given,
@@ -170,7 +171,8 @@ export function iterationMetrics(input: IterationInput) {
     forgedMarkers: sum(trained.map((sample) => sample.forgedMarkers ?? 0)),
     flagged: trained.filter(({ guards = [] }) => guards.length > 0).length,
     guards: guardCounts(trained),
-    clampedRewards: trained.filter(({ clamped }) => clamped).length,
+    clampedRewards,
+    mostlyClamped: 2 * clampedRewards > valid.length,
     cappedRewards: trained.filter(({ capped }) => capped).length,
     instrumenterFaults: counts(input.instrumenterFaults, (fault) => fault),
     verbatimValidShare: share(judged.filter((sample) => sample.verbatim).length, judged.length),

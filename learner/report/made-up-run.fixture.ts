@@ -27,6 +27,8 @@ export interface MadeUpRun {
   engine?: "idleActors" | "idlePrograms" | "idleStaleness" | "idleOther" | "busy" | "unmeasured";
   /** Guards that flag every tenth valid submission. */
   guards?: readonly string[];
+  /** Every valid reward was raised to the grader's rewardFloor. */
+  clamped?: boolean;
   /** The manifest only names the task, as that of a bundled one does. */
   bundled?: boolean;
 }
@@ -156,7 +158,9 @@ function madeUpLine(
   const batch = run.batch ?? 48;
   const ended = Array.from({ length: run.losesSlow ? Math.round(batch * 1.5) : batch }, () =>
     madeUpSample(uniform, validChance, progress, tasks, iteration),
-  ).map((sample, i) => (run.guards && sample.valid && i % 10 === 0 ? { ...sample, guards: run.guards } : sample));
+  )
+    .map((sample, i) => (run.guards && sample.valid && i % 10 === 0 ? { ...sample, guards: run.guards } : sample))
+    .map((sample) => (run.clamped && sample.valid ? { ...sample, clamped: true } : sample));
   const trained = run.losesSlow
     ? [...ended].sort((a, b) => (a.durationSeconds ?? 0) - (b.durationSeconds ?? 0)).slice(0, batch)
     : ended;

@@ -7,6 +7,7 @@ import { sum } from "../metrics/statistics.ts";
 import type { RunSummary } from "../metrics/summary.ts";
 import { durationWeighting } from "../rl/durations.ts";
 import { type Chart, chartsOf } from "./charts.ts";
+import { clampedSentence } from "./clamped.ts";
 import { durationSentence } from "./durations.ts";
 import { engineSentence } from "./engine.ts";
 import { guardSentence, guardWords } from "./guards.ts";
@@ -66,11 +67,13 @@ async function plots(run: RunFolder): Promise<Html> {
   const { learning, programs, durations, optimisation, time: clock } = chartsOf(run);
   const { durationWeighting: weighting = "Auto", collection = "CarryOver" } = run.manifest.spec?.algorithm ?? {};
   const flagged = guardSentence(run.lines);
+  const clamped = clampedSentence(run.lines);
   const engine = engineSentence(run.lines);
   return html`<h2>Learning</h2>
 ${await figures(learning)}
 <h2>Programs</h2>
 ${flagged && html`<p>${flagged}</p>`}
+${clamped && html`<p>${clamped}</p>`}
 ${await figures(programs)}
 <h2>Durations</h2>
 <p>${durationSentence(run.lines, durationWeighting({ durationWeighting: weighting, collection }), collection) || "No program has run yet."}</p>

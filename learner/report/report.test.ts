@@ -35,7 +35,7 @@ const runs: [name: string, run: MadeUpRun, has: RegExp[], hasNot: RegExp[]][] = 
     "a run that goes on",
     { iterations: 12, finished: 4, state: "running" },
     [/running, iteration 5 of 12/, /newest iteration 2000-01-01/],
-    [/done,/, /flagged/i],
+    [/done,/, /flagged/i, /clamped/i],
   ],
   [
     "a run before its first iteration",
@@ -65,6 +65,15 @@ const runs: [name: string, run: MadeUpRun, has: RegExp[], hasNot: RegExp[]][] = 
       /flagged: one prediction throughout, perfect score/,
     ],
     [/copy of the sample/],
+  ],
+  [
+    "every valid reward at the floor",
+    { iterations: 3, finished: 3, state: "succeeded", clamped: true },
+    [
+      /valid rewards were raised to the grader(&#39;|')s rewardFloor\. In 3 iterations/,
+      /<th scope="col">clamped<\/th>/,
+    ],
+    [/<th scope="col">flagged<\/th>/],
   ],
   [
     "lines of an earlier longrun, which do not say what the engine did",

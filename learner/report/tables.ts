@@ -3,6 +3,7 @@ import { parse } from "yaml";
 import { change, count, duration, NONE, number, percent, span } from "../metrics/format.ts";
 import type { IterationMetrics, TaskMetrics } from "../metrics/iteration.ts";
 import type { EvaluationSummary } from "../metrics/summary.ts";
+import { clampedOf } from "./clamped.ts";
 import { flaggedOf } from "./guards.ts";
 import { type Html, heads, html, row } from "./html.ts";
 import type { RunFolder } from "./run-folder.ts";
@@ -88,8 +89,15 @@ const COLUMNS: readonly [string, (line: IterationMetrics) => string][] = [
 /** Stands there only where something was flagged. */
 const FLAGGED: (typeof COLUMNS)[number] = ["flagged", (line) => count(flaggedOf(line))];
 
+/** Stands there only where a reward was raised to rewardFloor. */
+const CLAMPED: (typeof COLUMNS)[number] = ["clamped", (line) => count(clampedOf(line))];
+
 export function iterations(lines: readonly IterationMetrics[]): Html {
-  const columns = lines.some((line) => flaggedOf(line) > 0) ? COLUMNS.toSpliced(3, 0, FLAGGED) : COLUMNS;
+  const further = [
+    ...(lines.some((line) => flaggedOf(line) > 0) ? [FLAGGED] : []),
+    ...(lines.some((line) => clampedOf(line) > 0) ? [CLAMPED] : []),
+  ];
+  const columns = COLUMNS.toSpliced(3, 0, ...further);
   const head = heads(columns.map(([title]) => title));
   const body = lines.map((line) => html`<tr>${columns.map(([, cell]) => html`<td>${cell(line)}</td>`)}</tr>`);
   return html`<div class="scroll"><table class="numbers"><thead><tr>${head}</tr></thead><tbody>${body}</tbody></table></div>`;

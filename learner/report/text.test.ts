@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { change, count, duration, number, percent, span, time } from "../metrics/format.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
+import { clampedSentence } from "./clamped.ts";
 import { addedHistogram, durationSentence } from "./durations.ts";
 import { engineSentence } from "./engine.ts";
 import { guardSentence } from "./guards.ts";
@@ -161,6 +162,20 @@ const flags: [name: string, lines: IterationMetrics[], sentence: RegExp][] = [
 ];
 for (const [name, lines, sentence] of flags)
   test(`guards in a sentence: ${name}`, () => assert.match(guardSentence(lines), sentence));
+
+const floor = (samples: number, clampedRewards?: number, mostlyClamped = false) =>
+  ({ samples, validFraction: 0.5, clampedRewards, mostlyClamped }) as IterationMetrics;
+const clamps: [name: string, lines: IterationMetrics[], sentence: RegExp][] = [
+  ["none, and lines of an earlier longrun", [floor(8, 0), floor(8)], /^$/],
+  ["some", [floor(8, 1), floor(12, 2)], /^3 of 10 valid rewards were raised to the grader's rewardFloor\.$/],
+  [
+    "most, at first",
+    [floor(8, 4, true), floor(12, 2)],
+    /^6 of 10 .* In 1 iteration they were more than half .* give grader\.rewardRange in a new run\.$/,
+  ],
+];
+for (const [name, lines, sentence] of clamps)
+  test(`clamped rewards in a sentence: ${name}`, () => assert.match(clampedSentence(lines), sentence));
 
 test("durations: histograms of lines add up, empty ends go, holes stay", () => {
   assert.deepEqual(addedHistogram([lineOf([1], [1]), lineOf([5, 5, 1.5], [])]), [

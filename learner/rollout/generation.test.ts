@@ -46,7 +46,7 @@ test("a sample is stored when its own response has ended, whichever of its group
   assert.deepEqual(ids(), [4]);
   assert.deepEqual(Object.fromEntries(generation.underway), { s000001: 2, s000003: 1 });
   for (const end of [0, 1]) engine.rows[end]!();
-  await generation.changed();
+  while (ids().length < 3) await generation.changed();
   assert.deepEqual(ids(), [4, 1, 2]);
   assert.deepEqual(Object.fromEntries(generation.underway), { s000003: 1 });
   assert.ok(generation.isUnderWay);

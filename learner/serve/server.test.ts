@@ -4,6 +4,8 @@ import { connect } from "node:net";
 import { after, describe, test } from "node:test";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { readTokenizer } from "../engine/index.ts";
 import type { Generating } from "./choice.ts";
 import { LIMITS } from "./limits.ts";
@@ -205,6 +207,47 @@ function askWithoutReading(port: number, stream: boolean) {
   socket.on("error", () => {});
   return socket;
 }
+
+test("nothing of a request stays in memory, whether its client hangs up or not", async () => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  const engine = new FakeEngine(1);
+  const { server } = await started({ maxWaiting: 1000 }, engine);
+  // fetch keeps some of its own requests in memory
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 20 });
+  const headers = { "content-type": "application/json" };
+  const ask = (fields: object, hangsUp: boolean) =>
+    new Promise<void>((resolve) => {
+      const where = { agent, port: server.port, path: "/v1/completions", method: "POST", headers };
+      const request = http.request(where, (response) => {
+        if (hangsUp) request.destroy();
+        response.resume();
+        response.once("close", resolve);
+        response.on("error", () => {});
+      });
+      request.on("error", () => {});
+      request.end(JSON.stringify({ prompt: "hi", ...fields }));
+    });
+  const heapAfter = async (rounds: number): Promise<number> => {
+    for (let round = 0; round < rounds; round++) {
+      const asks = Array.from({ length: 20 }, (_, i) =>
+        i % 2 === 0
+          ? ask({ max_tokens: 900, stream: true }, true)
+          : ask({ max_tokens: 5, logprobs: 1, stop: ["\\n"] }, false),
+      );
+      await Promise.all(asks);
+    }
+    await until(() => engine.rows === 0);
+    await sleep(50);
+    collect();
+    return process.memoryUsage().heapUsed;
+  };
+  await heapAfter(100); // code that is compiled, and tables that grow once
+  const before = await heapAfter(5);
+  const grown = (await heapAfter(50)) - before;
+  agent.destroy();
+  assert.ok(grown < 1_000_000, `${grown} bytes more after 1,000 requests`);
+});
 
 test("who does not read its stream is hung up on", async () => {
   const engine = new FakeEngine();

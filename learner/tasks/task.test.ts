@@ -58,6 +58,20 @@ test("what the TrainingRun says of the task wins", () => {
   );
 });
 
+test("a grader without a rewardRange gets an estimated one, unless the run began without", () => {
+  const { rewardRange: _, ...plain } = grader;
+  const files = { "task.yaml": stringify({ name: "small", grader: plain }) };
+  const directory = taskFolder("no-range", { ...files, "prepared/private/answers.csv": "id,y\n0,1\n1,5\n" });
+  const task = openTask(directory);
+  assert.deepEqual(task.grader, { ...plain, rewardRange: { worst: 2, best: 0 } });
+  assert.deepEqual(task.rewardRules.rewardRange, { worst: 2, best: 0 });
+  assert.match(task.rewardRangeFrom!, /best constant prediction/);
+  const old = openTask(directory, undefined, { estimateRange: false });
+  assert.deepEqual([old.grader, old.rewardRules.rewardRange, old.rewardRangeFrom], [plain, undefined, undefined]);
+  const given = openTask(taskFolder("range"));
+  assert.deepEqual([given.grader, given.rewardRangeFrom], [grader, undefined]);
+});
+
 test("a folder that mlebench prepared: answers in test.csv, the grader from the TrainingRun", () => {
   const directory = taskFolder("mlebench", {
     "task.yaml": undefined,
@@ -121,6 +135,7 @@ test("one of the twelve MLE-bench tasks brings its grader, by its own name or it
     assert.equal(task.name, id);
     assert.equal(task.mleBench?.leaderboard.gold, 0.97908);
     assert.deepEqual([task.grader.metric, task.grader.rewardFloor], ["RocAuc", -9]);
+    assert.equal(task.grader.rewardRange, undefined, "its rewards are the paper's: scores as they are");
     const graded = task.grade(submission);
     assert.deepEqual([graded.score, graded.guards], [0.5, ["constant"]]);
     assert.deepEqual(task.grade(Buffer.from("request_id,requester_received_pizza\na,0\nb,0\nc,0\n")).guards, [

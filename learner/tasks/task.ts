@@ -6,6 +6,7 @@ import { type Graded, gradeSubmission, readAnswers } from "../grading/grade.ts";
 import { metrics } from "../grading/metrics.ts";
 import { type MleBenchTask, mleBenchTask } from "../grading/mlebench-tasks.ts";
 import type { RewardRules } from "../grading/reward.ts";
+import { type EstimatedRange, estimateRewardRange } from "../grading/reward-range.ts";
 import { TaskError } from "./errors.ts";
 
 /** A task folder, opened by the learner: the only process that ever holds answers. */
@@ -18,6 +19,10 @@ export interface Task {
   spec: TaskSpec;
   grader: Grader;
   rewardRules: RewardRules;
+  /** What an estimated `grader.rewardRange` was estimated from, in one line; absent where the range was given, or there is none. */
+  rewardRangeFrom?: string | undefined;
+  /** The range that the answers suggest, whatever range the grader has; undefined where they suggest none. */
+  suggestRange: () => EstimatedRange | undefined;
   /** How MLE-bench grades it, if it is one of the twelve and no grader of its own is given. */
   mleBench?: MleBenchTask;
   /** The task statement, Markdown. */
@@ -32,9 +37,11 @@ export interface Task {
 /**
  * Opens a task folder: `prepared/public`, `prepared/private` and `task.yaml`, which an MLE-bench task can lack.
  * @param spec the task's item of a resolved TrainingRun. Its description, grader and guardedRewardCap win over the
- * folder's if they are given; its limits always do. @throws TaskError `folder` or `answers`, in one line
+ * folder's if they are given; its limits always do. A grader without a rewardRange gets an estimated one.
+ * @param estimateRange false for a run that began without a range: its rewards keep their meaning
+ * @throws TaskError `folder` or `answers`, in one line
  */
-export function openTask(directory: string, spec?: TaskSpec): Task {
+export function openTask(directory: string, spec?: TaskSpec, { estimateRange = true } = {}): Task {
   const refused = (message: string) => new TaskError("folder", message);
   const publicDirectory = join(directory, "prepared", "public");
   if (!existsSync(publicDirectory))
@@ -43,16 +50,18 @@ export function openTask(directory: string, spec?: TaskSpec): Task {
   const named = spec?.name ?? own?.name ?? basename(resolve(directory));
   const mleBench = (spec?.grader ?? own?.grader) ? undefined : mleBenchTask(named);
   const used = spec ?? own ?? (mleBench && parseTask(stringify({ name: named }), named));
-  const grader = spec?.grader ?? own?.grader ?? (mleBench && graderOf(mleBench));
-  if (!used || !grader)
+  const given = spec?.grader ?? own?.grader ?? (mleBench && graderOf(mleBench));
+  if (!used || !given)
     throw refused(`${directory} does not say how it is graded; give spec.tasks[].grader or a task.yaml`);
-  const { metric, direction } = grader;
+  const { metric, direction } = given;
   if (metrics[metric].direction !== direction)
     throw refused(`grader.direction is ${direction}, but ${metric} is better ${metrics[metric].direction}; change it`);
-  const opened = openGrader(directory, publicDirectory, used, grader, mleBench);
+  const opened = openGrader(directory, publicDirectory, used, given, mleBench);
   const description = used.description ?? own?.description ?? optionalText(join(publicDirectory, "description.md"));
   if (description === undefined)
     throw refused(`${publicDirectory} has no description.md and spec.tasks[].description is not given; write one`);
+  const estimated = estimateRange && !given.rewardRange ? opened.suggestRange() : undefined;
+  const grader = estimated ? { ...given, rewardRange: estimated.range } : given;
   return {
     name: used.name,
     directory,
@@ -60,6 +69,7 @@ export function openTask(directory: string, spec?: TaskSpec): Task {
     spec: { ...used, grader },
     grader,
     rewardRules: { ...grader, guardedRewardCap: spec?.guardedRewardCap ?? own?.guardedRewardCap },
+    ...(estimated && { rewardRangeFrom: estimated.from }),
     ...(mleBench && { mleBench }),
     description,
     ...opened,
@@ -98,7 +108,7 @@ function openGrader(
   spec: TaskSpec,
   grader: Grader,
   mleBench: MleBenchTask | undefined,
-): Pick<Task, "grade" | "submissionBytes" | "answersPath" | "rows"> {
+): Pick<Task, "grade" | "submissionBytes" | "answersPath" | "rows" | "suggestRange"> {
   const firstOf = (parent: string, names: readonly string[]) =>
     names.map((name) => join(parent, name)).find((path) => existsSync(path));
   // MLE-bench calls them answers.csv or, where it has split the data itself, test.csv.
@@ -117,7 +127,9 @@ function openGrader(
     const options = { split: spec.rewardSplit, sample };
     const answers = readAnswers(readFileSync(answersPath), mleBench ?? grader, options);
     const grade = (submission: Buffer) => gradeSubmission(submission, answers);
-    return { grade, submissionBytes, answersPath, rows: answers.rows };
+    // MLE-bench's tasks have the paper's rewards, which are the scores themselves.
+    const suggestRange = () => (mleBench ? undefined : estimateRewardRange(answers, sample));
+    return { grade, submissionBytes, answersPath, rows: answers.rows, suggestRange };
   } catch (error) {
     throw new TaskError("answers", `${answersPath} does not fit the grader: ${(error as Error).message}`, error);
   }

@@ -37,7 +37,8 @@ test[["id", "y"]].to_csv("submission.csv", index=False)
       outcome: "completed",
       valid: true,
       score: 1,
-      reward: -1,
+      reward: 0, // as the best constant prediction, whose score it has: task.yaml has no rewardRange
+      clamped: false,
       reason: "valid",
       markers: ["imported packages", "loaded data"],
     },
@@ -47,7 +48,16 @@ test[["id", "y"]].to_csv("submission.csv", index=False)
     `import shutil
 shutil.copy("input/sample_submission.csv", "submission.csv")
 `,
-    { outcome: "completed", valid: true, score: 7, guards: ["sampleSubmission", "constant"] },
+    { outcome: "completed", valid: true, score: 7, reward: -6, guards: ["sampleSubmission", "constant"] },
+  ],
+  [
+    "a program whose predictions are far off",
+    `import pandas as pd
+test = pd.read_csv("input/test.csv")
+test["y"] = 1000
+test[["id", "y"]].to_csv("submission.csv", index=False)
+`,
+    { valid: true, score: 993, reward: -9, clamped: true },
   ],
   [
     "a program that fails after reading the data",
@@ -77,7 +87,9 @@ for (const [name, program, expected] of PROGRAMS) {
     const answer = JSON.parse(run.stdout);
     assert.deepEqual(
       Object.keys(answer),
-      "outcome durationSeconds cpuSeconds peakMemoryBytes markers output valid score reward reason guards".split(" "),
+      "outcome durationSeconds cpuSeconds peakMemoryBytes markers output valid score reward clamped reason guards".split(
+        " ",
+      ),
     );
     for (const [field, value] of Object.entries(expected)) assert.deepEqual(answer[field], value, field);
   });

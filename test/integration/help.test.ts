@@ -29,6 +29,11 @@ describe("longrun help", { concurrency: 2 }, () => {
       assert.equal(stderr, "");
     });
 
+  test("of an unknown command refuses it, and says what is close", async () => {
+    const refused = { code: 2, stdout: "", stderr: "error: unknown command 'modle'\n(Did you mean model?)\n" };
+    await assert.rejects(longrun("help", "modle"), refused);
+  });
+
   test("--version is the package's", async () =>
     assert.match((await longrun("--version")).stdout, /^\d+\.\d+\.\d+\n$/));
 });

@@ -1,0 +1,69 @@
+/** Features that give the label away: a program that copies one needs no model. */
+import { readFileSync } from "node:fs";
+import { type Column, isNumeric } from "../grading/column.ts";
+import { readFrame } from "../grading/frame.ts";
+import { spearman } from "../grading/regression.ts";
+
+export interface LabelCopy {
+  feature: string;
+  label: string;
+  /** `equal`: the same value in every row. `oneToOne`: each value of one stands for one value of the other. */
+  how: "equal" | "oneToOne";
+}
+
+/** Larger training tables are not compared. */
+const maxComparedBytes = 2 ** 28;
+/** Fewer rows are alike by chance. */
+const leastRows = 10;
+/** Values that stand in fewer rows on average are one-to-one by chance, as are ids. */
+const leastRowsAValue = 2;
+
+/**
+ * Returns each feature of the test table that equals a label in the training table, or is one-to-one with it. Labels are the columns of the
+ * training table that the test table lacks.
+ *
+ * @param testColumns names of the test table's columns
+ */
+export function labelCopies(trainPath: string, testColumns: readonly string[]): LabelCopy[] {
+  const frame = readFrame(readFileSync(trainPath), { bytes: maxComparedBytes, rows: maxComparedBytes });
+  if ("reason" in frame || frame.rows < leastRows) return [];
+  const isFeature = (name: string) => testColumns.includes(name);
+  const columns = frame.names.map((name) => frame.column(name)!);
+  const labels = columns.filter(({ name }) => !isFeature(name));
+  return columns
+    .filter(({ name }) => isFeature(name))
+    .flatMap((feature) =>
+      labels.flatMap((label): LabelCopy[] => {
+        const how = isEqual(feature, label) ? "equal" : isOneToOne(feature, label) ? "oneToOne" : undefined;
+        return how ? [{ feature: feature.name, label: label.name, how }] : [];
+      }),
+    );
+}
+
+const rowsOf = (column: Column) => Array.from({ length: column.rows }, (_, row) => row);
+
+function isEqual(feature: Column, label: Column): boolean {
+  const same =
+    isNumeric(feature) && isNumeric(label)
+      ? (row: number) => feature.values[row] === label.values[row]
+      : (row: number) => feature.cell(row).trim() === label.cell(row).trim();
+  return !isConstant(label) && rowsOf(label).every(same);
+}
+
+const isConstant = (column: Column) => rowsOf(column).every((row) => column.cell(row) === column.cell(0));
+
+/** Numbers of many values: one rises, or falls, wherever the other does. Few values: a table of pairs. */
+function isOneToOne(feature: Column, label: Column): boolean {
+  const forward = new Map<string, string>();
+  const back = new Map<string, string>();
+  for (const row of rowsOf(label)) {
+    const [a, b] = [feature.cell(row), label.cell(row)];
+    if ((forward.get(a) ?? b) !== b || (back.get(b) ?? a) !== a) return false;
+    forward.set(a, b);
+    back.set(b, a);
+  }
+  if (forward.size < 2) return false;
+  if (forward.size * leastRowsAValue <= label.rows) return true;
+  if (!isNumeric(feature) || !isNumeric(label)) return false;
+  return Math.abs(spearman(feature.values, label.values)) > 1 - 1e-12;
+}

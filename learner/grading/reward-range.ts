@@ -1,0 +1,92 @@
+/** A range of scores for a task that states none, so that rewards of one metric's unit (dollars, years) still tell programs apart. */
+import type { Grader, RewardRange } from "../../crds/trainingrun.ts";
+import { type Answers, gradeSubmission, rewardTruth } from "./grade.ts";
+import { metrics, type Values } from "./metrics.ts";
+
+export interface EstimatedRange {
+  range: RewardRange;
+  /** One line: what each end is the score of. */
+  from: string;
+}
+
+/** The most frequent values of a column that are tried as its constant prediction. */
+const triedValues = 20;
+/** Quantiles that are tried too: between them lies the best constant of a metric such as MAPE. */
+const triedQuantiles = 20;
+
+/**
+ * Estimates `rewardRange` from the answers. `worst` is the score of the best constant prediction: whatever a program learns
+ * from the features earns more than 0. Where the metric has no score for a constant (a correlation), `worst` is the score of
+ * the sample submission, else 0. `best` is the score of the answers themselves, as far as `bounds` lets a program predict them.
+ *
+ * @param sample the sample submission's bytes, if there is one
+ * @returns undefined where the answers leave no range: one constant predicts all of them
+ */
+export function estimateRewardRange(answers: Answers, sample?: Buffer): EstimatedRange | undefined {
+  const grader = answers.grader as Grader;
+  const truth = rewardTruth(answers);
+  const scoreOf = (predicted: readonly Values[]): number => {
+    const score = answers.rules.checkRows(predicted) ?? answers.rules.score(truth, predicted);
+    return typeof score === "number" ? score : Number.NaN;
+  };
+  const isBetter = (a: number, b: number) => (grader.direction === "Higher" ? a > b : a < b);
+  const best = scoreOf(truth.map((column) => withinBounds(column, grader)));
+  const constant = constantsOf(truth, grader)
+    .map(scoreOf)
+    .filter(Number.isFinite)
+    .reduce<number | undefined>(
+      (most, score) => (most === undefined || isBetter(score, most) ? score : most),
+      undefined,
+    );
+  const copied = sample && gradeSubmission(sample, answers).scoreRaw;
+  const worst = constant ?? copied ?? 0;
+  const what = constant !== undefined ? "the best constant prediction" : "the sample submission";
+  const worstFrom = worst === constant || worst === copied ? `score of ${what}` : "no correlation";
+  if (!Number.isFinite(best) || !isBetter(best, worst)) return undefined;
+  return {
+    range: { worst, best },
+    from: `estimated from the answers. worst: ${worstFrom}; best: score of the answers themselves`,
+  };
+}
+
+/** Constant predictions [candidate][target][row]: each target's mean, quantiles and most frequent values. */
+function constantsOf(truth: readonly Values[], grader: Grader): Values[][] {
+  const { input } = metrics[grader.metric];
+  const isDistance = input === "numbers" || input === "aboveMinusOne";
+  const values = truth.map((column) =>
+    column instanceof Float64Array && isDistance ? statisticsOf(column) : mostFrequent(column),
+  );
+  const candidates = Math.max(...values.map(({ length }) => length));
+  return Array.from({ length: candidates }, (_, i) =>
+    truth.map((column, c) => {
+      const value = values[c]![Math.min(i, values[c]!.length - 1)]!;
+      const filled =
+        typeof value === "number"
+          ? new Float64Array(column.length).fill(value)
+          : new Array<string>(column.length).fill(value);
+      return withinBounds(filled, grader);
+    }),
+  );
+}
+
+function statisticsOf(column: Float64Array): number[] {
+  const sorted = column.toSorted();
+  const mean = (of: (value: number) => number) => column.reduce((sum, value) => sum + of(value), 0) / column.length;
+  const quantile = (_: unknown, i: number) => sorted[Math.round((i / triedQuantiles) * (sorted.length - 1))]!;
+  const logMean = Math.expm1(mean(Math.log1p)); // RMSLE's best; NaN where a value is below -1
+  const quantiles = Array.from({ length: triedQuantiles + 1 }, quantile);
+  return [mean((value) => value), ...quantiles, ...(Number.isFinite(logMean) ? [logMean] : [])];
+}
+
+function mostFrequent(column: Values): (number | string)[] {
+  const counts = new Map<number | string, number>();
+  for (const value of column) counts.set(value, (counts.get(value) ?? 0) + 1);
+  const ordered = [...counts].sort(([, a], [, b]) => b - a);
+  return ordered.slice(0, triedValues).map(([value]) => value);
+}
+
+function withinBounds(column: Values, { bounds }: Grader): Values {
+  if (!(column instanceof Float64Array) || !bounds) return column;
+  const { least = -Infinity, most = Infinity } = bounds;
+  return column.map((value) => Math.min(most, Math.max(least, value)));
+}

@@ -1,0 +1,113 @@
+import assert from "node:assert/strict";
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { TaskError } from "./errors.ts";
+import { type InitOptions, initTask } from "./init.ts";
+import { openTask } from "./task.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "longrun-init-"));
+after(() => rmSync(folder, { recursive: true, force: true }));
+const from = join(folder, "table.csv");
+const rows = Array.from({ length: 40 }, (_, row) => [
+  `"a, ${row}"`,
+  row * 10,
+  ["red", "blue", "green"][row % 3],
+  row % 2,
+]);
+writeFileSync(from, ["size,price,colour,sold", ...rows.map((row) => row.join()), '"no price",,red,1', ""].join("\n"));
+const options: InitOptions = { from, target: "price", metric: "RMSE", testShare: 0.25, seed: 0 };
+const make = (name: string, change: Partial<InitOptions> = {}) => {
+  const directory = join(folder, name);
+  const said = initTask(directory, { ...options, ...change }).join("\n");
+  const read = (path: string) => readFileSync(join(directory, path), "utf8").trimEnd().split("\n");
+  return { directory, said, read };
+};
+
+test("a table becomes a task: every labelled row once, labels of the test set in the answers alone", () => {
+  const { directory, said, read } = make("Houses 2");
+  const [train, held] = [read("prepared/public/train.csv"), read("prepared/public/test.csv")];
+  assert.deepEqual([train.shift(), held.shift()], ["id,size,price,colour,sold", "id,size,colour,sold"]);
+  assert.deepEqual([train.length, held.length], [30, 10]);
+  const sizes = [...train, ...held].map((line) => /"a, (\d+)"/.exec(line)![1]);
+  assert.deepEqual(
+    sizes.map(Number).sort((a, b) => a - b),
+    Array.from({ length: 40 }, (_, row) => row),
+  );
+  for (const line of held) assert.match(line, /^\d+,"a, \d+",(red|blue|green),[01]$/, "without the price");
+  const answers = read("prepared/private/answers.csv").slice(1);
+  for (const [i, line] of held.entries())
+    assert.deepEqual(answers[i], `${line.split(",")[0]},${10 * Number(/"a, (\d+)"/.exec(line)![1])}`);
+  assert.match(
+    said,
+    /30 to train on, 10 to test on \(seed 0\).*1 rows without a price were left out.*the column id was added/s,
+  );
+  assert.equal(statSync(join(directory, "prepared/private")).mode & 0o077, 0, "nobody else reads the answers");
+
+  const task = openTask(directory);
+  assert.deepEqual([task.name, task.grader.metric, task.grader.targetColumns], ["houses-2", "RMSE", ["price"]]);
+  assert.ok(task.grader.rewardRange!.worst > 0 && task.grader.rewardRange!.best === 0);
+  assert.equal(task.rewardRangeFrom, undefined, "it stands in task.yaml");
+  assert.equal(task.grade(readFileSync(join(directory, "prepared/public/sample_submission.csv"))).valid, true);
+  assert.match(task.description, /Predict `price`.*RMSE; lower is better.*- `colour`/s);
+});
+
+test("the same seed gives the same split, another one another", () => {
+  const test1 = make("seed-0").read("prepared/public/test.csv");
+  assert.deepEqual(make("seed-0-again").read("prepared/public/test.csv"), test1);
+  assert.notDeepEqual(make("seed-1", { seed: 1 }).read("prepared/public/test.csv"), test1);
+});
+
+test("probabilities: a column for each class, or one of a label that is 0 or 1", () => {
+  const classes = make("classes", { target: "colour", metric: "LogLoss" });
+  assert.deepEqual(openTask(classes.directory).grader.targetColumns, ["blue", "green", "red"]);
+  for (const line of classes.read("prepared/private/answers.csv").slice(1)) assert.match(line, /,(1,0,0|0,1,0|0,0,1)$/);
+  const sample = readFileSync(join(classes.directory, "prepared/public/sample_submission.csv"));
+  assert.equal(openTask(classes.directory).grade(sample).valid, true);
+  assert.deepEqual(openTask(make("binary", { target: "sold", metric: "LogLoss" }).directory).grader.targetColumns, [
+    "sold",
+  ]);
+});
+
+test("labels: the sample submission has the most frequent one, and a column of the table can be the id", () => {
+  const { read, directory } = make("labels", { target: "colour", metric: "Accuracy", id: "size" });
+  assert.equal(openTask(directory).grader.idColumn, "size");
+  for (const line of read("prepared/public/sample_submission.csv").slice(1))
+    assert.match(line, /^"(a, \d+|no price)",red$/);
+});
+
+const refusals: [name: string, change: Partial<InitOptions>, message: RegExp][] = [
+  ["no table", { from: join(folder, "none.csv") }, /^--from .*none\.csv: /],
+  ["no such target", { target: "cost" }, /^--target cost: .* has no such column; it has size, price, colour, sold$/],
+  ["no such id", { id: "key" }, /^--id key: /],
+  ["an id that repeats", { id: "colour" }, /column colour does not tell rows apart.*--id/],
+  ["an id that is predicted", { id: "price" }, /^--id price: this column is predicted/],
+  [
+    "numbers of a text",
+    { target: "colour" },
+    /^--metric RMSE takes numbers, but column colour .* has "red"; give a metric of labels/,
+  ],
+  ["a share", { testShare: 1.5 }, /^--test-share 1\.5: give a share between 0 and 1/],
+  ["too few rows", { testShare: 0.01 }, /40 rows with a price are too few to split/],
+  ["labels that the metric does not take", { target: "price", metric: "F1" }, /answers\.csv does not fit the grader: /],
+  ["a name that a task cannot have", { name: "A b" }, /name .*lower-case letters/],
+];
+for (const [name, change, message] of refusals)
+  test(`refused, and nothing is left: ${name}`, () => {
+    const directory = join(folder, `refused-${name.replaceAll(" ", "-")}`);
+    assert.throws(
+      () => initTask(directory, { ...options, ...change }),
+      (error: Error) => {
+        assert.ok(error instanceof TaskError || error.name === "ManifestError", String(error));
+        assert.match(error.message, message);
+        assert.doesNotMatch(error.message, /\n/);
+        return true;
+      },
+    );
+    assert.equal(existsSync(directory), false);
+  });
+
+test("refused: a folder that is not empty", () => {
+  assert.throws(() => initTask(folder, options), /the folder is not empty; choose another one/);
+});
