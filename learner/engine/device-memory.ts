@@ -95,6 +95,10 @@ export class DeviceMemory implements Memory, OnDevice {
     for (const each of held) each.changedThere();
   }
 
+  piece(length: number): Float32Array {
+    return this.runtime.piece(length);
+  }
+
   async generatorWeights(weights: Held, shapes: readonly ParameterShape[]): Promise<Numbers> {
     const wide = await (weights as DeviceHeld).tensors(shapes);
     if (this.#adapts) return new Map(Object.entries(wide)); // generation joins them

@@ -53,6 +53,8 @@ export interface Memory {
   part(shapes: readonly ParameterShape[]): Promise<DeviceHalves | undefined>;
   /** A model's weights as generation takes them, on a GPU with bfloat16 copies of the matrices. */
   generatorWeights(weights: Held, shapes: readonly ParameterShape[]): Promise<Numbers>;
+  /** Room in this process's memory for numbers on their way from a device, until the next call. */
+  piece(length: number): Float32Array;
   /** The loop of an AdamW step over a part of the numbers, in place. */
   adamw(model: HeldModel, range: Range, scalars: AdamWScalars): Promise<void>;
 }
@@ -69,6 +71,10 @@ export class HostMemory implements Memory {
   async squares({ shared }: Held, range: Range, others: readonly Float32Array[]): Promise<number> {
     const part = (numbers: Float32Array) => numbers.subarray(range.from, range.to);
     return others.length > 0 ? addAll(part(shared!), others.map(part)) : sumOfSquares(part(shared!));
+  }
+
+  piece(length: number): Float32Array {
+    return new Float32Array(length);
   }
 
   async halves(): Promise<Record<string, never>> {

@@ -12,8 +12,6 @@ import { GRADIENT_PREFIX, HALF_GRADIENT_PREFIX, SUM_PREFIX } from "./steps.ts";
 /** The sum of gradients of one worker's models, of which one at a time has one: the one that takes a step. */
 export class GradientSum {
   readonly #memory: Memory;
-  /** a piece of a sum on its way from a device */
-  #piece = new Float32Array(0);
   #sum: { held: Held; of: Trainable } | undefined;
 
   constructor(memory: Memory) {
@@ -38,12 +36,6 @@ export class GradientSum {
   /** The same, where this model has one already, or as zeros. */
   async ofOrBegin(model: Trainable): Promise<Held> {
     return this.#sum?.of === model ? this.#sum.held : this.begin(model);
-  }
-
-  /** Room in this process's memory for so many numbers of a sum. */
-  piece(length: number): Float32Array {
-    if (this.#piece.length < length) this.#piece = new Float32Array(length);
-    return this.#piece.subarray(0, length);
   }
 
   release(): void {
@@ -123,7 +115,7 @@ export class Trainable {
 
   /** Adds a piece of this device's gradient to those of the devices before it; the first of them begins the total. */
   async addGradient({ from, to }: Range, total: Float32Array, isFirst: boolean): Promise<void> {
-    const piece = this.#sum.piece(to - from);
+    const piece = this.#memory.piece(to - from);
     await this.#sum.of(this).fetch(piece, from);
     const part = total.subarray(from, to);
     if (isFirst) part.set(piece);

@@ -8,7 +8,7 @@ import { Graph } from "../graph/graph.ts";
 import { type DeviceTensor, DTYPES, type Tensor, tensor } from "../graph/tensor.ts";
 import { type OrtApi, ortApi, type Pointer } from "./api.ts";
 import { DeviceBuffer } from "./buffer.ts";
-import { CudaStream, computeCapability, ignoreOtherCaptures } from "./cuda.ts";
+import { CudaStream, computeCapability, ignoreOtherCaptures, type Pinned, pin, unpin } from "./cuda.ts";
 import { checkCudaFiles, cudaFault, type Device, deviceName } from "./device.ts";
 import { Session, type SessionOptions } from "./session.ts";
 import { Staging } from "./staging.ts";
@@ -31,6 +31,7 @@ export class Runtime {
   /** OrtMemoryInfo of the device's */
   readonly deviceMemory: Pointer;
   readonly #staging: Staging | undefined;
+  #piece: { numbers: Float32Array; pinned?: Pinned } = { numbers: new Float32Array(0) };
   #stream: CudaStream | undefined;
   #made: { copy: Session; fill: Session; allocator: Pointer } | undefined;
 
@@ -166,6 +167,22 @@ export class Runtime {
     }
   }
 
+  /** Room in this process's memory for `length` numbers, until the next call; a GPU copies to it by itself. @throws GraphError `device` */
+  piece(length: number): Float32Array {
+    if (this.#piece.numbers.length < length) {
+      if (this.#piece.pinned) unpin(this.#piece.pinned);
+      this.#piece = { numbers: new Float32Array(0) }; // should there be no memory for the next
+      try {
+        const pinned = this.#onGpu ? pin(DTYPES.float32.bytes * length) : undefined;
+        const numbers = pinned ? new Float32Array(pinned.bytes.buffer, 0, length) : new Float32Array(length);
+        this.#piece = { numbers, ...(pinned && { pinned }) };
+      } catch (cause) {
+        throw this.fault(cause);
+      }
+    }
+    return this.#piece.numbers.subarray(0, length);
+  }
+
   /** An OrtValue over the numbers of a tensor of this process, which must outlive it; the caller releases it. */
   wrap({ dtype, shape, data }: Tensor): Pointer {
     const { api } = this;
@@ -194,6 +211,7 @@ export class Runtime {
   async release(): Promise<void> {
     const { api } = this;
     this.#staging?.release();
+    if (this.#piece.pinned) unpin(this.#piece.pinned);
     this.#stream?.release();
     if (this.#made) {
       api.ReleaseAllocator(this.#made.allocator);
