@@ -123,7 +123,17 @@ describe("explainFailure", () => {
     ["OSError: [Errno 28] No space left on device", "diskFull", /disk is full.*LONGRUN_CACHE/],
     ["Max retries exceeded with url: /simple/numpy/", "pythonPackages", /cannot be reached.*PIP_INDEX_URL/],
     ["Temporary failure in name resolution", "pythonPackages", /cannot be reached/],
-    ["ERROR: No matching distribution found for numpy==2.4.6", "pythonPackages", /no wheels for this machine/],
+    [
+      "ERROR: No matching distribution found for numpy==2.4.6",
+      "pythonPackages",
+      /there are no wheels for this machine/,
+    ],
+    [
+      "ERROR: Could not find a version that satisfies the requirement numpy==2.4.6 (from versions: none)\nERROR: No matching distribution found for numpy==2.4.6",
+      "pythonPackages",
+      /the package index offers no numpy==2\.4\.6; check that PyPI, or the mirror in PIP_INDEX_URL, can be reached/,
+    ],
+    ["SSLError(SSLCertVerificationError(1, '[SSL: CERTIFICATE_VERIFY_FAILED]", "pythonPackages", /cannot be reached/],
     ["ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE", "pythonPackages", /pinned hash/],
     ["noise\nERROR: something else\nnoise", "pythonPackages", /pip failed: ERROR: something else/],
   ];

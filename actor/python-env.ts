@@ -192,6 +192,8 @@ export function explainFailure(
   cause?: unknown,
 ): ActorError {
   const { oldest, newest } = SETS[packages];
+  const versions = newest === oldest ? `3.${oldest}` : `3.${oldest} to 3.${newest}`;
+  const needed = `CPython ${versions} on x86_64 or aarch64 with glibc >= 2.28 is needed`;
   if (/No space left on device|Errno 28|Disk quota exceeded|ENOSPC/.test(printed))
     return new ActorError(
       "diskFull",
@@ -199,17 +201,25 @@ export function explainFailure(
       cause,
     );
   const network =
-    /NewConnectionError|ConnectionError|Max retries|Name or service not known|name resolution|Network is unreachable|ProxyError|timed? ?out|No route to host|Connection refused/i;
+    /NewConnectionError|ConnectionError|Max retries|Name or service not known|name resolution|Network is unreachable|ProxyError|SSLError|CERTIFICATE_VERIFY_FAILED|timed? ?out|No route to host|Connection refused/i;
   if (network.test(printed))
     return new ActorError(
       "pythonPackages",
       "python environment: the package index cannot be reached; check the network, or set PIP_INDEX_URL or PIP_FIND_LINKS to a mirror",
       cause,
     );
+  // pip says the same of an index that answers with nothing and of one whose wheels are all for other machines.
+  const nothingOf = /requirement (\S+) \(from versions: none\)/.exec(printed)?.[1];
+  if (nothingOf !== undefined)
+    return new ActorError(
+      "pythonPackages",
+      `python environment: the package index offers no ${nothingOf}; check that PyPI, or the mirror in PIP_INDEX_URL, can be reached; if it can, it has no wheels for this machine: ${needed}`,
+      cause,
+    );
   if (/No matching distribution|Could not find a version|not a supported wheel/.test(printed))
     return new ActorError(
       "pythonPackages",
-      `python environment: there are no wheels for this machine; CPython 3.${oldest}${newest === oldest ? "" : ` to 3.${newest}`} on x86_64 or aarch64 with glibc >= 2.28 is needed`,
+      `python environment: there are no wheels for this machine; ${needed}`,
       cause,
     );
   if (/THESE PACKAGES DO NOT MATCH THE HASHES|hash/i.test(printed) && code === "pythonPackages")

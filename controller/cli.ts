@@ -1,6 +1,6 @@
 /**
  * The command line: `longrun run | evaluate | controller | smoke-test | release-runs | exec | debug | grade | task | logprobs |
- * generate | model | report | validate | pretrain | prepare`.
+ * generate | model | serve | report | validate | pretrain | prepare`.
  *
  * Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted. What belongs to another part is a program of that part,
  * started as a process (`parts.ts`).
@@ -8,6 +8,7 @@
 import { readFileSync } from "node:fs";
 import { Command, CommanderError, Option } from "commander";
 import { type Actors, parseEarlier, parseTrainingRun } from "../crds/trainingrun.ts";
+import { endOnClosedPipe } from "../proto/closed-pipe.ts";
 import type { DebugOptions } from "./debug/bundle.ts";
 import { ControllerError, describeFileError, EXIT, exitStatusOf } from "./errors.ts";
 import { executeProgram } from "./exec.ts";
@@ -29,7 +30,7 @@ export async function main(argv: string[], parts: Parts = PARTS): Promise<number
     status = result;
   });
   try {
-    await program.parseAsync(helpOfPart(argv) ?? argv);
+    await program.parseAsync(withoutHelp(argv, program) ?? argv);
     return status;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.badInput;
@@ -259,12 +260,19 @@ const OF_PARTS: Record<string, [part: keyof Parts, description: string]> = {
   pretrain: ["pretrain", "make a starting policy"],
   logprobs: ["logProbs", "log-probs of tokens: logprobs --model DIR --tokens FILE.jsonl"],
   generate: ["generate", "responses to prompts: generate --model DIR --prompts FILE.jsonl"],
-  model: ["model", "what a model folder holds, or another of the same: model info|convert|merge DIR"],
+  model: [
+    "model",
+    "fetch a model, look at a model folder, or make another of it: model fetch|info|convert|merge; --help says more",
+  ],
+  serve: ["serve", "the policy behind an HTTP API like OpenAI's: serve --model DIR, or serve --run DIR"],
 };
 
-/** `help COMMAND` of a command that reads its own arguments is its own `--help`. */
-function helpOfPart([node, file, word, name = ""]: string[]): string[] | undefined {
-  return word === "help" && Object.hasOwn(OF_PARTS, name) ? [node!, file!, name, "--help"] : undefined;
+/** `help COMMAND` as `COMMAND --help`, which the parts' own commands answer too; an unknown COMMAND is refused as such. */
+function withoutHelp([node, file, word, name]: string[], program: Command): string[] | undefined {
+  if (word !== "help" || name === undefined) return undefined;
+  return program.commands.some((command) => command.name() === name)
+    ? [node!, file!, name, "--help"]
+    : [node!, file!, name];
 }
 
 const collect = (value: string, previous: string[]): string[] => [...previous, value];
@@ -337,4 +345,7 @@ async function stoppable(work: (signal: AbortSignal) => Promise<number>): Promis
   return work(stopping.signal);
 }
 
-if (import.meta.main) process.exitCode = await main(process.argv);
+if (import.meta.main) {
+  endOnClosedPipe();
+  process.exitCode = await main(process.argv);
+}

@@ -1,4 +1,4 @@
-/** What the exit status of `longrun` says. */
+/** What the exit status of `longrun` says; controller/README.md has the table. 141, a closed pipe, is proto/closed-pipe.ts. */
 export const EXIT = { done: 0, failed: 1, badInput: 2, interrupted: 130 } as const;
 
 /**

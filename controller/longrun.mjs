@@ -11,6 +11,8 @@ const cli = fileURLToPath(new URL("./cli.ts", import.meta.url));
 if (Number(process.versions.node.split(".")[0]) >= OLDEST_NODE) {
   process.argv[1] = cli;
   const { main } = await import("./cli.ts");
+  const { endOnClosedPipe } = await import("../proto/closed-pipe.ts");
+  endOnClosedPipe();
   process.exitCode = await main(process.argv);
 } else {
   const node = fileURLToPath(new URL("../node_modules/.bin/node", import.meta.url));

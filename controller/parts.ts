@@ -16,6 +16,7 @@ export const PARTS = {
   logProbs: file("learner/commands/logprobs-command.ts"),
   generate: file("learner/commands/generate-command.ts"),
   model: file("learner/commands/model-command.ts"),
+  serve: file("learner/commands/serve-command.ts"),
   actor: file("actor/main.ts"),
   execute: file("actor/exec.ts"),
   pythonEnvironment: file("actor/python-env.ts"),

@@ -224,11 +224,11 @@ export interface Prompts {
 export interface Algorithm {
   /** B, samples that one iteration trains on (default 128; paper, Table 3). */
   batchSize: number;
-  /** m, executions kept in flight as a multiple of batchSize (default 1.25; paper, Algorithm 1, without a number; ours: 1.25). */
+  /** m, executions kept in flight as a multiple of batchSize. Under collection CarryOver and stalenessPolicy Wait it is the least: while the engine would be idle, more solutions are written, up to (maxStaleness + 1) batchSize, unless executions wait for an actor (default 1.25; paper, Algorithm 1, without a number; ours: 1.25). */
   oversampling: number;
   /** Cannot change. What happens to executions that are unfinished when a batch is full: they go on and train later, are thrown away (the literal Algorithm 1), or are waited for (default CarryOver; ours: CarryOver, which starves no slow program). */
   collection: 'CarryOver' | 'Discard' | 'WaitAll';
-  /** Iterations between writing a solution and training on it (default 2; ours). */
+  /** Iterations between writing a solution and training on it. A larger number keeps the engine busy beside slower programs, and trains on older solutions (default 2; ours). */
   maxStaleness: number;
   /** Past maxStaleness: stop writing new solutions until older ones are trained on, or leave the sample out (default Wait; ours). */
   stalenessPolicy: 'Wait' | 'Drop';

@@ -117,7 +117,11 @@ function parseManifest(
   if (document.errors.length > 0) {
     const [error] = document.errors;
     const { line } = lines.linePos(error!.pos[0]);
-    throw new ManifestError([`${source}:${line}: not valid YAML: ${error!.message}`], { cause: error });
+    const what =
+      error!.code === "MULTIPLE_DOCS"
+        ? "a second YAML document begins here; a manifest is one document: put each in a file of its own"
+        : `not valid YAML: ${error!.message}`;
+    throw new ManifestError([`${source}:${line}: ${what}`], { cause: error });
   }
   if (!isMap(document.contents)) {
     throw new ManifestError([
@@ -129,7 +133,9 @@ function parseManifest(
   for (const override of overrides) applyOverride(manifest, override);
 
   const place = (path: Path): string => {
-    const override = overrides.findLast((o) => o.value !== null && isPrefix(o.path, path));
+    // An override also made what stands above its own path, where the document has nothing there.
+    const made = (o: Override) => isPrefix(path, o.path) && !document.hasIn(path);
+    const override = overrides.findLast((o) => o.value !== null && (isPrefix(o.path, path) || made(o)));
     return override ? `--set ${override.text}` : `${source}:${lineOf(document, lines, path)}`;
   };
   const refuse = (problems: Problem[]): void => {

@@ -1,6 +1,9 @@
 import type { Collected } from "./context.ts";
+import type { Idle } from "./phases.ts";
 import { SMALLEST_GROUP, samplesPerPrompt } from "./rl/groups.ts";
+import type { Generation } from "./rollout/generation.ts";
 import type { Run } from "./run.ts";
+import type { WaitOptions } from "./server/waiting.ts";
 import type { Store } from "./store/store.ts";
 import type { OpenGroup, Sample } from "./store/types.ts";
 
@@ -8,21 +11,31 @@ import type { OpenGroup, Sample } from "./store/types.ts";
 type Collecting = Pick<Run, "spec" | "store" | "server" | "rollout" | "phases" | "grades" | "iterations" | "waiting">;
 
 /**
- * "Sample m B prompts, a solution for each, execute; wait until B executions complete" (Algorithm 1).
+ * "Sample m B prompts, a solution for each, execute; wait until B executions complete" (Algorithm 1). Solutions are generated
+ * in the background: a program is executed as soon as its own response has ended, while others are generated.
  *
  * | `collection` | in flight | trained on | the rest |
  * | --- | --- | --- | --- |
- * | `CarryOver` | filled up to m B | the B complete ones that were dispatched first | stays in flight and trains later |
+ * | `CarryOver` | filled up to m B, or further (below) | the B complete ones that were dispatched first | stays in flight and trains later |
  * | `Discard` | m B | the same | is thrown away, finished or not |
  * | `WaitAll` | B | all of them | there is none |
  *
  * The unit is a group: the `groupSize` samples of one prompt that GRPO and RLOO compare, or else one sample. A group is
- * launched and trained on as a whole. It is complete when none of its executions is queued or runs. A lost member makes
- * the batch smaller. A group that has lost all members but one is broken: it is left out, and a new one launched.
+ * launched and trained on as a whole. It is complete when all of it is generated and none of its executions is queued or runs.
+ * A lost member makes the batch smaller. A group that has lost all members but one is broken: it is left out, and a new one
+ * launched.
  *
  * Collection waits for no particular execution, except under `stalenessPolicy: Wait`. Then at most (maxStaleness + 1) B
  * are in flight or wait to be trained on, and a batch waits for old executions that would otherwise be trained on past
  * `maxStaleness`.
+ *
+ * `CarryOver` under `Wait` goes ahead, up to that bound. When the engine would be idle while the batch waits for programs, it
+ * begins as many prompts as programs run. It also keeps up what was in flight before the iteration: it begins as many prompts as the
+ * batch uses, less those that have ended already beyond a batch. It does neither while executions wait for an actor: more solutions
+ * would only be older when they are trained on.
+ *
+ * When the batch is complete nothing more is begun. What was begun is generated to its end and stored, so that the policy
+ * version of a sample is one version.
  */
 export async function collect(run: Collecting, iteration: number): Promise<Collected> {
   const { algorithm } = run.spec;
@@ -31,21 +44,23 @@ export async function collect(run: Collecting, iteration: number): Promise<Colle
   const groupSize = samplesPerPrompt(algorithm);
   const size = algorithm.batchSize / groupSize;
   const wait = algorithm.stalenessPolicy === "Wait";
+  const goesAhead = wait && algorithm.collection === "CarryOver";
+  const most = wait ? (algorithm.maxStaleness + 1) * size : Number.POSITIVE_INFINITY;
   const oversampled = algorithm.collection === "WaitAll" ? size : Math.ceil(algorithm.oversampling * size);
-  const target = wait ? Math.min(oversampled, (algorithm.maxStaleness + 1) * size) : oversampled;
   const oldest = version - algorithm.maxStaleness;
   const since = algorithm.stalenessPolicy === "Drop" ? Math.max(oldest, 0) : 0;
   const smallest = Math.min(groupSize, SMALLEST_GROUP);
   let staleWaited = 0;
 
+  const generation = rollout.generation(version);
   const broken = ({ unfinished, finished }: OpenGroup) => unfinished === 0 && finished < smallest;
-  const usable = () => store.openGroups({ since }).filter((group) => !broken(group));
-  const launch = async () => {
-    const count = target - usable().length;
-    if (count <= 0) return;
-    phases.enter("generate", count * groupSize);
-    iterations.countLaunched(await rollout.launch(count, version));
-  };
+  const openGroups = () => withUnderway(store.openGroups({ since }), generation.underway, version);
+  const usable = () => openGroups().filter((group) => !broken(group));
+  const executionsWait = () => store.leases.attempts.hasQueued();
+  const atStart = usable();
+  const surplus = Math.max(0, atStart.filter(complete).length - size);
+  const kept = goesAhead && !executionsWait() ? atStart.length + size - surplus : 0;
+  const target = Math.min(Math.max(oversampled, kept), most);
   const isComplete = (groups: OpenGroup[]) => {
     if (groups.filter(complete).length < size) return false;
     if (algorithm.collection === "WaitAll") return groups.every(complete);
@@ -53,20 +68,43 @@ export async function collect(run: Collecting, iteration: number): Promise<Colle
     staleWaited = Math.max(staleWaited, overdue);
     return overdue === 0;
   };
+  const ahead = (groups: OpenGroup[]) => {
+    if (!goesAhead || generation.isUnderWay || executionsWait()) return 0;
+    return Math.max(0, Math.min(most - groups.length, Math.ceil(store.leases.running().length / groupSize)));
+  };
+  const idleBecause = (groups: OpenGroup[]): Idle => {
+    if (executionsWait()) return "idleActors";
+    return goesAhead && groups.length >= most ? "idleStaleness" : "idlePrograms";
+  };
 
-  await launch();
-  for (let groups = usable(); !isComplete(groups); groups = usable()) {
-    phases.enter("execute", algorithm.batchSize, Math.min(store.takeable({ since }), algorithm.batchSize));
-    if (groups.length < size) await launch();
-    else await server.waitForChange(waiting); // some group is not complete, so something is in flight
+  try {
+    for (;;) {
+      const groups = usable();
+      const isFull = isComplete(groups);
+      const wanted = Math.max(target - groups.length, isFull ? 0 : ahead(groups));
+      if (isFull && wanted === 0) break;
+
+      const prompts = Math.min(wanted, generation.room);
+      if (prompts > 0 || generation.isUnderWay) {
+        phases.enter("generate", generation.begun + prompts * groupSize, generation.launched.samples);
+      } else {
+        const done = Math.min(store.takeable({ since }), algorithm.batchSize);
+        phases.enter("execute", algorithm.batchSize, done, idleBecause(groups));
+      }
+      generation.begin(prompts);
+      await server.waitForChange(generation.isUnderWay ? whileGenerating(waiting, generation) : waiting);
+    }
+  } finally {
+    await generation.end();
   }
+  iterations.countLaunched(generation.launched);
   grades.gradeFinished();
 
   const taken = usable().filter(complete).slice(0, size);
   const batch = store.groupSamples(taken.map(({ id }) => id));
   const ids = (samples: Sample[]) => samples.map(({ id }) => id);
   const staleIds = since === 0 ? [] : ids(store.nextBatch(Number.MAX_SAFE_INTEGER, { until: since - 1 }));
-  const brokenGroups = store.openGroups({ since }).filter(broken);
+  const brokenGroups = openGroups().filter(broken);
   const brokenIds = ids(store.groupSamples(brokenGroups.map(({ id }) => id)));
   const collected = { batch, staleIds, staleWaited, surplusIds: [], brokenIds, abandonedSeconds: [] };
   if (algorithm.collection !== "Discard") return collected;
@@ -83,6 +121,25 @@ export function abandonedSeconds(store: Pick<Store, "observedDurations">, versio
 }
 
 const complete = ({ unfinished }: OpenGroup) => unfinished === 0;
+
+/**
+ * Returns the groups of the store and those that are begun. Samples that are still generated count as unfinished.
+ * @param underway how many these are, by group
+ */
+function withUnderway(stored: OpenGroup[], underway: ReadonlyMap<string, number>, version: number): OpenGroup[] {
+  const known = new Set(stored.map(({ id }) => id));
+  const groups = stored.map((group) => ({ ...group, unfinished: group.unfinished + (underway.get(group.id) ?? 0) }));
+  for (const [id, unfinished] of underway)
+    if (!known.has(id)) groups.push({ id, iteration: version, unfinished, finished: 0 });
+  return groups;
+}
+
+/** Waits for a sample that is generated, too. How long no program has run says nothing then. */
+const whileGenerating = (waiting: WaitOptions, generation: Generation): WaitOptions => ({
+  ...waiting,
+  idleSeconds: Number.POSITIVE_INFINITY,
+  other: generation.changed(),
+});
 
 /**
  * Returns how many unfinished executions a batch must wait for, so that no sample is trained on past `maxStaleness`.

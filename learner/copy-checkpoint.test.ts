@@ -21,13 +21,13 @@ const CASES: [iteration: number | undefined, name: string | RegExp][] = [
   [5, /does not have the checkpoint of iteration 5: there are 1-000003, .*change spec\.initFrom/],
 ];
 for (const [iteration, expected] of CASES)
-  test(`findCheckpoint: iteration ${iteration ?? "newest"}`, async () => {
-    if (typeof expected === "string") assert.equal(await findCheckpoint(run, iteration), expected);
-    else await assert.rejects(findCheckpoint(run, iteration), { message: expected });
+  test(`findCheckpoint: iteration ${iteration ?? "newest"}`, () => {
+    if (typeof expected === "string") assert.equal(findCheckpoint(run, iteration), expected);
+    else assert.throws(() => findCheckpoint(run, iteration), { message: expected });
   });
 
 test("findCheckpoint: a run that has none yet", () =>
-  assert.rejects(findCheckpoint(join(folder, "fresh")), /does not have a checkpoint: there is none/));
+  assert.throws(() => findCheckpoint(join(folder, "fresh")), /does not have a checkpoint: there is none/));
 
 test("copyCheckpoint replaces what an earlier try left", async () => {
   const target = join(folder, "init");

@@ -7,29 +7,24 @@
  * The default is the newest checkpoint of the newest lineage. The copy is complete or absent, like a checkpoint folder;
  * an earlier copy is replaced. Exit status 0 done, 1 failed, 2 there is no such checkpoint.
  */
-import { existsSync } from "node:fs";
-import { cp, readdir, rename, rm } from "node:fs/promises";
+import { cp, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { checkpointFolders } from "./store/checkpoint-folders.ts";
 
 /** @returns the folder's name. @throws Error if there is none */
-export async function findCheckpoint(runDirectory: string, iteration?: number): Promise<string> {
-  const directory = join(runDirectory, "checkpoints");
-  const names = existsSync(directory) ? await readdir(directory) : [];
-  const found = names
-    .map((name) => /^(\d+)-(\d+)$/.exec(name))
-    .filter((match) => match !== null)
-    .map(([name, lineage, at]) => ({ name, lineage: Number(lineage), iteration: Number(at) }))
-    .filter((it) => iteration === undefined || it.iteration === iteration)
-    .sort((a, b) => b.lineage - a.lineage || b.iteration - a.iteration);
-  if (found[0]) return found[0].name;
+export function findCheckpoint(runDirectory: string, iteration?: number): string {
+  const folders = checkpointFolders(runDirectory);
+  const found = folders.find((it) => iteration === undefined || it.iteration === iteration);
+  if (found) return found.name;
   const wanted = iteration === undefined ? "a checkpoint" : `the checkpoint of iteration ${iteration}`;
-  const there = names.length === 0 ? "there is none" : `there are ${names.sort().join(", ")}`;
-  throw new Error(`${directory} does not have ${wanted}: ${there}; change spec.initFrom`);
+  const names = folders.map(({ name }) => name).sort();
+  const there = names.length === 0 ? "there is none" : `there are ${names.join(", ")}`;
+  throw new Error(`${join(runDirectory, "checkpoints")} does not have ${wanted}: ${there}; change spec.initFrom`);
 }
 
 export async function copyCheckpoint(runDirectory: string, target: string, iteration?: number): Promise<string> {
-  const name = await findCheckpoint(runDirectory, iteration);
+  const name = findCheckpoint(runDirectory, iteration);
   const partial = `${target}.partial`;
   await rm(partial, { recursive: true, force: true });
   await cp(join(runDirectory, "checkpoints", name), partial, { recursive: true });

@@ -69,12 +69,13 @@ export function failureKind(error: unknown, stage: RunStage): FailureKind {
   return stage !== "training" && INPUT_AT_START.includes(code) ? "input" : "fault";
 }
 
-/** @param stay whether a kubelet restarts the process: `longrun run` knows 1, failed, and 2, bad input, alone */
+/** @param stay whether a kubelet restarts the process: `longrun run` knows 1, failed, 2, bad input, and 73, a full disk, alone */
 export function exitStatusOf(error: unknown, stage: RunStage, stay: boolean): number {
   const kind = failureKind(error, stage);
   if (stay) return EXIT_STATUS[kind];
-  // Nothing can be written to a full disk, not even that the run failed; only a person can make room.
-  const mendable = kind === "volumeFull" || (stage !== "training" && (kind === "input" || codeOf(error) === "device"));
+  // Nothing can be written to a full disk, not even that the run failed: the status alone says so.
+  if (kind === "volumeFull") return EXIT_STATUS.volumeFull;
+  const mendable = stage !== "training" && (kind === "input" || codeOf(error) === "device");
   return mendable ? EXIT_STATUS.input : EXIT_STATUS.fault;
 }
 

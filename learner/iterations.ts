@@ -6,7 +6,7 @@ import { type IterationMetrics, iterationMetrics, measuredSample } from "./metri
 import type { Phases } from "./phases.ts";
 import { inCorpus } from "./pretrain/corpus.ts";
 import type { UpdateResult } from "./rl/update.ts";
-import { type Launched, nothingLaunched } from "./rollout/rollout.ts";
+import { type Launched, nothingLaunched } from "./rollout/generation.ts";
 import type { RunFiles } from "./run-files.ts";
 import type { LearnerServer } from "./server/server.ts";
 import type { Sample } from "./store/types.ts";
@@ -48,8 +48,8 @@ export class Iterations {
   /** Returns the iteration to run now, from 1. Its seconds count from here. */
   begin(): number {
     const { phases, progress } = this.#run;
-    phases.reset();
     this.#busyGrowth();
+    phases.reset();
     this.#sinceMs = performance.now();
     return progress.state.iteration + 1;
   }
@@ -132,6 +132,7 @@ export class Iterations {
       klCoefficient: spec.algorithm.klCoefficient,
       tokensGenerated: launched.tokens,
       secondsByPhase: phases.seconds,
+      engineSeconds: phases.engineSeconds,
       elapsedSeconds: progress.state.elapsedSeconds + seconds,
       actors: this.#busyGrowth(),
       verificationFailures: launched.verificationFailures,

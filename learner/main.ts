@@ -30,6 +30,7 @@ import {
   type EngineOptions,
   MappedWeights,
   modelIdentity,
+  onNotice,
   readConfig,
   readTokenizer,
   startEngine,
@@ -174,17 +175,16 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   for (const line of lines) if (line.iteration > (metricsFile.last?.iteration ?? 0)) await metricsFile.append(line);
   const tensorBoard = await TensorBoardFile.open(join(directory, "tensorboard"), lines);
 
-  const { completed, queued, running, lost, discarded } = store.totals();
+  metrics.continueFrom(countsOf(store));
+  const server = await serve(it);
   const rollout = new Rollout({
-    ...{ engine, store, spec },
+    ...{ engine, store, spec, addSamples: (samples) => server.write(() => store.addSamples(samples)) },
     task: readPromptTask(task, spec.prompts.dataSnippetRows, packagesOf(spec)),
     encode: (messages) => tokenizer.encodeChat(messages),
     decode: (tokens) => tokenizer.decode(tokens),
-    nextNumber: completed + queued + running + lost + discarded + 1,
+    nextNumber: store.nextSequence(),
     signal: AbortSignal.any([signal, suspension.signal]),
   });
-  metrics.continueFrom(countsOf(store));
-  const server = await serve(it);
   suspension.signal.addEventListener("abort", () => {
     log.info(suspension.request, "asked to suspend");
     server.drain(suspension.signal.reason.message);
@@ -252,6 +252,7 @@ async function loadPolicy({ options, directory, spec, store, log }: Process, pol
   const { threads, compute } = spec.learner;
   const { generationBatchSize: slots, maxPromptTokens, maxResponseTokens } = spec.model;
   const passes = { workers: ranks, microBatchTokens, rowTokens } satisfies Partial<EngineOptions>;
+  onNotice((text) => log.warn(text));
   const engine = await startEngine({
     ...{ model: policy, device, threads, adapter, compute: COMPUTE[compute], ...passes },
     ...{ slots, positions: maxPromptTokens + maxResponseTokens },

@@ -1,16 +1,24 @@
+import type { EngineSeconds } from "../proto/engine-seconds.ts";
 import type { RunContext } from "./context.ts";
+import { EngineTime, type EngineUse } from "./engine-time.ts";
 import { Phase } from "./server/status.ts";
 
-/** What the learner spends time on: keys of `secondsByPhase`, and the status's phase of each. */
+/**
+ * What the learner spends time on: keys of `secondsByPhase`, the status's phase of each, and what the engine does in it.
+ * Programs run in every phase. `generate`: the engine generates. `execute`: it is idle, and the learner waits for programs.
+ */
 const PHASES = {
-  generate: Phase.GENERATING,
-  execute: Phase.EXECUTING,
-  evaluate: Phase.EVALUATING,
-  train: Phase.TRAINING,
-  checkpoint: Phase.CHECKPOINTING,
-  evaluatePolicy: Phase.FINAL_EVALUATION,
-};
+  generate: { status: Phase.GENERATING, engine: "generating" },
+  execute: { status: Phase.EXECUTING, engine: "idlePrograms" },
+  evaluate: { status: Phase.EVALUATING, engine: "updating" },
+  train: { status: Phase.TRAINING, engine: "updating" },
+  checkpoint: { status: Phase.CHECKPOINTING, engine: "idleOther" },
+  evaluatePolicy: { status: Phase.FINAL_EVALUATION, engine: "idleOther" },
+} as const satisfies Record<string, { status: number; engine: EngineUse }>;
 type TimedPhase = keyof typeof PHASES;
+
+/** Why the engine is idle in the phase `execute`. */
+export type Idle = "idleActors" | "idlePrograms" | "idleStaleness";
 
 /** An update that has begun is finished: until it ends, the weights belong to no iteration. */
 const UPDATE: readonly TimedPhase[] = ["evaluate", "train", "checkpoint"];
@@ -25,6 +33,7 @@ export class Phases {
   #now: TimedPhase | undefined;
   #sinceMs = 0;
   #seconds: Partial<Record<TimedPhase, number>> = {};
+  readonly #engineTime = new EngineTime();
 
   /** @param signal stops the run anywhere @param suspended stops it where the weights belong to a finished iteration */
   constructor(run: Pick<RunContext, "status" | "progress">, signal: AbortSignal, suspended: AbortSignal) {
@@ -38,15 +47,20 @@ export class Phases {
     this.stop.throwIfAborted();
     this.end();
     this.#seconds = {};
+    this.#engineTime.restart();
   }
 
-  /** Begins a phase, or says how far it is. @throws the reason of the signal that stops the run */
-  enter(name: TimedPhase, total = 0, done = 0): void {
+  /**
+   * Begins a phase, or says how far it is. @param idle why, in the phase `execute`
+   * @throws the reason of the signal that stops the run
+   */
+  enter(name: TimedPhase, total = 0, done = 0, idle?: Idle): void {
     (UPDATE.includes(name) ? this.#signal : this.stop).throwIfAborted();
     if (name !== this.#now) this.#go(name);
+    this.#engineTime.is(idle ?? PHASES[name].engine);
     const { status, progress } = this.#run;
     const iteration = progress.state.iteration + 1;
-    status.update({ phase: PHASES[name], iteration, phaseTotal: total, phaseDone: done });
+    status.update({ phase: PHASES[name].status, iteration, phaseTotal: total, phaseDone: done });
   }
 
   /** Says how far the current phase is, and what it works on. */
@@ -56,11 +70,17 @@ export class Phases {
 
   end(): void {
     this.#go(undefined);
+    this.#engineTime.is("idleOther");
   }
 
   /** Seconds of the phases that ended since `reset`. */
   get seconds(): Partial<Record<TimedPhase, number>> {
     return { ...this.#seconds };
+  }
+
+  /** Seconds of each use of the engine since `reset`. */
+  get engineSeconds(): EngineSeconds {
+    return this.#engineTime.seconds;
   }
 
   /** Whether the weights are those of the newest finished iteration: always, except during an update. */

@@ -65,8 +65,10 @@ async function trainOn(
       originOf: ({ lineage, iteration }: Sample) => (lineage === 3 && iteration === 4 ? 1 : lineage),
       openGroups: () => batch.map(({ id, iteration }) => ({ id, iteration, unfinished: 0, finished: 1 })),
       groupSamples: (ids: string[]) => batch.filter(({ id }) => ids.includes(id)),
+      leases: { attempts: { hasQueued: () => true } },
       addPreviousSolution: (solution: unknown) => kept.push(solution),
     },
+    rollout: { generation: () => ({ underway: new Map(), begin: () => {}, end: async () => {} }) },
     spec: {
       ...{ algorithm: { ...ALGORITHM, ...algorithm }, evaluation: {}, stopping: { iterations: 5 }, seed: 1 },
       ...{ actors: { sandboxResources: {} }, model: { temperature: 1, maxResponseTokens: 8 } },
@@ -77,6 +79,7 @@ async function trainOn(
     ...{ phases: { enter: () => {} }, grades: { gradeFinished: () => {} } },
     iterations: {
       begin: () => 5,
+      countLaunched: () => {},
       finish: async (done: { updated: UpdateResult }) => {
         updated = done.updated;
         lines.push({ iteration: 5, meanReward: 0, elapsedSeconds: 1 });

@@ -1,6 +1,6 @@
 /**
  * The exit statuses by which the learner's container tells the controller why it ended; controller/README.md lists them.
- * 71 to 74 are those of sysexits.h. A learner without `--stay` (`longrun run`) knows 0, 1 and 2 alone.
+ * 71 to 74 are those of sysexits.h. A learner without `--stay` (`longrun run`) knows 0, 1, 2 and 73 alone.
  */
 export const EXIT_STATUS = {
   /** A bug, and whatever nobody has thought of. */

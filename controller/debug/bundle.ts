@@ -1,6 +1,6 @@
 /** `longrun debug RUN`: one file with what somebody else needs to find out what went wrong. */
 import { existsSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { ControllerError } from "../errors.ts";
 import type { KubeconfigOptions } from "../kube/kubeconfig.ts";
 import { type BundleFile, packBundle } from "./pack.ts";
@@ -28,11 +28,14 @@ export async function writeBundle(run: string, options: DebugOptions, now: Date)
 
 async function fromCluster(run: string, options: DebugOptions): Promise<BundleFile[]> {
   const parts = run.split("/");
-  const looksLikePath = parts.length > 2 || run.startsWith(".") || (existsSync(run) && statSync(run).isDirectory());
+  const looksLikePath =
+    parts.length > 2 || run.startsWith(".") || isFolder(run) || (parts.length === 2 && isFolder(dirname(run)));
   if (looksLikePath)
     throw new ControllerError(
       "input",
-      `${run}: is no run folder, it has no trainingrun.yaml; name one, or a TrainingRun`,
+      existsSync(run)
+        ? `${run}: is no run folder, it has no trainingrun.yaml; name one, or a TrainingRun`
+        : `${run}: there is no such run folder; name one, or a TrainingRun of a cluster as NAME or NAMESPACE/NAME`,
     );
   const { loadConfig } = await import("../kube/kubeconfig.ts");
   const { clusterFiles } = await import("./cluster.ts");
@@ -40,3 +43,5 @@ async function fromCluster(run: string, options: DebugOptions): Promise<BundleFi
   const [own, name] = parts.length === 2 ? parts : [options.namespace ?? namespace, run];
   return clusterFiles(config, own!, name!);
 }
+
+const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;

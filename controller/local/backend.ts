@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import type { TrainingRun } from "../../crds/trainingrun.ts";
 import type { RunCertificates } from "../../proto/certificates.ts";
+import { EXIT_STATUS } from "../../proto/exit-status.ts";
 import type { PhaseName } from "../../proto/service.ts";
 import { ControllerError, EXIT } from "../errors.ts";
 import { runPart } from "../part-process.ts";
@@ -148,6 +149,9 @@ export class Backend {
     const log = `its log is ${join(directory, "logs", "learner.log")}`;
     if (kind === "gaveUp")
       throw new ControllerError("failed", `the learner keeps failing (${describeExit(exit)}); ${log}`);
+    // Only a person can make room.
+    if (exit.status === EXIT_STATUS.volumeFull)
+      throw new ControllerError("failed", `${exit.said || "the disk is full"}\nGo on with: ${this.#o.goOn}`);
     if (exit.status === EXIT.badInput)
       throw new ControllerError(
         "input",
@@ -180,7 +184,7 @@ export class Backend {
 
   /** An end is what the run folder calls one; whatever else ends the learner, a restart goes on from its store. */
   #isLearnersEnd(exit: Exit): boolean {
-    if (exit.status === EXIT.badInput) return true;
+    if (exit.status === EXIT.badInput || exit.status === EXIT_STATUS.volumeFull) return true;
     this.#summary = readSummarySince(this.#o.directory, this.#learnerStartedAt);
     const { state } = this.#summary ?? {};
     return exit.status === EXIT.done ? state === "succeeded" : exit.signal === undefined && state === "failed";

@@ -10,12 +10,18 @@ export interface Interruption {
   dispose(): void;
 }
 
-/** @param onFirst called on the first signal */
-export function listenForInterrupts(onFirst: (name: NodeJS.Signals) => void): Interruption {
+/** @param onFirst called on the first signal @param onSecond called on the second, right before the process ends */
+export function listenForInterrupts(
+  onFirst: (name: NodeJS.Signals) => void,
+  onSecond: () => void = () => {},
+): Interruption {
   const controller = new AbortController();
   const listener = (name: NodeJS.Signals): void => {
     // Whatever lives and what must not stay is dealt with on `exit`.
-    if (controller.signal.aborted) process.exit(EXIT.interrupted);
+    if (controller.signal.aborted) {
+      onSecond();
+      process.exit(EXIT.interrupted);
+    }
     onFirst(name);
     controller.abort(new ControllerError("interrupted", "stopped"));
   };

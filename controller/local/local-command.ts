@@ -34,6 +34,8 @@ export interface LocalCommand {
   steps: Steps;
   listen: Address;
   metricsListen: Address;
+  /** Says how a command that is stopped from here on goes on. */
+  canGoOn(how: string): void;
   /** Called at the end, whatever it is; the last one first. */
   atEnd(step: () => void): void;
 }
@@ -62,10 +64,15 @@ export async function runLocalCommand(
     for (const step of cleanUps.splice(0).reverse()) step();
   };
   process.on("exit", cleanUp);
-  const interruption = listenForInterrupts(() => {
+  const say = (line: string): void => {
     terminal.clear();
-    around.stderr.write("Stopping; once more stops at once.\n");
-  });
+    around.stderr.write(`${line}\n`);
+  };
+  let goOn: string | undefined;
+  const interruption = listenForInterrupts(
+    () => say("Stopping; once more stops at once."),
+    () => say(`Stopped at once.${goOn === undefined ? "" : ` Go on with: ${goOn}`}`),
+  );
   try {
     const steps = {
       parts: around.parts,
@@ -78,6 +85,9 @@ export async function runLocalCommand(
     const metricsListen = parseAddress(options.metricsListen, "--metrics-listen");
     return await work({
       ...{ terminal, around, options, steps, listen, metricsListen },
+      canGoOn: (how) => {
+        goOn = how;
+      },
       atEnd: (step) => void cleanUps.push(step),
     });
   } finally {
@@ -112,13 +122,14 @@ export async function prepare({ options, steps, atEnd }: LocalCommand, run: Trai
  * @returns the exit status
  */
 export async function startBackend(
-  { terminal, around, options, steps, listen, metricsListen, atEnd }: LocalCommand,
+  { terminal, around, options, steps, listen, metricsListen, atEnd, canGoOn }: LocalCommand,
   { temporary, python, taskFolder }: Prepared,
   what: Pick<BackendOptions, "run" | "directory" | "learnerArguments" | "showEnd" | "goOn" | "json"> & {
     isNew: boolean;
   },
 ): Promise<number> {
-  const { run, directory, isNew } = what;
+  const { run, directory, isNew, goOn } = what;
+  canGoOn(goOn);
   atEnd(() => releaseRunFolder(directory));
   const tls = await writeRunCertificates(join(temporary, "tls"), {
     validSeconds: CERTIFICATE_SECONDS,

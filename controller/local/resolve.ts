@@ -28,7 +28,8 @@ export const KUBERNETES_ONLY = "works on Kubernetes only";
 
 /** What MLE-bench calls a task's answers. */
 export const ANSWERS = ["answers.csv", "test.csv"];
-const POLICY_FILES = ["config.json", "model.safetensors", "tokenizer.json"];
+/** Any one of each line. */
+const POLICY_FILES = [["config.json"], ["model.safetensors", "model.safetensors.index.json"], ["tokenizer.json"]];
 
 /**
  * @param source what errors call the manifest
@@ -60,8 +61,9 @@ function checkFiles({ spec }: TrainingRun, source: string, policy: string): void
     if (existsSync(path)) return;
     throw new ControllerError("input", `${source}: ${field}: ${path} is missing; ${what}`);
   };
-  for (const file of POLICY_FILES)
-    missing(join(policy, file), "spec.model.policy", "name a folder in Hugging Face format");
+  for (const names of POLICY_FILES)
+    if (!names.some((name) => existsSync(join(policy, name))))
+      missing(join(policy, names[0]!), "spec.model.policy", "name a folder in Hugging Face format");
   if (spec.initFrom?.path) missing(spec.initFrom.path, "spec.initFrom.path", "name a checkpoint folder of another run");
   spec.tasks.forEach((task, index) => {
     if (!task.publicData) return;

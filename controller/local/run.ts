@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { parseEarlier, parseResolved, parseTrainingRun, type TrainingRun } from "../../crds/trainingrun.ts";
-import { ControllerError, describeFileError } from "../errors.ts";
+import { ControllerError, describeFileError, EXIT } from "../errors.ts";
 import { checkAddresses, type LocalOptions, prepare, runLocalCommand, startBackend } from "./local-command.ts";
 import { tellWebhook } from "./notify.ts";
 import { resolveForThisMachine } from "./resolve.ts";
@@ -14,7 +14,7 @@ import {
   releaseRunFolder,
   writeManifest,
 } from "./run-folder.ts";
-import { showEnd } from "./summary.ts";
+import { readSummary, showEnd } from "./summary.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { manifestOfTask, refuseTwoTasks } from "./task-manifest.ts";
 
@@ -53,6 +53,13 @@ export async function runLocally(file: string | undefined, options: RunOptions, 
     if (options.resume) {
       holdRunFolder(directory);
       local.atEnd(() => releaseRunFolder(directory));
+      if (options.set.length === 0 && readSummary(directory)?.state === "succeeded") {
+        around.stderr.write(
+          `${directory}: this run is finished; to train on, raise its iterations (${run.spec.stopping.iterations}): --set stopping.iterations=N\n`,
+        );
+        showEnd(terminal, directory);
+        return EXIT.done;
+      }
     }
     const prepared = await prepare(local, run);
     if (!options.resume) createRunFolder(directory, run);

@@ -1,5 +1,5 @@
 /**
- * `npm run plugin`: makes `kubectl-longrun`, one file that Node >= 22.19 runs, which kubectl finds on PATH.
+ * `npm run plugin`: makes `kubectl-longrun`, one file that Node >= 20.19 runs, which kubectl finds on PATH.
  *
  *     node controller/plugin/bundle.ts [FILE]      default: dist/kubectl-longrun
  */
@@ -13,8 +13,8 @@ const ROOT = join(import.meta.dirname, "../..");
 const REQUIRE =
   'var require = typeof require === "function" ? require : process.getBuiltinModule("module").createRequire(process.argv[1]);';
 
-/** Node that the Kubernetes client runs on: `engines` of undici, which it brings. */
-const OLDEST_NODE = [22, 19];
+/** The oldest Node that every bundled package supports. */
+const OLDEST_NODE = [20, 19];
 
 /** Before anything is loaded: on an older Node the client fails with a stack trace of its own. */
 const CHECK =
@@ -32,8 +32,9 @@ export async function bundle(file: string): Promise<void> {
     outfile: file,
     bundle: true,
     platform: "node",
-    target: "node22",
+    target: "node20",
     format: "cjs",
+    alias: { "whatwg-url": join(import.meta.dirname, "whatwg-url.ts") },
     minify: true,
     // Stack traces and `error.name` keep their words.
     keepNames: true,

@@ -272,7 +272,10 @@ describe("longrun model", () => {
 
   it("refuses what it cannot do in one line", () => {
     for (const [args, message] of [
-      [["info", path.join(root, "none")], /cannot read .*config.json/],
+      [
+        ["info", path.join(root, "none")],
+        /cannot read .*config.json: there is no folder \S+none; give a model folder in/,
+      ],
       [["info", POLICY, "--plan", "half"], /--plan is half; give full or lora/],
       [["info", POLICY, "--plan", "full", "--tokens", "5"], /--tokens is 5; give PROMPT:RESPONSE/],
       [

@@ -1,9 +1,12 @@
 /** Shared by the commands: arguments, lines of JSON and exit status. */
 import fs from "node:fs";
 import { ManifestError } from "../../crds/trainingrun.ts";
+import { endOnClosedPipe } from "../../proto/closed-pipe.ts";
 import {
+  type Device,
   hasGpu,
   ModelError,
+  onNotice,
   parseDevice,
   probeDevice,
   readAdapter,
@@ -11,6 +14,7 @@ import {
   resolveDevice,
   useDevice,
 } from "../engine/index.ts";
+import { HubError } from "../hub/errors.ts";
 import { RolloutError } from "../rollout/errors.ts";
 import { TaskError } from "../tasks/errors.ts";
 
@@ -23,7 +27,7 @@ const BAD_INPUT = [InputError, ModelError, TaskError, RolloutError, ManifestErro
  * the process, which a shell and `longrun` report as 130; every line that was written is whole.
  */
 export async function runCommand(usage: string, command: () => unknown): Promise<void> {
-  process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
+  endOnClosedPipe();
   if (process.argv.includes("--help")) {
     process.stdout.write(`${usage}\n`);
     return;
@@ -34,7 +38,8 @@ export async function runCommand(usage: string, command: () => unknown): Promise
   } catch (error) {
     const { code = "", message } = error as NodeJS.ErrnoException;
     const usageError = code.startsWith("ERR_PARSE_ARGS");
-    const refused = usageError || code === "memory" || code === "device";
+    const refused =
+      usageError || code === "memory" || code === "device" || (error instanceof HubError && error.needsPerson);
     process.stderr.write(`${usageError ? `${message.split(". ")[0]}; --help says more` : message}\n`);
     process.exitCode = refused || BAD_INPUT.some((kind) => error instanceof kind) ? 2 : 1;
   }
@@ -59,18 +64,24 @@ export const MODEL_OPTIONS = {
   threads: { type: "string", default: "0" },
 } as const;
 
-/** Reads both folders and runs all networks on the device; stderr says why `auto` does not take an existing GPU. */
+/** Reads both folders and runs all networks of this thread on the device. */
 export async function openModel(values: { model?: string; adapter?: string; device?: string; threads: string }) {
   const model = required(values.model, "--model", "a model folder");
   const threads = wholeNumber(values.threads, "--threads", 0);
-  const gpu = hasGpu();
-  const wish = parseDevice(values.device ?? (process.env.LONGRUN_DEVICE || "auto"));
-  const { device, reason } = await resolveDevice(wish, probeDevice, gpu);
+  const device = await chooseDevice(values.device);
   useDevice(device);
-  if (gpu && device.kind === "cpu" && reason) process.stderr.write(`on the CPU: ${reason}\n`);
+  onNotice((text) => process.stderr.write(`${text}\n`));
   const config = readConfig(model);
   const adapter = values.adapter === undefined ? undefined : readAdapter(values.adapter, config);
   return { model, config, adapter, device, threads };
+}
+
+/** Returns where the networks run; stderr says why `auto` does not take an existing GPU. */
+export async function chooseDevice(wish = process.env.LONGRUN_DEVICE || "auto"): Promise<Device> {
+  const gpu = hasGpu();
+  const { device, reason } = await resolveDevice(parseDevice(wish), probeDevice, gpu);
+  if (gpu && device.kind === "cpu" && reason) process.stderr.write(`on the CPU: ${reason}\n`);
+  return device;
 }
 
 export interface Line {
@@ -83,7 +94,9 @@ export function readText(file: string): string {
   try {
     return fs.readFileSync(file, "utf8");
   } catch (cause) {
-    throw new InputError(`cannot read ${file}: ${(cause as Error).message}`, { cause });
+    const { code, message } = cause as NodeJS.ErrnoException;
+    const why = code === "ENOENT" ? "there is no such file; check the path" : message;
+    throw new InputError(`cannot read ${file}: ${why}`, { cause });
   }
 }
 

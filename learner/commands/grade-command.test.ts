@@ -69,7 +69,15 @@ test("bad input is one line that says what to give", () => {
     ],
     [["--task", task, ...answers], /--submission is missing/],
     [["--task", task, "--answers", at("nothing.csv"), "--submission", "a.csv"], /--answers .*: there is no such file/],
-    [["--batch", at("nothing.jsonl")], /cannot read .*nothing.jsonl/],
+    [
+      ["--task", task, ...answers, "--submission", at("nope.csv")],
+      /^--submission .*nope.csv: there is no such file; check/,
+    ],
+    [
+      ["--task", task, "--submission", at("nope.csv")],
+      /^--submission .*nope.csv: there is no such file; check the path\n$/,
+    ],
+    [["--batch", at("nothing.jsonl")], /cannot read .*nothing.jsonl: there is no such file/],
     [["--batch", at("no-json.jsonl")], /no-json.jsonl:1: give an object with the texts task, answers and submission/],
     [["--batch", at("no-task.jsonl")], /--task gold/],
     [["--batch", at("batch.jsonl"), ...answers], /--answers does not go with --batch/],

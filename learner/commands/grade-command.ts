@@ -49,7 +49,9 @@ function grade(): void {
 function gradeOne(task: string, answers: string, values: Values): void {
   const submission = required(values.submission, "--submission", "a .csv file");
   if (!existsSync(answers)) throw new InputError(`--answers ${answers}: there is no such file`);
-  const graded = gradeFile(submission, openAnswers(task, answers), task);
+  const opened = openAnswers(task, answers);
+  checkSubmission(submission);
+  const graded = gradeFile(submission, opened, task);
   if (values.json) printLine(graded);
   else process.stdout.write(described(graded));
 }
@@ -86,6 +88,7 @@ function described({ valid, score, scoreRaw, code, message, rank }: FileGrade): 
 function gradeExecution(directory: string, values: Values): void {
   const outcome = OUTCOMES.find((name) => name === values.outcome);
   if (!outcome) throw new InputError(`--outcome ${values.outcome}: give one of ${OUTCOMES.join(", ")}`);
+  if (values.submission !== undefined) checkSubmission(values.submission);
   const task = openTask(directory);
   const markers = (text: string) => text.split(",").filter((name) => name !== "");
   const facts: RewardFacts = {
@@ -95,8 +98,13 @@ function gradeExecution(directory: string, values: Values): void {
     seenMarkers: markers(values.seen),
     forgedMarkers: wholeNumber(values.forged, "--forged", 0),
   };
-  if (values.submission && existsSync(values.submission)) facts.graded = task.grade(readFileSync(values.submission));
+  if (values.submission !== undefined) facts.graded = task.grade(readFileSync(values.submission));
   printLine(rewardOf(facts, paperRewards, task.rewardRules) ?? { reward: null, valid: false, reason: "lost" });
+}
+
+/** A path that was typed and is wrong earns no reward of a program without a submission. @throws InputError */
+function checkSubmission(path: string): void {
+  if (!existsSync(path)) throw new InputError(`--submission ${path}: there is no such file; check the path`);
 }
 
 /** @returns the grader of one of the twelve, of a bundled task, or of a task folder with a task.yaml that has one */

@@ -1,4 +1,4 @@
-/** `longrun model`: what a model folder holds, and the memory that training takes; conversion; merging of an adapter. */
+/** `longrun model`: fetches a model; what a folder holds, and the memory that training takes; conversion; merging of an adapter. */
 import fs from "node:fs";
 import { parseArgs } from "node:util";
 import {
@@ -20,7 +20,8 @@ import {
 import { InputError, printLine, required, runCommand, wholeNumber } from "./command.ts";
 import { type ConvertOptions, convertFolder, mergeFolder } from "./convert.ts";
 
-const USAGE = `usage: longrun model info DIR [--check] [--json] [--plan full|lora [--tokens PROMPT:RESPONSE] [--batch N]
+const USAGE = `usage: longrun model fetch OWNER/NAME [--revision BRANCH|TAG|COMMIT] [--out DIR] [--json]
+       longrun model info DIR [--check] [--json] [--plan full|lora [--tokens PROMPT:RESPONSE] [--batch N]
            [--device cpu|cuda:N] [--memory-bytes BYTES|N GB]]
        longrun model convert DIR --out OUT [--dtype float32|bfloat16] [--shard-size BYTES|N GB|N MB]
        longrun model merge --model DIR --adapter DIR --out OUT [--dtype float32|bfloat16] [--shard-size BYTES|N GB|N MB]`;
@@ -28,9 +29,14 @@ const DTYPES = { float32: "F32", bfloat16: "BF16" } as const;
 
 async function model(): Promise<void> {
   const [command, ...args] = process.argv.slice(2);
-  const run = new Map(Object.entries({ info, convert, merge })).get(command ?? "");
+  const run = new Map(Object.entries({ fetch, info, convert, merge })).get(command ?? "");
   if (run === undefined) throw new InputError(USAGE);
-  run(args);
+  await run(args);
+}
+
+async function fetch(args: string[]): Promise<void> {
+  const { fetchCommand } = await import("./fetch-command.ts"); // only here: it brings the hub's library with it
+  await fetchCommand(args);
 }
 
 function info(args: string[]): void {

@@ -24,9 +24,9 @@ export type HalfKernels = Record<"narrow" | "add", Session>;
 export async function halfKernels(runtime: Runtime, threads: number): Promise<HalfKernels> {
   const options = { threads, graphOptimizationLevel: "basic" } as const;
   const narrow = new Graph("narrow");
-  narrow.output("narrow", cast(narrow.input("wide", "float32", BLOCK), "bfloat16"));
+  narrow.output("narrow", cast(narrow.input("wide", "float32", BLOCK), runtime.half));
   const sum = new Graph("add_halves");
-  const part = cast(sum.input("part", "bfloat16", BLOCK), "float32");
+  const part = cast(sum.input("part", runtime.half, BLOCK), "float32");
   sum.output("sum", add(sum.input("total", "float32", BLOCK), part));
   return { narrow: await runtime.createSession(narrow, options), add: await runtime.createSession(sum, options) };
 }
@@ -49,7 +49,7 @@ export async function allocateHalves(runtime: Runtime, kernels: HalfKernels, sha
   const buffer = await runtime.allocate(Math.ceil((end - begin) / PER_FLOAT));
   /** @param offset in the buffer of all parameters */
   const view = (offset: number, shape: readonly number[]): DeviceTensor =>
-    buffer.viewOfBytes(HALF_BYTES * (offset - begin), "bfloat16", shape);
+    buffer.viewOfBytes(HALF_BYTES * (offset - begin), runtime.half, shape);
   /** Runs a kernel on one block after the other: the float32 numbers there, and these. */
   const each = async (wide: DeviceBuffer, run: (wide: DeviceTensor, narrow: DeviceTensor) => Promise<unknown>) => {
     for (let start = begin; start < end; start += BLOCK_NUMBERS) {

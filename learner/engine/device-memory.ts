@@ -9,6 +9,7 @@ import type { Adaptation } from "./adaptation.ts";
 import { type DeviceAdamW, deviceAdamW } from "./device-adamw.ts";
 import { allocateHalves, type DeviceHalves, type HalfKernels, halfKernels } from "./device-halves.ts";
 import type { EngineOptions } from "./engine.ts";
+import { EngineError } from "./errors.ts";
 import type { ParameterShape } from "./graph/parameters.ts";
 import type { DeviceTensor } from "./graph/tensor.ts";
 import type { Numbers } from "./model/generate.ts";
@@ -16,17 +17,21 @@ import { HALF_PREFIX } from "./model/halved.ts";
 import { readPart } from "./model/safetensors.ts";
 import type { Held, HeldModel, Memory, Range } from "./model-memory.ts";
 import type { DeviceBuffer } from "./runtime/buffer.ts";
+import { deviceName } from "./runtime/device.ts";
 import { DeviceFiles } from "./runtime/files.ts";
 import { type OnDevice, Runtime } from "./runtime/runtime.ts";
 
 export class DeviceMemory implements Memory, OnDevice {
   readonly runtime: Runtime;
   readonly createSession: OnDevice["createSession"];
+  readonly joins = true;
   /** the frozen model, once for the sessions of policy, critic, reference and generation */
   readonly files: DeviceFiles;
   readonly #threads: number;
   /** whether graphs multiply in bfloat16 */
   readonly #narrow: boolean;
+  /** whether adapters are trained */
+  readonly #adapts: boolean;
   #adamw: DeviceAdamW | undefined;
   #kernels: HalfKernels | undefined;
   /** the bfloat16 gradient of a micro-batch, of one model at a time */
@@ -38,7 +43,7 @@ export class DeviceMemory implements Memory, OnDevice {
     frozen?: Adaptation["frozen"],
   ) {
     this.runtime = new Runtime(device);
-    this.files = new DeviceFiles(this.runtime, frozen?.mapped.tensors ?? [], readPart);
+    this.files = new DeviceFiles(this.runtime, frozen?.mapped.tensors ?? [], readPart, frozen?.mapped.joined);
     // beside products in bfloat16 those that are not (logits, generation) need no more than TF32
     const tf32 = compute === "tf32" || compute === "bfloat16";
     this.createSession = async (graph, options) =>
@@ -49,6 +54,11 @@ export class DeviceMemory implements Memory, OnDevice {
       );
     this.#threads = threads;
     this.#narrow = compute === "bfloat16";
+    if (this.#narrow && this.runtime.half !== "bfloat16") {
+      const why = `${deviceName(device)} has compute capability below 8.0, which has no bfloat16`;
+      throw new EngineError("compute", `compute is bfloat16, but ${why}; set it to float32`);
+    }
+    this.#adapts = frozen !== undefined;
   }
 
   async hold(length: number, numbers?: Float32Array): Promise<Held> {
@@ -87,6 +97,7 @@ export class DeviceMemory implements Memory, OnDevice {
 
   async generatorWeights(weights: Held, shapes: readonly ParameterShape[]): Promise<Numbers> {
     const wide = await (weights as DeviceHeld).tensors(shapes);
+    if (this.#adapts) return new Map(Object.entries(wide)); // generation joins them
     const narrow = await this.halves(weights, shapes, this.runtime.device.kind === "cuda");
     return new Map(Object.entries({ ...wide, ...narrow }));
   }

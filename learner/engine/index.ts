@@ -18,6 +18,7 @@ export {
   type LogProbs,
   type PolicySample,
   type PolicyStepResult,
+  type RunningEngine,
   type Sequence,
   startEngine,
   type ValueSample,
@@ -49,5 +50,6 @@ export { checkFinite, elementCount, initialWeights } from "./model/weights.ts";
 export type { MemoryPlan, PlanRequest } from "./plan.ts";
 export { instrumenterShape } from "./plan-generation.ts";
 export { type Device, deviceName, hasGpu, parseDevice, resolveDevice } from "./runtime/device.ts";
+export { onNotice } from "./runtime/notices.ts";
 export { probeDevice, useDevice } from "./runtime/runtime.ts";
 export { graphCompute } from "./sessions.ts";

@@ -7,14 +7,15 @@
 import { type Adaptation, adaptationOf, trainedShapes } from "./adaptation.ts";
 import { adamwGraph, squaresGraph } from "./device-adamw.ts";
 import type { AdapterOptions } from "./engine.ts";
-import type { Compute, Graph, Value } from "./graph/graph.ts";
+import type { Graph, Value } from "./graph/graph.ts";
 import { peakMemory } from "./graph/memory.ts";
 import type { ParameterShape } from "./graph/parameters.ts";
 import { arenaBytes } from "./graph/session-memory.ts";
-import { elementCount } from "./graph/tensor.ts";
+import { DTYPES, elementCount } from "./graph/tensor.ts";
 import type { ModelConfig } from "./model/config.ts";
 import { blocksOf, decoderDims } from "./model/decoder.ts";
 import { locateWeights } from "./model/files.ts";
+import { joinedNumbers } from "./model/generate-joined.ts";
 import { GPU_CAST_NUMBERS } from "./model/generate-weights.ts";
 import { type GenerationLimits, generationMemory, generationShape, instrumenterShape } from "./plan-generation.ts";
 import { BLOCK_NUMBERS } from "./runtime/buffer.ts";
@@ -35,7 +36,7 @@ export interface PlanRequest extends GenerationLimits {
   /** layers are computed again in the backward pass; default false */
   checkpointing?: boolean;
   /** what matrix products are computed in; default float32 */
-  compute?: Compute;
+  compute?: keyof typeof GPU_ARENA;
 }
 
 /** One row of a plan each. */
@@ -83,7 +84,7 @@ const ARENA = 1.15;
  * The same on a GPU, where kernels have memory of their own, and passes are of other lengths than the longest. Most in deep models, and in
  * bfloat16, whose casts are not foreseen. Measured by rehearsal.
  */
-const GPU_ARENA: Record<Compute, number> = { float32: 1.3, bfloat16: 1.45 };
+const GPU_ARENA = { float32: 1.3, bfloat16: 1.45, float16: 1.45 };
 
 /** Bytes that a graph needs. */
 type Pass = { activations: number; logits: number };
@@ -188,8 +189,9 @@ export class Planner {
     const sessions = PROVIDER_BYTES + nodes * NODE_BYTES;
     /** bfloat16 copies that graphs are fed with, or gradients of one micro-batch, beside so many bytes in float32 */
     const halves = (bytes: number) => (compute === "bfloat16" ? bytes / 2 : 0);
-    // generation's bfloat16 copies, where training has none: the policy's, and the reference's if it instruments
-    const copies = compute === "bfloat16" ? 0 : (policy / 2) * (instrumenter && !adapter ? 2 : 1);
+    // generation's copies in half precision: joined adapters; or where training has none the policy's, and the reference's if it instruments
+    const joined = adapter && DTYPES.bfloat16.bytes * joinedNumbers(this.model.config, adapter);
+    const copies = joined ?? (compute === "bfloat16" ? 0 : (policy / 2) * (instrumenter ? 2 : 1));
     const ofWeights = adapter ? ownersOf : `${owners}, bfloat16 copies for generation`;
     // a micro-batch's gradient is added to the sum by the graph that computes it, and counted there
     const block = working(adamwGraph()) + working(squaresGraph());

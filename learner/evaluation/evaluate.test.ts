@@ -32,8 +32,12 @@ async function runOf(directory: string, o: Setting = {}) {
     launched.push({ kind, index, previous });
     const { completed, queued, running, lost } = store.totals();
     const id = `s${completed + queued + running + lost}`;
-    store.addSamples([newSample(id, { kind, previous, purpose, iteration, lineage: store.lineage })]);
+    const fields = { kind, previous, purpose, iteration, lineage: store.lineage, executionSeed: index };
+    store.addSamples([newSample(id, fields)]);
   };
+  /** A sample's index is its execution seed here. */
+  const lacking = ({ count, there }: { count: number; there: { executionSeed: number }[] }) =>
+    Array.from({ length: count }, (_, i) => i).filter((i) => there.every(({ executionSeed }) => executionSeed !== i));
   const summary: { evaluation: Evaluation } = { evaluation: {} };
   const run = {
     directory,
@@ -72,17 +76,17 @@ async function runOf(directory: string, o: Setting = {}) {
       },
     },
     rollout: {
-      launchScratch: async ({ from, to }: { from: number; to: number }, iteration: number, purpose: string) => {
-        for (let index = from; index < to; index++) add("scratch", index, iteration, purpose);
+      launchScratch: async (wanted: Parameters<typeof lacking>[0], iteration: number, purpose: string) => {
+        for (const index of lacking(wanted)) add("scratch", index, iteration, purpose);
       },
       launchImprovements: async (
-        { from, to }: { from: number; to: number },
+        wanted: Parameters<typeof lacking>[0],
         valid: Sample[],
         iteration: number,
         purpose: string,
       ) => {
-        for (let index = from; index < to && valid.length > 0; index++)
-          add("improve", index, iteration, purpose, valid[index % valid.length]!.id);
+        if (valid.length === 0) return;
+        for (const index of lacking(wanted)) add("improve", index, iteration, purpose, valid[index % valid.length]!.id);
       },
     },
     server: {

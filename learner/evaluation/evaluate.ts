@@ -59,10 +59,11 @@ export async function evaluatePolicy(run: Evaluating, when: When): Promise<void>
   showProgress();
   store.events.on("finished", showProgress);
   try {
-    await rollout.launchScratch({ from: launched("scratch").length, to: scratch }, iteration, purpose);
+    await rollout.launchScratch({ count: scratch, there: launched("scratch") }, iteration, purpose);
     await allFinished(run, purpose);
     const valid = launched("scratch").filter(({ grade }) => grade?.valid);
-    await rollout.launchImprovements({ from: launched("improve").length, to: improve }, valid, iteration, purpose);
+    const there = launched("improve");
+    await rollout.launchImprovements({ count: improve, there }, valid, iteration, purpose);
     await allFinished(run, purpose);
   } finally {
     store.events.off("finished", showProgress);

@@ -71,7 +71,14 @@ const TEXT = { "content-type": "text/plain; charset=utf-8" };
 function refusalOf({ socket, headers }: IncomingMessage): string | undefined {
   if (!LOOPBACK.test(socket.remoteAddress ?? ""))
     return "only from this machine, or by kubectl port-forward to the pod";
-  // A page of somebody's that names this port by a host name of its own would be of one origin with it.
+  return foreignHost({ headers });
+}
+
+/**
+ * Returns what is wrong with the host that a request names, if it is neither an address nor localhost: a page of somebody's that names
+ * this port by a host name of its own would be of one origin with it.
+ */
+export function foreignHost({ headers }: Pick<IncomingMessage, "headers">): string | undefined {
   const host = (headers.host ?? "").replace(/:\d+$/, "");
   const isAddress = isIP(host.replace(/^\[(.*)\]$/, "$1")) !== 0;
   return isAddress || host === "localhost" ? undefined : `${JSON.stringify(host)} is not this server: use localhost`;

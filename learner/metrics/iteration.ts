@@ -176,7 +176,7 @@ export function iterationMetrics(input: IterationInput) {
     cappedRewards: trained.filter(({ capped }) => capped).length,
     instrumenterFaults: counts(input.instrumenterFaults, (fault) => fault),
     verbatimValidShare: share(judged.filter((sample) => sample.verbatim).length, judged.length),
-    generationTokensPerSecond: share(tokensGenerated, secondsByPhase.generate ?? 0),
+    generationTokensPerSecond: share(tokensGenerated, engineSeconds?.generating ?? secondsByPhase.generate ?? 0),
     tokensTrained,
     trainingTokensPerSecond: share(tokensTrained, secondsByPhase.train ?? 0),
     learnerIdleShare: share(secondsByPhase.execute ?? 0, seconds),

@@ -2,12 +2,13 @@
  * The numbers of `metrics.jsonl`, and what changes between its lines, for Prometheus. Base units (seconds, bytes,
  * shares from 0 to 1); labels have few values, and none names a sample or an attempt.
  */
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { Counter, Gauge, Histogram } from "prom-client";
 import { ENGINE_USES } from "../../proto/engine-seconds.ts";
 import { OUTCOMES } from "../../proto/execution.ts";
 import { type Guard, guardNames } from "../grading/guards.ts";
 import type { KnownActor } from "../server/actor-states.ts";
 import type { IterationMetrics } from "./iteration.ts";
+import { registryOfProcess } from "./registry.ts";
 import { sum } from "./statistics.ts";
 
 /** The parts of a sample's way that are timed one by one. */
@@ -101,9 +102,6 @@ const KNOWN_VALUES: Record<string, readonly string[]> = {
   learner_engine_seconds_total: ENGINE_USES,
   phase_seconds_total: ["generate", "execute", "evaluate", "train", "checkpoint", "other"],
 };
-
-/** Of the process. Gauges that prom-client names like counters, which tools for metrics refuse; they say little. */
-const MISNAMED = ["nodejs_active_handles_total", "nodejs_active_requests_total", "nodejs_active_resources_total"];
 
 const STAGE_BUCKETS_SECONDS = [0.001, 0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600];
 
@@ -215,13 +213,6 @@ export class LearnerMetrics {
     }
     this.#counted = { ...counts };
   }
-}
-
-function registryOfProcess(): Registry {
-  const register = new Registry();
-  collectDefaultMetrics({ register });
-  for (const misnamed of MISNAMED) register.removeSingleMetric(misnamed);
-  return register;
 }
 
 function set(gauge: Gauge, labels: Record<string, string>, value: number | null): void {

@@ -1,12 +1,14 @@
 /** Exit codes: 0 done, 1 failed, 2 bad input. */
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { endOnClosedPipe } from "../../proto/closed-pipe.ts";
 import { ReportError } from "./run-folder.ts";
 import { writeReport } from "./write.ts";
 
 const USAGE =
   "usage: longrun report DIR, where DIR is the folder of a run; writes DIR/report.html anew and prints its path";
 
+endOnClosedPipe();
 try {
   const { positionals, values } = parseArgs({ allowPositionals: true, options: { help: { type: "boolean" } } });
   const [directory] = positionals;

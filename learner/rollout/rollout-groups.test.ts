@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { TrainingRunSpec } from "../../crds/trainingrun.ts";
 import type { Engine, GenerateOptions } from "../engine/engine.ts";
+import type { Listener } from "../engine/index.ts";
 import type { NewSample, Sample } from "../store/types.ts";
 import { Rollout } from "./rollout.ts";
 
@@ -14,24 +15,28 @@ const PREVIOUS = {
   durationSeconds: 1,
 };
 
+type Asked = { prompts: Int32Array[]; options: GenerateOptions; told: Listener | undefined };
+
 /** A rollout over a policy that says nothing of use; what it stores, and how it was asked to generate. */
 function rolloutOf(algorithm: object, generationBatchSize: number) {
   const stored: NewSample[][] = [];
-  const asked: { prompts: Int32Array[]; options: GenerateOptions }[] = [];
+  const asked: Asked[] = [];
   const rollout = new Rollout({
     engine: {
-      generate: async (prompts: Int32Array[], options: GenerateOptions) => {
-        asked.push({ prompts, options });
-        return prompts.map((_, i) => {
+      generate: async (prompts: Int32Array[], options: GenerateOptions, told?: Listener) => {
+        asked.push({ prompts, options, told });
+        const responses = prompts.map((_, i) => {
           return { response: Int32Array.of(1), logProbs: Float32Array.of(-1), finished: i % 2 === 0 };
         });
+        for (const [i, response] of responses.entries()) told?.(i, { ...response, ended: true });
+        return responses;
       },
     } as unknown as Engine,
     store: {
       lineage: 1,
-      addSamples: (samples) => stored.push([...samples]),
       previousSolutions: () => [1, 2, 3].map((i) => ({ ...PREVIOUS, id: `s${i}`, terminalOutput: `MAE ${i}` })),
     },
+    addSamples: async (samples) => void stored.push([...samples]),
     task: {
       ...{ name: "diamonds", description: "Predict.", columns: [], files: [] },
       ...{ snippet: [], submissionFormat: [], packages: [] },
@@ -49,15 +54,18 @@ function rolloutOf(algorithm: object, generationBatchSize: number) {
   return { rollout, stored, asked };
 }
 
+/** Begins so many prompts at once, and waits until all are stored. */
+async function launch(rollout: Rollout, prompts: number, iteration: number) {
+  const generation = rollout.generation(iteration);
+  generation.begin(prompts);
+  await generation.end();
+  return generation.launched;
+}
+
 test("the samples of a group share one prompt, are generated with seeds of their own, and stored together", async () => {
   const { rollout, stored, asked } = rolloutOf({ baseline: "RLOO", groupSize: 3 }, 8);
-  const launched = await rollout.launch(5, 2);
+  const launched = await launch(rollout, 5, 2);
   assert.equal(launched.samples, 15);
-  assert.deepEqual(
-    stored.map((samples) => samples.length),
-    [6, 6, 3],
-    "at most 8 side by side, whole groups",
-  );
   const samples = stored.flat();
   assert.deepEqual(
     samples.map(({ group }) => group),
@@ -77,7 +85,7 @@ test("the samples of a group share one prompt, are generated with seeds of their
 
 test("without a group baseline every sample draws a prompt of its own", async () => {
   const { rollout, stored } = rolloutOf({ baseline: "Critic", groupSize: 3 }, 8);
-  assert.equal((await rollout.launch(5, 2)).samples, 5);
+  assert.equal((await launch(rollout, 5, 2)).samples, 5);
   const samples = stored.flat();
   assert.deepEqual(new Set(samples.map(({ group }) => group)), new Set([undefined]));
   assert.ok(new Set(samples.map(({ previous }) => previous)).size > 1);
@@ -90,18 +98,19 @@ const drawnBy = (samples: NewSample[], asked: { options: GenerateOptions }[]) =>
 
 test("an evaluation's samples depend on their index, not on what was sampled before, nor on where it was interrupted", async () => {
   const whole = rolloutOf({}, 4);
-  await whole.rollout.launchScratch({ from: 0, to: 6 }, 0, "evaluation-before");
+  await whole.rollout.launchScratch({ count: 6, there: [] }, 0, "evaluation-before");
   const later = rolloutOf({}, 4);
-  await later.rollout.launch(3, 1);
+  await launch(later.rollout, 3, 1);
   later.stored.length = later.asked.length = 0;
-  await later.rollout.launchScratch({ from: 0, to: 2 }, 12, "evaluation-after-12");
-  await later.rollout.launchScratch({ from: 2, to: 6 }, 12, "evaluation-after-12");
+  await later.rollout.launchScratch({ count: 2, there: [] }, 12, "evaluation-after-12");
+  const there = later.stored.flat();
+  await later.rollout.launchScratch({ count: 6, there }, 12, "evaluation-after-12");
   assert.deepEqual(drawnBy(later.stored.flat(), later.asked), drawnBy(whole.stored.flat(), whole.asked));
   assert.equal(new Set(drawnBy(whole.stored.flat(), whole.asked).seeds).size, 6);
   const [first, ...others] = later.stored.flat().map(({ id }) => id);
   assert.equal(first, "s000010", "ids are never used twice");
   assert.equal(new Set(others).size, 5);
-  await later.rollout.launchScratch({ from: 6, to: 6 }, 12, "evaluation-after-12");
+  await later.rollout.launchScratch({ count: 6, there: later.stored.flat() }, 12, "evaluation-after-12");
   assert.equal(later.stored.flat().length, 6, "nothing is missing");
 });
 
@@ -109,27 +118,27 @@ test("an evaluation's improvements go round the valid samples whose solution fit
   const { rollout, stored, asked } = rolloutOf({}, 8);
   const solved = (id: string, program: string) => ({ id, plan: "A plan.", program }) as Sample;
   const samples = [solved("a", "x = 1\n"), solved("huge", "x".repeat(2e6)), solved("b", "x = 2\n")];
-  const launched = await rollout.launchImprovements({ from: 1, to: 5 }, samples, 0, "evaluation-before");
+  const launched = await rollout.launchImprovements({ count: 4, there: [] }, samples, 0, "evaluation-before");
   assert.deepEqual([launched.samples, launched.refusedPrevious], [4, 1]);
   assert.deepEqual(
     stored.flat().map(({ kind, previous }) => [kind, previous]),
     [
-      ["improve", "b"],
       ["improve", "a"],
       ["improve", "b"],
       ["improve", "a"],
+      ["improve", "b"],
     ],
   );
   const scratch = rolloutOf({}, 8);
-  await scratch.rollout.launchScratch({ from: 1, to: 5 }, 0, "evaluation-before");
+  await scratch.rollout.launchScratch({ count: 4, there: [] }, 0, "evaluation-before");
   assert.notDeepEqual(asked[0]!.options.seeds, scratch.asked[0]!.options.seeds);
-  const none = await rollout.launchImprovements({ from: 0, to: 4 }, [], 0, "evaluation-before");
+  const none = await rollout.launchImprovements({ count: 4, there: [] }, [], 0, "evaluation-before");
   assert.equal(none.samples, 0);
 });
 
 test("a response that did not end by itself is stored as truncated", async () => {
   const { rollout, stored } = rolloutOf({ baseline: "BatchMean" }, 8);
-  await rollout.launch(3, 2);
+  await launch(rollout, 3, 2);
   assert.deepEqual(
     stored.flat().map(({ truncated }) => truncated),
     [false, true, false],

@@ -59,14 +59,18 @@ describe("a rollout with the bundled policy as StaticPolicy", () => {
           });
         },
       },
-      store: { lineage: 1, addSamples: (samples) => void stored.push(...samples), previousSolutions: () => [] },
+      store: { lineage: 1, previousSolutions: () => [] },
+      addSamples: async (samples) => void stored.push(...samples),
       task,
       spec: spec(limits),
       encode: (messages) => tokenizer.encodeChat(messages),
       decode: (tokens) => tokenizer.decode(tokens),
       nextNumber: 1,
     });
-    return { launched: await rollout.launch(3, 0), stored, asked };
+    const generation = rollout.generation(0);
+    generation.begin(3);
+    await generation.end();
+    return { launched: generation.launched, stored, asked };
   }
 
   it("asks for as many programs at once as keys and values were planned for", async () => {

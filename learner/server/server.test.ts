@@ -124,6 +124,28 @@ describe("one execution", { concurrency: 6 }, () => {
     assert.deepEqual(store.submission("a"), submission);
   });
 
+  test("what the learner writes shares its commit with the lease of what it queues; its fault is thrown", async (t) => {
+    const { store, server, address } = await newLearner();
+    const actor = new TestActor(address);
+    await actor.hello({ slots: 1 });
+    actor.ready(1);
+    actor.heartbeat([], { busySeconds: 3 }); // after which the learner knows of the slot
+    await until(() => server.actors().some(({ busySeconds }) => busySeconds === 3), "the actor");
+    const together = t.mock.method(store, "together");
+    let queued = 0;
+    store.events.on("queued", () => queued++);
+    await server.write(() => {
+      store.addSamples([newSample("a")]);
+      assert.equal(queued, 0, "it is not on disk yet");
+    });
+    assert.deepEqual([store.counts().running, together.mock.callCount(), queued], [1, 1, 1]);
+    assert.equal((await actor.nextLease()).attempt.execution, "a");
+    await assert.rejects(
+      server.write(() => store.addSamples([newSample("a")])),
+      { code: "conflict" },
+    );
+  });
+
   test("a submission of many chunks, two at the same time", async () => {
     const { store, server, address } = await newLearner();
     store.addSamples([newSample("a"), newSample("b")]);
@@ -813,6 +835,25 @@ describe("waiting", { concurrency: 6 }, () => {
       code: "stalled",
       message: /^no result \d+ s after the end of a lease: programs run on 1 actor/,
     });
+  });
+
+  test("ends when something else does, with its error if it has one, and takes it for no trouble meanwhile", async () => {
+    const { server } = await newLearner();
+    const heard: string[] = [];
+    const onBlocked = ({ reason }: { reason: string }) => heard.push(reason);
+    const other = sleep(150);
+    await within(server.waitForChange({ reportSeconds: 0.05, onBlocked, other }), "the other's end");
+    assert.deepEqual(heard, [], "that no execution is in flight says nothing");
+    const failing = sleep(20).then(() => Promise.reject(new Error("a worker has ended")));
+    await assert.rejects(server.waitForChange({ other: failing }), /a worker has ended/);
+  });
+
+  test("a change is a lease, too", async () => {
+    const { server, store } = await newLearner();
+    store.addSamples([newSample("a")]);
+    const wait = server.waitForChange();
+    store.leases.takeAll(["actor-0"]);
+    await within(wait, "the lease");
   });
 
   test("ends with the reason of its signal", async () => {

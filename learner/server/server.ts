@@ -120,6 +120,20 @@ export class LearnerServer {
     this.#tick = setInterval(() => this.#onTick(), tickSeconds * 1000);
   }
 
+  /**
+   * Does `work` on the store in the commit that ends this turn of the event loop, together with the results that came in it and with the
+   * leases of what `work` queues. @returns when it is on disk @throws what `work` throws; the commit's StoreError
+   */
+  write(work: () => void): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const { leases } = this.#options.store;
+    this.#turn.write(() => {
+      work();
+      leases.afterCommit(resolve);
+    }, reject);
+    return promise;
+  }
+
   get uploadBytes(): number {
     return this.#uploads.heldBytes;
   }

@@ -44,23 +44,25 @@ export interface WaitOptions {
   /** `sinceMs`: Unix time since which this blocks. */
   onBlocked?: (blocked: Blocked, sinceMs: number) => void;
   signal?: AbortSignal;
+  /** Something else to wait for: ends the wait, too, and its error is thrown. */
+  other?: Promise<unknown>;
 }
 
 /** How often a wait looks at what blocks it. */
 const LOOK_SECONDS = 1;
 
 /**
- * Resolves at the next result, lost attempt or discarded execution.
+ * Resolves at the next lease, result, lost attempt or discarded execution, or when `other` does.
  * @throws ServerError `stalled` naming what blocks; StoreError if the store fails; the reason of `signal` if it fires
  */
 export async function waitForChange(
   store: Store,
   actors: () => readonly KnownActor[],
-  { stallSeconds = 300, idleSeconds = Infinity, reportSeconds = 30, onBlocked, signal }: WaitOptions,
+  { stallSeconds = 300, idleSeconds = Infinity, reportSeconds = 30, onBlocked, signal, other }: WaitOptions,
 ): Promise<void> {
   signal?.throwIfAborted();
   const changed = Promise.withResolvers<void>();
-  let blocked = whatBlocks(store.totals(), actors());
+  let blocked: Blocked | undefined;
   let sinceMs = Date.now();
   /** Since when no execution runs, and when `onBlocked` was last called: milliseconds of `performance.now`. */
   let idleFrom = performance.now();
@@ -70,12 +72,13 @@ export async function waitForChange(
     try {
       const counts = store.totals();
       const next = whatBlocks(counts, actors());
-      if (next.reason !== blocked.reason) sinceMs = Date.now();
+      if (blocked && next.reason !== blocked.reason) sinceMs = Date.now();
       blocked = next;
       if (counts.running > 0) idleFrom = now;
       if (now - reportedAt >= reportSeconds * 1000) {
         reportedAt = now;
-        onBlocked?.(blocked, sinceMs);
+        // Something else is under way that needs no execution.
+        if (blocked.reason !== "NothingInFlight" || other === undefined) onBlocked?.(blocked, sinceMs);
       }
       const overdue = store.leases.overdueSeconds();
       const idle = (now - idleFrom) / 1000;
@@ -90,8 +93,9 @@ export async function waitForChange(
   const stop = () => changed.reject(signal?.reason);
   signal?.addEventListener("abort", stop);
   store.events.on("failed", changed.reject);
-  const events = ["finished", "attemptLost", "revoked"] as const;
+  const events = ["leased", "finished", "attemptLost", "revoked"] as const;
   const resolve = () => changed.resolve();
+  other?.then(resolve, changed.reject);
   for (const event of events) store.events.on(event, resolve);
   try {
     await changed.promise;

@@ -123,6 +123,7 @@ export class Leases {
       for (const [index, attempt] of leased.entries())
         this.#hold({ ...keyOnly(attempt), actor: actors[index] }, this.#options.now());
     });
+    if (leased.length > 0) this.#emit("leased");
     return leased;
   }
 

@@ -44,7 +44,7 @@ CREATE TABLE lineages (
 ) STRICT;
 
 CREATE TABLE samples (
-  sequence INTEGER PRIMARY KEY AUTOINCREMENT,  -- order of dispatch
+  sequence INTEGER PRIMARY KEY AUTOINCREMENT,  -- order of dispatch; numbers of samples that were never stored are missing
   id TEXT NOT NULL UNIQUE,                     -- also the execution's
   purpose TEXT NOT NULL,                       -- training or the name of an evaluation
   iteration INTEGER NOT NULL,                  -- (lineage, iteration): the policy version that wrote it

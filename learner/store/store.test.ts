@@ -72,6 +72,19 @@ describe("samples", () => {
     );
   });
 
+  test("the order of dispatch can be given: it leaves gaps, is leased in its order, and goes on after the last", async () => {
+    const { store } = await newStore();
+    assert.equal(store.nextSequence(), 1);
+    store.addSamples([newSample("c", { sequence: 7 })]);
+    store.addSamples([newSample("b", { sequence: 4 }), newSample("d")]);
+    assert.equal(store.nextSequence(), 9);
+    assert.deepEqual(
+      store.leases.takeAll(["actor-0", "actor-0", "actor-0"]).map(({ execution }) => execution),
+      ["b", "c", "d"],
+    );
+    assert.throws(() => store.addSamples([newSample("e", { sequence: 7 })]), { code: "conflict" });
+  });
+
   test("results, submissions and grades come back, too", async () => {
     const { store, clock } = await newStore();
     store.addSamples([newSample("a")]);

@@ -67,7 +67,12 @@ export class Store extends PolicyVersions {
     this.database.write(() => {
       for (const sample of samples) insertSample(this.database, sample, this.at());
     });
-    if (samples.some(({ state }) => state === "queued")) this.events.emit("queued");
+    if (samples.some(({ state }) => state === "queued")) this.leases.afterCommit(() => this.events.emit("queued"));
+  }
+
+  /** Returns the place in the order of dispatch that no sample has reached. */
+  nextSequence(): number {
+    return this.database.get<{ n: number }>("SELECT coalesce(max(sequence), 0) + 1 AS n FROM samples")!.n;
   }
 
   counts(purpose = "training"): Counts {

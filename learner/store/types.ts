@@ -24,6 +24,8 @@ export type ExecutionState = "queued" | "leased" | "finished" | "notExecuted" | 
 export interface NewSample {
   /** Unique in the store and never reused. */
   id: string;
+  /** Its place in the order of dispatch, from 1, which may leave gaps. Default: after all others. */
+  sequence?: number;
   /** `training`, or the name of an evaluation, e.g. `evaluation-before`. No count or batch mixes purposes. */
   purpose: string;
   /** With `lineage` the version of the policy that wrote it. */
@@ -95,7 +97,6 @@ export interface Grade {
 }
 
 export interface Sample extends Omit<NewSample, "state"> {
-  /** Order of dispatch over the whole store, from 1. */
   sequence: number;
   state: ExecutionState;
   attempts: number;
@@ -208,6 +209,8 @@ export interface HeldAttempt extends AttemptKey {
 export interface StoreEvents {
   /** Executions can be leased: new ones, or a lost attempt's. */
   queued: [];
+  /** Executions were leased: fewer wait for an actor. */
+  leased: [];
   finished: [sampleId: string];
   /** An attempt ended without a result; the execution is queued again, or lost. */
   attemptLost: [attempt: HeldAttempt, reason: string, executionState: "queued" | "lost"];

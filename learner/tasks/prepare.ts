@@ -5,11 +5,11 @@
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempDisposableSync, renameSync, statSync, writeFileSync } from "node:fs";
-import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { stringify } from "yaml";
+import { cacheFolder } from "./cache-folder.ts";
 import { downloadPackage, fileSha256, isFile } from "./download.ts";
 import { TaskError } from "./errors.ts";
 import { type RegistryEntry, readRegistry } from "./registry.ts";
@@ -106,18 +106,13 @@ function asTaskError(error: unknown, options: PrepareOptions): unknown {
   );
 }
 
-/** Where fetched packages are kept: `downloads` of the cache folder. */
-function defaultDownloads({ LONGRUN_CACHE, XDG_CACHE_HOME } = process.env): string {
-  return join(LONGRUN_CACHE || join(XDG_CACHE_HOME || join(homedir(), ".cache"), "longrun"), "downloads");
-}
-
 function main(): number {
   try {
     const text = { type: "string" } as const;
     const { values } = parseArgs({ options: { task: text, out: text, python: text, downloads: text } });
     for (const name of ["task", "out", "python"] as const)
       if (!values[name]) throw new TaskError("input", `--${name} is missing; see the head of learner/tasks/prepare.ts`);
-    const { task, out, python, downloads = defaultDownloads() } = values;
+    const { task, out, python, downloads = join(cacheFolder(), "downloads") } = values;
     console.log(JSON.stringify(prepareTask({ task: task!, out: out!, python: python!, downloads })));
     return 0;
   } catch (error) {

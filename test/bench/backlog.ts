@@ -13,7 +13,7 @@ import type { AcceptedResult } from "../../learner/store/types.ts";
 import { type RunCertificates, writeRunCertificates } from "../../proto/certificates.ts";
 
 const ACTOR = fileURLToPath(new URL("../../actor/main.ts", import.meta.url));
-const LIMITS = {
+export const LIMITS = {
   timeoutSeconds: 60,
   memoryBytes: 2 ** 31,
   outputBytes: 2 ** 20,

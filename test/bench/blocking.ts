@@ -57,9 +57,9 @@ const rollout = new Rollout({
   },
   store: {
     lineage: 1,
-    addSamples: (samples) => store.addSamples(samples.map((sample) => ({ ...sample, previous: undefined }))),
     previousSolutions: () => previous,
   },
+  addSamples: async (samples) => store.addSamples(samples.map((sample) => ({ ...sample, previous: undefined }))),
   task: {
     ...{ name: "diamonds", description: "Predict the price.", metric: { name: "MAE", direction: "Lower" } },
     ...{ columns: ["id", "size", "price"], files: [], snippet: [], submissionFormat: [], packages: [] },
@@ -84,7 +84,9 @@ for (let round = 0; round < Number(values.rounds); round++) {
   delay.enable();
   longestCpu = 0;
   const start = performance.now();
-  await rollout.launch(64, 0);
+  const generation = rollout.generation(0);
+  generation.begin(64);
+  await generation.end();
   const seconds = (performance.now() - start) / 1000;
   look();
   delay.disable();

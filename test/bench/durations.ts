@@ -4,6 +4,7 @@
  * them, beside a learner of one thread.
  */
 import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -24,6 +25,7 @@ import { type Bench, median } from "./result.ts";
 import { writeWork } from "./update-work.ts";
 
 const UPDATES = fileURLToPath(new URL("./update.ts", import.meta.url));
+const GENERATING = fileURLToPath(new URL("./generating.ts", import.meta.url));
 const LEARNER_THREADS = 1;
 const SLOTS = 2;
 const GOAL = 0.1;
@@ -40,7 +42,13 @@ GradientBoostingRegressor(n_estimators=40, random_state=0).fit(train[numbers], t
 
 /** Seconds, one entry a round. */
 type Measured = Record<"clock" | "wall", number[]>;
-const SITUATIONS = ["nothing else runs", "the other slot runs too", "the learner trains", "both"] as const;
+const SITUATIONS = [
+  "nothing else runs",
+  "the other slot runs too",
+  "the learner trains",
+  "both",
+  "the learner generates",
+] as const;
 type Situation = (typeof SITUATIONS)[number];
 const none = (): Measured => ({ clock: [], wall: [] });
 
@@ -73,6 +81,7 @@ async function run(flags: string[]) {
         "the other slot runs too": none(),
         "the learner trains": none(),
         both: none(),
+        "the learner generates": none(),
       };
       raw[name] = entry;
       await once(measured, source);
@@ -120,8 +129,8 @@ async function run(flags: string[]) {
     };
   });
   const method =
-    `${values.rounds} rounds of the four situations in turn; ${SLOTS} slots of one actor on core ${cores?.join(", ") ?? "any"}, a learner that ` +
-    `repeats PPO updates with ${LEARNER_THREADS} thread; medians, and of each round the ratio to its own undisturbed time`;
+    `${values.rounds} rounds of the situations in turn; ${SLOTS} slots of one actor on core ${cores?.join(", ") ?? "any"}, a learner that ` +
+    `repeats PPO updates, or generates 64 rows side by side, with ${LEARNER_THREADS} thread; medians, and of each round the ratio to its own undisturbed time`;
   return { rows, goals, method, raw };
 }
 
@@ -136,7 +145,8 @@ async function disturb(
     while (going) await inOtherSlot();
   })();
   const training = situation === "the learner trains" || situation === "both";
-  const learner = training ? await startTraining(work) : undefined;
+  const generating = situation === "the learner generates";
+  const learner = training ? await startTraining(work) : generating ? await startGenerating() : undefined;
   return async () => {
     going = false;
     await beside;
@@ -145,6 +155,13 @@ async function disturb(
       await new Promise((resolve) => learner.once("exit", resolve));
     }
   };
+}
+
+/** Resolves when it generates. */
+async function startGenerating(): Promise<ChildProcess> {
+  const child = fork(GENERATING, [String(LEARNER_THREADS)]);
+  await once(child, "message");
+  return child;
 }
 
 /** Resolves when an update has been done, and the next one is under way. */

@@ -14,6 +14,7 @@ import { idle } from "./idle.ts";
 import { learner } from "./learner.ts";
 import { learning } from "./learning.ts";
 import { overhead } from "./overhead.ts";
+import { overlap } from "./overlap.ts";
 import { queue } from "./queue.ts";
 import { rehearsal } from "./rehearsal.ts";
 import { type Bench, print, resultsOf, save, UsageError } from "./result.ts";
@@ -21,10 +22,21 @@ import { soak } from "./soak.ts";
 
 const BENCHES: Record<string, Bench> = {
   ...{ overhead, idle, busy, queue, durations, grading },
-  ...{ learner, gpu, rehearsal, active, controller, learning, algorithms, corpus, soak },
+  ...{ overlap, learner, gpu, rehearsal, active, controller, learning, algorithms, corpus, soak },
 };
 /** These take long, so they run only when they are named. */
-const ONLY_NAMED = ["learner", "gpu", "rehearsal", "active", "controller", "learning", "algorithms", "corpus", "soak"];
+const ONLY_NAMED = [
+  "overlap",
+  "learner",
+  "gpu",
+  "rehearsal",
+  "active",
+  "controller",
+  "learning",
+  "algorithms",
+  "corpus",
+  "soak",
+];
 
 const given = process.argv.slice(2);
 const firstFlag = given.findIndex((word) => word.startsWith("-"));

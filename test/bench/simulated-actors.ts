@@ -1,7 +1,8 @@
 /**
- * Many actors in one process, with the real client and no sandbox: each program takes the same time and prints nothing.
- * `node simulated-actors.ts ADDRESS TLS_FOLDERS FIRST ACTORS SECONDS`; tells its parent when all are connected, takes leases
- * when it is told to (`begin`), counts from when it is told to (`count`), and, asked for it (`tell`), says what it has found.
+ * Many actors in one process, with the real client and no sandbox: each program takes about the same time and prints nothing.
+ * `node simulated-actors.ts ADDRESS TLS_FOLDERS FIRST ACTORS SECONDS [SLOTS] [SPREAD]`; tells its parent when all are connected, takes
+ * leases when it is told to (`begin`), counts from when it is told to (`count`), and, asked for it (`tell`), says what it has found.
+ * Programs take SECONDS (1 - SPREAD / 2) to SECONDS (1 + SPREAD / 2), as likely one as the other.
  */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -13,6 +14,8 @@ import { uniforms } from "../../learner/engine/model/random.ts";
 export interface Found {
   /** Every time from a program's end to the same actor's next lease, seconds. */
   waits: number[];
+  /** When each program started, Unix milliseconds, by its execution. */
+  starts: Record<string, number>;
   /** CPU seconds of this process for each second. */
   cores: number;
 }
@@ -20,7 +23,7 @@ export interface Found {
 /** Actors that connect at once: a handshake costs both sides milliseconds, and an actor that waits long gives up. */
 const CONNECTING = 20;
 
-const [address, tlsFolders, first, actors, seconds] = process.argv.slice(2) as [string, string, string, string, string];
+const [address, tlsFolders, first, actors, seconds, slots = "1", spread = "0.5"] = process.argv.slice(2) as string[];
 const next = uniforms(Number(first), "bench", "simulated actors");
 const RESULT: Omit<ExecutionResult, "durationSeconds"> = {
   ...{ outcome: "completed", exitStatus: 0, signal: 0, cpuSeconds: 0, peakMemoryBytes: 0, markers: [] },
@@ -29,22 +32,24 @@ const RESULT: Omit<ExecutionResult, "durationSeconds"> = {
 const clients: ActorClient[] = [];
 let begun = false;
 let waits: number[] = [];
+let starts: Record<string, number> = {};
 
 /** Resolves when it is connected for the first time. */
 function startActor(index: number): Promise<void> {
   let endedAt: number | undefined;
   return new Promise((connected) => {
     const client = new ActorClient({
-      address,
-      tlsDirectory: join(tlsFolders, `simulated-${index}`),
+      address: address!,
+      tlsDirectory: join(tlsFolders!, `simulated-${index}`),
       name: `simulated-${index}`,
-      slots: 1,
-      usableSlots: () => (begun ? 1 : 0),
+      slots: Number(slots),
+      usableSlots: () => (begun ? Number(slots) : 0),
       isolationLevel: "none",
-      execute: async () => {
+      execute: async ({ attempt }) => {
+        starts[attempt.execution] = performance.timeOrigin + performance.now();
         if (endedAt !== undefined) waits.push((performance.now() - endedAt) / 1000);
-        // Spread over half of it, or all would end at the same moment for ever.
-        const durationSeconds = Number(seconds) * (0.75 + 0.5 * next());
+        // Spread, or all would end at the same moment for ever.
+        const durationSeconds = Number(seconds) * (1 + Number(spread) * (next() - 0.5));
         if (durationSeconds > 0) await sleep(durationSeconds * 1000);
         endedAt = performance.now();
         return { ...RESULT, durationSeconds };
@@ -69,11 +74,11 @@ process.on("message", (message) => {
     begun = true;
     for (const client of clients) client.offer();
   } else if (message === "count") {
-    waits = [];
+    [waits, starts] = [[], {}];
     [since, cpu] = [performance.now(), process.cpuUsage()];
   } else {
     const { user, system } = process.cpuUsage(cpu);
-    const found: Found = { waits, cores: (user + system) / 1000 / (performance.now() - since) };
+    const found: Found = { waits, starts, cores: (user + system) / 1000 / (performance.now() - since) };
     process.send!(found);
   }
 });

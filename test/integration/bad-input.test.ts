@@ -58,6 +58,12 @@ describe("is refused, and nothing is made", () => {
       /^--set algorithm\.batchsize=3: spec\.algorithm\.batchsize is unknown; did you mean batchSize\?$/,
     ],
     [
+      "a misspelt field above what is set",
+      "run.yaml",
+      { set: ["stoping.iterations=2"] },
+      /^--set stoping\.iterations=2: spec\.stoping is unknown; did you mean stopping\?$/,
+    ],
+    [
       "no policy",
       "run.yaml",
       { set: ["model.policy=./nowhere"] },

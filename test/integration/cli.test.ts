@@ -159,6 +159,11 @@ describe("an interrupted run", { concurrency: 2 }, () => {
 
     const done = await new Longrun(["run", "run.yaml", "--resume", "stopped"], further).finished;
     assert.equal(done.status, 0, "a run that is done already is done at once");
+    assert.equal(
+      done.stderr,
+      `${join(home, "stopped")}: this run is finished; to train on, raise its iterations (100): --set stopping.iterations=N\n`,
+    );
+    assert.doesNotMatch(done.stdout, /Preparing|Resuming/);
   });
 
   test("SIGHUP stops it too, and processes that do not stop are killed", async () => {
@@ -179,8 +184,19 @@ describe("an interrupted run", { concurrency: 2 }, () => {
     await run.until("it says so", () => run.stderr.includes("Stopping"));
     run.child.kill("SIGINT");
     assert.equal((await run.finished).status, 130);
-    assert.equal(run.stderr, "Stopping; once more stops at once.\n");
+    assert.equal(
+      run.stderr,
+      `Stopping; once more stops at once.\nStopped at once. Go on with: longrun run --resume ${join(home, "at-once")}\n`,
+    );
     await nothingLeft("MARK=at-once");
+  });
+
+  test("a full disk fails the run; the last line resumes it", async () => {
+    const fakes = { learner: { exitAtStart: 73 } };
+    const { status, stderr } = await new Longrun(["run", "run.yaml", "--out", "full"], fakes).finished;
+    assert.match(stderr, /\nGo on with: longrun run --resume \S+\/full\n$/);
+    assert.equal(status, 1);
+    assert.ok(existsSync(join(home, "full/trainingrun.yaml")));
   });
 
   test("before it began leaves no run folder", async () => {

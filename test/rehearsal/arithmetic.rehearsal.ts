@@ -3,7 +3,6 @@
  * kernel: the provider runs the graph that we mean, with each operand in its place.
  */
 import assert from "node:assert/strict";
-import { mkdirSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
@@ -16,26 +15,20 @@ import {
   type Sequence,
   startEngine,
 } from "../../learner/engine/engine.ts";
-import { configJson, type ModelConfig } from "../../learner/engine/model/config.ts";
-import { saveWeights } from "../../learner/engine/model/files.ts";
-import { uniforms } from "../../learner/engine/model/random.ts";
 import { VOCABULARY_CHUNK } from "../../learner/engine/model/token-log-probs.ts";
-import { elementCount, parameters } from "../../learner/engine/model/weights.ts";
 import type { Device } from "../../learner/engine/runtime/device.ts";
 import { randomSamples } from "../../learner/engine/samples.fixture.ts";
 import { ADAPTER } from "../bench/gpu.ts";
+import { assertNear, QWEN2, writeModel } from "./small-models.ts";
 
 process.env.REHEARSAL_ARITHMETIC = "1"; // read when the library is loaded, with the first session on a device
 
-const QWEN2: ModelConfig = {
-  ...{ modelType: "qwen2", normEpsilon: 1e-6, ropeTheta: 1e6, tied: true, queryKeyValueBias: true },
-  ...{ layers: 2, hiddenSize: 32, intermediateSize: 48, heads: 4, keyValueHeads: 2, headSize: 8 },
-  ...{ vocabSize: 97, maxPositions: 256, initializerRange: 0.2 },
-};
 const MODELS = {
   qwen2: QWEN2,
   qwen3: { ...QWEN2, modelType: "qwen3" as const, queryKeyNorm: true, queryKeyValueBias: false, tied: false },
   /** logits in chunks: two whole ones and a small one; bfloat16 in its file */
+  /** heads as attention takes them: queries, keys and values go there joined; bfloat16 in its file */
+  "whole heads": { ...QWEN2, heads: 2, keyValueHeads: 1, headSize: 16 },
   "large vocabulary": { ...QWEN2, layers: 1, hiddenSize: 16, headSize: 4, vocabSize: 2 * VOCABULARY_CHUNK + 33 },
 };
 /** Of a number above 1 relative to it. Sums are in another order. */
@@ -43,24 +36,11 @@ const TOLERANCE = 1e-5;
 /** A bfloat16 has 8 bits, and the operands of products are rounded to it; 0.009 was measured, of a gradient's norm. */
 const BFLOAT16_TOLERANCE = 0.02;
 
-/** Every weight is random, the biases and norms too. */
-function writeModel(folder: string, config: ModelConfig, dtype: "F32" | "BF16"): void {
-  const next = uniforms(1, "weights");
-  const random = (around: number) => () => around + 2 * config.initializerRange * (next() - 0.5);
-  const tensors = parameters(config).map(({ name, shape, kind }) => {
-    const data = Float32Array.from({ length: elementCount(shape) }, random(kind === "norm" ? 1 : 0));
-    return { name, shape, read: () => data };
-  });
-  mkdirSync(folder);
-  writeFileSync(path.join(folder, "config.json"), JSON.stringify(configJson(config, { eos_token_id: 0 })));
-  saveWeights(folder, tensors, { dtype });
-}
-
 let folder: string;
 before(async () => {
   folder = await mkdtemp(path.join(os.tmpdir(), "longrun-arithmetic-"));
   for (const [name, config] of Object.entries(MODELS))
-    writeModel(path.join(folder, name), config, name === "large vocabulary" ? "BF16" : "F32");
+    writeModel(path.join(folder, name), config, name.startsWith("qwen") ? "F32" : "BF16");
 });
 after(() => rm(folder, { recursive: true }));
 
@@ -83,21 +63,6 @@ async function onBoth<T>(
     }
   }
   return found as [T, T];
-}
-
-/** Each number of the second is near that of the first, by name. */
-function assertNear(
-  cuda: Record<string, ArrayLike<number>>,
-  cpu: Record<string, ArrayLike<number>>,
-  tolerance: number,
-): void {
-  for (const [name, numbers] of Object.entries(cpu)) {
-    assert.equal(cuda[name]!.length, numbers.length, name);
-    for (let i = 0; i < numbers.length; i++) {
-      const difference = Math.abs(cuda[name]![i]! - numbers[i]!) / Math.max(1, Math.abs(numbers[i]!));
-      assert.ok(difference <= tolerance, `${name}[${i}] is ${cuda[name]![i]}, on the CPU ${numbers[i]}`);
-    }
-  }
 }
 
 const ADAM = { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weightDecay: 0.01 };
@@ -164,6 +129,12 @@ const GENERATION_TOLERANCE = 0.06;
 for (const [name, model, options] of [
   ["LoRA", "qwen2", LORA],
   ["LoRA beside bfloat16 files, in parts", "large vocabulary", LORA],
+  ["LoRA beside bfloat16 files", "whole heads", LORA],
+  [
+    "LoRA of some layers",
+    "whole heads",
+    { adapter: { ...ADAPTER, targets: ["k_proj", "v_proj", "up_proj", "down_proj"] } },
+  ],
   ["every weight", "qwen2", {}],
   ["every weight, with norms of queries and keys", "qwen3", {}],
 ] as const)

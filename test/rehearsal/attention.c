@@ -38,18 +38,19 @@ static double turned(enum type type, const void *from, int64_t head, int i, int 
 static void append(const struct launch *launch) {
   enum type type = TYPE(0);
   int heads = ARGUMENT(int, 10), owners = ARGUMENT(int, 11), size = ARGUMENT(int, 12), room = ARGUMENT(int, 14), half = ARGUMENT(int, 20) / 2;
-  if (ARGUMENT(void *, 0) || ARGUMENT(void *, 21) || ARGUMENT(uint8_t, 22) || !ARGUMENT(uint8_t, 23) || ARGUMENT(void *, 25) || type != TYPE(1))
-    lacks("UnpackRoPEAppend of joined projections, with positions, norms, or another cache");
-  int time = launch->grid.x;
+  if (ARGUMENT(void *, 21) || ARGUMENT(uint8_t, 22) || !ARGUMENT(uint8_t, 23) || ARGUMENT(void *, 25) || type != TYPE(1))
+    lacks("UnpackRoPEAppend with positions, norms, or another cache");
+  int time = launch->grid.x, all = heads + 2 * owners, joined = ARGUMENT(void *, 0) != 0;
   for (unsigned row = 0; row < launch->grid.z; row++)
     for (int t = 0; t < time; t++)
-      for (int head = 0; head < heads + 2 * owners; head++) {
+      for (int head = 0; head < all; head++) {
         int part = head < heads ? 0 : head < heads + owners ? 1 : 2; /* queries, keys, values */
         int own = part == 0 ? head : (head - heads) % owners, count = part == 0 ? heads : owners;
         int position = ((int *)POINTER(16))[row] + t;
-        int64_t from = (((int64_t)row * time + t) * count + own) * size, to = part == 0 ? from : (((int64_t)row * owners + own) * room + position) * size;
+        int64_t token = (int64_t)row * time + t, from = joined ? (token * all + head) * size : (token * count + own) * size;
+        int64_t to = part == 0 ? (token * heads + own) * size : (((int64_t)row * owners + own) * room + position) * size;
         for (int i = 0; i < size; i++)
-          put(type, POINTER(4 + part), to + i, turned(type, POINTER(1 + part), from, i, part < 2 ? half : 0, POINTER(18), POINTER(19), position));
+          put(type, POINTER(4 + part), to + i, turned(type, POINTER(joined ? 0 : 1 + part), from, i, part < 2 ? half : 0, POINTER(18), POINTER(19), position));
       }
 }
 
@@ -124,11 +125,70 @@ static void flash(const struct launch *launch) {
   }
   free(weights), free(sums), free(query);
 }
+/*
+ * Before compute capability 8.0: CUTLASS's attention (contrib_ops/cuda/bert/cutlass_fmha), whose keys and values have as many heads as the
+ * queries. Of AttentionKernel::Params, the parts that are read.
+ */
+struct efficient {
+  void *queries, *keys, *values, *bias, *query_starts, *key_starts;
+  int *lengths;
+  int64_t diagonal;
+  void *to, *sums, *log_sums;
+  int window;
+  float scale, cap;
+  int size, value_size, fresh, room, absolute;
+  uint8_t mask;
+  int query_time, key_time, value_time, bias_time, time, query_head, key_head, value_head;
+  char rest[200 - 156];
+  int rows, heads;
+};
+_Static_assert(offsetof(struct efficient, scale) == 92 && offsetof(struct efficient, query_time) == 124 && offsetof(struct efficient, rows) == 200, "as the provider has it");
+
+static void efficient(const struct launch *launch) {
+  struct efficient *it = launch->arguments[0];
+  enum { FROM_BOTTOM_RIGHT = 2 };
+  if (it->bias || it->key_starts || !it->lengths || it->mask != FROM_BOTTOM_RIGHT || it->cap != 0) lacks("CUTLASS's attention with a bias, another mask, or a cap");
+  enum type type = !strncmp(launch->kernel.template[0], "AttentionKernel<cutlass::half_t", 31) ? FLOAT16 : FLOAT;
+  void *queries = readable(it->queries), *keys = readable(it->keys), *values = readable(it->values), *to = readable(it->to);
+  double *weights = malloc(sizeof *weights * it->room), *sums = malloc(sizeof *sums * it->value_size);
+  for (int row = 0; row < (int)launch->grid.z; row++)
+    for (int head = 0; head < it->heads; head++)
+      for (int t = 0; t < it->fresh; t++) {
+        int seen = ((int *)readable(it->lengths))[row] - it->fresh + t + 1;
+        int64_t kept = (int64_t)row * it->heads * it->key_head + (int64_t)head * it->key_head;
+        int64_t query = ((int64_t)row * it->fresh + t) * it->query_time + head * it->query_head;
+        double total = 0, most = -INFINITY;
+        for (int i = 0; i < seen; i++) {
+          weights[i] = 0;
+          for (int n = 0; n < it->size; n++) weights[i] += get(type, queries, query + n) * get(type, keys, kept + (int64_t)i * it->key_time + n);
+          weights[i] *= it->scale;
+          if (weights[i] > most) most = weights[i];
+        }
+        memset(sums, 0, sizeof *sums * it->value_size);
+        for (int i = 0; i < seen; i++) {
+          double weight = exp(weights[i] - most);
+          total += weight;
+          for (int n = 0; n < it->value_size; n++) sums[n] += weight * get(type, values, kept + (int64_t)i * it->value_time + n);
+        }
+        for (int n = 0; n < it->value_size; n++) put(type, to, ((int64_t)row * it->fresh + t) * it->time + head * it->value_size + n, sums[n] / total);
+      }
+  free(weights), free(sums);
+}
+
+/* Repeats keys or values for the heads that share them: (from, to, positions, their heads, whether heads come last), 8 bytes at a time; blocks are [positions, rows] of [numbers, heads] */
+static void ungroup(const struct launch *launch) {
+  if (strcmp(launch->kernel.template[0], "float2") || ARGUMENT(uint8_t, 4)) lacks("Ungroup of another layout");
+  int64_t length = ARGUMENT(int, 2), owners = ARGUMENT(int, 3), heads = launch->block.y, bytes = 8 * launch->block.x;
+  for (unsigned row = 0; row < launch->grid.y; row++)
+    for (int64_t head = 0; head < heads; head++)
+      memcpy((char *)POINTER(1) + (row * heads + head) * length * bytes, (char *)POINTER(0) + (row * owners + head / (heads / owners)) * length * bytes, length * bytes);
+}
 static void joined_already(const struct launch *launch) {}
 
 emulation *attention_of(const struct signature *kernel) {
   static const struct { const char *name; emulation *emulate; } known[] = {
-      {"GetSequenceLengths", sequence_lengths}, {"UnpackRoPEAppend", append}, {"flash::flash_fwd_kernel", flash},
+      {"GetSequenceLengths", sequence_lengths}, {"attention_kernel_batched_impl_right_padding", efficient}, {"Ungroup", ungroup},
+       {"UnpackRoPEAppend", append}, {"flash::flash_fwd_kernel", flash},
       {"flash::flash_fwd_splitkv_kernel", flash}, {"flash::flash_fwd_splitkv_combine_kernel", joined_already}};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (!strcmp(known[i].name, kernel->name)) return known[i].emulate;

@@ -17,7 +17,7 @@ import { cacheRoot } from "../../actor/python-env.ts";
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, "../..");
 const SOURCES = [
-  ...["rehearsal.h", "memory.c", "kernels.c", "libraries.c"],
+  ...["rehearsal.h", "memory.c", "kernels.c", "capture.c", "libraries.c"],
   ...["signature.c", "arithmetic.c", "attention.c", "movement.c", "products.c"],
 ];
 export const LIBRARY = "librehearsal.so";

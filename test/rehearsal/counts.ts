@@ -7,6 +7,7 @@ import { LIBRARY } from "./build.ts";
 export const COUNTERS = [
   ...(["launches", "products", "cudnn", "toDevice", "toDeviceBytes", "toHost", "toHostBytes"] as const),
   ...(["onDevice", "onDeviceBytes", "synchronisations", "allocations"] as const),
+  ...(["graphLaunches", "graphKernels", "graphCopies", "graphCopyBytes"] as const),
 ] as const;
 
 export type Counts = Record<(typeof COUNTERS)[number], number> & {
@@ -27,6 +28,7 @@ function open() {
   return {
     counts: native.func("rehearsal_counts", "int", ["void *", "int"]),
     kernels: native.func("rehearsal_kernels", "int", ["void *", "int"]),
+    graphs: native.func("rehearsal_graphs", "int64_t", []),
     resize: native.func("rehearsal_resize", "void", ["int", "double"]),
   };
 }
@@ -55,7 +57,10 @@ export async function counting<T>(act: () => Promise<T>): Promise<{ result: T; c
 /** Device memory from now on, bytes; also less than is in use. */
 export const resizeDevice = (bytes: number, device = 0): void => library().resize(device, bytes);
 
-/** Launches of each kernel since the last call, by its mangled name; most first. */
+/** CUDA graphs that can be launched. */
+export const liveGraphs = (): number => Number(library().graphs());
+
+/** Runs of each kernel, in graphs too, since the last call, by its mangled name; most first. */
 export function kernels(): [name: string, launches: number][] {
   const text = new Uint8Array(KERNEL_LIST_BYTES);
   const length = library().kernels(text, text.length) as number;

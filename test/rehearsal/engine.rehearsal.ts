@@ -97,17 +97,13 @@ test("where a phase fills the GPU's memory, it fails with one line that says so,
 });
 
 for (const [name, options] of Object.entries({ LoRA: LORA, "every weight": {} }))
-  test(`${name}: where the GPU is full, a first checkpoint and the first step after a resume fail with one line; later checkpoints do not`, async () => {
+  test(`${name}: where the GPU is full, checkpoints are written, and the first step after a resume fails with one line`, async () => {
     const directory = await mkdtemp(path.join(os.tmpdir(), "longrun-checkpoint-"));
     try {
       const saved = await onDevice(SMALL, options, async (engine, batch) => {
         await engine.initializeCritic(0);
         for (const phase of ["critic step", "policy step"]) await PHASES[phase]!(engine, batch);
-        resizeDevice(0);
-        await assert.rejects(engine.save(directory), full("the first checkpoint"));
-        resizeDevice(80e9);
-        await engine.save(directory);
-        resizeDevice(0); // what is written lies where it lay
+        resizeDevice(0); // weights and moments are copied from where they are
         return engine.save(directory);
       });
       await onDevice(SMALL, options, async (engine, batch) => {

@@ -1,8 +1,7 @@
 /*
  * Launches. Kernels are counted by name and do nothing, but for the few whose results are sizes of other tensors: they do on
  * the host what they would do on a device, else a later Split, Slice or Loop would fail. With REHEARSAL_ARITHMETIC every kernel
- * does (arithmetic.c), and one that the emulation lacks ends the process with its name. Streams, events and graphs are names
- * without anything behind them: everything has happened when a call returns.
+ * does (arithmetic.c), and one that the emulation lacks ends the process with its name.
  */
 #define _GNU_SOURCE
 #include "rehearsal.h"
@@ -11,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 struct kernel {
   const void *host; /* the address that a launch names it by */
@@ -18,6 +19,8 @@ struct kernel {
   uint64_t launches;
   struct signature signature; /* of one that was launched */
   emulation *emulate;
+  int parameters;
+  uint8_t pointers[MOST_PARAMETERS];
 };
 
 /* By the address, open addressing; twice as large when half full. */
@@ -50,25 +53,52 @@ API void __cudaRegisterFunction(void **handle, const char *host, char *device_na
 
 static emulation *always_emulated(const struct signature *kernel);
 
-static cudaError_t launch(const void *host, dim3 grid, dim3 block, void **arguments) {
-  count(LAUNCHES, 1);
+/* A launch with copies of its arguments, whose sizes only the kernel knows: each copy is as long as the longest that an emulation reads. */
+#define ARGUMENT_BYTES 512
+struct launched {
+  const void *host;
+  struct kernel kernel;
+  struct launch launch;
+  void *arguments[MOST_PARAMETERS];
+  char copies[][ARGUMENT_BYTES];
+};
+
+static void run(void *data, int replayed) {
+  struct launched *it = data;
+  pthread_mutex_lock(&lock);
+  slot(kernels, kernel_room, it->host)->launches++;
+  pthread_mutex_unlock(&lock);
+  if (replayed)
+    for (int i = 0; i < it->kernel.parameters; i++)
+      if (it->kernel.pointers[i]) check_alive(*(void **)it->arguments[i], "a kernel of a graph");
+  if (it->kernel.emulate) it->kernel.emulate(&it->launch);
+  else if (computes) lacks(it->kernel.name);
+}
+
+static cudaError_t launch(const void *host, dim3 grid, dim3 block, void **arguments, cudaStream_t stream) {
   pthread_mutex_lock(&lock);
   struct kernel *it = kernel_room ? slot(kernels, kernel_room, host) : 0;
   if (!it || !it->host) end_process("a kernel was launched that was not registered");
-  it->launches++;
   if (!it->signature.name) {
     it->signature = signature_of(it->name);
     it->emulate = computes ? arithmetic_of(&it->signature) : always_emulated(&it->signature);
+    it->parameters = parameters_of(it->name, it->pointers);
   }
   struct kernel known = *it;
   pthread_mutex_unlock(&lock);
-  if (known.emulate)
-    known.emulate(&(struct launch){known.signature, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, arguments});
-  else if (computes) lacks(known.name);
-  return cudaSuccess;
+  int copies = captures(stream) ? known.parameters : 0;
+  struct launched *asked = malloc(sizeof *asked + copies * sizeof *asked->copies);
+  *asked = (struct launched){host, known, {known.signature, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, arguments}, {0}};
+  if (copies) asked->launch.arguments = asked->arguments;
+  for (int i = 0; i < copies; i++) {
+    asked->arguments[i] = asked->copies[i];
+    struct iovec to = {asked->copies[i], ARGUMENT_BYTES}, from = {arguments[i], ARGUMENT_BYTES};
+    if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) <= 0) memcpy(asked->copies[i], arguments[i], sizeof(void *));
+  }
+  return perform(stream, LAUNCHES, run, asked);
 }
 
-/* For tests: writes "launches name" for each kernel that was launched since the last call, a line each, as much as there is room for. */
+/* For tests: writes "launches name" for each kernel that has run since the last call, in graphs too, a line each, as much as there is room for. */
 API int rehearsal_kernels(char *to, int room) {
   int written = 0;
   pthread_mutex_lock(&lock);
@@ -93,6 +123,8 @@ static void zero_positions(const struct launch *launch) {
   int rows = ARGUMENT(int, together ? 0 : 2);
   memset(POINTER(together ? 3 : 1), 0, sizeof(int64_t) * rows);
 }
+/* What is joined, such as tokens with their probabilities. */
+static void zero_joined(const struct launch *launch) { memset(POINTER(3), 0, bytes_of(type_of(launch->kernel.template[0])) * ARGUMENT(int, 5)); }
 static void zero_logarithms(const struct launch *launch) { memset(POINTER(1), 0, sizeof(float) * ARGUMENT(int64_t, 3)); }
 
 static int is(const char *text, const char *wanted) { return text && !strcmp(text, wanted); }
@@ -101,17 +133,25 @@ static int is(const char *text, const char *wanted) { return text && !strcmp(tex
 static emulation *always_emulated(const struct signature *kernel) {
   if (is(kernel->name, "_BinaryElementWiseSimple") && is(kernel->template[2], "long")) return arithmetic_of(kernel);
   if (is(kernel->name, "_ConcatKernelSameConcatDim") && is(kernel->template[0], "long")) return arithmetic_of(kernel);
+  if (is(kernel->name, "_ConcatKernelSameConcatDim") && type_of(kernel->template[0]) != UNKNOWN) return zero_joined;
   if (!strncmp(kernel->name, "arg_min_max_last_axis", 21)) return zero_positions;
   if (is(kernel->name, "_UnaryElementWise") && is(kernel->template[2], "OP_Log<float>")) return zero_logarithms;
   return 0;
 }
 
-API cudaError_t cudaLaunchKernel(const void *host, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream) { return launch(host, grid, block, arguments); }
-API cudaError_t cudaLaunchCooperativeKernel(const void *host, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream) { return launch(host, grid, block, arguments); }
-API cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *how, const void *host, void **arguments) { return launch(host, how->gridDim, how->blockDim, arguments); }
-API cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream) { return launch(kernel, grid, block, arguments); }
+API cudaError_t cudaLaunchKernel(const void *host, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream) { return launch(host, grid, block, arguments, stream); }
+API cudaError_t cudaLaunchCooperativeKernel(const void *host, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream) { return launch(host, grid, block, arguments, stream); }
+API cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *how, const void *host, void **arguments) { return launch(host, how->gridDim, how->blockDim, arguments, how->stream); }
+API cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream) { return launch(kernel, grid, block, arguments, stream); }
 API cudaError_t __cudaGetKernel(cudaKernel_t *to, const void *host) { *to = (cudaKernel_t)host; return cudaSuccess; }
-API cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void *data) { call(data); return cudaSuccess; }
+
+struct call { cudaHostFn_t function; void *data; };
+static void call(void *data, int replayed) { ((struct call *)data)->function(((struct call *)data)->data); }
+API cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *data) {
+  struct call *asked = malloc(sizeof *asked);
+  *asked = (struct call){function, data};
+  return perform(stream, COUNTERS, call, asked);
+}
 
 /* What <<<...>>> compiles to around a launch. */
 static __thread struct { dim3 grid, block; size_t shared; void *stream; } configured;
@@ -144,33 +184,3 @@ API cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **to, 
   return cudaSuccess;
 }
 API int cuTensorMapEncodeTiled(void) { return 0; }
-
-API cudaError_t cudaDeviceSynchronize(void) { count(SYNCHRONISATIONS, 1); return cudaSuccess; }
-API cudaError_t cudaStreamSynchronize(cudaStream_t stream) { count(SYNCHRONISATIONS, 1); return cudaSuccess; }
-API cudaError_t cudaEventSynchronize(cudaEvent_t event) { count(SYNCHRONISATIONS, 1); return cudaSuccess; }
-API cudaError_t cudaStreamCreate(cudaStream_t *to) { *to = malloc(8); return cudaSuccess; }
-API cudaError_t cudaStreamCreateWithFlags(cudaStream_t *to, unsigned flags) { *to = malloc(8); return cudaSuccess; }
-API cudaError_t cudaStreamDestroy(cudaStream_t stream) { free(stream); return cudaSuccess; }
-API cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) { return cudaSuccess; }
-API cudaError_t cudaEventCreate(cudaEvent_t *to) { *to = malloc(8); return cudaSuccess; }
-API cudaError_t cudaEventCreateWithFlags(cudaEvent_t *to, unsigned flags) { *to = malloc(8); return cudaSuccess; }
-API cudaError_t cudaEventDestroy(cudaEvent_t event) { free(event); return cudaSuccess; }
-API cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return cudaSuccess; }
-API cudaError_t cudaEventElapsedTime(float *to, cudaEvent_t from, cudaEvent_t until) { *to = 0.01f; return cudaSuccess; }
-
-/* CUDA graphs: what is captured is counted when it is captured, and not again when it is replayed. */
-static __thread int capturing;
-API cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { capturing = 1; return cudaSuccess; }
-API cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *to) { capturing = 0; *to = malloc(8); return cudaSuccess; }
-API cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *to) {
-  *to = capturing ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
-  return cudaSuccess;
-}
-API cudaError_t cudaGraphInstantiate(cudaGraphExec_t *to, cudaGraph_t graph, unsigned long long flags) { *to = malloc(8); return cudaSuccess; }
-API cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
-  if (computes) lacks("a CUDA graph");
-  count(LAUNCHES, 1);
-  return cudaSuccess;
-}
-API cudaError_t cudaGraphDestroy(cudaGraph_t graph) { free(graph); return cudaSuccess; }
-API cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) { free(graph); return cudaSuccess; }

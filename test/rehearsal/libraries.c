@@ -11,8 +11,9 @@
 #define SUCCEEDS(name) API int name(void) { return 0; }
 /* Of these the arithmetic is not emulated. */
 #define WORKS(name) API int name(void) { if (computes) lacks(#name); return 0; }
-#define PRODUCT(name) API int name(void) { if (computes) lacks(#name); count(PRODUCTS, 1); return 0; }
-#define OPERATION(name) API int name(void) { if (computes) lacks(#name); count(CUDNN, 1); return 0; }
+#define PRODUCT(name) API int name(struct handle *handle) { if (computes) lacks(#name); return perform(handle->stream, PRODUCTS, 0, 0); }
+#define OPERATION(name) API int name(struct handle *handle) { if (computes) lacks(#name); return perform(handle->stream, CUDNN, 0, 0); }
+#define SETS_STREAM(name) API int name(struct handle *handle, void *stream) { handle->stream = stream; return 0; }
 #define CREATES(name) API int name(void **to) { *to = calloc(1, 8); return 0; }
 #define RELEASES(name) API int name(void *it) { free(it); return 0; }
 /* cuDNN's graph interface (convolutions, fused attention): ONNX Runtime then takes a kernel of its own. */
@@ -32,7 +33,12 @@ API const char *cublasGetStatusName(int status) { return status ? "CUBLAS_STATUS
 API const char *cublasGetStatusString(int status) { return status ? "an internal error" : "success"; }
 CREATES(cublasLtCreate)
 RELEASES(cublasLtDestroy)
-PRODUCT(cublasLtMatmul)
+/* Its stream is the last of sixteen parameters. */
+API int cublasLtMatmul(void *handle, void *product, void *alpha, void *a, void *a_layout, void *b, void *b_layout, void *beta, void *c, void *c_layout, void *d, void *d_layout,
+                       void *algorithm, void *workspace, size_t bytes, void *stream) {
+  if (computes) lacks("cublasLtMatmul");
+  return perform(stream, PRODUCTS, 0, 0);
+}
 SUCCEEDS(cublasLtMatmulAlgoConfigSetAttribute)
 API int cublasLtMatmulAlgoGetHeuristic(void *handle, void *product, void *a, void *b, void *c, void *d, void *preference, int wanted, void *results, int *found) {
   memset(results, 0, ENOUGH_FOR_A_RESULT);
@@ -54,7 +60,7 @@ CREATES(cublasLtMatrixTransformDescCreate)
 RELEASES(cublasLtMatrixTransformDescDestroy)
 WORKS(cublasScopy_v2)
 SUCCEEDS(cublasSetMathMode)
-SUCCEEDS(cublasSetStream_v2)
+SETS_STREAM(cublasSetStream_v2)
 WORKS(cublasSgetrfBatched)
 WORKS(cublasSgetriBatched)
 WORKS(cublasSscal_v2)
@@ -101,7 +107,7 @@ NOT_SUPPORTED(cudnnGetRNNTempSpaceSizes)
 NOT_SUPPORTED(cudnnGetRNNWeightParams)
 API int cudnnGetReductionIndicesSize(void *handle, void *reduction, void *from, void *to, size_t *bytes) { *bytes = 0; return 0; }
 API int cudnnGetReductionWorkspaceSize(void *handle, void *reduction, void *from, void *to, size_t *bytes) { *bytes = 0; return 0; }
-API int cudnnGetStream(void *handle, void **to) { *to = 0; return 0; }
+API int cudnnGetStream(struct handle *handle, void **to) { *to = handle->stream; return 0; }
 NOT_SUPPORTED(cudnnGetTensorNdDescriptor)
 API size_t cudnnGetVersion(void) { return 92000; }
 OPERATION(cudnnLRNCrossChannelForward)
@@ -117,7 +123,7 @@ SUCCEEDS(cudnnSetLRNDescriptor)
 SUCCEEDS(cudnnSetPoolingNdDescriptor)
 SUCCEEDS(cudnnSetRNNDataDescriptor)
 SUCCEEDS(cudnnSetRNNDescriptor_v8)
-SUCCEEDS(cudnnSetStream)
+SETS_STREAM(cudnnSetStream)
 OPERATION(cudnnSoftmaxForward)
 
 /* Tensors and what is made of them when some of their axes become 1. */
@@ -151,21 +157,34 @@ static int64_t reduced_place(const struct tensor *from, const struct tensor *to,
   return at;
 }
 
-API int cudnnReduceTensor(void *handle, const enum reduction *operation, void *indices, size_t index_bytes, void *workspace, size_t workspace_bytes,
-                          const void *alpha, const struct tensor *from, const void *a, const void *beta, const struct tensor *to, void *c) {
-  count(CUDNN, 1);
-  if (!computes) return 0;
-  if ((*operation != ADD && *operation != MAXIMUM && *operation != MEAN) || from->axes > MOST_AXES || from->axes != to->axes) lacks("cudnnReduceTensor with this operation");
+struct reduced {
+  enum reduction operation;
+  struct tensor from, to;
+  const void *a;
+  void *c;
+};
+static void reduce(void *data, int replayed) {
+  if (!computes) return;
+  struct reduced *it = data;
+  enum reduction operation = it->operation;
+  const struct tensor *from = &it->from, *to = &it->to;
+  if ((operation != ADD && operation != MAXIMUM && operation != MEAN) || from->axes > MOST_AXES || from->axes != to->axes) lacks("cudnnReduceTensor with this operation");
   int64_t numbers = 1, results = 1;
   for (int axis = 0; axis < from->axes; axis++) numbers *= from->sizes[axis], results *= to->sizes[axis];
   double *totals = malloc(sizeof(double) * results);
-  for (int64_t i = 0; i < results; i++) totals[i] = *operation == MAXIMUM ? -INFINITY : 0;
+  for (int64_t i = 0; i < results; i++) totals[i] = operation == MAXIMUM ? -INFINITY : 0;
   for (int64_t i = 0; i < numbers; i++) {
     int64_t place, at = reduced_place(from, to, i, &place);
-    double value = get(from->type, readable(a), place);
-    totals[at] = *operation == MAXIMUM ? fmax(totals[at], value) : totals[at] + value;
+    double value = get(from->type, readable(it->a), place);
+    totals[at] = operation == MAXIMUM ? fmax(totals[at], value) : totals[at] + value;
   }
-  for (int64_t i = 0; i < results; i++) put(to->type, readable(c), i, *operation == MEAN ? totals[i] / (numbers / results) : totals[i]);
+  for (int64_t i = 0; i < results; i++) put(to->type, readable(it->c), i, operation == MEAN ? totals[i] / (numbers / results) : totals[i]);
   free(totals);
-  return 0;
+}
+
+API int cudnnReduceTensor(struct handle *handle, const enum reduction *operation, void *indices, size_t index_bytes, void *workspace, size_t workspace_bytes,
+                          const void *alpha, const struct tensor *from, const void *a, const void *beta, const struct tensor *to, void *c) {
+  struct reduced *asked = malloc(sizeof *asked);
+  *asked = (struct reduced){*operation, *from, *to, a, c};
+  return perform(handle->stream, CUDNN, reduce, asked);
 }

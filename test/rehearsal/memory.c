@@ -12,6 +12,7 @@
  *                         a model of 6 GB then takes no memory of this machine
  *   REHEARSAL_ARITHMETIC  1: kernels and matrix products compute on the host, so that results are those of a GPU; all copies are
  *                         made, and memory holds no number before it is written. A kernel that is not emulated ends the process
+ *   REHEARSAL_CAPABILITY  compute capability of each device (9.0)
  *   REHEARSAL_VERBOSE     whether each allocation, and each copy between host and device, is written to stderr with its bytes
  *   REHEARSAL_REPORT      file to which the counters are added when the process ends, one line of JSON
  */
@@ -55,6 +56,7 @@ static struct device devices[MOST_DEVICES];
 static int device_count = 1;
 static size_t largest_copy = SIZE_MAX;
 static int verbose;
+static int major = 9, minor;
 int computes;
 static uint64_t counters[COUNTERS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -62,7 +64,7 @@ static __thread int current;
 static __thread cudaError_t last_error;
 static struct sigaction previous;
 
-static cudaError_t result(cudaError_t error) {
+int result(int error) {
   if (error != cudaSuccess) last_error = error;
   return error;
 }
@@ -114,6 +116,10 @@ static void check_range(const void *address, size_t bytes, const char *operation
   if (message[0]) end_process(message);
 }
 
+void check_alive(const void *address, const char *operation) {
+  if (address) check_range(address, 1, operation);
+}
+
 static void on_fault(int signal, siginfo_t *info, void *context) {
   struct device *device = device_of(info->si_addr);
   if (device) {
@@ -142,6 +148,8 @@ __attribute__((constructor)) static void start(void) {
   device_count = number ? atoi(number) : 1;
   if (device_count < 0 || device_count > MOST_DEVICES) end_process("REHEARSAL_DEVICES must be 0 to 8");
   verbose = getenv("REHEARSAL_VERBOSE") != 0;
+  const char *capability = getenv("REHEARSAL_CAPABILITY");
+  if (capability && sscanf(capability, "%d.%d", &major, &minor) != 2) end_process("REHEARSAL_CAPABILITY must be two numbers, such as 7.5");
   if (copy) largest_copy = (size_t)strtod(copy, 0);
   const char *arithmetic = getenv("REHEARSAL_ARITHMETIC");
   computes = arithmetic && !strcmp(arithmetic, "1");
@@ -233,43 +241,117 @@ static cudaError_t release(void *address) {
   return cudaSuccess;
 }
 
-static void copy(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height) {
-  size_t bytes = width * height;
+/* Host memory that a device can reach: a list, as there is little of it. */
+struct pinned {
+  char *address;
+  size_t size;
+  struct pinned *next;
+};
+static struct pinned *pinned;
+
+static int is_pinned(const void *address, size_t bytes) {
+  int found = 0;
+  pthread_mutex_lock(&lock);
+  for (struct pinned *it = pinned; it; it = it->next)
+    if ((char *)address >= it->address && (char *)address + bytes <= it->address + it->size) found = 1;
+  pthread_mutex_unlock(&lock);
+  return found;
+}
+
+struct copy {
+  void *to;
+  const void *from;
+  size_t to_pitch, from_pitch, width, height;
+};
+static void copy(void *data, int replayed) {
+  struct copy *it = data;
+  size_t bytes = it->width * it->height;
   if (bytes == 0) return;
-  int there = device_of(to) != 0, from_there = device_of(from) != 0;
-  check_range(to, (height - 1) * to_pitch + width, "a copy to device memory");
-  check_range(from, (height - 1) * from_pitch + width, "a copy from device memory");
-  enum counter kind = there && !from_there ? TO_DEVICE : from_there && !there ? TO_HOST : ON_DEVICE;
+  int there = device_of(it->to) != 0, from_there = device_of(it->from) != 0;
+  check_range(it->to, (it->height - 1) * it->to_pitch + it->width, "a copy to device memory");
+  check_range(it->from, (it->height - 1) * it->from_pitch + it->width, "a copy from device memory");
+  enum counter kind = replayed ? GRAPH_COPIES : there && !from_there ? TO_DEVICE : from_there && !there ? TO_HOST : ON_DEVICE;
   count(kind, 1);
   count(kind + 1, bytes); /* its bytes are the next counter */
-  if (verbose && kind != ON_DEVICE) fprintf(stderr, "rehearsal: %zu bytes %s\n", bytes, there ? "to the device" : "to the host");
+  if (verbose && there != from_there) fprintf(stderr, "rehearsal: %zu bytes %s\n", bytes, there ? "to the device" : "to the host");
   if (bytes > largest_copy) return;
-  for (size_t i = 0; i < height; i++)
-    memmove((char *)readable(to) + i * to_pitch, (char *)readable(from) + i * from_pitch, width);
+  for (size_t i = 0; i < it->height; i++)
+    memmove((char *)readable(it->to) + i * it->to_pitch, (char *)readable(it->from) + i * it->from_pitch, it->width);
+}
+static cudaError_t copy_soon(struct copy asked, cudaStream_t stream) {
+  size_t to = asked.height ? (asked.height - 1) * asked.to_pitch + asked.width : 0, from = asked.height ? (asked.height - 1) * asked.from_pitch + asked.width : 0;
+  if (captures(stream) && ((!device_of(asked.to) && !is_pinned(asked.to, to)) || (!device_of(asked.from) && !is_pinned(asked.from, from))))
+    return cannot_capture(stream, "a copy to or from memory of the host that is not pinned");
+  struct copy *data = malloc(sizeof *data);
+  *data = asked;
+  return perform(stream, COUNTERS, copy, data);
 }
 
-static void fill(void *to, int value, size_t bytes) {
-  check_range(to, bytes, "a memset");
-  if (bytes <= largest_copy) memset(readable(to), value, bytes);
+struct fill {
+  void *to;
+  int value;
+  size_t bytes;
+};
+static void fill(void *data, int replayed) {
+  struct fill *it = data;
+  check_range(it->to, it->bytes, "a memset");
+  if (it->bytes <= largest_copy) memset(readable(it->to), it->value, it->bytes);
+}
+static cudaError_t fill_soon(void *to, int value, size_t bytes, cudaStream_t stream) {
+  struct fill *data = malloc(sizeof *data);
+  *data = (struct fill){to, value, bytes};
+  return perform(stream, COUNTERS, fill, data);
 }
 
-API cudaError_t cudaMalloc(void **to, size_t bytes) { return allocate(to, bytes); }
-API cudaError_t cudaMallocFromPoolAsync(void **to, size_t bytes, cudaMemPool_t pool, cudaStream_t stream) { return allocate(to, bytes); }
-API cudaError_t cudaFree(void *address) { return release(address); }
-API cudaError_t cudaFreeAsync(void *address, cudaStream_t stream) { return release(address); }
-API cudaError_t cudaMallocHost(void **to, size_t bytes) { return result((*to = malloc(bytes ? bytes : 1)) ? cudaSuccess : cudaErrorMemoryAllocation); }
-API cudaError_t cudaHostAlloc(void **to, size_t bytes, unsigned flags) { return cudaMallocHost(to, bytes); }
-API cudaError_t cudaFreeHost(void *address) { free(address); return cudaSuccess; }
+/* A call that waits for the device, which no capture allows, is `act` otherwise. */
+#define WAITS(what, act) { cudaError_t error = prohibited(what); return error ? error : act; }
 
-API cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind) { copy(to, bytes, from, bytes, bytes, 1); return cudaSuccess; }
-API cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream) { copy(to, bytes, from, bytes, bytes, 1); return cudaSuccess; }
-API cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) {
-  copy(to, to_pitch, from, from_pitch, width, height);
+API cudaError_t cudaMalloc(void **to, size_t bytes) WAITS("cudaMalloc", allocate(to, bytes))
+API cudaError_t cudaMallocFromPoolAsync(void **to, size_t bytes, cudaMemPool_t pool, cudaStream_t stream) {
+  return captures(stream) ? cannot_capture(stream, "an allocation, which is not emulated") : allocate(to, bytes);
+}
+API cudaError_t cudaFree(void *address) WAITS("cudaFree", release(address))
+API cudaError_t cudaFreeAsync(void *address, cudaStream_t stream) {
+  return captures(stream) ? cannot_capture(stream, "a release, which is not emulated") : release(address);
+}
+
+static cudaError_t pin(void **to, size_t bytes) {
+  struct pinned *it = malloc(sizeof *it);
+  *it = (struct pinned){malloc(bytes ? bytes : 1), bytes, 0};
+  *to = it->address;
+  pthread_mutex_lock(&lock);
+  it->next = pinned;
+  pinned = it;
+  pthread_mutex_unlock(&lock);
   return cudaSuccess;
 }
-API cudaError_t cudaMemcpyFromSymbol(void *to, const void *symbol, size_t bytes, size_t offset, enum cudaMemcpyKind kind) { fill(to, 0, bytes); return cudaSuccess; }
-API cudaError_t cudaMemset(void *to, int value, size_t bytes) { fill(to, value, bytes); return cudaSuccess; }
-API cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream) { fill(to, value, bytes); return cudaSuccess; }
+static cudaError_t unpin(void *address) {
+  if (!address) return cudaSuccess;
+  pthread_mutex_lock(&lock);
+  struct pinned **at = &pinned;
+  while (*at && (*at)->address != address) at = &(*at)->next;
+  struct pinned *it = *at;
+  if (it) *at = it->next;
+  pthread_mutex_unlock(&lock);
+  if (!it) return result(cudaErrorInvalidValue);
+  free(it->address);
+  free(it);
+  return cudaSuccess;
+}
+API cudaError_t cudaMallocHost(void **to, size_t bytes) WAITS("cudaMallocHost", pin(to, bytes))
+API cudaError_t cudaHostAlloc(void **to, size_t bytes, unsigned flags) WAITS("cudaHostAlloc", pin(to, bytes))
+API cudaError_t cudaFreeHost(void *address) WAITS("cudaFreeHost", unpin(address))
+
+API cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind) WAITS("cudaMemcpy", copy_soon((struct copy){to, from, bytes, bytes, bytes, 1}, 0))
+API cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream) {
+  return copy_soon((struct copy){to, from, bytes, bytes, bytes, 1}, stream);
+}
+API cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) {
+  return copy_soon((struct copy){to, from, to_pitch, from_pitch, width, height}, stream);
+}
+API cudaError_t cudaMemcpyFromSymbol(void *to, const void *symbol, size_t bytes, size_t offset, enum cudaMemcpyKind kind) WAITS("cudaMemcpyFromSymbol", fill_soon(to, 0, bytes, 0))
+API cudaError_t cudaMemset(void *to, int value, size_t bytes) WAITS("cudaMemset", fill_soon(to, value, bytes, 0))
+API cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream) { return fill_soon(to, value, bytes, stream); }
 
 API cudaError_t cudaMemGetInfo(size_t *unused, size_t *total) {
   pthread_mutex_lock(&lock);
@@ -307,7 +389,7 @@ API cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *to, int device) {
   *to = (struct cudaDeviceProp){
       .name = "Rehearsal", .totalGlobalMem = devices[device].size, .sharedMemPerBlock = 49152, .regsPerBlock = 65536,
       .warpSize = 32, .memPitch = 2147483647, .maxThreadsPerBlock = 1024, .maxThreadsDim = {1024, 1024, 64},
-      .maxGridSize = {2147483647, 65535, 65535}, .totalConstMem = 65536, .major = 9, .minor = 0, .textureAlignment = 512,
+      .maxGridSize = {2147483647, 65535, 65535}, .totalConstMem = 65536, .major = major, .minor = minor, .textureAlignment = 512,
       .multiProcessorCount = 132, .maxThreadsPerMultiProcessor = 2048, .sharedMemPerMultiprocessor = 233472,
       .sharedMemPerBlockOptin = 232448, .l2CacheSize = 62914560, .maxBlocksPerMultiProcessor = 32,
       .regsPerMultiprocessor = 65536, .concurrentKernels = 1, .unifiedAddressing = 1, .memoryBusWidth = 5120};
@@ -315,7 +397,8 @@ API cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *to, int device) {
 }
 API cudaError_t cudaDeviceGetAttribute(int *to, enum cudaDeviceAttr attribute, int device) {
   switch (attribute) {
-    case cudaDevAttrComputeCapabilityMajor: *to = 9; break;
+    case cudaDevAttrComputeCapabilityMajor: *to = major; break;
+    case cudaDevAttrComputeCapabilityMinor: *to = minor; break;
     case cudaDevAttrMultiProcessorCount: *to = 132; break;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin: *to = 232448; break;
     case cudaDevAttrMaxSharedMemoryPerMultiprocessor: *to = 233472; break;
@@ -331,9 +414,25 @@ API cudaError_t cudaRuntimeGetVersion(int *to) { *to = 13000; return cudaSuccess
 API cudaError_t cudaGetLastError(void) { cudaError_t error = last_error; last_error = cudaSuccess; return error; }
 API cudaError_t cudaPeekAtLastError(void) { return last_error; }
 /* The words are CUDA's own: the learner's messages are found by them. */
+static const struct { cudaError_t error; const char *name, *text; } ERRORS[] = {
+    {cudaSuccess, "cudaSuccess", "no error"},
+    {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
+    {cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
+    {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
+    {cudaErrorIllegalState, "cudaErrorIllegalState", "the operation cannot be performed in the present state"},
+    {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported", "operation not permitted when stream is capturing"},
+    {cudaErrorStreamCaptureInvalidated, "cudaErrorStreamCaptureInvalidated", "operation failed due to a previous error during capture"},
+    {cudaErrorStreamCaptureIsolation, "cudaErrorStreamCaptureIsolation", "dependency created on uncaptured work in another stream"},
+    {cudaErrorStreamCaptureImplicit, "cudaErrorStreamCaptureImplicit", "operation would make the legacy stream depend on a capturing blocking stream"},
+    {cudaErrorCapturedEvent, "cudaErrorCapturedEvent", "operation not permitted on an event last recorded in a capturing stream"},
+    {cudaErrorStreamCaptureWrongThread, "cudaErrorStreamCaptureWrongThread", "attempt to terminate a thread-local capture sequence from another thread"}};
 API const char *cudaGetErrorName(cudaError_t error) {
-  return error == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation" : error == cudaErrorNoDevice ? "cudaErrorNoDevice" : error == cudaErrorInvalidDevice ? "cudaErrorInvalidDevice" : "cudaErrorUnknown";
+  for (size_t i = 0; i < sizeof ERRORS / sizeof *ERRORS; i++)
+    if (ERRORS[i].error == error) return ERRORS[i].name;
+  return "cudaErrorUnknown";
 }
 API const char *cudaGetErrorString(cudaError_t error) {
-  return error == cudaErrorMemoryAllocation ? "out of memory" : error == cudaErrorNoDevice ? "no CUDA-capable device is detected" : error == cudaErrorInvalidDevice ? "invalid device ordinal" : "unknown error";
+  for (size_t i = 0; i < sizeof ERRORS / sizeof *ERRORS; i++)
+    if (ERRORS[i].error == error) return ERRORS[i].text;
+  return "unknown error";
 }

@@ -10,8 +10,9 @@ static enum type type_by_number(int number) {
   switch (number) {
     case 0: return FLOAT;
     case 1: return DOUBLE;
+    case 2: return FLOAT16;
     case 14: return BFLOAT16;
-    default: lacks("a matrix product of another type than float32, float64 and bfloat16");
+    default: lacks("a matrix product of another type than float32, float64 and half precision");
   }
 }
 enum { COMPUTE_DOUBLE = 70, COMPUTE_DOUBLE_PEDANTIC = 71 };
@@ -60,53 +61,75 @@ static struct matrix matrix(int type, const void *numbers, int64_t offset, int t
   return (struct matrix){known, (const char *)numbers + offset * (int64_t)bytes_of(known), transposed, leading};
 }
 
-/* Of `count` products one after the other, whose matrices are `step` numbers apart. */
-API int cublasGemmStridedBatchedEx(void *handle, int trans_a, int trans_b, int m, int n, int k, const void *alpha, const void *a, int a_type, int lda, long long a_step,
-                                   const void *b, int b_type, int ldb, long long b_step, const void *beta, void *c, int c_type, int ldc, long long c_step, int batch, int compute, int algorithm) {
-  count(PRODUCTS, 1);
-  for (int i = 0; computes && i < batch; i++)
-    multiply(m, n, k, scale(compute, alpha), matrix(a_type, a, i * a_step, trans_a, lda), matrix(b_type, b, i * b_step, trans_b, ldb), scale(compute, beta),
-             type_by_number(c_type), (char *)c + i * c_step * (int64_t)bytes_of(type_by_number(c_type)), ldc);
-  return 0;
+/* Numbers and their types, [rows, inner] times [inner, columns], as cuBLAS is asked for them; alpha and beta are read when it is. */
+struct operand { const void *numbers; int type, transposed, leading; long long step; };
+struct product {
+  int rows, columns, inner, batch;
+  double alpha, beta;
+  struct operand left, right, to;
+  int by_address; /* `numbers` are addresses in device memory, one for each of the batch */
+};
+static void run(void *data, int replayed) {
+  const struct product *it = data;
+  for (int i = 0; computes && i < it->batch; i++) {
+    const struct operand *all[] = {&it->left, &it->right, &it->to};
+    struct matrix matrices[3];
+    for (int j = 0; j < 3; j++) {
+      const void *numbers = it->by_address ? ((const void **)readable(all[j]->numbers))[i] : all[j]->numbers;
+      matrices[j] = matrix(all[j]->type, numbers, it->by_address ? 0 : i * all[j]->step, all[j]->transposed, all[j]->leading);
+    }
+    multiply(it->rows, it->columns, it->inner, it->alpha, matrices[0], matrices[1], it->beta, matrices[2].type, (void *)matrices[2].numbers, it->to.leading);
+  }
 }
-API int cublasGemmEx(void *handle, int trans_a, int trans_b, int m, int n, int k, const void *alpha, const void *a, int a_type, int lda, const void *b, int b_type, int ldb,
+static int ask(struct handle *handle, struct product product) {
+  struct product *asked = malloc(sizeof *asked);
+  *asked = product;
+  return perform(handle->stream, PRODUCTS, run, asked);
+}
+
+/* Products one after the other, whose matrices are `step` numbers apart. */
+API int cublasGemmStridedBatchedEx(struct handle *handle, int trans_a, int trans_b, int m, int n, int k, const void *alpha, const void *a, int a_type, int lda, long long a_step,
+                                   const void *b, int b_type, int ldb, long long b_step, const void *beta, void *c, int c_type, int ldc, long long c_step, int batch, int compute, int algorithm) {
+  return ask(handle, (struct product){m, n, k, batch, scale(compute, alpha), scale(compute, beta), {a, a_type, trans_a, lda, a_step}, {b, b_type, trans_b, ldb, b_step}, {c, c_type, 0, ldc, c_step}, 0});
+}
+API int cublasGemmEx(struct handle *handle, int trans_a, int trans_b, int m, int n, int k, const void *alpha, const void *a, int a_type, int lda, const void *b, int b_type, int ldb,
                      const void *beta, void *c, int c_type, int ldc, int compute, int algorithm) {
   return cublasGemmStridedBatchedEx(handle, trans_a, trans_b, m, n, k, alpha, a, a_type, lda, 0, b, b_type, ldb, 0, beta, c, c_type, ldc, 0, 1, compute, algorithm);
 }
-API int cublasSgemm_v2(void *handle, int trans_a, int trans_b, int m, int n, int k, const float *alpha, const float *a, int lda, const float *b, int ldb, const float *beta, float *c, int ldc) {
+API int cublasSgemm_v2(struct handle *handle, int trans_a, int trans_b, int m, int n, int k, const float *alpha, const float *a, int lda, const float *b, int ldb, const float *beta, float *c, int ldc) {
   return cublasGemmEx(handle, trans_a, trans_b, m, n, k, alpha, a, FLOAT_NUMBER, lda, b, FLOAT_NUMBER, ldb, beta, c, FLOAT_NUMBER, ldc, COMPUTE_FLOAT, 0);
 }
-API int cublasDgemm_v2(void *handle, int trans_a, int trans_b, int m, int n, int k, const double *alpha, const double *a, int lda, const double *b, int ldb, const double *beta, double *c, int ldc) {
+API int cublasDgemm_v2(struct handle *handle, int trans_a, int trans_b, int m, int n, int k, const double *alpha, const double *a, int lda, const double *b, int ldb, const double *beta, double *c, int ldc) {
   return cublasGemmEx(handle, trans_a, trans_b, m, n, k, alpha, a, DOUBLE_NUMBER, lda, b, DOUBLE_NUMBER, ldb, beta, c, DOUBLE_NUMBER, ldc, COMPUTE_DOUBLE, 0);
 }
-API int cublasSgemmStridedBatched(void *handle, int trans_a, int trans_b, int m, int n, int k, const float *alpha, const float *a, int lda, long long a_step, const float *b, int ldb, long long b_step,
+API int cublasSgemmStridedBatched(struct handle *handle, int trans_a, int trans_b, int m, int n, int k, const float *alpha, const float *a, int lda, long long a_step, const float *b, int ldb, long long b_step,
                                   const float *beta, float *c, int ldc, long long c_step, int batch) {
   return cublasGemmStridedBatchedEx(handle, trans_a, trans_b, m, n, k, alpha, a, FLOAT_NUMBER, lda, a_step, b, FLOAT_NUMBER, ldb, b_step, beta, c, FLOAT_NUMBER, ldc, c_step, batch, COMPUTE_FLOAT, 0);
 }
 /* Matrices by address; the addresses are in device memory. */
-API int cublasGemmBatchedEx(void *handle, int trans_a, int trans_b, int m, int n, int k, const void *alpha, const void *const *a, int a_type, int lda, const void *const *b, int b_type, int ldb,
+API int cublasGemmBatchedEx(struct handle *handle, int trans_a, int trans_b, int m, int n, int k, const void *alpha, const void *const *a, int a_type, int lda, const void *const *b, int b_type, int ldb,
                             const void *beta, void *const *c, int c_type, int ldc, int batch, int compute, int algorithm) {
-  count(PRODUCTS, 1);
-  if (!computes) return 0;
-  a = readable(a), b = readable(b), c = readable(c);
-  for (int i = 0; i < batch; i++)
-    multiply(m, n, k, scale(compute, alpha), matrix(a_type, a[i], 0, trans_a, lda), matrix(b_type, b[i], 0, trans_b, ldb), scale(compute, beta), type_by_number(c_type), c[i], ldc);
-  return 0;
+  return ask(handle, (struct product){m, n, k, batch, scale(compute, alpha), scale(compute, beta), {a, a_type, trans_a, lda, 0}, {b, b_type, trans_b, ldb, 0}, {c, c_type, 0, ldc, 0}, 1});
 }
-API int cublasSgemmBatched(void *handle, int trans_a, int trans_b, int m, int n, int k, const float *alpha, const float *const *a, int lda, const float *const *b, int ldb,
+API int cublasSgemmBatched(struct handle *handle, int trans_a, int trans_b, int m, int n, int k, const float *alpha, const float *const *a, int lda, const float *const *b, int ldb,
                            const float *beta, float *const *c, int ldc, int batch) {
   return cublasGemmBatchedEx(handle, trans_a, trans_b, m, n, k, alpha, (const void *const *)a, FLOAT_NUMBER, lda, (const void *const *)b, FLOAT_NUMBER, ldb, beta, (void *const *)c, FLOAT_NUMBER, ldc, batch, COMPUTE_FLOAT, 0);
 }
 /* to = alpha op(left) + beta op(right), by which ONNX Runtime transposes. */
-API int cublasSgeam(void *handle, int trans_a, int trans_b, int m, int n, const float *alpha, const float *a, int lda, const float *beta, const float *b, int ldb, float *c, int ldc) {
-  if (!computes) return 0;
-  const float *left = readable(a), *right = readable(b);
-  float *to = readable(c);
-  for (int i = 0; i < m; i++)
-    for (int j = 0; j < n; j++) {
-      double x = *alpha ? *alpha * left[trans_a ? (int64_t)i * lda + j : (int64_t)j * lda + i] : 0;
-      double y = *beta ? *beta * right[trans_b ? (int64_t)i * ldb + j : (int64_t)j * ldb + i] : 0;
-      to[(int64_t)j * ldc + i] = x + y;
+struct sum { int rows, columns; float alpha, beta; struct operand left, right, to; };
+static void add(void *data, int replayed) {
+  const struct sum *it = data;
+  const float *left = readable(it->left.numbers), *right = readable(it->right.numbers);
+  float *to = readable(it->to.numbers);
+  for (int i = 0; computes && i < it->rows; i++)
+    for (int j = 0; j < it->columns; j++) {
+      double x = it->alpha ? it->alpha * left[it->left.transposed ? (int64_t)i * it->left.leading + j : (int64_t)j * it->left.leading + i] : 0;
+      double y = it->beta ? it->beta * right[it->right.transposed ? (int64_t)i * it->right.leading + j : (int64_t)j * it->right.leading + i] : 0;
+      to[(int64_t)j * it->to.leading + i] = x + y;
     }
-  return 0;
+}
+API int cublasSgeam(struct handle *handle, int trans_a, int trans_b, int m, int n, const float *alpha, const float *a, int lda, const float *beta, const float *b, int ldb, float *c, int ldc) {
+  struct sum *asked = malloc(sizeof *asked);
+  *asked = (struct sum){m, n, *alpha, *beta, {a, FLOAT_NUMBER, trans_a, lda, 0}, {b, FLOAT_NUMBER, trans_b, ldb, 0}, {c, FLOAT_NUMBER, 0, ldc, 0}};
+  return perform(handle->stream, COUNTERS, add, asked);
 }

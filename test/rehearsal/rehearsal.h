@@ -19,6 +19,10 @@ enum counter {
   ON_DEVICE_BYTES,
   SYNCHRONISATIONS,
   ALLOCATIONS,     /* of device memory */
+  GRAPH_LAUNCHES,
+  GRAPH_KERNELS,   /* kernels and products of the graphs that were launched */
+  GRAPH_COPIES,    /* copies of these, and their bytes */
+  GRAPH_COPY_BYTES,
   COUNTERS
 };
 
@@ -34,6 +38,31 @@ void end_process(const char *message) __attribute__((noreturn));
 /* Ends the process: the arithmetic of a kernel or a function is not emulated. */
 void lacks(const char *what) __attribute__((noreturn));
 
+/* Keeps an error for cudaGetLastError. Errors are of cudaError_t. */
+int result(int error);
+
+/* What a call asks a device to do. It is done at once, or again with each launch of a graph, where `replayed` is not 0. */
+typedef void action(void *data, int replayed);
+
+/*
+ * Does it or, where the stream captures, records it. `data` is from malloc and belongs to this function from now on. `counter` is counted
+ * when it is done at once; COUNTERS: none. @returns an error of CUDA, 0: none
+ */
+int perform(void *stream, enum counter counter, action *act, void *data);
+
+/* Whether a stream captures, and what to answer where it cannot capture what it is asked for. */
+int captures(void *stream);
+int cannot_capture(void *stream, const char *what);
+
+/* The error of a call that no stream's capture allows, 0 where none captures. */
+int prohibited(const char *what);
+
+/* Ends the process where there is no device memory at `address`, which is not null, but there was. */
+void check_alive(const void *address, const char *operation);
+
+/* Of cuBLAS and of cuDNN. */
+struct handle { void *stream; };
+
 /* Whether kernels and products compute: REHEARSAL_ARITHMETIC (memory.c). */
 extern int computes;
 
@@ -45,6 +74,9 @@ struct signature {
   const char *template[MOST_TEMPLATE_ARGUMENTS];
 };
 struct signature signature_of(const char *mangled);
+/* The number of a kernel's parameters, and which of them are pointers. */
+#define MOST_PARAMETERS 64
+int parameters_of(const char *mangled, uint8_t pointers[MOST_PARAMETERS]);
 
 struct extent { unsigned x, y, z; };
 struct launch {
@@ -60,7 +92,7 @@ emulation *attention_of(const struct signature *kernel); /* its part for GroupQu
 emulation *movement_of(const struct signature *kernel); /* its part for kernels that move numbers and change none (movement.c) */
 
 /* Types of numbers, by CUDA's and ONNX Runtime's names for them. */
-enum type { UNKNOWN, FLOAT, DOUBLE, BFLOAT16, BOOL, INT8, INT16, INT32, INT64, INT128 };
+enum type { UNKNOWN, FLOAT, DOUBLE, BFLOAT16, FLOAT16, BOOL, INT8, INT16, INT32, INT64, INT128 };
 enum type type_of(const char *name);
 size_t bytes_of(enum type type);
 /* Whole numbers beyond 2^53 are not exact. */

@@ -51,9 +51,29 @@ struct signature signature_of(const char *mangled) {
   return result;
 }
 
+int parameters_of(const char *mangled, uint8_t pointers[MOST_PARAMETERS]) {
+  char *text = demangled(mangled), *end = text + strlen(text) - 1, *begin = end;
+  if (*end != ')') end_process("a kernel's name has no parameters");
+  for (int depth = 0; begin >= text; begin--) {
+    depth += *begin == ')' ? 1 : *begin == '(' ? -1 : 0;
+    if (depth == 0) break;
+  }
+  int parameters = 0, depth = 0;
+  if (end - begin > 1)
+    for (char *at = begin + 1; at <= end; at++) {
+      if (at == end || (*at == ',' && depth == 0)) {
+        if (parameters == MOST_PARAMETERS) end_process("a kernel has too many parameters");
+        pointers[parameters++] = at[-1] == '*';
+      } else if (strchr("(<[{", *at)) depth++;
+      else if (strchr(")>]}", *at)) depth--;
+    }
+  free(text);
+  return parameters;
+}
+
 enum type type_of(const char *name) {
   static const struct { const char *name; enum type type; } known[] = {
-      {"float", FLOAT}, {"double", DOUBLE}, {"BFloat16", BFLOAT16}, {"__nv_bfloat16", BFLOAT16}, {"bool", BOOL},
+      {"float", FLOAT}, {"double", DOUBLE}, {"BFloat16", BFLOAT16}, {"__nv_bfloat16", BFLOAT16}, {"__half", FLOAT16}, {"MLFloat16", FLOAT16}, {"bool", BOOL},
       {"signed char", INT8}, {"short", INT16}, {"int", INT32}, {"long", INT64}, {"int4", INT128}};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (name && !strcmp(known[i].name, name)) return known[i].type;
@@ -63,7 +83,7 @@ enum type type_of(const char *name) {
 size_t bytes_of(enum type type) {
   switch (type) {
     case BOOL: case INT8: return 1;
-    case BFLOAT16: case INT16: return 2;
+    case BFLOAT16: case FLOAT16: case INT16: return 2;
     case FLOAT: case INT32: return 4;
     case DOUBLE: case INT64: return 8;
     case INT128: return 16;
@@ -80,6 +100,7 @@ double get(enum type type, const void *from, int64_t i) {
     case INT16: return ((const int16_t *)from)[i];
     case INT32: return ((const int32_t *)from)[i];
     case INT64: return ((const int64_t *)from)[i];
+    case FLOAT16: return ((const _Float16 *)from)[i];
     case BFLOAT16: {
       union { uint32_t bits; float value; } wide = {.bits = (uint32_t)((const uint16_t *)from)[i] << 16};
       return wide.value;
@@ -104,6 +125,7 @@ void put(enum type type, void *to, int64_t i, double value) {
     case INT16: ((int16_t *)to)[i] = value; break;
     case INT32: ((int32_t *)to)[i] = value; break;
     case INT64: ((int64_t *)to)[i] = value; break;
+    case FLOAT16: ((_Float16 *)to)[i] = value; break;
     case BFLOAT16: ((uint16_t *)to)[i] = bfloat16(value); break;
     default: end_process("a type of numbers is not emulated");
   }

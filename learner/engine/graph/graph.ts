@@ -72,7 +72,7 @@ export type OutputSpec = { dtype: DType; shape: Shape };
  * What matrices are multiplied in. `bfloat16`: operands and products are bfloat16, and so is what is computed of products alone
  * (README.md); ONNX Runtime has such products on CUDA only.
  */
-export type Compute = "float32" | "bfloat16";
+export type Compute = "float32" | "bfloat16" | "float16";
 
 /** The state of a graph while it is built. */
 const newModel = (opset: number, compute: Compute) => ({

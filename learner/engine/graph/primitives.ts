@@ -355,7 +355,7 @@ interface MatMulOptions {
  */
 export function matmul(a: Value, b: Value, options: MatMulOptions = {}): Value {
   const { transA = false, transB = false, alpha = 1, precise = false } = options;
-  if (!precise && narrows(a) && (a.dtype !== "bfloat16" || b.dtype !== "bfloat16"))
+  if (!precise && narrows(a) && (a.dtype !== a.graph.model.compute || b.dtype !== a.graph.model.compute))
     return matmul(half(a), half(b), options);
   const [aShape, bShape] = [a.shape, b.shape];
   if (aShape.length < 2 || bShape.length < 2)
@@ -395,21 +395,21 @@ export function matmul(a: Value, b: Value, options: MatMulOptions = {}): Value {
   )[0];
 }
 
-/** Whether the graph of a value computes its products in bfloat16. */
-export const narrows = ({ graph }: Pick<Value, "graph">): boolean => graph.model.compute === "bfloat16";
+/** Whether the graph of a value computes its products in half precision: bfloat16, or float16 in generation. */
+export const narrows = ({ graph }: Pick<Value, "graph">): boolean => graph.model.compute !== "float32";
 
 /**
- * x in bfloat16; asked for again, the same value. A cast that has a gradient is known only to the tape that it is on: a part that
+ * x in the graph's half precision; asked for again, the same value. A cast that has a gradient is known only to the tape that it is on: a part that
  * is computed again (recomputation.ts) makes its own.
  */
 export function half(x: Value): Value {
-  if (x.dtype === "bfloat16") return x;
+  if (x.dtype === x.graph.model.compute) return x;
   const { halves, tape, recording } = x.graph.model;
   const differentiable = x.requiresGrad && recording;
   const known = halves.get(x.name);
   if (known && !differentiable) return stopGradient(known.value);
   if (known?.value.requiresGrad && known.tape === tape) return known.value;
-  const value = cast(x, "bfloat16");
+  const value = cast(x, x.graph.model.compute);
   halves.set(x.name, { value, tape });
   return value;
 }

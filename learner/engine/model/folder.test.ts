@@ -53,6 +53,7 @@ describe("a model folder", () => {
     put(source, "config.json", { ...json(source, "config.json"), dtype: undefined, torch_dtype: "bfloat16", extra: 1 });
     put(source, "LICENSE", "text");
     put(source, "pytorch_model.bin", "old");
+    put(source, "fetched.json", "old");
     const folder = newFolder();
     const changed = initialWeights(config, 2);
     writeModelFolder(folder, source, config, changed);
@@ -60,7 +61,9 @@ describe("a model folder", () => {
     assert.deepEqual(readModelFolder(source).weights, weights);
     const { dtype, torch_dtype, extra } = json(folder, "config.json");
     assert.deepEqual([dtype, torch_dtype, extra], ["float32", undefined, 1]);
-    assert.ok(fs.existsSync(path.join(folder, "LICENSE")) && !fs.existsSync(path.join(folder, "pytorch_model.bin")));
+    assert.ok(fs.existsSync(path.join(folder, "LICENSE")));
+    // Its weights are not those that were fetched.
+    for (const name of ["pytorch_model.bin", "fetched.json"]) assert.ok(!fs.existsSync(path.join(folder, name)), name);
     writeModelFolder(folder, folder, config, weights); // in place
     assert.deepEqual(readModelFolder(folder).weights, weights);
   });

@@ -77,14 +77,17 @@ export function writeModelFolder(folder: string, source: string, config: ModelCo
   saveWeights(folder, canonical(folder, config, weights));
 }
 
-/** All files but config.json and the weights. */
+/** Names where a folder was fetched from, which another folder was not. */
+const FETCH_RECORD = "fetched.json";
+
+/** All files but config.json, the weights and the record of a fetch. */
 export function copyOtherFiles(folder: string, source: string): void {
   fs.mkdirSync(folder, { recursive: true });
   if (path.resolve(folder) === path.resolve(source)) return;
   for (const entry of fs.readdirSync(source)) {
     const isWeights = /\.(safetensors|bin|gguf|pt|pth|onnx)$/.test(entry) || entry.endsWith(".index.json");
     const isFile = fs.statSync(path.join(source, entry), { throwIfNoEntry: false })?.isFile();
-    if (!isWeights && isFile && entry !== "config.json")
+    if (!isWeights && isFile && entry !== "config.json" && entry !== FETCH_RECORD)
       fs.copyFileSync(path.join(source, entry), path.join(folder, entry));
   }
 }

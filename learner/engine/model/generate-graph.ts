@@ -58,51 +58,71 @@ export function generationGraph(config: ModelConfig, weightsOf: WeightsOf, optio
   const total = graph.input("total", "int32", []);
   const positions = ["cosines", "sines"].map((name) => graph.input(name, cache, ["positions", wide / 2]));
   const weights = weightsOf(graph);
+  const ops = (type: string, inputs: Value[], shapes: Shape[], attributes = {}, domain = "") => {
+    const outputs = shapes.map((shape) => ({ dtype: inputs[0]!.dtype, shape }));
+    return graph.op(type, inputs, attributes, outputs, domain);
+  };
   const op = (type: string, inputs: Value[], shape: Shape, attributes = {}, domain = "") =>
-    graph.op(type, inputs, attributes, [{ dtype: inputs[0]!.dtype, shape }], domain)[0]!;
+    ops(type, inputs, [shape], attributes, domain)[0]!;
+  const reshaped = (x: Value, sizes: number[], shape: Shape) =>
+    op("Reshape", [x, graph.constant(sizes, "int64")], shape);
   /** The last axis in parts. A reshape with the input's own first sizes needs no node that computes them. */
-  const parted = (x: Value, ...sizes: number[]) =>
-    op("Reshape", [x, graph.constant([0, 0, ...sizes], "int64")], [SLOTS, LENGTH, ...sizes]);
+  const parted = (x: Value, ...sizes: number[]) => reshaped(x, [0, 0, ...sizes], [SLOTS, LENGTH, ...sizes]);
+  /** Linear layers of one input: an output for each, or where they are joined one for all. There rows go in; slots or length is 1. */
+  const linear = (x: Value, ...paths: string[]): Value[] => {
+    if (!weights.joins) return weights.linear(x, ...paths);
+    const size = x.shape[2] as number;
+    const [y] = weights.linear(reshaped(x, [-1, size], ["rows", size]), ...paths);
+    const out = y!.shape[1] as number;
+    return [reshaped(y!, [...(sampling ? [-1, 1] : [1, -1]), out], [SLOTS, LENGTH, out])];
+  };
+  const split = (x: Value, sizes: number[]) => {
+    const shapes = sizes.map((size) => [SLOTS, LENGTH, size]);
+    return ops("Split", [x, graph.constant(sizes, "int64")], shapes, { axis: -1 });
+  };
   const norm = (x: Value, name: string) =>
     op("SimplifiedLayerNormalization", [x, cast(weights.vector(name)!, x.dtype)], x.shape, { epsilon, axis: -1 });
   /** x + delta, and its norm */
   const addNorm = (x: Value, delta: Value, name: string): [sum: Value, normed: Value] => {
-    const [same, none] = [
-      { dtype: x.dtype, shape: x.shape },
-      { dtype: x.dtype, shape: [] },
-    ];
     const inputs = [x, cast(delta, x.dtype), weights.vector(name)!];
-    const outputs = graph.op(
-      "SkipSimplifiedLayerNormalization",
-      inputs,
-      { epsilon },
-      [same, none, none, same],
-      MICROSOFT,
-    );
-    return [outputs[3]!, outputs[0]!];
+    const shapes = [x.shape, [], [], x.shape];
+    const [normed, , , sum] = ops("SkipSimplifiedLayerNormalization", inputs, shapes, { epsilon }, MICROSOFT);
+    return [sum!, normed!];
   };
   /** The heads of a projection as attention takes them. Halves of a head are filled by themselves, as position turns one with the other. */
   const headsOf = (x: Value, count: number, normName?: string): Value => {
-    let split = x;
-    if (normName !== undefined && config.queryKeyNorm) split = norm(parted(x, count, headSize), normName);
+    let each = x;
+    if (normName !== undefined && config.queryKeyNorm) each = norm(parted(x, count, headSize), normName);
     if (wide !== headSize) {
-      const halves = cast(parted(split, 2 * count, headSize / 2), "float32"); // CUDA fills no bfloat16
-      split = pad(halves, 3, 0, (wide - headSize) / 2);
+      const halves = cast(parted(each, 2 * count, headSize / 2), "float32"); // CUDA fills no bfloat16
+      each = pad(halves, 3, 0, (wide - headSize) / 2);
     }
-    return cast(split === x ? x : parted(split, count * wide), cache);
+    return cast(each === x ? x : parted(each, count * wide), cache);
   };
   const attention = (x: Value, layer: number): Value => {
     const at = `model.layers.${layer}.self_attn`;
-    const query = headsOf(weights.linear(x, `${at}.q_proj`), heads, `${at}.q_norm.weight`);
-    const key = headsOf(weights.linear(x, `${at}.k_proj`), keyValueHeads, `${at}.k_norm.weight`);
-    const value = headsOf(weights.linear(x, `${at}.v_proj`), keyValueHeads);
+    const counts = [heads, keyValueHeads, keyValueHeads];
+    let parts: (Value | null)[] = linear(x, ...["q_proj", "k_proj", "v_proj"].map((name) => `${at}.${name}`));
+    const joined = parts.length === 1 ? parts[0]! : undefined;
+    if (joined && wide === headSize && !config.queryKeyNorm) {
+      parts = [cast(joined, cache), null, null]; // attention takes them as they are
+    } else {
+      const each = joined
+        ? split(
+            joined,
+            counts.map((count) => count * headSize),
+          )
+        : (parts as Value[]);
+      const norms = [`${at}.q_norm.weight`, `${at}.k_norm.weight`];
+      parts = each.map((part, i) => headsOf(part, counts[i]!, norms[i]));
+    }
     const cached = { dtype: cache, shape: [SLOTS, keyValueHeads, "positions", wide] };
     const past = ["keys", "values"].map((name) => graph.input(`${name}.${layer}`, cache, cached.shape));
     const [mixed, keys, values] = graph.op(
       "GroupQueryAttention",
-      [query, key, value, ...past, last, total, ...positions],
+      [...parts, ...past, last, total, ...positions],
       { num_heads: heads, kv_num_heads: keyValueHeads, do_rotary: 1, scale: float(1 / Math.sqrt(headSize)) },
-      [{ dtype: cache, shape: query.shape }, cached, cached],
+      [{ dtype: cache, shape: [SLOTS, LENGTH, heads * wide] }, cached, cached],
       MICROSOFT,
     );
     graph.output(`newKeys.${layer}`, keys!);
@@ -113,9 +133,11 @@ export function generationGraph(config: ModelConfig, weightsOf: WeightsOf, optio
   };
   const mlp = (x: Value, layer: number): Value => {
     const at = `model.layers.${layer}.mlp`;
-    const gate = weights.linear(x, `${at}.gate_proj`);
-    const activated = op("QuickGelu", [gate], gate.shape, { alpha: float(1) }, MICROSOFT); // x sigmoid(x)
-    return weights.linear(mul(activated, weights.linear(x, `${at}.up_proj`)), `${at}.down_proj`);
+    const joined = linear(x, `${at}.gate_proj`, `${at}.up_proj`);
+    const { intermediateSize: size } = config;
+    const [gate, up] = joined.length === 1 ? split(joined[0]!, [size, size]) : joined;
+    const activated = op("QuickGelu", [gate!], gate!.shape, { alpha: float(1) }, MICROSOFT); // x sigmoid(x)
+    return linear(mul(activated, up!), `${at}.down_proj`)[0]!;
   };
 
   let x = weights.embed(tokens);
@@ -123,12 +145,12 @@ export function generationGraph(config: ModelConfig, weightsOf: WeightsOf, optio
   for (let layer = 0; layer < layers; layer++) {
     const mixed = attention(normed, layer);
     if (layer === layers - 1 && !sampling) return graph;
-    const delta = weights.linear(mixed, `model.layers.${layer}.self_attn.o_proj`);
-    [x, normed] = addNorm(x, delta, `model.layers.${layer}.post_attention_layernorm.weight`);
+    const [delta] = linear(mixed, `model.layers.${layer}.self_attn.o_proj`);
+    [x, normed] = addNorm(x, delta!, `model.layers.${layer}.post_attention_layernorm.weight`);
     const after = layer + 1 < layers ? `model.layers.${layer + 1}.input_layernorm.weight` : "model.norm.weight";
     [x, normed] = addNorm(x, mlp(normed, layer), after);
   }
-  const rows = op("Reshape", [normed, graph.constant([-1, config.hiddenSize], "int64")], [SLOTS, config.hiddenSize]);
+  const rows = reshaped(normed, [-1, config.hiddenSize], [SLOTS, config.hiddenSize]);
   const ofRows = (name: string, ...columns: number[]) => graph.input(name, "float32", [SLOTS, ...columns]);
   const logits = weights.head(mul(rows, ofRows("inverseTemperatures", 1)));
   const { token, probability } =
@@ -137,12 +159,7 @@ export function generationGraph(config: ModelConfig, weightsOf: WeightsOf, optio
       : sampling === "all"
         ? sampleFromAll(logits, ofRows("uniforms"))
         : sampleMixed(logits, ofRows("uniforms"), ofRows("topPs"));
-  graph.output(
-    "drawn",
-    concat(
-      [cast(token, "float32"), probability].map((each) => reshape(each, [1, SLOTS])),
-      0,
-    ),
-  );
+  const drawn = [cast(token, "float32"), probability].map((each) => reshape(each, [1, SLOTS]));
+  graph.output("drawn", concat(drawn, 0));
   return graph;
 }

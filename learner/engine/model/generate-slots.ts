@@ -5,8 +5,9 @@
  */
 import { Graph } from "../graph/graph.ts";
 import { type DeviceTensor, DTYPES, type DType, type Tensor, tensor } from "../graph/tensor.ts";
+import type { Binding } from "../runtime/binding.ts";
 import type { DeviceBuffer, HostBuffer } from "../runtime/buffer.ts";
-import type { Binding, Session } from "../runtime/session.ts";
+import type { Session } from "../runtime/session.ts";
 import type { ModelConfig } from "./config.ts";
 import { cachedHeadSize, type Sampling } from "./generate-graph.ts";
 

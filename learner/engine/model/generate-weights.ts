@@ -1,12 +1,13 @@
 /** The two ways in which the generation graph has a model's weights. */
-import type { Graph, Value } from "../graph/graph.ts";
-import { add, cast, concat, gather, matmul, narrows } from "../graph/primitives.ts";
+import type { Compute, Graph, Value } from "../graph/graph.ts";
+import { add, cast, concat, gather, matmul } from "../graph/primitives.ts";
 import { type DType, tensor } from "../graph/tensor.ts";
 import type { ModelConfig } from "./config.ts";
+import { joinedLinear } from "./generate-joined.ts";
 import { parameterInput } from "./halved.ts";
-import { toStored } from "./halves.ts";
+import { SAFETENSORS_DTYPES, toStored } from "./halves.ts";
 import { adapterParameters, adapterProduct, adapterScale, type LoraConfig } from "./lora.ts";
-import type { MappedWeights } from "./mapped.ts";
+import { castFirst, type MappedWeights } from "./mapped.ts";
 import { readTensor } from "./safetensors.ts";
 import { elementCount, type Parameter, parameters } from "./weights.ts";
 
@@ -18,8 +19,10 @@ export interface GraphWeights {
   embed(tokens: Value): Value;
   /** a norm's scales, float32; undefined for a bias that the model does not have */
   vector(name: string): Value | undefined;
-  /** the linear layer `path`, such as `model.layers.0.mlp.up_proj` */
-  linear(x: Value, path: string): Value;
+  /** whether linear layers with one input give one output, with theirs side by side; x is [rows, in] then */
+  readonly joins: boolean;
+  /** linear layers of x, such as `model.layers.0.mlp.up_proj`: an output for each, unless they are joined */
+  linear(x: Value, ...paths: string[]): Value[];
   /** logits, float32 [slots, vocabSize] */
   head(x: Value): Value;
 }
@@ -46,10 +49,11 @@ const withBias = (y: Value, bias: Value | undefined): Value => (bias ? add(y, ca
 export function fedWeights(graph: Graph, config: ModelConfig): GraphWeights {
   const weight = parameterInputs(graph, parameters(config));
   return {
-    dtype: graph.model.compute,
+    ...{ dtype: graph.model.compute, joins: false },
     embed: (tokens) => gather(weight(EMBEDDING)!, tokens),
     vector: weight,
-    linear: (x, path) => withBias(matmul(x, weight(`${path}.weight`)!, { transB: true }), weight(`${path}.bias`)),
+    linear: (x, ...paths) =>
+      paths.map((path) => withBias(matmul(x, weight(`${path}.weight`)!, { transB: true }), weight(`${path}.bias`))),
     head: (x) => matmul(x, weight(config.tied ? EMBEDDING : "lm_head.weight")!, { transB: true, precise: true }),
   };
 }
@@ -68,12 +72,14 @@ const MOST_PARTS = 1024;
 /**
  * Weights of a folder's files as they are, with the inputs of an adapter beside them where `lora` is given. No copy of a matrix is
  * held: those in another dtype than the graph's are cast in the graph, `castAtOnce` numbers at a time.
+ *
+ * @param joins a device has the matrices of layers with one input one after the other: generate-joined.ts
  */
 export function mappedWeights(
   graph: Graph,
   mapped: MappedWeights,
   lora?: LoraConfig,
-  castAtOnce = CAST_NUMBERS,
+  { castAtOnce = CAST_NUMBERS, joins = false } = {},
 ): GraphWeights {
   const { config, tensors } = mapped;
   const numbers = tensors.reduce((sum, { shape }) => sum + elementCount(shape), 0);
@@ -81,18 +87,19 @@ export function mappedWeights(
   const [embedding] = mapped.stored(graph, ({ name }) => name === EMBEDDING).values();
   const byName = new Map(tensors.map((each) => [each.name, each]));
   const adapter = lora && parameterInputs(graph, adapterParameters(config, lora));
-  /** read here: a cast in the graph would be one more node with every token */
-  const vector = (name: string, narrow = false): Value | undefined => {
-    const stored = byName.get(name);
-    if (!stored) return undefined;
-    const numbers = readTensor(stored);
-    return graph.initializer(
-      name,
-      narrow
-        ? tensor(new Uint16Array(toStored("BF16", numbers).buffer), stored.shape, "bfloat16")
-        : tensor(numbers, stored.shape),
-    );
+  const joined = joins ? joinedLinear(graph, mapped, lora) : undefined;
+  /** Vectors one after the other, read here: a cast in the graph would be one more node with every token. */
+  const vector = (names: readonly string[], dtype: Compute = "float32"): Value | undefined => {
+    const stored = names.flatMap((name) => byName.get(name) ?? []);
+    const bytes = toStored(SAFETENSORS_DTYPES[dtype], Float32Array.from(stored.flatMap((it) => [...readTensor(it)])));
+    const data = dtype === "float32" ? new Float32Array(bytes.buffer) : new Uint16Array(bytes.buffer);
+    return stored.length > 0 ? graph.initializer(names.join(), tensor(data, [data.length], dtype)) : undefined;
   };
+  const biases = (paths: readonly string[]) =>
+    vector(
+      paths.map((path) => `${path}.bias`),
+      graph.model.compute,
+    );
   /** x times a stored matrix in the dtype `as` */
   const multiply = (x: Value, name: string, as: DType): Value => {
     const { dtype, shape } = byName.get(name)!;
@@ -103,14 +110,17 @@ export function mappedWeights(
     return products.length === 1 ? products[0]! : concat(products, products[0]!.shape.length - 1);
   };
   return {
-    dtype: graph.model.compute,
+    ...{ dtype: graph.model.compute, joins },
     embed: (tokens) => cast(gather(embedding!, tokens), "float32"),
-    vector,
-    linear(x, path) {
-      const y = multiply(x, `${path}.weight`, graph.model.compute);
-      const values = adapter && { get: adapter };
-      const added = values && adapterProduct(x, path, { scale: adapterScale(lora), values });
-      return withBias(added ? add(y, added) : y, vector(`${path}.bias`, narrows(x)));
+    vector: (name) => vector([name]),
+    linear(x, ...paths) {
+      if (joined) return [withBias(joined(x, paths), biases(paths))];
+      return paths.map((path) => {
+        const y = multiply(x, `${path}.weight`, graph.model.compute);
+        const values = adapter && { get: adapter };
+        const added = values && adapterProduct(x, path, { scale: adapterScale(lora), values });
+        return withBias(added ? add(y, added) : y, biases([path]));
+      });
     },
     head: (x) => multiply(x, mapped.outputName, "float32"),
   };
@@ -124,12 +134,4 @@ function partRows(count: number, most: number): number {
   const least = Math.ceil(count / most);
   for (let parts = least; parts <= 2 * least; parts++) if (count % parts === 0) return count / parts;
   return most;
-}
-
-/** `weight` in another dtype, by the graph's first node, so that it runs right before the product: see `MappedWeights.initializers`. */
-function castFirst(weight: Value, dtype: DType): Value {
-  if (weight.dtype === dtype) return weight;
-  const copy = cast(weight, dtype);
-  weight.graph.nodes.unshift(weight.graph.nodes.pop()!);
-  return copy;
 }

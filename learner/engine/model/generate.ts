@@ -4,6 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
+import type { Compute } from "../graph/graph.ts";
 import { type DeviceTensor, DTYPES, elementCount, type Tensor, tensor } from "../graph/tensor.ts";
 import { type DeviceBuffer, HostBuffer } from "../runtime/buffer.ts";
 import { createSession, type OnDevice, usedDevice, usedRuntime } from "../runtime/runtime.ts";
@@ -11,10 +12,11 @@ import type { Session } from "../runtime/session.ts";
 import type { ModelConfig } from "./config.ts";
 import { ModelError } from "./errors.ts";
 import { cachedHeadSize, generationGraph, type Sampling } from "./generate-graph.ts";
+import { JoinedAdapter } from "./generate-joined.ts";
 import { type CachePart, copyGraph, type Feeds, LEAST_SLOTS, type Row, Slots, tokenNumbers } from "./generate-slots.ts";
 import { CAST_NUMBERS, fedWeights, GPU_CAST_NUMBERS, mappedWeights } from "./generate-weights.ts";
 import { HALF_PREFIX, isMultiplied } from "./halved.ts";
-import { toStored } from "./halves.ts";
+import { SAFETENSORS_DTYPES, toStored } from "./halves.ts";
 import { adapterParameters, type LoraConfig } from "./lora.ts";
 import type { MappedWeights } from "./mapped.ts";
 import { uniforms } from "./random.ts";
@@ -117,6 +119,8 @@ export class Generator {
   /** copies of the caller's numbers on the device, for one run */
   #placed: DeviceBuffer[] = [];
 
+  #joined: JoinedAdapter | undefined;
+
   constructor(config: ModelConfig, options: GeneratorOptions) {
     this.#config = config;
     this.#o = options;
@@ -154,6 +158,7 @@ export class Generator {
   async release(): Promise<void> {
     this.#forgetSlots();
     this.#releaseCache();
+    await this.#joined?.release();
     for (const session of await Promise.all(this.#sessions.values())) await session.release();
     this.#sessions.clear();
   }
@@ -285,14 +290,23 @@ export class Generator {
     }
   }
 
-  get #cacheType(): CacheType {
-    return this.#onGpu ? "bfloat16" : "float32";
+  get #cacheType(): Compute {
+    return this.#onGpu ? this.#onDevice!.runtime.half : "float32";
   }
 
-  /** On a GPU bfloat16, but of files that hold something else. */
-  #compute(weights: GeneratorWeights): CacheType {
-    const narrow = isFed(weights) || weights.base.tensors.every(({ dtype }) => dtype === "BF16");
-    return this.#onGpu && narrow ? "bfloat16" : "float32";
+  /** On a GPU half precision, but of files that hold float32, or float16 beside bfloat16. */
+  #compute(weights: GeneratorWeights): Compute {
+    const half = this.#cacheType;
+    const narrow =
+      isFed(weights) || weights.base.tensors.every(({ dtype }) => ["BF16", SAFETENSORS_DTYPES[half]].includes(dtype));
+    return narrow ? half : "float32";
+  }
+
+  /** Whether linear layers with one input are one product. */
+  #joins(weights: GeneratorWeights): boolean {
+    if (!this.#onGpu || !this.#onDevice?.joins || isFed(weights)) return false;
+    const { tensors } = weights.base;
+    return tensors.every(({ dtype }) => dtype === tensors[0]!.dtype);
   }
 
   /** What a session is made for. */
@@ -310,18 +324,18 @@ export class Generator {
   async #newSession(kind: "prefill" | "copy" | Sampling, weights: GeneratorWeights): Promise<Session> {
     const [config, cache] = [this.#config, this.#cacheType];
     const frozen = isFed(weights) ? undefined : weights;
-    const castAtOnce = this.#onGpu ? GPU_CAST_NUMBERS : CAST_NUMBERS;
+    const how = { castAtOnce: this.#onGpu ? GPU_CAST_NUMBERS : CAST_NUMBERS, joins: this.#joins(weights) };
     const graph =
       kind === "copy"
         ? copyGraph(config, cache)
         : generationGraph(
             config,
-            (of) =>
-              frozen ? mappedWeights(of, frozen.base, frozen.adapter?.lora, castAtOnce) : fedWeights(of, config),
+            (of) => (frozen ? mappedWeights(of, frozen.base, frozen.adapter?.lora, how) : fedWeights(of, config)),
             { sampling: kind === "prefill" ? undefined : kind, cache, compute: this.#compute(weights) },
           );
     const create = this.#onDevice?.createSession ?? createSession;
-    return create(graph, { threads: this.#o.threads, ...frozen?.base.sessionOptions });
+    const captures = kind !== "prefill" && kind !== "copy";
+    return create(graph, { threads: this.#o.threads, captures, ...frozen?.base.sessionOptions });
   }
 
   /** By the names of the graph's inputs. */
@@ -330,10 +344,15 @@ export class Generator {
     const adapted = adapter ? adapterParameters(this.#config, adapter.lora) : [];
     const shapes = isFed(weights) ? parameters(this.#config) : adapted;
     const numbers = isFed(weights) ? weights : adapter?.weights;
-    const narrow = this.#compute(weights) === "bfloat16";
+    const compute = this.#compute(weights);
+    if (adapter && this.#joins(weights)) {
+      this.#joined ??= await JoinedAdapter.create(this.#onDevice!, this.#config, adapter.lora, compute);
+      await this.#joined.write(adapter.weights as ReadonlyMap<string, DeviceTensor>);
+      return this.#joined.feeds;
+    }
     const feeds: Feeds = {};
     for (const { name, shape } of shapes) {
-      const half = narrow && isMultiplied(name);
+      const half = compute !== "float32" && isMultiplied(name);
       const input = half ? HALF_PREFIX + name : name;
       const given = numbers!.get(input) ?? numbers!.get(name);
       if (given === undefined) throw new ModelError("weights", `parameter ${name} is missing`);
@@ -341,7 +360,7 @@ export class Generator {
         const problem = `parameter ${name} has ${given.length} numbers; config.json asks for [${shape}]`;
         throw new ModelError("weights", problem);
       }
-      feeds[input] = "address" in given ? given : await this.#put(given, shape, half ? "bfloat16" : "float32");
+      feeds[input] = "address" in given ? given : await this.#put(given, shape, half ? compute : "float32");
     }
     return feeds;
   }
@@ -363,15 +382,13 @@ export class Generator {
   }
 
   /** Numbers of this process where the sessions read them: here, or in a copy on the device. */
-  async #put(numbers: Float32Array, shape: readonly number[], dtype: CacheType): Promise<Tensor | DeviceTensor> {
+  async #put(numbers: Float32Array, shape: readonly number[], dtype: Compute): Promise<Tensor | DeviceTensor> {
     if (!this.#onDevice) return tensor(numbers, shape);
-    const buffer = await this.#onDevice.runtime.place(toStored(dtype === "bfloat16" ? "BF16" : "F32", numbers));
+    const buffer = await this.#onDevice.runtime.place(toStored(SAFETENSORS_DTYPES[dtype], numbers));
     this.#placed.push(buffer);
     return buffer.viewOfBytes(0, dtype, shape);
   }
 }
-
-type CacheType = "float32" | "bfloat16";
 
 /** Rows with equal prompts follow each other, in the order in which each prompt first comes. */
 function rowsOf(prompts: readonly Int32Array[], call: Call): Pending[] {

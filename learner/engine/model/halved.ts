@@ -1,18 +1,18 @@
 /**
- * Trained parameters as inputs of graphs. A graph that multiplies in bfloat16 is fed with bfloat16 copies of the matrices that it
- * multiplies, and gives their gradients in bfloat16; all else is float32.
+ * Trained parameters as inputs of graphs. A graph that multiplies in half precision is fed with copies of the matrices that it
+ * multiplies, in that precision, and gives their gradients in it; all else is float32.
  */
 import type { Graph, Shape, Value } from "../graph/graph.ts";
 
-/** Of the inputs that are bfloat16 copies, before the parameter's name. */
-export const HALF_PREFIX = "bfloat16 ";
+/** Of the inputs that are copies in half precision, before the parameter's name. */
+export const HALF_PREFIX = "half ";
 
 /** Whether a parameter is a matrix of a linear layer within the decoder, or of an adapter beside one. */
 export const isMultiplied = (name: string): boolean => /_proj\.(lora_[AB]\.)?weight$/.test(name);
 
 /** A parameter as an input. @param shape of the parameter */
 export function parameterInput(g: Graph, name: string, shape: Shape, options: { requiresGrad: boolean }): Value {
-  return g.model.compute === "bfloat16" && isMultiplied(name)
-    ? g.input(HALF_PREFIX + name, "bfloat16", shape, options)
+  return g.model.compute !== "float32" && isMultiplied(name)
+    ? g.input(HALF_PREFIX + name, g.model.compute, shape, options)
     : g.input(name, "float32", shape, options);
 }

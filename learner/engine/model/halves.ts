@@ -4,6 +4,8 @@ import { elementCount } from "./weights.ts";
 
 /** As graphs and config.json call them. */
 export const TRANSFORMERS_DTYPES = { F32: "float32", F16: "float16", BF16: "bfloat16" } as const;
+/** The other way round. */
+export const SAFETENSORS_DTYPES = { float32: "F32", float16: "F16", bfloat16: "BF16" } as const;
 export type SafetensorsDType = keyof typeof TRANSFORMERS_DTYPES;
 
 export const storedBytes = (dtype: SafetensorsDType, shape: readonly number[]): number =>

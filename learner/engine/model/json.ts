@@ -16,7 +16,10 @@ export function readJson(folder: string, name: string, code: ModelErrorCode, fal
   try {
     text = fs.readFileSync(file, "utf8");
   } catch (cause) {
-    throw new ModelError(code, `cannot read ${file}: ${(cause as Error).message}`, { cause });
+    const missing = fs.existsSync(folder) ? `${folder} has no ${name}` : `there is no folder ${folder}`;
+    const { code: system, message } = cause as NodeJS.ErrnoException;
+    const why = system === "ENOENT" ? `${missing}; give a model folder in Hugging Face format` : message;
+    throw new ModelError(code, `cannot read ${file}: ${why}`, { cause });
   }
   try {
     return parseObject(text, "expected an object");

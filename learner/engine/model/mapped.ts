@@ -7,6 +7,7 @@ import fs from "node:fs";
 import path from "node:path";
 import type { Graph, Value } from "../graph/graph.ts";
 import { cast } from "../graph/primitives.ts";
+import type { DType } from "../graph/tensor.ts";
 import type { SessionOptions } from "../runtime/session.ts";
 import type { ModelConfig } from "./config.ts";
 import { ModelError } from "./errors.ts";
@@ -16,6 +17,14 @@ import { storedBytes, TRANSFORMERS_DTYPES } from "./halves.ts";
 import { readPart, readTensor, type StoredTensor } from "./safetensors.ts";
 import type { VocabularyChunk } from "./token-log-probs.ts";
 import { checkFinite, elementCount } from "./weights.ts";
+
+/** Linear layers of the decoder that have one input. */
+export const JOINED_PROJECTIONS = [
+  ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
+  ["self_attn.o_proj"],
+  ["mlp.gate_proj", "mlp.up_proj"],
+  ["mlp.down_proj"],
+] as const;
 
 /** Used row by row or in chunks, and cast there. */
 const LARGE = new Set(["model.embed_tokens.weight", "lm_head.weight"]);
@@ -80,6 +89,23 @@ export class MappedWeights {
     return chunks;
   }
 
+  /** Matrices below each other, which a device has one after the other (`joined`). */
+  joinedRows(graph: Graph, paths: readonly string[]): Value {
+    const parts = paths.map((path) => this.tensors.find(({ name }) => name === `${path}.weight`)!);
+    const total = (of: (part: StoredTensor) => number) => parts.reduce((sum, part) => sum + of(part), 0);
+    const shape = [total((part) => part.shape[0]!), parts[0]!.shape[1]!];
+    const whole = { ...parts[0]!, shape, length: total(({ length }) => length) };
+    return this.#initializer(graph, whole, `${paths.join()}.weight`);
+  }
+
+  /** Matrices that a device should have one after the other. */
+  get joined(): StoredTensor[][] {
+    const byName = new Map(this.tensors.map((tensor) => [tensor.name, tensor]));
+    return Array.from({ length: this.config.layers }, (_, layer) =>
+      JOINED_PROJECTIONS.map((paths) => paths.map((path) => byName.get(`model.layers.${layer}.${path}.weight`)!)),
+    ).flat();
+  }
+
   /** The output layer's name, which is the embedding where they are tied. */
   get outputName(): string {
     return this.config.tied ? "model.embed_tokens.weight" : "lm_head.weight";
@@ -125,6 +151,14 @@ export class MappedWeights {
     }
     return new ModelError("generation", `${this.folder}: the model's logits are not finite, though its weights are`);
   }
+}
+
+/** `weight` in another dtype, by the graph's first node, so that it runs right before the product: see `MappedWeights.initializers`. */
+export function castFirst(weight: Value, dtype: DType): Value {
+  if (weight.dtype === dtype) return weight;
+  const copy = cast(weight, dtype);
+  weight.graph.nodes.unshift(weight.graph.nodes.pop()!);
+  return copy;
 }
 
 function commonFolder(files: readonly string[]): string {

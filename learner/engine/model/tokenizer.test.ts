@@ -46,6 +46,23 @@ describe("a tokenizer", () => {
     return { ...files, tokenizer: { ...files.tokenizer, model: { ...model, ...change.model }, added_tokens: added } };
   };
 
+  it("adds the tokens that tokenizer.json puts before a text, where it is asked to", () => {
+    const [{ id, content }] = files.tokenizer.added_tokens as [{ id: number; content: string }];
+    const special_tokens = { [content]: { id: content, ids: [id], tokens: [content] } };
+    const single = [{ SpecialToken: { id: content, type_id: 0 } }, { Sequence: { id: "A", type_id: 0 } }];
+    const post_processor = { type: "TemplateProcessing", single, pair: single, special_tokens };
+    const tokenizer = new Tokenizer({ ...files, tokenizer: { ...files.tokenizer, post_processor } });
+    const plain = [...tokenizer.encode("a b")];
+    assert.deepEqual([...tokenizer.encode("a b", { addSpecialTokens: true })], [id, ...plain]);
+    assert.ok(!plain.includes(id));
+  });
+
+  it("knows its longest token", () => {
+    const longest = Math.max(...Object.keys((files.tokenizer.model as { vocab: object }).vocab).map((it) => it.length));
+    const added = Math.max(...(files.tokenizer.added_tokens as { content: string }[]).map((it) => it.content.length));
+    assert.equal(new Tokenizer(files).longestToken, Math.max(longest, added));
+  });
+
   it("knows its special tokens", () => {
     const tokenizer = new Tokenizer(files);
     assert.equal(tokenizer.eosId, tokenizer.tokenId("<|im_end|>"));

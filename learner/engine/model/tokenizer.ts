@@ -26,6 +26,8 @@ export class Tokenizer {
   readonly files: TokenizerFiles;
   /** one more than the largest id; a model's vocabulary may be padded beyond it */
   readonly size: number;
+  /** characters of the longest token: a text of so many times as many has at least so many tokens */
+  readonly longestToken: number;
   readonly #tokenizer: HuggingFaceTokenizer;
   readonly #template: Template | undefined;
   readonly #variables: Json;
@@ -40,7 +42,9 @@ export class Tokenizer {
     refuseUnsupported(files.tokenizer, source);
     try {
       this.#tokenizer = new HuggingFaceTokenizer(files.tokenizer, files.tokenizerConfig);
-      this.size = this.#tokenizer.model!.vocab.length;
+      const { vocab } = this.#tokenizer.model!;
+      this.size = vocab.length;
+      this.longestToken = (vocab as string[]).reduce((most, { length }) => Math.max(most, length), 1);
     } catch (cause) {
       throw refusal(`cannot use tokenizer.json of ${source}`, cause);
     }
@@ -55,9 +59,12 @@ export class Tokenizer {
     this.#variables = Object.fromEntries(named.filter(([, text]) => text !== undefined));
   }
 
-  /** Special tokens in the text become their ids; none are added. A surrogate without its other half becomes U+FFFD. */
-  encode(text: string): Int32Array {
-    return Int32Array.from(this.#tokenizer.encode(text, { add_special_tokens: false }).ids);
+  /**
+   * Special tokens in the text become their ids. A surrogate without its other half becomes U+FFFD.
+   * @param addSpecialTokens adds those that tokenizer.json puts around a text, such as Llama 3's at its beginning
+   */
+  encode(text: string, { addSpecialTokens = false } = {}): Int32Array {
+    return Int32Array.from(this.#tokenizer.encode(text, { add_special_tokens: addSpecialTokens }).ids);
   }
 
   /** Bytes that are no UTF-8 become U+FFFD, also those of a character that `ids` end in. Unknown ids are left out. */
@@ -78,6 +85,10 @@ export class Tokenizer {
   get eosId(): number | undefined {
     const token = this.#variables.eos_token;
     return token === undefined ? undefined : this.tokenId(token as string);
+  }
+
+  get hasChatTemplate(): boolean {
+    return this.#template !== undefined;
   }
 
   /**

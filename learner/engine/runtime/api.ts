@@ -36,6 +36,7 @@ const CHECKED = {
   SetSessionGraphOptimizationLevel: [23, "void *", "int"],
   SetIntraOpNumThreads: [24, "void *", "int"],
   SetInterOpNumThreads: [25, "void *", "int"],
+  CreateRunOptions: [39, "void *"], // -> OrtRunOptions
   CreateTensorAsOrtValue: [48, "void *", "void *", "size_t", "int", "void *"], // allocator, shape, rank, type, -> OrtValue
   // memory info, data, bytes, shape, rank, type, -> OrtValue over that data
   CreateTensorWithDataAsOrtValue: [49, "void *", "void *", "size_t", "void *", "size_t", "int", "void *"],
@@ -58,6 +59,7 @@ const CHECKED = {
   GetBoundOutputValues: [140, "void *", "void *", "void *", "void *"], // binding, allocator, -> values, -> count
   CreateAndRegisterAllocator: [144, "void *", "void *", "void *"], // env, memory info, arena's configuration
   AddInitializer: [150, "void *", "str", "void *"], // options, name, value over memory that is not its own
+  AddRunConfigEntry: [165, "void *", "str", "str"],
   SynchronizeBoundInputs: [202, "void *"],
   SynchronizeBoundOutputs: [203, "void *"],
   SessionOptionsAppendExecutionProvider_CUDA_V2: [204, "void *", "void *"],
@@ -71,6 +73,7 @@ const UNCHECKED = {
   ReleaseMemoryInfo: 94,
   ReleaseSession: 95,
   ReleaseValue: 96,
+  ReleaseRunOptions: 97,
   ReleaseTensorTypeAndShapeInfo: 99,
   ReleaseSessionOptions: 100,
   ReleaseAllocator: 132,

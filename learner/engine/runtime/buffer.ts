@@ -33,6 +33,11 @@ export class DeviceBuffer {
     this.length = length;
   }
 
+  /** Where number `start` is. */
+  addressOf(start: number): Pointer {
+    return this.#data + BigInt(DTYPES.float32.bytes * start);
+  }
+
   /** The numbers from `start` on, as a tensor of their own; not a copy. */
   view(start: number, shape: readonly number[]): DeviceTensor {
     return this.viewOfBytes(DTYPES.float32.bytes * start, "float32", shape);

@@ -53,7 +53,8 @@ test("without ONNX Runtime's CUDA files a session is refused in one line with th
 }, async () => {
   const refusal = {
     code: "device",
-    message: /^cuda:0 cannot be used: \S+linux\/x64 has no libonnxruntime_providers_\w+\.so; .*npm rebuild[^\n]*$/,
+    message:
+      /^cuda:0 cannot be used: \S+linux\/x64 has no libonnxruntime_providers_\w+\.so; `ONNXRUNTIME_NODE_INSTALL=1 node \S+\/script\/install\.js` downloads [^\n]*$/,
   };
   await assert.rejects(probeDevice(cuda(0)), refusal);
   await probeDevice({ kind: "cpu" });

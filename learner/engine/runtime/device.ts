@@ -49,22 +49,28 @@ export async function resolveDevice(
   }
 }
 
-const INSTALL = "`ONNXRUNTIME_NODE_INSTALL=1 npm rebuild onnxruntime-node` downloads ONNX Runtime's CUDA files";
 /** What it loads for CUDA, beside its own library. */
 const CUDA_FILES = ["libonnxruntime_providers_shared.so", "libonnxruntime_providers_cuda.so"];
 
+const packageFolder = (): string =>
+  path.dirname(createRequire(import.meta.url).resolve("onnxruntime-node/package.json"));
+
 /** Where onnxruntime-node has its libraries for this machine. */
 export const onnxRuntimeFolder = (): string =>
-  path.join(
-    path.dirname(createRequire(import.meta.url).resolve("onnxruntime-node/package.json")),
-    ...["bin", "napi-v6", process.platform, process.arch],
-  );
+  path.join(packageFolder(), "bin", "napi-v6", process.platform, process.arch);
+
+/** The command that gets what the npm package lacks: `.npmrc` keeps npm from running this script. */
+const installCommand = (): string =>
+  `ONNXRUNTIME_NODE_INSTALL=1 node ${path.join(packageFolder(), "script/install.js")}`;
 
 /** Asked before ONNX Runtime is, which writes of a missing file to stderr itself. @throws GraphError `device` */
 export function checkCudaFiles(device: Device, folder = onnxRuntimeFolder()): void {
   const missing = CUDA_FILES.find((file) => !existsSync(path.join(folder, file)));
   if (missing === undefined) return;
-  throw new GraphError("device", `${deviceName(device)} cannot be used: ${folder} has no ${missing}; ${INSTALL}`);
+  throw new GraphError(
+    "device",
+    `${deviceName(device)} cannot be used: ${folder} has no ${missing}; \`${installCommand()}\` downloads ONNX Runtime's CUDA files`,
+  );
 }
 
 /** ONNX Runtime's error does not say what its CUDA library lacks; the dynamic linker does. */

@@ -77,3 +77,34 @@ test("a part that is no multiple of four bytes, or of a block, comes whole", asy
   const cut = new DeviceFiles(runtime, [{ file, offset: 0, length: length + 2 }], readPart);
   await assert.rejects(cut.initializers(graph, directory), { code: "weights", message: /odd\.bin ended at byte/ });
 });
+
+test("parts that are joined lie one after the other, whatever lies between them in their files; each is there by itself, too", async () => {
+  const file = path.join(directory, "apart.bin");
+  const [first, gap, second] = [Float32Array.of(1, 2), Float32Array.of(9), Float32Array.of(3, 4, 5, 6)];
+  fs.writeFileSync(file, new Uint8Array(Float32Array.of(...first, ...gap, ...second).buffer));
+  const parts = [
+    { file, offset: 0, length: first.byteLength },
+    { file, offset: first.byteLength + gap.byteLength, length: second.byteLength },
+  ];
+  const files = new DeviceFiles(runtime, parts, readPart, [parts]);
+  const read = async (offset: number, numbers: number) => {
+    const graph = new Graph("read");
+    const external = { location: "apart.bin", offset, length: 4 * numbers };
+    const value = graph.externalInitializer("part", "float32", [numbers], external);
+    graph.output("y", add(value, graph.input("x", "float32", [1])));
+    const session = await runtime.createSession(
+      graph,
+      { externalDirectory: directory, disabledOptimizers: ["ConstantFolding"] },
+      await files.initializers(graph, directory),
+    );
+    const { y } = await session.run({ x: tensor(Float32Array.of(0)) });
+    await session.release();
+    return [...y!.data];
+  };
+  assert.deepEqual(await read(0, 6), [1, 2, 3, 4, 5, 6]);
+  assert.deepEqual(await read(0, 2), [1, 2]);
+  assert.deepEqual(await read(16, 2), [4, 5]);
+  assert.equal(files.bytes, 24);
+  await assert.rejects(read(0, 3), { code: "session", message: /not in the files/ });
+  files.release();
+});

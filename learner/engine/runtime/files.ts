@@ -26,13 +26,20 @@ export class DeviceFiles {
   readonly #runtime: Runtime;
   readonly #parts: readonly FilePart[];
   readonly #read: ReadFile;
-  readonly #there = new Map<FilePart, DeviceBuffer>();
+  /** parts that lie one after the other, by each of them */
+  readonly #groups: ReadonlyMap<FilePart, readonly FilePart[]>;
+  readonly #there = new Map<FilePart, { buffer: DeviceBuffer; begin: number }>();
 
-  /** @param parts that graphs may point to, or into */
-  constructor(runtime: Runtime, parts: readonly FilePart[], read: ReadFile) {
+  /**
+   * @param parts that graphs may point to, or into
+   * @param joined parts that lie one after the other on the device: a graph may point to all of them, by the place of the first in its
+   * file and the length of all
+   */
+  constructor(runtime: Runtime, parts: readonly FilePart[], read: ReadFile, joined: readonly FilePart[][] = []) {
     this.#runtime = runtime;
     this.#parts = parts;
     this.#read = read;
+    this.#groups = new Map(joined.flatMap((group) => group.map((part) => [part, group] as const)));
   }
 
   /** A graph's external initializers by name, where they are on the device. */
@@ -44,35 +51,53 @@ export class DeviceFiles {
       const { location, offset, length } = initializer.external;
       const file = path.join(directory, location);
       const part = this.#parts.find(
-        (it) => it.file === file && it.offset <= offset && offset + length <= it.offset + it.length,
+        (it) =>
+          it.file === file &&
+          it.offset <= offset &&
+          (offset + length <= it.offset + it.length || (it.offset === offset && length === this.#lengthFrom(it))),
       );
       if (!part) throw new GraphError("session", `'${name}' is not in the files that are kept on the device`);
-      const buffer = this.#there.get(part) ?? (await this.#send(part));
-      found[name] = buffer.viewOfBytes(offset - part.offset, dtype, shape as readonly number[]);
+      if (!this.#there.has(part)) await this.#send(this.#groups.get(part) ?? [part]);
+      const { buffer, begin } = this.#there.get(part)!;
+      found[name] = buffer.viewOfBytes(begin + offset - part.offset, dtype, shape as readonly number[]);
     }
     return found;
   }
 
-  /** Bytes on the device. */
-  get bytes(): number {
-    return [...this.#there.values()].reduce((total, { length }) => total + NUMBER * length, 0);
+  /** Bytes of the parts that lie together, where this is the first of them. */
+  #lengthFrom(part: FilePart): number | undefined {
+    const group = this.#groups.get(part);
+    return group?.[0] === part ? group.reduce((sum, { length }) => sum + length, 0) : undefined;
   }
 
-  async #send(part: FilePart): Promise<DeviceBuffer> {
-    const buffer = this.#runtime.reserve(Math.ceil(part.length / NUMBER));
+  get #buffers(): DeviceBuffer[] {
+    return [...new Set([...this.#there.values()].map(({ buffer }) => buffer))];
+  }
+
+  /** Bytes on the device. */
+  get bytes(): number {
+    return this.#buffers.reduce((total, { length }) => total + NUMBER * length, 0);
+  }
+
+  async #send(parts: readonly FilePart[]): Promise<void> {
+    const ends = parts.map((_, i) => parts.slice(0, i + 1).reduce((sum, { length }) => sum + length, 0));
+    const buffer = this.#runtime.reserve(Math.ceil(ends.at(-1)! / NUMBER));
     await this.#runtime.writeBlocks(buffer, buffer.length, (start, end) => {
       const numbers = new Float32Array(end - start);
-      const bytes = Math.min(numbers.byteLength, part.length - NUMBER * start);
-      this.#read(part.file, new Uint8Array(numbers.buffer, 0, bytes), part.offset + NUMBER * start);
+      for (const [i, { file, offset, length }] of parts.entries()) {
+        const begin = ends[i]! - length;
+        const [from, to] = [Math.max(begin, NUMBER * start), Math.min(ends[i]!, NUMBER * end)];
+        if (from < to)
+          this.#read(file, new Uint8Array(numbers.buffer, from - NUMBER * start, to - from), offset + from - begin);
+      }
       return numbers;
     });
-    this.#there.set(part, buffer);
-    return buffer;
+    for (const [i, part] of parts.entries()) this.#there.set(part, { buffer, begin: ends[i]! - part.length });
   }
 
   /** After the sessions. */
   release(): void {
-    for (const buffer of this.#there.values()) buffer.release();
+    for (const buffer of this.#buffers) buffer.release();
     this.#there.clear();
   }
 }

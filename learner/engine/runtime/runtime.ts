@@ -8,6 +8,7 @@ import { Graph } from "../graph/graph.ts";
 import { type DeviceTensor, DTYPES, type Tensor, tensor } from "../graph/tensor.ts";
 import { type OrtApi, ortApi, type Pointer } from "./api.ts";
 import { DeviceBuffer } from "./buffer.ts";
+import { CudaStream, computeCapability } from "./cuda.ts";
 import { checkCudaFiles, cudaFault, type Device, deviceName } from "./device.ts";
 import { Session, type SessionOptions } from "./session.ts";
 import { Staging } from "./staging.ts";
@@ -17,6 +18,7 @@ const WARNING = 2; // OrtLoggingLevel
 let environment: Pointer | undefined;
 const ARENA = 1; // OrtAllocatorType
 const DEFAULT_MEMORY = 0; // OrtMemType
+const BFLOAT16_CAPABILITY = 8;
 /** The dim of a block's numbers: buffer.ts. */
 const BLOCK = "block";
 
@@ -29,6 +31,7 @@ export class Runtime {
   /** OrtMemoryInfo of the device's */
   readonly deviceMemory: Pointer;
   readonly #staging: Staging | undefined;
+  #stream: CudaStream | undefined;
   #made: { copy: Session; fill: Session; allocator: Pointer } | undefined;
 
   /**
@@ -50,6 +53,13 @@ export class Runtime {
         : this.hostMemory;
     // sessions that are made from now on, in any thread, share an arena: each by itself would keep what its largest run took
     if (device.kind === "cpu") api.CreateAndRegisterAllocator(this.environment, this.hostMemory, null);
+  }
+
+  /** The half precision that the device's matrix products have: before compute capability 8.0 a GPU has no bfloat16. */
+  get half(): "bfloat16" | "float16" {
+    if (this.device.kind === "cpu") return "bfloat16";
+    void this.#forBuffers; // the provider is loaded
+    return computeCapability(this.device.id) < BFLOAT16_CAPABILITY ? "float16" : "bfloat16";
   }
 
   /** What buffers need. Their allocator is that of `copy`, and frees what they held when that is released. */
@@ -121,14 +131,36 @@ export class Runtime {
     length: number,
     block: (start: number, end: number) => Float32Array,
   ): Promise<void> {
-    for (const { values, start, end } of buffer.blocks(length))
-      await this.#forBuffers.copy.run({ from: tensor(block(start, end)) }, { to: values });
+    for (const { values, start, end } of buffer.blocks(length)) {
+      const numbers = block(start, end);
+      if (this.#onGpu) this.#copy(buffer.addressOf(start), this.api.addressOf(numbers), numbers.byteLength);
+      else await this.#forBuffers.copy.run({ from: tensor(numbers) }, { to: values });
+    }
   }
 
   /** Into `numbers`, float32, no more than `buffer` has. */
   async read(buffer: DeviceBuffer, numbers: Float32Array): Promise<void> {
-    for (const { values, start, end } of buffer.blocks(numbers.length))
-      await this.#forBuffers.copy.run({ from: values }, { to: tensor(numbers.subarray(start, end)) });
+    for (const { values, start, end } of buffer.blocks(numbers.length)) {
+      const part = numbers.subarray(start, end);
+      if (this.#onGpu) this.#copy(this.api.addressOf(part), buffer.addressOf(start), part.byteLength);
+      else await this.#forBuffers.copy.run({ from: values }, { to: tensor(part) });
+    }
+  }
+
+  get #onGpu(): boolean {
+    return this.device.kind === "cuda";
+  }
+
+  /** One copy between here and a GPU. A session would copy once more within the GPU, and keep memory for that. */
+  #copy(to: Pointer, from: Pointer, bytes: number): void {
+    if (bytes === 0) return;
+    try {
+      this.#stream ??= new CudaStream((this.device as Device & { kind: "cuda" }).id);
+      this.#stream.copy(to, from, bytes);
+      this.#stream.synchronise();
+    } catch (cause) {
+      throw this.fault(cause);
+    }
   }
 
   /** An OrtValue over the numbers of a tensor of this process, which must outlive it; the caller releases it. */
@@ -159,6 +191,7 @@ export class Runtime {
   async release(): Promise<void> {
     const { api } = this;
     this.#staging?.release();
+    this.#stream?.release();
     if (this.#made) {
       api.ReleaseAllocator(this.#made.allocator);
       await this.#made.fill.release();
@@ -214,6 +247,8 @@ export async function createSession(graph: Graph, options: SessionOptions = {}):
 /** Where tensors stay from one run to the next: memory, and sessions that know what is there. */
 export interface OnDevice {
   readonly runtime: Runtime;
+  /** whether parts of files lie there one after the other (files.ts) */
+  readonly joins?: boolean;
   createSession(graph: Graph, options: SessionOptions): Promise<Session>;
 }
 

@@ -6,6 +6,9 @@ import type { Graph } from "../graph/graph.ts";
 import { serialise } from "../graph/serialise.ts";
 import { type DeviceTensor, DTYPES, type DType, type Tensor, type TypedArray } from "../graph/tensor.ts";
 import type { OrtApi, Pointer } from "./api.ts";
+import { Binding, type BoundSession } from "./binding.ts";
+import type { DeviceBuffer } from "./buffer.ts";
+import { Capture } from "./capture.ts";
 import { flushesDenormals } from "./denormals.ts";
 import type { Device } from "./device.ts";
 import { type Staging, stageable } from "./staging.ts";
@@ -32,6 +35,8 @@ export interface SessionOptions {
   /** false: external weights stay memory-mapped and are shared by all sessions that use the file */
   prepacking?: boolean;
   graphOptimizationLevel?: "disabled" | "basic" | "extended" | "all";
+  /** on a GPU the runs of `bind` are CUDA graphs (capture.ts). Such a session has a stream of its own */
+  captures?: boolean;
   /** write a profile of every run to files that start with this */
   profilePrefix?: string;
 }
@@ -42,10 +47,15 @@ const ERRORS = 3; // OrtLoggingLevel
 const POINTER_BYTES = 8;
 
 /** Of the CUDA provider: its arena grows by what is asked for, not by as much again, as buffers are large and stay. */
-export const cudaOptions = (device: number, { tf32 = false }: SessionOptions): Record<string, string> => ({
+export const cudaOptions = (
+  device: number,
+  { tf32 = false }: SessionOptions,
+  capture?: Capture,
+): Record<string, string> => ({
   device_id: String(device),
   arena_extend_strategy: "kSameAsRequested",
   use_tf32: tf32 ? "1" : "0",
+  ...capture?.entries,
 });
 
 type Tensors = Readonly<Record<string, Tensor>>;
@@ -61,6 +71,8 @@ export interface Host {
   readonly hostMemory: Pointer;
   /** An OrtValue over the numbers of a tensor of this process, which must outlive it; the caller releases it. */
   wrap(tensor: Tensor): Pointer;
+  /** float32 [length] on the device, of which nothing is known */
+  reserve(length: number): DeviceBuffer;
   /** What an error of ONNX Runtime's means on this device, where that is known. */
   fault(cause: unknown): unknown;
 }
@@ -69,11 +81,13 @@ export class Session {
   readonly inputNames: readonly string[];
   readonly outputNames: readonly string[];
   readonly #host: Host;
-  /** of the OrtSession */
-  readonly address: Pointer;
-  readonly #binding: Pointer;
   readonly #staging: Staging | undefined;
   readonly #stageable: ReadonlySet<string>;
+  readonly #capture: Capture | undefined;
+  readonly #bindings = new Set<Binding>();
+  readonly #create: () => Pointer;
+  /** an OrtSession and the OrtIoBinding of `run` */
+  #open: { session: Pointer; binding: Pointer } | undefined;
 
   /**
    * @param staging by which inputs go to the device together; left out: each by itself
@@ -91,21 +105,55 @@ export class Session {
     this.#stageable = staging ? stageable(graph) : new Set();
     this.inputNames = graph.inputs.map(({ name }) => name);
     this.outputNames = graph.outputs.map(({ name }) => name);
-    const { api } = host;
-    const bytes = serialise(graph);
-    const settings = api.created((out) => api.CreateSessionOptions(out));
+    const { api, device } = host;
+    this.#capture = options.captures && device.kind === "cuda" ? new Capture(api, device.id, graph.name) : undefined;
+    this.#create = () => {
+      const bytes = serialise(graph);
+      const settings = api.created((out) => api.CreateSessionOptions(out));
+      try {
+        configure(settings, host, graph, options, this.#capture);
+        for (const [name, { address }] of Object.entries(shared)) api.AddInitializer(settings, name, address);
+        return api.created((out) => api.CreateSessionFromArray(host.environment, bytes, bytes.length, settings, out));
+      } finally {
+        api.ReleaseSessionOptions(settings);
+      }
+    };
     try {
-      configure(settings, host, graph, options);
-      for (const [name, { address }] of Object.entries(shared)) api.AddInitializer(settings, name, address);
-      this.address = api.created((out) =>
-        api.CreateSessionFromArray(host.environment, bytes, bytes.length, settings, out),
-      );
-      this.#binding = api.created((out) => api.CreateIoBinding(this.address, out));
+      this.#opened();
     } catch (cause) {
+      this.#capture?.release();
       throw host.fault(cause);
-    } finally {
-      api.ReleaseSessionOptions(settings);
     }
+  }
+
+  /** of the OrtSession */
+  get address(): Pointer {
+    return this.#opened().session;
+  }
+
+  #opened() {
+    if (this.#open) return this.#open;
+    const { api } = this.#host;
+    let session: Pointer;
+    try {
+      session = this.#create();
+    } catch (cause) {
+      if (!this.#capture?.on || this.#host.fault(cause) !== cause) throw cause;
+      this.#capture.stop((cause as Error).message); // such as a node that has no kernel on CUDA
+      session = this.#create();
+    }
+    this.#open = { session, binding: api.created((out) => api.CreateIoBinding(session, out)) };
+    return this.#open;
+  }
+
+  #close(): void {
+    for (const binding of this.#bindings) binding.unbind();
+    this.#capture?.forget();
+    if (this.#open) {
+      this.#host.api.ReleaseIoBinding(this.#open.binding);
+      this.#host.api.ReleaseSession(this.#open.session);
+    }
+    this.#open = undefined;
   }
 
   /**
@@ -128,6 +176,7 @@ export class Session {
     );
     if (this.#staging) Object.assign(given, await this.#staging.send(given, this.#stageable));
     const wrapped: Pointer[] = [];
+    const { session, binding } = this.#opened();
     const pinned: (Tensor | DeviceTensor)[] = []; // what native code has addresses of must not be collected
     const ortValue = (value: Tensor | DeviceTensor): Pointer => {
       pinned.push(value);
@@ -136,20 +185,20 @@ export class Session {
       return wrapped.at(-1)!;
     };
     try {
-      for (const [name, feed] of Object.entries(given)) api.BindInput(this.#binding, name, ortValue(feed));
+      for (const [name, feed] of Object.entries(given)) api.BindInput(binding, name, ortValue(feed));
       for (const [name, target] of Object.entries(targets)) {
-        if (target) api.BindOutput(this.#binding, name, ortValue(target));
-        else api.BindOutputToDevice(this.#binding, name, this.#host.hostMemory);
+        if (target) api.BindOutput(binding, name, ortValue(target));
+        else api.BindOutputToDevice(binding, name, this.#host.hostMemory);
       }
-      api.SynchronizeBoundInputs(this.#binding);
-      api.RunWithBinding(this.address, null, this.#binding);
-      api.SynchronizeBoundOutputs(this.#binding);
-      return this.#results(targets);
+      api.SynchronizeBoundInputs(binding);
+      api.RunWithBinding(session, this.#capture?.uncaptured ?? null, binding);
+      api.SynchronizeBoundOutputs(binding);
+      return this.#results(binding, targets);
     } catch (cause) {
       throw this.#host.fault(cause);
     } finally {
-      api.ClearBoundInputs(this.#binding);
-      api.ClearBoundOutputs(this.#binding);
+      api.ClearBoundInputs(binding);
+      api.ClearBoundOutputs(binding);
       for (const value of wrapped) api.ReleaseValue(value);
       pinned.length = 0;
     }
@@ -160,16 +209,53 @@ export class Session {
    * arrays, in which the caller changes those of `changing` between runs.
    */
   bind(feeds: Given, outputs: Readonly<Record<string, Tensor | DeviceTensor>>, changing: Tensors): Binding {
-    const staging = this.#staging;
-    const send = staging && (() => staging.send(changing, this.#stageable));
-    return new Binding(this.#host, this, { feeds, changing, outputs }, send);
+    const binding = new Binding(this.#bound(), { feeds, changing, outputs });
+    this.#bindings.add(binding);
+    return binding;
   }
 
-  #results(targets: Readonly<Record<string, Tensor | DeviceTensor | null>>): Record<string, Tensor> {
+  #bound(): BoundSession {
+    const opened = () => this.address;
+    return {
+      ...{ api: this.#host.api, inputNames: this.inputNames, outputNames: this.outputNames },
+      ...{ capture: this.#capture, stageable: this.#stageable },
+      get address() {
+        return opened();
+      },
+      wrap: (tensor) => this.#host.wrap(tensor),
+      reserve: (length) => this.#host.reserve(length),
+      fault: (cause) => this.#host.fault(cause),
+      captured: (run) => this.#captured(run),
+      forget: (binding) => this.#bindings.delete(binding),
+    };
+  }
+
+  /** A run that cannot be captured is done without, and so are all later ones. One that fails either way changes nothing. */
+  #captured(run: () => void): void {
+    const capture = this.#capture;
+    if (capture?.full) this.#close();
+    try {
+      run();
+    } catch (cause) {
+      if (!capture?.on) throw cause;
+      this.#close(); // a capture that failed leaves the OrtSession in the middle of a run
+      capture.without(() => {
+        try {
+          run();
+        } catch (again) {
+          this.#close();
+          throw again;
+        }
+      });
+      capture.stop((cause as Error).message);
+    }
+  }
+
+  #results(binding: Pointer, targets: Readonly<Record<string, Tensor | DeviceTensor | null>>): Record<string, Tensor> {
     const { api } = this.#host;
     const allocator = api.created((out) => api.GetAllocatorWithDefaultOptions(out));
     const [values, count] = [new BigUint64Array(1), new BigUint64Array(1)];
-    api.GetBoundOutputValues(this.#binding, allocator, values, count);
+    api.GetBoundOutputValues(binding, allocator, values, count);
     const list = values[0]!;
     const addresses = new BigUint64Array(api.copyOf(list, POINTER_BYTES * Number(count[0])));
     if (list) api.AllocatorFree(allocator, list);
@@ -183,72 +269,8 @@ export class Session {
   }
 
   async release(): Promise<void> {
-    const { api } = this.#host;
-    api.ReleaseIoBinding(this.#binding);
-    api.ReleaseSession(this.address);
-  }
-}
-
-interface Bound {
-  readonly feeds: Given;
-  readonly changing: Tensors;
-  readonly outputs: Given;
-}
-
-/** Inputs and outputs of a session that stay where they are from run to run. */
-export class Binding {
-  readonly #host: Host;
-  readonly #session: Session;
-  readonly #binding: Pointer;
-  readonly #wrapped: Pointer[] = [];
-  /** what native code has addresses of must not be collected */
-  readonly held: Bound;
-  readonly #send: (() => Promise<Given>) | undefined;
-  readonly #changing: [name: string, value: Pointer][] = [];
-
-  /** @param send copies what changes to the device; left out: the graph runs here and reads it where it is */
-  constructor(host: Host, session: Session, held: Bound, send: (() => Promise<Given>) | undefined) {
-    const { api } = host;
-    this.#host = host;
-    this.#session = session;
-    this.#send = send;
-    this.held = held;
-    this.#binding = api.created((out) => api.CreateIoBinding(session.address, out));
-    const ortValue = (name: string, value: Tensor | DeviceTensor | undefined): Pointer => {
-      if (!value) throw new GraphError("feed", `bind: '${name}' is missing`);
-      if ("address" in value) return value.address;
-      this.#wrapped.push(host.wrap(value));
-      return this.#wrapped.at(-1)!;
-    };
-    for (const name of session.inputNames) {
-      const value = ortValue(name, held.feeds[name] ?? held.changing[name]);
-      if (send && name in held.changing) this.#changing.push([name, value]);
-      else api.BindInput(this.#binding, name, value);
-    }
-    for (const name of session.outputNames) api.BindOutput(this.#binding, name, ortValue(name, held.outputs[name]));
-    api.SynchronizeBoundInputs(this.#binding);
-  }
-
-  /** When it returns, the outputs are there: ONNX Runtime waits for the device at the end of a run. */
-  async run(): Promise<void> {
-    const { api } = this.#host;
-    try {
-      const there = await this.#send?.();
-      for (const [name, value] of this.#changing) {
-        const sent = there![name];
-        api.BindInput(this.#binding, name, sent && "address" in sent ? sent.address : value);
-      }
-      api.RunWithBinding(this.#session.address, null, this.#binding);
-    } catch (cause) {
-      throw this.#host.fault(cause);
-    }
-  }
-
-  release(): void {
-    const { api } = this.#host;
-    api.ReleaseIoBinding(this.#binding);
-    for (const value of this.#wrapped) api.ReleaseValue(value);
-    this.#wrapped.length = 0;
+    this.#close();
+    this.#capture?.release();
   }
 }
 
@@ -259,7 +281,13 @@ export class Binding {
 const PROFILE = process.env.LONGRUN_PROFILE;
 let profiles = 0;
 
-function configure(settings: Pointer, { api, device }: Host, graph: Graph, options: SessionOptions): void {
+function configure(
+  settings: Pointer,
+  { api, device }: Host,
+  graph: Graph,
+  options: SessionOptions,
+  capture: Capture | undefined,
+): void {
   api.SetIntraOpNumThreads(settings, intraOpThreads(options));
   api.SetInterOpNumThreads(settings, 1);
   if (!options.memoryPattern) api.DisableMemPattern(settings);
@@ -270,7 +298,7 @@ function configure(settings: Pointer, { api, device }: Host, graph: Graph, optio
   for (const [section, entries] of Object.entries(configuration(graph, options)))
     for (const [key, value] of Object.entries(entries)) api.AddSessionConfigEntry(settings, `${section}.${key}`, value);
   if (device.kind === "cpu") api.AddSessionConfigEntry(settings, "session.use_env_allocators", "1");
-  if (device.kind === "cuda") appendCuda(api, settings, cudaOptions(device.id, options));
+  if (device.kind === "cuda") appendCuda(api, settings, cudaOptions(device.id, options, capture));
 }
 
 /**

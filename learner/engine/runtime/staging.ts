@@ -7,7 +7,7 @@ import { type DeviceTensor, DTYPES, type Tensor } from "../graph/tensor.ts";
 import type { DeviceBuffer } from "./buffer.ts";
 
 /** CUDA's own allocations are aligned to this. */
-const ALIGNMENT_BYTES = 256;
+export const ALIGNMENT_BYTES = 256;
 /** Of an input. A larger one goes by itself: it would be copied here first. */
 const MOST_BYTES = 2 ** 22;
 const FLOAT_BYTES = DTYPES.float32.bytes;

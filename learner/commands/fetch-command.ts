@@ -1,0 +1,27 @@
+/** `longrun model fetch`: a model of the Hugging Face hub becomes a folder that longrun can train. */
+import http from "node:http";
+import { parseArgs } from "node:util";
+import { fetchModel } from "../hub/fetch-model.ts";
+import { InputError, printLine } from "./command.ts";
+
+const OPTIONS = {
+  revision: { type: "string", default: "main" },
+  out: { type: "string" },
+  json: { type: "boolean" },
+} as const;
+
+/** Prints the folder: the one line on stdout. */
+export async function fetchCommand(args: string[]): Promise<void> {
+  const { values, positionals } = parseArgs({ args, options: OPTIONS, allowPositionals: true });
+  const [repo, ...others] = positionals;
+  if (repo === undefined || others.length > 0)
+    throw new InputError(`give one repository, such as Qwen/Qwen2.5-3B-Instruct, not ${positionals.length}`);
+  if (values.out === "") throw new InputError("--out is empty; give the folder to write");
+  http.setGlobalProxyFromEnv(process.env);
+  const fetched = await fetchModel({
+    ...{ repo, revision: values.revision, out: values.out },
+    ...{ env: process.env, output: process.stderr },
+  });
+  if (values.json) printLine(fetched);
+  else process.stdout.write(`${fetched.folder}\n`);
+}

@@ -1,0 +1,169 @@
+/**
+ * `longrun serve`: the policy behind an HTTP API like OpenAI's (learner/serve/README.md), until SIGTERM or Ctrl-C; running requests then
+ * have some seconds to finish. Exit status: 0 after SIGTERM, 130 after Ctrl-C; the second signal ends it at once.
+ */
+import { isIP } from "node:net";
+import { basename, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import {
+  DEFAULT_SLOTS,
+  type Device,
+  deviceName,
+  FROZEN,
+  hostMemory,
+  type ModelConfig,
+  type RunningEngine,
+  readAdapter,
+  readConfig,
+  readEosIds,
+  readTokenizer,
+  size,
+  startEngine,
+} from "../engine/index.ts";
+import { LIMITS } from "../serve/limits.ts";
+import type { ServedModel } from "../serve/model.ts";
+import { ApiServer } from "../serve/server.ts";
+import { chooseDevice, InputError, MODEL_OPTIONS, required, runCommand, wholeNumber } from "./command.ts";
+import { newestWeights, type Weights } from "./run-weights.ts";
+
+/** Default of --context, where the model has more: slots have room for it, whether it is used or not. */
+const CONTEXT = 4096;
+const USAGE = `usage: longrun serve --model DIR [--adapter DIR] | --run DIR
+       [--host ADDRESS] [--port N] [--api-key KEY | --no-key] [--served-model-name NAME]
+       [--slots N] [--context TOKENS] [--max-waiting N] [--threads N] [--device auto|cpu|cuda:N]
+
+Serves a model, a model with a LoRA adapter, or the newest checkpoint of a run as OpenAI's API:
+/v1/chat/completions, /v1/completions, /v1/models, /health, /metrics.
+
+--host         where to listen (default 127.0.0.1; any other address needs a key, or --no-key)
+--port         default 8000; 0 is any free one
+--api-key      what clients send as "Authorization: Bearer KEY". Other users of this machine can see it there:
+               prefer the variable LONGRUN_API_KEY
+--slots        answers that are generated side by side (default ${DEFAULT_SLOTS}); further ones wait
+--context      most tokens of a prompt and its answer (default: the model's, ${CONTEXT} at most)
+--max-waiting  answers that wait, before requests are refused with status 429 (default ${LIMITS.waiting})`;
+
+const OPTIONS = {
+  ...MODEL_OPTIONS,
+  run: { type: "string" },
+  host: { type: "string", default: "127.0.0.1" },
+  port: { type: "string", default: "8000" },
+  "api-key": { type: "string" },
+  "no-key": { type: "boolean" },
+  "served-model-name": { type: "string" },
+  slots: { type: "string", default: String(DEFAULT_SLOTS) },
+  context: { type: "string" },
+  "max-waiting": { type: "string", default: String(LIMITS.waiting) },
+} as const;
+type Values = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>["values"];
+
+async function serve(): Promise<number> {
+  const { values } = parseArgs({ options: OPTIONS });
+  const say = (line: string) => void process.stderr.write(`${line}\n`);
+  const listen = listenOf(values);
+  const [slots, threads] = [wholeNumber(values.slots, "--slots", 1), wholeNumber(values.threads, "--threads", 0)];
+  const maxWaiting = wholeNumber(values["max-waiting"], "--max-waiting", 0);
+  const weights = weightsOf(values, say);
+  const config = readConfig(weights.model);
+  const context = contextOf(values.context, config);
+  const lora = weights.adapter === undefined ? undefined : readAdapter(weights.adapter, config).lora;
+  const model: ServedModel = {
+    ...{ name: values["served-model-name"] ?? weights.name, vocabSize: config.vocabSize, maxPositions: context },
+    ...{ tokenizer: readTokenizer(weights.model), eosIds: readEosIds(weights.model) },
+    createdSeconds: Math.floor(Date.now() / 1000),
+  };
+  const device = await chooseDevice(values.device);
+  checkMemory(config, device, slots, context);
+
+  const end = Promise.withResolvers<number>();
+  let engine: RunningEngine | undefined;
+  onSignals((status, again) => {
+    if (again || !engine) process.exit(status);
+    say(`ending: running requests have ${LIMITS.drainSeconds} seconds; the same signal again ends at once`);
+    end.resolve(status);
+  });
+  const server = await listening({ ...listen, slots, maxWaiting, model, onFault: say, onFailure: end.reject });
+  try {
+    const adapter = lora ? { ...lora, seed: 0, folder: weights.adapter } : FROZEN;
+    engine = await startEngine({ model: weights.model, threads, device, slots, positions: context, adapter });
+    // the first token takes the longest, and shows that there is memory for it
+    await engine.generate([new Int32Array(2)], { seeds: [0], temperature: 1, topP: 1, maxNewTokens: 1 });
+    server.serve(engine);
+    announce(model, listen, server.port, `${slots} slots of ${context} tokens on ${deviceName(device)}`);
+    return await end.promise;
+  } finally {
+    await server.end();
+    if (engine && !engine.failure) await engine.close();
+    if (process.connected) process.disconnect();
+  }
+}
+
+function weightsOf(values: Values, say: (line: string) => void): Weights {
+  const { run, model, adapter } = values;
+  if (run === undefined) {
+    const folder = required(model, "--model", "a model folder, or --run with the folder of a run");
+    return { name: basename(resolve(adapter ?? folder)), model: folder, adapter };
+  }
+  if (model === undefined && adapter === undefined) return newestWeights(run, say);
+  throw new InputError("--run has a model of its own; leave --model and --adapter out");
+}
+
+function listenOf(values: Values) {
+  const { host } = values;
+  const key = values["api-key"] || process.env.LONGRUN_API_KEY || undefined;
+  if (key !== undefined && values["no-key"]) throw new InputError("there is a key and --no-key; leave one of them out");
+  const loopback = host === "localhost" || (isIP(host) !== 0 && /^(127\.|::1$)/.test(host));
+  if (!loopback && key === undefined && !values["no-key"])
+    throw new InputError(
+      `--host is ${host}: others could connect, and there is no key; set LONGRUN_API_KEY, or say --no-key`,
+    );
+  const port = wholeNumber(values.port, "--port", 0);
+  if (port > 65_535) throw new InputError(`--port is ${port}; give a whole number of at most 65535`);
+  return { host, port, key, loopback };
+}
+
+function contextOf(text: string | undefined, { maxPositions }: ModelConfig): number {
+  const context = text === undefined ? Math.min(CONTEXT, maxPositions) : wholeNumber(text, "--context", 2);
+  if (context <= maxPositions) return context;
+  throw new InputError(`--context is ${context}; the model has ${maxPositions} positions, give at most so many`);
+}
+
+/** @throws InputError unless the KV cache fits into memory. Of a GPU the first token tells */
+function checkMemory(config: ModelConfig, device: Device, slots: number, context: number): void {
+  const bytes = slots * context * 8 * config.layers * config.keyValueHeads * config.headSize;
+  const { bytes: free, source } = hostMemory();
+  if (device.kind === "cuda" || bytes <= free) return;
+  const cache = `${slots} slots of ${context} tokens take ${size(bytes)}`;
+  throw new InputError(`--slots and --context: ${cache}, but ${size(free)} is ${source}; lower one of them`);
+}
+
+async function listening(options: Parameters<typeof ApiServer.listen>[0]): Promise<ApiServer> {
+  try {
+    return await ApiServer.listen(options);
+  } catch (cause) {
+    const { code, message } = cause as NodeJS.ErrnoException;
+    if (code !== "EADDRINUSE") throw new InputError(`--host ${options.host}: ${message}`, { cause });
+    throw new InputError(`--port ${options.port} is in use; choose another, or 0 for any free one`, { cause });
+  }
+}
+
+/** @param onSignal gets the exit status of the signal, and whether it is not the first. The end of the parent process is one, too */
+function onSignals(onSignal: (status: number, again: boolean) => void): void {
+  let signals = 0;
+  process.on("SIGINT", () => onSignal(130, signals++ > 0));
+  process.on("SIGTERM", () => onSignal(0, signals++ > 0));
+  if (process.channel) process.once("disconnect", () => signals === 0 && onSignal(0, signals++ > 0));
+}
+
+function announce(model: ServedModel, { host, key }: ReturnType<typeof listenOf>, port: number, where: string): void {
+  const url = `http://${host.includes(":") ? `[${host}]` : host}:${port}/v1`;
+  const chats = model.tokenizer.hasChatTemplate;
+  const body = chats ? { messages: [{ role: "user", content: "Hello" }], max_tokens: 64 } : { prompt: "Hello" };
+  const authorization = key === undefined ? "" : ` -H "authorization: Bearer $LONGRUN_API_KEY"`;
+  const headers = `-H 'content-type: application/json'${authorization}`;
+  const path = `${url}/${chats ? "chat/completions" : "completions"}`;
+  process.stdout.write(`Serving ${model.name} at ${url}: ${where}\n`);
+  process.stdout.write(`Try: curl ${path} ${headers} -d '${JSON.stringify(body)}'\n`);
+}
+
+await runCommand(USAGE, serve);

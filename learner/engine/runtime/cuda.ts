@@ -1,0 +1,118 @@
+/**
+ * What ONNX Runtime's C API does not offer of CUDA: streams, copies on one, memory of the host that a GPU can reach, and what a GPU is.
+ * The functions are those of the CUDA runtime library that ONNX Runtime's provider has loaded.
+ */
+import type { KoffiFunc } from "koffi";
+import { GraphError } from "../graph/errors.ts";
+import type { Pointer } from "./api.ts";
+import { koffi } from "./koffi.ts";
+
+/** The name by which the provider asks for it, too: the dynamic linker gives both the same library. */
+const LIBRARY = "libcudart.so.13";
+
+/** Types of the parameters; results are cudaError_t, 0 where all is well. */
+const FUNCTIONS = {
+  cudaSetDevice: ["int"],
+  cudaDeviceGetAttribute: ["void *", "int", "int"], // -> int, cudaDeviceAttr, device
+  cudaHostAlloc: ["void *", "size_t", "uint"],
+  cudaFreeHost: ["void *"],
+  cudaStreamCreateWithFlags: ["void *", "uint"],
+  cudaStreamDestroy: ["void *"],
+  cudaStreamSynchronize: ["void *"],
+  cudaMemcpyAsync: ["void *", "void *", "size_t", "int", "void *"], // to, from, bytes, kind, stream
+} as const satisfies Record<string, readonly string[]>;
+
+const NON_BLOCKING = 1; // cudaStreamNonBlocking
+const BY_ADDRESS = 4; // cudaMemcpyDefault
+/** cudaDevAttrComputeCapabilityMajor and Minor */
+const CAPABILITY = [75, 76] as const;
+
+type Functions = {
+  readonly [Name in keyof typeof FUNCTIONS]: KoffiFunc<(...parameters: unknown[]) => number>;
+} & {
+  readonly cudaGetErrorString: KoffiFunc<(error: number) => string>;
+  view(address: Pointer, bytes: number): ArrayBuffer;
+};
+
+let opened: Functions | undefined;
+
+/** @throws GraphError `device` where ONNX Runtime has loaded no such library, and none is found */
+function functions(): Functions {
+  if (opened) return opened;
+  const native = koffi();
+  try {
+    const library = native.load(LIBRARY);
+    const entries = Object.entries(FUNCTIONS).map(([name, types]) => [name, library.func(name, "int", [...types])]);
+    opened = {
+      ...(Object.fromEntries(entries) as Pick<Functions, keyof typeof FUNCTIONS>),
+      cudaGetErrorString: library.func("cudaGetErrorString", "str", ["int"]),
+      view: (address, bytes) => native.view(address, bytes),
+    };
+    return opened;
+  } catch (cause) {
+    const [reason] = (cause as Error).message.split("\n");
+    throw new GraphError("device", `${LIBRARY} cannot be loaded (${reason}); install CUDA 13`, { cause });
+  }
+}
+
+/** Memory of this process that a GPU copies to and from by itself. */
+export interface Pinned {
+  readonly address: Pointer;
+  readonly bytes: Uint8Array;
+}
+
+/** A stream of one GPU. Work on it is done in its order; other streams do not wait for it. */
+export class CudaStream {
+  readonly address: Pointer;
+
+  /** @throws GraphError `device` */
+  constructor(device: number) {
+    call("cudaSetDevice", device);
+    this.address = written((out) => call("cudaStreamCreateWithFlags", out, NON_BLOCKING));
+  }
+
+  /** Copies `bytes` between here and the device. Where the side here is pinned, it returns before the copy is done. */
+  copy(to: Pointer, from: Pointer, bytes: number): void {
+    call("cudaMemcpyAsync", to, from, bytes, BY_ADDRESS, this.address);
+  }
+
+  /** Waits until all that was asked of the stream is done. */
+  synchronise(): void {
+    call("cudaStreamSynchronize", this.address);
+  }
+
+  release(): void {
+    call("cudaStreamDestroy", this.address);
+  }
+}
+
+export function pin(bytes: number): Pinned {
+  const address = written((out) => call("cudaHostAlloc", out, bytes, 0));
+  return { address, bytes: new Uint8Array(functions().view(address, bytes)) };
+}
+
+export function unpin({ address }: Pinned): void {
+  call("cudaFreeHost", address);
+}
+
+/** A GPU's compute capability: 7.5, 8, 9. @throws GraphError `device` */
+export function computeCapability(device: number): number {
+  const [major, minor] = CAPABILITY.map((attribute) => {
+    const value = new Int32Array(1);
+    call("cudaDeviceGetAttribute", value, attribute, device);
+    return value[0]!;
+  });
+  return major! + minor! / 10;
+}
+
+function written(create: (out: BigUint64Array) => void): Pointer {
+  const out = new BigUint64Array(1);
+  create(out);
+  return out[0]!;
+}
+
+function call(name: keyof typeof FUNCTIONS, ...parameters: unknown[]): void {
+  const error = functions()[name](...parameters);
+  if (error === 0) return;
+  throw new GraphError("session", `CUDA failure ${error}: ${functions().cudaGetErrorString(error)} (${name})`);
+}

@@ -1,0 +1,22 @@
+/** What the engine's threads have to say to whoever runs the engine, beside results and errors: from any thread of the process to any. */
+import { BroadcastChannel } from "node:worker_threads";
+
+const CHANNEL = "longrun engine notices";
+const told = new Set<string>();
+
+/** Says it, once in a thread. */
+export function notice(text: string): void {
+  if (told.has(text)) return;
+  told.add(text);
+  const channel = new BroadcastChannel(CHANNEL);
+  channel.postMessage(text);
+  channel.close();
+}
+
+/** Calls `listener` with what is said from now on. It keeps no process alive. @returns what ends it */
+export function onNotice(listener: (text: string) => void): () => void {
+  const channel = new BroadcastChannel(CHANNEL);
+  channel.onmessage = (event) => listener((event as { data: string }).data);
+  channel.unref();
+  return () => channel.close();
+}

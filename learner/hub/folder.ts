@@ -1,0 +1,95 @@
+/** The folder that a model is fetched into: one repository at one commit, which its record names. */
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statfsSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { basename, join, resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { size } from "../engine/index.ts";
+import { HubError } from "./errors.ts";
+import type { RepoFile } from "./repo.ts";
+
+/** Stays beside the model, so that a run can name what it trained. */
+export const RECORD = "fetched.json";
+
+export interface FetchRecord {
+  repo: string;
+  /** As it was asked for: a branch, tag or commit. */
+  revision: string;
+  commit: string;
+  endpoint: string;
+  /** Whether all files are there. */
+  complete: boolean;
+  /** What was fetched, checked by its hash. */
+  files: RepoFile[];
+}
+
+/** Returns what a folder was fetched from; undefined if it is empty or missing. @throws HubError for another folder */
+export function readRecord(folder: string): FetchRecord | undefined {
+  const path = join(folder, RECORD);
+  if (existsSync(path))
+    try {
+      return JSON.parse(readFileSync(path, "utf8")) as FetchRecord;
+    } catch (cause) {
+      throw new HubError("input", `${path} is damaged; remove the folder, or give another one with --out`, { cause });
+    }
+  if (existsSync(folder) && readdirSync(folder).some((name) => name !== `${RECORD}.new`))
+    throw new HubError(
+      "input",
+      `--out ${folder} has files that were not fetched from the hub; give a new or empty folder`,
+    );
+  return undefined;
+}
+
+/** Whole or not at all. */
+export function writeRecord(folder: string, record: FetchRecord): void {
+  mkdirSync(folder, { recursive: true });
+  const path = join(folder, RECORD);
+  writeFileSync(`${path}.new`, `${JSON.stringify(record, null, 2)}\n`, { flush: true });
+  renameSync(`${path}.new`, path);
+}
+
+/** @throws HubError `disk` naming both numbers */
+export function checkSpace(folder: string, missingBytes: number, what: string): void {
+  const { bavail, bsize } = statfsSync(folder);
+  const free = bavail * bsize;
+  if (missingBytes <= free) return;
+  throw new HubError(
+    "disk",
+    `${what} needs ${size(missingBytes)} more in ${folder}, where ${size(free)} are free; make room, or give --out on a larger disk`,
+  );
+}
+
+/** Returns the error of a file that cannot be written, with the remedy; other errors as they are. */
+export function asDiskError(cause: unknown, folder: string): unknown {
+  const { code, syscall, message } = cause as NodeJS.ErrnoException;
+  if (cause instanceof HubError || !syscall || !code) return cause;
+  const isFull = code === "ENOSPC" || code === "EDQUOT";
+  const problem = isFull
+    ? `no space left on the disk of ${folder}; make room and fetch again, it goes on from here`
+    : `cannot write to ${folder}: ${message}`;
+  return new HubError("disk", problem, { cause });
+}
+
+/** Time between two looks whether another process has finished with the folder. */
+const LOOK_SECONDS = 0.5;
+
+/**
+ * Holds a folder for this process, waiting for another one that fetches into it. The lock is a socket's name, which the
+ * kernel takes back when the process ends, however it does. It holds within one machine or pod.
+ */
+export async function holdFolder(folder: string, say: (line: string) => void): Promise<AsyncDisposable> {
+  const name = createHash("sha256").update(resolve(folder)).digest("hex");
+  for (let hasSaid = false; ; hasSaid = true) {
+    const server = createServer();
+    const isHeld = await new Promise<boolean>((decide, fail) => {
+      server.once("listening", () => decide(true));
+      server.once("error", (error: NodeJS.ErrnoException) =>
+        error.code === "EADDRINUSE" ? decide(false) : fail(error),
+      );
+      server.listen({ path: `\0longrun-fetch-${name}` });
+    });
+    if (isHeld) return { [Symbol.asyncDispose]: () => new Promise<void>((done) => void server.close(() => done())) };
+    if (!hasSaid) say(`another process fetches into ${basename(folder)}; waiting for it`);
+    await sleep(LOOK_SECONDS * 1000);
+  }
+}

@@ -1,0 +1,26 @@
+/** Limits of a fetch. README.md of this folder says the same in a table. */
+export interface HubLimits {
+  /** Files that are fetched side by side. */
+  filesAtOnce: number;
+  /** Tries of a request in a row that bring nothing. A byte that arrives starts the count anew. */
+  tries: number;
+  /** Wait before the second try; each later wait is twice as long, up to `longestWaitSeconds`. */
+  firstWaitSeconds: number;
+  longestWaitSeconds: number;
+  /** Longest wait that the server may ask for (`Retry-After`). A longer one ends the fetch. */
+  longestRetryAfterSeconds: number;
+  /** From a request to its answer; of the hub's API, to the end of the answer. */
+  answerSeconds: number;
+  /** Without a byte of a file that is on its way. */
+  silenceSeconds: number;
+}
+
+export const HUB_LIMITS: HubLimits = {
+  filesAtOnce: 4,
+  tries: 6,
+  firstWaitSeconds: 1,
+  longestWaitSeconds: 30,
+  longestRetryAfterSeconds: 600,
+  answerSeconds: 60,
+  silenceSeconds: 60,
+};

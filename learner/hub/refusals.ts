@@ -1,0 +1,121 @@
+/** What an answer that is none means, and why there was no answer at all: one line with the remedy. */
+import { HubError } from "./errors.ts";
+
+/** What is asked for, for messages. */
+export interface Asked {
+  /** Without a slash at the end. */
+  endpoint: string;
+  repo: string;
+  revision: string;
+  hasToken: boolean;
+}
+
+/** Returns the error of an answer with a status of 400 or more. The hub says in `X-Error-Code` what it means. */
+export function refusalOf(response: Response, url: string, asked: Asked): HubError {
+  const { endpoint, repo, revision, hasToken } = asked;
+  const { status, headers } = response;
+  const host = new URL(response.url || url).origin;
+  const code = headers.get("x-error-code") ?? "";
+  const said = headers.get("x-error-message")?.slice(0, 200);
+  const saying = said ? ` (${said})` : "";
+  if (status === 408 || status === 425 || status === 429 || status >= 500) {
+    const asksToWait = retryAfterSeconds(headers);
+    const what = status === 429 ? `${host} answers 429, too many requests` : `${host} answers ${status}${saying}`;
+    const remedy = status === 429 && !hasToken ? "; with a token in HF_TOKEN it allows more" : "";
+    return new HubError("network", what + remedy, { again: { afterSeconds: asksToWait } });
+  }
+  // Signed addresses of the hub's storage expire; the next try asks the hub for a new one.
+  if (host !== new URL(endpoint).origin)
+    return new HubError(
+      "network",
+      `${host}, where ${endpoint} keeps the files, answers ${status}${saying}; allow this host where a firewall or proxy forbids it`,
+      { again: {} },
+    );
+  if (code === "GatedRepo") {
+    const page = `accept its licence at ${endpoint}/${repo}`;
+    const token = hasToken
+      ? "with the account of HF_TOKEN, which has no access yet"
+      : `and set HF_TOKEN to a token of that account (${endpoint}/settings/tokens)`;
+    return new HubError("access", `${repo} is gated: ${page} ${token}`);
+  }
+  if (code === "RevisionNotFound")
+    return new HubError(
+      "input",
+      `${repo} has no revision ${revision}; give a branch, tag or commit of ${endpoint}/${repo}/commits/main`,
+    );
+  if (code === "EntryNotFound")
+    return new HubError("input", `${endpoint} has no ${new URL(url).pathname}, although it lists the file`);
+  if (status === 401 && hasToken && code !== "RepoNotFound")
+    return new HubError(
+      "access",
+      `${endpoint} refuses the token in HF_TOKEN${saying}; make a new one at ${endpoint}/settings/tokens`,
+    );
+  // To whom has no token the hub does not say whether a private repository exists.
+  if (status === 401 || status === 404) {
+    const remedy = hasToken
+      ? "that the token in HF_TOKEN may read; check the name"
+      : `that is public; check the name, or set HF_TOKEN (${endpoint}/settings/tokens) for a private one`;
+    return new HubError("input", `${endpoint} has no model ${repo} ${remedy}`);
+  }
+  if (status === 403)
+    return new HubError("access", `${endpoint} forbids to read ${repo}${saying}; give HF_TOKEN the right to read it`);
+  return new HubError("network", `${endpoint} answers ${status}${saying} to ${new URL(url).pathname}`);
+}
+
+/** Seconds that a server asks to wait: `Retry-After`, a number or a date, or `t` of the hub's own `RateLimit`. */
+export function retryAfterSeconds(headers: Headers, now = Date.now()): number | undefined {
+  const text = headers.get("retry-after") ?? /(?:^|;)\s*t=(\d+)/.exec(headers.get("ratelimit") ?? "")?.[1];
+  if (text === undefined) return undefined;
+  const seconds = /^\d+$/.test(text.trim()) ? Number(text) : (Date.parse(text) - now) / 1000;
+  return Number.isFinite(seconds) ? Math.max(0, seconds) : undefined;
+}
+
+const UNTRUSTED = /CERT|SELF_SIGNED|ISSUER|LEAF_SIGNATURE|ALTNAME/;
+
+/** Returns the error of a request that got no answer, or whose answer broke off. */
+export function failureOf(cause: unknown, url: string, env: NodeJS.ProcessEnv): HubError {
+  if (cause instanceof HubError) return cause;
+  const { host, protocol } = new URL(url);
+  const reason = deepest(cause);
+  const code = String(reason.code ?? "");
+  const detail = reason.message || code || "no answer";
+  const proxy = proxyOf(protocol, host, env);
+  if (UNTRUSTED.test(code))
+    return new HubError(
+      "network",
+      `the certificate of ${host} is not trusted (${detail}); where a proxy or mirror has an authority of its own, name its file in NODE_EXTRA_CA_CERTS`,
+      { cause },
+    );
+  if (proxy && /Proxy response \(407\)/.test(detail))
+    return new HubError(
+      "network",
+      `the proxy ${proxy.address} (${proxy.variable}) wants a name and password; write it as http://NAME:PASSWORD@HOST:PORT`,
+      { cause },
+    );
+  const where = proxy
+    ? `cannot reach ${host} through the proxy ${proxy.address} (${proxy.variable}): ${detail}; check the proxy`
+    : `cannot reach ${host}: ${detail}; check the network, or set HTTPS_PROXY for a proxy, HF_ENDPOINT for a mirror`;
+  return new HubError("network", where, { cause, again: {} });
+}
+
+function deepest(error: unknown): { message?: string; code?: unknown } {
+  let reason = error as Error & { code?: unknown; errors?: unknown[] };
+  for (let depth = 0; depth < 5; depth++) {
+    const next = reason.cause ?? (reason.message === "" ? reason.errors?.[0] : undefined);
+    if (typeof next !== "object" || next === null) break;
+    reason = next as typeof reason;
+  }
+  return reason;
+}
+
+/** Returns the proxy that such a request goes through, as `setGlobalProxyFromEnv` reads it, without its password. */
+function proxyOf(protocol: string, host: string, env: NodeJS.ProcessEnv) {
+  const name = protocol === "https:" ? "HTTPS_PROXY" : "HTTP_PROXY";
+  const variable = [name.toLowerCase(), name].find((each) => env[each]);
+  if (variable === undefined) return undefined;
+  const without = (env.no_proxy || env.NO_PROXY || "").split(/[\s,]+/).filter((each) => each !== "");
+  const [bare = host] = host.split(":");
+  const skips = without.some((each) => each === "*" || each === host || bare.endsWith(each.replace(/^\*/, "")));
+  if (skips) return undefined;
+  return { variable, address: env[variable]!.replace(/\/\/[^@/]*@/, "//") };
+}

@@ -1,0 +1,118 @@
+/** Which files of a repository longrun needs, and their sizes and hashes as the hub's API lists them. */
+import { type ListFileEntry, listFiles, modelInfo } from "@huggingface/hub";
+import { HubError } from "./errors.ts";
+import type { Hub } from "./hub.ts";
+
+export interface RepoFile {
+  /** At the root of the repository: without a slash. */
+  name: string;
+  bytes: number;
+  /** `sha256` of the bytes, for large files; `git`: SHA-1 of git's blob, for those that are in git itself. */
+  algorithm: "sha256" | "git";
+  /** In hexadecimal. */
+  hash: string;
+}
+
+export const COMMIT = /^[0-9a-f]{40}$/;
+
+/** Returns the commit that a branch, tag or commit stands for. @throws HubError */
+export async function resolveCommit(hub: Hub): Promise<string> {
+  const { endpoint, repo, revision } = hub.options;
+  const { sha } = await hub.persist(endpoint, () =>
+    asJson(endpoint, () =>
+      modelInfo({ name: repo, revision, hubUrl: endpoint, additionalFields: ["sha"], fetch: hub.fetch }),
+    ),
+  );
+  if (typeof sha !== "string" || !COMMIT.test(sha)) throw noHub(endpoint);
+  return sha;
+}
+
+/** Returns the files at the root of the repository. @throws HubError */
+export async function listRoot(hub: Hub, commit: string): Promise<RepoFile[]> {
+  const { endpoint, repo } = hub.options;
+  const entries = await hub.persist(endpoint, () =>
+    asJson(endpoint, async () => {
+      const pages: ListFileEntry[] = [];
+      for await (const entry of listFiles({ repo, revision: commit, hubUrl: endpoint, fetch: hub.fetch }))
+        pages.push(entry);
+      return pages;
+    }),
+  );
+  return entries
+    .filter(({ type, path }) => type === "file" && !path.includes("/"))
+    .map(({ path, size, oid, lfs }) => {
+      const file: RepoFile = {
+        name: path,
+        bytes: lfs?.size ?? size,
+        ...(lfs ? { algorithm: "sha256", hash: lfs.oid } : { algorithm: "git", hash: oid ?? "" }),
+      };
+      const isWhole = (lfs ? /^[0-9a-f]{64}$/ : COMMIT).test(file.hash) && Number.isSafeInteger(file.bytes);
+      if (!isWhole || file.bytes < 0) throw noHub(endpoint);
+      return file;
+    });
+}
+
+/** The library's own errors are of answers that it cannot read: a request's are HubErrors already. */
+async function asJson<Result>(endpoint: string, ask: () => Promise<Result>): Promise<Result> {
+  try {
+    return await ask();
+  } catch (cause) {
+    const isRequest = cause instanceof TypeError && /^(fetch failed|terminated)$/.test(cause.message);
+    const isFormat = cause instanceof SyntaxError || cause instanceof TypeError;
+    throw isFormat && !isRequest ? noHub(endpoint, cause) : cause;
+  }
+}
+
+const noHub = (endpoint: string, cause?: unknown) =>
+  new HubError(
+    "input",
+    `${endpoint} does not answer as the Hugging Face hub does; check HF_ENDPOINT, or unset it for https://huggingface.co`,
+    { cause },
+  );
+
+/** What is read before the weights, and what belongs to them: no code, no pickles, nothing in folders. */
+const BESIDE = [
+  /^(config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab)\.json$/,
+  /^(merges\.txt|chat_template\.jinja)$/,
+  /^(README|LICENSE|LICENCE|NOTICE|USE_POLICY)(\.(md|txt))?$/i,
+];
+const SINGLE = "model.safetensors";
+export const INDEX = "model.safetensors.index.json";
+
+/** Returns all files but the weights. @throws HubError if longrun could not train what is there */
+export function filesBeside(files: readonly RepoFile[], repo: string): RepoFile[] {
+  const names = new Set(files.map(({ name }) => name));
+  if (!names.has(SINGLE) && !names.has(INDEX)) {
+    const others = files.map(({ name }) => name).filter((name) => /\.(bin|gguf|pth?|onnx|safetensors)$/.test(name));
+    const has = others.length > 0 ? `, only ${others.slice(0, 3).join(", ")}` : "";
+    throw new HubError(
+      "input",
+      `${repo} has no ${SINGLE}${has}; longrun reads safetensors alone: fetch a model with it`,
+    );
+  }
+  for (const name of ["config.json", "tokenizer.json"])
+    if (!names.has(name))
+      throw new HubError("input", `${repo} has no ${name}, which training needs; fetch a model with it`);
+  const index = names.has(SINGLE) ? [] : [INDEX];
+  return files.filter(({ name }) => BESIDE.some((form) => form.test(name)) || index.includes(name));
+}
+
+/**
+ * Returns the files of weights.
+ * @param index content of the index, undefined where the weights are one file
+ * @throws HubError if the index names what is not there
+ */
+export function weightFiles(files: readonly RepoFile[], repo: string, index: unknown): RepoFile[] {
+  const byName = new Map(files.map((file) => [file.name, file]));
+  if (index === undefined) return [byName.get(SINGLE)!];
+  const map = (index as { weight_map?: unknown } | null)?.weight_map;
+  const shards = typeof map === "object" && map !== null ? [...new Set(Object.values(map))] : [];
+  const found = shards.map((shard) => byName.get(String(shard)));
+  const missing = shards[found.indexOf(undefined)];
+  if (missing !== undefined || shards.length === 0 || !shards.every((shard) => /\.safetensors$/.test(String(shard))))
+    throw new HubError(
+      "input",
+      `${repo}: ${INDEX} names ${missing ?? "no safetensors"}, which is not in the repository`,
+    );
+  return found as RepoFile[];
+}

@@ -1,0 +1,291 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { TrainingRunSpec } from "../../crds/trainingrun.ts";
+import { type Engine, instrumenterShape, type Response, seedFor } from "../engine/index.ts";
+import { samplesPerPrompt } from "../rl/groups.ts";
+import type { NewSample } from "../store/types.ts";
+import { instrumentAll, instrumenterLengths, type StaticPolicyFault } from "./instrument-policy.ts";
+import type { EncodeChat, Prompt } from "./prompts.ts";
+import { parseSolution } from "./solution.ts";
+import { mapInTurns } from "./turns.ts";
+
+/**
+ * Rows that are begun beyond `model.generationBatchSize`. They wait inside the engine, so that a slot that becomes free has
+ * its next row at once; until they have begun too, the main thread has time to draw prompts.
+ */
+const LOOK_AHEAD_ROWS = 8;
+
+/** Rows that ended together are read for so long before those that were read are stored in one commit: a commit waits for the disk. */
+const READING_MILLISECONDS = 10;
+
+export interface GenerationOptions {
+  engine: Pick<Engine, "generate">;
+  store: { readonly lineage: number };
+  /** Stores samples and queues their executions. */
+  addSamples: (samples: readonly NewSample[]) => Promise<void>;
+  task: { name: string };
+  spec: TrainingRunSpec;
+  encode: EncodeChat;
+  /** Response tokens to text, special tokens left out. */
+  decode: (tokens: Int32Array) => string;
+}
+
+/** What is sampled, and by which policy version. Every random choice is a function of the sample's number. */
+export interface Source {
+  iteration: number;
+  purpose: string;
+  /** Samples in a row that share the prompt that is drawn for the first: a group. */
+  perPrompt: number;
+  draw: (number: number) => Drawn;
+  /** What the random choices for a sample are named by, besides the seed. */
+  nameOf: (number: number) => (string | number)[];
+}
+
+export interface Drawn {
+  prompt: Prompt;
+  previous?: string;
+  /** A previous solution was drawn and did not fit. */
+  isRefused?: boolean;
+}
+
+export interface Launched {
+  samples: number;
+  tokens: number;
+  /** Previous solutions that were drawn and did not fit in a prompt. */
+  refusedPrevious: number;
+  verificationFailures: number;
+  /** Why the static policy did not instrument, of each program where it did not. */
+  instrumenterFaults: StaticPolicyFault[];
+  /** How long it took to insert markers into each program, its share of those that were instrumented together. */
+  instrumentSeconds: number[];
+}
+
+interface Row extends Drawn {
+  number: number;
+  /** Number of the group's first sample. */
+  first: number;
+}
+
+/** A row whose response has been read. */
+interface Written extends Row, Response {
+  facts: Pick<
+    NewSample,
+    "solution" | "plan" | "program" | "instrumented" | "insertedMarkers" | "instrumenter" | "state"
+  >;
+  verificationFailures: number;
+  fault?: StaticPolicyFault;
+}
+
+/**
+ * Prompts of one policy version that are generated side by side. A row whose response has ended is read, instrumented and
+ * stored at once, and its execution queued, while the others go on.
+ *
+ * With `instrumenter: StaticPolicy` rows go in turns instead. The engine runs the policy or its frozen copy, never both. All
+ * rows of a turn end, the copy instruments their programs together, and the next turn begins when they are stored.
+ */
+export class Generation {
+  readonly #o: GenerationOptions;
+  readonly #source: Source;
+  readonly #nextNumbers: (count: number) => number;
+  /** Samples that are begun and not stored yet, of each group, by its id. */
+  readonly underway = new Map<string, number>();
+  /** What was stored. */
+  readonly launched = nothingLaunched();
+  /** Samples that were begun, stored or not. */
+  begun = 0;
+  readonly #ended: (Row & Response)[] = [];
+  #reading = false;
+  readonly #work = new Set<Promise<void>>();
+  #change = newChange();
+  #failure: { cause: unknown } | undefined;
+
+  /** @param nextNumbers takes so many numbers of samples for good. @returns the first */
+  constructor(o: GenerationOptions, source: Source, nextNumbers: (count: number) => number) {
+    this.#o = o;
+    this.#source = source;
+    this.#nextNumbers = nextNumbers;
+  }
+
+  /** How many prompts may be begun now. */
+  get room(): number {
+    const { generationBatchSize } = this.#o.spec.model;
+    const { perPrompt } = this.#source;
+    const rows = this.begun - this.launched.samples;
+    if (this.#failure) return 0;
+    if (this.#inTurns) return rows > 0 ? 0 : Math.floor(generationBatchSize / perPrompt);
+    return Math.max(0, Math.ceil((generationBatchSize + LOOK_AHEAD_ROWS - rows) / perPrompt));
+  }
+
+  /** Whether a sample is begun and not stored yet, or `changed` has an error to tell. */
+  get isUnderWay(): boolean {
+    return this.underway.size > 0 || this.#failure !== undefined;
+  }
+
+  get #inTurns(): boolean {
+    return this.#o.spec.model.instrumenter === "StaticPolicy";
+  }
+
+  /** Begins so many prompts, in the background. Errors come from `changed` and `end`. */
+  begin(prompts: number): void {
+    if (prompts === 0) return;
+    const { perPrompt } = this.#source;
+    const count = prompts * perPrompt;
+    const from = this.#nextNumbers(count);
+    const numbers = Array.from({ length: count }, (_, i) => from + i);
+    for (let first = from; first < from + count; first += perPrompt) this.underway.set(sampleId(first), perPrompt);
+    this.begun += count;
+    this.#inBackground(this.#generate(numbers));
+  }
+
+  /** Resolves when further samples have been stored. @throws the first error of what was begun */
+  async changed(): Promise<void> {
+    await this.#change.promise;
+  }
+
+  /** Resolves when all samples that were begun are stored. @throws the first error of what was begun */
+  async end(): Promise<void> {
+    while (this.#work.size > 0) await Promise.all(this.#work);
+    if (this.#failure) throw this.#failure.cause;
+  }
+
+  #inBackground(work: Promise<void>): void {
+    const done = work
+      .catch((cause: unknown) => {
+        this.#failure ??= { cause };
+        this.#change.reject(this.#failure.cause);
+      })
+      .finally(() => this.#work.delete(done));
+    this.#work.add(done);
+  }
+
+  async #generate(numbers: number[]): Promise<void> {
+    const { engine, spec } = this.#o;
+    const { draw, nameOf, perPrompt } = this.#source;
+    const leading = numbers.filter((_, i) => i % perPrompt === 0);
+    const drawn = await mapInTurns(leading, draw);
+    this.launched.refusedPrevious += drawn.filter(({ isRefused }) => isRefused).length;
+    const rows = numbers.map((number, i): Row => {
+      const group = Math.floor(i / perPrompt);
+      return { number, first: leading[group], ...drawn[group] };
+    });
+    const responses = await engine.generate(
+      rows.map(({ prompt }) => prompt.tokens),
+      {
+        seeds: numbers.map((number) => seedFor(spec.seed, "solution", ...nameOf(number))),
+        temperature: spec.model.temperature,
+        topP: spec.model.topP,
+        maxNewTokens: spec.model.maxResponseTokens,
+      },
+      this.#inTurns ? undefined : (index, response) => this.#onEnded({ ...rows[index], ...response }),
+    );
+    if (this.#inTurns) await this.#store(await this.#read(rows.map((row, i) => ({ ...row, ...responses[i] }))));
+  }
+
+  #onEnded(row: Row & Response): void {
+    this.#ended.push(row);
+    if (!this.#reading) this.#inBackground(this.#storeEnded());
+  }
+
+  async #storeEnded(): Promise<void> {
+    this.#reading = true;
+    while (this.#ended.length > 0 && !this.#failure) {
+      await nextTurn(); // the engine tells of all rows that ended with one token in one turn
+      const since = performance.now();
+      const written: Written[] = [];
+      do written.push(...(await this.#read([this.#ended.shift()!])));
+      while (this.#ended.length > 0 && performance.now() - since < READING_MILLISECONDS);
+      await this.#store(written);
+    }
+    this.#reading = false;
+  }
+
+  async #store(rows: Written[]): Promise<void> {
+    const { spec, store, task, addSamples } = this.#o;
+    const { iteration, purpose, perPrompt, nameOf } = this.#source;
+    const samples = rows.map(({ number, first, prompt, previous, response, logProbs, finished, facts }): NewSample => {
+      return {
+        ...facts,
+        ...{ id: sampleId(number), sequence: number, purpose, iteration, lineage: store.lineage, task: task.name },
+        ...{ kind: prompt.kind, previous, group: perPrompt > 1 ? sampleId(first) : undefined },
+        ...{ promptTokens: prompt.tokens, responseTokens: response, truncated: !finished },
+        behaviourLogProbs: logProbs,
+        executionSeed: executionSeed(spec.seed, nameOf(number)),
+      };
+    });
+    await addSamples(samples);
+    for (const { first, response, verificationFailures, fault } of rows) {
+      this.launched.samples++;
+      this.launched.tokens += response.length;
+      this.launched.verificationFailures += verificationFailures;
+      if (fault !== undefined) this.launched.instrumenterFaults.push(fault);
+      const left = this.underway.get(sampleId(first))! - 1;
+      if (left > 0) this.underway.set(sampleId(first), left);
+      else this.underway.delete(sampleId(first));
+    }
+    this.#change.resolve();
+    this.#change = newChange();
+  }
+
+  /** Adds plan, program and instrumented program of each response, or the facts of one that is never executed. */
+  async #read(rows: (Row & Response)[]): Promise<Written[]> {
+    const solutions = await mapInTurns(rows, ({ response }) => this.#o.decode(response));
+    const parsed = solutions.map(parseSolution);
+    const started = performance.now();
+    const instrumented = await this.#instrument(parsed.flatMap((each) => ("program" in each ? each.program : [])));
+    const seconds = (performance.now() - started) / 1000;
+    this.launched.instrumentSeconds.push(...instrumented.map((_, __, { length }) => seconds / length));
+    return parsed.map((each, i) => {
+      const solution = solutions[i];
+      if ("fault" in each) {
+        const facts = { solution, plan: "", insertedMarkers: [], instrumenter: "None", state: "notExecuted" as const };
+        return { ...rows[i], facts, verificationFailures: 0 };
+      }
+      const { program, markers: insertedMarkers, instrumenter, ...faults } = instrumented.shift()!;
+      const inserted = { instrumented: program, insertedMarkers, instrumenter, state: "queued" as const };
+      return { ...rows[i], facts: { solution, ...each, ...inserted }, ...faults };
+    });
+  }
+
+  #instrument(programs: string[]) {
+    const { engine, spec, encode, decode } = this.#o;
+    const lengths = instrumenterLengths(spec.model);
+    const limits = { ...spec.model, samplesPerPrompt: samplesPerPrompt(spec.algorithm) };
+    const { rows } = instrumenterShape(limits, lengths); // what memory was planned for
+    return instrumentAll(programs, spec.model.instrumenter, {
+      encode,
+      decode,
+      maxPromptTokens: lengths.promptTokens,
+      maxResponseTokens: lengths.responseTokens,
+      generate: async (prompts, maxNewTokens) => {
+        // greedy: a program is always instrumented in the same way
+        const how = { temperature: 0, topP: 1, maxNewTokens, weights: "reference" } as const;
+        const answers = [];
+        for (let first = 0; first < prompts.length; first += rows) {
+          const batch = prompts.slice(first, first + rows);
+          answers.push(...(await engine.generate(batch, { ...how, seeds: batch.map(() => 0) })));
+        }
+        return answers;
+      },
+    });
+  }
+}
+
+/** An error that nobody waits for is thrown by `end`. */
+function newChange(): PromiseWithResolvers<void> {
+  const change = Promise.withResolvers<void>();
+  change.promise.catch(() => {});
+  return change;
+}
+
+/** Before anything is. */
+export function nothingLaunched(): Launched {
+  return {
+    ...{ samples: 0, tokens: 0, refusedPrevious: 0, verificationFailures: 0 },
+    ...{ instrumenterFaults: [], instrumentSeconds: [] },
+  };
+}
+
+/** Returns the seed of a sample's program, below 2^32. @param name what the sample's random choices are named by */
+export const executionSeed = (seed: number, name: (string | number)[]): number =>
+  seedFor(seed, "execution", ...name) % 2 ** 32;
+
+const sampleId = (number: number) => `s${String(number).padStart(6, "0")}`;

@@ -1,0 +1,98 @@
+/** From texts, token ids and messages to prompts that fit into the model's context. */
+import { type Message, ModelError } from "../engine/index.ts";
+import { type Fields, RequestError, refusedField } from "./errors.ts";
+import type { ServedModel } from "./model.ts";
+
+const ROLES: Record<string, Message["role"]> = {
+  ...{ system: "system", user: "user", assistant: "assistant" },
+  developer: "system", // OpenAI's newer name
+};
+
+/** @throws RequestError for what is no text, no list of token ids, and no list of these */
+export function completionPrompts(value: unknown, model: ServedModel): Int32Array[] {
+  const several = Array.isArray(value) && typeof value[0] !== "number";
+  const prompts: unknown[] = several ? value : [value];
+  if (prompts.length === 0) throw refusedField("prompt", value, "give at least one prompt");
+  return prompts.map((prompt, index) => {
+    const name = several ? `prompt[${index}]` : "prompt";
+    const tokens = typeof prompt === "string" ? textTokens(prompt, name, model) : tokenIds(prompt, name, model);
+    if (tokens.length === 0) throw refusedField(name, prompt, "begin it with some token");
+    return tokens;
+  });
+}
+
+function textTokens(text: string, name: string, model: ServedModel): Int32Array {
+  refuseFarTooLong(text, name, model);
+  return model.tokenizer.encode(text, { addSpecialTokens: true });
+}
+
+function tokenIds(prompt: unknown, name: string, { vocabSize }: ServedModel): Int32Array {
+  if (!Array.isArray(prompt)) throw refusedField(name, prompt, "give a text, a list of token ids, or a list of these");
+  const wrong = prompt.findIndex((id) => !Number.isInteger(id) || id < 0 || id >= vocabSize);
+  if (wrong < 0) return Int32Array.from(prompt as number[]);
+  throw refusedField(`${name}[${wrong}]`, prompt[wrong], `token ids are whole numbers from 0 to ${vocabSize - 1}`);
+}
+
+/** @throws RequestError for what is no list of messages, or none that the model's chat template takes */
+export function chatPrompt(value: unknown, model: ServedModel): Int32Array {
+  if (!Array.isArray(value) || value.length === 0) throw refusedField("messages", value, "give a list of messages");
+  const messages = value.map(messageOf);
+  refuseFarTooLong(messages.map(({ content }) => content).join(""), "messages", model);
+  try {
+    return model.tokenizer.encodeChat(messages);
+  } catch (cause) {
+    if (!(cause instanceof ModelError)) throw cause;
+    throw new RequestError(400, `${cause.message}; or give /v1/completions a prompt`, { param: "messages", cause });
+  }
+}
+
+function messageOf(value: unknown, index: number): Message {
+  const name = `messages[${index}]`;
+  const { role, content, ...others } = Object(value) as Fields;
+  if (typeof role !== "string" || !Object.hasOwn(ROLES, role))
+    throw refusedField(`${name}.role`, role, `known are ${Object.keys(ROLES).join(", ")}`);
+  // an answer of this server, and of OpenAI's, can come back as it was
+  const other = Object.entries(others).find(([, given]) => given !== null && JSON.stringify(given) !== "[]");
+  if (other) throw refusedField(`${name}.${other[0]}`, other[1], "this server does not support it; leave it out");
+  return { role: ROLES[role]!, content: textOf(content, `${name}.content`) };
+}
+
+/** Several parts are lines of one text, as in vLLM and llama.cpp. */
+function textOf(content: unknown, name: string): string {
+  if (typeof content === "string") return content;
+  if (!Array.isArray(content) || content.length === 0) throw refusedField(name, content, "give a text");
+  const texts = content.map((part, index) => {
+    const { type, text } = Object(part) as Fields;
+    if (type === "text" && typeof text === "string") return text;
+    throw refusedField(`${name}[${index}]`, part, 'give {"type": "text", "text": "..."}, the only kind here');
+  });
+  return texts.join("\n");
+}
+
+/** Text that cannot fit: all clients would wait while words are made of it. */
+function refuseFarTooLong(text: string, name: string, { tokenizer, maxPositions }: ServedModel): void {
+  const least = Math.ceil(text.length / tokenizer.longestToken);
+  if (least > maxPositions) throw tooLong(maxPositions, `${name} has at least ${least} tokens; shorten it`);
+}
+
+/** @param lengthField the field that `maxTokens` is from @throws RequestError `context_length_exceeded` */
+export function checkContext(
+  prompts: readonly Int32Array[],
+  maxTokens: number | undefined,
+  lengthField: string,
+  { maxPositions }: ServedModel,
+): void {
+  for (const { length } of prompts) {
+    if (length + (maxTokens ?? 1) <= maxPositions) continue;
+    const room = maxPositions - length;
+    if (room < 1) throw tooLong(maxPositions, `the prompt has ${length}; shorten it`);
+    const asked = `the prompt has ${length} and ${lengthField} is ${maxTokens}`;
+    throw tooLong(maxPositions, `${asked}; shorten the prompt, or lower ${lengthField} to ${room}`, lengthField);
+  }
+}
+
+/** "maximum context length" is what clients look for. */
+function tooLong(positions: number, but: string, param: string | null = null): RequestError {
+  const message = `This model's maximum context length is ${positions} tokens, but ${but}`;
+  return new RequestError(400, message, { param, code: "context_length_exceeded" });
+}

@@ -1,0 +1,216 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { readTokenizer } from "../engine/index.ts";
+import { RequestError } from "./errors.ts";
+import { LIMITS } from "./limits.ts";
+import type { ServedModel } from "./model.ts";
+import { type Endpoint, parseRequest } from "./request.ts";
+
+const folder = fileURLToPath(new URL("../../manifests/quickstart/policy", import.meta.url));
+const tokenizer = readTokenizer(folder);
+const model: ServedModel = {
+  ...{ name: "tiny", tokenizer, vocabSize: 2048, maxPositions: 100, eosIds: [2], createdSeconds: 0 },
+};
+const chat = (fields: object) =>
+  parseRequest("chat/completions", { messages: [{ role: "user", content: "hi" }], ...fields }, model);
+const completion = (fields: object) => parseRequest("completions", { prompt: "hi", ...fields }, model);
+
+test("what a completion is without further fields, as OpenAI's API has it", () => {
+  const { prompts, seed, ...rest } = completion({});
+  assert.deepEqual(prompts, [tokenizer.encode("hi")]);
+  assert.ok(Number.isSafeInteger(seed));
+  assert.notEqual(completion({}).seed, seed, "a seed of its own");
+  assert.deepEqual(rest, {
+    ...{ endpoint: "completions", n: 1, maxTokens: 16, temperature: 1, topP: 1, stop: [] },
+    ...{ logProbs: false, stream: false, includeUsage: false },
+  });
+});
+
+test("a chat is what the template makes of it, up to the end of the context", () => {
+  const messages = [{ role: "user", content: "hi" }] as const;
+  const { prompts, maxTokens } = chat({});
+  assert.deepEqual(prompts, [tokenizer.encodeChat(messages)]);
+  assert.equal(maxTokens, undefined);
+});
+
+test("every field is read", () => {
+  const { prompts, ...rest } = chat({
+    ...{
+      model: "tiny",
+      n: 3,
+      max_completion_tokens: 7,
+      max_tokens: 5,
+      temperature: 0.5,
+      top_p: 0.9,
+      seed: -3,
+      stop: "x",
+    },
+    ...{ stream: true, stream_options: { include_usage: true }, logprobs: true, user: "me", tools: [], echo: null },
+  });
+  assert.equal(prompts.length, 1);
+  assert.deepEqual(rest, {
+    ...{ endpoint: "chat/completions", n: 3, maxTokens: 7, temperature: 0.5, topP: 0.9, seed: -3, stop: ["x"] },
+    ...{ stream: true, includeUsage: true, logProbs: true },
+  });
+  assert.equal(completion({ logprobs: 0 }).logProbs, true);
+  assert.equal(completion({ temperature: 0 }).temperature, 0);
+});
+
+test("prompts are texts or token ids, one or several", () => {
+  const ids = (prompt: unknown) => completion({ prompt }).prompts.map((tokens) => [...tokens]);
+  assert.deepEqual(ids([5, 6]), [[5, 6]]);
+  assert.deepEqual(ids([[5], [6, 7]]), [[5], [6, 7]]);
+  assert.deepEqual(ids(["hi", "ho"]), [[...tokenizer.encode("hi")], [...tokenizer.encode("ho")]]);
+  assert.deepEqual(ids(["hi", [5]]), [[...tokenizer.encode("hi")], [5]]);
+});
+
+test("messages: parts are lines, developer is system, and an answer can be sent back as it came", () => {
+  const parts = [
+    { type: "text", text: "a" },
+    { type: "text", text: "b" },
+  ];
+  const messages = [
+    { role: "developer", content: "s" },
+    { role: "user", content: parts, name: null },
+    { role: "assistant", content: "x", refusal: null, annotations: [] },
+    { role: "user", content: "y" },
+  ];
+  const expected = tokenizer.encodeChat([
+    { role: "system", content: "s" },
+    { role: "user", content: "a\nb" },
+    { role: "assistant", content: "x" },
+    { role: "user", content: "y" },
+  ]);
+  assert.deepEqual(chat({ messages }).prompts, [expected]);
+});
+
+const REFUSED: [endpoint: Endpoint, fields: object, param: string | null, message: RegExp][] = [
+  ["completions", { prompt: undefined }, "prompt", /^prompt is missing; give a text, a list of token ids/],
+  ["completions", { prompt: "" }, "prompt", /begin it with some token/],
+  ["completions", { prompt: [] }, "prompt", /at least one prompt/],
+  ["completions", { prompt: ["hi", ""] }, "prompt[1]", /begin it/],
+  [
+    "completions",
+    { prompt: [1, 2048] },
+    "prompt[1]",
+    /^prompt\[1\] is 2048; token ids are whole numbers from 0 to 2047/,
+  ],
+  ["completions", { prompt: [[1], [-1]] }, "prompt[1][0]", /is -1/],
+  ["completions", { prompt: [1, 1.5] }, "prompt[1]", /is 1\.5/],
+  ["completions", { prompt: { a: 1 } }, "prompt", /give a text/],
+  ["completions", { temperature: 2.5 }, "temperature", /^temperature is 2\.5; give 0 .* or a number from 0\.01 to 2$/],
+  ["completions", { temperature: 0.001 }, "temperature", /0\.001/],
+  ["completions", { temperature: "1" }, "temperature", /^temperature is "1"/],
+  ["completions", { top_p: 0 }, "top_p", /above 0, at most 1/],
+  ["completions", { n: 0 }, "n", /from 1 to 128/],
+  ["completions", { n: 1.5 }, "n", /from 1 to 128/],
+  [
+    "completions",
+    { prompt: ["a", "b", "c"], n: 128 },
+    "n",
+    /^n is 128; with 3 prompts ask for at most 256 choices in all$/,
+  ],
+  ["completions", { max_tokens: 0 }, "max_tokens", /at least 1/],
+  ["completions", { seed: 0.5 }, "seed", /whole number/],
+  ["completions", { stop: "" }, "stop", /a word of 1 to 256 characters/],
+  ["completions", { stop: new Array(LIMITS.stopWords + 1).fill("x") }, "stop", /at most 16/],
+  ["completions", { stop: "\ud800" }, "stop", /give a word/],
+  ["completions", { stream: 1 }, "stream", /true or false/],
+  ["completions", { stream_options: { include_usage: true } }, "stream_options", /set stream to true/],
+  ["completions", { stream: true, stream_options: { other: 1 } }, "stream_options", /include_usage/],
+  [
+    "completions",
+    { logprobs: 5 },
+    "logprobs",
+    /^logprobs is 5; give 0 or 1: the engine tells the log-prob of the drawn token alone$/,
+  ],
+  ["completions", { logprobs: true }, "logprobs", /0 or 1/],
+  ["completions", { best_of: 2 }, "best_of", /^best_of is 2; this server does not support it; leave it out/],
+  ["completions", { echo: true }, "echo", /leave it out/],
+  ["completions", { suffix: "x" }, "suffix", /leave it out/],
+  ["completions", { logit_bias: { 5: 1 } }, "logit_bias", /leave it out/],
+  ["completions", { presence_penalty: 0.5 }, "presence_penalty", /leave it out/],
+  ["completions", { frequency_penalty: 0.5 }, "frequency_penalty", /leave it out/],
+  ["completions", { messages: [] }, "messages", /completions has no such field here; known are model/],
+  ["completions", { top_k: 5 }, "top_k", /no such field/],
+  ["completions", { model: "other" }, "model", /^model is "other", which does not exist here; this server has tiny$/],
+  [
+    "completions",
+    { prompt: "a b ".repeat(60) },
+    null,
+    /maximum context length is 100 tokens, but the prompt has \d+; shorten it$/,
+  ],
+  [
+    "completions",
+    { prompt: "a".repeat(1e6) },
+    null,
+    /maximum context length is 100 tokens, but prompt has at least \d+ tokens/,
+  ],
+  [
+    "completions",
+    { max_tokens: 100 },
+    "max_tokens",
+    /the prompt has 2 and max_tokens is 100; shorten the prompt, or lower max_tokens to 98/,
+  ],
+  [
+    "chat/completions",
+    { max_completion_tokens: 1000 },
+    "max_completion_tokens",
+    /lower max_completion_tokens to \d\d$/,
+  ],
+  ["chat/completions", { logprobs: 1 }, "logprobs", /true or false/],
+  ["chat/completions", { top_logprobs: 3 }, "top_logprobs", /leave it out/],
+  ["chat/completions", { tools: [{ type: "function" }] }, "tools", /leave it out/],
+  ["chat/completions", { tool_choice: "required" }, "tool_choice", /leave it out/],
+  ["chat/completions", { response_format: { type: "json_object" } }, "response_format", /leave it out/],
+  ["chat/completions", { messages: [] }, "messages", /list of messages/],
+  ["chat/completions", { messages: "hi" }, "messages", /list of messages/],
+  ["chat/completions", { messages: [{ role: "tool", content: "x" }] }, "messages[0].role", /known are system, user/],
+  ["chat/completions", { messages: [{ role: "user" }] }, "messages[0].content", /is missing; give a text/],
+  ["chat/completions", { messages: [null] }, "messages[0].role", /is missing/],
+  [
+    "chat/completions",
+    { messages: [{ role: "user", content: [{ type: "image_url" }] }] },
+    "messages[0].content[0]",
+    /the only kind here/,
+  ],
+  ["chat/completions", { messages: [{ role: "user", content: "x", name: "me" }] }, "messages[0].name", /leave it out/],
+  ["chat/completions", { messages: [{ role: "user", content: "a".repeat(1e6) }] }, null, /maximum context length/],
+  ["chat/completions", { prompt: "x" }, "prompt", /no such field/],
+];
+
+describe("refused, by name, value and remedy", () => {
+  for (const [endpoint, fields, param, message] of REFUSED) {
+    const name = JSON.stringify(fields).slice(0, 60);
+    test(`${endpoint} ${name}`, () => {
+      const parse = endpoint === "completions" ? completion : chat;
+      assert.throws(
+        () => parse(fields),
+        (error: RequestError) => {
+          assert.ok(error instanceof RequestError, String(error));
+          assert.match(error.message, message);
+          assert.deepEqual([error.status, error.param], [param === "model" ? 404 : 400, param]);
+          return true;
+        },
+      );
+    });
+  }
+
+  for (const body of [null, [], "text", 5])
+    test(`a body that is ${JSON.stringify(body)}`, () =>
+      assert.throws(() => parseRequest("completions", body, model), /no JSON object/));
+});
+
+test("a model without a chat template refuses chats, and says what to do", () => {
+  const { chat_template: _, ...tokenizerConfig } = tokenizer.files.tokenizerConfig;
+  const bare = new (tokenizer.constructor as new (files: object) => typeof tokenizer)({
+    ...tokenizer.files,
+    tokenizerConfig,
+  });
+  assert.throws(
+    () =>
+      parseRequest("chat/completions", { messages: [{ role: "user", content: "x" }] }, { ...model, tokenizer: bare }),
+    { message: /no chat template; add chat_template to .* or give \/v1\/completions a prompt/, param: "messages" },
+  );
+});

@@ -1,0 +1,196 @@
+/** The HTTP server: routes, the key, limits, and an end that lets running requests finish. */
+import { createHash, timingSafeEqual } from "node:crypto";
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { foreignHost } from "../metrics/http.ts";
+import { answer, type Load, sendError, sendJson } from "./answer.ts";
+import type { Generating } from "./choice.ts";
+import { RequestError } from "./errors.ts";
+import { LIMITS } from "./limits.ts";
+import { ServeMetrics } from "./metrics.ts";
+import type { ServedModel } from "./model.ts";
+import { ENDPOINTS, type Endpoint, parseRequest } from "./request.ts";
+
+export interface ServerOptions {
+  readonly host: string;
+  /** 0: any free one */
+  readonly port: number;
+  /** what clients send as a bearer; undefined: none is asked for */
+  readonly key: string | undefined;
+  /** whether only this machine can connect */
+  readonly loopback: boolean;
+  /** of the engine */
+  readonly slots: number;
+  /** choices that wait for a slot, before requests are refused */
+  readonly maxWaiting: number;
+  readonly model: ServedModel;
+  readonly limits?: Partial<typeof LIMITS>;
+  /** is told one line about each fault that is not the client's; never what a client sent */
+  readonly onFault: (line: string) => void;
+  /** is called once, when the engine has failed and no request can be served any more */
+  readonly onFailure: (failure: Error) => void;
+}
+
+export class ApiServer {
+  readonly metrics: ServeMetrics;
+  readonly #options: ServerOptions;
+  readonly #limits: typeof LIMITS;
+  readonly #http: Server;
+  readonly #load: Load = { open: 0 };
+  #engine: Generating | undefined;
+  #ending = false;
+
+  private constructor(options: ServerOptions) {
+    this.#options = options;
+    this.#limits = { ...LIMITS, ...options.limits };
+    this.metrics = new ServeMetrics(() => this.#load.open, options.slots);
+    const { headersSeconds, requestSeconds, connections } = this.#limits;
+    const timeouts = { headersTimeout: headersSeconds * 1000, requestTimeout: requestSeconds * 1000 };
+    this.#http = createServer(timeouts, (request, response) => void this.#respond(request, response));
+    this.#http.maxConnections = connections;
+  }
+
+  /** Listens, and answers 503 until it has an engine. @throws Error of `node:net` */
+  static async listen(options: ServerOptions): Promise<ApiServer> {
+    const server = new ApiServer(options);
+    await once(server.#http.listen(options.port, options.host), "listening");
+    return server;
+  }
+
+  get port(): number {
+    return (this.#http.address() as AddressInfo).port;
+  }
+
+  serve(engine: Generating): void {
+    this.#engine = engine;
+  }
+
+  /** Takes no more requests, and resolves when the running ones have ended: by themselves, or cut off after `drainSeconds`. */
+  async end(): Promise<void> {
+    this.#ending = true;
+    const closed = once(this.#http, "close");
+    this.#http.close();
+    const cut = setTimeout(() => this.#http.closeAllConnections(), this.#limits.drainSeconds * 1000);
+    await closed;
+    clearTimeout(cut);
+  }
+
+  async #respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    response.once("close", () => {
+      if (this.#ending) this.#http.closeIdleConnections();
+    });
+    if (this.#ending) response.setHeader("connection", "close");
+    // from here on only a client that does not read its answer lets the time pass
+    response.once("prefinish", () => response.setTimeout(this.#limits.unreadSeconds * 1000, () => response.destroy()));
+    try {
+      await this.#route(request, response);
+    } catch (cause) {
+      if (!response.destroyed) sendError(response, this.#refusal(cause));
+    }
+  }
+
+  /** Returns what a client is told of an error. */
+  #refusal(cause: unknown): RequestError {
+    if (cause instanceof RequestError) return cause;
+    const { message } = cause as Error;
+    this.#options.onFault(`a request failed: ${message}`);
+    const failure = this.#engine?.failure;
+    if (failure && !this.#ending) this.#options.onFailure(failure);
+    return new RequestError(500, `the engine failed: ${message}`, { cause });
+  }
+
+  async #route(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const path = URL.parse(request.url ?? "/", "http://localhost")?.pathname ?? "/";
+    const { model, loopback, key } = this.#options;
+    const foreign = loopback && key === undefined ? foreignHost(request) : undefined;
+    if (foreign !== undefined) throw new RequestError(403, foreign);
+    if (path === "/health" && isGet(request)) return this.#health(response);
+    if (path === "/metrics" && isGet(request)) {
+      const { registry } = this.metrics;
+      response.writeHead(200, { "content-type": registry.contentType }).end(await registry.metrics());
+      return;
+    }
+    this.#authorize(request);
+    const endpoint = ENDPOINTS.find((known) => path === `/v1/${known}`);
+    if (endpoint && request.method === "POST") return this.#generate(endpoint, request, response);
+    if (endpoint) {
+      response.setHeader("allow", "POST");
+      throw new RequestError(405, `${path} takes POST, not ${request.method}`);
+    }
+    const shown = { id: model.name, object: "model", created: model.createdSeconds, owned_by: "longrun" };
+    const listed = { ...shown, max_model_len: model.maxPositions };
+    if (path === "/v1/models" && isGet(request)) return sendJson(response, 200, { object: "list", data: [listed] });
+    if (path === `/v1/models/${encodeURIComponent(model.name)}` && isGet(request))
+      return sendJson(response, 200, listed);
+    if (path.startsWith("/v1/models/"))
+      throw new RequestError(404, `there is no such model here; this server has ${model.name}`, {
+        code: "model_not_found",
+      });
+    const known = ["/v1/models", ...ENDPOINTS.map((each) => `/v1/${each}`), "/health", "/metrics"];
+    throw new RequestError(404, `there is nothing at ${request.method} ${path}; try ${known.join(", ")}`);
+  }
+
+  #health(response: ServerResponse): void {
+    const failure = this.#engine?.failure;
+    const status = this.#ending ? "ending" : failure ? failure.message : this.#engine ? "ok" : "loading";
+    sendJson(response, status === "ok" ? 200 : 503, { status });
+  }
+
+  #authorize({ headers }: IncomingMessage): void {
+    const { key } = this.#options;
+    if (key === undefined) return;
+    const [, given] = /^Bearer (.*)$/i.exec(headers.authorization ?? "") ?? [];
+    // digests are of one length, and their comparison takes the same time for every key
+    if (given !== undefined && timingSafeEqual(digest(given), digest(key))) return;
+    const remedy = "send the server's key as the header Authorization: Bearer KEY";
+    throw new RequestError(401, `the API key is ${given === undefined ? "missing" : "wrong"}; ${remedy}`, {
+      code: "invalid_api_key",
+    });
+  }
+
+  async #generate(endpoint: Endpoint, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const since = performance.now();
+    const { metrics } = this;
+    response.once("close", () => {
+      const status = response.writableFinished ? String(response.statusCode) : "hung up";
+      metrics.requests.inc({ endpoint, status });
+      metrics.requestSeconds.observe({ endpoint }, (performance.now() - since) / 1000);
+    });
+    const engine = this.#engine;
+    if (this.#ending || !engine)
+      throw new RequestError(503, this.#ending ? "the server is ending" : "the model is being loaded; try again");
+    const asked = parseRequest(endpoint, await readJson(request, this.#limits.bodyBytes), this.#options.model);
+    const waiting = this.#load.open - this.#options.slots;
+    if (waiting >= this.#options.maxWaiting) {
+      const message = `${Math.max(0, waiting)} choices wait for a slot, the most that may (--max-waiting); try again later`;
+      throw new RequestError(429, message, { code: "rate_limit_exceeded" });
+    }
+    await answer(engine, this.#options.model, asked, response, { load: this.#load, metrics, since });
+  }
+}
+
+const isGet = ({ method }: IncomingMessage): boolean => method === "GET" || method === "HEAD";
+
+const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
+
+/** @throws RequestError for a body that is too large, or no JSON */
+async function readJson(request: IncomingMessage, mostBytes: number): Promise<unknown> {
+  // a web page elsewhere cannot send this type without asking first
+  if (!/^application\/json\b/i.test(request.headers["content-type"] ?? ""))
+    throw new RequestError(415, "the content-type is not application/json; send JSON, and say so");
+  let bytes = 0;
+  const chunks: Buffer[] = [];
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes <= mostBytes)
+      chunks.push(chunk); // the rest is read and thrown away: the client hears why
+    else chunks.length = 0;
+  }
+  if (bytes > mostBytes) throw new RequestError(413, `the request has ${bytes} bytes; at most ${mostBytes} are read`);
+  try {
+    return JSON.parse(Buffer.concat(chunks).toString());
+  } catch (cause) {
+    throw new RequestError(400, `the request is no JSON: ${(cause as Error).message}`, { cause });
+  }
+}
