@@ -52,7 +52,9 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
   program
     .command("run")
     .description("train as a manifest says, on this machine")
-    .argument("[FILE]", "TrainingRun manifest; not read with --resume")
+    .argument("[FILE]", "TrainingRun manifest; not with --task or --resume")
+    .option("--task <DIR>", "task folder in place of a manifest: its task.yaml says what the task is")
+    .option("--model <DIR>", "with --task: model folder, or the name of a bundled policy (default: quickstart)")
     .option("--out <DIR>", "run folder (default: runs/NAME-TIME)")
     .addOption(setOption())
     .option("--resume <DIR>", "go on with the run in this folder, as its own manifest says")
@@ -191,16 +193,22 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
 
   program
     .command("validate")
-    .description("check a manifest")
+    .description("check a manifest, and the folders and lengths that it names, as run does")
     .argument("<FILE>", "TrainingRun manifest")
     .addOption(setOption())
-    .option("--cluster", "as Kubernetes would: no path of this machine", false)
+    .option("--cluster", "as Kubernetes would: no path of this machine, and none is looked at", false)
     .option("--replaces <OLD>", "manifest of the TrainingRun that exists; says what of it cannot change")
-    .action((file: string, { set, cluster, replaces }: { set: string[]; cluster: boolean; replaces?: string }) => {
-      const before = replaces === undefined ? undefined : parseEarlier(readManifest(replaces), replaces);
-      const run = parseTrainingRun(readManifest(file), file, set, { cluster, before });
-      process.stdout.write(`${file}: TrainingRun ${run.metadata.name} is valid\n`);
-    });
+    .action(
+      async (file: string, { set, cluster, replaces }: { set: string[]; cluster: boolean; replaces?: string }) => {
+        const before = replaces === undefined ? undefined : parseEarlier(readManifest(replaces), replaces);
+        const run = parseTrainingRun(readManifest(file), file, set, { cluster, before });
+        if (!cluster && replaces === undefined) {
+          const { validateHere } = await import("./local/validate.ts");
+          await validateHere(run, file, set, parts);
+        }
+        process.stdout.write(`${file}: TrainingRun ${run.metadata.name} is valid\n`);
+      },
+    );
 
   program
     .command("debug")

@@ -8,6 +8,7 @@ export const PARTS = {
   prepareTask: file("learner/tasks/prepare.ts"),
   instrument: file("learner/rollout/instrument-command.ts"),
   grade: file("learner/commands/grade-command.ts"),
+  validate: file("learner/commands/validate-command.ts"),
   task: file("learner/commands/task-command.ts"),
   report: file("learner/report/main.ts"),
   evaluationTable: file("learner/commands/table-command.ts"),

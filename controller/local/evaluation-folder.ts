@@ -1,10 +1,10 @@
 /** The folder of an evaluation: like a run's, with `policies.json` besides. */
 import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { isDeepStrictEqual } from "node:util";
 import { withEarlierRange } from "../../crds/resolved.ts";
 import { parseEarlier } from "../../crds/trainingrun.ts";
 import { ControllerError } from "../errors.ts";
+import { difference } from "./difference.ts";
 import type { EvaluationPlan } from "./evaluation-plan.ts";
 import { createRunFolder, holdRunFolder, MANIFEST, writeManifest } from "./run-folder.ts";
 import { readSummary } from "./summary.ts";
@@ -52,16 +52,3 @@ export function openEvaluationFolder(directory: string, plan: EvaluationPlan): "
 }
 
 const refusal = (directory: string, what: string) => new ControllerError("input", `--output ${directory}: ${what}`);
-
-/** @returns the first difference in words, e.g. `evaluation.samples is 128, not 64` */
-function difference(then: unknown, now: unknown, path: string): string | undefined {
-  if (isDeepStrictEqual(then, now)) return undefined;
-  const isObject = (value: unknown) => typeof value === "object" && value !== null;
-  if (!isObject(then) || !isObject(now)) return `${path} is ${JSON.stringify(then)}, not ${JSON.stringify(now)}`;
-  const [a, b] = [then, now] as [Record<string, unknown>, Record<string, unknown>];
-  for (const key of new Set([...Object.keys(a), ...Object.keys(b)])) {
-    const found = difference(a[key], b[key], path === "" ? key : `${path}.${key}`);
-    if (found) return found;
-  }
-  return undefined;
-}

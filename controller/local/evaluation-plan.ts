@@ -2,12 +2,12 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { stringify } from "yaml";
-import { isPolicyName, policyFolder } from "../../crds/policy.ts";
 import { parseResolved, parseTrainingRun, type Task, type TrainingRun } from "../../crds/trainingrun.ts";
 import { ControllerError, describeFileError } from "../errors.ts";
 import { readTask } from "../exec.ts";
 import { resolveForThisMachine } from "./resolve.ts";
 import { MANIFEST, refuseLiving } from "./run-folder.ts";
+import { knownPrompts, policyOf, taskOfFolder } from "./task-manifest.ts";
 
 /** The command line. */
 export interface EvaluationRequest {
@@ -121,33 +121,13 @@ function baseOf(file: string | undefined, { run, model, task }: EvaluationReques
   return { text: stringify(manifest), source: "longrun evaluate", directory: process.cwd() };
 }
 
-/** A policy that `longrun pretrain` made knows short prompts alone. */
-function knownPrompts(policy: string): object {
-  const folder = policyFolder(policy, "--model", process.cwd());
-  if (!existsSync(join(folder, "corpus.hashes"))) return {};
-  return {
-    prompts: { style: "Short" },
-    model: { policy, maxPromptTokens: 256, maxResponseTokens: 256 },
-  };
-}
-
-/** A folder, where there is one of that name. */
-function policyOf(model: string): string {
-  return isPolicyName(model) && !existsSync(model) ? model : resolve(model);
-}
-
 /** The limits of the same task stand; of another one those of its folder. */
 function taskOf(directory: string, known: Task): Task {
-  const prepared = join(resolve(directory), "prepared");
-  const own = readTask(resolve(directory), directory);
+  const own = taskOfFolder(directory);
   const limits = own.name === known.name ? known : own;
   const grader = own.grader ?? limits.grader;
-  return {
-    ...limits,
-    ...(grader && { grader }),
-    publicData: { path: join(prepared, "public") },
-    privateData: { path: join(prepared, "private") },
-  };
+  const { publicData, privateData } = own;
+  return { ...limits, ...(grader && { grader }), publicData, privateData };
 }
 
 /** Folders are called `<lineage>-<iteration>`; a newer lineage went on from an older one's. */

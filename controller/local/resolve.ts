@@ -24,6 +24,8 @@ const CLUSTER_ONLY: { path: string; set: (run: TrainingRun) => boolean; remedy: 
   })),
 ];
 
+export const KUBERNETES_ONLY = "works on Kubernetes only";
+
 /** What MLE-bench calls a task's answers. */
 export const ANSWERS = ["answers.csv", "test.csv"];
 /** Any one of each line. */
@@ -37,7 +39,7 @@ const POLICY_FILES = [["config.json"], ["model.safetensors", "model.safetensors.
  */
 export function resolveForThisMachine(run: TrainingRun, source: string, directory: string): TrainingRun {
   const problems = CLUSTER_ONLY.filter((rule) => rule.set(run)).map(
-    ({ path, remedy }) => `${source}: ${path} cannot be used here: works on Kubernetes only; ${remedy}`,
+    ({ path, remedy }) => `${source}: ${path} cannot be used here: ${KUBERNETES_ONLY}; ${remedy}`,
   );
   if (problems.length > 0) throw new ManifestError(problems);
 

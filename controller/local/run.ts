@@ -16,8 +16,13 @@ import {
 } from "./run-folder.ts";
 import { readSummary, showEnd } from "./summary.ts";
 import type { Surroundings } from "./surroundings.ts";
+import { manifestOfTask, refuseTwoTasks } from "./task-manifest.ts";
 
 export interface RunOptions extends LocalOptions {
+  /** Prepared task folder, in place of a manifest. */
+  task?: string | undefined;
+  /** Model folder, or the name of a bundled policy; with `task` (default: quickstart). */
+  model?: string | undefined;
   /** The run folder; absent: `runs/<name>-<UTC time>`. */
   out?: string | undefined;
   /** A run folder to go on with; its own manifest counts then. */
@@ -29,7 +34,7 @@ export interface RunOptions extends LocalOptions {
 /**
  * Trains as the manifest says, from start or resumed, until it is done or interrupted.
  *
- * @param file the manifest; not read when resuming
+ * @param file the manifest; not read when resuming, absent with a task folder
  * @returns the exit status
  * @throws ManifestError | ControllerError; no process is left behind, and no run folder when the input was bad
  */
@@ -80,9 +85,32 @@ export async function runLocally(file: string | undefined, options: RunOptions, 
 
 /** Manifest, or what an earlier run resolved it to, with overrides. */
 function readRun(file: string | undefined, options: RunOptions): { run: TrainingRun; source: string } {
+  const { task, model, resume, set } = options;
+  if (model !== undefined && task === undefined)
+    throw new ControllerError(
+      "input",
+      `--model ${model}: on which task? give --task DIR, or --set model.policy=${model} with a manifest`,
+    );
+  if (task !== undefined) {
+    if (resume !== undefined)
+      throw new ControllerError(
+        "input",
+        `--resume ${resume} goes on with the task of that run; leave --task ${task} away`,
+      );
+    if (file !== undefined)
+      throw new ControllerError(
+        "input",
+        `${file} and --task ${task} both say what the task is; leave one away, and change settings with --set`,
+      );
+    const { text, source, directory } = manifestOfTask(task, model);
+    return { run: resolveForThisMachine(parseTrainingRun(text, source, set), source, directory), source };
+  }
   const path = options.resume === undefined ? file : join(options.resume, MANIFEST);
   if (path === undefined)
-    throw new ControllerError("input", "give a manifest, or --resume DIR with the folder of a run");
+    throw new ControllerError(
+      "input",
+      "give a manifest, --task DIR with a task folder, or --resume DIR with the folder of a run",
+    );
   let text: string;
   try {
     text = readFileSync(path, "utf8");
@@ -94,5 +122,7 @@ function readRun(file: string | undefined, options: RunOptions): { run: Training
     options.resume === undefined
       ? parseTrainingRun(text, path, options.set)
       : parseResolved(text, path, options.set, { before: parseEarlier(text, path) });
-  return { run: resolveForThisMachine(run, path, resolve(dirname(path))), source: path };
+  const resolved = resolveForThisMachine(run, path, resolve(dirname(path)));
+  if (options.resume === undefined) refuseTwoTasks(resolved, path, set);
+  return { run: resolved, source: path };
 }

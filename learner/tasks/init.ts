@@ -32,6 +32,9 @@ const maxTableRows = 50_000_000;
 /** Classes that get a column each, where the metric wants probabilities. */
 const maxClasses = 512;
 
+/** Seconds that a program may run, for the owner to change: less than the default, since a first run is short. */
+const executionTimeoutSeconds = 60;
+
 const refused = (message: string, cause?: unknown) => new TaskError("folder", message, cause as Error);
 
 /**
@@ -219,7 +222,7 @@ function writeTaskYaml(
   const { name, ...columns } = o;
   const grader = { ...columns, direction: metrics[o.metric].direction, rewardFloor: -9 };
   const path = join(directory, "task.yaml");
-  const document = new Document({ name, grader });
+  const document = new Document({ name, grader, executionTimeoutSeconds });
   parseTask(document.toString(), path);
   writeFileSync(path, document.toString());
   const { rewardRange, rewardFloor } = openTask(directory).grader;

@@ -1,0 +1,90 @@
+/** A TrainingRun for a task folder: its `task.yaml` says what the task is, and no manifest says it too. */
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { parse, stringify } from "yaml";
+import { isPolicyName, policyFolder } from "../../crds/policy.ts";
+import { ManifestError, parseTask, type Task, type TrainingRun } from "../../crds/trainingrun.ts";
+import { ControllerError } from "../errors.ts";
+import { readTask } from "../exec.ts";
+import { difference } from "./difference.ts";
+
+/** What `longrun run --task` trains where no `--model` says otherwise. */
+const DEFAULT_MODEL = "quickstart";
+
+/** A manifest's text, what errors call it, and where its relative paths start from. */
+export interface ManifestText {
+  text: string;
+  source: string;
+  directory: string;
+}
+
+/**
+ * Returns a TrainingRun on the task of a folder. A bundled policy has the settings of its own manifest, another one the defaults.
+ *
+ * @param model model folder, or the name of a bundled policy
+ */
+export function manifestOfTask(task: string, model = DEFAULT_MODEL): ManifestText {
+  if (!existsSync(task))
+    throw new ControllerError("input", `--task ${task}: there is no such folder; make one with: longrun task init`);
+  const policy = policyOf(model);
+  const item = taskOfFolder(task);
+  const { spec, ...kind } = baseOf(policy);
+  const settings = { ...spec, tasks: [item], model: { ...spec.model, policy } };
+  const text = stringify({ ...kind, metadata: { name: item.name }, spec: settings }, { aliasDuplicateObjects: false });
+  return { text, source: `--task ${task}`, directory: process.cwd() };
+}
+
+type Base = { apiVersion: string; kind: string; spec: { model?: object } };
+
+function baseOf(policy: string): Base {
+  const manifest = join(dirname(policyFolder(policy, "--model", process.cwd())), "trainingrun.yaml");
+  if (isPolicyName(policy) && existsSync(manifest)) return parse(readFileSync(manifest, "utf8")) as Base;
+  return { apiVersion: "longrun.dev/v1alpha1", kind: "TrainingRun", spec: knownPrompts(policy) };
+}
+
+/** A policy that `longrun pretrain` made knows short prompts alone. */
+export function knownPrompts(policy: string): object {
+  const folder = policyFolder(policy, "--model", process.cwd());
+  if (!existsSync(join(folder, "corpus.hashes"))) return {};
+  return {
+    prompts: { style: "Short" },
+    model: { policy, maxPromptTokens: 256, maxResponseTokens: 256 },
+  };
+}
+
+/** A folder, where there is one of that name. */
+export function policyOf(model: string): string {
+  return isPolicyName(model) && !existsSync(model) ? model : resolve(model);
+}
+
+/** The task of a prepared folder, with its data. @param given as the user wrote the folder */
+export function taskOfFolder(given: string): Task {
+  const prepared = join(resolve(given), "prepared");
+  return {
+    ...readTask(resolve(given), given),
+    publicData: { path: join(prepared, "public") },
+    privateData: { path: join(prepared, "private") },
+  };
+}
+
+/**
+ * Refuses a manifest whose task has a `task.yaml` beside its data that says something else.
+ *
+ * @param overrides as typed after `--set`: what they say of the task counts more than both files
+ * @throws ManifestError in one line that names both
+ */
+export function refuseTwoTasks({ spec }: TrainingRun, source: string, overrides: readonly string[]): void {
+  if (overrides.some((text) => /^(spec\.)?tasks\b/.test(text))) return;
+  const [{ publicData, privateData: _, ...stated }] = spec.tasks as [Task];
+  if (publicData?.path === undefined || !/\bprepared\/public\/?$/.test(publicData.path)) return;
+  const folder = join(publicData.path, "../..");
+  const path = join(folder, "task.yaml");
+  if (!existsSync(path)) return;
+  const { publicData: __, privateData: ___, ...own } = parseTask(readFileSync(path, "utf8"), path);
+  const differs = difference(stated, own, "");
+  if (differs === undefined) return;
+  throw new ManifestError([
+    `${source} and ${path} both say what the task is, and differ: spec.tasks[0].${differs}; make them the same, or ` +
+      `let task.yaml alone say it: longrun run --task ${folder}`,
+  ]);
+}
