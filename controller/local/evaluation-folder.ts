@@ -41,7 +41,7 @@ export function openEvaluationFolder(directory: string, plan: EvaluationPlan): "
   if (differs)
     throw refusal(
       directory,
-      `has an evaluation whose ${differs}; choose another folder with --output, or remove this one`,
+      `has an evaluation whose ${differs}; choose another folder with --out, or remove this one`,
     );
   if (readSummary(directory)?.state === "succeeded") return "done";
   holdRunFolder(directory);
@@ -49,7 +49,7 @@ export function openEvaluationFolder(directory: string, plan: EvaluationPlan): "
   return "begun";
 }
 
-const refusal = (directory: string, what: string) => new ControllerError("input", `--output ${directory}: ${what}`);
+const refusal = (directory: string, what: string) => new ControllerError("input", `--out ${directory}: ${what}`);
 
 /** @returns the first difference in words, e.g. `evaluation.samples is 128, not 64` */
 function difference(then: unknown, now: unknown, path: string): string | undefined {

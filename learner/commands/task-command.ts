@@ -11,9 +11,9 @@ import { dropLeaks } from "../tasks/drop-leaks.ts";
 import { count, describeFile } from "../tasks/public-files.ts";
 import { openTask } from "../tasks/task.ts";
 import { checkTask, type TaskCheck } from "./check.ts";
-import { InputError, printLine, required, runCommand, wholeNumber } from "./command.ts";
+import { InputError, printLine, required, runCommand, taskFolder, wholeNumber } from "./command.ts";
 
-const USAGE = `longrun task check DIR [--task ID] [--model DIR] [--max-tokens N] [--rows N] [--style Paper|Short] [--json]
+const USAGE = `Usage: longrun task check DIR [--task ID] [--model DIR] [--max-tokens N] [--rows N] [--style Paper|Short] [--json]
     Looks at a prepared task folder, MLE-bench's or your own, as a run will use it. DIR may also be the folder above,
     with --task to say which. Every problem is told with its remedy; with an error the exit status is 2.
 longrun task prompt DIR [--task ID] [--model DIR] [--max-tokens N] [--rows N] [--style Paper|Short] [--json]
@@ -78,7 +78,8 @@ interface Found {
 }
 
 /** Returns the task's folder: `directory`, or the folder below it that `--task` names. */
-function find(directory: string, id: string | undefined): Found {
+function find(given: string, id: string | undefined): Found {
+  const directory = taskFolder(given);
   if (!existsSync(directory)) throw new InputError(`${directory}: there is no such folder`);
   const below = id === undefined ? directory : join(directory, id);
   if (id !== undefined && !existsSync(join(directory, "prepared")) && existsSync(join(below, "prepared")))
