@@ -14,6 +14,7 @@ import {
   runLocalCommand,
   startBackend,
 } from "./local-command.ts";
+import { taskFolder } from "./prepare.ts";
 import { releaseRunFolder } from "./run-folder.ts";
 import { readSummary } from "./summary.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -33,7 +34,8 @@ export async function evaluateLocally(
   around: Surroundings,
 ): Promise<number> {
   return runLocalCommand(options, around, async (local) => {
-    const plan = planEvaluation(file, options);
+    const task = options.task && (await taskFolder(options.task, options.python, local.steps));
+    const plan = planEvaluation(file, { ...options, task });
     const { run, directory, policies, trained } = plan;
     await checkAddresses(local);
     const state = openEvaluationFolder(directory, plan);

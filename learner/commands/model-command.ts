@@ -17,10 +17,10 @@ import {
   size,
   TRANSFORMERS_DTYPES,
 } from "../engine/index.ts";
-import { InputError, printLine, required, runCommand, wholeNumber } from "./command.ts";
+import { InputError, modelFolder, printLine, required, runCommand, wholeNumber } from "./command.ts";
 import { type ConvertOptions, convertFolder, mergeFolder } from "./convert.ts";
 
-const USAGE = `usage: longrun model fetch OWNER/NAME [--revision BRANCH|TAG|COMMIT] [--out DIR] [--json]
+const USAGE = `Usage: longrun model fetch OWNER/NAME [--revision BRANCH|TAG|COMMIT] [--out DIR] [--json]
        longrun model info DIR [--check] [--json] [--plan full|lora [--tokens PROMPT:RESPONSE] [--batch N]
            [--device cpu|cuda:N] [--gpus N] [--memory-bytes BYTES|N GB]]
        longrun model convert DIR --out OUT [--dtype float32|bfloat16] [--shard-size BYTES|N GB|N MB]
@@ -189,7 +189,7 @@ function convert(args: string[]): void {
 function merge(args: string[]): void {
   const options = { model: { type: "string" }, adapter: { type: "string" }, ...OUTPUT_OPTIONS } as const;
   const { values } = parseArgs({ args, options });
-  const model = required(values.model, "--model", "a model folder");
+  const model = modelFolder(required(values.model, "--model", "a model folder"));
   const adapter = required(values.adapter, "--adapter", "a PEFT folder of a LoRA adapter");
   write(values, (out, saving) => mergeFolder(model, adapter, out, saving));
 }
@@ -217,7 +217,7 @@ function write(
 
 function onlyFolder(positionals: readonly string[]): string {
   if (positionals.length !== 1) throw new InputError(`give one model folder, not ${positionals.length}\n${USAGE}`);
-  return positionals[0];
+  return modelFolder(positionals[0]!);
 }
 
 function byteCount(text: string, option: string): number {
