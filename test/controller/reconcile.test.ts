@@ -763,6 +763,8 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
       });
     const job = await eventually(jobOf);
     assert.match(JSON.stringify(job.spec), /"secretName":"hub"/);
+    for (const resource of [SERVICE_ACCOUNT, NETWORK_POLICY])
+      assert.ok(await world.client.get(resource, { namespace, name: "run-model" }), resource.kind);
     const available = () => conditionOf(namespace, "run", "LearnerAvailable");
     await eventually(async () => (await available())?.reason === "FetchingModel");
     assert.equal((await world.deployment(namespace, "run"))?.spec?.replicas, 0);
@@ -773,9 +775,9 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
         ),
       );
     const first = await running();
-    await world.pods.end(first, 2, "acme/model is gated: accept its licence");
+    await world.pods.end(first, 2, [], "acme/model is gated: accept its licence");
     await hasEvent(namespace, /^ModelFetchFailed: model acme\/model at main .* is gated: accept its licence\. Mend/);
-    await world.client.delete(JOB, { namespace, name: "run-model" });
+    await world.client.delete(JOB, { namespace, name: "run-model" }, { uid: job.metadata.uid });
     await world.pods.end(await running(first.metadata.uid), 0);
     await answers(namespace);
   });
