@@ -106,7 +106,7 @@ describe("a wrong manifest is refused with place, value and remedy", () => {
     [
       "no policy",
       MINIMAL.replace("policy: ./policy", "temperature: 1"),
-      "run.yaml:8: spec.model.policy is missing; give text of 1 to 4096 characters",
+      "run.yaml:8: spec.model does not fit: give exactly one of model.policy and model.source",
     ],
     [
       "no tasks",

@@ -6,6 +6,7 @@ import { harmless } from "../harmless.ts";
 import { runPart } from "../part-process.ts";
 import { createEvaluationFolder, openEvaluationFolder } from "./evaluation-folder.ts";
 import { type EvaluationRequest, planEvaluation } from "./evaluation-plan.ts";
+import { fetchPolicy } from "./fetch-model.ts";
 import {
   checkAddresses,
   type LocalCommand,
@@ -38,6 +39,7 @@ export async function evaluateLocally(
     const plan = planEvaluation(file, { ...options, task });
     const { run, directory, policies, trained } = plan;
     await checkAddresses(local);
+    await fetchPolicy(run, local.steps);
     const state = openEvaluationFolder(directory, plan);
     if (state === "begun") local.atEnd(() => releaseRunFolder(directory));
     if (state === "done") {

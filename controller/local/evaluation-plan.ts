@@ -53,7 +53,10 @@ export function planEvaluation(file: string | undefined, request: EvaluationRequ
   const overrides = [...request.set, ...evaluationOverrides(request)];
   const { text, source, directory } = baseOf(file, request);
   const parsed = (request.run === undefined ? parseTrainingRun : parseResolved)(text, source, overrides);
-  if (request.model !== undefined) parsed.spec.model.policy = policyOf(request.model);
+  if (request.model !== undefined) {
+    parsed.spec.model.policy = policyOf(request.model);
+    delete parsed.spec.model.source;
+  }
   if (request.task !== undefined) parsed.spec.tasks = [taskOf(request.task, parsed.spec.tasks[0]!)];
   const { initFrom } = parsed.spec;
   const run = resolveForThisMachine(parsed, source, directory);
@@ -64,7 +67,8 @@ export function planEvaluation(file: string | undefined, request: EvaluationRequ
     ...(initFrom?.path && { checkpoint: resolve(directory, initFrom.path) }),
   };
   if (request.run === undefined) {
-    const name = `${basename(run.spec.model.policy)}-${run.spec.tasks[0]!.name}`;
+    const { policy, source } = run.spec.model;
+    const name = `${basename(policy ?? source!.huggingFace.repo)}-${run.spec.tasks[0]!.name}`;
     return { run, policies: { model: start }, directory: resolve(request.out ?? join("evaluations", name)) };
   }
   const trained = resolve(request.run);

@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { parseEarlier, parseResolved, parseTrainingRun, type TrainingRun } from "../../crds/trainingrun.ts";
 import { ControllerError, describeFileError, EXIT } from "../errors.ts";
+import { fetchPolicy } from "./fetch-model.ts";
 import { checkAddresses, type LocalOptions, prepare, runLocalCommand, startBackend } from "./local-command.ts";
 import { tellWebhook } from "./notify.ts";
 import { resolveForThisMachine } from "./resolve.ts";
@@ -49,6 +50,7 @@ export async function runLocally(file: string | undefined, options: RunOptions, 
         `--replay ${options.replay}: there is no such store; name a run's store.sqlite`,
       );
 
+    await fetchPolicy(run, local.steps);
     const directory = options.resume ? resolve(options.resume) : newRunFolder(run, options.out, around.now());
     if (options.resume) {
       holdRunFolder(directory);
