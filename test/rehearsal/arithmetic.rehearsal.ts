@@ -175,6 +175,35 @@ for (const [name, model, options] of [
     );
   });
 
+for (const [name, options] of Object.entries({ LoRA: LORA, "every weight": {} }))
+  test(`${name}: what is generated after steps, with rows of other lengths than before, has the newest weights' log-probs`, async () => {
+    const batch = randomSamples(QWEN2.vocabSize, 6);
+    const device = { kind: "cuda", id: 0 } as const;
+    const engine = await startEngine({ model: path.join(folder, "qwen2"), threads: 1, device, slots: 8, ...options });
+    const how = { temperature: 1, topP: 1, eosIds: [] };
+    await engine.initializeCritic(0);
+    for (const [round, rows] of [24, 24, 9, 24].entries()) {
+      const prompts = Array.from({ length: rows }, (_, row) =>
+        Int32Array.from(
+          { length: 3 + ((row * 5 + round) % 11) },
+          (_, i) => (row * 3 + i * 7 + round) % QWEN2.vocabSize,
+        ),
+      );
+      const maxNewTokens = [12, 20, 6, 9][round]!;
+      const responses = await engine.generate(prompts, { ...how, seeds: [...prompts.keys()], maxNewTokens });
+      const written = responses.map(({ response }, i) => ({ prompt: prompts[i]!, response }));
+      const trained = await engine.evaluate(written, { temperature: 1, values: false, reference: false });
+      for (const [row, { logProbs }] of responses.entries())
+        assertNear(
+          { [`${round}, ${row}`]: logProbs },
+          { [`${round}, ${row}`]: trained[row]!.logProbs },
+          GENERATION_TOLERANCE,
+        );
+      for (let step = 0; step < 2; step++) await engine.updatePolicy(batch, { ...POLICY, learningRate: 0.05 });
+    }
+    await engine.close();
+  });
+
 test("a checkpoint that a GPU wrote is loaded by the CPU, and the other way round: the next step is the same", async () => {
   const batch = randomSamples(QWEN2.vocabSize, 6);
   const written: string[] = [];

@@ -32,12 +32,12 @@ static double turned(enum type type, const void *from, int64_t head, int i, int 
 
 /*
  * <type, type of the cache, its bits, largest head>(joined, queries, keys, values, to: queries, keys of the cache, its values, three
- * scales, heads, key-value heads, size of a head, all sizes, room of the cache, rows of cosines, lengths before, the same, cosines, sines,
+ * scales, heads, key-value heads, size of a head, all sizes, rows of cosines, room of the cache, lengths before, the same, cosines, sines,
  * numbers that turn, positions, whether pairs are neighbours, whether the cache is by head, …, two norms, …); blocks are [time, heads of all three, rows]
  */
 static void append(const struct launch *launch) {
   enum type type = TYPE(0);
-  int heads = ARGUMENT(int, 10), owners = ARGUMENT(int, 11), size = ARGUMENT(int, 12), room = ARGUMENT(int, 14), half = ARGUMENT(int, 20) / 2;
+  int heads = ARGUMENT(int, 10), owners = ARGUMENT(int, 11), size = ARGUMENT(int, 12), room = ARGUMENT(int, 15), half = ARGUMENT(int, 20) / 2;
   if (ARGUMENT(void *, 21) || ARGUMENT(uint8_t, 22) || !ARGUMENT(uint8_t, 23) || ARGUMENT(void *, 25) || type != TYPE(1))
     lacks("UnpackRoPEAppend with positions, norms, or another cache");
   int time = launch->grid.x, all = heads + 2 * owners, joined = ARGUMENT(void *, 0) != 0;
