@@ -34,6 +34,7 @@ export { SHARD_BYTES, saveWeights } from "./model/files.ts";
 export {
   copyOtherFiles,
   createModelFolder,
+  FETCH_RECORD,
   readConfig,
   readEosIds,
   readTokenizer,

@@ -4,13 +4,11 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statfsSyn
 import { createServer } from "node:net";
 import { basename, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { size } from "../engine/index.ts";
+import { FETCH_RECORD, size } from "../engine/index.ts";
 import { HubError } from "./errors.ts";
 import type { RepoFile } from "./repo.ts";
 
-/** Stays beside the model, so that a run can name what it trained. */
-export const RECORD = "fetched.json";
-
+/** `fetched.json`: stays beside the model, so that a run can name what it trained. */
 export interface FetchRecord {
   repo: string;
   /** As it was asked for: a branch, tag or commit. */
@@ -25,14 +23,14 @@ export interface FetchRecord {
 
 /** Returns what a folder was fetched from; undefined if it is empty or missing. @throws HubError for another folder */
 export function readRecord(folder: string): FetchRecord | undefined {
-  const path = join(folder, RECORD);
+  const path = join(folder, FETCH_RECORD);
   if (existsSync(path))
     try {
       return JSON.parse(readFileSync(path, "utf8")) as FetchRecord;
     } catch (cause) {
       throw new HubError("input", `${path} is damaged; remove the folder, or give another one with --out`, { cause });
     }
-  if (existsSync(folder) && readdirSync(folder).some((name) => name !== `${RECORD}.new`))
+  if (existsSync(folder) && readdirSync(folder).some((name) => name !== `${FETCH_RECORD}.new`))
     throw new HubError(
       "input",
       `--out ${folder} has files that were not fetched from the hub; give a new or empty folder`,
@@ -43,7 +41,7 @@ export function readRecord(folder: string): FetchRecord | undefined {
 /** Whole or not at all. */
 export function writeRecord(folder: string, record: FetchRecord): void {
   mkdirSync(folder, { recursive: true });
-  const path = join(folder, RECORD);
+  const path = join(folder, FETCH_RECORD);
   writeFileSync(`${path}.new`, `${JSON.stringify(record, null, 2)}\n`, { flush: true });
   renameSync(`${path}.new`, path);
 }

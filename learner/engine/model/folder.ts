@@ -77,8 +77,8 @@ export function writeModelFolder(folder: string, source: string, config: ModelCo
   saveWeights(folder, canonical(folder, config, weights));
 }
 
-/** Names where a folder was fetched from, which another folder was not. */
-const FETCH_RECORD = "fetched.json";
+/** File of a folder that was fetched: names where from. */
+export const FETCH_RECORD = "fetched.json";
 
 /** All files but config.json, the weights and the record of a fetch. */
 export function copyOtherFiles(folder: string, source: string): void {
