@@ -1,6 +1,6 @@
 /**
  * The command line: `longrun run | evaluate | controller | smoke-test | release-runs | exec | debug | grade | task | logprobs |
- * generate | model | serve | report | validate | pretrain | prepare`.
+ * generate | model | serve | report | samples | validate | pretrain | prepare`.
  *
  * Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted. What belongs to another part is a program of that part,
  * started as a process (`parts.ts`).
@@ -18,6 +18,7 @@ import { prepareBundledTask, preparePython } from "./local/prepare.ts";
 import { positive } from "./numbers.ts";
 import { becomePart } from "./part-process.ts";
 import { PARTS, type Parts } from "./parts.ts";
+import type { SamplesOptions } from "./samples.ts";
 
 const { version: VERSION } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
   version: string;
@@ -189,6 +190,18 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .addOption(packagesOption())
     .action(async (file: string, options) => {
       finish(await interruptible((signal) => executeProgram(file, options, parts, signal)));
+    });
+
+  program
+    .command("samples")
+    .description("list the samples of a run folder: what was written, and what became of it")
+    .argument("<RUN>", "run folder")
+    .option("--failed", "only those that are graded and not valid", false)
+    .option("--show <ID>", "one sample whole: plan, program, terminal output, grade")
+    .option("--json", "print an object for each sample", false)
+    .action(async (run: string, options: SamplesOptions) => {
+      const { showSamples } = await import("./samples.ts");
+      finish(await showSamples(run, options, parts, process.stdout));
     });
 
   program
