@@ -1,21 +1,24 @@
 /**
  * The command line: `longrun run | evaluate | controller | smoke-test | release-runs | exec | debug | grade | task | logprobs |
- * generate | model | serve | report | samples | validate | pretrain | prepare`.
+ * generate | model | serve | report | samples | validate | pretrain | prepare | completion`.
  *
  * Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted. What belongs to another part is a program of that part,
  * started as a process (`parts.ts`).
  */
 import { readFileSync } from "node:fs";
-import { Command, CommanderError, Option } from "commander";
+import { Argument, Command, CommanderError, Option } from "commander";
 import { type Actors, parseEarlier, parseTrainingRun } from "../crds/trainingrun.ts";
 import { endOnClosedPipe } from "../proto/closed-pipe.ts";
+import { completionScript, SHELLS, type Shell } from "./completion.ts";
 import type { DebugOptions } from "./debug/bundle.ts";
 import { ControllerError, describeFileError, EXIT, exitStatusOf } from "./errors.ts";
+import { examplesOf } from "./examples.ts";
 import { executeProgram } from "./exec.ts";
 import { harmless } from "./harmless.ts";
 import { listenForInterrupts } from "./local/interrupt.ts";
 import { prepareBundledTask, preparePython } from "./local/prepare.ts";
 import { positive } from "./numbers.ts";
+import { PART_COMMANDS } from "./part-commands.ts";
 import { becomePart } from "./part-process.ts";
 import { PARTS, type Parts } from "./parts.ts";
 import type { SamplesOptions } from "./samples.ts";
@@ -54,8 +57,8 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .command("run")
     .description("train as a manifest says, on this machine")
     .argument("[FILE]", "TrainingRun manifest; not with --task or --resume")
-    .option("--task <DIR>", "task folder in place of a manifest: its task.yaml says what the task is")
-    .option("--model <DIR>", "with --task: model folder, or the name of a bundled policy (default: quickstart)")
+    .option("--task <TASK>", "in place of a manifest: a task folder, or the name of a bundled task")
+    .option("--model <MODEL>", "with --task: model folder, or the name of a bundled policy (default: quickstart)")
     .option("--out <DIR>", "run folder (default: runs/NAME-TIME)")
     .addOption(setOption())
     .option("--resume <DIR>", "go on with the run in this folder, as its own manifest says")
@@ -77,7 +80,7 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .argument("[FILE]", "TrainingRun manifest whose model, task, prompts and limits are used; not with --run")
     .option("--run <DIR>", "run folder: its starting weights and its newest checkpoint, on its task")
     .option("--model <DIR>", "model folder, or the name of a bundled policy")
-    .option("--task <DIR>", "prepared task folder")
+    .option("--task <TASK>", "prepared task folder, or the name of a bundled task")
     .option("--samples <N>", "programs from scratch; with --protocol equal, programs in all", "128")
     .option("--improve", "improve the valid ones, too", false)
     .addOption(
@@ -87,12 +90,13 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
       ).choices(["paper", "equal"]),
     )
     .option("--seed <S>", "the same seed gives the same programs (default: the manifest's, else 0)")
-    .option("--output <DIR>", "folder of the evaluation (default: RUN/evaluation, or evaluations/MODEL-TASK)")
+    .option("--out <DIR>", "folder of the evaluation (default: RUN/evaluation, or evaluations/MODEL-TASK)")
+    .addOption(new Option("--output <DIR>", "the earlier name of --out").hideHelp())
     .addOption(setOption())
     .option("--json", "print all numbers as one object in place of the live view", false)
     .option(
       "--table <RUN...>",
-      "evaluates nothing: prints what these run folders hold as a table like the paper's Table 2, in Markdown; with --output, writes table.md and table.csv there",
+      "evaluates nothing: prints what these run folders hold as a table like the paper's Table 2, in Markdown; with --out, writes table.md and table.csv there",
     )
     .option("--csv", "print the table as CSV", false)
     .addOption(verboseOption())
@@ -103,14 +107,11 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
       "after",
       "\nThe folder keeps what has finished: after Ctrl-C the same command goes on, and once it is done it prints the result.",
     )
-    .action(async (file: string | undefined, { table, csv, ...options }) => {
+    .action(async (file: string | undefined, { table, csv, output, ...options }) => {
+      options.out ??= output;
       if (table) {
-        const { output } = options as { output?: string };
-        const how = [
-          ...(csv ? ["--csv"] : []),
-          ...(output ? ["--output", output] : []),
-          ...(options.json ? ["--json"] : []),
-        ];
+        const { out } = options as { out?: string };
+        const how = [...(csv ? ["--csv"] : []), ...(out ? ["--out", out] : []), ...(options.json ? ["--json"] : [])];
         return finish(await becomePart(parts.evaluationTable, [...how, "--", ...table]));
       }
       const { evaluateLocally } = await import("./local/evaluate.ts");
@@ -184,7 +185,7 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .command("exec")
     .description("execute one program as an actor does, and grade what it submits")
     .argument("<PROGRAM>", "Python file")
-    .requiredOption("--task <DIR>", "task folder")
+    .requiredOption("--task <TASK>", "task folder, or the name of a bundled task")
     .option("--json", "print one object", false)
     .addOption(pythonOption())
     .addOption(packagesOption())
@@ -251,34 +252,28 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
       });
     });
 
-  for (const [name, [part, description]] of Object.entries(OF_PARTS)) {
+  program
+    .command("completion")
+    .description("print a script that completes commands and options in a shell")
+    .addArgument(new Argument("<SHELL>", "whose script").choices(SHELLS))
+    .action((shell: Shell) => void process.stdout.write(completionScript(shell, program)));
+
+  // A part shows its help itself; the examples come after it.
+  for (const command of program.commands) command.addHelpText("after", examplesOf(command.name()).trimEnd());
+  for (const [name, { part, description }] of Object.entries(PART_COMMANDS)) {
     program
       .command(name)
       .description(description)
       .argument("[ARGUMENTS...]")
       .allowUnknownOption()
       .helpOption(false)
-      .action(async (_: string[], __: unknown, command: Command) =>
-        finish(await becomePart(parts[part], command.args)),
-      );
+      .action(async (_: string[], __: unknown, command: Command) => {
+        finish(await becomePart(parts[part], command.args));
+        if (command.args.includes("--help")) process.stdout.write(examplesOf(name));
+      });
   }
   return program;
 }
-
-/** Commands that read their own arguments. */
-const OF_PARTS: Record<string, [part: keyof Parts, description: string]> = {
-  grade: ["grade", "grade submissions: grade --task TASK --answers FILE --submission FILE; --help says more"],
-  task: ["task", "make a task folder from a table, or look at one: task init|check|prompt|drop DIR"],
-  report: ["report", "write the report of a run folder: report DIR"],
-  pretrain: ["pretrain", "make a starting policy"],
-  logprobs: ["logProbs", "log-probs of tokens: logprobs --model DIR --tokens FILE.jsonl"],
-  generate: ["generate", "responses to prompts: generate --model DIR --prompts FILE.jsonl"],
-  model: [
-    "model",
-    "fetch a model, look at a model folder, or make another of it: model fetch|info|convert|merge; --help says more",
-  ],
-  serve: ["serve", "the policy behind an HTTP API like OpenAI's: serve --model DIR, or serve --run DIR"],
-};
 
 /** `help COMMAND` as `COMMAND --help`, which the parts' own commands answer too; an unknown COMMAND is refused as such. */
 function withoutHelp([node, file, word, name]: string[], program: Command): string[] | undefined {

@@ -51,6 +51,7 @@ export const REASONS = {
   LearnerNonsense: { event: "Warning" },
   LearnerStarting: {},
   Stopped: {},
+  FetchingModel: { event: "Normal" },
   CopyingCheckpoint: { event: "Normal" },
   InvalidConfiguration: { event: "Warning", blocks: true },
   LearnerCrashing: { event: "Warning", blocks: true },
@@ -59,6 +60,7 @@ export const REASONS = {
   LearnerNotAnswering: { event: "Warning", blocks: true },
   NodeLost: { event: "Warning", blocks: true },
   VolumeAttachedElsewhere: { event: "Warning", blocks: true },
+  ModelFetchFailed: { event: "Warning", blocks: true },
   InitFromFailed: { event: "Warning", blocks: true },
   InitFromMissing: { event: "Warning", blocks: true },
   // ActorsScaled

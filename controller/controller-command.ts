@@ -56,6 +56,7 @@ export async function runController(options: ControllerOptions, signal: AbortSig
       ...(inCluster && { controllerNamespace: namespace }),
       ...(runDefaults && { runDefaults }),
       kueue,
+      proxy: proxyOf(process.env),
       webhookHosts: parseHosts(options.webhookAllow, "--webhook-allow"),
     },
     metricsAddress,
@@ -84,6 +85,11 @@ export async function runController(options: ControllerOptions, signal: AbortSig
   if (lost === undefined) return EXIT.done;
   throw new ControllerError("failed", `${lost}; the controller ends, another leads`);
 }
+
+const proxyOf = (env: NodeJS.ProcessEnv): Record<string, string> =>
+  Object.fromEntries(
+    ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"].flatMap((name) => (env[name] ? [[name, env[name]]] : [])),
+  );
 
 /** None is the default: a name that longrun does not own could be published by anybody. */
 function imageOf(option: string, image: string | undefined): string {

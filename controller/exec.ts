@@ -11,7 +11,7 @@ import { type Actors, parseTask, type Task } from "../crds/trainingrun.ts";
 import { limitsOfTask } from "../proto/execution.ts";
 import { ControllerError, describeFileError, EXIT } from "./errors.ts";
 import { harmless } from "./harmless.ts";
-import { preparePython } from "./local/prepare.ts";
+import { preparePython, taskFolder } from "./local/prepare.ts";
 import { ANSWERS } from "./local/resolve.ts";
 import type { Screen } from "./local/terminal.ts";
 import { askPart } from "./part-process.ts";
@@ -81,16 +81,11 @@ export async function executeProgram(
   signal: AbortSignal,
 ): Promise<number> {
   const program = readProgram(file);
-  const task = resolve(options.task);
-  const spec = readTask(task, options.task);
   const say = (text: string): void => void (options.json || process.stderr.write(`${text}\n`));
-  const python = await preparePython(options.python, options.packages, {
-    parts,
-    signal,
-    env: process.env,
-    step: () => {},
-    progress: say,
-  });
+  const steps = { parts, signal, env: process.env, step: () => {}, progress: say };
+  const task = resolve(await taskFolder(options.task, options.python, steps));
+  const spec = readTask(task, options.task);
+  const python = await preparePython(options.python, options.packages, steps);
 
   const temporary = mkdtempSync(join(tmpdir(), "longrun-exec-"));
   const cleanUp = (): void => rmSync(temporary, { recursive: true, force: true });

@@ -1,20 +1,30 @@
-/** The Job that copies the checkpoint of `initFrom.run` before the learner starts. */
+/** The Jobs before the learner starts: one fetches the model of `model.source`, one copies the checkpoint of `initFrom.run`. */
 import { jobState } from "./actor-state.ts";
 import type { Look } from "./context.ts";
 import { desiredInit, initHash } from "./desired/init.ts";
+import { desiredModelJob } from "./desired/model.ts";
 import { RUN, SPEC_HASH } from "./desired/names.ts";
-import { JOB, PERSISTENT_VOLUME_CLAIM, type PersistentVolumeClaim } from "./kube/resources.ts";
+import { JOB, type Job, PERSISTENT_VOLUME_CLAIM, type PersistentVolumeClaim, type Pod } from "./kube/resources.ts";
+import { needsModel } from "./lifecycle.ts";
 import { volumeOf } from "./ownership.ts";
 import { BlockedError } from "./refusals.ts";
 
-/** Makes the init Job. A Job cannot be changed: one that has not begun, or has failed, is deleted if another is desired, and made anew. */
+/** Makes the Job that is due. One after the other, since a volume may take one pod at a time. */
 export async function reconcileInit(look: Look, claimName: string): Promise<void> {
-  const { run, init, initPod } = look.observed;
-  if (!init) return createInit(look, claimName);
-  const made = init.metadata.annotations?.[SPEC_HASH];
-  const waits = (initPod?.status?.phase ?? "Pending") === "Pending" || jobState(init) === "failed";
-  if (!waits || made === initHash(run, look.settings) || init.metadata.deletionTimestamp) return;
-  await look.writes.remove(JOB, init);
+  const { run, init, initPod, model, modelPod } = look.observed;
+  if (needsModel(look.observed)) {
+    const desired = desiredModelJob(run, claimName, look.settings);
+    if (!model) await look.writes.create(JOB, desired);
+    else await removeOutdated(look, { job: model, pod: modelPod, hash: desired.metadata.annotations![SPEC_HASH]! });
+  } else if (!init) await createInit(look, claimName);
+  else await removeOutdated(look, { job: init, pod: initPod, hash: initHash(run, look.settings) });
+}
+
+/** A Job cannot be changed: one that has not begun, or has failed, is deleted if another is desired, and made anew. */
+async function removeOutdated(look: Look, { job, pod, hash }: { job: Job; pod: Pod | undefined; hash: string }) {
+  const made = job.metadata.annotations?.[SPEC_HASH];
+  const waits = (pod?.status?.phase ?? "Pending") === "Pending" || jobState(job) === "failed";
+  if (waits && made !== hash && !job.metadata.deletionTimestamp) await look.writes.remove(JOB, job);
 }
 
 /** The other run may be gone: its volume is what counts. */

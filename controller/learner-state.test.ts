@@ -389,6 +389,54 @@ describe("learnerState", () => {
       /run other.*logs job\/quick-init/,
       { lifecycle: { stage: "Initialising", learnerReplicas: 0 } },
     ],
+    ...(
+      [
+        [
+          "is under way",
+          "",
+          undefined,
+          "FetchingModel",
+          /^model a\/b at main .* kubectl logs -f job\/quick-model shows how far it is$/,
+        ],
+        [
+          "goes on after a try that failed",
+          "",
+          1,
+          "FetchingModel",
+          /shows how far it is; the last try failed: cannot reach hub$/,
+        ],
+        [
+          "failed",
+          "Failed",
+          2,
+          "ModelFetchFailed",
+          /^model a\/b at main .* could not be fetched: cannot reach hub\. Mend that .* kubectl delete job quick-model/,
+        ],
+      ] as const
+    ).map(([what, condition, exitCode, reason, message]): (typeof CASES)[number] => [
+      `a fetch that ${what}`,
+      {
+        run: runOf({ model: { source: { huggingFace: { repo: "a/b" } } } }),
+        model: { metadata: {}, status: { conditions: [{ type: condition, status: "True" }] } } as never,
+        modelPod: {
+          metadata: { creationTimestamp: at(-5) },
+          status: {
+            phase: "Failed",
+            containerStatuses: [
+              exitCode === undefined
+                ? { name: "fetch", state: { running: {} } }
+                : {
+                    name: "fetch",
+                    state: { terminated: { exitCode, message: "acme: 1 MB of 2\ncannot reach hub\n" } },
+                  },
+            ],
+          },
+        } as never,
+      },
+      reason,
+      message,
+      { lifecycle: { stage: "Initialising", learnerReplicas: 0 } },
+    ]),
     ["what the API server refused", {}, "Forbidden", /no/, { refused: { reason: "Forbidden", message: "no" } }],
   ];
   for (const [what, change, reason, message, facts] of CASES)

@@ -13,9 +13,9 @@ import {
 import type { Finding } from "./conditions.ts";
 import { childName, GRPC_PORT } from "./desired/names.ts";
 import type { Pod } from "./kube/resources.ts";
-import { describeEnd, isVolumeFull, lastTermination, learnerFailures } from "./learner-failures.ts";
+import { describeEnd, isVolumeFull, lastTermination, lastWords, learnerFailures } from "./learner-failures.ts";
 import type { LearnerStatus } from "./learner-status.ts";
-import type { LifecyclePlan } from "./lifecycle.ts";
+import { type LifecyclePlan, needsModel } from "./lifecycle.ts";
 import { nodeLossFinding, OVERDUE_SECONDS, overdueSeconds } from "./node-loss.ts";
 import { livingLearner, type Observed } from "./observe.ts";
 
@@ -206,20 +206,52 @@ function volumeFull({ run, volume }: Observed): string {
   return `${full}: raise spec.learner.storage.size, which needs a StorageClass that allows expansion; where a volume grows only while nobody uses it, suspend the run first. The learner goes on by itself within 5 minutes of there being room`;
 }
 
-function initState({ observed, warning, nowMs }: LearnerFacts): Finding {
-  const { init, initPod, run, volume } = observed;
+function initState(facts: LearnerFacts): Finding {
+  const { observed } = facts;
+  if (needsModel(observed)) return modelState(facts);
+  const { init, initPod, run } = observed;
   const source = run.spec.initFrom?.run;
-  if (initPod) {
-    const multiAttach = isSilent(initPod, nowMs) && multiAttachNote(warning);
-    if (multiAttach) return sourceAttached(initPod, multiAttach, { observed, nowMs });
-    const blocker = volumeWait(initPod, { warning, claim: volume, nowMs }) ?? podBlocker(initPod, "learner", volume);
-    if (blocker) return blocker;
-    if (warning && isSilent(initPod, nowMs)) return eventBlocker(warning, "learner");
-  }
+  const waits = initPod && jobPodWait(initPod, sourceAttached, facts);
+  if (waits) return waits;
   if (init && jobState(init) === "failed")
     return {
       reason: "InitFromFailed",
       message: `the checkpoint of run ${source} could not be copied: see kubectl logs job/${init.metadata.name}; delete the Job to try again`,
     };
   return { reason: "CopyingCheckpoint", message: `a checkpoint of run ${source} is being copied` };
+}
+
+function modelState(facts: LearnerFacts): Finding {
+  const { run, model, modelPod } = facts.observed;
+  const { repo, revision } = run.spec.model.source!.huggingFace;
+  const what = `model ${repo} at ${revision} (spec.model.source)`;
+  const name = childName(run, "model");
+  const waits = modelPod && jobPodWait(modelPod, attached, facts);
+  if (waits) return waits;
+  const ended = modelPod?.status?.containerStatuses?.[0]?.state?.terminated;
+  const why = ended && ended.exitCode !== 0 ? lastWords(ended.message) : undefined;
+  if (model && jobState(model) === "failed")
+    return {
+      reason: "ModelFetchFailed",
+      message: `${what} could not be fetched: ${why ?? `see kubectl logs job/${name}`}. Mend that (room: spec.learner.storage.size, the token: the Secret of secretRef), then kubectl delete job ${name}: what has come stays`,
+    };
+  const again = why === undefined ? "" : `; the last try failed: ${why}`;
+  return {
+    reason: "FetchingModel",
+    message: `${what} is fetched onto the run's volume: kubectl logs -f job/${name} shows how far it is${again}`,
+  };
+}
+
+/** What keeps the pod of a Job before the learner from running. */
+function jobPodWait(
+  pod: Pod,
+  attachedElsewhere: (pod: Pod, note: string, facts: Seen) => Finding,
+  { observed, warning, nowMs }: LearnerFacts,
+): Finding | undefined {
+  const multiAttach = isSilent(pod, nowMs) && multiAttachNote(warning);
+  if (multiAttach) return attachedElsewhere(pod, multiAttach, { observed, nowMs });
+  const blocker =
+    volumeWait(pod, { warning, claim: observed.volume, nowMs }) ?? podBlocker(pod, "learner", observed.volume);
+  if (blocker) return blocker;
+  return warning && isSilent(pod, nowMs) ? eventBlocker(warning, "learner") : undefined;
 }

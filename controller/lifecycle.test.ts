@@ -23,6 +23,8 @@ const init = (type?: string) =>
 const CUDA = runOf({ learner: { device: "CUDA" } });
 const MIG = { limits: { "nvidia.com/mig-1g.10gb": 1 } };
 
+const SOURCE = { model: { source: { huggingFace: { repo: "a/b" } } } };
+
 describe("planLifecycle", () => {
   const CASES: [
     what: string,
@@ -151,6 +153,16 @@ describe("planLifecycle", () => {
       { deployment: deploymentOf(1), learnerPod: podOf(RUN, "learner", exited(1)) },
       "Running",
       1,
+    ],
+    ["source: the model first", { run: runOf(SOURCE) }, "Initialising", 0],
+    ["source: still fetching", { run: runOf(SOURCE), model: init() }, "Initialising", 0],
+    ["source: fetched", { run: runOf(SOURCE), model: init("Complete") }, "Running", 1],
+    ["source: under way, the Job has been cleaned up", { run: runOf(SOURCE, { startTime: "x" }) }, "Running", 1],
+    [
+      "source: fetched, and a checkpoint to copy",
+      { run: runOf({ ...SOURCE, initFrom: { run: "other" } }), model: init("Complete") },
+      "Initialising",
+      0,
     ],
     ["initFrom: the copy first", { run: runOf({ initFrom: { run: "other" } }) }, "Initialising", 0],
     ["initFrom: still copying", { run: runOf({ initFrom: { run: "other" } }), init: init() }, "Initialising", 0],

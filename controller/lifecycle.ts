@@ -11,10 +11,10 @@ import { learnerPhase, type Observed } from "./observe.ts";
 import { type Admission, NOT_QUEUED } from "./queue.ts";
 
 const NO_GPU =
-  "learner.device CUDA needs a GPU, and neither the run nor the cluster's defaults give the learner one: set learner.resources.limits nvidia.com/gpu to 1, or set gpu.enabled of the chart, then suspend and resume the run";
+  "learner.device CUDA needs a GPU, and neither the run nor the cluster's defaults give the learner one: set learner.resources.limits nvidia.com/gpu to 1 or more, or set gpu.enabled of the chart, then suspend and resume the run";
 
 export type Stage =
-  /** `NAME-init` copies another run's checkpoint. */
+  /** `NAME-model` fetches the model, or `NAME-init` copies another run's checkpoint. */
   | "Initialising"
   | "Running"
   /** The learner is asked for a checkpoint. */
@@ -79,7 +79,7 @@ function planStage(
   // It is written down first; then the learner goes, and stays away until the spec is another.
   if (refusal) return { stage: "Refused", learnerReplicas: refusal.recorded ? 0 : 1, refusal: refusal.finding };
   if (waits) return { stage: "Queued", learnerReplicas: 0 };
-  if (needsInit(observed)) return { stage: "Initialising", learnerReplicas: 0 };
+  if (needsModel(observed) || needsInit(observed)) return { stage: "Initialising", learnerReplicas: 0 };
   return { stage: "Running", learnerReplicas: 1 };
 }
 
@@ -95,6 +95,15 @@ export function finalPhase({ run, link }: Observed): "SUCCEEDED" | "FAILED_RUN" 
   const phase = learnerPhase(link);
   if (phase === "FAILED_RUN") return run.spec.suspend ? undefined : phase;
   return phase === "SUCCEEDED" ? phase : undefined;
+}
+
+/** A learner that was reached once has had its model. */
+export function needsModel({ run, model }: Observed): boolean {
+  return (
+    run.spec.model.source !== undefined &&
+    run.status?.startTime === undefined &&
+    !(model && jobState(model) === "succeeded")
+  );
 }
 
 /** A learner that was reached once has a run folder of its own. */

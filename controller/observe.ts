@@ -32,6 +32,9 @@ export interface Observed {
   /** `NAME-init`, and its newest pod. */
   init: Job | undefined;
   initPod: Pod | undefined;
+  /** `NAME-model`, and its newest pod. */
+  model: Job | undefined;
+  modelPod: Pod | undefined;
   actors: ObservedActor[];
   /** The newest that is not on its way out. */
   learnerPod: Pod | undefined;
@@ -82,7 +85,7 @@ export function observe(
   const jobs = cache.ownedBy<Job>(JOB, namespace, uid);
   const orphans = cache.labelledJobs<Job>(run).filter((job) => isOrphanOf(run, job));
   const learnerPods = learnerPodsOf(run, cache);
-  const init = child<Job>(JOB, "init");
+  const [init, model] = ["init", "model"].map((it) => child<Job>(JOB, it));
   const pods = [...learnerPods, ...jobs.flatMap(podsOf)];
   const [authority, learner] = ["ca", "learner-tls"].map((it) => child<Secret>(SECRET, it));
   return {
@@ -93,6 +96,8 @@ export function observe(
     secrets: { ...(authority && { authority }), ...(learner && { learner }) },
     init,
     initPod: newest(init ? podsOf(init) : []),
+    model,
+    modelPod: newest(model ? podsOf(model) : []),
     actors: observeActors(run, [...jobs, ...orphans], link, podsOf, cache, nowMs),
     learnerPod: newest(learnerPods.filter((pod) => !pod.metadata.deletionTimestamp)),
     leavingPod: newest(learnerPods.filter((pod) => pod.metadata.deletionTimestamp)),

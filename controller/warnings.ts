@@ -10,15 +10,15 @@ import type { StepResult } from "./steps.ts";
 /** How often the events of an object that does not come on are asked for. */
 const WARNING_SECONDS = 15;
 
-/** The newest warnings about a learner, the copy before it, or an actor that does not come on and does not say why itself. */
+/** The newest warnings about a learner, what is fetched and copied before it, or an actor that does not come on and does not say why itself. */
 export async function findWarning(look: Look): Promise<StepResult & { learner?: Warning; actors?: Warning }> {
   const { observed, memory, nowMs } = look;
-  const { learnerPod, initPod, actors } = observed;
+  const { learnerPod, initPod, modelPod, actors } = observed;
   const stuck = actors.find(
     ({ state, pod, job }) =>
       state === "starting" && (pod ? isSilent(pod, nowMs) : nowMs - createdMs(job) > NO_POD_SECONDS * 1000),
   );
-  const ownStuck = [learnerPod, initPod].find((pod) => pod && isSilent(pod, nowMs));
+  const ownStuck = [learnerPod, initPod, modelPod].find((pod) => pod && isSilent(pod, nowMs));
   const subject = ownStuck ?? stuck?.pod ?? stuck?.job;
   const waiting = actors.some(({ state }) => state === "starting");
   if (!subject) return waiting ? { againSeconds: WARNING_SECONDS } : {};

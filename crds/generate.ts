@@ -22,6 +22,8 @@ const NAMES: Record<string, string> = {
   "spec.tasks.privateData.image": "ImageVolumeSource",
   "spec.model.volume": "ModelVolumeSource",
   "spec.model.volume.image": "ImageVolumeSource",
+  "spec.model.source": "ModelSource",
+  "spec.model.source.huggingFace": "HuggingFaceSource",
   ...podTemplateNames("spec.learner.podTemplate", "Learner"),
   ...podTemplateNames("spec.actors.podTemplate", "Actor"),
   "spec.actors.sandboxResources": "Resources",

@@ -33,3 +33,10 @@ for (const name of ["nowhere", "constructor"]) {
     });
   });
 }
+
+test("a source that nobody fetched is refused", () => {
+  assert.throws(() => policyFolder(undefined, "run.yaml", "/model"), {
+    message:
+      "run.yaml: spec.model.source is fetched by longrun run and by the controller alone; give spec.model.policy, the folder that longrun model fetch prints",
+  });
+});

@@ -16,7 +16,11 @@ export const isPolicyName = (policy: string): boolean => !/[/.]/.test(policy);
  * @returns the policy's folder, in Hugging Face format if it is there
  * @throws ManifestError if no policy of this name comes with longrun
  */
-export function policyFolder(policy: string, source: string, directory: string): string {
+export function policyFolder(policy: string | undefined, source: string, directory: string): string {
+  if (policy === undefined)
+    throw new ManifestError([
+      `${source}: spec.model.source is fetched by longrun run and by the controller alone; give spec.model.policy, the folder that longrun model fetch prints`,
+    ]);
   if (!isPolicyName(policy)) return resolve(directory, policy);
   const bundled = Object.hasOwn(BUNDLED, policy) ? BUNDLED[policy] : undefined;
   if (bundled !== undefined) return bundled;

@@ -27,6 +27,9 @@ const images = (publicData: string, privateData: string): string =>
 const sources = (publicData: string, privateData: string): string =>
   `tasks=[{name: diamonds, grader: {${GRADER}}, publicData: ${publicData}, privateData: ${privateData}}]`;
 const grader = (text: string): string => `tasks[0].grader={${text}}`;
+/** Of `model.source`. */
+const HUB = "{huggingFace: {repo: a/b}}";
+const fromHub = (text: string): string => `model={source: {huggingFace: {${text}}}}`;
 const CUSTOM = claims("claimName: open", "claimName: answers");
 
 /** The same for the public and the private data, which have the same rules. */
@@ -518,6 +521,61 @@ const FIT: RuleCase[] = [
   })),
   {
     at: "spec.model",
+    message: "give exactly one of model.policy and model.source",
+    refused: ["model={temperature: 1}"],
+    accepted: ["model={policy: quickstart}"],
+  },
+  {
+    at: "spec.model",
+    message: "give exactly one of model.policy and model.source",
+    refused: [`model={policy: quickstart, source: ${HUB}}`],
+    accepted: [`model={source: ${HUB}}`],
+  },
+  {
+    at: "spec.model",
+    message: "model.volume holds the folder of model.policy",
+    refused: [`model={source: ${HUB}, volume: {image: {reference: m}}}`],
+    accepted: [`model={source: ${HUB}}`],
+  },
+  ...["qwen3b", "/3b", "qwen/", "a/b/c", "a/../b", "a/b..c", "https://hub/a", "a/b c", "-a/b", "a/b:main"].map(
+    (repo) => ({
+      at: "spec.model.source.huggingFace.repo",
+      message: "a model of the hub is OWNER/NAME",
+      refused: [fromHub(`repo: "${repo}"`)],
+      accepted: [fromHub("repo: Qwen/Qwen2.5-3B-Instruct"), fromHub("repo: a_b/C.d-e")],
+    }),
+  ),
+  ...["a..b", "../a", "a b", "-a", "a?b", "/a"].map((revision) => ({
+    at: "spec.model.source.huggingFace.revision",
+    message: "a revision is a branch, tag or commit",
+    refused: [fromHub(`repo: a/b, revision: "${revision}"`)],
+    accepted: [fromHub("repo: a/b, revision: refs/pr/1"), fromHub("repo: a/b, revision: v1.0")],
+  })),
+  ...["ftp://hub.test", "hub.test/hub", "https://a:b@hub.test", "https://hub.test/?a=b", "https:// hub"].map(
+    (endpoint) => ({
+      at: "spec.model.source.huggingFace.endpoint",
+      message: "the address of a hub begins with http",
+      refused: [fromHub(`repo: a/b, endpoint: "${endpoint}"`)],
+      accepted: [
+        fromHub("repo: a/b, endpoint: https://hub.test:8443/mirror"),
+        fromHub("repo: a/b, endpoint: http://hub"),
+      ],
+    }),
+  ),
+  {
+    at: "spec.model.source.huggingFace.secretRef.name",
+    message: "the name of a Secret has lower-case letters",
+    refused: [fromHub("repo: a/b, secretRef: {name: Hub}")],
+    accepted: [fromHub("repo: a/b, secretRef: {name: hub}")],
+  },
+  {
+    at: "spec.model.source.huggingFace.secretRef.key",
+    message: "a key of a Secret has letters",
+    refused: [fromHub("repo: a/b, secretRef: {name: hub, key: a/b}")],
+    accepted: [fromHub("repo: a/b, secretRef: {name: hub, key: token}")],
+  },
+  {
+    at: "spec.model",
     message: "adaptation.rank, alpha and targets need",
     refused: ["model.adaptation={targets: [q_proj]}"],
     accepted: ["model.adaptation={type: LoRA, rank: 8, targets: [q_proj]}"],
@@ -557,21 +615,25 @@ const FIT: RuleCase[] = [
 const PODS: RuleCase[] = [
   {
     at: "spec",
-    message: "the learner uses one GPU or none",
-    refused: ["learner.resources.limits={nvidia.com/gpu: 2}"],
-    accepted: ['learner.resources.limits={nvidia.com/gpu: "1"}'],
+    message: "the learner uses whole GPUs, 16 at most",
+    refused: ["learner.resources.limits={nvidia.com/gpu: 17}"],
+    accepted: ["1", '"1"', "8", "16"].map((count) => `learner.resources.limits={nvidia.com/gpu: ${count}}`),
   },
-  ...["nvidia.com/mig-1g.10gb: 2", "nvidia.com/gpu: 1, nvidia.com/gpu.shared: 1"].map((limits) => ({
-    at: "spec",
-    message: "the learner uses one GPU or none",
-    refused: [`learner.resources.limits={${limits}}`],
-    accepted: ["learner.resources.limits={nvidia.com/gpu: 0, nvidia.com/mig-1g.10gb: 1}"],
-  })),
+  ...["nvidia.com/mig-1g.10gb: 2", "nvidia.com/gpu.shared: 2", "nvidia.com/gpu: 4, nvidia.com/gpu.shared: 1"].map(
+    (limits) => ({
+      at: "spec",
+      message: "the learner uses whole GPUs, 16 at most",
+      refused: [`learner.resources.limits={${limits}}`],
+      accepted: ["learner.resources.limits={nvidia.com/gpu: 0, nvidia.com/mig-1g.10gb: 1}"],
+    }),
+  ),
   ...["requests: {cpu: 1}", "limits: {memory: 8Gi}", "limits: {nvidia.com/gpu: 0}"].map((resources) => ({
     at: "spec",
     message: "learner.device CUDA needs a GPU",
     refused: [`learner={device: CUDA, resources: {${resources}}}`],
-    accepted: ["learner={device: CUDA, resources: {limits: {nvidia.com/gpu.shared: 1}}}"],
+    accepted: ["nvidia.com/gpu.shared: 1", "nvidia.com/gpu: 4"].map(
+      (limits) => `learner={device: CUDA, resources: {limits: {${limits}}}}`,
+    ),
   })),
   {
     at: "spec",
@@ -684,6 +746,26 @@ const CHANGE: RuleCase[] = [
     "{image: {reference: a}}",
     "{image: {reference: b}}",
   ]),
+  ...[
+    ["repo", "repo: a/c, revision: v1"],
+    ["revision", "repo: a/b, revision: v2"],
+  ].map(([field, changed]) => ({
+    at: `spec.model.source.huggingFace.${field}`,
+    message: `model.source's ${field} cannot change`,
+    before: [fromHub("repo: a/b, revision: v1")],
+    refused: [fromHub(changed!)],
+    accepted: [
+      fromHub("repo: a/b, revision: v1, secretRef: {name: hub}"),
+      fromHub("repo: a/b, revision: v1, endpoint: https://hub.test"),
+    ],
+  })),
+  {
+    at: "spec.model",
+    message: "model.source cannot be added or removed",
+    before: [],
+    refused: [`model={source: ${HUB}}`],
+    accepted: ["model={policy: quickstart}"],
+  },
   fixed("model.adaptation", "{type: LoRA, rank: 8}"),
   fixed("model.adaptation", "{type: LoRA, rank: 8}", ["model.adaptation={type: LoRA, rank: 16}"]),
   fixed("model.instrumenter", "None"),

@@ -31,8 +31,8 @@ export interface Rule {
 export const CLUSTER_ONLY: readonly string[] = [
   "path works on one machine only; on Kubernetes give persistentVolumeClaim or image",
   "path works on one machine only; on Kubernetes give run",
-  "model.policy is a folder, and on Kubernetes a folder lies on a volume; give model.volume, or name a bundled policy such as quickstart",
-  "learner.device CUDA needs a GPU; add nvidia.com/gpu: 1, or one part of a GPU, to learner.resources.limits, or remove learner.resources where the cluster's default has one",
+  "model.policy is a folder, and on Kubernetes a folder lies on a volume; give model.volume, name a bundled policy such as quickstart, or give model.source in its place",
+  "learner.device CUDA needs a GPU; add nvidia.com/gpu: 1 or more, or one part of a GPU, to learner.resources.limits, or remove learner.resources where the cluster's default has one",
 ];
 
 export interface RuleOptions {

@@ -160,8 +160,10 @@ export interface RewardRange {
 
 /** The policy and how it writes. */
 export interface Model {
-  /** Cannot change. The starting policy: a bundled one by its name (quickstart), or a folder in Hugging Face format (config.json, safetensors, tokenizer.json) of the Qwen2, Qwen3 or Llama families. On Kubernetes a folder is relative to the root of volume, on one machine to the manifest. */
-  policy: string;
+  /** Cannot change. The starting policy: a bundled one by its name (quickstart), or a folder in Hugging Face format (config.json, safetensors, tokenizer.json) of the Qwen2, Qwen3 or Llama families. On Kubernetes a folder is relative to the root of volume, on one machine to the manifest. Exactly one of policy and source is given. */
+  policy?: string;
+  /** Cannot change, but for endpoint and secretRef. Where the starting policy is fetched from before the learner starts: on Kubernetes by a Job of its own onto the run's volume, which must have room for it (learner.storage.size), on one machine into longrun's cache folder. */
+  source?: ModelSource;
   /** Cannot change. Volume that holds the folder of policy; only on Kubernetes. The learner mounts it read-only. Give exactly one source. */
   volume?: ModelVolumeSource;
   /** Cannot change. Which weights are trained. */
@@ -182,6 +184,32 @@ export interface Model {
   maxResponseTokens: number;
   /** Solutions that are generated side by side; changes speed and memory only (default 64; ours). */
   generationBatchSize: number;
+}
+
+/** Cannot change, but for endpoint and secretRef. Where the starting policy is fetched from before the learner starts: on Kubernetes by a Job of its own onto the run's volume, which must have room for it (learner.storage.size), on one machine into longrun's cache folder. */
+export interface ModelSource {
+  /** A model of the Hugging Face hub (learner/hub/README.md). */
+  huggingFace: HuggingFaceSource;
+}
+
+/** A model of the Hugging Face hub (learner/hub/README.md). */
+export interface HuggingFaceSource {
+  /** Cannot change. OWNER/NAME, such as Qwen/Qwen2.5-3B-Instruct. */
+  repo: string;
+  /** Cannot change. Branch, tag or commit. What a branch stands for is looked up once: a run keeps its commit (default main; ours). */
+  revision: string;
+  /** Address of a mirror of the hub. Absent: https://huggingface.co, on one machine HF_ENDPOINT. */
+  endpoint?: string;
+  /** Secret of the run's namespace with a token of the hub, for private and gated models; the Job that fetches has it and no other pod. On one machine the token in HF_TOKEN is used. */
+  secretRef?: SecretRef;
+}
+
+/** Secret of the run's namespace with a token of the hub, for private and gated models; the Job that fetches has it and no other pod. On one machine the token in HF_TOKEN is used. */
+export interface SecretRef {
+  /** Name of the Secret. */
+  name: string;
+  /** Key in its data (default HF_TOKEN; ours). */
+  key: string;
 }
 
 /** Cannot change. Volume that holds the folder of policy; only on Kubernetes. The learner mounts it read-only. Give exactly one source. */
@@ -332,7 +360,7 @@ export interface Learner {
   image?: string;
   /** When the kubelet pulls the image; only on Kubernetes. Absent: the controller's --image-pull-policy. */
   imagePullPolicy?: 'Always' | 'IfNotPresent' | 'Never';
-  /** Where the networks run; Auto takes a GPU where there is one (default Auto; ours). */
+  /** Where the networks run; Auto takes all GPUs that are there and work, else the CPU (default Auto; ours). */
   device: 'Auto' | 'CPU' | 'CUDA';
   /** CPU threads of the networks; 0 is all cores. Bit-exact replay needs the same number (default 0; ours). */
   threads: number;

@@ -106,7 +106,7 @@ describe("a wrong manifest is refused with place, value and remedy", () => {
     [
       "no policy",
       MINIMAL.replace("policy: ./policy", "temperature: 1"),
-      "run.yaml:8: spec.model.policy is missing; give text of 1 to 4096 characters",
+      "run.yaml:8: spec.model does not fit: give exactly one of model.policy and model.source",
     ],
     [
       "no tasks",
@@ -242,9 +242,9 @@ describe("a wrong manifest is refused with place, value and remedy", () => {
       'run.yaml:7: spec.tasks[0].grader.targetColumns is ["y","y"]; give a list of 1 to 512 different items',
     ],
     [
-      "two GPUs",
-      spec("  learner: { resources: { limits: { nvidia.com/gpu: 2 } } }\n"),
-      'run.yaml:10: spec.learner.resources.limits does not fit: the learner uses one GPU or none, or one part of a GPU (training on several is not implemented; with LoRA a 3B model fits on one); keep one nvidia.com resource in learner.resources.limits, such as nvidia.com/gpu, with 1 (learner.resources.limits is {"nvidia.com/gpu":2})',
+      "too many GPUs",
+      spec("  learner: { resources: { limits: { nvidia.com/gpu: 17 } } }\n"),
+      'run.yaml:10: spec.learner.resources.limits does not fit: the learner uses whole GPUs, 16 at most, or one part of a GPU (a process sees a single MIG device); keep one nvidia.com resource in learner.resources.limits, nvidia.com/gpu with 1 to 16, or another with 1 (learner.resources.limits is {"nvidia.com/gpu":17})',
     ],
     [
       "an unknown metric",

@@ -4,18 +4,20 @@ import {
   type AdapterOptions,
   type ComputeFormat,
   type Device,
-  deviceName,
+  deviceNames,
+  EngineError,
   fitRun,
   gpuMemory,
   graphCompute,
   hostMemory,
+  leastGpuMemory,
   type MemoryPlan,
   type PlanRequest,
   PROJECTIONS,
-  parseDevice,
+  parseDevices,
   planTable,
   probeDevice,
-  resolveDevice,
+  resolveDevices,
 } from "./engine/index.ts";
 import type { Logger } from "./log.ts";
 import type { Options } from "./options.ts";
@@ -30,29 +32,57 @@ export const COMPUTE = {
 } as const satisfies Record<TrainingRunSpec["learner"]["compute"], ComputeFormat>;
 
 /**
- * Returns the device and the memory plan, and tells them to the log and the parent process. @param policy model folder
- * @throws GraphError `device`, EngineError `memory`: one line with the remedy
+ * Returns the devices and the memory plan, and tells them to the log and the parent process. @param policy model folder
+ * @param restarted the run has begun before: it goes on without GPUs that have failed since
+ * @throws GraphError `device`, EngineError `memory` or `device`: one line with the remedy
  */
 export async function place(
   policy: string,
   spec: TrainingRunSpec,
   { device: wished, memoryBytes }: Pick<Options, "device" | "memoryBytes">,
   log: Logger,
+  restarted: boolean,
 ): Promise<MemoryPlan> {
-  const wish = parseDevice(wished ?? spec.learner.device);
+  const wish = parseDevices(wished ?? spec.learner.device);
   const request = requestOf(spec, policy, { kind: "cpu" });
-  const { device, reason } = await resolveDevice(wish, probeDevice);
-  const name = deviceName(device);
-  log.info({ device: name, reason }, `the networks run on ${name}${reason ? `: ${reason}` : ""}`);
+  const found = await resolveDevices(wish, probeDevice, { lossy: restarted });
+  const { reason, lost } = found;
+  const cudas = largest(found.devices, wish === "auto");
+  const devices: readonly Device[] = cudas.length > 0 ? cudas : found.devices;
+  const names = deviceNames(devices);
+  log.info({ device: names, reason }, `the networks run on ${names}${reason ? `: ${reason}` : ""}`);
+  for (const why of lost) log.warn({ lost: why }, `the run goes on without a GPU: ${why}`);
   const given = memoryBytes && { bytes: memoryBytes, source: "given" };
-  const onGpu = device.kind === "cuda";
-  const budget = { host: (!onGpu && given) || hostMemory(), gpu: onGpu ? given || gpuMemory(device) : undefined };
+  const onGpu = cudas.length > 0;
+  const budget = {
+    host: (!onGpu && given) || hostMemory(),
+    gpu: onGpu ? given || leastGpuMemory(cudas) : undefined,
+  };
   const { threads, activationCheckpointing } = spec.learner;
-  const plan = fitRun({ ...request, device }, threads, budget, activationCheckpointing);
+  let plan: MemoryPlan;
+  try {
+    const several = devices.length > 1 ? devices : undefined;
+    plan = fitRun({ ...request, device: devices[0]!, devices: several }, threads, budget, activationCheckpointing);
+  } catch (cause) {
+    if (lost.length === 0 || (cause as EngineError).code !== "memory") throw cause;
+    // with all of its GPUs it may fit again
+    throw new EngineError("device", `${lost[0]}; without it ${(cause as Error).message}`, { cause });
+  }
   const table = planTable(plan, budget);
   log.info({ plan }, table[0]);
   process.send?.({ type: "plan", table });
   return plan;
+}
+
+/** `Auto` leaves out a GPU with less free memory than this share of the largest: all GPUs hold the same. */
+const LEAST_SHARE = 0.5;
+
+/** The GPUs among devices, in `auto` those of about the same size. */
+function largest(devices: readonly Device[], auto: boolean) {
+  const cudas = devices.filter((device) => device.kind === "cuda");
+  if (!auto || cudas.length < 2) return cudas;
+  const free = cudas.map((device) => gpuMemory(device)?.bytes ?? Number.POSITIVE_INFINITY);
+  return cudas.filter((_, i) => free[i]! >= LEAST_SHARE * Math.max(...free.filter(Number.isFinite)));
 }
 
 /** Returns what the memory plan must hold. */

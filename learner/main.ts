@@ -2,7 +2,7 @@
  * The learner process: reads its configuration, wires the parts, trains, stops.
  *
  *     node learner/main.ts --run DIR --listen HOST:PORT --metrics-listen HOST:PORT --tls DIR --task-dir DIR
- *         [--run-id ID] [--manifest FILE] [--model-dir DIR] [--device auto|cpu|cuda:N] [--memory-bytes N] [--stay]
+ *         [--run-id ID] [--manifest FILE] [--model-dir DIR] [--device auto|cpu|cuda|cuda:N,M] [--memory-bytes N] [--stay]
  *         [--termination-log FILE] [--replay STORE]
  *
  * In a folder that `longrun evaluate` made (it has a policies.json) the learner trains nothing: it evaluates the
@@ -163,7 +163,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const { options, directory, spec, task, store, status, suspension, metrics, health, log, signal } = it;
   const policy = policyFolder(spec.model.policy, join(directory, "trainingrun.yaml"), options.modelDir);
   const tokenizer = readTokenizer(policy);
-  const { engine, device, checkpoint, state } = await loadPolicy(it, policy);
+  const { engine, device, checkpoint, state } = await loadPolicy(it, policy, earlier !== undefined);
   health.loaded(engine);
 
   const lines = linesOf(store);
@@ -190,7 +190,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   });
   const report = new ReportWriter({ runDirectory: directory, onError: (message) => log.warn(message) });
   const corpus = readCorpus(policy, task.name);
-  const unknown = corpus && unknownTask(corpus.tasks, spec.model.policy, task.name);
+  const unknown = corpus && unknownTask(corpus.tasks, spec.model.policy ?? policy, task.name);
   if (unknown !== undefined) tell(log, unknown);
 
   const context: RunContext = { directory, spec, task, store, status, metrics, log, progress: { state, lines } };
@@ -242,12 +242,13 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   return exitStatus === 0 ? 0 : refuse(message, options.terminationLog, exitStatus);
 }
 
-/** Starts the engine with the weights of the newest checkpoint, or with the run's initial policy. */
-async function loadPolicy({ options, directory, spec, store, log }: Process, policy: string) {
+/** Starts the engine with the weights of the newest checkpoint, or with the run's initial policy. @param restarted it has begun before */
+async function loadPolicy({ options, directory, spec, store, log }: Process, policy: string, restarted: boolean) {
   const { maxPositions } = readConfig(policy);
   checkLengths(spec.model, maxPositions);
   checkInstrumenter(spec.model, maxPositions);
-  const { device, microBatchTokens, rowTokens, ranks, checkpointing } = await place(policy, spec, options, log);
+  const plan = await place(policy, spec, options, log, restarted);
+  const { device, devices, microBatchTokens, rowTokens, ranks, checkpointing } = plan;
   const adapter = adapterOf(spec);
   const base = adapter && modelIdentity(new MappedWeights(policy));
   const { threads, compute } = spec.learner;
@@ -255,7 +256,7 @@ async function loadPolicy({ options, directory, spec, store, log }: Process, pol
   const passes = { workers: ranks, microBatchTokens, rowTokens } satisfies Partial<EngineOptions>;
   onNotice((text) => log.warn(text));
   const engine = await startEngine({
-    ...{ model: policy, device, threads, adapter, compute: COMPUTE[compute], ...passes },
+    ...{ model: policy, device, ...(devices && { devices }), threads, adapter, compute: COMPUTE[compute], ...passes },
     ...{ slots, positions: maxPromptTokens + maxResponseTokens },
     critic: spec.algorithm.baseline === "Critic",
     activationCheckpointing: checkpointing ? "Always" : "Never",

@@ -22,7 +22,7 @@ const OPTIONS = {
   manifest: { type: "string" },
   /** Base of a relative `spec.model.policy`: the mount of `spec.model.volume`. */
   "model-dir": { type: "string", default: "/model" },
-  /** `auto`, `cpu`, `cuda` or `cuda:N`. [`spec.learner.device`] */
+  /** `auto`, `cpu`, `cuda` (all GPUs) or `cuda:N,M`. [`spec.learner.device`] */
   device: { type: "string", default: process.env.LONGRUN_DEVICE },
   /** Bytes that the run may take of its device's memory. [all that is free] */
   "memory-bytes": { type: "string", default: process.env.LONGRUN_MEMORY_BYTES },

@@ -9,9 +9,10 @@ export const CONTROLLER_POD_LABELS = { "app.kubernetes.io/name": "longrun", [COM
 
 const DNS_PORT = 53;
 
-/** Neither has any right, and no pod gets a token. */
+/** None has any right, and no pod gets a token. */
 export function desiredServiceAccounts(run: Run): ServiceAccount[] {
-  return (["learner", "actor"] as const).map((component) => ({
+  const fetches = run.spec.model.source ? (["model"] as const) : [];
+  return (["learner", "actor", ...fetches] as const).map((component) => ({
     apiVersion: "v1",
     kind: "ServiceAccount",
     metadata: childMetadata(run, component, component),
@@ -20,8 +21,41 @@ export function desiredServiceAccounts(run: Run): ServiceAccount[] {
 }
 
 export function desiredNetworkPolicies(run: Run, settings: Settings): NetworkPolicy[] {
-  return [learnerPolicy(run, settings), actorPolicy(run)];
+  const fetches = run.spec.model.source ? [modelPolicy(run, settings)] : [];
+  return [learnerPolicy(run, settings), actorPolicy(run), ...fetches];
 }
+
+const HTTPS_PORT = 443;
+
+/**
+ * In: nothing. Out: DNS, and any host at the ports of https, of the hub and of the proxies; the hub redirects to storage
+ * whose addresses nobody knows before.
+ */
+function modelPolicy(run: Run, { proxy = {} }: Settings): NetworkPolicy {
+  const { endpoint } = run.spec.model.source!.huggingFace;
+  const urls = [endpoint, proxy.HTTP_PROXY, proxy.HTTPS_PROXY].filter((url) => url !== undefined && URL.canParse(url));
+  const ports = new Set([HTTPS_PORT, ...urls.map((url) => portOf(new URL(url!)))]);
+  return {
+    apiVersion: "networking.k8s.io/v1",
+    kind: "NetworkPolicy",
+    metadata: childMetadata(run, "model", "model"),
+    spec: {
+      podSelector: { matchLabels: podLabels(run, "model") },
+      policyTypes: ["Ingress", "Egress"],
+      egress: [{ ports: [...ports].sort((a, b) => a - b).map((port) => ({ port, protocol: "TCP" })) }, DNS],
+    },
+  };
+}
+
+const portOf = ({ port, protocol }: URL): number => Number(port) || (protocol === "https:" ? HTTPS_PORT : 80);
+
+const DNS = {
+  to: [{ namespaceSelector: {}, podSelector: { matchLabels: { "k8s-app": "kube-dns" } } }],
+  ports: [
+    { port: DNS_PORT, protocol: "UDP" },
+    { port: DNS_PORT, protocol: "TCP" },
+  ],
+};
 
 /** In: its own actors and the controller, and whoever reads metrics. Out: nothing, a learner dials nobody. */
 function learnerPolicy(run: Run, { controllerNamespace }: Settings): NetworkPolicy {
@@ -67,13 +101,7 @@ function actorPolicy(run: Run): NetworkPolicy {
           to: [{ podSelector: { matchLabels: podLabels(run, "learner") } }],
           ports: [{ port: GRPC_PORT, protocol: "TCP" }],
         },
-        {
-          to: [{ namespaceSelector: {}, podSelector: { matchLabels: { "k8s-app": "kube-dns" } } }],
-          ports: [
-            { port: DNS_PORT, protocol: "UDP" },
-            { port: DNS_PORT, protocol: "TCP" },
-          ],
-        },
+        DNS,
       ],
     },
   };

@@ -2,7 +2,7 @@
 import { stringify } from "yaml";
 import { withoutRemovedFields } from "../../crds/removed.ts";
 import { readSchema, withoutDefaults } from "../../crds/schema.ts";
-import type { Task, TrainingRunSpec } from "../../crds/trainingrun.ts";
+import type { Model, Task, TrainingRunSpec } from "../../crds/trainingrun.ts";
 import type { ConfigMap } from "../kube/resources.ts";
 import { childMetadata, type Run } from "./names.ts";
 import { CUSTOM_TASKS } from "./pod.ts";
@@ -11,6 +11,8 @@ export const MANIFEST = "trainingrun.yaml";
 export const TASK = "task.yaml";
 /** Where the volume of `model.volume` is mounted in the learner. */
 export const MODEL = "/model";
+/** Where `NAME-model` leaves the model of `model.source` on this run's volume. */
+export const FETCHED_MODEL = "/data/model";
 /** Where `NAME-init` leaves another run's checkpoint on this run's volume. */
 export const INIT_CHECKPOINT = "/data/init";
 
@@ -76,8 +78,14 @@ export function learnersSpec(spec: TrainingRunSpec): Partial<TrainingRunSpec> {
     ...rest,
     ...own,
     tasks: spec.tasks.map((task) => (isCustom(task) ? localTask(task) : task)),
+    model: localModel(spec.model),
     ...(initFrom && { initFrom: initFrom.run === undefined ? initFrom : { path: INIT_CHECKPOINT } }),
   } as TrainingRunSpec);
+}
+
+/** The model with the folder that it is fetched into. How it is fetched never restarts a learner. */
+function localModel({ source, ...model }: Model): Model {
+  return source === undefined ? model : { ...model, policy: FETCHED_MODEL };
 }
 
 /** The task with its data where the learner's pod has it mounted. */

@@ -8,6 +8,7 @@ import { actorHash, desiredActor, slotOf } from "./actors.ts";
 import { desiredConfigMap } from "./config-map.ts";
 import { desiredInit } from "./init.ts";
 import { desiredDisruptionBudget, desiredLearner, desiredService } from "./learner.ts";
+import { desiredModelJob } from "./model.ts";
 import { actorName, digestOf, parseActorName, type Run } from "./names.ts";
 import { mergeStrategically, overlay } from "./pod.ts";
 import { DEFAULT_SETTINGS } from "./settings.ts";
@@ -371,6 +372,73 @@ describe("init", () => {
     const hash = (spec: object) => initOf(spec).metadata.annotations!["longrun.dev/spec-hash"];
     assert.notEqual(hash(follows), hash({}));
     assert.equal(hash({ ...follows, ...others }), hash(follows));
+  });
+});
+
+describe("a model that is fetched", () => {
+  const proxy = { HTTPS_PROXY: "http://proxy.test:3128", NO_PROXY: ".cluster.local" };
+  const sourceOf = (change: object = {}, learner: object = {}) =>
+    runOf({ model: { source: { huggingFace: { repo: "a/b", ...change } } }, learner });
+  const jobOf = (run: Run) => desiredModelJob(run, "quick-data", { ...DEFAULT_SETTINGS, proxy });
+  const secretRef = { name: "hub", key: "token" };
+
+  test("is where the learner looks for its policy; nothing of the source starts a learner anew", () => {
+    const { policy, source } = configOf(sourceOf({ secretRef })).spec.model;
+    assert.deepEqual([policy, source], ["/data/model", undefined]);
+    assert.deepEqual(configOf(sourceOf()), configOf(sourceOf({ secretRef, endpoint: "https://hub.test" })));
+    assert.ok(podsOf(sourceOf()).learner.volumes!.every(({ name }) => name !== "model"));
+  });
+
+  test("the Job writes it to the run's volume, as its own account, with the token and the proxy", () => {
+    const run = sourceOf({ revision: "v1", secretRef, endpoint: "https://hub.test" });
+    const pod = jobOf(run).spec!.template.spec!;
+    const [container] = pod.containers;
+    assert.deepEqual(container!.args, ["fetch", "a/b", "--revision", "v1", "--out", "/data/model", "--json"]);
+    assert.deepEqual(Object.fromEntries(container!.env!.map(({ name, value }) => [name, value])), {
+      ...proxy,
+      ...{ HF_ENDPOINT: "https://hub.test", HF_TOKEN_PATH: "/token/token" },
+    });
+    assert.deepEqual([pod.serviceAccountName, pod.automountServiceAccountToken], ["quick-model", false]);
+    assert.deepEqual(
+      pod.volumes!.map(({ persistentVolumeClaim, secret }) => persistentVolumeClaim?.claimName ?? secret?.secretName),
+      ["quick-data", "hub"],
+    );
+    for (const other of Object.values(podsOf(run))) assert.doesNotMatch(JSON.stringify(other), /"hub"|hub\.test/);
+    const [rule] = jobOf(run).spec!.podFailurePolicy!.rules;
+    assert.deepEqual([rule!.action, rule!.onExitCodes!.values], ["FailJob", [2]]);
+    const open = jobOf(sourceOf()).spec!.template.spec!;
+    assert.deepEqual(
+      open.volumes!.map(({ name }) => name),
+      ["data"],
+    );
+  });
+
+  test("the Job goes where the learner goes, and is another one when the token or the mirror is", () => {
+    const nodeSelector = { pool: "gpu" };
+    const job = jobOf(sourceOf({}, { podTemplate: { spec: { nodeSelector } } }));
+    assert.deepEqual(job.spec!.template.spec!.nodeSelector, nodeSelector);
+    const hash = (run: Run) => jobOf(run).metadata.annotations!["longrun.dev/spec-hash"];
+    assert.equal(hash(sourceOf()), hash(sourceOf({}, { startSeconds: 9 })));
+    for (const change of [{ secretRef }, { endpoint: "https://hub.test" }])
+      assert.notEqual(hash(sourceOf()), hash(sourceOf(change)));
+  });
+
+  test("its account and its way out of the cluster are there for it alone", () => {
+    const names = (run: Run) => desiredServiceAccounts(run).map(({ metadata: { name } }) => name);
+    assert.deepEqual(names(sourceOf()), ["quick-learner", "quick-actor", "quick-model"]);
+    assert.deepEqual(names(runOf()), ["quick-learner", "quick-actor"]);
+    const policies = (run: Run, settings: object) => desiredNetworkPolicies(run, { ...DEFAULT_SETTINGS, ...settings });
+    assert.equal(policies(runOf(), {}).length, 2);
+    const [learner, , model] = policies(sourceOf({ endpoint: "http://hub.test:8080/mirror" }), { proxy });
+    assert.equal(learner!.spec!.egress, undefined);
+    assert.deepEqual(model!.spec!.podSelector!.matchLabels!["app.kubernetes.io/component"], "model");
+    assert.deepEqual([model!.spec!.ingress, model!.spec!.policyTypes], [undefined, ["Ingress", "Egress"]]);
+    const [out, dns] = model!.spec!.egress!;
+    assert.deepEqual([out!.to, out!.ports!.map(({ port }) => port)], [undefined, [443, 3128, 8080]]);
+    assert.deepEqual(
+      dns!.ports!.map(({ port }) => port),
+      [53, 53],
+    );
   });
 });
 

@@ -25,6 +25,13 @@ const FOLLOWED = [
   ...["imagePullSecrets", "securityContext"],
 ];
 
+/** Returns the pod where, and as whom, the learner's pod runs. */
+export function likeLearner(pod: V1PodSpec, { spec: { learner } }: Run): Raw<V1PodSpec> {
+  const template = (learner.podTemplate?.spec ?? {}) as Record<string, unknown>;
+  const followed = Object.fromEntries(Object.entries(template).filter(([field]) => FOLLOWED.includes(field)));
+  return mergeStrategically(pod, followed) as Raw<V1PodSpec>;
+}
+
 /**
  * A copy, not a mount: the source's claim is held for the minutes of the copy, not for the life of this run, so that the
  * other run can go on, be resumed or be deleted, and the learner's pod needs one volume alone.
@@ -54,8 +61,6 @@ export function initHash(run: Run, settings: Settings): string {
 function jobWithoutVolumes(run: Run, settings: Settings): Job {
   const { learner, initFrom } = run.spec;
   const iteration = initFrom?.iteration === undefined ? [] : ["--iteration", String(initFrom.iteration)];
-  const template = (learner.podTemplate?.spec ?? {}) as Record<string, unknown>;
-  const followed = Object.fromEntries(Object.entries(template).filter(([field]) => FOLLOWED.includes(field)));
   const pod: V1PodSpec = {
     restartPolicy: "Never",
     serviceAccountName: childName(run, "learner"),
@@ -85,7 +90,7 @@ function jobWithoutVolumes(run: Run, settings: Settings): Job {
       backoffLimit: ATTEMPTS - 1,
       template: {
         metadata: { name: childName(run, "init"), labels: labelsOf(run, "init") },
-        spec: mergeStrategically(pod, followed) as Raw<V1PodSpec>,
+        spec: likeLearner(pod, run),
       },
     },
   };

@@ -8,7 +8,7 @@ export type Run = Omit<TrainingRun, "metadata"> & {
   metadata: ObjectMeta & Required<Pick<ObjectMeta, "namespace" | "uid" | "resourceVersion" | "generation">>;
 };
 
-export type Component = "learner" | "actor" | "init" | "run";
+export type Component = "learner" | "actor" | "init" | "model" | "run";
 
 export const MANAGED_BY = "app.kubernetes.io/managed-by";
 /** What every child carries: caches hold nothing else. */

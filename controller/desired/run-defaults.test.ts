@@ -98,7 +98,7 @@ describe("parseRunDefaults", () => {
     ],
     ["no object", "[1]", /f: the file cannot have a default/],
     ["what no run may say", "actors: { podTemplate: { spec: { hostNetwork: true } } }", /hostNetwork/],
-    ["two GPUs", "learner: { resources: { limits: { nvidia.com/gpu: 2 } } }", /gpu/i],
+    ["two parts of GPUs", "learner: { resources: { limits: { nvidia.com/gpu.shared: 2 } } }", /gpu/i],
     ["a wrong value", "queueName: Team", /queueName/],
   ];
   for (const [what, text, message] of REFUSED)

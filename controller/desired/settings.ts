@@ -13,6 +13,8 @@ export interface Settings {
   controllerNamespace?: string;
   /** Hosts that webhooks may be posted to (webhook-hosts.ts); absent or empty: none. */
   webhookHosts?: readonly string[];
+  /** HTTP_PROXY, HTTPS_PROXY and NO_PROXY of the controller, which the Job that fetches a model gets too. */
+  proxy?: Readonly<Record<string, string>>;
   /** What runs get that they leave out. */
   runDefaults?: RunDefaults;
   /** Whether a run that names a queue has a Workload of its own, and no pod before Kueue admits that. */

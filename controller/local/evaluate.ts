@@ -6,6 +6,7 @@ import { harmless } from "../harmless.ts";
 import { runPart } from "../part-process.ts";
 import { createEvaluationFolder, openEvaluationFolder } from "./evaluation-folder.ts";
 import { type EvaluationRequest, planEvaluation } from "./evaluation-plan.ts";
+import { fetchPolicy } from "./fetch-model.ts";
 import {
   checkAddresses,
   type LocalCommand,
@@ -14,6 +15,7 @@ import {
   runLocalCommand,
   startBackend,
 } from "./local-command.ts";
+import { taskFolder } from "./prepare.ts";
 import { releaseRunFolder } from "./run-folder.ts";
 import { readSummary } from "./summary.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -33,9 +35,11 @@ export async function evaluateLocally(
   around: Surroundings,
 ): Promise<number> {
   return runLocalCommand(options, around, async (local) => {
-    const plan = planEvaluation(file, options);
+    const task = options.task && (await taskFolder(options.task, options.python, local.steps));
+    const plan = planEvaluation(file, { ...options, task });
     const { run, directory, policies, trained } = plan;
     await checkAddresses(local);
+    await fetchPolicy(run, local.steps);
     const state = openEvaluationFolder(directory, plan);
     if (state === "begun") local.atEnd(() => releaseRunFolder(directory));
     if (state === "done") {

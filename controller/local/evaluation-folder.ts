@@ -43,7 +43,7 @@ export function openEvaluationFolder(directory: string, plan: EvaluationPlan): "
   if (differs)
     throw refusal(
       directory,
-      `has an evaluation whose ${differs}; choose another folder with --output, or remove this one`,
+      `has an evaluation whose ${differs}; choose another folder with --out, or remove this one`,
     );
   if (readSummary(directory)?.state === "succeeded") return "done";
   holdRunFolder(directory);
@@ -51,4 +51,4 @@ export function openEvaluationFolder(directory: string, plan: EvaluationPlan): "
   return "begun";
 }
 
-const refusal = (directory: string, what: string) => new ControllerError("input", `--output ${directory}: ${what}`);
+const refusal = (directory: string, what: string) => new ControllerError("input", `--out ${directory}: ${what}`);

@@ -96,7 +96,7 @@ describe("what is evaluated", () => {
   });
 
   test("a manifest's settings, with another model, protocol and seed", () => {
-    const asked = request({ model: at("policy"), protocol: "equal", samples: "6", seed: "9", output: at("out") });
+    const asked = request({ model: at("policy"), protocol: "equal", samples: "6", seed: "9", out: at("out") });
     const { run, directory } = planEvaluation(at("run/trainingrun.yaml"), asked);
     assert.deepEqual([run.spec.model.policy, run.spec.model.temperature, run.spec.seed], [at("policy"), 0.8, 9]);
     const { samples, improve, protocol } = run.spec.evaluation;
@@ -106,8 +106,8 @@ describe("what is evaluated", () => {
 
 describe("bad input is one line", () => {
   const cases: [name: string, file: string | undefined, change: Partial<EvaluationRequest>, message: RegExp][] = [
-    ["nothing", undefined, {}, /^nothing to evaluate; give --run DIR, or --model DIR and --task DIR$/],
-    ["a model without a task", undefined, { model: "m" }, /^--model m: on which task\? give --task DIR/],
+    ["nothing", undefined, {}, /^nothing to evaluate; give --run DIR, or --model MODEL and --task TASK$/],
+    ["a model without a task", undefined, { model: "m" }, /^--model m: on which task\? give --task TASK/],
     ["a run and a model", undefined, { run: "r", model: "m" }, /^--run evaluates the policy of that run/],
     ["no run folder", undefined, { run: at("policy") }, /^--run .*policy: this is no run folder: .*no such file/],
     [
@@ -149,7 +149,7 @@ describe("bad input is one line", () => {
 
 describe("the folder of an evaluation", () => {
   const asked = (change: Partial<EvaluationRequest> = {}) =>
-    planEvaluation(undefined, request({ run: at("run"), output: at("evaluation"), ...change }));
+    planEvaluation(undefined, request({ run: at("run"), out: at("evaluation"), ...change }));
   const open = (change: Partial<EvaluationRequest> = {}) => {
     const plan = asked(change);
     try {
@@ -170,7 +170,7 @@ describe("the folder of an evaluation", () => {
   });
 
   test("the rewardRange that the learner estimated stays when the evaluation goes on", () => {
-    const plan = planEvaluation(undefined, request({ model: at("policy"), task: at("wage"), output: at("ranged") }));
+    const plan = planEvaluation(undefined, request({ model: at("policy"), task: at("wage"), out: at("ranged") }));
     createEvaluationFolder(at("ranged"), plan);
     releaseRunFolder(at("ranged"));
     const estimated = structuredClone(plan.run);
@@ -182,14 +182,11 @@ describe("the folder of an evaluation", () => {
   });
 
   const others: [change: Partial<EvaluationRequest>, message: RegExp][] = [
-    [
-      { samples: "64" },
-      /has an evaluation whose evaluation\.samples is 128, not 64; choose another folder with --output/,
-    ],
+    [{ samples: "64" }, /has an evaluation whose evaluation\.samples is 128, not 64; choose another folder with --out/],
     [{ seed: "5" }, /whose seed is 4, not 5/],
     [{ improve: true }, /whose evaluation\.improve is false, not true/],
-    [{ output: at("elsewhere") }, /elsewhere: the folder is not empty, and no evaluation is in it/],
-    [{ output: at("file") }, /file: is a file; name a folder/],
+    [{ out: at("elsewhere") }, /elsewhere: the folder is not empty, and no evaluation is in it/],
+    [{ out: at("file") }, /file: is a file; name a folder/],
   ];
   for (const [change, message] of others)
     test(`refused: ${message.source}`, () => {

@@ -23,7 +23,7 @@ export interface EvaluationRequest {
   /** Absent: the manifest's. */
   seed?: string | undefined;
   /** Absent: `RUN/evaluation`, or `evaluations/<model>-<task>`. */
-  output?: string | undefined;
+  out?: string | undefined;
   /** `path=value` */
   set: string[];
 }
@@ -53,7 +53,10 @@ export function planEvaluation(file: string | undefined, request: EvaluationRequ
   const overrides = [...request.set, ...evaluationOverrides(request)];
   const { text, source, directory } = baseOf(file, request);
   const parsed = (request.run === undefined ? parseTrainingRun : parseResolved)(text, source, overrides);
-  if (request.model !== undefined) parsed.spec.model.policy = policyOf(request.model);
+  if (request.model !== undefined) {
+    parsed.spec.model.policy = policyOf(request.model);
+    delete parsed.spec.model.source;
+  }
   if (request.task !== undefined) parsed.spec.tasks = [taskOf(request.task, parsed.spec.tasks[0]!)];
   const { initFrom } = parsed.spec;
   const run = resolveForThisMachine(parsed, source, directory);
@@ -64,14 +67,15 @@ export function planEvaluation(file: string | undefined, request: EvaluationRequ
     ...(initFrom?.path && { checkpoint: resolve(directory, initFrom.path) }),
   };
   if (request.run === undefined) {
-    const name = `${basename(run.spec.model.policy)}-${run.spec.tasks[0]!.name}`;
-    return { run, policies: { model: start }, directory: resolve(request.output ?? join("evaluations", name)) };
+    const { policy, source } = run.spec.model;
+    const name = `${basename(policy ?? source!.huggingFace.repo)}-${run.spec.tasks[0]!.name}`;
+    return { run, policies: { model: start }, directory: resolve(request.out ?? join("evaluations", name)) };
   }
   const trained = resolve(request.run);
   return {
     run,
     policies: { before: start, after: newestCheckpoint(trained) },
-    directory: resolve(request.output ?? join(trained, "evaluation")),
+    directory: resolve(request.out ?? join(trained, "evaluation")),
     trained,
   };
 }
@@ -82,8 +86,8 @@ function checkCombination(file: string | undefined, { run, model, task }: Evalua
   if (run === undefined && file === undefined && (model === undefined || task === undefined))
     throw input(
       model === undefined
-        ? "nothing to evaluate; give --run DIR, or --model DIR and --task DIR"
-        : `--model ${model}: on which task? give --task DIR, a prepared task folder`,
+        ? "nothing to evaluate; give --run DIR, or --model MODEL and --task TASK"
+        : `--model ${model}: on which task? give --task TASK, a prepared task folder or the name of a bundled task`,
     );
 }
 

@@ -1,5 +1,5 @@
 /** Gets ready what programs need: the task's folder and the Python environment. Both are kept for later runs. */
-import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { stringify } from "yaml";
@@ -58,6 +58,16 @@ export async function prepareBundledTask(
     onStderrLine: (line) => progress(`Preparing task ${name}: ${line}`),
   });
   return directory;
+}
+
+/** A word without a slash or a dot that no folder is called names a bundled task. */
+const isTaskName = (task: string): boolean => !/[/.]/.test(task) && !existsSync(task);
+
+/** Returns the folder of `--task`: the given one, or the prepared one of a bundled task. */
+export async function taskFolder(task: string, python: string | undefined, steps: Steps): Promise<string> {
+  if (!isTaskName(task)) return task;
+  const environment = await preparePython(python, undefined, steps);
+  return prepareBundledTask(task, environment.python, steps);
 }
 
 /** What an actor gets of a task: a folder of its name with a link to the public data alone. No actor knows of answers. */

@@ -45,25 +45,26 @@ export function resolveForThisMachine(run: TrainingRun, source: string, director
 
   const resolved = structuredClone(run);
   const { spec } = resolved;
-  const policy = policyFolder(spec.model.policy, source, directory);
+  const { policy } = spec.model; // absent: it is fetched later
+  const folder = policy === undefined ? undefined : policyFolder(policy, source, directory);
   // A name stays a name: a run folder can then be taken to another machine.
-  if (!isPolicyName(spec.model.policy)) spec.model.policy = policy;
+  if (policy !== undefined && !isPolicyName(policy)) spec.model.policy = folder!;
   if (spec.initFrom?.path !== undefined) spec.initFrom.path = resolve(directory, spec.initFrom.path);
   for (const task of spec.tasks)
     for (const volume of [task.publicData, task.privateData])
       if (volume?.path !== undefined) volume.path = resolve(directory, volume.path);
-  checkFiles(resolved, source, policy);
+  checkFiles(resolved, source, folder);
   return resolved;
 }
 
-function checkFiles({ spec }: TrainingRun, source: string, policy: string): void {
+function checkFiles({ spec }: TrainingRun, source: string, policy: string | undefined): void {
   const missing = (path: string, field: string, what: string): void => {
     if (existsSync(path)) return;
     throw new ControllerError("input", `${source}: ${field}: ${path} is missing; ${what}`);
   };
-  for (const names of POLICY_FILES)
-    if (!names.some((name) => existsSync(join(policy, name))))
-      missing(join(policy, names[0]!), "spec.model.policy", "name a folder in Hugging Face format");
+  for (const names of policy === undefined ? [] : POLICY_FILES)
+    if (!names.some((name) => existsSync(join(policy!, name))))
+      missing(join(policy!, names[0]!), "spec.model.policy", "name a folder in Hugging Face format");
   if (spec.initFrom?.path) missing(spec.initFrom.path, "spec.initFrom.path", "name a checkpoint folder of another run");
   spec.tasks.forEach((task, index) => {
     if (!task.publicData) return;

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { readMetrics } from "./metrics-lines.ts";
-import { comparison, type EvaluationFigures, runNotes, type Terminal } from "./terminal.ts";
+import { comparison, type EvaluationFigures, type IterationLine, runNotes, type Terminal } from "./terminal.ts";
 
 const SUMMARY = "summary.json";
 
@@ -33,7 +33,6 @@ const SHOWN_LINES = 25;
 interface Best {
   score: number;
   metric: string;
-  iteration: number;
 }
 
 export function readSummary(directory: string): Summary | undefined {
@@ -54,11 +53,18 @@ export function showEnd(terminal: Terminal, directory: string): void {
   if (table.length > 0) terminal.line("");
   for (const line of table) terminal.line(line);
   terminal.line("");
-  for (const note of runNotes(readMetrics(directory).map(({ line }) => line))) terminal.line(note);
-  if (best) terminal.line(`Best program: ${join(directory, "best", "program.py")} (${best.metric} ${best.score})`);
+  const lines = readMetrics(directory).map(({ line }) => line);
+  for (const note of runNotes(lines)) terminal.line(note);
+  if (best) terminal.line(`Best program: ${join(directory, "best", "program.py")} (${bestFacts(best, lines)})`);
   else for (const line of errorLines(commonErrors, directory)) terminal.line(line);
   const report = join(directory, "report.html");
   if (existsSync(report)) terminal.line(`Report: ${report}`);
+}
+
+/** A program is trained on in a later iteration than it was written in, where it was carried over: the row counts. */
+function bestFacts({ metric, score }: Best, lines: readonly IterationLine[]): string {
+  const row = lines.find(({ bestScore }) => bestScore === score);
+  return `${metric} ${score}${row ? `, iteration ${row.iteration}` : ""}`;
 }
 
 /** Returns why no program was valid: the commonest errors with one program each. */

@@ -127,6 +127,10 @@ describe("notes of a run", () => {
       ]),
       ["Responses cut at model.maxResponseTokens: 30.0%, 0.0% in the last iteration"],
     ));
+  test("what a row means by flagged, with the number of all rows", () =>
+    assert.deepEqual(runNotes([{ ...line, flagged: 1 }, line, { ...line, flagged: 2 }]), [
+      "Flagged: 3 valid submissions look as if no model had made them, such as a constant prediction; the report says why",
+    ]));
   test("nothing of what nobody knows, or what did not happen", () => {
     assert.deepEqual(runNotes([line, { ...line, truncatedFraction: null }, { ...line, truncatedFraction: 0 }]), []);
     assert.deepEqual(runNotes([]), []);

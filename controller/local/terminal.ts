@@ -151,8 +151,14 @@ export function runNotes(lines: readonly IterationLine[]): string[] {
   const cut = known.reduce((sum, { samples, truncatedFraction }) => sum + samples * truncatedFraction!, 0);
   const all = known.reduce((sum, { samples }) => sum + samples, 0);
   const last = known.at(-1)?.truncatedFraction ?? 0;
+  const flagged = lines.reduce((sum, line) => sum + (line.flagged ?? 0), 0);
   return [
     ...(engine === undefined ? [] : [`Engine: ${engine}`]),
+    ...(flagged > 0
+      ? [
+          `Flagged: ${flagged} valid submissions look as if no model had made them, such as a constant prediction; the report says why`,
+        ]
+      : []),
     ...(cut > 0
       ? [`Responses cut at model.maxResponseTokens: ${percent(cut / all)}, ${percent(last)} in the last iteration`]
       : []),

@@ -101,7 +101,7 @@ describe("longrun logprobs", () => {
 
 describe("--device", () => {
   for (const [device, message] of [
-    ["gpu", /^the device is gpu; give auto, cpu, cuda or cuda:N\n$/],
+    ["gpu", /^the device is gpu; give auto, cpu, cuda, cuda:N or several GPUs, such as cuda:0,1\n$/],
     ["cuda:999", /^cuda:999 cannot be used: [^\n]+\n$/], // nobody has as many
   ] as [string, RegExp][]) {
     it(`${device} is refused in one line`, () => {
@@ -283,7 +283,9 @@ describe("longrun model", () => {
         /^--tokens 600:600: model.maxPromptTokens and model.maxResponseTokens are .* has 1024 positions .*: set /,
       ],
       [["info", POLICY, "--plan", "full", "--batch", "0"], /--batch is 0; give a whole number of at least 1/],
-      [["info", POLICY, "--plan", "full", "--device", "cuda:0"], /--memory-bytes is missing; give what the GPU has/],
+      [["info", POLICY, "--plan", "full", "--device", "cuda:0"], /--memory-bytes is missing; give what each GPU has/],
+      [["info", POLICY, "--plan", "full", "--gpus", "17"], /--gpus is 17; give a whole number of at most 16/],
+      [["info", POLICY, "--gpus", "2"], /--gpus is of a plan; give --plan full or --plan lora/],
       [["info", POLICY, "--memory-bytes", "80GB"], /--memory-bytes is of a plan; give --plan full or --plan lora/],
       [["convert", LLAMA, "--out", root], /is there already; give a new or empty folder/],
     ] as [string[], RegExp][]) {

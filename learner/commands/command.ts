@@ -1,5 +1,8 @@
 /** Shared by the commands: arguments, lines of JSON and exit status. */
 import fs from "node:fs";
+import { homedir } from "node:os";
+import path from "node:path";
+import { isPolicyName, policyFolder } from "../../crds/policy.ts";
 import { ManifestError } from "../../crds/trainingrun.ts";
 import { endOnClosedPipe } from "../../proto/closed-pipe.ts";
 import {
@@ -17,6 +20,7 @@ import {
 import { HubError } from "../hub/errors.ts";
 import { RolloutError } from "../rollout/errors.ts";
 import { TaskError } from "../tasks/errors.ts";
+import { readRegistry } from "../tasks/registry.ts";
 
 export class InputError extends Error {}
 
@@ -66,7 +70,7 @@ export const MODEL_OPTIONS = {
 
 /** Reads both folders and runs all networks of this thread on the device. */
 export async function openModel(values: { model?: string; adapter?: string; device?: string; threads: string }) {
-  const model = required(values.model, "--model", "a model folder");
+  const model = modelFolder(required(values.model, "--model", "a model folder"));
   const threads = wholeNumber(values.threads, "--threads", 0);
   const device = await chooseDevice(values.device);
   useDevice(device);
@@ -82,6 +86,30 @@ export async function chooseDevice(wish = process.env.LONGRUN_DEVICE || "auto"):
   const { device, reason } = await resolveDevice(parseDevice(wish), probeDevice, gpu);
   if (gpu && device.kind === "cpu" && reason) process.stderr.write(`on the CPU: ${reason}\n`);
   return device;
+}
+
+/** Returns a model folder: the given one, or that of a policy that comes with longrun, such as quickstart. */
+export function modelFolder(model: string): string {
+  if (!isPolicyName(model) || fs.existsSync(model)) return model;
+  try {
+    return policyFolder(model, "--model", process.cwd());
+  } catch (cause) {
+    throw new InputError(`${model}: there is no such model folder, and no policy of this name; quickstart is one`, {
+      cause,
+    });
+  }
+}
+
+/** Returns a task folder: the given one, or that of a bundled task which `longrun prepare` made. */
+export function taskFolder(task: string): string {
+  const { LONGRUN_CACHE, XDG_CACHE_HOME } = process.env;
+  if (/[/.]/.test(task) || fs.existsSync(task)) return task;
+  const cache = LONGRUN_CACHE || path.join(XDG_CACHE_HOME || path.join(homedir(), ".cache"), "longrun");
+  const prepared = path.join(cache, "tasks", task);
+  if (fs.existsSync(prepared)) return prepared;
+  if (!Object.hasOwn(readRegistry(), task))
+    throw new InputError(`${task}: there is no such folder, and no bundled task of this name`);
+  throw new InputError(`${task}: this bundled task is not prepared yet; prepare it with: longrun prepare ${task}`);
 }
 
 export interface Line {

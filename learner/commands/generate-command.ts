@@ -33,7 +33,7 @@ import {
   wholeNumber,
 } from "./command.ts";
 
-const USAGE = `usage: longrun generate --model DIR --prompts FILE.jsonl [--adapter DIR] [--max-tokens N] [--temperature T] [--seed S]
+const USAGE = `Usage: longrun generate --model DIR --prompts FILE.jsonl [--adapter DIR] [--max-tokens N] [--temperature T] [--seed S]
        [--threads N] [--device auto|cpu|cuda:N]`;
 /** Default of --max-tokens; less where the model's context ends sooner. */
 const MAX_TOKENS = 256;

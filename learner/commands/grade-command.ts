@@ -10,9 +10,18 @@ import { type Refusal, refuse } from "../grading/reasons.ts";
 import { paperRewards, type RewardFacts, rewardOf } from "../grading/reward.ts";
 import { readRegistry } from "../tasks/registry.ts";
 import { openTask } from "../tasks/task.ts";
-import { InputError, parseLine, printLine, readText, required, runCommand, wholeNumber } from "./command.ts";
+import {
+  InputError,
+  parseLine,
+  printLine,
+  readText,
+  required,
+  runCommand,
+  taskFolder,
+  wholeNumber,
+} from "./command.ts";
 
-const USAGE = `longrun grade --task TASK --answers FILE --submission FILE [--json]
+const USAGE = `Usage: longrun grade --task TASK --answers FILE --submission FILE [--json]
     One submission. TASK is one of the twelve MLE-bench tasks, a bundled task, or a folder with a task.yaml.
 longrun grade --batch FILE.jsonl
     Lines {"task","answers","submission"}, paths relative to the file. Prints a line
@@ -89,7 +98,7 @@ function gradeExecution(directory: string, values: Values): void {
   const outcome = OUTCOMES.find((name) => name === values.outcome);
   if (!outcome) throw new InputError(`--outcome ${values.outcome}: give one of ${OUTCOMES.join(", ")}`);
   if (values.submission !== undefined) checkSubmission(values.submission);
-  const task = openTask(directory);
+  const task = openTask(taskFolder(directory));
   const markers = (text: string) => text.split(",").filter((name) => name !== "");
   const facts: RewardFacts = {
     outcome,

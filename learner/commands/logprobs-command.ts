@@ -18,7 +18,7 @@ import {
 } from "./command.ts";
 
 const USAGE =
-  "usage: longrun logprobs --model DIR --tokens FILE.jsonl [--adapter DIR] [--threads N] [--device auto|cpu|cuda:N]";
+  "Usage: longrun logprobs --model DIR --tokens FILE.jsonl [--adapter DIR] [--threads N] [--device auto|cpu|cuda:N]";
 /** Lines that are evaluated together, before the first of them is written. */
 const LINES_AT_ONCE = 64;
 /** Tokens that go through the model together. */

@@ -10,19 +10,19 @@ import {
   hostMemory,
   MappedWeights,
   PROJECTIONS,
-  parseDevice,
+  parseDevices,
   planTable,
   readEosIds,
   SHARD_BYTES,
   size,
   TRANSFORMERS_DTYPES,
 } from "../engine/index.ts";
-import { InputError, printLine, required, runCommand, wholeNumber } from "./command.ts";
+import { InputError, modelFolder, printLine, required, runCommand, wholeNumber } from "./command.ts";
 import { type ConvertOptions, convertFolder, mergeFolder } from "./convert.ts";
 
-const USAGE = `usage: longrun model fetch OWNER/NAME [--revision BRANCH|TAG|COMMIT] [--out DIR] [--json]
+const USAGE = `Usage: longrun model fetch OWNER/NAME [--revision BRANCH|TAG|COMMIT] [--out DIR] [--json]
        longrun model info DIR [--check] [--json] [--plan full|lora [--tokens PROMPT:RESPONSE] [--batch N]
-           [--device cpu|cuda:N] [--memory-bytes BYTES|N GB]]
+           [--device cpu|cuda:N] [--gpus N] [--memory-bytes BYTES|N GB]]
        longrun model convert DIR --out OUT [--dtype float32|bfloat16] [--shard-size BYTES|N GB|N MB]
        longrun model merge --model DIR --adapter DIR --out OUT [--dtype float32|bfloat16] [--shard-size BYTES|N GB|N MB]`;
 const DTYPES = { float32: "F32", bfloat16: "BF16" } as const;
@@ -106,6 +106,7 @@ const PLAN_OPTIONS = {
   tokens: { type: "string" },
   batch: { type: "string" },
   device: { type: "string" },
+  gpus: { type: "string" },
   "memory-bytes": { type: "string" },
 } as const;
 /** A manifest's default of either length. */
@@ -113,6 +114,7 @@ const TOKENS = 1024;
 /** A manifest's default of model.generationBatchSize, and the most that it may give. */
 const BATCH = 64;
 const MOST_BATCH = 4096;
+const MOST_GPUS = 16;
 
 /** @returns what PPO with a manifest's defaults asks for; undefined without --plan */
 function planWish(values: { [Option in keyof typeof PLAN_OPTIONS]?: string }, { config, folder }: MappedWeights) {
@@ -130,21 +132,45 @@ function planWish(values: { [Option in keyof typeof PLAN_OPTIONS]?: string }, { 
   const generationBatchSize = wholeNumber(values.batch ?? String(BATCH), "--batch", 1);
   if (generationBatchSize > MOST_BATCH)
     throw new InputError(`--batch is ${generationBatchSize}; give a whole number of at most ${MOST_BATCH}`);
-  const device = parseDevice(values.device ?? "cpu");
-  if (device === "auto") throw new InputError("--device is auto; give cpu or cuda:N");
+  const devices = planDevices(values);
+  const [device] = devices as [Device];
   const budget = budgetOf(device, values["memory-bytes"]);
   const lengths = { maxPromptTokens: Number(given[1]), maxResponseTokens: Number(given[2]) };
   checkLengths(lengths, config.maxPositions, `--tokens ${tokens}: `);
   const adapter = plan === "lora" ? { rank: 16, alpha: 16, targets: PROJECTIONS, seed: 0 } : undefined;
   const ppo = { critic: true, microBatchSize: 8, samplesPerPrompt: 1 };
-  return { request: { model: folder, adapter, ...ppo, ...lengths, generationBatchSize, device }, budget };
+  return {
+    request: {
+      model: folder,
+      adapter,
+      ...ppo,
+      ...lengths,
+      generationBatchSize,
+      device,
+      ...(devices.length > 1 && { devices }),
+    },
+    budget,
+  };
+}
+
+/** Returns the devices to plan for: `--device`, or so many GPUs. */
+function planDevices({ device, gpus }: { device?: string; gpus?: string }): readonly Device[] {
+  if (gpus === undefined) {
+    const wish = parseDevices(device ?? "cpu");
+    if (wish === "auto") throw new InputError("--device is auto; give cpu or cuda:N");
+    return wish === "cuda" ? [{ kind: "cuda", id: 0 }] : wish;
+  }
+  if (device !== undefined) throw new InputError(`--device is ${device} beside --gpus; give one of them`);
+  const count = wholeNumber(gpus, "--gpus", 1);
+  if (count > MOST_GPUS) throw new InputError(`--gpus is ${gpus}; give a whole number of at most ${MOST_GPUS}`);
+  return Array.from({ length: count }, (_, id) => ({ kind: "cuda", id }));
 }
 
 /** Returns the memory to plan for. It looks for no GPU: this machine need not have one. */
 function budgetOf(device: Device, text: string | undefined): Budget {
   const given = text === undefined ? undefined : { bytes: byteCount(text, "--memory-bytes"), source: "given" };
   if (device.kind === "cpu") return { host: given ?? hostMemory(), gpu: undefined };
-  required(text, "--memory-bytes", "what the GPU has free, such as 80GB");
+  required(text, "--memory-bytes", "what each GPU has free, such as 80GB");
   return { host: undefined, gpu: given };
 }
 
@@ -163,7 +189,7 @@ function convert(args: string[]): void {
 function merge(args: string[]): void {
   const options = { model: { type: "string" }, adapter: { type: "string" }, ...OUTPUT_OPTIONS } as const;
   const { values } = parseArgs({ args, options });
-  const model = required(values.model, "--model", "a model folder");
+  const model = modelFolder(required(values.model, "--model", "a model folder"));
   const adapter = required(values.adapter, "--adapter", "a PEFT folder of a LoRA adapter");
   write(values, (out, saving) => mergeFolder(model, adapter, out, saving));
 }
@@ -191,7 +217,7 @@ function write(
 
 function onlyFolder(positionals: readonly string[]): string {
   if (positionals.length !== 1) throw new InputError(`give one model folder, not ${positionals.length}\n${USAGE}`);
-  return positionals[0];
+  return modelFolder(positionals[0]!);
 }
 
 function byteCount(text: string, option: string): number {

@@ -1,21 +1,21 @@
 /** `longrun pretrain`. Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted (nothing is written then). */
-import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { defaultPretrain, type PretrainProgress, pretrain } from "../pretrain/pretrain.ts";
 import { InputError, runCommand, wholeNumber } from "./command.ts";
 
-const defaultOut = fileURLToPath(new URL("../../manifests/quickstart/policy", import.meta.url));
+/** Git ignores it: the quickstart's policy is only replaced by who says so. */
+const DEFAULT_OUT = "policies/pretrained";
 
-const USAGE = `usage: longrun pretrain [--out DIR] [--seed N] [--texts N] [--steps N] [--threads N]
+const USAGE = `Usage: longrun pretrain [--out DIR] [--seed N] [--texts N] [--steps N] [--threads N]
                         [--batch-size N] [--learning-rate R]
-    Makes a starting policy for the bundled tasks from generated programs, by default that of the quickstart, in its place.
+    Makes a starting policy for the bundled tasks from generated programs, in DIR (${DEFAULT_OUT}).
     --texts: programs of the corpus (${defaultPretrain.texts}). --steps (${defaultPretrain.steps}) of --batch-size texts (${defaultPretrain.batchSize}).
     --learning-rate: at its highest (${defaultPretrain.learningRate}). --threads: 0 takes all cores.
     --seed (${defaultPretrain.seed}): the same seed and number of threads give the same weights. Ctrl-C: nothing is written.`;
 
 const text = { type: "string" } as const;
 const options = {
-  ...{ out: { ...text, default: defaultOut }, seed: text, texts: text, steps: text, threads: text },
+  ...{ out: { ...text, default: DEFAULT_OUT }, seed: text, texts: text, steps: text, threads: text },
   ...{ "batch-size": text, "learning-rate": text },
 };
 

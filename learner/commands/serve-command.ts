@@ -23,12 +23,12 @@ import {
 import { LIMITS } from "../serve/limits.ts";
 import type { ServedModel } from "../serve/model.ts";
 import { ApiServer } from "../serve/server.ts";
-import { chooseDevice, InputError, MODEL_OPTIONS, required, runCommand, wholeNumber } from "./command.ts";
+import { chooseDevice, InputError, MODEL_OPTIONS, modelFolder, required, runCommand, wholeNumber } from "./command.ts";
 import { newestWeights, type Weights } from "./run-weights.ts";
 
 /** Default of --context, where the model has more: slots have room for it, whether it is used or not. */
 const CONTEXT = 4096;
-const USAGE = `usage: longrun serve --model DIR [--adapter DIR] | --run DIR
+const USAGE = `Usage: longrun serve --model DIR [--adapter DIR] | --run DIR
        [--host ADDRESS] [--port N] [--api-key KEY | --no-key] [--served-model-name NAME]
        [--slots N] [--context TOKENS] [--max-waiting N] [--threads N] [--device auto|cpu|cuda:N]
 
@@ -101,7 +101,7 @@ async function serve(): Promise<number> {
 function weightsOf(values: Values, say: (line: string) => void): Weights {
   const { run, model, adapter } = values;
   if (run === undefined) {
-    const folder = required(model, "--model", "a model folder, or --run with the folder of a run");
+    const folder = modelFolder(required(model, "--model", "a model folder, or --run with the folder of a run"));
     return { name: basename(resolve(adapter ?? folder)), model: folder, adapter };
   }
   if (model === undefined && adapter === undefined) return newestWeights(run, say);

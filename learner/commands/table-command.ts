@@ -7,13 +7,13 @@ import type { RunSummary } from "../metrics/summary.ts";
 import { InputError, printLine, runCommand } from "./command.ts";
 
 function table(): void {
-  const options = { csv: { type: "boolean" }, json: { type: "boolean" }, output: { type: "string" } } as const;
+  const options = { csv: { type: "boolean" }, json: { type: "boolean" }, out: { type: "string" } } as const;
   const { values, positionals } = parseArgs({ allowPositionals: true, options });
   const folders = new Set(positionals.map((folder) => resolve(folder)));
   if (folders.size < positionals.length) throw new InputError("--table: a run is given twice; leave one of them away");
   const found = positionals.map(evaluatedIn);
   const made = asInput(() => tableOf(found));
-  if (values.output !== undefined) write(values.output, made);
+  if (values.out !== undefined) write(values.out, made);
   else if (values.json) printLine(made);
   else process.stdout.write(values.csv ? tableCsv(made) : tableMarkdown(made));
 }
@@ -48,4 +48,4 @@ function write(directory: string, made: Table): void {
   }
 }
 
-await runCommand("usage: longrun evaluate --table RUN... [--csv] [--json] [--output DIR]", table);
+await runCommand("Usage: longrun evaluate --table RUN... [--csv] [--json] [--out DIR]", table);

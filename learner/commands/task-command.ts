@@ -13,9 +13,9 @@ import { initTask } from "../tasks/init.ts";
 import { count, describeFile } from "../tasks/public-files.ts";
 import { openTask } from "../tasks/task.ts";
 import { checkTask, type TaskCheck } from "./check.ts";
-import { InputError, printLine, required, runCommand, wholeNumber } from "./command.ts";
+import { InputError, printLine, required, runCommand, taskFolder, wholeNumber } from "./command.ts";
 
-const USAGE = `longrun task init DIR --from FILE.csv --target COLUMN --metric METRIC [--id COLUMN] [--name NAME] [--test-share 0.3]
+const USAGE = `Usage: longrun task init DIR --from FILE.csv --target COLUMN --metric METRIC [--id COLUMN] [--name NAME] [--test-share 0.3]
     [--seed 0]
     Makes a task folder from one table: splits its rows, writes a skeleton of the description, a sample submission,
     the answers and task.yaml. METRIC is one of learner/grading/README.md, for example RMSE, Accuracy or LogLoss.
@@ -106,7 +106,8 @@ interface Found {
 }
 
 /** Returns the task's folder: `directory`, or the folder below it that `--task` names. */
-function find(directory: string, id: string | undefined): Found {
+function find(given: string, id: string | undefined): Found {
+  const directory = taskFolder(given);
   if (!existsSync(directory)) throw new InputError(`${directory}: there is no such folder`);
   const below = id === undefined ? directory : join(directory, id);
   if (id !== undefined && !existsSync(join(directory, "prepared")) && existsSync(join(below, "prepared")))

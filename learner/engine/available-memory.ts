@@ -38,6 +38,15 @@ export function hostMemory({ limitBytes, freeBytes }: Machine = thisMachine()): 
     : { bytes: freeBytes, source: "free on this machine" };
 }
 
+/** What is free on the GPU that has the least; undefined where nvidia-smi does not say it of each. */
+export function leastGpuMemory(
+  devices: readonly (Device & { kind: "cuda" })[],
+  machine: Machine = thisMachine(),
+): AvailableMemory | undefined {
+  const found = devices.map((device) => gpuMemory(device, machine));
+  return found.reduce((a, b) => (a && b && (b.bytes < a.bytes ? b : a)) || undefined);
+}
+
 /** What is free on a GPU; undefined where nvidia-smi does not say. */
 export function gpuMemory(
   device: Device & { kind: "cuda" },

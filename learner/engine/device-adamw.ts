@@ -8,6 +8,7 @@ import type { AdamWScalars } from "./adamw.ts";
 import { Graph, type Value } from "./graph/graph.ts";
 import { add, cast, div, mul, sqrt, square, sub, sum } from "./graph/primitives.ts";
 import { DTYPES } from "./graph/tensor.ts";
+import type { HeldModel, Range } from "./model-memory.ts";
 import type { DeviceBuffer } from "./runtime/buffer.ts";
 import type { Runtime } from "./runtime/runtime.ts";
 
@@ -55,27 +56,29 @@ export async function deviceAdamW(runtime: Runtime, threads: number) {
   const [scalars, total] = [reserve(SCALARS.length), reserve(1)];
   const number = (buffer: DeviceBuffer, i: number) => buffer.viewOfBytes(NUMBER_BYTES * i, "float64", []);
   return {
-    /** The sum of squares of the first numbers in float64; not finite when any is not. The sum's order is ONNX Runtime's. */
-    async squares(gradient: DeviceBuffer, length: number): Promise<number> {
+    /** The sum of squares of a part of the numbers in float64; not finite when any is not. The sum's order is ONNX Runtime's. */
+    async squares(gradient: DeviceBuffer, { from, to }: Range): Promise<number> {
       const squares = new Float64Array(1);
       await runtime.write(total, words(squares));
       const sum = number(total, 0);
-      for (const { values } of gradient.blocks(length))
+      for (const { values } of gradient.blocks(to, from))
         await squaresOf.run({ gradient: values, total: sum }, { squares: sum });
       await runtime.read(total, words(squares));
       return squares[0];
     },
 
-    /** One step in place: `adamwStep`. Only the gradient's buffer may be longer than the weights'. */
+    /** One step in place of a part of the numbers: `adamwStep`. The moments are those of that part alone. */
     async step(
-      weights: DeviceBuffer,
-      gradient: DeviceBuffer,
-      { first, second }: Record<"first" | "second", DeviceBuffer>,
+      { weights, gradient, first, second }: Record<keyof HeldModel, DeviceBuffer>,
+      { from, to }: Range,
       given: AdamWScalars,
     ): Promise<void> {
       await runtime.write(scalars, words(Float64Array.from(SCALARS, (name) => given[name])));
       const feeds = Object.fromEntries(SCALARS.map((name, i) => [name, number(scalars, i)]));
-      const blocks = [weights, gradient, first, second].map((buffer) => [...buffer.blocks(weights.length)]);
+      const blocks = [
+        ...[weights, gradient].map((buffer) => [...buffer.blocks(to, from)]),
+        ...[first, second].map((buffer) => [...buffer.blocks(to - from)]),
+      ];
       for (const i of blocks[0].keys()) {
         const [w, g, m, v] = blocks.map((of) => of[i].values);
         const outputs = { "new weights": w, "new first": m, "new second": v };

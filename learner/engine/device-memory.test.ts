@@ -209,8 +209,9 @@ test("a bfloat16 graph reads copies of the newest matrices, and its gradients ar
     if (matrix) g.output(`seen ${name}`, cast(weight, "float32"));
   }
   const session = await memory.createSession(g, {});
+  const whole = { from: 0, to: model.length };
   for (let step = 0; step < 2; step++) {
-    if (step > 0) await model.fetch(undefined); // the step has changed the weights there
+    if (step > 0) await model.fetch(whole, undefined); // the step has changed the weights there
     const rounded = (name: string) =>
       fromStored("BF16", toStored("BF16", weights.get(name).data as Float32Array).buffer as ArrayBuffer);
     model.zeroGradient();
@@ -224,13 +225,12 @@ test("a bfloat16 graph reads copies of the newest matrices, and its gradients ar
       const gradient = isMultiplied(name) ? rounded(name) : (weights.get(name).data as Float32Array);
       squares += gradient.reduce((sum, x) => sum + (3 * x) ** 2, 0);
     }
-    const whole = { from: 0, to: model.length };
     const gradientNorm = Math.sqrt(await model.squares(whole, []));
     const scalars = adamwScalars(step + 1, { ...ADAM, learningRate: POLICY.learningRate, scale: 1 });
     await model.adamw(whole, scalars, { gradient: undefined, moments: undefined });
     assert.ok(Math.abs(gradientNorm / Math.sqrt(squares) - 1) < 1e-6, `${gradientNorm}, not ${Math.sqrt(squares)}`);
   }
-  await model.fetch(undefined);
+  await model.fetch(whole, undefined);
   assert.notDeepEqual(weights.data, start);
   await session.release();
   model.release();

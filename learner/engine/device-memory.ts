@@ -83,16 +83,20 @@ export class DeviceMemory implements Memory, OnDevice {
     return this.#part;
   }
 
-  async squares(gradient: Held, { from, to }: Range): Promise<number> {
-    return (await this.#optimiser()).squares(gradient.buffer!, to - from);
+  async squares(gradient: Held, range: Range): Promise<number> {
+    return (await this.#optimiser()).squares(gradient.buffer!, range);
   }
 
-  async adamw({ gradient, ...trained }: HeldModel, _: Range, scalars: AdamWScalars): Promise<void> {
+  async adamw({ gradient, ...trained }: HeldModel, range: Range, scalars: AdamWScalars): Promise<void> {
     const optimiser = await this.#optimiser();
     const held = [trained.weights, trained.first, trained.second] as DeviceHeld[];
     const [weights, first, second] = await Promise.all(held.map((each) => each.sent()));
-    await optimiser.step(weights, gradient.buffer!, { first, second }, scalars);
+    await optimiser.step({ weights, gradient: gradient.buffer!, first, second }, range, scalars);
     for (const each of held) each.changedThere();
+  }
+
+  piece(length: number): Float32Array {
+    return this.runtime.piece(length);
   }
 
   async generatorWeights(weights: Held, shapes: readonly ParameterShape[]): Promise<Numbers> {
@@ -182,10 +186,21 @@ class DeviceHeld implements Held {
     this.#version++;
   }
 
-  async fetch(numbers: Float32Array): Promise<void> {
+  async fetch(numbers: Float32Array, from = 0): Promise<void> {
     if (this.#newest !== "there") return;
-    await this.#runtime.read(this.buffer, numbers);
-    if (numbers === this.#here) this.#newest = "both";
+    await this.#runtime.read(this.buffer, numbers, from);
+    if (from === 0 && numbers.length === this.length && numbers.buffer === this.#here?.buffer) this.#newest = "both";
+  }
+
+  async put(numbers: Float32Array, from: number): Promise<void> {
+    await this.#runtime.write(this.buffer, numbers, from);
+    this.changedThere();
+  }
+
+  async takeOthers({ from, to }: Range): Promise<void> {
+    await this.put(this.#here!.subarray(0, from), 0);
+    await this.put(this.#here!.subarray(to), to);
+    this.#newest = "both";
   }
 
   release(): void {

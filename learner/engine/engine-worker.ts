@@ -78,8 +78,8 @@ export class EngineWorker {
     this.#of(role).changedHere();
   }
 
-  async fetch(role: Role, moments?: Moments): Promise<void> {
-    await this.#of(role).fetch(moments);
+  async fetch(role: Role, range: Range, moments?: Moments): Promise<void> {
+    await this.#of(role).fetch(range, moments);
   }
 
   async run(name: GraphName, microBatches: Feeds[]): Promise<Done> {
@@ -103,6 +103,22 @@ export class EngineWorker {
 
   async adamw(role: Role, range: Range, scalars: AdamWScalars, shared: SharedStep): Promise<void> {
     await this.#of(role).adamw(range, scalars, shared);
+  }
+
+  async addGradient(role: Role, piece: Range, total: Float32Array, isFirst: boolean): Promise<void> {
+    await this.#of(role).addGradient(piece, total, isFirst);
+  }
+
+  async prepareStep(role: Role, range: Range, total: Float32Array, moments?: Moments): Promise<void> {
+    await this.#of(role).prepareStep(range, total, moments);
+  }
+
+  async shareWeights(role: Role, range: Range): Promise<void> {
+    await this.#of(role).shareWeights(range);
+  }
+
+  async takeWeights(role: Role, own: Range): Promise<void> {
+    await this.#of(role).takeWeights(own);
   }
 
   async generate(

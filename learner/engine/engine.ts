@@ -45,6 +45,8 @@ export interface EngineOptions {
   positions?: number | undefined;
   /** where the networks run; default the CPU */
   device?: Device;
+  /** several GPUs, of which `device` is the first: each has a worker */
+  devices?: readonly Device[];
   /**
    * Layers are computed again in the backward pass, not kept for it: a third more work, a fraction of the memory, the same
    * gradients. Auto: in micro-batches that would need more than `activationBytes` without it. Default Auto

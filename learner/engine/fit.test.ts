@@ -6,7 +6,7 @@ import { after, describe, test } from "node:test";
 import { parseAllDocuments, stringify } from "yaml";
 import { parseTrainingRun } from "../../crds/trainingrun.ts";
 import { requestOf } from "../engine-options.ts";
-import { gpuMemory, hostMemory } from "./available-memory.ts";
+import { gpuMemory, hostMemory, leastGpuMemory } from "./available-memory.ts";
 import { type Budget, checkLengths, fitRun, planTable, size } from "./fit.ts";
 import { boundDims } from "./graph/memory.ts";
 import { decoderDims, decoderFeeds } from "./model/decoder.ts";
@@ -313,6 +313,58 @@ test("two fully trained models of 3B do not fit on a GPU of 80 GB, with LoRA the
   assert.equal(lines.length, 1 + plan.rows.length);
 });
 
+const DEVICES = (count: number) => Array.from({ length: count }, (_, id) => ({ kind: "cuda", id }) as const);
+
+test("on several GPUs each has the weights and a gradient, a part of the moments, and a part of the slots; here is one sum", () => {
+  const onGpus = (count: number, change: Partial<PlanRequest> = {}) => {
+    const [device] = DEVICES(1);
+    const plan = new Planner(small({ device: device!, devices: DEVICES(count), ...change })).plan(2048);
+    return { plan, of: (what: string) => plan.rows.find((row) => row.what === what)! };
+  };
+  const [one, four] = [onGpus(1), onGpus(4)];
+  assert.equal(four.plan.ranks, 4);
+  for (const what of ["weights", "activations"]) assert.deepEqual(four.of(what), one.of(what));
+  assert.equal(four.of("gradients").gpuBytes, one.of("gradients").gpuBytes);
+  assert.equal(one.of("gradients").hostBytes, 0);
+  assert.equal(four.of("gradients").hostBytes, one.of("gradients").gpuBytes + 4 * 4 * BLOCK_NUMBERS);
+  assert.equal(four.of("cache").gpuBytes, one.of("cache").gpuBytes / 4);
+  assert.match(four.of("cache").detail, /^keys and values of 16 x 2048 tokens$/);
+  const [whole, part] = [one.of("optimiser"), four.of("optimiser")];
+  assert.equal(part.hostBytes, whole.hostBytes);
+  assert.equal(whole.gpuBytes - part.gpuBytes, (3 / 4) * whole.hostBytes);
+  assert.ok(four.of("process").hostBytes > one.of("process").hostBytes);
+  const budget = { host: undefined, gpu: { bytes: 40 * GB, source: "given" } };
+  assert.match(
+    planTable(four.plan, budget)[0]!,
+    /^memory plan: on each of cuda:0,1,2,3 [\d.]+ [GM]B of 40\.0 GB given; here /,
+  );
+});
+
+test("a refusal names what would make the run fit, the fewest GPUs among it", () => {
+  const [device] = DEVICES(1);
+  const request = small({ device: device!, maxPromptTokens: 256, maxResponseTokens: 256, generationBatchSize: 512 });
+  const needs = (change: Partial<PlanRequest>) =>
+    new Planner({ ...request, checkpointing: true, ...change }).plan(512).gpuBytes;
+  const refused = (bytes: number) => {
+    const budget = { host: undefined, gpu: { bytes, source: "given" } };
+    try {
+      fitRun(request, 1, budget);
+    } catch (error) {
+      return (error as Error).message.split("; it fits with ")[1];
+    }
+    return "not refused";
+  };
+  assert.ok(
+    needs({}) > needs({ devices: DEVICES(2) }) && needs({ devices: DEVICES(2) }) > needs({ devices: DEVICES(4) }),
+  );
+  assert.match(
+    refused(needs({}) - 1)!,
+    /^2 GPUs like this, or with model.adaptation.type: LoRA, or with algorithm.baseline: GRPO$/,
+  );
+  assert.match(refused(needs({ devices: DEVICES(2) }) - 1)!, /^4 GPUs like this/);
+  assert.equal(refused(1e6), undefined);
+});
+
 test("there is what the container may use, or what is free", () => {
   const machine = { limitBytes: 0, freeBytes: 5 * GB, nvidiaSmi: () => "81000\n" };
   assert.deepEqual(hostMemory(machine), { bytes: 5 * GB, source: "free on this machine" });
@@ -326,6 +378,10 @@ test("there is what the container may use, or what is free", () => {
     throw new Error("ENOENT");
   };
   assert.equal(gpuMemory({ kind: "cuda", id: 0 }, { ...machine, nvidiaSmi: none }), undefined);
+  const free: Record<string, number> = { "--id=0": 81000, "--id=1": 40000, "--id=2": 81000 };
+  const each = { ...machine, nvidiaSmi: (args: string[]) => String(free[args.at(-1)!]) };
+  assert.deepEqual(leastGpuMemory(DEVICES(3), each), { bytes: 40000 * 2 ** 20, source: "free on cuda:1" });
+  assert.equal(leastGpuMemory(DEVICES(4), each), undefined, "of one it is not known");
 });
 
 describe("a prompt and a response are refused that the model's context does not hold", () => {

@@ -5,14 +5,19 @@ import type { ActivationCheckpointing } from "./engine.ts";
 import { EngineError } from "./errors.ts";
 import { passTokens, workerCount } from "./microbatches.ts";
 import { ModelError } from "./model/errors.ts";
+import { PROJECTIONS } from "./model/lora.ts";
 import { type MemoryPlan, Planner, type PlanPart, type PlanRequest } from "./plan.ts";
-import { deviceName } from "./runtime/device.ts";
+import { type Device, deviceNames } from "./runtime/device.ts";
 
 /** What there is; undefined where it is not known, and nothing is refused. */
 export interface Budget {
   host: AvailableMemory | undefined;
+  /** of several GPUs that of the one with the least */
   gpu: AvailableMemory | undefined;
 }
+
+/** GPUs that a refusal tries. */
+const MORE_GPUS = [2, 4, 8, 16];
 
 /** The least that a manifest may give of either. */
 const LEAST_TOKENS = 16;
@@ -57,7 +62,15 @@ export function fitRun(
   budget: Budget,
   mode: ActivationCheckpointing = "Auto",
 ): MemoryPlan {
-  const { device, adapter, microBatchSize } = request;
+  const plan = bestPlan(request, threads, budget, mode);
+  if (fits(plan, budget)) return plan;
+  const remedies = alternatives(request, threads, budget, mode);
+  throw new EngineError("memory", `${shortage(plan, budget, { ...request, mode })}${remedies}`);
+}
+
+/** The plan with the largest passes that fit, or the one of the smallest that do not. */
+function bestPlan(request: PlanRequest, threads: number, budget: Budget, mode: ActivationCheckpointing): MemoryPlan {
+  const { device, devices, adapter, microBatchSize } = request;
   const planOf = (checkpointing: boolean) => {
     const planner = new Planner({ ...request, checkpointing });
     const on = (workers: number) => {
@@ -67,15 +80,38 @@ export function fitRun(
         plan = planner.plan(Math.max(planner.longest, Math.floor(plan.microBatchTokens / 2)), workers);
       return plan;
     };
-    const workers = workerCount({ threads, device, adapter });
+    const workers = workerCount({ threads, device, adapter, ...(devices && { devices }) });
     const plan = on(workers);
-    return workers > 1 && !fits(plan, budget) ? on(1) : plan;
+    // threads of a CPU can run one pass together
+    return device.kind === "cpu" && workers > 1 && !fits(plan, budget) ? on(1) : plan;
   };
-  let plan = planOf(mode === "Always");
-  if (mode === "Auto" && !fits(plan, budget)) plan = planOf(true);
-  if (fits(plan, budget)) return plan;
-  throw new EngineError("memory", shortage(plan, budget, { ...request, mode }));
+  const plan = planOf(mode === "Always");
+  return mode === "Auto" && !fits(plan, budget) ? planOf(true) : plan;
 }
+
+/** What makes a refused run fit, each by itself, as the end of a line; empty where nothing of it does. */
+function alternatives(request: PlanRequest, threads: number, budget: Budget, mode: ActivationCheckpointing): string {
+  const { device, devices = [device], adapter, critic } = request;
+  const changes: [remedy: string, change: Partial<PlanRequest>][] = [
+    ...(device.kind === "cuda" ? MORE_GPUS : [])
+      .filter((count) => count > devices.length)
+      .map((count): [string, Partial<PlanRequest>] => [`${count} GPUs like this`, { devices: gpus(count) }]),
+    ...(adapter ? [] : [[`model.adaptation.type: LoRA`, { adapter: LORA }] as [string, Partial<PlanRequest>]]),
+    ...(critic ? [[`algorithm.baseline: GRPO`, { critic: false }] as [string, Partial<PlanRequest>]] : []),
+  ];
+  const found = changes.filter(([, change]) =>
+    fits(bestPlan({ ...request, ...change }, threads, budget, mode), budget),
+  );
+  // the fewest GPUs are enough to know
+  const first = found.findIndex(([, { devices }]) => devices !== undefined);
+  const remedies = found.filter(([, { devices }], i) => devices === undefined || i === first).map(([remedy]) => remedy);
+  return remedies.length > 0 ? `; it fits with ${remedies.join(", or with ")}` : "";
+}
+
+/** A manifest's default rank. */
+const LORA = { rank: 16, alpha: 16, targets: PROJECTIONS, seed: 0 };
+
+const gpus = (count: number): Device[] => Array.from({ length: count }, (_, id) => ({ kind: "cuda", id }));
 
 const fits = (plan: MemoryPlan, { host, gpu }: Budget): boolean =>
   !(host && plan.hostBytes > host.bytes) && !(gpu && plan.gpuBytes > gpu.bytes);
@@ -84,7 +120,7 @@ const fits = (plan: MemoryPlan, { host, gpu }: Budget): boolean =>
 function shortage(plan: MemoryPlan, { host, gpu }: Budget, request: Request): string {
   const onGpu = gpu !== undefined && plan.gpuBytes > gpu.bytes;
   const [which, there, place] = onGpu
-    ? (["gpuBytes", gpu, `memory on ${deviceName(plan.device)}`] as const)
+    ? (["gpuBytes", gpu, `memory on ${namesOf(plan)}`] as const)
     : (["hostBytes", host!, "memory"] as const);
   const governing = settings(request);
   const largest = plan.rows
@@ -124,6 +160,10 @@ function settings({ adapter, critic, instrumenter, mode }: Request): Record<Plan
   };
 }
 
+/** Where a plan's GPU memory is. */
+const namesOf = ({ device, devices = [device] }: MemoryPlan) =>
+  `${devices.length > 1 ? "each of " : ""}${deviceNames(devices)}`;
+
 /** A table for a terminal or a log. */
 export function planTable(plan: MemoryPlan, budget: Budget): string[] {
   const gpu = plan.device.kind === "cuda";
@@ -132,7 +172,7 @@ export function planTable(plan: MemoryPlan, budget: Budget): string[] {
   const host = total(plan.hostBytes, budget.host);
   const onGpu = () => total(plan.gpuBytes, budget.gpu, " of a size that nvidia-smi does not say");
   const head = gpu
-    ? `memory plan: on ${deviceName(plan.device)} ${onGpu()}; here ${host}`
+    ? `memory plan: on ${namesOf(plan)} ${onGpu()}; here ${host}`
     : `memory plan: ${host}; micro-batches of ${plan.microBatchTokens} tokens`;
   const cells = (bytes: number) => (bytes > 0 ? size(bytes) : "-").padStart(9);
   const line = ({ what, detail, hostBytes, gpuBytes }: MemoryPlan["rows"][number]) =>

@@ -6,7 +6,7 @@
  */
 
 // Devices and memory: where networks run, what they take there, whether it fits.
-export { gpuMemory, hostMemory } from "./available-memory.ts";
+export { gpuMemory, hostMemory, leastGpuMemory } from "./available-memory.ts";
 // The engine: generate, evaluate, updatePolicy, updateCritic, save, load.
 export {
   type AdapterOptions,
@@ -23,6 +23,7 @@ export {
   startEngine,
   type ValueSample,
 } from "./engine.ts";
+export { EngineError } from "./errors.ts";
 export { type Budget, checkLengths, fitRun, planTable, size } from "./fit.ts";
 export { localEngine, logProbsOf } from "./local.ts";
 // Models: folders, weights, adapters, tokenizers.
@@ -49,7 +50,16 @@ export { type Message, Tokenizer, type TokenizerFiles } from "./model/tokenizer.
 export { checkFinite, elementCount, initialWeights } from "./model/weights.ts";
 export type { MemoryPlan, PlanRequest } from "./plan.ts";
 export { instrumenterShape } from "./plan-generation.ts";
-export { type Device, deviceName, hasGpu, parseDevice, resolveDevice } from "./runtime/device.ts";
+export {
+  type Device,
+  deviceName,
+  deviceNames,
+  hasGpu,
+  parseDevice,
+  parseDevices,
+  resolveDevice,
+  resolveDevices,
+} from "./runtime/device.ts";
 export { onNotice } from "./runtime/notices.ts";
 export { probeDevice, useDevice } from "./runtime/runtime.ts";
 export { graphCompute } from "./sessions.ts";

@@ -14,19 +14,21 @@ const MAX_WORKERS = 8;
 const threadsOf = ({ threads }: Pick<EngineOptions, "threads">) => threads || os.availableParallelism();
 
 /** Whether what is trained, and what is frozen beside it, stays where the networks run: on a GPU. */
-export function isResident(options: Pick<EngineOptions, "resident"> & { device?: { kind: string } }): boolean {
-  return options.resident ?? options.device?.kind === "cuda";
+export function isResident({ resident, device }: Pick<EngineOptions, "resident" | "device">): boolean {
+  return resident ?? device?.kind === "cuda";
 }
 
 /**
- * Workers, which each run micro-batches of their own (workers.ts): one for each thread of a CPU where every weight is trained, 8 at most.
- * With adapters one: a frozen model can be large, its products fill many threads, and its layers are widened for every pass.
+ * Workers, which each run micro-batches of their own (workers.ts): one for each GPU, or for each thread of a CPU where every weight is
+ * trained, 8 at most. With adapters on a CPU one: a frozen model can be large, its products fill many threads, and its layers are widened
+ * for every pass.
  */
 export function workerCount(
-  options: Pick<EngineOptions, "threads" | "workers" | "adapter" | "resident"> & { device?: { kind: string } },
+  options: Pick<EngineOptions, "threads" | "workers" | "adapter" | "resident" | "device" | "devices">,
 ): number {
-  if (options.device?.kind === "cuda" || isResident(options)) return 1;
-  return options.workers ?? (options.adapter ? 1 : Math.min(MAX_WORKERS, threadsOf(options)));
+  if (options.device?.kind === "cuda") return options.devices?.length ?? 1;
+  const alone = options.adapter !== undefined || isResident(options);
+  return options.workers ?? (alone ? 1 : Math.min(MAX_WORKERS, threadsOf(options)));
 }
 
 /** Threads of one operator in each worker. */
@@ -127,7 +129,10 @@ export function balanced(sizes: readonly number[], workers: number): number[][] 
   return parts.map(({ indices }) => indices);
 }
 
-/** Indices of `prompts` for each worker, so that all have about as many rows with those that they have; equal prompts side by side. */
+/**
+ * Indices of `prompts` for each worker, so that all have about as many rows with those that they have: no worker gets more than its even
+ * share, or it gets nothing. Equal prompts are side by side.
+ */
 export function dealtPrompts(prompts: readonly Int32Array[], rows: readonly number[]): number[][] {
   const parts = rows.map((): number[] => []);
   const order = samePrompts(prompts).flat();

@@ -26,12 +26,20 @@ export interface Held {
   zero(): Promise<void>;
   /** Tells that somebody has written the array in shared memory: it is the newest copy now. */
   changedHere(): void;
-  /** Copies the newest numbers into `numbers`, of this length. */
-  fetch(numbers: Float32Array): Promise<void>;
+  /** Copies the newest numbers, from number `from` on, into `numbers`. */
+  fetch(numbers: Float32Array, from?: number): Promise<void>;
   release(): void;
 }
 
-/** The four buffers of an AdamW step, of one length; the gradient's may be longer. */
+/** Numbers on a device, which it exchanges with others through this process's memory. */
+export interface HeldThere extends Held {
+  /** Copies `numbers` there, from number `from` on. */
+  put(numbers: Float32Array, from: number): Promise<void>;
+  /** Takes all but a part of the numbers from the array in shared memory, which has this part, too, as it is here. */
+  takeOthers(own: Range): Promise<void>;
+}
+
+/** What an AdamW step of a part of the numbers works on. The moments are those of that part; the gradient may be longer than the weights. */
 export type HeldModel = Record<"weights" | "gradient" | "first" | "second", Held>;
 
 export interface Memory {
@@ -45,6 +53,8 @@ export interface Memory {
   part(shapes: readonly ParameterShape[]): Promise<DeviceHalves | undefined>;
   /** A model's weights as generation takes them, on a GPU with bfloat16 copies of the matrices. */
   generatorWeights(weights: Held, shapes: readonly ParameterShape[]): Promise<Numbers>;
+  /** Room in this process's memory for numbers on their way from a device, until the next call. */
+  piece(length: number): Float32Array;
   /** The loop of an AdamW step over a part of the numbers, in place. */
   adamw(model: HeldModel, range: Range, scalars: AdamWScalars): Promise<void>;
 }
@@ -63,6 +73,10 @@ export class HostMemory implements Memory {
     return others.length > 0 ? addAll(part(shared!), others.map(part)) : sumOfSquares(part(shared!));
   }
 
+  piece(length: number): Float32Array {
+    return new Float32Array(length);
+  }
+
   async halves(): Promise<Record<string, never>> {
     return {};
   }
@@ -77,7 +91,8 @@ export class HostMemory implements Memory {
 
   async adamw({ weights, gradient, first, second }: HeldModel, range: Range, scalars: AdamWScalars): Promise<void> {
     const part = ({ shared }: Held) => shared!.subarray(range.from, range.to);
-    adamwStep({ weights: part(weights), gradient: part(gradient), first: part(first), second: part(second) }, scalars);
+    const moments = { first: first.shared!, second: second.shared! };
+    adamwStep({ weights: part(weights), gradient: part(gradient), ...moments }, scalars);
   }
 }
 
@@ -105,8 +120,8 @@ class HostHeld implements Held {
 
   changedHere(): void {}
 
-  async fetch(numbers: Float32Array): Promise<void> {
-    if (numbers.buffer !== this.shared.buffer) numbers.set(this.shared);
+  async fetch(numbers: Float32Array, from = 0): Promise<void> {
+    if (numbers.buffer !== this.shared.buffer) numbers.set(this.shared.subarray(from, from + numbers.length));
   }
 
   release(): void {}

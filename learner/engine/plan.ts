@@ -33,6 +33,8 @@ export interface PlanRequest extends GenerationLimits {
   /** of programs and what the frozen policy makes of them, where it inserts the markers */
   instrumenter?: Parameters<typeof instrumenterShape>[1] | undefined;
   device: Device;
+  /** several GPUs, of which `device` is the first */
+  devices?: readonly Device[] | undefined;
   /** layers are computed again in the backward pass; default false */
   checkpointing?: boolean;
   /** what matrix products are computed in; default float32 */
@@ -49,12 +51,13 @@ export interface PlanRow {
   detail: string;
   /** in the learner's process */
   hostBytes: number;
-  /** on the GPU; 0 without one */
+  /** on the GPU, or on each of several; 0 without one */
   gpuBytes: number;
 }
 
 export interface MemoryPlan {
   device: Device;
+  devices?: readonly Device[] | undefined;
   rows: PlanRow[];
   hostBytes: number;
   gpuBytes: number;
@@ -75,7 +78,7 @@ export const SURROUNDINGS_BYTES = 120e6;
 const WORKER_BYTES = 40e6;
 /** CUDA's context, kernels and workspaces: assumed, not measured. */
 const CUDA_BYTES = 1e9;
-/** Beside a GPU: ONNX Runtime's provider, and for each node of a graph what its session has in this process. Measured by rehearsal. */
+/** Beside GPUs: ONNX Runtime's provider, and for each node of a graph what its session has in this process. Measured by rehearsal. */
 const PROVIDER_BYTES = 340e6;
 const NODE_BYTES = 20e3;
 /** What arenas take for each byte that is found: on a CPU freed pieces do not always fit what comes next. */
@@ -153,13 +156,14 @@ export class Planner {
       : { activations: ARENA * (peak.bytes - logits), logits: ARENA * logits };
   }
 
-  /** @param workers each holds a pass and its gradients */
-  plan(microBatchTokens: number, workers = 1): MemoryPlan {
-    const { device, checkpointing = false } = this.#request;
+  /** @param workers each holds a pass and its gradients; on GPUs each has one */
+  plan(microBatchTokens: number, workers = this.#request.devices?.length ?? 1): MemoryPlan {
+    const { device, devices, checkpointing = false } = this.#request;
     const rows = [...this.#held(workers), ...this.#work(microBatchTokens, workers)];
     const sum = (of: "hostBytes" | "gpuBytes") => rows.reduce((total, row) => total + row[of], 0);
     const totals = { hostBytes: sum("hostBytes"), gpuBytes: sum("gpuBytes") };
-    return { device, rows, ...totals, microBatchTokens, rowTokens: this.longest, ranks: workers, checkpointing };
+    const lengths = { microBatchTokens, rowTokens: this.longest };
+    return { device, ...(devices && { devices }), rows, ...totals, ...lengths, ranks: workers, checkpointing };
   }
 
   /** Whether the networks run on a GPU; weights, gradients and moments are then there, too. */
@@ -186,7 +190,7 @@ export class Planner {
         planRow("optimiser", moments, 2 * trained),
       ];
     const nodes = this.graphs.reduce((total, { graph }) => total + graph.nodes.length, 0);
-    const sessions = PROVIDER_BYTES + nodes * NODE_BYTES;
+    const sessions = PROVIDER_BYTES + workers * nodes * NODE_BYTES;
     /** bfloat16 copies that graphs are fed with, or gradients of one micro-batch, beside so many bytes in float32 */
     const halves = (bytes: number) => (compute === "bfloat16" ? bytes / 2 : 0);
     // generation's copies in half precision: joined adapters; or where training has none the policy's, and the reference's if it instruments
@@ -195,27 +199,35 @@ export class Planner {
     const ofWeights = adapter ? ownersOf : `${owners}, bfloat16 copies for generation`;
     // a micro-batch's gradient is added to the sum by the graph that computes it, and counted there
     const block = working(adamwGraph()) + working(squaresGraph());
+    const several = workers > 1;
+    const sum = several ? largest + workers * DTYPES.float32.bytes * BLOCK_NUMBERS : 0; // exchange.ts
+    const shared = several ? `${moments}, a part on each GPU` : moments;
     return [
       planRow("process", "Node.js, ONNX Runtime, its sessions, CUDA", process + sessions, CUDA_BYTES),
       planRow("weights", ofWeights, weights, frozen + weights + halves(weights) + copies),
-      planRow("gradients", gradients, 0, largest + halves(largest)),
-      planRow("optimiser", `${moments}; copies for checkpoints`, 2 * trained, 2 * trained + block),
+      planRow("gradients", several ? `${gradients}; here the GPUs' sum` : gradients, sum, largest + halves(largest)),
+      planRow("optimiser", `${shared}; copies for checkpoints`, 2 * trained, (2 * trained) / workers + block),
     ];
   }
 
   /** What sessions need to run; on a GPU, if there is one. */
   #work(microBatchTokens: number, workers: number): PlanRow[] {
-    const { microBatchSize, maxPromptTokens, maxResponseTokens, generationBatchSize } = this.#request;
-    const { instrumenter, checkpointing, device } = this.#request;
+    const { microBatchSize, maxPromptTokens, maxResponseTokens, instrumenter, checkpointing, device } = this.#request;
     const { config } = this.model;
-    const [onGpu, each] = [this.#onGpu, times(workers)];
+    const onGpu = this.#onGpu;
+    const each = onGpu ? "" : times(workers);
+    /** passes that are in the same memory: each GPU has its own */
+    const together = onGpu ? 1 : workers;
+    // slots are divided among GPUs
+    const rows = Math.ceil(this.#request.generationBatchSize / (onGpu ? workers : 1));
+    const limits = { ...this.#request, generationBatchSize: rows };
     const fitting = Math.max(1, Math.floor(microBatchTokens / this.longest));
     const trainedTogether = Math.min(fitting, microBatchSize);
     const passes = this.graphs.map(({ step }, index): Pass => {
       const sequences = step ? trainedTogether : fitting;
       const lengths = { sequences, promptTokens: maxPromptTokens, responseTokens: maxResponseTokens };
       const pass = this.pass(device.kind, index, lengths);
-      return { activations: workers * pass.activations, logits: workers * pass.logits };
+      return { activations: together * pass.activations, logits: together * pass.logits };
     });
     const bytes = (pass: Pass) => pass.activations + pass.logits;
     // on a GPU each session has an arena, on a CPU those of a thread share one and run in turn
@@ -223,22 +235,22 @@ export class Planner {
       if (onGpu) return { activations: a.activations + b.activations, logits: a.logits + b.logits };
       return bytes(a) < bytes(b) ? b : a;
     });
-    const programs = instrumenter && instrumenterShape(this.#request, instrumenter);
-    const batches = [generationShape(this.#request), ...(programs ? [programs] : [])];
+    const programs = instrumenter && instrumenterShape(limits, instrumenter);
+    const batches = [generationShape(limits), ...(programs ? [programs] : [])];
     const held = batches.map((shape) => generationMemory(config, shape, device.kind)); // one after the other
     const most = (part: keyof (typeof held)[number]) => Math.max(...held.map((each) => each[part]));
-    const prompts = workers * most("activations") + this.#castBytes();
+    const prompts = together * most("activations") + this.#castBytes();
     const beyond = Math.max(0, Math.max(prompts, most("logits")) - activations - logits);
     const row = (what: PlanPart, detail: string, bytes: number) =>
       onGpu ? planRow(what, detail, 0, bytes) : planRow(what, detail, bytes);
-    const together = `${passes.length} graphs, ${trainedTogether} x ${this.longest} tokens${each}`;
+    const graphs = `${passes.length} graphs, ${trainedTogether} x ${this.longest} tokens${each}`;
     const ofPrograms =
       programs && `, or ${programs.rows} x ${programs.promptTokens + programs.responseTokens} of programs`;
-    const cache = `keys and values of ${generationBatchSize} x ${this.longest} tokens${ofPrograms ?? ""}`;
+    const cache = `keys and values of ${rows} x ${this.longest} tokens${ofPrograms ?? ""}`;
     return [
       row(
         "activations",
-        `${onGpu ? "" : "the largest of "}${together}${checkpointing ? ", recomputed" : ""}`,
+        `${onGpu ? "" : "the largest of "}${graphs}${checkpointing ? ", recomputed" : ""}`,
         activations,
       ),
       row("logits", `vocabulary of ${config.vocabSize}`, logits + (onGpu ? most("logits") : 0)),

@@ -5,7 +5,7 @@ import { EngineError } from "./errors.ts";
 import { layoutOf, type ParameterShape } from "./graph/parameters.ts";
 import type { DeviceTensor, Tensor } from "./graph/tensor.ts";
 import type { Numbers } from "./model/generate.ts";
-import type { Held, Memory, Range } from "./model-memory.ts";
+import type { Held, HeldThere, Memory, Range } from "./model-memory.ts";
 import type { Session } from "./runtime/session.ts";
 import { GRADIENT_PREFIX, HALF_GRADIENT_PREFIX, SUM_PREFIX } from "./steps.ts";
 
@@ -31,6 +31,11 @@ export class GradientSum {
   of(model: Trainable): Held {
     if (this.#sum?.of === model) return this.#sum.held;
     throw new EngineError("step", "another model's gradient was computed between a gradient and its optimiser step");
+  }
+
+  /** The same, where this model has one already, or as zeros. */
+  async ofOrBegin(model: Trainable): Promise<Held> {
+    return this.#sum?.of === model ? this.#sum.held : this.begin(model);
   }
 
   release(): void {
@@ -100,12 +105,39 @@ export class Trainable {
     return this.#memory.squares(await this.#gradient(own), range, others);
   }
 
-  /** The loop of an AdamW step over a part of the numbers. */
+  /** The loop of an AdamW step over a part of the numbers, which is the same in every step. */
   async adamw(range: Range, scalars: AdamWScalars, shared: SharedStep): Promise<void> {
     const weights = await this.#held();
     const gradient = await this.#gradient(shared.gradient);
-    const { first, second } = await this.#heldMoments(shared.moments);
+    const { first, second } = await this.#heldMoments(range, shared.moments);
     await this.#memory.adamw({ weights, gradient, first, second }, range, scalars);
+  }
+
+  /** Adds a piece of this device's gradient to those of the devices before it; the first of them begins the total. */
+  async addGradient({ from, to }: Range, total: Float32Array, isFirst: boolean): Promise<void> {
+    const piece = this.#memory.piece(to - from);
+    await this.#sum.of(this).fetch(piece, from);
+    const part = total.subarray(from, to);
+    if (isFirst) part.set(piece);
+    else for (let i = 0; i < part.length; i++) part[i]! += piece[i]!;
+  }
+
+  /** This device steps a part of the numbers: it takes their gradient, and has their moments, before any device has changed a weight. */
+  async prepareStep({ from, to }: Range, total: Float32Array, moments: Moments | undefined): Promise<void> {
+    const sum = (await this.#sum.ofOrBegin(this)) as HeldThere;
+    await this.#held();
+    await this.#heldMoments({ from, to }, moments);
+    await sum.put(total.subarray(from, to), from);
+  }
+
+  /** Copies the part of the weights that this device has stepped into shared memory. */
+  async shareWeights({ from, to }: Range): Promise<void> {
+    await this.#weights!.fetch(this.#shared.subarray(from, to), from);
+  }
+
+  /** Takes what the other devices have stepped from shared memory. */
+  async takeWeights(own: Range): Promise<void> {
+    await (this.#weights as HeldThere).takeOthers(own);
   }
 
   /** Tells that somebody has written weights and moments in shared memory: those are the newest now. */
@@ -115,12 +147,12 @@ export class Trainable {
     this.#moments = undefined;
   }
 
-  /** Copies the newest weights, and moments where they are given, into shared memory. */
-  async fetch(moments: Moments | undefined): Promise<void> {
-    await this.#weights?.fetch(this.#shared);
+  /** Copies a part of the newest weights, and of the moments where they are given, into shared memory. */
+  async fetch({ from, to }: Range, moments: Moments | undefined): Promise<void> {
+    await this.#weights?.fetch(this.#shared.subarray(from, to), from);
     if (!moments) return;
-    await this.#moments?.first.fetch(moments.first);
-    await this.#moments?.second.fetch(moments.second);
+    await this.#moments?.first.fetch(moments.first.subarray(from, to));
+    await this.#moments?.second.fetch(moments.second.subarray(from, to));
   }
 
   release(): void {
@@ -138,11 +170,13 @@ export class Trainable {
     return this.#weights;
   }
 
-  async #heldMoments(shared: Moments | undefined): Promise<{ first: Held; second: Held }> {
+  /** Those of the part of the numbers that this worker steps. */
+  async #heldMoments({ from, to }: Range, shared: Moments | undefined): Promise<{ first: Held; second: Held }> {
     if (this.#moments) return this.#moments;
-    const first = await this.#memory.hold(this.length, shared?.first);
+    const hold = (moment: Float32Array | undefined) => this.#memory.hold(to - from, moment?.subarray(from, to));
+    const first = await hold(shared?.first);
     try {
-      this.#moments = { first, second: await this.#memory.hold(this.length, shared?.second) };
+      this.#moments = { first, second: await hold(shared?.second) };
     } catch (cause) {
       first.release(); // there was no memory for both
       throw cause;

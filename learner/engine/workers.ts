@@ -1,20 +1,25 @@
 /**
- * The engine's pool of equal workers, each a thread: one for a GPU, or one for each core or group of cores of a CPU. Matrices of a small
+ * The engine's pool of equal workers, each a thread: one for each GPU, or one for each core or group of cores of a CPU. Matrices of a small
  * model are too small to be divided among threads, so that each core takes whole micro-batches or whole rows of a generation: two workers
- * on two cores do 1.4 times the work of one. They also divide the loops over all weights of an optimiser step. Who does what depends on
- * the batch alone: the same number of workers gives the same bits.
+ * on two cores do 1.4 times the work of one. They also divide the loops over all weights of an optimiser step. Who does what of a step
+ * depends on the batch alone: the same number of workers gives the same bits. GPUs exchange gradients and weights: exchange.ts.
  */
 
 import { adamwScalars, clipScale, newMoments } from "./adamw.ts";
 import type { Role } from "./adaptation.ts";
 import { type Remote, WorkerThread } from "./calls.ts";
+import { Dealing } from "./dealing.ts";
 import type { EngineOptions, Step, StepResult } from "./engine.ts";
 import type { EngineWorker, Feeds, GraphName, Outputs } from "./engine-worker.ts";
 import type { EngineError } from "./errors.ts";
-import { balanced, dealtPrompts, isResident, workerCount, workerThreads } from "./microbatches.ts";
+import { Exchange, type Stepping } from "./exchange.ts";
+import { balanced, isResident, workerCount, workerThreads } from "./microbatches.ts";
 import { DEFAULT_SLOTS, type GenerateOptions, type Listener, type Response } from "./model/generate.ts";
 import type { Range } from "./model-memory.ts";
 import type { ModelState } from "./model-state.ts";
+
+/** 16 bytes, the most that one thread of a GPU reads at once. */
+const ALIGNED_NUMBERS = 4;
 
 type Calls = Remote<EngineWorker>;
 export type StepDone = Pick<StepResult, "gradientNorm" | "skipped">;
@@ -28,8 +33,9 @@ export class Workers {
   readonly #workers: Calls[];
   /** weights, gradients and moments are in this process's memory */
   readonly #share: boolean;
-  /** rows that each worker generates */
-  readonly #rows: number[];
+  /** of several workers with a device each */
+  readonly #exchange: Exchange | undefined;
+  readonly #dealing: Dealing;
   /** calls of `attach` and `changed` that workers have not answered yet */
   readonly #attached: Promise<unknown>[] = [];
 
@@ -38,9 +44,13 @@ export class Workers {
     const size = workerCount(options);
     this.#share = !isResident(options);
     const slots = Math.ceil((options.slots ?? DEFAULT_SLOTS) / size);
-    const own = { ...options, threads: workerThreads(options, size), slots };
-    this.#rows = new Array(size).fill(0);
-    this.#workers = Array.from({ length: size }, (_, i) => start(own, `worker ${i + 1} of the engine`, onFailure));
+    const { device, devices } = options;
+    this.#workers = Array.from({ length: size }, (_, i) => {
+      const own = { ...options, device: devices?.[i] ?? device, threads: workerThreads(options, size), slots };
+      return start(own, `worker ${i + 1} of the engine`, onFailure);
+    });
+    this.#exchange = size > 1 && !this.#share ? new Exchange() : undefined;
+    this.#dealing = new Dealing(this.#workers, slots);
   }
 
   get size(): number {
@@ -67,7 +77,7 @@ export class Workers {
     await this.ready();
     if (this.#share) return;
     if (model.steps > 0) model.moments ??= newMoments(model.weights.data.length);
-    await this.#workers[0].fetch(role, model.moments);
+    await this.#ofNumbers(model, (worker, range) => worker.fetch(role, range, model.moments));
   }
 
   /** Outputs of a graph that does not train, by micro-batch. */
@@ -86,23 +96,28 @@ export class Workers {
     microBatches: Feeds[],
     { learningRate, gradientClip, adam }: Step,
   ): Promise<{ outputs: Outputs[]; done: StepDone }> {
-    const { outputs, gradients } = await this.#run(name, microBatches);
+    const { outputs, gradients, ran } = await this.#run(name, microBatches);
     model.gradient = gradients[0] && model.weights.over(gradients[0]);
     if (microBatches.length === 0) return { outputs, done: { gradientNorm: 0, skipped: true } };
     const size = model.weights.data.length;
-    const squares = await this.#ofNumbers(size, (worker, range) => worker.squares(role, range, gradients));
+    if (this.#exchange) {
+      const sum = await this.#exchange.gradient(role, size, ran, this.#stepping(model), model.moments);
+      model.gradient = model.weights.over(sum);
+    }
+    const squares = await this.#ofNumbers(model, (worker, range) => worker.squares(role, range, gradients));
     const gradientNorm = Math.sqrt(squares.reduce((total, each) => total + each, 0));
     if (!Number.isFinite(gradientNorm)) return { outputs, done: { gradientNorm, skipped: true } };
     if (this.#share) model.moments ??= newMoments(size);
     const scale = clipScale(gradientNorm, gradientClip);
     const scalars = adamwScalars(model.steps + 1, { ...adam, learningRate, scale });
     const shared = { gradient: gradients[0], moments: model.moments };
-    await this.#ofNumbers(size, (worker, range) => worker.adamw(role, range, scalars, shared));
+    await this.#ofNumbers(model, (worker, range) => worker.adamw(role, range, scalars, shared));
+    await this.#exchange?.weights(role, this.#stepping(model));
     model.steps++;
     return { outputs, done: { gradientNorm, skipped: false } };
   }
 
-  /** Prompts go to the workers that have the fewest. Equal ones stay together, so that a prompt is read by as few workers as possible. */
+  /** Prompts go to the workers that have the fewest rows. Equal ones stay together, so that a prompt is read by as few workers as possible. */
   async generate(
     role: Role,
     prompts: Int32Array[],
@@ -110,17 +125,7 @@ export class Workers {
     listener?: Listener,
   ): Promise<Response[]> {
     await this.ready();
-    const parts = dealtPrompts(prompts, this.#rows);
-    for (const [worker, { length }] of parts.entries()) this.#rows[worker] += length;
-    const found = await this.#each(parts, async (worker, part) => {
-      const seeds = part.map((i) => options.seeds[i]);
-      const own = part.map((i) => prompts[i]);
-      const told: [Listener?] = listener ? [(i, response) => listener(part[i], response)] : [];
-      return worker.generate(role, own, { ...options, seeds }, ...told).finally(() => {
-        this.#rows[this.#workers.indexOf(worker)] -= part.length;
-      });
-    });
-    return inOrder(parts, found);
+    return this.#dealing.generate(role, prompts, options, listener);
   }
 
   async close(): Promise<void> {
@@ -135,7 +140,8 @@ export class Workers {
     }
   }
 
-  async #run(name: GraphName, microBatches: Feeds[]): Promise<{ outputs: Outputs[]; gradients: Float32Array[] }> {
+  /** Outputs by micro-batch, the sums of gradients in shared memory, and who has computed a gradient. */
+  async #run(name: GraphName, microBatches: Feeds[]) {
     const sizes = microBatches.map(({ ids }) => ids.data.length);
     const parts = balanced(sizes, this.size);
     const found = await this.#each(parts, (worker, part) => {
@@ -143,13 +149,22 @@ export class Workers {
       return worker.run(name, own);
     });
     const outputs = found.map((done) => done?.outputs);
-    return { outputs: inOrder(parts, outputs), gradients: found.flatMap((done) => done?.gradient ?? []) };
+    const ran = this.#workers.filter((_, i) => parts[i].length > 0);
+    return { outputs: inOrder(parts, outputs), gradients: found.flatMap((done) => done?.gradient ?? []), ran };
   }
 
-  /** Each worker does as large a part of `size` numbers; what they return, in the numbers' order. */
-  async #ofNumbers<T>(size: number, work: (worker: Calls, range: Range) => Promise<T>): Promise<T[]> {
-    const border = (i: number) => Math.floor((i * size) / this.size);
-    return Promise.all(this.#workers.map((worker, i) => work(worker, { from: border(i), to: border(i + 1) })));
+  /** Each worker does as large a part of a model's numbers; what they return, in the numbers' order. */
+  async #ofNumbers<T>(model: ModelState, work: (worker: Calls, range: Range) => Promise<T>): Promise<T[]> {
+    return Promise.all(this.#stepping(model).map(({ worker, range }) => work(worker, range)));
+  }
+
+  /** The part of a model's numbers that each worker steps; each begins where a GPU can read several numbers at once. */
+  #stepping({ weights }: ModelState): Stepping<Calls>[] {
+    const border = (i: number) => {
+      const end = Math.floor((i * weights.data.length) / this.size);
+      return i < this.size ? end - (end % ALIGNED_NUMBERS) : end;
+    };
+    return this.#workers.map((worker, i) => ({ worker, range: { from: border(i), to: border(i + 1) } }));
   }
 
   /** Nothing is asked of a worker without a part. */

@@ -193,6 +193,26 @@ for (const [name, spoil] of [
     assert.ok(!fs.readdirSync(out).some((file) => file.startsWith(name)), fs.readdirSync(out).join());
   });
 
+test("a range that was not asked for is not taken", async () => {
+  await using server = await HubServer.of(POLICY);
+  let answers = 0;
+  server.faults.push((request, response, body) => {
+    if (!isStorage(request) || body.length === 0) return false;
+    if (answers++ === 0) cut(response, body, undefined, 1_000_000);
+    else if (answers > 3) return false;
+    else
+      response.writeHead(206, { "content-range": `bytes 5-${body.length - 1}/${body.length}` }).end(body.subarray(5));
+    return true;
+  });
+  const { folder, lines } = await fetchFrom(server);
+  sameAs(server, folder, ALL);
+  assert.match(
+    lines.join("\n"),
+    /model.safetensors: the server sends bytes 5-\d+\/\d+ in place of bytes \d+-\/\d+; trying/,
+  );
+  assert.doesNotMatch(lines.join("\n"), /another hash/);
+});
+
 test("more bytes than are listed are refused", async () => {
   await using server = await HubServer.of(POLICY);
   server.faults.push((request, response, body) => {

@@ -6,7 +6,7 @@ import { ReportError } from "./run-folder.ts";
 import { writeReport } from "./write.ts";
 
 const USAGE =
-  "usage: longrun report DIR, where DIR is the folder of a run; writes DIR/report.html anew and prints its path";
+  "Usage: longrun report DIR, where DIR is the folder of a run; writes DIR/report.html anew and prints its path";
 
 endOnClosedPipe();
 try {

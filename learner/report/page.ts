@@ -52,13 +52,11 @@ ${settings(run.manifestText)}
 async function training(run: RunFolder): Promise<Html> {
   const { lines, summary } = run;
   return html`${tiles(run)}
-<h2>Before and after</h2>
-${beforeAfter(run)}
+${run.evaluation ? evaluationSection(run.evaluation) : html`<h2>Before and after</h2>${beforeAfter(run)}`}
 ${byTask(run)}
-${run.evaluation && evaluationSection(run.evaluation)}
 ${lines.length > 0 ? await plots(run) : html`<p class="empty">Plots appear when the first iteration has ended.</p>`}
 <h2>Best program</h2>
-${bestProgram(run.best)}
+${bestProgram(run.best, lines)}
 ${!run.best && summary?.commonErrors && errorsSection(summary.commonErrors)}
 ${corpus(summary, lines)}
 <h2>Every iteration</h2>
@@ -171,14 +169,18 @@ function evaluationSection({ evaluation, unfinished, programs }: NonNullable<Run
 ${programs.map(({ title, best }) => html`<details><summary>Best program ${title}</summary>${bestProgram(best)}</details>`)}`;
 }
 
-function bestProgram(best: BestProgram | undefined): Html {
+/** @param lines of the run, of which the first with its score is the program's iteration: others count when it was written */
+function bestProgram(best: BestProgram | undefined, lines: readonly IterationMetrics[] = []): Html {
   if (!best)
     return html`<p class="empty">No valid program yet. The first one will stand here with its terminal output.</p>`;
   const { score, metric = "score", iteration, durationSeconds, family, guards = [], plan } = best.facts;
+  const row = lines.find(({ bestScore }) => bestScore !== null && bestScore === score);
   const facts = [
     score !== undefined && `${metric} ${number(score)}`,
-    iteration !== undefined &&
-      `written by the ${iteration === 0 ? "starting policy" : `policy of iteration ${iteration}`}`,
+    row
+      ? `iteration ${row.iteration}`
+      : iteration !== undefined &&
+        `written by the ${iteration === 0 ? "starting policy" : `policy of iteration ${iteration}`}`,
     durationSeconds !== undefined && `ran ${duration(durationSeconds)}`,
     family,
     guards.length > 0 && `flagged: ${guards.map(guardWords).join(", ")}`,

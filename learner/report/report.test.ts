@@ -20,7 +20,7 @@ const runs: [name: string, run: MadeUpRun, has: RegExp[], hasNot: RegExp[]][] = 
     "a finished run",
     { iterations: 12, finished: 12, state: "succeeded" },
     [
-      ...[/done, 12 iterations/, /after \(128 samples\)/, /best so far/, /Terminal output/, /the darker, the more/],
+      ...[/done, 12 iterations/, /best so far/, /Terminal output/, /the darker, the more/],
       ...[
         /<h2>Evaluation<\/h2>\s*<p>Protocol paper: 64 programs from scratch and 64 improvements/,
         /after 12 iterations/,
@@ -29,7 +29,7 @@ const runs: [name: string, run: MadeUpRun, has: RegExp[], hasNot: RegExp[]][] = 
       ...[/Responses cut at maxResponseTokens/, /<h3>What the engine does<\/h3>/, />idle: too few actors</],
       /<h2>Time<\/h2>\s*<p>The engine was busy 6\d % of the time: .* because executions waited for an actor: raise actors/,
     ],
-    [/Nothing measured yet/, /No valid program yet/],
+    [/Nothing measured yet/, /No valid program yet/, /Before and after/],
   ],
   [
     "a run that goes on",
@@ -188,8 +188,8 @@ describe("report", () => {
   });
 
   const refusals: [name: string, arguments_: () => string[], exitCode: number, message: RegExp][] = [
-    ["no folder", () => [], 2, /usage: longrun report DIR/],
-    ["two folders", () => [directory, directory], 2, /usage: longrun report DIR/],
+    ["no folder", () => [], 2, /Usage: longrun report DIR/],
+    ["two folders", () => [directory, directory], 2, /Usage: longrun report DIR/],
     ["a folder that is not there", () => [join(directory, "none")], 2, /none does not exist; name the folder of a run/],
     ["a folder of something else", () => [tmpdir()], 2, /has no trainingrun\.yaml; name the folder of a run/],
     ["an unknown option", () => ["--fast", directory], 2, /--fast/],

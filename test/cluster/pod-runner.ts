@@ -53,11 +53,11 @@ export class PodRunner {
     });
   }
 
-  /** All its containers exit with `exitCode`. @param kept conditions that it goes on having */
-  end(pod: Pod, exitCode = 0, kept: object[] = []): Promise<void> {
+  /** All its containers exit with `exitCode`. @param kept conditions that it goes on having @param message its last words */
+  end(pod: Pod, exitCode = 0, kept: object[] = [], message = ""): Promise<void> {
     const ended = (name: string) => ({
       ...{ name, image: "", imageID: "", ready: false, started: false, restartCount: 0 },
-      state: { terminated: { exitCode, reason: exitCode === 0 ? "Completed" : "Error", finishedAt: now() } },
+      state: { terminated: { exitCode, reason: exitCode === 0 ? "Completed" : "Error", message, finishedAt: now() } },
     });
     return this.#setStatus(pod, {
       phase: exitCode === 0 ? "Succeeded" : "Failed",

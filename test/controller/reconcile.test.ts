@@ -751,6 +751,37 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
     assert.deepEqual(config?.data, data);
   });
 
+  test("model.source: the model is fetched before the learner starts; what failed is said, and goes on", async () => {
+    const namespace = await world.namespace();
+    const secretRef = { name: "hub", key: "HF_TOKEN" };
+    const source = { huggingFace: { repo: "acme/model", revision: "main", secretRef } };
+    await world.createRun(namespace, "run", { model: { source } });
+    const jobOf = () =>
+      world.client.get<{ metadata: { name: string; uid: string }; spec?: never }>(JOB, {
+        namespace,
+        name: "run-model",
+      });
+    const job = await eventually(jobOf);
+    assert.match(JSON.stringify(job.spec), /"secretName":"hub"/);
+    for (const resource of [SERVICE_ACCOUNT, NETWORK_POLICY])
+      assert.ok(await world.client.get(resource, { namespace, name: "run-model" }), resource.kind);
+    const available = () => conditionOf(namespace, "run", "LearnerAvailable");
+    await eventually(async () => (await available())?.reason === "FetchingModel");
+    assert.equal((await world.deployment(namespace, "run"))?.spec?.replicas, 0);
+    const running = (uid?: string) =>
+      eventually(async () =>
+        (await world.podsOf(namespace, "run", "model")).find(
+          ({ status, metadata }) => status?.phase === "Running" && metadata.uid !== uid,
+        ),
+      );
+    const first = await running();
+    await world.pods.end(first, 2, [], "acme/model is gated: accept its licence");
+    await hasEvent(namespace, /^ModelFetchFailed: model acme\/model at main .* is gated: accept its licence\. Mend/);
+    await world.client.delete(JOB, { namespace, name: "run-model" }, { uid: job.metadata.uid });
+    await world.pods.end(await running(first.metadata.uid), 0);
+    await answers(namespace);
+  });
+
   test("initFrom copies the other run's checkpoint before the learner starts", async () => {
     const { namespace } = await start({}, "source");
     await world.createRun(namespace, "run", { initFrom: { run: "source", iteration: 3 } });

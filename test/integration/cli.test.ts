@@ -81,7 +81,7 @@ describe("bad input ends with status 2, one line, and nothing made", { concurren
       /^--resume policy: this is no run folder: policy\/trainingrun\.yaml: there is no such file/,
     ],
     ["no program", ["exec", "--task", "custom", "no.py"], /^no\.py: there is no such file/],
-    ["nothing to evaluate", ["evaluate"], /^nothing to evaluate; give --run DIR, or --model DIR and --task DIR\n$/],
+    ["nothing to evaluate", ["evaluate"], /^nothing to evaluate; give --run DIR, or --model MODEL and --task TASK\n$/],
     [
       "no evaluation for the table",
       ["evaluate", "--table", "policy"],

@@ -1,32 +1,41 @@
 /** `longrun help COMMAND` says what there is to say, also of commands that are programs of other parts. */
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
+import { execFile, spawnSync } from "node:child_process";
 import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { describe as describeCommands } from "../../controller/cli.ts";
+import { completionScript, SHELLS } from "../../controller/completion.ts";
+import { PART_COMMANDS } from "../../controller/part-commands.ts";
+import { PARTS } from "../../controller/parts.ts";
 
 const CLI = fileURLToPath(new URL("../../controller/cli.ts", import.meta.url));
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const longrun = (...args: string[]) => promisify(execFile)(process.execPath, [CLI, ...args]);
 
-/** What only the command itself knows. */
-const SAYS: Record<string, RegExp> = {
-  run: /--resume <DIR>/,
-  grade: /--batch FILE\.jsonl/,
-  task: /--rows N/,
-  report: /DIR\/report\.html/,
-  pretrain: /--learning-rate R/,
-  logprobs: /--adapter DIR/,
-  generate: /--temperature T/,
-  model: /--shard-size BYTES/,
-  serve: /--served-model-name NAME/,
-};
+const program = describeCommands(PARTS, () => {});
 
 describe("longrun help", { concurrency: 2 }, () => {
-  for (const [command, expected] of Object.entries(SAYS))
-    test(command, async () => {
-      const { stdout, stderr } = await longrun("help", command);
-      assert.match(stdout, expected);
+  for (const name of program.commands.map((command) => command.name()))
+    test(`${name}: usage, then every option that completion knows, then examples of it`, async () => {
+      const { stdout, stderr } = await longrun("help", name);
       assert.equal(stderr, "");
+      assert.match(stdout, new RegExp(`^Usage: longrun ${name}\\b`));
+      const [help = "", examples = ""] = stdout.split("\nExamples:\n");
+      const optionsOf = (text: string) => new Set(text.match(/--[a-z][-a-z]*/g));
+      const known = [...optionsOf(wordsOf(name).join(" "))];
+      // A description may name another command's option; none that completion offers is missing.
+      assert.deepEqual(
+        known.filter((option) => option !== "--help" && !optionsOf(help).has(option)),
+        [],
+      );
+      const part = PART_COMMANDS[name];
+      if (part) assert.deepEqual([...optionsOf(help)].sort(), [...part.options].sort());
+      assert.match(examples, /^( {2}\S.*\n)+$/);
+      for (const line of examples.trimEnd().split("\n")) {
+        assert.match(line, new RegExp(`longrun ${name}\\b`));
+        for (const option of optionsOf(line)) assert.ok(known.includes(option), `${line}: ${option}`);
+      }
     });
 
   test("of an unknown command refuses it, and says what is close", async () => {
@@ -36,4 +45,75 @@ describe("longrun help", { concurrency: 2 }, () => {
 
   test("--version is the package's", async () =>
     assert.match((await longrun("--version")).stdout, /^\d+\.\d+\.\d+\n$/));
+});
+
+/** What the bash script offers after `longrun NAME`. */
+function wordsOf(name: string): string[] {
+  const [, words = ""] =
+    new RegExp(`^ +${name}\\) words='(.*)' ;;$`, "m").exec(completionScript("bash", program)) ?? [];
+  return words.split(" ");
+}
+
+describe("longrun completion", () => {
+  for (const shell of SHELLS) {
+    const installed = spawnSync(shell, ["-c", "true"]).error === undefined;
+    test(`${shell} can read its script`, { skip: !installed && `${shell} is not installed` }, () => {
+      const flag = shell === "fish" ? "--no-execute" : "-n";
+      const { status, stderr } = spawnSync(shell, [flag], {
+        input: completionScript(shell, program),
+        encoding: "utf8",
+      });
+      assert.deepEqual([status, stderr], [0, ""]);
+    });
+  }
+
+  test("in bash, Tab completes commands and the options of one", {
+    skip: spawnSync("bash", ["-c", "true"]).error !== undefined && "bash is not installed",
+  }, () => {
+    const complete = (...typed: string[]) =>
+      spawnSync(
+        "bash",
+        [
+          "-c",
+          // biome-ignore lint/suspicious/noTemplateCurlyInString: it is bash's
+          'eval "$(cat)"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _longrun; echo "${COMPREPLY[@]}"',
+          "-",
+          ...typed,
+        ],
+        { input: completionScript("bash", program), encoding: "utf8" },
+      ).stdout.trim();
+    assert.equal(complete("longrun", "pre"), "prepare pretrain");
+    assert.equal(complete("longrun", "run", "--re"), "--resume --replay");
+    assert.equal(complete("longrun", "model", "i"), "info");
+    assert.equal(complete("longrun", "completion", ""), "bash zsh fish --help");
+  });
+
+  test("an unknown shell is bad input", async () =>
+    assert.rejects(longrun("completion", "tcsh"), { code: 2, stderr: /Allowed choices are bash, zsh, fish/ } as never));
+});
+
+test("names stand for what comes with longrun: a policy, a bundled task that is not prepared yet", async () => {
+  const { stdout } = await longrun("model", "info", "quickstart");
+  assert.match(stdout, /^architecture {2}qwen2/);
+  const empty = { ...process.env, LONGRUN_CACHE: "/nonexistent" };
+  const inEmpty = (...args: string[]) => promisify(execFile)(process.execPath, [CLI, ...args], { env: empty });
+  await assert.rejects(inEmpty("task", "check", "wage"), {
+    code: 2,
+    stderr: "wage: this bundled task is not prepared yet; prepare it with: longrun prepare wage\n",
+  });
+  await assert.rejects(inEmpty("task", "check", "nope"), {
+    code: 2,
+    stderr: "nope: there is no such folder, and no bundled task of this name\n",
+  });
+});
+
+test("git ignores what commands make by default", () => {
+  const made = [
+    "runs/a/store.sqlite",
+    "evaluations/a/b",
+    "policies/pretrained/config.json",
+    "longrun-debug-a-1.tar.gz",
+  ];
+  const { stdout } = spawnSync("git", ["check-ignore", ...made, "dist/longrun.tgz"], { cwd: ROOT, encoding: "utf8" });
+  assert.deepEqual(stdout.trim().split("\n"), [...made, "dist/longrun.tgz"]);
 });

@@ -71,7 +71,10 @@ describe("a run", { concurrency: 2 }, () => {
     );
     assert.match(stdout, /valid programs {7}50\.0% {2}100\.0%\nmean MAE/);
     assert.match(stdout, /^Engine: 50% generating, 30% updating, 20% idle \(it waited for running programs: raise /m);
-    assert.match(stdout, new RegExp(`Best program: ${join(home, "done")}/best/program\\.py \\(MAE 300\\)`));
+    assert.match(
+      stdout,
+      new RegExp(`Best program: ${join(home, "done")}/best/program\\.py \\(MAE 300, iteration 3\\)`),
+    );
     assert.match(read("done", "trainingrun.yaml"), /batchSize: 128/);
     assert.match(read("done", "logs/actor-0.log"), /actor-0 looks for 127\.0\.0\.1:\d+/);
     assert.equal(existsSync(join(home, "done", "lock")), false);

@@ -22,7 +22,8 @@ struct graph {
   int users; /* a graph and what was made of it */
 };
 struct stream {
-  int blocks; /* the legacy default stream waits for it */
+  int blocks; /* the legacy default stream of its device waits for it */
+  int device;
   struct graph *captured; /* null: it does not capture */
   cudaError_t lost;
   pthread_t thread;
@@ -41,18 +42,34 @@ static int verbose(void) {
   return known;
 }
 
+static int device_now(void) {
+  int device = 0;
+  cudaGetDevice(&device);
+  return device;
+}
+
 static cudaError_t lose(struct stream *stream, cudaError_t error, const char *what) {
   if (!stream->lost && verbose()) fprintf(stderr, "rehearsal: %s while a stream captures\n", what);
   stream->lost = cudaErrorStreamCaptureInvalidated;
   return result(error);
 }
 
-/* The error of a call that may not be made while any stream captures, by this thread or, where the capture is global, by any. */
+/* Which captures of other threads forbid calls of this one: all that are global, or none. */
+static __thread enum cudaStreamCaptureMode interaction = cudaStreamCaptureModeGlobal;
+API cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode) {
+  enum cudaStreamCaptureMode before = interaction;
+  interaction = *mode;
+  *mode = before;
+  return cudaSuccess;
+}
+
+/* The error of a call that may not be made while a stream captures: one of this thread or, where both are global, of any. */
 int prohibited(const char *what) {
   cudaError_t error = cudaSuccess;
   pthread_mutex_lock(&lock);
   for (struct stream *it = capturing_streams; it; it = it->next)
-    if (it->mode == cudaStreamCaptureModeGlobal || (it->mode == cudaStreamCaptureModeThreadLocal && pthread_equal(it->thread, pthread_self())))
+    if (interaction != cudaStreamCaptureModeRelaxed && it->mode != cudaStreamCaptureModeRelaxed &&
+        (pthread_equal(it->thread, pthread_self()) || (it->mode == cudaStreamCaptureModeGlobal && interaction == cudaStreamCaptureModeGlobal)))
       error = lose(it, cudaErrorStreamCaptureUnsupported, what);
   pthread_mutex_unlock(&lock);
   return error;
@@ -69,7 +86,7 @@ static cudaError_t refused(struct stream *stream, const char *what) {
   if (stream) return result(error);
   pthread_mutex_lock(&lock);
   for (struct stream *it = capturing_streams; it; it = it->next)
-    if (it->blocks) error = lose(it, cudaErrorStreamCaptureImplicit, what);
+    if (it->blocks && it->device == device_now()) error = lose(it, cudaErrorStreamCaptureImplicit, what);
   pthread_mutex_unlock(&lock);
   return error;
 }
@@ -199,6 +216,7 @@ API cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
 static cudaError_t new_stream(cudaStream_t *to, int blocks) {
   struct stream *stream = calloc(1, sizeof *stream);
   stream->blocks = blocks;
+  stream->device = device_now();
   *to = (cudaStream_t)stream;
   return cudaSuccess;
 }
@@ -215,12 +233,12 @@ API cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   if (stream && stream->captured) return lose(stream, cudaErrorStreamCaptureUnsupported, "a synchronisation");
   cudaError_t error = refused(stream, "a synchronisation of the default stream");
   if (!error) count(SYNCHRONISATIONS, 1);
-  return error;
+  return error ? error : failure();
 }
 API cudaError_t cudaDeviceSynchronize(void) {
   cudaError_t error = prohibited("a synchronisation of the device");
   if (!error) count(SYNCHRONISATIONS, 1);
-  return error;
+  return error ? error : failure();
 }
 
 static cudaError_t new_event(cudaEvent_t *to) { *to = calloc(1, sizeof(struct event)); return cudaSuccess; }
@@ -243,6 +261,6 @@ API cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   struct stream *stream = ((struct event *)event)->stream;
   if (stream && stream->captured) return lose(stream, cudaErrorCapturedEvent, "a wait for an event of the capture");
   count(SYNCHRONISATIONS, 1);
-  return cudaSuccess;
+  return failure();
 }
 API cudaError_t cudaEventElapsedTime(float *to, cudaEvent_t from, cudaEvent_t until) { *to = 0.01f; return cudaSuccess; }

@@ -28,6 +28,8 @@ function open() {
   return {
     counts: native.func("rehearsal_counts", "int", ["void *", "int"]),
     kernels: native.func("rehearsal_kernels", "int", ["void *", "int"]),
+    copies: native.func("rehearsal_copies", "void", ["int", "void *"]),
+    fail: native.func("rehearsal_fail", "void", ["int", "int"]),
     graphs: native.func("rehearsal_graphs", "int64_t", []),
     resize: native.func("rehearsal_resize", "void", ["int", "double"]),
   };
@@ -56,6 +58,16 @@ export async function counting<T>(act: () => Promise<T>): Promise<{ result: T; c
 
 /** Device memory from now on, bytes; also less than is in use. */
 export const resizeDevice = (bytes: number, device = 0): void => library().resize(device, bytes);
+
+/** Bytes that were copied between this process's memory and a device since the last call. */
+export function copiedBytes(device: number): { toDevice: number; toHost: number } {
+  const bytes = new BigUint64Array(2);
+  library().copies(device, bytes);
+  return { toDevice: Number(bytes[0]), toHost: Number(bytes[1]) };
+}
+
+/** A device fails from now on with this error of CUDA's, or works again (0). */
+export const failDevice = (device: number, error: number): void => library().fail(device, error);
 
 /** CUDA graphs that can be launched. */
 export const liveGraphs = (): number => Number(library().graphs());

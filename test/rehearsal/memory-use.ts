@@ -29,8 +29,10 @@ export interface Asked {
   shape: keyof typeof SHAPES;
   train: "LoRA" | "all";
   compute: keyof typeof COMPUTE;
-  /** memory of the device, 10^9 bytes */
+  /** memory of the device, or of each, 10^9 bytes */
   gigabytes: number;
+  /** default 1 */
+  gpus?: number;
   /** model.generationBatchSize */
   generation: number;
   /** tokens; default 1024 + 256 */
@@ -51,14 +53,19 @@ export const CONFIGURATIONS: readonly Asked[] = [
   { shape: "7b", train: "LoRA", compute: "BFloat16", gigabytes: 40, generation: 8 },
   { shape: "7b", train: "LoRA", compute: "Float32", gigabytes: 80, generation: 16 },
   { shape: "7b", train: "LoRA", compute: "BFloat16", gigabytes: 141, generation: 32 },
+  { shape: "0.5b", train: "all", compute: "Float32", gigabytes: 24, generation: 64, gpus: 2 },
+  { shape: "3b", train: "LoRA", compute: "BFloat16", gigabytes: 40, generation: 64, gpus: 2 },
+  { shape: "0.5b", train: "all", compute: "BFloat16", gigabytes: 24, generation: 64, gpus: 4 },
 ];
 
-export const nameOf = ({ shape, train, compute, gigabytes }: Asked): string =>
-  `${shape}, ${train === "LoRA" ? "LoRA" : "every weight"}, ${compute}, ${gigabytes} GB`;
+export const nameOf = ({ shape, train, compute, gigabytes, gpus = 1 }: Asked): string =>
+  `${shape}, ${train === "LoRA" ? "LoRA" : "every weight"}, ${compute}, ${gpus > 1 ? `${gpus} x ` : ""}${gigabytes} GB`;
+
+const devicesOf = ({ gpus = 1 }: Asked) => Array.from({ length: gpus }, (_, id) => ({ kind: "cuda", id }) as const);
 
 export interface Use {
   plan: MemoryPlan;
-  /** bytes, without what the plan has for CUDA itself, which is not there */
+  /** bytes, of the GPU with the highest peak, without what the plan has for CUDA itself, which is not there */
   gpu: { plan: number; peak: number };
   /** bytes, without what the plan has for a run around the engine, which is not there */
   host: { plan: number; peak: number };
@@ -71,7 +78,8 @@ export async function memoryUse(asked: Asked, layers: number): Promise<Use> {
   try {
     const file = path.join(folder, "use.json");
     const args = [fileURLToPath(import.meta.url), JSON.stringify(asked), String(layers), folder, file];
-    await promisify(execFile)(process.execPath, args, { env: { ...process.env, ...rehearsalEnvironment() } }).catch(
+    const env = { ...process.env, ...rehearsalEnvironment(), REHEARSAL_DEVICES: String(asked.gpus ?? 1) };
+    await promisify(execFile)(process.execPath, args, { env }).catch(
       ({ stderr, message }: Error & { stderr?: string }) => {
         throw new Error(stderr?.trim() || message);
       },
@@ -119,7 +127,8 @@ export function planned(asked: Asked, layers: number, folder: string) {
     const model = path.join(folder, name);
     writeHollowModel(model, config);
     endWith(model, config.vocabSize - 1); // no response ends before it is as long as may be
-    return requestOf(spec, model, { kind: "cuda", id: 0 });
+    const devices = devicesOf(asked);
+    return { ...requestOf(spec, model, devices[0]!), ...(devices.length > 1 && { devices }) };
   };
   const config = SHAPES[asked.shape];
   const { threads, activationCheckpointing } = spec.learner;
@@ -140,7 +149,7 @@ const FEW_TOKENS = 16;
 
 async function rehearse(asked: Asked, layers: number, folder: string): Promise<Use> {
   const { learner, config, request, plan, room } = planned(asked, layers, folder);
-  const { adapter, model, device, generationBatchSize, maxPromptTokens, maxResponseTokens } = request;
+  const { adapter, model, device, devices, generationBatchSize, maxPromptTokens, maxResponseTokens } = request;
   let highest = 0;
   const look = () => {
     highest = Math.max(highest, hostBytes());
@@ -156,10 +165,10 @@ async function rehearse(asked: Asked, layers: number, folder: string): Promise<U
     phases.push({ phase: name, gpuBytes: counts.peakBytes, hostBytes: highest, seconds });
     return { result, counts };
   };
-  resizeDevice(room);
+  for (const { id } of devicesOf(asked)) resizeDevice(room, id);
   const { result: engine } = await phase("start", () =>
     startEngine({
-      ...{ model, device, adapter, threads: learner.threads, critic: request.critic },
+      ...{ model, device, ...(devices && { devices }), adapter, threads: learner.threads, critic: request.critic },
       ...{ slots: generationBatchSize, positions: maxPromptTokens + maxResponseTokens },
       ...{ microBatchTokens: plan.microBatchTokens, rowTokens: plan.rowTokens, workers: plan.ranks },
       ...{ activationCheckpointing: plan.checkpointing ? "Always" : "Never", compute: COMPUTE[learner.compute] },
@@ -169,8 +178,9 @@ async function rehearse(asked: Asked, layers: number, folder: string): Promise<U
   const prompts = rows.map(({ prompt }) => prompt);
   const together = Math.floor(plan.microBatchTokens / plan.rowTokens);
   // a pass of the longest sequences, and one of shorter ones
-  const longest = samples(config, together, maxPromptTokens, maxResponseTokens);
-  const batch = [...longest, ...samples(config, together, maxPromptTokens >> 1, maxResponseTokens >> 2)];
+  const passes = together * (devices?.length ?? 1);
+  const longest = samples(config, passes, maxPromptTokens, maxResponseTokens);
+  const batch = [...longest, ...samples(config, passes, maxPromptTokens >> 1, maxResponseTokens >> 2)];
   for (const maxNewTokens of [maxResponseTokens, FEW_TOKENS]) {
     const options = { seeds: rows.map((_, i) => i), temperature: 1, topP: 1, maxNewTokens };
     await phase("generation", () => engine.generate(prompts, options));
@@ -179,9 +189,10 @@ async function rehearse(asked: Asked, layers: number, folder: string): Promise<U
     await phase("critic step", () => criticStep(engine, batch));
     await phase("policy step", () => policyStep(engine, batch));
   }
-  // weights and moments come here, as for a checkpoint; the moments for the first time, and large copies are not made (build.ts)
+  // weights and moments come here, as for a checkpoint; the moments for the first time, and large copies are not made (build.ts). Of several
+  // GPUs the weights are here already
   const { counts } = await phase("digest", () => engine.digest());
-  phases.at(-1)!.hostBytes += (2 / 3) * counts.toHostBytes;
+  phases.at(-1)!.hostBytes += (devices ? 1 : 2 / 3) * counts.toHostBytes;
   clearInterval(timer);
   await engine.close();
   const most = (of: "gpuBytes" | "hostBytes") => Math.max(...phases.map((each) => each[of]));

@@ -8,6 +8,7 @@
  * Environment, read when the library is loaded:
  *   REHEARSAL_DEVICES     number of devices (1)
  *   REHEARSAL_BYTES       memory of each device in bytes, one number or one for each device, separated by commas (80e9)
+ *   REHEARSAL_FAILED      number of a device on which every call fails with error 719, as after an Xid (none)
  *   REHEARSAL_COPY_BYTES  copies of more bytes than this are counted and not made (none). No kernel reads what they bring, and
  *                         a model of 6 GB then takes no memory of this machine
  *   REHEARSAL_ARITHMETIC  1: kernels and matrix products compute on the host, so that results are those of a GPU; all copies are
@@ -31,8 +32,9 @@
 #undef cudaGetDeviceProperties
 
 #define MOST_DEVICES 8
-/* Addresses of a device. It ends the process when they have all been given. */
-#define SPAN ((size_t)4 << 40)
+/* Addresses of all devices. It ends the process when those of a device have all been given. */
+#define ADDRESSES ((size_t)8 << 40)
+#define MOST_ADDRESSES ((size_t)4 << 40)
 /* What cudaMalloc rounds to. */
 #define GRAIN 512
 #define PAGE 4096
@@ -48,12 +50,15 @@ struct device {
   char *addresses, *twin;
   int file;
   size_t size, used, peak, next;
+  uint64_t to_device_bytes, to_host_bytes;
+  cudaError_t failure; /* what every call on it returns: it has failed */
   struct block *blocks; /* by address */
   size_t count, capacity;
 };
 
 static struct device devices[MOST_DEVICES];
 static int device_count = 1;
+static size_t span = MOST_ADDRESSES; /* of each device */
 static size_t largest_copy = SIZE_MAX;
 static int verbose;
 static int major = 9, minor;
@@ -80,7 +85,7 @@ void count(enum counter counter, uint64_t amount) { __atomic_fetch_add(&counters
 
 static struct device *device_of(const void *address) {
   for (struct device *it = devices; it < devices + device_count; it++)
-    if ((char *)address >= it->addresses && (char *)address < it->addresses + SPAN) return it;
+    if ((char *)address >= it->addresses && (char *)address < it->addresses + span) return it;
   return 0;
 }
 
@@ -147,6 +152,7 @@ __attribute__((constructor)) static void start(void) {
   const char *number = getenv("REHEARSAL_DEVICES"), *bytes = getenv("REHEARSAL_BYTES"), *copy = getenv("REHEARSAL_COPY_BYTES");
   device_count = number ? atoi(number) : 1;
   if (device_count < 0 || device_count > MOST_DEVICES) end_process("REHEARSAL_DEVICES must be 0 to 8");
+  if (device_count > 2) span = ADDRESSES / device_count;
   verbose = getenv("REHEARSAL_VERBOSE") != 0;
   const char *capability = getenv("REHEARSAL_CAPABILITY");
   if (capability && sscanf(capability, "%d.%d", &major, &minor) != 2) end_process("REHEARSAL_CAPABILITY must be two numbers, such as 7.5");
@@ -164,11 +170,13 @@ __attribute__((constructor)) static void start(void) {
     struct device *it = &devices[i];
     it->size = (size_t)size;
     it->file = memfd_create("rehearsal", MFD_CLOEXEC);
-    if (it->file < 0 || ftruncate(it->file, SPAN)) end_process("a file in memory cannot be made");
-    it->addresses = mmap(0, SPAN, PROT_NONE, MAP_SHARED | MAP_NORESERVE, it->file, 0);
-    it->twin = mmap(0, SPAN, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, it->file, 0);
+    if (it->file < 0 || ftruncate(it->file, span)) end_process("a file in memory cannot be made");
+    it->addresses = mmap(0, span, PROT_NONE, MAP_SHARED | MAP_NORESERVE, it->file, 0);
+    it->twin = mmap(0, span, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, it->file, 0);
     if (it->addresses == MAP_FAILED || it->twin == MAP_FAILED) end_process("there are no addresses for a device");
   }
+  const char *failed = getenv("REHEARSAL_FAILED");
+  if (failed && atoi(failed) < device_count) devices[atoi(failed)].failure = cudaErrorLaunchFailure;
   struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
   sigaction(SIGSEGV, &action, &previous);
   atexit(report);
@@ -195,16 +203,31 @@ API void rehearsal_resize(int device, double bytes) {
   pthread_mutex_unlock(&lock);
 }
 
+/* For tests: the bytes that were copied to a device from the host, and back, since it was last asked. */
+API void rehearsal_copies(int device, uint64_t to[2]) {
+  struct device *it = &devices[device];
+  to[0] = __atomic_exchange_n(&it->to_device_bytes, 0, __ATOMIC_RELAXED);
+  to[1] = __atomic_exchange_n(&it->to_host_bytes, 0, __ATOMIC_RELAXED);
+}
+
+/* For tests: a device fails with this error of CUDA's, as with an Xid, or works again (0). */
+API void rehearsal_fail(int device, int error) {
+  if (device >= 0 && device < device_count) devices[device].failure = error;
+}
+
+int failure(void) { return device_count ? result(devices[current].failure) : cudaSuccess; }
+
 static cudaError_t allocate(void **to, size_t bytes) {
   *to = 0;
   if (device_count == 0) return result(cudaErrorNoDevice);
+  if (failure()) return failure();
   if (bytes == 0) return cudaSuccess;
   struct device *device = &devices[current];
   size_t size = (bytes + GRAIN - 1) / GRAIN * GRAIN;
   pthread_mutex_lock(&lock);
   int full = size > device->size || device->used > device->size - size;
   if (!full) {
-    if (device->next + size > SPAN) end_process("all addresses of a device have been given");
+    if (device->next + size > span) end_process("all addresses of a device have been given");
     if (device->count == device->capacity) {
       device->capacity = device->capacity ? 2 * device->capacity : 4096;
       device->blocks = realloc(device->blocks, device->capacity * sizeof *device->blocks);
@@ -273,6 +296,8 @@ static void copy(void *data, int replayed) {
   enum counter kind = replayed ? GRAPH_COPIES : there && !from_there ? TO_DEVICE : from_there && !there ? TO_HOST : ON_DEVICE;
   count(kind, 1);
   count(kind + 1, bytes); /* its bytes are the next counter */
+  if (there && !from_there) __atomic_fetch_add(&device_of(it->to)->to_device_bytes, bytes, __ATOMIC_RELAXED);
+  if (from_there && !there) __atomic_fetch_add(&device_of(it->from)->to_host_bytes, bytes, __ATOMIC_RELAXED);
   if (verbose && there != from_there) fprintf(stderr, "rehearsal: %zu bytes %s\n", bytes, there ? "to the device" : "to the host");
   if (bytes > largest_copy) return;
   for (size_t i = 0; i < it->height; i++)

@@ -28,7 +28,7 @@ before(async () => {
   out = path.join(folder, "run");
   report = path.join(folder, "report");
   const smi = path.join(folder, "nvidia-smi");
-  await writeFile(smi, `#!/bin/sh\ncase "$*" in *--id=0) echo ${FREE_MEBIBYTES} ;; *) exit 1 ;; esac\n`);
+  await writeFile(smi, `#!/bin/sh\ncase "$*" in *--id=[01]) echo ${FREE_MEBIBYTES} ;; *) exit 1 ;; esac\n`);
   await chmod(smi, 0o755);
 });
 after(() => rm(folder, { recursive: true }));
@@ -58,16 +58,17 @@ interface Iteration {
   instrumenterFaults: { cutOff?: number };
 }
 
-async function iterations(): Promise<Iteration[]> {
-  const lines = (await readFile(path.join(out, "metrics.jsonl"), "utf8")).trim().split("\n");
+async function iterations(run = out): Promise<Iteration[]> {
+  const lines = (await readFile(path.join(run, "metrics.jsonl"), "utf8")).trim().split("\n");
   return lines.map((line) => JSON.parse(line));
 }
 
-/** Of the processes of a command that ran on a device, the one that launched most. */
-async function launches(): Promise<number> {
+/** Kernels of a command's process that ran most on a device, those of CUDA graphs too. */
+async function kernels(): Promise<number> {
   const reports = (await readFile(report, "utf8")).trim().split("\n");
   await rm(report);
-  return Math.max(...reports.map((line) => JSON.parse(line).counts[COUNTERS.indexOf("launches")]));
+  const of = (line: string, name: (typeof COUNTERS)[number]) => JSON.parse(line).counts[COUNTERS.indexOf(name)];
+  return Math.max(...reports.map((line) => of(line, "launches") + of(line, "graphKernels")));
 }
 
 function assertTrained(iteration: Iteration): void {
@@ -87,7 +88,7 @@ test("an iteration of the quickstart writes programs that run, asks the static p
   const found = await iterations();
   assert.equal(found.length, 1);
   assertTrained(found[0]!);
-  assert.ok((await launches()) > 10_000);
+  assert.ok((await kernels()) > 10_000);
 });
 
 test("the run is resumed from its checkpoint, and goes on", async () => {
@@ -96,7 +97,7 @@ test("the run is resumed from its checkpoint, and goes on", async () => {
   const found = await iterations();
   assert.equal(found.length, 2);
   assertTrained(found[1]!);
-  assert.ok((await launches()) > 10_000);
+  assert.ok((await kernels()) > 10_000);
 });
 
 test("the policies before and after training are evaluated", async () => {
@@ -104,7 +105,28 @@ test("the policies before and after training are evaluated", async () => {
   assert.equal(status, 0, said);
   assert.match(said, /before training \|.*after 2 iterations/);
   assert.match(said, /^\| valid +\| +(50|75|100) % .*\| +\d+ %/m);
-  assert.ok((await launches()) > 1_000);
+  assert.ok((await kernels()) > 1_000);
+});
+
+test("on two GPUs an iteration trains, and where one has failed since, the run goes on with the other", async () => {
+  const where = { ...ARITHMETIC, LONGRUN_DEVICE: "cuda:0,1", REHEARSAL_DEVICES: "2" };
+  const folderOfBoth = path.join(folder, "both");
+  const arguments_ = ["run", MANIFEST, "--out", folderOfBoth, ...set("spec.stopping.iterations=1", ...SMALL)];
+  const begun = longrun(arguments_, where);
+  assert.equal(begun.status, 0, begun.said);
+  assert.match(begun.said, /memory plan: on each of cuda:0,1 .* of 73\.4 GB free on cuda:[01]/);
+  const again = ["run", "--resume", folderOfBoth, ...set("spec.stopping.iterations=2")];
+  const resumed = longrun(again, { ...where, REHEARSAL_FAILED: "1" });
+  assert.equal(resumed.status, 0, resumed.said);
+  assert.match(resumed.said, /memory plan: on cuda:0 /);
+  const found = await iterations(folderOfBoth);
+  assert.equal(found.length, 2);
+  for (const iteration of found) assertTrained(iteration);
+  const refused = longrun(["run", MANIFEST, "--out", path.join(folder, "one"), ...set(...SMALL)], {
+    ...{ ...where, REHEARSAL_FAILED: "1" },
+  });
+  assert.equal(refused.status, 2, refused.said);
+  assert.match(refused.said, /cuda:1 cannot be used: it has failed \(CUDA failure 719/);
 });
 
 test("where the GPU's memory is full the run ends with one line that says so", () => {

@@ -35,6 +35,9 @@ void *readable(const void *address);
 /* Writes a message and where it came from to stderr, and ends the process. */
 void end_process(const char *message) __attribute__((noreturn));
 
+/* What every call on this thread's device returns: 0, unless a test let it fail. */
+int failure(void);
+
 /* Ends the process: the arithmetic of a kernel or a function is not emulated. */
 void lacks(const char *what) __attribute__((noreturn));
 

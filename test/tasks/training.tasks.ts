@@ -28,7 +28,7 @@ async function longrun(...args: string[]): Promise<{ status: number | null; stdo
 
 /** What makes the paper's run one of the tiny policy: it takes 1,024 tokens in all, and its prompts are short. */
 const small = [
-  ...["model.volume=null", "model.policy=quickstart", "prompts.style=Short"],
+  ...["model.source=null", "model.policy=quickstart", "prompts.style=Short"],
   ...["model.maxPromptTokens=768", "model.maxResponseTokens=256", "algorithm.baseline=BatchMean"],
   ...["algorithm.batchSize=4", "algorithm.miniBatchSize=4", "algorithm.microBatchSize=2"],
   ...["evaluation.samples=2", "stopping.iterations=1", "learner.threads=1"],

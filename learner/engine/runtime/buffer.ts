@@ -67,10 +67,10 @@ export class DeviceBuffer {
     return view;
   }
 
-  /** The first numbers (all when left out), BLOCK_NUMBERS at a time. */
-  *blocks(length = this.length): Generator<Block> {
-    for (let start = 0; start < length; start += BLOCK_NUMBERS) {
-      const end = Math.min(length, start + BLOCK_NUMBERS);
+  /** The numbers up to, and without, `to` (all when left out), BLOCK_NUMBERS at a time. */
+  *blocks(to = this.length, from = 0): Generator<Block> {
+    for (let start = from; start < to; start += BLOCK_NUMBERS) {
+      const end = Math.min(to, start + BLOCK_NUMBERS);
       yield { values: this.view(start, [end - start]), start, end };
     }
   }

@@ -16,6 +16,7 @@ const FUNCTIONS = {
   cudaDeviceGetAttribute: ["void *", "int", "int"], // -> int, cudaDeviceAttr, device
   cudaHostAlloc: ["void *", "size_t", "uint"],
   cudaFreeHost: ["void *"],
+  cudaThreadExchangeStreamCaptureMode: ["void *"], // cudaStreamCaptureMode, <- -> int
   cudaStreamCreateWithFlags: ["void *", "uint"],
   cudaStreamDestroy: ["void *"],
   cudaStreamSynchronize: ["void *"],
@@ -23,6 +24,7 @@ const FUNCTIONS = {
 } as const satisfies Record<string, readonly string[]>;
 
 const NON_BLOCKING = 1; // cudaStreamNonBlocking
+const OF_THIS_THREAD = 1; // cudaStreamCaptureModeThreadLocal
 const BY_ADDRESS = 4; // cudaMemcpyDefault
 /** cudaDevAttrComputeCapabilityMajor and Minor */
 const CAPABILITY = [75, 76] as const;
@@ -53,6 +55,20 @@ function functions(): Functions {
     const [reason] = (cause as Error).message.split("\n");
     throw new GraphError("device", `${LIBRARY} cannot be loaded (${reason}); install CUDA 13`, { cause });
   }
+}
+
+/**
+ * Lets this thread work while another one records a CUDA graph. ONNX Runtime records in CUDA's global mode, in which an allocation by any
+ * other thread of the process, on whichever GPU, fails and spoils the recording. Where the library is missing, the first session says so.
+ */
+export function ignoreOtherCaptures(): void {
+  let cuda: Functions;
+  try {
+    cuda = functions();
+  } catch {
+    return;
+  }
+  cuda.cudaThreadExchangeStreamCaptureMode(Int32Array.of(OF_THIS_THREAD));
 }
 
 /** Memory of this process that a GPU copies to and from by itself. */

@@ -4,26 +4,88 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { GraphError } from "../graph/errors.ts";
-import { cudaFault, deviceName, parseDevice, resolveDevice } from "./device.ts";
+import {
+  cudaFault,
+  type Device,
+  deviceName,
+  deviceNames,
+  parseDevice,
+  parseDevices,
+  resolveDevice,
+  resolveDevices,
+} from "./device.ts";
 import { probeDevice } from "./runtime.ts";
 
 const cuda = (id: number) => ({ kind: "cuda", id }) as const;
 
 test("devices by name", () => {
-  const good: [string, string][] = [
-    ["cpu", "cpu"],
-    ["CPU", "cpu"],
-    ["cuda", "cuda:0"],
-    ["CUDA", "cuda:0"],
-    ["cuda:3", "cuda:3"],
+  const good: [text: string, first: string, all: string][] = [
+    ["cpu", "cpu", "cpu"],
+    ["CPU", "cpu", "cpu"],
+    ["cuda:3", "cuda:3", "cuda:3"],
+    ["cuda:3,0,12", "cuda:3", "cuda:3,0,12"],
   ];
-  for (const [text, name] of good) assert.equal(deviceName(parseDevice(text) as { kind: "cpu" }), name);
-  assert.equal(parseDevice("Auto"), "auto");
-  for (const text of ["", "gpu", "cuda:", "cuda:-1", "cuda:1000", "cpu:0", "mps"])
-    assert.throws(() => parseDevice(text), {
-      code: "device",
-      message: `the device is ${text}; give auto, cpu, cuda or cuda:N`,
-    });
+  for (const [text, first, all] of good) {
+    assert.equal(deviceName(parseDevice(text) as Device), first);
+    assert.equal(deviceNames(parseDevices(text) as Device[]), all);
+  }
+  assert.deepEqual([parseDevice("Auto"), parseDevices("Auto")], ["auto", "auto"]);
+  assert.deepEqual([parseDevice("CUDA"), parseDevices("CUDA")], [cuda(0), "cuda"]);
+  for (const text of ["", "gpu", "cuda:", "cuda:-1", "cuda:1000", "cpu:0", "mps", "cuda:0,", "cuda:0,x", "cuda,cuda"])
+    for (const parse of [parseDevice, parseDevices])
+      assert.throws(() => parse(text), {
+        code: "device",
+        message: `the device is ${text}; give auto, cpu, cuda, cuda:N or several GPUs, such as cuda:0,1`,
+      });
+  assert.throws(() => parseDevices("cuda:1,01"), /the device is cuda:1,01; it has GPU 1 twice; name each GPU once/);
+});
+
+/** A machine with so many GPUs, of which some do not work. */
+const machine = (count: number, broken: readonly number[] = []) => {
+  const probed: number[] = [];
+  const probe = async (device: Device) => {
+    if (device.kind === "cpu") return;
+    probed.push(device.id);
+    const why = device.id >= count ? "there is no GPU of this number; nvidia-smi -L lists them" : "it has failed";
+    if (device.id >= count || broken.includes(device.id))
+      throw new GraphError(
+        "device",
+        `cuda:${device.id} cannot be used: ${count === 0 ? "the driver finds no GPU" : why}`,
+      );
+  };
+  return { probe, probed };
+};
+
+test("auto and cuda take all GPUs that are there; auto leaves out those that do not work, as cuda does once a run has begun", async () => {
+  const gpu = { gpu: true };
+  for (const wish of ["auto", "cuda"] as const) {
+    const { probe, probed } = machine(3);
+    assert.deepEqual((await resolveDevices(wish, probe, gpu)).devices, [cuda(0), cuda(1), cuda(2)]);
+    assert.deepEqual(probed, [0, 1, 2, 3]);
+  }
+  const lost = ["cuda:1 cannot be used: it has failed"];
+  const { probe } = machine(3, [1]);
+  assert.deepEqual(await resolveDevices("auto", probe, gpu), {
+    ...{ devices: [cuda(0), cuda(2)], lost },
+    reason: "2 GPUs are there and work",
+  });
+  for (const wish of ["cuda", [cuda(0), cuda(1)]] as const) {
+    await assert.rejects(resolveDevices(wish, probe, gpu), { code: "device", message: lost[0] });
+    const { devices, lost: found } = await resolveDevices(wish, probe, { ...gpu, lossy: true });
+    assert.deepEqual(devices, wish === "cuda" ? [cuda(0), cuda(2)] : [cuda(0)]);
+    assert.deepEqual(found, lost);
+  }
+});
+
+test("where no GPU works, auto takes the CPU, and what was asked for is refused", async () => {
+  for (const { probe } of [machine(0), machine(2, [0, 1])])
+    for (const lossy of [false, true]) {
+      const { devices, reason, lost } = await resolveDevices("auto", probe, { gpu: true, lossy });
+      assert.deepEqual([devices, lost], [[{ kind: "cpu" }], []]);
+      assert.match(reason!, /^cuda:0 cannot be used: /);
+      for (const wish of ["cuda", [cuda(0), cuda(1)]] as const)
+        await assert.rejects(resolveDevices(wish, probe, { gpu: true, lossy }), /^GraphError: cuda:0 cannot be used/);
+    }
 });
 
 test("auto takes a GPU that works, and the CPU otherwise, with the reason", async () => {
@@ -75,6 +137,11 @@ const FAULTS: [message: string, says: RegExp][] = [
     /no GPU of this number; nvidia-smi -L/,
   ],
   ["CUDA failure 209: no kernel image is available for execution on the device", /compute capability 7\.5 to 12\.0/],
+  [
+    "CUDA failure 719: unspecified launch failure ; GPU=1 ; hostname=x",
+    /cuda:0 cannot be used: it has failed \(CUDA failure 719: unspecified launch failure\); NVIDIA's driver says more/,
+  ],
+  ["CUDA error 214: uncorrectable ECC error encountered", /it has failed \(CUDA failure 214: uncorrectable ECC/],
   ["BFCArena::AllocateRawInternal Failed to allocate memory for requested buffer of size 12", /memory is full/],
   ["libcudnn.so.9: undefined symbol: cudnnFoo", /does not fit this build/],
 ];

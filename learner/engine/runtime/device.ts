@@ -7,46 +7,89 @@ import { GraphError } from "../graph/errors.ts";
 
 export type Device = { readonly kind: "cpu" } | { readonly kind: "cuda"; readonly id: number };
 
-/** `auto`, `cpu`, `cuda` (which is `cuda:0`) or `cuda:N`, in any case. @throws GraphError `device` */
+/** `auto`: all GPUs that work, or the CPU where none does. `cuda`: all GPUs that are there. */
+export type DeviceWish = "auto" | "cuda" | readonly Device[];
+
+/** Most GPUs that are looked for. */
+const MOST_GPUS = 16;
+
+/** `auto`, `cpu`, `cuda`, `cuda:N` or several (`cuda:0,1`), in any case. @throws GraphError `device` */
+export function parseDevices(text: string): DeviceWish {
+  const refuse = (problem: string) => new GraphError("device", `the device is ${text}; ${problem}`);
+  const match = /^(?:(auto|cpu|cuda)|cuda:(\d{1,3}(?:,\d{1,3})*))$/i.exec(text);
+  if (!match) throw refuse("give auto, cpu, cuda, cuda:N or several GPUs, such as cuda:0,1");
+  const [, name, ids = ""] = match;
+  if (name) return name.toLowerCase() === "cpu" ? [{ kind: "cpu" }] : (name.toLowerCase() as "auto" | "cuda");
+  const devices = ids.split(",").map((id): Device => ({ kind: "cuda", id: Number(id) }));
+  const twice = ids.split(",").find((id, i, all) => all.findIndex((other) => Number(other) === Number(id)) !== i);
+  if (twice !== undefined) throw refuse(`it has GPU ${Number(twice)} twice; name each GPU once`);
+  return devices;
+}
+
+/** For what runs on one device: the first of several. @throws GraphError `device` */
 export function parseDevice(text: string): Device | "auto" {
-  const match = /^(?:(auto|cpu)|cuda(?::(\d{1,3}))?)$/i.exec(text);
-  if (!match) throw new GraphError("device", `the device is ${text}; give auto, cpu, cuda or cuda:N`);
-  const [, name, id] = match;
-  if (name === undefined) return { kind: "cuda", id: Number(id ?? 0) };
-  return name.toLowerCase() === "cpu" ? { kind: "cpu" } : "auto";
+  const wish = parseDevices(text);
+  return wish === "auto" ? wish : wish === "cuda" ? { kind: "cuda", id: 0 } : wish[0]!;
 }
 
 export const deviceName = (device: Device): string => (device.kind === "cpu" ? "cpu" : `cuda:${device.id}`);
 
+/** `cuda:0,1` for several. */
+export const deviceNames = ([first, ...others]: readonly Device[]): string =>
+  [deviceName(first!), ...others.map((it) => (it.kind === "cuda" ? it.id : deviceName(it)))].join();
+
 /** NVIDIA's driver makes this file, in containers too. */
 export const hasGpu = (): boolean => existsSync("/dev/nvidiactl") || existsSync("/dev/dxg"); // dxg: WSL 2
 
+/** Makes a session on a device, or throws. */
+type Probe = (device: Device) => Promise<void>;
+
 /**
- * The device for a wish. CUDA that was asked for by name must work; with `auto` the CPU takes its place.
+ * The devices for a wish. GPUs that were asked for must all work, but with `lossy` one of them is enough; with `auto` the CPU takes
+ * the place of GPUs where none works.
  *
- * @param probe makes a session on a device, or throws
- * @returns the device, and for `auto` why it is that one
+ * @param lossy GPUs that worked before may have failed: a run goes on with those that are left
+ * @returns the devices, for `auto` why it is those, and of each GPU that does not work why
  * @throws GraphError `device`, one line with the remedy
  */
+export async function resolveDevices(
+  wish: DeviceWish,
+  probe: Probe,
+  { gpu = hasGpu(), lossy = false, most = MOST_GPUS } = {},
+): Promise<{ devices: readonly Device[]; reason?: string; lost: string[] }> {
+  const cpu: Device = { kind: "cpu" };
+  if (wish === "auto" && !gpu) return { devices: [cpu], reason: "there is no NVIDIA GPU", lost: [] };
+  const all = typeof wish === "string";
+  const asked = all ? Array.from({ length: most }, (_, id): Device => ({ kind: "cuda", id })) : wish.slice(0, most);
+  const [devices, lost]: [Device[], string[]] = [[], []];
+  for (const device of asked) {
+    try {
+      if (device.kind === "cuda") await probe(device);
+      devices.push(device);
+    } catch (error) {
+      if (!(error instanceof GraphError)) throw error;
+      if (all && devices.length + lost.length > 0 && error.message.includes(NO_SUCH_GPU)) break; // those were all
+      if (wish !== "auto" && !lossy) throw error;
+      lost.push(error.message);
+      if (all && error.message.includes(NO_GPU)) break;
+    }
+  }
+  if (devices.length > 0) {
+    const works = devices.length === 1 ? "a GPU is there and works" : `${devices.length} GPUs are there and work`;
+    return { devices, ...(wish === "auto" && { reason: works }), lost };
+  }
+  if (wish === "auto") return { devices: [cpu], reason: lost[0]!, lost: [] };
+  throw new GraphError("device", lost[0]!);
+}
+
+/** For what runs on one device. @returns the device, and for `auto` why it is that one. @throws GraphError `device` */
 export async function resolveDevice(
   wish: Device | "auto",
-  probe: (device: Device) => Promise<void>,
+  probe: Probe,
   gpu = hasGpu(),
 ): Promise<{ device: Device; reason?: string }> {
-  const cpu = { kind: "cpu" } as const;
-  if (wish !== "auto") {
-    if (wish.kind === "cuda") await probe(wish);
-    return { device: wish };
-  }
-  if (!gpu) return { device: cpu, reason: "there is no NVIDIA GPU" };
-  const cuda = { kind: "cuda", id: 0 } as const;
-  try {
-    await probe(cuda);
-    return { device: cuda, reason: "a GPU is there and works" };
-  } catch (error) {
-    if (!(error instanceof GraphError)) throw error;
-    return { device: cpu, reason: error.message };
-  }
+  const { devices, reason } = await resolveDevices(wish === "auto" ? wish : [wish], probe, { gpu, most: 1 });
+  return { device: devices[0]!, ...(reason !== undefined && { reason }) };
 }
 
 /** What it loads for CUDA, beside its own library. */
@@ -85,6 +128,9 @@ function linkerSays(folder = onnxRuntimeFolder()): string {
   }
 }
 
+const NO_GPU = "the driver finds no GPU";
+const NO_SUCH_GPU = "there is no GPU of this number";
+
 /** Of what ONNX Runtime says when a session on CUDA cannot be made: what is wrong, and the remedy. First match counts. */
 const FAULTS: readonly [pattern: RegExp, fault: (match: RegExpMatchArray) => string][] = [
   [
@@ -100,10 +146,10 @@ const FAULTS: readonly [pattern: RegExp, fault: (match: RegExpMatchArray) => str
     ([all]) => `a library does not fit this build of ONNX Runtime (${all}); install CUDA 13 and cuDNN 9`,
   ],
   [/driver version is insufficient/, () => "NVIDIA's driver is too old for CUDA 13; install version 580 or newer"],
-  [/no CUDA-capable device|CUDA failure 100\b/, () => "the driver finds no GPU; give the container one"],
+  [/no CUDA-capable device|CUDA failure 100\b/, () => `${NO_GPU}; give the container one`],
   [
     /invalid device ordinal|Invalid device ID|CUDA failure 101\b/,
-    () => "there is no GPU of this number; nvidia-smi -L lists them, from 0 on",
+    () => `${NO_SUCH_GPU}; nvidia-smi -L lists them, from 0 on`,
   ],
   [
     /no kernel image is available|CUDA failure 209\b/,
@@ -112,6 +158,12 @@ const FAULTS: readonly [pattern: RegExp, fault: (match: RegExpMatchArray) => str
   [
     /out of memory|Failed to allocate memory|CUDA failure 2\b/,
     () => "the GPU's memory is full; end what else uses it (nvidia-smi), or see `longrun model info DIR --plan lora`",
+  ],
+  [
+    // errors after which a GPU does nothing more until its processes have ended: cudaError_t in driver_types.h
+    /CUDA (?:failure|error) (46|214|220|226|700|702|709|710|71[4-9]|999)\b:?\s*([^;)\n]*)/,
+    ([, number, said]) =>
+      `it has failed (CUDA failure ${number}: ${said!.trim()}); NVIDIA's driver says more (dmesg, nvidia-smi -q: Xid)`,
   ],
   [
     /Failed to load (?:shared )?library/,

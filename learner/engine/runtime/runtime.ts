@@ -8,7 +8,7 @@ import { Graph } from "../graph/graph.ts";
 import { type DeviceTensor, DTYPES, type Tensor, tensor } from "../graph/tensor.ts";
 import { type OrtApi, ortApi, type Pointer } from "./api.ts";
 import { DeviceBuffer } from "./buffer.ts";
-import { CudaStream, computeCapability } from "./cuda.ts";
+import { CudaStream, computeCapability, ignoreOtherCaptures, type Pinned, pin, unpin } from "./cuda.ts";
 import { checkCudaFiles, cudaFault, type Device, deviceName } from "./device.ts";
 import { Session, type SessionOptions } from "./session.ts";
 import { Staging } from "./staging.ts";
@@ -31,6 +31,7 @@ export class Runtime {
   /** OrtMemoryInfo of the device's */
   readonly deviceMemory: Pointer;
   readonly #staging: Staging | undefined;
+  #piece: { numbers: Float32Array; pinned?: Pinned } = { numbers: new Float32Array(0) };
   #stream: CudaStream | undefined;
   #made: { copy: Session; fill: Session; allocator: Pointer } | undefined;
 
@@ -41,6 +42,7 @@ export class Runtime {
   constructor(device: Device, load = ortApi, stages = device.kind === "cuda") {
     if (device.kind === "cuda") checkCudaFiles(device);
     const api = load();
+    if (device.kind === "cuda") ignoreOtherCaptures();
     this.api = api;
     this.device = device;
     this.#staging = stages ? new Staging(this) : undefined;
@@ -120,28 +122,30 @@ export class Runtime {
       await this.#forBuffers.fill.run({ size: tensor(BigInt64Array.of(BigInt(values.shape[0]!))) }, { zeros: values });
   }
 
-  /** @param numbers float32, no more than `buffer` has */
-  async write(buffer: DeviceBuffer, numbers: Float32Array): Promise<void> {
-    await this.writeBlocks(buffer, numbers.length, (start, end) => numbers.subarray(start, end));
+  /** @param numbers float32, no more than `buffer` has from number `from` on */
+  async write(buffer: DeviceBuffer, numbers: Float32Array, from = 0): Promise<void> {
+    const part = (start: number, end: number) => numbers.subarray(start - from, end - from);
+    await this.writeBlocks(buffer, from + numbers.length, part, from);
   }
 
-  /** The first `length` numbers, of which no more are here at a time than a block. */
+  /** The numbers up to, and without, `to`, of which no more are here at a time than a block. */
   async writeBlocks(
     buffer: DeviceBuffer,
-    length: number,
+    to: number,
     block: (start: number, end: number) => Float32Array,
+    from = 0,
   ): Promise<void> {
-    for (const { values, start, end } of buffer.blocks(length)) {
+    for (const { values, start, end } of buffer.blocks(to, from)) {
       const numbers = block(start, end);
       if (this.#onGpu) this.#copy(buffer.addressOf(start), this.api.addressOf(numbers), numbers.byteLength);
       else await this.#forBuffers.copy.run({ from: tensor(numbers) }, { to: values });
     }
   }
 
-  /** Into `numbers`, float32, no more than `buffer` has. */
-  async read(buffer: DeviceBuffer, numbers: Float32Array): Promise<void> {
-    for (const { values, start, end } of buffer.blocks(numbers.length)) {
-      const part = numbers.subarray(start, end);
+  /** Into `numbers`, float32, no more than `buffer` has from number `from` on. */
+  async read(buffer: DeviceBuffer, numbers: Float32Array, from = 0): Promise<void> {
+    for (const { values, start, end } of buffer.blocks(from + numbers.length, from)) {
+      const part = numbers.subarray(start - from, end - from);
       if (this.#onGpu) this.#copy(this.api.addressOf(part), buffer.addressOf(start), part.byteLength);
       else await this.#forBuffers.copy.run({ from: values }, { to: tensor(part) });
     }
@@ -161,6 +165,22 @@ export class Runtime {
     } catch (cause) {
       throw this.fault(cause);
     }
+  }
+
+  /** Room in this process's memory for `length` numbers, until the next call; a GPU copies to it by itself. @throws GraphError `device` */
+  piece(length: number): Float32Array {
+    if (this.#piece.numbers.length < length) {
+      if (this.#piece.pinned) unpin(this.#piece.pinned);
+      this.#piece = { numbers: new Float32Array(0) }; // should there be no memory for the next
+      try {
+        const pinned = this.#onGpu ? pin(DTYPES.float32.bytes * length) : undefined;
+        const numbers = pinned ? new Float32Array(pinned.bytes.buffer, 0, length) : new Float32Array(length);
+        this.#piece = { numbers, ...(pinned && { pinned }) };
+      } catch (cause) {
+        throw this.fault(cause);
+      }
+    }
+    return this.#piece.numbers.subarray(0, length);
   }
 
   /** An OrtValue over the numbers of a tensor of this process, which must outlive it; the caller releases it. */
@@ -191,6 +211,7 @@ export class Runtime {
   async release(): Promise<void> {
     const { api } = this;
     this.#staging?.release();
+    if (this.#piece.pinned) unpin(this.#piece.pinned);
     this.#stream?.release();
     if (this.#made) {
       api.ReleaseAllocator(this.#made.allocator);

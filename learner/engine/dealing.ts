@@ -1,0 +1,136 @@
+/**
+ * Which worker generates which rows. Rows wait here, not at a worker: whoever has the fewest gets the next ones. Beyond its slots a worker
+ * has a few that it can begin the moment that a row ends, without asking.
+ */
+
+import type { Role } from "./adaptation.ts";
+import type { Remote } from "./calls.ts";
+import type { EngineWorker } from "./engine-worker.ts";
+import { dealtPrompts } from "./microbatches.ts";
+import type { GenerateOptions, Listener, Response } from "./model/generate.ts";
+
+type Calls = Pick<Remote<EngineWorker>, "generate">;
+
+/** Of a worker's slots: what it has beyond them is so many of them, one at least. */
+const AHEAD = 1 / 8;
+
+/** One call of `generate`. */
+interface Call {
+  readonly role: Role;
+  readonly options: GenerateOptions;
+  readonly listener: Listener | undefined;
+  readonly responses: Response[];
+  /** ends its rows at all workers, when one of them fails or the caller wishes it */
+  readonly ending: AbortController;
+  readonly settled: PromiseWithResolvers<Response[]>;
+  /** rows that wait here */
+  waiting: number;
+  /** parts that workers generate */
+  open: number;
+}
+
+interface Row {
+  readonly call: Call;
+  readonly index: number;
+  readonly prompt: Int32Array;
+}
+
+export class Dealing {
+  readonly #workers: readonly Calls[];
+  /** rows that each worker has */
+  readonly #rows: number[];
+  /** most rows that a worker has */
+  readonly #most: number;
+  readonly #slots: number;
+  #waiting: Row[] = [];
+
+  /** @param slots of each worker */
+  constructor(workers: readonly Calls[], slots: number) {
+    this.#workers = workers;
+    this.#rows = workers.map(() => 0);
+    this.#slots = slots;
+    this.#most = slots + Math.max(1, Math.floor(slots * AHEAD));
+  }
+
+  async generate(
+    role: Role,
+    prompts: readonly Int32Array[],
+    options: GenerateOptions,
+    listener?: Listener,
+  ): Promise<Response[]> {
+    const { signal } = options;
+    signal?.throwIfAborted();
+    if (prompts.length === 0) return [];
+    const call: Call = {
+      ...{ role, options, listener, responses: [], open: 0, waiting: prompts.length },
+      ...{ ending: new AbortController(), settled: Promise.withResolvers<Response[]>() },
+    };
+    const abort = () => this.#end(call, signal?.reason);
+    signal?.addEventListener("abort", abort);
+    this.#waiting.push(...prompts.map((prompt, index) => ({ call, index, prompt })));
+    this.#deal();
+    return call.settled.promise.finally(() => signal?.removeEventListener("abort", abort));
+  }
+
+  /** Hands out as many of the rows that wait as workers may have. */
+  #deal(): void {
+    const room = this.#rows.reduce((total, rows) => total + Math.max(0, this.#most - rows), 0);
+    const next = this.#waiting.splice(0, room);
+    const parts = dealtPrompts(
+      next.map(({ prompt }) => prompt),
+      this.#rows,
+    );
+    for (const [worker, part] of parts.entries())
+      for (const [call, rows] of Map.groupBy(
+        part.map((i) => next[i]!),
+        ({ call }) => call,
+      ))
+        void this.#generate(worker, call, rows);
+  }
+
+  /** Lets a worker generate some rows of a call. */
+  async #generate(worker: number, call: Call, rows: readonly Row[]): Promise<void> {
+    const { role, options, listener, ending } = call;
+    let left = rows.length;
+    const ended = (count: number) => {
+      left -= count;
+      this.#rows[worker]! -= count;
+      if (this.#waiting.length > 0 && this.#rows[worker]! <= this.#slots) this.#deal();
+    };
+    this.#rows[worker]! += left;
+    call.waiting -= left;
+    call.open++;
+    try {
+      const found = await this.#workers[worker]!.generate(
+        role,
+        rows.map(({ prompt }) => prompt),
+        { ...options, seeds: rows.map(({ index }) => options.seeds[index]!), signal: ending.signal },
+        (i, part) => {
+          listener?.(rows[i]!.index, part);
+          if (part.ended) ended(1);
+        },
+      );
+      for (const [i, { index }] of rows.entries()) call.responses[index] = found[i]!;
+    } catch (cause) {
+      this.#end(call, cause);
+    }
+    call.open--;
+    ended(left);
+    this.#settle(call);
+  }
+
+  /** Ends a call's rows, those that wait too. */
+  #end(call: Call, cause: unknown): void {
+    this.#waiting = this.#waiting.filter((row) => row.call !== call);
+    call.waiting = 0;
+    if (!call.ending.signal.aborted) call.ending.abort(cause);
+    this.#settle(call);
+  }
+
+  /** Answers a call of which no row is left anywhere. */
+  #settle(call: Call): void {
+    if (call.waiting > 0 || call.open > 0) return;
+    if (call.ending.signal.aborted) call.settled.reject(call.ending.signal.reason);
+    else call.settled.resolve(call.responses);
+  }
+}
