@@ -1,6 +1,6 @@
 /**
  * The command line: `longrun run | evaluate | controller | smoke-test | release-runs | exec | debug | grade | task | logprobs |
- * generate | model | serve | report | validate | pretrain | prepare | completion`.
+ * generate | model | serve | report | samples | validate | pretrain | prepare | completion`.
  *
  * Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted. What belongs to another part is a program of that part,
  * started as a process (`parts.ts`).
@@ -21,6 +21,7 @@ import { positive } from "./numbers.ts";
 import { PART_COMMANDS } from "./part-commands.ts";
 import { becomePart } from "./part-process.ts";
 import { PARTS, type Parts } from "./parts.ts";
+import type { SamplesOptions } from "./samples.ts";
 
 const { version: VERSION } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
   version: string;
@@ -56,8 +57,8 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .command("run")
     .description("train as a manifest says, on this machine")
     .argument("[FILE]", "TrainingRun manifest; not with --task or --resume")
-    .option("--task <DIR>", "task folder in place of a manifest: its task.yaml says what the task is")
-    .option("--model <DIR>", "with --task: model folder, or the name of a bundled policy (default: quickstart)")
+    .option("--task <TASK>", "in place of a manifest: a task folder, or the name of a bundled task")
+    .option("--model <MODEL>", "with --task: model folder, or the name of a bundled policy (default: quickstart)")
     .option("--out <DIR>", "run folder (default: runs/NAME-TIME)")
     .addOption(setOption())
     .option("--resume <DIR>", "go on with the run in this folder, as its own manifest says")
@@ -190,6 +191,18 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .addOption(packagesOption())
     .action(async (file: string, options) => {
       finish(await interruptible((signal) => executeProgram(file, options, parts, signal)));
+    });
+
+  program
+    .command("samples")
+    .description("list the samples of a run folder: what was written, and what became of it")
+    .argument("<RUN>", "run folder")
+    .option("--failed", "only those that are graded and not valid", false)
+    .option("--show <ID>", "one sample whole: plan, program, terminal output, grade")
+    .option("--json", "print an object for each sample", false)
+    .action(async (run: string, options: SamplesOptions) => {
+      const { showSamples } = await import("./samples.ts");
+      finish(await showSamples(run, options, parts, process.stdout));
     });
 
   program

@@ -3,6 +3,7 @@ export const EXAMPLES: Record<string, readonly string[]> = {
   run: [
     "longrun run manifests/quickstart/trainingrun.yaml",
     "longrun run manifests/quickstart/trainingrun.yaml --out runs/short --set stopping.iterations=2",
+    "longrun run --task ./mytask --out runs/mine",
     "longrun run --resume runs/short",
   ],
   evaluate: [
@@ -14,6 +15,7 @@ export const EXAMPLES: Record<string, readonly string[]> = {
   "smoke-test": ["longrun smoke-test manifests/quickstart/trainingrun.yaml --timeout 600"],
   "release-runs": ["longrun release-runs --namespace team"],
   exec: ["longrun exec --task diamonds program.py", "longrun exec --task ./mytask program.py --json"],
+  samples: ["longrun samples runs/short --failed", "longrun samples runs/short --show s000001"],
   validate: [
     "longrun validate manifests/quickstart/trainingrun.yaml",
     "longrun validate new.yaml --cluster --replaces old.yaml",

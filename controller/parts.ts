@@ -9,6 +9,7 @@ export const PARTS = {
   instrument: file("learner/rollout/instrument-command.ts"),
   grade: file("learner/commands/grade-command.ts"),
   validate: file("learner/commands/validate-command.ts"),
+  samples: file("learner/commands/samples-command.ts"),
   task: file("learner/commands/task-command.ts"),
   report: file("learner/report/main.ts"),
   evaluationTable: file("learner/commands/table-command.ts"),

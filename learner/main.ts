@@ -43,7 +43,7 @@ import { Grades } from "./grades.ts";
 import { rewardOrderFault } from "./grading/reward.ts";
 import { Health } from "./health.ts";
 import { Iterations } from "./iterations.ts";
-import { createLog } from "./log.ts";
+import { createLog, type Logger } from "./log.ts";
 import { readManifest, writeManifest } from "./manifest.ts";
 import { type MetricsServer, serveMetrics } from "./metrics/http.ts";
 import type { IterationMetrics } from "./metrics/iteration.ts";
@@ -54,7 +54,7 @@ import { newSummary, type RunSummary, readSummary } from "./metrics/summary.ts";
 import { TensorBoardFile } from "./metrics/tensorboard.ts";
 import { defaultTerminationLog, type Options, parseOptions } from "./options.ts";
 import { Phases } from "./phases.ts";
-import { readCorpus } from "./pretrain/corpus.ts";
+import { readCorpus, unknownTask } from "./pretrain/corpus.ts";
 import { recordedBatches } from "./replay.ts";
 import { reportPage } from "./report/serve.ts";
 import { ReportWriter } from "./report/writer.ts";
@@ -124,8 +124,7 @@ async function main(): Promise<number> {
       spec.tasks[0].grader = task.grader;
       const { worst, best } = task.grader.rewardRange!;
       const text = `rewardRange: a score of ${worst} earns 0, of ${best} earns 1 (${rewardRangeFrom})`;
-      log.info(text);
-      process.send?.({ type: "note", text });
+      tell(log, text);
     }
     const fault = rewardOrderFault(spec.algorithm, task.grader);
     if (fault !== undefined) throw new ManifestError([fault]);
@@ -191,6 +190,8 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   });
   const report = new ReportWriter({ runDirectory: directory, onError: (message) => log.warn(message) });
   const corpus = readCorpus(policy, task.name);
+  const unknown = corpus && unknownTask(corpus.tasks, spec.model.policy ?? policy, task.name);
+  if (unknown !== undefined) tell(log, unknown);
 
   const context: RunContext = { directory, spec, task, store, status, metrics, log, progress: { state, lines } };
   const phases = new Phases(context, signal, suspension.signal);
@@ -372,6 +373,12 @@ async function finish(it: Process, server: LearnerServer, state: keyof typeof FI
   await server.close();
   await metricsServer.close();
   store.close();
+}
+
+/** Says something to the user: in the log, and on the terminal of `longrun run`. */
+function tell(log: Logger, text: string): void {
+  log.info(text);
+  process.send?.({ type: "note", text });
 }
 
 const countsOf = (store: Store) => ({ ...store.totals(), disrupted: store.leases.disruptions() });

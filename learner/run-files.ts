@@ -2,6 +2,7 @@ import { join } from "node:path";
 import type { RunContext } from "./context.ts";
 import { bestSampleOf, writeBest } from "./evaluation/best.ts";
 import { headline } from "./evaluation/figures.ts";
+import { commonErrors as commonErrorsOf } from "./metrics/common-errors.ts";
 import type { IterationMetrics } from "./metrics/iteration.ts";
 import type { MetricsFile } from "./metrics/jsonl.ts";
 import { type Evaluation, type RunSummary, writeSummary } from "./metrics/summary.ts";
@@ -9,6 +10,9 @@ import type { TensorBoardFile } from "./metrics/tensorboard.ts";
 import type { ReportWriter } from "./report/writer.ts";
 import type { LearnerServer } from "./server/server.ts";
 import type { CheckpointRow } from "./store/types.ts";
+
+/** Newest samples whose errors are told while no program was valid. */
+const ERROR_SAMPLES = 500;
 
 export interface RunFilesOptions extends RunContext {
   server: Pick<LearnerServer, "actors">;
@@ -44,8 +48,9 @@ export class RunFiles {
   /** Brings the best program, the summary, the report and the status up to the newest line. */
   async update(line: IterationMetrics, checkpoint: Pick<CheckpointRow, "iteration" | "digest" | "path"> | undefined) {
     const { report, status } = this.#run;
-    await this.#keepBest();
-    await this.updateSummary({});
+    const hasBest = await this.#keepBest();
+    const commonErrors = hasBest ? undefined : commonErrorsOf(this.#run.store.newestFailed(ERROR_SAMPLES));
+    await this.updateSummary({ commonErrors });
     report.request();
     status.update({ iterationJson: JSON.stringify(line), checkpoint });
   }
@@ -74,13 +79,16 @@ export class RunFiles {
     await writeSummary(directory, this.summary);
   }
 
-  async #keepBest(): Promise<void> {
+  /** Returns whether the run has had a valid program. */
+  async #keepBest(): Promise<boolean> {
     const { directory, store, task } = this.#run;
     const best = store.bestSample(task.name, task.grader.direction);
     const submission = best && store.submission(best.id);
     const kept = best && bestSampleOf(best, submission, task.grader.metric);
-    if (kept === undefined || this.#bestId === kept.id) return;
-    await writeBest(join(directory, "best"), kept);
-    this.#bestId = kept.id;
+    if (kept !== undefined && this.#bestId !== kept.id) {
+      await writeBest(join(directory, "best"), kept);
+      this.#bestId = kept.id;
+    }
+    return best !== undefined;
   }
 }

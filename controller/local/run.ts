@@ -6,6 +6,7 @@ import { ControllerError, describeFileError, EXIT } from "../errors.ts";
 import { fetchPolicy } from "./fetch-model.ts";
 import { checkAddresses, type LocalOptions, prepare, runLocalCommand, startBackend } from "./local-command.ts";
 import { tellWebhook } from "./notify.ts";
+import { taskFolder } from "./prepare.ts";
 import { resolveForThisMachine } from "./resolve.ts";
 import {
   createRunFolder,
@@ -20,7 +21,7 @@ import type { Surroundings } from "./surroundings.ts";
 import { manifestOfTask, refuseTwoTasks } from "./task-manifest.ts";
 
 export interface RunOptions extends LocalOptions {
-  /** Prepared task folder, in place of a manifest. */
+  /** Prepared task folder or the name of a bundled task, in place of a manifest. */
   task?: string | undefined;
   /** Model folder, or the name of a bundled policy; with `task` (default: quickstart). */
   model?: string | undefined;
@@ -42,7 +43,9 @@ export interface RunOptions extends LocalOptions {
 export async function runLocally(file: string | undefined, options: RunOptions, around: Surroundings): Promise<number> {
   return runLocalCommand(options, around, async (local) => {
     const { terminal } = local;
-    const { run, source } = readRun(file, options);
+    const isAlone = file === undefined && options.resume === undefined;
+    const task = options.task && isAlone ? await taskFolder(options.task, options.python, local.steps) : options.task;
+    const { run, source } = readRun(file, { ...options, task });
     await checkAddresses(local);
     if (options.replay !== undefined && !existsSync(options.replay))
       throw new ControllerError(

@@ -14,8 +14,20 @@ export interface Summary {
   /** ISO 8601. */
   startedAt?: string;
   updatedAt?: string;
+  /** Why no program was valid; the learner writes it while that is so. */
+  commonErrors?: CommonError[];
   evaluation?: { before?: EvaluationFigures; after?: EvaluationFigures };
 }
+
+interface CommonError {
+  error: string;
+  samples: number;
+  example: { id: string; program: string };
+}
+
+/** Errors, and lines of the program of each, that the terminal shows; the report has all. */
+const SHOWN_ERRORS = 3;
+const SHOWN_LINES = 25;
 
 /** `best/score.json` */
 interface Best {
@@ -35,7 +47,7 @@ export function readSummarySince(directory: string, since: number): Summary | un
 
 /** Shows the before/after table, what the engine did, the best program and the report. */
 export function showEnd(terminal: Terminal, directory: string): void {
-  const { evaluation } = readSummary(directory) ?? {};
+  const { evaluation, commonErrors = [] } = readSummary(directory) ?? {};
   const best = read<Best>(join(directory, "best", "score.json"));
   const table = comparison(evaluation?.before, evaluation?.after, best?.metric ?? "score");
   if (table.length > 0) terminal.line("");
@@ -44,7 +56,7 @@ export function showEnd(terminal: Terminal, directory: string): void {
   const lines = readMetrics(directory).map(({ line }) => line);
   for (const note of runNotes(lines)) terminal.line(note);
   if (best) terminal.line(`Best program: ${join(directory, "best", "program.py")} (${bestFacts(best, lines)})`);
-  else terminal.line("No program was valid.");
+  else for (const line of errorLines(commonErrors, directory)) terminal.line(line);
   const report = join(directory, "report.html");
   if (existsSync(report)) terminal.line(`Report: ${report}`);
 }
@@ -53,6 +65,24 @@ export function showEnd(terminal: Terminal, directory: string): void {
 function bestFacts({ metric, score }: Best, lines: readonly IterationLine[]): string {
   const row = lines.find(({ bestScore }) => bestScore === score);
   return `${metric} ${score}${row ? `, iteration ${row.iteration}` : ""}`;
+}
+
+/** Returns why no program was valid: the commonest errors with one program each. */
+export function errorLines(errors: readonly CommonError[], directory: string): string[] {
+  if (errors.length === 0) return ["No program was valid."];
+  const shown = errors.slice(0, SHOWN_ERRORS).flatMap(({ error, samples, example }) => {
+    const lines = example.program.trimEnd().split("\n");
+    const left = lines.length - SHOWN_LINES;
+    const program = [...lines.slice(0, SHOWN_LINES), ...(left > 0 ? [`… ${left} more lines`] : [])];
+    const times = samples === 1 ? "1 program" : `${samples} programs`;
+    return ["", `${times}: ${error} (for example ${example.id})`, ...program.map((line) => `    ${line}`)];
+  });
+  return [
+    "No program was valid. The commonest errors:",
+    ...shown,
+    "",
+    `All of them: longrun samples ${directory} --failed`,
+  ];
 }
 
 function read<Value>(path: string): Value | undefined {

@@ -25,7 +25,7 @@ export interface ManifestText {
  */
 export function manifestOfTask(task: string, model = DEFAULT_MODEL): ManifestText {
   if (!existsSync(task))
-    throw new ControllerError("input", `--task ${task}: there is no such folder; make one with: longrun task init`);
+    throw new ControllerError("input", `--task ${task}: there is no such folder; make one with longrun task init`);
   const policy = policyOf(model);
   const item = taskOfFolder(task);
   const { spec, ...kind } = baseOf(policy);

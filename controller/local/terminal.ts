@@ -268,7 +268,7 @@ function seconds(value: number | null): string {
 }
 
 /** @returns the number with `digits` significant digits, without an exponent where that is readable */
-function significant(value: number | null, digits = 5): string {
+export function significant(value: number | null, digits = 5): string {
   if (value === null || !Number.isFinite(value)) return "-";
   if (value === 0) return "0";
   const magnitude = Math.floor(Math.log10(Math.abs(value)));

@@ -4,6 +4,7 @@ import { policyFolder } from "../../crds/policy.ts";
 import { ManifestError, parseResolved } from "../../crds/trainingrun.ts";
 import { checkLengths, readConfig, readTokenizer } from "../engine/index.ts";
 import { rewardOrderFault } from "../grading/reward.ts";
+import { estimateChat } from "../rollout/estimate-tokens.ts";
 import { checkInstrumenter } from "../rollout/instrument-policy.ts";
 import { scratchPrompt } from "../rollout/prompts.ts";
 import { packagesOf, readPromptTask } from "../rollout/snippet.ts";
@@ -20,20 +21,26 @@ function validate(): void {
   const { values } = parseArgs({ options });
   const path = required(values.manifest, "--manifest", "a resolved manifest");
   const { spec } = parseResolved(readText(path), path);
-  const policy = policyFolder(spec.model.policy, path, process.cwd());
-  const { maxPositions } = readConfig(policy);
-  checkLengths(spec.model, maxPositions);
-  checkInstrumenter(spec.model, maxPositions);
+  // A model that is fetched when the run starts (`model.source`) is not here yet: its tokens are estimated.
+  const policy = spec.model.policy === undefined ? undefined : policyFolder(spec.model.policy, path, process.cwd());
+  if (policy !== undefined) {
+    const { maxPositions } = readConfig(policy);
+    checkLengths(spec.model, maxPositions);
+    checkInstrumenter(spec.model, maxPositions);
+  }
   const directory = values["task-dir"];
   if (directory !== undefined) {
     const task = openTask(directory, spec.tasks[0]);
     const fault = rewardOrderFault(spec.algorithm, task.grader);
     if (fault !== undefined) throw new ManifestError([fault]);
-    const tokenizer = readTokenizer(policy);
+    const tokenizer = policy === undefined ? undefined : readTokenizer(policy);
     const { style } = spec.prompts;
     const { maxPromptTokens } = spec.model;
     const shown = readPromptTask(task, spec.prompts.dataSnippetRows, packagesOf(spec));
-    scratchPrompt(shown, { style, maxPromptTokens, encode: (messages) => tokenizer.encodeChat(messages) });
+    scratchPrompt(shown, {
+      ...{ style, maxPromptTokens },
+      encode: tokenizer ? (messages) => tokenizer.encodeChat(messages) : estimateChat,
+    });
   }
   printLine({});
 }

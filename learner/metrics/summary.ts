@@ -1,5 +1,6 @@
 /** `summary.json` of a run folder: what is known of the run as a whole. Written anew whenever a part of it changes. */
 import { join } from "node:path";
+import type { CommonError } from "./common-errors.ts";
 import { readIfThere, replaceFile } from "./files.ts";
 
 /** What the starting policy was pretrained on, and how far that alone would have come. */
@@ -95,6 +96,8 @@ export interface RunSummary {
   elapsedSeconds: number;
   evaluation: Evaluation;
   corpus?: CorpusSummary;
+  /** Of a run that has had no valid program so far: why. */
+  commonErrors?: readonly CommonError[] | undefined;
   /** longrun, node, onnxruntime, python, numpy, … as found. */
   versions: Record<string, string>;
   isolationLevel?: string;

@@ -1,11 +1,21 @@
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { test } from "node:test";
 import { parser } from "@lezer/python";
 import { uniforms } from "../engine/model/random.ts";
 import { family } from "../rollout/family.ts";
 import { parseSolution } from "../rollout/solution.ts";
 import { readRegistry } from "../tasks/registry.ts";
-import { type CorpusText, defaultCorpus, inCorpus, makeCorpus, programHash, programHashes } from "./corpus.ts";
+import {
+  type CorpusText,
+  defaultCorpus,
+  inCorpus,
+  makeCorpus,
+  programHash,
+  programHashes,
+  readCorpus,
+  unknownTask,
+} from "./corpus.ts";
 import { Draw } from "./draw.ts";
 import { mistakesOf } from "./mistakes.ts";
 import { drawDesign, writeDraft } from "./programs.ts";
@@ -129,4 +139,17 @@ test("programs are found by their hashes", () => {
   const single = programHashes(["a = 1"]);
   assert.deepEqual(single, programHash("a = 1"));
   assert.ok(inCorpus("a = 1", single));
+});
+
+test("a task that the policy has seen no program for is told, with the tasks that it knows", () => {
+  const folder = join(import.meta.dirname, "../../manifests/quickstart/policy");
+  const { tasks } = readCorpus(folder, "diamonds")!;
+  assert.deepEqual(tasks, ["diamonds", "movie", "wage"]);
+  assert.equal(
+    unknownTask(tasks, "quickstart", "houses"),
+    "the bundled policy quickstart knows diamonds, movie and wage; houses is none of them, so few of its programs may be valid",
+  );
+  assert.match(unknownTask(tasks, "./mine", "houses")!, /^the policy \.\/mine knows/);
+  assert.equal(unknownTask(tasks, "quickstart", "wage"), undefined);
+  assert.equal(unknownTask([], "quickstart", "houses"), undefined);
 });

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { isPolicyName } from "../../crds/policy.ts";
 import type { Grader } from "../../crds/trainingrun.ts";
 import { type Message, uniforms } from "../engine/index.ts";
 import type { CorpusSummary } from "../metrics/summary.ts";
@@ -114,5 +115,19 @@ export function readCorpus(folder: string, task: string) {
   const best = existsSync(measured) ? JSON.parse(readFileSync(measured, "utf8"))[task] : undefined;
   const known: Partial<CorpusSummary> = best && { bestScore: best.score, bestProgram: best.family };
   const summary: CorpusSummary = { programs: hashes.length / 8, ...known };
-  return { hashes, summary };
+  const made = join(folder, "corpus.json");
+  const tasks: string[] = existsSync(made) ? (JSON.parse(readFileSync(made, "utf8")).tasks ?? []) : [];
+  return { hashes, summary, tasks };
+}
+
+/**
+ * Returns one line that warns of a task that a pretrained policy has seen no program for; undefined if it has, or if its tasks are not known.
+ *
+ * @param tasks of the policy's corpus @param policy `model.policy`
+ */
+export function unknownTask(tasks: readonly string[], policy: string, task: string): string | undefined {
+  if (tasks.length === 0 || tasks.includes(task)) return undefined;
+  const which = isPolicyName(policy) ? `bundled policy ${policy}` : `policy ${policy}`;
+  const known = new Intl.ListFormat("en-GB").format(tasks);
+  return `the ${which} knows ${known}; ${task} is none of them, so few of its programs may be valid`;
 }

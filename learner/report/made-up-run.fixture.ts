@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { uniforms } from "../engine/model/random.ts";
 import { changeOf, type EvaluatedProgram, summarize } from "../evaluation/figures.ts";
 import { type IterationMetrics, iterationMetrics, type MeasuredSample, type TaskScale } from "../metrics/iteration.ts";
-import type { Evaluation } from "../metrics/summary.ts";
+import type { Evaluation, RunSummary } from "../metrics/summary.ts";
 import { writeSummary } from "../metrics/summary.ts";
 
 export interface MadeUpRun {
@@ -27,6 +27,8 @@ export interface MadeUpRun {
   engine?: "idleActors" | "idlePrograms" | "idleStaleness" | "idleOther" | "busy" | "unmeasured";
   /** Guards that flag every tenth valid submission. */
   guards?: readonly string[];
+  /** Why no program was valid. */
+  commonErrors?: RunSummary["commonErrors"];
   /** Every valid reward was raised to the grader's rewardFloor. */
   clamped?: boolean;
   /** The manifest only names the task, as that of a bundled one does. */
@@ -85,6 +87,7 @@ export async function writeMadeUpRun(directory: string, run: MadeUpRun): Promise
       pandas: "3.1",
     },
     isolationLevel: "namespaces",
+    ...(run.commonErrors && { commonErrors: run.commonErrors }),
   });
   const best = lines.at(-1)?.bestScoreSoFar;
   if (best === null || best === undefined) return;

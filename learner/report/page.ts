@@ -1,6 +1,7 @@
 /** The whole page: one file without scripts, fonts or pictures from elsewhere. */
 import { readFileSync } from "node:fs";
 import { describeSettings, evaluationTable } from "../evaluation/rows.ts";
+import type { CommonError } from "../metrics/common-errors.ts";
 import { count, duration, number, percent, span, time } from "../metrics/format.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
 import { sum } from "../metrics/statistics.ts";
@@ -56,6 +57,7 @@ ${byTask(run)}
 ${lines.length > 0 ? await plots(run) : html`<p class="empty">Plots appear when the first iteration has ended.</p>`}
 <h2>Best program</h2>
 ${bestProgram(run.best, lines)}
+${!run.best && summary?.commonErrors && errorsSection(summary.commonErrors)}
 ${corpus(summary, lines)}
 <h2>Every iteration</h2>
 ${lines.length > 0 ? iterations(lines) : html`<p class="empty">No iteration has ended yet.</p>`}`;
@@ -187,6 +189,15 @@ function bestProgram(best: BestProgram | undefined, lines: readonly IterationMet
 ${plan && html`<p class="soft">${plan}</p>`}
 <div class="best"><div><h3>program.py</h3><pre>${highlightPython(best.program)}</pre></div>
 <div><h3>Terminal output</h3><pre>${terminalText(best.output) || "(it printed nothing)"}</pre></div></div>`;
+}
+
+/** Why no program was valid so far, with one program of each kind of error. */
+function errorsSection(errors: readonly CommonError[]): Html {
+  const sections = errors.map(({ error, samples, example }) => {
+    const times = samples === 1 ? "1 program" : `${count(samples)} programs`;
+    return html`<details><summary>${times}: ${terminalText(error)}</summary><p class="soft">for example ${example.id}</p><pre>${highlightPython(example.program)}</pre></details>`;
+  });
+  return html`<h3>The commonest errors</h3>${sections}`;
 }
 
 /** How much of it is the starting policy's own corpus. */

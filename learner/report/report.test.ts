@@ -45,8 +45,19 @@ const runs: [name: string, run: MadeUpRun, has: RegExp[], hasNot: RegExp[]][] = 
   ],
   [
     "no valid program",
-    { iterations: 3, finished: 1, state: "failed", validAtStart: 0 },
-    [/failed in iteration 2 of 3/, /No valid program yet, so there is no score/, /see logs\/actor-0\.log/],
+    {
+      ...{ iterations: 3, finished: 1, state: "failed", validAtStart: 0 },
+      commonErrors: [{ error: "KeyError: '<b>'", samples: 7, example: { id: "s7", program: "wanted = 1" } }],
+    },
+    [
+      /The commonest errors/,
+      /7 programs: KeyError: &#39;&#60;b&#62;/,
+      /for example s7/,
+      /wanted/,
+      /failed in iteration 2 of 3/,
+      /No valid program yet, so there is no score/,
+      /see logs\/actor-0\.log/,
+    ],
     [/program\.py/],
   ],
   [

@@ -137,10 +137,24 @@ export class Store extends PolicyVersions {
     );
   }
 
+  /** Returns the samples of every purpose in the order of dispatch; `failed`: those that are graded and not valid. */
+  allSamples({ failed = false } = {}): Sample[] {
+    return this.#samples(`${SAMPLE} WHERE NOT :failed OR g.valid = 0 ORDER BY s.sequence`, { failed });
+  }
+
+  /** Returns the newest `n` samples that are graded and not valid, in the order of dispatch. */
+  newestFailed(n: number): Sample[] {
+    return this.#samples(`${SAMPLE} WHERE g.valid = 0 ORDER BY s.sequence DESC LIMIT :n`, { n }).reverse();
+  }
+
+  sample(id: string): Sample | undefined {
+    return this.#samples(`${SAMPLE} WHERE s.id = :id`, { id })[0];
+  }
+
   /** @throws StoreError `conflict` if one is not there */
   samples(ids: readonly string[]): Sample[] {
     return ids.map((id) => {
-      const [sample] = this.#samples(`${SAMPLE} WHERE s.id = :id`, { id });
+      const sample = this.sample(id);
       if (sample === undefined) throw new StoreError("conflict", `sample ${id} is not in the store`);
       return sample;
     });

@@ -40,8 +40,8 @@ describe("is refused, and nothing is made", () => {
     [
       "a task folder that is not there",
       undefined,
-      { task: "own" },
-      /^--task own: there is no such folder; .*task init$/,
+      { task: "./own" },
+      /^--task \.\/own: there is no such folder; .*task init$/,
     ],
     ["a task folder without task.yaml", undefined, { task: "custom" }, /^--task custom: holds no task\.yaml/],
     [

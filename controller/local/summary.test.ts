@@ -1,0 +1,33 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { errorLines } from "./summary.ts";
+
+const error = (id: string, samples: number, program: string) => ({
+  error: `error ${id}`,
+  samples,
+  example: { id, program },
+});
+
+test("why no program was valid: the commonest errors with one program each", () => {
+  const long = Array.from({ length: 30 }, (_, line) => `line ${line + 1}`).join("\n");
+  const lines = errorLines(
+    [error("a", 4, long), error("b", 1, "x = 1\n"), error("c", 1, "y"), error("d", 1, "z")],
+    "runs/r",
+  );
+  assert.deepEqual(lines.slice(0, 4), [
+    "No program was valid. The commonest errors:",
+    "",
+    "4 programs: error a (for example a)",
+    "    line 1",
+  ]);
+  assert.deepEqual(lines.slice(27, 32), [
+    "    line 25",
+    "    … 5 more lines",
+    "",
+    "1 program: error b (for example b)",
+    "    x = 1",
+  ]);
+  assert.deepEqual(lines.slice(-2), ["", "All of them: longrun samples runs/r --failed"]);
+  assert.ok(!lines.some((line) => line.includes("error d")), "three are enough here");
+  assert.deepEqual(errorLines([], "runs/r"), ["No program was valid."]);
+});

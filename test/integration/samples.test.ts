@@ -1,0 +1,73 @@
+/** `longrun samples` on a run folder: lists, one sample whole, and what programs wrote made harmless to a terminal. */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { newResult, newSample, scratchFolder } from "../../learner/store/store.fixture.ts";
+import { openStore } from "../../learner/store/store.ts";
+
+const CLI = join(import.meta.dirname, "../../controller/cli.ts");
+const home = scratchFolder();
+after(() => rmSync(home, { recursive: true, force: true }));
+mkdirSync(join(home, "run"));
+const store = openStore(join(home, "run/store.sqlite"));
+await store.beginLineage(async () => false);
+const lineage = store.lineage;
+store.addSamples([newSample("good", { lineage }), newSample("bad", { lineage, kind: "improve", previous: "good" })]);
+store.addSamples([newSample("none", { lineage, state: "notExecuted", program: undefined, solution: "I cannot." })]);
+store.addSamples([newSample("queued", { lineage })]);
+const [good, bad] = store.leases.takeAll(["actor", "actor"]);
+store.leases.accept("actor", good!, newResult());
+const failed = { outcome: "failed", exitStatus: 1, terminalOutput: "\u001b[2JKeyError: 'x'\n" } as const;
+store.leases.accept("actor", bad!, newResult(failed));
+store.setGrade("good", { valid: true, score: 30.5, reward: -9, reason: "valid", guards: ["constant"], clamped: true });
+store.setGrade("bad", { valid: false, reward: -9.9, reason: "failed" });
+store.setGrade("none", { valid: false, reward: -10, reason: "noCodeBlock" });
+store.close();
+
+const longrun = (...args: string[]) =>
+  spawnSync(process.execPath, [CLI, "samples", ...args], { encoding: "utf8", cwd: home, timeout: 60_000 });
+
+test("all of them, in the order of dispatch", () => {
+  const { stdout, status } = longrun("run");
+  const rows = stdout.split("\n");
+  assert.match(rows[0]!, /^id +iteration +prompt +score +reward +duration +result$/);
+  assert.match(rows[1]!, /^good +0 +scratch +30\.500 +-9\.0000 +1\.50 s +valid, flagged: constant, at rewardFloor$/);
+  assert.match(rows[2]!, /^bad +0 +improve +- +-9\.9000 +1\.50 s +␛\[2JKeyError: 'x'$/);
+  assert.match(rows[3]!, /^none +0 +scratch +- +-10\.000 +- +noCodeBlock$/);
+  assert.match(rows[4]!, /^queued +0 +scratch +- +- +- +queued$/);
+  assert.match(stdout, /longrun samples run --show queued\n$/);
+  assert.equal(status, 0);
+});
+
+test("the failed ones, for programs", () => {
+  const lines = longrun("run", "--failed", "--json").stdout.trimEnd().split("\n");
+  const found = lines.map((line) => JSON.parse(line));
+  assert.deepEqual(
+    found.map(({ id, error }) => [id, error]),
+    [
+      ["bad", "\u001b[2JKeyError: 'x'"],
+      ["none", "noCodeBlock"],
+    ],
+  );
+});
+
+test("one whole: its program and output, or its answer where there is no program", () => {
+  const { stdout } = longrun("run", "--show", "bad");
+  assert.match(stdout, /^id +bad$/m);
+  assert.match(stdout, /^previous +good$/m);
+  assert.match(stdout, /\nprogram\nprint\(1\)\n\nterminal output\n␛\[2JKeyError: 'x'\n$/);
+  assert.match(longrun("run", "--show", "none").stdout, /\nsolution\nI cannot\.\n$/);
+  assert.equal(JSON.parse(longrun("run", "--show", "bad", "--json").stdout).terminalOutput, "\u001b[2JKeyError: 'x'\n");
+});
+
+test("no such sample, no run folder", () => {
+  const none = longrun("run", "--show", "other");
+  assert.deepEqual(
+    [none.status, none.stderr],
+    [2, "--show other: there is no such sample in run; longrun samples run lists them\n"],
+  );
+  const folder = longrun(".");
+  assert.deepEqual([folder.status, folder.stderr], [2, ".: this is no run folder: it has no store.sqlite\n"]);
+});
