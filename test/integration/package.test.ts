@@ -1,0 +1,61 @@
+/** What `npm run package` packs works where npm installs it: below node_modules, on any Node. */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { globSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { after, before, test } from "node:test";
+import { copySources, withJavaScriptNames } from "../../controller/package.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
+const folder = mkdtempSync(join(tmpdir(), "longrun-package-"));
+const installed = join(folder, "node_modules/longrun");
+before(() => {
+  copySources(installed);
+  writeFileSync(join(installed, "package.json"), readFileSync(join(ROOT, "package.json")));
+  symlinkSync(join(ROOT, "node_modules"), join(installed, "node_modules"));
+});
+after(() => rmSync(folder, { recursive: true }));
+
+const NAMES: [source: string, expected: string][] = [
+  ['import { a } from "./a.ts";', 'import { a } from "./a.js";'],
+  ["new URL('../b/a.ts', import.meta.url)", "new URL('../b/a.js', import.meta.url)"],
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: it is a source
+  ["`${APP}/learner/main.ts`", "`${APP}/learner/main.ts`"],
+  ["// see `a file` in a.ts", "// see `a file` in a.ts"],
+];
+for (const [source, expected] of NAMES) test(source, () => assert.equal(withJavaScriptNames(source), expected));
+
+test("no TypeScript, no test, and every file that is imported or started", () => {
+  const files = globSync("{actor,controller,crds,learner,proto}/**/*.{js,mjs,ts}", { cwd: installed });
+  assert.ok(files.length > 400, `${files.length} files`);
+  assert.deepEqual(
+    files.filter((file) => /\.ts$|\.test\.|fixture/.test(file) && !file.endsWith(".d.ts")),
+    [],
+  );
+  const missing = files.flatMap((file) => {
+    const source = readFileSync(join(installed, file), "utf8");
+    const named = [...source.matchAll(/(?:from|import|import\(|URL\() ?\(?"(\.\.?\/[^"]+)"/g)].map(([, name]) => name!);
+    return named
+      .filter((name) => globSync(join(installed, dirname(file), name)).length === 0)
+      .map((name) => `${file}: ${name}`);
+  });
+  assert.deepEqual(missing, []);
+});
+
+const COMMANDS: [args: string[], says: RegExp][] = [
+  [["--version"], /^\d+\.\d+\.\d+\n$/],
+  [["model", "info", "quickstart"], /^architecture {2}qwen2/],
+  [["validate", join(installed, "manifests/quickstart/trainingrun.yaml")], /is valid\n$/],
+  [["help", "grade"], /^Usage: longrun grade/],
+];
+for (const [args, says] of COMMANDS)
+  test(`longrun ${args.join(" ").replace(installed, "")}, below node_modules`, () => {
+    const longrun = join(installed, "controller/longrun.mjs");
+    const { status, stdout, stderr } = spawnSync(process.execPath, [longrun, ...args], {
+      encoding: "utf8",
+      cwd: folder,
+    });
+    assert.deepEqual([status, stderr], [0, ""]);
+    assert.match(stdout, says);
+  });
