@@ -565,14 +565,20 @@ const FIT: RuleCase[] = [
   {
     at: "spec.model.source.huggingFace.secretRef.name",
     message: "the name of a Secret has lower-case letters",
-    refused: [fromHub("repo: a/b, secretRef: {name: Hub}")],
-    accepted: [fromHub("repo: a/b, secretRef: {name: hub}")],
+    refused: [fromHub("repo: a/b, secretRef: {name: longrun-hub-}")],
+    accepted: [fromHub("repo: a/b, secretRef: {name: longrun-hub}")],
+  },
+  {
+    at: "spec.model.source.huggingFace.secretRef.name",
+    message: "a run can use a Secret only if it was made for that",
+    refused: [fromHub("repo: a/b, secretRef: {name: database}")],
+    accepted: [fromHub("repo: a/b, secretRef: {name: longrun-hub-team}")],
   },
   {
     at: "spec.model.source.huggingFace.secretRef.key",
     message: "a key of a Secret has letters",
-    refused: [fromHub("repo: a/b, secretRef: {name: hub, key: a/b}")],
-    accepted: [fromHub("repo: a/b, secretRef: {name: hub, key: token}")],
+    refused: [fromHub("repo: a/b, secretRef: {name: longrun-hub, key: a/b}")],
+    accepted: [fromHub("repo: a/b, secretRef: {name: longrun-hub, key: token}")],
   },
   {
     at: "spec.model",
@@ -755,7 +761,7 @@ const CHANGE: RuleCase[] = [
     before: [fromHub("repo: a/b, revision: v1")],
     refused: [fromHub(changed!)],
     accepted: [
-      fromHub("repo: a/b, revision: v1, secretRef: {name: hub}"),
+      fromHub("repo: a/b, revision: v1, secretRef: {name: longrun-hub}"),
       fromHub("repo: a/b, revision: v1, endpoint: https://hub.test"),
     ],
   })),

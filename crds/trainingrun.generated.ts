@@ -200,13 +200,13 @@ export interface HuggingFaceSource {
   revision: string;
   /** Address of a mirror of the hub. Absent: https://huggingface.co, on one machine HF_ENDPOINT. */
   endpoint?: string;
-  /** Secret of the run's namespace with a token of the hub, for private and gated models; the Job that fetches has it and no other pod. On one machine the token in HF_TOKEN is used. */
+  /** Secret of the run's namespace with a token of the hub, for private and gated models; the Job that fetches has it and no other pod. Its name begins with longrun-hub. On one machine the token in HF_TOKEN is used. */
   secretRef?: SecretRef;
 }
 
-/** Secret of the run's namespace with a token of the hub, for private and gated models; the Job that fetches has it and no other pod. On one machine the token in HF_TOKEN is used. */
+/** Secret of the run's namespace with a token of the hub, for private and gated models; the Job that fetches has it and no other pod. Its name begins with longrun-hub. On one machine the token in HF_TOKEN is used. */
 export interface SecretRef {
-  /** Name of the Secret. */
+  /** Name of the Secret, longrun-hub or longrun-hub-NAME. */
   name: string;
   /** Key in its data (default HF_TOKEN; ours). */
   key: string;

@@ -380,7 +380,7 @@ describe("a model that is fetched", () => {
   const sourceOf = (change: object = {}, learner: object = {}) =>
     runOf({ model: { source: { huggingFace: { repo: "a/b", ...change } } }, learner });
   const jobOf = (run: Run) => desiredModelJob(run, "quick-data", { ...DEFAULT_SETTINGS, proxy });
-  const secretRef = { name: "hub", key: "token" };
+  const secretRef = { name: "longrun-hub", key: "token" };
 
   test("is where the learner looks for its policy; nothing of the source starts a learner anew", () => {
     const { policy, source } = configOf(sourceOf({ secretRef })).spec.model;
@@ -401,9 +401,10 @@ describe("a model that is fetched", () => {
     assert.deepEqual([pod.serviceAccountName, pod.automountServiceAccountToken], ["quick-model", false]);
     assert.deepEqual(
       pod.volumes!.map(({ persistentVolumeClaim, secret }) => persistentVolumeClaim?.claimName ?? secret?.secretName),
-      ["quick-data", "hub"],
+      ["quick-data", "longrun-hub"],
     );
-    for (const other of Object.values(podsOf(run))) assert.doesNotMatch(JSON.stringify(other), /"hub"|hub\.test/);
+    for (const other of Object.values(podsOf(run)))
+      assert.doesNotMatch(JSON.stringify(other), /"longrun-hub"|hub\.test/);
     const [rule] = jobOf(run).spec!.podFailurePolicy!.rules;
     assert.deepEqual([rule!.action, rule!.onExitCodes!.values], ["FailJob", [2]]);
     const open = jobOf(sourceOf()).spec!.template.spec!;

@@ -753,7 +753,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
 
   test("model.source: the model is fetched before the learner starts; what failed is said, and goes on", async () => {
     const namespace = await world.namespace();
-    const secretRef = { name: "hub", key: "HF_TOKEN" };
+    const secretRef = { name: "longrun-hub", key: "HF_TOKEN" };
     const source = { huggingFace: { repo: "acme/model", revision: "main", secretRef } };
     await world.createRun(namespace, "run", { model: { source } });
     const jobOf = () =>
@@ -762,7 +762,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
         name: "run-model",
       });
     const job = await eventually(jobOf);
-    assert.match(JSON.stringify(job.spec), /"secretName":"hub"/);
+    assert.match(JSON.stringify(job.spec), /"secretName":"longrun-hub"/);
     for (const resource of [SERVICE_ACCOUNT, NETWORK_POLICY])
       assert.ok(await world.client.get(resource, { namespace, name: "run-model" }), resource.kind);
     const available = () => conditionOf(namespace, "run", "LearnerAvailable");

@@ -44,7 +44,7 @@ const fromHub = (text: string) => ["model.policy=null", `model.source={huggingFa
 
 test("the model is fetched first, once; the run folder names the commit's folder, from which it is resumed", async () => {
   await using server = await HubServer.of(POLICY);
-  const set = fromHub(`repo: acme/model, endpoint: "${server.endpoint}", secretRef: {name: on-a-cluster}`);
+  const set = fromHub(`repo: acme/model, endpoint: "${server.endpoint}", secretRef: {name: longrun-hub-on-a-cluster}`);
   const first = await run("first", set);
   assert.equal(first.status, 0, first.text);
   assert.match(first.text, /^Fetching acme\/model\n/);
