@@ -34,10 +34,7 @@ export interface EngineOptions {
   workers?: number;
   /** tokens that go through a graph together; few stay in the caches, many fill more threads (default 512 a thread) */
   microBatchTokens?: number;
-  /**
-   * most tokens of a prompt and responses that share it in a graph: what memory was planned for, the longest sequence that there
-   * can be. Attention goes in more blocks where it is long. Default microBatchTokens
-   */
+  /** most tokens of a prompt and responses that share it in a graph, as memory was planned for. Default microBatchTokens */
   rowTokens?: number;
   /** responses that are generated side by side, over all workers; further ones wait. It changes no response. Default 64 */
   slots?: number | undefined;
@@ -56,10 +53,7 @@ export interface EngineOptions {
   activationBytes?: number;
   /** what matrix products are computed in; weights, gradients and optimiser state are float32 always. Default float32 */
   compute?: ComputeFormat;
-  /**
-   * Weights, gradients, moments and keys and values stay where the networks run (device-memory.ts). Default: on a GPU. On
-   * a CPU it does the same calls for nothing; tests do.
-   */
+  /** weights, gradients and moments stay where the networks run (device-memory.ts). Default: on a GPU. Tests do it on a CPU */
   resident?: boolean;
   /** low-rank adapters are trained and the model is frozen; left out: every weight is trained */
   adapter?: AdapterOptions | undefined;
