@@ -104,12 +104,29 @@ export class Slots<R extends Row> {
     }
   }
 
-  /** One more token for each row. Returns the rows by their slots, which they leave by `free`. */
-  async step(): Promise<[slot: number, row: R][]> {
-    const active = [...this.#rows.entries()].filter((entry): entry is [number, R] => entry[1] !== undefined);
-    const sampling = samplingOf(active);
-    for (const range of this.#ranges(active.map(([slot]) => slot))) await this.#run(sampling, range);
+  /** One more token for each row. Returns the slots that have one; a row leaves its slot by `free`. */
+  async step(): Promise<number[]> {
+    const active: number[] = []; // a loop, as are those below: arrays of all slots for each token are a lot of garbage
+    for (let slot = 0; slot < this.#o.slots; slot++) if (this.#rows[slot]) active.push(slot);
+    const sampling = this.#sampling(active);
+    for (const range of this.#ranges(active)) await this.#run(sampling, range);
     return active;
+  }
+
+  /** The row of a slot that has one. */
+  row(slot: number): R {
+    return this.#rows[slot]!;
+  }
+
+  #sampling(active: readonly number[]): Sampling {
+    let [greedy, nuclei] = [0, 0];
+    for (const slot of active) {
+      const { temperature, topP } = this.#rows[slot]!;
+      if (temperature === 0) greedy++;
+      else if (topP < 1) nuclei++;
+    }
+    if (greedy === active.length) return "greedy";
+    return greedy + nuclei === 0 ? "all" : "mixed";
   }
 
   async #run(sampling: Sampling, { first, count }: Range): Promise<void> {
@@ -241,11 +258,6 @@ const roundedUp = (count: number): number =>
 
 const FROM = ["keys", "values"] as const;
 const TO = ["newKeys", "newValues"] as const;
-
-function samplingOf(active: readonly [number, Row][]): Sampling {
-  if (active.every(([, { temperature }]) => temperature === 0)) return "greedy";
-  return active.every(([, { temperature, topP }]) => temperature > 0 && topP === 1) ? "all" : "mixed";
-}
 
 /** Numbers of a token's keys, or values, in a layer. */
 export const tokenNumbers = (config: ModelConfig): number => config.keyValueHeads * cachedHeadSize(config);

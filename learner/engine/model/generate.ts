@@ -171,7 +171,7 @@ export class Generator {
       while (this.#waiting.length > 0) {
         const slots = await this.#openSlots(weights);
         for (await slots.admit(this.#waiting); !slots.empty; await slots.admit(this.#waiting)) {
-          ended = this.#endedCalls(await slots.step(), weights);
+          ended = this.#endedCalls(slots, await slots.step(), weights);
           if (this.#calls.size === 0) break;
           for (const call of ended.splice(0)) call.resolve(call.responses);
           await nextTurn();
@@ -191,10 +191,11 @@ export class Generator {
   }
 
   /** Tells of the rows' newest tokens, and frees the slots of those that have ended. Returns the calls whose last row has. */
-  #endedCalls(rows: Iterable<[slot: number, row: Pending]>, weights: GeneratorWeights): Call[] {
+  #endedCalls(slots: Slots<Pending>, active: readonly number[], weights: GeneratorWeights): Call[] {
     const calls: Call[] = [];
     const now = performance.now();
-    for (const [slot, row] of rows) {
+    for (const slot of active) {
+      const row = slots.row(slot);
       const { call, index, tokens, logProbs, told } = row;
       if (Number.isNaN(logProbs.at(-1))) throw notFinite(weights);
       const finished = call.options.eosIds.includes(tokens.at(-1)!);
@@ -205,7 +206,7 @@ export class Generator {
         finished,
       });
       if (ended) {
-        this.#slots!.free(slot);
+        slots.free(slot);
         call.responses[index] = since(0);
         call.left--;
       }
