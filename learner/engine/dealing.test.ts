@@ -105,7 +105,7 @@ test("where a worker fails, the call's other rows end too, and those that wait a
 });
 
 test("a signal ends rows that wait and rows that are generated; no prompts are an empty answer", async () => {
-  const { workers, given } = workersOf(1);
+  const { workers, given } = workersOf(2);
   const dealing = new Dealing(workers, 2);
   const controller = new AbortController();
   const options = { ...OPTIONS, seeds: seeds(9), signal: controller.signal };
@@ -113,6 +113,19 @@ test("a signal ends rows that wait and rows that are generated; no prompts are a
   controller.abort(new Error("enough"));
   await assert.rejects(ended, /enough/);
   await assert.rejects(dealing.generate("policy", prompts(9), options), /enough/);
-  assert.equal(given[0]!.length, 3);
+  assert.deepEqual(
+    given.map(({ length }) => length),
+    [3, 3],
+  );
   assert.deepEqual(await dealing.generate("policy", [], { ...OPTIONS, seeds: [] }), []);
+});
+
+test("a single worker has all rows at once, as nobody else could take them", async () => {
+  const { workers, given } = workersOf(1);
+  const controller = new AbortController();
+  const options = { ...OPTIONS, seeds: seeds(9), signal: controller.signal };
+  const ended = new Dealing(workers, 2).generate("policy", prompts(9), options);
+  assert.equal(given[0]!.length, 9);
+  controller.abort(new Error("enough"));
+  await assert.rejects(ended, /enough/);
 });

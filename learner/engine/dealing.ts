@@ -49,7 +49,8 @@ export class Dealing {
     this.#workers = workers;
     this.#rows = workers.map(() => 0);
     this.#slots = slots;
-    this.#most = slots + Math.max(1, Math.floor(slots * AHEAD));
+    // a single worker may have all rows: nobody else could take them
+    this.#most = workers.length === 1 ? Number.POSITIVE_INFINITY : slots + Math.max(1, Math.floor(slots * AHEAD));
   }
 
   async generate(
@@ -75,7 +76,7 @@ export class Dealing {
   /** Hands out as many of the rows that wait as workers may have. */
   #deal(): void {
     const room = this.#rows.reduce((total, rows) => total + Math.max(0, this.#most - rows), 0);
-    const next = this.#waiting.splice(0, room);
+    const next = this.#waiting.splice(0, Math.min(room, this.#waiting.length));
     const parts = dealtPrompts(
       next.map(({ prompt }) => prompt),
       this.#rows,
