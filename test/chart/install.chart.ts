@@ -8,7 +8,7 @@ import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { KubeConfig } from "@kubernetes/client-node";
@@ -186,15 +186,20 @@ async function startRun(namespace: string, { hasStatus = true } = {}): Promise<R
 
 type Generation = KubeObject & { metadata: { generation?: number } };
 
-/** The manifests that ship, as the API server stores them now; suspended, so that they have no pod. */
+/**
+ * The manifests that ship, as the API server stores them now; suspended, so that they have no pod. The CRD of 0.1.0 knows no model.source:
+ * then the policy was a folder on a volume.
+ */
 async function writeManifests(): Promise<Run[]> {
   const written = [];
   for (const file of globSync("manifests/{quickstart,tasks/*}/trainingrun.yaml", { cwd: ROOT })) {
     const manifest = parse(readFileSync(join(ROOT, file), "utf8")) as Run;
     const metadata = { ...manifest.metadata, namespace: "training" };
-    written.push(
-      await client.create(TRAINING_RUN, { ...manifest, metadata, spec: { ...manifest.spec, suspend: true } }),
-    );
+    const spec = { ...manifest.spec, suspend: true };
+    const { source, ...model } = spec.model;
+    const volume = { persistentVolumeClaim: { claimName: "models" } };
+    if (source) spec.model = { ...model, policy: basename(source.huggingFace.repo), volume } as typeof spec.model;
+    written.push(await client.create(TRAINING_RUN, { ...manifest, metadata, spec }));
   }
   return written;
 }
