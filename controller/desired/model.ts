@@ -13,8 +13,8 @@ const ATTEMPTS = 7;
 const NEEDS_PERSON = 2;
 
 /**
- * For namespaces with a quota. A fetch with Qwen2.5's tokenizer, which is read once, took 303 MB (2026-11-25). What is written
- * passes through the page cache, which the limit only makes smaller.
+ * Requests and limits of the fetch, so that a namespace with a ResourceQuota admits the pod. A fetch that read Qwen2.5's tokenizer
+ * peaked at 303 MB (2026-11-25). The page cache counts against the limit, but the kernel shrinks it in time.
  */
 const RESOURCES = { requests: { cpu: "100m", memory: "384Mi" }, limits: { cpu: "2", memory: "1Gi" } };
 

@@ -1,10 +1,10 @@
 /**
- * Methods of an object that lives in a worker thread, called from the thread that started it. Calls run one after the other, in their
- * order; those that follow each other may run side by side (`Turns`). What is passed is copied, but for
+ * Calls methods of an object that lives in a worker thread. The thread serves calls in their order, one at a time; consecutive calls of
+ * one turn run side by side (`Turns`). Parameters are copied, with three exceptions:
  *
- * - numbers in shared memory (SharedArrayBuffer);
- * - a function as the last parameter: calls of it come back here while the method runs;
- * - an AbortSignal as the property `signal` of a parameter: it is aborted there, too.
+ * - Numbers in a SharedArrayBuffer are shared.
+ * - A function as the last parameter stays here: the method's calls of it are sent back while the method runs.
+ * - An AbortSignal in the property `signal` of a parameter stays here: an abort is sent on to the method's own signal.
  */
 import { type MessagePort, Worker } from "node:worker_threads";
 import { EngineError } from "./errors.ts";
@@ -33,14 +33,14 @@ export type Remote<T> = {
   [M in keyof T]: T[M] extends (...parameters: infer P) => infer R ? (...parameters: P) => Promise<Awaited<R>> : never;
 };
 
-/** Work in turns, first come, first served: what follows each other with the same name is one turn, and runs side by side. */
+/** Runs work in turns, first come, first served. Consecutive work with the same name is one turn and runs side by side. */
 class Turns {
   #name: string | undefined;
   /** of this turn */
   readonly #open = new Set<Promise<unknown>>();
   #before: Promise<unknown> = Promise.resolve();
 
-  /** @param name left out: the work has a turn of its own */
+  /** @param name default: the work gets a turn of its own */
   take(name: string | undefined, work: () => Promise<unknown>): void {
     if (name === undefined || name !== this.#name) {
       this.#before = Promise.all([this.#before, ...this.#open]);

@@ -11,7 +11,7 @@ import type { GenerateOptions, Listener, Response } from "./model/generate.ts";
 
 type Calls = Pick<Remote<EngineWorker>, "generate">;
 
-/** Of a worker's slots: what it has beyond them is so many of them, one at least. */
+/** Rows that a worker holds beyond its slots, as a share of its slots; at least one row. */
 const AHEAD = 1 / 8;
 
 /** One call of `generate`. */

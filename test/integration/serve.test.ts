@@ -70,7 +70,7 @@ describe("OpenAI's client", () => {
   });
 
   const metric = async (name: string): Promise<number> => {
-    // questions that keep a connection would keep those of the clients alive, too: fetch takes any of them
+    // A kept-alive metrics request would reuse a client's idle connection and stop it from timing out.
     const answer = await fetch(new URL("/metrics", server.url), { headers: { connection: "close" } });
     const text = await answer.text();
     return Number(

@@ -39,7 +39,7 @@ export interface SlotOptions {
   /** weights and positions */
   readonly feeds: Feeds;
   readonly session: (kind: "prefill" | "copy" | Sampling) => Promise<Session>;
-  /** a step of all slots from the first on costs a GPU as much as one of those that have rows, which would be many graphs to capture */
+  /** On a GPU a step computes all slots up to the last row: empty ones cost nothing, and each range of slots would be a graph to capture. */
   readonly onGpu: boolean;
 }
 
@@ -106,7 +106,7 @@ export class Slots<R extends Row> {
 
   /** One more token for each row. Returns the slots that have one; a row leaves its slot by `free`. */
   async step(): Promise<number[]> {
-    const active: number[] = []; // a loop, as are those below: arrays of all slots for each token are a lot of garbage
+    const active: number[] = []; // loops, here and below: arrays of all slots for each token would be much garbage
     for (let slot = 0; slot < this.#o.slots; slot++) if (this.#rows[slot]) active.push(slot);
     const sampling = this.#sampling(active);
     for (const range of this.#ranges(active)) await this.#run(sampling, range);
