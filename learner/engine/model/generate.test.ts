@@ -391,6 +391,22 @@ describe("requests that cannot be served", () => {
       await assert.rejects(generator.generate(broken, [prompt], { ...request, topP }), /not finite/);
   });
 
+  it("fails every call of a step whose logits are not finite, also one whose last row ends in that step", {
+    timeout: 5000,
+  }, async () => {
+    const embedding = "model.embed_tokens.weight";
+    const poisoned = weights.get(embedding)!.slice();
+    poisoned.fill(Number.NaN, 5 * config.hiddenSize, 6 * config.hiddenSize); // the row of token 5
+    const untied = { ...config, tied: false };
+    const broken = new Map([...initialWeights(untied, 1), [embedding, poisoned]]);
+    const own = new Generator(untied, { threads: 1 });
+    const calls = [prompt, Int32Array.of(1, 5)].map((each) =>
+      own.generate(broken, [each], { ...request, maxNewTokens: 1 }),
+    );
+    for (const call of calls) await assert.rejects(call, /not finite/);
+    await own.release();
+  });
+
   it("says which parameter is missing", async () => {
     const missing = new Map(weights);
     missing.delete("model.layers.1.mlp.up_proj.weight");

@@ -213,10 +213,9 @@ export class Generator {
       const part = ended && told === 0 ? call.responses[index]! : since(told);
       call.listener(index, { ...part, ended });
       [row.told, row.toldAt] = [tokens.length, now];
-      if (call.left > 0) continue;
-      this.#calls.delete(call);
-      calls.push(call);
+      if (call.left === 0) calls.push(call);
     }
+    for (const call of calls) this.#calls.delete(call); // here: an error above must reject these calls, too
     return calls;
   }
 
