@@ -73,17 +73,20 @@ function bestPlan(request: PlanRequest, threads: number, budget: Budget, mode: A
   const { device, devices, adapter, microBatchSize } = request;
   const planOf = (checkpointing: boolean) => {
     const planner = new Planner({ ...request, checkpointing });
-    const on = (workers: number) => {
+    const on = (workers: number, swaps = false) => {
       const tokens = device.kind === "cuda" ? microBatchSize * planner.longest : passTokens({ threads }, workers);
-      let plan = planner.plan(tokens, workers);
+      let plan = planner.plan(tokens, workers, swaps);
       while (!fits(plan, budget) && plan.microBatchTokens > planner.longest)
-        plan = planner.plan(Math.max(planner.longest, Math.floor(plan.microBatchTokens / 2)), workers);
+        plan = planner.plan(Math.max(planner.longest, Math.floor(plan.microBatchTokens / 2)), workers, swaps);
       return plan;
     };
     const workers = workerCount({ threads, device, adapter, ...(devices && { devices }) });
     const plan = on(workers);
+    if (fits(plan, budget)) return plan;
+    // models are exchanged a few times an iteration, layers are recomputed in every pass: this costs less
+    if (planner.masters) return on(workers, true);
     // threads of a CPU can run one pass together
-    return device.kind === "cpu" && workers > 1 && !fits(plan, budget) ? on(1) : plan;
+    return device.kind === "cpu" && workers > 1 ? on(1) : plan;
   };
   const plan = planOf(mode === "Always");
   return mode === "Auto" && !fits(plan, budget) ? planOf(true) : plan;
