@@ -248,15 +248,15 @@ async function loadPolicy({ options, directory, spec, store, log }: Process, pol
   checkLengths(spec.model, maxPositions);
   checkInstrumenter(spec.model, maxPositions);
   const plan = await place(policy, spec, options, log, restarted);
-  const { device, devices, microBatchTokens, rowTokens, ranks, checkpointing, swaps } = plan;
+  const { device, devices, microBatchTokens, rowTokens, ranks, checkpointing, offloads, swaps } = plan;
   const adapter = adapterOf(spec);
   const base = adapter && modelIdentity(new MappedWeights(policy));
   const { threads, compute } = spec.learner;
   const { generationBatchSize: slots, maxPromptTokens, maxResponseTokens } = spec.model;
-  const passes = { workers: ranks, microBatchTokens, rowTokens, swaps } satisfies Partial<EngineOptions>;
+  const planned = { workers: ranks, microBatchTokens, rowTokens, offloads, swaps } satisfies Partial<EngineOptions>;
   onNotice((text) => log.warn(text));
   const engine = await startEngine({
-    ...{ model: policy, device, ...(devices && { devices }), threads, adapter, compute: COMPUTE[compute], ...passes },
+    ...{ model: policy, device, ...(devices && { devices }), threads, adapter, compute: COMPUTE[compute], ...planned },
     ...{ slots, positions: maxPromptTokens + maxResponseTokens },
     critic: spec.algorithm.baseline === "Critic",
     activationCheckpointing: checkpointing ? "Always" : "Never",

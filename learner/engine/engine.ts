@@ -56,9 +56,11 @@ export interface EngineOptions {
   /** weights, gradients and moments stay where the networks run (device-memory.ts). Default: on a GPU. Tests do it on a CPU */
   resident?: boolean;
   /**
-   * Where every weight is trained in bfloat16: policy, reference and critic are on a device in turn, not side by side, as memory was
-   * planned for. Default false
+   * Where every weight is trained in bfloat16: float32 weights and moments stay in this process's memory, and a device has weights rounded
+   * to bfloat16 (rounded-weights.ts), as memory was planned for. Default false
    */
+  offloads?: boolean;
+  /** With `offloads`: policy, reference and critic are on a device in turn, not side by side. Default false */
   swaps?: boolean;
   /** low-rank adapters are trained and the model is frozen; left out: every weight is trained */
   adapter?: AdapterOptions | undefined;

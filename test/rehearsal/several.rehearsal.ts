@@ -130,7 +130,7 @@ const SMALL = { ...STEP, learningRate: 1e-6, microBatchSize: 1 };
 for (const swaps of [false, true])
   test(`every weight in bfloat16${swaps ? ", one model on a GPU at a time" : ""}: float32 weights and moments are those of one GPU, and small updates add up`, async () => {
     const trained = (count: number) =>
-      onDevices(count, { compute: "bfloat16", swaps }, async (engine) => {
+      onDevices(count, { compute: "bfloat16", offloads: true, swaps }, async (engine) => {
         const before = await logProbs(engine);
         for (let i = 0; i < 3; i++) {
           await engine.updateCritic(BATCH, { ...SMALL, valueClip: 0.5 });
