@@ -1,4 +1,4 @@
-/** What a model generates with: sessions of its graphs, its weights and positions as they read them, and the memory of the KV cache. */
+/** The parts of a model that generation needs: sessions of its graphs, their weights and positions, and the memory of the KV cache. */
 import type { Compute } from "../graph/graph.ts";
 import { type DeviceTensor, DTYPES, elementCount, type Tensor, tensor } from "../graph/tensor.ts";
 import { type DeviceBuffer, HostBuffer } from "../runtime/buffer.ts";
@@ -17,7 +17,7 @@ import type { MappedWeights } from "./mapped.ts";
 import { rotaryTable } from "./rotary.ts";
 import { parameters } from "./weights.ts";
 
-/** By name: in this process's memory, or where the generator's sessions run. They may change between calls. */
+/** Weights by name, in this process's memory or on the device of the generator's sessions. They may change between calls. */
 export type Numbers = ReadonlyMap<string, Float32Array | DeviceTensor>;
 
 /** All weights, by transformers' names; or a folder's files as they are, and an adapter beside them. */
@@ -36,7 +36,7 @@ interface Cache {
 }
 const NO_CACHE: Cache = { parts: [], numbers: 0 };
 
-/** What a model generates with, made when it is first asked for. Between runs of the generator a CPU keeps no cache, and a GPU all that it has. */
+/** Makes each part when it is first needed. Between runs of the generator a GPU keeps everything, and a CPU keeps all but the KV cache. */
 export class GenerationModel {
   readonly onGpu: boolean;
   readonly cacheType: Compute;
@@ -71,12 +71,12 @@ export class GenerationModel {
     return { ...(await this.#positionFeeds(positions)), ...(await this.#weightFeeds(weights)) };
   }
 
-  /** Keys, then values, of each layer, where there is room for so many numbers of each; undefined where there is not. */
+  /** The cache (keys, then values, of each layer) if it has room for so many numbers of each, else undefined. */
   cache(numbers: number): readonly CachePart[] | undefined {
     return numbers > this.#cache.numbers ? undefined : this.#cache.parts;
   }
 
-  /** A cache with room for so many numbers of each layer's keys. What the last one held is lost. */
+  /** Allocates a cache with room for so many numbers of each layer's keys, and frees the last one. */
   async newCache(numbers: number): Promise<readonly CachePart[]> {
     this.#releaseCache();
     const words = Math.ceil((numbers * DTYPES[this.cacheType].bytes) / DTYPES.float32.bytes);
@@ -87,7 +87,7 @@ export class GenerationModel {
     return parts;
   }
 
-  /** Whether what graphs of this run read is still there in the next one. */
+  /** Whether the inputs of this run's graphs stay where they are until the next run. */
   get keeps(): boolean {
     return this.onGpu && this.#placed.length === 0;
   }
@@ -109,7 +109,7 @@ export class GenerationModel {
     this.#cache = NO_CACHE;
   }
 
-  /** On a GPU half precision, but of files that hold float32, or float16 beside bfloat16. */
+  /** The dtype of products: half precision on a GPU, unless the files hold float32, or float16 beside bfloat16. */
   #compute(weights: GeneratorWeights): Compute {
     const half = this.cacheType;
     const narrow =
@@ -141,7 +141,7 @@ export class GenerationModel {
     return create(graph, { threads: this.#threads, captures, ...frozen?.base.sessionOptions });
   }
 
-  /** By the names of the graph's inputs. */
+  /** The weights by the names of the graph's inputs. */
   async #weightFeeds(weights: GeneratorWeights): Promise<Feeds> {
     const { adapter } = isFed(weights) ? {} : weights;
     const adapted = adapter ? adapterParameters(this.#config, adapter.lora) : [];
@@ -191,12 +191,12 @@ export class GenerationModel {
   }
 }
 
-/** What graphs are made for: equal for weights that differ in their numbers alone. */
+/** A key that is equal for weights that can share a graph, because only their numbers differ. */
 export function graphKey(weights: GeneratorWeights): string {
   return isFed(weights) ? "" : JSON.stringify([weights.base.folder, weights.adapter?.lora]);
 }
 
-/** The error of weights that give a token without a probability. */
+/** The error for weights whose logits are not finite. */
 export function notFinite(weights: GeneratorWeights): ModelError {
   if (!isFed(weights)) return weights.base.notFinite();
   return new ModelError("generation", "the model's logits are not finite; its weights have diverged");

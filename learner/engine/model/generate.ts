@@ -77,8 +77,8 @@ interface Pending extends Row {
 /**
  * Samples responses with a model whose weights the caller owns. Calls that overlap must have the same weights.
  *
- * A row's response depends on its prompt, its seed, its options and the weights alone: on a CPU bit by bit, whatever other rows there are,
- * their order and the number of slots. On a GPU, where products are summed in an order that depends on their size, log-probs move by rounding.
+ * A row's response depends on its prompt, its seed, its options and the weights alone. On a CPU this holds bit for bit, whatever the other
+ * rows, their order and the number of slots are. A GPU sums products in an order that depends on their size, so that log-probs move by rounding.
  */
 export class Generator {
   readonly #config: ModelConfig;
@@ -209,7 +209,7 @@ export class Generator {
     return this.#slots;
   }
 
-  /** On a GPU slots are kept, unless what they read goes away with this run. */
+  /** Keeps the slots on a GPU, unless inputs of their graphs are freed after this run. */
   #closeSlots(): void {
     this.#slots = undefined;
     if (this.#model.keeps) return;
