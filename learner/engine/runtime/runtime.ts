@@ -1,6 +1,6 @@
 /**
- * ONNX Runtime on one device, with tensors that stay there from one run to the next. All of it blocks the thread that calls
- * it, as ONNX Runtime does: use it in a worker. On a CPU the same calls are made, and a device is this process's memory.
+ * ONNX Runtime on one device, with tensors that stay there from one run to the next. Every call blocks its thread, as
+ * ONNX Runtime does: use it in a worker. A CPU takes the same calls; its device memory is this process's memory.
  */
 
 import { GraphError } from "../graph/errors.ts";
