@@ -25,12 +25,13 @@ export {
 } from "./engine.ts";
 export { EngineError } from "./errors.ts";
 export { type Budget, checkLengths, fitRun, planTable, size } from "./fit.ts";
+export { type GpuEntry, gpuLines, gpuTable } from "./gpu-table.ts";
 export { localEngine, logProbsOf } from "./local.ts";
 // Models: folders, weights, adapters, tokenizers.
 export { readAdapter } from "./model/adapter-folder.ts";
 export type { ModelConfig } from "./model/config.ts";
 export { ModelError } from "./model/errors.ts";
-export { SHARD_BYTES, saveWeights } from "./model/files.ts";
+export { hasWeights, SHARD_BYTES, saveWeights } from "./model/files.ts";
 export {
   copyOtherFiles,
   createModelFolder,
@@ -50,7 +51,8 @@ export { readTensor } from "./model/safetensors.ts";
 export { type Message, Tokenizer, type TokenizerFiles } from "./model/tokenizer.ts";
 export { checkFinite, elementCount, initialWeights } from "./model/weights.ts";
 export type { MemoryPlan, PlanRequest } from "./plan.ts";
-export { instrumenterShape } from "./plan-generation.ts";
+export { type GenerationShape, generationShape, instrumenterShape } from "./plan-generation.ts";
+export { fitInference, type InferenceRequest } from "./plan-inference.ts";
 export {
   type Device,
   deviceName,
