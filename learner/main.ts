@@ -248,12 +248,12 @@ async function loadPolicy({ options, directory, spec, store, log }: Process, pol
   checkLengths(spec.model, maxPositions);
   checkInstrumenter(spec.model, maxPositions);
   const plan = await place(policy, spec, options, log, restarted);
-  const { device, devices, microBatchTokens, rowTokens, ranks, checkpointing } = plan;
+  const { device, devices, microBatchTokens, rowTokens, ranks, checkpointing, swaps } = plan;
   const adapter = adapterOf(spec);
   const base = adapter && modelIdentity(new MappedWeights(policy));
   const { threads, compute } = spec.learner;
   const { generationBatchSize: slots, maxPromptTokens, maxResponseTokens } = spec.model;
-  const passes = { workers: ranks, microBatchTokens, rowTokens } satisfies Partial<EngineOptions>;
+  const passes = { workers: ranks, microBatchTokens, rowTokens, swaps } satisfies Partial<EngineOptions>;
   onNotice((text) => log.warn(text));
   const engine = await startEngine({
     ...{ model: policy, device, ...(devices && { devices }), threads, adapter, compute: COMPUTE[compute], ...passes },

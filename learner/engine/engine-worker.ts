@@ -58,7 +58,7 @@ export class EngineWorker {
   /** @throws EngineError, ModelError for options and folders that cannot be used; GraphError `device` */
   constructor(options: EngineOptions) {
     this.#model = adaptationOf(options.model, options.adapter);
-    const onDevice = isResident(options) ? new DeviceMemory(options, this.#model.frozen) : undefined;
+    const onDevice = isResident(options) ? new DeviceMemory(options, this.#model) : undefined;
     this.#memory = onDevice ?? new HostMemory();
     this.#sum = new GradientSum(this.#memory);
     this.#sessions = new Sessions(this.#model, options, onDevice);

@@ -55,6 +55,11 @@ export interface EngineOptions {
   compute?: ComputeFormat;
   /** weights, gradients and moments stay where the networks run (device-memory.ts). Default: on a GPU. Tests do it on a CPU */
   resident?: boolean;
+  /**
+   * Where every weight is trained in bfloat16: policy, reference and critic are on a device in turn, not side by side, as memory was
+   * planned for. Default false
+   */
+  swaps?: boolean;
   /** low-rank adapters are trained and the model is frozen; left out: every weight is trained */
   adapter?: AdapterOptions | undefined;
   /** whether `load` takes the critic that a checkpoint has; default true */

@@ -107,17 +107,20 @@ export class Fitting {
     const { device, devices, adapter, microBatchSize } = request;
     const threads = this.#threads;
     const planner = this.#planner({ ...request, checkpointing });
-    const on = (workers: number) => {
+    const on = (workers: number, swaps = false) => {
       const tokens = device.kind === "cuda" ? microBatchSize * planner.longest : passTokens({ threads }, workers);
-      let plan = planner.plan(tokens, workers);
+      let plan = planner.plan(tokens, workers, swaps);
       while (!fits(plan, this.#budget) && plan.microBatchTokens > planner.longest)
-        plan = planner.plan(Math.max(planner.longest, Math.floor(plan.microBatchTokens / 2)), workers);
+        plan = planner.plan(Math.max(planner.longest, Math.floor(plan.microBatchTokens / 2)), workers, swaps);
       return plan;
     };
     const workers = workerCount({ threads, device, adapter, ...(devices && { devices }) });
     const plan = on(workers);
+    if (fits(plan, this.#budget)) return plan;
+    // models are exchanged a few times an iteration, layers are recomputed in every pass: this costs less
+    if (planner.masters) return on(workers, true);
     // threads of a CPU can run one pass together
-    return device.kind === "cpu" && workers > 1 && !fits(plan, this.#budget) ? on(1) : plan;
+    return device.kind === "cpu" && workers > 1 ? on(1) : plan;
   }
 
   #planner(request: PlanRequest): Planner {

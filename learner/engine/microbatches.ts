@@ -19,6 +19,13 @@ export function isResident({ resident, device }: Pick<EngineOptions, "resident" 
 }
 
 /**
+ * Whether float32 weights and moments stay in this process's memory, and graphs read weights that are rounded to bfloat16
+ * (rounded-weights.ts): where every weight is trained in bfloat16.
+ */
+export const hasMasters = ({ compute, adapter }: Pick<EngineOptions, "compute" | "adapter">): boolean =>
+  compute === "bfloat16" && adapter === undefined;
+
+/**
  * Workers, which each run micro-batches of their own (workers.ts): one for each GPU, or for each thread of a CPU where every weight is
  * trained, 8 at most. With adapters on a CPU one: a frozen model can be large, its products fill many threads, and its layers are widened
  * for every pass.

@@ -4,8 +4,8 @@
  * and the lifetimes of their values followed (graph/memory.ts), so that the plan goes by what the engine does.
  */
 
-import { type Adaptation, plannedAdaptation, trainedShapes } from "./adaptation.ts";
-import { adamwGraph, squaresGraph } from "./device-adamw.ts";
+import { type Adaptation, plannedAdaptation, type Role, trainedShapes } from "./adaptation.ts";
+import { adamwGraph, PASSING, squaresGraph } from "./device-adamw.ts";
 import type { AdapterOptions } from "./engine.ts";
 import type { Graph, Value } from "./graph/graph.ts";
 import { peakMemory } from "./graph/memory.ts";
@@ -23,6 +23,7 @@ import {
   generationShape,
   instrumenterShape,
 } from "./plan-generation.ts";
+import { roundedBytes } from "./rounded-weights.ts";
 import { BLOCK_NUMBERS } from "./runtime/buffer.ts";
 import type { Device } from "./runtime/device.ts";
 import { evaluateGraph, policyStepGraph, valueGraph, valueStepGraph } from "./steps.ts";
@@ -73,6 +74,8 @@ export interface MemoryPlan {
   /** workers, which each run micro-batches of their own; `longrun model info --json` has it by this name */
   ranks: number;
   checkpointing: boolean;
+  /** policy, reference and critic are on a GPU in turn (EngineOptions) */
+  swaps: boolean;
 }
 
 /** Node.js, the engine's thread and one worker, ONNX Runtime, tokenizer, and garbage that is not collected yet. Measured. */
@@ -180,14 +183,17 @@ export class Planner {
       : { activations: ARENA * (peak.bytes - logits), logits: ARENA * logits };
   }
 
-  /** @param workers each holds a pass and its gradients; on GPUs each has one */
-  plan(microBatchTokens: number, workers = this.#request.devices?.length ?? 1): MemoryPlan {
+  /**
+   * @param workers each holds a pass and its gradients; on GPUs each has one
+   * @param swaps where there are masters: policy, reference and critic are on a GPU in turn
+   */
+  plan(microBatchTokens: number, workers = this.#request.devices?.length ?? 1, swaps = false): MemoryPlan {
     const { device, devices, checkpointing = false } = this.#request;
-    const rows = [...this.#held(workers), ...this.#work(microBatchTokens, workers)];
+    const rows = [...this.#held(workers, swaps), ...this.#work(microBatchTokens, workers)];
     const sum = (of: "hostBytes" | "gpuBytes") => rows.reduce((total, row) => total + row[of], 0);
     const totals = { hostBytes: sum("hostBytes"), gpuBytes: sum("gpuBytes") };
     const lengths = { microBatchTokens, rowTokens: this.longest };
-    return { device, ...(devices && { devices }), rows, ...totals, ...lengths, ranks: workers, checkpointing };
+    return { device, ...(devices && { devices }), rows, ...totals, ...lengths, ranks: workers, checkpointing, swaps };
   }
 
   /** Whether the networks run on a GPU; weights, gradients and moments are then there, too. */
@@ -195,8 +201,13 @@ export class Planner {
     return this.#request.device.kind === "cuda";
   }
 
+  /** Whether a GPU has weights rounded to bfloat16, and float32 weights and moments are here (rounded-weights.ts). */
+  get masters(): boolean {
+    return this.#onGpu && !this.#request.adapter && this.#request.compute === "bfloat16";
+  }
+
   /** The process, weights, gradients and moments: what is there all the time. */
-  #held(workers: number): PlanRow[] {
+  #held(workers: number, swaps: boolean): PlanRow[] {
     const { adapter, critic, compute, instrumenter } = this.#request;
     const [policy, largest] = [this.#policyBytes, Math.max(this.#policyBytes, this.#criticBytes)];
     const trained = policy + this.#criticBytes;
@@ -219,17 +230,35 @@ export class Planner {
     const halves = (bytes: number) => (compute === "bfloat16" ? bytes / 2 : 0);
     // generation's copies in half precision: joined adapters; or where training has none the policy's, and the reference's if it instruments
     const joined = adapter && DTYPES.bfloat16.bytes * joinedNumbers(this.model.config, adapter);
-    const copies = joined ?? (compute === "bfloat16" ? 0 : (policy / 2) * (instrumenter ? 2 : 1));
+    const copies = joined ?? (policy / 2) * (instrumenter ? 2 : 1);
     const ofWeights = adapter ? ownersOf : `${owners}, bfloat16 copies for generation`;
     // a micro-batch's gradient is added to the sum by the graph that computes it, and counted there
     const block = working(adamwGraph()) + working(squaresGraph());
     const several = workers > 1;
     const sum = several ? largest + workers * DTYPES.float32.bytes * BLOCK_NUMBERS : 0; // exchange.ts
     const shared = several ? `${moments}, a part on each GPU` : moments;
+    const processRow = planRow("process", "Node.js, ONNX Runtime, its sessions, CUDA", process + sessions, CUDA_BYTES);
+    const ofSum = several ? `${gradients}; here the GPUs' sum` : gradients;
+    if (this.masters) {
+      const roles: Role[] = ["policy", "reference", ...(critic ? (["critic"] as const) : [])];
+      const each = roles.map((role) => roundedBytes(trainedShapes(this.model, role)));
+      const passing = DTYPES.float32.bytes * BLOCK_NUMBERS; // a block on its way to the GPU
+      const rounded = each.map((bytes) => bytes.matrices + bytes.rest + passing);
+      const there = swaps ? Math.max(...rounded) : rounded.reduce((total, bytes) => total + bytes, 0);
+      const turn = swaps ? ", one on a GPU at a time" : "";
+      const micro = Math.max(...each.map(({ matrices }) => matrices));
+      const inTurn = "moments here, like float32 weights: blocks pass through a GPU";
+      return [
+        processRow,
+        planRow("weights", `${owners}, bfloat16 on a GPU${turn}`, weights, there),
+        planRow("gradients", ofSum, sum, largest + micro),
+        planRow("optimiser", inTurn, 2 * trained, block + PASSING * passing),
+      ];
+    }
     return [
-      planRow("process", "Node.js, ONNX Runtime, its sessions, CUDA", process + sessions, CUDA_BYTES),
+      processRow,
       planRow("weights", ofWeights, weights, frozen + weights + halves(weights) + copies),
-      planRow("gradients", several ? `${gradients}; here the GPUs' sum` : gradients, sum, largest + halves(largest)),
+      planRow("gradients", ofSum, sum, largest + halves(largest)),
       planRow("optimiser", `${shared}; copies for checkpoints`, 2 * trained, (2 * trained) / workers + block),
     ];
   }

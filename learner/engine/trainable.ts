@@ -126,7 +126,7 @@ export class Trainable {
   async prepareStep({ from, to }: Range, total: Float32Array, moments: Moments | undefined): Promise<void> {
     const sum = (await this.#sum.ofOrBegin(this)) as HeldThere;
     await this.#held();
-    await this.#heldMoments({ from, to }, moments);
+    if (!this.#memory.offloads) await this.#heldMoments({ from, to }, moments);
     await sum.put(total.subarray(from, to), from);
   }
 
@@ -166,14 +166,14 @@ export class Trainable {
   }
 
   async #held(): Promise<Held> {
-    this.#weights ??= await this.#memory.hold(this.length, this.#shared);
+    this.#weights ??= await this.#memory.holdWeights(this.shapes, this.#shared);
     return this.#weights;
   }
 
   /** Those of the part of the numbers that this worker steps. */
   async #heldMoments({ from, to }: Range, shared: Moments | undefined): Promise<{ first: Held; second: Held }> {
     if (this.#moments) return this.#moments;
-    const hold = (moment: Float32Array | undefined) => this.#memory.hold(to - from, moment?.subarray(from, to));
+    const hold = (moment: Float32Array | undefined) => this.#memory.holdMoment(to - from, moment?.subarray(from, to));
     const first = await hold(shared?.first);
     try {
       this.#moments = { first, second: await hold(shared?.second) };

@@ -135,7 +135,7 @@ export function planned(asked: Asked, layers: number, folder: string) {
   const budget = { gpu: { bytes: asked.gigabytes * 1e9, source: "given" }, host: undefined };
   const whole = fitRun(requestFor("whole", config), threads, budget, activationCheckpointing);
   const request = { ...requestFor("rehearsed", { ...config, layers }), checkpointing: whole.checkpointing };
-  const plan = new Planner(request).plan(whole.microBatchTokens, whole.ranks);
+  const plan = new Planner(request).plan(whole.microBatchTokens, whole.ranks, whole.swaps);
   const room = budget.gpu.bytes - cudaBytes(whole) - (whole.gpuBytes - plan.gpuBytes);
   return { learner: spec.learner, config, request, plan, room };
 }
@@ -170,7 +170,7 @@ async function rehearse(asked: Asked, layers: number, folder: string): Promise<U
     startEngine({
       ...{ model, device, ...(devices && { devices }), adapter, threads: learner.threads, critic: request.critic },
       ...{ slots: generationBatchSize, positions: maxPromptTokens + maxResponseTokens },
-      ...{ microBatchTokens: plan.microBatchTokens, rowTokens: plan.rowTokens, workers: plan.ranks },
+      ...{ microBatchTokens: plan.microBatchTokens, rowTokens: plan.rowTokens, workers: plan.ranks, swaps: plan.swaps },
       ...{ activationCheckpointing: plan.checkpointing ? "Always" : "Never", compute: COMPUTE[learner.compute] },
     }),
   );

@@ -10,6 +10,7 @@ import { layoutOf } from "../../learner/engine/graph/parameters.ts";
 import { configJson, type ModelConfig } from "../../learner/engine/model/config.ts";
 import { saveWeights } from "../../learner/engine/model/files.ts";
 import { uniforms } from "../../learner/engine/model/random.ts";
+import { readSafetensors } from "../../learner/engine/model/safetensors.ts";
 import { elementCount, parameters } from "../../learner/engine/model/weights.ts";
 import { randomSamples } from "../../learner/engine/samples.fixture.ts";
 import { exitStatusOf } from "../../learner/failures.ts";
@@ -121,6 +122,54 @@ for (const [name, options] of Object.entries(TRAINED))
       const same = several.responses.filter((response, i) => response.join() === one.responses[i]!.join());
       assert.ok(same.length >= one.responses.length - 2, `${same.length} of ${one.responses.length} responses`);
     });
+
+/** Small enough that bfloat16 would lose it: a weight of 0.1 has a resolution of 5e-4 there. */
+const SMALL = { ...STEP, learningRate: 1e-6, microBatchSize: 1 };
+
+for (const swaps of [false, true])
+  test(`every weight in bfloat16${swaps ? ", one model on a GPU at a time" : ""}: float32 weights and moments are those of one GPU with 2, 4 and 8, and small updates add up`, async () => {
+    const trained = (count: number) =>
+      onDevices(count, { compute: "bfloat16", swaps }, async (engine) => {
+        const before = await logProbs(engine);
+        for (let i = 0; i < 3; i++) {
+          await engine.updateCritic(BATCH, { ...SMALL, valueClip: 0.5 });
+          await engine.updatePolicy(BATCH, { ...POLICY, ...SMALL });
+        }
+        assert.deepEqual(await logProbs(engine), before, "graphs read rounded weights");
+        const directory = await mkdtemp(path.join(folder, "checkpoint-"));
+        await engine.save(directory);
+        for (let i = 0; i < 3; i++) await engine.updatePolicy(BATCH, { ...POLICY, learningRate: 0.01 });
+        assert.notDeepEqual(await logProbs(engine), before);
+        return directory;
+      });
+    const one = stateOf(await trained(1));
+    const initial = readSafetensors(path.join(model, "model.safetensors"));
+    const moved = [...initial].flatMap(([name, { data }]) => {
+      const now = one.get(`policy ${name}`)!;
+      return [...data].map((x, i) => Math.abs(x - now[i]!));
+    });
+    assert.ok(
+      Math.max(...moved) <= 4e-6 && moved.filter((x) => x > 1.5e-6).length > moved.length / 2,
+      "all steps count",
+    );
+    for (const count of [2, 4, 8]) {
+      const several = stateOf(await trained(count));
+      for (const [name, numbers] of one)
+        for (const [i, x] of several.get(name)!.entries())
+          assert.ok(Math.abs(x - numbers[i]!) <= TOLERANCE, `${count} GPUs, ${name} ${i}: ${x}, not ${numbers[i]}`);
+    }
+  });
+
+/** The float32 weights and moments of a checkpoint. */
+function stateOf(directory: string): Map<string, Float32Array> {
+  const read = (prefix: string, file: string) =>
+    [...readSafetensors(path.join(directory, file))].map(([name, { data }]) => [`${prefix}${name}`, data] as const);
+  return new Map([
+    ...read("policy ", "policy/model.safetensors"),
+    ...read("moments of policy ", "policy-optimizer.safetensors"),
+    ...read("critic ", "critic/model.safetensors"),
+  ]);
+}
 
 test("each GPU generates with the newest weights: log-probs of its tokens are those of training", async () => {
   await onDevices(3, {}, async (engine) => {
