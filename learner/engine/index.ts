@@ -27,6 +27,7 @@ export { EngineError } from "./errors.ts";
 export { type Budget, checkLengths, fitRun, planTable, size } from "./fit.ts";
 export { type GpuEntry, gpuLines, gpuTable } from "./gpu-table.ts";
 export { localEngine, logProbsOf } from "./local.ts";
+export { workerCount } from "./microbatches.ts";
 // Models: folders, weights, adapters, tokenizers.
 export { readAdapter } from "./model/adapter-folder.ts";
 export type { ModelConfig } from "./model/config.ts";
@@ -50,7 +51,7 @@ export { permutation, seedFor, uniforms } from "./model/random.ts";
 export { readTensor } from "./model/safetensors.ts";
 export { type Message, Tokenizer, type TokenizerFiles } from "./model/tokenizer.ts";
 export { checkFinite, elementCount, initialWeights } from "./model/weights.ts";
-export type { MemoryPlan, PlanRequest } from "./plan.ts";
+export { type MemoryPlan, type PlanRequest, SURROUNDINGS_BYTES } from "./plan.ts";
 export { type GenerationShape, generationShape, instrumenterShape } from "./plan-generation.ts";
 export { fitInference, type InferenceRequest } from "./plan-inference.ts";
 export {
