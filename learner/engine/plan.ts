@@ -189,7 +189,7 @@ export class Planner {
    */
   plan(microBatchTokens: number, workers = this.#request.devices?.length ?? 1, swaps = false): MemoryPlan {
     const { device, devices, checkpointing = false } = this.#request;
-    const rows = [...this.#held(workers, swaps), ...this.#work(microBatchTokens, workers)];
+    const rows = [...this.#held(workers, swaps), ...this.#work(microBatchTokens, workers, swaps)];
     const sum = (of: "hostBytes" | "gpuBytes") => rows.reduce((total, row) => total + row[of], 0);
     const totals = { hostBytes: sum("hostBytes"), gpuBytes: sum("gpuBytes") };
     const lengths = { microBatchTokens, rowTokens: this.longest };
@@ -264,7 +264,7 @@ export class Planner {
   }
 
   /** What sessions need to run; on a GPU, if there is one. */
-  #work(microBatchTokens: number, workers: number): PlanRow[] {
+  #work(microBatchTokens: number, workers: number, swaps: boolean): PlanRow[] {
     const { microBatchSize, maxPromptTokens, maxResponseTokens, instrumenter, checkpointing, device } = this.#request;
     const { config } = this.model;
     const onGpu = this.#onGpu;
@@ -283,9 +283,10 @@ export class Planner {
       return { activations: together * pass.activations, logits: together * pass.logits };
     });
     const bytes = (pass: Pass) => pass.activations + pass.logits;
-    // on a GPU each session has an arena, on a CPU those of a thread share one and run in turn
+    // on a GPU each session has an arena, which it gives back where models are there in turn; on a CPU those of a thread share one
+    const inTurn = !onGpu || swaps;
     const { activations, logits } = passes.reduce((a, b): Pass => {
-      if (onGpu) return { activations: a.activations + b.activations, logits: a.logits + b.logits };
+      if (!inTurn) return { activations: a.activations + b.activations, logits: a.logits + b.logits };
       return bytes(a) < bytes(b) ? b : a;
     });
     const programs = instrumenter && instrumenterShape(limits, instrumenter);
@@ -304,7 +305,7 @@ export class Planner {
     return [
       row(
         "activations",
-        `${onGpu ? "" : "the largest of "}${graphs}${checkpointing ? ", recomputed" : ""}`,
+        `${inTurn ? "the largest of " : ""}${graphs}${checkpointing ? ", recomputed" : ""}`,
         activations,
       ),
       row("logits", `vocabulary of ${config.vocabSize}`, logits + (onGpu ? most("logits") : 0)),

@@ -79,7 +79,11 @@ export class Trainable {
   }
 
   /** Runs a step graph on one micro-batch, which adds its gradient to the sum, and returns the graph's other outputs. */
-  async accumulate(session: Session, feeds: Record<string, Tensor>): Promise<Record<string, Tensor>> {
+  async accumulate(
+    session: Session,
+    feeds: Record<string, Tensor>,
+    options?: Parameters<Session["run"]>[2],
+  ): Promise<Record<string, Tensor>> {
     const weights = await this.feeds();
     const sum = this.#parts++ === 0 ? await this.#sum.begin(this) : this.#sum.of(this);
     const part = await this.#memory.part(this.shapes);
@@ -90,6 +94,7 @@ export class Trainable {
     const results = await session.run(
       { ...weights, ...(await sum.tensors(this.shapes, SUM_PREFIX)), ...feeds },
       Object.fromEntries(session.outputNames.map((name) => [name, gradients[name] ?? null])),
+      options,
     );
     await part?.addTo(sum.buffer!);
     return Object.fromEntries(Object.entries(results).filter(([name]) => !(name in gradients)));

@@ -56,6 +56,8 @@ export const CONFIGURATIONS: readonly Asked[] = [
   { shape: "0.5b", train: "all", compute: "Float32", gigabytes: 24, generation: 64, gpus: 2 },
   { shape: "3b", train: "LoRA", compute: "BFloat16", gigabytes: 40, generation: 64, gpus: 2 },
   { shape: "0.5b", train: "all", compute: "BFloat16", gigabytes: 24, generation: 64, gpus: 4 },
+  { shape: "3b", train: "all", compute: "BFloat16", gigabytes: 40, generation: 64, gpus: 8, response: 1024 },
+  { shape: "3b", train: "all", compute: "BFloat16", gigabytes: 80, generation: 64, gpus: 2, response: 1024 },
 ];
 
 export const nameOf = ({ shape, train, compute, gigabytes, gpus = 1 }: Asked): string =>
@@ -190,9 +192,11 @@ async function rehearse(asked: Asked, layers: number, folder: string): Promise<U
     await phase("policy step", () => policyStep(engine, batch));
   }
   // weights and moments come here, as for a checkpoint; the moments for the first time, and large copies are not made (build.ts). Of several
-  // GPUs the weights are here already
+  // GPUs the weights are here already. Moments that are always here were not written either
   const { counts } = await phase("digest", () => engine.digest());
-  phases.at(-1)!.hostBytes += (devices ? 1 : 2 / 3) * counts.toHostBytes;
+  const masters = request.adapter === undefined && request.compute === "bfloat16";
+  const moments = plan.rows.find(({ what }) => what === "optimiser")!.hostBytes;
+  phases.at(-1)!.hostBytes += masters ? moments : (devices ? 1 : 2 / 3) * counts.toHostBytes;
   clearInterval(timer);
   await engine.close();
   const most = (of: "gpuBytes" | "hostBytes") => Math.max(...phases.map((each) => each[of]));

@@ -9,6 +9,7 @@ import { type EngineOptions, type RunningEngine, type Step, startEngine } from "
 import { layoutOf } from "../../learner/engine/graph/parameters.ts";
 import { configJson, type ModelConfig } from "../../learner/engine/model/config.ts";
 import { saveWeights } from "../../learner/engine/model/files.ts";
+import { isMultiplied } from "../../learner/engine/model/halved.ts";
 import { uniforms } from "../../learner/engine/model/random.ts";
 import { readSafetensors } from "../../learner/engine/model/safetensors.ts";
 import { elementCount, parameters } from "../../learner/engine/model/weights.ts";
@@ -127,7 +128,7 @@ for (const [name, options] of Object.entries(TRAINED))
 const SMALL = { ...STEP, learningRate: 1e-6, microBatchSize: 1 };
 
 for (const swaps of [false, true])
-  test(`every weight in bfloat16${swaps ? ", one model on a GPU at a time" : ""}: float32 weights and moments are those of one GPU with 2, 4 and 8, and small updates add up`, async () => {
+  test(`every weight in bfloat16${swaps ? ", one model on a GPU at a time" : ""}: float32 weights and moments are those of one GPU, and small updates add up`, async () => {
     const trained = (count: number) =>
       onDevices(count, { compute: "bfloat16", swaps }, async (engine) => {
         const before = await logProbs(engine);
@@ -135,7 +136,6 @@ for (const swaps of [false, true])
           await engine.updateCritic(BATCH, { ...SMALL, valueClip: 0.5 });
           await engine.updatePolicy(BATCH, { ...POLICY, ...SMALL });
         }
-        assert.deepEqual(await logProbs(engine), before, "graphs read rounded weights");
         const directory = await mkdtemp(path.join(folder, "checkpoint-"));
         await engine.save(directory);
         for (let i = 0; i < 3; i++) await engine.updatePolicy(BATCH, { ...POLICY, learningRate: 0.01 });
@@ -144,7 +144,8 @@ for (const swaps of [false, true])
       });
     const one = stateOf(await trained(1));
     const initial = readSafetensors(path.join(model, "model.safetensors"));
-    const moved = [...initial].flatMap(([name, { data }]) => {
+    const matrices = [...initial].filter(([name]) => isMultiplied(name));
+    const moved = matrices.flatMap(([name, { data }]) => {
       const now = one.get(`policy ${name}`)!;
       return [...data].map((x, i) => Math.abs(x - now[i]!));
     });
@@ -152,7 +153,7 @@ for (const swaps of [false, true])
       Math.max(...moved) <= 4e-6 && moved.filter((x) => x > 1.5e-6).length > moved.length / 2,
       "all steps count",
     );
-    for (const count of [2, 4, 8]) {
+    for (const count of swaps ? [4] : [2, 8]) {
       const several = stateOf(await trained(count));
       for (const [name, numbers] of one)
         for (const [i, x] of several.get(name)!.entries())
