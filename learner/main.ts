@@ -67,6 +67,7 @@ import { type Run, waitingOf } from "./run.ts";
 import { RunFiles } from "./run-files.ts";
 import { type LearnerServer, startServer } from "./server/server.ts";
 import { Phase, StatusBoard } from "./server/status.ts";
+import { checkSpace } from "./space.ts";
 import { reasonToStop } from "./stopping.ts";
 import { StoreError } from "./store/errors.ts";
 import { LEASE_DEFAULTS } from "./store/leases.ts";
@@ -251,7 +252,10 @@ async function loadPolicy({ options, directory, spec, store, log }: Process, pol
   const { maxPositions } = readConfig(policy);
   checkLengths(spec.model, maxPositions);
   checkInstrumenter(spec.model, maxPositions);
+  new MappedWeights(policy); // refuses a folder whose weights are missing or torn
   const plan = await place(policy, spec, options, log, restarted);
+  const warning = checkSpace(plan.checkpointBytes, spec, { directory, inPod: options.stay });
+  if (warning !== undefined) tell(log, warning);
   const { device, devices, microBatchTokens, rowTokens, ranks, checkpointing, swaps } = plan;
   const adapter = adapterOf(spec);
   const base = adapter && modelIdentity(new MappedWeights(policy));

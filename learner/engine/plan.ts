@@ -74,6 +74,8 @@ export interface MemoryPlan {
   /** workers, which each run micro-batches of their own; `longrun model info --json` has it by this name */
   ranks: number;
   checkpointing: boolean;
+  /** of one checkpoint on the disk: weights and moments of what is trained, float32; 0 where nothing is */
+  checkpointBytes: number;
   /** policy, reference and critic are on a GPU in turn (EngineOptions) */
   swaps: boolean;
 }
@@ -193,7 +195,9 @@ export class Planner {
     const sum = (of: "hostBytes" | "gpuBytes") => rows.reduce((total, row) => total + row[of], 0);
     const totals = { hostBytes: sum("hostBytes"), gpuBytes: sum("gpuBytes") };
     const lengths = { microBatchTokens, rowTokens: this.longest };
-    return { device, ...(devices && { devices }), rows, ...totals, ...lengths, ranks: workers, checkpointing, swaps };
+    const checkpointBytes = 3 * (this.#policyBytes + this.#criticBytes);
+    const passes = { ...lengths, ranks: workers, checkpointing, checkpointBytes, swaps };
+    return { device, ...(devices && { devices }), rows, ...totals, ...passes };
   }
 
   /** Whether the networks run on a GPU; weights, gradients and moments are then there, too. */
