@@ -1,5 +1,5 @@
 /** Which GPUs a model needs: the plan for each number and size of them, with LoRA and with every weight trained. */
-import { Fitting, fits, GPU_GIGABYTES, gpus, LORA } from "./fit.ts";
+import { Fitting, fits, GPU_GIGABYTES, gpus, LORA, size } from "./fit.ts";
 import type { PlanRequest } from "./plan.ts";
 
 export const GPU_COUNTS = [1, 2, 4, 8];
@@ -14,6 +14,8 @@ export interface GpuEntry {
   gpuBytes: number;
   /** planned in the learner's process */
   hostBytes: number;
+  /** of one checkpoint on the disk */
+  checkpointBytes: number;
   /** changes to the manifest that each make it fit on these GPUs */
   remedies: string[];
 }
@@ -30,10 +32,11 @@ export function gpuTable(request: Omit<PlanRequest, "device" | "devices" | "adap
         const devices = gpus(count);
         const own = { ...request, devices, device: devices[0]!, adapter: trained === "LoRA" ? LORA : undefined };
         const plan = fitting.best(own);
-        const { gpuBytes, hostBytes } = plan;
+        const { gpuBytes, hostBytes, checkpointBytes } = plan;
         const isFitting = fits(plan, budget);
         const remedies = isFitting ? [] : fitting.smaller(own).map(({ name }) => name);
-        return { trained, gpus: count, gigabytes, fits: isFitting, gpuBytes, hostBytes, remedies };
+        const bytes = { gpuBytes, hostBytes, checkpointBytes };
+        return { trained, gpus: count, gigabytes, fits: isFitting, ...bytes, remedies };
       });
     }),
   );
@@ -45,6 +48,7 @@ export function gpuLines(entries: readonly GpuEntry[]): string[] {
   const line = (name: string, cells: readonly string[]) =>
     `${name.padEnd(LABEL_COLUMNS)}${cells.map((text) => text.padStart(CELL_COLUMNS)).join("")}`.trimEnd();
   const groups = Map.groupBy(entries, ({ trained, gigabytes }) => `${trained}, ${gigabytes} GB each`);
+  const checkpoints = new Map(entries.map(({ trained, checkpointBytes }) => [trained, checkpointBytes]));
   const refused = entries.filter(({ remedies }) => remedies.length > 0);
   return [
     line("GB on each GPU", [...GPU_COUNTS.map((count) => `${count} GPU${count > 1 ? "s" : ""}`), "in host memory"]),
@@ -52,6 +56,8 @@ export function gpuLines(entries: readonly GpuEntry[]): string[] {
       const host = [row.at(0)!, row.at(-1)!].map(({ hostBytes }) => gigabytes(hostBytes));
       return line(name, [...row.map(cell), [...new Set(host)].join(" to ")]);
     }),
+    "",
+    `A checkpoint takes ${[...checkpoints].map(([trained, bytes]) => `${size(bytes)} (${trained})`).join(", ")}; the disk holds learner.checkpoint.keepLast (3) and one more.`,
     ...(refused.length > 0 ? ["", "A change to the manifest that makes it fit:"] : []),
     ...refused.map(
       ({ trained, gpus, gigabytes, remedies }) =>
