@@ -38,6 +38,8 @@ export class Workers {
   /** of several workers with a device each */
   readonly #exchange: Exchange | undefined;
   readonly #dealing: Dealing;
+  /** Until then somebody reads weights and moments in shared memory: no step changes them. */
+  reading: Promise<unknown> | undefined;
   /** calls of `attach` and `changed` that workers have not answered yet */
   readonly #attached: Promise<unknown>[] = [];
 
@@ -110,6 +112,7 @@ export class Workers {
     const squares = await this.#ofNumbers(model, (worker, range) => worker.squares(role, range, gradients));
     const gradientNorm = Math.sqrt(squares.reduce((total, each) => total + each, 0));
     if (!Number.isFinite(gradientNorm)) return { outputs, done: { gradientNorm, skipped: true } };
+    await this.reading;
     if (this.#masters) model.moments ??= newMoments(size);
     const scale = clipScale(gradientNorm, gradientClip);
     const scalars = adamwScalars(model.steps + 1, { ...adam, learningRate, scale });
