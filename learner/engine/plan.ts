@@ -16,6 +16,7 @@ import type { ModelConfig } from "./model/config.ts";
 import { blocksOf, decoderDims } from "./model/decoder.ts";
 import { joinedNumbers } from "./model/generate-joined.ts";
 import { MappedWeights } from "./model/mapped.ts";
+import { checkpointBytes } from "./model-state.ts";
 import {
   castBytes,
   type GenerationLimits,
@@ -74,7 +75,7 @@ export interface MemoryPlan {
   /** workers, which each run micro-batches of their own; `longrun model info --json` has it by this name */
   ranks: number;
   checkpointing: boolean;
-  /** of one checkpoint on the disk: weights and moments of what is trained, float32; 0 where nothing is */
+  /** of one checkpoint on the disk; 0 where nothing is trained */
   checkpointBytes: number;
   /** policy, reference and critic are on a GPU in turn (EngineOptions) */
   swaps: boolean;
@@ -195,9 +196,13 @@ export class Planner {
     const sum = (of: "hostBytes" | "gpuBytes") => rows.reduce((total, row) => total + row[of], 0);
     const totals = { hostBytes: sum("hostBytes"), gpuBytes: sum("gpuBytes") };
     const lengths = { microBatchTokens, rowTokens: this.longest };
-    const checkpointBytes = 3 * (this.#policyBytes + this.#criticBytes);
-    const passes = { ...lengths, ranks: workers, checkpointing, checkpointBytes, swaps };
+    const passes = { ...lengths, ranks: workers, checkpointing, checkpointBytes: this.#checkpointBytes, swaps };
     return { device, ...(devices && { devices }), rows, ...totals, ...passes };
+  }
+
+  get #checkpointBytes(): number {
+    const critic = this.#request.critic ? trainedShapes(this.model, "critic") : undefined;
+    return checkpointBytes(trainedShapes(this.model, "policy"), critic, { moments: true, masters: this.masters });
   }
 
   /** Whether the networks run on a GPU; weights, gradients and moments are then there, too. */
