@@ -234,6 +234,7 @@ export function shortage(
   plan: MemoryPlan,
   { host, gpu }: Budget,
   governing: Readonly<Record<PlanPart, readonly string[]>>,
+  what = "the run",
 ): string {
   const onGpu = gpu !== undefined && plan.gpuBytes > gpu.bytes;
   const [which, there, place] = onGpu
@@ -245,7 +246,7 @@ export function shortage(
     .slice(0, 4)
     .map(({ what, [which]: bytes }) => `${what} ${size(bytes)} (${governing[what].join(", ") || "no setting"})`);
   return (
-    `the run needs about ${size(plan[which])} of ${place}, but ${size(there.bytes)} is ${there.source}; ` +
+    `${what} needs about ${size(plan[which])} of ${place}, but ${size(there.bytes)} is ${there.source}; ` +
     `the largest parts, and the settings of each: ${largest.join("; ")}`
   );
 }

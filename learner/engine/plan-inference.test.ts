@@ -57,7 +57,7 @@ test("what does not fit is refused in one line, with the slots that fit; workers
     () => fitInference(REQUEST, host(10 * GB), NAMED),
     ({ code, message }: Error & { code: string }) => {
       assert.equal(code, "memory");
-      assert.match(message, /^the run needs about 1\d\.\d GB of memory, but 10\.0 GB is free on this machine; /);
+      assert.match(message, /^generation needs about 1\d\.\d GB of memory, but 10\.0 GB is free on this machine; /);
       assert.match(
         message,
         /: cache 9\.66 GB \(--slots, --context\); weights 6\.17 GB \(no setting\); .*; it fits with --slots 16$/,

@@ -120,7 +120,10 @@ export function fitInference(request: InferenceRequest, budget: Budget, named: I
   for (let most = least >> 1; most > 0; most >>= 1) {
     const shapes = request.shapes.map((shape) => ({ ...shape, rows: Math.min(shape.rows, most) }));
     if (fits(best({ ...request, shapes }), budget))
-      throw new EngineError("memory", `${shortage(plan, budget, governing)}; it fits with ${slots} ${most}`);
+      throw new EngineError(
+        "memory",
+        `${shortage(plan, budget, governing, "generation")}; it fits with ${slots} ${most}`,
+      );
   }
-  throw new EngineError("memory", shortage(plan, budget, governing));
+  throw new EngineError("memory", shortage(plan, budget, governing, "generation"));
 }
