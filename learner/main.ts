@@ -357,8 +357,12 @@ async function endOf(run: Run, it: Process, evaluated: Evaluated | undefined): P
 /** Trains. If the run is stopped or suspended, writes the newest finished iteration before it throws. */
 async function trainOrSave(run: Run, { suspension, signal }: Process): Promise<string> {
   try {
-    return await train(run);
+    const reason = await train(run);
+    await run.checkpoints.settled();
+    return reason;
   } catch (error) {
+    // what was being written is of a finished iteration; how that ended is in the log
+    await run.checkpoints.settled().catch(() => {});
     // After any other failure the weights may be ahead of the store.
     if (error === signal.reason && run.phases.isBetweenUpdates) await run.checkpoints.bringToDisk();
     if (error instanceof SuspendedError && !signal.aborted) {
