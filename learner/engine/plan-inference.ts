@@ -69,9 +69,13 @@ export function inferencePlan(request: InferenceRequest): MemoryPlan {
   const row = (what: PlanPart, detail: string, bytes: number) =>
     onGpu ? planRow(what, detail, 0, bytes) : planRow(what, detail, bytes);
   const tokens = Math.max(...shapes.map(({ promptTokens, responseTokens }) => promptTokens + responseTokens));
-  const copies = models.length > 1 ? `, for each of ${models.length} models` : "";
-  const weights = `${models.length > 1 ? "the models" : "the model"} as it is in its files${adapters > 0 ? ", an adapter" : ""}`;
-  const slots = `keys and values of ${own.map(({ rows }) => rows).join(" or ")} x ${tokens} tokens${copies}`;
+  const [many, each] =
+    models.length > 1
+      ? ["the models as they are in their files", `, for each of ${models.length} models`]
+      : ["the model as it is in its files", ""];
+  const weights = `${many}${adapters > 0 ? ", an adapter" : ""}`;
+  const batches = own.map(({ rows, promptTokens, responseTokens }) => `${rows} x ${promptTokens + responseTokens}`);
+  const slots = `keys and values of ${batches.join(" or ")} tokens${each}`;
   const rows: PlanRow[] = [
     onGpu
       ? planRow("process", "Node.js, ONNX Runtime, CUDA", process + PROVIDER_BYTES + nodes * NODE_BYTES, CUDA_BYTES)
