@@ -256,15 +256,15 @@ async function loadPolicy({ options, directory, spec, store, log }: Process, pol
   const plan = await place(policy, spec, options, log, restarted);
   const warning = checkSpace(plan.checkpointBytes, spec, { directory, inPod: options.stay });
   if (warning !== undefined) tell(log, warning);
-  const { device, devices, microBatchTokens, rowTokens, ranks, checkpointing, swaps } = plan;
+  const { device, devices, microBatchTokens, rowTokens, ranks, checkpointing, offloads, swaps } = plan;
   const adapter = adapterOf(spec);
   const base = adapter && modelIdentity(new MappedWeights(policy));
   const { threads, compute } = spec.learner;
   const { generationBatchSize: slots, maxPromptTokens, maxResponseTokens } = spec.model;
-  const passes = { workers: ranks, microBatchTokens, rowTokens, swaps } satisfies Partial<EngineOptions>;
+  const planned = { workers: ranks, microBatchTokens, rowTokens, offloads, swaps } satisfies Partial<EngineOptions>;
   onNotice((text) => log.warn(text));
   const engine = await startEngine({
-    ...{ model: policy, device, ...(devices && { devices }), threads, adapter, compute: COMPUTE[compute], ...passes },
+    ...{ model: policy, device, ...(devices && { devices }), threads, adapter, compute: COMPUTE[compute], ...planned },
     ...{ slots, positions: maxPromptTokens + maxResponseTokens },
     critic: spec.algorithm.baseline === "Critic",
     activationCheckpointing: checkpointing ? "Always" : "Never",

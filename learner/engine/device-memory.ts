@@ -3,8 +3,8 @@
  * there once, and an optimiser that runs there. Weights and moments are copied to this process for checkpoints alone; each step copies the
  * gradient's norm. Results equal those of HostMemory, except that the norm is summed in another order.
  *
- * Where every weight is trained in bfloat16, the device has weights rounded to bfloat16 (rounded-weights.ts) and the gradient. The float32
- * weights and the moments stay in this process's memory, where a checkpoint needs them anyway, and pass through the device in each step.
+ * What is trained in bfloat16 can be offloaded: the device then has weights rounded to bfloat16 (rounded-weights.ts) and the gradient. The
+ * float32 weights and the moments stay in this process's memory, where a checkpoint needs them anyway, and pass through the device in a step.
  */
 
 import type { AdamWScalars } from "./adamw.ts";
@@ -50,8 +50,9 @@ export class DeviceMemory implements Memory, OnDevice {
       device = { kind: "cpu" },
       threads,
       compute,
+      offloads = false,
       swaps = false,
-    }: Pick<EngineOptions, "device" | "threads" | "compute" | "swaps">,
+    }: Pick<EngineOptions, "device" | "threads" | "compute" | "offloads" | "swaps">,
     model?: Adaptation,
   ) {
     const frozen = model?.frozen;
@@ -72,8 +73,8 @@ export class DeviceMemory implements Memory, OnDevice {
       throw new EngineError("compute", `compute is bfloat16, but ${why}; set it to float32`);
     }
     this.#adapts = frozen !== undefined;
-    this.offloads = this.#narrow && model !== undefined && !frozen;
-    if (this.offloads && swaps)
+    this.offloads = offloads;
+    if (offloads && swaps)
       this.#room = this.#newRoom((["policy", "critic"] as const).map((role) => trainedShapes(model!, role)));
   }
 

@@ -299,7 +299,7 @@ describe("what does not fit is refused in one line with the largest parts and th
 
 const gpus = (count: number) => Array.from({ length: count }, (_, id) => ({ kind: "cuda", id }) as const);
 
-test("in bfloat16 a GPU has rounded weights and a gradient; float32 weights and moments are here, whatever the number of GPUs", () => {
+test("offloaded: a GPU has rounded weights and a gradient; float32 weights and moments are here, whatever the number of GPUs", () => {
   const count = (kept: (name: string) => boolean) =>
     parameters(SMALL).reduce((total, { name, shape }) => total + (kept(name) ? elementCount(shape) : 0), 0);
   const [all, matrices] = [count(() => true), count(isMultiplied)];
@@ -307,7 +307,7 @@ test("in bfloat16 a GPU has rounded weights and a gradient; float32 weights and 
   for (const number of [1, 4]) {
     const devices = gpus(number);
     const planner = new Planner(small({ device: devices[0]!, devices, compute: "bfloat16" }));
-    const rows = (swaps: boolean) => planner.plan(4096, number, swaps).rows;
+    const rows = (swaps: boolean) => planner.plan(4096, number, { offloads: true, swaps }).rows;
     const [, weights, gradients, optimiser] = rows(false);
     const near = (found: number, expected: number) => assert.ok(Math.abs(found / expected - 1) < 0.01, `${found}`);
     near(weights!.gpuBytes, 3 * (2 * matrices + 4 * (all - matrices) + block));
@@ -332,7 +332,7 @@ for (const [count, gigabytes] of [
     assert.ok(plan.gpuBytes <= gigabytes * GB);
     assert.equal(plan.swaps, gigabytes === 40, "policy, reference and critic are there in turn");
     assert.equal(plan.microBatchTokens, 2 * 2048, "two sequences at a time");
-    const said = plan.swaps ? /weights .*bfloat16 on a GPU, one on a GPU at a time/ : /weights .*bfloat16 on a GPU$/m;
+    const said = plan.swaps ? /weights .*on a GPU in bfloat16, one at a time$/m : /weights .*on a GPU in bfloat16$/m;
     assert.match(planTable(plan, budget).join("\n"), said);
   });
 

@@ -6,7 +6,7 @@ import { EngineError } from "./errors.ts";
 import { passTokens, workerCount } from "./microbatches.ts";
 import { ModelError } from "./model/errors.ts";
 import { PROJECTIONS } from "./model/lora.ts";
-import { graphsOf, type MemoryPlan, Planner, type PlanPart, type PlanRequest } from "./plan.ts";
+import { graphsOf, type MemoryPlan, type Placement, Planner, type PlanPart, type PlanRequest } from "./plan.ts";
 import { type Device, deviceNames } from "./runtime/device.ts";
 
 /** What there is; undefined where it is not known, and nothing is refused. */
@@ -107,18 +107,21 @@ export class Fitting {
     const { device, devices, adapter, microBatchSize } = request;
     const threads = this.#threads;
     const planner = this.#planner({ ...request, checkpointing });
-    const on = (workers: number, swaps = false) => {
+    const on = (workers: number, placement: Placement = {}) => {
       const tokens = device.kind === "cuda" ? microBatchSize * planner.longest : passTokens({ threads }, workers);
-      let plan = planner.plan(tokens, workers, swaps);
+      let plan = planner.plan(tokens, workers, placement);
       while (!fits(plan, this.#budget) && plan.microBatchTokens > planner.longest)
-        plan = planner.plan(Math.max(planner.longest, Math.floor(plan.microBatchTokens / 2)), workers, swaps);
+        plan = planner.plan(Math.max(planner.longest, Math.floor(plan.microBatchTokens / 2)), workers, placement);
       return plan;
     };
     const workers = workerCount({ threads, device, adapter, ...(devices && { devices }) });
     const plan = on(workers);
     if (fits(plan, this.#budget)) return plan;
-    // models are exchanged a few times an iteration, layers are recomputed in every pass: this costs less
-    if (planner.masters) return on(workers, true);
+    // numbers cross the bus once a step, and models a few times an iteration; layers would be recomputed in every pass
+    if (planner.canOffload) {
+      const offloaded = on(workers, { offloads: true });
+      return fits(offloaded, this.#budget) ? offloaded : on(workers, { offloads: true, swaps: true });
+    }
     // threads of a CPU can run one pass together
     return device.kind === "cpu" && workers > 1 ? on(1) : plan;
   }

@@ -18,10 +18,7 @@ export function isResident({ resident, device }: Pick<EngineOptions, "resident" 
   return resident ?? device?.kind === "cuda";
 }
 
-/**
- * Whether float32 weights and moments stay in this process's memory, and graphs read weights that are rounded to bfloat16
- * (rounded-weights.ts): where every weight is trained in bfloat16.
- */
+/** Whether the weights that graphs read are not those that are trained, but rounded to bfloat16. */
 export const hasMasters = ({ compute, adapter }: Pick<EngineOptions, "compute" | "adapter">): boolean =>
   compute === "bfloat16" && adapter === undefined;
 

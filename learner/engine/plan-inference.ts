@@ -100,7 +100,7 @@ export function inferencePlan(request: InferenceRequest): MemoryPlan {
     ),
   ];
   const bytes = { hostBytes: sum(rows, ({ hostBytes }) => hostBytes), gpuBytes: sum(rows, ({ gpuBytes }) => gpuBytes) };
-  const none = { microBatchTokens: 0, checkpointing: false, checkpointBytes: 0, swaps: false };
+  const none = { microBatchTokens: 0, checkpointing: false, checkpointBytes: 0, offloads: false, swaps: false };
   return { device, ...(devices && { devices }), rows, ...bytes, ...none, rowTokens: tokens, ranks: workers };
 }
 

@@ -77,9 +77,13 @@ export interface MemoryPlan {
   checkpointing: boolean;
   /** of one checkpoint on the disk; 0 where nothing is trained */
   checkpointBytes: number;
-  /** policy, reference and critic are on a GPU in turn (EngineOptions) */
+  /** as in EngineOptions */
+  offloads: boolean;
   swaps: boolean;
 }
+
+/** Where what is trained is, beside one or several GPUs. */
+export type Placement = Partial<Pick<MemoryPlan, "offloads" | "swaps">>;
 
 /** Node.js, the engine's thread and one worker, ONNX Runtime, tokenizer, and garbage that is not collected yet. Measured. */
 export const PROCESS_BYTES = 300e6;
@@ -188,21 +192,28 @@ export class Planner {
 
   /**
    * @param workers each holds a pass and its gradients; on GPUs each has one
-   * @param swaps where there are masters: policy, reference and critic are on a GPU in turn
+   * @param placement on GPUs, where this request `canOffload`
    */
-  plan(microBatchTokens: number, workers = this.#request.devices?.length ?? 1, swaps = false): MemoryPlan {
+  plan(
+    microBatchTokens: number,
+    workers = this.#request.devices?.length ?? 1,
+    { offloads = false, swaps = false }: Placement = {},
+  ): MemoryPlan {
     const { device, devices, checkpointing = false } = this.#request;
-    const rows = [...this.#held(workers, swaps), ...this.#work(microBatchTokens, workers, swaps)];
+    const held = offloads ? this.#offloaded(workers, swaps) : this.#held(workers);
+    const rows = [...held, ...this.#work(microBatchTokens, workers, swaps)];
     const sum = (of: "hostBytes" | "gpuBytes") => rows.reduce((total, row) => total + row[of], 0);
     const totals = { hostBytes: sum("hostBytes"), gpuBytes: sum("gpuBytes") };
     const lengths = { microBatchTokens, rowTokens: this.longest };
-    const passes = { ...lengths, ranks: workers, checkpointing, checkpointBytes: this.#checkpointBytes, swaps };
-    return { device, ...(devices && { devices }), rows, ...totals, ...passes };
+    const passes = { ...lengths, ranks: workers, checkpointing, offloads, swaps };
+    const checkpointBytes = this.#checkpointBytes;
+    return { device, ...(devices && { devices }), rows, ...totals, ...passes, checkpointBytes };
   }
 
   get #checkpointBytes(): number {
     const critic = this.#request.critic ? trainedShapes(this.model, "critic") : undefined;
-    return checkpointBytes(trainedShapes(this.model, "policy"), critic, { moments: true, masters: this.masters });
+    const kept = { moments: true, masters: this.canOffload };
+    return checkpointBytes(trainedShapes(this.model, "policy"), critic, kept);
   }
 
   /** Whether the networks run on a GPU; weights, gradients and moments are then there, too. */
@@ -210,13 +221,13 @@ export class Planner {
     return this.#request.device.kind === "cuda";
   }
 
-  /** Whether a GPU has weights rounded to bfloat16, and float32 weights and moments are here (rounded-weights.ts). */
-  get masters(): boolean {
+  /** Whether a GPU can have weights rounded to bfloat16, and float32 weights and moments be here. */
+  get canOffload(): boolean {
     return this.#onGpu && !this.#request.adapter && this.#request.compute === "bfloat16";
   }
 
   /** The process, weights, gradients and moments: what is there all the time. */
-  #held(workers: number, swaps: boolean): PlanRow[] {
+  #held(workers: number): PlanRow[] {
     const { adapter, critic, compute, instrumenter } = this.#request;
     const [policy, largest] = [this.#policyBytes, Math.max(this.#policyBytes, this.#criticBytes)];
     const trained = policy + this.#criticBytes;
@@ -233,43 +244,54 @@ export class Planner {
         planRow("gradients", gradients + times(workers), workers * largest),
         planRow("optimiser", moments, 2 * trained),
       ];
-    const nodes = this.graphs.reduce((total, { graph }) => total + graph.nodes.length, 0);
-    const sessions = PROVIDER_BYTES + workers * nodes * NODE_BYTES;
     /** bfloat16 copies that graphs are fed with, or gradients of one micro-batch, beside so many bytes in float32 */
     const halves = (bytes: number) => (compute === "bfloat16" ? bytes / 2 : 0);
     // generation's copies in half precision: joined adapters; or where training has none the policy's, and the reference's if it instruments
     const joined = adapter && DTYPES.bfloat16.bytes * joinedNumbers(this.model.config, adapter);
-    const copies = joined ?? (policy / 2) * (instrumenter ? 2 : 1);
+    const copies = joined ?? (compute === "bfloat16" ? 0 : (policy / 2) * (instrumenter ? 2 : 1));
     const ofWeights = adapter ? ownersOf : `${owners}, bfloat16 copies for generation`;
     // a micro-batch's gradient is added to the sum by the graph that computes it, and counted there
-    const block = working(adamwGraph()) + working(squaresGraph());
-    const several = workers > 1;
-    const sum = several ? largest + workers * DTYPES.float32.bytes * BLOCK_NUMBERS : 0; // exchange.ts
-    const shared = several ? `${moments}, a part on each GPU` : moments;
-    const processRow = planRow("process", "Node.js, ONNX Runtime, its sessions, CUDA", process + sessions, CUDA_BYTES);
-    const ofSum = several ? `${gradients}; here the GPUs' sum` : gradients;
-    if (this.masters) {
-      const roles: Role[] = ["policy", "reference", ...(critic ? (["critic"] as const) : [])];
-      const each = roles.map((role) => roundedBytes(trainedShapes(this.model, role)));
-      const passing = DTYPES.float32.bytes * BLOCK_NUMBERS; // a block on its way to the GPU
-      const rounded = each.map((bytes) => bytes.matrices + bytes.rest + passing);
-      const there = swaps ? Math.max(...rounded) : rounded.reduce((total, bytes) => total + bytes, 0);
-      const turn = swaps ? ", one on a GPU at a time" : "";
-      const micro = Math.max(...each.map(({ matrices }) => matrices));
-      const inTurn = "moments here, like float32 weights: blocks pass through a GPU";
-      return [
-        processRow,
-        planRow("weights", `${owners}, bfloat16 on a GPU${turn}`, weights, there),
-        planRow("gradients", ofSum, sum, largest + micro),
-        planRow("optimiser", inTurn, 2 * trained, block + PASSING * passing),
-      ];
-    }
+    const shared = workers > 1 ? `${moments}, a part on each GPU` : moments;
     return [
-      processRow,
+      this.#gpuProcess(workers),
       planRow("weights", ofWeights, weights, frozen + weights + halves(weights) + copies),
-      planRow("gradients", ofSum, sum, largest + halves(largest)),
-      planRow("optimiser", `${shared}; copies for checkpoints`, 2 * trained, (2 * trained) / workers + block),
+      this.#gpuGradients(workers, halves(largest)),
+      planRow("optimiser", `${shared}; copies for checkpoints`, 2 * trained, (2 * trained) / workers + STEP_BYTES),
     ];
+  }
+
+  /** The same where float32 weights and moments are here, and rounded weights on a GPU (rounded-weights.ts). */
+  #offloaded(workers: number, swaps: boolean): PlanRow[] {
+    const { critic } = this.#request;
+    const roles: Role[] = ["policy", "reference", ...(critic ? (["critic"] as const) : [])];
+    const each = roles.map((role) => roundedBytes(trainedShapes(this.model, role)));
+    const passing = DTYPES.float32.bytes * BLOCK_NUMBERS; // a block on its way to the GPU
+    const rounded = each.map(({ matrices, rest }) => matrices + rest + passing);
+    const there = swaps ? Math.max(...rounded) : rounded.reduce((total, bytes) => total + bytes, 0);
+    const ofWeights = `${roles.join(", ")}; on a GPU in bfloat16${swaps ? ", one at a time" : ""}`;
+    const trained = this.#policyBytes + this.#criticBytes;
+    const moments = "two moments of what is trained; blocks of them pass through a GPU";
+    return [
+      this.#gpuProcess(workers),
+      planRow("weights", ofWeights, trained + this.#policyBytes, there),
+      this.#gpuGradients(workers, Math.max(...each.map(({ matrices }) => matrices))),
+      planRow("optimiser", moments, 2 * trained, STEP_BYTES + PASSING * passing),
+    ];
+  }
+
+  #gpuProcess(workers: number): PlanRow {
+    const nodes = this.graphs.reduce((total, { graph }) => total + graph.nodes.length, 0);
+    const sessions = PROVIDER_BYTES + workers * nodes * NODE_BYTES;
+    const bytes = PROCESS_BYTES + SURROUNDINGS_BYTES + (workers - 1) * WORKER_BYTES + sessions;
+    return planRow("process", "Node.js, ONNX Runtime, its sessions, CUDA", bytes, CUDA_BYTES);
+  }
+
+  /** @param half bytes of a micro-batch's gradient in bfloat16 */
+  #gpuGradients(workers: number, half: number): PlanRow {
+    const largest = Math.max(this.#policyBytes, this.#criticBytes);
+    const sum = workers > 1 ? largest + workers * DTYPES.float32.bytes * BLOCK_NUMBERS : 0; // exchange.ts
+    const detail = `of a batch, one model's at a time${workers > 1 ? "; here the GPUs' sum" : ""}`;
+    return planRow("gradients", detail, sum, largest + half);
   }
 
   /** What sessions need to run; on a GPU, if there is one. */
@@ -332,6 +354,9 @@ export const planRow = (what: PlanPart, detail: string, hostBytes: number, gpuBy
 
 /** What a graph over device-resident tensors holds beside them. */
 const working = (graph: Graph) => ARENA * peakMemory(graph, { block: BLOCK_NUMBERS }, { outputsHeld: true }).bytes;
+
+/** What a step takes on a GPU beside the numbers. A micro-batch's gradient is added to the sum by the graph that computes it, and counted there. */
+const STEP_BYTES = working(adamwGraph()) + working(squaresGraph());
 
 const times = (workers: number) => (workers > 1 ? `, on each of ${workers} threads` : "");
 

@@ -54,7 +54,7 @@ function timesFactor(role: Role): Graph {
 }
 
 async function withWorker<T>(swaps: boolean, use: (memory: DeviceMemory, sum: GradientSum) => Promise<T>): Promise<T> {
-  const memory = new DeviceMemory({ threads: 1, compute: "bfloat16", swaps }, model);
+  const memory = new DeviceMemory({ threads: 1, compute: "bfloat16", offloads: true, swaps }, model);
   const sum = new GradientSum(memory);
   try {
     return await use(memory, sum);
@@ -73,7 +73,10 @@ async function train(count: number, { steps, learningRate }: { steps: number; le
   });
   const start = weights.data.slice();
   const moments = newMoments(weights.data.length);
-  const memories = Array.from({ length: count }, () => new DeviceMemory({ threads: 1, compute: "bfloat16" }, model));
+  const memories = Array.from(
+    { length: count },
+    () => new DeviceMemory({ threads: 1, compute: "bfloat16", offloads: true }, model),
+  );
   const workers = memories.map((memory) => new Trainable(memory, new GradientSum(memory), shapes, weights.data));
   const calls = workers.map((worker) => ({
     addGradient: (_: Role, piece: Range, total: Float32Array, isFirst: boolean) =>

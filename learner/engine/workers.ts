@@ -13,7 +13,7 @@ import type { EngineOptions, Step, StepResult } from "./engine.ts";
 import type { EngineWorker, Feeds, GraphName, Outputs } from "./engine-worker.ts";
 import type { EngineError } from "./errors.ts";
 import { Exchange, type Stepping } from "./exchange.ts";
-import { balanced, hasMasters, isResident, workerCount, workerThreads } from "./microbatches.ts";
+import { balanced, isResident, workerCount, workerThreads } from "./microbatches.ts";
 import { DEFAULT_SLOTS, type GenerateOptions, type Listener, type Response } from "./model/generate.ts";
 import type { Range } from "./model-memory.ts";
 import type { ModelState } from "./model-state.ts";
@@ -47,7 +47,7 @@ export class Workers {
   constructor(options: EngineOptions, onFailure?: (failure: EngineError) => void, start = startWorker) {
     const size = workerCount(options);
     this.#share = !isResident(options);
-    this.#masters = this.#share || hasMasters(options);
+    this.#masters = this.#share || (options.offloads ?? false);
     const slots = Math.ceil((options.slots ?? DEFAULT_SLOTS) / size);
     const { device, devices } = options;
     this.#workers = Array.from({ length: size }, (_, i) => {

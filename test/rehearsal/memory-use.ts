@@ -137,7 +137,7 @@ export function planned(asked: Asked, layers: number, folder: string) {
   const budget = { gpu: { bytes: asked.gigabytes * 1e9, source: "given" }, host: undefined };
   const whole = fitRun(requestFor("whole", config), threads, budget, activationCheckpointing);
   const request = { ...requestFor("rehearsed", { ...config, layers }), checkpointing: whole.checkpointing };
-  const plan = new Planner(request).plan(whole.microBatchTokens, whole.ranks, whole.swaps);
+  const plan = new Planner(request).plan(whole.microBatchTokens, whole.ranks, whole);
   const room = budget.gpu.bytes - cudaBytes(whole) - (whole.gpuBytes - plan.gpuBytes);
   return { learner: spec.learner, config, request, plan, room };
 }
@@ -152,6 +152,7 @@ const FEW_TOKENS = 16;
 async function rehearse(asked: Asked, layers: number, folder: string): Promise<Use> {
   const { learner, config, request, plan, room } = planned(asked, layers, folder);
   const { adapter, model, device, devices, generationBatchSize, maxPromptTokens, maxResponseTokens } = request;
+  const placement = { offloads: plan.offloads, swaps: plan.swaps };
   let highest = 0;
   const look = () => {
     highest = Math.max(highest, hostBytes());
@@ -172,7 +173,7 @@ async function rehearse(asked: Asked, layers: number, folder: string): Promise<U
     startEngine({
       ...{ model, device, ...(devices && { devices }), adapter, threads: learner.threads, critic: request.critic },
       ...{ slots: generationBatchSize, positions: maxPromptTokens + maxResponseTokens },
-      ...{ microBatchTokens: plan.microBatchTokens, rowTokens: plan.rowTokens, workers: plan.ranks, swaps: plan.swaps },
+      ...{ microBatchTokens: plan.microBatchTokens, rowTokens: plan.rowTokens, workers: plan.ranks, ...placement },
       ...{ activationCheckpointing: plan.checkpointing ? "Always" : "Never", compute: COMPUTE[learner.compute] },
     }),
   );
@@ -194,9 +195,8 @@ async function rehearse(asked: Asked, layers: number, folder: string): Promise<U
   // weights and moments come here, as for a checkpoint; the moments for the first time, and large copies are not made (build.ts). Of several
   // GPUs the weights are here already. Moments that are always here were not written either
   const { counts } = await phase("digest", () => engine.digest());
-  const masters = request.adapter === undefined && request.compute === "bfloat16";
   const moments = plan.rows.find(({ what }) => what === "optimiser")!.hostBytes;
-  phases.at(-1)!.hostBytes += masters ? moments : (devices ? 1 : 2 / 3) * counts.toHostBytes;
+  phases.at(-1)!.hostBytes += plan.offloads ? moments : (devices ? 1 : 2 / 3) * counts.toHostBytes;
   clearInterval(timer);
   await engine.close();
   const most = (of: "gpuBytes" | "hostBytes") => Math.max(...phases.map((each) => each[of]));
