@@ -1,10 +1,12 @@
 /** The run's volume claim: its name, and the write that makes it as it should be. */
+import { volumeWanted } from "../proto/volume.ts";
 import { applyChild } from "./apply-child.ts";
 import { findCondition } from "./conditions.ts";
 import { type Look, tell } from "./context.ts";
 import { RUN, type Run } from "./desired/names.ts";
 import { defaultStorageClass, desiredVolume, sizeOf, withSize } from "./desired/volume.ts";
 import { PERSISTENT_VOLUME_CLAIM, type PersistentVolumeClaim } from "./kube/resources.ts";
+import { isVolumeFull, lastTermination } from "./learner-failures.ts";
 import { claimNames, mayTake } from "./ownership.ts";
 import { BlockedError, writeBlocker } from "./refusals.ts";
 
@@ -34,25 +36,27 @@ export async function chooseClaim(look: Look): Promise<string> {
 /** Makes the claim, or changes it. If the API server refuses to grow it, its other fields are still applied. */
 export async function reconcileVolume(look: Look, claimName: string): Promise<void> {
   const { observed, context } = look;
-  const { run, volume } = observed;
+  const { run, volume, learnerPod } = observed;
   const succeeded = findCondition(run.status?.conditions, "Succeeded")?.status === "True";
   const defaultClass = defaultStorageClass(context.settings.runDefaults, volume);
-  const desired = desiredVolume(run, claimName, { succeeded, defaultClass, present: volume });
+  const wantedSize =
+    learnerPod && isVolumeFull(learnerPod) ? volumeWanted(lastTermination(learnerPod)?.message) : undefined;
+  const desired = desiredVolume(run, claimName, { succeeded, defaultClass, wantedSize, present: volume });
   try {
     await applyChild(look, PERSISTENT_VOLUME_CLAIM, desired);
   } catch (error) {
     const refusal = writeBlocker(error, run);
     if (!refusal || !volume || sizeOf(desired) === sizeOf(volume)) throw error;
     await applyChild(look, PERSISTENT_VOLUME_CLAIM, withSize(desired, sizeOf(volume)!));
-    throw refusal.reason === "QuotaExceeded" ? error : notResized(run, volume, error as Error);
+    throw refusal.reason === "QuotaExceeded" ? error : notResized(run, sizeOf(desired)!, volume, error as Error);
   }
 }
 
-function notResized(run: Run, claim: PersistentVolumeClaim, { message }: Error): BlockedError {
-  const { size } = run.spec.learner.storage;
+function notResized(run: Run, size: string, claim: PersistentVolumeClaim, { message }: Error): BlockedError {
+  const asked = run.spec.learner.storage.size === undefined ? "the learner asks for" : "spec.learner.storage.size is";
   const by = `StorageClass ${claim.spec?.storageClassName ?? "(none)"}`;
   return new BlockedError(
     "VolumeNotResized",
-    `spec.learner.storage.size is ${size}, and claim ${claim.metadata.name} of ${by} stays at ${sizeOf(claim)} (${message}): set allowVolumeExpansion: true in ${by} if its driver can grow volumes; the run goes on with the present size`,
+    `${asked} ${size}, and claim ${claim.metadata.name} of ${by} stays at ${sizeOf(claim)} (${message}): set allowVolumeExpansion: true in ${by} if its driver can grow volumes; the run goes on with the present size`,
   );
 }

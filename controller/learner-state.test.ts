@@ -280,6 +280,15 @@ describe("learnerState", () => {
       /^volume quick-data \(100Gi\) is full: raise spec\.learner\.storage\.size/,
     ],
     [
+      "a volume that is too small for the run's checkpoints",
+      {
+        ...ended({ exitCode: 73, message: "two do not fit; set learner.storage.size to 297Gi or more (keepLast 3)" }),
+        volume: claimOf({}),
+      },
+      "VolumeFull",
+      /^volume quick-data \(100Gi\) is too small: two do not fit; set learner\.storage\.size to 297Gi or more \(keepLast 3\), which needs a StorageClass/,
+    ],
+    [
       "a full volume that has been enlarged, and waits for its pod to end",
       {
         ...ended({ exitCode: 73 }),

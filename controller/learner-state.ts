@@ -1,4 +1,5 @@
 /** What keeps the learner from being there, or that nothing does. Pure. */
+import { volumeWanted } from "../proto/volume.ts";
 import { jobState } from "./actor-state.ts";
 import {
   deploymentBlocker,
@@ -12,6 +13,7 @@ import {
 } from "./blockers.ts";
 import type { Finding } from "./conditions.ts";
 import { childName, GRPC_PORT } from "./desired/names.ts";
+import { DEFAULT_SIZE } from "./desired/volume.ts";
 import type { Pod } from "./kube/resources.ts";
 import { describeEnd, isVolumeFull, lastTermination, lastWords, learnerFailures } from "./learner-failures.ts";
 import type { LearnerStatus } from "./learner-status.ts";
@@ -174,7 +176,7 @@ function crashOf(pod: Pod, observed: Observed, nowMs: number): Finding | undefin
   // It is started again every few minutes, and ends in seconds while there is no room.
   const justStarted = running && nowMs - Date.parse(running.startedAt ?? "") < LEARNER_ANSWER_SECONDS * 1000;
   if (isVolumeFull(pod) && (!running || justStarted)) {
-    return { reason: "VolumeFull", message: volumeFull(observed) };
+    return { reason: "VolumeFull", message: volumeFull(observed, ended.message) };
   }
   if (running) return undefined;
   const { count = 0 } = learnerFailures(observed) ?? {};
@@ -195,15 +197,17 @@ function crashOf(pod: Pod, observed: Observed, nowMs: number): Finding | undefin
   };
 }
 
-/** It has grown in the meantime, or it has not: what is left to do differs. */
-function volumeFull({ run, volume }: Observed): string {
+/** It has grown in the meantime, or it has not: what is left to do differs. @param said the learner's last words */
+function volumeFull({ run, volume }: Observed, said: string | undefined): string {
   const name = volume?.metadata.name ?? childName(run, "data");
-  const size = volume?.status?.capacity?.storage ?? volume?.spec?.resources?.requests?.storage;
-  const full = `volume ${name} (${size ?? run.spec.learner.storage.size}) is full`;
+  const capacity = volume?.status?.capacity?.storage ?? volume?.spec?.resources?.requests?.storage;
+  const isSmall = volumeWanted(said) !== undefined;
+  const full = `volume ${name} (${capacity ?? run.spec.learner.storage.size ?? DEFAULT_SIZE}) is ${isSmall ? "too small" : "full"}`;
   const pending = volume?.status?.conditions?.some(({ type }) => type === "FileSystemResizePending");
   if (pending)
     return `${full} and grows when its pod is started anew: suspend the run, and resume it once it is Suspended`;
-  return `${full}: raise spec.learner.storage.size, which needs a StorageClass that allows expansion; where a volume grows only while nobody uses it, suspend the run first. The learner goes on by itself within 5 minutes of there being room`;
+  const what = isSmall ? lastWords(said) : "raise spec.learner.storage.size";
+  return `${full}: ${what}, which needs a StorageClass that allows expansion; where a volume grows only while nobody uses it, suspend the run first. The learner goes on by itself within 5 minutes of there being room`;
 }
 
 function initState(facts: LearnerFacts): Finding {

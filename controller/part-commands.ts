@@ -47,7 +47,7 @@ export const PART_COMMANDS: Record<string, PartCommand> = {
     description: "fetch a model, look at a model folder, or make another of it",
     words: ["fetch", "info", "convert", "merge"],
     options: [
-      ...["--check", "--json", "--plan", "--tokens", "--batch", "--device", "--gpus", "--memory-bytes"],
+      ...["--check", "--json", "--plan", "--tokens", "--batch", "--compute", "--device", "--gpus", "--memory-bytes"],
       ...["--out", "--dtype", "--shard-size", "--model", "--adapter", "--revision"],
     ],
   },

@@ -28,6 +28,12 @@ export function parseOverride(text: string): Override {
   return { text, path: TOP_LEVEL.includes(String(path[0])) ? path : ["spec", ...path], value: document.toJS() };
 }
 
+/** A manifest gives one of these two: setting either takes the place of the other. */
+const ALTERNATIVES = [
+  ["spec.model.policy", "source"],
+  ["spec.model.source", "policy"],
+] as const;
+
 /** Applies an override to a manifest in place. @throws ManifestError when the path leads through something else. */
 export function applyOverride(manifest: unknown, { text, path, value }: Override): void {
   let parent = manifest;
@@ -41,8 +47,11 @@ export function applyOverride(manifest: unknown, { text, path, value }: Override
     if (depth < path.length - 1) {
       container[key] ??= typeof path[depth + 1] === "number" ? [] : {};
       parent = container[key];
-    } else if (value !== null) container[key] = value;
-    else if (Array.isArray(container)) container.splice(Number(key), 1);
+    } else if (value !== null) {
+      container[key] = value;
+      const [, other] = ALTERNATIVES.find(([set]) => set === formatPath(path)) ?? [];
+      if (other !== undefined) delete container[other];
+    } else if (Array.isArray(container)) container.splice(Number(key), 1);
     else delete container[key];
   }
 }

@@ -410,8 +410,8 @@ export interface Checkpoint {
 
 /** Volume of store and checkpoints; only on Kubernetes. */
 export interface Storage {
-  /** Size of the volume (default 100Gi; ours). */
-  size: string;
+  /** Size of the volume. Left out: 100Gi, or what learner.checkpoint.keepLast and one more checkpoint need where the learner finds that to be more and the StorageClass allows expansion (ours). */
+  size?: string;
   /** Cannot change. Storage class; never a network file system, which SQLite cannot lock. Absent: the cluster's default. */
   className?: string;
   /** Cannot change. Access mode of the volume; ReadWriteOncePod where the storage driver has it (default ReadWriteOnce; ours). */

@@ -317,6 +317,8 @@ describe("--set", () => {
     ['tasks[0].description="12"', ({ spec }) => spec.tasks[0]!.description, "12"],
     ["algorithm.durationWeighting=Off", ({ spec }) => spec.algorithm.durationWeighting, "Off"],
     ["stopping.deadlineSeconds=null", ({ spec }) => spec.stopping.deadlineSeconds, undefined],
+    ["model.source={huggingFace: {repo: a/b}}", ({ spec }) => spec.model.policy, undefined], // which the manifest names
+    ["model.policy=./other", ({ spec }) => [spec.model.policy, spec.model.source], ["./other", undefined]],
     [
       "learner.resources.limits={cpu: 2, memory: 4Gi}",
       ({ spec }) => spec.learner.resources.limits,

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { checkBase, loadCheckpoint, loadFolder, pruneCheckpoints, saveCheckpoint } from "./checkpoints.ts";
+import { checkBase, loadCheckpoint, pruneCheckpoints, saveCheckpoint } from "./checkpoints.ts";
 import type { Engine } from "./engine/engine.ts";
 import { scratchFolder } from "./store/store.fixture.ts";
 
@@ -32,18 +32,6 @@ test("a checkpoint is loaded as it was saved; none of another name is left behin
   const engine = engineWith("first");
   const state = await loadCheckpoint(run, engine, saved, assert.fail);
   assert.deepEqual([state, engine.weights], [{ ...STATE, digest: "third" }, "third"]);
-});
-
-test("a checkpoint's folder is loaded by its name alone; one that is not whole is refused", async () => {
-  const run = scratchFolder();
-  const { path } = await saveCheckpoint(run, engineWith("third"), 2, STATE);
-  const folder = join(run, path);
-  const engine = engineWith("first");
-  await loadFolder(engine, folder);
-  assert.equal(engine.weights, "third");
-  await assert.rejects(loadFolder(engine, join(run, "none")), /ENOENT.*state\.json/);
-  writeFileSync(join(folder, "weights"), "torn");
-  await assert.rejects(loadFolder(engine, folder), /2-000003 cannot be evaluated: .*its digest is torn/);
 });
 
 const BROKEN: [name: string, harm: (folder: string) => void, reason: RegExp][] = [

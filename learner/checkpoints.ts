@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { mkdir, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { join } from "node:path";
 import type { RunContext, TrainerState } from "./context.ts";
 import { type Engine, ModelError } from "./engine/index.ts";
 import { Phase } from "./server/status.ts";
@@ -143,14 +143,6 @@ export async function loadCheckpoint(
     onInvalid(`checkpoint ${row.path} is not used: ${(error as Error).message}`);
     return undefined;
   }
-}
-
-/** Loads the weights of a checkpoint's folder, of any run. @throws Error if a file is missing, torn or changed */
-export async function loadFolder(engine: Engine, directory: string): Promise<void> {
-  const { digest } = JSON.parse(await readFile(join(directory, STATE), "utf8")) as TrainerState;
-  await loadCheckpoint(dirname(directory), engine, { path: basename(directory), digest }, (reason) => {
-    throw new Error(`${directory} cannot be evaluated: ${reason}`);
-  });
 }
 
 /** Removes all checkpoint folders, partial ones too, except `keep` (paths relative to the run folder). */

@@ -2,15 +2,21 @@
 import type { Model, TrainingRunSpec } from "../crds/trainingrun.ts";
 import {
   type AdapterOptions,
+  type Budget,
   type ComputeFormat,
   type Device,
   deviceNames,
   EngineError,
+  fitInference,
   fitRun,
+  generationShape,
   gpuMemory,
   graphCompute,
   hostMemory,
+  type InferenceRequest,
+  instrumenterShape,
   leastGpuMemory,
+  MappedWeights,
   type MemoryPlan,
   type PlanRequest,
   PROJECTIONS,
@@ -18,6 +24,8 @@ import {
   planTable,
   probeDevice,
   resolveDevices,
+  SURROUNDINGS_BYTES,
+  workerCount,
 } from "./engine/index.ts";
 import type { Logger } from "./log.ts";
 import type { Options } from "./options.ts";
@@ -39,12 +47,54 @@ export const COMPUTE = {
 export async function place(
   policy: string,
   spec: TrainingRunSpec,
-  { device: wished, memoryBytes }: Pick<Options, "device" | "memoryBytes">,
+  options: Pick<Options, "device" | "memoryBytes">,
   log: Logger,
   restarted: boolean,
 ): Promise<MemoryPlan> {
-  const wish = parseDevices(wished ?? spec.learner.device);
+  const { threads, activationCheckpointing } = spec.learner;
   const request = requestOf(spec, policy, { kind: "cpu" });
+  return placed(spec, options, log, restarted, (devices, budget) =>
+    fitRun({ ...request, ...devices }, threads, budget, activationCheckpointing),
+  );
+}
+
+/** The same for `longrun evaluate`, which generates and trains nothing. @param models as many as are open at a time */
+export async function placeEvaluation(
+  models: InferenceRequest["models"],
+  spec: TrainingRunSpec,
+  options: Pick<Options, "device" | "memoryBytes">,
+  log: Logger,
+): Promise<MemoryPlan> {
+  const { instrumenter, maxPromptTokens, maxResponseTokens, generationBatchSize } = spec.model;
+  const limits = { maxPromptTokens, maxResponseTokens, generationBatchSize, samplesPerPrompt: 1 };
+  const programs = instrumenter === "StaticPolicy" ? [instrumenterShape(limits, instrumenterLengths(spec.model))] : [];
+  const shapes = [generationShape(limits), ...programs];
+  const settings = {
+    slots: "model.generationBatchSize",
+    lengths: ["model.maxPromptTokens", "model.maxResponseTokens"],
+  };
+  return placed(spec, options, log, false, ({ device, devices }, budget) => {
+    // rows of small models are faster in a worker for each core; of large ones each worker would widen every matrix
+    const workers = widened(models) ? 1 : workerCount({ threads: spec.learner.threads, device });
+    const on = { device, devices, ...(device.kind === "cpu" && { workers }) };
+    return fitInference({ models, shapes, ...on, surroundingBytes: SURROUNDINGS_BYTES }, budget, settings);
+  });
+}
+
+/** Whether a model's files have numbers that a CPU cannot multiply as they are. */
+const widened = (models: InferenceRequest["models"]): boolean =>
+  models.some(({ folder }) => new MappedWeights(folder).tensors.some(({ dtype }) => dtype !== "F32"));
+
+type Devices = Pick<PlanRequest, "device" | "devices">;
+
+async function placed(
+  spec: TrainingRunSpec,
+  { device: wished, memoryBytes }: Pick<Options, "device" | "memoryBytes">,
+  log: Logger,
+  restarted: boolean,
+  fit: (devices: Devices, budget: Budget) => MemoryPlan,
+): Promise<MemoryPlan> {
+  const wish = parseDevices(wished ?? spec.learner.device);
   const found = await resolveDevices(wish, probeDevice, { lossy: restarted });
   const { reason, lost } = found;
   const cudas = largest(found.devices, wish === "auto");
@@ -58,11 +108,9 @@ export async function place(
     host: (!onGpu && given) || hostMemory(),
     gpu: onGpu ? given || leastGpuMemory(cudas) : undefined,
   };
-  const { threads, activationCheckpointing } = spec.learner;
   let plan: MemoryPlan;
   try {
-    const several = devices.length > 1 ? devices : undefined;
-    plan = fitRun({ ...request, device: devices[0]!, devices: several }, threads, budget, activationCheckpointing);
+    plan = fit({ device: devices[0]!, devices: devices.length > 1 ? devices : undefined }, budget);
   } catch (cause) {
     if (lost.length === 0 || (cause as EngineError).code !== "memory") throw cause;
     // with all of its GPUs it may fit again

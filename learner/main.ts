@@ -23,7 +23,7 @@ import { policyFolder } from "../crds/policy.ts";
 import { ManifestError } from "../crds/trainingrun.ts";
 import { limitsOfTask } from "../proto/execution.ts";
 import { EXIT_STATUS } from "../proto/exit-status.ts";
-import { Checkpoints, checkBase, loadCheckpoint, loadFolder } from "./checkpoints.ts";
+import { Checkpoints, checkBase, loadCheckpoint } from "./checkpoints.ts";
 import type { RunContext } from "./context.ts";
 import {
   checkLengths,
@@ -35,7 +35,8 @@ import {
   readTokenizer,
   startEngine,
 } from "./engine/index.ts";
-import { adapterOf, COMPUTE, place } from "./engine-options.ts";
+import { adapterOf, COMPUTE, place, placeEvaluation } from "./engine-options.ts";
+import { EvaluatedPolicy, type Weights, weightsOf } from "./evaluation/evaluated-policy.ts";
 import { evaluatePolicies, type Policies, readPolicies } from "./evaluation/policies.ts";
 import { exitStatusOf, failureKind, type RunStage } from "./failures.ts";
 import { Fence } from "./fence.ts";
@@ -66,6 +67,7 @@ import { type Run, waitingOf } from "./run.ts";
 import { RunFiles } from "./run-files.ts";
 import { type LearnerServer, startServer } from "./server/server.ts";
 import { Phase, StatusBoard } from "./server/status.ts";
+import { checkSpace } from "./space.ts";
 import { reasonToStop } from "./stopping.ts";
 import { StoreError } from "./store/errors.ts";
 import { LEASE_DEFAULTS } from "./store/leases.ts";
@@ -163,7 +165,10 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const { options, directory, spec, task, store, status, suspension, metrics, health, log, signal } = it;
   const policy = policyFolder(spec.model.policy, join(directory, "trainingrun.yaml"), options.modelDir);
   const tokenizer = readTokenizer(policy);
-  const { engine, device, checkpoint, state } = await loadPolicy(it, policy, earlier !== undefined);
+  const policies = readPolicies(directory);
+  const { engine, device, checkpoint, state, load } = policies
+    ? await loadEvaluated(it, policy, policies)
+    : await loadPolicy(it, policy, earlier !== undefined);
   health.loaded(engine);
 
   const lines = linesOf(store);
@@ -212,7 +217,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
     metrics.observeActors(server.actors());
   }, 1000);
   if (summary.evaluation.settings) files.announceEvaluation(summary.evaluation);
-  const end = await endOf(run, it, readPolicies(directory));
+  const end = await endOf(run, it, load && { policies: policies!, load });
   clearInterval(counting);
 
   const { message, exitStatus } = end;
@@ -247,7 +252,10 @@ async function loadPolicy({ options, directory, spec, store, log }: Process, pol
   const { maxPositions } = readConfig(policy);
   checkLengths(spec.model, maxPositions);
   checkInstrumenter(spec.model, maxPositions);
+  new MappedWeights(policy); // refuses a folder whose weights are missing or torn
   const plan = await place(policy, spec, options, log, restarted);
+  const warning = checkSpace(plan.checkpointBytes, spec, { directory, inPod: options.stay });
+  if (warning !== undefined) tell(log, warning);
   const { device, devices, microBatchTokens, rowTokens, ranks, checkpointing, offloads, swaps } = plan;
   const adapter = adapterOf(spec);
   const base = adapter && modelIdentity(new MappedWeights(policy));
@@ -273,7 +281,47 @@ async function loadPolicy({ options, directory, spec, store, log }: Process, pol
     await engine.load(spec.initFrom.path);
   }
   log.info({ lineage, iteration: state.iteration, checkpoint: checkpoint?.path }, "the run begins");
-  return { engine, device, checkpoint, state };
+  return { engine, device, checkpoint, state, load: undefined };
+}
+
+/** Starts an engine that generates with one policy after the other: `load` goes on with a checkpoint's. */
+async function loadEvaluated({ options, spec, store, log }: Process, policy: string, policies: Policies) {
+  const { maxPositions } = readConfig(policy);
+  checkLengths(spec.model, maxPositions);
+  checkInstrumenter(spec.model, maxPositions);
+  const adapter = adapterOf(spec);
+  const base = adapter && modelIdentity(new MappedWeights(policy));
+  const of = (checkpoint?: string) => weightsOf(policy, adapter, checkpoint);
+  const all = Object.values(policies).map(({ checkpoint }) => of(checkpoint));
+  const largest = all.find(({ model }) => model !== policy) ?? all[0]!;
+  const instruments = spec.model.instrumenter === "StaticPolicy" && largest.model !== policy;
+  const models = [...new Set([largest.model, ...(instruments ? [policy] : [])])].map((folder) => ({
+    folder,
+    lora: adapter,
+  }));
+  const { device, devices, ranks: workers } = await placeEvaluation(models, spec, options, log);
+  const { generationBatchSize: slots, maxPromptTokens, maxResponseTokens } = spec.model;
+  onNotice((text) => log.warn(text));
+  const start = (weights: Weights) =>
+    startEngine({
+      ...{ ...weights, device, ...(devices && { devices }), threads: spec.learner.threads, workers, critic: false },
+      ...{ slots, positions: maxPromptTokens + maxResponseTokens },
+    });
+  const evaluated = await EvaluatedPolicy.open(start, of(), instruments);
+  const { lineage } = await store.beginLineage(async () => false);
+  log.info({ lineage }, "the evaluation begins");
+  const load = (checkpoint: string) => {
+    checkBase(checkpoint, base, policy);
+    return evaluated.change(of(checkpoint));
+  };
+  const state: RunContext["progress"]["state"] = { iteration: 0, elapsedSeconds: 0 };
+  return { engine: evaluated.engine, device, checkpoint: undefined, state, load };
+}
+
+/** What `longrun evaluate` asks for, and how its checkpoints are opened. */
+interface Evaluated {
+  policies: Policies;
+  load: (checkpoint: string) => Promise<void>;
 }
 
 interface End {
@@ -283,14 +331,14 @@ interface End {
 }
 
 /**
- * Trains, or evaluates `policies`. Afterwards the newest finished iteration of a suspended run is on disk; also that of
+ * Trains, or evaluates policies. Afterwards the newest finished iteration of a suspended run is on disk; also that of
  * a stopped run, unless it was stopped in the middle of an update.
  */
-async function endOf(run: Run, it: Process, policies: Policies | undefined): Promise<End> {
+async function endOf(run: Run, it: Process, evaluated: Evaluated | undefined): Promise<End> {
   const { options, store, suspension, signal, log } = it;
   try {
-    const message = policies
-      ? await evaluatePolicies(run, policies, (folder) => loadFolder(run.engine, folder))
+    const message = evaluated
+      ? await evaluatePolicies(run, evaluated.policies, evaluated.load)
       : await trainOrSave(run, it);
     return { state: "succeeded", message, exitStatus: 0 };
   } catch (error) {

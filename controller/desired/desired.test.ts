@@ -461,6 +461,12 @@ describe("size of the volume", () => {
       const desired = desiredVolume(run, "quick-data", { succeeded: false, present: present as never });
       assert.deepEqual(desired.spec!.resources!.requests, { storage: size });
     });
+  test("a run that names none has what its learner asks for, else 100Gi; what the run names counts more", () => {
+    const sizeFor = (run: Run, wantedSize?: string) =>
+      desiredVolume(run, "quick-data", { succeeded: false, wantedSize }).spec!.resources!.requests!.storage;
+    assert.deepEqual([sizeFor(runOf()), sizeFor(runOf(), "297Gi")], ["100Gi", "297Gi"]);
+    assert.equal(sizeFor(runOf({ learner: { storage: { size: "50Gi" } } }), "297Gi"), "50Gi");
+  });
 });
 
 describe("volume", () => {

@@ -9,6 +9,8 @@ export interface VolumeInputs {
   succeeded: boolean;
   /** Storage class where the run names none; absent: the cluster's. */
   defaultClass?: string | undefined;
+  /** Size that the learner has asked for, where the run names none (proto/volume.ts). */
+  wantedSize?: string | undefined;
   /** The claim as it is; absent: it is to be made. */
   present?: PersistentVolumeClaim | undefined;
 }
@@ -21,7 +23,7 @@ export interface VolumeInputs {
 export function desiredVolume(
   run: Run,
   name: string,
-  { succeeded, defaultClass, present }: VolumeInputs,
+  { succeeded, defaultClass, wantedSize, present }: VolumeInputs,
 ): PersistentVolumeClaim {
   const { className = defaultClass, accessMode } = run.spec.learner.storage;
   const { ownerReferences, ...metadata } = childMetadata(run, "data", "learner");
@@ -31,18 +33,21 @@ export function desiredVolume(
     metadata: { ...metadata, name, ownerReferences: staysBehind(run, succeeded) ? [] : ownerReferences! },
     spec: {
       accessModes: [accessMode],
-      resources: { requests: { storage: desiredSize(run, present) } },
+      resources: { requests: { storage: desiredSize(run, wantedSize, present) } },
       ...(className !== undefined && { storageClassName: className }),
     },
   };
 }
 
+/** Size of a volume for which neither the run nor its learner names one. */
+export const DEFAULT_SIZE = "100Gi";
+
 /**
- * The larger of what the spec asks for and what the claim has: an autoresizer may have made it larger, and no claim can
+ * The larger of what the spec or the learner asks for and what the claim has: an autoresizer may have made it larger, and no claim can
  * shrink. A claim without a volume keeps its size, because the API server grows bound claims alone.
  */
-function desiredSize({ spec }: Run, present: PersistentVolumeClaim | undefined): string {
-  const { size } = spec.learner.storage;
+function desiredSize({ spec }: Run, wanted: string | undefined, present: PersistentVolumeClaim | undefined): string {
+  const size = spec.learner.storage.size ?? wanted ?? DEFAULT_SIZE;
   const has = present && sizeOf(present);
   if (has === undefined) return size;
   return present?.status?.phase !== "Bound" || parseQuantity(has) >= parseQuantity(size) ? has : size;

@@ -5,6 +5,7 @@ import os from "node:os";
 import path from "node:path";
 import { after, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
+import type { GpuEntry } from "../engine/gpu-table.ts";
 import { MappedWeights } from "../engine/model/mapped.ts";
 import { readLines, refuseOtherFields, tokensOf } from "./command.ts";
 
@@ -13,6 +14,7 @@ after(() => fs.rmSync(root, { recursive: true }));
 const file = path.join(root, "lines.jsonl");
 const fixture = (name: string) => fileURLToPath(new URL(`../../test/fixtures/${name}`, import.meta.url));
 const LLAMA = fixture("generation/llama"); // without a tokenizer
+const QWEN = fixture("qwen2.5/0.5B"); // config.json alone
 const POLICY = fileURLToPath(new URL("../../manifests/quickstart/policy", import.meta.url));
 
 interface Case {
@@ -222,6 +224,36 @@ describe("longrun model", () => {
     );
   });
 
+  it("needs config.json alone, and plans without weights", () => {
+    const there = ["--gpus", "2", "--memory-bytes", "24GB", "--compute", "BFloat16"];
+    const { status, lines, stderr } = longrun("model", "info", QWEN, "--plan", "lora", ...there, "--json");
+    assert.equal(status, 0, stderr);
+    const { parameters, files, bytes, plan } = JSON.parse(lines[0]!);
+    assert.deepEqual([parameters, files, bytes], [494_032_768, 0, 2 * 494_032_768]); // 0.49B, says the model's card
+    const weights = plan.rows.find(({ what }: { what: string }) => what === "weights");
+    assert.ok(weights.gpuBytes > bytes && weights.gpuBytes < 1.2 * bytes, "bfloat16, once, and adapters");
+  });
+
+  it("prints the plans for GPUs of each number and size", () => {
+    const { status, lines, stderr } = longrun("model", "info", "--json", "--plan", POLICY, "--batch", "4096");
+    assert.equal(status, 0, stderr);
+    const { table } = JSON.parse(lines[0]!);
+    assert.equal(table.length, 2 * 4 * 4);
+    const entry = (trained: string, gpus: number, gigabytes: number) =>
+      table.find((it: GpuEntry) => it.trained === trained && it.gpus === gpus && it.gigabytes === gigabytes);
+    const there = ["--gpus", "2", "--memory-bytes", "24GB", "--compute", "BFloat16", "--batch", "4096"];
+    const one = longrun("model", "info", POLICY, "--plan", "lora", ...there, "--json");
+    assert.equal(
+      JSON.parse(one.lines[0]!).plan.gpuBytes,
+      entry("LoRA", 2, 24).gpuBytes,
+      "as the plan of these GPUs says",
+    );
+    const printed = longrun("model", "info", POLICY, "--plan", "--batch", "4096").lines;
+    const row = printed.find((line) => line.startsWith("every weight, 40 GB each"))!;
+    const numbers = [1, 2, 4, 8].map((count) => (entry("every weight", count, 40).gpuBytes / 1e9).toFixed(1));
+    assert.deepEqual(row.split(/ {2,}/).slice(1, -1), numbers);
+  });
+
   it("plans for a GPU that is not here, and asks none", () => {
     const there = ["--device", "cuda:7", "--memory-bytes", "80e9", "--batch", "16"];
     const { status, lines, stderr } = longrun("model", "info", POLICY, "--plan", "lora", ...there, "--json");
@@ -285,8 +317,17 @@ describe("longrun model", () => {
       [["info", POLICY, "--plan", "full", "--batch", "0"], /--batch is 0; give a whole number of at least 1/],
       [["info", POLICY, "--plan", "full", "--device", "cuda:0"], /--memory-bytes is missing; give what each GPU has/],
       [["info", POLICY, "--plan", "full", "--gpus", "17"], /--gpus is 17; give a whole number of at most 16/],
-      [["info", POLICY, "--gpus", "2"], /--gpus is of a plan; give --plan full or --plan lora/],
-      [["info", POLICY, "--memory-bytes", "80GB"], /--memory-bytes is of a plan; give --plan full or --plan lora/],
+      [
+        ["info", POLICY, "--plan", "--gpus", "2"],
+        /--gpus is of one plan, and --plan alone has all; say --plan full or/,
+      ],
+      [["info", POLICY, "--plan", "full", "--compute", "BFloat16"], /--compute is BFloat16, which needs a GPU/],
+      [["info", QWEN, "--check"], /--check: \S+ has no weights; longrun model fetch fetches a whole model/],
+      [["info", POLICY, "--gpus", "2"], /--gpus is of a plan; give --plan, --plan full or --plan lora/],
+      [
+        ["info", POLICY, "--memory-bytes", "80GB"],
+        /--memory-bytes is of a plan; give --plan, --plan full or --plan lora/,
+      ],
       [["convert", LLAMA, "--out", root], /is there already; give a new or empty folder/],
     ] as [string[], RegExp][]) {
       const { status, stderr } = longrun("model", ...args);

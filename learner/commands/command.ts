@@ -6,8 +6,11 @@ import { isPolicyName, policyFolder } from "../../crds/policy.ts";
 import { ManifestError } from "../../crds/trainingrun.ts";
 import { endOnClosedPipe } from "../../proto/closed-pipe.ts";
 import {
+  type Budget,
   type Device,
+  gpuMemory,
   hasGpu,
+  hostMemory,
   ModelError,
   onNotice,
   parseDevice,
@@ -87,6 +90,12 @@ export async function chooseDevice(wish = process.env.LONGRUN_DEVICE || "auto"):
   if (gpu && device.kind === "cpu" && reason) process.stderr.write(`on the CPU: ${reason}\n`);
   return device;
 }
+
+/** Returns what a command may take of the host's memory, and of its GPU's. */
+export const memoryOf = (device: Device): Budget => ({
+  host: hostMemory(),
+  gpu: device.kind === "cuda" ? gpuMemory(device) : undefined,
+});
 
 /** Returns a model folder: the given one, or that of a policy that comes with longrun, such as quickstart. */
 export function modelFolder(model: string): string {

@@ -10,6 +10,7 @@ import path from "node:path";
 import { parseArgs } from "node:util";
 import {
   DEFAULT_SLOTS,
+  fitInference,
   Generator,
   MappedWeights,
   type Message,
@@ -23,6 +24,7 @@ import {
   InputError,
   type Line,
   MODEL_OPTIONS,
+  memoryOf,
   openModel,
   printLine,
   readLines,
@@ -62,7 +64,7 @@ async function generate(): Promise<void> {
   }
   const seed = wholeNumber(values.seed, "--seed", 0);
 
-  const { model: folder, config, adapter, threads } = await openModel(values);
+  const { model: folder, config, adapter, device, threads } = await openModel(values);
   const weights = new MappedWeights(folder);
   const { vocabSize, maxPositions } = config;
   const tokenizer = fs.existsSync(path.join(folder, "tokenizer.json")) ? readTokenizer(folder) : undefined;
@@ -75,10 +77,17 @@ async function generate(): Promise<void> {
     throw new InputError(`${line.place}: ${excess}`);
   });
 
-  const slots = Math.min(prompts.length, DEFAULT_SLOTS);
+  const slots = Math.max(1, Math.min(prompts.length, DEFAULT_SLOTS));
+  const newTokens = (prompt: Int32Array) => maxTokens ?? Math.min(MAX_TOKENS, maxPositions - prompt.length);
+  const most = (of: (prompt: Int32Array) => number) =>
+    prompts.reduce((largest, prompt) => Math.max(largest, of(prompt)), 1);
+  const shape = { rows: slots, promptTokens: most(({ length }) => length), responseTokens: most(newTokens) };
+  const models = [{ folder, lora: adapter?.lora }];
+  const settings = { slots: "lines of --prompts, at most", lengths: ["--max-tokens"] };
+  fitInference({ models, shapes: [shape], device }, memoryOf(device), settings);
   const generator = new Generator(config, { threads, slots });
   const answers = prompts.map(async (prompt, line) => {
-    const maxNewTokens = maxTokens ?? Math.min(MAX_TOKENS, maxPositions - prompt.length);
+    const maxNewTokens = newTokens(prompt);
     const how = { seeds: [seedFor(seed, "generate", line)], temperature, topP: 1, maxNewTokens, eosIds };
     const [answer] = await generator.generate({ base: weights, ...(adapter && { adapter }) }, [prompt], how);
     return answer!;

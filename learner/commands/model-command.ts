@@ -7,8 +7,12 @@ import {
   type Device,
   elementCount,
   fitRun,
+  gpuLines,
+  gpuTable,
+  hasWeights,
   hostMemory,
   MappedWeights,
+  type PlanRequest,
   PROJECTIONS,
   parseDevices,
   planTable,
@@ -21,8 +25,9 @@ import { InputError, modelFolder, printLine, required, runCommand, wholeNumber }
 import { type ConvertOptions, convertFolder, mergeFolder } from "./convert.ts";
 
 const USAGE = `Usage: longrun model fetch OWNER/NAME [--revision BRANCH|TAG|COMMIT] [--out DIR] [--json]
-       longrun model info DIR [--check] [--json] [--plan full|lora [--tokens PROMPT:RESPONSE] [--batch N]
-           [--device cpu|cuda:N] [--gpus N] [--memory-bytes BYTES|N GB]]
+       longrun model info DIR [--check] [--json] [--plan [--tokens PROMPT:RESPONSE] [--batch N] [--compute FORMAT]]
+       longrun model info DIR [--json] --plan full|lora [--tokens PROMPT:RESPONSE] [--batch N] [--compute FORMAT]
+           [--device cpu|cuda:N] [--gpus N] [--memory-bytes BYTES|N GB]
        longrun model convert DIR --out OUT [--dtype float32|bfloat16] [--shard-size BYTES|N GB|N MB]
        longrun model merge --model DIR --adapter DIR --out OUT [--dtype float32|bfloat16] [--shard-size BYTES|N GB|N MB]`;
 const DTYPES = { float32: "F32", bfloat16: "BF16" } as const;
@@ -39,17 +44,39 @@ async function fetch(args: string[]): Promise<void> {
   await fetchCommand(args);
 }
 
-function info(args: string[]): void {
+function info(given: string[]): void {
   const options = { check: { type: "boolean" }, json: { type: "boolean" }, ...PLAN_OPTIONS } as const;
+  const args = given.map((arg, i) => (arg === "--plan" && !isTrained(given[i + 1]) ? "--plan=table" : arg));
   const { values, positionals } = parseArgs({ args, options, allowPositionals: true });
-  const weights = new MappedWeights(onlyFolder(positionals));
+  const folder = onlyFolder(positionals);
+  const weights = MappedWeights.planned(folder);
   const wish = planWish(values, weights);
+  if (values.check && !hasWeights(folder))
+    throw new InputError(`--check: ${folder} has no weights; longrun model fetch fetches a whole model`);
   if (values.check) weights.checkFinite();
   const facts = modelInfo(weights);
   if (!values.json) printInfo(facts); // also where the plan is refused then
-  const plan = wish && fitRun(wish.request, 0, wish.budget);
-  if (values.json) printLine({ ...facts, ...(plan && { plan }) });
-  else if (plan) for (const line of planTable(plan, wish.budget)) process.stdout.write(`${line}\n`);
+  const { request, budget } = wish ?? {};
+  const plan = request && budget && fitRun(request, 0, budget);
+  const table = request && !budget && gpuTable(request);
+  if (values.json) printLine({ ...facts, ...(plan && { plan }), ...(table && { table }) });
+  else if (plan) printLines(planTable(plan, budget));
+  else if (table) printLines(["", assumed(request), "", ...gpuLines(table)]);
+}
+
+/** Whether the argument after --plan is its value: --plan alone, before another option or the folder, is the table. */
+const isTrained = (next: string | undefined): boolean =>
+  next !== undefined && !next.startsWith("-") && (TRAINED.includes(next) || !fs.existsSync(next));
+
+const printLines = (lines: readonly string[]) => void process.stdout.write(`${lines.join("\n")}\n`);
+
+/** What a table holds for. */
+function assumed({ compute, maxPromptTokens: prompt, maxResponseTokens: response, ...request }: PlanRequest): string {
+  const name = Object.keys(COMPUTE).find((name) => COMPUTE[name as keyof typeof COMPUTE] === compute);
+  return (
+    `PPO with a critic, learner.compute ${name}, prompts of ${prompt} tokens, responses of ${response}, ` +
+    `${request.generationBatchSize} of them generated side by side, LoRA of rank 16`
+  );
 }
 
 function modelInfo({ config, tensors, folder }: MappedWeights) {
@@ -69,7 +96,7 @@ function modelInfo({ config, tensors, folder }: MappedWeights) {
     ...{ positions: maxPositions, rope: rope?.type ?? "default", tied, eosIds: readEosIds(folder), parameters },
     /** Bytes of the weights in their files. logprobs and generate map the files, once for all processes. */
     bytes,
-    files: new Set(tensors.map(({ file }) => file)).size,
+    files: hasWeights(folder) ? new Set(tensors.map(({ file }) => file)).size : 0,
     dtypes,
     memory: {
       /** weights in float32, as training holds them */
@@ -92,7 +119,12 @@ function printInfo(info: ReturnType<typeof modelInfo>): void {
     ["positions", `${info.positions}, rope ${info.rope}`],
     ["end of text", info.eosIds.length > 0 ? info.eosIds.join(", ") : "none"],
     ["parameters", String(info.parameters)],
-    ["weights", `${size(info.bytes)} in ${info.files} file${info.files === 1 ? "" : "s"}`],
+    [
+      "weights",
+      info.files > 0
+        ? `${size(info.bytes)} in ${info.files} file${info.files === 1 ? "" : "s"}`
+        : `${size(info.bytes)} by config.json; there are none in the folder`,
+    ],
     ["dtypes", dtypes.join(", ")],
     ["memory", `${size(info.bytes)} mapped to read them, ${size(memory.float32Bytes)} in float32`],
     ["", `${size(memory.trainingBytes)} to train all of them, activations not counted`],
@@ -107,8 +139,12 @@ const PLAN_OPTIONS = {
   batch: { type: "string" },
   device: { type: "string" },
   gpus: { type: "string" },
+  compute: { type: "string" },
   "memory-bytes": { type: "string" },
 } as const;
+const TRAINED = ["full", "lora"];
+/** What a plan computes its passes in, for each value of learner.compute. */
+const COMPUTE = { Float32: "float32", BFloat16: "bfloat16" } as const;
 /** A manifest's default of either length. */
 const TOKENS = 1024;
 /** A manifest's default of model.generationBatchSize, and the most that it may give. */
@@ -116,15 +152,19 @@ const BATCH = 64;
 const MOST_BATCH = 4096;
 const MOST_GPUS = 16;
 
-/** @returns what PPO with a manifest's defaults asks for; undefined without --plan */
-function planWish(values: { [Option in keyof typeof PLAN_OPTIONS]?: string }, { config, folder }: MappedWeights) {
+/** @returns what PPO with a manifest's defaults asks for, and of which memory, unless a table is wanted; undefined without --plan */
+function planWish(
+  values: { [Option in keyof typeof PLAN_OPTIONS]?: string },
+  { config, folder }: MappedWeights,
+): { request: PlanRequest; budget: Budget | undefined } | undefined {
   const { plan } = values;
   if (plan === undefined) {
     const other = Object.keys(PLAN_OPTIONS).find((option) => values[option as keyof typeof values] !== undefined);
-    if (other) throw new InputError(`--${other} is of a plan; give --plan full or --plan lora with it`);
+    if (other) throw new InputError(`--${other} is of a plan; give --plan, --plan full or --plan lora with it`);
     return undefined;
   }
-  if (plan !== "full" && plan !== "lora") throw new InputError(`--plan is ${plan}; give full or lora`);
+  if (plan !== "table" && !TRAINED.includes(plan))
+    throw new InputError(`--plan is ${plan}; give full or lora, or --plan alone for a table of GPUs`);
   const shorter = Math.min(TOKENS, Math.floor(config.maxPositions / 2));
   const tokens = values.tokens ?? `${shorter}:${shorter}`;
   const given = /^([1-9]\d{0,6}):([1-9]\d{0,6})$/.exec(tokens);
@@ -132,25 +172,28 @@ function planWish(values: { [Option in keyof typeof PLAN_OPTIONS]?: string }, { 
   const generationBatchSize = wholeNumber(values.batch ?? String(BATCH), "--batch", 1);
   if (generationBatchSize > MOST_BATCH)
     throw new InputError(`--batch is ${generationBatchSize}; give a whole number of at most ${MOST_BATCH}`);
-  const devices = planDevices(values);
-  const [device] = devices as [Device];
-  const budget = budgetOf(device, values["memory-bytes"]);
   const lengths = { maxPromptTokens: Number(given[1]), maxResponseTokens: Number(given[2]) };
   checkLengths(lengths, config.maxPositions, `--tokens ${tokens}: `);
   const adapter = plan === "lora" ? { rank: 16, alpha: 16, targets: PROJECTIONS, seed: 0 } : undefined;
+  // a GPU of the table has bfloat16; a plan has a manifest's default
+  const wanted = values.compute ?? (plan === "table" ? "BFloat16" : "Float32");
+  const compute = COMPUTE[wanted as keyof typeof COMPUTE];
+  if (compute === undefined)
+    throw new InputError(`--compute is ${wanted}; give Float32, which is as large as TF32, or BFloat16`);
   const ppo = { critic: true, microBatchSize: 8, samplesPerPrompt: 1 };
-  return {
-    request: {
-      model: folder,
-      adapter,
-      ...ppo,
-      ...lengths,
-      generationBatchSize,
-      device,
-      ...(devices.length > 1 && { devices }),
-    },
-    budget,
-  };
+  const request = { model: folder, adapter, ...ppo, ...lengths, generationBatchSize, compute };
+  if (plan === "table") {
+    const device = (["device", "gpus", "memory-bytes"] as const).find((option) => values[option] !== undefined);
+    if (device)
+      throw new InputError(`--${device} is of one plan, and --plan alone has all; say --plan full or --plan lora`);
+    return { request: { ...request, device: { kind: "cuda", id: 0 } as const }, budget: undefined };
+  }
+  const devices = planDevices(values);
+  const [device] = devices as [Device];
+  if (device.kind === "cpu" && compute === "bfloat16")
+    throw new InputError("--compute is BFloat16, which needs a GPU; give --gpus too, or Float32");
+  const budget = budgetOf(device, values["memory-bytes"]);
+  return { request: { ...request, device, ...(devices.length > 1 && { devices }) }, budget };
 }
 
 /** Returns the devices to plan for: `--device`, or so many GPUs. */

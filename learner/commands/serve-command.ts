@@ -7,23 +7,30 @@ import { basename, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import {
   DEFAULT_SLOTS,
-  type Device,
   deviceName,
   FROZEN,
-  hostMemory,
+  fitInference,
   type ModelConfig,
   type RunningEngine,
   readAdapter,
   readConfig,
   readEosIds,
   readTokenizer,
-  size,
   startEngine,
 } from "../engine/index.ts";
 import { LIMITS } from "../serve/limits.ts";
 import type { ServedModel } from "../serve/model.ts";
 import { ApiServer } from "../serve/server.ts";
-import { chooseDevice, InputError, MODEL_OPTIONS, modelFolder, required, runCommand, wholeNumber } from "./command.ts";
+import {
+  chooseDevice,
+  InputError,
+  MODEL_OPTIONS,
+  memoryOf,
+  modelFolder,
+  required,
+  runCommand,
+  wholeNumber,
+} from "./command.ts";
 import { newestWeights, type Weights } from "./run-weights.ts";
 
 /** Default of --context, where the model has more: slots have room for it, whether it is used or not. */
@@ -73,7 +80,9 @@ async function serve(): Promise<number> {
     createdSeconds: Math.floor(Date.now() / 1000),
   };
   const device = await chooseDevice(values.device);
-  checkMemory(config, device, slots, context);
+  const shapes = [{ rows: slots, promptTokens: context - 1, responseTokens: 1 }];
+  const request = { models: [{ folder: weights.model, lora }], shapes, device };
+  fitInference(request, memoryOf(device), { slots: "--slots", lengths: ["--context"] });
 
   const end = Promise.withResolvers<number>();
   let engine: RunningEngine | undefined;
@@ -126,15 +135,6 @@ function contextOf(text: string | undefined, { maxPositions }: ModelConfig): num
   const context = text === undefined ? Math.min(CONTEXT, maxPositions) : wholeNumber(text, "--context", 2);
   if (context <= maxPositions) return context;
   throw new InputError(`--context is ${context}; the model has ${maxPositions} positions, give at most so many`);
-}
-
-/** @throws InputError unless the KV cache fits into memory. Of a GPU the first token tells */
-function checkMemory(config: ModelConfig, device: Device, slots: number, context: number): void {
-  const bytes = slots * context * 8 * config.layers * config.keyValueHeads * config.headSize;
-  const { bytes: free, source } = hostMemory();
-  if (device.kind === "cuda" || bytes <= free) return;
-  const cache = `${slots} slots of ${context} tokens take ${size(bytes)}`;
-  throw new InputError(`--slots and --context: ${cache}, but ${size(free)} is ${source}; lower one of them`);
 }
 
 async function listening(options: Parameters<typeof ApiServer.listen>[0]): Promise<ApiServer> {

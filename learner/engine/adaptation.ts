@@ -52,6 +52,10 @@ export interface Adaptation {
 export const adaptationOf = (model: string, adapter?: AdapterOptions): Adaptation =>
   adapter ? loraAdaptation(model, adapter, adapter.seed) : fullAdaptation(model);
 
+/** The same for a plan: the folder may lack its weights. */
+export const plannedAdaptation = (model: string, adapter?: AdapterOptions): Adaptation =>
+  adapter ? loraAdaptation(model, adapter, adapter.seed, MappedWeights.planned(model)) : fullAdaptation(model);
+
 /** What a role's weights are, a critic's value head included; the reference has what the policy has. */
 export function trainedShapes({ shapes, config }: Adaptation, role: Role): readonly ParameterShape[] {
   return role === "critic" ? [...shapes.critic, ...valueHeadShapes(config)] : shapes.policy;
@@ -82,8 +86,12 @@ export function fullAdaptation(model: string): Adaptation {
 }
 
 /** Adapters are trained; the trunk is the model folder's files, memory-mapped once for all sessions. */
-export function loraAdaptation(model: string, lora: LoraConfig, seed: number): Adaptation {
-  const mapped = new MappedWeights(model);
+export function loraAdaptation(
+  model: string,
+  lora: LoraConfig,
+  seed: number,
+  mapped: MappedWeights = new MappedWeights(model),
+): Adaptation {
   const { config } = mapped;
   const shapes = adapterParameters(config, lora);
   return {

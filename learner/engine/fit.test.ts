@@ -290,7 +290,7 @@ describe("what does not fit is refused in one line with the largest parts and th
     assert.throws(
       () => fitRun(small({ generationBatchSize: 512 }), 1, host(1 * GB)),
       ({ message }: Error) => {
-        assert.match(message, /each: cache [^;]*(; [^;]*){3}$/);
+        assert.match(message, /each: cache [^;]*(; [^;]*){3}; it fits with model.generationBatchSize: 64$/);
         return !message.includes("activationCheckpointing");
       },
     );
@@ -385,10 +385,10 @@ test("a refusal names what would make the run fit, the fewest GPUs among it", ()
   const request = small({ device: device!, maxPromptTokens: 256, maxResponseTokens: 256, generationBatchSize: 512 });
   const needs = (change: Partial<PlanRequest>) =>
     new Planner({ ...request, checkpointing: true, ...change }).plan(512).gpuBytes;
-  const refused = (bytes: number) => {
+  const refused = (bytes: number, change: Partial<PlanRequest> = {}) => {
     const budget = { host: undefined, gpu: { bytes, source: "given" } };
     try {
-      fitRun(request, 1, budget);
+      fitRun({ ...request, ...change }, 1, budget);
     } catch (error) {
       return (error as Error).message.split("; it fits with ")[1];
     }
@@ -399,10 +399,27 @@ test("a refusal names what would make the run fit, the fewest GPUs among it", ()
   );
   assert.match(
     refused(needs({}) - 1)!,
-    /^2 GPUs like this, or with model.adaptation.type: LoRA, or with algorithm.baseline: GRPO$/,
+    /^2 GPUs like this, or with 1 GPU of 24 GB, or with model.adaptation.type: LoRA, or with algorithm.baseline: GRPO, or with model.generationBatchSize: 256$/,
   );
   assert.match(refused(needs({ devices: DEVICES(2) }) - 1)!, /^4 GPUs like this/);
-  assert.equal(refused(1e6), undefined);
+  assert.equal(refused(1e6), "1 GPU of 24 GB");
+  const shorter = {
+    maxPromptTokens: 1024,
+    maxResponseTokens: 1024,
+    generationBatchSize: 4,
+    critic: false,
+    adapter: LORA,
+  };
+  const bytes = needs({ ...shorter, maxPromptTokens: 512, maxResponseTokens: 512 });
+  const remedy = "model.maxPromptTokens: 512 and model.maxResponseTokens: 512";
+  assert.equal(refused(bytes, shorter), `1 GPU of 24 GB, or with ${remedy}`);
+  const all = needs({ ...shorter, maxPromptTokens: 256, maxResponseTokens: 256 });
+  const together = `model.generationBatchSize: 4 with model.maxPromptTokens: 256 and model.maxResponseTokens: 256`;
+  assert.match(
+    refused(all, { ...shorter, generationBatchSize: 64 })!,
+    new RegExp(`, or with ${together}$`),
+    "together",
+  );
 });
 
 test("there is what the container may use, or what is free", () => {

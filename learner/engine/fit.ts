@@ -6,7 +6,7 @@ import { EngineError } from "./errors.ts";
 import { passTokens, workerCount } from "./microbatches.ts";
 import { ModelError } from "./model/errors.ts";
 import { PROJECTIONS } from "./model/lora.ts";
-import { type MemoryPlan, type Placement, Planner, type PlanPart, type PlanRequest } from "./plan.ts";
+import { graphsOf, type MemoryPlan, type Placement, Planner, type PlanPart, type PlanRequest } from "./plan.ts";
 import { type Device, deviceNames } from "./runtime/device.ts";
 
 /** What there is; undefined where it is not known, and nothing is refused. */
@@ -18,6 +18,15 @@ export interface Budget {
 
 /** GPUs that a refusal tries. */
 const MORE_GPUS = [2, 4, 8, 16];
+
+/** Sizes of GPUs that are sold, 10^9 bytes: L4 and 4090, A100, A100 and H100, H200. */
+export const GPU_GIGABYTES = [24, 40, 80, 141];
+
+/** A refusal proposes no fewer slots than this: weights would be read for a few tokens at a time. */
+const FEW_SLOTS = 4;
+
+/** A refusal proposes no shorter prompts and responses than this, tokens: programs would not fit into them. */
+const SHORT_TOKENS = 256;
 
 /** The least that a manifest may give of either. */
 const LEAST_TOKENS = 16;
@@ -62,80 +71,185 @@ export function fitRun(
   budget: Budget,
   mode: ActivationCheckpointing = "Auto",
 ): MemoryPlan {
-  const plan = bestPlan(request, threads, budget, mode);
+  const fitting = new Fitting(threads, budget, mode);
+  const plan = fitting.best(request);
   if (fits(plan, budget)) return plan;
-  const remedies = alternatives(request, threads, budget, mode);
-  throw new EngineError("memory", `${shortage(plan, budget, { ...request, mode })}${remedies}`);
+  const remedies = fitting.remedies(request);
+  const said = remedies.length > 0 ? `; it fits with ${remedies.join(", or with ")}` : "";
+  throw new EngineError("memory", `${shortage(plan, budget, settings({ ...request, mode }))}${said}`);
 }
 
-/** The plan with the largest passes that fit, or the one of the smallest that do not. */
-function bestPlan(request: PlanRequest, threads: number, budget: Budget, mode: ActivationCheckpointing): MemoryPlan {
-  const { device, devices, adapter, microBatchSize } = request;
-  const planOf = (checkpointing: boolean) => {
-    const planner = new Planner({ ...request, checkpointing });
+/** A change to a request, and its name in a manifest. */
+type Change = { name: string; change: Partial<PlanRequest> };
+
+/** Plans of related requests for one budget: their graphs are built once. */
+export class Fitting {
+  readonly #threads: number;
+  readonly #budget: Budget;
+  readonly #mode: ActivationCheckpointing;
+  readonly #planners = new Map<string, Planner>();
+
+  /** @param like has built graphs for another budget */
+  constructor(threads: number, budget: Budget, mode: ActivationCheckpointing = "Auto", like?: Fitting) {
+    this.#threads = threads;
+    this.#budget = budget;
+    this.#mode = mode;
+    if (like) this.#planners = like.#planners;
+  }
+
+  /** Returns the plan with the largest passes that fit, or the plan of the smallest that do not. */
+  best(request: PlanRequest): MemoryPlan {
+    const plan = this.#bestOf(request, this.#mode === "Always");
+    return this.#mode === "Auto" && !fits(plan, this.#budget) ? this.#bestOf(request, true) : plan;
+  }
+
+  #bestOf(request: PlanRequest, checkpointing: boolean): MemoryPlan {
+    const { device, devices, adapter, microBatchSize } = request;
+    const threads = this.#threads;
+    const planner = this.#planner({ ...request, checkpointing });
     const on = (workers: number, placement: Placement = {}) => {
       const tokens = device.kind === "cuda" ? microBatchSize * planner.longest : passTokens({ threads }, workers);
       let plan = planner.plan(tokens, workers, placement);
-      while (!fits(plan, budget) && plan.microBatchTokens > planner.longest)
+      while (!fits(plan, this.#budget) && plan.microBatchTokens > planner.longest)
         plan = planner.plan(Math.max(planner.longest, Math.floor(plan.microBatchTokens / 2)), workers, placement);
       return plan;
     };
     const workers = workerCount({ threads, device, adapter, ...(devices && { devices }) });
     const plan = on(workers);
-    if (fits(plan, budget)) return plan;
+    if (fits(plan, this.#budget)) return plan;
     // numbers cross the bus once a step, and models a few times an iteration; layers would be recomputed in every pass
     if (planner.canOffload) {
       const offloaded = on(workers, { offloads: true });
-      return fits(offloaded, budget) ? offloaded : on(workers, { offloads: true, swaps: true });
+      return fits(offloaded, this.#budget) ? offloaded : on(workers, { offloads: true, swaps: true });
     }
     // threads of a CPU can run one pass together
     return device.kind === "cpu" && workers > 1 ? on(1) : plan;
-  };
-  const plan = planOf(mode === "Always");
-  return mode === "Auto" && !fits(plan, budget) ? planOf(true) : plan;
+  }
+
+  #planner(request: PlanRequest): Planner {
+    const graphs = graphsOf(request);
+    const planner = new Planner(request, this.#planners.get(graphs));
+    this.#planners.set(graphs, planner);
+    return planner;
+  }
+
+  /** What makes a refused request fit, in a manifest's words: each change alone or, where no setting alone is enough, several together. */
+  remedies(request: PlanRequest): string[] {
+    const { adapter, critic } = request;
+    const lora: Change[] = adapter ? [] : [{ name: "model.adaptation.type: LoRA", change: { adapter: LORA } }];
+    const grpo: Change[] = critic ? [{ name: "algorithm.baseline: GRPO", change: { critic: false } }] : [];
+    const smaller = this.smaller(request);
+    const settings = [...[...lora, ...grpo].filter(({ change }) => this.#fits(request, change)), ...smaller];
+    const together = settings.length > 0 ? [] : this.#together(request, [...lora, ...grpo]);
+    return [...this.#hardware(request), ...settings, ...together].map(({ name }) => name);
+  }
+
+  /** Returns the most slots with which a request fits, and the longest lengths; both together where neither is enough alone. */
+  smaller(request: PlanRequest): Change[] {
+    const fitting = (changes: Change[]) => changes.find(({ change }) => this.#fits(request, change));
+    const alone = [fitting(fewerSlots(request)), fitting(shorter(request))].filter((found) => found !== undefined);
+    return alone.length > 0 ? alone : this.#together(request, []);
+  }
+
+  /** All of some changes, and as few slots and as short lengths as are needed then. */
+  #together(request: PlanRequest, changes: Change[]): Change[] {
+    let all: Change = { name: "", change: {} };
+    const add = ({ name, change }: Change) => {
+      all = { name: all.name ? `${all.name} with ${name}` : name, change: { ...all.change, ...change } };
+      return this.#fits(request, all.change);
+    };
+    if (changes.some(add)) return [all];
+    for (const ladder of [fewerSlots(request), shorter(request)]) {
+      const found = ladder.find(({ change }) => this.#fits(request, { ...all.change, ...change })) ?? ladder.at(-1);
+      if (found && add(found)) return [all];
+    }
+    return [];
+  }
+
+  /** The fewest further GPUs of the same size, and the smallest larger ones. */
+  #hardware(request: PlanRequest): Change[] {
+    const { device, devices = [device] } = request;
+    const { gpu } = this.#budget;
+    if (device.kind !== "cuda" || !gpu) return [];
+    const more = MORE_GPUS.filter((count) => count > devices.length);
+    const like = more.find((count) => this.#fits(request, { devices: gpus(count) }));
+    const larger = [devices.length, ...more].flatMap((count) =>
+      GPU_GIGABYTES.map((gigabytes) => ({ count, gigabytes })).filter(({ gigabytes }) => gigabytes * 1e9 > gpu.bytes),
+    );
+    const other = larger.find(({ count, gigabytes }) => {
+      const budget = { ...this.#budget, gpu: { bytes: gigabytes * 1e9, source: "given" } };
+      const fitting = new Fitting(this.#threads, budget, this.#mode, this);
+      return fits(fitting.best({ ...request, devices: gpus(count) }), budget);
+    });
+    const named = (count: number, what: string) => ({
+      name: `${count} GPU${count > 1 ? "s" : ""} ${what}`,
+      change: {},
+    });
+    return [
+      ...(like === undefined ? [] : [named(like, "like this")]),
+      ...(other ? [named(other.count, `of ${other.gigabytes} GB`)] : []),
+    ];
+  }
+
+  #fits(request: PlanRequest, change: Partial<PlanRequest>): boolean {
+    return fits(this.best({ ...request, ...change }), this.#budget);
+  }
 }
 
-/** What makes a refused run fit, each by itself, as the end of a line; empty where nothing of it does. */
-function alternatives(request: PlanRequest, threads: number, budget: Budget, mode: ActivationCheckpointing): string {
-  const { device, devices = [device], adapter, critic } = request;
-  const changes: [remedy: string, change: Partial<PlanRequest>][] = [
-    ...(device.kind === "cuda" ? MORE_GPUS : [])
-      .filter((count) => count > devices.length)
-      .map((count): [string, Partial<PlanRequest>] => [`${count} GPUs like this`, { devices: gpus(count) }]),
-    ...(adapter ? [] : [[`model.adaptation.type: LoRA`, { adapter: LORA }] as [string, Partial<PlanRequest>]]),
-    ...(critic ? [[`algorithm.baseline: GRPO`, { critic: false }] as [string, Partial<PlanRequest>]] : []),
-  ];
-  const found = changes.filter(([, change]) =>
-    fits(bestPlan({ ...request, ...change }, threads, budget, mode), budget),
-  );
-  // the fewest GPUs are enough to know
-  const first = found.findIndex(([, { devices }]) => devices !== undefined);
-  const remedies = found.filter(([, { devices }], i) => devices === undefined || i === first).map(([remedy]) => remedy);
-  return remedies.length > 0 ? `; it fits with ${remedies.join(", or with ")}` : "";
+/** Half of the slots, a quarter, and so on. */
+function fewerSlots({ generationBatchSize }: PlanRequest): Change[] {
+  return halves(generationBatchSize, FEW_SLOTS).map((slots) => ({
+    ...{ name: `model.generationBatchSize: ${slots}`, change: { generationBatchSize: slots } },
+  }));
+}
+
+/** Half of both lengths, a quarter, and so on. */
+function shorter({ maxPromptTokens, maxResponseTokens }: PlanRequest): Change[] {
+  const responses = halves(maxResponseTokens, SHORT_TOKENS);
+  return halves(maxPromptTokens, SHORT_TOKENS).flatMap((prompt, i) => {
+    const response = responses[i];
+    if (response === undefined) return [];
+    const name = `model.maxPromptTokens: ${prompt} and model.maxResponseTokens: ${response}`;
+    return [{ name, change: { maxPromptTokens: prompt, maxResponseTokens: response } }];
+  });
+}
+
+function halves(number: number, least: number): number[] {
+  const half = Math.floor(number / 2);
+  return half < least ? [] : [half, ...halves(half, least)];
 }
 
 /** A manifest's default rank. */
-const LORA = { rank: 16, alpha: 16, targets: PROJECTIONS, seed: 0 };
+export const LORA = { rank: 16, alpha: 16, targets: PROJECTIONS, seed: 0 };
 
-const gpus = (count: number): Device[] => Array.from({ length: count }, (_, id) => ({ kind: "cuda", id }));
+export const gpus = (count: number): (Device & { kind: "cuda" })[] =>
+  Array.from({ length: count }, (_, id) => ({ kind: "cuda", id }));
 
-const fits = (plan: MemoryPlan, { host, gpu }: Budget): boolean =>
+export const fits = (plan: MemoryPlan, { host, gpu }: Budget): boolean =>
   !(host && plan.hostBytes > host.bytes) && !(gpu && plan.gpuBytes > gpu.bytes);
 
-/** One line about a plan that does not fit: its four largest parts in the memory that is short (the GPU's first), and their settings. */
-function shortage(plan: MemoryPlan, { host, gpu }: Budget, request: Request): string {
+/**
+ * One line about a plan that does not fit: its four largest parts in the memory that is short (the GPU's first), and their settings.
+ *
+ * @param governing the settings that make each part smaller
+ */
+export function shortage(
+  plan: MemoryPlan,
+  { host, gpu }: Budget,
+  governing: Readonly<Record<PlanPart, readonly string[]>>,
+  what = "the run",
+): string {
   const onGpu = gpu !== undefined && plan.gpuBytes > gpu.bytes;
   const [which, there, place] = onGpu
     ? (["gpuBytes", gpu, `memory on ${namesOf(plan)}`] as const)
     : (["hostBytes", host!, "memory"] as const);
-  const governing = settings(request);
   const largest = plan.rows
     .filter((row) => row[which] > 0)
     .sort((a, b) => b[which] - a[which])
     .slice(0, 4)
     .map(({ what, [which]: bytes }) => `${what} ${size(bytes)} (${governing[what].join(", ") || "no setting"})`);
   return (
-    `the run needs about ${size(plan[which])} of ${place}, but ${size(there.bytes)} is ${there.source}; ` +
+    `${what} needs about ${size(plan[which])} of ${place}, but ${size(there.bytes)} is ${there.source}; ` +
     `the largest parts, and the settings of each: ${largest.join("; ")}`
   );
 }
@@ -179,7 +293,7 @@ export function planTable(plan: MemoryPlan, budget: Budget): string[] {
   const onGpu = () => total(plan.gpuBytes, budget.gpu, " of a size that nvidia-smi does not say");
   const head = gpu
     ? `memory plan: on ${namesOf(plan)} ${onGpu()}; here ${host}`
-    : `memory plan: ${host}; micro-batches of ${plan.microBatchTokens} tokens`;
+    : `memory plan: ${host}${plan.microBatchTokens > 0 ? `; micro-batches of ${plan.microBatchTokens} tokens` : ""}`;
   const cells = (bytes: number) => (bytes > 0 ? size(bytes) : "-").padStart(9);
   const line = ({ what, detail, hostBytes, gpuBytes }: MemoryPlan["rows"][number]) =>
     `  ${what.padEnd(13)}${gpu ? cells(gpuBytes) : ""}${cells(hostBytes)}  ${detail}`;

@@ -25,12 +25,14 @@ export {
 } from "./engine.ts";
 export { EngineError } from "./errors.ts";
 export { type Budget, checkLengths, fitRun, planTable, size } from "./fit.ts";
+export { type GpuEntry, gpuLines, gpuTable } from "./gpu-table.ts";
 export { localEngine, logProbsOf } from "./local.ts";
+export { workerCount } from "./microbatches.ts";
 // Models: folders, weights, adapters, tokenizers.
 export { readAdapter } from "./model/adapter-folder.ts";
 export type { ModelConfig } from "./model/config.ts";
 export { ModelError } from "./model/errors.ts";
-export { SHARD_BYTES, saveWeights } from "./model/files.ts";
+export { hasWeights, SHARD_BYTES, saveWeights } from "./model/files.ts";
 export {
   copyOtherFiles,
   createModelFolder,
@@ -49,8 +51,9 @@ export { permutation, seedFor, uniforms } from "./model/random.ts";
 export { readTensor } from "./model/safetensors.ts";
 export { type Message, Tokenizer, type TokenizerFiles } from "./model/tokenizer.ts";
 export { checkFinite, elementCount, initialWeights } from "./model/weights.ts";
-export type { MemoryPlan, PlanRequest } from "./plan.ts";
-export { instrumenterShape } from "./plan-generation.ts";
+export { type MemoryPlan, type PlanRequest, SURROUNDINGS_BYTES } from "./plan.ts";
+export { type GenerationShape, generationShape, instrumenterShape } from "./plan-generation.ts";
+export { fitInference, type InferenceRequest } from "./plan-inference.ts";
 export {
   type Device,
   deviceName,

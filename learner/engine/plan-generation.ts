@@ -1,7 +1,9 @@
 /** What generation holds beside the weights; an estimate by formula, its factors are measured (learner/LOG.md). */
-import { DTYPES } from "./graph/tensor.ts";
+import { DTYPES, elementCount } from "./graph/tensor.ts";
 import type { ModelConfig } from "./model/config.ts";
 import { cachedHeadSize } from "./model/generate-graph.ts";
+import { GPU_CAST_NUMBERS } from "./model/generate-weights.ts";
+import type { MappedWeights } from "./model/mapped.ts";
 import type { Device } from "./runtime/device.ts";
 
 export interface GenerationShape {
@@ -63,4 +65,10 @@ export function generationMemory(config: ModelConfig, shape: GenerationShape, ki
     logits: 4 * LOGITS_COPIES * rows * vocabSize,
     activations: 4 * numbers,
   };
+}
+
+/** On a GPU a frozen matrix that is stored in half precision is cast for generation, this much of it at a time. */
+export function castBytes(stored: MappedWeights["tensors"]): number {
+  const cast = stored.filter(({ dtype }) => dtype !== "F32");
+  return 4 * Math.min(GPU_CAST_NUMBERS, Math.max(0, ...cast.map(({ shape }) => elementCount(shape))));
 }

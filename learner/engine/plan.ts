@@ -4,7 +4,7 @@
  * and the lifetimes of their values followed (graph/memory.ts), so that the plan goes by what the engine does.
  */
 
-import { type Adaptation, adaptationOf, type Role, trainedShapes } from "./adaptation.ts";
+import { type Adaptation, plannedAdaptation, type Role, trainedShapes } from "./adaptation.ts";
 import { adamwGraph, PASSING, squaresGraph } from "./device-adamw.ts";
 import type { AdapterOptions } from "./engine.ts";
 import type { Graph, Value } from "./graph/graph.ts";
@@ -14,10 +14,16 @@ import { arenaBytes } from "./graph/session-memory.ts";
 import { DTYPES, elementCount } from "./graph/tensor.ts";
 import type { ModelConfig } from "./model/config.ts";
 import { blocksOf, decoderDims } from "./model/decoder.ts";
-import { locateWeights } from "./model/files.ts";
 import { joinedNumbers } from "./model/generate-joined.ts";
-import { GPU_CAST_NUMBERS } from "./model/generate-weights.ts";
-import { type GenerationLimits, generationMemory, generationShape, instrumenterShape } from "./plan-generation.ts";
+import { MappedWeights } from "./model/mapped.ts";
+import { checkpointBytes } from "./model-state.ts";
+import {
+  castBytes,
+  type GenerationLimits,
+  generationMemory,
+  generationShape,
+  instrumenterShape,
+} from "./plan-generation.ts";
 import { roundedBytes } from "./rounded-weights.ts";
 import { BLOCK_NUMBERS } from "./runtime/buffer.ts";
 import type { Device } from "./runtime/device.ts";
@@ -69,6 +75,8 @@ export interface MemoryPlan {
   /** workers, which each run micro-batches of their own; `longrun model info --json` has it by this name */
   ranks: number;
   checkpointing: boolean;
+  /** of one checkpoint on the disk; 0 where nothing is trained */
+  checkpointBytes: number;
   /** as in EngineOptions */
   offloads: boolean;
   swaps: boolean;
@@ -78,16 +86,16 @@ export interface MemoryPlan {
 export type Placement = Partial<Pick<MemoryPlan, "offloads" | "swaps">>;
 
 /** Node.js, the engine's thread and one worker, ONNX Runtime, tokenizer, and garbage that is not collected yet. Measured. */
-const PROCESS_BYTES = 300e6;
+export const PROCESS_BYTES = 300e6;
 /** What surrounds the engine in a learner: store, streams, grading and their garbage. Measured with the quickstart. */
 export const SURROUNDINGS_BYTES = 120e6;
 /** A further worker: its heap, and ONNX Runtime's sessions without their arenas. */
-const WORKER_BYTES = 40e6;
+export const WORKER_BYTES = 40e6;
 /** CUDA's context, kernels and workspaces: assumed, not measured. */
-const CUDA_BYTES = 1e9;
+export const CUDA_BYTES = 1e9;
 /** Beside GPUs: ONNX Runtime's provider, and for each node of a graph what its session has in this process. Measured by rehearsal. */
-const PROVIDER_BYTES = 340e6;
-const NODE_BYTES = 20e3;
+export const PROVIDER_BYTES = 340e6;
+export const NODE_BYTES = 20e3;
 /** What arenas take for each byte that is found: on a CPU freed pieces do not always fit what comes next. */
 const ARENA = 1.15;
 /**
@@ -95,6 +103,19 @@ const ARENA = 1.15;
  * bfloat16, whose casts are not foreseen. Measured by rehearsal.
  */
 const GPU_ARENA = { float32: 1.3, bfloat16: 1.45, float16: 1.45 };
+
+/** What the graphs of a request depend on, as text. Slots and GPUs change none. */
+export function graphsOf({ model, adapter, critic, checkpointing = false, compute, ...lengths }: PlanRequest): string {
+  const { maxPromptTokens, maxResponseTokens } = lengths;
+  return JSON.stringify([
+    model,
+    adapter,
+    critic,
+    checkpointing,
+    compute,
+    blocksOf(maxPromptTokens + maxResponseTokens),
+  ]);
+}
 
 /** Bytes that a graph needs. */
 type Pass = { activations: number; logits: number };
@@ -114,30 +135,36 @@ export class Planner {
   readonly graphs: readonly { graph: Graph; step: boolean }[];
   /** tokens of the longest sequence */
   readonly longest: number;
-  readonly #passes = new Map<string, Pass>();
+  readonly #passes: Map<string, Pass>;
   /** the model's weights in its files */
-  readonly #stored: ReturnType<typeof locateWeights>;
+  readonly #stored: MappedWeights["tensors"];
   /** of what is trained */
   readonly #policyBytes: number;
   readonly #criticBytes: number;
 
-  /** Reads headers and config, no weights. @throws ModelError for a folder that cannot be used */
-  constructor(request: PlanRequest) {
+  /**
+   * Reads config.json, and the headers of the weights' files where there are any.
+   *
+   * @param like a planner of the same graphs (`graphsOf`), which are not built again
+   * @throws ModelError for a folder that cannot be used
+   */
+  constructor(request: PlanRequest, like?: Planner) {
     const { model: folder, adapter, critic, checkpointing, compute } = request;
     this.#request = request;
     this.longest = request.maxPromptTokens + request.maxResponseTokens;
     this.blocks = blocksOf(this.longest);
-    this.model = adaptationOf(folder, adapter);
+    this.model = like?.model ?? plannedAdaptation(folder, adapter);
+    this.#passes = like ? like.#passes : new Map();
     const { model, blocks } = this;
     const step = { checkpointing, compute, blocks };
-    this.graphs = [
+    this.graphs = like?.graphs ?? [
       { graph: policyStepGraph(model, step), step: true },
       { graph: evaluateGraph(model, "policy", { compute, blocks }), step: false },
       { graph: evaluateGraph(model, "reference", { compute, blocks }), step: false },
       ...(critic ? [{ graph: valueStepGraph(model, step), step: true }] : []),
       ...(critic ? [{ graph: valueGraph(model, { compute, blocks }), step: false }] : []),
     ];
-    this.#stored = locateWeights(folder, model.config);
+    this.#stored = like ? like.#stored : MappedWeights.planned(folder).tensors;
     this.#policyBytes = float32Bytes(trainedShapes(model, "policy"));
     this.#criticBytes = critic ? float32Bytes(trainedShapes(model, "critic")) : 0;
   }
@@ -178,17 +205,15 @@ export class Planner {
     const sum = (of: "hostBytes" | "gpuBytes") => rows.reduce((total, row) => total + row[of], 0);
     const totals = { hostBytes: sum("hostBytes"), gpuBytes: sum("gpuBytes") };
     const lengths = { microBatchTokens, rowTokens: this.longest };
-    return {
-      device,
-      ...(devices && { devices }),
-      rows,
-      ...totals,
-      ...lengths,
-      ranks: workers,
-      checkpointing,
-      offloads,
-      swaps,
-    };
+    const passes = { ...lengths, ranks: workers, checkpointing, offloads, swaps };
+    const checkpointBytes = this.#checkpointBytes;
+    return { device, ...(devices && { devices }), rows, ...totals, ...passes, checkpointBytes };
+  }
+
+  get #checkpointBytes(): number {
+    const critic = this.#request.critic ? trainedShapes(this.model, "critic") : undefined;
+    const kept = { moments: true, masters: this.canOffload };
+    return checkpointBytes(trainedShapes(this.model, "policy"), critic, kept);
   }
 
   /** Whether the networks run on a GPU; weights, gradients and moments are then there, too. */
@@ -299,7 +324,8 @@ export class Planner {
     const batches = [generationShape(limits), ...(programs ? [programs] : [])];
     const held = batches.map((shape) => generationMemory(config, shape, device.kind)); // one after the other
     const most = (part: keyof (typeof held)[number]) => Math.max(...held.map((each) => each[part]));
-    const prompts = together * most("activations") + this.#castBytes();
+    const cast = onGpu && this.#request.adapter ? castBytes(this.#stored) : 0;
+    const prompts = together * most("activations") + cast;
     const beyond = Math.max(0, Math.max(prompts, most("logits")) - activations - logits);
     const row = (what: PlanPart, detail: string, bytes: number) =>
       onGpu ? planRow(what, detail, 0, bytes) : planRow(what, detail, bytes);
@@ -320,16 +346,9 @@ export class Planner {
         : row("generation", `what prompts being read take beyond the graphs${each}`, beyond),
     ];
   }
-
-  /** On a GPU a frozen matrix that is stored in half precision is cast for generation, this much of it at a time. */
-  #castBytes(): number {
-    if (!this.#onGpu || !this.#request.adapter) return 0;
-    const cast = this.#stored.filter(({ dtype }) => dtype !== "F32");
-    return 4 * Math.min(GPU_CAST_NUMBERS, Math.max(0, ...cast.map(({ shape }) => elementCount(shape))));
-  }
 }
 
-const planRow = (what: PlanPart, detail: string, hostBytes: number, gpuBytes = 0): PlanRow => ({
+export const planRow = (what: PlanPart, detail: string, hostBytes: number, gpuBytes = 0): PlanRow => ({
   ...{ what, detail, hostBytes, gpuBytes },
 });
 

@@ -378,7 +378,7 @@ describe("bad input: status 2 and one line", () => {
     [["--model", POLICY, "--context", "4096"], /^--context is 4096; the model has 1024 positions/],
     [
       ["--model", POLICY, "--slots", "100000000"],
-      /^--slots and --context: 100000000 slots of 1024 tokens take .*lower one/,
+      /^generation needs about .*: cache \S+ GB \(--slots, --context\); .*; it fits with --slots \d+\n$/,
     ],
     [["--model", POLICY, "--host", "192.0.2.1", "--no-key", "--port", "0"], /^--host 192\.0\.2\.1: /],
     [["--model", without], /tokenizer\.json/],

@@ -3,7 +3,7 @@ import fs from "node:fs";
 import path from "node:path";
 import type { ModelConfig } from "./config.ts";
 import { ModelError } from "./errors.ts";
-import { type SafetensorsDType, storedBytes } from "./halves.ts";
+import { SAFETENSORS_DTYPES, type SafetensorsDType, storedBytes } from "./halves.ts";
 import { type Json, readJson, writeJson } from "./json.ts";
 import { readHeader, type StoredTensor, type TensorSource, writeTensors } from "./safetensors.ts";
 import { checkShapes, elementCount, parameters } from "./weights.ts";
@@ -21,6 +21,26 @@ export function locateWeights(folder: string, config: ModelConfig): StoredTensor
   const tensors = locateTensors(folder);
   checkShapes(config, tensors, folder);
   return parameters(config).map(({ name }) => tensors.get(name)!);
+}
+
+/** Whether a folder has files of weights. One that is only planned for needs none. */
+export const hasWeights = (folder: string): boolean =>
+  [WEIGHTS, INDEX].some((name) => fs.existsSync(path.join(folder, name)));
+
+/**
+ * The weights that `config.json` asks for, as `locateWeights` would find them in one file of the dtype that it names (transformers'
+ * default is float32). The file need not exist.
+ */
+export function expectedWeights(folder: string, config: ModelConfig): StoredTensor[] {
+  const { dtype: named, torch_dtype: before } = readJson(folder, "config.json", "config");
+  const name = (named ?? before) as keyof typeof SAFETENSORS_DTYPES;
+  const dtype = SAFETENSORS_DTYPES[name] ?? "F32";
+  let offset = 0;
+  return parameters(config).map(({ name, shape }) => {
+    const tensor = { name, dtype, shape, file: path.join(folder, WEIGHTS), offset, length: storedBytes(dtype, shape) };
+    offset += tensor.length;
+    return tensor;
+  });
 }
 
 /** All tensors of a folder by name. */

@@ -27,6 +27,10 @@ export const SHAPES = {
     ...{ ...QWEN2, vocabSize: 152064, tied: false, hiddenSize: 3584, intermediateSize: 18944, layers: 28 },
     ...{ heads: 28, keyValueHeads: 4, headSize: 128 },
   },
+  "14b": {
+    ...{ ...QWEN2, vocabSize: 152064, tied: false, hiddenSize: 5120, intermediateSize: 13824, layers: 48 },
+    ...{ heads: 40, keyValueHeads: 8, headSize: 128 },
+  },
 } satisfies Record<string, ModelConfig>;
 
 /** @returns the size of the weights' file, bytes */

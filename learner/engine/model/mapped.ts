@@ -11,7 +11,7 @@ import type { DType } from "../graph/tensor.ts";
 import type { SessionOptions } from "../runtime/session.ts";
 import type { ModelConfig } from "./config.ts";
 import { ModelError } from "./errors.ts";
-import { locateWeights } from "./files.ts";
+import { expectedWeights, hasWeights, locateWeights } from "./files.ts";
 import { readConfig } from "./folder.ts";
 import { storedBytes, TRANSFORMERS_DTYPES } from "./halves.ts";
 import { readPart, readTensor, type StoredTensor } from "./safetensors.ts";
@@ -39,16 +39,23 @@ export class MappedWeights {
   readonly tensors: readonly StoredTensor[];
   readonly #directory: string;
 
-  /** @throws ModelError `config` or `weights` naming the file that is missing or wrong */
-  constructor(folder: string) {
+  /**
+   * @param located in canonical order; default: what the folder's files hold
+   * @throws ModelError `config` or `weights` naming the file that is missing or wrong
+   */
+  constructor(folder: string, located?: readonly StoredTensor[]) {
     this.folder = folder;
     this.config = readConfig(folder);
     // Links are followed here (a cache of Hugging Face's consists of them): ONNX Runtime refuses those that lead out.
-    this.tensors = locateWeights(folder, this.config).map((tensor) => ({
-      ...tensor,
-      file: fs.realpathSync(tensor.file),
-    }));
+    const found = () =>
+      locateWeights(folder, this.config).map((tensor) => ({ ...tensor, file: fs.realpathSync(tensor.file) }));
+    this.tensors = located ?? found();
     this.#directory = commonFolder(this.tensors.map(({ file }) => file));
+  }
+
+  /** The weights to plan with: those of the folder, or what its config.json asks for where it has no files of weights. */
+  static planned(folder: string): MappedWeights {
+    return new MappedWeights(folder, hasWeights(folder) ? undefined : expectedWeights(folder, readConfig(folder)));
   }
 
   /** Weights by transformers' names, in the dtype of the file. */

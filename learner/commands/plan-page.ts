@@ -1,0 +1,33 @@
+/**
+ * Makes learner/engine/plans.md: what `longrun model info --plan` prints for Qwen2.5.
+ *
+ *   node learner/commands/plan-page.ts           writes the page
+ *   node learner/commands/plan-page.ts --check   exits 1 if the page is not what the command prints
+ */
+import { execFileSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+const ROOT = join(import.meta.dirname, "../..");
+const PAGE = join(ROOT, "learner/engine/plans.md");
+export const SIZES = ["0.5B", "1.5B", "3B", "7B", "14B"];
+
+/** The head is written by hand. */
+const head = (): string => readFileSync(join(ROOT, "learner/engine/plans.head.md"), "utf8");
+
+/** Returns the part of the page about one size. */
+export function section(size: string): string {
+  const command = join(import.meta.dirname, "model-command.ts");
+  const folder = `test/fixtures/qwen2.5/${size}`;
+  const printed = execFileSync(process.execPath, [command, "info", folder, "--plan"], { cwd: ROOT, encoding: "utf8" });
+  return `\n## Qwen2.5-${size}\n\n\`\`\`\n${printed}\`\`\`\n`;
+}
+
+if (import.meta.main) {
+  const page = head() + SIZES.map(section).join("");
+  if (!process.argv.includes("--check")) writeFileSync(PAGE, page);
+  else if (readFileSync(PAGE, "utf8") !== page) {
+    process.stderr.write(`${PAGE} is not what the command prints; make it anew: node learner/commands/plan-page.ts\n`);
+    process.exitCode = 1;
+  }
+}

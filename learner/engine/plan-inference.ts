@@ -1,0 +1,133 @@
+/** The memory of a process that generates and trains nothing: a model's files as they are and one KV cache; no gradients, optimiser or critic. */
+import { EngineError } from "./errors.ts";
+import { type Budget, fits, shortage } from "./fit.ts";
+import { DTYPES, elementCount } from "./graph/tensor.ts";
+import { joinedNumbers } from "./model/generate-joined.ts";
+import { adapterParameters, type LoraConfig } from "./model/lora.ts";
+import { MappedWeights } from "./model/mapped.ts";
+import {
+  CUDA_BYTES,
+  type MemoryPlan,
+  NODE_BYTES,
+  type PlanPart,
+  type PlanRow,
+  PROCESS_BYTES,
+  PROVIDER_BYTES,
+  planRow,
+  WORKER_BYTES,
+} from "./plan.ts";
+import { castBytes, type GenerationShape, generationMemory } from "./plan-generation.ts";
+import type { Device } from "./runtime/device.ts";
+
+export interface InferenceRequest {
+  /** folders of the models that are open at a time, each with its adapter */
+  models: readonly { folder: string; lora?: LoraConfig | undefined }[];
+  /** batches that are generated one after the other */
+  shapes: readonly GenerationShape[];
+  device: Device;
+  /** several GPUs, of which `device` is the first */
+  devices?: readonly Device[] | undefined;
+  /** workers of a CPU; default 1 */
+  workers?: number;
+  /** of what surrounds the engine in its process; default 0 */
+  surroundingBytes?: number;
+}
+
+/** What callers name the settings that make a plan smaller. */
+export interface InferenceSettings {
+  slots: string;
+  lengths: readonly string[];
+}
+
+/** Nodes of a generation graph for each layer, and sessions: prompts, and one token each. */
+const NODES_OF_LAYER = 12;
+const SESSIONS = 2;
+
+export function inferencePlan(request: InferenceRequest): MemoryPlan {
+  const { models, shapes, device, devices, workers = devices?.length ?? 1, surroundingBytes = 0 } = request;
+  const onGpu = device.kind === "cuda";
+  const opened = models.map(({ folder, lora }) => ({ weights: MappedWeights.planned(folder), lora }));
+  const sum = <T>(items: readonly T[], of: (item: T) => number) => items.reduce((total, item) => total + of(item), 0);
+  const files = sum(opened, ({ weights }) => sum(weights.tensors, ({ length }) => length));
+  const adapters = sum(opened, ({ weights: { config }, lora }) =>
+    lora ? sum(adapterParameters(config, lora), ({ shape }) => DTYPES.float32.bytes * elementCount(shape)) : 0,
+  );
+  const joined = sum(opened, ({ weights: { config }, lora }) =>
+    onGpu && lora ? DTYPES.bfloat16.bytes * joinedNumbers(config, lora) : 0,
+  );
+  // slots are divided among GPUs, and among a CPU's workers, which share its memory
+  const own = shapes.map((shape) => ({ ...shape, rows: Math.ceil(shape.rows / (onGpu ? workers : 1)) }));
+  const together = onGpu ? 1 : workers;
+  const held = opened.map(({ weights }) => {
+    const each = own.map((shape) => generationMemory(weights.config, shape, device.kind));
+    const most = (part: keyof (typeof each)[number]) => Math.max(...each.map((memory) => memory[part]));
+    const cast = onGpu ? castBytes(weights.tensors) : 0;
+    return { cache: most("cache"), logits: most("logits"), prompts: together * most("activations") + cast };
+  });
+  const nodes = SESSIONS * workers * sum(opened, ({ weights }) => NODES_OF_LAYER * weights.config.layers);
+  const process = PROCESS_BYTES + surroundingBytes + (workers - 1) * WORKER_BYTES;
+  const row = (what: PlanPart, detail: string, bytes: number) =>
+    onGpu ? planRow(what, detail, 0, bytes) : planRow(what, detail, bytes);
+  const tokens = Math.max(...shapes.map(({ promptTokens, responseTokens }) => promptTokens + responseTokens));
+  const [many, each] =
+    models.length > 1
+      ? ["the models as they are in their files", `, for each of ${models.length} models`]
+      : ["the model as it is in its files", ""];
+  const weights = `${many}${adapters > 0 ? ", an adapter" : ""}`;
+  const batches = own.map(({ rows, promptTokens, responseTokens }) => `${rows} x ${promptTokens + responseTokens}`);
+  const slots = `keys and values of ${batches.join(" or ")} tokens${each}`;
+  const rows: PlanRow[] = [
+    onGpu
+      ? planRow("process", "Node.js, ONNX Runtime, CUDA", process + PROVIDER_BYTES + nodes * NODE_BYTES, CUDA_BYTES)
+      : planRow("process", "Node.js, ONNX Runtime", process),
+    onGpu
+      ? planRow("weights", weights, adapters, files + adapters + joined)
+      : planRow("weights", weights, files + adapters),
+    row(
+      "cache",
+      slots,
+      sum(held, ({ cache }) => cache),
+    ),
+    row(
+      "logits",
+      `vocabulary of ${opened[0]!.weights.config.vocabSize}`,
+      sum(held, ({ logits }) => logits),
+    ),
+    row(
+      "generation",
+      "prompts being read",
+      sum(held, ({ prompts }) => prompts),
+    ),
+  ];
+  const bytes = { hostBytes: sum(rows, ({ hostBytes }) => hostBytes), gpuBytes: sum(rows, ({ gpuBytes }) => gpuBytes) };
+  const none = { microBatchTokens: 0, checkpointing: false, checkpointBytes: 0, offloads: false, swaps: false };
+  return { device, ...(devices && { devices }), rows, ...bytes, ...none, rowTokens: tokens, ranks: workers };
+}
+
+/**
+ * The plan of a process that generates. On a CPU it has one worker where it does not fit with more.
+ *
+ * @throws EngineError `memory`, one line with the largest parts, the settings of each, and the slots with which it fits
+ */
+export function fitInference(request: InferenceRequest, budget: Budget, named: InferenceSettings): MemoryPlan {
+  const best = (asked: InferenceRequest) => {
+    const plan = inferencePlan(asked);
+    const several = asked.device.kind === "cpu" && (asked.workers ?? 1) > 1;
+    return several && !fits(plan, budget) ? inferencePlan({ ...asked, workers: 1 }) : plan;
+  };
+  const plan = best(request);
+  if (fits(plan, budget)) return plan;
+  const { slots, lengths } = named;
+  const none = { gradients: [], optimiser: [], activations: [], process: [] };
+  const governing = { ...none, weights: [], cache: [slots, ...lengths], logits: [slots], generation: lengths };
+  const least = Math.max(...request.shapes.map(({ rows }) => rows));
+  for (let most = least >> 1; most > 0; most >>= 1) {
+    const shapes = request.shapes.map((shape) => ({ ...shape, rows: Math.min(shape.rows, most) }));
+    if (fits(best({ ...request, shapes }), budget))
+      throw new EngineError(
+        "memory",
+        `${shortage(plan, budget, governing, "generation")}; it fits with ${slots} ${most}`,
+      );
+  }
+  throw new EngineError("memory", shortage(plan, budget, governing, "generation"));
+}

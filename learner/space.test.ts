@@ -1,0 +1,56 @@
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import type { TrainingRunSpec } from "../crds/trainingrun.ts";
+import { volumeWanted } from "../proto/volume.ts";
+import { checkSpace, type Space } from "./space.ts";
+
+const GB = 1e9;
+const directory = mkdtempSync(join(tmpdir(), "space-"));
+after(() => rmSync(directory, { recursive: true }));
+const spec = (keepLast: number) => ({ learner: { checkpoint: { keepLast } } }) as unknown as TrainingRunSpec;
+const space = (change: Partial<Space> = {}): Space => ({
+  ...{ totalBytes: 107 * GB, freeBytes: 100 * GB, checkpointBytes: 0, ...change },
+});
+const CHECKPOINT = 74 * GB; // 3B, every weight, with a critic
+
+test("a disk that cannot hold two checkpoints is refused with the number, in a pod with the size of the volume", () => {
+  assert.throws(
+    () => checkSpace(CHECKPOINT, spec(3), { directory: "/data", inPod: true }, space()),
+    (error: Error) => {
+      const { message } = error;
+      assert.equal((error as Error & { code: string }).code, "diskFull");
+      assert.match(
+        message,
+        /^a checkpoint of this run takes 74\.0 GB, and \/data has room for 100 GB: two do not fit; /,
+      );
+      assert.equal(volumeWanted(message), `${Math.ceil((1.05 * (7 + 4 * 74) * GB) / 2 ** 30)}Gi`);
+      return true;
+    },
+  );
+  assert.throws(() => checkSpace(CHECKPOINT, spec(1), { directory: "runs/a", inPod: false }, space()), {
+    name: "ManifestError",
+    message:
+      /two do not fit; free 48\.0 GB, choose a folder on another disk with --out, or train with model\.adaptation\.type: LoRA$/,
+  });
+});
+
+test("room for two, but not for all that are kept, is a warning; checkpoints that are there are replaced", () => {
+  const pod = { directory: "/data", inPod: true };
+  const warning = checkSpace(30 * GB, spec(3), pod, space());
+  assert.match(
+    warning!,
+    /keepLast 3 and the next one need 120 GB; lower it to 2, or set learner\.storage\.size to 125Gi or more$/,
+  );
+  assert.equal(checkSpace(30 * GB, spec(2), pod, space()), undefined);
+  assert.equal(checkSpace(30 * GB, spec(3), pod, space({ freeBytes: 30 * GB, checkpointBytes: 90 * GB })), undefined);
+});
+
+test("the space of a folder is what its disk says", () => {
+  mkdirSync(join(directory, "checkpoints/1-000001/policy"), { recursive: true });
+  writeFileSync(join(directory, "checkpoints/1-000001/policy/model.safetensors"), "0".repeat(1000));
+  assert.equal(checkSpace(1, spec(3), { directory, inPod: false }), undefined);
+  assert.throws(() => checkSpace(1e18, spec(3), { directory, inPod: false }), /two do not fit; free \S+ GB, choose/);
+});

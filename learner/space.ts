@@ -1,0 +1,62 @@
+/** Whether the disk of a run folder has room for the run's checkpoints: looked at before anything is loaded. */
+import { existsSync, readdirSync, statfsSync, statSync } from "node:fs";
+import { join } from "node:path";
+import type { TrainingRunSpec } from "../crds/trainingrun.ts";
+import { ManifestError } from "../crds/trainingrun.ts";
+import { volumeRemedy } from "../proto/volume.ts";
+import { size } from "./engine/index.ts";
+import { StoreError } from "./store/errors.ts";
+
+export interface Space {
+  totalBytes: number;
+  /** what a process without privileges may still write */
+  freeBytes: number;
+  /** of checkpoints that are there, which newer ones replace */
+  checkpointBytes: number;
+}
+
+/** A new checkpoint is whole before an older one is removed. */
+const LEAST_CHECKPOINTS = 2;
+/** For the store, the report and the file system itself, of what the volume must hold. */
+const SURPLUS = 1.05;
+
+/**
+ * Returns a warning where the disk has room for fewer checkpoints than `learner.checkpoint.keepLast` and the one that is being written.
+ *
+ * @param checkpointBytes of one checkpoint, from the memory plan
+ * @param inPod whether the disk is the run's volume, which the controller can enlarge
+ * @throws StoreError `diskFull` in a pod, else ManifestError, unless two checkpoints have room; one line with the number and the remedy
+ */
+export function checkSpace(
+  checkpointBytes: number,
+  { learner }: Pick<TrainingRunSpec, "learner">,
+  { directory, inPod }: { directory: string; inPod: boolean },
+  { totalBytes, freeBytes, checkpointBytes: held }: Space = spaceOf(directory),
+): string | undefined {
+  const room = freeBytes + held;
+  const { keepLast } = learner.checkpoint;
+  const wanted = (keepLast + 1) * checkpointBytes;
+  if (room >= wanted) return undefined;
+  const each = `a checkpoint of this run takes ${size(checkpointBytes)}, and ${directory} has room for ${size(room)}`;
+  const kept = `learner.checkpoint.keepLast ${keepLast} and the next one need ${size(wanted)}`;
+  const enough = volumeRemedy(SURPLUS * (totalBytes - room + wanted));
+  if (room >= LEAST_CHECKPOINTS * checkpointBytes) {
+    const most = Math.floor(room / checkpointBytes) - 1;
+    return `${each}: ${kept}; lower it to ${most}${inPod ? `, or ${enough}` : ", or free space"}`;
+  }
+  if (inPod) throw new StoreError("diskFull", `${each}: two do not fit; ${enough} (${kept})`);
+  const free = `free ${size(LEAST_CHECKPOINTS * checkpointBytes - room)}, choose a folder on another disk with --out`;
+  throw new ManifestError([`${each}: two do not fit; ${free}, or train with model.adaptation.type: LoRA`]);
+}
+
+function spaceOf(directory: string): Space {
+  const { blocks, bavail, bsize } = statfsSync(directory);
+  const checkpointBytes = bytesBelow(join(directory, "checkpoints"));
+  return { totalBytes: blocks * bsize, freeBytes: bavail * bsize, checkpointBytes };
+}
+
+function bytesBelow(folder: string): number {
+  if (!existsSync(folder)) return 0;
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  return files.reduce((total, { parentPath, name }) => total + statSync(join(parentPath, name)).size, 0);
+}
