@@ -250,3 +250,20 @@ test("http: a port in use is one clear line", async () => {
   await assert.rejects(second, { code: "listen", message: /is in use; choose another port, or 0 for any free one$/ });
   await first.close();
 });
+
+test("prometheus: the newest evaluation is shown, and none before the first", async () => {
+  const metrics = new LearnerMetrics();
+  const policy = (iteration: number, meanScore: number | null) =>
+    ({ iteration, validFraction: 0.5, meanScore, bestScore: null, meanNormalizedScore: 0.25, lineage: 1 }) as never;
+  const shown = async () => {
+    const values = await scraped(metrics);
+    const names = ["iteration", "valid_ratio", "score_mean", "score_normalized_mean", "score_best"];
+    return names.map((name) => values.get(`longrun_evaluation_${name}`));
+  };
+  metrics.showEvaluation({});
+  assert.deepEqual(await shown(), [undefined, undefined, undefined, undefined, undefined]);
+  metrics.showEvaluation({ before: policy(0, 9), during: [policy(2, 8), policy(4, 7)] });
+  assert.deepEqual(await shown(), [4, 0.5, 7, 0.25, undefined]);
+  metrics.showEvaluation({ before: policy(0, 9), during: [policy(4, 7)], after: policy(6, null) });
+  assert.deepEqual(await shown(), [6, 0.5, undefined, 0.25, undefined]);
+});

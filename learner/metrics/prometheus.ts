@@ -10,6 +10,7 @@ import type { KnownActor } from "../server/actor-states.ts";
 import type { IterationMetrics } from "./iteration.ts";
 import { registryOfProcess } from "./registry.ts";
 import { sum } from "./statistics.ts";
+import type { Evaluation, EvaluationSummary } from "./summary.ts";
 
 /** The parts of a sample's way that are timed one by one. */
 export type SampleStage = "queue" | "instrument" | "execute" | "grade";
@@ -63,6 +64,15 @@ const GAUGES: readonly [string, string, Value][] = [
   ["checkpoint_bytes", "Size of the newest checkpoint", (line) => line.checkpointBytes],
 ];
 
+/** One gauge per number of the newest evaluation: name, meaning, where it stands. */
+const EVALUATED: readonly [string, string, (policy: EvaluationSummary) => number | null][] = [
+  ["evaluation_iteration", "Iterations behind the policy that was evaluated last", (policy) => policy.iteration],
+  ["evaluation_valid_ratio", "Share of its programs whose submission was graded", (policy) => policy.validFraction],
+  ["evaluation_score_mean", "Mean score of its valid programs", (policy) => policy.meanScore],
+  ["evaluation_score_normalized_mean", "The same, 0 worst to 1 best", (policy) => policy.meanNormalizedScore],
+  ["evaluation_score_best", "Best score of its programs", (policy) => policy.bestScore],
+];
+
 /** Each outcome is shown, also where there was none of it. */
 const NONE = Object.fromEntries([...OUTCOMES, "notExecuted"].map((outcome) => [outcome, 0]));
 
@@ -108,6 +118,7 @@ const STAGE_BUCKETS_SECONDS = [0.001, 0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 30, 60,
 export class LearnerMetrics {
   readonly registry = registryOfProcess();
   readonly #gauges = GAUGES.map(([name, help, value]) => ({ name, gauge: this.#gauge(name, help), value }));
+  readonly #evaluated = EVALUATED.map(([name, help, value]) => ({ name, gauge: this.#gauge(name, help), value }));
   readonly #labelled = LABELLED.map(([name, help, label, values]) => {
     return { gauge: this.#gauge(name, help, label), label, values };
   });
@@ -146,7 +157,7 @@ export class LearnerMetrics {
 
   constructor() {
     // Nothing measured is not 0; that no iteration is finished is.
-    for (const { name, gauge } of this.#gauges) if (name !== "iteration") gauge.remove();
+    for (const { name, gauge } of [...this.#gauges, ...this.#evaluated]) if (name !== "iteration") gauge.remove();
   }
 
   #gauge(name: string, help: string, ...labelNames: string[]): Gauge {
@@ -176,6 +187,13 @@ export class LearnerMetrics {
       gauge.reset();
       for (const [key, value] of Object.entries(values(line))) set(gauge, { [label]: key }, value);
     }
+  }
+
+  /** The newest of a run's evaluations: before training, between iterations, after it. */
+  showEvaluation({ before, during = [], after, model }: Evaluation): void {
+    const policies = [before, ...during, after, model].filter((policy) => policy !== undefined);
+    const newest = policies.toSorted((a, b) => a.iteration - b.iteration).at(-1);
+    if (newest) for (const { gauge, value } of this.#evaluated) set(gauge, {}, value(newest));
   }
 
   observeStage(stage: SampleStage, seconds: number): void {

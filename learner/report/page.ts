@@ -1,6 +1,6 @@
 /** The whole page: one file without scripts, fonts or pictures from elsewhere. */
 import { readFileSync } from "node:fs";
-import { describeSettings, evaluationTable } from "../evaluation/rows.ts";
+import { courseTable, describeSettings, evaluationTable } from "../evaluation/rows.ts";
 import type { CommonError } from "../metrics/common-errors.ts";
 import { count, duration, number, percent, span, time } from "../metrics/format.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
@@ -157,6 +157,7 @@ ${plot ? html`<div class="plot">${plot}</div>` : html`<p class="empty">${chart.e
 /** How good the policies are: the numbers of an evaluation, and the best programs of each. */
 function evaluationSection({ evaluation, unfinished, programs }: NonNullable<RunFolder["evaluation"]>): Html {
   const table = evaluationTable(evaluation);
+  const course = courseTable(evaluation);
   const body = table.groups.map(
     ({ title, rows }) =>
       html`${title && html`<tr class="group"><th scope="rowgroup" colspan="${table.heads.length + 1}">${title}</th></tr>`}${rows.map(
@@ -165,7 +166,8 @@ function evaluationSection({ evaluation, unfinished, programs }: NonNullable<Run
   );
   return html`<h2>Evaluation</h2>
 <p>${describeSettings(evaluation)}${unfinished && " It is not finished."}</p>
-<div class="scroll"><table class="comparison evaluation"><thead><tr><th></th>${heads(table.heads)}</tr></thead><tbody>${body}</tbody></table></div>
+${table.heads.length > 0 && html`<div class="scroll"><table class="comparison evaluation"><thead><tr><th></th>${heads(table.heads)}</tr></thead><tbody>${body}</tbody></table></div>`}
+${course && html`<h3>While training</h3><div class="scroll"><table class="comparison evaluation"><thead><tr><th></th>${heads(course.heads)}</tr></thead><tbody>${course.rows.map(({ label, cells }) => row(label, cells))}</tbody></table></div>`}
 ${programs.map(({ title, best }) => html`<details><summary>Best program ${title}</summary>${bestProgram(best)}</details>`)}`;
 }
 

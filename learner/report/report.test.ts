@@ -38,6 +38,12 @@ const runs: [name: string, run: MadeUpRun, has: RegExp[], hasNot: RegExp[]][] = 
     [/done,/, /flagged/i, /clamped/i],
   ],
   [
+    "a run that is evaluated every two iterations",
+    { iterations: 12, finished: 5, state: "running", evaluatedEvery: 2 },
+    [/<h3>While training<\/h3>/, />after 2 iterations</, />after 4 iterations</, />mean MAE</],
+    [/after 5 iterations/, /after 1 iteration/],
+  ],
+  [
     "a run before its first iteration",
     { iterations: 12, finished: 0, state: "running" },
     [/running, iteration 1 of 12/, /Plots appear when/, /No iteration has ended yet/],
