@@ -146,7 +146,14 @@ export function evaluationMarkdown(evaluation: Evaluation): string {
     `# Evaluation on ${evaluation.settings?.task ?? "a task"}`,
     describeSettings(evaluation),
     ...(heads.length > 0 ? [markdownTable(["", ...heads], rows)] : []),
-    ...(course ? [markdownTable(["", ...course.heads], course.rows.map(({ label, cells }) => [label, ...cells]))] : []),
+    ...(course
+      ? [
+          markdownTable(
+            ["", ...course.heads],
+            course.rows.map(({ label, cells }) => [label, ...cells]),
+          ),
+        ]
+      : []),
     ...(programs.length > 0 ? [`Best programs: ${programs.join(", ")}`] : []),
     ...(anyValid ? [] : ["No program was valid."]),
   ];

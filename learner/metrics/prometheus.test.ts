@@ -44,6 +44,7 @@ function line(fields: Partial<IterationInput> = {}) {
     elapsedSeconds: 10,
     actors: { busySeconds: 3, aliveSeconds: 4 },
     executions: { queued: 1, running: 1, lost: 0, retried: 0 },
+    improvePrompts: { shown: 3, noPrevious: 0, tooLong: 2 },
     verificationFailures: 0,
     instrumenterFaults: [],
     staleDropped: 0,
@@ -80,6 +81,8 @@ test("prometheus: gauges show the newest line, counters add lines up", async () 
     ['longrun_prompts_total{kind="improve"}', 1],
     ['longrun_phase_seconds_total{phase="execute"}', 12],
     ["longrun_tokens_generated_total", 80],
+    ['longrun_improve_prompts_total{result="tooLong"}', 4],
+    ['longrun_improve_prompts_total{result="noPrevious"}', 0],
     ['longrun_instrumenter_faults_total{reason="changed"}', 3],
     ['longrun_score_best{task="diamonds"}', undefined],
   ];

@@ -91,6 +91,12 @@ const LABELLED: readonly [string, string, string, (line: IterationMetrics) => Re
 const COUNTERS: readonly [string, string, string | undefined, (line: IterationMetrics) => Record<string, number>][] = [
   ["samples_total", "Samples trained on, by outcome", "outcome", (line) => line.outcomes],
   ["prompts_total", "Samples trained on, by kind of prompt", "kind", (line) => line.promptKinds],
+  [
+    "improve_prompts_total",
+    "Prompts that were to improve a program, by what became of them",
+    "result",
+    improvePromptsOf,
+  ],
   ["instrumented_total", "Programs by the instrumenter that was used", "instrumenter", (line) => line.instrumenters],
   ["phase_seconds_total", "Wall-clock seconds by phase", "phase", (line) => line.secondsByPhase],
   ["learner_engine_seconds_total", "Seconds by what the engine did, or why it idled", "use", engineSecondsOf],
@@ -109,6 +115,7 @@ const COUNTERS: readonly [string, string, string | undefined, (line: IterationMe
 const KNOWN_VALUES: Record<string, readonly string[]> = {
   samples_total: Object.keys(NONE),
   prompts_total: ["scratch", "improve"],
+  improve_prompts_total: ["shown", "noPrevious", "tooLong"],
   learner_engine_seconds_total: ENGINE_USES,
   phase_seconds_total: ["generate", "execute", "evaluate", "train", "checkpoint", "other"],
 };
@@ -236,6 +243,11 @@ export class LearnerMetrics {
 function set(gauge: Gauge, labels: Record<string, string>, value: number | null): void {
   if (value !== null && Number.isFinite(value)) gauge.set(labels, value);
   else gauge.remove(labels);
+}
+
+/** Lines of an earlier longrun have none. */
+function improvePromptsOf({ improvePrompts }: IterationMetrics): Record<string, number> {
+  return { ...improvePrompts };
 }
 
 /** Lines of an earlier longrun have none. */

@@ -226,6 +226,7 @@ function madeUpLine(
     elapsedSeconds,
     actors: { busySeconds: (0.82 + 0.14 * uniform()) * seconds, aliveSeconds: seconds },
     executions: { queued: 4, running: 1, lost: 0, retried: 0 },
+    improvePrompts: { shown: 3, noPrevious: 0, tooLong: 2 },
     verificationFailures: 0,
     instrumenterFaults: [],
     staleDropped: 0,

@@ -13,6 +13,7 @@ import { durationSentence } from "./durations.ts";
 import { engineSentence } from "./engine.ts";
 import { guardSentence, guardWords } from "./guards.ts";
 import { CONTENT_SECURITY_POLICY, type Html, heads, html, row, terminalText, trusted } from "./html.ts";
+import { improvementSentence } from "./improvements.ts";
 import { highlightPython } from "./python.ts";
 import type { BestProgram, RunFolder } from "./run-folder.ts";
 import { renderSvg } from "./svg.ts";
@@ -68,12 +69,14 @@ async function plots(run: RunFolder): Promise<Html> {
   const { durationWeighting: weighting = "Auto", collection = "CarryOver" } = run.manifest.spec?.algorithm ?? {};
   const flagged = guardSentence(run.lines);
   const clamped = clampedSentence(run.lines);
+  const improvements = improvementSentence(run.lines);
   const engine = engineSentence(run.lines);
   return html`<h2>Learning</h2>
 ${await figures(learning)}
 <h2>Programs</h2>
 ${flagged && html`<p>${flagged}</p>`}
 ${clamped && html`<p>${clamped}</p>`}
+${improvements && html`<p>${improvements}</p>`}
 ${await figures(programs)}
 <h2>Durations</h2>
 <p>${durationSentence(run.lines, durationWeighting({ durationWeighting: weighting, collection }), collection) || "No program has run yet."}</p>
