@@ -20,7 +20,7 @@ const runs: [name: string, run: MadeUpRun, has: RegExp[], hasNot: RegExp[]][] = 
     "a finished run",
     { iterations: 12, finished: 12, state: "succeeded" },
     [
-      ...[/done, 12 iterations/, /best so far/, /Terminal output/, /the darker, the more/],
+      ...[/done, 12 iterations/, /best so far/, /Terminal output/, /the stronger the colour, the more/],
       ...[
         /<h2>Evaluation<\/h2>\s*<p>Protocol paper: 64 programs from scratch and 64 improvements/,
         /after 12 iterations/,

@@ -53,7 +53,7 @@ export function planOf({ file, shape, gpus, gigabytes }: Recipe): MemoryPlan {
  */
 export const SMALL: readonly string[] = [
   ...["model.source=null", "model.policy=quickstart", "prompts.style=Short", "actors.packages=Basic"],
-  ...["model.maxPromptTokens=256", "model.maxResponseTokens=256", "model.generationBatchSize=8"],
+  ...["model.maxPromptTokens=768", "model.maxResponseTokens=256", "model.generationBatchSize=8"],
   ...["algorithm.batchSize=8", "algorithm.miniBatchSize=8", "algorithm.microBatchSize=2", "algorithm.groupSize=4"],
   ...["evaluation.samples=2", "evaluation.everyIterations=1", "stopping.iterations=2"],
   ...["actors.min=1", "actors.max=1", "actors.slots=1", "tasks[0].executionTimeoutSeconds=20"],
