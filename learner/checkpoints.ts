@@ -8,57 +8,96 @@ import type { CheckpointRow } from "./store/types.ts";
 
 const STATE = "state.json";
 
-/** The checkpoints of a run: folders on the disk. Each counts once the store has its row. */
+type Saved = Awaited<ReturnType<typeof saveCheckpoint>>;
+
+/** The checkpoints of a run: folders on the disk, written while the run goes on. Each counts once the store has its row. */
 export class Checkpoints {
   readonly #run: RunContext;
   readonly #engine: Engine;
+  /** the newest checkpoint, until the store has it */
+  #pending: Promise<void> = Promise.resolve();
+  #written: { seconds: number; bytes: number } | undefined;
 
   constructor(run: RunContext, engine: Engine) {
     this.#run = run;
     this.#engine = engine;
   }
 
-  /** Writes the current weights. The caller commits the row in the store, and then prunes. */
-  save(state: Omit<TrainerState, "digest">): ReturnType<typeof saveCheckpoint> {
+  /**
+   * Begins to write the current weights; they may change when this returns. `keep` then waits for them.
+   *
+   * @throws EngineError `diskFull` where there is no room for them
+   */
+  async begin(state: Omit<TrainerState, "digest">): Promise<{ written: Promise<Saved> }> {
     const { directory, store } = this.#run;
     store.checkFence();
-    return saveCheckpoint(directory, this.#engine, store.lineage, state);
+    const { promise: taken, resolve } = Promise.withResolvers<void>();
+    const written = saveCheckpoint(directory, this.#engine, store.lineage, state, resolve);
+    written.catch(() => {}); // `keep` has it, unless the run ends before
+    await Promise.race([taken, written]);
+    return { written };
+  }
+
+  /** Commits a checkpoint of the store's newest iteration as soon as it is written, and removes older ones. `settled` says how that ended. */
+  keep(iteration: number, written: Promise<Saved>): void {
+    const { directory, store, status, spec, log } = this.#run;
+    const startedAt = performance.now();
+    this.#pending = written.then(async (checkpoint) => {
+      this.#written = { seconds: (performance.now() - startedAt) / 1000, bytes: checkpoint.bytes };
+      store.checkFence();
+      store.commitCheckpoint({ iteration, ...checkpoint });
+      await pruneCheckpoints(directory, store.keepCheckpoints(spec.learner.checkpoint.keepLast));
+      const { digest, path } = checkpoint;
+      status.update({ checkpoint: { iteration, digest, path } });
+    });
+    this.#pending.catch((error: Error) => log.error({ err: error, iteration }, "a checkpoint could not be written"));
+  }
+
+  /** Waits until the newest checkpoint is in the store. @throws what went wrong with it */
+  async settled(): Promise<void> {
+    await this.#pending;
+  }
+
+  /** Returns what was written since the last call. */
+  takeWritten(): { seconds: number; bytes: number } | undefined {
+    const written = this.#written;
+    this.#written = undefined;
+    return written;
   }
 
   /** Writes the newest finished iteration, unless it is on disk or there is none. */
   async bringToDisk(): Promise<void> {
     const { store, status, progress } = this.#run;
     const { iteration } = progress.state;
+    await this.settled();
     if (iteration > 0 && store.checkpoints()[0]?.iteration !== iteration) {
-      store.checkFence();
       status.update({ phase: Phase.CHECKPOINTING, phaseTotal: 1 });
-      store.commitCheckpoint({ iteration, ...(await this.save(progress.state)) });
-      await this.prune();
+      this.keep(iteration, (await this.begin(progress.state)).written);
+      await this.settled();
     }
     const [newest] = store.checkpoints();
     if (newest) status.update({ checkpoint: newest });
   }
-
-  /** Removes the checkpoints beyond `learner.checkpoint.keepLast`. */
-  async prune(): Promise<void> {
-    const { directory, store, spec } = this.#run;
-    await pruneCheckpoints(directory, store.keepCheckpoints(spec.learner.checkpoint.keepLast));
-  }
 }
 
-/** Writes `checkpoints/<lineage>-<iteration>/` whole or not at all: under another name, renamed when every file is on disk. */
+/**
+ * Writes `checkpoints/<lineage>-<iteration>/` whole or not at all: under another name, renamed when every file is on disk.
+ *
+ * @param taken called when the engine's weights may change
+ */
 export async function saveCheckpoint(
   runDirectory: string,
   engine: Engine,
   lineage: number,
   state: Omit<TrainerState, "digest">,
+  taken?: () => void,
 ): Promise<{ path: string; digest: string; bytes: number }> {
   const path = join("checkpoints", `${lineage}-${String(state.iteration).padStart(6, "0")}`);
   const directory = join(runDirectory, path);
   const partial = `${directory}.partial`;
   await rm(partial, { recursive: true, force: true });
   await mkdir(partial, { recursive: true });
-  const { digest } = await engine.save(partial);
+  const { digest } = await engine.save(partial, taken);
   await writeFile(join(partial, STATE), `${JSON.stringify({ ...state, digest }, null, 2)}\n`);
   const bytes = await syncTree(partial);
   await rm(directory, { recursive: true, force: true });

@@ -169,7 +169,7 @@ test("Discard: a batch that is complete early waits until all m B are launched, 
 test("what is in flight is kept up: a batch begins what it uses, less what has ended beyond it, unless executions wait", async () => {
   const { run, engine, end, execute, lease, store } = await heldRun({});
   const used = (samples: { id: string }[], iteration: number) =>
-    store.commitIteration({ iteration, sampleIds: samples.map(({ id }) => id), metrics: {} }, undefined);
+    store.commitIteration({ iteration, sampleIds: samples.map(({ id }) => id), metrics: {} });
   const first = collect(run, 1);
   await turns();
   await end(6);
@@ -290,7 +290,7 @@ test("how long no program has run says nothing while solutions are generated", a
   await execute();
   const { batch } = await collecting;
   assert.equal(batch.length, 4);
-  store.commitIteration({ iteration: 1, sampleIds: batch.map(({ id }) => id), metrics: {} }, undefined);
+  store.commitIteration({ iteration: 1, sampleIds: batch.map(({ id }) => id), metrics: {} });
   const next = collect(impatient, 2);
   await turns();
   await end(4);

@@ -156,7 +156,7 @@ export async function twoIterations(
     const collected = await collect(run, iteration);
     const sampleIds = collected.batch.map(({ id }) => id);
     const droppedIds = [...collected.staleIds, ...collected.surplusIds, ...collected.brokenIds];
-    store.commitIteration({ iteration, sampleIds, droppedIds, metrics: {} }, undefined);
+    store.commitIteration({ iteration, sampleIds, droppedIds, metrics: {} });
     iterations.push({
       ...collected,
       ...{ staleIds: collected.staleIds.map(short), surplusIds: collected.surplusIds.map(short) },

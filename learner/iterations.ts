@@ -64,8 +64,9 @@ export class Iterations {
   }
 
   /**
-   * Ends an iteration. First the checkpoint is written. One transaction then commits its row, the line of metrics and
-   * the samples that the iteration used. The other files come last, because they can be made anew from the store.
+   * Ends an iteration. One transaction commits the line of metrics and the samples that the iteration used. Its checkpoint is written
+   * while the next iteration collects, and has a row of its own: until then a restart goes on from the one before. The other files come
+   * last, because they can be made anew from the store.
    */
   async finish(done: FinishedIteration): Promise<void> {
     const { spec, store, progress, phases, checkpoints, files, log, isReplay } = this.#run;
@@ -74,17 +75,17 @@ export class Iterations {
     const startedAt = performance.now();
     const elapsedSeconds = progress.state.elapsedSeconds + (startedAt - this.#sinceMs) / 1000;
     const state = { ...progress.state, iteration, elapsedSeconds };
-    let checkpoint: Awaited<ReturnType<Checkpoints["save"]>> | undefined;
-    if (iteration % everyIterations === 0 || iteration === spec.stopping.iterations) {
-      phases.enter("checkpoint", 1);
-      checkpoint = await checkpoints.save(state);
-    }
+    let checkpoint: Awaited<ReturnType<Checkpoints["begin"]>> | undefined;
+    const isDue = iteration % everyIterations === 0 || iteration === spec.stopping.iterations;
+    if (isDue) phases.enter("checkpoint", 1);
+    await checkpoints.settled(); // the one before belongs to the store's newest iteration
+    if (isDue) checkpoint = await checkpoints.begin(state);
     phases.end();
-    const seconds = (performance.now() - startedAt) / 1000;
-    const line = this.#line(done, checkpoint && { seconds, bytes: checkpoint.bytes });
+    const line = this.#line(done, checkpoints.takeWritten());
     const sampleIds = isReplay ? [] : batch.map(({ id }) => id);
     const droppedIds = [...staleIds, ...surplusIds, ...brokenIds];
-    store.commitIteration({ iteration, sampleIds, droppedIds, metrics: { ...line } }, checkpoint);
+    store.commitIteration({ iteration, sampleIds, droppedIds, metrics: { ...line } });
+    if (checkpoint) checkpoints.keep(iteration, checkpoint.written);
 
     progress.state = { ...state, elapsedSeconds: line.elapsedSeconds };
     progress.lines.push(line);
@@ -105,8 +106,7 @@ export class Iterations {
         "most valid rewards of the batch were raised to the grader's rewardFloor, so the policy cannot tell good scores from bad " +
           "ones: give grader.rewardRange in a new run",
       );
-    if (checkpoint) await checkpoints.prune();
-    await files.update(line, checkpoint && { iteration, digest: checkpoint.digest, path: checkpoint.path });
+    await files.update(line);
   }
 
   #line(done: FinishedIteration, checkpoint: { seconds: number; bytes: number } | undefined): IterationMetrics {

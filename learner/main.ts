@@ -248,15 +248,15 @@ async function loadPolicy({ options, directory, spec, store, log }: Process, pol
   checkLengths(spec.model, maxPositions);
   checkInstrumenter(spec.model, maxPositions);
   const plan = await place(policy, spec, options, log, restarted);
-  const { device, devices, microBatchTokens, rowTokens, ranks, checkpointing } = plan;
+  const { device, devices, microBatchTokens, rowTokens, ranks, checkpointing, offloads, swaps } = plan;
   const adapter = adapterOf(spec);
   const base = adapter && modelIdentity(new MappedWeights(policy));
   const { threads, compute } = spec.learner;
   const { generationBatchSize: slots, maxPromptTokens, maxResponseTokens } = spec.model;
-  const passes = { workers: ranks, microBatchTokens, rowTokens } satisfies Partial<EngineOptions>;
+  const planned = { workers: ranks, microBatchTokens, rowTokens, offloads, swaps } satisfies Partial<EngineOptions>;
   onNotice((text) => log.warn(text));
   const engine = await startEngine({
-    ...{ model: policy, device, ...(devices && { devices }), threads, adapter, compute: COMPUTE[compute], ...passes },
+    ...{ model: policy, device, ...(devices && { devices }), threads, adapter, compute: COMPUTE[compute], ...planned },
     ...{ slots, positions: maxPromptTokens + maxResponseTokens },
     critic: spec.algorithm.baseline === "Critic",
     activationCheckpointing: checkpointing ? "Always" : "Never",
@@ -309,8 +309,12 @@ async function endOf(run: Run, it: Process, policies: Policies | undefined): Pro
 /** Trains. If the run is stopped or suspended, writes the newest finished iteration before it throws. */
 async function trainOrSave(run: Run, { suspension, signal }: Process): Promise<string> {
   try {
-    return await train(run);
+    const reason = await train(run);
+    await run.checkpoints.settled();
+    return reason;
   } catch (error) {
+    // what was being written is of a finished iteration; how that ended is in the log
+    await run.checkpoints.settled().catch(() => {});
     // After any other failure the weights may be ahead of the store.
     if (error === signal.reason && run.phases.isBetweenUpdates) await run.checkpoints.bringToDisk();
     if (error instanceof SuspendedError && !signal.aborted) {

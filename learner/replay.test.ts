@@ -19,7 +19,7 @@ test("a replay gives each iteration its batch in order, and how long the runs we
     store.leases.extend("actor-0", [{ ...leases[2]!, elapsedSeconds: 10 * iteration }]);
     for (const lease of leases.slice(0, 2)) store.leases.accept("actor-0", lease, newResult({ durationSeconds: 5 }));
     store.discardUnfinished("the batch is complete");
-    store.commitIteration({ iteration, sampleIds: [ids[1]!, ids[0]!], droppedIds: [], metrics: {} }, undefined);
+    store.commitIteration({ iteration, sampleIds: [ids[1]!, ids[0]!], droppedIds: [], metrics: {} });
   }
   store.close();
   const recorded = recordedBatches(path);

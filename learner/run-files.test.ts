@@ -30,7 +30,7 @@ const files = new RunFiles({
   progress: { state: { iteration: 1, elapsedSeconds: 1 }, lines: [] },
 } as unknown as RunFilesOptions);
 const updated = async () => {
-  await files.update({} as IterationMetrics, undefined);
+  await files.update({} as IterationMetrics);
   return (await readSummary(directory))?.commonErrors;
 };
 

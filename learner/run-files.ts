@@ -10,7 +10,6 @@ import { type Evaluation, type RunSummary, writeSummary } from "./metrics/summar
 import type { TensorBoardFile } from "./metrics/tensorboard.ts";
 import type { ReportWriter } from "./report/writer.ts";
 import type { LearnerServer } from "./server/server.ts";
-import type { CheckpointRow } from "./store/types.ts";
 
 /** Newest samples whose errors are told while no program was valid. */
 const ERROR_SAMPLES = 500;
@@ -47,13 +46,13 @@ export class RunFiles {
   }
 
   /** Brings the best program, the summary, the report and the status up to the newest line. */
-  async update(line: IterationMetrics, checkpoint: Pick<CheckpointRow, "iteration" | "digest" | "path"> | undefined) {
+  async update(line: IterationMetrics): Promise<void> {
     const { report, status } = this.#run;
     const hasBest = await this.#keepBest();
     const commonErrors = hasBest ? undefined : commonErrorsOf(this.#run.store.newestFailed(ERROR_SAMPLES));
     await this.updateSummary({ commonErrors });
     report.request();
-    status.update({ iterationJson: JSON.stringify(line), checkpoint });
+    status.update({ iterationJson: JSON.stringify(line) });
   }
 
   /** Shows the results of the evaluations in the status, and the newest one's as metrics. */

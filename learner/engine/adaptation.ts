@@ -42,8 +42,8 @@ export interface Adaptation {
   readonly frozen?: { readonly mapped: MappedWeights; readonly lora: LoraConfig };
   /** @param weights of the policy or of the reference */
   generatorWeights(weights: Numbers, role: Role): GeneratorWeights;
-  /** The policy for others to use. */
-  write(folder: string, weights: Parameters): void;
+  /** The policy for others to use. @param dtype of a whole model's matrices; adapters are float32 */
+  write(folder: string, weights: Parameters, dtype?: "F32" | "BF16"): void;
   /** @throws ModelError | EngineError when `folder` holds no policy that fits */
   read(folder: string): ReadonlyMap<string, Float32Array>;
 }
@@ -76,7 +76,7 @@ export function fullAdaptation(model: string): Adaptation {
     },
     sessionOptions: {},
     generatorWeights: (weights) => weights,
-    write: (folder, policy) => writeModelFolder(folder, model, config, viewsOf(policy)),
+    write: (folder, policy, dtype) => writeModelFolder(folder, model, config, viewsOf(policy), dtype),
     read: (folder) => readWeights(folder, config),
   };
 }

@@ -1,6 +1,6 @@
 /**
  * Calls methods of an object that lives in a worker thread. The thread serves calls in their order, one at a time; consecutive calls of
- * one turn run side by side (`Turns`). Parameters are copied, with three exceptions:
+ * one turn run side by side (`Turns`), and a method may end its turn before it is done. Parameters are copied, with three exceptions:
  *
  * - Numbers in a SharedArrayBuffer are shared.
  * - A function as the last parameter stays here: the method's calls of it are sent back while the method runs.
@@ -56,11 +56,13 @@ class Turns {
  * Answers the calls that come by `port`; `make` is called by the first. After `close` the thread can end.
  *
  * @param turnOf names the turn that a call may share with others
+ * @param endsEarly whether a method's turn ends, at the latest, when it calls its last parameter, a function, which it then always has
  */
 export function serveCalls(
   port: MessagePort,
   make: () => object | Promise<object>,
   turnOf: (method: string, parameters: readonly unknown[]) => string | undefined = () => undefined,
+  endsEarly: (method: string) => boolean = () => false,
 ): void {
   const turns = new Turns();
   const signals = new Map<number, AbortController>();
@@ -75,8 +77,13 @@ export function serveCalls(
       signals.set(id, controller);
       parameters[signalled] = { ...(parameters[signalled] as object), signal: controller.signal };
     }
-    if (listens) parameters.push((...told: unknown[]) => answer({ id, told }));
-    turns.take(turnOf(method, parameters), async () => {
+    const { promise: early, resolve: endTurn } = Promise.withResolvers<void>();
+    const ends = endsEarly(method);
+    const tell = (...told: unknown[]) => {
+      if (listens) answer({ id, told });
+      if (ends) endTurn();
+    };
+    const run = async () => {
       try {
         target ??= Promise.resolve(make() as Methods | Promise<Methods>);
         const methods = await target;
@@ -87,6 +94,10 @@ export function serveCalls(
         answer({ id, error: { name, code, message, stack } });
       }
       signals.delete(id);
+    };
+    turns.take(turnOf(method, parameters), () => {
+      if (listens || ends) parameters.push(tell);
+      return Promise.race([run(), early]);
     });
   });
 }

@@ -7,9 +7,9 @@
 import type { AdamWScalars } from "./adamw.ts";
 import { Graph, type Value } from "./graph/graph.ts";
 import { add, cast, div, mul, sqrt, square, sub, sum } from "./graph/primitives.ts";
-import { DTYPES } from "./graph/tensor.ts";
+import { type DeviceTensor, DTYPES } from "./graph/tensor.ts";
 import type { HeldModel, Range } from "./model-memory.ts";
-import type { DeviceBuffer } from "./runtime/buffer.ts";
+import { BLOCK_NUMBERS, type DeviceBuffer } from "./runtime/buffer.ts";
 import type { Runtime } from "./runtime/runtime.ts";
 
 const BLOCK = ["block"];
@@ -47,7 +47,13 @@ const words = (numbers: Float64Array) => new Float32Array(numbers.buffer);
 
 export type DeviceAdamW = Awaited<ReturnType<typeof deviceAdamW>>;
 
-export async function deviceAdamW(runtime: Runtime, threads: number) {
+/** Numbers on the device, or in this process's memory: those pass through the device, a block at a time. */
+type Numbers = DeviceBuffer | Float32Array;
+/** Weights and both moments. */
+export const PASSING = 3;
+
+/** @param passes whether weights and moments may be in this process's memory: room for a block of each is reserved there */
+export async function deviceAdamW(runtime: Runtime, threads: number, passes = false) {
   // what is written above is what runs
   const options = { threads, graphOptimizationLevel: "basic" } as const;
   const squaresOf = await runtime.createSession(squaresGraph(), options);
@@ -55,6 +61,16 @@ export async function deviceAdamW(runtime: Runtime, threads: number) {
   const reserve = (numbers: number) => runtime.reserve((numbers * NUMBER_BYTES) / DTYPES.float32.bytes);
   const [scalars, total] = [reserve(SCALARS.length), reserve(1)];
   const number = (buffer: DeviceBuffer, i: number) => buffer.viewOfBytes(NUMBER_BYTES * i, "float64", []);
+  const rooms = Array.from({ length: passes ? PASSING : 0 }, () => runtime.reserve(BLOCK_NUMBERS));
+  /** The numbers from `start` on as a tensor on the device. */
+  const there = async (numbers: Numbers, room: number, start: number, count: number): Promise<DeviceTensor> => {
+    if (!(numbers instanceof Float32Array)) return numbers.view(start, [count]);
+    await runtime.write(rooms[room]!, numbers.subarray(start, start + count));
+    return rooms[room]!.view(0, [count]);
+  };
+  const back = async (numbers: Numbers, room: number, start: number, count: number): Promise<void> => {
+    if (numbers instanceof Float32Array) await runtime.read(rooms[room]!, numbers.subarray(start, start + count));
+  };
   return {
     /** The sum of squares of a part of the numbers in float64; not finite when any is not. The sum's order is ONNX Runtime's. */
     async squares(gradient: DeviceBuffer, { from, to }: Range): Promise<number> {
@@ -69,25 +85,32 @@ export async function deviceAdamW(runtime: Runtime, threads: number) {
 
     /** One step in place of a part of the numbers: `adamwStep`. The moments are those of that part alone. */
     async step(
-      { weights, gradient, first, second }: Record<keyof HeldModel, DeviceBuffer>,
+      {
+        gradient,
+        weights,
+        first,
+        second,
+      }: Record<"gradient", DeviceBuffer> & Record<Exclude<keyof HeldModel, "gradient">, Numbers>,
       { from, to }: Range,
       given: AdamWScalars,
     ): Promise<void> {
       await runtime.write(scalars, words(Float64Array.from(SCALARS, (name) => given[name])));
       const feeds = Object.fromEntries(SCALARS.map((name, i) => [name, number(scalars, i)]));
-      const blocks = [
-        ...[weights, gradient].map((buffer) => [...buffer.blocks(to, from)]),
-        ...[first, second].map((buffer) => [...buffer.blocks(to - from)]),
-      ];
-      for (const i of blocks[0].keys()) {
-        const [w, g, m, v] = blocks.map((of) => of[i].values);
+      for (const { values: g, start, end } of gradient.blocks(to, from)) {
+        const [at, count] = [start - from, end - start];
+        const w = await there(weights, 0, start, count);
+        const m = await there(first, 1, at, count);
+        const v = await there(second, 2, at, count);
         const outputs = { "new weights": w, "new first": m, "new second": v };
         await adamw.run({ weights: w, gradient: g, first: m, second: v, ...feeds }, outputs);
+        await back(weights, 0, start, count);
+        await back(first, 1, at, count);
+        await back(second, 2, at, count);
       }
     },
 
     async release(): Promise<void> {
-      for (const buffer of [scalars, total]) buffer.release();
+      for (const buffer of [scalars, total, ...rooms]) buffer.release();
       for (const session of [squaresOf, adamw]) await session.release();
     },
   };

@@ -18,6 +18,9 @@ const { bytes: HALF_BYTES } = DTYPES.bfloat16;
 /** bfloat16 numbers that take the room of a float32 */
 const PER_FLOAT = DTYPES.float32.bytes / HALF_BYTES;
 
+/** Gives the float32 numbers from `start` on, `count` of them, as a tensor on the device, good until the next call. */
+export type Wide = (start: number, count: number) => DeviceTensor | Promise<DeviceTensor>;
+
 /** The sessions that turn one into the other, in blocks, as an optimiser works. */
 export type HalfKernels = Record<"narrow" | "add", Session>;
 
@@ -51,21 +54,29 @@ export async function allocateHalves(runtime: Runtime, kernels: HalfKernels, sha
   const view = (offset: number, shape: readonly number[]): DeviceTensor =>
     buffer.viewOfBytes(HALF_BYTES * (offset - begin), runtime.half, shape);
   /** Runs a kernel on one block after the other: the float32 numbers there, and these. */
-  const each = async (wide: DeviceBuffer, run: (wide: DeviceTensor, narrow: DeviceTensor) => Promise<unknown>) => {
+  const each = async (wide: Wide, run: (wide: DeviceTensor, narrow: DeviceTensor) => Promise<unknown>) => {
     for (let start = begin; start < end; start += BLOCK_NUMBERS) {
-      const size = [Math.min(BLOCK_NUMBERS, end - start)];
-      await run(wide.view(start, size), view(start, size));
+      const count = Math.min(BLOCK_NUMBERS, end - start);
+      await run(await wide(start, count), view(start, [count]));
     }
   };
+  const inBuffer =
+    (buffer: DeviceBuffer): Wide =>
+    (start, count) =>
+      buffer.view(start, [count]);
   return {
     /** Whether these are as good for other parameters: what lies between the matrices is 0. */
     fits: (others: readonly ParameterShape[]) => isDeepStrictEqual(namesOf(others), namesOf(shapes)),
     parameters: (prefix: string): Record<string, DeviceTensor> =>
       Object.fromEntries(matrices.map(({ name, shape }) => [prefix + name, view(offsets.get(name)!, shape)])),
-    /** The same numbers as in the float32 buffer of all parameters. */
-    write: (from: DeviceBuffer) => each(from, (wide, narrow) => kernels.narrow.run({ wide }, { narrow })),
+    /** Takes the float32 numbers of all parameters, rounded. */
+    write: (from: DeviceBuffer | Wide) =>
+      each(typeof from === "function" ? from : inBuffer(from), (wide, narrow) =>
+        kernels.narrow.run({ wide }, { narrow }),
+      ),
     /** Adds them to the float32 buffer of all parameters. */
-    addTo: (total: DeviceBuffer) => each(total, (sum, part) => kernels.add.run({ total: sum, part }, { sum })),
+    addTo: (total: DeviceBuffer) =>
+      each(inBuffer(total), (sum, part) => kernels.add.run({ total: sum, part }, { sum })),
     release: () => buffer.release(),
   };
 }

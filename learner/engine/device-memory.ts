@@ -2,10 +2,13 @@
  * Models on one device: weights, gradients and moments that stay there from one run to the next, the frozen model that exists
  * there once, and an optimiser that runs there. Weights and moments are copied to this process for checkpoints alone; each step copies the
  * gradient's norm. Results equal those of HostMemory, except that the norm is summed in another order.
+ *
+ * What is trained in bfloat16 can be offloaded: the device then has weights rounded to bfloat16 (rounded-weights.ts) and the gradient. The
+ * float32 weights and the moments stay in this process's memory, where a checkpoint needs them anyway, and pass through the device in a step.
  */
 
 import type { AdamWScalars } from "./adamw.ts";
-import type { Adaptation } from "./adaptation.ts";
+import { type Adaptation, trainedShapes } from "./adaptation.ts";
 import { type DeviceAdamW, deviceAdamW } from "./device-adamw.ts";
 import { allocateHalves, type DeviceHalves, type HalfKernels, halfKernels } from "./device-halves.ts";
 import type { EngineOptions } from "./engine.ts";
@@ -15,7 +18,8 @@ import type { DeviceTensor } from "./graph/tensor.ts";
 import type { Numbers } from "./model/generate.ts";
 import { HALF_PREFIX } from "./model/halved.ts";
 import { readPart } from "./model/safetensors.ts";
-import type { Held, HeldModel, Memory, Range } from "./model-memory.ts";
+import { type Held, type HeldModel, HostHeld, type Memory, type Range } from "./model-memory.ts";
+import { Masters, RoundedWeights } from "./rounded-weights.ts";
 import type { DeviceBuffer } from "./runtime/buffer.ts";
 import { deviceName } from "./runtime/device.ts";
 import { DeviceFiles } from "./runtime/files.ts";
@@ -32,6 +36,9 @@ export class DeviceMemory implements Memory, OnDevice {
   readonly #narrow: boolean;
   /** whether adapters are trained */
   readonly #adapts: boolean;
+  readonly offloads: boolean;
+  /** for the rounded weights of one model after the other; left out: each has room of its own */
+  readonly #room: RoundedWeights | undefined;
   #adamw: DeviceAdamW | undefined;
   #kernels: HalfKernels | undefined;
   /** the bfloat16 gradient of a micro-batch, of one model at a time */
@@ -39,9 +46,16 @@ export class DeviceMemory implements Memory, OnDevice {
 
   /** @throws GraphError `device`, one line with the remedy, where the device cannot be used */
   constructor(
-    { device = { kind: "cpu" }, threads, compute }: Pick<EngineOptions, "device" | "threads" | "compute">,
-    frozen?: Adaptation["frozen"],
+    {
+      device = { kind: "cpu" },
+      threads,
+      compute,
+      offloads = false,
+      swaps = false,
+    }: Pick<EngineOptions, "device" | "threads" | "compute" | "offloads" | "swaps">,
+    model?: Adaptation,
   ) {
+    const frozen = model?.frozen;
     this.runtime = new Runtime(device);
     this.files = new DeviceFiles(this.runtime, frozen?.mapped.tensors ?? [], readPart, frozen?.mapped.joined);
     // beside products in bfloat16 those that are not (logits, generation) need no more than TF32
@@ -59,10 +73,22 @@ export class DeviceMemory implements Memory, OnDevice {
       throw new EngineError("compute", `compute is bfloat16, but ${why}; set it to float32`);
     }
     this.#adapts = frozen !== undefined;
+    this.offloads = offloads;
+    if (offloads && swaps)
+      this.#room = this.#newRoom((["policy", "critic"] as const).map((role) => trainedShapes(model!, role)));
   }
 
   async hold(length: number, numbers?: Float32Array): Promise<Held> {
     return new DeviceHeld(this.runtime, await this.runtime.allocate(length), numbers);
+  }
+
+  async holdWeights(shapes: readonly ParameterShape[], numbers: Float32Array): Promise<Held> {
+    if (!this.offloads) return this.hold(numbers.length, numbers);
+    return new Masters(this.#room ?? this.#newRoom([shapes]), shapes, numbers, this.#room === undefined);
+  }
+
+  async holdMoment(length: number, numbers?: Float32Array): Promise<Held> {
+    return this.offloads && numbers ? new HostHeld(numbers) : this.hold(length, numbers);
   }
 
   async halves(
@@ -70,7 +96,7 @@ export class DeviceMemory implements Memory, OnDevice {
     shapes: readonly ParameterShape[],
     wanted = this.#narrow,
   ): Promise<Record<string, DeviceTensor>> {
-    return wanted ? (weights as DeviceHeld).halves(() => this.#allocateHalves(shapes)) : {};
+    return wanted && weights instanceof DeviceHeld ? weights.halves(() => this.#allocateHalves(shapes)) : {};
   }
 
   async part(shapes: readonly ParameterShape[]): Promise<DeviceHalves | undefined> {
@@ -89,10 +115,14 @@ export class DeviceMemory implements Memory, OnDevice {
 
   async adamw({ gradient, ...trained }: HeldModel, range: Range, scalars: AdamWScalars): Promise<void> {
     const optimiser = await this.#optimiser();
-    const held = [trained.weights, trained.first, trained.second] as DeviceHeld[];
-    const [weights, first, second] = await Promise.all(held.map((each) => each.sent()));
+    const held = [trained.weights, trained.first, trained.second];
+    const numbers = held.map((each) => (each instanceof DeviceHeld ? each.sent() : each.shared!));
+    const [weights, first, second] = await Promise.all(numbers);
     await optimiser.step({ weights, gradient: gradient.buffer!, first, second }, range, scalars);
-    for (const each of held) each.changedThere();
+    for (const each of held) {
+      if (each instanceof DeviceHeld) each.changedThere();
+      else each.changedHere();
+    }
   }
 
   piece(length: number): Float32Array {
@@ -100,7 +130,7 @@ export class DeviceMemory implements Memory, OnDevice {
   }
 
   async generatorWeights(weights: Held, shapes: readonly ParameterShape[]): Promise<Numbers> {
-    const wide = await (weights as DeviceHeld).tensors(shapes);
+    const wide = (await weights.tensors(shapes)) as Record<string, DeviceTensor>;
     if (this.#adapts) return new Map(Object.entries(wide)); // generation joins them
     const narrow = await this.halves(weights, shapes, this.runtime.device.kind === "cuda");
     return new Map(Object.entries({ ...wide, ...narrow }));
@@ -109,10 +139,15 @@ export class DeviceMemory implements Memory, OnDevice {
   /** After the models and sessions on it. */
   async release(): Promise<void> {
     this.#part?.release();
+    this.#room?.release();
     for (const kernel of Object.values(this.#kernels ?? {})) await kernel.release();
     await this.#adamw?.release();
     this.files.release();
     await this.runtime.release();
+  }
+
+  #newRoom(models: (readonly ParameterShape[])[]): RoundedWeights {
+    return new RoundedWeights(this.runtime, (shapes) => this.#allocateHalves(shapes), models);
   }
 
   async #allocateHalves(shapes: readonly ParameterShape[]): Promise<DeviceHalves | undefined> {
@@ -121,7 +156,7 @@ export class DeviceMemory implements Memory, OnDevice {
   }
 
   async #optimiser(): Promise<DeviceAdamW> {
-    this.#adamw ??= await deviceAdamW(this.runtime, this.#threads);
+    this.#adamw ??= await deviceAdamW(this.runtime, this.#threads, this.offloads);
     return this.#adamw;
   }
 }

@@ -14,7 +14,11 @@ const make = async () => {
   await trainer.ready();
   return trainer;
 };
-// generation with the same weights runs side by side
-serveCalls(parentPort!, make, (method, [, options]) =>
-  method === "generate" ? ((options as GenerateOptions).weights ?? "policy") : undefined,
+serveCalls(
+  parentPort!,
+  make,
+  // generation with the same weights runs side by side
+  (method, [, options]) => (method === "generate" ? ((options as GenerateOptions).weights ?? "policy") : undefined),
+  // a checkpoint is written while others generate
+  (method) => method === "save",
 );

@@ -53,15 +53,18 @@ export class EngineWorker {
   readonly #sum: GradientSum;
   readonly #sessions: Sessions;
   readonly #generator: Generator;
+  /** what graphs hold on the device they hold in turn, too */
+  readonly #swaps: boolean;
   readonly #trainables = new Map<Role, Trainable>();
 
   /** @throws EngineError, ModelError for options and folders that cannot be used; GraphError `device` */
   constructor(options: EngineOptions) {
     this.#model = adaptationOf(options.model, options.adapter);
-    const onDevice = isResident(options) ? new DeviceMemory(options, this.#model.frozen) : undefined;
+    const onDevice = isResident(options) ? new DeviceMemory(options, this.#model) : undefined;
     this.#memory = onDevice ?? new HostMemory();
     this.#sum = new GradientSum(this.#memory);
     this.#sessions = new Sessions(this.#model, options, onDevice);
+    this.#swaps = options.swaps ?? false;
     const { threads, slots, positions } = options;
     this.#generator = new Generator(this.#model.config, { threads, onDevice, slots, positions });
   }
@@ -86,14 +89,16 @@ export class EngineWorker {
     const { role, build, trains } = GRAPHS[name];
     const model = this.#of(role);
     const outputs: Outputs[] = [];
+    const options = (i: number) => ({ givesBack: this.#swaps && i === microBatches.length - 1 });
     if (!trains) {
       const session = await this.#sessions.get(name, build);
-      for (const feeds of microBatches) outputs.push(await session.run({ ...(await model.feeds()), ...feeds }));
+      for (const [i, feeds] of microBatches.entries())
+        outputs.push(await session.run({ ...(await model.feeds()), ...feeds }, session.outputNames, options(i)));
       return { outputs };
     }
     model.zeroGradient();
-    for (const feeds of microBatches)
-      outputs.push(await model.accumulate(await this.#sessions.ofStep(build, feeds), feeds));
+    for (const [i, feeds] of microBatches.entries())
+      outputs.push(await model.accumulate(await this.#sessions.ofStep(build, feeds), feeds, options(i)));
     return { outputs, gradient: model.gradient };
   }
 

@@ -55,6 +55,13 @@ export interface EngineOptions {
   compute?: ComputeFormat;
   /** weights, gradients and moments stay where the networks run (device-memory.ts). Default: on a GPU. Tests do it on a CPU */
   resident?: boolean;
+  /**
+   * Where every weight is trained in bfloat16: float32 weights and moments stay in this process's memory, and a device has weights rounded
+   * to bfloat16 (rounded-weights.ts), as memory was planned for. Default false
+   */
+  offloads?: boolean;
+  /** With `offloads`: policy, reference and critic are on a device in turn, not side by side. Default false */
+  swaps?: boolean;
   /** low-rank adapters are trained and the model is frozen; left out: every weight is trained */
   adapter?: AdapterOptions | undefined;
   /** whether `load` takes the critic that a checkpoint has; default true */
@@ -202,8 +209,14 @@ export interface Engine {
   updateCritic(batch: ValueSample[], options: ValueStep): Promise<CriticStepResult>;
   /** One optimiser step on the cross entropy of the response tokens. */
   pretrain(batch: Sequence[], options: PretrainStep): Promise<StepResult>;
-  /** Writes policy/ (a Hugging Face folder, or with an adapter one of PEFT), critic/ and the optimisers' state into `directory`; the digest is that of the state. */
-  save(directory: string): Promise<{ digest: string }>;
+  /**
+   * Writes policy/ (a Hugging Face folder, or with an adapter one of PEFT), critic/ and the optimisers' state into `directory`, as they are
+   * when its turn comes; the digest is that of the state. Generation and log-probs go on meanwhile, a step waits before it changes weights.
+   *
+   * @param taken called when nothing that is asked from now on changes what is written
+   * @throws EngineError `diskFull` before it writes anything, where the disk has less room than the checkpoint takes
+   */
+  save(directory: string, taken?: () => void): Promise<{ digest: string }>;
   /** Takes back what `save` wrote, bit for bit. The reference stays. */
   load(directory: string): Promise<void>;
   /** sha256 over the bytes of all weights and moments, hex. */

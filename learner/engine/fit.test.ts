@@ -11,6 +11,7 @@ import { type Budget, checkLengths, fitRun, planTable, size } from "./fit.ts";
 import { boundDims } from "./graph/memory.ts";
 import { decoderDims, decoderFeeds } from "./model/decoder.ts";
 import { readConfig } from "./model/folder.ts";
+import { isMultiplied } from "./model/halved.ts";
 import { SHAPES, writeHollowModel } from "./model/hollow.fixture.ts";
 import { PROJECTIONS } from "./model/lora.ts";
 import { elementCount, parameters } from "./model/weights.ts";
@@ -295,6 +296,45 @@ describe("what does not fit is refused in one line with the largest parts and th
     );
   });
 });
+
+const gpus = (count: number) => Array.from({ length: count }, (_, id) => ({ kind: "cuda", id }) as const);
+
+test("offloaded: a GPU has rounded weights and a gradient; float32 weights and moments are here, whatever the number of GPUs", () => {
+  const count = (kept: (name: string) => boolean) =>
+    parameters(SMALL).reduce((total, { name, shape }) => total + (kept(name) ? elementCount(shape) : 0), 0);
+  const [all, matrices] = [count(() => true), count(isMultiplied)];
+  const [head, block] = [SMALL.hiddenSize + 1, 4 * BLOCK_NUMBERS];
+  for (const number of [1, 4]) {
+    const devices = gpus(number);
+    const planner = new Planner(small({ device: devices[0]!, devices, compute: "bfloat16" }));
+    const rows = (swaps: boolean) => planner.plan(4096, number, { offloads: true, swaps }).rows;
+    const [, weights, gradients, optimiser] = rows(false);
+    const near = (found: number, expected: number) => assert.ok(Math.abs(found / expected - 1) < 0.01, `${found}`);
+    near(weights!.gpuBytes, 3 * (2 * matrices + 4 * (all - matrices) + block));
+    near(rows(true)[1]!.gpuBytes, 2 * matrices + 4 * (all - matrices) + block);
+    assert.equal(weights!.hostBytes, 4 * (3 * all + head));
+    near(gradients!.gpuBytes, 4 * all + 2 * matrices);
+    assert.equal(optimiser!.hostBytes, 8 * (2 * all + head));
+    assert.ok(optimiser!.gpuBytes < 20 * block, "blocks alone");
+    assert.ok(rows(true)[4]!.gpuBytes < rows(false)[4]!.gpuBytes, "graphs have their memory in turn, too");
+  }
+});
+
+for (const [count, gigabytes] of [
+  [8, 40],
+  [2, 80],
+] as const)
+  test(`every weight of 3B fits ${count} x ${gigabytes} GB in bfloat16 with prompts and responses of 1,024 tokens`, () => {
+    const devices = gpus(count);
+    const request = { ...PAPER, model: model("3b", "BF16"), microBatchSize: 2, device: devices[0]!, devices };
+    const budget = { host: undefined, gpu: { bytes: gigabytes * GB, source: "given" } };
+    const plan = fitRun({ ...request, compute: "bfloat16" }, 0, budget, "Always");
+    assert.ok(plan.gpuBytes <= gigabytes * GB);
+    assert.equal(plan.swaps, gigabytes === 40, "policy, reference and critic are there in turn");
+    assert.equal(plan.microBatchTokens, 2 * 2048, "two sequences at a time");
+    const said = plan.swaps ? /weights .*on a GPU in bfloat16, one at a time$/m : /weights .*on a GPU in bfloat16$/m;
+    assert.match(planTable(plan, budget).join("\n"), said);
+  });
 
 test("two fully trained models of 3B do not fit on a GPU of 80 GB, with LoRA they do", () => {
   const gpu = { host: { bytes: 500 * GB, source: "given" }, gpu: { bytes: 79 * GB, source: "free on cuda:0" } };

@@ -6,7 +6,7 @@ import { EngineError } from "./errors.ts";
 import { passTokens, workerCount } from "./microbatches.ts";
 import { ModelError } from "./model/errors.ts";
 import { PROJECTIONS } from "./model/lora.ts";
-import { type MemoryPlan, Planner, type PlanPart, type PlanRequest } from "./plan.ts";
+import { type MemoryPlan, type Placement, Planner, type PlanPart, type PlanRequest } from "./plan.ts";
 import { type Device, deviceNames } from "./runtime/device.ts";
 
 /** What there is; undefined where it is not known, and nothing is refused. */
@@ -73,17 +73,23 @@ function bestPlan(request: PlanRequest, threads: number, budget: Budget, mode: A
   const { device, devices, adapter, microBatchSize } = request;
   const planOf = (checkpointing: boolean) => {
     const planner = new Planner({ ...request, checkpointing });
-    const on = (workers: number) => {
+    const on = (workers: number, placement: Placement = {}) => {
       const tokens = device.kind === "cuda" ? microBatchSize * planner.longest : passTokens({ threads }, workers);
-      let plan = planner.plan(tokens, workers);
+      let plan = planner.plan(tokens, workers, placement);
       while (!fits(plan, budget) && plan.microBatchTokens > planner.longest)
-        plan = planner.plan(Math.max(planner.longest, Math.floor(plan.microBatchTokens / 2)), workers);
+        plan = planner.plan(Math.max(planner.longest, Math.floor(plan.microBatchTokens / 2)), workers, placement);
       return plan;
     };
     const workers = workerCount({ threads, device, adapter, ...(devices && { devices }) });
     const plan = on(workers);
+    if (fits(plan, budget)) return plan;
+    // numbers cross the bus once a step, and models a few times an iteration; layers would be recomputed in every pass
+    if (planner.canOffload) {
+      const offloaded = on(workers, { offloads: true });
+      return fits(offloaded, budget) ? offloaded : on(workers, { offloads: true, swaps: true });
+    }
     // threads of a CPU can run one pass together
-    return device.kind === "cpu" && workers > 1 && !fits(plan, budget) ? on(1) : plan;
+    return device.kind === "cpu" && workers > 1 ? on(1) : plan;
   };
   const plan = planOf(mode === "Always");
   return mode === "Auto" && !fits(plan, budget) ? planOf(true) : plan;

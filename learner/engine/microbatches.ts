@@ -18,6 +18,10 @@ export function isResident({ resident, device }: Pick<EngineOptions, "resident" 
   return resident ?? device?.kind === "cuda";
 }
 
+/** Whether the weights that graphs read are not those that are trained, but rounded to bfloat16. */
+export const hasMasters = ({ compute, adapter }: Pick<EngineOptions, "compute" | "adapter">): boolean =>
+  compute === "bfloat16" && adapter === undefined;
+
 /**
  * Workers, which each run micro-batches of their own (workers.ts): one for each GPU, or for each thread of a CPU where every weight is
  * trained, 8 at most. With adapters on a CPU one: a frozen model can be large, its products fill many threads, and its layers are widened

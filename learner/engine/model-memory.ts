@@ -43,8 +43,14 @@ export interface HeldThere extends Held {
 export type HeldModel = Record<"weights" | "gradient" | "first" | "second", Held>;
 
 export interface Memory {
+  /** Whether an optimiser's numbers stay in shared memory, and pass through the device in a step. */
+  readonly offloads: boolean;
   /** Returns numbers that begin as a copy of `numbers`, an array in shared memory, or as zeros without it. */
   hold(length: number, numbers?: Float32Array): Promise<Held>;
+  /** Returns a model's weights, which begin as those in shared memory. */
+  holdWeights(shapes: readonly ParameterShape[], numbers: Float32Array): Promise<Held>;
+  /** Returns one of the optimiser's moments: as `hold`, but what is offloaded is the array itself. */
+  holdMoment(length: number, numbers?: Float32Array): Promise<Held>;
   /** The sum of a gradient's squares in float64, not finite where one is not. @param others in shared memory, are added to it first */
   squares(gradient: Held, range: Range, others: readonly Float32Array[]): Promise<number>;
   /** bfloat16 copies of the matrices that a graph multiplies, of the newest weights, by graphs' names; none where graphs are fed with none. */
@@ -61,11 +67,21 @@ export interface Memory {
 
 /** Shared memory itself: nothing is copied. */
 export class HostMemory implements Memory {
+  readonly offloads = false;
+
   async hold(
     length: number,
     numbers: Float32Array = new Float32Array(new SharedArrayBuffer(4 * length)),
   ): Promise<Held> {
     return new HostHeld(numbers);
+  }
+
+  async holdWeights(_: readonly ParameterShape[], numbers: Float32Array): Promise<Held> {
+    return new HostHeld(numbers);
+  }
+
+  async holdMoment(length: number, numbers?: Float32Array): Promise<Held> {
+    return this.hold(length, numbers);
   }
 
   async squares({ shared }: Held, range: Range, others: readonly Float32Array[]): Promise<number> {
@@ -96,7 +112,7 @@ export class HostMemory implements Memory {
   }
 }
 
-class HostHeld implements Held {
+export class HostHeld implements Held {
   readonly shared: Float32Array;
   #views: Parameters | undefined;
 

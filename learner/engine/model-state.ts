@@ -5,8 +5,8 @@ import path from "node:path";
 import { type Moments, newMoments } from "./adamw.ts";
 import { EngineError } from "./errors.ts";
 import { type ParameterShape, Parameters } from "./graph/parameters.ts";
-import type { TypedArray } from "./graph/tensor.ts";
-import { readHeader, readSafetensors, writeSafetensors } from "./model/safetensors.ts";
+import { DTYPES, elementCount, type TypedArray } from "./graph/tensor.ts";
+import { readHeader, readSafetensors, readTensor, writeSafetensors } from "./model/safetensors.ts";
 import type { Tensor } from "./model/weights.ts";
 
 /** Optimiser steps, and the moments after the last. */
@@ -29,6 +29,12 @@ export class ModelState {
     this.weights = new Parameters(shapes, weights);
   }
 
+  /** What a checkpoint is written of, as another thread can be given it. */
+  get saved(): SharedState {
+    const { weights, moments, steps } = this;
+    return { shapes: weights.shapes, weights: weights.data, moments, steps };
+  }
+
   /** Whether no step has been taken and the weights equal those of `other`. */
   untrained(other: ModelState): boolean {
     return this.steps === 0 && Buffer.compare(bytesOf(this.weights.data), bytesOf(other.weights.data)) === 0;
@@ -45,15 +51,54 @@ export class ModelState {
 const bytesOf = ({ buffer, byteOffset, byteLength }: TypedArray) => new Uint8Array(buffer, byteOffset, byteLength);
 
 const KINDS = ["first", "second"] as const;
+const MASTER = "weight.";
 
-/** Adam's moments as one safetensors file: `first.NAME` and `second.NAME`, and `steps` in the metadata. */
-export function writeMoments(file: string, { moments, steps, weights }: ModelState): void {
+/** What a checkpoint is written of. */
+export type SavedState = Pick<ModelState, "moments" | "steps" | "weights">;
+/** The same in shared memory. */
+export type SharedState = Pick<ModelState, "moments" | "steps"> & {
+  shapes: readonly ParameterShape[];
+  weights: Float32Array;
+};
+
+/**
+ * Adam's moments as one safetensors file: `first.NAME` and `second.NAME`, and `steps` in the metadata.
+ *
+ * @param masters float32 weights, too, as `weight.NAME`: the policy's folder has rounded ones
+ */
+export function writeMoments(file: string, { moments, steps, weights }: SavedState, masters = false): void {
   const tensors = new Map<string, Tensor>();
-  if (moments) {
-    for (const kind of KINDS)
-      for (const [name, tensor] of tensorsOf(weights.over(moments[kind]))) tensors.set(`${kind}.${name}`, tensor);
-  }
+  const put = (prefix: string, parameters: Parameters) => {
+    for (const [name, tensor] of tensorsOf(parameters)) tensors.set(prefix + name, tensor);
+  };
+  if (masters) put(MASTER, weights);
+  if (moments) for (const kind of KINDS) put(`${kind}.`, weights.over(moments[kind]));
   writeSafetensors(file, tensors, { format: "pt", steps: String(steps) });
+}
+
+/** The float32 weights in an optimiser's file; empty where there are none. */
+export function readMasters(file: string, { weights }: ModelState): ReadonlyMap<string, Float32Array> {
+  const { tensors } = readHeader(file);
+  const stored = new Map(tensors.map((tensor) => [tensor.name, tensor]));
+  return new Map(
+    weights.shapes.flatMap(({ name }) => {
+      const found = stored.get(MASTER + name);
+      return found ? [[name, readTensor(found)] as const] : [];
+    }),
+  );
+}
+
+/** Bytes of a checkpoint's numbers. */
+export function checkpointBytes(
+  policy: readonly ParameterShape[],
+  critic: readonly ParameterShape[] | undefined,
+  { moments, masters }: { moments: boolean; masters: boolean },
+): number {
+  const numbers = (shapes: readonly ParameterShape[]) =>
+    shapes.reduce((total, { shape }) => total + elementCount(shape), 0);
+  const copies = moments ? 3 : 1;
+  const rounded = masters ? DTYPES.bfloat16.bytes * numbers(policy) : 0;
+  return DTYPES.float32.bytes * copies * (numbers(policy) + numbers(critic ?? [])) + rounded;
 }
 
 /** @returns undefined where no step had been taken. @throws EngineError `checkpoint` when the file does not fit the model */
@@ -92,7 +137,7 @@ function fill(weights: Parameters, tensors: ReadonlyMap<string, Tensor>, file: s
 }
 
 /** sha256 over names, weights and moments of the models, in order; hex. */
-export function digestOf(models: Readonly<Record<string, ModelState | undefined>>): string {
+export function digestOf(models: Readonly<Record<string, SavedState | undefined>>): string {
   const hash = createHash("sha256");
   for (const [role, model] of Object.entries(models)) {
     if (!model) continue;

@@ -4,8 +4,8 @@
  * and the lifetimes of their values followed (graph/memory.ts), so that the plan goes by what the engine does.
  */
 
-import { type Adaptation, adaptationOf, trainedShapes } from "./adaptation.ts";
-import { adamwGraph, squaresGraph } from "./device-adamw.ts";
+import { type Adaptation, adaptationOf, type Role, trainedShapes } from "./adaptation.ts";
+import { adamwGraph, PASSING, squaresGraph } from "./device-adamw.ts";
 import type { AdapterOptions } from "./engine.ts";
 import type { Graph, Value } from "./graph/graph.ts";
 import { peakMemory } from "./graph/memory.ts";
@@ -18,6 +18,7 @@ import { locateWeights } from "./model/files.ts";
 import { joinedNumbers } from "./model/generate-joined.ts";
 import { GPU_CAST_NUMBERS } from "./model/generate-weights.ts";
 import { type GenerationLimits, generationMemory, generationShape, instrumenterShape } from "./plan-generation.ts";
+import { roundedBytes } from "./rounded-weights.ts";
 import { BLOCK_NUMBERS } from "./runtime/buffer.ts";
 import type { Device } from "./runtime/device.ts";
 import { evaluateGraph, policyStepGraph, valueGraph, valueStepGraph } from "./steps.ts";
@@ -68,7 +69,13 @@ export interface MemoryPlan {
   /** workers, which each run micro-batches of their own; `longrun model info --json` has it by this name */
   ranks: number;
   checkpointing: boolean;
+  /** as in EngineOptions */
+  offloads: boolean;
+  swaps: boolean;
 }
+
+/** Where what is trained is, beside one or several GPUs. */
+export type Placement = Partial<Pick<MemoryPlan, "offloads" | "swaps">>;
 
 /** Node.js, the engine's thread and one worker, ONNX Runtime, tokenizer, and garbage that is not collected yet. Measured. */
 const PROCESS_BYTES = 300e6;
@@ -156,19 +163,42 @@ export class Planner {
       : { activations: ARENA * (peak.bytes - logits), logits: ARENA * logits };
   }
 
-  /** @param workers each holds a pass and its gradients; on GPUs each has one */
-  plan(microBatchTokens: number, workers = this.#request.devices?.length ?? 1): MemoryPlan {
+  /**
+   * @param workers each holds a pass and its gradients; on GPUs each has one
+   * @param placement on GPUs, where this request `canOffload`
+   */
+  plan(
+    microBatchTokens: number,
+    workers = this.#request.devices?.length ?? 1,
+    { offloads = false, swaps = false }: Placement = {},
+  ): MemoryPlan {
     const { device, devices, checkpointing = false } = this.#request;
-    const rows = [...this.#held(workers), ...this.#work(microBatchTokens, workers)];
+    const held = offloads ? this.#offloaded(workers, swaps) : this.#held(workers);
+    const rows = [...held, ...this.#work(microBatchTokens, workers, swaps)];
     const sum = (of: "hostBytes" | "gpuBytes") => rows.reduce((total, row) => total + row[of], 0);
     const totals = { hostBytes: sum("hostBytes"), gpuBytes: sum("gpuBytes") };
     const lengths = { microBatchTokens, rowTokens: this.longest };
-    return { device, ...(devices && { devices }), rows, ...totals, ...lengths, ranks: workers, checkpointing };
+    return {
+      device,
+      ...(devices && { devices }),
+      rows,
+      ...totals,
+      ...lengths,
+      ranks: workers,
+      checkpointing,
+      offloads,
+      swaps,
+    };
   }
 
   /** Whether the networks run on a GPU; weights, gradients and moments are then there, too. */
   get #onGpu(): boolean {
     return this.#request.device.kind === "cuda";
+  }
+
+  /** Whether a GPU can have weights rounded to bfloat16, and float32 weights and moments be here. */
+  get canOffload(): boolean {
+    return this.#onGpu && !this.#request.adapter && this.#request.compute === "bfloat16";
   }
 
   /** The process, weights, gradients and moments: what is there all the time. */
@@ -189,8 +219,6 @@ export class Planner {
         planRow("gradients", gradients + times(workers), workers * largest),
         planRow("optimiser", moments, 2 * trained),
       ];
-    const nodes = this.graphs.reduce((total, { graph }) => total + graph.nodes.length, 0);
-    const sessions = PROVIDER_BYTES + workers * nodes * NODE_BYTES;
     /** bfloat16 copies that graphs are fed with, or gradients of one micro-batch, beside so many bytes in float32 */
     const halves = (bytes: number) => (compute === "bfloat16" ? bytes / 2 : 0);
     // generation's copies in half precision: joined adapters; or where training has none the policy's, and the reference's if it instruments
@@ -198,20 +226,51 @@ export class Planner {
     const copies = joined ?? (compute === "bfloat16" ? 0 : (policy / 2) * (instrumenter ? 2 : 1));
     const ofWeights = adapter ? ownersOf : `${owners}, bfloat16 copies for generation`;
     // a micro-batch's gradient is added to the sum by the graph that computes it, and counted there
-    const block = working(adamwGraph()) + working(squaresGraph());
-    const several = workers > 1;
-    const sum = several ? largest + workers * DTYPES.float32.bytes * BLOCK_NUMBERS : 0; // exchange.ts
-    const shared = several ? `${moments}, a part on each GPU` : moments;
+    const shared = workers > 1 ? `${moments}, a part on each GPU` : moments;
     return [
-      planRow("process", "Node.js, ONNX Runtime, its sessions, CUDA", process + sessions, CUDA_BYTES),
+      this.#gpuProcess(workers),
       planRow("weights", ofWeights, weights, frozen + weights + halves(weights) + copies),
-      planRow("gradients", several ? `${gradients}; here the GPUs' sum` : gradients, sum, largest + halves(largest)),
-      planRow("optimiser", `${shared}; copies for checkpoints`, 2 * trained, (2 * trained) / workers + block),
+      this.#gpuGradients(workers, halves(largest)),
+      planRow("optimiser", `${shared}; copies for checkpoints`, 2 * trained, (2 * trained) / workers + STEP_BYTES),
     ];
   }
 
+  /** The same where float32 weights and moments are here, and rounded weights on a GPU (rounded-weights.ts). */
+  #offloaded(workers: number, swaps: boolean): PlanRow[] {
+    const { critic } = this.#request;
+    const roles: Role[] = ["policy", "reference", ...(critic ? (["critic"] as const) : [])];
+    const each = roles.map((role) => roundedBytes(trainedShapes(this.model, role)));
+    const passing = DTYPES.float32.bytes * BLOCK_NUMBERS; // a block on its way to the GPU
+    const rounded = each.map(({ matrices, rest }) => matrices + rest + passing);
+    const there = swaps ? Math.max(...rounded) : rounded.reduce((total, bytes) => total + bytes, 0);
+    const ofWeights = `${roles.join(", ")}; on a GPU in bfloat16${swaps ? ", one at a time" : ""}`;
+    const trained = this.#policyBytes + this.#criticBytes;
+    const moments = "two moments of what is trained; blocks of them pass through a GPU";
+    return [
+      this.#gpuProcess(workers),
+      planRow("weights", ofWeights, trained + this.#policyBytes, there),
+      this.#gpuGradients(workers, Math.max(...each.map(({ matrices }) => matrices))),
+      planRow("optimiser", moments, 2 * trained, STEP_BYTES + PASSING * passing),
+    ];
+  }
+
+  #gpuProcess(workers: number): PlanRow {
+    const nodes = this.graphs.reduce((total, { graph }) => total + graph.nodes.length, 0);
+    const sessions = PROVIDER_BYTES + workers * nodes * NODE_BYTES;
+    const bytes = PROCESS_BYTES + SURROUNDINGS_BYTES + (workers - 1) * WORKER_BYTES + sessions;
+    return planRow("process", "Node.js, ONNX Runtime, its sessions, CUDA", bytes, CUDA_BYTES);
+  }
+
+  /** @param half bytes of a micro-batch's gradient in bfloat16 */
+  #gpuGradients(workers: number, half: number): PlanRow {
+    const largest = Math.max(this.#policyBytes, this.#criticBytes);
+    const sum = workers > 1 ? largest + workers * DTYPES.float32.bytes * BLOCK_NUMBERS : 0; // exchange.ts
+    const detail = `of a batch, one model's at a time${workers > 1 ? "; here the GPUs' sum" : ""}`;
+    return planRow("gradients", detail, sum, largest + half);
+  }
+
   /** What sessions need to run; on a GPU, if there is one. */
-  #work(microBatchTokens: number, workers: number): PlanRow[] {
+  #work(microBatchTokens: number, workers: number, swaps: boolean): PlanRow[] {
     const { microBatchSize, maxPromptTokens, maxResponseTokens, instrumenter, checkpointing, device } = this.#request;
     const { config } = this.model;
     const onGpu = this.#onGpu;
@@ -230,9 +289,10 @@ export class Planner {
       return { activations: together * pass.activations, logits: together * pass.logits };
     });
     const bytes = (pass: Pass) => pass.activations + pass.logits;
-    // on a GPU each session has an arena, on a CPU those of a thread share one and run in turn
+    // on a GPU each session has an arena, which it gives back where models are there in turn; on a CPU those of a thread share one
+    const inTurn = !onGpu || swaps;
     const { activations, logits } = passes.reduce((a, b): Pass => {
-      if (onGpu) return { activations: a.activations + b.activations, logits: a.logits + b.logits };
+      if (!inTurn) return { activations: a.activations + b.activations, logits: a.logits + b.logits };
       return bytes(a) < bytes(b) ? b : a;
     });
     const programs = instrumenter && instrumenterShape(limits, instrumenter);
@@ -250,7 +310,7 @@ export class Planner {
     return [
       row(
         "activations",
-        `${onGpu ? "" : "the largest of "}${graphs}${checkpointing ? ", recomputed" : ""}`,
+        `${inTurn ? "the largest of " : ""}${graphs}${checkpointing ? ", recomputed" : ""}`,
         activations,
       ),
       row("logits", `vocabulary of ${config.vocabSize}`, logits + (onGpu ? most("logits") : 0)),
@@ -275,6 +335,9 @@ const planRow = (what: PlanPart, detail: string, hostBytes: number, gpuBytes = 0
 
 /** What a graph over device-resident tensors holds beside them. */
 const working = (graph: Graph) => ARENA * peakMemory(graph, { block: BLOCK_NUMBERS }, { outputsHeld: true }).bytes;
+
+/** What a step takes on a GPU beside the numbers. A micro-batch's gradient is added to the sum by the graph that computes it, and counted there. */
+const STEP_BYTES = working(adamwGraph()) + working(squaresGraph());
 
 const times = (workers: number) => (workers > 1 ? `, on each of ${workers} threads` : "");
 

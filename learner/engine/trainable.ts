@@ -79,7 +79,11 @@ export class Trainable {
   }
 
   /** Runs a step graph on one micro-batch, which adds its gradient to the sum, and returns the graph's other outputs. */
-  async accumulate(session: Session, feeds: Record<string, Tensor>): Promise<Record<string, Tensor>> {
+  async accumulate(
+    session: Session,
+    feeds: Record<string, Tensor>,
+    options?: Parameters<Session["run"]>[2],
+  ): Promise<Record<string, Tensor>> {
     const weights = await this.feeds();
     const sum = this.#parts++ === 0 ? await this.#sum.begin(this) : this.#sum.of(this);
     const part = await this.#memory.part(this.shapes);
@@ -90,6 +94,7 @@ export class Trainable {
     const results = await session.run(
       { ...weights, ...(await sum.tensors(this.shapes, SUM_PREFIX)), ...feeds },
       Object.fromEntries(session.outputNames.map((name) => [name, gradients[name] ?? null])),
+      options,
     );
     await part?.addTo(sum.buffer!);
     return Object.fromEntries(Object.entries(results).filter(([name]) => !(name in gradients)));
@@ -126,7 +131,7 @@ export class Trainable {
   async prepareStep({ from, to }: Range, total: Float32Array, moments: Moments | undefined): Promise<void> {
     const sum = (await this.#sum.ofOrBegin(this)) as HeldThere;
     await this.#held();
-    await this.#heldMoments({ from, to }, moments);
+    if (!this.#memory.offloads) await this.#heldMoments({ from, to }, moments);
     await sum.put(total.subarray(from, to), from);
   }
 
@@ -166,14 +171,14 @@ export class Trainable {
   }
 
   async #held(): Promise<Held> {
-    this.#weights ??= await this.#memory.hold(this.length, this.#shared);
+    this.#weights ??= await this.#memory.holdWeights(this.shapes, this.#shared);
     return this.#weights;
   }
 
   /** Those of the part of the numbers that this worker steps. */
   async #heldMoments({ from, to }: Range, shared: Moments | undefined): Promise<{ first: Held; second: Held }> {
     if (this.#moments) return this.#moments;
-    const hold = (moment: Float32Array | undefined) => this.#memory.hold(to - from, moment?.subarray(from, to));
+    const hold = (moment: Float32Array | undefined) => this.#memory.holdMoment(to - from, moment?.subarray(from, to));
     const first = await hold(shared?.first);
     try {
       this.#moments = { first, second: await hold(shared?.second) };

@@ -5,6 +5,8 @@
 import fs from "node:fs";
 import path from "node:path";
 import { type Adaptation, adaptationOf, trainedShapes } from "./adaptation.ts";
+import { WorkerThread } from "./calls.ts";
+import type { CheckpointWriter } from "./checkpoint-writer.ts";
 import type {
   CriticStepResult,
   Engine,
@@ -24,13 +26,14 @@ import type {
 } from "./engine.ts";
 import type { Outputs } from "./engine-worker.ts";
 import { EngineError } from "./errors.ts";
+import { size } from "./fit.ts";
 import { type Tensor, tensor } from "./graph/tensor.ts";
-import { attentionBlocks, type MicroBatch, microBatches, passTokens, tokenScale } from "./microbatches.ts";
+import { attentionBlocks, hasMasters, type MicroBatch, microBatches, passTokens, tokenScale } from "./microbatches.ts";
 import type { ModelConfig } from "./model/config.ts";
 import { attentionLength, type DecoderRow, decoderFeeds, targetFeeds } from "./model/decoder.ts";
 import type { Listener, Response } from "./model/generate.ts";
 import { VALUE_BIAS } from "./model/value-head.ts";
-import { digestOf, ModelState, readCritic, readMoments, writeCritic, writeMoments } from "./model-state.ts";
+import { checkpointBytes, digestOf, ModelState, readCritic, readMasters, readMoments } from "./model-state.ts";
 import { checkCompute } from "./sessions.ts";
 import { type StartWorker, Workers } from "./workers.ts";
 
@@ -44,6 +47,8 @@ export class Trainer implements Engine {
   readonly #blocks: number;
   readonly #reference: ModelState;
   readonly #workers: Workers;
+  /** a thread, from the first checkpoint on */
+  #writer: WorkerThread<CheckpointWriter> | undefined;
   readonly policy: ModelState;
   critic: ModelState | undefined;
 
@@ -194,20 +199,36 @@ export class Trainer implements Engine {
     return { loss, ...done };
   }
 
-  async save(directory: string): Promise<{ digest: string }> {
+  async save(directory: string, taken = () => {}): Promise<{ digest: string }> {
+    await this.#workers.reading;
     await this.#fetch();
-    this.#model.write(path.join(directory, "policy"), this.policy.weights);
-    writeMoments(path.join(directory, "policy-optimizer.safetensors"), this.policy);
-    if (this.critic) {
-      writeCritic(path.join(directory, "critic"), this.critic.weights);
-      writeMoments(path.join(directory, "critic-optimizer.safetensors"), this.critic);
-    }
-    return { digest: await this.digest() };
+    this.#checkSpace(directory);
+    const url = new URL("./checkpoint-writer.ts", import.meta.url);
+    this.#writer ??= new WorkerThread<CheckpointWriter>(url, this.#options, "the thread that writes checkpoints");
+    const states = { policy: this.policy.saved, critic: this.critic?.saved };
+    const written = this.#writer.calls.write(directory, states);
+    this.#workers.reading = written.catch(() => {}); // the caller has the error
+    taken();
+    return { digest: await written };
+  }
+
+  /** @throws EngineError `diskFull` */
+  #checkSpace(directory: string): void {
+    const [policy, critic] = [this.policy, this.critic];
+    const kept = { moments: policy.steps > 0 || (critic?.steps ?? 0) > 0, masters: hasMasters(this.#options) };
+    const bytes = checkpointBytes(policy.weights.shapes, critic?.weights.shapes, kept);
+    const { bavail, bsize } = fs.statfsSync(fs.existsSync(directory) ? directory : path.dirname(directory));
+    if (bytes <= bavail * bsize) return;
+    const problem = `a checkpoint takes ${size(bytes)}, but ${size(bavail * bsize)} are free at ${directory}`;
+    throw new EngineError("diskFull", problem);
   }
 
   async load(directory: string): Promise<void> {
-    const weights = this.#model.read(path.join(directory, "policy"));
-    const policyMoments = readMoments(path.join(directory, "policy-optimizer.safetensors"), this.policy);
+    await this.#workers.reading;
+    const optimizer = path.join(directory, "policy-optimizer.safetensors");
+    const masters = readMasters(optimizer, this.policy);
+    const weights = masters.size > 0 ? masters : this.#model.read(path.join(directory, "policy"));
+    const policyMoments = readMoments(optimizer, this.policy);
     let critic: ModelState | undefined;
     if (this.#options.critic !== false && fs.existsSync(path.join(directory, "critic"))) {
       critic = new ModelState(trainedShapes(this.#model, "critic"));
@@ -226,6 +247,7 @@ export class Trainer implements Engine {
   }
 
   async close(): Promise<void> {
+    await this.#writer?.calls.close();
     await this.#workers.close();
   }
 

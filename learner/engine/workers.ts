@@ -33,9 +33,13 @@ export class Workers {
   readonly #workers: Calls[];
   /** weights, gradients and moments are in this process's memory */
   readonly #share: boolean;
+  /** the newest weights and moments are in this process's memory */
+  readonly #masters: boolean;
   /** of several workers with a device each */
   readonly #exchange: Exchange | undefined;
   readonly #dealing: Dealing;
+  /** Until then somebody reads weights and moments in shared memory: no step changes them. */
+  reading: Promise<unknown> | undefined;
   /** calls of `attach` and `changed` that workers have not answered yet */
   readonly #attached: Promise<unknown>[] = [];
 
@@ -43,6 +47,7 @@ export class Workers {
   constructor(options: EngineOptions, onFailure?: (failure: EngineError) => void, start = startWorker) {
     const size = workerCount(options);
     this.#share = !isResident(options);
+    this.#masters = this.#share || (options.offloads ?? false);
     const slots = Math.ceil((options.slots ?? DEFAULT_SLOTS) / size);
     const { device, devices } = options;
     this.#workers = Array.from({ length: size }, (_, i) => {
@@ -75,7 +80,7 @@ export class Workers {
   /** Copies the newest weights and moments of a role into shared memory, where they are trained on a device. */
   async fetch(role: Role, model: ModelState): Promise<void> {
     await this.ready();
-    if (this.#share) return;
+    if (this.#masters) return;
     if (model.steps > 0) model.moments ??= newMoments(model.weights.data.length);
     await this.#ofNumbers(model, (worker, range) => worker.fetch(role, range, model.moments));
   }
@@ -107,7 +112,8 @@ export class Workers {
     const squares = await this.#ofNumbers(model, (worker, range) => worker.squares(role, range, gradients));
     const gradientNorm = Math.sqrt(squares.reduce((total, each) => total + each, 0));
     if (!Number.isFinite(gradientNorm)) return { outputs, done: { gradientNorm, skipped: true } };
-    if (this.#share) model.moments ??= newMoments(size);
+    await this.reading;
+    if (this.#masters) model.moments ??= newMoments(size);
     const scale = clipScale(gradientNorm, gradientClip);
     const scalars = adamwScalars(model.steps + 1, { ...adam, learningRate, scale });
     const shared = { gradient: gradients[0], moments: model.moments };

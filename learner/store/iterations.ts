@@ -98,7 +98,7 @@ export class PolicyVersions {
    * An iteration is over: metrics, samples and checkpoint become part of the store together or not at all.
    * @throws StoreError `conflict` if it is not the iteration after the last one, or a sample was used before
    */
-  commitIteration(record: IterationRecord, checkpoint?: { digest: string; path: string }): void {
+  commitIteration(record: IterationRecord): void {
     const { lineage } = this;
     const { iteration, sampleIds, droppedIds = [], metrics } = record;
     this.database.write(() => {
@@ -112,11 +112,10 @@ export class PolicyVersions {
         this.database.insert("batches", { ...version, position, sample });
       }
       for (const id of droppedIds) this.#use(id, "dropped", iteration);
-      if (checkpoint !== undefined) this.#commitCheckpoint(iteration, checkpoint);
     });
   }
 
-  /** A checkpoint of the newest iteration, or of the starting policy (0), outside of commitIteration. */
+  /** A checkpoint of the newest iteration, or of the starting policy (0), which is on disk. */
   commitCheckpoint({ iteration, ...files }: { iteration: number; digest: string; path: string }): void {
     this.database.write(() => {
       const last = this.#lastIteration();

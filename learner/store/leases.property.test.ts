@@ -199,8 +199,8 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.tuple(fc.integer({ min: 1, max: 4 }), fc.boolean()).map(([n, save]) => (world: World) => {
       const sampleIds = world.store.nextBatch(n).map(({ id }) => id);
       const iteration = world.chain.length + 1;
-      const checkpoint = save ? { digest: `d${iteration}`, path: `c${iteration}` } : undefined;
-      world.store.commitIteration({ iteration, sampleIds, metrics: {} }, checkpoint);
+      world.store.commitIteration({ iteration, sampleIds, metrics: {} });
+      if (save) world.store.commitCheckpoint({ iteration, digest: `d${iteration}`, path: `c${iteration}` });
       world.chain.push(sampleIds);
       if (save) world.checkpoints.add(iteration);
     }),

@@ -466,8 +466,10 @@ describe("iterations and checkpoints", () => {
     store.commitCheckpoint({ iteration: 0, digest: "d0", path: "c0" });
     store.addSamples(["a", "b", "c", "d"].map((id) => newSample(id)));
     finishAll(store);
-    store.commitIteration({ iteration: 1, sampleIds: ["a"], metrics: { loss: 1 } }, { digest: "d1", path: "c1" });
-    store.commitIteration({ iteration: 2, sampleIds: ["b"], metrics: { loss: 2 } }, { digest: "d2", path: "c2" });
+    store.commitIteration({ iteration: 1, sampleIds: ["a"], metrics: { loss: 1 } });
+    store.commitCheckpoint({ iteration: 1, digest: "d1", path: "c1" });
+    store.commitIteration({ iteration: 2, sampleIds: ["b"], metrics: { loss: 2 } });
+    store.commitCheckpoint({ iteration: 2, digest: "d2", path: "c2" });
     store.commitIteration({ iteration: 3, sampleIds: ["c"], droppedIds: ["d"], metrics: { loss: 3 } });
     return made;
   }
@@ -567,10 +569,8 @@ describe("iterations and checkpoints", () => {
       assert.deepEqual(paths(again), ["c2", "c1", "c0"].slice(from ? 2 - Number(from[1]) : 3));
       assert.equal(again.previousSolutions("diamonds", 9).length, iteration);
       // The iteration that was undone is done again, by other weights, from the same results.
-      again.commitIteration(
-        { iteration: iteration + 1, sampleIds: [free[0]], metrics: { loss: -1 } },
-        { digest: "new", path: "new" },
-      );
+      again.commitIteration({ iteration: iteration + 1, sampleIds: [free[0]], metrics: { loss: -1 } });
+      again.commitCheckpoint({ iteration: iteration + 1, digest: "new", path: "new" });
       assert.deepEqual(
         again.samplesOf(iteration + 1).map(({ id }) => id),
         [free[0]],

@@ -7,7 +7,8 @@
  *     store.addSamples(samples);                        // the server leases them to actors
  *     store.events.on("finished", (id) => ...);         // -> grade -> store.setGrade(id, grade)
  *     const batch = store.nextBatch(B);                 // oldest dispatched first
- *     store.commitIteration({ iteration, sampleIds, metrics }, { digest, path });
+ *     store.commitIteration({ iteration, sampleIds, metrics });
+ *     store.commitCheckpoint({ iteration, digest, path });   // from here on a restart begins with it
  *
  * Every call is synchronous and one transaction, which is on disk when the call returns. Failures are StoreErrors.
  */

@@ -113,7 +113,7 @@ export async function iterationsOf(
       const { batch } = await collect(run, iteration);
       phases.enter("train", batch.length);
       await engine.update();
-      store.commitIteration({ iteration, sampleIds: batch.map(({ id }) => id), metrics: {} }, undefined);
+      store.commitIteration({ iteration, sampleIds: batch.map(({ id }) => id), metrics: {} });
       progress.state.iteration = iteration;
       if (iteration <= setting.uncounted) continue;
       counted.seconds.push((performance.now() - from) / 1000);

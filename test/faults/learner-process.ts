@@ -68,7 +68,8 @@ async function main(): Promise<void> {
     weights = [...weights, ...batch];
     const last = there <= BATCH && store.unfinished() === 0;
     const saved = next % SAVE_EVERY === 0 || last ? save(weights, `${lineage}-${next}`) : undefined;
-    store.commitIteration({ iteration: next, sampleIds: batch, metrics: {} }, saved);
+    store.commitIteration({ iteration: next, sampleIds: batch, metrics: {} });
+    if (saved) store.commitCheckpoint({ iteration: next, ...saved });
     process.send?.({ type: "iteration", iteration: next, lineage });
   }
   process.send?.({ type: "done", weights });

@@ -56,6 +56,8 @@ export const CONFIGURATIONS: readonly Asked[] = [
   { shape: "0.5b", train: "all", compute: "Float32", gigabytes: 24, generation: 64, gpus: 2 },
   { shape: "3b", train: "LoRA", compute: "BFloat16", gigabytes: 40, generation: 64, gpus: 2 },
   { shape: "0.5b", train: "all", compute: "BFloat16", gigabytes: 24, generation: 64, gpus: 4 },
+  { shape: "3b", train: "all", compute: "BFloat16", gigabytes: 40, generation: 64, gpus: 8, response: 1024 },
+  { shape: "3b", train: "all", compute: "BFloat16", gigabytes: 80, generation: 64, gpus: 2, response: 1024 },
 ];
 
 export const nameOf = ({ shape, train, compute, gigabytes, gpus = 1 }: Asked): string =>
@@ -135,7 +137,7 @@ export function planned(asked: Asked, layers: number, folder: string) {
   const budget = { gpu: { bytes: asked.gigabytes * 1e9, source: "given" }, host: undefined };
   const whole = fitRun(requestFor("whole", config), threads, budget, activationCheckpointing);
   const request = { ...requestFor("rehearsed", { ...config, layers }), checkpointing: whole.checkpointing };
-  const plan = new Planner(request).plan(whole.microBatchTokens, whole.ranks);
+  const plan = new Planner(request).plan(whole.microBatchTokens, whole.ranks, whole);
   const room = budget.gpu.bytes - cudaBytes(whole) - (whole.gpuBytes - plan.gpuBytes);
   return { learner: spec.learner, config, request, plan, room };
 }
@@ -150,6 +152,7 @@ const FEW_TOKENS = 16;
 async function rehearse(asked: Asked, layers: number, folder: string): Promise<Use> {
   const { learner, config, request, plan, room } = planned(asked, layers, folder);
   const { adapter, model, device, devices, generationBatchSize, maxPromptTokens, maxResponseTokens } = request;
+  const placement = { offloads: plan.offloads, swaps: plan.swaps };
   let highest = 0;
   const look = () => {
     highest = Math.max(highest, hostBytes());
@@ -170,7 +173,7 @@ async function rehearse(asked: Asked, layers: number, folder: string): Promise<U
     startEngine({
       ...{ model, device, ...(devices && { devices }), adapter, threads: learner.threads, critic: request.critic },
       ...{ slots: generationBatchSize, positions: maxPromptTokens + maxResponseTokens },
-      ...{ microBatchTokens: plan.microBatchTokens, rowTokens: plan.rowTokens, workers: plan.ranks },
+      ...{ microBatchTokens: plan.microBatchTokens, rowTokens: plan.rowTokens, workers: plan.ranks, ...placement },
       ...{ activationCheckpointing: plan.checkpointing ? "Always" : "Never", compute: COMPUTE[learner.compute] },
     }),
   );
@@ -190,9 +193,10 @@ async function rehearse(asked: Asked, layers: number, folder: string): Promise<U
     await phase("policy step", () => policyStep(engine, batch));
   }
   // weights and moments come here, as for a checkpoint; the moments for the first time, and large copies are not made (build.ts). Of several
-  // GPUs the weights are here already
+  // GPUs the weights are here already. Moments that are always here were not written either
   const { counts } = await phase("digest", () => engine.digest());
-  phases.at(-1)!.hostBytes += (devices ? 1 : 2 / 3) * counts.toHostBytes;
+  const moments = plan.rows.find(({ what }) => what === "optimiser")!.hostBytes;
+  phases.at(-1)!.hostBytes += plan.offloads ? moments : (devices ? 1 : 2 / 3) * counts.toHostBytes;
   clearInterval(timer);
   await engine.close();
   const most = (of: "gpuBytes" | "hostBytes") => Math.max(...phases.map((each) => each[of]));

@@ -9,7 +9,9 @@ import { type EngineOptions, type RunningEngine, type Step, startEngine } from "
 import { layoutOf } from "../../learner/engine/graph/parameters.ts";
 import { configJson, type ModelConfig } from "../../learner/engine/model/config.ts";
 import { saveWeights } from "../../learner/engine/model/files.ts";
+import { isMultiplied } from "../../learner/engine/model/halved.ts";
 import { uniforms } from "../../learner/engine/model/random.ts";
+import { readSafetensors } from "../../learner/engine/model/safetensors.ts";
 import { elementCount, parameters } from "../../learner/engine/model/weights.ts";
 import { randomSamples } from "../../learner/engine/samples.fixture.ts";
 import { exitStatusOf } from "../../learner/failures.ts";
@@ -122,20 +124,71 @@ for (const [name, options] of Object.entries(TRAINED))
       assert.ok(same.length >= one.responses.length - 2, `${same.length} of ${one.responses.length} responses`);
     });
 
-test("each GPU generates with the newest weights: log-probs of its tokens are those of training", async () => {
-  await onDevices(3, {}, async (engine) => {
-    await respond(engine);
-    for (let i = 0; i < 3; i++) await engine.updatePolicy(BATCH, { ...POLICY, learningRate: 0.02 });
-    const prompts = BATCH.map(({ prompt }) => prompt);
-    const options = { seeds: prompts.map((_, i) => i), temperature: 1, topP: 1, maxNewTokens: 12 };
-    const responses = await engine.generate(prompts, options);
-    const sequences = responses.map(({ response }, i) => ({ prompt: prompts[i]!, response }));
-    const trained = await engine.evaluate(sequences, { temperature: 1, values: false });
-    for (const [row, { logProbs }] of responses.entries())
-      for (const [i, x] of logProbs.entries())
-        assert.ok(Math.abs(x - trained[row]!.logProbs[i]!) < GENERATION_TOLERANCE, `row ${row}: ${x}`);
+/** Small enough that bfloat16 would lose it: a weight of 0.1 has a resolution of 5e-4 there. */
+const SMALL = { ...STEP, learningRate: 1e-6, microBatchSize: 1 };
+
+for (const swaps of [false, true])
+  test(`every weight in bfloat16${swaps ? ", one model on a GPU at a time" : ""}: float32 weights and moments are those of one GPU, and small updates add up`, async () => {
+    const trained = (count: number) =>
+      onDevices(count, { compute: "bfloat16", offloads: true, swaps }, async (engine) => {
+        const before = await logProbs(engine);
+        for (let i = 0; i < 3; i++) {
+          await engine.updateCritic(BATCH, { ...SMALL, valueClip: 0.5 });
+          await engine.updatePolicy(BATCH, { ...POLICY, ...SMALL });
+        }
+        const directory = await mkdtemp(path.join(folder, "checkpoint-"));
+        await engine.save(directory);
+        for (let i = 0; i < 3; i++) await engine.updatePolicy(BATCH, { ...POLICY, learningRate: 0.01 });
+        assert.notDeepEqual(await logProbs(engine), before);
+        return directory;
+      });
+    const one = stateOf(await trained(1));
+    const initial = readSafetensors(path.join(model, "model.safetensors"));
+    const matrices = [...initial].filter(([name]) => isMultiplied(name));
+    const moved = matrices.flatMap(([name, { data }]) => {
+      const now = one.get(`policy: weight.${name}`)!;
+      return [...data].map((x, i) => Math.abs(x - now[i]!));
+    });
+    assert.ok(
+      Math.max(...moved) <= 4e-6 && moved.filter((x) => x > 1.5e-6).length > moved.length / 2,
+      "all steps count",
+    );
+    for (const count of swaps ? [4] : [2, 8]) {
+      const several = stateOf(await trained(count));
+      for (const [name, numbers] of one)
+        for (const [i, x] of several.get(name)!.entries())
+          assert.ok(Math.abs(x - numbers[i]!) <= TOLERANCE, `${count} GPUs, ${name} ${i}: ${x}, not ${numbers[i]}`);
+    }
   });
-});
+
+/** The float32 weights and moments of a checkpoint. */
+function stateOf(directory: string): Map<string, Float32Array> {
+  const read = (prefix: string, file: string) =>
+    [...readSafetensors(path.join(directory, file))].map(([name, { data }]) => [`${prefix}${name}`, data] as const);
+  return new Map([...read("policy: ", "policy-optimizer.safetensors"), ...read("critic ", "critic/model.safetensors")]);
+}
+
+for (const [name, options] of Object.entries({
+  "": {},
+  ", offloaded, one model at a time": { compute: "bfloat16", offloads: true, swaps: true } as const,
+}))
+  test(`each GPU generates with the newest weights: log-probs of its tokens are those of training${name}`, async () => {
+    await onDevices(3, options, async (engine) => {
+      await respond(engine);
+      for (let i = 0; i < 3; i++) await engine.updatePolicy(BATCH, { ...POLICY, learningRate: 0.02 });
+      const prompts = BATCH.map(({ prompt }) => prompt);
+      const asked = { seeds: prompts.map((_, i) => i), temperature: 1, topP: 1, maxNewTokens: 12 };
+      for (const weights of ["policy", "reference", "policy"] as const) {
+        const responses = await engine.generate(prompts, { ...asked, weights });
+        const sequences = responses.map(({ response }, i) => ({ prompt: prompts[i]!, response }));
+        const trained = await engine.evaluate(sequences, { temperature: 1, values: true });
+        const by = weights === "policy" ? "logProbs" : "referenceLogProbs";
+        for (const [row, { logProbs }] of responses.entries())
+          for (const [i, x] of logProbs.entries())
+            assert.ok(Math.abs(x - trained[row]![by][i]!) < GENERATION_TOLERANCE, `${weights}, row ${row}: ${x}`);
+      }
+    });
+  });
 
 test("of a step each GPU sends its gradient and its part of the weights, and gets its part of the gradient and the others' weights", async () => {
   const count = 4;

@@ -74,7 +74,8 @@ int parameters_of(const char *mangled, uint8_t pointers[MOST_PARAMETERS]) {
 enum type type_of(const char *name) {
   static const struct { const char *name; enum type type; } known[] = {
       {"float", FLOAT}, {"double", DOUBLE}, {"BFloat16", BFLOAT16}, {"__nv_bfloat16", BFLOAT16}, {"__half", FLOAT16}, {"MLFloat16", FLOAT16}, {"bool", BOOL},
-      {"signed char", INT8}, {"short", INT16}, {"int", INT32}, {"long", INT64}, {"int4", INT128}};
+      {"signed char", INT8}, {"short", INT16}, {"int", INT32}, {"long", INT64}, {"int4", INT128},
+      {"unsigned short", INT16}, {"unsigned int", INT32}, {"unsigned long", INT64}};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (name && !strcmp(known[i].name, name)) return known[i].type;
   return UNKNOWN;

@@ -3,6 +3,7 @@ import path from "node:path";
 import { configJson, type ModelConfig, parseConfig } from "./config.ts";
 import { ModelError } from "./errors.ts";
 import { locateWeights, saveWeights } from "./files.ts";
+import { type SafetensorsDType, TRANSFORMERS_DTYPES } from "./halves.ts";
 import { readJson, writeJson, writeText } from "./json.ts";
 import { readTensor, type TensorSource } from "./safetensors.ts";
 import { Tokenizer, type TokenizerFiles } from "./tokenizer.ts";
@@ -71,10 +72,16 @@ export function readEosIds(folder: string): number[] {
 }
 
 /** Writes `weights` as a folder of its own, with the other files (tokenizer, templates, licence) copied from `source`. */
-export function writeModelFolder(folder: string, source: string, config: ModelConfig, weights: Weights): void {
+export function writeModelFolder(
+  folder: string,
+  source: string,
+  config: ModelConfig,
+  weights: Weights,
+  dtype: SafetensorsDType = "F32",
+): void {
   copyOtherFiles(folder, source);
-  writeConfig(folder, source, "float32");
-  saveWeights(folder, canonical(folder, config, weights));
+  writeConfig(folder, source, TRANSFORMERS_DTYPES[dtype]);
+  saveWeights(folder, canonical(folder, config, weights), { dtype });
 }
 
 /** File of a folder that was fetched: names where from. */

@@ -86,6 +86,8 @@ export class Session {
   readonly #capture: Capture | undefined;
   readonly #bindings = new Set<Binding>();
   readonly #create: () => Pointer;
+  /** OrtRunOptions of a run after which memory is given back */
+  #givingBack: Pointer | undefined;
   /** an OrtSession and the OrtIoBinding of `run` */
   #open: { session: Pointer; binding: Pointer } | undefined;
 
@@ -154,15 +156,22 @@ export class Session {
       this.#host.api.ReleaseSession(this.#open.session);
     }
     this.#open = undefined;
+    if (this.#givingBack !== undefined) this.#host.api.ReleaseRunOptions(this.#givingBack);
+    this.#givingBack = undefined;
   }
 
   /**
    * Runs the graph. What is fed from this process's memory is moved to the device; a DeviceTensor is read, or written into,
    * where it is. One that is both must be read by nothing that can run after what writes it.
    *
+   * @param givesBack on a GPU the session keeps no memory for its next run: others run before
    * @returns the outputs that are in this process's memory
    */
-  async run(feeds: Given, outputs: Wanted = this.outputNames): Promise<Record<string, Tensor>> {
+  async run(
+    feeds: Given,
+    outputs: Wanted = this.outputNames,
+    { givesBack = false } = {},
+  ): Promise<Record<string, Tensor>> {
     const { api } = this.#host;
     const targets: Record<string, Tensor | DeviceTensor | null> = Array.isArray(outputs)
       ? Object.fromEntries(outputs.map((name: string) => [name, null]))
@@ -191,7 +200,8 @@ export class Session {
         else api.BindOutputToDevice(binding, name, this.#host.hostMemory);
       }
       api.SynchronizeBoundInputs(binding);
-      api.RunWithBinding(session, this.#capture?.uncaptured ?? null, binding);
+      const options = givesBack ? this.#giveBack() : null;
+      api.RunWithBinding(session, options ?? this.#capture?.uncaptured ?? null, binding);
       api.SynchronizeBoundOutputs(binding);
       return this.#results(binding, targets);
     } catch (cause) {
@@ -202,6 +212,16 @@ export class Session {
       for (const value of wrapped) api.ReleaseValue(value);
       pinned.length = 0;
     }
+  }
+
+  #giveBack(): Pointer | undefined {
+    const { api, device } = this.#host;
+    if (device.kind === "cpu" || this.#capture) return undefined;
+    if (this.#givingBack === undefined) {
+      this.#givingBack = api.created((out) => api.CreateRunOptions(out));
+      api.AddRunConfigEntry(this.#givingBack, "memory.enable_memory_arena_shrinkage", `gpu:${device.id}`);
+    }
+    return this.#givingBack;
   }
 
   /**
