@@ -636,7 +636,8 @@ describe("iterations and checkpoints", () => {
       [1, ["a", "b", "c"]],
       [2, ["a", "c"]],
     ] as const) {
-      store.commitIteration({ iteration, sampleIds: [], metrics: {} }, { digest: "d", path: `c${iteration}` });
+      store.commitIteration({ iteration, sampleIds: [], metrics: {} });
+      store.commitCheckpoint({ iteration, digest: "d", path: `c${iteration}` });
       assert.deepEqual(kept(), ids, "the best one stays, and what may still be evaluated");
     }
   });
