@@ -24,8 +24,7 @@ export interface Recipe {
 export const RECIPES: readonly Recipe[] = [
   { file: "manifests/examples/laptop-gpu.yaml", shape: "0.5b", gpus: 1, gigabytes: 12 },
   { file: "manifests/examples/one-gpu.yaml", shape: "3b", gpus: 1, gigabytes: 80 },
-  // an A100 of 40 GiB has 42.9 GB, of which the driver takes some 0.5
-  { file: "manifests/examples/eight-gpus.yaml", shape: "3b", gpus: 8, gigabytes: 42 },
+  { file: "manifests/examples/eight-gpus.yaml", shape: "3b", gpus: 8, gigabytes: 40 },
 ];
 
 /** Returns the plan of a recipe, for a machine that has the memory that the recipe asks for. @throws EngineError `memory` */
