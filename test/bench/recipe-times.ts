@@ -73,7 +73,7 @@ export async function recipeTimes(counts: { iterations: number; uncounted: numbe
   const method =
     `real collection, rollout, store and server, real clients as actors, ${SCALE} times as fast; a simulated engine at ${REACHED.toFixed(2)} of the data sheets' rates: ` +
     `a token reads the weights and the rows' keys and values once, an update has 2 operations for each weight and token in a forward pass and 4 (LoRA) or 6 in a ` +
-    `backward pass with layers recomputed; prompts of ${TOKENS.prompt} tokens, responses of ${TOKENS.shortest} to ${TOKENS.longest}, twice that with StaticPolicy, which ` +
+    `backward pass with layers recomputed, and a step of every weight ${FULL_STEP_SECONDS} s besides; prompts of ${TOKENS.prompt} tokens, responses of ${TOKENS.shortest} to ${TOKENS.longest}, twice that with StaticPolicy, which ` +
     `writes each program again; programs of 0.25 to 1.75 times 20 s (eight-gpus: 60 s); evaluations and checkpoints are left out`;
   return { part: "recipes", rows, goals: [], method, raw };
 }
