@@ -1,6 +1,6 @@
 /**
  * The recipes of `manifests/examples`: each plans for its GPUs, and runs two iterations on the stand-in for CUDA, with arithmetic, on as many
- * GPUs as it is for. Sizes alone are others (`recipes.ts`), and the data of MLE-bench's task, which is a synthetic stand-in.
+ * GPUs as it is for. Sizes are others, and so is the task (`recipes.ts`); `test/tasks/training.tasks.ts` runs MLE-bench's on synthetic stand-ins.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -8,10 +8,8 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import os from "node:os";
 import path from "node:path";
 import test, { after } from "node:test";
-import { parse } from "yaml";
 import type { IterationMetrics } from "../../learner/metrics/iteration.ts";
 import type { RunSummary } from "../../learner/metrics/summary.ts";
-import { writeStandIn } from "../tasks/standins.ts";
 import { planOf, RECIPES, SMALL } from "./recipes.ts";
 
 const ROOT = path.join(import.meta.dirname, "../..");
@@ -40,14 +38,9 @@ for (const recipe of RECIPES) {
 
   test(`${name}: two iterations train, and the policy is evaluated before, between and after them`, () => {
     const out = path.join(folder, name);
-    const [task] = parse(read(ROOT, file)).spec.tasks as { name: string; publicData?: object }[];
-    const data = task!.publicData ? writeStandIn(task!.name, folder) : undefined;
-    const where = (data ? ["public", "private"] : []).map(
-      (part) => `tasks[0].${part}Data={path: ${data}/prepared/${part}}`,
-    );
-    const settings = [...SMALL, ...where].flatMap((value) => ["--set", value]);
+    const settings = SMALL.flatMap((value) => ["--set", value]);
     const run = spawnSync(process.execPath, ["controller/cli.ts", "run", file, "--out", out, ...settings], {
-      ...{ cwd: ROOT, encoding: "utf8", timeout: 500_000 },
+      ...{ cwd: ROOT, encoding: "utf8", timeout: 580_000 },
       env: {
         ...{ ...process.env, PATH: `${folder}:${process.env.PATH}` },
         ...{ LONGRUN_DEVICE: `cuda:${Array.from({ length: gpus }, (_, id) => id).join(",")}` },

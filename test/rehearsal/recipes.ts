@@ -48,17 +48,14 @@ export function planOf({ file, shape, gpus, gigabytes }: Recipe): MemoryPlan {
 
 /**
  * Overrides of sizes alone, and of what follows from them. The bundled policy of a million weights stands in for the model: Qwen2's layers, fewer and narrower.
- * It knows short prompts. Its programs need no torch.
+ * It knows short prompts and the task diamonds, which stands in for each recipe's. Its programs need no torch.
  */
 export const SMALL: readonly string[] = [
   ...["model.source=null", "model.policy=quickstart", "prompts.style=Short", "actors.packages=Basic"],
-  ...["model.maxPromptTokens=768", "model.maxResponseTokens=256", "model.generationBatchSize=8"],
+  "tasks=[{name: diamonds, executionTimeoutSeconds: 20, executionMemoryBytes: 1610612736}]",
+  ...["model.maxPromptTokens=256", "model.maxResponseTokens=256", "model.generationBatchSize=8"],
+  ...["model.instrumenterMaxPromptTokens=768", "model.instrumenterMaxResponseTokens=16"],
   ...["algorithm.batchSize=8", "algorithm.miniBatchSize=8", "algorithm.microBatchSize=2", "algorithm.groupSize=4"],
   ...["evaluation.samples=2", "evaluation.everyIterations=1", "stopping.iterations=2"],
-  ...["actors.min=1", "actors.max=1", "actors.slots=1", "tasks[0].executionTimeoutSeconds=20"],
-  ...[
-    "tasks[0].executionMemoryBytes=1610612736",
-    "model.instrumenterMaxPromptTokens=768",
-    "model.instrumenterMaxResponseTokens=16",
-  ],
+  ...["actors.min=1", "actors.max=1", "actors.slots=1"],
 ];
