@@ -23,7 +23,7 @@ const cases: [name: string, now: TrainingRunStatus, before: TrainingRunStatus, t
     "it begins, after training",
     { phase: "Evaluating", iteration: 12, evaluation: { before: BEFORE } },
     { phase: "Running", evaluation: { before: BEFORE } },
-    ["Evaluating: the policy is evaluated after training (spec.evaluation)"],
+    ["Evaluating: the policy is evaluated after iteration 12 (spec.evaluation)"],
   ],
   [
     "and is over with the run",

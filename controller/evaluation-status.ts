@@ -17,7 +17,8 @@ export function evaluationAnnouncements(now: TrainingRunStatus, before: Training
       told.push({ type: "Normal", reason: "Evaluated", message: `${when} training: ${describe(policy)}` });
   }
   if (now.phase === "Evaluating" && before.phase !== "Evaluating") {
-    const when = (now.iteration ?? 0) === 0 && !now.evaluation?.before ? "before training" : "after training";
+    const iteration = now.iteration ?? 0;
+    const when = iteration === 0 && !now.evaluation?.before ? "before training" : `after iteration ${iteration}`;
     told.push({ type: "Normal", reason: "Evaluating", message: `the policy is evaluated ${when} (spec.evaluation)` });
   }
   return told;

@@ -322,7 +322,7 @@ export interface Algorithm {
   durationWeighting: 'Auto' | 'Paper' | 'Off' | 'Capped' | 'Completion';
   /** Largest duration weight under Capped, before the mean is made 1 again (default 10; ours). */
   durationCap: number;
-  /** Seconds added to every measured duration: the interpreter's start and imports, which a warm sandbox saves (default 1; ours). */
+  /** Seconds added to every measured duration: the interpreter's start and imports, which a warm sandbox saves. With Paper and Capped a solution that was never executed weighs 1 (default 1; ours). */
   startupSeconds: number;
   /** Duration weight of a program that timed out: as any other, or 1 (default Full; ours). */
   timeoutWeight: 'Full' | 'One';
@@ -786,6 +786,8 @@ export interface Evaluation {
   before: boolean;
   /** Evaluate the trained policy (default true; paper, section 4.1). */
   after: boolean;
+  /** Evaluate the policy after every so many iterations too, but the last, which after is for. Training waits meanwhile. Absent: never (ours). */
+  everyIterations?: number;
 }
 
 /** When the run is done; whichever comes first. */

@@ -6,7 +6,7 @@ import { type IterationMetrics, iterationMetrics, measuredSample } from "./metri
 import type { Phases } from "./phases.ts";
 import { inCorpus } from "./pretrain/corpus.ts";
 import type { UpdateResult } from "./rl/update.ts";
-import { type Launched, nothingLaunched } from "./rollout/generation.ts";
+import { type Improvement, type Launched, nothingLaunched } from "./rollout/generation.ts";
 import type { RunFiles } from "./run-files.ts";
 import type { LearnerServer } from "./server/server.ts";
 import type { Sample } from "./store/types.ts";
@@ -55,7 +55,9 @@ export class Iterations {
   }
 
   countLaunched(launched: Launched): void {
-    const { instrumenterFaults, instrumentSeconds, ...counts } = launched;
+    const { instrumenterFaults, instrumentSeconds, improvePrompts, ...counts } = launched;
+    for (const key of Object.keys(improvePrompts) as Improvement[])
+      this.#launched.improvePrompts[key] += improvePrompts[key];
     for (const key of Object.keys(counts) as (keyof typeof counts)[]) this.#launched[key] += counts[key];
     this.#launched.instrumenterFaults.push(...instrumenterFaults);
     for (const seconds of instrumentSeconds) this.#run.metrics.observeStage("instrument", seconds);
@@ -135,6 +137,7 @@ export class Iterations {
       engineSeconds: phases.engineSeconds,
       elapsedSeconds: progress.state.elapsedSeconds + seconds,
       actors: this.#busyGrowth(),
+      improvePrompts: launched.improvePrompts,
       verificationFailures: launched.verificationFailures,
       instrumenterFaults: launched.instrumenterFaults,
       staleDropped: staleIds.length,

@@ -13,3 +13,9 @@ export function createLog(name: string, level = process.env.LOG_LEVEL || "info")
   const options = { name, level, timestamp: pino.stdTimeFunctions.isoTime, base: { pid: process.pid } };
   return pino(options, pino.destination({ fd: 2, sync: true }));
 }
+
+/** Says something to the user: in the log, and on the terminal of `longrun run`. */
+export function tell(log: Logger, text: string): void {
+  log.info(text);
+  process.send?.({ type: "note", text });
+}

@@ -44,7 +44,7 @@ import { Grades } from "./grades.ts";
 import { rewardOrderFault } from "./grading/reward.ts";
 import { Health } from "./health.ts";
 import { Iterations } from "./iterations.ts";
-import { createLog, type Logger } from "./log.ts";
+import { createLog, tell } from "./log.ts";
 import { readManifest, writeManifest } from "./manifest.ts";
 import { type MetricsServer, serveMetrics } from "./metrics/http.ts";
 import type { IterationMetrics } from "./metrics/iteration.ts";
@@ -425,12 +425,6 @@ async function finish(it: Process, server: LearnerServer, state: keyof typeof FI
   await server.close();
   await metricsServer.close();
   store.close();
-}
-
-/** Says something to the user: in the log, and on the terminal of `longrun run`. */
-function tell(log: Logger, text: string): void {
-  log.info(text);
-  process.send?.({ type: "note", text });
 }
 
 const countsOf = (store: Store) => ({ ...store.totals(), disrupted: store.leases.disruptions() });

@@ -2,6 +2,7 @@ import { join } from "node:path";
 import type { RunContext } from "./context.ts";
 import { bestSampleOf, writeBest } from "./evaluation/best.ts";
 import { headline } from "./evaluation/figures.ts";
+import { tell } from "./log.ts";
 import { commonErrors as commonErrorsOf } from "./metrics/common-errors.ts";
 import type { IterationMetrics } from "./metrics/iteration.ts";
 import type { MetricsFile } from "./metrics/jsonl.ts";
@@ -54,9 +55,16 @@ export class RunFiles {
     status.update({ iterationJson: JSON.stringify(line) });
   }
 
-  /** Shows the results of the evaluations in the status. */
+  /** Shows the results of the evaluations in the status, and the newest one's as metrics. */
   announceEvaluation(evaluation: Evaluation): void {
-    this.#run.status.update({ evaluationJson: JSON.stringify(headline(evaluation)) });
+    const { status, metrics } = this.#run;
+    status.update({ evaluationJson: JSON.stringify(headline(evaluation)) });
+    metrics.showEvaluation(evaluation);
+  }
+
+  /** Says something to the user. */
+  tell(text: string): void {
+    tell(this.#run.log, text);
   }
 
   /** Changes the given fields of summary.json. */

@@ -32,6 +32,7 @@ async function trainOn(
     behaviour = -0.5,
     cut = -1,
     algorithm = {},
+    evaluation = {},
   } = {},
 ) {
   const numbers = (value: number) => Float32Array.of(value);
@@ -48,6 +49,7 @@ async function trainOn(
   const collected = { batch, staleIds: [], staleWaited: 0, surplusIds: [], brokenIds: [], abandonedSeconds: [] };
   const advantages: number[] = [];
   const kept: unknown[] = [];
+  const order: string[] = [];
   const lines: { iteration: number; meanReward: number; elapsedSeconds: number }[] = [];
   let updated: UpdateResult | undefined;
   const run = {
@@ -70,15 +72,23 @@ async function trainOn(
     },
     rollout: { generation: () => ({ underway: new Map(), begin: () => {}, end: async () => {} }) },
     spec: {
-      ...{ algorithm: { ...ALGORITHM, ...algorithm }, evaluation: {}, stopping: { iterations: 5 }, seed: 1 },
+      ...{ algorithm: { ...ALGORITHM, ...algorithm }, evaluation, stopping: { iterations: 5 }, seed: 1 },
       ...{ actors: { sandboxResources: {} }, model: { temperature: 1, maxResponseTokens: 8 } },
     },
     deviationLimits: { warning: 0.01, error: 0.1 },
-    ...{ progress: { lines, state: {} }, task: { grader: { direction } } },
+    ...{ progress: { lines, state: { iteration: 4 } }, task: { grader: { direction } } },
+    files: {
+      summary: {
+        get evaluation() {
+          order.push("evaluation");
+          return { during: [{ iteration: 4, lineage: 1 }] };
+        },
+      },
+    },
     recorded: replayed ? { batch: () => collected } : undefined,
     ...{ phases: { enter: () => {} }, grades: { gradeFinished: () => {} } },
     iterations: {
-      begin: () => 5,
+      begin: () => order.push("begin") && 5,
       countLaunched: () => {},
       finish: async (done: { updated: UpdateResult }) => {
         updated = done.updated;
@@ -87,7 +97,7 @@ async function trainOn(
     },
   };
   const reason = await train(run as unknown as Run);
-  return { reason, advantages, kept, updated: updated! };
+  return { reason, advantages, kept, order, updated: updated! };
 }
 
 const valid = (score: number): Grade => ({ valid: true, score, reward: 1, reason: "valid" });
@@ -147,4 +157,12 @@ test("the update is told what was cut", async () => {
     [0, 1, 2, 3].filter((i) => i in advantages),
     [0, 2, 3],
   );
+});
+
+test("the policy that an iteration starts from is evaluated first, where that is due; the last one is not", async () => {
+  const order = async (everyIterations?: number) =>
+    (await trainOn([valid(30), INVALID, valid(20), INVALID], { evaluation: { everyIterations } })).order;
+  assert.deepEqual(await order(), ["begin"]);
+  assert.deepEqual(await order(4), ["evaluation", "begin"]);
+  assert.deepEqual(await order(5), ["begin"]);
 });

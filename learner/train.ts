@@ -1,5 +1,5 @@
 import { collect } from "./collect.ts";
-import { evaluatePolicy } from "./evaluation/evaluate.ts";
+import { evaluatePolicy, isEvaluationDue } from "./evaluation/evaluate.ts";
 import { durationClock } from "./rl/durations.ts";
 import { type TrainingSample, update } from "./rl/update.ts";
 import type { Run } from "./run.ts";
@@ -24,6 +24,7 @@ export async function train(run: Run): Promise<string> {
   // for iteration = 1 to N
   let reason = reasonToStop(progress.lines, spec.stopping);
   while (reason === undefined) {
+    if (isEvaluationDue(run)) await evaluatePolicy(run, "during");
     const iteration = iterations.begin();
 
     // Sample m B prompts s ~ D u D_prev; sample a solution a ~ pi(.|s) for each; instrument and execute it;

@@ -33,7 +33,8 @@ const LABELS: Record<string, string> = {
   isolation: "`namespaces`, `landlock`, `none`",
   layer: quoted(MISSING_LAYERS),
   controller: "`trainingrun`",
-  result: "`success`, `requeue_after`, `error`",
+  result:
+    "of reconciles: `success`, `requeue_after`, `error`; of improve prompts: `shown`, `noPrevious` (no valid program yet), `tooLong` (for `model.maxPromptTokens`)",
   name: "of the work queue, `trainingrun`; of the lease, `longrun-controller`",
   code: "HTTP status, or `<error>` where no answer came",
   method: "HTTP method",

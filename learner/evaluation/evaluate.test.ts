@@ -7,7 +7,7 @@ import type { Evaluation } from "../metrics/summary.ts";
 import { newResult, newSample, scratchFolder } from "../store/store.fixture.ts";
 import { openStore, type Store } from "../store/store.ts";
 import type { Sample } from "../store/types.ts";
-import { type Evaluating, evaluatePolicy } from "./evaluate.ts";
+import { type Evaluating, evaluatePolicy, isEvaluationDue } from "./evaluate.ts";
 import { evaluatePolicies } from "./policies.ts";
 
 const scratch = scratchFolder();
@@ -19,6 +19,8 @@ interface Setting {
   scores?: (index: number) => number | undefined;
   /** Ends the wait for results after so many. */
   interruptAfter?: number;
+  /** Of an earlier start. */
+  summary?: { evaluation: Evaluation };
 }
 
 /** A run over a real store, whose programs end one at a time. A second call on the same folder is a restart. */
@@ -38,7 +40,8 @@ async function runOf(directory: string, o: Setting = {}) {
   /** A sample's index is its execution seed here. */
   const lacking = ({ count, there }: { count: number; there: { executionSeed: number }[] }) =>
     Array.from({ length: count }, (_, i) => i).filter((i) => there.every(({ executionSeed }) => executionSeed !== i));
-  const summary: { evaluation: Evaluation } = { evaluation: {} };
+  const summary: { evaluation: Evaluation } = o.summary ?? { evaluation: {} };
+  const told: string[] = [];
   const run = {
     directory,
     store,
@@ -61,6 +64,7 @@ async function runOf(directory: string, o: Setting = {}) {
     files: {
       summary,
       announceEvaluation: () => {},
+      tell: (text: string) => void told.push(text),
       updateSummary: async (change: { evaluation: Evaluation }) => void Object.assign(summary, change),
     },
     grades: {
@@ -99,7 +103,7 @@ async function runOf(directory: string, o: Setting = {}) {
       },
     },
   };
-  return { run: run as unknown as Evaluating, launched, summary, close: () => store.close() };
+  return { run: run as unknown as Evaluating, launched, summary, told, close: () => store.close() };
 }
 
 function finish(store: Store, lease: { execution: string; number: number; fence: string }, score: number | undefined) {
@@ -198,6 +202,50 @@ test("after training: another iteration is another policy, and the change is mea
   await evaluatePolicy(run, "after");
   assert.equal(launched.length, 12);
   close();
+});
+
+test("everyIterations is off by default, and leaves the first and the last policy to before and after", () => {
+  const due = (everyIterations: number | undefined) =>
+    [0, 1, 2, 3, 4, 5, 6].filter((iteration) =>
+      isEvaluationDue({ spec: { evaluation: { everyIterations } }, progress: { state: { iteration } } } as never),
+    );
+  assert.deepEqual(due(undefined), []);
+  assert.deepEqual(due(1), [1, 2, 3, 4, 5, 6]);
+  assert.deepEqual(due(3), [3, 6]);
+});
+
+test("between iterations: each policy once, after a restart with other weights again; terminal, page, no program", async () => {
+  const directory = folder();
+  const evaluation = { samples: 2, improve: false };
+  const first = await runOf(directory, { evaluation });
+  for (const iteration of [2, 4, 4]) {
+    first.run.progress.state = { ...first.run.progress.state, iteration };
+    await evaluatePolicy(first.run, "during");
+  }
+  assert.equal(first.launched.length, 4);
+  const found = (summary: typeof first.summary) => summary.evaluation.during?.map((it) => [it.iteration, it.meanScore]);
+  // s0, s1 score 10, 9; s2 scores 8 and s3 is not valid.
+  assert.deepEqual(found(first.summary), [
+    [2, 9.5],
+    [4, 8],
+  ]);
+  assert.deepEqual(first.told, [
+    "evaluation after iteration 2: 100 % of 2 programs valid, mean MAE 9.500, best 9.000",
+    "evaluation after iteration 4: 50 % of 2 programs valid, mean MAE 8.000, best 8.000",
+  ]);
+  const page = () => readFileSync(join(directory, "evaluation.md"), "utf8");
+  assert.match(page(), /after 4 iterations \| +2 \| +50 % \[.*\| +8\.000 \[/);
+  assert.doesNotMatch(page(), /No program was valid|Best programs/);
+  assert.equal(existsSync(join(directory, "programs")), false);
+  first.close();
+
+  // The second start goes on from no checkpoint: its weights after two iterations are others, with the same name.
+  const second = await runOf(directory, { evaluation, summary: first.summary });
+  second.run.progress.state = { ...second.run.progress.state, iteration: 2 };
+  await evaluatePolicy(second.run, "during");
+  assert.equal(second.launched.length, 2);
+  assert.deepEqual(found(second.summary), [[2, 5.5]], "4 is of weights that the restart has left");
+  second.close();
 });
 
 test("rewardSplit Half: what is reported is the other half's score, what is chosen by is not", async () => {

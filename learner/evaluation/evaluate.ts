@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import type { TrainingRunSpec } from "../../crds/trainingrun.ts";
 import { replaceFile } from "../metrics/files.ts";
-import type { Evaluation, EvaluationSettings, RunSummary, When } from "../metrics/summary.ts";
+import type { EvaluatedBetween, Evaluation, EvaluationSettings, RunSummary, When } from "../metrics/summary.ts";
 import type { Rollout } from "../rollout/rollout.ts";
 import type { LearnerServer } from "../server/server.ts";
 import type { WaitOptions } from "../server/waiting.ts";
@@ -13,7 +13,7 @@ import { bestSampleOf, writeBest } from "./best.ts";
 import { CONFIDENCE } from "./bootstrap.ts";
 import { bestProgram, changeOf, type EvaluatedProgram, type Scale, summarize } from "./figures.ts";
 import { armsOf } from "./protocol.ts";
-import { evaluationMarkdown } from "./rows.ts";
+import { evaluationMarkdown, evaluationSentence } from "./rows.ts";
 
 /** What an evaluation uses of a run. */
 export interface Evaluating {
@@ -37,25 +37,37 @@ export interface Evaluating {
     readonly summary: Pick<RunSummary, "evaluation">;
     updateSummary(change: Pick<RunSummary, "evaluation">): Promise<void>;
     announceEvaluation(evaluation: Evaluation): void;
+    tell(text: string): void;
   };
+}
+
+/** `during`: between two iterations. */
+type Moment = When | "during";
+
+/**
+ * Returns whether `evaluation.everyIterations` asks for an evaluation before the next iteration. It is a function of the number of
+ * iterations alone, so that a run that goes on keeps the rhythm. The last policy is left to `evaluation.after`.
+ */
+export function isEvaluationDue({ spec, progress }: Pick<Evaluating, "spec" | "progress">): boolean {
+  const { everyIterations } = spec.evaluation;
+  const { iteration } = progress.state;
+  return everyIterations !== undefined && iteration > 0 && iteration % everyIterations === 0;
 }
 
 /**
  * Programs from scratch, then improvements of the valid ones, but none that was launched before a restart. Numbers go
- * to `summary.json` and `evaluation.md`, the best program of each kind to `programs/<when>-<kind>/`.
+ * to `summary.json` and `evaluation.md`, the best program of each kind before and after training to `programs/<when>-<kind>/`.
  */
-export async function evaluatePolicy(run: Evaluating, when: When): Promise<void> {
+export async function evaluatePolicy(run: Evaluating, when: Moment): Promise<void> {
+  if (run.recorded || isKnown(run, when)) return;
   const { iteration } = run.progress.state;
-  const known = run.files.summary.evaluation[when];
-  // A run that goes on after its end has another policy at its next end.
-  if (run.recorded || (known && (when !== "after" || known.iteration === iteration))) return;
   const { store, rollout, spec, phases } = run;
-  const purpose = purposeOf(when, iteration);
+  const purpose = purposeOf(run, when);
   const { scratch, improve } = armsOf(spec);
   const launched = (kind: Sample["kind"]) => store.samplesFor(purpose).filter((sample) => sample.kind === kind);
 
   phases.enter("evaluatePolicy", scratch + improve, store.counts(purpose).completed);
-  const showProgress = () => phases.show(store.counts(purpose).completed, SAID[when]);
+  const showProgress = () => phases.show(store.counts(purpose).completed, saidOf(when, iteration));
   showProgress();
   store.events.on("finished", showProgress);
   try {
@@ -71,6 +83,20 @@ export async function evaluatePolicy(run: Evaluating, when: When): Promise<void>
   await record(run, when, purpose);
 }
 
+function isKnown(run: Evaluating, when: Moment): boolean {
+  const { iteration } = run.progress.state;
+  const { evaluation } = run.files.summary;
+  const isThis = (known: EvaluatedBetween) => known.iteration === iteration && known.lineage === trainedBy(run);
+  if (when === "during") return (evaluation.during ?? []).some(isThis);
+  const known = evaluation[when];
+  // A run that goes on after its end has another policy at its next end.
+  return known !== undefined && (when !== "after" || known.iteration === iteration);
+}
+
+/** Returns the lineage whose training made the weights: after a restart an iteration can come again, with other weights. */
+const trainedBy = ({ store, progress }: Pick<Evaluating, "store" | "progress">): number =>
+  store.originOf({ lineage: store.lineage, iteration: progress.state.iteration });
+
 async function allFinished(run: Evaluating, purpose: string): Promise<void> {
   const { store, server, spec, phases, grades, waiting } = run;
   const { scratch, improve } = armsOf(spec);
@@ -83,24 +109,29 @@ async function allFinished(run: Evaluating, purpose: string): Promise<void> {
   grades.gradeFinished();
 }
 
-async function record(run: Evaluating, when: When, purpose: string): Promise<void> {
+async function record(run: Evaluating, when: Moment, purpose: string): Promise<void> {
   const { store, directory, files } = run;
   const { iteration } = run.progress.state;
   const { seed } = run.spec;
   const scale = scaleOf(run);
   const programs = programsOf(run, purpose);
+  const found = summarize(programs, scale, { iteration, lost: store.counts(purpose).lost, seed });
+  const known = files.summary.evaluation;
+  // Between iterations those of later ones go: their weights were left by a restart.
+  const earlier = (known.during ?? []).filter((policy) => policy.iteration < iteration);
   const evaluation: Evaluation = {
-    ...files.summary.evaluation,
+    ...known,
     settings: settingsOf(run),
-    [when]: summarize(programs, scale, { iteration, lost: store.counts(purpose).lost, seed }),
+    ...(when === "during" ? { during: [...earlier, { ...found, lineage: trainedBy(run) }] } : { [when]: found }),
   };
   // Its programs are gone where the run was evaluated by an older longrun.
-  const before = when === "after" ? programsOf(run, purposeOf("before", 0)) : [];
+  const before = when === "after" ? programsOf(run, purposeOf(run, "before")) : [];
   if (before.length > 0) evaluation.change = changeOf(before, programs, scale, seed);
-  await writePrograms(run, when, programs);
+  if (when !== "during") await writePrograms(run, when, programs);
   await files.updateSummary({ evaluation });
   files.announceEvaluation(evaluation);
   await replaceFile(join(directory, "evaluation.md"), evaluationMarkdown(evaluation));
+  if (when === "during") files.tell(evaluationSentence(found, run.task.grader.metric));
 }
 
 /** What stayed lost says nothing of the policy, and is left out. */
@@ -153,5 +184,12 @@ function scaleOf({ task }: Evaluating): Scale {
 
 const SAID: Record<When, string> = { before: "before training", after: "after training", model: "" };
 
-const purposeOf = (when: When, iteration: number): string =>
-  when === "after" ? `evaluation-after-${iteration}` : `evaluation-${when}`;
+const saidOf = (when: Moment, iteration: number): string =>
+  when === "during" ? `after iteration ${iteration}` : SAID[when];
+
+/** Names the samples of one policy's evaluation. The store knows `evaluation-during-`. */
+function purposeOf(run: Evaluating, when: Moment): string {
+  const { iteration } = run.progress.state;
+  if (when === "during") return `evaluation-during-${iteration}-${trainedBy(run)}`;
+  return when === "after" ? `evaluation-after-${iteration}` : `evaluation-${when}`;
+}

@@ -29,6 +29,37 @@ export function evaluationTable({ settings, change, ...evaluation }: Evaluation)
   return { heads, groups: [both, scratch, group("improve prompts", ({ kinds }) => kinds?.improve)] };
 }
 
+/** One line for the terminal: what an evaluation between iterations found. */
+export function evaluationSentence(found: EvaluationSummary, metric = "score"): string {
+  const { iteration, samples, validFraction, meanScore, bestScore } = found;
+  return (
+    `evaluation after iteration ${count(iteration)}: ${percent(validFraction)} of ${count(samples)} programs valid, ` +
+    `mean ${metric} ${number(meanScore)}, best ${number(bestScore)}`
+  );
+}
+
+/** Evaluations between iterations: a row each, with heads of all columns but the first. Undefined where there is none. */
+export function courseTable({ settings, during = [] }: Evaluation) {
+  if (during.length === 0) return undefined;
+  const metric = settings?.metric ?? "score";
+  const columns: [string, keyof Statistics, Unit][] = [
+    ["valid", "validFraction", percent],
+    [`mean ${metric}`, "meanScore", number],
+    ["mean, 0 to 1", "meanNormalizedScore", number],
+    [`best ${metric}`, "bestScore", number],
+  ];
+  const shown = columns.filter(([, name]) => during.some((policy) => policy[name] !== null));
+  const rows = during.map((policy) => ({
+    label: headOf.after(policy),
+    cells: [
+      count(policy.samples),
+      ...shown.map(([, name, unit]) => withInterval(policy[name], policy.intervals[name], unit)),
+      duration(policy.meanDurationSeconds),
+    ],
+  }));
+  return { heads: ["programs", ...shown.map(([head]) => head), "mean duration"], rows };
+}
+
 /** One sentence or two: how it was evaluated. */
 export function describeSettings({ settings, ...evaluation }: Evaluation): string {
   if (!settings) return "";
@@ -39,7 +70,8 @@ export function describeSettings({ settings, ...evaluation }: Evaluation): strin
     Equal: `${half} programs from scratch and ${half} improvements of the valid ones, ${count(samples)} in all`,
     Scratch: `${count(samples)} programs from scratch, none improved`,
   }[protocol];
-  const lost = WHENS.reduce((sum, when) => sum + (evaluation[when]?.lost ?? 0), 0);
+  const policies = [...WHENS.flatMap((when) => evaluation[when] ?? []), ...(evaluation.during ?? [])];
+  const lost = policies.reduce((sum, policy) => sum + policy.lost, 0);
   const sentences = [
     `Protocol ${protocol.toLowerCase()}: ${asked}; seed ${seed}, temperature ${temperature}.`,
     `Score: ${metric}, ${direction.toLowerCase()} is better${rewardSplit === "Half" ? ", on the half of the answers that no reward has seen (the best program is chosen on the other)" : ""}.`,
@@ -99,6 +131,7 @@ function changeCell({ intervals, ...changed }: Change, name: keyof Statistics, u
 /** `evaluation.md`: the table, and where the best programs are. Columns are padded, so that it reads as plain text too. */
 export function evaluationMarkdown(evaluation: Evaluation): string {
   const { heads, groups } = evaluationTable(evaluation);
+  const course = courseTable(evaluation);
   const rows = groups.flatMap(({ title, rows }) => [
     ...(title === "" ? [] : [[title, ...heads.map(() => "")]]),
     ...rows.map(({ label, cells }) => [title === "" ? label : `  ${label}`, ...cells]),
@@ -108,11 +141,21 @@ export function evaluationMarkdown(evaluation: Evaluation): string {
       .filter(([, figures]) => typeof figures?.bestScore === "number")
       .map(([kind]) => `programs/${when}-${kind}/program.py`),
   );
+  const anyValid = [...programs, ...(evaluation.during ?? []).filter(({ bestScore }) => bestScore !== null)].length > 0;
   const parts = [
     `# Evaluation on ${evaluation.settings?.task ?? "a task"}`,
     describeSettings(evaluation),
-    markdownTable(["", ...heads], rows),
-    programs.length > 0 ? `Best programs: ${programs.join(", ")}` : "No program was valid.",
+    ...(heads.length > 0 ? [markdownTable(["", ...heads], rows)] : []),
+    ...(course
+      ? [
+          markdownTable(
+            ["", ...course.heads],
+            course.rows.map(({ label, cells }) => [label, ...cells]),
+          ),
+        ]
+      : []),
+    ...(programs.length > 0 ? [`Best programs: ${programs.join(", ")}`] : []),
+    ...(anyValid ? [] : ["No program was valid."]),
   ];
   return `${parts.join("\n\n")}\n`;
 }

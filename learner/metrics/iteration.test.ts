@@ -36,6 +36,7 @@ function measure(fields: Partial<IterationInput>) {
     elapsedSeconds: 30,
     actors: { busySeconds: 0, aliveSeconds: 0 },
     executions: { queued: 0, running: 0, lost: 0, retried: 0 },
+    improvePrompts: { shown: 3, noPrevious: 0, tooLong: 2 },
     verificationFailures: 0,
     instrumenterFaults: [],
     staleDropped: 0,

@@ -90,6 +90,8 @@ export interface IterationInput extends Omit<UpdateResult, "weights"> {
   /** Growth of the actors' slot-seconds during the iteration. */
   actors: { busySeconds: number; aliveSeconds: number };
   executions: { queued: number; running: number; lost: number; retried: number };
+  /** Prompts that were to improve a previous solution, by what became of them. */
+  improvePrompts: { shown: number; noPrevious: number; tooLong: number };
   /** Instrumentations that verification refused. */
   verificationFailures: number;
   /** Why the static policy did not instrument, of each program where it did not. */

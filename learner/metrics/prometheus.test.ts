@@ -44,6 +44,7 @@ function line(fields: Partial<IterationInput> = {}) {
     elapsedSeconds: 10,
     actors: { busySeconds: 3, aliveSeconds: 4 },
     executions: { queued: 1, running: 1, lost: 0, retried: 0 },
+    improvePrompts: { shown: 3, noPrevious: 0, tooLong: 2 },
     verificationFailures: 0,
     instrumenterFaults: [],
     staleDropped: 0,
@@ -80,6 +81,8 @@ test("prometheus: gauges show the newest line, counters add lines up", async () 
     ['longrun_prompts_total{kind="improve"}', 1],
     ['longrun_phase_seconds_total{phase="execute"}', 12],
     ["longrun_tokens_generated_total", 80],
+    ['longrun_improve_prompts_total{result="tooLong"}', 4],
+    ['longrun_improve_prompts_total{result="noPrevious"}', 0],
     ['longrun_instrumenter_faults_total{reason="changed"}', 3],
     ['longrun_score_best{task="diamonds"}', undefined],
   ];
@@ -249,4 +252,21 @@ test("http: a port in use is one clear line", async () => {
   const second = serveMetrics(`127.0.0.1:${first.port}`, registry, FINE);
   await assert.rejects(second, { code: "listen", message: /is in use; choose another port, or 0 for any free one$/ });
   await first.close();
+});
+
+test("prometheus: the newest evaluation is shown, and none before the first", async () => {
+  const metrics = new LearnerMetrics();
+  const policy = (iteration: number, meanScore: number | null) =>
+    ({ iteration, validFraction: 0.5, meanScore, bestScore: null, meanNormalizedScore: 0.25, lineage: 1 }) as never;
+  const shown = async () => {
+    const values = await scraped(metrics);
+    const names = ["iteration", "valid_ratio", "score_mean", "score_normalized_mean", "score_best"];
+    return names.map((name) => values.get(`longrun_evaluation_${name}`));
+  };
+  metrics.showEvaluation({});
+  assert.deepEqual(await shown(), [undefined, undefined, undefined, undefined, undefined]);
+  metrics.showEvaluation({ before: policy(0, 9), during: [policy(2, 8), policy(4, 7)] });
+  assert.deepEqual(await shown(), [4, 0.5, 7, 0.25, undefined]);
+  metrics.showEvaluation({ before: policy(0, 9), during: [policy(4, 7)], after: policy(6, null) });
+  assert.deepEqual(await shown(), [6, 0.5, undefined, 0.25, undefined]);
 });

@@ -10,6 +10,7 @@ import type { KnownActor } from "../server/actor-states.ts";
 import type { IterationMetrics } from "./iteration.ts";
 import { registryOfProcess } from "./registry.ts";
 import { sum } from "./statistics.ts";
+import type { Evaluation, EvaluationSummary } from "./summary.ts";
 
 /** The parts of a sample's way that are timed one by one. */
 export type SampleStage = "queue" | "instrument" | "execute" | "grade";
@@ -63,6 +64,15 @@ const GAUGES: readonly [string, string, Value][] = [
   ["checkpoint_bytes", "Size of the newest checkpoint", (line) => line.checkpointBytes],
 ];
 
+/** One gauge per number of the newest evaluation: name, meaning, where it stands. */
+const EVALUATED: readonly [string, string, (policy: EvaluationSummary) => number | null][] = [
+  ["evaluation_iteration", "Iterations behind the policy that was evaluated last", (policy) => policy.iteration],
+  ["evaluation_valid_ratio", "Share of its programs whose submission was graded", (policy) => policy.validFraction],
+  ["evaluation_score_mean", "Mean score of its valid programs", (policy) => policy.meanScore],
+  ["evaluation_score_normalized_mean", "The same, 0 worst to 1 best", (policy) => policy.meanNormalizedScore],
+  ["evaluation_score_best", "Best score of its programs", (policy) => policy.bestScore],
+];
+
 /** Each outcome is shown, also where there was none of it. */
 const NONE = Object.fromEntries([...OUTCOMES, "notExecuted"].map((outcome) => [outcome, 0]));
 
@@ -81,6 +91,12 @@ const LABELLED: readonly [string, string, string, (line: IterationMetrics) => Re
 const COUNTERS: readonly [string, string, string | undefined, (line: IterationMetrics) => Record<string, number>][] = [
   ["samples_total", "Samples trained on, by outcome", "outcome", (line) => line.outcomes],
   ["prompts_total", "Samples trained on, by kind of prompt", "kind", (line) => line.promptKinds],
+  [
+    "improve_prompts_total",
+    "Prompts that were to improve a program, by what became of them",
+    "result",
+    improvePromptsOf,
+  ],
   ["instrumented_total", "Programs by the instrumenter that was used", "instrumenter", (line) => line.instrumenters],
   ["phase_seconds_total", "Wall-clock seconds by phase", "phase", (line) => line.secondsByPhase],
   ["learner_engine_seconds_total", "Seconds by what the engine did, or why it idled", "use", engineSecondsOf],
@@ -99,6 +115,7 @@ const COUNTERS: readonly [string, string, string | undefined, (line: IterationMe
 const KNOWN_VALUES: Record<string, readonly string[]> = {
   samples_total: Object.keys(NONE),
   prompts_total: ["scratch", "improve"],
+  improve_prompts_total: ["shown", "noPrevious", "tooLong"],
   learner_engine_seconds_total: ENGINE_USES,
   phase_seconds_total: ["generate", "execute", "evaluate", "train", "checkpoint", "other"],
 };
@@ -108,6 +125,7 @@ const STAGE_BUCKETS_SECONDS = [0.001, 0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 30, 60,
 export class LearnerMetrics {
   readonly registry = registryOfProcess();
   readonly #gauges = GAUGES.map(([name, help, value]) => ({ name, gauge: this.#gauge(name, help), value }));
+  readonly #evaluated = EVALUATED.map(([name, help, value]) => ({ name, gauge: this.#gauge(name, help), value }));
   readonly #labelled = LABELLED.map(([name, help, label, values]) => {
     return { gauge: this.#gauge(name, help, label), label, values };
   });
@@ -146,7 +164,7 @@ export class LearnerMetrics {
 
   constructor() {
     // Nothing measured is not 0; that no iteration is finished is.
-    for (const { name, gauge } of this.#gauges) if (name !== "iteration") gauge.remove();
+    for (const { name, gauge } of [...this.#gauges, ...this.#evaluated]) if (name !== "iteration") gauge.remove();
   }
 
   #gauge(name: string, help: string, ...labelNames: string[]): Gauge {
@@ -176,6 +194,13 @@ export class LearnerMetrics {
       gauge.reset();
       for (const [key, value] of Object.entries(values(line))) set(gauge, { [label]: key }, value);
     }
+  }
+
+  /** The newest of a run's evaluations: before training, between iterations, after it. */
+  showEvaluation({ before, during = [], after, model }: Evaluation): void {
+    const policies = [before, ...during, after, model].filter((policy) => policy !== undefined);
+    const newest = policies.toSorted((a, b) => a.iteration - b.iteration).at(-1);
+    if (newest) for (const { gauge, value } of this.#evaluated) set(gauge, {}, value(newest));
   }
 
   observeStage(stage: SampleStage, seconds: number): void {
@@ -218,6 +243,11 @@ export class LearnerMetrics {
 function set(gauge: Gauge, labels: Record<string, string>, value: number | null): void {
   if (value !== null && Number.isFinite(value)) gauge.set(labels, value);
   else gauge.remove(labels);
+}
+
+/** Lines of an earlier longrun have none. */
+function improvePromptsOf({ improvePrompts }: IterationMetrics): Record<string, number> {
+  return { ...improvePrompts };
 }
 
 /** Lines of an earlier longrun have none. */

@@ -77,9 +77,14 @@ export type When = "before" | "after" | "model";
 
 export interface Evaluation extends Partial<Record<When, EvaluationSummary>> {
   settings?: EvaluationSettings;
+  /** Between iterations (`evaluation.everyIterations`), in their order. */
+  during?: EvaluatedBetween[];
   /** After training minus before it. */
   change?: Change;
 }
+
+/** `lineage`: which training made the weights. After a restart an iteration can come again, with other ones. */
+export type EvaluatedBetween = EvaluationSummary & { lineage: number };
 
 export interface Change extends Statistics {
   intervals: Record<keyof Statistics, Interval | null>;

@@ -46,7 +46,7 @@ export const SECTIONS = {
 /** Each a section of its own, with a scalar for each key. */
 export const RECORDS = [
   ...["secondsByPhase", "outcomes", "markers", "families", "instrumenters", "promptKinds", "guards", "executions"],
-  ...["instrumenterFaults", "engineSeconds"],
+  ...["instrumenterFaults", "engineSeconds", "improvePrompts"],
 ] as const satisfies readonly (keyof IterationMetrics)[];
 
 const NAME = "events.out.tfevents";

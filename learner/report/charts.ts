@@ -211,7 +211,7 @@ function markers(lines: Lines): Chart {
   );
   return {
     title: "How far the programs come",
-    caption: "Share of the executed programs that reached each marker; the darker, the more.",
+    caption: "Share of the executed programs that reached each marker; the stronger the colour, the more.",
     legend: [],
     size: "wide",
     spec: cells.length > 0 ? heatPlot(cells, ITERATION, color("blue")) : undefined,

@@ -14,12 +14,16 @@ export function html(strings: TemplateStringsArray, ...parts: Part[]): Html {
 }
 
 export function heads(titles: readonly string[]): Html[] {
-  return titles.map((title) => html`<th scope="col">${title}</th>`);
+  return titles.map((title) => (title === "" ? html`<th></th>` : html`<th scope="col">${title}</th>`));
 }
 
 export function row(label: string, cells: readonly string[]): Html {
   return html`<tr><th scope="row">${label}</th>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>`;
 }
+
+/** A table that scrolls in its box where the page is narrower, by keys too. */
+export const table = (kind: string, head: Html | readonly Html[], body: Html | readonly Html[]): Html =>
+  html`<div class="scroll" tabindex="0"><table class="${kind}"><thead><tr>${head}</tr></thead><tbody>${body}</tbody></table></div>`;
 
 /** For text that is HTML already: SVG that was rendered here, and the style sheet. */
 export function trusted(text: string): Html {

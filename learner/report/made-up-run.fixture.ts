@@ -28,6 +28,8 @@ export interface MadeUpRun {
   /** Guards that flag every tenth valid submission. */
   guards?: readonly string[];
   /** Why no program was valid. */
+  /** `evaluation.everyIterations`. */
+  evaluatedEvery?: number;
   commonErrors?: RunSummary["commonErrors"];
   /** Every valid reward was raised to the grader's rewardFloor. */
   clamped?: boolean;
@@ -76,7 +78,7 @@ export async function writeMadeUpRun(directory: string, run: MadeUpRun): Promise
     updatedAt: "2000-01-01T00:10:00.000Z",
     iterations: run.finished,
     elapsedSeconds: lines.at(-1)?.elapsedSeconds ?? 3,
-    evaluation: lines[0] ? madeUpEvaluation(run, lines[0], lines.at(-1)!) : {},
+    evaluation: lines[0] ? madeUpEvaluation(run, lines) : {},
     corpus: { programs: 12_000, bestScore: 291.2, bestProgram: "made up: boosting" },
     versions: {
       longrun: "0.0.0",
@@ -127,11 +129,13 @@ function madeUpPrograms({ iteration, validFraction, meanScore }: IterationMetric
   });
 }
 
-function madeUpEvaluation(run: MadeUpRun, first: IterationMetrics, last: IterationMetrics): Evaluation {
+function madeUpEvaluation(run: MadeUpRun, lines: readonly IterationMetrics[]): Evaluation {
   const scale = { direction: "Lower", rewardRange: { worst: 3000, best: 260 } } as const;
-  const [before, after] = [madeUpPrograms(first), madeUpPrograms(last)];
+  const [before, after] = [madeUpPrograms(lines[0]!), madeUpPrograms(lines.at(-1)!)];
   const of = (programs: EvaluatedProgram[], iteration: number) =>
     summarize(programs, scale, { iteration, lost: 0, seed: 0 });
+  const every = run.evaluatedEvery;
+  const during = every ? lines.filter(({ iteration }) => iteration % every === 0) : [];
   return {
     settings: {
       ...{
@@ -144,6 +148,7 @@ function madeUpEvaluation(run: MadeUpRun, first: IterationMetrics, last: Iterati
       ...{ samples: 64, temperature: 0.7, seed: 0, confidence: 0.95 },
     },
     before: of(before, 0),
+    ...(every && { during: during.map((line) => ({ ...of(madeUpPrograms(line), line.iteration), lineage: 1 })) }),
     ...(run.state === "succeeded" && { after: of(after, run.finished), change: changeOf(before, after, scale, 0) }),
   };
 }
@@ -221,6 +226,7 @@ function madeUpLine(
     elapsedSeconds,
     actors: { busySeconds: (0.82 + 0.14 * uniform()) * seconds, aliveSeconds: seconds },
     executions: { queued: 4, running: 1, lost: 0, retried: 0 },
+    improvePrompts: { shown: 3, noPrevious: 0, tooLong: 2 },
     verificationFailures: 0,
     instrumenterFaults: [],
     staleDropped: 0,

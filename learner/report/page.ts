@@ -1,6 +1,6 @@
 /** The whole page: one file without scripts, fonts or pictures from elsewhere. */
 import { readFileSync } from "node:fs";
-import { describeSettings, evaluationTable } from "../evaluation/rows.ts";
+import { courseTable, describeSettings, evaluationTable } from "../evaluation/rows.ts";
 import type { CommonError } from "../metrics/common-errors.ts";
 import { count, duration, number, percent, span, time } from "../metrics/format.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
@@ -12,7 +12,8 @@ import { clampedSentence } from "./clamped.ts";
 import { durationSentence } from "./durations.ts";
 import { engineSentence } from "./engine.ts";
 import { guardSentence, guardWords } from "./guards.ts";
-import { CONTENT_SECURITY_POLICY, type Html, heads, html, row, terminalText, trusted } from "./html.ts";
+import { CONTENT_SECURITY_POLICY, type Html, heads, html, row, table, terminalText, trusted } from "./html.ts";
+import { improvementSentence } from "./improvements.ts";
 import { highlightPython } from "./python.ts";
 import type { BestProgram, RunFolder } from "./run-folder.ts";
 import { renderSvg } from "./svg.ts";
@@ -68,12 +69,14 @@ async function plots(run: RunFolder): Promise<Html> {
   const { durationWeighting: weighting = "Auto", collection = "CarryOver" } = run.manifest.spec?.algorithm ?? {};
   const flagged = guardSentence(run.lines);
   const clamped = clampedSentence(run.lines);
+  const improvements = improvementSentence(run.lines);
   const engine = engineSentence(run.lines);
   return html`<h2>Learning</h2>
 ${await figures(learning)}
 <h2>Programs</h2>
 ${flagged && html`<p>${flagged}</p>`}
 ${clamped && html`<p>${clamped}</p>`}
+${improvements && html`<p>${improvements}</p>`}
 ${await figures(programs)}
 <h2>Durations</h2>
 <p>${durationSentence(run.lines, durationWeighting({ durationWeighting: weighting, collection }), collection) || "No program has run yet."}</p>
@@ -136,36 +139,54 @@ function tile(title: string, value: string, note: string): Html {
   return html`<div class="tile"><dt>${title}</dt><dd><div class="value">${value}</div><div class="note">${note || trusted("&nbsp;")}</div></dd></div>`;
 }
 
+/** The plots that have something in them. One sentence says which have not, and why. */
 async function figures(charts: Chart[]): Promise<Html> {
   const parts: Html[] = [];
+  const empty = Map.groupBy(
+    charts.filter(({ spec }) => !spec),
+    (chart) => chart.empty,
+  );
   for (const chart of charts) {
+    if (!chart.spec) continue;
     const description = chart.caption ? `${chart.title}. ${chart.caption}` : chart.title;
-    const plot = chart.spec && trusted(await renderSvg(chart.spec, description));
+    const plot = trusted(await renderSvg(chart.spec, description));
     const legend = chart.legend.map(
       ({ label, color, dashed }) =>
         html`<li>${trusted(dashed ? `<i class="dashed" style="border-color:${color}"></i>` : `<i style="background:${color}"></i>`)}${label}</li>`,
     );
     parts.push(html`<figure class="${chart.size}"><h3>${chart.title}</h3>
-<ul class="legend">${plot && legend}</ul>
-${plot ? html`<div class="plot">${plot}</div>` : html`<p class="empty">${chart.empty}</p>`}
+<ul class="legend">${legend}</ul>
+${chart.size === "wide" ? html`<div class="plot scroll" tabindex="0">${plot}</div>` : html`<div class="plot">${plot}</div>`}
 <figcaption>${chart.caption}</figcaption></figure>
 `);
   }
-  return html`<div class="charts">${parts}</div>`;
+  const sentences = [...empty].map(
+    ([why, left]) => html`<p class="empty">${left.map(({ title }) => title).join(", ")}: ${why}</p>`,
+  );
+  return html`${sentences}<div class="charts">${parts}</div>`;
 }
 
 /** How good the policies are: the numbers of an evaluation, and the best programs of each. */
 function evaluationSection({ evaluation, unfinished, programs }: NonNullable<RunFolder["evaluation"]>): Html {
-  const table = evaluationTable(evaluation);
-  const body = table.groups.map(
+  const evaluated = evaluationTable(evaluation);
+  const course = courseTable(evaluation);
+  const body = evaluated.groups.map(
     ({ title, rows }) =>
-      html`${title && html`<tr class="group"><th scope="rowgroup" colspan="${table.heads.length + 1}">${title}</th></tr>`}${rows.map(
+      html`${title && html`<tr class="group"><th scope="rowgroup" colspan="${evaluated.heads.length + 1}">${title}</th></tr>`}${rows.map(
         ({ label, cells }) => row(label, cells),
       )}`,
   );
   return html`<h2>Evaluation</h2>
 <p>${describeSettings(evaluation)}${unfinished && " It is not finished."}</p>
-<div class="scroll"><table class="comparison evaluation"><thead><tr><th></th>${heads(table.heads)}</tr></thead><tbody>${body}</tbody></table></div>
+${evaluated.heads.length > 0 && table("comparison evaluation", heads(["", ...evaluated.heads]), body)}
+${
+  course &&
+  html`<h3>While training</h3>${table(
+    "comparison evaluation",
+    heads(["", ...course.heads]),
+    course.rows.map(({ label, cells }) => row(label, cells)),
+  )}`
+}
 ${programs.map(({ title, best }) => html`<details><summary>Best program ${title}</summary>${bestProgram(best)}</details>`)}`;
 }
 

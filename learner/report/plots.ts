@@ -107,7 +107,7 @@ export function groupedPlot(
   };
 }
 
-/** A grid of shares from 0 to 1: rows keep their order, the darker the more; small grids carry the numbers too. */
+/** A grid of shares from 0 to 1: rows keep their order, the stronger the colour the more; small grids carry the numbers too. */
 export function heatPlot(cells: { x: number; row: string; share: number }[], x: Axis, fill: string): TopLevelSpec {
   const xs = cells.map((cell) => cell.x);
   const columns = new Set(xs).size;
@@ -128,7 +128,14 @@ export function heatPlot(cells: { x: number; row: string; share: number }[], x: 
     encoding: {
       ...position,
       text: { ...share, format: ".0%" },
-      color: { condition: { test: "datum.share > 0.55", value: "var(--paper)" }, value: "var(--ink)" },
+      // Dark text on light squares and the other way round, on light pages and on dark ones.
+      color: {
+        condition: [
+          { test: "datum.share > 0.86", value: "var(--paper)" },
+          { test: "datum.share > 0.62", value: "var(--on-middle)" },
+        ],
+        value: "var(--ink)",
+      },
     },
   };
   return { ...frame("wide"), data: { values: cells }, layer: columns <= 12 ? [squares, numbers] : [squares] };

@@ -20,7 +20,7 @@ const runs: [name: string, run: MadeUpRun, has: RegExp[], hasNot: RegExp[]][] = 
     "a finished run",
     { iterations: 12, finished: 12, state: "succeeded" },
     [
-      ...[/done, 12 iterations/, /best so far/, /Terminal output/, /the darker, the more/],
+      ...[/done, 12 iterations/, /best so far/, /Terminal output/, /the stronger the colour, the more/],
       ...[
         /<h2>Evaluation<\/h2>\s*<p>Protocol paper: 64 programs from scratch and 64 improvements/,
         /after 12 iterations/,
@@ -36,6 +36,12 @@ const runs: [name: string, run: MadeUpRun, has: RegExp[], hasNot: RegExp[]][] = 
     { iterations: 12, finished: 4, state: "running" },
     [/running, iteration 5 of 12/, /newest iteration 2000-01-01/],
     [/done,/, /flagged/i, /clamped/i],
+  ],
+  [
+    "a run that is evaluated every two iterations",
+    { iterations: 12, finished: 5, state: "running", evaluatedEvery: 2 },
+    [/<h3>While training<\/h3>/, />after 2 iterations</, />after 4 iterations</, />mean MAE</],
+    [/after 5 iterations/, /after 1 iteration/],
   ],
   [
     "a run before its first iteration",

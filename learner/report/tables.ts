@@ -5,7 +5,7 @@ import type { IterationMetrics, TaskMetrics } from "../metrics/iteration.ts";
 import type { EvaluationSummary } from "../metrics/summary.ts";
 import { clampedOf } from "./clamped.ts";
 import { flaggedOf } from "./guards.ts";
-import { type Html, heads, html, row } from "./html.ts";
+import { type Html, heads, html, row, table } from "./html.ts";
 import type { RunFolder } from "./run-folder.ts";
 
 type Unit = (value: number | null | undefined) => string;
@@ -22,7 +22,7 @@ export function byTask({ tasks, lines }: RunFolder): Html | undefined {
     return row(name, [metric, valid, mean, pair(name, (task) => number(task.bestScoreSoFar))]);
   });
   const titles = [`iteration ${first.iteration} → ${last.iteration}`, "metric", "valid", "mean score", "best so far"];
-  return html`<table class="comparison"><thead><tr>${heads(titles)}</tr></thead><tbody>${rows}</tbody></table>`;
+  return table("comparison", heads(titles), rows);
 }
 
 /** Before/after of the run's own evaluations in short, or, without them, of the first iterations and the last. */
@@ -61,7 +61,7 @@ function comparison(titles: string[], rows: readonly (typeof COMPARED)[number][]
     const changed = unit === percent ? points(before, after) : change(before, after, unit);
     return row(label, [unit(before), unit(after), changed]);
   });
-  return html`<table class="comparison"><thead><tr><th></th>${heads([...titles, "change"])}</tr></thead><tbody>${body}</tbody></table>`;
+  return table("comparison", heads(["", ...titles, "change"]), body);
 }
 
 function points(before: number | null | undefined, after: number | null | undefined): string {
@@ -100,7 +100,7 @@ export function iterations(lines: readonly IterationMetrics[]): Html {
   const columns = COLUMNS.toSpliced(3, 0, ...further);
   const head = heads(columns.map(([title]) => title));
   const body = lines.map((line) => html`<tr>${columns.map(([, cell]) => html`<td>${cell(line)}</td>`)}</tr>`);
-  return html`<div class="scroll"><table class="numbers"><thead><tr>${head}</tr></thead><tbody>${body}</tbody></table></div>`;
+  return table("numbers", head, body);
 }
 
 /** Every setting of the resolved manifest, one list per part of `spec`. */

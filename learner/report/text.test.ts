@@ -7,6 +7,7 @@ import { addedHistogram, durationSentence } from "./durations.ts";
 import { engineSentence } from "./engine.ts";
 import { guardSentence } from "./guards.ts";
 import { html, terminalText } from "./html.ts";
+import { improvementSentence } from "./improvements.ts";
 import { highlightPython } from "./python.ts";
 
 const formats: [shown: string, expected: string][] = [
@@ -185,3 +186,26 @@ test("durations: histograms of lines add up, empty ends go, holes stay", () => {
   ]);
   assert.deepEqual(addedHistogram([]), []);
 });
+
+const improvements: [name: string, shown: number, noPrevious: number, tooLong: number, said: RegExp][] = [
+  ["all shown", 9, 0, 0, /^$/],
+  [
+    "none valid",
+    0,
+    4,
+    0,
+    /^Of 8 prompts that were to improve a program, 8 \(100 %\) asked for one from scratch: 8 because no/,
+  ],
+  ["some too long", 3, 0, 1, /^Of 8 .* 2 \(25 %\) .*: 2 because the program did not fit: model\.maxPromptTokens/],
+  ["both", 2, 1, 1, /: 2 because no program was valid yet; 2 because the program did not fit/],
+];
+for (const [name, shown, noPrevious, tooLong, said] of improvements)
+  test(`improvements that fell back: ${name}`, () =>
+    assert.match(
+      improvementSentence([
+        { improvePrompts: { shown, noPrevious, tooLong } },
+        {},
+        { improvePrompts: { shown, noPrevious, tooLong } },
+      ]),
+      said,
+    ));

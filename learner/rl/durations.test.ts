@@ -26,7 +26,10 @@ const timedOut = { outcome: "timedOut" as const, durationSeconds: 7, cpuSeconds:
 const cases: [string, Parameters<typeof durationWeights>[0], Partial<DurationOptions>, number[]][] = [
   ["Paper: dt over its mean", [ran(1), ran(3)], {}, [2 / 3, 4 / 3]],
   ["Off", [ran(1), ran(30)], { durationWeighting: "Off" }, [1, 1]],
-  ["never executed: startupSeconds", [{}, ran(2)], {}, [0.5, 1.5]],
+  ["never executed: 1, and not in the mean", [{}, ran(99), ran(299)], {}, [1, 0.5, 1.5]],
+  ["never executed, Capped: 1 before the scale", [{}, ran(0), ran(2)], { durationWeighting: "Capped" }, [1, 0.5, 1.5]],
+  ["never executed, Completion: nothing was lost", [{}, ran(99)], { durationWeighting: "Completion" }, [1, 1]],
+  ["nothing was executed", [{}, {}], {}, [1, 1]],
   ["sleeping does not pay", [ran(9, 1), ran(1)], { durationClock: "Active" }, [1, 1]],
   ["timeout Full", [timedOut, ran(1)], {}, [1.6, 0.4]],
   ["timeout One", [timedOut, ran(1), ran(3)], { timeoutWeight: "One" }, [1, 2 / 3, 4 / 3]],

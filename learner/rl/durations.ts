@@ -55,14 +55,18 @@ export function sampleDuration(sample: TimedSample, o: DurationOptions): number 
 }
 
 /**
- * One weight a sample, detached, for all of its tokens. The mean over the samples that count is 1.
+ * Returns one weight a sample, detached, for all of its tokens. The mean over the samples whose duration counts is 1. A timeout
+ * with `timeoutWeight: One` weighs 1. So does, with eq. 3, a solution that was never executed: it has no dt, and with
+ * `startupSeconds` in its place a response without a program would hardly be unlearned where programs take minutes.
  * @param abandonedSeconds how long each run had been running that `collection: Discard` threw away
  */
 export function durationWeights(batch: TimedSample[], o: DurationOptions, abandonedSeconds: number[] = []): number[] {
-  const timedOut = batch.map((sample) => sample.outcome === "timedOut");
+  const isByDuration = o.durationWeighting === "Paper" || o.durationWeighting === "Capped";
   const durations = batch.map((sample) => sampleDuration(sample, o));
   const raw = rawWeights(durations, o, abandonedSeconds);
-  const fixed = batch.map((_, i) => timedOut[i] && o.timeoutWeight === "One");
+  const fixed = batch.map(({ outcome }) =>
+    outcome === undefined ? isByDuration : outcome === "timedOut" && o.timeoutWeight === "One",
+  );
   const free = raw.filter((_, i) => !fixed[i]);
   const mean = free.reduce((sum, weight) => sum + weight, 0) / Math.max(free.length, 1);
   let weights = raw.map((weight, i) => (!fixed[i] && mean > 0 ? weight / mean : 1));

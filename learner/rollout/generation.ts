@@ -43,15 +43,17 @@ export interface Source {
 export interface Drawn {
   prompt: Prompt;
   previous?: string;
-  /** A previous solution was drawn and did not fit. */
-  isRefused?: boolean;
+  improvement?: Improvement;
 }
+
+/** What became of a prompt that was to improve a previous solution: it shows one, there was none yet, or it did not fit. */
+export type Improvement = "shown" | "noPrevious" | "tooLong";
 
 export interface Launched {
   samples: number;
   tokens: number;
-  /** Previous solutions that were drawn and did not fit in a prompt. */
-  refusedPrevious: number;
+  /** Prompts that were to improve a previous solution. Those that do not show one ask for a solution from scratch. */
+  improvePrompts: Record<Improvement, number>;
   verificationFailures: number;
   /** Why the static policy did not instrument, of each program where it did not. */
   instrumenterFaults: StaticPolicyFault[];
@@ -162,7 +164,7 @@ export class Generation {
     const { draw, nameOf, perPrompt } = this.#source;
     const leading = numbers.filter((_, i) => i % perPrompt === 0);
     const drawn = await mapInTurns(leading, draw);
-    this.launched.refusedPrevious += drawn.filter(({ isRefused }) => isRefused).length;
+    for (const { improvement } of drawn) if (improvement) this.launched.improvePrompts[improvement]++;
     const rows = numbers.map((number, i): Row => {
       const group = Math.floor(i / perPrompt);
       return { number, first: leading[group], ...drawn[group] };
@@ -276,12 +278,10 @@ function newChange(): PromiseWithResolvers<void> {
   return change;
 }
 
-/** Before anything is. */
 export function nothingLaunched(): Launched {
-  return {
-    ...{ samples: 0, tokens: 0, refusedPrevious: 0, verificationFailures: 0 },
-    ...{ instrumenterFaults: [], instrumentSeconds: [] },
-  };
+  const improvePrompts = { shown: 0, noPrevious: 0, tooLong: 0 };
+  const counts = { samples: 0, tokens: 0, verificationFailures: 0 };
+  return { ...counts, improvePrompts, instrumenterFaults: [], instrumentSeconds: [] };
 }
 
 /** Returns the seed of a sample's program, below 2^32. @param name what the sample's random choices are named by */

@@ -18,7 +18,11 @@ const PREVIOUS = {
 type Asked = { prompts: Int32Array[]; options: GenerateOptions; told: Listener | undefined };
 
 /** A rollout over a policy that says nothing of use; what it stores, and how it was asked to generate. */
-function rolloutOf(algorithm: object, generationBatchSize: number) {
+function rolloutOf(
+  algorithm: object,
+  generationBatchSize: number,
+  programs = ["print(1)\n", "print(1)\n", "print(1)\n"],
+) {
   const stored: NewSample[][] = [];
   const asked: Asked[] = [];
   const rollout = new Rollout({
@@ -34,7 +38,8 @@ function rolloutOf(algorithm: object, generationBatchSize: number) {
     } as unknown as Engine,
     store: {
       lineage: 1,
-      previousSolutions: () => [1, 2, 3].map((i) => ({ ...PREVIOUS, id: `s${i}`, terminalOutput: `MAE ${i}` })),
+      previousSolutions: () =>
+        programs.map((program, i) => ({ ...PREVIOUS, program, id: `s${i + 1}`, terminalOutput: `MAE ${i + 1}` })),
     },
     addSamples: async (samples) => void stored.push([...samples]),
     task: {
@@ -119,7 +124,7 @@ test("an evaluation's improvements go round the valid samples whose solution fit
   const solved = (id: string, program: string) => ({ id, plan: "A plan.", program }) as Sample;
   const samples = [solved("a", "x = 1\n"), solved("huge", "x".repeat(2e6)), solved("b", "x = 2\n")];
   const launched = await rollout.launchImprovements({ count: 4, there: [] }, samples, 0, "evaluation-before");
-  assert.deepEqual([launched.samples, launched.refusedPrevious], [4, 1]);
+  assert.equal(launched.samples, 4);
   assert.deepEqual(
     stored.flat().map(({ kind, previous }) => [kind, previous]),
     [
@@ -143,4 +148,22 @@ test("a response that did not end by itself is stored as truncated", async () =>
     stored.flat().map(({ truncated }) => truncated),
     [false, true, false],
   );
+});
+
+test("improvements that cannot be asked for fall back to scratch, and are counted with the reason", async () => {
+  const huge = "x".repeat(2e6);
+  const cases: [programs: string[], result: "shown" | "noPrevious" | "tooLong"][] = [
+    [["print(1)\n"], "shown"],
+    [[], "noPrevious"],
+    [[huge], "tooLong"],
+  ];
+  for (const [programs, result] of cases) {
+    const { rollout, stored } = rolloutOf({ baseline: "RLOO", groupSize: 2 }, 8, programs);
+    const { improvePrompts } = await launch(rollout, 40, 2);
+    const asked = improvePrompts[result];
+    assert.deepEqual(improvePrompts, { shown: 0, noPrevious: 0, tooLong: 0, [result]: asked });
+    assert.ok(asked > 20 && asked < 36, `${asked} of 40 prompts at a probability of 0.7`);
+    const improved = stored.flat().filter(({ kind }) => kind === "improve").length;
+    assert.equal(improved, result === "shown" ? 2 * asked : 0);
+  }
 });

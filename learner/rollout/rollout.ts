@@ -84,11 +84,9 @@ export class Rollout {
       return prompt && { prompt, previous: sample.id };
     });
     const fitting = prompts.filter((drawn) => drawn !== undefined);
-    const refusedPrevious = prompts.length - fitting.length;
-    if (fitting.length === 0) return { ...nothingLaunched(), refusedPrevious };
+    if (fitting.length === 0) return nothingLaunched();
     const drawnFor = (index: number) => fitting[index % fitting.length]!;
-    const launched = await this.#launch(wanted, iteration, purpose, "improve", drawnFor);
-    return { ...launched, refusedPrevious };
+    return this.#launch(wanted, iteration, purpose, "improve", drawnFor);
   }
 
   /** A sample's index, from 0, is not stored. Its execution seed tells it, which is a function of the index. */
@@ -130,14 +128,15 @@ export class Rollout {
     });
   }
 
-  /** With probability `improveProbability` a uniformly drawn previous solution, once there are any. */
+  /** With probability `improveProbability` a uniformly drawn previous solution; from scratch where there is none that fits. */
   #draw(number: number, previous: PreviousSolution[]): Drawn {
     const { spec } = this.#o;
     const next = uniforms(spec.seed, "prompt", number);
-    if (previous.length === 0 || next() >= spec.prompts.improveProbability) return { prompt: this.#scratch };
+    if (next() >= spec.prompts.improveProbability) return { prompt: this.#scratch };
+    if (previous.length === 0) return { prompt: this.#scratch, improvement: "noPrevious" };
     const { id, plan, program, terminalOutput: output } = previous[Math.floor(next() * previous.length)];
     const prompt = this.#improve({ plan, program, output });
-    return prompt ? { prompt, previous: id } : { prompt: this.#scratch, isRefused: true };
+    return prompt ? { prompt, previous: id, improvement: "shown" } : { prompt: this.#scratch, improvement: "tooLong" };
   }
 
   #improve(previous: { plan: string; program: string; output: string }): Prompt | undefined {

@@ -152,7 +152,8 @@ export class PolicyVersions {
     );
     this.database.change(
       `DELETE FROM submissions WHERE execution IN (
-         SELECT id FROM samples WHERE used_iteration <= :iteration AND id NOT IN (
+         SELECT id FROM samples WHERE (used_iteration <= :iteration OR iteration < :iteration AND
+           purpose GLOB 'evaluation-during-*') AND id NOT IN (
            SELECT s.id FROM samples s JOIN grades g ON g.sample = s.id JOIN
              (SELECT task, min(score) AS lowest, max(score) AS highest FROM samples JOIN grades ON sample = id
               WHERE valid GROUP BY task) best ON best.task = s.task

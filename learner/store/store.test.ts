@@ -623,6 +623,25 @@ describe("iterations and checkpoints", () => {
     assert.deepEqual(kept(), ["a", "d"]);
   });
 
+  test("submissions of an evaluation between iterations go with the next checkpoint, those of the others stay", async () => {
+    const { store } = await newStore();
+    const purposes = { a: "evaluation-before", b: "evaluation-during-1-1", c: "evaluation-during-1-1" };
+    for (const [id, purpose] of Object.entries(purposes)) store.addSamples([newSample(id, { purpose, iteration: 1 })]);
+    for (let lease = store.leases.takeAll(["actor-0"])[0]; lease; lease = store.leases.takeAll(["actor-0"])[0])
+      store.leases.accept("actor-0", lease, newResult({ submissionBytes: 1 }), deflateSync("x"));
+    for (const [id, score] of Object.entries({ a: 1, b: 2, c: 3 }))
+      store.setGrade(id, { valid: true, score, reward: score, reason: "valid" });
+    const kept = () => Object.keys(purposes).filter((id) => store.submission(id) !== undefined);
+    for (const [iteration, ids] of [
+      [1, ["a", "b", "c"]],
+      [2, ["a", "c"]],
+    ] as const) {
+      store.commitIteration({ iteration, sampleIds: [], metrics: {} });
+      store.commitCheckpoint({ iteration, digest: "d", path: `c${iteration}` });
+      assert.deepEqual(kept(), ids, "the best one stays, and what may still be evaluated");
+    }
+  });
+
   test("the store says when no lineage was begun", () => {
     const store = openStore(newPath());
     assert.throws(

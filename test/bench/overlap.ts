@@ -2,22 +2,21 @@
 import { closeSync, existsSync, fdatasyncSync, openSync, unlinkSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import type { Algorithm } from "../../crds/trainingrun.ts";
-import type { Listener, Response } from "../../learner/engine/index.ts";
 import { type RunningEngine, readTokenizer, startEngine } from "../../learner/engine/index.ts";
-import { uniforms } from "../../learner/engine/model/random.ts";
 import { ENGINE_USES } from "../../proto/engine-seconds.ts";
 import { type BenchEngine, type Counted, iterationsOf, type Setting } from "./overlap-run.ts";
+import { recipeTimes } from "./recipe-times.ts";
 import { type Bench, type BenchResult, quantile } from "./result.ts";
+import { SCALE, SimulatedEngine } from "./simulated-engine.ts";
 
 const POLICY = fileURLToPath(new URL("../../manifests/quickstart/policy", import.meta.url));
 const GOAL_BUSY = 0.95;
 const GOAL_MILLISECONDS = 50;
 
-/** The simulated run, about a 3B policy on one GPU: seconds, slots and tokens. */
+/** The simulated run, about a 3B policy on one GPU. */
 const SIMULATED = {
   slots: 64,
   tokenSeconds: 0.04,
@@ -28,8 +27,6 @@ const SIMULATED = {
   /** Programs take 45 to 315 s. */
   programSpread: 1.5,
 };
-/** Simulated seconds that pass in one. */
-const SCALE = 60;
 
 interface Situation {
   what: string;
@@ -56,59 +53,12 @@ async function* run(flags: string[]): AsyncGenerator<BenchResult> {
     },
   });
   const counts = { iterations: Number(values.iterations), uncounted: Number(values.uncounted) };
+  if (values.part === "recipes") {
+    yield await recipeTimes(counts);
+    return;
+  }
   if (values.part !== "latency") yield await simulated(counts);
   if (values.part !== "simulated") yield await latency(Number(values.rows));
-}
-
-/** An engine whose rows and updates only take time. */
-class SimulatedEngine implements BenchEngine {
-  #free = SIMULATED.slots;
-  readonly #waiting: (() => void)[] = [];
-  #open = 0;
-  #busySince = 0;
-  /** Since `count`, seconds of the machine's clock; slot-seconds that a row had. */
-  busySeconds = 0;
-  rowSeconds = 0;
-  generatingSeconds = 0;
-
-  count(): void {
-    this.busySeconds = this.rowSeconds = this.generatingSeconds = 0;
-    this.#busySince = performance.now();
-  }
-
-  async generate(prompts: Int32Array[], options: { readonly seeds: readonly number[] }, listener?: Listener) {
-    if (this.#open++ === 0) this.#busySince = performance.now();
-    const responses = await Promise.all(
-      prompts.map(async (_, i): Promise<Response> => {
-        if (this.#free > 0) this.#free--;
-        else await new Promise<void>((resolve) => this.#waiting.push(resolve));
-        const { shortestTokens, longestTokens, tokenSeconds } = SIMULATED;
-        const share = uniforms(options.seeds[i]!, "bench", "tokens")();
-        const tokens = Math.round(shortestTokens + share * (longestTokens - shortestTokens));
-        const from = performance.now();
-        await sleep((1000 * tokens * tokenSeconds) / SCALE);
-        this.rowSeconds += (performance.now() - from) / 1000;
-        const next = this.#waiting.shift();
-        if (next) next();
-        else this.#free++;
-        const response = { response: Int32Array.of(1), logProbs: Float32Array.of(-1), finished: true };
-        listener?.(i, { ...response, ended: true });
-        return response;
-      }),
-    );
-    if (--this.#open === 0) {
-      const seconds = (performance.now() - this.#busySince) / 1000;
-      this.busySeconds += seconds;
-      this.generatingSeconds += seconds;
-    }
-    return responses;
-  }
-
-  async update(): Promise<void> {
-    const from = performance.now();
-    await sleep((1000 * SIMULATED.updateSeconds) / SCALE);
-    this.busySeconds += (performance.now() - from) / 1000;
-  }
 }
 
 interface Simulated {
@@ -122,7 +72,7 @@ interface Simulated {
 async function simulated(counts: { iterations: number; uncounted: number }): Promise<BenchResult> {
   const raw: Simulated[] = [];
   for (const { what, algorithm, programs } of SITUATIONS) {
-    const engine = new SimulatedEngine();
+    const engine = new SimulatedEngine(SIMULATED);
     const { starts, ...counted } = await iterationsOf(
       {
         ...{ engine, algorithm, actors: 8, slots: programs / 8, ...counts },

@@ -1,6 +1,7 @@
 /**
  * `npm run test:browser`: the report in a real browser, with programs that attack whoever reads it. A server counts what
- * any of them gets done: a control page, without any protection, shows that the attacks are such.
+ * any of them gets done: a control page, without any protection, shows that the attacks are such. Then the report's layout at three
+ * widths, light and dark, of runs of different kinds: nothing is cut without a hint, and all can be read.
  */
 import assert from "node:assert/strict";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -13,11 +14,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { serveMetrics } from "../../learner/metrics/http.ts";
 import { LearnerMetrics } from "../../learner/metrics/prometheus.ts";
-import { writeMadeUpRun } from "../../learner/report/made-up-run.fixture.ts";
+import { type MadeUpRun, writeMadeUpRun } from "../../learner/report/made-up-run.fixture.ts";
 import { reportPage } from "../../learner/report/serve.ts";
 import { writeReport } from "../../learner/report/write.ts";
 import { Phase } from "../../learner/server/status.ts";
-import { dumpDom, findChromium, screenshot, withWindow } from "./chromium.ts";
+import { dumpDom, findChromium, screenshot, withPage, withWindow } from "./chromium.ts";
 
 const chromium = findChromium();
 const skip = chromium ? false : "no browser: apt-get install chromium, or name one in CHROMIUM";
@@ -151,4 +152,71 @@ describe("the report in a browser", { skip }, () => {
   test("a picture of it, to look at", { skip: SCREENSHOT ? false : "SCREENSHOT=FILE.png takes one" }, async () => {
     await screenshot(chromium!, report(), SCREENSHOT!, "1280,3000");
   });
+});
+
+/** What `layout.js` returns. */
+interface Look {
+  /** Elements that reach beyond the page. */
+  cut: string[];
+  pageScrolls: boolean;
+  /** Boxes that scroll; boxes that scroll without saying so, or say so and do not. */
+  wide: number;
+  unhinted: string[];
+  /** CSS pixels of the smallest text in a plot, and in the heatmap. */
+  smallest: number;
+  heat: number;
+  squares: number;
+  /** Of each number in the heatmap with its square. */
+  contrasts: number[];
+  /** Frames without a plot. */
+  empty: number;
+  text: string;
+}
+
+const WIDTHS = [400, 800, 1400];
+
+const RUNS: Record<string, MadeUpRun> = {
+  "twelve iterations, evaluated in the middle": { iterations: 12, finished: 12, state: "succeeded", evaluatedEvery: 4 },
+  "no valid program": { iterations: 5, finished: 5, state: "succeeded", validAtStart: 0 },
+  "one iteration": { iterations: 12, finished: 1, state: "running" },
+  "300 iterations": { iterations: 300, finished: 300, state: "succeeded" },
+  "three tasks": { iterations: 6, finished: 6, state: "succeeded", tasks: ["diamonds", "movie", "wage"] },
+};
+
+describe("the report's layout in a browser", { skip }, () => {
+  let directory: string;
+  before(async () => {
+    directory = await mkdtemp(join(tmpdir(), "longrun-layout-"));
+  });
+  after(() => rm(directory, { recursive: true }));
+
+  for (const [name, run] of Object.entries(RUNS))
+    test(`at three widths, light and dark: ${name}`, async () => {
+      const look = await readFile(new URL("layout.js", import.meta.url), "utf8");
+      const folder = join(directory, name);
+      await writeMadeUpRun(folder, run);
+      await writeReport(folder);
+      const url = pathToFileURL(join(folder, "report.html")).href;
+      await withPage(chromium!, async (page) => {
+        for (const width of WIDTHS)
+          for (const scheme of ["light", "dark"] as const) {
+            await page.open(url, width, scheme);
+            const seen = (await page.evaluate(look)) as Look;
+            const at = `${width} px, ${scheme}`;
+            assert.deepEqual(seen.cut, [], at);
+            assert.equal(seen.pageScrolls, false, at);
+            assert.deepEqual(seen.unhinted, [], `${at}: a hint stands where a box scrolls, and nowhere else`);
+            if (width === 400) assert.ok(seen.wide > 0, "a table scrolls at 400 px");
+            assert.ok(seen.smallest >= 8, `${at}: text of ${seen.smallest} px in a plot`);
+            assert.ok(seen.heat! >= 9.5, `${at}: text of ${seen.heat} px in the heatmap`);
+            if (run.finished <= 12) assert.ok(seen.contrasts.length > 0 && seen.contrasts.length === seen.squares, at);
+            for (const contrast of seen.contrasts)
+              assert.ok(contrast >= 3.5, `${at}: a number's contrast is ${contrast}`);
+            assert.equal(seen.empty, 0, "no frame without a plot");
+            assert.match(seen.text, /the stronger the colour, the more/);
+            if (run.validAtStart === 0)
+              assert.equal(seen.text.match(/No valid program yet, so there is no score/g)?.length, 1);
+          }
+      });
+    });
 });

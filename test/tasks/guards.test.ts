@@ -97,6 +97,7 @@ function lineOf(trained: Parameters<typeof iterationMetrics>[0]["trained"]) {
       importanceCappedShare: 0,
       policySteps: [],
       criticSteps: [],
+      improvePrompts: { shown: 0, noPrevious: 0, tooLong: 0 },
     },
     ...{ tokensGenerated: 0, secondsByPhase: {}, seconds: 1, elapsedSeconds: 1 },
     actors: { busySeconds: 0, aliveSeconds: 0 },

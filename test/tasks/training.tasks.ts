@@ -1,5 +1,5 @@
 /**
- * `npm run test:tasks`: each of the twelve MLE-bench tasks is trained for one iteration and evaluated, as its manifest in
+ * `npm run test:tasks`: each of the twelve MLE-bench tasks is trained for two iterations and evaluated, as its manifest in
  * manifests/tasks says, on synthetic stand-ins. The policy is the quickstart's, which was never trained on these tasks: its
  * programs fail, so a program that is known to be valid goes the same way through sandbox and grader.
  */
@@ -31,7 +31,9 @@ const small = [
   ...["model.source=null", "model.policy=quickstart", "prompts.style=Short"],
   ...["model.maxPromptTokens=768", "model.maxResponseTokens=256", "algorithm.baseline=BatchMean"],
   ...["algorithm.batchSize=4", "algorithm.miniBatchSize=4", "algorithm.microBatchSize=2"],
-  ...["evaluation.samples=2", "stopping.iterations=1", "learner.threads=1"],
+  ...["model.generationBatchSize=4", "model.instrumenterMaxPromptTokens=768", "model.instrumenterMaxResponseTokens=16"],
+  ...["evaluation.samples=2", "evaluation.everyIterations=1", "stopping.iterations=2"],
+  ...["learner.device=CPU", "learner.compute=Float32", "learner.threads=1"],
   ...["actors={min: 1, max: 1, slots: 1}", "tasks[0].executionTimeoutSeconds=20"],
 ];
 
@@ -65,7 +67,7 @@ for (const [id, task] of Object.entries(mleBenchTasks()))
       assert.ok(markers.includes("imported packages"), stdout);
     });
 
-    test("one iteration, evaluated before and after", async () => {
+    test("two iterations, evaluated before, between and after them", async () => {
       const out = join(parent, `run-${id}`);
       const data = ["public", "private"].map((part) => `tasks[0].${part}Data={path: ${folder}/prepared/${part}}`);
       const settings = [...small, ...data].flatMap((set) => ["--set", set]);
@@ -73,13 +75,14 @@ for (const [id, task] of Object.entries(mleBenchTasks()))
       const { status, stdout, stderr } = await longrun("run", manifest, "--out", out, "--json", ...settings);
       assert.equal(status, 0, stderr);
       const line = JSON.parse(stdout.trim().split("\n").at(-1)!);
-      assert.equal(line.iteration, 1);
+      assert.equal(line.iteration, 2);
       assert.equal(line.samples, 4);
       assert.ok(line.meanReward >= -10 && line.meanReward <= 1, `mean reward ${line.meanReward}`);
       assert.equal(line.policySteps, 1);
       const summary = JSON.parse(readFileSync(join(out, "summary.json"), "utf8"));
       assert.equal(summary.state, "succeeded");
       assert.equal(summary.evaluation.before.samples, 2);
+      assert.equal(summary.evaluation.during[0].iteration, 1);
       assert.ok(summary.evaluation.after.samples >= 2);
       const { medals, bestMedal, aboveMedianFraction } = summary.evaluation.after;
       assert.deepEqual(Object.keys(medals), ["gold", "silver", "bronze"]);

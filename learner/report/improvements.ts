@@ -1,0 +1,25 @@
+/** How many prompts were to improve a previous program and asked for one from scratch instead, and why. */
+import { count, percent } from "../metrics/format.ts";
+import type { IterationMetrics } from "../metrics/iteration.ts";
+import { sum } from "../metrics/statistics.ts";
+
+type Line = Partial<Pick<IterationMetrics, "improvePrompts">>;
+
+/** Returns one paragraph for the report; empty if every prompt showed its program. Lines of an earlier longrun have no counts. */
+export function improvementSentence(lines: readonly Line[]): string {
+  const total = (name: keyof IterationMetrics["improvePrompts"]) =>
+    sum(lines.map(({ improvePrompts }) => improvePrompts?.[name] ?? 0));
+  const [shown, tooLong, noPrevious] = [total("shown"), total("tooLong"), total("noPrevious")];
+  if (tooLong + noPrevious === 0) return "";
+  const all = shown + tooLong + noPrevious;
+  const reasons = [
+    ...(noPrevious > 0 ? [`${count(noPrevious)} because no program was valid yet`] : []),
+    ...(tooLong > 0
+      ? [
+          `${count(tooLong)} because the program did not fit: model.maxPromptTokens bounds which programs can be improved`,
+        ]
+      : []),
+  ];
+  const some = tooLong + noPrevious;
+  return `Of ${count(all)} prompts that were to improve a program, ${count(some)} (${percent(some / all)}) asked for one from scratch: ${reasons.join("; ")}.`;
+}

@@ -1,0 +1,104 @@
+/**
+ * How long an iteration of each recipe of `manifests/examples` takes, by simulation. Collection, store and server are real. The engine and the
+ * programs only take time: what data sheets and the numbers of operations allow, of which a share is assumed to be reached. Nothing of it was measured on a GPU.
+ */
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { parseTrainingRun, type TrainingRunSpec } from "../../crds/trainingrun.ts";
+import { SHAPES } from "../../learner/engine/model/hollow.fixture.ts";
+import { elementCount, parameters } from "../../learner/engine/model/weights.ts";
+import { iterationsOf } from "./overlap-run.ts";
+import type { BenchResult } from "./result.ts";
+import { type EngineTimes, SCALE, SimulatedEngine } from "./simulated-engine.ts";
+
+/** Of the data sheet's rates. */
+const REACHED = 1 / 3;
+/** Of prompts; of responses, evenly between both. */
+const TOKENS = { prompt: 1000, shortest: 300, longest: 900 };
+/** AdamW of every weight, whose float32 numbers and moments are in host memory. */
+const FULL_STEP_SECONDS = 10;
+
+interface Machine {
+  gpus: number;
+  /** of one GPU's memory */
+  bytesPerSecond: number;
+  /** of one GPU, bfloat16 products added up in float32 */
+  operationsPerSecond: number;
+  shape: keyof typeof SHAPES;
+  /** that programs take, a half to three halves and a quarter of it */
+  programSeconds: number;
+}
+
+const MACHINES: Record<string, Machine> = {
+  // RTX 3060
+  "laptop-gpu": { gpus: 1, bytesPerSecond: 0.36e12, operationsPerSecond: 25e12, shape: "0.5b", programSeconds: 20 },
+  // A100 of 80 GB
+  "one-gpu": { gpus: 1, bytesPerSecond: 2.0e12, operationsPerSecond: 312e12, shape: "3b", programSeconds: 20 },
+  // A100 of 40 GB
+  "eight-gpus": { gpus: 8, bytesPerSecond: 1.55e12, operationsPerSecond: 312e12, shape: "3b", programSeconds: 60 },
+};
+const SPREAD = 1.5;
+
+export async function recipeTimes(counts: { iterations: number; uncounted: number }): Promise<BenchResult> {
+  const rows: Record<string, string | number>[] = [];
+  const raw: unknown[] = [];
+  for (const [name, machine] of Object.entries(MACHINES)) {
+    const file = fileURLToPath(new URL(`../../manifests/examples/${name}.yaml`, import.meta.url));
+    const { spec } = parseTrainingRun(readFileSync(file, "utf8"), file);
+    const times = engineTimes(spec, machine);
+    const engine = new SimulatedEngine(times);
+    const { actors } = spec;
+    const { starts, ...counted } = await iterationsOf(
+      {
+        ...{ engine, algorithm: spec.algorithm, actors: actors.max, slots: actors.slots, ...counts },
+        model: { generationBatchSize: times.slots },
+        programs: { seconds: machine.programSeconds / SCALE, spread: SPREAD },
+      },
+      () => engine.count(),
+    );
+    const total = counted.seconds.reduce((sum, seconds) => sum + seconds, 0);
+    const seconds = (SCALE * total) / counted.seconds.length;
+    raw.push({ name, machine, times, counted });
+    rows.push({
+      recipe: name,
+      "s a token": times.tokenSeconds.toFixed(4),
+      "s an update": times.updateSeconds.toFixed(0),
+      "programs at once": actors.max * actors.slots,
+      "s an iteration": seconds.toFixed(0),
+      "engine busy": `${((100 * engine.busySeconds) / total).toFixed(0)} %`,
+      iterations: spec.stopping.iterations,
+      hours: ((seconds * spec.stopping.iterations) / 3600).toFixed(1),
+    });
+  }
+  const method =
+    `real collection, rollout, store and server, real clients as actors, ${SCALE} times as fast; a simulated engine at ${REACHED.toFixed(2)} of the data sheets' rates: ` +
+    `a token reads the weights and the rows' keys and values once, an update has 2 operations for each weight and token in a forward pass and 4 (LoRA) or 6 in a ` +
+    `backward pass with layers recomputed, and a step of every weight ${FULL_STEP_SECONDS} s besides; prompts of ${TOKENS.prompt} tokens, responses of ${TOKENS.shortest} to ${TOKENS.longest}, twice that with StaticPolicy, which ` +
+    `writes each program again; programs of 0.25 to 1.75 times 20 s (eight-gpus: 60 s); evaluations and checkpoints are left out`;
+  return { part: "recipes", rows, goals: [], method, raw };
+}
+
+/** Returns what the engine takes, at `REACHED` of the GPUs' rates. */
+function engineTimes({ model, algorithm }: TrainingRunSpec, machine: Machine): EngineTimes {
+  const { gpus, bytesPerSecond, operationsPerSecond, shape } = machine;
+  const config = SHAPES[shape];
+  const weights = parameters(config).reduce((sum, each) => sum + elementCount(each.shape), 0);
+  const slots = model.generationBatchSize;
+  const meanResponse = (TOKENS.shortest + TOKENS.longest) / 2;
+  const cacheBytes = 4 * config.layers * config.keyValueHeads * config.headSize * (TOKENS.prompt + meanResponse / 2);
+  const stepBytes = 2 * weights + (slots / gpus) * cacheBytes;
+  const isFull = model.adaptation.type === "Full";
+  const isCritic = algorithm.baseline === "Critic";
+  // forward, forward again, backward: by the inputs, and by the weights where they are trained
+  const step = 2 + 2 + (isFull ? 4 : 2);
+  const passes = 2 + 2 + step + (isCritic ? 2 + step : 0); // log-probs of policy and reference, values
+  const operations = passes * weights * algorithm.batchSize * (TOKENS.prompt + meanResponse);
+  const written = model.instrumenter === "StaticPolicy" ? 2 : 1;
+  return {
+    slots,
+    tokenSeconds: stepBytes / (REACHED * bytesPerSecond),
+    shortestTokens: written * TOKENS.shortest,
+    longestTokens: written * TOKENS.longest,
+    updateSeconds: operations / (gpus * REACHED * operationsPerSecond) + (isFull ? FULL_STEP_SECONDS : 0),
+  };
+}

@@ -1,0 +1,71 @@
+/** The recipes of `manifests/`: valid, complete, and one of the paper has the paper's method. `test/rehearsal/recipes.rehearsal.ts` plans and runs them. */
+import assert from "node:assert/strict";
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { parseAllDocuments, stringify } from "yaml";
+import { parseTrainingRun } from "../../crds/trainingrun.ts";
+import { durationWeighting } from "../../learner/rl/durations.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
+const RECIPES = ["laptop-gpu", "one-gpu", "eight-gpus"].map((name) => `manifests/examples/${name}.yaml`);
+const PAPERS = "manifests/examples/eight-gpus.yaml";
+const text = (file: string) => readFileSync(join(ROOT, file), "utf8");
+const parsed = (file: string, cluster = false) => parseTrainingRun(text(file), file, [], { cluster }).spec;
+
+/** What a reader would look for: a recipe says it, whatever the default is. */
+const FIELDS = [
+  ...["tasks.0.executionTimeoutSeconds", "tasks.0.executionMemoryBytes", "model.source", "model.adaptation"],
+  ...["model.instrumenter", "model.temperature", "model.maxPromptTokens", "model.maxResponseTokens"],
+  ...["model.generationBatchSize", "prompts.style", "prompts.improveProbability", "algorithm.baseline"],
+  ...["algorithm.batchSize", "algorithm.miniBatchSize", "algorithm.microBatchSize", "algorithm.learningRate"],
+  ...["algorithm.collection", "algorithm.durationWeighting", "algorithm.oversampling", "algorithm.validScoreWeight"],
+  ...["learner.device", "learner.compute", "learner.checkpoint", "learner.storage.size", "learner.resources.limits"],
+  ...["actors.min", "actors.max", "actors.slots", "actors.packages", "actors.sandboxResources"],
+  ...["evaluation.samples", "evaluation.everyIterations", "stopping.iterations"],
+];
+
+for (const file of RECIPES) {
+  test(`${file}: valid on one machine and on a cluster, with every field that matters`, () => {
+    const spec = parsed(file);
+    parsed(file, true);
+    assert.equal(spec.actors.packages, "Paper");
+    const given = parseAllDocuments(text(file))[0]!;
+    for (const field of FIELDS)
+      assert.ok(given.hasIn(["spec", ...field.split(".").map((step) => (step === "0" ? 0 : step))]), field);
+  });
+
+  test(`${file}: the paper's lengths where it is the paper's run, 2,048 elsewhere`, () => {
+    const { maxPromptTokens, maxResponseTokens } = parsed(file).model;
+    const tokens = file === PAPERS ? 1024 : 2048;
+    assert.deepEqual([maxPromptTokens, maxResponseTokens], [tokens, tokens]);
+  });
+}
+
+test("eq. 3 stands beside Discard alone: where nothing is thrown away it prefers slow programs (E1)", () => {
+  const files = globSync("manifests/**/*.yaml", { cwd: ROOT });
+  let runs = 0;
+  for (const file of files)
+    for (const document of parseAllDocuments(text(file))) {
+      if (document.get("kind") !== "TrainingRun") continue;
+      const { algorithm } = parseTrainingRun(stringify(document), file).spec;
+      runs++;
+      if (durationWeighting(algorithm) === "Paper") assert.equal(algorithm.collection, "Discard", file);
+    }
+  assert.ok(runs >= 23, `${runs} TrainingRuns`);
+});
+
+test("the paper's recipe has the paper's method, and the manifests of its twelve tasks have the recipe's", () => {
+  const { tasks: _, ...recipe } = parsed(PAPERS);
+  const { model, algorithm, prompts } = recipe;
+  assert.deepEqual(
+    [model.instrumenter, model.adaptation.type, algorithm.aggregation, durationWeighting(algorithm), prompts.style],
+    ["StaticPolicy", "Full", "SeqMeanTokenMean", "Paper", "Paper"],
+  );
+  const files = globSync("manifests/tasks/*/trainingrun.yaml", { cwd: ROOT });
+  assert.equal(files.length, 12);
+  for (const file of files) {
+    const { tasks: __, ...spec } = parsed(file);
+    assert.deepEqual(spec, recipe, file);
+  }
+});
