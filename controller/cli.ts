@@ -57,7 +57,12 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .command("run")
     .description("train as a manifest says, on this machine")
     .argument("[FILE]", "TrainingRun manifest; not with --task or --resume")
-    .option("--task <TASK>", "in place of a manifest: a task folder, or the name of a bundled task")
+    .option(
+      "--task <TASK>",
+      "in place of a manifest: a task folder, or the name of a bundled task; may be repeated",
+      collect,
+      [],
+    )
     .option("--model <MODEL>", "with --task: model folder, or the name of a bundled policy (default: quickstart)")
     .option("--out <DIR>", "run folder (default: runs/NAME-TIME)")
     .addOption(setOption())

@@ -59,7 +59,7 @@ test("a range that the run estimated stays, although the newer manifest has none
   };
   const begun = readManifest(run, own());
   begun.spec.tasks[0]!.grader!.rewardRange = { worst: 30, best: 0 };
-  writeManifest(run, begun, "estimated");
+  writeManifest(run, begun, { [begun.spec.tasks[0]!.name]: "estimated" });
   const text = readFileSync(join(run, "trainingrun.yaml"), "utf8");
   assert.match(text, /# estimated/);
   writeManifest(run, readManifest(run, own()));

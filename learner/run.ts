@@ -47,6 +47,6 @@ export function waitingOf(
   signal: AbortSignal,
 ): WaitOptions {
   const { leaseSeconds, stallSeconds } = learner;
-  const idleSeconds = tasks[0].executionTimeoutSeconds + leaseSeconds + stallSeconds;
+  const idleSeconds = Math.max(...tasks.map((task) => task.executionTimeoutSeconds)) + leaseSeconds + stallSeconds;
   return { stallSeconds, idleSeconds: awaitsActors ? Number.POSITIVE_INFINITY : idleSeconds, signal };
 }

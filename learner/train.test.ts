@@ -74,7 +74,7 @@ async function trainOn(
       ...{ actors: { sandboxResources: {} }, model: { temperature: 1, maxResponseTokens: 8 } },
     },
     deviationLimits: { warning: 0.01, error: 0.1 },
-    ...{ progress: { lines, state: {} }, task: { grader: { direction } } },
+    ...{ progress: { lines, state: {} }, tasks: { named: () => ({ grader: { direction } }) } },
     recorded: replayed ? { batch: () => collected } : undefined,
     ...{ phases: { enter: () => {} }, grades: { gradeFinished: () => {} } },
     iterations: {

@@ -47,6 +47,11 @@ export function measuredSample(sample: Sample, iteration: number, verbatim?: boo
   };
 }
 
+/** What a line goes on with of those before. */
+interface Previous {
+  tasks: Readonly<Record<string, { bestScoreSoFar: number | null } | undefined>>;
+}
+
 export interface TaskScale {
   name: string;
   /** e.g. `MAE`. */
@@ -55,11 +60,6 @@ export interface TaskScale {
   /** Score that counts as 0 and score that counts as 1 when tasks are put on one scale. */
   worst?: number | undefined;
   best?: number | undefined;
-}
-
-/** What a line goes on with of the one before. */
-interface Previous {
-  tasks: Readonly<Record<string, { bestScoreSoFar: number | null }>>;
 }
 
 /** What an update says goes into the line, or into its means over steps. */
@@ -197,7 +197,10 @@ function taskMetrics(task: TaskScale, trained: readonly MeasuredSample[], previo
     direction: task.direction,
     samples: own.length,
     validFraction: share(valid.length, own.length) ?? 0,
+    meanReward: mean(own.flatMap((sample) => sample.reward ?? [])),
+    meanDurationSeconds: mean(own.flatMap((sample) => sample.durationSeconds ?? [])),
     meanScore: mean(scores),
+    meanNormalizedScore: mean(normalizedScores([task], valid)),
     bestScore,
     bestScoreSoFar: bestOf(
       [before, bestScore].flatMap((score) => score ?? []),
