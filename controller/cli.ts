@@ -1,5 +1,5 @@
 /**
- * The command line: `longrun run | evaluate | controller | smoke-test | release-runs | exec | debug | grade | task | logprobs |
+ * The command line: `longrun run | evaluate | controller | smoke-test | release-runs | exec | best | debug | grade | task | logprobs |
  * generate | model | serve | report | samples | validate | pretrain | prepare | completion`.
  *
  * Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted. What belongs to another part is a program of that part,
@@ -9,6 +9,7 @@ import { readFileSync } from "node:fs";
 import { Argument, Command, CommanderError, Option } from "commander";
 import { type Actors, parseEarlier, parseTrainingRun } from "../crds/trainingrun.ts";
 import { endOnClosedPipe } from "../proto/closed-pipe.ts";
+import type { BestOptions } from "./best.ts";
 import { completionScript, SHELLS, type Shell } from "./completion.ts";
 import type { DebugOptions } from "./debug/bundle.ts";
 import { ControllerError, describeFileError, EXIT, exitStatusOf } from "./errors.ts";
@@ -196,6 +197,17 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .addOption(packagesOption())
     .action(async (file: string, options) => {
       finish(await interruptible((signal) => executeProgram(file, options, parts, signal)));
+    });
+
+  program
+    .command("best")
+    .description("print the best program of a run folder, and how good it is")
+    .argument("<RUN>", "run folder")
+    .option("--task <TASK>", "of a run that has several")
+    .option("--json", "its score and itself as one object", false)
+    .action(async (run: string, options: BestOptions) => {
+      const { printBestHere } = await import("./local/best.ts");
+      await printBestHere(run, options, process.stdout);
     });
 
   program

@@ -68,7 +68,7 @@ export interface TrainingRunSpec {
 export interface Task {
   /** Cannot change. Name of a bundled task (diamonds, movie, wage), of an MLE-bench competition, or of a custom task that states its data and grader. */
   name: string;
-  /** How often prompts draw this task, beside the weights of the others: 2 is twice as often as 1 (default 1; paper, Algorithm 1 draws all alike). */
+  /** How often prompts draw this task, beside the weights of the others: 2 is twice as often as 1 (default 1; ours). */
   weight: number;
   /** Image that programs of this task need. All tasks of a run share actors.sandboxImage, so that it must be the same; only on Kubernetes. Absent: the task needs no image of its own. */
   sandboxImage?: string;
@@ -312,7 +312,7 @@ export interface Algorithm {
   scaleByGroupStd: boolean;
   /** Bring the advantages of the batch to mean 0 and deviation 1; Auto is Off with baseline GRPO or RLOO and Plain with the others (default Auto; verl v0.2). */
   whitening: 'Auto' | 'Plain' | 'Off';
-  /** What baseline BatchMean, whitening and validScoreWeight compare a sample with: the samples of its own task, as rewards of different metrics share no scale, or the whole batch (default Task; ours). The only sample of its task in a batch is compared with the whole batch. */
+  /** What baseline BatchMean, whitening and validScoreWeight compare a sample with: the samples of its own task, as rewards of different metrics share no scale, or the whole batch. The only sample of its task in a batch is compared with the whole batch (default Task; ours). */
   normalizeBy: 'Task' | 'Batch';
   /** Weight of a valid sample's standardised score, added to its advantage; without it one failure hides every score difference; it is standardised within the batch, or within the group (default 0; paper: 0). */
   validScoreWeight: number;
@@ -1102,9 +1102,9 @@ export interface FailuresStatus {
 export interface DisplayStatus {
   /** Finished iterations of all, e.g. 7/12. */
   iteration?: string;
-  /** score.best in four digits. */
+  /** score.best in four digits; of several tasks NAME=BEST of each, cut where it is long. */
   best?: string;
-  /** score.mean in four digits. */
+  /** score.mean in four digits; of several tasks score.meanNormalized. */
   mean?: string;
   /** score.validFraction in percent. */
   valid?: string;

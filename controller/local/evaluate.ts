@@ -74,8 +74,9 @@ function showEvaluation({ terminal, options, around }: LocalCommand, directory: 
     return;
   }
   terminal.line("");
-  for (const line of readFileSync(join(directory, "evaluation.md"), "utf8").trimEnd().split("\n").slice(2))
-    terminal.line(line);
+  const lines = readFileSync(join(directory, "evaluation.md"), "utf8").trimEnd().split("\n");
+  // Of one task the heading says nothing new.
+  for (const line of "tasks" in evaluation ? lines : lines.slice(2)) terminal.line(line);
   terminal.line("");
   terminal.line(`Report: ${join(directory, "report.html")}`);
 }
