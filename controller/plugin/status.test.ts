@@ -57,9 +57,9 @@ describe("status for people", () => {
     };
     const spec = { tasks: [{ name: "diamonds" }, { name: "wage" }], stopping: { iterations: 12 } };
     assert.deepEqual(lines(status, spec).slice(1), [
-      "scores    50% valid · mean 0.25 from 0 to 1",
-      "diamonds  best 320.7 · mean 702.6 · 88% valid",
-      "wage      best 36 · 25% valid · before: best 40, mean 50, 50% valid",
+      "scores      50% valid · mean 0.25 from 0 to 1",
+      "diamonds    best 320.7 · mean 702.6 · 88% valid",
+      "wage        best 36 · 25% valid · before: best 40, mean 50, 50% valid",
     ]);
   });
 

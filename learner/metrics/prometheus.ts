@@ -75,6 +75,15 @@ const LABELLED: readonly [string, string, string, (line: IterationMetrics) => Re
   ["family_ratio", "Share of executed programs by kind of model", "family", (line) => line.families],
   ["score_mean", "Mean score of the valid programs", "task", (line) => perTask(line, (task) => task.meanScore)],
   ["score_best", "Best score so far", "task", (line) => perTask(line, (task) => task.bestScoreSoFar)],
+  ["task_samples", "Samples of the newest batch by task", "task", (line) => perTask(line, (task) => task.samples)],
+  ["task_valid_ratio", "Share of them that was graded", "task", (line) => perTask(line, (task) => task.validFraction)],
+  ["task_reward_mean", "Their mean reward", "task", (line) => perTask(line, (task) => task.meanReward ?? null)],
+  [
+    "task_score_normalized_mean",
+    "Their mean score, 0 worst to 1 best of the task's range",
+    "task",
+    (line) => perTask(line, (task) => task.meanNormalizedScore ?? null),
+  ],
 ];
 
 /** One counter per count of the line: name, meaning, growth by label value. */
