@@ -59,7 +59,7 @@ import { deviationLimits } from "./rl/deviation.ts";
 import { checkInstrumenter } from "./rollout/instrument-policy.ts";
 import { Rollout } from "./rollout/rollout.ts";
 import { packagesOf, readPromptTask } from "./rollout/snippet.ts";
-import { type Run, waitingOf } from "./run.ts";
+import type { Run } from "./run.ts";
 import { RunFiles } from "./run-files.ts";
 import { type LearnerServer, startServer } from "./server/server.ts";
 import { Phase, StatusBoard } from "./server/status.ts";
@@ -71,6 +71,7 @@ import { SuspendedError, Suspension } from "./suspension.ts";
 import { openTasks } from "./tasks/tasks.ts";
 import { train } from "./train.ts";
 import { versions } from "./versions.ts";
+import { waitingOf } from "./waiting.ts";
 
 /** The kubelet reads at most 4096 bytes of a termination message. */
 const TERMINATION_CHARACTERS = 1000;

@@ -1,6 +1,7 @@
 import { uniforms } from "../engine/index.ts";
 import { samplesPerPrompt } from "../rl/groups.ts";
 import type { PreviousSolution, Sample } from "../store/types.ts";
+import { drawTask } from "./draw-task.ts";
 import {
   type Drawn,
   executionSeed,
@@ -147,24 +148,13 @@ export class Rollout {
   /** A task by its weight; with probability `improveProbability` a uniformly drawn previous solution of it, once there are any. */
   #draw(number: number, previousOf: ReadonlyMap<string, PreviousSolution[]>): Drawn {
     const { spec } = this.#o;
-    const { task, scratch } = this.#drawTask(number);
+    const { task, scratch } = drawTask(this.#shown, spec.seed, number);
     const previous = previousOf.get(task)!;
     const next = uniforms(spec.seed, "prompt", number);
     if (previous.length === 0 || next() >= spec.prompts.improveProbability) return { task, prompt: scratch };
     const { id, plan, program, terminalOutput: output } = previous[Math.floor(next() * previous.length)];
     const prompt = this.#improve({ plan, program, output });
     return prompt ? { task, prompt, previous: id } : { task, prompt: scratch, isRefused: true };
-  }
-
-  /** Has random numbers of its own: which task is drawn changes nothing else of a sample's draws. */
-  #drawTask(number: number): Shown {
-    const total = this.#shown.reduce((sum, { weight }) => sum + weight, 0);
-    let left = uniforms(this.#o.spec.seed, "task", number)() * total;
-    for (const shown of this.#shown) {
-      left -= shown.weight;
-      if (left < 0) return shown;
-    }
-    return this.#shown.at(-1)!; // rounding
   }
 
   #improve(previous: { plan: string; program: string; output: string }): Prompt | undefined {
