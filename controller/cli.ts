@@ -1,5 +1,5 @@
 /**
- * The command line: `longrun run | evaluate | controller | smoke-test | release-runs | exec | debug | grade | task | logprobs |
+ * The command line: `longrun run | evaluate | controller | smoke-test | release-runs | exec | best | debug | grade | task | logprobs |
  * generate | model | serve | report | samples | validate | pretrain | prepare | completion`.
  *
  * Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted. What belongs to another part is a program of that part,
@@ -9,6 +9,7 @@ import { readFileSync } from "node:fs";
 import { Argument, Command, CommanderError, Option } from "commander";
 import { type Actors, parseEarlier, parseTrainingRun } from "../crds/trainingrun.ts";
 import { endOnClosedPipe } from "../proto/closed-pipe.ts";
+import type { BestOptions } from "./best.ts";
 import { completionScript, SHELLS, type Shell } from "./completion.ts";
 import type { DebugOptions } from "./debug/bundle.ts";
 import { ControllerError, describeFileError, EXIT, exitStatusOf } from "./errors.ts";
@@ -57,7 +58,12 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .command("run")
     .description("train as a manifest says, on this machine")
     .argument("[FILE]", "TrainingRun manifest; not with --task or --resume")
-    .option("--task <TASK>", "in place of a manifest: a task folder, or the name of a bundled task")
+    .option(
+      "--task <TASK>",
+      "in place of a manifest: a task folder, or the name of a bundled task; may be repeated",
+      collect,
+      [],
+    )
     .option("--model <MODEL>", "with --task: model folder, or the name of a bundled policy (default: quickstart)")
     .option("--out <DIR>", "run folder (default: runs/NAME-TIME)")
     .addOption(setOption())
@@ -191,6 +197,17 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .addOption(packagesOption())
     .action(async (file: string, options) => {
       finish(await interruptible((signal) => executeProgram(file, options, parts, signal)));
+    });
+
+  program
+    .command("best")
+    .description("print the best program of a run folder, and how good it is")
+    .argument("<RUN>", "run folder")
+    .option("--task <TASK>", "of a run that has several")
+    .option("--json", "its score and itself as one object", false)
+    .action(async (run: string, options: BestOptions) => {
+      const { printBestHere } = await import("./local/best.ts");
+      await printBestHere(run, options, process.stdout);
     });
 
   program

@@ -31,6 +31,18 @@ const cases: [name: string, now: TrainingRunStatus, before: TrainingRunStatus, t
     { phase: "Evaluating", iteration: 12, evaluation: { before: BEFORE } },
     ["Evaluated: after training: 100 % of 48 programs are valid, best score 0.16 (gold medal)"],
   ],
+  [
+    "of several tasks each is told once",
+    {
+      phase: "Evaluating",
+      tasks: [
+        { name: "a", evaluation: { before: BEFORE } },
+        { name: "b", evaluation: { before: AFTER } },
+      ],
+    },
+    { phase: "Evaluating", tasks: [{ name: "a", evaluation: { before: BEFORE } }] },
+    ["Evaluated: before training, b: 100 % of 48 programs are valid, best score 0.16 (gold medal)"],
+  ],
   ["it goes on", { phase: "Evaluating" }, { phase: "Evaluating" }, []],
   [
     "nothing new",

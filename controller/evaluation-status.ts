@@ -1,5 +1,5 @@
 /** What is told in events of the evaluations before and after training. Pure. */
-import type { EvaluatedPolicyStatus, TrainingRunStatus } from "../crds/trainingrun.ts";
+import type { EvaluatedPolicyStatus, EvaluationStatus, TrainingRunStatus } from "../crds/trainingrun.ts";
 import { significant } from "./numbers.ts";
 
 export interface Announcement {
@@ -11,17 +11,27 @@ export interface Announcement {
 /** @returns what of the change is worth an event */
 export function evaluationAnnouncements(now: TrainingRunStatus, before: TrainingRunStatus): Announcement[] {
   const told: Announcement[] = [];
-  for (const when of ["before", "after"] as const) {
-    const policy = now.evaluation?.[when];
-    if (policy && policy.iteration !== before.evaluation?.[when]?.iteration)
-      told.push({ type: "Normal", reason: "Evaluated", message: `${when} training: ${describe(policy)}` });
-  }
+  const known = evaluationsOf(before);
+  for (const [task, evaluation] of evaluationsOf(now))
+    for (const when of ["before", "after"] as const) {
+      const policy = evaluation[when];
+      if (!policy || policy.iteration === known.get(task)?.[when]?.iteration) continue;
+      const of = task === "" ? "" : `, ${task}`;
+      told.push({ type: "Normal", reason: "Evaluated", message: `${when} training${of}: ${describe(policy)}` });
+    }
   if (now.phase === "Evaluating" && before.phase !== "Evaluating") {
     const iteration = now.iteration ?? 0;
-    const when = iteration === 0 && !now.evaluation?.before ? "before training" : `after iteration ${iteration}`;
+    const wasEvaluated = [...evaluationsOf(now).values()].some((evaluation) => evaluation.before);
+    const when = iteration === 0 && !wasEvaluated ? "before training" : `after iteration ${iteration}`;
     told.push({ type: "Normal", reason: "Evaluating", message: `the policy is evaluated ${when} (spec.evaluation)` });
   }
   return told;
+}
+
+/** By task; that of the only one has no name. */
+function evaluationsOf({ evaluation, tasks = [] }: TrainingRunStatus): Map<string, EvaluationStatus> {
+  if (evaluation) return new Map([["", evaluation]]);
+  return new Map(tasks.flatMap((task) => (task.evaluation ? [[task.name, task.evaluation]] : [])));
 }
 
 function describe({ samples, validFraction, best, mean, bestMedal }: EvaluatedPolicyStatus): string {

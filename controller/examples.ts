@@ -4,6 +4,7 @@ export const EXAMPLES: Record<string, readonly string[]> = {
     "longrun run manifests/quickstart/trainingrun.yaml",
     "longrun run manifests/quickstart/trainingrun.yaml --out runs/short --set stopping.iterations=2",
     "longrun run --task ./mytask --out runs/mine",
+    "longrun run --task diamonds --task movie --task wage",
     "longrun run --resume runs/short",
   ],
   evaluate: [
@@ -15,6 +16,7 @@ export const EXAMPLES: Record<string, readonly string[]> = {
   "smoke-test": ["longrun smoke-test manifests/quickstart/trainingrun.yaml --timeout 600"],
   "release-runs": ["longrun release-runs --namespace team"],
   exec: ["longrun exec --task diamonds program.py", "longrun exec --task ./mytask program.py --json"],
+  best: ["longrun best runs/short", "longrun best runs/several --task wage"],
   samples: ["longrun samples runs/short --failed", "longrun samples runs/short --show s000001"],
   validate: [
     "longrun validate manifests/quickstart/trainingrun.yaml",

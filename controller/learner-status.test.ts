@@ -36,11 +36,41 @@ test("a status that makes sense is read whole", () => {
     actors: [{ name: "quick-actor-0-0", connected: true, draining: false, running: 1 }],
     finished: {
       ...{ iteration: 4, lineage: 2, elapsedSeconds: 400, bestScore: 812.5, meanScore: 900, validFraction: 0.5 },
-      ...{ meanDurationSeconds: 2, engineSeconds: LINE.engineSeconds },
+      ...{ meanDurationSeconds: 2, engineSeconds: LINE.engineSeconds, meanNormalizedScore: undefined, tasks: [] },
     },
+    evaluations: new Map(),
     evaluation: { protocol: "Paper", before: POLICY },
     checkpoint: { iteration: 4, digest: "d".repeat(64), path: "checkpoints/1-000004" },
   });
+});
+
+test("several tasks: scores, evaluations and what kubectl get shows, by task; names that the run does not have count nowhere", () => {
+  const task = (best: number, mean: number | null) => ({
+    samples: 8,
+    bestScoreSoFar: best,
+    meanScore: mean,
+    validFraction: 0.5,
+  });
+  const said = {
+    phase: Phase.EXECUTING,
+    iteration: 5,
+    ...line({
+      ...{ meanScore: null, bestScoreSoFar: null, meanNormalizedScore: 0.4321 },
+      tasks: { diamonds: task(281.3604, 400), wage: task(35.757, null), other: task(1, 1) },
+    }),
+    evaluationJson: JSON.stringify({ tasks: { wage: { protocol: "Paper", before: POLICY } } }),
+  };
+  const run = runOf({ tasks: [{ name: "diamonds" }, { name: "wage" }] });
+  const status = statusOf(said, "Running", {}, run);
+  assert.deepEqual(status.tasks, [
+    { name: "diamonds", samples: 8, best: 281.3604, mean: 400, validFraction: 0.5 },
+    { name: "wage", samples: 8, best: 35.757, validFraction: 0.5, evaluation: { protocol: "Paper", before: POLICY } },
+  ]);
+  assert.deepEqual([status.display?.best, status.display?.mean], ["diamonds=281.4 wage=35.76", "0.4321"]);
+  assert.deepEqual([status.score, status.evaluation], [{ meanNormalized: 0.4321, validFraction: 0.5 }, undefined]);
+  const silent = statusOf({ phase: Phase.EXECUTING, iteration: 5 }, "Running", status, run);
+  assert.deepEqual(silent.tasks, status.tasks, "what was known stays");
+  assert.equal(parse(line({ tasks: { wage: 3 } })).nonsense?.startsWith("iterationJson.tasks.wage is 3"), true);
 });
 
 test("what is absent, null or empty says nothing", () => {
@@ -132,8 +162,8 @@ function without(said: StatusMessage, field: "phase"): StatusMessage {
 
 const RUN = runOf({ stopping: { iterations: 10 } });
 
-function statusOf(said: StatusMessage, stage: Stage = "Running", before: object = {}) {
-  const run = { ...RUN, status: before };
+function statusOf(said: StatusMessage, stage: Stage = "Running", before: object = {}, of = RUN) {
+  const run = { ...of, status: before };
   return desiredStatus({
     observed: observedOf(run, { actors: [actorOf(run, 0)], link: linkOf(said) }),
     lifecycle: { stage, learnerReplicas: 1 },

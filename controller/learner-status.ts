@@ -4,7 +4,7 @@
  * makes no sense is left out and named in `nonsense`; the rest counts, above all the phase: whatever else a learner says,
  * its end is seen. A status that follows from this value always passes the CRD's schema. Pure.
  */
-import type { CheckpointStatus, EvaluatedPolicyStatus, EvaluationStatus } from "../crds/trainingrun.ts";
+import type { CheckpointStatus, EvaluatedPolicyStatus, EvaluationStatus, TaskStatus } from "../crds/trainingrun.ts";
 import { ENGINE_USES, type EngineSeconds } from "../proto/engine-seconds.ts";
 import { messages, type PhaseName, type StatusReceived } from "../proto/service.ts";
 
@@ -23,8 +23,10 @@ export interface LearnerStatus {
   actors: LearnerActor[];
   /** The newest finished iteration; undefined before the first. */
   finished: ReportedIteration | undefined;
-  /** Results of the evaluations; undefined before the first is over. */
+  /** Results of the evaluations; undefined before the first is over, and of a run with several tasks. */
   evaluation: EvaluationStatus | undefined;
+  /** Of several tasks, by name. */
+  evaluations: Map<string, EvaluationStatus>;
   checkpoint: Required<CheckpointStatus> | undefined;
   /** For a person. */
   message: string;
@@ -50,12 +52,20 @@ export interface ReportedIteration {
   elapsedSeconds: number | undefined;
   bestScore: number | undefined;
   meanScore: number | undefined;
+  meanNormalizedScore: number | undefined;
   validFraction: number | undefined;
+  tasks: ReportedTask[];
   meanDurationSeconds: number | undefined;
   /** What the engine did; learners of 0.2 do not say. */
   engineSeconds: Partial<EngineSeconds> | undefined;
 }
 
+export type ReportedTask = Required<Pick<TaskStatus, "name">> & Omit<TaskStatus, "evaluation">;
+
+/** The largest number of `spec.tasks`. */
+const MAX_TASKS = 16;
+/** Longest name of a task. */
+const MAX_TASK_CHARACTERS = 63;
 /** What the CRD's int32 holds. */
 const MAX_INT32 = 2 ** 31 - 1;
 /** A hundred years: no run and no program takes longer, and a date that far can still be written. */
@@ -93,7 +103,7 @@ export function parseLearnerStatus(received: StatusReceived): LearnerStatus {
     executions: executions ? executionsOf(executions, reader) : undefined,
     actors: actorsOf(actors ?? [], reader),
     finished: finishedOf(iterationJson, reader),
-    evaluation: evaluationOf(evaluationJson, reader),
+    ...evaluationsOf(evaluationJson, reader),
     checkpoint: checkpointOf(checkpoint, reader),
     message: (message ?? "").slice(-MAX_MESSAGE_CHARACTERS),
     blocked: reader.oneOf("blocked", blocked || undefined, BLOCKS),
@@ -188,11 +198,12 @@ function finishedOf(json: string | null | undefined, reader: Reader): ReportedIt
   const [iteration, lineage] = [of("iteration", COUNT), of("lineage", TOTAL)];
   if (iteration === undefined || lineage === undefined)
     return reader.drop("iterationJson", json, "a line with iteration and lineage");
-  const task = isObject(line.tasks) ? Object.values(line.tasks)[0] : undefined;
+  const tasks = tasksOf(line.tasks, reader);
   return {
-    ...{ iteration, lineage, elapsedSeconds: of("elapsedSeconds", SECONDS) },
-    bestScore: of("bestScoreSoFar", SCORE) ?? (isObject(task) ? numberOrNothing(task.bestScoreSoFar) : undefined),
+    ...{ iteration, lineage, elapsedSeconds: of("elapsedSeconds", SECONDS), tasks },
+    bestScore: of("bestScoreSoFar", SCORE) ?? (tasks.length === 1 ? tasks[0]!.best : undefined),
     ...{ meanScore: of("meanScore", SCORE), validFraction: of("validFraction", SHARE) },
+    meanNormalizedScore: of("meanNormalizedScore", SHARE),
     meanDurationSeconds: of("meanDurationSeconds", SECONDS),
     engineSeconds: engineOf(line.engineSeconds, reader),
   };
@@ -207,16 +218,46 @@ function engineOf(said: unknown, reader: Reader): Partial<EngineSeconds> | undef
   return known.length > 0 ? Object.fromEntries(known) : undefined;
 }
 
-function numberOrNothing(value: unknown): number | undefined {
-  return Number.isFinite(value) ? (value as number) : undefined;
+/** What a learner says by task, by the names of the tasks. */
+function byTask(field: string, said: unknown, reader: Reader): [name: string, of: Record<string, unknown>][] {
+  if (said === undefined || said === null) return [];
+  if (!isObject(said) || Object.keys(said).length > MAX_TASKS)
+    return reader.drop(field, said, `an object of at most ${MAX_TASKS} tasks`) ?? [];
+  return Object.entries(said).flatMap(([name, of]) => {
+    if (isObject(of) && name !== "" && name.length <= MAX_TASK_CHARACTERS) return [[name, of]];
+    return (
+      reader.drop(`${field}.${name}`, of, `an object, of a name of at most ${MAX_TASK_CHARACTERS} characters`) ?? []
+    );
+  });
+}
+
+function tasksOf(said: unknown, reader: Reader): ReportedTask[] {
+  return byTask("iterationJson.tasks", said, reader).map(([name, task]) => {
+    const of = (field: string, range: Range) =>
+      reader.number(`iterationJson.tasks.${name}.${field}`, task[field], range);
+    const numbers = {
+      ...{ samples: of("samples", COUNT), best: of("bestScoreSoFar", SCORE), mean: of("meanScore", SCORE) },
+      validFraction: of("validFraction", SHARE),
+    };
+    const known = Object.entries(numbers).filter(([, value]) => value !== undefined);
+    return { name, ...Object.fromEntries(known) };
+  });
+}
+
+function evaluationsOf(json: string | null | undefined, reader: Reader) {
+  const said = reader.json("evaluationJson", json);
+  const tasks = byTask("evaluationJson.tasks", said?.tasks, reader).flatMap(([name, each]) => {
+    const evaluation = evaluationOf(each, `evaluationJson.tasks.${name}`, reader);
+    return evaluation ? [[name, evaluation] as const] : [];
+  });
+  return { evaluation: said && evaluationOf(said, "evaluationJson", reader), evaluations: new Map(tasks) };
 }
 
 /** Null stands where there is no number. */
-function evaluationOf(json: string | null | undefined, reader: Reader): EvaluationStatus | undefined {
-  const said = reader.json("evaluationJson", json);
-  if (!said) return undefined;
-  const protocol = reader.oneOf("evaluationJson.protocol", said.protocol, ["Paper", "Equal", "Scratch"] as const);
-  const [before, after] = [policyOf("before", said.before, reader), policyOf("after", said.after, reader)];
+function evaluationOf(said: Record<string, unknown>, field: string, reader: Reader): EvaluationStatus | undefined {
+  const protocol = reader.oneOf(`${field}.protocol`, said.protocol, ["Paper", "Equal", "Scratch"] as const);
+  const of = (when: string) => policyOf(`${field}.${when}`, said[when], reader);
+  const [before, after] = [of("before"), of("after")];
   if (!before && !after) return undefined;
   return { ...(protocol && { protocol }), ...(before && { before }), ...(after && { after }) };
 }
@@ -226,8 +267,7 @@ const POLICY_NUMBERS = {
   ...{ bestFromScratch: SCORE, bestImproved: SCORE, medalFraction: SHARE, aboveMedianFraction: SHARE },
 } satisfies Partial<Record<keyof EvaluatedPolicyStatus, Range>>;
 
-function policyOf(when: "before" | "after", said: unknown, reader: Reader): EvaluatedPolicyStatus | undefined {
-  const field = `evaluationJson.${when}`;
+function policyOf(field: string, said: unknown, reader: Reader): EvaluatedPolicyStatus | undefined {
   if (said === undefined || said === null) return undefined;
   if (!isObject(said)) return reader.drop(field, said, "an object");
   const policy: EvaluatedPolicyStatus = {};

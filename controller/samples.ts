@@ -18,6 +18,7 @@ export interface ListedSample {
   id: string;
   purpose: string;
   iteration: number;
+  task: string;
   kind: string;
   state: string;
   valid: boolean;
@@ -39,16 +40,25 @@ export async function showSamples(run: string, options: SamplesOptions, parts: P
   return EXIT.done;
 }
 
-const HEADS = ["id", "iteration", "prompt", "score", "reward", "duration", "result"];
+const HEADS = ["id", "iteration", "task", "prompt", "score", "reward", "duration", "result"];
 
 function listed(samples: readonly ListedSample[], run: string): string {
   if (samples.length === 0) return "No such sample.\n";
   const rows = samples.map(
-    ({ id, iteration, kind, state, valid, score, reward, clamped, guards, durationSeconds, error }) => {
+    ({ id, iteration, task, kind, state, valid, score, reward, clamped, guards, durationSeconds, error }) => {
       const notes = [...guards.map((guard) => `flagged: ${guard}`), ...(clamped ? ["at rewardFloor"] : [])];
       const result = valid ? ["valid", ...notes].join(", ") : error || state;
       const duration = durationSeconds === null ? "-" : `${durationSeconds.toFixed(2)} s`;
-      return [id, String(iteration), kind, significant(score), significant(reward), duration, result.split("\n")[0]!];
+      return [
+        id,
+        String(iteration),
+        task,
+        kind,
+        significant(score),
+        significant(reward),
+        duration,
+        result.split("\n")[0]!,
+      ];
     },
   );
   const widths = HEADS.map((head, column) => Math.max(head.length, ...rows.map((row) => row[column]!.length)));
@@ -56,7 +66,7 @@ function listed(samples: readonly ListedSample[], run: string): string {
   const line = (row: readonly string[]) =>
     row
       .map((cell, column) =>
-        column === last ? cell : column < 3 ? cell.padEnd(widths[column]!) : cell.padStart(widths[column]!),
+        column === last ? cell : column < 4 ? cell.padEnd(widths[column]!) : cell.padStart(widths[column]!),
       )
       .join("  ");
   const more = `One of them whole: longrun samples ${run} --show ${samples.at(-1)!.id}`;

@@ -4,6 +4,7 @@ import type {
   Condition,
   ImagesStatus,
   NotificationStatus,
+  TaskStatus,
   TrainingRunStatus,
 } from "../crds/trainingrun.ts";
 import type { PhaseName } from "../proto/service.ts";
@@ -45,6 +46,8 @@ export interface StatusFacts {
   nowMs: number;
 }
 
+/** Longest text of a column of kubectl get. */
+const DISPLAYED_CHARACTERS = 120;
 /** RFC 3339 has four digits for a year. */
 const LAST_DATE_MS = Date.UTC(9999, 11, 31);
 
@@ -60,6 +63,8 @@ export function desiredStatus(facts: StatusFacts): TrainingRunStatus {
   const conditions = stamp(conditionsOf(facts), before.conditions ?? [], { generation: run.metadata.generation, now });
   const actors = actorsOf(facts, now);
   const executions = heard?.executions ? countsOf(heard.executions) : before.executions;
+  const several = run.spec.tasks.length > 1;
+  const tasks = tasksOf(run, heard, before);
   return dropUndefined({
     observedGeneration: run.metadata.generation,
     phase: phaseOf(
@@ -78,9 +83,10 @@ export function desiredStatus(facts: StatusFacts): TrainingRunStatus {
     notification: ended === undefined ? undefined : (notification ?? before.notification),
     failures: learnerFailures(observed),
     images,
-    evaluation: heard?.evaluation ?? before.evaluation,
+    evaluation: heard?.evaluation ?? (several ? undefined : before.evaluation),
     ...progress,
-    display: displayOf(progress, actors, run.spec.stopping.iterations),
+    tasks,
+    display: displayOf(progress, several ? tasks : undefined, actors, run.spec.stopping.iterations),
   });
 }
 
@@ -113,11 +119,29 @@ function progressOf(
   return dropUndefined({
     iteration: line.iteration,
     policyVersion: `${line.lineage}-${line.iteration}`,
-    score: dropUndefined({ best: line.bestScore, mean: line.meanScore, validFraction: line.validFraction }),
+    score: dropUndefined({
+      ...{ best: line.bestScore, mean: line.meanScore, meanNormalized: line.meanNormalizedScore },
+      validFraction: line.validFraction,
+    }),
     ...{ meanDurationSeconds: line.meanDurationSeconds, engineSeconds: line.engineSeconds },
     percent: percentOf(line.iteration, iterations),
     estimatedCompletion: ended ? undefined : completionOf(line, iterations, nowMs),
   });
+}
+
+/** Each task that something is known of; undefined where there is none. Moves with iterations and evaluations alone. */
+function tasksOf(
+  { spec }: StatusFacts["observed"]["run"],
+  heard: LearnerStatus | undefined,
+  before: TrainingRunStatus,
+): TaskStatus[] | undefined {
+  const tasks = spec.tasks.flatMap(({ name }) => {
+    const known = before.tasks?.find((task) => task.name === name);
+    const measured = heard?.finished?.tasks.find((task) => task.name === name) ?? known;
+    const evaluation = heard?.evaluations.get(name) ?? known?.evaluation;
+    return measured || evaluation ? [dropUndefined({ ...measured, name, evaluation })] : [];
+  });
+  return tasks.length > 0 ? tasks : undefined;
 }
 
 /** @returns undefined where the pace is not known, or leads beyond the years that a date has */
@@ -193,12 +217,22 @@ function waitingReason(waiting: ObservedActor[]): Finding | undefined {
   return undefined;
 }
 
-function displayOf({ iteration, score }: Progress, { running, desired }: ActorsStatus, iterations: number) {
+const shortened = (text: string): string =>
+  text.length > DISPLAYED_CHARACTERS ? `${text.slice(0, DISPLAYED_CHARACTERS - 1)}…` : text;
+
+/** @param tasks of a run that has several: their scores have no common unit, so that Best names each and Mean is from 0 to 1 */
+function displayOf(
+  { iteration, score }: Progress,
+  tasks: TaskStatus[] | undefined,
+  { running, desired }: ActorsStatus,
+  iterations: number,
+) {
   const number = (value: number | undefined) => (value === undefined ? undefined : significant(value));
+  const best = tasks?.flatMap((task) => (task.best === undefined ? [] : `${task.name}=${significant(task.best)}`));
   return dropUndefined({
     iteration: `${iteration}/${iterations}`,
-    best: number(score?.best),
-    mean: number(score?.mean),
+    best: best && best.length > 0 ? shortened(best.join(" ")) : number(score?.best),
+    mean: number(tasks ? score?.meanNormalized : score?.mean),
     valid: score?.validFraction === undefined ? undefined : `${Math.round(score.validFraction * 100)}%`,
     actors: `${running}/${desired ?? 0}`,
   });

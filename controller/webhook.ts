@@ -26,6 +26,7 @@ export interface FinishedData {
   namespace?: string;
   /** Where there is no cluster: the run folder. */
   directory?: string;
+  /** Several tasks: their names, with commas between them. */
   task: string;
   phase: "Succeeded" | "Failed";
   /** One sentence for people. */

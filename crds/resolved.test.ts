@@ -15,13 +15,13 @@ const ranged = run(`${GRADER}, rewardRange: { worst: 30, best: 0 }`);
 const other = run(`${GRADER}, rewardRange: { worst: 31, best: 0 }`);
 
 test("a resolved manifest reads back as it was; a note on the range stays with the same range", () => {
-  const text = resolvedText(ranged, { note: "estimated" });
+  const text = resolvedText(ranged, { notes: { own: "estimated" } });
   assert.match(text, /^# The resolved manifest of this run: every default is filled in\.\n/);
   assert.match(text, /rewardRange:\n +# estimated\n +worst: 30\n/);
   assert.deepEqual(parseResolved(text, "b.yaml"), ranged);
   assert.equal(resolvedText(ranged, { earlier: text }), text);
   assert.doesNotMatch(resolvedText(other, { earlier: text }), /estimated/, "of another range it is not known");
-  assert.doesNotMatch(resolvedText(plain, { earlier: text, note: "estimated" }), /estimated/);
+  assert.doesNotMatch(resolvedText(plain, { earlier: text, notes: { own: "estimated" } }), /estimated/);
 });
 
 test("a run keeps the range that it estimated when it began", () => {

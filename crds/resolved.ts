@@ -1,45 +1,55 @@
 /** `trainingrun.yaml` of a run folder: the resolved manifest, which a machine's command line and the learner both write. */
 import { isDeepStrictEqual } from "node:util";
-import { Document, isMap, parseDocument } from "yaml";
+import { Document, isMap, isSeq, parseDocument, type YAMLMap } from "yaml";
 import type { TrainingRun } from "./trainingrun.generated.ts";
 
 const HEADER = " The resolved manifest of this run: every default is filled in.";
-const RANGE = ["spec", "tasks", 0, "grader", "rewardRange"];
 
 /**
  * Returns the file's text.
  *
- * @param note where an estimated rewardRange of the first task is from: a comment beside it
- * @param earlier the text that this one replaces; its note stays with the same range
+ * @param notes where the estimated rewardRange of a task is from, by the task's name: a comment beside it
+ * @param earlier the text that this one replaces; its notes stay with the same ranges
  */
 export function resolvedText(
   run: TrainingRun,
-  { note, earlier }: { note?: string | undefined; earlier?: string } = {},
+  { notes = {}, earlier = "" }: { notes?: Readonly<Record<string, string>>; earlier?: string } = {},
 ): string {
   const document = new Document(run, { aliasDuplicateObjects: false });
   document.commentBefore = HEADER;
-  const range = document.getIn(RANGE);
-  const kept = isMap(range) ? (note ?? noteOf(earlier ?? "", range.toJSON())) : undefined;
-  if (isMap(range) && kept !== undefined) range.commentBefore = ` ${kept}`;
+  const before = parseDocument(earlier);
+  for (const { name } of run.spec.tasks) {
+    const range = rangeOf(document, name);
+    const kept = range && (notes[name] ?? noteOf(before, name, range));
+    if (range && kept !== undefined) range.commentBefore = ` ${kept}`;
+  }
   return document.toString();
 }
 
-function noteOf(text: string, range: unknown): string | undefined {
-  const earlier = parseDocument(text).getIn(RANGE);
-  if (!isMap(earlier) || !isDeepStrictEqual(earlier.toJSON(), range)) return undefined;
-  return earlier.commentBefore?.trim();
+function rangeOf(document: Document, task: string): YAMLMap | undefined {
+  const tasks = document.getIn(["spec", "tasks"]);
+  const item = isSeq(tasks) ? tasks.items.find((each) => isMap(each) && each.get("name") === task) : undefined;
+  const range = isMap(item) ? item.getIn(["grader", "rewardRange"]) : undefined;
+  return isMap(range) ? range : undefined;
+}
+
+function noteOf(before: Document, task: string, range: YAMLMap): string | undefined {
+  const earlier = rangeOf(before, task);
+  return earlier && isDeepStrictEqual(earlier.toJSON(), range.toJSON()) ? earlier.commentBefore?.trim() : undefined;
 }
 
 /**
- * Returns `newer` with the rewardRange of `before`, where it gives none and its grader is otherwise the same: a run estimates the range when
- * it begins, and keeps it.
+ * Returns `newer` with the rewardRanges of `before`, where a task gives none and its grader is otherwise the same: a run estimates the range
+ * when it begins with a task, and keeps it.
  */
 export function withEarlierRange(newer: TrainingRun, before: TrainingRun | undefined): TrainingRun {
-  const [grader, earlier] = [newer.spec.tasks[0]?.grader, before?.spec.tasks[0]?.grader];
-  if (!grader || grader.rewardRange || !earlier?.rewardRange) return newer;
-  const { rewardRange, ...others } = earlier;
-  if (!isDeepStrictEqual(others, grader)) return newer;
-  const kept = structuredClone(newer);
-  kept.spec.tasks[0]!.grader = { ...grader, rewardRange };
+  const ranges = new Map(before?.spec.tasks.map(({ name, grader }) => [name, grader]));
+  let kept = newer;
+  for (const [index, { name, grader }] of newer.spec.tasks.entries()) {
+    const { rewardRange, ...others } = ranges.get(name) ?? {};
+    if (!grader || grader.rewardRange || !rewardRange || !isDeepStrictEqual(others, grader)) continue;
+    if (kept === newer) kept = structuredClone(newer);
+    kept.spec.tasks[index]!.grader = { ...grader, rewardRange };
+  }
   return kept;
 }

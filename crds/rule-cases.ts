@@ -26,6 +26,10 @@ const images = (publicData: string, privateData: string): string =>
   `tasks=[{name: diamonds, grader: {${GRADER}}, publicData: {image: {reference: ${publicData}}}, privateData: {image: {reference: ${privateData}}}}]`;
 const sources = (publicData: string, privateData: string): string =>
   `tasks=[{name: diamonds, grader: {${GRADER}}, publicData: ${publicData}, privateData: ${privateData}}]`;
+/** Two tasks with data of their own: the public data of the first, and the answers of the second. */
+const secondTask = (publicData: string, privateData: string): string =>
+  `tasks=[{name: one, grader: {${GRADER}}, publicData: ${publicData}, privateData: {image: {reference: c}}}, ` +
+  `{name: two, grader: {${GRADER}}, publicData: {image: {reference: d}}, privateData: ${privateData}}]`;
 const grader = (text: string): string => `tasks[0].grader={${text}}`;
 /** Of `model.source`. */
 const HUB = "{huggingFace: {repo: a/b}}";
@@ -201,9 +205,31 @@ const FIT: RuleCase[] = [
   },
   {
     at: "spec",
-    message: "tasks holds one task for now",
-    refused: ["tasks[1].name=wage"],
-    accepted: ["tasks[0].name=wage"],
+    message: "all tasks of a run share one sandbox",
+    refused: ["tasks[1]={name: wage, sandboxImage: other}", "actors.sandboxImage=ours"],
+    accepted: ["tasks[1]={name: wage, sandboxImage: ours}", "actors.sandboxImage=ours"],
+  },
+  {
+    at: "spec",
+    message: "actors mount the publicData of every task",
+    refused: [
+      secondTask(
+        "{persistentVolumeClaim: {claimName: open}}",
+        "{persistentVolumeClaim: {claimName: open, subPath: b}}",
+      ),
+    ],
+    accepted: [
+      secondTask(
+        "{persistentVolumeClaim: {claimName: open}}",
+        "{persistentVolumeClaim: {claimName: answers, subPath: b}}",
+      ),
+    ],
+  },
+  {
+    at: "spec",
+    message: "actors mount the publicData of every task",
+    refused: [secondTask("{image: {reference: a}}", "{image: {reference: a}}")],
+    accepted: [secondTask("{image: {reference: a}}", "{image: {reference: b}}")],
   },
   {
     at: "spec",
@@ -720,11 +746,11 @@ const CHANGE: RuleCase[] = [
   ),
   {
     at: "spec",
-    message: "tasks cannot be added, removed or renamed",
-    before: [],
+    message: "tasks can be added, removed or renamed only while",
+    before: ["suspend=true"],
     phase: "Running",
-    refused: ["tasks=[{name: wage}]"],
-    accepted: ["stopping.iterations=200"],
+    refused: ["suspend=false", "tasks[1].name=wage"],
+    accepted: ["suspend=true", "tasks[1].name=wage"],
   },
   ...fixedOptional("spec.tasks[]", "description", "description of a task cannot change", ["a", "b"]),
   {

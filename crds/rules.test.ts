@@ -62,8 +62,11 @@ describe("a rule", () => {
     const before = parseTrainingRun(BASE, "old.yaml", [task("a")]);
     assert.equal(of([task("a")], { before }), "");
     assert.match(of([task("b")], { before }), /spec.tasks\[0\].description does not fit: description of a task cannot/);
-    const renamed = of([task("b").replace("diamonds", "wage")], { before });
-    assert.match(renamed, /^[^\n]* spec.tasks does not fit: tasks cannot be added, removed or renamed[^\n]*$/);
+    const renamed = task("b").replace("diamonds", "wage");
+    const change = /^[^\n]* spec.tasks does not fit: tasks can be added, removed or renamed only while[^\n]*$/;
+    assert.match(of([renamed], { before }), change);
+    const suspended = parseTrainingRun(BASE, "old.yaml", [task("a"), "suspend=true"]);
+    assert.equal(of([renamed, "suspend=true"], { before: suspended }), "");
   });
   test("of change sees that two TrainingRuns say the same, whatever order their fields have", () => {
     const set = (text: string): TrainingRun => parseTrainingRun(BASE, "old.yaml", [`model.adaptation={${text}}`]);

@@ -26,7 +26,7 @@ export interface TrainingRun {
 
 /** What is to be trained, on what, and with which resources. */
 export interface TrainingRunSpec {
-  /** The machine-learning tasks that prompts are drawn from; exactly one for now. */
+  /** The machine-learning tasks that prompts are drawn from, by their weights. They share actors, sandbox image and policy; each has its own data, grader and limits. Tasks can be added and removed while the run is suspended. */
   tasks: Task[];
   /** The policy and how it writes. */
   model: Model;
@@ -68,6 +68,10 @@ export interface TrainingRunSpec {
 export interface Task {
   /** Cannot change. Name of a bundled task (diamonds, movie, wage), of an MLE-bench competition, or of a custom task that states its data and grader. */
   name: string;
+  /** How often prompts draw this task, beside the weights of the others: 2 is twice as often as 1 (default 1; ours). */
+  weight: number;
+  /** Image that programs of this task need. All tasks of a run share actors.sandboxImage, so that it must be the same; only on Kubernetes. Absent: the task needs no image of its own. */
+  sandboxImage?: string;
   /** Cannot change. What the policy is told about the task. Absent: description.md of the public data. */
   description?: string;
   /** Cannot change. What programs may read, train and test data without labels. Give exactly one source. */
@@ -308,6 +312,8 @@ export interface Algorithm {
   scaleByGroupStd: boolean;
   /** Bring the advantages of the batch to mean 0 and deviation 1; Auto is Off with baseline GRPO or RLOO and Plain with the others (default Auto; verl v0.2). */
   whitening: 'Auto' | 'Plain' | 'Off';
+  /** What baseline BatchMean, whitening and validScoreWeight compare a sample with: the samples of its own task, as rewards of different metrics share no scale, or the whole batch. The only sample of its task in a batch is compared with the whole batch (default Task; ours). */
+  normalizeBy: 'Task' | 'Batch';
   /** Weight of a valid sample's standardised score, added to its advantage; without it one failure hides every score difference; it is standardised within the batch, or within the group (default 0; paper: 0). */
   validScoreWeight: number;
   /** What a response that was cut at model.maxResponseTokens does: trains as any other, or is left out of the losses of policy and critic; its reward counts in baselines, groups and whitening all the same (default Train; verl v0.2; Mask is DAPO's overlong filtering). */
@@ -882,10 +888,12 @@ export interface TrainingRunStatus {
   iteration?: number;
   /** Lineage and iteration of the newest weights. */
   policyVersion?: string;
-  /** Scores of the newest iteration's valid samples, in the metric's unit. */
+  /** Scores of the newest iteration's valid samples, in the metric's unit. Scores of several tasks share no unit; tasks has them. */
   score?: ScoreStatus;
-  /** What the evaluations came to, in the metric's unit; absent until the first is over. */
+  /** What the evaluations came to, in the metric's unit; absent until the first is over, and where the run has several tasks, which have their own. */
   evaluation?: EvaluationStatus;
+  /** The same for each task, once an iteration or an evaluation is over. */
+  tasks?: TaskStatus[];
   /** Mean seconds that a program ran in the newest iteration. */
   meanDurationSeconds?: number;
   /** Seconds of the newest iteration by what the learner's engine did; absent where the learner does not say. */
@@ -930,17 +938,19 @@ export interface Condition {
   observedGeneration?: number;
 }
 
-/** Scores of the newest iteration's valid samples, in the metric's unit. */
+/** Scores of the newest iteration's valid samples, in the metric's unit. Scores of several tasks share no unit; tasks has them. */
 export interface ScoreStatus {
   /** Best score of the run. */
   best?: number;
   /** Mean score. */
   mean?: number;
+  /** Mean score between each grader's rewardRange.worst (0) and best (1), clipped. */
+  meanNormalized?: number;
   /** Valid samples as a share of all, 0..1. */
   validFraction?: number;
 }
 
-/** What the evaluations came to, in the metric's unit; absent until the first is over. */
+/** What the evaluations came to, in the metric's unit; absent until the first is over, and where the run has several tasks, which have their own. */
 export interface EvaluationStatus {
   /** Of spec.evaluation; Scratch where nothing is improved. */
   protocol?: 'Paper' | 'Equal' | 'Scratch';
@@ -972,6 +982,22 @@ export interface EvaluatedPolicyStatus {
   medalFraction?: number;
   /** Programs better than the median team, as a share. */
   aboveMedianFraction?: number;
+}
+
+/** One task. */
+export interface TaskStatus {
+  /** Of spec.tasks. */
+  name: string;
+  /** Samples that the newest iteration trained on. */
+  samples?: number;
+  /** Best score of the run. */
+  best?: number;
+  /** Mean score of the newest iteration. */
+  mean?: number;
+  /** Valid samples as a share, 0..1. */
+  validFraction?: number;
+  /** What the evaluations came to, in the metric's unit; absent until the first is over, and where the run has several tasks, which have their own. */
+  evaluation?: EvaluationStatus;
 }
 
 /** Seconds of the newest iteration by what the learner's engine did; absent where the learner does not say. */
@@ -1078,9 +1104,9 @@ export interface FailuresStatus {
 export interface DisplayStatus {
   /** Finished iterations of all, e.g. 7/12. */
   iteration?: string;
-  /** score.best in four digits. */
+  /** score.best in four digits; of several tasks NAME=BEST of each, cut where it is long. */
   best?: string;
-  /** score.mean in four digits. */
+  /** score.mean in four digits; of several tasks score.meanNormalized. */
   mean?: string;
   /** score.validFraction in percent. */
   valid?: string;

@@ -114,9 +114,10 @@ describe("a wrong manifest is refused with place, value and remedy", () => {
       "run.yaml:6: spec.tasks is []; give a list of 1 to 16 items",
     ],
     [
-      "two tasks",
-      MINIMAL.replace("    - name: diamonds", "    - name: diamonds\n    - name: wage"),
-      "run.yaml:6: spec.tasks does not fit: tasks holds one task for now; create a TrainingRun for each",
+      "a task that needs another image",
+      MINIMAL.replace("    - name: diamonds", "    - name: diamonds\n    - {name: wage, sandboxImage: other}"),
+      "run.yaml:6: spec.tasks does not fit: all tasks of a run share one sandbox, and tasks[].sandboxImage is not " +
+        "actors.sandboxImage: make them the same, or train that task in a TrainingRun of its own",
     ],
     [
       "a misspelt field",

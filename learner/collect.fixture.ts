@@ -71,10 +71,13 @@ export function rolloutOf(spec: TrainingRunSpec, store: Store, engine: Pick<Engi
   return new Rollout({
     ...{ engine, store, spec, nextNumber: store.nextSequence() },
     addSamples: async (samples) => store.addSamples(samples),
-    task: {
-      ...{ name: "diamonds", description: "Predict.", columns: [], files: [] },
-      ...{ snippet: [], submissionFormat: [], packages: [] },
-    },
+    tasks: [
+      {
+        weight: 1,
+        ...{ name: "diamonds", description: "Predict.", columns: [], files: [] },
+        ...{ snippet: [], submissionFormat: [], packages: [] },
+      },
+    ],
     encode: (messages) => Int32Array.from(Buffer.from(messages.map(({ content }) => content).join())),
     decode: () => "A plan.\n```python\nprint(1)\n```",
   });

@@ -5,15 +5,15 @@ import type { LearnerMetrics } from "./metrics/prometheus.ts";
 import type { StatusBoard } from "./server/status.ts";
 import type { Store } from "./store/store.ts";
 import type { Sample } from "./store/types.ts";
-import type { Task } from "./tasks/task.ts";
+import type { Tasks } from "./tasks/tasks.ts";
 
 /** What every part of a run works with. */
 export interface RunContext {
   /** The run folder. */
   readonly directory: string;
   readonly spec: TrainingRunSpec;
-  /** The task that the programs solve, with its grader. */
-  readonly task: Task;
+  /** The tasks that programs solve, each with its grader. */
+  readonly tasks: Tasks;
   /** Samples, executions and results, on disk. */
   readonly store: Store;
   /** How far the run is. */

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { parseResolved } from "../crds/trainingrun.ts";
+import { newSample } from "./store/store.fixture.ts";
 import { openStore } from "./store/store.ts";
 import { writeTaskFolder } from "./tasks/task-folder.fixture.ts";
 
@@ -42,9 +43,12 @@ test("a run that begins gets a range, with a comment, and keeps both when its le
   assert.equal(start(run), text);
 });
 
-test("a run that an earlier version began has rewards without a range, and goes on so", () => {
+test("a run that an earlier version began has rewards without a range, and goes on so", async () => {
   const run = join(home, "old");
   mkdirSync(run);
-  openStore(join(run, "store.sqlite"), {}).close();
+  const store = openStore(join(run, "store.sqlite"), {});
+  await store.beginLineage(() => false);
+  store.addSamples([newSample("a", { task: "own" })]);
+  store.close();
   assert.equal(rangeIn(start(run)), undefined);
 });

@@ -16,10 +16,10 @@ export class Grades {
 
   /** Grades every finished sample that has no grade yet. */
   gradeFinished(): void {
-    const { store, task, spec, metrics, log } = this.#run;
+    const { store, tasks, spec, metrics, log } = this.#run;
     for (const sample of store.ungraded()) {
       const started = performance.now();
-      const grade = gradeSample(sample, store.submission(sample.id), task, spec.algorithm);
+      const grade = gradeSample(sample, store.submission(sample.id), tasks.named(sample.task), spec.algorithm);
       store.setGrade(sample.id, { ...grade, family: sample.program && family(sample.program) });
       const { score, reward, reason } = grade;
       log.info({ execution: sample.id, outcome: sample.result?.outcome, score, reward, reason }, "graded");

@@ -2,7 +2,8 @@ import { MARKERS } from "../proto/markers.ts";
 import type { Checkpoints } from "./checkpoints.ts";
 import type { Collected, RunContext } from "./context.ts";
 import type { Grades } from "./grades.ts";
-import { type IterationMetrics, iterationMetrics, measuredSample } from "./metrics/iteration.ts";
+import { type IterationMetrics, iterationMetrics } from "./metrics/iteration.ts";
+import { measuredSample } from "./metrics/measured-sample.ts";
 import type { Phases } from "./phases.ts";
 import { inCorpus } from "./pretrain/corpus.ts";
 import type { UpdateResult } from "./rl/update.ts";
@@ -102,7 +103,7 @@ export class Iterations {
       );
     if (line.mostlyClamped)
       log.warn(
-        { iteration, clampedRewards: line.clampedRewards, rewardFloor: this.#run.task.grader.rewardFloor },
+        { iteration, clampedRewards: line.clampedRewards },
         "most valid rewards of the batch were raised to the grader's rewardFloor, so the policy cannot tell good scores from bad " +
           "ones: give grader.rewardRange in a new run",
       );
@@ -110,7 +111,7 @@ export class Iterations {
   }
 
   #line(done: FinishedIteration, checkpoint: { seconds: number; bytes: number } | undefined): IterationMetrics {
-    const { spec, store, task, corpus, progress, phases, grades, isReplay } = this.#run;
+    const { spec, store, tasks, corpus, progress, phases, grades, isReplay } = this.#run;
     const { iteration, batch, staleIds, staleWaited, brokenIds, abandonedSeconds, updated } = done;
     const measured = (sample: Sample) =>
       measuredSample(sample, iteration, corpus && sample.program ? inCorpus(sample.program, corpus) : undefined);
@@ -125,7 +126,7 @@ export class Iterations {
     this.#counted = { lost, retried };
     return iterationMetrics({
       ...{ iteration, lineage: store.lineage, seconds, executions, staleWaited, checkpoint, wallTime: new Date() },
-      tasks: [{ name: task.name, ...task.grader, ...task.grader.rewardRange }],
+      tasks: tasks.all.map(({ name, grader }) => ({ name, ...grader, ...grader.rewardRange })),
       markerNames: MARKERS,
       trained: batch.map(measured),
       launchedSeconds: [...ended, ...abandonedSeconds],
@@ -142,7 +143,8 @@ export class Iterations {
       instrumenterFaults: launched.instrumenterFaults,
       staleDropped: staleIds.length,
       groupDropped: brokenIds.length,
-      previous: progress.lines.at(-1),
+      // A task that was removed and added again goes on from its own newest line.
+      previous: { tasks: Object.assign({}, ...progress.lines.map((line) => line.tasks)) },
     });
   }
 

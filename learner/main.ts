@@ -20,8 +20,6 @@ import { existsSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { policyFolder } from "../crds/policy.ts";
-import { ManifestError } from "../crds/trainingrun.ts";
-import { limitsOfTask } from "../proto/execution.ts";
 import { EXIT_STATUS } from "../proto/exit-status.ts";
 import { Checkpoints, checkBase, loadCheckpoint } from "./checkpoints.ts";
 import type { RunContext } from "./context.ts";
@@ -41,7 +39,6 @@ import { evaluatePolicies, type Policies, readPolicies } from "./evaluation/poli
 import { exitStatusOf, failureKind, type RunStage } from "./failures.ts";
 import { Fence } from "./fence.ts";
 import { Grades } from "./grades.ts";
-import { rewardOrderFault } from "./grading/reward.ts";
 import { Health } from "./health.ts";
 import { Iterations } from "./iterations.ts";
 import { createLog, tell } from "./log.ts";
@@ -63,7 +60,7 @@ import { deviationLimits } from "./rl/deviation.ts";
 import { checkInstrumenter } from "./rollout/instrument-policy.ts";
 import { Rollout } from "./rollout/rollout.ts";
 import { packagesOf, readPromptTask } from "./rollout/snippet.ts";
-import { type Run, waitingOf } from "./run.ts";
+import type { Run } from "./run.ts";
 import { RunFiles } from "./run-files.ts";
 import { type LearnerServer, startServer } from "./server/server.ts";
 import { Phase, StatusBoard } from "./server/status.ts";
@@ -73,9 +70,10 @@ import { StoreError } from "./store/errors.ts";
 import { LEASE_DEFAULTS } from "./store/leases.ts";
 import { openStore, type Store } from "./store/store.ts";
 import { SuspendedError, Suspension } from "./suspension.ts";
-import { openTask } from "./tasks/task.ts";
+import { openTasks } from "./tasks/tasks.ts";
 import { train } from "./train.ts";
 import { versions } from "./versions.ts";
+import { waitingOf } from "./waiting.ts";
 
 /** The kubelet reads at most 4096 bytes of a termination message. */
 const TERMINATION_CHARACTERS = 1000;
@@ -118,28 +116,26 @@ async function main(): Promise<number> {
     const manifest = readManifest(directory, options.manifest);
     const { spec } = manifest;
     log = log.child({ run: options.runId ?? manifest.metadata.name });
-    // The store of a run that began without a rewardRange holds rewards that an estimate would not match.
-    const estimateRange = !existsSync(join(directory, STORE));
-    const task = openTask(options.taskDir, spec.tasks[0], { estimateRange });
-    const { rewardRangeFrom } = task;
-    if (rewardRangeFrom !== undefined) {
-      spec.tasks[0].grader = task.grader;
-      const { worst, best } = task.grader.rewardRange!;
-      const text = `rewardRange: a score of ${worst} earns 0, of ${best} earns 1 (${rewardRangeFrom})`;
-      tell(log, text);
+    // Samples of a task that began without a rewardRange have rewards that an estimate would not match.
+    const tasks = openTasks(options.taskDirs, spec, tasksBegun(join(directory, STORE)));
+    const notes: Record<string, string> = {};
+    for (const { name, grader, rewardRangeFrom } of tasks.all) {
+      if (rewardRangeFrom === undefined) continue;
+      const { worst, best } = grader.rewardRange!;
+      const of = tasks.areSeveral ? `rewardRange of ${name}` : "rewardRange";
+      tell(log, `${of}: a score of ${worst} earns 0, of ${best} earns 1 (${rewardRangeFrom})`);
+      notes[name] = rewardRangeFrom;
     }
-    const fault = rewardOrderFault(spec.algorithm, task.grader);
-    if (fault !== undefined) throw new ManifestError([fault]);
 
     // From here on this process is the one that writes.
-    writeManifest(directory, manifest, rewardRangeFrom);
+    writeManifest(directory, manifest, notes);
     const fence = Fence.take(directory, `${hostname()}/${process.pid}`);
     const { leaseSeconds, leaseGraceSeconds, maxAttempts } = spec.learner;
     // Defaults of the schema would change the manifests of runs that go on, and restart their learners.
     const { leaseSlackSeconds = LEASE_SLACK_SECONDS, maxDisruptions = LEASE_DEFAULTS.maxDisruptions } = spec.learner;
     const store = openStore(join(directory, STORE), {
       ...{ leaseSeconds, leaseGraceSeconds, maxAttempts, maxDisruptions },
-      longestSeconds: task.spec.executionTimeoutSeconds + leaseSlackSeconds,
+      longestSeconds: tasks.longestSeconds + leaseSlackSeconds,
       checkFence: () => fence.check(),
     });
     const summary = await readSummary(directory);
@@ -148,7 +144,7 @@ async function main(): Promise<number> {
     const checkpoint = () => store.checkpoints()[0];
     observeLive(metrics.registry, { status, checkpoint, startedAt, directory, tlsDirectory: options.tls });
     const it: Process = {
-      ...{ options, directory, spec, task, store, status, metrics, metricsServer, health, log },
+      ...{ options, directory, spec, tasks, store, status, metrics, metricsServer, health, log },
       ...{ suspension: new Suspension(), signal: stopping.signal },
     };
     const succeeded = stay && summary?.state === "succeeded" && reasonToStop(linesOf(store), spec.stopping);
@@ -160,9 +156,9 @@ async function main(): Promise<number> {
   }
 }
 
-/** From an opened task to the end of the run. */
+/** From opened tasks to the end of the run. */
 async function learn(it: Process, earlier: RunSummary | undefined): Promise<number> {
-  const { options, directory, spec, task, store, status, suspension, metrics, health, log, signal } = it;
+  const { options, directory, spec, tasks, store, status, suspension, metrics, health, log, signal } = it;
   const policy = policyFolder(spec.model.policy, join(directory, "trainingrun.yaml"), options.modelDir);
   const tokenizer = readTokenizer(policy);
   const policies = readPolicies(directory);
@@ -183,7 +179,10 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const server = await serve(it);
   const rollout = new Rollout({
     ...{ engine, store, spec, addSamples: (samples) => server.write(() => store.addSamples(samples)) },
-    task: readPromptTask(task, spec.prompts.dataSnippetRows, packagesOf(spec)),
+    tasks: tasks.all.map((task) => {
+      const { weight } = task.spec;
+      return { ...readPromptTask(task, spec.prompts.dataSnippetRows, packagesOf(spec)), weight };
+    }),
     encode: (messages) => tokenizer.encodeChat(messages),
     decode: (tokens) => tokenizer.decode(tokens),
     nextNumber: store.nextSequence(),
@@ -194,11 +193,13 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
     server.drain(suspension.signal.reason.message);
   });
   const report = new ReportWriter({ runDirectory: directory, onError: (message) => log.warn(message) });
-  const corpus = readCorpus(policy, task.name);
-  const unknown = corpus && unknownTask(corpus.tasks, spec.model.policy ?? policy, task.name);
-  if (unknown !== undefined) tell(log, unknown);
+  const corpus = readCorpus(policy, tasks.areSeveral ? undefined : tasks.all[0]!.name);
+  for (const name of tasks.names) {
+    const unknown = corpus && unknownTask(corpus.tasks, spec.model.policy ?? policy, name);
+    if (unknown !== undefined) tell(log, unknown);
+  }
 
-  const context: RunContext = { directory, spec, task, store, status, metrics, log, progress: { state, lines } };
+  const context: RunContext = { directory, spec, tasks, store, status, metrics, log, progress: { state, lines } };
   const phases = new Phases(context, signal, suspension.signal);
   const grades = new Grades(context);
   const checkpoints = new Checkpoints(context, engine);
@@ -248,7 +249,11 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
 }
 
 /** Starts the engine with the weights of the newest checkpoint, or with the run's initial policy. @param restarted it has begun before */
-async function loadPolicy({ options, directory, spec, store, log }: Process, policy: string, restarted: boolean) {
+async function loadPolicy(
+  { options, directory, spec, tasks, store, log }: Process,
+  policy: string,
+  restarted: boolean,
+) {
   const { maxPositions } = readConfig(policy);
   checkLengths(spec.model, maxPositions);
   checkInstrumenter(spec.model, maxPositions);
@@ -276,6 +281,8 @@ async function loadPolicy({ options, directory, spec, store, log }: Process, pol
     state = { ...state, ...loaded };
     return loaded !== undefined;
   });
+  const discarded = store.discardOtherTasks(tasks.names);
+  if (discarded > 0) log.info({ samples: discarded }, "samples of tasks that the run has no more are discarded");
   if (checkpoint === undefined && spec.initFrom?.path !== undefined) {
     checkBase(spec.initFrom.path, base, policy);
     await engine.load(spec.initFrom.path);
@@ -391,11 +398,10 @@ async function stayFinished(it: Process, message: string): Promise<number> {
 }
 
 async function serve(it: Process): Promise<LearnerServer> {
-  const { options, directory, spec, task, store, status, suspension, metricsServer, health, log } = it;
-  const limits = { ...limitsOfTask(task.spec), submissionBytes: task.submissionBytes };
+  const { options, directory, spec, tasks, store, status, suspension, metricsServer, health, log } = it;
   const server = await startServer({
     ...{ store, status, log, address: options.listen, tlsDirectory: options.tls },
-    limitsOf: () => limits,
+    limitsOf: (task) => tasks.limitsOf(task),
     // Only packages that the manifest asks for: runs of 0.1 have images and names of their own.
     packages: spec.actors.packages && !spec.prompts.packages ? packagesOf(spec) : [],
     suspend: (request) => suspension.ask(request),
@@ -425,6 +431,17 @@ async function finish(it: Process, server: LearnerServer, state: keyof typeof FI
   await server.close();
   await metricsServer.close();
   store.close();
+}
+
+/** Tasks that the store of a run has samples of; none where the run has not begun. */
+function tasksBegun(path: string): Set<string> {
+  if (!existsSync(path)) return new Set();
+  const store = openStore(path, { readOnly: true });
+  try {
+    return store.taskNames();
+  } finally {
+    store.close();
+  }
 }
 
 const countsOf = (store: Store) => ({ ...store.totals(), disrupted: store.leases.disruptions() });

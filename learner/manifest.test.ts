@@ -44,6 +44,11 @@ test("a run folder's own manifest, a newer one in its place, and what cannot cha
     /config\.yaml:1: .*seed cannot change while the run exists/,
   );
   assert.throws(() => readManifest(run, give(", initFrom: { path: x }")), /initFrom is used once/);
+
+  const path = give("");
+  writeFileSync(path, readFileSync(path, "utf8").replace("{ name: diamonds }", "{ name: movie }, { name: wage }"));
+  const names = readManifest(run, path).spec.tasks.map(({ name }) => name);
+  assert.deepEqual(names, ["movie", "wage"], "a run whose learner starts was suspended: its tasks may have changed");
 });
 
 test("a range that the run estimated stays, although the newer manifest has none", () => {
@@ -59,7 +64,7 @@ test("a range that the run estimated stays, although the newer manifest has none
   };
   const begun = readManifest(run, own());
   begun.spec.tasks[0]!.grader!.rewardRange = { worst: 30, best: 0 };
-  writeManifest(run, begun, "estimated");
+  writeManifest(run, begun, { [begun.spec.tasks[0]!.name]: "estimated" });
   const text = readFileSync(join(run, "trainingrun.yaml"), "utf8");
   assert.match(text, /# estimated/);
   writeManifest(run, readManifest(run, own()));

@@ -21,23 +21,36 @@ export function readManifest(runDirectory: string, newer?: string): TrainingRun 
   const text = readFileSync(newer, "utf8");
   const given = parseTrainingRun(text, newer);
   const kept = withEarlierRange(given, before);
-  if (kept === given) return parseTrainingRun(text, newer, [], { before });
-  // The run added the range itself: for the rules of change it was not there before.
-  delete before!.spec.tasks[0]!.grader!.rewardRange;
-  parseTrainingRun(text, newer, [], { before });
+  // The run added ranges itself: for the rules of change they were not there before.
+  for (const { name, grader } of before?.spec.tasks ?? []) {
+    const is = (task: { name: string }) => task.name === name;
+    if (kept.spec.tasks.find(is)?.grader?.rewardRange && !given.spec.tasks.find(is)?.grader?.rewardRange)
+      delete grader?.rewardRange;
+  }
+  checkChange(text, newer, before);
   return kept;
+}
+
+/** A run whose learner starts was suspended until now: what may change then has changed since. */
+function checkChange(text: string, source: string, before: TrainingRun | undefined): void {
+  if (before) before.spec.suspend = true;
+  parseTrainingRun(text, source, before ? ["suspend=true"] : [], { before });
 }
 
 /**
  * Writes the resolved manifest into the run folder, whole or not at all. Creates the folder if necessary.
  *
- * @param note where an estimated rewardRange is from
+ * @param notes where the estimated rewardRange of a task is from, by the task's name
  */
-export function writeManifest(runDirectory: string, manifest: TrainingRun, note?: string): void {
+export function writeManifest(
+  runDirectory: string,
+  manifest: TrainingRun,
+  notes: Readonly<Record<string, string>> = {},
+): void {
   mkdirSync(runDirectory, { recursive: true });
   const path = join(runDirectory, MANIFEST);
   const earlier = existsSync(path) ? readFileSync(path, "utf8") : "";
-  const text = resolvedText(manifest, { note, earlier });
+  const text = resolvedText(manifest, { notes, earlier });
   if (earlier === text) return;
   writeFileSync(`${path}.new`, text, { flush: true });
   renameSync(`${path}.new`, path);

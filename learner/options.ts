@@ -14,8 +14,8 @@ const OPTIONS = {
   "metrics-listen": { type: "string", default: "127.0.0.1:0" },
   /** Folder with ca.crt, tls.crt, tls.key; may change while the process runs. */
   tls: { type: "string" },
-  /** Folder of the task, with its answers. */
-  "task-dir": { type: "string" },
+  /** Folder of a task, with its answers; one for each of spec.tasks, in their order. */
+  "task-dir": { type: "string", multiple: true },
   /** Store of an earlier run whose batches and results are used again. */
   replay: { type: "string" },
   /** A newer manifest, which replaces the run folder's own. */
@@ -40,14 +40,14 @@ export type Options = ReturnType<typeof parseOptions>;
 /** @throws ManifestError, one line */
 export function parseOptions(args: string[]) {
   const values = valuesOf(args);
-  const needed = (name: "run" | "tls" | "task-dir") => {
+  const needed = <N extends "run" | "tls" | "task-dir">(name: N) => {
     const value = values[name];
     if (value === undefined) throw new ManifestError([`--${name} is missing`]);
     return value;
   };
   const { listen, replay, manifest, device, stay } = values;
   return {
-    ...{ run: needed("run"), tls: needed("tls"), taskDir: needed("task-dir") },
+    ...{ run: needed("run"), tls: needed("tls"), taskDirs: needed("task-dir") },
     ...{ listen, metricsListen: values["metrics-listen"], replay, manifest, stay, device: device || undefined },
     runId: values["run-id"],
     modelDir: values["model-dir"],

@@ -1,6 +1,6 @@
 /** What a run shows of itself while no program is valid, and once one is. */
 import assert from "node:assert/strict";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { deflateSync } from "node:zlib";
@@ -9,13 +9,15 @@ import { newSummary, readSummary } from "./metrics/summary.ts";
 import { RunFiles, type RunFilesOptions } from "./run-files.ts";
 import { newResult, newSample, scratchFolder } from "./store/store.fixture.ts";
 import { openStore } from "./store/store.ts";
+import type { Task } from "./tasks/task.ts";
+import { Tasks } from "./tasks/tasks.ts";
 
 const directory = scratchFolder();
 const store = openStore(join(directory, "store.sqlite"));
 after(() => store.close());
 await store.beginLineage(async () => false);
-const finish = (id: string, terminalOutput: string, grade: { valid: boolean; score?: number }) => {
-  store.addSamples([newSample(id, { lineage: store.lineage })]);
+const finish = (id: string, terminalOutput: string, grade: { valid: boolean; score?: number }, task = "diamonds") => {
+  store.addSamples([newSample(id, { lineage: store.lineage, task })]);
   const [attempt] = store.leases.takeAll(["actor"]);
   const text = Buffer.from("id,y\n");
   const outcome = grade.valid ? "completed" : "failed";
@@ -24,11 +26,14 @@ const finish = (id: string, terminalOutput: string, grade: { valid: boolean; sco
   store.leases.accept("actor", attempt!, result, grade.valid ? deflateSync(text) : undefined);
   store.setGrade(id, { ...grade, reward: 0, reason: grade.valid ? "valid" : "failed" });
 };
-const files = new RunFiles({
-  ...{ directory, store, server: { actors: () => [] }, report: { request: () => {} }, status: { update: () => {} } },
-  ...{ task: { name: "diamonds", grader: { metric: "MAE", direction: "Lower" } }, summary: newSummary(undefined, {}) },
-  progress: { state: { iteration: 1, elapsedSeconds: 1 }, lines: [] },
-} as unknown as RunFilesOptions);
+const filesOf = (...tasks: string[]) =>
+  new RunFiles({
+    ...{ directory, store, server: { actors: () => [] }, report: { request: () => {} }, status: { update: () => {} } },
+    summary: newSummary(undefined, {}),
+    tasks: new Tasks(tasks.map((name) => ({ name, grader: { metric: "MAE", direction: "Lower" } }) as Task)),
+    progress: { state: { iteration: 1, elapsedSeconds: 1 }, lines: [] },
+  } as unknown as RunFilesOptions);
+const files = filesOf("diamonds");
 const updated = async () => {
   await files.update({} as IterationMetrics);
   return (await readSummary(directory))?.commonErrors;
@@ -43,4 +48,19 @@ test("the commonest errors stand in summary.json until a program is valid", asyn
   assert.equal(existsSync(join(directory, "best")), false);
   finish("c", "", { valid: true, score: 1 });
   assert.equal(await updated(), undefined);
+});
+
+test("of several tasks each has its best program, in a folder of its own; one that was removed keeps it", async () => {
+  const program = (task: string) => existsSync(join(directory, "best", task, "program.py"));
+  assert.ok(program("."));
+  const two = filesOf("diamonds", "wage");
+  finish("d", "", { valid: true, score: 7 }, "wage");
+  await two.update({} as IterationMetrics);
+  assert.deepEqual([program("."), program("diamonds"), program("wage")], [false, true, true]);
+  const score = JSON.parse(readFileSync(join(directory, "best", "wage", "score.json"), "utf8"));
+  assert.deepEqual([score.id, score.score], ["d", 7]);
+  finish("e", "", { valid: true, score: 0.5 });
+  await filesOf("diamonds").update({} as IterationMetrics);
+  assert.deepEqual([program("."), program("wage")], [false, true]);
+  assert.match(readFileSync(join(directory, "best", "diamonds", "score.json"), "utf8"), /"id": "e"/);
 });

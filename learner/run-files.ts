@@ -1,7 +1,9 @@
+import { existsSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { RunContext } from "./context.ts";
 import { bestSampleOf, writeBest } from "./evaluation/best.ts";
-import { headline } from "./evaluation/figures.ts";
+import { headlines } from "./evaluation/figures.ts";
 import { tell } from "./log.ts";
 import { commonErrors as commonErrorsOf } from "./metrics/common-errors.ts";
 import type { IterationMetrics } from "./metrics/iteration.ts";
@@ -30,7 +32,9 @@ export class RunFiles {
   readonly #run: RunFilesOptions;
   /** The contents of summary.json. */
   summary: RunSummary;
-  #bestId = "";
+  /** Of each task. */
+  readonly #bestIds = new Map<string, string>();
+  #byTask: boolean | undefined;
 
   constructor(run: RunFilesOptions) {
     this.#run = run;
@@ -58,7 +62,7 @@ export class RunFiles {
   /** Shows the results of the evaluations in the status, and the newest one's as metrics. */
   announceEvaluation(evaluation: Evaluation): void {
     const { status, metrics } = this.#run;
-    status.update({ evaluationJson: JSON.stringify(headline(evaluation)) });
+    status.update({ evaluationJson: JSON.stringify(headlines(evaluation)) });
     metrics.showEvaluation(evaluation);
   }
 
@@ -88,14 +92,27 @@ export class RunFiles {
 
   /** Returns whether the run has had a valid program. */
   async #keepBest(): Promise<boolean> {
-    const { directory, store, task } = this.#run;
-    const best = store.bestSample(task.name, task.grader.direction);
-    const submission = best && store.submission(best.id);
-    const kept = best && bestSampleOf(best, submission, task.grader.metric);
-    if (kept !== undefined && this.#bestId !== kept.id) {
-      await writeBest(join(directory, "best"), kept);
-      this.#bestId = kept.id;
+    const { directory, store, tasks } = this.#run;
+    this.#byTask ??= await this.#layOutBest();
+    let any = false;
+    for (const { name, grader } of tasks.all) {
+      const best = store.bestSample(name, grader.direction);
+      const submission = best && store.submission(best.id);
+      const kept = best && bestSampleOf(best, submission, grader.metric);
+      any ||= best !== undefined;
+      if (kept === undefined || this.#bestIds.get(name) === kept.id) continue;
+      await writeBest(join(directory, "best", ...(this.#byTask ? [name] : [])), kept);
+      this.#bestIds.set(name, kept.id);
     }
-    return best !== undefined;
+    return any;
+  }
+
+  /** The best program is in `best/`, in a folder for each task once there is a second one. @returns whether there is */
+  async #layOutBest(): Promise<boolean> {
+    const { directory, store, tasks } = this.#run;
+    const byTask = store.taskNames().union(new Set(tasks.names)).size > 1;
+    const only = join(directory, "best", "program.py");
+    if (byTask && existsSync(only)) await rm(join(directory, "best"), { recursive: true });
+    return byTask;
   }
 }

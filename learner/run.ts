@@ -1,4 +1,3 @@
-import type { TrainingRunSpec } from "../crds/trainingrun.ts";
 import type { Checkpoints } from "./checkpoints.ts";
 import type { Collected, RunContext } from "./context.ts";
 import type { Engine } from "./engine/index.ts";
@@ -35,18 +34,4 @@ export interface Run extends RunContext {
   readonly checkpoints: Checkpoints;
   /** Writes metrics, summary, report and the best program. */
   readonly files: RunFiles;
-}
-
-/**
- * @param awaitsActors whether somebody else creates the actors (`--stay`): the run then waits for them without a limit
- * @param signal ends the loop between two updates
- */
-export function waitingOf(
-  { tasks, learner }: TrainingRunSpec,
-  awaitsActors: boolean,
-  signal: AbortSignal,
-): WaitOptions {
-  const { leaseSeconds, stallSeconds } = learner;
-  const idleSeconds = tasks[0].executionTimeoutSeconds + leaseSeconds + stallSeconds;
-  return { stallSeconds, idleSeconds: awaitsActors ? Number.POSITIVE_INFINITY : idleSeconds, signal };
 }

@@ -76,7 +76,8 @@ async function trainOn(
       ...{ actors: { sandboxResources: {} }, model: { temperature: 1, maxResponseTokens: 8 } },
     },
     deviationLimits: { warning: 0.01, error: 0.1 },
-    ...{ progress: { lines, state: { iteration: 4 } }, task: { grader: { direction } } },
+    progress: { lines, state: { iteration: 4 } },
+    tasks: { named: () => ({ grader: { direction } }), all: [{ name: "diamonds" }] },
     files: {
       summary: {
         get evaluation() {

@@ -18,7 +18,7 @@ import type { Task } from "./tasks/task.ts";
  * @throws the reason of the signal that stopped the run; everything that was finished is then in the store
  */
 export async function train(run: Run): Promise<string> {
-  const { engine, store, spec, progress, phases, iterations, recorded, deviationLimits } = run;
+  const { engine, store, spec, tasks, progress, phases, iterations, recorded, deviationLimits } = run;
   if (spec.evaluation.before) await evaluatePolicy(run, "before");
 
   // for iteration = 1 to N
@@ -35,7 +35,7 @@ export async function train(run: Run): Promise<string> {
     // The duration-weighted policy gradient, and theta <- theta - gamma grad J(theta)
     const origin = recorded ? undefined : store.originOf({ lineage: store.lineage, iteration: iteration - 1 });
     const samples = batch.map((sample) => ({
-      ...trainingSample(run.task, sample, iteration),
+      ...trainingSample(tasks.named(sample.task), sample, iteration),
       hasOtherOrigin: origin !== undefined && store.originOf(sample) !== origin,
     }));
     const updated = await update(engine, samples, spec.algorithm, {
@@ -67,6 +67,7 @@ function trainingSample({ grader }: Task, sample: Sample, iteration: number): Tr
     prompt: sample.promptTokens,
     response: sample.responseTokens,
     truncated: sample.truncated,
+    task: sample.task,
     group: sample.group ?? sample.id,
     behaviourLogProbs: sample.behaviourLogProbs,
     reward: grade.reward,

@@ -13,7 +13,7 @@ const quoted = (values: readonly string[]) => values.map((value) => `\`${value}\
 const LABELS: Record<string, string> = {
   namespace: "of the TrainingRun",
   run: "name of the TrainingRun",
-  task: "the run's task: one",
+  task: "the run's tasks, 16 at most",
   phase: `of a learner: \`starting\`, \`generating\`, \`executing\`, \`evaluating\`, \`training\`, \`checkpointing\`, \`finalEvaluation\`, \`succeeded\`, \`failed\`, \`stopped\`; of its seconds: \`generate\`, \`execute\`, \`evaluate\`, \`train\`, \`checkpoint\`, \`evaluatePolicy\`, \`other\`; of a run: ${quoted(PHASES)}`,
   outcome: "`completed`, `failed`, `timedOut`, `outOfMemory`, `outputLimit`, `lost`, and of samples `notExecuted`",
   state:

@@ -103,6 +103,36 @@ export const TRAINING: Dashboard = {
       ],
     },
     {
+      title: "Tasks",
+      panels: [
+        {
+          title: "Score by task",
+          unit: "percentunit",
+          description:
+            "Mean of the valid programs of each task, from the worst (0) to the best score (100 %) of its grader's rewardRange: tasks with different metrics side by side.",
+          queries: [["longrun_task_score_normalized_mean{@}", "{{task}}"]],
+          min: 0,
+          max: 1,
+        },
+        {
+          title: "Valid programs by task",
+          unit: "percentunit",
+          description:
+            "Share of each task's samples that could be graded. A task that stays at 0 is learned from failures alone.",
+          queries: [["longrun_task_valid_ratio{@}", "{{task}}"]],
+          min: 0,
+          max: 1,
+        },
+        {
+          title: "Samples by task",
+          unit: "short",
+          description: "What each batch held of each task: prompts draw tasks by tasks[].weight.",
+          queries: [["longrun_task_samples{@}", "{{task}}"]],
+          stacked: true,
+        },
+      ],
+    },
+    {
       title: "Programs",
       panels: [
         {

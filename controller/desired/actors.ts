@@ -3,7 +3,7 @@ import type { V1Container, V1PodSpec, V1PodTemplateSpec, V1Volume, V1VolumeMount
 import type { Resources } from "../../crds/trainingrun.ts";
 import type { Job } from "../kube/resources.ts";
 import type { Raw } from "../kube/types.ts";
-import { isCustom, taskFolder } from "./config-map.ts";
+import { dataName, isCustom, taskFolder } from "./config-map.ts";
 import {
   actorName,
   childMetadata,
@@ -211,7 +211,7 @@ function actorInputs({ spec }: Run): { paths: string[]; volumes: V1Volume[]; mou
     const path = `${folder}/prepared/public`;
     paths.push(`${task.name}=${path}`);
     if (!isCustom(task)) continue;
-    const { volume, mount } = dataVolume("public-data", task.publicData!, path);
+    const { volume, mount } = dataVolume(dataName(spec, task, "public"), task.publicData!, path);
     volumes.push(volume);
     mounts.push(mount);
   }

@@ -43,18 +43,37 @@ export function asWritten(spec: TrainingRunSpec): Partial<TrainingRunSpec> {
 export function desiredConfigMap(run: Run): ConfigMap {
   const { apiVersion, kind, metadata } = run;
   const manifest = { apiVersion, kind, metadata: { name: metadata.name }, spec: learnersSpec(run.spec) };
-  const custom = manifest.spec.tasks?.find(isCustom);
+  const custom = (manifest.spec.tasks ?? []).filter(isCustom);
   return {
     apiVersion: "v1",
     kind: "ConfigMap",
     metadata: childMetadata(run, "config", "learner"),
-    data: { [MANIFEST]: yaml(manifest), ...(custom && { [TASK]: yaml(custom) }) },
+    data: {
+      [MANIFEST]: yaml(manifest),
+      ...Object.fromEntries(custom.map((task) => [taskFile(run.spec, task), yaml(task)])),
+    },
   };
 }
 
 /** A custom task brings its data and its grader. */
 export function isCustom(task: Task): boolean {
   return task.publicData !== undefined;
+}
+
+/** The key of a custom task's `task.yaml`. The only one has the name that it had before runs had several tasks. */
+export function taskFile({ tasks }: Pick<TrainingRunSpec, "tasks">, { name }: Task): string {
+  return tasks.filter(isCustom).length > 1 ? `task-${name}.yaml` : TASK;
+}
+
+/** The volume of a custom task's data. The only one has the name that it had before runs had several tasks. */
+export function dataName(
+  { tasks }: Pick<TrainingRunSpec, "tasks">,
+  { name }: Task,
+  part: "public" | "private",
+): string {
+  const custom = tasks.filter(isCustom);
+  const index = custom.findIndex((task) => task.name === name);
+  return custom.length > 1 ? `${part}-data-${index}` : `${part}-data`;
 }
 
 export function taskFolder({ name }: Task): string {
@@ -77,7 +96,8 @@ export function learnersSpec(spec: TrainingRunSpec): Partial<TrainingRunSpec> {
   return asWritten({
     ...rest,
     ...own,
-    tasks: spec.tasks.map((task) => (isCustom(task) ? localTask(task) : task)),
+    // The rule that speaks of the image needs actors.sandboxImage, which is the controller's own.
+    tasks: spec.tasks.map(({ sandboxImage: _, ...task }) => (isCustom(task) ? localTask(task) : task)),
     model: localModel(spec.model),
     ...(initFrom && { initFrom: initFrom.run === undefined ? initFrom : { path: INIT_CHECKPOINT } }),
   } as TrainingRunSpec);

@@ -26,6 +26,19 @@ const CUSTOM = {
   ],
 };
 
+const SEVERAL = {
+  tasks: [
+    CUSTOM.tasks[0]!,
+    { name: "diamonds" },
+    {
+      ...CUSTOM.tasks[0]!,
+      ...{ name: "other", sandboxImage: "ours", weight: 2 },
+      ...{ publicData: claim("more", "open"), privateData: claim("more", "answers") },
+    },
+  ],
+  actors: { sandboxImage: "ours" },
+};
+
 const learnerOf = (run: Run) =>
   desiredLearner(run, { configHash: "c", claimName: "quick-data", replicas: 1, settings: DEFAULT_SETTINGS });
 const actorOf = (run: Run) => desiredActor(run, 0, 0, DEFAULT_SETTINGS);
@@ -109,6 +122,38 @@ describe("pods", () => {
     assert.deepEqual(
       pod.containers[0]!.volumeMounts!.map(({ name }) => name),
       ["tls", "sandboxes", "supervisor-tmp"],
+    );
+  });
+
+  test("each of several tasks has its own folder and data; no actor has an answer", () => {
+    const run = runOf(SEVERAL);
+    const { learner, actor } = podsOf(run);
+    const paths = ["/tasks/own/prepared", "/tasks/other/prepared"];
+    const mountsOf = (container: { volumeMounts?: { name: string; mountPath: string; subPath?: string }[] }) =>
+      container.volumeMounts!.filter(({ mountPath }) => mountPath.startsWith("/tasks/"));
+    const mounted = mountsOf(learner.containers[0]!);
+    assert.deepEqual(
+      mounted.map(({ mountPath, subPath }) => `${mountPath} ${subPath}`),
+      paths.flatMap((path, i) => [
+        ...[`${path}/public ${["public", "open"][i]}`, `${path}/private ${["private", "answers"][i]}`],
+        `${path.replace("/prepared", "")}/task.yaml task-${["own", "other"][i]}.yaml`,
+      ]),
+    );
+    assert.match(
+      learner.containers[0]!.args!.join(" "),
+      /--task-dir \/tasks\/own --task-dir \S+\/diamonds --task-dir \/tasks\/other$/,
+    );
+    for (const pod of [learner, actor])
+      assert.equal(new Set(pod.volumes!.map(({ name }) => name)).size, pod.volumes!.length);
+    for (const sandbox of actor.initContainers!)
+      assert.deepEqual(
+        mountsOf(sandbox).map(({ mountPath }) => mountPath),
+        paths.map((path) => `${path}/public`),
+      );
+    assert.doesNotMatch(JSON.stringify(actor), /private|answers/);
+    assert.match(
+      actor.containers[0]!.args!.join(" "),
+      /--inputs own=\S+,diamonds=\S+,other=\/tasks\/other\/prepared\/public/,
     );
   });
 
@@ -323,6 +368,21 @@ describe("configuration", () => {
     assert.equal(configOf(run).spec.tasks[0].privateData.path, "/tasks/own/prepared/private");
     assert.equal(parse(desiredConfigMap(run).data!["task.yaml"]!).grader.metric, "RMSE");
     assert.equal(desiredConfigMap(runOf()).data!["task.yaml"], undefined);
+  });
+
+  test("of several tasks each custom one has its task.yaml; the sandbox's image is no business of the learner's", () => {
+    const { data } = desiredConfigMap(runOf(SEVERAL));
+    assert.deepEqual(Object.keys(data!).sort(), ["task-other.yaml", "task-own.yaml", "trainingrun.yaml"]);
+    const { tasks } = configOf(runOf(SEVERAL)).spec;
+    assert.deepEqual(
+      tasks.map((task: { weight?: number; sandboxImage?: string }) => [task.weight, task.sandboxImage]),
+      [
+        [undefined, undefined],
+        [undefined, undefined],
+        [2, undefined],
+      ],
+    );
+    assert.doesNotThrow(() => parseTrainingRun(data!["trainingrun.yaml"]!, "config"));
   });
 
   test("initFrom.run is the copy on the run's own volume", () =>

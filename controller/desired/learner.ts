@@ -2,7 +2,7 @@
 import type { V1Container, V1PodTemplateSpec, V1Volume, V1VolumeMount } from "@kubernetes/client-node";
 import type { Deployment, PodDisruptionBudget, Service } from "../kube/resources.ts";
 import type { Raw } from "../kube/types.ts";
-import { isCustom, MANIFEST, MODEL, TASK, taskFolder } from "./config-map.ts";
+import { dataName, isCustom, MANIFEST, MODEL, TASK, taskFile, taskFolder } from "./config-map.ts";
 import {
   childMetadata,
   childName,
@@ -72,7 +72,7 @@ function learnerPod(run: Run, inputs: Omit<LearnerInputs, "replicas">): V1PodTem
   const { spec } = run;
   const { volumes, mounts } = learnerVolumes(run, inputs.claimName);
   const { settings } = inputs;
-  const [task] = spec.tasks;
+  const folders = spec.tasks.map((task) => (isCustom(task) ? taskFolder(task) : `${BUNDLED_TASKS}/${task.name}`));
   const container: V1Container = {
     name: "learner",
     image: spec.learner.image ?? settings.image,
@@ -82,7 +82,7 @@ function learnerPod(run: Run, inputs: Omit<LearnerInputs, "replicas">): V1PodTem
       ...["--run", "/data/run", "--manifest", `/config/${MANIFEST}`, "--tls", "/tls", "--stay"],
       ...["--run-id", runId(run)],
       ...["--listen", `0.0.0.0:${GRPC_PORT}`, "--metrics-listen", `0.0.0.0:${METRICS_PORT}`],
-      ...["--task-dir", isCustom(task!) ? taskFolder(task!) : `${BUNDLED_TASKS}/${task!.name}`],
+      ...folders.flatMap((folder) => ["--task-dir", folder]),
     ],
     ports: [
       { name: "grpc", containerPort: GRPC_PORT, protocol: "TCP" },
@@ -145,9 +145,12 @@ function learnerVolumes(run: Run, claimName: string): { volumes: V1Volume[]; mou
   };
   for (const task of run.spec.tasks.filter(isCustom)) {
     const folder = taskFolder(task);
-    add(dataVolume("public-data", task.publicData!, `${folder}/prepared/public`));
-    add(dataVolume("private-data", task.privateData!, `${folder}/prepared/private`));
-    mounts.push({ name: "config", mountPath: `${folder}/${TASK}`, subPath: TASK, readOnly: true });
+    add(dataVolume(dataName(run.spec, task, "public"), task.publicData!, `${folder}/prepared/public`));
+    add(dataVolume(dataName(run.spec, task, "private"), task.privateData!, `${folder}/prepared/private`));
+    mounts.push({
+      ...{ name: "config", mountPath: `${folder}/${TASK}`, readOnly: true },
+      subPath: taskFile(run.spec, task),
+    });
   }
   if (run.spec.model.volume) add(dataVolume("model", run.spec.model.volume, MODEL));
   return { volumes, mounts };

@@ -25,8 +25,8 @@ export interface BackendOptions {
   run: TrainingRun;
   directory: string;
   temporary: string;
-  taskFolder: string;
-  /** The part of it that actors see. */
+  taskFolders: string[];
+  /** Has a folder for each task, with the part of it that actors see. */
   publicFolder: string;
   python: string;
   tls: RunCertificates;
@@ -167,7 +167,7 @@ export class Backend {
   }
 
   #learnerArguments(): string[] {
-    const { directory, tls, taskFolder, learnerArguments } = this.#o;
+    const { directory, tls, taskFolders, learnerArguments } = this.#o;
     return [
       ...[
         "--run",
@@ -177,7 +177,7 @@ export class Backend {
         "--metrics-listen",
         formatAddress(this.#metricsAddress),
       ],
-      ...["--tls", tls.learner, "--task-dir", taskFolder],
+      ...["--tls", tls.learner, ...taskFolders.flatMap((folder) => ["--task-dir", folder])],
       ...learnerArguments,
     ];
   }

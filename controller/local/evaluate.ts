@@ -19,6 +19,7 @@ import { taskFolder } from "./prepare.ts";
 import { releaseRunFolder } from "./run-folder.ts";
 import { readSummary } from "./summary.ts";
 import type { Surroundings } from "./surroundings.ts";
+import { tasksText } from "./task-manifest.ts";
 
 export type EvaluateOptions = LocalOptions & EvaluationRequest;
 
@@ -52,7 +53,7 @@ export async function evaluateLocally(
     const { after } = policies;
     const what = after ? `${run.metadata.name}, before and after iteration ${after.iteration},` : run.spec.model.policy;
     const verb = state === "new" ? "Evaluating" : "Going on to evaluate";
-    local.terminal.line(`${verb} ${what} on task ${run.spec.tasks[0]!.name} in ${directory}`);
+    local.terminal.line(`${verb} ${what} on ${tasksText(run)} in ${directory}`);
     const status = await startBackend(local, prepared, {
       ...{ run, directory, json: false, isNew: state === "new" },
       learnerArguments: [],
@@ -73,8 +74,9 @@ function showEvaluation({ terminal, options, around }: LocalCommand, directory: 
     return;
   }
   terminal.line("");
-  for (const line of readFileSync(join(directory, "evaluation.md"), "utf8").trimEnd().split("\n").slice(2))
-    terminal.line(line);
+  const lines = readFileSync(join(directory, "evaluation.md"), "utf8").trimEnd().split("\n");
+  // Of one task the heading says nothing new.
+  for (const line of "tasks" in evaluation ? lines : lines.slice(2)) terminal.line(line);
   terminal.line("");
   terminal.line(`Report: ${join(directory, "report.html")}`);
 }

@@ -57,7 +57,7 @@ export function planEvaluation(file: string | undefined, request: EvaluationRequ
     parsed.spec.model.policy = policyOf(request.model);
     delete parsed.spec.model.source;
   }
-  if (request.task !== undefined) parsed.spec.tasks = [taskOf(request.task, parsed.spec.tasks[0]!)];
+  if (request.task !== undefined) parsed.spec.tasks = [taskOf(request.task, parsed.spec.tasks)];
   const { initFrom } = parsed.spec;
   const run = resolveForThisMachine(parsed, source, directory);
   // Which weights are evaluated is said by `policies`.
@@ -68,7 +68,7 @@ export function planEvaluation(file: string | undefined, request: EvaluationRequ
   };
   if (request.run === undefined) {
     const { policy, source } = run.spec.model;
-    const name = `${basename(policy ?? source!.huggingFace.repo)}-${run.spec.tasks[0]!.name}`;
+    const name = `${basename(policy ?? source!.huggingFace.repo)}-${run.spec.tasks.map(({ name }) => name).join("-")}`;
     return { run, policies: { model: start }, directory: resolve(request.out ?? join("evaluations", name)) };
   }
   const trained = resolve(request.run);
@@ -126,9 +126,9 @@ function baseOf(file: string | undefined, { run, model, task }: EvaluationReques
 }
 
 /** The limits of the same task stand; of another one those of its folder. */
-function taskOf(directory: string, known: Task): Task {
+function taskOf(directory: string, known: readonly Task[]): Task {
   const own = taskOfFolder(directory);
-  const limits = own.name === known.name ? known : own;
+  const limits = known.find(({ name }) => name === own.name) ?? own;
   const grader = own.grader ?? limits.grader;
   const { publicData, privateData } = own;
   return { ...limits, ...(grader && { grader }), publicData, privateData };

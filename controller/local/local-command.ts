@@ -46,7 +46,8 @@ export interface Prepared {
   temporary: string;
   /** Folder of the programs' environment. */
   python: string;
-  taskFolder: string;
+  /** One for each of the run's tasks, in their order. */
+  taskFolders: string[];
 }
 
 /** A run certificate outlives any run. */
@@ -103,16 +104,19 @@ export async function checkAddresses({ listen, metricsListen }: LocalCommand): P
   await checkFree(metricsListen, "--metrics-listen");
 }
 
-/** Gets the Python environment and the task ready. */
+/** Gets the Python environment and the tasks ready. */
 export async function prepare({ options, steps, atEnd }: LocalCommand, run: TrainingRun): Promise<Prepared> {
   const temporary = mkdtempSync(join(tmpdir(), "longrun-")); // mode 0700
   atEnd(() => rmSync(temporary, { recursive: true, force: true }));
   const python = await preparePython(options.python, run.spec.actors.packages, steps);
-  const task = run.spec.tasks[0]!;
-  const taskFolder = task.publicData
-    ? layOutCustomTask(task, join(temporary, "task"))
-    : await prepareBundledTask(task.name, python.python, steps);
-  return { temporary, python: python.directory, taskFolder };
+  const taskFolders: string[] = [];
+  for (const task of run.spec.tasks)
+    taskFolders.push(
+      task.publicData
+        ? layOutCustomTask(task, join(temporary, "task"))
+        : await prepareBundledTask(task.name, python.python, steps),
+    );
+  return { temporary, python: python.directory, taskFolders };
 }
 
 /**
@@ -123,7 +127,7 @@ export async function prepare({ options, steps, atEnd }: LocalCommand, run: Trai
  */
 export async function startBackend(
   { terminal, around, options, steps, listen, metricsListen, atEnd, canGoOn }: LocalCommand,
-  { temporary, python, taskFolder }: Prepared,
+  { temporary, python, taskFolders }: Prepared,
   what: Pick<BackendOptions, "run" | "directory" | "learnerArguments" | "showEnd" | "goOn" | "json"> & {
     isNew: boolean;
   },
@@ -135,10 +139,11 @@ export async function startBackend(
     validSeconds: CERTIFICATE_SECONDS,
     hosts: ["localhost", "127.0.0.1", "::1", listen.host],
   });
-  const publicFolder = layOutPublicData(run.spec.tasks[0]!.name, taskFolder, join(temporary, "public"));
+  const publicFolder = join(temporary, "public");
+  for (const [index, { name }] of run.spec.tasks.entries()) layOutPublicData(name, taskFolders[index]!, publicFolder);
   const backend = new Backend({
     ...{ ...what, verbose: options.verbose },
-    ...{ temporary, taskFolder, publicFolder, python, tls, listen, metricsListen, around, terminal },
+    ...{ temporary, taskFolders, publicFolder, python, tls, listen, metricsListen, around, terminal },
   });
   try {
     return await backend.train(steps.signal);

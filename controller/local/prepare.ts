@@ -71,11 +71,10 @@ export async function taskFolder(task: string, python: string | undefined, steps
 }
 
 /** What an actor gets of a task: a folder of its name with a link to the public data alone. No actor knows of answers. */
-export function layOutPublicData(name: string, taskFolder: string, parent: string): string {
+export function layOutPublicData(name: string, taskFolder: string, parent: string): void {
   const directory = join(parent, name);
   mkdirSync(join(directory, "prepared"), { recursive: true });
   symlinkSync(join(taskFolder, "prepared", "public"), join(directory, "prepared", "public"));
-  return directory;
 }
 
 /** Lays a custom task out below `parent` as a bundled one is: links to its data, its grader in task.yaml. */

@@ -1,9 +1,9 @@
 /** Makes a TrainingRun fit this machine: absolute paths, and no field that only a cluster can honour. */
 import { existsSync, statSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join, relative, resolve } from "node:path";
 import { MLE_BENCH_TASKS } from "../../crds/mlebench.ts";
 import { isPolicyName, policyFolder } from "../../crds/policy.ts";
-import { ManifestError, type TrainingRun, type VolumeSource } from "../../crds/trainingrun.ts";
+import { ManifestError, type Task, type TrainingRun, type VolumeSource } from "../../crds/trainingrun.ts";
 import { ControllerError } from "../errors.ts";
 
 /** Fields that only mean something on Kubernetes, and what to do about each here. */
@@ -16,12 +16,6 @@ const CLUSTER_ONLY: { path: string; set: (run: TrainingRun) => boolean; remedy: 
     set: ({ spec }) => spec.notifications?.webhook?.urlFrom !== undefined,
     remedy: "give notifications.webhook.url, with --set where it is a secret",
   },
-  ...(["publicData", "privateData"] as const).map((field) => ({
-    path: `spec.tasks[0].${field}`,
-    set: ({ spec }: TrainingRun) =>
-      spec.tasks.some((task) => task[field] !== undefined && task[field].path === undefined),
-    remedy: "give a path",
-  })),
 ];
 
 export const KUBERNETES_ONLY = "works on Kubernetes only";
@@ -38,9 +32,10 @@ const POLICY_FILES = [["config.json"], ["model.safetensors", "model.safetensors.
  * @throws ManifestError | ControllerError `input`
  */
 export function resolveForThisMachine(run: TrainingRun, source: string, directory: string): TrainingRun {
-  const problems = CLUSTER_ONLY.filter((rule) => rule.set(run)).map(
-    ({ path, remedy }) => `${source}: ${path} cannot be used here: ${KUBERNETES_ONLY}; ${remedy}`,
-  );
+  const rules = [...CLUSTER_ONLY, ...run.spec.tasks.flatMap(dataOnCluster)];
+  const problems = rules
+    .filter((rule) => rule.set(run))
+    .map(({ path, remedy }) => `${source}: ${path} cannot be used here: ${KUBERNETES_ONLY}; ${remedy}`);
   if (problems.length > 0) throw new ManifestError(problems);
 
   const resolved = structuredClone(run);
@@ -53,8 +48,30 @@ export function resolveForThisMachine(run: TrainingRun, source: string, director
   for (const task of spec.tasks)
     for (const volume of [task.publicData, task.privateData])
       if (volume?.path !== undefined) volume.path = resolve(directory, volume.path);
+  refuseReadableAnswers(resolved, source);
   checkFiles(resolved, source, folder);
   return resolved;
+}
+
+/** The data of a task that is on a cluster. */
+function dataOnCluster(task: Task, index: number): typeof CLUSTER_ONLY {
+  return (["publicData", "privateData"] as const).map((field) => ({
+    path: `spec.tasks[${index}].${field}`,
+    set: () => task[field] !== undefined && task[field].path === undefined,
+    remedy: "give a path",
+  }));
+}
+
+/** Programs of a task read all of its public data: the answers of no task may lie in it. */
+function refuseReadableAnswers({ spec }: TrainingRun, source: string): void {
+  const within = (path: string, parent: string) => !relative(parent, path).startsWith("..");
+  for (const [open, { publicData }] of spec.tasks.entries())
+    for (const [index, { privateData }] of spec.tasks.entries())
+      if (publicData?.path && privateData?.path && within(privateData.path, publicData.path))
+        throw new ManifestError([
+          `${source}: spec.tasks[${index}].privateData: ${privateData.path} is within spec.tasks[${open}].publicData, so that ` +
+            "programs could read the answers; keep them apart",
+        ]);
 }
 
 function checkFiles({ spec }: TrainingRun, source: string, policy: string | undefined): void {

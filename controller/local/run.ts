@@ -18,11 +18,11 @@ import {
 } from "./run-folder.ts";
 import { readSummary, showEnd } from "./summary.ts";
 import type { Surroundings } from "./surroundings.ts";
-import { manifestOfTask, refuseTwoTasks } from "./task-manifest.ts";
+import { manifestOfTasks, refuseTwoTasks, tasksText } from "./task-manifest.ts";
 
 export interface RunOptions extends LocalOptions {
-  /** Prepared task folder or the name of a bundled task, in place of a manifest. */
-  task?: string | undefined;
+  /** Prepared task folders or names of bundled tasks, in place of a manifest. */
+  task?: string[] | undefined;
   /** Model folder, or the name of a bundled policy; with `task` (default: quickstart). */
   model?: string | undefined;
   /** The run folder; absent: `runs/<name>-<UTC time>`. */
@@ -44,7 +44,9 @@ export async function runLocally(file: string | undefined, options: RunOptions, 
   return runLocalCommand(options, around, async (local) => {
     const { terminal } = local;
     const isAlone = file === undefined && options.resume === undefined;
-    const task = options.task && isAlone ? await taskFolder(options.task, options.python, local.steps) : options.task;
+    const task: string[] = [];
+    for (const given of options.task ?? [])
+      task.push(isAlone ? await taskFolder(given, options.python, local.steps) : given);
     const { run, source } = readRun(file, { ...options, task });
     await checkAddresses(local);
     if (options.replay !== undefined && !existsSync(options.replay))
@@ -70,7 +72,7 @@ export async function runLocally(file: string | undefined, options: RunOptions, 
     if (!options.resume) createRunFolder(directory, run);
     else if (options.set.length > 0) writeManifest(directory, run);
     terminal.line(
-      `${options.resume ? "Resuming" : "Training"} ${run.metadata.name} on task ${run.spec.tasks[0]!.name} (${source}) in ${directory}`,
+      `${options.resume ? "Resuming" : "Training"} ${run.metadata.name} on ${tasksText(run)} (${source}) in ${directory}`,
     );
     const command = around.env.npm_lifecycle_event ? "npm run longrun -- run" : "longrun run";
     const since = Date.now();
@@ -90,24 +92,25 @@ export async function runLocally(file: string | undefined, options: RunOptions, 
 
 /** Manifest, or what an earlier run resolved it to, with overrides. */
 function readRun(file: string | undefined, options: RunOptions): { run: TrainingRun; source: string } {
-  const { task, model, resume, set } = options;
-  if (model !== undefined && task === undefined)
+  const { task = [], model, resume, set } = options;
+  if (model !== undefined && task.length === 0)
     throw new ControllerError(
       "input",
       `--model ${model}: on which task? give --task DIR, or --set model.policy=${model} with a manifest`,
     );
-  if (task !== undefined) {
+  if (task.length > 0) {
+    const given = task.map((each) => `--task ${each}`).join(" ");
     if (resume !== undefined)
       throw new ControllerError(
         "input",
-        `--resume ${resume} goes on with the task of that run; leave --task ${task} away`,
+        `--resume ${resume} goes on with the tasks of that run; leave ${given} away (to change them: --set tasks=…)`,
       );
     if (file !== undefined)
       throw new ControllerError(
         "input",
-        `${file} and --task ${task} both say what the task is; leave one away, and change settings with --set`,
+        `${file} and ${given} both say what the task is; leave one away, and change settings with --set`,
       );
-    const { text, source, directory } = manifestOfTask(task, model);
+    const { text, source, directory } = manifestOfTasks(task, model);
     return { run: resolveForThisMachine(parseTrainingRun(text, source, set), source, directory), source };
   }
   const path = options.resume === undefined ? file : join(options.resume, MANIFEST);
@@ -123,11 +126,16 @@ function readRun(file: string | undefined, options: RunOptions): { run: Training
     const what = options.resume === undefined ? "" : `--resume ${options.resume}: this is no run folder: `;
     throw new ControllerError("input", what + describeFileError(path, cause), { cause });
   }
-  const run =
-    options.resume === undefined
-      ? parseTrainingRun(text, path, options.set)
-      : parseResolved(text, path, options.set, { before: parseEarlier(text, path) });
+  const run = options.resume === undefined ? parseTrainingRun(text, path, set) : readChanged(text, path, set);
   const resolved = resolveForThisMachine(run, path, resolve(dirname(path)));
   if (options.resume === undefined) refuseTwoTasks(resolved, path, set);
   return { run: resolved, source: path };
+}
+
+/** A run that is resumed here was stopped: what may change while a run is suspended may change now. */
+function readChanged(text: string, path: string, set: string[]): TrainingRun {
+  const before = parseEarlier(text, path);
+  before.spec.suspend = true;
+  parseResolved(text, path, [...set, "suspend=true"], { before });
+  return parseResolved(text, path, set);
 }

@@ -16,7 +16,13 @@ export interface Summary {
   updatedAt?: string;
   /** Why no program was valid; the learner writes it while that is so. */
   commonErrors?: CommonError[];
-  evaluation?: { before?: EvaluationFigures; after?: EvaluationFigures };
+  /** Of several tasks: `tasks` has those of each. */
+  evaluation?: Evaluated & { tasks?: Record<string, Evaluated> };
+}
+
+interface Evaluated {
+  before?: EvaluationFigures;
+  after?: EvaluationFigures;
 }
 
 interface CommonError {
@@ -45,25 +51,37 @@ export function readSummarySince(directory: string, since: number): Summary | un
   return written >= since ? readSummary(directory) : undefined;
 }
 
-/** Shows the before/after table, what the engine did, the best program and the report. */
+/** Shows the before/after table of each task, what the engine did, the best programs and the report. */
 export function showEnd(terminal: Terminal, directory: string): void {
   const { evaluation, commonErrors = [] } = readSummary(directory) ?? {};
-  const best = read<Best>(join(directory, "best", "score.json"));
-  const table = comparison(evaluation?.before, evaluation?.after, best?.metric ?? "score");
-  if (table.length > 0) terminal.line("");
-  for (const line of table) terminal.line(line);
-  terminal.line("");
   const lines = readMetrics(directory).map(({ line }) => line);
+  const tasks = Object.keys(evaluation?.tasks ?? lines.at(-1)?.tasks ?? {});
+  const found: { title: string; folder: string; best: Best; task?: string }[] = [];
+  for (const task of tasks.length > 1 ? tasks : [undefined]) {
+    const folder = join(directory, "best", ...(task === undefined ? [] : [task]));
+    const best = read<Best>(join(folder, "score.json"));
+    const { before, after } = (task === undefined ? evaluation : evaluation?.tasks?.[task]) ?? {};
+    const table = comparison(before, after, best?.metric ?? "score");
+    if (table.length > 0) terminal.line("");
+    for (const [index, line] of table.entries()) terminal.line(index === 0 && task ? titled(task, line) : line);
+    if (best)
+      found.push({ title: task ? `Best program of ${task}` : "Best program", folder, best, ...(task && { task }) });
+  }
+  terminal.line("");
   for (const note of runNotes(lines)) terminal.line(note);
-  if (best) terminal.line(`Best program: ${join(directory, "best", "program.py")} (${bestFacts(best, lines)})`);
-  else for (const line of errorLines(commonErrors, directory)) terminal.line(line);
+  for (const { title, folder, best, task } of found)
+    terminal.line(`${title}: ${join(folder, "program.py")} (${bestFacts(best, lines, task)})`);
+  if (found.length === 0) for (const line of errorLines(commonErrors, directory)) terminal.line(line);
   const report = join(directory, "report.html");
   if (existsSync(report)) terminal.line(`Report: ${report}`);
 }
 
+/** The head of a table with the task's name over its first column. */
+const titled = (task: string, head: string): string => `${task}${head.slice(Math.min(task.length, head.search(/\S/)))}`;
+
 /** A program is trained on in a later iteration than it was written in, where it was carried over: the row counts. */
-function bestFacts({ metric, score }: Best, lines: readonly IterationLine[]): string {
-  const row = lines.find(({ bestScore }) => bestScore === score);
+function bestFacts({ metric, score }: Best, lines: readonly IterationLine[], task: string | undefined): string {
+  const row = lines.find((line) => (task === undefined ? line : line.tasks?.[task])?.bestScore === score);
   return `${metric} ${score}${row ? `, iteration ${row.iteration}` : ""}`;
 }
 

@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { after, test } from "node:test";
 import { stringify } from "yaml";
 import { parseTrainingRun } from "../../crds/trainingrun.ts";
-import { manifestOfTask, refuseTwoTasks } from "./task-manifest.ts";
+import { manifestOfTasks, refuseTwoTasks } from "./task-manifest.ts";
 
 const home = mkdtempSync(join(tmpdir(), "longrun-task-manifest-"));
 after(() => rmSync(home, { recursive: true, force: true }));
@@ -21,7 +21,7 @@ lay("plain/config.json");
 lay("pretrained/corpus.hashes");
 const at = (name: string) => join(home, name);
 const runOf = (model?: string) => {
-  const { text, source } = manifestOfTask(at("own"), model);
+  const { text, source } = manifestOfTasks([at("own")], model);
   return parseTrainingRun(text, source);
 };
 

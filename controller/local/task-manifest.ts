@@ -18,20 +18,26 @@ export interface ManifestText {
   directory: string;
 }
 
+/** Characters of a run's name. */
+const NAME_CHARACTERS = 40;
+
 /**
- * Returns a TrainingRun on the task of a folder. A bundled policy has the settings of its own manifest, another one the defaults.
+ * Returns a TrainingRun on the tasks of folders. A bundled policy has the settings of its own manifest, another one the defaults.
  *
  * @param model model folder, or the name of a bundled policy
  */
-export function manifestOfTask(task: string, model = DEFAULT_MODEL): ManifestText {
-  if (!existsSync(task))
-    throw new ControllerError("input", `--task ${task}: there is no such folder; make one with longrun task init`);
+export function manifestOfTasks(folders: readonly string[], model = DEFAULT_MODEL): ManifestText {
+  for (const folder of folders)
+    if (!existsSync(folder))
+      throw new ControllerError("input", `--task ${folder}: there is no such folder; make one with longrun task init`);
   const policy = policyOf(model);
-  const item = taskOfFolder(task);
+  const tasks = folders.map(taskOfFolder);
   const { spec, ...kind } = baseOf(policy);
-  const settings = { ...spec, tasks: [item], model: { ...spec.model, policy } };
-  const text = stringify({ ...kind, metadata: { name: item.name }, spec: settings }, { aliasDuplicateObjects: false });
-  return { text, source: `--task ${task}`, directory: process.cwd() };
+  const settings = { ...spec, tasks, model: { ...spec.model, policy } };
+  const names = tasks.map(({ name }) => name);
+  const name = names.length === 1 ? names[0] : names.join("-").slice(0, NAME_CHARACTERS).replace(/-$/, "");
+  const text = stringify({ ...kind, metadata: { name }, spec: settings }, { aliasDuplicateObjects: false });
+  return { text, source: folders.map((folder) => `--task ${folder}`).join(" "), directory: process.cwd() };
 }
 
 type Base = { apiVersion: string; kind: string; spec: { model?: object } };
@@ -75,16 +81,25 @@ export function taskOfFolder(given: string): Task {
  */
 export function refuseTwoTasks({ spec }: TrainingRun, source: string, overrides: readonly string[]): void {
   if (overrides.some((text) => /^(spec\.)?tasks\b/.test(text))) return;
-  const [{ publicData, privateData: _, ...stated }] = spec.tasks as [Task];
+  for (const [index, task] of spec.tasks.entries()) refuseOtherTask(task, index, source);
+}
+
+function refuseOtherTask({ publicData, privateData: _, weight: __, ...stated }: Task, index: number, source: string) {
   if (publicData?.path === undefined || !/\bprepared\/public\/?$/.test(publicData.path)) return;
   const folder = join(publicData.path, "../..");
   const path = join(folder, "task.yaml");
   if (!existsSync(path)) return;
-  const { publicData: __, privateData: ___, ...own } = parseTask(readFileSync(path, "utf8"), path);
+  const { publicData: ___, privateData: ____, weight: _____, ...own } = parseTask(readFileSync(path, "utf8"), path);
   const differs = difference(stated, own, "");
   if (differs === undefined) return;
   throw new ManifestError([
-    `${source} and ${path} both say what the task is, and differ: spec.tasks[0].${differs}; make them the same, or ` +
+    `${source} and ${path} both say what the task is, and differ: spec.tasks[${index}].${differs}; make them the same, or ` +
       `let task.yaml alone say it: longrun run --task ${folder}`,
   ]);
+}
+
+/** Which tasks a run has, for people: `task diamonds`, `tasks diamonds, movie and wage`. */
+export function tasksText({ spec }: TrainingRun): string {
+  const names = new Intl.ListFormat("en-GB").format(spec.tasks.map(({ name }) => name));
+  return `${spec.tasks.length === 1 ? "task" : "tasks"} ${names}`;
 }

@@ -10,6 +10,7 @@ import {
   progressText,
   runNotes,
   Terminal,
+  taskRows,
 } from "./terminal.ts";
 
 const line: IterationLine = {
@@ -77,6 +78,17 @@ describe("rows", () => {
     assert.deepEqual(iterationRows(cut, row.length), [row]);
     for (const truncatedFraction of [0, null])
       assert.deepEqual(iterationRows({ ...line, truncatedFraction }, 120), [row]);
+  });
+  test("each task of several has a row below, in the same columns; one task has none", () => {
+    const task = { validFraction: 0.5, meanScore: 600, bestScore: 301.2, meanNormalizedScore: 0.25 };
+    const tasks = { diamonds: task, wage: { ...task, meanScore: null } };
+    const row = iterationRow(line, 120);
+    const rows = taskRows({ ...line, tasks }, 120);
+    assert.equal(rows[0]!.indexOf("600.00") + 6, row.indexOf("512.31") + 6);
+    assert.match(rows[0]!, /^ +50\.0% +600\.00 +0\.250 +301\.20 +- {2}diamonds$/);
+    assert.match(rows[1]!, /^ +50\.0% +- +0\.250 +301\.20 +- {2}wage$/);
+    assert.equal(taskRows({ ...line, tasks }, 30)[0]!.length, 30);
+    assert.deepEqual(taskRows({ ...line, tasks: { diamonds: task } }, 120), []);
   });
   test("log-probs that do not agree are noted", () => {
     const [row] = iterationRows({ ...line, importanceDeviates: true }, 160);

@@ -34,7 +34,12 @@ export interface IterationLine {
   mostlyClamped?: boolean;
   /** What the engine did; absent in lines of an earlier longrun. */
   engineSeconds?: EngineSeconds;
+  /** By name; what rows show of each. Lines of an earlier longrun have fewer fields. */
+  tasks?: Record<string, TaskLine>;
 }
+
+type TaskLine = Pick<IterationLine, "validFraction" | "meanScore" | "bestScore"> &
+  Partial<Pick<IterationLine, "meanNormalizedScore" | "meanDurationSeconds">>;
 
 export interface EvaluationFigures {
   samples: number;
@@ -51,15 +56,17 @@ interface Column {
   /** Narrow terminals lose the columns of the highest numbers first. */
   priority: number;
   text: (line: IterationLine) => string;
+  /** The row of a task has it too. */
+  ofTask?: true;
 }
 
 const COLUMNS: Column[] = [
   { title: "iteration", width: 9, priority: 0, text: (line) => String(line.iteration) },
-  { title: "valid", width: 6, priority: 1, text: (line) => percent(line.validFraction) },
-  { title: "mean score", width: 10, priority: 2, text: (line) => significant(line.meanScore) },
-  { title: "0 to 1", width: 6, priority: 2.5, text: (line) => significant(line.meanNormalizedScore, 3) },
-  { title: "best score", width: 10, priority: 3, text: (line) => significant(line.bestScore) },
-  { title: "duration", width: 8, priority: 5, text: (line) => seconds(line.meanDurationSeconds) },
+  { title: "valid", width: 6, priority: 1, text: (line) => percent(line.validFraction), ofTask: true },
+  { title: "mean score", width: 10, priority: 2, text: (line) => significant(line.meanScore), ofTask: true },
+  { title: "0 to 1", width: 6, priority: 2.5, text: (line) => significant(line.meanNormalizedScore, 3), ofTask: true },
+  { title: "best score", width: 10, priority: 3, text: (line) => significant(line.bestScore), ofTask: true },
+  { title: "duration", width: 8, priority: 5, text: (line) => seconds(line.meanDurationSeconds), ofTask: true },
   { title: "KL", width: 8, priority: 6, text: (line) => significant(line.kl, 3) },
   { title: "launched", width: 8, priority: 7, text: (line) => seconds(line.launchedMeanDurationSeconds) },
   { title: "trained", width: 8, priority: 8, text: (line) => seconds(line.trainedMeanDurationSeconds) },
@@ -90,6 +97,18 @@ export function iterationRow(line: IterationLine, width: number): string {
   return fitting(width)
     .map((column) => column.text(line).padStart(column.width))
     .join(GAP);
+}
+
+/** @returns a row for each task of a run that has several, in the same columns, with its name behind it */
+export function taskRows({ tasks = {} }: IterationLine, width: number): string[] {
+  const names = Object.keys(tasks);
+  if (names.length < 2) return [];
+  return names.map((name) => {
+    const { meanNormalizedScore = null, meanDurationSeconds = null, ...given } = tasks[name]!;
+    const line = { ...given, meanNormalizedScore, meanDurationSeconds } as IterationLine;
+    const cells = fitting(width).map((column) => (column.ofTask ? column.text(line) : "").padStart(column.width));
+    return `${cells.join(GAP).trimEnd()}${GAP}${name}`.slice(0, width);
+  });
 }
 
 /**
@@ -246,7 +265,7 @@ export class Terminal {
   iteration(line: IterationLine): void {
     if (!this.#headerShown) this.line(iterationHeader(this.width), true);
     this.#headerShown = true;
-    for (const row of iterationRows(line, this.width)) this.line(row);
+    for (const row of [...iterationRows(line, this.width), ...taskRows(line, this.width)]) this.line(row);
   }
 
   clear(): void {

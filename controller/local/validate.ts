@@ -24,10 +24,11 @@ export async function validateHere(
   try {
     const manifest = join(temporary, "trainingrun.yaml");
     writeFileSync(manifest, stringify(here, { aliasDuplicateObjects: false }));
-    const [task] = here.spec.tasks;
     // A bundled task may not be prepared yet.
-    const folder = task?.publicData ? ["--task-dir", layOutCustomTask(task, join(temporary, "task"))] : [];
-    await askPart(parts.validate, ["--manifest", manifest, ...folder]);
+    const folders = here.spec.tasks
+      .filter(({ publicData }) => publicData)
+      .flatMap((task) => ["--task", `${task.name}=${layOutCustomTask(task, join(temporary, "task"))}`]);
+    await askPart(parts.validate, ["--manifest", manifest, ...folders]);
   } catch (error) {
     if (!(error instanceof ControllerError)) throw error;
     throw new ControllerError(error.code, `${source}: ${error.message}`, { cause: error });

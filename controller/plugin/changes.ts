@@ -71,13 +71,14 @@ export interface EvaluateOptions extends Omit<ChangeOptions, "wait"> {
  * Evaluates the newest checkpoint of a run on the cluster, by a run of its own that starts from it and is deleted once its
  * first evaluation is there, before it trains.
  *
+ * @returns of several tasks that of each, by name
  * @throws ControllerError
  */
 export async function evaluate(
   cluster: Cluster,
   name: string,
   options: EvaluateOptions,
-): Promise<EvaluatedPolicyStatus> {
+): Promise<EvaluatedPolicyStatus | Record<string, EvaluatedPolicyStatus>> {
   const { client, namespace } = cluster;
   const { as, say, keep } = options;
   const made = await refusals(
@@ -91,10 +92,10 @@ export async function evaluate(
       const now = statusLines(it, Date.now()).at(-1) ?? "";
       if (now !== last) say(now);
       last = now;
-      return it.status?.evaluation?.before || isOver(it) ? it : undefined;
+      return evaluatedBefore(it) || isOver(it) ? it : undefined;
     });
     ended = true;
-    const { before } = run.status!.evaluation ?? {};
+    const before = evaluatedBefore(run);
     if (before) return before;
     throw new ControllerError("failed", `${as}: ${findCondition(run.status!.conditions, "Succeeded")?.message}`);
   } finally {
@@ -102,6 +103,14 @@ export async function evaluate(
       await client.delete(TRAINING_RUN, { namespace, name: as }, { uid: made.metadata.uid! }).catch(() => {});
     else if (!keep) say(`TrainingRun ${as} stays: kubectl delete trainingrun ${as} -n ${namespace}`);
   }
+}
+
+function evaluatedBefore({ spec, status }: Run) {
+  if (spec.tasks.length === 1) return status?.evaluation?.before;
+  const tasks = (status?.tasks ?? []).flatMap(({ name, evaluation }) =>
+    evaluation?.before ? [[name, evaluation.before] as const] : [],
+  );
+  return tasks.length === spec.tasks.length ? Object.fromEntries(tasks) : undefined;
 }
 
 /** The run's own settings but for what concerns training, with its checkpoint as the start. */

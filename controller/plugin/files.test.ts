@@ -13,7 +13,7 @@ import { ApiClient } from "../kube/api-client.ts";
 import { runOf } from "../run.fixture.ts";
 import type { Cluster } from "./cluster.ts";
 import { accept, frame, STATUS, STDERR, STDOUT } from "./exec.fixture.ts";
-import { fetchReport, printBest, pull } from "./files.ts";
+import { fetchReport, pull, showBest } from "./files.ts";
 import { RUN_FOLDER } from "./run-folder.ts";
 
 const OPTIONS = { timeoutSeconds: 1, say: () => {} };
@@ -122,7 +122,7 @@ describe("what comes out of a cluster", () => {
           out += text;
         },
       };
-      await printBest(cluster, "quick", { ...OPTIONS, json: false }, screen);
+      await showBest(cluster, "quick", { ...OPTIONS, json: false }, screen);
       assert.equal(out, `# MAE 281.3 · iteration 2 · ran 0.40 s · ridge␛[2J\n${program}`);
     });
 });

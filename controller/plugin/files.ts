@@ -4,9 +4,9 @@ import { once } from "node:events";
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { Writable } from "node:stream";
+import { type BestOptions, printBest } from "../best.ts";
 import type { Run } from "../desired/names.ts";
 import { ControllerError, describeFileError } from "../errors.ts";
-import { harmless } from "../harmless.ts";
 import type { Screen } from "../local/terminal.ts";
 import { forwardPort } from "../port-forward.ts";
 import { type Cluster, readRun } from "./cluster.ts";
@@ -16,46 +16,26 @@ import { findLearner, REPORT_PORT, RUN_FOLDER, type RunFolderOptions, withRunFol
 export const WHAT = ["model", "best", "run"] as const;
 export type What = (typeof WHAT)[number];
 
-/** `best/score.json`, as far as it is shown. */
-interface BestFacts {
-  score: number;
-  metric: string;
-  iteration: number;
-  durationSeconds: number;
-  family?: string;
-  guards?: string[];
-}
-
-/** The best program, below one comment line that says how good it is. */
-export async function printBest(
+/** The best program of a task, below one comment line that says how good it is. */
+export async function showBest(
   cluster: Cluster,
   name: string,
-  { json, ...options }: RunFolderOptions & { json: boolean },
+  { task, json, ...options }: RunFolderOptions & BestOptions,
   screen: Screen,
 ): Promise<void> {
   const run = await readRun(cluster, name);
-  const read = (at: Container, file: string) =>
-    outputOf(cluster, at, ["cat", `${RUN_FOLDER}/best/${file}`]).then((it) => it.toString("utf8"));
-  const [score, program] = await withRunFolder(cluster, run, options, async (at) => {
-    try {
-      return [await read(at, "score.json"), await read(at, "program.py")] as const;
-    } catch (cause) {
-      if (!/No such file/.test((cause as Error).message)) throw cause;
-      throw new ControllerError("failed", `no program of ${name} was valid yet`, { cause });
-    }
+  const tasks = run.spec.tasks.map((each) => each.name);
+  await withRunFolder(cluster, run, options, (at) => {
+    const read = (path: string) =>
+      outputOf(cluster, at, ["cat", `${RUN_FOLDER}/${path}`]).then(
+        (it) => it.toString("utf8"),
+        (cause: Error) => {
+          if (!/No such file/.test(cause.message)) throw cause;
+          return undefined;
+        },
+      );
+    return printBest(name, tasks, { task, json }, read, screen);
   });
-  const facts = JSON.parse(score) as BestFacts;
-  if (json) return void screen.write(`${JSON.stringify({ ...facts, program })}\n`);
-  const { metric, iteration, durationSeconds, family, guards = [] } = facts;
-  const words = [
-    `${metric} ${facts.score}`,
-    `iteration ${iteration}`,
-    `ran ${durationSeconds.toFixed(2)} s`,
-    family,
-    guards.length > 0 && `flagged: ${guards.join(", ")}`,
-  ];
-  const comment = harmless(`# ${words.filter(Boolean).join(" · ")}`).replaceAll("\n", " ");
-  screen.write(`${comment}\n${screen.isTTY ? harmless(program) : program}`);
 }
 
 /** @returns the file's path */

@@ -13,7 +13,7 @@ import type { Screen } from "../local/terminal.ts";
 import { positive } from "../numbers.ts";
 import { evaluate, setSuspended } from "./changes.ts";
 import { type Cluster, type ClusterOptions, connect } from "./cluster.ts";
-import { fetchReport, printBest, pull, serveReport, WHAT, type What } from "./files.ts";
+import { fetchReport, pull, serveReport, showBest, WHAT, type What } from "./files.ts";
 import { showLogs } from "./logs.ts";
 import { showStatus } from "./status.ts";
 
@@ -116,15 +116,12 @@ function describe(stdout: Screen, stderr: Screen, signal: AbortSignal): Command 
   onRun(
     "best",
     "prints the best program, and how good it is",
-    async (cluster, run, options: { json: boolean; timeout: string }) => {
-      await printBest(
-        cluster,
-        run,
-        { json: options.json, timeoutSeconds: positive(options.timeout, "--timeout"), say },
-        stdout,
-      );
+    async (cluster, run, { task, json, timeout }: { task?: string; json: boolean; timeout: string }) => {
+      const timeoutSeconds = positive(timeout, "--timeout");
+      await showBest(cluster, run, { task, json, timeoutSeconds, say }, stdout);
     },
   )
+    .option("--task <TASK>", "of a run that has several")
     .option("--json", "its score and itself as one object", false)
     .addOption(forPod());
 

@@ -42,6 +42,27 @@ describe("status for people", () => {
     ]);
   });
 
+  test("each task of several, and the whole", () => {
+    const status = {
+      ...{ phase: "Running", iteration: 4, score: { meanNormalized: 0.25, validFraction: 0.5 } },
+      tasks: [
+        { name: "diamonds", best: 320.712, mean: 702.61, validFraction: 0.875 },
+        {
+          name: "wage",
+          best: 36,
+          validFraction: 0.25,
+          evaluation: { before: { best: 40, mean: 50, validFraction: 0.5 } },
+        },
+      ],
+    };
+    const spec = { tasks: [{ name: "diamonds" }, { name: "wage" }], stopping: { iterations: 12 } };
+    assert.deepEqual(lines(status, spec).slice(1), [
+      "scores      50% valid · mean 0.25 from 0 to 1",
+      "diamonds    best 320.7 · mean 702.6 · 88% valid",
+      "wage        best 36 · 25% valid · before: best 40, mean 50, 50% valid",
+    ]);
+  });
+
   test("nothing is known yet", () => {
     assert.deepEqual(lines({}), ["quick       not seen by a controller yet · iteration 0 of 100"]);
   });

@@ -1,6 +1,6 @@
 /** `kubectl longrun status RUN`: what a run does and what blocks it, on one screen that is written anew while it changes. */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { EvaluatedPolicyStatus } from "../../crds/trainingrun.ts";
+import type { EvaluatedPolicyStatus, TaskStatus } from "../../crds/trainingrun.ts";
 import { findCondition, isBlocker } from "../conditions.ts";
 import type { Run } from "../desired/names.ts";
 import { engineText } from "../engine-text.ts";
@@ -54,6 +54,7 @@ export function isOver(run: Run): boolean {
 export function statusLines(run: Run, nowMs: number): string[] {
   const { status = {}, spec } = run;
   const { iteration = 0, percent, score, executions, actors, checkpoint, evaluation } = status;
+  const tasks = spec.tasks.length > 1 ? (status.tasks ?? []) : [];
   const rows: [title: string, ...facts: (string | false | undefined)[]][] = [
     [
       run.metadata.name,
@@ -61,7 +62,13 @@ export function statusLines(run: Run, nowMs: number): string[] {
       `iteration ${iteration} of ${spec.stopping.iterations}`,
       percent !== undefined && `${percent}%`,
     ],
-    ["scores", ...scores(score)],
+    ["scores", ...scores(score), tasks.length > 0 && meanOf(score?.meanNormalized)],
+    ...tasks.map((task): [string, ...(string | false)[]] => [
+      task.name,
+      ...scores(task),
+      ...evaluated("before", task.evaluation?.before),
+      ...evaluated("after", task.evaluation?.after),
+    ]),
     ["evaluated", ...evaluated("before", evaluation?.before), ...evaluated("after", evaluation?.after)],
     [
       "programs",
@@ -90,7 +97,10 @@ export function statusLines(run: Run, nowMs: number): string[] {
   });
 }
 
-function scores(score: NonNullable<Run["status"]>["score"]): (string | false)[] {
+const meanOf = (normalized: number | undefined) =>
+  normalized !== undefined && `mean ${significant(normalized)} from 0 to 1`;
+
+function scores(score: Pick<TaskStatus, "best" | "mean" | "validFraction"> | undefined): (string | false)[] {
   const { best, mean, validFraction } = score ?? {};
   return [
     best !== undefined && `best ${significant(best)}`,
@@ -102,7 +112,7 @@ function scores(score: NonNullable<Run["status"]>["score"]): (string | false)[] 
 function evaluated(when: string, policy: EvaluatedPolicyStatus | undefined): string[] {
   if (!policy) return [];
   const { best, mean, validFraction } = policy;
-  const facts = scores({ best, mean, validFraction } as never).filter(Boolean);
+  const facts = scores({ best, mean, validFraction } as TaskStatus).filter(Boolean);
   return [`${when}: ${facts.join(", ") || "no program was valid"}`];
 }
 

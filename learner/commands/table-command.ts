@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { type Evaluated, type Table, tableCsv, tableMarkdown, tableOf } from "../evaluation/table.ts";
-import type { RunSummary } from "../metrics/summary.ts";
+import { evaluationsOf, type RunSummary } from "../metrics/summary.ts";
 import { InputError, printLine, runCommand } from "./command.ts";
 
 function table(): void {
@@ -11,7 +11,7 @@ function table(): void {
   const { values, positionals } = parseArgs({ allowPositionals: true, options });
   const folders = new Set(positionals.map((folder) => resolve(folder)));
   if (folders.size < positionals.length) throw new InputError("--table: a run is given twice; leave one of them away");
-  const found = positionals.map(evaluatedIn);
+  const found = positionals.flatMap(evaluatedIn);
   const made = asInput(() => tableOf(found));
   if (values.out !== undefined) write(values.out, made);
   else if (values.json) printLine(made);
@@ -27,14 +27,17 @@ function asInput<Result>(work: () => Result): Result {
 }
 
 /** What `longrun evaluate` left in the run folder, else what the run's own evaluation phase did; an evaluation's folder will do. */
-function evaluatedIn(folder: string): Evaluated {
+function evaluatedIn(folder: string): Evaluated[] {
   for (const place of [join(folder, "evaluation"), folder]) {
     const path = join(place, "summary.json");
     if (!existsSync(path)) continue;
     const { evaluation, state } = asInput(() => JSON.parse(readFileSync(path, "utf8")) as Partial<RunSummary>);
-    if (evaluation?.settings === undefined) continue;
+    const done = evaluationsOf(evaluation ?? {}).filter(
+      (it): it is Evaluated["evaluation"] => it.settings !== undefined,
+    );
+    if (done.length === 0) continue;
     if (state !== "succeeded") throw new InputError(`--table ${folder}: ${path} says ${state}; finish it first`);
-    return { folder, evaluation: { ...evaluation, settings: evaluation.settings } };
+    return done.map((evaluation) => ({ folder, evaluation }));
   }
   throw new InputError(`--table ${folder}: holds no evaluation; make one with: longrun evaluate --run ${folder}`);
 }

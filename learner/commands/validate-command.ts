@@ -1,21 +1,20 @@
 /** The part of `longrun validate` that needs the learner: lengths, and the task folder as a run opens it (`USAGE`). */
 import { parseArgs } from "node:util";
 import { policyFolder } from "../../crds/policy.ts";
-import { ManifestError, parseResolved } from "../../crds/trainingrun.ts";
+import { parseResolved, type TrainingRunSpec } from "../../crds/trainingrun.ts";
 import { checkLengths, readConfig, readTokenizer } from "../engine/index.ts";
-import { rewardOrderFault } from "../grading/reward.ts";
 import { estimateChat } from "../rollout/estimate-tokens.ts";
 import { checkInstrumenter } from "../rollout/instrument-policy.ts";
 import { scratchPrompt } from "../rollout/prompts.ts";
 import { packagesOf, readPromptTask } from "../rollout/snippet.ts";
-import { openTask } from "../tasks/task.ts";
+import { openTasks } from "../tasks/tasks.ts";
 import { printLine, readText, required, runCommand } from "./command.ts";
 
-const USAGE = `node learner/commands/validate-command.ts --manifest FILE [--task-dir DIR]
-    Checks a resolved TrainingRun with absolute paths as a learner does before it loads weights. --task-dir is the
-    task folder; without it the task is not looked at. Prints {} if the learner would start.`;
+const USAGE = `node learner/commands/validate-command.ts --manifest FILE [--task TASK=DIR ...]
+    Checks a resolved TrainingRun with absolute paths as a learner does before it loads weights. --task names the
+    folder of one of its tasks; the others are not looked at. Prints {} if the learner would start.`;
 
-const options = { manifest: { type: "string" }, "task-dir": { type: "string" } } as const;
+const options = { manifest: { type: "string" }, task: { type: "string", multiple: true } } as const;
 
 function validate(): void {
   const { values } = parseArgs({ options });
@@ -28,11 +27,10 @@ function validate(): void {
     checkLengths(spec.model, maxPositions);
     checkInstrumenter(spec.model, maxPositions);
   }
-  const directory = values["task-dir"];
-  if (directory !== undefined) {
-    const task = openTask(directory, spec.tasks[0]);
-    const fault = rewardOrderFault(spec.algorithm, task.grader);
-    if (fault !== undefined) throw new ManifestError([fault]);
+  const folders = new Map((values.task ?? []).map((text) => text.split(/=(.*)/s, 2) as [string, string]));
+  const tasks = spec.tasks.filter(({ name }) => folders.has(name));
+  const directories = tasks.map(({ name }) => folders.get(name)!);
+  for (const task of openTasks(directories, { ...spec, tasks: tasks as TrainingRunSpec["tasks"] }).all) {
     const tokenizer = policy === undefined ? undefined : readTokenizer(policy);
     const { style } = spec.prompts;
     const { maxPromptTokens } = spec.model;

@@ -7,13 +7,23 @@ import type { Evaluation } from "../metrics/summary.ts";
 import { newResult, newSample, scratchFolder } from "../store/store.fixture.ts";
 import { openStore, type Store } from "../store/store.ts";
 import type { Sample } from "../store/types.ts";
+import type { Task } from "../tasks/task.ts";
+import { Tasks } from "../tasks/tasks.ts";
 import { type Evaluating, evaluatePolicy, isEvaluationDue } from "./evaluate.ts";
 import { evaluatePolicies } from "./policies.ts";
 
 const scratch = scratchFolder();
 
+interface Added {
+  iteration: number;
+  purpose: string;
+  previous?: string;
+}
+
 interface Setting {
   evaluation?: object;
+  /** Names; default diamonds alone. */
+  tasks?: string[];
   rewardSplit?: "Full" | "Half";
   /** Of the i-th program that is executed, from 0; undefined: not valid. */
   scores?: (index: number) => number | undefined;
@@ -23,22 +33,27 @@ interface Setting {
   summary?: { evaluation: Evaluation };
 }
 
+interface Wanted {
+  count: number;
+  there: { executionSeed: number }[];
+}
+
 /** A run over a real store, whose programs end one at a time. A second call on the same folder is a restart. */
 async function runOf(directory: string, o: Setting = {}) {
   const { scores = (index) => (index % 4 === 3 ? undefined : 10 - index) } = o;
   const store = openStore(join(directory, "store.sqlite"));
   await store.beginLineage(() => true);
-  const launched: { kind: string; index: number; previous?: string }[] = [];
+  const launched: { task: string; kind: string; index: number; previous?: string }[] = [];
   let ended = 0;
-  const add = (kind: Sample["kind"], index: number, iteration: number, purpose: string, previous?: string) => {
-    launched.push({ kind, index, previous });
+  const add = (task: string, kind: Sample["kind"], index: number, { iteration, purpose, previous }: Added) => {
+    launched.push({ task, kind, index, previous });
     const { completed, queued, running, lost } = store.totals();
     const id = `s${completed + queued + running + lost}`;
-    const fields = { kind, previous, purpose, iteration, lineage: store.lineage, executionSeed: index };
+    const fields = { task, kind, previous, purpose, iteration, lineage: store.lineage, executionSeed: index };
     store.addSamples([newSample(id, fields)]);
   };
   /** A sample's index is its execution seed here. */
-  const lacking = ({ count, there }: { count: number; there: { executionSeed: number }[] }) =>
+  const lacking = ({ count, there }: Wanted) =>
     Array.from({ length: count }, (_, i) => i).filter((i) => there.every(({ executionSeed }) => executionSeed !== i));
   const summary: { evaluation: Evaluation } = o.summary ?? { evaluation: {} };
   const told: string[] = [];
@@ -54,12 +69,17 @@ async function runOf(directory: string, o: Setting = {}) {
       prompts: { improveProbability: 0.5 },
       model: { temperature: 0.7 },
     },
-    task: {
-      name: "diamonds",
-      grader: { metric: "MAE", direction: "Lower" },
-      spec: { rewardSplit: o.rewardSplit ?? "Full" },
-      grade: (submission: Buffer) => ({ reportedScore: Number(submission.toString()) + 100 }),
-    },
+    tasks: new Tasks(
+      (o.tasks ?? ["diamonds"]).map((name) => {
+        const task = {
+          name,
+          grader: { metric: "MAE", direction: "Lower" },
+          spec: { rewardSplit: o.rewardSplit ?? "Full" },
+          grade: (submission: Buffer) => ({ reportedScore: Number(submission.toString()) + 100 }),
+        };
+        return task as unknown as Task;
+      }),
+    ),
     phases: { enter: () => {}, show: () => {} },
     files: {
       summary,
@@ -80,17 +100,13 @@ async function runOf(directory: string, o: Setting = {}) {
       },
     },
     rollout: {
-      launchScratch: async (wanted: Parameters<typeof lacking>[0], iteration: number, purpose: string) => {
-        for (const index of lacking(wanted)) add("scratch", index, iteration, purpose);
+      launchScratch: async (task: string, wanted: Wanted, iteration: number, purpose: string) => {
+        for (const index of lacking(wanted)) add(task, "scratch", index, { iteration, purpose });
       },
-      launchImprovements: async (
-        wanted: Parameters<typeof lacking>[0],
-        valid: Sample[],
-        iteration: number,
-        purpose: string,
-      ) => {
+      launchImprovements: async (task: string, wanted: Wanted, valid: Sample[], iteration: number, purpose: string) => {
         if (valid.length === 0) return;
-        for (const index of lacking(wanted)) add("improve", index, iteration, purpose, valid[index % valid.length]!.id);
+        for (const index of lacking(wanted))
+          add(task, "improve", index, { iteration, purpose, previous: valid[index % valid.length]!.id });
       },
     },
     server: {
@@ -272,5 +288,28 @@ test("longrun evaluate: the model's own weights first, then the checkpoint's; wh
   await evaluatePolicies(run, policies, async (folder) => void loaded.push(`${folder}, ${launched.length} programs`));
   assert.deepEqual(loaded, [`${checkpoint}, 4 programs`]);
   assert.deepEqual([launched.length, summary.evaluation.after?.iteration], [8, 7]);
+  close();
+});
+
+test("several tasks: each has its own numbers, programs and improvements; one that came later is evaluated alone", async () => {
+  const directory = folder();
+  const first = await runOf(directory, { evaluation: { improve: false }, scores: (index) => 10 - index });
+  await evaluatePolicy(first.run, "before");
+  first.close();
+  const tasks = ["diamonds", "wage"];
+  const { run, launched, summary, close } = await runOf(directory, { tasks, scores: (index) => 50 - index });
+  Object.assign(summary, first.summary);
+  await evaluatePolicy(run, "before");
+  assert.deepEqual([...new Set(launched.map(({ task }) => task))], ["wage"]);
+  const { diamonds, wage } = summary.evaluation.tasks!;
+  assert.deepEqual([diamonds?.before?.bestScore, diamonds?.before?.samples], [7, 4]);
+  assert.deepEqual([wage?.before?.bestScore, wage?.before?.samples, wage?.settings?.task], [39, 8, "wage"]);
+  const own = new Set(run.store.samplesFor("evaluation-before").flatMap(({ task, id }) => (task === "wage" ? id : [])));
+  for (const { kind, previous } of launched) if (kind === "improve") assert.ok(own.has(previous!), previous);
+  assert.equal(readFileSync(join(directory, "programs/wage/before-scratch/submission.csv"), "utf8"), "43");
+  assert.match(
+    readFileSync(join(directory, "evaluation.md"), "utf8"),
+    /on diamonds[\s\S]*on wage[\s\S]*programs\/wage\/before-/,
+  );
   close();
 });

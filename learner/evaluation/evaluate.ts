@@ -2,13 +2,23 @@
 import { join } from "node:path";
 import type { TrainingRunSpec } from "../../crds/trainingrun.ts";
 import { replaceFile } from "../metrics/files.ts";
-import type { EvaluatedBetween, Evaluation, EvaluationSettings, RunSummary, When } from "../metrics/summary.ts";
+import {
+  type EvaluatedBetween,
+  type Evaluation,
+  type EvaluationSettings,
+  evaluationOf,
+  evaluationsOf,
+  type RunSummary,
+  type When,
+  withEvaluation,
+} from "../metrics/summary.ts";
 import type { Rollout } from "../rollout/rollout.ts";
 import type { LearnerServer } from "../server/server.ts";
 import type { WaitOptions } from "../server/waiting.ts";
 import type { Store } from "../store/store.ts";
 import type { Sample } from "../store/types.ts";
 import type { Task } from "../tasks/task.ts";
+import type { Tasks } from "../tasks/tasks.ts";
 import { bestSampleOf, writeBest } from "./best.ts";
 import { CONFIDENCE } from "./bootstrap.ts";
 import { bestProgram, changeOf, type EvaluatedProgram, type Scale, summarize } from "./figures.ts";
@@ -19,7 +29,7 @@ import { evaluationMarkdown, evaluationSentence } from "./rows.ts";
 export interface Evaluating {
   directory: string;
   spec: TrainingRunSpec;
-  task: Task;
+  tasks: Tasks;
   store: Store;
   rollout: Pick<Rollout, "launchScratch" | "launchImprovements">;
   server: Pick<LearnerServer, "waitForFinished">;
@@ -55,37 +65,46 @@ export function isEvaluationDue({ spec, progress }: Pick<Evaluating, "spec" | "p
 }
 
 /**
- * Programs from scratch, then improvements of the valid ones, but none that was launched before a restart. Numbers go
- * to `summary.json` and `evaluation.md`, the best program of each kind before and after training to `programs/<when>-<kind>/`.
+ * Asks each task for programs from scratch, then for improvements of the valid ones, but for none that was launched before a restart.
+ * Numbers go to `summary.json` and `evaluation.md`, the best program of each kind before and after training to
+ * `programs/<when>-<kind>/`, or to `programs/<task>/<when>-<kind>/` if there are several tasks.
  */
 export async function evaluatePolicy(run: Evaluating, when: Moment): Promise<void> {
-  if (run.recorded || isKnown(run, when)) return;
+  const tasks = run.tasks.all.filter((task) => !isKnown(run, task, when));
+  if (run.recorded || tasks.length === 0) return;
   const { iteration } = run.progress.state;
   const { store, rollout, spec, phases } = run;
   const purpose = purposeOf(run, when);
   const { scratch, improve } = armsOf(spec);
-  const launched = (kind: Sample["kind"]) => store.samplesFor(purpose).filter((sample) => sample.kind === kind);
+  const total = tasks.length * (scratch + improve);
+  const launched = ({ name }: Task, kind: Sample["kind"]) =>
+    store.samplesFor(purpose).filter((sample) => sample.task === name && sample.kind === kind);
 
-  phases.enter("evaluatePolicy", scratch + improve, store.counts(purpose).completed);
+  phases.enter("evaluatePolicy", total, store.counts(purpose).completed);
   const showProgress = () => phases.show(store.counts(purpose).completed, saidOf(when, iteration));
   showProgress();
   store.events.on("finished", showProgress);
   try {
-    await rollout.launchScratch({ count: scratch, there: launched("scratch") }, iteration, purpose);
-    await allFinished(run, purpose);
-    const valid = launched("scratch").filter(({ grade }) => grade?.valid);
-    const there = launched("improve");
-    await rollout.launchImprovements({ count: improve, there }, valid, iteration, purpose);
-    await allFinished(run, purpose);
+    for (const task of tasks) {
+      const there = launched(task, "scratch");
+      await rollout.launchScratch(task.name, { count: scratch, there }, iteration, purpose);
+    }
+    await allFinished(run, purpose, total);
+    for (const task of tasks) {
+      const valid = launched(task, "scratch").filter(({ grade }) => grade?.valid);
+      const there = launched(task, "improve");
+      await rollout.launchImprovements(task.name, { count: improve, there }, valid, iteration, purpose);
+    }
+    await allFinished(run, purpose, total);
   } finally {
     store.events.off("finished", showProgress);
   }
-  await record(run, when, purpose);
+  for (const task of tasks) await record(run, task, when, purpose);
 }
 
-function isKnown(run: Evaluating, when: Moment): boolean {
+function isKnown(run: Evaluating, { name }: Task, when: Moment): boolean {
   const { iteration } = run.progress.state;
-  const { evaluation } = run.files.summary;
+  const evaluation = evaluationOf(run.files.summary.evaluation, name);
   const isThis = (known: EvaluatedBetween) => known.iteration === iteration && known.lineage === trainedBy(run);
   if (when === "during") return (evaluation.during ?? []).some(isThis);
   const known = evaluation[when];
@@ -97,76 +116,88 @@ function isKnown(run: Evaluating, when: Moment): boolean {
 const trainedBy = ({ store, progress }: Pick<Evaluating, "store" | "progress">): number =>
   store.originOf({ lineage: store.lineage, iteration: progress.state.iteration });
 
-async function allFinished(run: Evaluating, purpose: string): Promise<void> {
-  const { store, server, spec, phases, grades, waiting } = run;
-  const { scratch, improve } = armsOf(spec);
+async function allFinished(run: Evaluating, purpose: string, total: number): Promise<void> {
+  const { store, server, phases, grades, waiting } = run;
   for (;;) {
     const { queued, running, completed } = store.counts(purpose);
-    phases.enter("evaluatePolicy", scratch + improve, completed);
+    phases.enter("evaluatePolicy", total, completed);
     if (queued + running === 0) break;
     await server.waitForFinished(completed + 1, { ...waiting, purpose });
   }
   grades.gradeFinished();
 }
 
-async function record(run: Evaluating, when: Moment, purpose: string): Promise<void> {
-  const { store, directory, files } = run;
+async function record(run: Evaluating, task: Task, when: Moment, purpose: string): Promise<void> {
+  const { directory, files } = run;
   const { iteration } = run.progress.state;
   const { seed } = run.spec;
-  const scale = scaleOf(run);
-  const programs = programsOf(run, purpose);
-  const found = summarize(programs, scale, { iteration, lost: store.counts(purpose).lost, seed });
-  const known = files.summary.evaluation;
-  // Between iterations those of later ones go: their weights were left by a restart.
+  const scale = scaleOf(task);
+  const programs = programsOf(run, task, purpose);
+  const lost = samplesOf(run, task, purpose).filter(({ state }) => state === "lost").length;
+  const found = summarize(programs, scale, { iteration, lost, seed });
+  const { evaluation: all } = files.summary;
+  const known = evaluationOf(all, task.name);
+  // Evaluations of later iterations go: a restart left their weights.
   const earlier = (known.during ?? []).filter((policy) => policy.iteration < iteration);
-  const evaluation: Evaluation = {
+  const own: Evaluation = {
     ...known,
-    settings: settingsOf(run),
+    settings: settingsOf(run, task),
     ...(when === "during" ? { during: [...earlier, { ...found, lineage: trainedBy(run) }] } : { [when]: found }),
   };
   // Its programs are gone where the run was evaluated by an older longrun.
-  const before = when === "after" ? programsOf(run, purposeOf(run, "before")) : [];
-  if (before.length > 0) evaluation.change = changeOf(before, programs, scale, seed);
-  if (when !== "during") await writePrograms(run, when, programs);
+  const before = when === "after" ? programsOf(run, task, purposeOf(run, "before")) : [];
+  if (before.length > 0) own.change = changeOf(before, programs, scale, seed);
+  const evaluation = withEvaluation(all, own, run.tasks.areSeveral);
+  if (when !== "during") await writePrograms(run, task, when, programs, evaluation.tasks ? [task.name] : []);
   await files.updateSummary({ evaluation });
   files.announceEvaluation(evaluation);
-  await replaceFile(join(directory, "evaluation.md"), evaluationMarkdown(evaluation));
-  if (when === "during") files.tell(evaluationSentence(found, run.task.grader.metric));
+  const pages = evaluationsOf(evaluation).map((each) => evaluationMarkdown(each, evaluation.tasks !== undefined));
+  await replaceFile(join(directory, "evaluation.md"), pages.join("\n"));
+  const of = run.tasks.areSeveral ? `${task.name}: ` : "";
+  if (when === "during") files.tell(of + evaluationSentence(found, task.grader.metric));
 }
 
+const samplesOf = ({ store }: Evaluating, { name }: Task, purpose: string): Sample[] =>
+  store.samplesFor(purpose).filter((sample) => sample.task === name);
+
 /** What stayed lost says nothing of the policy, and is left out. */
-function programsOf(run: Evaluating, purpose: string): EvaluatedProgram[] {
-  return run.store
-    .samplesFor(purpose)
+function programsOf(run: Evaluating, task: Task, purpose: string): EvaluatedProgram[] {
+  return samplesOf(run, task, purpose)
     .filter(({ state }) => state === "finished" || state === "notExecuted")
     .map((sample): EvaluatedProgram => {
       const { id, kind, previous, grade: { valid = false, score, reward } = {}, result } = sample;
-      const reported = valid ? reportedScore(run, sample) : undefined;
+      const reported = valid ? reportedScore(run, task, sample) : undefined;
       return { id, kind, previous, valid, score, reported, reward, durationSeconds: result?.durationSeconds };
     });
 }
 
 /** With `rewardSplit: Half` the score on the rows that no reward has seen, which is taken here for the first time. */
-function reportedScore({ task, store }: Evaluating, { id, grade }: Sample): number | undefined {
+function reportedScore({ store }: Evaluating, task: Task, { id, grade }: Sample): number | undefined {
   if (task.spec.rewardSplit === "Full") return grade?.score;
   const submission = store.submission(id);
   const reported = submission && task.grade(submission).reportedScore;
   return Number.isFinite(reported) ? reported : undefined;
 }
 
-async function writePrograms(run: Evaluating, when: When, programs: readonly EvaluatedProgram[]): Promise<void> {
-  const { store, task, directory } = run;
+async function writePrograms(
+  { store, directory }: Evaluating,
+  task: Task,
+  when: When,
+  programs: readonly EvaluatedProgram[],
+  below: string[],
+): Promise<void> {
   for (const [kind, ofKind] of Map.groupBy(programs, (program) => program.kind)) {
     const best = bestProgram(ofKind, task.grader.direction);
     if (best === undefined) continue;
     const [sample] = store.samples([best.id]);
     const kept = bestSampleOf(sample!, store.submission(best.id), task.grader.metric);
     const reportedScore = task.spec.rewardSplit === "Half" ? best.reported : undefined;
-    if (kept) await writeBest(join(directory, "programs", `${when}-${kind}`), { ...kept, reportedScore });
+    const folder = join(directory, "programs", ...below, `${when}-${kind}`);
+    if (kept) await writeBest(folder, { ...kept, reportedScore });
   }
 }
 
-function settingsOf({ task, spec }: Evaluating): EvaluationSettings {
+function settingsOf({ spec }: Evaluating, task: Task): EvaluationSettings {
   const { metric, direction } = task.grader;
   return {
     ...{ task: task.name, metric, direction, rewardSplit: task.spec.rewardSplit },
@@ -176,14 +207,13 @@ function settingsOf({ task, spec }: Evaluating): EvaluationSettings {
 }
 
 /** Medals are won on the whole hidden test alone. */
-function scaleOf({ task }: Evaluating): Scale {
+function scaleOf(task: Task): Scale {
   const { direction, rewardRange } = task.grader;
   const ranked = task.spec.rewardSplit === "Full";
   return { direction, rewardRange, leaderboard: ranked ? task.mleBench?.leaderboard : undefined };
 }
 
 const SAID: Record<When, string> = { before: "before training", after: "after training", model: "" };
-
 const saidOf = (when: Moment, iteration: number): string =>
   when === "during" ? `after iteration ${iteration}` : SAID[when];
 

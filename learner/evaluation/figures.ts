@@ -41,6 +41,13 @@ export function headline({ settings, before, after }: Evaluation) {
   };
 }
 
+/** The headline of each task, `{ tasks: { NAME: … } }`, or of the only one. */
+export function headlines(evaluation: Evaluation) {
+  const { tasks } = evaluation;
+  if (!tasks) return headline(evaluation);
+  return { tasks: Object.fromEntries(Object.entries(tasks).map(([name, each]) => [name, headline(each)])) };
+}
+
 /** @param lost executions that the infrastructure lost, beside `programs` */
 export function summarize(
   programs: readonly EvaluatedProgram[],

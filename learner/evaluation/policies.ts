@@ -1,7 +1,7 @@
 /** `longrun evaluate`: a folder like a run's, whose `policies.json` says which weights are evaluated. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { When } from "../metrics/summary.ts";
+import { evaluationsOf, type When } from "../metrics/summary.ts";
 import { type Evaluating, evaluatePolicy } from "./evaluate.ts";
 
 /**
@@ -30,7 +30,8 @@ export async function evaluatePolicies(
   load: (checkpoint: string) => Promise<void>,
 ): Promise<string> {
   for (const [when, { iteration, checkpoint }] of Object.entries(policies) as [When, NonNullable<Policies[When]>][]) {
-    if (run.files.summary.evaluation[when]) continue;
+    const known = evaluationsOf(run.files.summary.evaluation).filter((evaluation) => evaluation[when]);
+    if (known.length === run.tasks.all.length) continue;
     if (checkpoint !== undefined) await load(checkpoint);
     run.progress.state = { ...run.progress.state, iteration };
     await evaluatePolicy(run, when);

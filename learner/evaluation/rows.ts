@@ -11,7 +11,7 @@ const headOf: Record<When, (summary: EvaluationSummary) => string> = {
 };
 
 /** Evaluated policies side by side, with heads of all columns but the first; where there are improvements, by kind of prompt too. */
-export function evaluationTable({ settings, change, ...evaluation }: Evaluation) {
+export function evaluationTable({ settings, change, tasks: _, ...evaluation }: Evaluation) {
   const policies = WHENS.flatMap((when) => (evaluation[when] ? [{ when, summary: evaluation[when] }] : []));
   const heads = [...policies.map(({ when, summary }) => headOf[when](summary)), ...(change ? ["change"] : [])];
   const kinds = policies.some(({ summary }) => summary.kinds);
@@ -128,8 +128,13 @@ function changeCell({ intervals, ...changed }: Change, name: keyof Statistics, u
   return unit === percent && text !== NONE ? `${text} points` : text;
 }
 
-/** `evaluation.md`: the table, and where the best programs are. Columns are padded, so that it reads as plain text too. */
-export function evaluationMarkdown(evaluation: Evaluation): string {
+/**
+ * `evaluation.md`: the table, and where the best programs are. Columns are padded, so that it reads as plain text too.
+ *
+ * @param byTask the run has several tasks: best programs are in a folder of the task's name
+ */
+export function evaluationMarkdown(evaluation: Evaluation, byTask = false): string {
+  const folder = byTask ? `programs/${evaluation.settings?.task}` : "programs";
   const { heads, groups } = evaluationTable(evaluation);
   const course = courseTable(evaluation);
   const rows = groups.flatMap(({ title, rows }) => [
@@ -139,7 +144,7 @@ export function evaluationMarkdown(evaluation: Evaluation): string {
   const programs = WHENS.flatMap((when) =>
     Object.entries(evaluation[when]?.kinds ?? { scratch: evaluation[when] })
       .filter(([, figures]) => typeof figures?.bestScore === "number")
-      .map(([kind]) => `programs/${when}-${kind}/program.py`),
+      .map(([kind]) => `${folder}/${when}-${kind}/program.py`),
   );
   const anyValid = [...programs, ...(evaluation.during ?? []).filter(({ bestScore }) => bestScore !== null)].length > 0;
   const parts = [

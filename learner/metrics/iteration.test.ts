@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type IterationInput, iterationMetrics, type MeasuredSample } from "./iteration.ts";
+import { type IterationInput, iterationMetrics } from "./iteration.ts";
+import type { MeasuredSample } from "./measured-sample.ts";
 
 const tokens = { promptTokens: { length: 10 }, responseTokens: { length: 20 } };
 

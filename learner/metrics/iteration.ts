@@ -4,47 +4,15 @@
  */
 
 import { ENGINE_USES, type EngineSeconds } from "../../proto/engine-seconds.ts";
-import type { Result } from "../../proto/execution.ts";
 import { type Guard, guardNames } from "../grading/guards.ts";
 import type { UpdateResult } from "../rl/update.ts";
-import type { Grade, Sample } from "../store/types.ts";
 import { durationHistogram } from "./durations.ts";
+import type { MeasuredSample } from "./measured-sample.ts";
 import { mean, share, sum } from "./statistics.ts";
 
-/** What the metrics read of a sample. */
-export interface MeasuredSample extends Partial<Grade>, Partial<Pick<Result, "durationSeconds" | "forgedMarkers">> {
-  task: string;
-  kind: Sample["kind"];
-  instrumenter?: string | undefined;
-  /** Absent if the solution was never executed (no plan, no code block). */
-  outcome?: string | undefined;
-  markers?: readonly { name: string }[] | undefined;
-  valid: boolean;
-  /** The iterations between dispatch and training. */
-  lag?: number | undefined;
-  /** Whether the program stands word for word in the pretraining corpus; absent if the corpus is not known. */
-  verbatim?: boolean | undefined;
-  promptTokens: { readonly length: number };
-  responseTokens: { readonly length: number };
-  /** Whether the response was cut at `model.maxResponseTokens`; absent if that is not known. */
-  truncated?: boolean | undefined;
-}
-
-/** Of a stored sample that `iteration` trains on. */
-export function measuredSample(sample: Sample, iteration: number, verbatim?: boolean): MeasuredSample {
-  const { task, kind, instrumenter, promptTokens, responseTokens, truncated, state, result, grade } = sample;
-  return {
-    ...{ task, kind, instrumenter, promptTokens, responseTokens, truncated, verbatim },
-    outcome: result?.outcome ?? (state === "lost" ? "lost" : undefined),
-    ...(result && {
-      durationSeconds: result.durationSeconds,
-      markers: result.markers,
-      forgedMarkers: result.forgedMarkers,
-    }),
-    valid: false,
-    ...grade,
-    lag: Math.abs(iteration - 1 - sample.iteration),
-  };
+/** What a line goes on with of those before. */
+interface Previous {
+  tasks: Readonly<Record<string, { bestScoreSoFar: number | null } | undefined>>;
 }
 
 export interface TaskScale {
@@ -55,11 +23,6 @@ export interface TaskScale {
   /** Score that counts as 0 and score that counts as 1 when tasks are put on one scale. */
   worst?: number | undefined;
   best?: number | undefined;
-}
-
-/** What a line goes on with of the one before. */
-interface Previous {
-  tasks: Readonly<Record<string, { bestScoreSoFar: number | null }>>;
 }
 
 /** What an update says goes into the line, or into its means over steps. */
@@ -199,7 +162,10 @@ function taskMetrics(task: TaskScale, trained: readonly MeasuredSample[], previo
     direction: task.direction,
     samples: own.length,
     validFraction: share(valid.length, own.length) ?? 0,
+    meanReward: mean(own.flatMap((sample) => sample.reward ?? [])),
+    meanDurationSeconds: mean(own.flatMap((sample) => sample.durationSeconds ?? [])),
     meanScore: mean(scores),
+    meanNormalizedScore: mean(normalizedScores([task], valid)),
     bestScore,
     bestScoreSoFar: bestOf(
       [before, bestScore].flatMap((score) => score ?? []),

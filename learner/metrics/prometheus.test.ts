@@ -258,15 +258,20 @@ test("prometheus: the newest evaluation is shown, and none before the first", as
   const metrics = new LearnerMetrics();
   const policy = (iteration: number, meanScore: number | null) =>
     ({ iteration, validFraction: 0.5, meanScore, bestScore: null, meanNormalizedScore: 0.25, lineage: 1 }) as never;
+  const settings = { task: "diamonds" } as never;
   const shown = async () => {
     const values = await scraped(metrics);
     const names = ["iteration", "valid_ratio", "score_mean", "score_normalized_mean", "score_best"];
-    return names.map((name) => values.get(`longrun_evaluation_${name}`));
+    return names.map((name) => values.get(`longrun_evaluation_${name}{task="diamonds"}`));
   };
   metrics.showEvaluation({});
   assert.deepEqual(await shown(), [undefined, undefined, undefined, undefined, undefined]);
-  metrics.showEvaluation({ before: policy(0, 9), during: [policy(2, 8), policy(4, 7)] });
+  metrics.showEvaluation({ settings, before: policy(0, 9), during: [policy(2, 8), policy(4, 7)] });
   assert.deepEqual(await shown(), [4, 0.5, 7, 0.25, undefined]);
-  metrics.showEvaluation({ before: policy(0, 9), during: [policy(4, 7)], after: policy(6, null) });
+  metrics.showEvaluation({ settings, before: policy(0, 9), during: [policy(4, 7)], after: policy(6, null) });
   assert.deepEqual(await shown(), [6, 0.5, undefined, 0.25, undefined]);
+  const wage = { settings: { task: "wage" } as never, before: policy(1, 3) };
+  metrics.showEvaluation({ tasks: { diamonds: { settings, before: policy(7, 5) }, wage } });
+  assert.deepEqual(await shown(), [7, 0.5, 5, 0.25, undefined]);
+  assert.equal((await scraped(metrics)).get('longrun_evaluation_score_mean{task="wage"}'), 3);
 });

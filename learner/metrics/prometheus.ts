@@ -10,7 +10,7 @@ import type { KnownActor } from "../server/actor-states.ts";
 import type { IterationMetrics } from "./iteration.ts";
 import { registryOfProcess } from "./registry.ts";
 import { sum } from "./statistics.ts";
-import type { Evaluation, EvaluationSummary } from "./summary.ts";
+import { type Evaluation, type EvaluationSummary, evaluationsOf } from "./summary.ts";
 
 /** The parts of a sample's way that are timed one by one. */
 export type SampleStage = "queue" | "instrument" | "execute" | "grade";
@@ -64,7 +64,7 @@ const GAUGES: readonly [string, string, Value][] = [
   ["checkpoint_bytes", "Size of the newest checkpoint", (line) => line.checkpointBytes],
 ];
 
-/** One gauge per number of the newest evaluation: name, meaning, where it stands. */
+/** One gauge per number of a task's newest evaluation: name, meaning, where it stands. */
 const EVALUATED: readonly [string, string, (policy: EvaluationSummary) => number | null][] = [
   ["evaluation_iteration", "Iterations behind the policy that was evaluated last", (policy) => policy.iteration],
   ["evaluation_valid_ratio", "Share of its programs whose submission was graded", (policy) => policy.validFraction],
@@ -85,6 +85,15 @@ const LABELLED: readonly [string, string, string, (line: IterationMetrics) => Re
   ["family_ratio", "Share of executed programs by kind of model", "family", (line) => line.families],
   ["score_mean", "Mean score of the valid programs", "task", (line) => perTask(line, (task) => task.meanScore)],
   ["score_best", "Best score so far", "task", (line) => perTask(line, (task) => task.bestScoreSoFar)],
+  ["task_samples", "Samples of the newest batch by task", "task", (line) => perTask(line, (task) => task.samples)],
+  ["task_valid_ratio", "Share of them that was graded", "task", (line) => perTask(line, (task) => task.validFraction)],
+  ["task_reward_mean", "Their mean reward", "task", (line) => perTask(line, (task) => task.meanReward ?? null)],
+  [
+    "task_score_normalized_mean",
+    "Their mean score, 0 worst to 1 best of the task's range",
+    "task",
+    (line) => perTask(line, (task) => task.meanNormalizedScore ?? null),
+  ],
 ];
 
 /** One counter per count of the line: name, meaning, growth by label value. */
@@ -125,7 +134,11 @@ const STAGE_BUCKETS_SECONDS = [0.001, 0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 30, 60,
 export class LearnerMetrics {
   readonly registry = registryOfProcess();
   readonly #gauges = GAUGES.map(([name, help, value]) => ({ name, gauge: this.#gauge(name, help), value }));
-  readonly #evaluated = EVALUATED.map(([name, help, value]) => ({ name, gauge: this.#gauge(name, help), value }));
+  readonly #evaluated = EVALUATED.map(([name, help, value]) => ({
+    name,
+    gauge: this.#gauge(name, help, "task"),
+    value,
+  }));
   readonly #labelled = LABELLED.map(([name, help, label, values]) => {
     return { gauge: this.#gauge(name, help, label), label, values };
   });
@@ -164,7 +177,7 @@ export class LearnerMetrics {
 
   constructor() {
     // Nothing measured is not 0; that no iteration is finished is.
-    for (const { name, gauge } of [...this.#gauges, ...this.#evaluated]) if (name !== "iteration") gauge.remove();
+    for (const { name, gauge } of this.#gauges) if (name !== "iteration") gauge.remove();
   }
 
   #gauge(name: string, help: string, ...labelNames: string[]): Gauge {
@@ -196,11 +209,14 @@ export class LearnerMetrics {
     }
   }
 
-  /** The newest of a run's evaluations: before training, between iterations, after it. */
-  showEvaluation({ before, during = [], after, model }: Evaluation): void {
-    const policies = [before, ...during, after, model].filter((policy) => policy !== undefined);
-    const newest = policies.toSorted((a, b) => a.iteration - b.iteration).at(-1);
-    if (newest) for (const { gauge, value } of this.#evaluated) set(gauge, {}, value(newest));
+  /** Shows the newest evaluation of each task: before training, between iterations, or after it. */
+  showEvaluation(evaluation: Evaluation): void {
+    for (const { settings, before, during = [], after, model } of evaluationsOf(evaluation)) {
+      const policies = [before, ...during, after, model].filter((policy) => policy !== undefined);
+      const newest = policies.toSorted((a, b) => a.iteration - b.iteration).at(-1);
+      const labels = { task: settings?.task ?? "" };
+      if (newest) for (const { gauge, value } of this.#evaluated) set(gauge, labels, value(newest));
+    }
   }
 
   observeStage(stage: SampleStage, seconds: number): void {

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { summarize } from "../evaluation/figures.ts";
 import { newResult, newSample, scratchFolder } from "../store/store.fixture.ts";
 import type { Grade, Sample } from "../store/types.ts";
-import { measuredSample } from "./iteration.ts";
+import { measuredSample } from "./measured-sample.ts";
 import { readSummary, writeSummary } from "./summary.ts";
 
 function finished(grade: Grade, change: Partial<Sample> = {}, seconds = 1.5): Sample {

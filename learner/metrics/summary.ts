@@ -81,6 +81,23 @@ export interface Evaluation extends Partial<Record<When, EvaluationSummary>> {
   during?: EvaluatedBetween[];
   /** After training minus before it. */
   change?: Change;
+  /** Of a run with several tasks, by their names; then nothing stands beside them. */
+  tasks?: Record<string, Evaluation>;
+}
+
+/** Returns the evaluations of all tasks. */
+export const evaluationsOf = (evaluation: Evaluation): Evaluation[] =>
+  evaluation.tasks ? Object.values(evaluation.tasks) : [evaluation];
+
+/** Returns what is known of a task, an empty evaluation where nothing is. An older longrun named no task: it had one. */
+export const evaluationOf = (evaluation: Evaluation, task: string): Evaluation =>
+  evaluationsOf(evaluation).find(({ settings }) => settings === undefined || settings.task === task) ?? {};
+
+/** Returns `all` with the evaluation of one task replaced. @param several tasks: a run that had one task may get more */
+export function withEvaluation(all: Evaluation, own: Evaluation, several: boolean): Evaluation {
+  if (!several && !all.tasks) return own;
+  const known = evaluationsOf(all).flatMap((each) => (each.settings ? [[each.settings.task, each] as const] : []));
+  return { tasks: { ...Object.fromEntries(known), [own.settings!.task]: own } };
 }
 
 /** `lineage`: which training made the weights. After a restart an iteration can come again, with other ones. */

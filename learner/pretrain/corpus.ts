@@ -105,14 +105,18 @@ export function inCorpus(program: string, hashes: Buffer): boolean {
   return false;
 }
 
-/** What a model folder says of the corpus that it was pretrained on; undefined if `longrun pretrain` did not make it. */
-export function readCorpus(folder: string, task: string) {
+/**
+ * What a model folder says of the corpus that it was pretrained on; undefined if `longrun pretrain` did not make it.
+ * @param task whose best program is told; absent: none
+ */
+export function readCorpus(folder: string, task?: string) {
   const path = join(folder, "corpus.hashes");
   if (!existsSync(path)) return undefined;
   const hashes = readFileSync(path);
   // Measured apart from pretraining, by executing the corpus (test/bench/corpus.ts).
   const measured = join(folder, "corpus-best.json");
-  const best = existsSync(measured) ? JSON.parse(readFileSync(measured, "utf8"))[task] : undefined;
+  const best =
+    task !== undefined && existsSync(measured) ? JSON.parse(readFileSync(measured, "utf8"))[task] : undefined;
   const known: Partial<CorpusSummary> = best && { bestScore: best.score, bestProgram: best.family };
   const summary: CorpusSummary = { programs: hashes.length / 8, ...known };
   const made = join(folder, "corpus.json");

@@ -6,7 +6,8 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { uniforms } from "../engine/model/random.ts";
 import { changeOf, type EvaluatedProgram, summarize } from "../evaluation/figures.ts";
-import { type IterationMetrics, iterationMetrics, type MeasuredSample, type TaskScale } from "../metrics/iteration.ts";
+import { type IterationMetrics, iterationMetrics, type TaskScale } from "../metrics/iteration.ts";
+import type { MeasuredSample } from "../metrics/measured-sample.ts";
 import type { Evaluation, RunSummary } from "../metrics/summary.ts";
 import { writeSummary } from "../metrics/summary.ts";
 

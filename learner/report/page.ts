@@ -37,7 +37,7 @@ ${trusted(STYLE)}</style>
 <main>
 ${heading(run)}
 ${run.trains && (await training(run))}
-${!run.trains && (run.evaluation ? evaluationSection(run.evaluation) : html`<p class="empty">Nothing is evaluated yet.</p>`)}
+${!run.trains && (run.evaluation ? evaluationSections(run.evaluation) : html`<p class="empty">Nothing is evaluated yet.</p>`)}
 <h2>Settings and versions</h2>
 ${summary && versions(summary.versions)}
 ${settings(run.manifestText)}
@@ -53,12 +53,11 @@ ${settings(run.manifestText)}
 async function training(run: RunFolder): Promise<Html> {
   const { lines, summary } = run;
   return html`${tiles(run)}
-${run.evaluation ? evaluationSection(run.evaluation) : html`<h2>Before and after</h2>${beforeAfter(run)}`}
+${run.evaluation ? evaluationSections(run.evaluation) : html`<h2>Before and after</h2>${beforeAfter(run)}`}
 ${byTask(run)}
 ${lines.length > 0 ? await plots(run) : html`<p class="empty">Plots appear when the first iteration has ended.</p>`}
-<h2>Best program</h2>
-${bestProgram(run.best, lines)}
-${!run.best && summary?.commonErrors && errorsSection(summary.commonErrors)}
+${bestPrograms(run)}
+${run.best.length === 0 && summary?.commonErrors && errorsSection(summary.commonErrors)}
 ${corpus(summary, lines)}
 <h2>Every iteration</h2>
 ${lines.length > 0 ? iterations(lines) : html`<p class="empty">No iteration has ended yet.</p>`}`;
@@ -167,7 +166,17 @@ ${chart.size === "wide" ? html`<div class="plot scroll" tabindex="0">${plot}</di
 }
 
 /** How good the policies are: the numbers of an evaluation, and the best programs of each. */
-function evaluationSection({ evaluation, unfinished, programs }: NonNullable<RunFolder["evaluation"]>): Html {
+function evaluationSections({ tasks, unfinished }: NonNullable<RunFolder["evaluation"]>): Html {
+  const sections = tasks.map((task) => {
+    const of = tasks.length > 1 && html`<h3>${task.evaluation.settings?.task}</h3>`;
+    return html`${of}${evaluationSection(task)}`;
+  });
+  return html`<h2>Evaluation</h2>${unfinished && html`<p>It is not finished.</p>`}${sections}`;
+}
+
+type EvaluatedTask = NonNullable<RunFolder["evaluation"]>["tasks"][number];
+
+function evaluationSection({ evaluation, programs }: EvaluatedTask): Html {
   const evaluated = evaluationTable(evaluation);
   const course = courseTable(evaluation);
   const body = evaluated.groups.map(
@@ -176,8 +185,7 @@ function evaluationSection({ evaluation, unfinished, programs }: NonNullable<Run
         ({ label, cells }) => row(label, cells),
       )}`,
   );
-  return html`<h2>Evaluation</h2>
-<p>${describeSettings(evaluation)}${unfinished && " It is not finished."}</p>
+  return html`<p>${describeSettings(evaluation)}</p>
 ${evaluated.heads.length > 0 && table("comparison evaluation", heads(["", ...evaluated.heads]), body)}
 ${
   course &&
@@ -190,12 +198,25 @@ ${
 ${programs.map(({ title, best }) => html`<details><summary>Best program ${title}</summary>${bestProgram(best)}</details>`)}`;
 }
 
-/** @param lines of the run, of which the first with its score is the program's iteration: others count when it was written */
-function bestProgram(best: BestProgram | undefined, lines: readonly IterationMetrics[] = []): Html {
+/** That of each task, or that there is none. */
+function bestPrograms({ best: found, tasks, lines }: RunFolder): Html {
+  if (tasks.length < 2) return html`<h2>Best program</h2>${bestProgram(found[0]?.best, lines)}`;
+  const sections = tasks.map(({ name }) => {
+    const best = found.find(({ task }) => task === name)?.best;
+    return html`<h3>${name}</h3>${bestProgram(best, lines, name)}`;
+  });
+  return html`<h2>Best programs</h2>${sections}`;
+}
+
+/** @param task of a run that has several. @param lines of the run, of which the first with its score is the program's iteration: others count when it was written */
+function bestProgram(best: BestProgram | undefined, lines: readonly IterationMetrics[] = [], task?: string): Html {
   if (!best)
     return html`<p class="empty">No valid program yet. The first one will stand here with its terminal output.</p>`;
   const { score, metric = "score", iteration, durationSeconds, family, guards = [], plan } = best.facts;
-  const row = lines.find(({ bestScore }) => bestScore !== null && bestScore === score);
+  const row = lines.find((line) => {
+    const { bestScore = null } = task === undefined ? line : (line.tasks[task] ?? {});
+    return bestScore !== null && bestScore === score;
+  });
   const facts = [
     score !== undefined && `${metric} ${number(score)}`,
     row

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { appendFile, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { appendFile, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -159,6 +159,33 @@ describe("report", () => {
     assert.match(page, /It is not finished\./);
     assert.doesNotMatch(page, /after \d+ iterations/);
     assert.match(page, /Best program before training, from scratch/);
+    assertSelfContained(page);
+  });
+
+  test("several tasks: the evaluation and the best program of each, or that there is none", async () => {
+    await rm(directory, { recursive: true, force: true });
+    await writeMadeUpRun(directory, { iterations: 5, finished: 5, state: "succeeded", tasks: ["diamonds", "wage"] });
+    const one = join(directory, "one");
+    await writeMadeUpRun(one, { iterations: 5, finished: 5, state: "succeeded" });
+    for (const folder of ["best", "programs"]) {
+      await mkdir(join(directory, folder), { recursive: true });
+      await rename(join(one, folder), join(directory, folder, "diamonds"));
+    }
+    const path = join(directory, "summary.json");
+    const summary = JSON.parse(await readFile(path, "utf8"));
+    const { evaluation } = summary;
+    const wage = { ...evaluation, settings: { ...evaluation.settings, task: "wage" } };
+    await writeFile(path, JSON.stringify({ ...summary, evaluation: { tasks: { diamonds: evaluation, wage } } }));
+    const page = await readFile(await writeReport(directory), "utf8");
+    const [evaluated, best] = [page.split("<h2>Evaluation</h2>")[1]!, page.split("<h2>Best programs</h2>")[1]!];
+    assert.match(
+      evaluated,
+      /^<h3>diamonds<\/h3>[\s\S]*Best program before training, from scratch[\s\S]*<h3>wage<\/h3>/,
+    );
+    assert.match(
+      best,
+      /^<h3>diamonds<\/h3>[\s\S]*program\.py[\s\S]*<h3>wage<\/h3><p class="empty">No valid program yet/,
+    );
     assertSelfContained(page);
   });
 

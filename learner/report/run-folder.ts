@@ -8,7 +8,7 @@ import { WHENS } from "../evaluation/rows.ts";
 import { readIfThere } from "../metrics/files.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
 import { readMetrics } from "../metrics/jsonl.ts";
-import { readSummary, type When } from "../metrics/summary.ts";
+import { type Evaluation, evaluationsOf, readSummary, type When } from "../metrics/summary.ts";
 
 /** A fault of the report or of the run folder that it reads. `code` is stable; the message says what to do. */
 export class ReportError extends Error {
@@ -34,7 +34,7 @@ interface RunManifest {
 
 export type RunFolder = Awaited<ReturnType<typeof readRunFolder>>;
 export type ReportedTask = RunFolder["tasks"][number];
-export type BestProgram = NonNullable<RunFolder["best"]>;
+export type BestProgram = NonNullable<Awaited<ReturnType<typeof readBest>>>;
 
 /** Throws `ReportError` with code `run-folder` if this is none, or a file in it is damaged. */
 export async function readRunFolder(directory: string) {
@@ -47,15 +47,16 @@ export async function readRunFolder(directory: string) {
   const manifest = (await parsed(manifestPath, () => parse(manifestText) as RunManifest | null)) ?? {};
   const summary = await parsed(join(directory, "summary.json"), () => readSummary(directory));
   const lines = await readMetrics(join(directory, "metrics.jsonl"));
+  const tasks = reportedTasks(manifest, lines.at(-1));
   return {
     directory,
     name: manifest.metadata?.name ?? "run",
     manifest,
     manifestText,
-    tasks: reportedTasks(manifest, lines.at(-1)),
+    tasks,
     lines,
     summary,
-    best: await readBest(join(directory, "best")),
+    best: await bestOf(directory, tasks),
     evaluation: await parsed(join(directory, "evaluation"), () => readEvaluation(directory)),
     // Nothing is trained in a folder that `longrun evaluate` made.
     trains: !existsSync(join(directory, "policies.json")),
@@ -72,21 +73,42 @@ function reportedTasks({ spec }: RunManifest, line: IterationMetrics | undefined
   });
 }
 
+/** The best program of each task that has one. */
+async function bestOf(directory: string, tasks: readonly { name: string }[]) {
+  const found: { task: string; best: BestProgram }[] = [];
+  for (const { name } of tasks) {
+    const own = await readBest(join(directory, "best", name));
+    const best = own ?? (tasks.length === 1 ? await readBest(join(directory, "best")) : undefined);
+    if (best) found.push({ task: name, best });
+  }
+  return found;
+}
+
 /** What `longrun evaluate` found out (in `evaluation/` of a run folder), else the run's own evaluation phase. */
 async function readEvaluation(directory: string) {
   for (const place of [join(directory, "evaluation"), directory]) {
     const { evaluation, state } = (await readSummary(place)) ?? {};
-    if (!evaluation?.settings) continue;
-    const programs: { title: string; best: NonNullable<Awaited<ReturnType<typeof readBest>>> }[] = [];
-    for (const when of WHENS)
-      for (const [kind, how] of Object.entries({ scratch: "from scratch", improve: "improving another" })) {
-        const best = evaluation[when] && (await readBest(join(place, "programs", `${when}-${kind}`)));
-        if (best) programs.push({ title: `${POLICIES[when]}, ${how}`, best });
-      }
+    const done = evaluation ? evaluationsOf(evaluation).filter(({ settings }) => settings) : [];
+    if (done.length === 0) continue;
+    const tasks: { evaluation: Evaluation; programs: Awaited<ReturnType<typeof programsOf>> }[] = [];
+    for (const each of done) {
+      const folder = join(place, "programs", ...(evaluation?.tasks ? [each.settings!.task] : []));
+      tasks.push({ evaluation: each, programs: await programsOf(each, folder) });
+    }
     // Unfinished: it goes on, or was stopped.
-    return { evaluation, unfinished: place !== directory && state !== "succeeded", programs };
+    return { tasks, unfinished: place !== directory && state !== "succeeded" };
   }
   return undefined;
+}
+
+async function programsOf(evaluation: Evaluation, folder: string) {
+  const programs: { title: string; best: BestProgram }[] = [];
+  for (const when of WHENS)
+    for (const [kind, how] of Object.entries({ scratch: "from scratch", improve: "improving another" })) {
+      const best = evaluation[when] && (await readBest(join(folder, `${when}-${kind}`)));
+      if (best) programs.push({ title: `${POLICIES[when]}, ${how}`, best });
+    }
+  return programs;
 }
 
 const POLICIES: Record<When, string> = { before: "before training", after: "after training", model: "of the model" };

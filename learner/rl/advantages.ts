@@ -54,21 +54,36 @@ export function batchMeanAdvantages(rewards: Float64Array, meanReward: number, g
 
 /** Whitens in place over all tokens of the batch: (A - mean) / sqrt(var + 1e-8), Bessel variance. */
 export function whiten(batch: Float32Array[]): void {
+  whitenBy(batch, tokenStatistics(batch));
+}
+
+/** Subtracts `mean` and multiplies by `scale`, in place. */
+export function whitenBy(batch: Float32Array[], { mean, scale }: TokenStatistics): void {
+  for (const advantages of batch) {
+    for (let t = 0; t < advantages.length; t++) advantages[t] = (advantages[t] - mean) * scale;
+  }
+}
+
+export interface TokenStatistics {
+  mean: number;
+  /** 1 / sqrt(var + 1e-8), Bessel's variance. */
+  scale: number;
+}
+
+/** Over all tokens of the batch. What has less than two tokens is left as it is: mean 0, scale 1. */
+export function tokenStatistics(batch: Float32Array[]): TokenStatistics {
   let sum = 0;
   let tokens = 0;
   for (const advantages of batch) {
     for (const value of advantages) sum += value;
     tokens += advantages.length;
   }
-  if (tokens < 2) return;
+  if (tokens < 2) return { mean: 0, scale: 1 };
   const mean = sum / tokens;
   let squares = 0;
   for (const advantages of batch) for (const value of advantages) squares += (value - mean) ** 2;
   const variance = (squares / tokens) * (tokens / (tokens - 1));
-  const scale = 1 / Math.sqrt(variance + 1e-8);
-  for (const advantages of batch) {
-    for (let t = 0; t < advantages.length; t++) advantages[t] = (advantages[t] - mean) * scale;
-  }
+  return { mean, scale: 1 / Math.sqrt(variance + 1e-8) };
 }
 
 /** Mean and standard deviation, Bessel's. */

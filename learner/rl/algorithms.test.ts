@@ -89,6 +89,7 @@ async function rollout(trainer: Trainer, iteration: number): Promise<TrainingSam
   const options = { seeds, temperature: 1, topP: 1, maxNewTokens: 6 };
   const generated = await trainer.generate(prompts, options);
   return generated.map(({ response, logProbs }, i) => ({
+    task: "t",
     group: `${Math.floor(i / GROUP)}`,
     prompt: prompts[i]!,
     response,
@@ -177,3 +178,33 @@ for (const [name, own] of BASELINES) {
     await trainer.close();
   });
 }
+
+test("what a task earns changes nothing of another one's gradient, unless normalizeBy is Batch", async () => {
+  const trainer = new Trainer({ model, threads: 1 });
+  const rolled = await rollout(trainer, 1);
+  /** Of task a alone: programs of task b took no time, so that their weight is 0. */
+  const gradient = async (normalizeBy: "Task" | "Batch", scale: number) => {
+    const batch = rolled.map((sample, i): TrainingSample => {
+      return i % 2 === 0 ? sample : { ...sample, task: "b", reward: scale * sample.reward, durationSeconds: 0 };
+    });
+    const still = {
+      learningRate: 0,
+      entropyCoefficient: 0,
+      startupSeconds: 0,
+      gradientClip: 1e9,
+      normalizeBy,
+    } as const;
+    await update(trainer, batch, { ...ALGORITHM, baseline: "BatchMean", klCoefficient: 0, ...still }, context(1));
+    return trainer.policy.gradient!.data.slice();
+  };
+  const cosine = (a: Float32Array, b: Float32Array) => {
+    const dot = (x: Float32Array, y: Float32Array) => x.reduce((sum, value, i) => sum + value * y[i]!, 0);
+    return dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b));
+  };
+  const alone = await gradient("Task", 1);
+  assert.deepEqual(await gradient("Task", 1000), alone);
+  const [near, far] = [await gradient("Batch", 1), await gradient("Batch", 1000)];
+  assert.ok(cosine(alone, near) > 0.9, "rewards of one scale");
+  assert.ok(cosine(alone, far) < 0.5, "b's scale decides where a's gradient points");
+  await trainer.close();
+});

@@ -6,13 +6,16 @@ import {
   batchMeanAdvantages,
   generalizedAdvantages,
   tokenRewards,
-  whiten,
+  tokenStatistics,
+  whitenBy,
 } from "./advantages.ts";
-import { grpoAdvantages, rlooAdvantages, samplesPerPrompt } from "./groups.ts";
+import { groupsOf, grpoAdvantages, rlooAdvantages, samplesPerPrompt } from "./groups.ts";
 
 /** What the advantages of a batch are made of, one entry a sample. */
 interface AdvantageInputs {
   rewards: number[];
+  /** The task of each sample. */
+  tasks: string[];
   /** Scores with their sign such that higher is better; undefined where there is no valid one. */
   goodness: (number | undefined)[];
   /** Indices of the samples of each prompt. */
@@ -23,32 +26,62 @@ interface AdvantageInputs {
   evaluated: LogProbs[];
 }
 
+/** Samples that are normalised together: `members` get what `reference` measures, indices of samples both. */
+interface Share {
+  members: number[];
+  reference: number[];
+}
+
+/**
+ * What `normalizeBy` comes to. `Task`: rewards of different tasks do not share a scale, so each task is measured by itself. A
+ * sample that is the only one of its task has nothing of its own to be compared with, and is measured by the whole batch:
+ * by itself it would have advantage 0, and a rare task would never be learned.
+ */
+function sharesOf(tasks: string[], o: Algorithm): Share[] {
+  const all = [...tasks.keys()];
+  if (o.normalizeBy === "Batch") return [{ members: all, reference: all }];
+  return groupsOf(tasks).map((members) => ({ members, reference: members.length > 1 ? members : all }));
+}
+
 /** Advantages and returns of a batch: KL penalty where `klPlacement` is `Reward`, baseline, whitening, valid scores. */
 export function batchAdvantages(inputs: AdvantageInputs, o: Algorithm): Advantages[] {
-  const results = baselineAdvantages(inputs, o);
+  const shares = sharesOf(inputs.tasks, o);
+  const results = baselineAdvantages(inputs, shares, o);
   const advantages = results.map((result) => result.advantages);
-  if (whitening(o) === "Plain") whiten(advantages);
-  const compared = samplesPerPrompt(o) > 1 ? inputs.groups : undefined;
+  const of = (indices: number[]) => indices.map((i) => advantages[i]!);
+  if (whitening(o) === "Plain") {
+    const measured = shares.map(({ reference }) => tokenStatistics(of(reference))); // before any of them changes
+    for (const [j, { members }] of shares.entries()) whitenBy(of(members), measured[j]!);
+  }
+  const compared = samplesPerPrompt(o) > 1 ? inputs.groups : shares.map(({ members }) => members);
   addValidScores(advantages, inputs.goodness, o.validScoreWeight, compared);
+  for (const share of shares) if (!shareHasSignal(share, inputs, o)) for (const own of of(share.members)) own.fill(0);
   return results;
 }
 
 /**
  * Whether samples that are compared and count differ in reward, or in score where `validScoreWeight` counts it. Where they
  * do not, advantages hold rounding, the KL penalty and the critic's error alone, and whitening and Adam make whole steps
- * of these: they destroyed a policy whose first batch had no valid program (test/experiments, E2).
+ * of these: they destroyed a policy whose first batch had no valid program (test/experiments, E2). A task without signal
+ * beside others that have one gets advantages of 0.
  */
-export function hasSignal({ rewards, goodness, groups, weights }: AdvantageInputs, o: Algorithm): boolean {
-  const compared = samplesPerPrompt(o) > 1 ? groups : [[...rewards.keys()]];
+export function hasSignal(inputs: AdvantageInputs, o: Algorithm): boolean {
+  return sharesOf(inputs.tasks, o).some((share) => shareHasSignal(share, inputs, o));
+}
+
+function shareHasSignal({ members, reference }: Share, inputs: AdvantageInputs, o: Algorithm): boolean {
+  const { rewards, goodness, groups, weights } = inputs;
+  const own = new Set(members);
+  const compared = samplesPerPrompt(o) > 1 ? groups.filter(([first]) => own.has(first!)) : [reference];
   const differ = (values: number[]) => values.some((value) => value !== values[0]);
-  return compared.some((members) => {
-    const counted = members.filter((i) => weights[i]! > 0);
+  return compared.some((samples) => {
+    const counted = samples.filter((i) => weights[i]! > 0);
     const scores = o.validScoreWeight === 0 ? [] : counted.flatMap((i) => goodness[i] ?? []);
     return differ(counted.map((i) => rewards[i]!)) || differ(scores);
   });
 }
 
-function baselineAdvantages({ rewards, groups, evaluated }: AdvantageInputs, o: Algorithm) {
+function baselineAdvantages({ rewards, groups, evaluated }: AdvantageInputs, shares: Share[], o: Algorithm) {
   const beta = klPlacement(o) === "Reward" ? o.klCoefficient : 0;
   const perToken = rewards.map((reward, i) => tokenRewards(reward, evaluated[i], beta));
   const returns = () => perToken.map((own) => own.reduce((sum, reward) => sum + reward, 0));
@@ -62,8 +95,12 @@ function baselineAdvantages({ rewards, groups, evaluated }: AdvantageInputs, o: 
     case "Critic":
       return perToken.map((own, i) => generalizedAdvantages(own, evaluated[i].values, o.gamma, o.lambda));
     case "BatchMean": {
-      const mean = rewards.reduce((sum, reward) => sum + reward, 0) / rewards.length;
-      return perToken.map((own) => batchMeanAdvantages(own, mean, o.gamma));
+      const means: number[] = [];
+      for (const { members, reference } of shares) {
+        const mean = reference.reduce((sum, i) => sum + rewards[i]!, 0) / reference.length;
+        for (const i of members) means[i] = mean;
+      }
+      return perToken.map((own, i) => batchMeanAdvantages(own, means[i]!, o.gamma));
     }
     case "GRPO":
       return alike(grpoAdvantages(returns(), groups, o.scaleByGroupStd));

@@ -60,6 +60,7 @@ const BATCH: TrainingSample[] = (
     ["b", -9, 2],
   ] as const
 ).map(([group, reward, durationSeconds], i) => ({
+  task: "t",
   group,
   prompt: Int32Array.of(1),
   response: Int32Array.from({ length: 2 }, () => i),
@@ -209,6 +210,50 @@ test("a batch that tells no better samples from worse ones leaves the policy as 
   assert.equal((await updated({ baseline: "BatchMean", validScoreWeight: 0.5 }, scored)).result.noSignal, false);
   const acrossGroups = BATCH.map((sample) => ({ ...sample, reward: sample.group === BATCH[0]!.group ? 1 : 2 }));
   assert.equal((await updated({ baseline: "GRPO" }, acrossGroups)).result.noSignal, true, "groups are not compared");
+});
+
+/** Tasks of the samples with their rewards, in turn; the KL penalty is off. */
+const ofTasks = (...samples: [task: string, reward: number, goodness?: number][]) =>
+  samples.map(([task, reward, goodness], i): TrainingSample => {
+    return { ...BATCH[0]!, task, reward, goodness, group: `${i}`, response: Int32Array.of(i, i) };
+  });
+const BY_TASK = { baseline: "BatchMean", klCoefficient: 0, normalizeBy: "Task" } as const;
+
+test("normalizeBy: each task is compared with itself, or with the batch", async () => {
+  const batch = ofTasks(["a", 1], ["b", 1000], ["a", 3], ["b", 3000]);
+  const deviation = Math.sqrt(4 / 3); // of -1, -1, 1, 1 with Bessel's correction
+  const one = 1 / deviation;
+  close((await updated(BY_TASK, batch)).advantages, [-one, -one, one, one]);
+  const together = await updated({ ...BY_TASK, normalizeBy: "Batch" }, batch);
+  const [a1, , a3] = together.advantages!.map(([value]) => value!);
+  assert.ok(Math.abs(a1! - a3!) < 0.01 && a1! < -0.5, `${a1} ${a3}: what told a's samples apart is gone`);
+});
+
+test("the only sample of its task is compared with the batch, and trains", async () => {
+  const { advantages } = await updated(BY_TASK, ofTasks(["a", 1], ["a", 3], ["b", 8]));
+  // Before whitening -1, 1 and 8 - 4; the lone one gets the mean 4/3 and deviation of all six tokens.
+  const raw = [-1, 1, 4].flatMap((value) => [value, value]);
+  const deviation = Math.sqrt(raw.reduce((sum, value) => sum + (value - 4 / 3) ** 2, 0) / 5);
+  const one = 1 / Math.sqrt(4 / 3);
+  close(advantages, [-one, one, (4 - 4 / 3) / deviation]);
+});
+
+test("a task whose samples are all alike beside one whose differ: nothing is learned of it, no noise is blown up", async () => {
+  const { advantages, result } = await updated(
+    { ...BY_TASK, klCoefficient: 0.5 },
+    ofTasks(["a", 1], ["a", 3], ["b", -10], ["b", -10]).map((sample, i) =>
+      i === 3 ? { ...sample, response: Int32Array.of(3, 3, 3) } : sample,
+    ),
+  );
+  close(advantages!.slice(2), [0, 0]);
+  assert.equal(result.noSignal, false);
+  assert.equal((await updated(BY_TASK, ofTasks(["a", 1], ["a", 1], ["b", -10], ["b", -10]))).result.noSignal, true);
+});
+
+test("valid scores of several tasks share no unit", async () => {
+  const scored = ofTasks(["a", 10, 0.5], ["b", 10, 100], ["a", 10, 0.7], ["b", 10, 300]);
+  const z = 0.5 * Math.SQRT1_2;
+  close((await updated({ ...BY_TASK, validScoreWeight: 0.5 }, scored)).advantages, [-z, -z, z, z]);
 });
 
 test("truncated: Mask leaves what was cut out of both losses, and its reward in every comparison", async () => {

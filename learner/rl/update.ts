@@ -19,6 +19,7 @@ import { learningRates } from "./schedule.ts";
 
 /** One sample of the batch that an update trains on. */
 export interface TrainingSample extends Sequence, TimedSample {
+  task: string;
   /** Shared by the samples of one prompt. */
   group: string;
   /** log pi/T of the response tokens as they were sampled, float32 [response]. */
@@ -108,7 +109,8 @@ export async function update(
 
   const groups = groupsOf(batch.map(({ group }) => group));
   const goodness = batch.map((sample) => sample.goodness);
-  const inputs = { rewards, goodness, groups, weights, evaluated };
+  const tasks = batch.map(({ task }) => task);
+  const inputs = { rewards, tasks, goodness, groups, weights, evaluated };
   const advantages = batchAdvantages(inputs, o);
   const noSignal = !hasSignal(inputs, o);
   /** Masked samples count in every statistic of the batch, and in no loss. */

@@ -196,11 +196,21 @@ test("an interrupted evaluation launches the indices that it lacks, with the ran
   const seedsOf = (samples: NewSample[]) => samples.map(({ executionSeed }) => executionSeed).sort();
   const whole = memory();
   const wanted = (there: NewSample[]) => ({ count: 6, there });
-  await rolloutOf(specOf({}), whole.store, seededEngine(5)).launchScratch(wanted([]), 0, "evaluation-before");
+  await rolloutOf(specOf({}), whole.store, seededEngine(5)).launchScratch(
+    "diamonds",
+    wanted([]),
+    0,
+    "evaluation-before",
+  );
   // Of the six that were begun the first and the third had not ended when the learner was killed.
   const left = whole.stored.filter(({ sequence }) => sequence !== 1 && sequence !== 3);
   const rest = memory();
-  await rolloutOf(specOf({}), rest.store, seededEngine(6)).launchScratch(wanted(left), 0, "evaluation-before");
+  await rolloutOf(specOf({}), rest.store, seededEngine(6)).launchScratch(
+    "diamonds",
+    wanted(left),
+    0,
+    "evaluation-before",
+  );
   assert.equal(rest.stored.length, 2);
   assert.deepEqual(seedsOf([...left, ...rest.stored]), seedsOf(whole.stored));
   const [again] = rest.stored.filter(({ sequence }) => sequence === 1);

@@ -22,7 +22,6 @@ export interface GenerationOptions {
   store: { readonly lineage: number };
   /** Stores samples and queues their executions. */
   addSamples: (samples: readonly NewSample[]) => Promise<void>;
-  task: { name: string };
   spec: TrainingRunSpec;
   encode: EncodeChat;
   /** Response tokens to text, special tokens left out. */
@@ -41,6 +40,8 @@ export interface Source {
 }
 
 export interface Drawn {
+  /** The task's name. */
+  task: string;
   prompt: Prompt;
   previous?: string;
   improvement?: Improvement;
@@ -201,12 +202,13 @@ export class Generation {
   }
 
   async #store(rows: Written[]): Promise<void> {
-    const { spec, store, task, addSamples } = this.#o;
+    const { spec, store, addSamples } = this.#o;
     const { iteration, purpose, perPrompt, nameOf } = this.#source;
-    const samples = rows.map(({ number, first, prompt, previous, response, logProbs, finished, facts }): NewSample => {
+    const samples = rows.map((row): NewSample => {
+      const { number, first, task, prompt, previous, response, logProbs, finished, facts } = row;
       return {
         ...facts,
-        ...{ id: sampleId(number), sequence: number, purpose, iteration, lineage: store.lineage, task: task.name },
+        ...{ id: sampleId(number), sequence: number, purpose, iteration, lineage: store.lineage, task },
         ...{ kind: prompt.kind, previous, group: perPrompt > 1 ? sampleId(first) : undefined },
         ...{ promptTokens: prompt.tokens, responseTokens: response, truncated: !finished },
         behaviourLogProbs: logProbs,

@@ -21,7 +21,7 @@ type Asked = { prompts: Int32Array[]; options: GenerateOptions; told: Listener |
 function rolloutOf(
   algorithm: object,
   generationBatchSize: number,
-  programs = ["print(1)\n", "print(1)\n", "print(1)\n"],
+  { weights = { diamonds: 1 } as Record<string, number>, programs = ["print(1)\n", "print(1)\n", "print(1)\n"] } = {},
 ) {
   const stored: NewSample[][] = [];
   const asked: Asked[] = [];
@@ -38,14 +38,17 @@ function rolloutOf(
     } as unknown as Engine,
     store: {
       lineage: 1,
-      previousSolutions: () =>
-        programs.map((program, i) => ({ ...PREVIOUS, program, id: `s${i + 1}`, terminalOutput: `MAE ${i + 1}` })),
+      previousSolutions: (task: string) =>
+        programs.map((program, i) => ({
+          ...{ ...PREVIOUS, task, program, id: `${task === "diamonds" ? "s" : task}${i + 1}` },
+          terminalOutput: `MAE ${i + 1}`,
+        })),
     },
     addSamples: async (samples) => void stored.push([...samples]),
-    task: {
-      ...{ name: "diamonds", description: "Predict.", columns: [], files: [] },
+    tasks: Object.entries(weights).map(([name, weight]) => ({
+      ...{ name, weight, description: `Predict ${name}.`, columns: [], files: [] },
       ...{ snippet: [], submissionFormat: [], packages: [] },
-    },
+    })),
     spec: {
       seed: 3,
       algorithm,
@@ -103,19 +106,19 @@ const drawnBy = (samples: NewSample[], asked: { options: GenerateOptions }[]) =>
 
 test("an evaluation's samples depend on their index, not on what was sampled before, nor on where it was interrupted", async () => {
   const whole = rolloutOf({}, 4);
-  await whole.rollout.launchScratch({ count: 6, there: [] }, 0, "evaluation-before");
+  await whole.rollout.launchScratch("diamonds", { count: 6, there: [] }, 0, "evaluation-before");
   const later = rolloutOf({}, 4);
   await launch(later.rollout, 3, 1);
   later.stored.length = later.asked.length = 0;
-  await later.rollout.launchScratch({ count: 2, there: [] }, 12, "evaluation-after-12");
+  await later.rollout.launchScratch("diamonds", { count: 2, there: [] }, 12, "evaluation-after-12");
   const there = later.stored.flat();
-  await later.rollout.launchScratch({ count: 6, there }, 12, "evaluation-after-12");
+  await later.rollout.launchScratch("diamonds", { count: 6, there }, 12, "evaluation-after-12");
   assert.deepEqual(drawnBy(later.stored.flat(), later.asked), drawnBy(whole.stored.flat(), whole.asked));
   assert.equal(new Set(drawnBy(whole.stored.flat(), whole.asked).seeds).size, 6);
   const [first, ...others] = later.stored.flat().map(({ id }) => id);
   assert.equal(first, "s000010", "ids are never used twice");
   assert.equal(new Set(others).size, 5);
-  await later.rollout.launchScratch({ count: 6, there: later.stored.flat() }, 12, "evaluation-after-12");
+  await later.rollout.launchScratch("diamonds", { count: 6, there: later.stored.flat() }, 12, "evaluation-after-12");
   assert.equal(later.stored.flat().length, 6, "nothing is missing");
 });
 
@@ -123,7 +126,13 @@ test("an evaluation's improvements go round the valid samples whose solution fit
   const { rollout, stored, asked } = rolloutOf({}, 8);
   const solved = (id: string, program: string) => ({ id, plan: "A plan.", program }) as Sample;
   const samples = [solved("a", "x = 1\n"), solved("huge", "x".repeat(2e6)), solved("b", "x = 2\n")];
-  const launched = await rollout.launchImprovements({ count: 4, there: [] }, samples, 0, "evaluation-before");
+  const launched = await rollout.launchImprovements(
+    "diamonds",
+    { count: 4, there: [] },
+    samples,
+    0,
+    "evaluation-before",
+  );
   assert.equal(launched.samples, 4);
   assert.deepEqual(
     stored.flat().map(({ kind, previous }) => [kind, previous]),
@@ -135,9 +144,9 @@ test("an evaluation's improvements go round the valid samples whose solution fit
     ],
   );
   const scratch = rolloutOf({}, 8);
-  await scratch.rollout.launchScratch({ count: 4, there: [] }, 0, "evaluation-before");
+  await scratch.rollout.launchScratch("diamonds", { count: 4, there: [] }, 0, "evaluation-before");
   assert.notDeepEqual(asked[0]!.options.seeds, scratch.asked[0]!.options.seeds);
-  const none = await rollout.launchImprovements({ count: 4, there: [] }, [], 0, "evaluation-before");
+  const none = await rollout.launchImprovements("diamonds", { count: 4, there: [] }, [], 0, "evaluation-before");
   assert.equal(none.samples, 0);
 });
 
@@ -158,7 +167,7 @@ test("improvements that cannot be asked for fall back to scratch, and are counte
     [[huge], "tooLong"],
   ];
   for (const [programs, result] of cases) {
-    const { rollout, stored } = rolloutOf({ baseline: "RLOO", groupSize: 2 }, 8, programs);
+    const { rollout, stored } = rolloutOf({ baseline: "RLOO", groupSize: 2 }, 8, { programs });
     const { improvePrompts } = await launch(rollout, 40, 2);
     const asked = improvePrompts[result];
     assert.deepEqual(improvePrompts, { shown: 0, noPrevious: 0, tooLong: 0, [result]: asked });
@@ -166,4 +175,24 @@ test("improvements that cannot be asked for fall back to scratch, and are counte
     const improved = stored.flat().filter(({ kind }) => kind === "improve").length;
     assert.equal(improved, result === "shown" ? 2 * asked : 0);
   }
+});
+
+test("prompts draw their task by its weight; a group, its prompt and the solution that it improves are of one task", async () => {
+  const weights = { wage: 3, movie: 1 };
+  const { rollout, stored, asked } = rolloutOf({ baseline: "GRPO", groupSize: 2 }, 800, { weights });
+  await launch(rollout, 400, 1);
+  const samples = stored.flat().sort((a, b) => a.sequence! - b.sequence!);
+  const share = samples.filter(({ task }) => task === "wage").length / samples.length;
+  assert.ok(Math.abs(share - 0.75) < 0.05, `${share}`); // 2.3 standard deviations
+  for (const [id, group] of Map.groupBy(samples, ({ group }) => group))
+    assert.equal(new Set(group.map(({ task, previous }) => `${task} ${previous}`)).size, 1, id);
+  const shown = asked[0]!.prompts.map((prompt) => Buffer.from(prompt).toString());
+  for (const [i, { task, kind, previous }] of samples.entries())
+    if (kind === "improve") assert.ok(previous!.startsWith(task), `${task} improves ${previous}`);
+    else assert.match(shown[i]!, new RegExp(`Predict ${task}`));
+
+  const again = rolloutOf({ baseline: "GRPO", groupSize: 2 }, 8, { weights }); // begun in parts, as after a restart
+  for (let i = 0; i < 20; i++) await launch(again.rollout, 1, i);
+  const tasks = (all: NewSample[]) => all.map(({ id, task }) => `${id} ${task}`);
+  assert.deepEqual(tasks(again.stored.flat()), tasks(samples.slice(0, 40)));
 });

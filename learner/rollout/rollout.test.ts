@@ -61,7 +61,7 @@ describe("a rollout with the bundled policy as StaticPolicy", () => {
       },
       store: { lineage: 1, previousSolutions: () => [] },
       addSamples: async (samples) => void stored.push(...samples),
-      task,
+      tasks: [{ ...task, weight: 1 }],
       spec: spec(limits),
       encode: (messages) => tokenizer.encodeChat(messages),
       decode: (tokens) => tokenizer.decode(tokens),

@@ -1,6 +1,7 @@
 import { uniforms } from "../engine/index.ts";
 import { samplesPerPrompt } from "../rl/groups.ts";
 import type { PreviousSolution, Sample } from "../store/types.ts";
+import { drawTask } from "./draw-task.ts";
 import {
   type Drawn,
   executionSeed,
@@ -16,7 +17,8 @@ import { mapInTurns } from "./turns.ts";
 
 interface RolloutOptions extends GenerationOptions {
   store: GenerationOptions["store"] & { previousSolutions(task: string, limit: number): PreviousSolution[] };
-  task: PromptTask;
+  /** In the manifest's order; with the weights that prompts draw them by. */
+  tasks: readonly (PromptTask & { weight: number })[];
   /** Number of the next sample of this store; numbers are never used twice. */
   nextNumber: number;
   /** No further prompt of an evaluation is begun once it fires. */
@@ -31,6 +33,13 @@ interface Wanted {
   there: readonly Pick<Sample, "executionSeed">[];
 }
 
+/** A task and what prompts of it show. */
+interface Shown {
+  task: string;
+  weight: number;
+  scratch: Prompt;
+}
+
 /**
  * Draws a prompt, samples a solution, inserts markers and stores the sample with its behaviour log-probs and policy
  * version, its execution queued.
@@ -41,21 +50,25 @@ interface Wanted {
 export class Rollout {
   readonly #o: RolloutOptions;
   #number: number;
-  readonly #scratch: Prompt;
+  readonly #shown: readonly Shown[];
 
   constructor(o: RolloutOptions) {
     this.#o = o;
     this.#number = o.nextNumber;
-    this.#scratch = scratchPrompt(o.task, this.#promptLimits());
+    this.#shown = o.tasks.map(({ weight, ...task }) => {
+      return { task: task.name, weight, scratch: scratchPrompt(task, this.#promptLimits()) };
+    });
   }
 
   /**
    * Returns what generates training samples of the policy version (lineage, `iteration`): for each prompt that is begun, drawn
-   * from D and D_prev, the group of samples that the baseline compares, or one.
+   * from the tasks D and their D_prev, the group of samples that the baseline compares, or one.
    */
   generation(iteration: number): Generation {
-    const { store, spec, task } = this.#o;
-    const previous = store.previousSolutions(task.name, spec.prompts.previousSolutions);
+    const { store, spec } = this.#o;
+    const previous = new Map(
+      this.#shown.map(({ task }) => [task, store.previousSolutions(task, spec.prompts.previousSolutions)]),
+    );
     return this.#generation({
       ...{ iteration, purpose: "training", perPrompt: samplesPerPrompt(spec.algorithm) },
       draw: (number) => this.#draw(number, previous),
@@ -63,16 +76,18 @@ export class Rollout {
     });
   }
 
-  /** Launches the scratch samples that an evaluation lacks. */
-  launchScratch(wanted: Wanted, iteration: number, purpose: string): Promise<Launched> {
-    return this.#launch(wanted, iteration, purpose, "scratch", () => ({ prompt: this.#scratch }));
+  /** Launches the scratch samples of a task that an evaluation lacks. */
+  launchScratch(task: string, wanted: Wanted, iteration: number, purpose: string): Promise<Launched> {
+    const { scratch } = this.#shown.find((shown) => shown.task === task)!;
+    return this.#launch(wanted, iteration, purpose, "scratch", () => ({ task, prompt: scratch }));
   }
 
   /**
-   * Launches the improve samples that an evaluation lacks: the sample of index i improves `samples[i mod n]`, where `samples` are
+   * Launches the improve samples of a task that an evaluation lacks: the sample of index i improves `samples[i mod n]`, where `samples` are
    * those n whose solution fits in a prompt. None if there is no such sample.
    */
   async launchImprovements(
+    task: string,
     wanted: Wanted,
     samples: readonly Sample[],
     iteration: number,
@@ -81,7 +96,7 @@ export class Rollout {
     const prompts = await mapInTurns(samples, (sample): Drawn | undefined => {
       const output = sample.result?.terminalOutput ?? "";
       const prompt = this.#improve({ plan: sample.plan, program: sample.program ?? "", output });
-      return prompt && { prompt, previous: sample.id };
+      return prompt && { task, prompt, previous: sample.id };
     });
     const fitting = prompts.filter((drawn) => drawn !== undefined);
     if (fitting.length === 0) return nothingLaunched();
@@ -128,15 +143,21 @@ export class Rollout {
     });
   }
 
-  /** With probability `improveProbability` a uniformly drawn previous solution; from scratch where there is none that fits. */
-  #draw(number: number, previous: PreviousSolution[]): Drawn {
+  /**
+   * Draws a task by its weight; with probability `improveProbability` a uniformly drawn previous solution of it, or from scratch where there
+   * is none that fits.
+   */
+  #draw(number: number, previousOf: ReadonlyMap<string, PreviousSolution[]>): Drawn {
     const { spec } = this.#o;
+    const { task, scratch } = drawTask(this.#shown, spec.seed, number);
+    const previous = previousOf.get(task)!;
     const next = uniforms(spec.seed, "prompt", number);
-    if (next() >= spec.prompts.improveProbability) return { prompt: this.#scratch };
-    if (previous.length === 0) return { prompt: this.#scratch, improvement: "noPrevious" };
+    if (next() >= spec.prompts.improveProbability) return { task, prompt: scratch };
+    if (previous.length === 0) return { task, prompt: scratch, improvement: "noPrevious" };
     const { id, plan, program, terminalOutput: output } = previous[Math.floor(next() * previous.length)];
     const prompt = this.#improve({ plan, program, output });
-    return prompt ? { prompt, previous: id, improvement: "shown" } : { prompt: this.#scratch, improvement: "tooLong" };
+    if (!prompt) return { task, prompt: scratch, improvement: "tooLong" };
+    return { task, prompt, previous: id, improvement: "shown" };
   }
 
   #improve(previous: { plan: string; program: string; output: string }): Prompt | undefined {

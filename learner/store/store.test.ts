@@ -456,6 +456,37 @@ describe("attempts", () => {
     ]);
     assert.equal(taken(store).execution, "e");
   });
+
+  test("a task that was removed: what is left of it is discarded, what is known of it stays", async () => {
+    const { store } = await newStore();
+    const revoked: string[] = [];
+    store.events.on("revoked", (attempts) => revoked.push(...attempts.map(({ execution }) => execution)));
+    const wage = (id: string, change = {}) => newSample(id, { task: "wage", ...change });
+    store.addSamples([
+      wage("trained"),
+      wage("done"),
+      wage("evaluated", { purpose: "evaluation-before" }),
+      newSample("a"),
+    ]);
+    finishAll(store);
+    for (const id of ["trained", "done"]) store.setGrade(id, { valid: true, score: 2, reward: 1, reason: "valid" });
+    store.addPreviousSolution({ id: "trained", iteration: 1 });
+    store.commitIteration({ iteration: 1, sampleIds: ["trained"], metrics: {} });
+    store.addSamples([wage("running"), wage("waits")]);
+    taken(store);
+    assert.deepEqual([...store.taskNames()].sort(), ["diamonds", "wage"]);
+    assert.equal(store.discardOtherTasks(["diamonds"]), 3);
+    assert.deepEqual(revoked, ["running"]);
+    const states = ["trained", "done", "evaluated", "a", "running", "waits"].map((id) => store.sample(id)!.state);
+    assert.deepEqual(states, ["finished", "discarded", "finished", "finished", "discarded", "discarded"]);
+    assert.deepEqual(
+      store.nextBatch(9).map(({ id }) => id),
+      ["a"],
+    );
+    assert.equal(store.previousSolutions("wage", 9).length, 1);
+    assert.equal(store.bestSample("wage", "Lower")!.id, "trained");
+    assert.equal(store.discardOtherTasks(["diamonds"]), 0);
+  });
 });
 
 describe("iterations and checkpoints", () => {

@@ -218,6 +218,30 @@ export class Store extends PolicyVersions {
     );
   }
 
+  /** Returns the tasks that the store has samples of. */
+  taskNames(): Set<string> {
+    const rows = this.database.all<{ task: string }>("SELECT DISTINCT task FROM samples");
+    return new Set(rows.map(({ task }) => task));
+  }
+
+  /**
+   * Discards what would still be executed or trained on of tasks that are not among `tasks`: the run has no grader for it. Results, scores
+   * and previous solutions stay. @returns how many samples
+   */
+  discardOtherTasks(tasks: readonly string[]): number {
+    const reason = "its task was removed from the run";
+    const { ids, held } = this.database.write(() => {
+      const sql = `UPDATE samples SET state = 'discarded', finished_at = coalesce(finished_at, :at)
+        WHERE task NOT IN (SELECT value FROM json_each(:tasks)) AND (state IN ('queued', 'leased')
+          OR (purpose = 'training' AND state IN ('finished', 'notExecuted') AND used IS NULL)) RETURNING id`;
+      const rows = this.database.all<{ id: string }>(sql, { tasks: JSON.stringify(tasks), at: this.at() });
+      const ids = rows.map(({ id }) => id);
+      return { ids, held: this.leases.markRevoked(ids, reason) };
+    });
+    this.leases.revoked(held, reason);
+    return ids.length;
+  }
+
   /** `collection: Discard`: discards every unfinished execution of `purpose`. @returns how many */
   discardUnfinished(reason: string, purpose = "training"): number {
     const { ids, held } = this.database.write(() => {

@@ -60,10 +60,13 @@ const rollout = new Rollout({
     previousSolutions: () => previous,
   },
   addSamples: async (samples) => store.addSamples(samples.map((sample) => ({ ...sample, previous: undefined }))),
-  task: {
-    ...{ name: "diamonds", description: "Predict the price.", metric: { name: "MAE", direction: "Lower" } },
-    ...{ columns: ["id", "size", "price"], files: [], snippet: [], submissionFormat: [], packages: [] },
-  },
+  tasks: [
+    {
+      weight: 1,
+      ...{ name: "diamonds", description: "Predict the price.", metric: { name: "MAE", direction: "Lower" } },
+      ...{ columns: ["id", "size", "price"], files: [], snippet: [], submissionFormat: [], packages: [] },
+    },
+  ],
   spec,
   encode: (messages) => tokenizer.encodeChat(messages),
   decode: (tokens) => tokenizer.decode(tokens),

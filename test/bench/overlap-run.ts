@@ -90,10 +90,13 @@ export async function iterationsOf(
     };
     const rollout = new Rollout({
       ...{ engine, store, addSamples, spec, nextNumber: 1 },
-      task: {
-        ...{ name: "diamonds", description: "Predict the price.", columns: [], files: [] },
-        ...{ snippet: [], submissionFormat: [], packages: [] },
-      },
+      tasks: [
+        {
+          weight: 1,
+          ...{ name: "diamonds", description: "Predict the price.", columns: [], files: [] },
+          ...{ snippet: [], submissionFormat: [], packages: [] },
+        },
+      ],
       encode: (messages) => encode(messages.map(({ content }) => content).join("\n")),
       decode: () => SOLUTION,
     });

@@ -33,22 +33,22 @@ describe("is refused, and nothing is made", () => {
     [
       "a manifest and a task folder",
       "run.yaml",
-      { task: "own" },
+      { task: ["own"] },
       /^run\.yaml and --task own both say what the task is; leave one away, and change settings with --set$/,
     ],
     ["a model without a task", undefined, { model: "m" }, /^--model m: on which task\? give --task DIR/],
     [
       "a task folder that is not there",
       undefined,
-      { task: "./own" },
+      { task: ["./own"] },
       /^--task \.\/own: there is no such folder; .*task init$/,
     ],
-    ["a task folder without task.yaml", undefined, { task: "custom" }, /^--task custom: holds no task\.yaml/],
+    ["a task folder without task.yaml", undefined, { task: ["custom"] }, /^--task custom: holds no task\.yaml/],
     [
       "a task for a run that goes on",
       undefined,
-      { task: "own", resume: "run" },
-      /^--resume run goes on with the task of that run; leave --task own away$/,
+      { task: ["own"], resume: "run" },
+      /^--resume run goes on with the tasks of that run; leave --task own away/,
     ],
     ["a folder as manifest", "policy", {}, /^policy: is a folder; give a file$/],
     [

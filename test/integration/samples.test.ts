@@ -32,11 +32,14 @@ const longrun = (...args: string[]) =>
 test("all of them, in the order of dispatch", () => {
   const { stdout, status } = longrun("run");
   const rows = stdout.split("\n");
-  assert.match(rows[0]!, /^id +iteration +prompt +score +reward +duration +result$/);
-  assert.match(rows[1]!, /^good +0 +scratch +30\.500 +-9\.0000 +1\.50 s +valid, flagged: constant, at rewardFloor$/);
-  assert.match(rows[2]!, /^bad +0 +improve +- +-9\.9000 +1\.50 s +␛\[2JKeyError: 'x'$/);
-  assert.match(rows[3]!, /^none +0 +scratch +- +-10\.000 +- +noCodeBlock$/);
-  assert.match(rows[4]!, /^queued +0 +scratch +- +- +- +queued$/);
+  assert.match(rows[0]!, /^id +iteration +task +prompt +score +reward +duration +result$/);
+  assert.match(
+    rows[1]!,
+    /^good +0 +diamonds +scratch +30\.500 +-9\.0000 +1\.50 s +valid, flagged: constant, at rewardFloor$/,
+  );
+  assert.match(rows[2]!, /^bad +0 +diamonds +improve +- +-9\.9000 +1\.50 s +␛\[2JKeyError: 'x'$/);
+  assert.match(rows[3]!, /^none +0 +diamonds +scratch +- +-10\.000 +- +noCodeBlock$/);
+  assert.match(rows[4]!, /^queued +0 +diamonds +scratch +- +- +- +queued$/);
   assert.match(stdout, /longrun samples run --show queued\n$/);
   assert.equal(status, 0);
 });

@@ -1,0 +1,40 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { printBest } from "./best.ts";
+
+const FACTS = JSON.stringify({ score: 2, metric: "MAE", iteration: 1, durationSeconds: 0.5 });
+
+/** What is printed of a run folder that has a best program in each of these folders. */
+async function printed(folders: string[], tasks: string[], task?: string): Promise<string> {
+  const chunks: string[] = [];
+  const screen = { write: (text: string) => void chunks.push(text) };
+  const read = async (path: string) => {
+    const [folder, file] = [path.slice(0, path.lastIndexOf("/")), path.slice(path.lastIndexOf("/") + 1)];
+    if (!folders.includes(folder)) return undefined;
+    return file === "score.json" ? FACTS : `print("${folder}")\n`;
+  };
+  await printBest("quick", tasks, { task, json: false }, read, screen);
+  return chunks.join("");
+}
+
+test("the best program of a task, wherever the run keeps it", async () => {
+  const head = "# MAE 2 · iteration 1 · ran 0.50 s\n";
+  assert.equal(await printed(["best"], ["wage"]), `${head}print("best")\n`);
+  assert.equal(await printed(["best"], ["wage"], "wage"), `${head}print("best")\n`);
+  assert.equal(await printed(["best/wage", "best/movie"], ["wage"]), `${head}print("best/wage")\n`);
+  const two = ["best/movie", "best/wage"];
+  assert.equal(await printed(two, ["movie", "wage"], "wage"), `${head}print("best/wage")\n`);
+  assert.equal(await printed(two, ["movie"], "wage"), `${head}print("best/wage")\n`, "a task that was removed");
+});
+
+test("which task is meant must be said, and be one that the run has", async () => {
+  const tasks = ["movie", "wage"];
+  const input = (message: RegExp) => ({ code: "input", message });
+  await assert.rejects(printed([], tasks), input(/^quick has several tasks; name one with --task: movie, wage$/));
+  await assert.rejects(printed([], tasks, "diamonds"), input(/^--task diamonds: quick has no such task; it has movie/));
+  await assert.rejects(printed(["best/../x"], tasks, "../x"), input(/no name of a task/));
+  await assert.rejects(printed(["best/movie"], tasks, "wage"), {
+    code: "failed",
+    message: "no program of quick for task wage was valid yet",
+  });
+});

@@ -1,0 +1,73 @@
+/** The best program of a run, from its folder, wherever that is: what `longrun best` and `kubectl longrun best` print. */
+import { ControllerError } from "./errors.ts";
+import { harmless } from "./harmless.ts";
+import type { Screen } from "./local/terminal.ts";
+
+/** `score.json`, as far as it is shown. */
+interface BestFacts {
+  score: number;
+  metric: string;
+  iteration: number;
+  durationSeconds: number;
+  family?: string;
+  guards?: string[];
+}
+
+export interface BestOptions {
+  /** Of a run that has several, or had it; absent: the only one. */
+  task?: string | undefined;
+  json: boolean;
+}
+
+/** Returns the text of a file below the run folder; undefined if it is not there. */
+type Read = (path: string) => Promise<string | undefined>;
+
+/**
+ * Writes the best program below one comment line that says how good it is.
+ *
+ * @param name the run, in errors
+ * @param tasks of its manifest
+ * @throws ControllerError `input` if a task must be named or the run has no such task, `failed` if no program was valid
+ */
+export async function printBest(
+  name: string,
+  tasks: readonly string[],
+  { task, json }: BestOptions,
+  read: Read,
+  screen: Screen,
+): Promise<void> {
+  for (const folder of foldersOf(name, tasks, task)) {
+    const [score, program] = [await read(`${folder}/score.json`), await read(`${folder}/program.py`)];
+    if (score !== undefined && program !== undefined)
+      return show(JSON.parse(score) as BestFacts, program, json, screen);
+  }
+  if (task !== undefined && !tasks.includes(task))
+    throw new ControllerError("input", `--task ${task}: ${name} has no such task; it has ${tasks.join(", ")}`);
+  const of = task === undefined ? name : `${name} for task ${task}`;
+  throw new ControllerError("failed", `no program of ${of} was valid yet`);
+}
+
+/** The only task's is in `best/` itself, unless the run had others. A task that was removed keeps its folder. */
+function foldersOf(name: string, tasks: readonly string[], task: string | undefined): string[] {
+  const several = tasks.length > 1;
+  if (task === undefined && several)
+    throw new ControllerError("input", `${name} has several tasks; name one with --task: ${tasks.join(", ")}`);
+  if (task !== undefined && !/^[a-z0-9][-a-z0-9]*$/.test(task))
+    throw new ControllerError("input", `--task ${task}: this is no name of a task; ${name} has ${tasks.join(", ")}`);
+  const own = `best/${task ?? tasks[0]}`;
+  return several || (task !== undefined && task !== tasks[0]) ? [own] : ["best", own];
+}
+
+function show(facts: BestFacts, program: string, json: boolean, screen: Screen): void {
+  if (json) return void screen.write(`${JSON.stringify({ ...facts, program })}\n`);
+  const { metric, iteration, durationSeconds, family, guards = [] } = facts;
+  const words = [
+    `${metric} ${facts.score}`,
+    `iteration ${iteration}`,
+    `ran ${durationSeconds.toFixed(2)} s`,
+    family,
+    guards.length > 0 && `flagged: ${guards.join(", ")}`,
+  ];
+  const comment = harmless(`# ${words.filter(Boolean).join(" · ")}`).replaceAll("\n", " ");
+  screen.write(`${comment}\n${screen.isTTY ? harmless(program) : program}`);
+}

@@ -1,0 +1,21 @@
+/** `longrun best RUN`: the best program of a run folder on this machine. */
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { parseResolved } from "../../crds/trainingrun.ts";
+import { type BestOptions, printBest } from "../best.ts";
+import { ControllerError } from "../errors.ts";
+import { MANIFEST } from "./run-folder.ts";
+import type { Screen } from "./terminal.ts";
+
+/** @throws ControllerError as `printBest`, or if this is no run folder */
+export async function printBestHere(run: string, options: BestOptions, screen: Screen): Promise<void> {
+  const manifest = join(run, MANIFEST);
+  if (!existsSync(manifest)) throw new ControllerError("input", `${run}: this is no run folder: it has no ${MANIFEST}`);
+  const { spec } = parseResolved(readFileSync(manifest, "utf8"), manifest);
+  const read = async (path: string) => {
+    const file = join(run, path);
+    return existsSync(file) ? readFileSync(file, "utf8") : undefined;
+  };
+  const names = spec.tasks.map(({ name }) => name);
+  await printBest(run, names, options, read, screen);
+}

@@ -1,0 +1,38 @@
+import type { Result } from "../../proto/execution.ts";
+import type { Grade, Sample } from "../store/types.ts";
+
+/** What the metrics read of a sample. */
+export interface MeasuredSample extends Partial<Grade>, Partial<Pick<Result, "durationSeconds" | "forgedMarkers">> {
+  task: string;
+  kind: Sample["kind"];
+  instrumenter?: string | undefined;
+  /** Absent if the solution was never executed (no plan, no code block). */
+  outcome?: string | undefined;
+  markers?: readonly { name: string }[] | undefined;
+  valid: boolean;
+  /** The iterations between dispatch and training. */
+  lag?: number | undefined;
+  /** Whether the program stands word for word in the pretraining corpus; absent if the corpus is not known. */
+  verbatim?: boolean | undefined;
+  promptTokens: { readonly length: number };
+  responseTokens: { readonly length: number };
+  /** Whether the response was cut at `model.maxResponseTokens`; absent if that is not known. */
+  truncated?: boolean | undefined;
+}
+
+/** Of a stored sample that `iteration` trains on. */
+export function measuredSample(sample: Sample, iteration: number, verbatim?: boolean): MeasuredSample {
+  const { task, kind, instrumenter, promptTokens, responseTokens, truncated, state, result, grade } = sample;
+  return {
+    ...{ task, kind, instrumenter, promptTokens, responseTokens, truncated, verbatim },
+    outcome: result?.outcome ?? (state === "lost" ? "lost" : undefined),
+    ...(result && {
+      durationSeconds: result.durationSeconds,
+      markers: result.markers,
+      forgedMarkers: result.forgedMarkers,
+    }),
+    valid: false,
+    ...grade,
+    lag: Math.abs(iteration - 1 - sample.iteration),
+  };
+}

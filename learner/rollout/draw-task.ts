@@ -1,0 +1,15 @@
+import { uniforms } from "../engine/index.ts";
+
+/**
+ * Draws one of `tasks` for a sample, each as often as its weight says. Has random numbers of its own: which task is drawn changes nothing else
+ * of what is drawn for the sample.
+ */
+export function drawTask<T extends { weight: number }>(tasks: readonly T[], seed: number, sample: number): T {
+  const total = tasks.reduce((sum, { weight }) => sum + weight, 0);
+  let left = uniforms(seed, "task", sample)() * total;
+  for (const task of tasks) {
+    left -= task.weight;
+    if (left < 0) return task;
+  }
+  return tasks.at(-1)!; // rounding
+}
