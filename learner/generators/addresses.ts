@@ -1,7 +1,7 @@
 /** Which generators there are: the URLs that the learner was given, and the addresses behind each name. */
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
-import { GeneratorError } from "./errors.ts";
+import { ManifestError } from "../../crds/trainingrun.ts";
 
 export interface Address {
   /** of an IP address */
@@ -10,7 +10,7 @@ export interface Address {
   readonly servername: string | undefined;
 }
 
-/** @throws GeneratorError `address` */
+/** @throws ManifestError, one line */
 export function parseUrls(text: string): URL[] {
   return text
     .split(",")
@@ -18,7 +18,7 @@ export function parseUrls(text: string): URL[] {
     .map((part) => {
       const url = URL.parse(part.trim());
       if (url?.protocol === "https:" && url.pathname === "/" && url.search === "") return url;
-      throw new GeneratorError("address", `--generators: ${part.trim()} is no URL of a generator; write https://HOST:PORT`);
+      throw new ManifestError([`--generators: ${part.trim()} is no URL of a generator; write https://HOST:PORT`]);
     });
 }
 

@@ -93,7 +93,7 @@ function checkGenerator(host: string, certificate: PeerCertificate): Error | und
   return checkServerIdentity(host, certificate) ?? (unit === "generator" ? undefined : new Error(other));
 }
 
-const CODES = ["address", "none", "request", "version", "busy", "failed"] as const satisfies GeneratorError["code"][];
+const CODES = ["none", "request", "version", "busy", "failed"] as const satisfies GeneratorError["code"][];
 
 function errorOf(status: number | undefined, text: string): GeneratorError {
   try {

@@ -4,11 +4,13 @@ import {
   type AdapterOptions,
   type Device,
   type ModelConfig,
+  type ModelError,
   type RunningEngine,
   readAdapter,
   startEngine,
 } from "../engine/index.ts";
 import type { Backend, Row } from "./backend.ts";
+import { GeneratorError } from "./errors.ts";
 import type { RowRequest, WeightsKind, WeightsName } from "./protocol.ts";
 
 export interface EngineBackendOptions {
@@ -41,6 +43,11 @@ export class EngineBackend implements Backend {
     return this.#engine?.failure;
   }
 
+  async hasWeights(): Promise<boolean> {
+    if (this.failure) throw new GeneratorError("failed", this.failure.message, { cause: this.failure });
+    return this.#engine !== undefined;
+  }
+
   /** Rows that run are generated to their end first: the engine has one policy. */
   async load(folder: string, { kind }: WeightsName & { kind: WeightsKind }): Promise<void> {
     try {
@@ -68,22 +75,26 @@ export class EngineBackend implements Backend {
     const calls = Map.groupBy(rows, ({ temperature, topP, maxTokens, stopTokens }) =>
       JSON.stringify([temperature, topP, maxTokens, stopTokens]),
     );
-    await Promise.all(
-      [...calls.values()].map((call) => {
-        const { temperature, topP, maxTokens: maxNewTokens, stopTokens: eosIds } = call[0]!;
-        return engine.generate(
-          call.map(({ prompt }) => Int32Array.from(prompt)),
-          { seeds: call.map(({ seed }) => seed), temperature, topP, maxNewTokens, eosIds, signal },
-          (index, { response, logProbs, finished }) =>
-            onRow({
-              id: call[index]!.id,
-              tokens: Array.from(response),
-              logProbs: Array.from(logProbs),
-              finish: finished ? "stop" : "length",
-            }),
-        );
-      }),
-    );
+    const generate = (call: readonly RowRequest[]) => {
+      const { temperature, topP, maxTokens: maxNewTokens, stopTokens: eosIds } = call[0]!;
+      return engine.generate(
+        call.map(({ prompt }) => Int32Array.from(prompt)),
+        { seeds: call.map(({ seed }) => seed), temperature, topP, maxNewTokens, eosIds, signal },
+        (index, { response, logProbs, finished }) =>
+          onRow({
+            id: call[index]!.id,
+            tokens: Array.from(response),
+            logProbs: Array.from(logProbs),
+            finish: finished ? "stop" : "length",
+          }),
+      );
+    };
+    try {
+      await Promise.all([...calls.values()].map(generate));
+    } catch (cause) {
+      const { code, message } = cause as ModelError;
+      throw code === "generation" ? new GeneratorError("request", message, { cause }) : cause;
+    }
   }
 
   async close(): Promise<void> {

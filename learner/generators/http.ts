@@ -45,7 +45,7 @@ export async function callJson(
   { body, signal, options = {} }: { body?: object | undefined; signal: AbortSignal; options?: HttpsOptions },
 ): Promise<{ status: number; text: string }> {
   const sent = body && Buffer.from(JSON.stringify(body));
-  const headers = sent ? { "content-type": "application/json", "content-length": sent.length } : {};
+  const headers: Asked["headers"] = sent ? { "content-type": "application/json", "content-length": sent.length } : {};
   const answer = await send(url, options, { method: sent ? "POST" : "GET", headers, body: sent, signal });
   return { status: answer.statusCode ?? 0, text: await textOf(answer) };
 }

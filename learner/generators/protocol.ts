@@ -35,6 +35,9 @@ export interface WeightsName {
   readonly digest: string;
 }
 
+export const isSame = (a: WeightsName | undefined, b: WeightsName): boolean =>
+  a?.policyVersion === b.policyVersion && a.digest === b.digest;
+
 export interface WeightsFile {
   readonly name: string;
   readonly bytes: number;

@@ -47,7 +47,7 @@ export interface GeneratorServerOptions {
 
 /** HTTP statuses of errors. */
 const STATUS: Record<GeneratorError["code"], number> = {
-  ...{ address: 400, request: 400, none: 503, version: 409, busy: 503, failed: 500 },
+  ...{ request: 400, none: 503, version: 409, busy: 503, failed: 500 },
 };
 
 export class GeneratorServer {
@@ -154,7 +154,11 @@ export class GeneratorServer {
   async #route(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { pathname, searchParams } = new URL(request.url ?? "/", "http://localhost");
     const { method } = request;
-    if (pathname === PATHS.state && method === "GET") return sendJson(response, 200, this.state);
+    if (pathname === PATHS.state && method === "GET") {
+      const weights = this.#weights;
+      if (!(await this.#o.backend.hasWeights()) && this.#weights === weights) this.#weights = undefined;
+      return sendJson(response, 200, this.state);
+    }
     if (pathname === PATHS.generate && method === "POST") return this.#generate(request, response);
     const version = pathname.startsWith(PATHS.weights) ? pathname.slice(PATHS.weights.length) : "";
     if (/^\d{1,15}$/.test(version) && method === "PUT") {

@@ -67,16 +67,25 @@ export class VllmBackend implements Backend {
     throw new GeneratorError("failed", `${options.url} has ${names.join(", ")}, not ${options.modelName}; ${remedy}`);
   }
 
+  /** vLLM that was started again has none. */
+  async hasWeights(): Promise<boolean> {
+    const { data = [] } = JSON.parse(await this.#call("/v1/models")) as { data?: { id: string }[] };
+    const newest = this.#adapters.at(-1)?.name;
+    return data.some(({ id }) => id === newest);
+  }
+
   /** Each version has a name of its own: vLLM's prefix cache goes by the name, and would mix two versions under one. */
   async load(folder: string, { policyVersion, digest, kind }: WeightsName & { kind: WeightsKind }): Promise<void> {
     if (kind !== "adapter")
       throw new GeneratorError("request", "vLLM takes adapters alone: train with model.adaptation.type LoRA, or use engine Longrun");
     const name = `longrun-${policyVersion}-${digest.slice(0, 12)}`;
-    if (this.#adapters.at(-1)?.name === name) return rm(folder, { recursive: true, force: true });
     const own = join(this.#o.adapterFolder, name);
     await rm(own, { recursive: true, force: true });
     await rename(folder, own);
+    const isThere = this.#adapters.at(-1)?.name === name && (await this.hasWeights());
+    if (isThere) return;
     await this.#call("/v1/load_lora_adapter", { lora_name: name, lora_path: own });
+    this.#adapters = this.#adapters.filter((each) => each.name !== name);
     const replaced = this.#adapters.at(-1);
     this.#adapters.push({ name, folder: own, rows: 0 });
     if (replaced) await this.#unloadIfUnused(replaced);
@@ -130,7 +139,7 @@ export class VllmBackend implements Backend {
       throw new GeneratorError("failed", `vLLM at ${url} does not answer: ${cause.message}`, { cause });
     });
     if (status === 200) return text;
-    throw new GeneratorError("failed", `vLLM answered ${status} to ${path}: ${text.slice(0, 500)}`);
+    throw new GeneratorError(status === 400 ? "request" : "failed", `vLLM answered ${status} to ${path}: ${text.slice(0, 500)}`);
   }
 }
 
