@@ -13,6 +13,7 @@ import {
   HEADERS,
   PATHS,
   parseAnswer,
+  parseError,
   parseJson,
   parseState,
   type RowAnswer,
@@ -93,12 +94,9 @@ function checkGenerator(host: string, certificate: PeerCertificate): Error | und
   return checkServerIdentity(host, certificate) ?? (unit === "generator" ? undefined : new Error(other));
 }
 
-const CODES = ["none", "request", "version", "busy", "failed"] as const satisfies GeneratorError["code"][];
-
 function errorOf(status: number | undefined, text: string): GeneratorError {
   try {
-    const { code, message } = (JSON.parse(text) as { error: { code: string; message: string } }).error;
-    return new GeneratorError(CODES.find((known) => known === code) ?? "failed", message);
+    return parseError(JSON.parse(text));
   } catch {
     return new GeneratorError("failed", `it answered ${status}: ${text.slice(0, 200)}`);
   }

@@ -125,7 +125,7 @@ export class Generators {
   get status() {
     const generators = [...this.#generators.values()].map((generator) => {
       const notUsedBecause = generator.notUsedBecause(this.#current) ?? "";
-      const policyVersion = generator.state?.policyVersion ?? undefined;
+      const policyVersion = (generator.holds ?? generator.state)?.policyVersion ?? undefined;
       return {
         ...{ address: generator.name, ready: notUsedBecause === "", running: generator.rows, notUsedBecause },
         ...(policyVersion !== undefined && { policyVersion }),
@@ -252,6 +252,7 @@ export class Generators {
       if (await generator.bring(weights)) this.#deal();
     } catch (cause) {
       if (weights !== this.#current || this.#isClosed || generator.problem !== "") return;
+      if (!(cause instanceof GeneratorError)) return this.#lose(generator, (cause as Error).message);
       generator.refuse((cause as Error).message);
       this.#o.log.warn({ generator: generator.name }, `${generator.name} is not used: ${generator.problem}`);
     }
@@ -314,10 +315,14 @@ export class Generators {
       const refused = new GeneratorError("request", `${generator.name} refuses a row: ${cause.message}`, { cause });
       for (const row of rows) if (++row.refusals >= MOST_REFUSALS) this.#end(row.call, refused);
     } else if (generator.problem === "") {
-      generator.lose(cause.message);
-      this.#fault(generator, "lost", cause.message);
+      this.#lose(generator, cause.message);
     }
     this.#again(rows);
+  }
+
+  #lose(generator: RemoteGenerator, why: string): void {
+    generator.lose(why);
+    this.#fault(generator, "lost", why);
   }
 
   /** Rows that are written anew, before those that have never been sent. */

@@ -85,7 +85,7 @@ export interface RowAnswer {
 
 /** The last line of an answer that cannot go on. */
 export interface FailedAnswer {
-  error: string;
+  error: { code: GeneratorError["code"]; message: string };
 }
 
 type Fields = Record<string, unknown>;
@@ -149,7 +149,7 @@ export function parseState(json: unknown): GeneratorState {
 /** Returns a line of the answer to GenerateRequest. @throws GeneratorError `request`; `failed` where the line says so */
 export function parseAnswer(line: string): RowAnswer {
   const answer = Object(parseJson(line, "a row")) as Fields;
-  if (typeof answer.error === "string") throw new GeneratorError("failed", answer.error);
+  if (answer.error !== undefined) throw parseError(answer);
   const { id, tokens, logProbs, finish, policyVersion } = answer;
   const known =
     typeof id === "string" &&
@@ -161,6 +161,13 @@ export function parseAnswer(line: string): RowAnswer {
     (finish === "stop" || finish === "length") &&
     isWhole(policyVersion);
   return known ? (answer as unknown as RowAnswer) : refuse(`its row is ${line.slice(0, 200)}`);
+}
+
+/** Returns the error that a generator answered with. */
+export function parseError(answer: unknown): GeneratorError {
+  const { code, message } = Object(Object(answer).error) as Fields;
+  const known = (["none", "request", "version", "busy", "failed"] as const).find((each) => each === code);
+  return new GeneratorError(known ?? "failed", typeof message === "string" ? message : "it did not say why it failed");
 }
 
 export function parseJson(text: string, what: string): unknown {

@@ -74,10 +74,10 @@ export class RemoteGenerator {
       this.#polls = 0;
       if (performance.now() >= this.#refusedUntil) this.problem = "";
     } catch (cause) {
-      const wasUsed = this.problem === "";
-      if (++this.#polls < LOST_POLLS && wasUsed) return undefined;
+      const isNews = this.problem === "" && !this.state?.draining;
+      if (++this.#polls < LOST_POLLS && isNews) return undefined;
       this.lose((cause as Error).message);
-      return wasUsed ? this.problem : undefined;
+      return isNews ? this.problem : undefined;
     }
     return undefined;
   }

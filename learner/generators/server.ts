@@ -7,6 +7,7 @@ import type { IncomingMessage, Server as HttpServer, ServerResponse } from "node
 import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { TLSSocket } from "node:tls";
 import { Gauge } from "prom-client";
 import { limitedServer } from "../../proto/http-server.ts";
@@ -16,6 +17,7 @@ import type { Backend } from "./backend.ts";
 import { GeneratorError } from "./errors.ts";
 import { textOf } from "./http.ts";
 import {
+  type FailedAnswer,
   type GeneratorState,
   HEADERS,
   LIMITS,
@@ -44,6 +46,11 @@ export interface GeneratorServerOptions {
   /** is told one line about each fault */
   onFault: (line: string) => void;
 }
+
+/** A generator that drains says so for at least so long: the learner asks every two seconds. */
+const NOTICE_SECONDS = 5;
+/** How often it looks whether rows still run, then. */
+const LOOK_MILLISECONDS = 100;
 
 /** HTTP statuses of errors. */
 const STATUS: Record<GeneratorError["code"], number> = {
@@ -112,7 +119,8 @@ export class GeneratorServer {
   async end(): Promise<void> {
     this.#draining = true;
     const cut = setTimeout(() => this.#cut.abort(new GeneratorError("busy", "the generator has ended")), this.#o.drainSeconds * 1000);
-    while (this.#rows > 0) await new Promise((resolve) => setTimeout(resolve, 100));
+    const noticed = performance.now() + 1000 * Math.min(NOTICE_SECONDS, this.#o.drainSeconds);
+    while (this.#rows > 0 || performance.now() < noticed) await sleep(LOOK_MILLISECONDS);
     clearTimeout(cut);
     const closed = [once(this.#https, "close"), once(this.#probes, "close")];
     this.#https.close();
@@ -144,10 +152,11 @@ export class GeneratorServer {
       const error = cause instanceof GeneratorError ? cause : new GeneratorError("failed", (cause as Error).message, { cause });
       if (error.code === "failed") this.#o.onFault(`a request failed: ${error.message}`);
       if (response.destroyed) return;
-      if (response.headersSent) return void response.end(`${JSON.stringify({ error: error.message })}\n`);
+      const answer: FailedAnswer = { error: { code: error.code, message: error.message } };
+      if (response.headersSent) return void response.end(`${JSON.stringify(answer)}\n`);
       // the rest of the body is not read
       if (!request.complete) response.setHeader("connection", "close");
-      sendJson(response, STATUS[error.code], { error: { code: error.code, message: error.message } });
+      sendJson(response, STATUS[error.code], answer);
     }
   }
 

@@ -86,7 +86,7 @@ async function learner(urls: URL[], kind: "adapter" | "full", o: Partial<Generat
   closing.push(() => engine.close());
   const warnings: string[] = [];
   const log = createLog("learner", "silent");
-  log.warn = ((_: object, text: string) => warnings.push(text)) as typeof log.warn;
+  log.warn = (_: unknown, text?: string) => void warnings.push(text ?? String(_));
   let current = 0;
   const generators = new Generators({
     ...{ urls, tlsDirectory: tls("learner"), engine, device: "cpu", eosIds: readEosIds(POLICY), log },
@@ -97,9 +97,11 @@ async function learner(urls: URL[], kind: "adapter" | "full", o: Partial<Generat
   closing.push(() => generators.close());
   return {
     ...{ engine, generators, warnings },
+    /** Resolves when every generator has the engine's weights. */
     publish: async (version: number) => {
       current = version;
       await generators.publish(version);
+      while (!generators.status.generators.every((each) => each.ready) || generators.slots < 4 * urls.length) await sleep(20);
     },
   };
 }
@@ -109,6 +111,7 @@ class Writing {
   readonly #store = openStore(join(mkdtempSync(join(folder, "store-")), "store.sqlite"), { leaseSeconds: 60 });
   readonly #engine: RunningEngine;
   readonly #generators: Generators | undefined;
+  readonly #begun = this.#store.beginLineage(() => true);
 
   constructor(engine: RunningEngine, generators?: Generators) {
     this.#engine = engine;
@@ -116,7 +119,7 @@ class Writing {
   }
 
   async samples(version: number, prompts = 12, onStored = () => {}): Promise<Sample[]> {
-    if (version === 0) await this.#store.beginLineage(() => true);
+    await this.#begun;
     const spec = specOf({ collection: "WaitAll" });
     Object.assign(spec.model, { maxPromptTokens: 256, maxResponseTokens: 96, temperature: 0.8 });
     const rollout = new Rollout({
@@ -207,7 +210,8 @@ describe("longrun serve as generators", () => {
     const servers = await Promise.all([ofQuickstart(), ofQuickstart()]);
     const { engine, generators, publish } = await learner(servers.map(({ url }) => url), "adapter");
     await publish(0);
-    const stop = () => servers[0]!.child.kill("SIGTERM");
+    let stops = 0;
+    const stop = () => void (stops++ === 0 && servers[0]!.child.kill("SIGTERM"));
     const samples = written(await new Writing(engine, generators).samples(0, 24, stop));
     assert.equal(samples.length, 24);
     assert.deepEqual(await servers[0]!.exited, [0, null], servers[0]!.said());
@@ -262,7 +266,6 @@ describe("a generator that cannot be trusted", () => {
     await other.close();
     const intruder = new GeneratorClient({ url: server.url, servername: undefined }, () => readTls(tls("learner")));
     await intruder.bring(await weightsIn(directory, 7), new AbortController().signal);
-    await train(engine);
     const samples = await writing.samples(0, 4);
     assert.equal(samples.length, 16);
     assert.match(warnings.join("\n"), /has policy version 7|the generator has 7/);
