@@ -77,7 +77,10 @@ export class VllmBackend implements Backend {
   /** Each version has a name of its own: vLLM's prefix cache goes by the name, and would mix two versions under one. */
   async load(folder: string, { policyVersion, digest, kind }: WeightsName & { kind: WeightsKind }): Promise<void> {
     if (kind !== "adapter")
-      throw new GeneratorError("request", "vLLM takes adapters alone: train with model.adaptation.type LoRA, or use engine Longrun");
+      throw new GeneratorError(
+        "request",
+        "vLLM takes adapters alone: train with model.adaptation.type LoRA, or use engine Longrun",
+      );
     const name = `longrun-${policyVersion}-${digest.slice(0, 12)}`;
     const own = join(this.#o.adapterFolder, name);
     await rm(own, { recursive: true, force: true });
@@ -121,7 +124,9 @@ export class VllmBackend implements Backend {
     if (topP !== 1) throw new GeneratorError("request", `topP is ${topP}: with vLLM model.topP must be 1`);
     const sampling = { seed, temperature, top_p: 1, max_tokens: maxTokens, stop_token_ids: stopTokens };
     const output = { logprobs: 0, return_token_ids: true, skip_special_tokens: false };
-    return JSON.parse(await this.#call("/v1/completions", { model, prompt, ...sampling, ...output }, signal)) as Completion;
+    return JSON.parse(
+      await this.#call("/v1/completions", { model, prompt, ...sampling, ...output }, signal),
+    ) as Completion;
   }
 
   async #unloadIfUnused(adapter: LoadedAdapter): Promise<void> {
@@ -139,7 +144,10 @@ export class VllmBackend implements Backend {
       throw new GeneratorError("failed", `vLLM at ${url} does not answer: ${cause.message}`, { cause });
     });
     if (status === 200) return text;
-    throw new GeneratorError(status === 400 ? "request" : "failed", `vLLM answered ${status} to ${path}: ${text.slice(0, 500)}`);
+    throw new GeneratorError(
+      status === 400 ? "request" : "failed",
+      `vLLM answered ${status} to ${path}: ${text.slice(0, 500)}`,
+    );
   }
 }
 
