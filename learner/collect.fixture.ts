@@ -22,6 +22,7 @@ export const newStorePath = () => join(folder, `${stores++}.sqlite`);
 export function specOf(algorithm: Partial<Algorithm>): TrainingRunSpec {
   return {
     seed: 3,
+    stopping: { iterations: 100 },
     algorithm: {
       ...{ batchSize: 4, oversampling: 1.5, collection: "CarryOver", maxStaleness: 2, stalenessPolicy: "Wait" },
       ...algorithm,

@@ -4,7 +4,7 @@
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { type RunningEngine, readAdapter, readConfig, startEngine } from "../../learner/engine/index.ts";
+import { FROZEN, type RunningEngine, readAdapter, readConfig, startEngine } from "../../learner/engine/index.ts";
 
 interface Completion {
   model: string;
@@ -21,6 +21,9 @@ interface Completion {
 export class FakeVllm {
   readonly #model: string;
   readonly #adapters = new Map<string, RunningEngine>();
+  #base: RunningEngine | undefined;
+  /** As with vLLM's default `--logprobs-mode raw_logprobs`. */
+  rawLogProbs = false;
   readonly #server = createServer((request, response) => void this.#respond(request, response));
   /** Paths and bodies of all requests but those for the list of models. */
   readonly asked: { path: string; body: Record<string, unknown> }[] = [];
@@ -42,6 +45,7 @@ export class FakeVllm {
 
   async close(): Promise<void> {
     await this.forget();
+    await this.#base?.close();
     this.#server.closeAllConnections();
     this.#server.close();
   }
@@ -88,11 +92,17 @@ export class FakeVllm {
       return void answer(200, `Success: LoRA adapter '${name}' removed successfully.`);
     }
     const asked = body as unknown as Completion;
-    const engine = this.#adapters.get(asked.model);
+    this.#base ??= await startEngine({ model: this.#model, threads: 1, slots: 4, positions: 512, adapter: FROZEN });
+    const engine = asked.model === "policy" ? this.#base : this.#adapters.get(asked.model);
     if (!engine) return void refuse(404, `The model \`${asked.model}\` does not exist.`, "NotFoundError");
     const { seed, temperature, top_p: topP, max_tokens: maxNewTokens, stop_token_ids: eosIds } = asked;
     const how = { seeds: [seed], temperature, topP, maxNewTokens, eosIds };
     const [row] = await engine.generate([Int32Array.from(asked.prompt)], how);
+    if (this.rawLogProbs) {
+      const sequence = { prompt: Int32Array.from(asked.prompt), response: row!.response };
+      const [raw] = await engine.evaluate([sequence], { temperature: 1, values: false, reference: false });
+      row!.logProbs.set(raw!.logProbs);
+    }
     const logprobs = { text_offset: [], token_logprobs: Array.from(row!.logProbs), tokens: [], top_logprobs: [] };
     const choice = {
       index: 0,

@@ -33,7 +33,7 @@ test("every version is an adapter of its own name, the one before is unloaded, a
   assert.deepEqual([first, second], await alone("adapter"));
   assert.match(fake.loaded.join(), /^longrun-1-[0-9a-f]{12}$/);
   assert.deepEqual([existsSync(join(adapters, name!)), existsSync(join(adapters, fake.loaded[0]!))], [false, true]);
-  const { body } = fake.asked.find(({ path }) => path === "/v1/completions")!;
+  const { body } = fake.asked.find(({ body: { model } }) => model === name)!;
   const { model, temperature, top_p, max_tokens, logprobs, return_token_ids, skip_special_tokens } = body;
   assert.deepEqual(
     { model, temperature, top_p, max_tokens, logprobs, return_token_ids, skip_special_tokens },
@@ -68,6 +68,14 @@ test("weights that are no adapter are refused with the remedy", async () => {
     generators.status.generators[0]!.notUsedBecause,
     /train with model\.adaptation\.type LoRA, or use engine Longrun/,
   );
+});
+
+test("a vLLM whose log-probs ignore the temperature is refused at the start", async () => {
+  const vllm = new FakeVllm(POLICY);
+  after(() => vllm.close());
+  vllm.rawLogProbs = true;
+  const url = await vllm.listen();
+  await assert.rejects(sidecar(url), /status 1: .*start vLLM with --logprobs-mode processed_logprobs/s);
 });
 
 const real = process.env.LONGRUN_VLLM;
