@@ -1,212 +1,220 @@
-/** How far one learner with N generators goes: real collection, dispatch and HTTPS, and an engine and generators that only take time. */
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
-import { parseArgs } from "node:util";
+/** How far one learner with N generators goes: a simulation of events, by the rules of collect.ts and generators.ts, in which work only takes time. */
 import { uniforms } from "../../learner/engine/model/random.ts";
-import type { Backend } from "../../learner/generators/backend.ts";
-import { Generators } from "../../learner/generators/generators.ts";
-import type { RowRequest } from "../../learner/generators/protocol.ts";
-import { GeneratorServer } from "../../learner/generators/server.ts";
-import { createLog } from "../../learner/log.ts";
-import { createAuthority, createCertificate, writeTlsFiles } from "../../proto/certificates.ts";
-import { iterationsOf } from "./overlap-run.ts";
 import type { Bench, BenchResult } from "./result.ts";
 
-/** Simulated seconds that pass in one. */
-const SCALE = 60;
-/** Of the learner and of each generator. */
+const BATCH = 128;
+const MAX_STALENESS = 2;
+const OVERSAMPLING = 1.25;
+/** Of the learner, and of each generator. */
 const SLOTS = 64;
 const TOKEN_SECONDS = 0.04;
-const PROGRAM = { seconds: 60, spread: 1 };
-/** Seconds in which an adapter is brought and loaded. */
+const PROGRAM_SECONDS = [30, 90] as const;
+/** In which an adapter is brought and loaded. */
 const SWAP_SECONDS = 2;
+const ITERATIONS = 60;
+const UNCOUNTED = 20;
 
 interface Work {
   what: string;
-  /** of a response */
-  tokens: [shortest: number, longest: number];
+  tokens: readonly [shortest: number, longest: number];
   updateSeconds: number;
 }
 
-const WORKS: Work[] = [
-  { what: "short responses", tokens: [200, 1000], updateSeconds: 120 },
-  { what: "short responses, a learner four times as fast", tokens: [200, 1000], updateSeconds: 30 },
-  { what: "long responses", tokens: [1000, 5000], updateSeconds: 120 },
+const WORKS: readonly Work[] = [
+  { what: "200 to 1,000 tokens, updates of 120 s", tokens: [200, 1000], updateSeconds: 120 },
+  { what: "200 to 1,000 tokens, updates of 30 s", tokens: [200, 1000], updateSeconds: 30 },
+  { what: "1,000 to 5,000 tokens, updates of 120 s", tokens: [1000, 5000], updateSeconds: 120 },
 ];
-/** 0: the learner writes by itself. */
-const COUNTS = [0, 1, 2, 4, 8];
 
-/** Slots whose rows only take time. */
-class SimulatedSlots {
+/** Who writes: the learner alone, or so many generators, which end their rows before they take new weights (Longrun) or do not (VLLM). */
+interface Writers {
+  engine: "the learner" | "Longrun" | "VLLM";
+  count: number;
+}
+const WRITERS: readonly Writers[] = [
+  { engine: "the learner", count: 1 },
+  ...[1, 2, 4, 8].map((count) => ({ engine: "Longrun" as const, count })),
+  ...[1, 2, 4].map((count) => ({ engine: "VLLM" as const, count })),
+];
+
+interface Sample {
+  number: number;
+  /** that wrote it; until it is sent, that it was begun with */
+  version: number;
+  state: "waits" | "written" | "executed" | "complete";
+}
+
+interface Writer {
+  rows: number;
+  version: number;
+  isSwapping: boolean;
+}
+
+class Simulation {
   readonly #work: Work;
-  #free = SLOTS;
-  readonly #waiting: (() => void)[] = [];
-  /** Rows that have a slot, and who waits until there is none. */
-  #open = 0;
-  #empty: (() => void)[] = [];
+  readonly #engine: Writers["engine"];
+  readonly #writers: Writer[];
+  readonly #events: { at: number; happen: () => void }[] = [];
+  #now = 0;
+  #version = 0;
+  #numbers = 0;
+  #open: Sample[] = [];
+  #isUpdating = false;
+  /** open when the iteration began, and complete of them */
+  #atStart = { open: 0, complete: 0 };
+  /** slot-seconds that a row had, since the counted iterations began */
   rowSeconds = 0;
+  readonly iterations: { at: number; lag: number }[] = [];
 
-  constructor(work: Work) {
+  constructor(work: Work, { engine, count }: Writers) {
     this.#work = work;
+    this.#engine = engine;
+    this.#writers = Array.from({ length: count }, () => ({ rows: 0, version: 0, isSwapping: false }));
   }
 
-  async row(seed: number): Promise<void> {
-    this.#open++;
-    if (this.#free > 0) this.#free--;
-    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    const [shortest, longest] = this.#work.tokens;
-    const tokens = shortest + uniforms(seed, "bench", "tokens")() * (longest - shortest);
-    const from = performance.now();
-    await sleep((1000 * tokens * TOKEN_SECONDS) / SCALE);
-    this.rowSeconds += (performance.now() - from) / 1000;
-    const next = this.#waiting.shift();
-    if (next) next();
-    else this.#free++;
-    if (--this.#open === 0) for (const resolve of this.#empty.splice(0)) resolve();
+  run(): void {
+    this.#look();
+    while (this.iterations.length < ITERATIONS) {
+      const next = this.#events.reduce((first, each) => (each.at < first.at ? each : first));
+      this.#events.splice(this.#events.indexOf(next), 1);
+      if (this.iterations.length >= UNCOUNTED)
+        this.rowSeconds += (next.at - this.#now) * this.#writers.reduce((sum, { rows }) => sum + rows, 0);
+      this.#now = next.at;
+      next.happen();
+      this.#look();
+    }
   }
 
-  async untilEmpty(): Promise<void> {
-    if (this.#open > 0) await new Promise<void>((resolve) => this.#empty.push(resolve));
+  #in(seconds: number, happen: () => void): void {
+    this.#events.push({ at: this.#now + seconds, happen });
   }
-}
 
-/** As our engine: it ends its rows before it takes new weights. As vLLM: both adapters are there at once. */
-function simulatedBackend(slots: SimulatedSlots, engine: Backend["engine"]): Backend {
-  return {
-    ...{ engine, device: "cuda", slots: SLOTS, failure: undefined },
-    hasWeights: async () => true,
-    load: async (folder) => {
-      if (engine === "Longrun") await slots.untilEmpty();
-      await sleep((1000 * SWAP_SECONDS) / SCALE);
-      await rm(folder, { recursive: true, force: true });
-    },
-    generate: async (rows: readonly RowRequest[], _, onRow) => {
-      const one = async ({ id, seed }: RowRequest) => {
-        await slots.row(seed);
-        onRow({ id, tokens: [1], logProbs: [-1], finish: "stop" });
-      };
-      await Promise.all(rows.map(one));
-    },
-    close: async () => {},
-  };
-}
-
-interface Found {
-  what: string;
-  generators: number;
-  engine: string;
-  secondsPerIteration: number;
-  updateShare: number;
-  slotShare: number;
-  meanLag: number;
-}
-
-async function simulate(
-  work: Work,
-  count: number,
-  engine: Backend["engine"],
-  counts: { iterations: number; uncounted: number },
-): Promise<Found> {
-  const directory = await mkdtemp(join(tmpdir(), "longrun-bench-"));
-  const authority = await createAuthority({ validSeconds: 3600 });
-  for (const role of ["learner", "generator"] as const) {
-    const request = { role, name: role, hosts: ["127.0.0.1"], validSeconds: 3600 };
-    await writeTlsFiles(join(directory, role), await createCertificate(authority, request));
+  #count(...states: Sample["state"][]): number {
+    return this.#open.filter(({ state }) => states.includes(state)).length;
   }
-  const own = new SimulatedSlots(work);
-  const all = Array.from({ length: count }, () => new SimulatedSlots(work));
-  const servers: GeneratorServer[] = [];
-  for (const slots of all)
-    servers.push(
-      await GeneratorServer.listen({
-        ...{ backend: simulatedBackend(slots, engine), host: "127.0.0.1", port: 0, probePort: 0, drainSeconds: 0 },
-        ...{ tlsDirectory: join(directory, "generator"), folder: join(directory, "received"), onFault: console.error },
-      }),
-    );
-  const response = { response: Int32Array.of(1), logProbs: Float32Array.of(-1), finished: true };
-  const same = { logProbs: Float32Array.of(-1), referenceLogProbs: new Float32Array(1) };
-  const generators =
-    count === 0
-      ? undefined
-      : new Generators({
-          ...{ urls: servers.map(({ port }) => new URL(`https://127.0.0.1:${port}`)), device: "cuda", eosIds: [2] },
-          ...{ tlsDirectory: join(directory, "learner"), directory: join(directory, "weights"), vocabSize: 8 },
-          engine: {
-            evaluate: async (batch) => batch.map(() => ({ ...same, values: same.logProbs, entropies: same.logProbs })),
-            savePolicy: async (folder) => {
-              await mkdir(folder, { recursive: true });
-              await writeFile(join(folder, "adapter_config.json"), "{}");
-            },
-          },
-          ...{ isCurrent: () => true, noGeneratorSeconds: 60, log: createLog("learner", "warn"), tell: () => {} },
-          signal: new AbortController().signal,
+
+  /** Begins prompts, sends rows, and begins the update when the batch is complete: collect.ts. */
+  #look(): void {
+    const alone = this.#engine === "the learner";
+    const isFull = !this.#isUpdating && this.#isComplete();
+    if (!this.#isUpdating) this.#begin(alone ? this.#wantedAlone(isFull) : this.#wantedAhead());
+    this.#send();
+    if (!isFull || this.#isUpdating || (alone && this.#count("waits", "written") > 0)) return;
+    const batch = this.#open.filter(({ state }) => state === "complete").slice(0, BATCH);
+    this.#isUpdating = true;
+    this.#in(this.#work.updateSeconds, () => this.#updated(batch));
+  }
+
+  #wantedAhead(): number {
+    const inFlight = this.#count("waits", "written");
+    return Math.min((MAX_STALENESS + 1) * BATCH - this.#open.length, this.#writers.length * SLOTS + BATCH - inFlight);
+  }
+
+  #wantedAlone(isFull: boolean): number {
+    const most = (MAX_STALENESS + 1) * BATCH;
+    const surplus = Math.max(0, this.#atStart.complete - BATCH);
+    const target = Math.min(Math.max(Math.ceil(OVERSAMPLING * BATCH), this.#atStart.open + BATCH - surplus), most);
+    const inFlight = this.#count("waits", "written");
+    const ahead = isFull || inFlight > 0 ? 0 : Math.min(most - this.#open.length, this.#count("executed"));
+    return Math.min(Math.max(target - this.#open.length, ahead), SLOTS + 8 - inFlight);
+  }
+
+  #begin(prompts: number): void {
+    for (let i = 0; i < prompts; i++)
+      this.#open.push({ number: this.#numbers++, version: this.#version, state: "waits" });
+  }
+
+  #send(): void {
+    if (this.#engine === "the learner" && this.#isUpdating) return;
+    for (const sample of this.#open.filter(({ state }) => state === "waits")) {
+      const usable = this.#writers.filter((each) => !each.isSwapping && each.version === this.#version);
+      const writer = usable.reduce<Writer | undefined>((a, b) => (a && a.rows <= b.rows ? a : b), undefined);
+      if (!writer || writer.rows >= SLOTS) return;
+      writer.rows++;
+      sample.state = "written";
+      sample.version = writer.version;
+      const random = uniforms(sample.number, "bench", "generators");
+      const between = ([least, most]: readonly [number, number]) => least + random() * (most - least);
+      this.#in(between(this.#work.tokens) * TOKEN_SECONDS, () => {
+        writer.rows--;
+        sample.state = "executed";
+        if (writer.isSwapping && writer.rows === 0 && this.#engine === "Longrun") this.#swap(writer);
+        this.#in(between(PROGRAM_SECONDS), () => {
+          sample.state = "complete";
         });
-  let since = 0;
-  const busy = () => [own, ...all].reduce((sum, { rowSeconds }) => sum + rowSeconds, 0);
-  let busyBefore = 0;
-  const { seconds, meanLag } = await iterationsOf(
-    {
-      engine: {
-        generate: async (prompts, { seeds }, listener) => {
-          const one = async (_: Int32Array, i: number) => {
-            await own.row(seeds[i]!);
-            listener?.(i, { ...response, ended: true });
-            return response;
-          };
-          return Promise.all(prompts.map(one));
-        },
-        update: () => sleep((1000 * work.updateSeconds) / SCALE),
-      },
-      ...(generators && { generators }),
-      algorithm: { maxStaleness: 2 },
-      ...{ actors: 8, slots: 64, ...counts },
-      programs: { seconds: PROGRAM.seconds / SCALE, spread: PROGRAM.spread },
-    },
-    () => {
-      since = performance.now();
-      busyBefore = busy();
-    },
-  );
-  const wall = (performance.now() - since) / 1000;
-  for (const server of servers) await server.end();
-  await rm(directory, { recursive: true, force: true });
-  const secondsPerIteration = (SCALE * seconds.reduce((sum, each) => sum + each, 0)) / seconds.length;
-  return {
-    ...{ what: work.what, generators: count, engine: count === 0 ? "the learner" : engine, secondsPerIteration },
-    updateShare: work.updateSeconds / secondsPerIteration,
-    slotShare: (busy() - busyBefore) / (wall * SLOTS * Math.max(1, count)),
-    meanLag: meanLag.reduce((sum, lag) => sum + lag, 0) / meanLag.length,
-  };
+      });
+    }
+  }
+
+  #updated(batch: Sample[]): void {
+    const lag = batch.reduce((sum, { version }) => sum + this.#version - version, 0) / BATCH;
+    this.iterations.push({ at: this.#now, lag });
+    this.#version++;
+    this.#isUpdating = false;
+    this.#open = this.#open.filter((sample) => !batch.includes(sample));
+    this.#atStart = { open: this.#open.length, complete: this.#count("complete") };
+    for (const writer of this.#writers) {
+      if (this.#engine === "the learner") writer.version = this.#version;
+      else if (!writer.isSwapping) {
+        writer.isSwapping = true;
+        if (writer.rows === 0 || this.#engine === "VLLM") this.#swap(writer);
+      }
+    }
+  }
+
+  #swap(writer: Writer): void {
+    const version = this.#version;
+    this.#in(SWAP_SECONDS, () => {
+      writer.version = version;
+      if (version === this.#version) writer.isSwapping = false;
+      else this.#swap(writer); // newer weights came in the meantime
+    });
+  }
+
+  /** Whether a batch can be trained on, and no sample will be trained on past the staleness bound. */
+  #isComplete(): boolean {
+    if (this.#count("complete") < BATCH) return false;
+    const oldest = this.#version - MAX_STALENESS;
+    for (let until = Math.max(oldest, 0); until <= this.#version; until++) {
+      const old = this.#open.filter(({ version }) => version <= until);
+      const complete = old.filter(({ state }) => state === "complete").length;
+      const left = old.length - Math.min(complete, BATCH);
+      if (complete < old.length && left > (until - oldest) * BATCH) return false;
+    }
+    return true;
+  }
 }
 
-async function run(flags: string[]): Promise<BenchResult> {
-  const { values } = parseArgs({
-    args: flags,
-    options: { iterations: { type: "string", default: "11" }, uncounted: { type: "string", default: "4" } },
-  });
-  const counts = { iterations: Number(values.iterations), uncounted: Number(values.uncounted) };
-  const raw: Found[] = [];
-  for (const work of WORKS) {
-    for (const count of COUNTS) raw.push(await simulate(work, count, "Longrun", counts));
-    raw.push(await simulate(work, 2, "VLLM", counts));
-  }
+async function run(): Promise<BenchResult> {
+  const raw = WORKS.flatMap((work) =>
+    WRITERS.map((writers) => {
+      const simulation = new Simulation(work, writers);
+      simulation.run();
+      const counted = simulation.iterations.slice(UNCOUNTED);
+      const seconds = counted.at(-1)!.at - simulation.iterations[UNCOUNTED - 1]!.at;
+      const perIteration = seconds / counted.length;
+      return {
+        ...{ what: work.what, writers: writers.engine === "the learner" ? 0 : writers.count, engine: writers.engine },
+        ...{ secondsPerIteration: perIteration, updateShare: work.updateSeconds / perIteration },
+        slotShare: simulation.rowSeconds / (seconds * SLOTS * writers.count),
+        meanLag: counted.reduce((sum, { lag }) => sum + lag, 0) / counted.length,
+      };
+    }),
+  );
   const percent = (share: number) => `${(100 * share).toFixed(0)} %`;
-  const rows = raw.map((found) => ({
-    what: found.what,
-    generators: found.generators,
-    engine: found.engine,
-    "s/iteration": found.secondsPerIteration.toFixed(0),
-    "learner's own step": percent(found.updateShare),
-    "slots in use": percent(found.slotShare),
-    "mean lag": found.meanLag.toFixed(2),
+  const rows = raw.map((each) => ({
+    what: each.what,
+    generators: each.writers,
+    engine: each.engine,
+    "s/iteration": each.secondsPerIteration.toFixed(0),
+    "the learner steps": percent(each.updateShare),
+    "slots in use": percent(each.slotShare),
+    "mean lag": each.meanLag.toFixed(2),
   }));
   const method =
-    `A simulation. B 128, m 1.25, maxStaleness 2, CarryOver under Wait; real collection, store, dispatch and HTTPS; learner and generators have ${SLOTS} slots and take ` +
-    `${TOKEN_SECONDS} s a token; 200 to 1,000 tokens a response, or 1,000 to 5,000; updates of 120 s, or 30 s; programs of 30 to 90 s on 512 slots; new weights take ` +
-    `${SWAP_SECONDS} s; ${SCALE} times as fast; ${counts.iterations - counts.uncounted} iterations after the first ${counts.uncounted}. ` +
-    "Longrun: a generator ends its rows before it takes new weights";
+    `A simulation of events, nothing is measured. B ${BATCH}, m ${OVERSAMPLING}, maxStaleness ${MAX_STALENESS}, CarryOver under Wait; learner and generators have ${SLOTS} slots and take ` +
+    `${TOKEN_SECONDS} s a token; programs take ${PROGRAM_SECONDS.join(" to ")} s and wait for no actor; new weights take ${SWAP_SECONDS} s; ` +
+    `${ITERATIONS - UNCOUNTED} iterations after the first ${UNCOUNTED}. Longrun: a generator ends its rows before it takes new weights`;
   return { rows, goals: [], method, raw };
 }
 

@@ -10,7 +10,6 @@ import { collect } from "../../learner/collect.ts";
 import type { Engine } from "../../learner/engine/index.ts";
 import { createLog } from "../../learner/log.ts";
 import { Phases } from "../../learner/phases.ts";
-import type { Writers } from "../../learner/rollout/generation.ts";
 import { Rollout } from "../../learner/rollout/rollout.ts";
 import type { Run } from "../../learner/run.ts";
 import { startServer } from "../../learner/server/server.ts";
@@ -33,8 +32,6 @@ export interface BenchEngine extends Pick<Engine, "generate"> {
 
 export interface Setting {
   engine: BenchEngine;
-  /** Write in the engine's place; they get each policy version when it is there. */
-  generators?: Writers & { publish(policyVersion: number): Promise<void>; close(): Promise<void> };
   algorithm: Partial<Algorithm>;
   model?: Partial<TrainingRunSpec["model"]>;
   /** Of each of the actors. */
@@ -92,7 +89,7 @@ export async function iterationsOf(
       return server.write(() => store.addSamples(samples));
     };
     const rollout = new Rollout({
-      ...{ engine, writers: setting.generators, store, addSamples, spec, nextNumber: 1 },
+      ...{ engine, store, addSamples, spec, nextNumber: 1 },
       task: {
         ...{ name: "diamonds", description: "Predict the price.", columns: [], files: [] },
         ...{ snippet: [], submissionFormat: [], packages: [] },
@@ -113,7 +110,6 @@ export async function iterationsOf(
       if (iteration === setting.uncounted + 1) onCounting();
       phases.reset();
       const from = performance.now();
-      await setting.generators?.publish(iteration - 1);
       const { batch } = await collect(run, iteration);
       phases.enter("train", batch.length);
       await engine.update();
@@ -127,7 +123,6 @@ export async function iterationsOf(
     }
     return { ...counted, starts: await startsOf(child) };
   } finally {
-    await setting.generators?.close();
     child.kill("SIGTERM");
     if (child.exitCode === null) await once(child, "exit");
     await server.close();
@@ -143,10 +138,9 @@ async function startsOf(child: ChildProcess): Promise<Counted["starts"]> {
   return starts;
 }
 
-function specOf({ algorithm, model, iterations }: Setting): TrainingRunSpec {
+function specOf({ algorithm, model }: Setting): TrainingRunSpec {
   return {
     seed: 0,
-    stopping: { iterations },
     algorithm: {
       ...{ batchSize: 128, oversampling: 1.25, collection: "CarryOver", maxStaleness: 2, stalenessPolicy: "Wait" },
       ...algorithm,
