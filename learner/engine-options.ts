@@ -47,12 +47,14 @@ export const COMPUTE = {
 export async function place(
   policy: string,
   spec: TrainingRunSpec,
-  options: Pick<Options, "device" | "memoryBytes">,
+  options: Pick<Options, "device" | "memoryBytes" | "generators">,
   log: Logger,
   restarted: boolean,
 ): Promise<MemoryPlan> {
   const { threads, activationCheckpointing } = spec.learner;
-  const request = requestOf(spec, policy, { kind: "cpu" });
+  const asked = requestOf(spec, policy, { kind: "cpu" });
+  // generators write: the learner has no KV cache
+  const request = options.generators.length > 0 ? { ...asked, generationBatchSize: 1 } : asked;
   return placed(spec, options, log, restarted, (devices, budget) =>
     fitRun({ ...request, ...devices }, threads, budget, activationCheckpointing),
   );

@@ -1,6 +1,7 @@
 import { MARKERS } from "../proto/markers.ts";
 import type { Checkpoints } from "./checkpoints.ts";
 import type { Collected, RunContext } from "./context.ts";
+import type { Generators } from "./generators/generators.ts";
 import type { Grades } from "./grades.ts";
 import { type IterationMetrics, iterationMetrics } from "./metrics/iteration.ts";
 import { measuredSample } from "./metrics/measured-sample.ts";
@@ -16,6 +17,7 @@ export interface IterationsOptions extends RunContext {
   server: Pick<LearnerServer, "actors">;
   phases: Phases;
   grades: Grades;
+  generators?: Pick<Generators, "takeCounts"> | undefined;
   checkpoints: Checkpoints;
   files: RunFiles;
   /** Batches come from another run (`--replay`): the store has none of their samples. */
@@ -111,7 +113,7 @@ export class Iterations {
   }
 
   #line(done: FinishedIteration, checkpoint: { seconds: number; bytes: number } | undefined): IterationMetrics {
-    const { spec, store, tasks, corpus, progress, phases, grades, isReplay } = this.#run;
+    const { spec, store, tasks, corpus, progress, phases, grades, generators, isReplay } = this.#run;
     const { iteration, batch, staleIds, staleWaited, brokenIds, abandonedSeconds, updated } = done;
     const measured = (sample: Sample) =>
       measuredSample(sample, iteration, corpus && sample.program ? inCorpus(sample.program, corpus) : undefined);
@@ -143,6 +145,7 @@ export class Iterations {
       instrumenterFaults: launched.instrumenterFaults,
       staleDropped: staleIds.length,
       groupDropped: brokenIds.length,
+      ...(generators && { generation: generators.takeCounts() }),
       // A task that was removed and added again goes on from its own newest line.
       previous: { tasks: Object.assign({}, ...progress.lines.map((line) => line.tasks)) },
     });

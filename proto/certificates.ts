@@ -1,6 +1,6 @@
 /**
  * Certificates of one run: a certificate authority of its own, and the certificates that it signs: the learner's, the
- * controller's and one for each actor.
+ * controller's, the generators' and one for each actor.
  *
  * ECDSA P-256. A certificate's role is its subject's organizational unit (OU); the learner authorises each call by it
  * (`channel.ts`). An actor's certificate has the actor's name as its common name (CN): an actor speaks under no other. A folder with `ca.crt`, `tls.crt` and `tls.key` (PEM, the names of a Kubernetes TLS secret) is what
@@ -13,8 +13,11 @@ import { join } from "node:path";
 import "reflect-metadata"; // first: x509 does not load without it
 import * as x509 from "@peculiar/x509";
 
-export type Role = "learner" | "actor" | "controller";
-export const ROLES: readonly Role[] = ["learner", "actor", "controller"];
+export type Role = "learner" | "actor" | "controller" | "generator";
+export const ROLES: readonly Role[] = ["learner", "actor", "controller", "generator"];
+/** A learner serves actors and is a client of generators. */
+const SERVERS: readonly Role[] = ["learner", "generator"];
+const CLIENTS: readonly Role[] = ["learner", "actor", "controller"];
 
 const ALGORITHM = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
 
@@ -77,7 +80,7 @@ export interface CertificateRequest extends Validity {
   role: Role;
   /** Common name: of an actor its name, which the learner checks; else for people. */
   name: string;
-  /** DNS names and IP addresses that the holder is dialled by. Only a learner serves. */
+  /** DNS names and IP addresses that the holder is dialled by. Learners and generators serve. */
   hosts?: string[];
 }
 
@@ -92,11 +95,14 @@ export async function createCertificate(authority: KeyAndCertificate, request: C
     ["sign"],
   );
   const keys = await newKeys();
-  const serves = request.role === "learner";
-  const usage = serves ? x509.ExtendedKeyUsage.serverAuth : x509.ExtendedKeyUsage.clientAuth;
+  const serves = SERVERS.includes(request.role);
+  const usage = [
+    ...(serves ? [x509.ExtendedKeyUsage.serverAuth] : []),
+    ...(CLIENTS.includes(request.role) ? [x509.ExtendedKeyUsage.clientAuth] : []),
+  ];
   const names = (request.hosts ?? []).map((host) => ({ type: isIP(host) ? "ip" : "dns", value: host }) as const);
   if (serves && names.length === 0)
-    throw new RangeError("hosts is empty: name the addresses that the learner is dialled by");
+    throw new RangeError(`hosts is empty: name the addresses that the ${request.role} is dialled by`);
   const certificate = await x509.X509CertificateGenerator.create({
     subject: [{ O: ["longrun"] }, { OU: [request.role] }, { CN: [request.name] }],
     issuer: issuer.subjectName,
@@ -107,7 +113,7 @@ export async function createCertificate(authority: KeyAndCertificate, request: C
     extensions: [
       new x509.BasicConstraintsExtension(false, undefined, true),
       new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
-      new x509.ExtendedKeyUsageExtension([usage], true),
+      new x509.ExtendedKeyUsageExtension(usage, true),
       ...(names.length > 0 ? [new x509.SubjectAlternativeNameExtension(names)] : []),
       await x509.AuthorityKeyIdentifierExtension.create(issuer.publicKey),
       await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),

@@ -51,6 +51,8 @@ export class Rollout {
   readonly #o: RolloutOptions;
   #number: number;
   readonly #shown: readonly Shown[];
+  /** The training samples that generators may still be writing. */
+  #training: Generation | undefined;
 
   constructor(o: RolloutOptions) {
     this.#o = o;
@@ -58,6 +60,11 @@ export class Rollout {
     this.#shown = o.tasks.map(({ weight, ...task }) => {
       return { task: task.name, weight, scratch: scratchPrompt(task, this.#promptLimits()) };
     });
+  }
+
+  /** Whether generators write, which go on while the learner trains. */
+  get writesAhead(): boolean {
+    return this.#o.writers !== undefined;
   }
 
   /**
@@ -69,11 +76,14 @@ export class Rollout {
     const previous = new Map(
       this.#shown.map(({ task }) => [task, store.previousSolutions(task, spec.prompts.previousSolutions)]),
     );
-    return this.#generation({
+    const source: Source = {
       ...{ iteration, purpose: "training", perPrompt: samplesPerPrompt(spec.algorithm) },
       draw: (number) => this.#draw(number, previous),
       nameOf: (number) => [number],
-    });
+    };
+    if (this.#training?.isUnderWay) this.#training.goOn(source);
+    else this.#training = this.#generation(source);
+    return this.#training;
   }
 
   /** Launches the scratch samples of a task that an evaluation lacks. */

@@ -1,0 +1,32 @@
+/** Shared by the two ways of `longrun serve`: how long a row may be, whether slots fit into memory, and signals. */
+import { type Device, fitInference, type InferenceRequest, type ModelConfig } from "../engine/index.ts";
+import { InputError, memoryOf, wholeNumber } from "./command.ts";
+
+/** Default of --context, where the model has more: slots have room for it, whether it is used or not. */
+export const CONTEXT = 4096;
+
+export function contextOf(text: string | undefined, { maxPositions }: ModelConfig): number {
+  const context = text === undefined ? Math.min(CONTEXT, maxPositions) : wholeNumber(text, "--context", 2);
+  if (context <= maxPositions) return context;
+  throw new InputError(`--context is ${context}; the model has ${maxPositions} positions, give at most so many`);
+}
+
+/** Checks that a model and its slots fit on the device. @throws InputError that names what to lower */
+export function checkFit(
+  model: InferenceRequest["models"][number],
+  device: Device,
+  slots: number,
+  context: number,
+): void {
+  const shapes = [{ rows: slots, promptTokens: context - 1, responseTokens: 1 }];
+  const settings = { slots: "--slots", lengths: ["--context"] };
+  fitInference({ models: [model], shapes, device }, memoryOf(device), settings);
+}
+
+/** @param onSignal gets the exit status of the signal, and whether it is not the first. The end of the parent process is one, too */
+export function onSignals(onSignal: (status: number, again: boolean) => void): void {
+  let signals = 0;
+  process.on("SIGINT", () => onSignal(130, signals++ > 0));
+  process.on("SIGTERM", () => onSignal(0, signals++ > 0));
+  if (process.channel) process.once("disconnect", () => signals === 0 && onSignal(0, signals++ > 0));
+}

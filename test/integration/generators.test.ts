@@ -1,0 +1,166 @@
+/** The learner with generators: `longrun serve --tls` as real processes over mutual TLS, and servers that lie. */
+import assert from "node:assert/strict";
+import { mkdtempSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { startEngine } from "../../learner/engine/index.ts";
+import { GeneratorClient } from "../../learner/generators/client.ts";
+import { EngineBackend } from "../../learner/generators/engine-backend.ts";
+import { weightsIn } from "../../learner/generators/weights.ts";
+import { readTls } from "../../proto/tls-folder.ts";
+import {
+  alone,
+  config,
+  folder,
+  LORA,
+  learner,
+  lying,
+  ofQuickstart,
+  POLICY,
+  tls,
+  train,
+  Writing,
+  written,
+} from "./generators.fixture.ts";
+
+describe("longrun serve as generators", () => {
+  for (const kind of ["adapter", "full"] as const)
+    test(`two write the samples that the learner's engine writes, bit for bit, with each version (${kind})`, async () => {
+      const servers = await Promise.all([ofQuickstart(), ofQuickstart()]);
+      const { engine, generators, publish } = await learner(
+        servers.map(({ url }) => url),
+        kind,
+      );
+      const writing = new Writing(engine, generators);
+      await publish(0);
+      const first = written(await writing.samples(0));
+      assert.deepEqual(
+        generators.status.generators.map(({ ready, policyVersion }) => [ready, policyVersion]),
+        [
+          [true, 0],
+          [true, 0],
+        ],
+      );
+      await train(engine);
+      await publish(1);
+      const second = written(await writing.samples(1));
+      assert.deepEqual([first, second], await alone(kind));
+      assert.notDeepEqual(second[0]!.behaviourLogProbs, first[0]!.behaviourLogProbs);
+      const { faults, movedRows, uncheckedRows } = generators.takeCounts();
+      assert.deepEqual([faults, movedRows, uncheckedRows], [{ lost: 0, oldVersion: 0, logProbs: 0 }, 0, 0]);
+    });
+
+  test("one is killed while it writes: its rows go to the other one, and the samples are the same", async () => {
+    const servers = await Promise.all([ofQuickstart(), ofQuickstart()]);
+    const { engine, generators, publish } = await learner(
+      servers.map(({ url }) => url),
+      "adapter",
+    );
+    await publish(0);
+    const kill = () => servers[0]!.child.kill("SIGKILL");
+    const samples = written(await new Writing(engine, generators).samples(0, 12, kill));
+    assert.deepEqual(samples, (await alone("adapter"))[0]);
+    const { faults, movedRows } = generators.takeCounts();
+    assert.equal(faults.lost, 1);
+    assert.ok(movedRows > 0, `${movedRows} rows moved`);
+    const [dead, other] = generators.status.generators;
+    assert.match(dead!.notUsedBecause, /^it does not answer: /);
+    assert.equal(other!.ready, true);
+  });
+
+  test("SIGTERM: what it generates ends, what is new goes to the other one, and it exits 0", async () => {
+    const servers = await Promise.all([ofQuickstart(), ofQuickstart()]);
+    const { engine, generators, publish } = await learner(
+      servers.map(({ url }) => url),
+      "adapter",
+    );
+    await publish(0);
+    let stops = 0;
+    const stop = () => void (stops++ === 0 && servers[0]!.child.kill("SIGTERM"));
+    const samples = written(await new Writing(engine, generators).samples(0, 24, stop));
+    assert.equal(samples.length, 24);
+    assert.deepEqual(await servers[0]!.exited, [0, null], servers[0]!.said());
+    assert.equal(generators.takeCounts().faults.lost, 0);
+  });
+
+  test("who is not the learner of the run is refused; probes need no certificate", async () => {
+    const { url, probes } = await ofQuickstart();
+    const state = (name: string) =>
+      new GeneratorClient({ url, servername: undefined }, () => readTls(tls(name))).state();
+    await assert.rejects(state("actor"), /only the run's learner may call; this certificate's role is actor/);
+    await assert.rejects(state("stranger"), { code: /ECONNRESET|ERR_SSL|SELF_SIGNED|UNABLE_TO_VERIFY|DEPTH_ZERO/ });
+    assert.equal((await state("learner")).slots, 4);
+    assert.equal((await fetch(`${probes}/ready`)).status, 200);
+    assert.match(await (await fetch(`${probes}/metrics`)).text(), /longrun_generator_rows\{state="running"\} 0/);
+  });
+});
+
+describe("a generator that cannot be trusted", () => {
+  const real = () =>
+    new EngineBackend({ model: POLICY, config, threads: 1, device: { kind: "cpu" }, slots: 4, positions: 512 });
+
+  test("it says that it has the new weights, and kept the first ones: its log-probs tell", async () => {
+    const backend = real();
+    const load = backend.load.bind(backend);
+    let loads = 0;
+    backend.load = async (...weights) => (loads++ === 0 ? load(...weights) : undefined);
+    const liar = await lying(backend, "kept");
+    const honest = await lying(real(), "honest");
+    const { engine, generators, warnings, publish } = await learner([liar.url, honest.url], "adapter");
+    const writing = new Writing(engine, generators);
+    await publish(0);
+    const first = written(await writing.samples(0));
+    assert.equal(generators.takeCounts().faults.logProbs, 0);
+    await train(engine);
+    await publish(1);
+    const second = written(await writing.samples(1));
+    assert.deepEqual([first, second], await alone("adapter"), "rows of the liar were written again");
+    assert.equal(generators.takeCounts().faults.logProbs, 1);
+    assert.match(warnings.join("\n"), /log-probs differ from the learner's by 0\.\d+ nats a token, more than 0\.001/);
+    assert.equal(generators.status.generators[0]!.notUsedBecause, "its log-probs are not the learner's");
+  });
+
+  test("somebody else brought it other weights: it counts as old and gets the learner's again", async () => {
+    const server = await lying(real(), "changed");
+    const { engine, generators, warnings, publish } = await learner([server.url], "adapter");
+    const writing = new Writing(engine, generators);
+    await publish(0);
+    await writing.samples(0);
+    const other = await startEngine({ model: POLICY, threads: 1, adapter: { ...LORA, seed: 2 } });
+    const directory = mkdtempSync(join(folder, "other-"));
+    await other.savePolicy(directory);
+    await other.close();
+    const intruder = new GeneratorClient({ url: server.url, servername: undefined }, () => readTls(tls("learner")));
+    await intruder.bring(await weightsIn(directory, 7), new AbortController().signal);
+    const samples = await writing.samples(0, 4);
+    assert.equal(samples.length, 16);
+    assert.match(warnings.join("\n"), /has policy version 7|the generator has 7/);
+    assert.ok(generators.takeCounts().faults.oldVersion > 0);
+  });
+
+  test("none is left: rows wait, and the error says for how long and why", async () => {
+    const { url, child } = await ofQuickstart();
+    const { generators, publish } = await learner([url], "adapter", { noGeneratorSeconds: 3 });
+    await publish(0);
+    child.kill("SIGKILL");
+    await sleep(100);
+    const how = { seeds: [1], temperature: 1, topP: 1, maxNewTokens: 4 };
+    const found = generators.generate([Int32Array.of(1)], how);
+    await assert.rejects(found, {
+      code: "none",
+      message: /^no generator can be used for \d+ s, and 1 rows wait: 127\.0\.0\.1:\d+: it does not answer: /,
+    });
+  });
+
+  test("a row that no generator can write ends the run with the reason", async () => {
+    const { url } = await lying(real(), "long");
+    const { generators, publish } = await learner([url], "adapter");
+    await publish(0);
+    const how = { seeds: [1], temperature: 1, topP: 1, maxNewTokens: 1_000_000 };
+    await assert.rejects(generators.generate([Int32Array.of(1)], how), {
+      code: "request",
+      message: /refuses a row: cannot generate: prompt 0 and maxNewTokens are 1000001 tokens/,
+    });
+  });
+});
