@@ -12,7 +12,7 @@ import type { EngineOptions } from "./engine.ts";
 import { EngineError } from "./errors.ts";
 import type { ParameterShape } from "./graph/parameters.ts";
 import type { DeviceTensor } from "./graph/tensor.ts";
-import type { Numbers } from "./model/generate.ts";
+import type { Numbers } from "./model/generate-model.ts";
 import { HALF_PREFIX } from "./model/halved.ts";
 import { readPart } from "./model/safetensors.ts";
 import type { Held, HeldModel, Memory, Range } from "./model-memory.ts";
