@@ -236,6 +236,10 @@ describe("the webhook of a run that is over", () => {
 
   test("what is told of a run that failed", () => {
     const conditions = [{ type: "Succeeded", status: "False", reason: "RunFailed", message: "the disk is full" }];
+    const tasks = [{ name: "a", best: 3 }];
+    const several = runOf({ tasks: [{ name: "a" }, { name: "b" }] }, { ...ENDED, tasks });
+    const { data } = eventOf(several);
+    assert.deepEqual([data.task, data.tasks], ["a, b", tasks]);
     const event = eventOf(runOf({}, { ...ENDED, phase: "Failed", conditions, score: { best: 1 } }));
     assert.equal(event.type, "dev.longrun.trainingrun.failed");
     assert.equal(event.source, "/namespaces/team/trainingruns/quick");

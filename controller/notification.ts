@@ -87,7 +87,7 @@ async function deliver({ observed: { run }, context }: Look, timeoutSeconds: num
 /** Of a run that has ended. */
 export function eventOf(run: Run): FinishedEvent {
   const { metadata, spec, status = {} } = run;
-  const { iteration, startTime, completionTime, score, evaluation, executions } = status;
+  const { iteration, startTime, completionTime, score, evaluation, executions, tasks } = status;
   const succeeded = findCondition(status.conditions, "Succeeded");
   const phase = succeeded?.status === "True" ? "Succeeded" : "Failed";
   // A run that was resumed may fail again, and that is another event.
@@ -101,6 +101,6 @@ export function eventOf(run: Run): FinishedEvent {
     },
     message: succeeded?.message ?? `${runId(run)} is over`,
     ...{ iteration, iterations: spec.stopping.iterations, startTime, completionTime: completionTime! },
-    ...{ score, evaluation, executions },
+    ...{ score, evaluation, executions, ...(spec.tasks.length > 1 && { tasks }) },
   } as FinishedEvent["data"]);
 }

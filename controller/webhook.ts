@@ -37,6 +37,8 @@ export interface FinishedData {
   completionTime: string;
   score?: TrainingRunStatus["score"];
   evaluation?: object;
+  /** Of a run that has several. */
+  tasks?: TrainingRunStatus["tasks"];
   executions?: TrainingRunStatus["executions"];
 }
 

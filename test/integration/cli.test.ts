@@ -221,6 +221,11 @@ describe("an interrupted run", { concurrency: 2 }, () => {
     const resumed = await new Longrun(["run", "--resume", "killed"], fakes).finished;
     assert.equal(resumed.status, 0, resumed.stderr);
     assert.match(resumed.stdout, /^Resuming test on task diamonds/m);
+    // A run that is stopped may get another task, as a suspended one may on a cluster.
+    const more = { learner: { ...fakes.learner, iterations: 5 } };
+    const second = await new Longrun(["run", "--resume", "killed", "--set", "tasks[1].name=wage"], more).finished;
+    assert.equal(second.status, 0, second.stderr);
+    assert.match(second.stdout, /^Resuming test on tasks diamonds and wage/m);
   });
 });
 
