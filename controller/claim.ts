@@ -1,12 +1,11 @@
 /** The run's volume claim: its name, and the write that makes it as it should be. */
-import { volumeWanted } from "../proto/volume.ts";
 import { applyChild } from "./apply-child.ts";
 import { findCondition } from "./conditions.ts";
 import { type Look, tell } from "./context.ts";
 import { RUN, type Run } from "./desired/names.ts";
 import { defaultStorageClass, desiredVolume, sizeOf, withSize } from "./desired/volume.ts";
 import { PERSISTENT_VOLUME_CLAIM, type PersistentVolumeClaim } from "./kube/resources.ts";
-import { isVolumeFull, lastTermination } from "./learner-failures.ts";
+import { askedVolume } from "./learner-failures.ts";
 import { claimNames, mayTake } from "./ownership.ts";
 import { BlockedError, writeBlocker } from "./refusals.ts";
 
@@ -39,8 +38,7 @@ export async function reconcileVolume(look: Look, claimName: string): Promise<vo
   const { run, volume, learnerPod } = observed;
   const succeeded = findCondition(run.status?.conditions, "Succeeded")?.status === "True";
   const defaultClass = defaultStorageClass(context.settings.runDefaults, volume);
-  const wantedSize =
-    learnerPod && isVolumeFull(learnerPod) ? volumeWanted(lastTermination(learnerPod)?.message) : undefined;
+  const wantedSize = learnerPod && askedVolume(learnerPod);
   const desired = desiredVolume(run, claimName, { succeeded, defaultClass, wantedSize, present: volume });
   try {
     await applyChild(look, PERSISTENT_VOLUME_CLAIM, desired);

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { FailuresStatus } from "../crds/trainingrun.ts";
 import { messages } from "../proto/service.ts";
-import { describeEnd, exhaustion, failureKind, lastWords, learnerFailures } from "./learner-failures.ts";
+import { volumeRemedy } from "../proto/volume.ts";
+import { askedVolume, describeEnd, exhaustion, failureKind, lastWords, learnerFailures } from "./learner-failures.ts";
 import type { Observed } from "./observe.ts";
 import { linkOf, observedOf, podOf, runOf } from "./run.fixture.ts";
 
@@ -41,6 +42,15 @@ const look = (
 const counted = (count: number, podEnds: number, more: object = {}): FailuresStatus => ({
   ...{ count, class: "Infrastructure", message: "the learner ended with status 74 (why)", lastFailureTime: FINISHED },
   ...{ iteration: 0, podUid: "pod-1", podEnds, ...more },
+});
+
+test("a learner whose volume is too small asks for a size; one that ended for another reason asks for none", () => {
+  const message = `two checkpoints do not fit; ${volumeRemedy(310e9)} (learner.checkpoint.keepLast 3)`;
+  const asked = (pod: object) => askedVolume(pod as Parameters<typeof askedVolume>[0]);
+  assert.equal(asked(crashed(0, 73, { message })), "289Gi");
+  assert.equal(asked(crashed(0, 1, { message })), undefined);
+  assert.equal(asked(crashed(0, 73)), undefined);
+  assert.equal(asked(startedAgain(0)), undefined);
 });
 
 describe("learnerFailures", () => {

@@ -5,6 +5,7 @@
  */
 import type { FailuresStatus } from "../crds/trainingrun.ts";
 import { EXIT_STATUS, type FailureKind } from "../proto/exit-status.ts";
+import { volumeWanted } from "../proto/volume.ts";
 import { clip, type Reason } from "./conditions.ts";
 import type { Observed } from "./observe.ts";
 
@@ -122,6 +123,11 @@ export function exhaustion(observed: Observed): { reason: Reason; message: strin
 export function isVolumeFull(pod: Pod): boolean {
   const ended = lastTermination(pod);
   return ended !== undefined && failureKind(ended) === "volumeFull";
+}
+
+/** Returns the size of the volume that the learner asked for when it last ended; undefined if it did not. */
+export function askedVolume(pod: Pod): string | undefined {
+  return isVolumeFull(pod) ? volumeWanted(lastTermination(pod)?.message) : undefined;
 }
 
 /** Returns how often the learner's container has ended in this pod. The kubelet raises restartCount only when the next container starts. */

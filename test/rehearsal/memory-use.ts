@@ -58,10 +58,17 @@ export const CONFIGURATIONS: readonly Asked[] = [
   { shape: "0.5b", train: "all", compute: "BFloat16", gigabytes: 24, generation: 64, gpus: 4 },
   { shape: "3b", train: "all", compute: "BFloat16", gigabytes: 40, generation: 64, gpus: 8, response: 1024 },
   { shape: "3b", train: "all", compute: "BFloat16", gigabytes: 80, generation: 64, gpus: 2, response: 1024 },
+  // of learner/engine/plans.md: the smallest GPU that each takes
+  { shape: "0.5b", train: "all", compute: "BFloat16", gigabytes: 24, generation: 64, response: 1024 },
+  { shape: "1.5b", train: "all", compute: "BFloat16", gigabytes: 24, generation: 64, response: 1024 },
+  { shape: "3b", train: "LoRA", compute: "BFloat16", gigabytes: 24, generation: 64, response: 1024 },
+  { shape: "3b", train: "all", compute: "BFloat16", gigabytes: 40, generation: 64, response: 1024 },
+  { shape: "7b", train: "LoRA", compute: "BFloat16", gigabytes: 40, generation: 64, response: 1024 },
+  { shape: "14b", train: "LoRA", compute: "BFloat16", gigabytes: 80, generation: 64, response: 1024 },
 ];
 
-export const nameOf = ({ shape, train, compute, gigabytes, gpus = 1 }: Asked): string =>
-  `${shape}, ${train === "LoRA" ? "LoRA" : "every weight"}, ${compute}, ${gpus > 1 ? `${gpus} x ` : ""}${gigabytes} GB`;
+export const nameOf = ({ shape, train, compute, gigabytes, gpus = 1, response = 256 }: Asked): string =>
+  `${shape}, ${train === "LoRA" ? "LoRA" : "every weight"}, ${compute}, ${gpus > 1 ? `${gpus} x ` : ""}${gigabytes} GB, responses of ${response}`;
 
 const devicesOf = ({ gpus = 1 }: Asked) => Array.from({ length: gpus }, (_, id) => ({ kind: "cuda", id }) as const);
 
