@@ -55,12 +55,9 @@ export interface EngineOptions {
   compute?: ComputeFormat;
   /** weights, gradients and moments stay where the networks run (device-memory.ts). Default: on a GPU. Tests do it on a CPU */
   resident?: boolean;
-  /**
-   * Where every weight is trained in bfloat16: float32 weights and moments stay in this process's memory, and a device has weights rounded
-   * to bfloat16 (rounded-weights.ts), as memory was planned for. Default false
-   */
+  /** every weight is trained in bfloat16: a device has rounded weights, float32 ones and moments stay here (rounded-weights.ts). Default false */
   offloads?: boolean;
-  /** With `offloads`: policy, reference and critic are on a device in turn, not side by side. Default false */
+  /** policy, reference and critic are on a device in turn; only with `offloads`. Default false */
   swaps?: boolean;
   /** low-rank adapters are trained and the model is frozen; left out: every weight is trained */
   adapter?: AdapterOptions | undefined;
@@ -211,10 +208,9 @@ export interface Engine {
   pretrain(batch: Sequence[], options: PretrainStep): Promise<StepResult>;
   /**
    * Writes policy/ (a Hugging Face folder, or with an adapter one of PEFT), critic/ and the optimisers' state into `directory`, as they are
-   * when its turn comes; the digest is that of the state. Generation and log-probs go on meanwhile, a step waits before it changes weights.
+   * at its turn, and returns that state's digest. Generation and log-probs go on meanwhile; a step waits before it changes weights.
    *
-   * @param taken called when nothing that is asked from now on changes what is written
-   * @throws EngineError `diskFull` before it writes anything, where the disk has less room than the checkpoint takes
+   * @param taken called when nothing that is asked later changes what is written. @throws EngineError `diskFull` without room for all of it
    */
   save(directory: string, taken?: () => void): Promise<{ digest: string }>;
   /** Takes back what `save` wrote, bit for bit. The reference stays. */

@@ -149,10 +149,14 @@ export function digestOf(models: Readonly<Record<string, SavedState | undefined>
   return hash.digest("hex");
 }
 
+/** Node.js hashes less than 2 GiB at once, and the embedding of a 7B model has more. */
+const HASH_BYTES = 2 ** 30;
+
 function hashParameters(hash: Hash, parameters: Parameters): void {
   for (const { name, shape } of parameters.shapes) {
     const { data } = parameters.get(name);
     hash.update(`${name} ${shape}\n`);
-    hash.update(bytesOf(data));
+    const bytes = bytesOf(data);
+    for (let at = 0; at < bytes.length; at += HASH_BYTES) hash.update(bytes.subarray(at, at + HASH_BYTES));
   }
 }

@@ -2,11 +2,8 @@
  * The engine's flow: what goes into a graph together, what each step minimises and says, and the weights of policy, reference and critic
  * in shared memory. Graphs, generation and the loops over all weights are the workers' (workers.ts).
  */
-import fs from "node:fs";
-import path from "node:path";
 import { type Adaptation, adaptationOf, trainedShapes } from "./adaptation.ts";
-import { WorkerThread } from "./calls.ts";
-import type { CheckpointWriter } from "./checkpoint-writer.ts";
+import { CheckpointFiles, readCheckpoint } from "./checkpoint-files.ts";
 import type {
   CriticStepResult,
   Engine,
@@ -26,14 +23,13 @@ import type {
 } from "./engine.ts";
 import type { Outputs } from "./engine-worker.ts";
 import { EngineError } from "./errors.ts";
-import { size } from "./fit.ts";
 import { type Tensor, tensor } from "./graph/tensor.ts";
-import { attentionBlocks, hasMasters, type MicroBatch, microBatches, passTokens, tokenScale } from "./microbatches.ts";
+import { attentionBlocks, type MicroBatch, microBatches, passTokens, tokenScale } from "./microbatches.ts";
 import type { ModelConfig } from "./model/config.ts";
 import { attentionLength, type DecoderRow, decoderFeeds, targetFeeds } from "./model/decoder.ts";
 import type { Listener, Response } from "./model/generate.ts";
 import { VALUE_BIAS } from "./model/value-head.ts";
-import { checkpointBytes, digestOf, ModelState, readCritic, readMasters, readMoments } from "./model-state.ts";
+import { digestOf, ModelState } from "./model-state.ts";
 import { checkCompute } from "./sessions.ts";
 import { type StartWorker, Workers } from "./workers.ts";
 
@@ -47,8 +43,7 @@ export class Trainer implements Engine {
   readonly #blocks: number;
   readonly #reference: ModelState;
   readonly #workers: Workers;
-  /** a thread, from the first checkpoint on */
-  #writer: WorkerThread<CheckpointWriter> | undefined;
+  readonly #files: CheckpointFiles;
   readonly policy: ModelState;
   critic: ModelState | undefined;
 
@@ -70,6 +65,7 @@ export class Trainer implements Engine {
     // which looks at all of the model's weights
     else if (policy.length > 0) for (const [name, data] of this.#model.initial()) this.policy.weights.set(name, data);
     this.#reference = new ModelState(policy, folder ? undefined : this.policy.weights.copy().data);
+    this.#files = new CheckpointFiles(options);
     this.#workers = new Workers(options, onFailure, start);
     this.#workers.attach("policy", this.policy);
     this.#workers.attach("reference", this.#reference);
@@ -202,43 +198,19 @@ export class Trainer implements Engine {
   async save(directory: string, taken = () => {}): Promise<{ digest: string }> {
     await this.#workers.reading;
     await this.#fetch();
-    this.#checkSpace(directory);
-    const url = new URL("./checkpoint-writer.ts", import.meta.url);
-    this.#writer ??= new WorkerThread<CheckpointWriter>(url, this.#options, "the thread that writes checkpoints");
-    const states = { policy: this.policy.saved, critic: this.critic?.saved };
-    const written = this.#writer.calls.write(directory, states);
+    const written = this.#files.write(directory, { policy: this.policy, critic: this.critic });
     this.#workers.reading = written.catch(() => {}); // the caller has the error
     taken();
     return { digest: await written };
   }
 
-  /** @throws EngineError `diskFull` */
-  #checkSpace(directory: string): void {
-    const [policy, critic] = [this.policy, this.critic];
-    const kept = { moments: policy.steps > 0 || (critic?.steps ?? 0) > 0, masters: hasMasters(this.#options) };
-    const bytes = checkpointBytes(policy.weights.shapes, critic?.weights.shapes, kept);
-    const { bavail, bsize } = fs.statfsSync(fs.existsSync(directory) ? directory : path.dirname(directory));
-    if (bytes <= bavail * bsize) return;
-    const problem = `a checkpoint takes ${size(bytes)}, but ${size(bavail * bsize)} are free at ${directory}`;
-    throw new EngineError("diskFull", problem);
-  }
-
   async load(directory: string): Promise<void> {
     await this.#workers.reading;
-    const optimizer = path.join(directory, "policy-optimizer.safetensors");
-    const masters = readMasters(optimizer, this.policy);
-    const weights = masters.size > 0 ? masters : this.#model.read(path.join(directory, "policy"));
-    const policyMoments = readMoments(optimizer, this.policy);
-    let critic: ModelState | undefined;
-    if (this.#options.critic !== false && fs.existsSync(path.join(directory, "critic"))) {
-      critic = new ModelState(trainedShapes(this.#model, "critic"));
-      readCritic(path.join(directory, "critic"), critic.weights);
-      critic.restore(new Map(), readMoments(path.join(directory, "critic-optimizer.safetensors"), critic));
-    }
+    const read = readCheckpoint(directory, this.#model, this.policy, this.#options.critic !== false);
     // all of it was readable: now it counts
-    this.policy.restore(weights, policyMoments);
+    this.policy.restore(read.weights, read.taken);
     this.#workers.changed("policy");
-    this.#useCritic(critic);
+    this.#useCritic(read.critic);
   }
 
   async digest(): Promise<string> {
@@ -247,7 +219,7 @@ export class Trainer implements Engine {
   }
 
   async close(): Promise<void> {
-    await this.#writer?.calls.close();
+    await this.#files.close();
     await this.#workers.close();
   }
 

@@ -35,10 +35,10 @@ export interface AttentionShape {
   recompute?: boolean;
 }
 
-/** What is added to the score of a key that a query must not see: its probability is 0. */
+/** Added to the score of a key that a query must not see, so that the key's probability is 0. */
 export const MASKED = -1e9;
 
-/** What is added to the scores of a block of queries, in their dtype, [batch, 1, 1, block, (i + 1) * block], once they are there. */
+/** Returns the mask that is added to the scores of a block of queries: [batch, 1, 1, block, (i + 1) * block] in the dtype of the scores. */
 export type Masks = (block: number, scores: Value) => Value;
 
 /**

@@ -50,8 +50,8 @@ export function rmsNorm(x: Value, weight: Value, epsilon: number): Value {
 }
 
 /**
- * silu(gate) * up. In bfloat16, too, silu and its slope are computed in float32: CUDA's kernels round every step to the dtype, and of
- * sigmoid(-3) = 1 - 1 / (1 + e^-3) a tenth is lost so.
+ * silu(gate) * up. Silu and its slope are computed in float32 even when the inputs are bfloat16: CUDA's kernels round every step to the
+ * dtype, which costs sigmoid(-3) = 1 - 1 / (1 + e^-3) a tenth of its value.
  */
 export function swiglu(gate: Value, up: Value): Value {
   let activated: Value;
@@ -73,7 +73,7 @@ export function swiglu(gate: Value, up: Value): Value {
   return output!;
 }
 
-/** Of the angles of each position, float32 [time, headSize / 2]. */
+/** Cosines and sines of the angles of each position, float32 [time, headSize / 2]. */
 export interface RotaryValues {
   cos: Value;
   sin: Value;
@@ -150,7 +150,7 @@ export function embedding(weight: Value, ids: Value, plan: EmbeddingPlan): Value
   )[0];
 }
 
-/** Of rows [rows, size], or in two levels of [groups, each, size]; [rows, size]. */
+/** Running sums over rows, [rows, size]. The input is [rows, size], or [groups, each, size], which is summed in two levels. */
 function runningSums(x: Value): Value {
   if (x.shape.length === 2) return cumSum(x, 0);
   const totals = sum(x, [1], true);

@@ -4,8 +4,8 @@ import { type Attribute, type Graph, isFloat, type Shape, type Value } from "./g
 import type { DType } from "./tensor.ts";
 
 /**
- * From the cotangent of the output to those of the inputs, in terms of primitives. `needs(i)`: whether the i-th input wants
- * one. It closes over the inputs.
+ * Computes the cotangents of the inputs from that of the output, with primitives. `needs(i)` says whether the i-th input needs
+ * a cotangent. The rule closes over the inputs.
  */
 export type Rule = (cotangent: Value, needs: (input: number) => boolean, output: Value) => (Value | undefined)[];
 /** A number in place of a value is a constant of the other operand's dtype. */
@@ -59,7 +59,7 @@ export function unary(type: string, x: Value, rule: Rule): Value {
 /** The same numbers, with no gradient. */
 export const stopGradient = (x: Value): Value => ({ ...x, requiresGrad: false });
 
-/** What `emit` returns, called while the model has another tape, or records or does not. */
+/** Returns the result of `emit`, which runs with the given tape or with recording switched on or off. */
 export function during<T>(
   model: Graph["model"],
   change: Partial<Pick<Graph["model"], "tape" | "recording">>,

@@ -69,8 +69,8 @@ export interface TapeEntry {
 export type OutputSpec = { dtype: DType; shape: Shape };
 
 /**
- * What matrices are multiplied in. `bfloat16`: operands and products are bfloat16, and so is what is computed of products alone
- * (README.md); ONNX Runtime has such products on CUDA only.
+ * The dtype of matrix products. With `bfloat16` operands and products are bfloat16, and so are values that are computed from products
+ * alone (README.md). ONNX Runtime has bfloat16 products on CUDA only.
  */
 export type Compute = "float32" | "bfloat16" | "float16";
 

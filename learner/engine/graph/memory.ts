@@ -48,7 +48,7 @@ interface Step {
   inPlace: boolean;
 }
 
-/** What `find` returns for a graph, found again only where nodes have been added since. */
+/** Caches the result of `find` for each graph until nodes are added to the graph. */
 export function perGraph<T>(find: (graph: Graph) => T): (graph: Graph) => T {
   const known = new WeakMap<Graph, { nodes: number; found: T }>();
   return (graph) => {
@@ -60,7 +60,7 @@ export function perGraph<T>(find: (graph: Graph) => T): (graph: Graph) => T {
   };
 }
 
-/** What does not depend on the sizes of dims. */
+/** The part of the memory estimate that does not depend on the sizes of dims. */
 const lifetimesOf = perGraph((graph) => {
   const buffers: Buffer[] = [];
   const numbers = new Map<string, number>();

@@ -350,8 +350,8 @@ interface MatMulOptions {
 }
 
 /**
- * alpha * A B over the last two axes, earlier axes broadcast; either operand may be read transposed. In a graph that computes in
- * bfloat16 operands are cast to it, and the product is bfloat16, unless it is `precise`.
+ * alpha * A B over the last two axes; earlier axes broadcast. Either operand may be read transposed. A graph that computes in
+ * bfloat16 casts the operands, and the product is bfloat16, unless `precise` is set.
  */
 export function matmul(a: Value, b: Value, options: MatMulOptions = {}): Value {
   const { transA = false, transB = false, alpha = 1, precise = false } = options;
@@ -414,7 +414,7 @@ export function half(x: Value): Value {
   return value;
 }
 
-/** The cotangent of B. Of a tall A and one matrix B it is one tall product, not one per batch entry and a sum. */
+/** The cotangent of B. A tall A and a single matrix B need one tall product instead of one product per batch entry and a sum. */
 function rightCotangent(a: Value, d: Value, b: Value, { transA, transB, ...by }: Required<MatMulOptions>): Value {
   const tall = b.shape.length === 2 && a.shape.length > 2 && !transA;
   const flat = (x: Value) => (tall ? reshape(x, [product(x.shape.slice(0, -1)), x.shape.at(-1)!]) : x);

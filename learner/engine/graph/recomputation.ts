@@ -5,8 +5,8 @@ import type { TapeEntry, Value } from "./graph.ts";
 import { add } from "./primitives.ts";
 
 /**
- * The values of `forward(inputs)`. Of what it computes nothing is kept for the backward pass but `inputs`: there it is
- * emitted a second time. Gradients are those of `forward` itself, bit for bit; so are those of what it captures.
+ * Returns the values of `forward(inputs)` and keeps only `inputs` for the backward pass, which computes `forward` a second time
+ * (gradient checkpointing). The gradients equal those of `forward` bit for bit, also for values that `forward` captures.
  */
 export function checkpoint(inputs: readonly Value[], forward: (inputs: Value[]) => readonly Value[]): Value[] {
   const { model } = inputs[0].graph;

@@ -6,10 +6,11 @@ import { DTYPES, type DType, type Tensor, type TypedArray } from "./tensor.ts";
 
 const IR_VERSION = 10;
 /**
- * ONNX Runtime gives the memory of a dead value to a later one of the same shape, and keeps it in between: from the first layer to the
- * last that of every large value, as all layers have the same shapes. In a graph that recomputes in order to save memory, named
- * dims therefore have other names after so many nodes (learner/LOG.md, Long contexts): at least STRETCH, at most a STRETCHES-th of all.
- * It looks for memory among all dead values of all stretches, so that the time to make a session would grow with their number's square.
+ * ONNX Runtime reuses the memory of a dead value for a later value of the same shape, and holds that memory in between. All layers have
+ * the same shapes, so it would hold the memory of every large value from the first layer to the last. In a graph that recomputes values
+ * in order to save memory, named dims therefore change their names after a stretch of nodes. A stretch has at least STRETCH
+ * nodes, and a graph has at most STRETCHES of them: ONNX Runtime searches the dead values of all stretches, so that the time to make a
+ * session grows with the square of their number.
  */
 const STRETCH = 100;
 const STRETCHES = 80;

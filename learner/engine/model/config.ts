@@ -91,7 +91,7 @@ const NEUTRAL_FIELDS: readonly [field: string, allowed: readonly unknown[], reme
   ["quantization_config", [], "use the unquantised model"],
 ];
 
-/** As in transformers: layers from max_window_layers on have the window, unless layer_types says which have. */
+/** Follows transformers: layers from max_window_layers on use the window, unless layer_types lists the layers that do. */
 function refuseSlidingWindow(file: ConfigFile): void {
   const types = file.value("layer_types");
   if (types !== undefined) {

@@ -81,12 +81,12 @@ export const decoderParameters = (g: Graph, config: ModelConfig, options: { requ
   new Map(parameters(config).map(({ name, shape }) => [name, parameterInput(g, name, shape, options)]));
 
 /**
- * The output [rows, out] of the linear layer `path`, such as `model.layers.0.mlp.up_proj`, for x [rows, in]. In a graph that
- * multiplies in bfloat16 it is bfloat16, or float32 with `wide`.
+ * The output [rows, out] of the linear layer `path`, such as `model.layers.0.mlp.up_proj`, for x [rows, in]. A graph that
+ * multiplies in bfloat16 gives a bfloat16 output, or float32 with `wide`.
  */
 export type Project = (x: Value, path: string, wide?: boolean) => Value;
 
-/** y + bias in bfloat16, or in float32, so that a large bias costs nothing of the rest. */
+/** y + bias, in bfloat16 or, with `wide`, in float32, where a large bias does not round away the other summand. */
 export function withBias(y: Value, bias: Value | undefined, wide: boolean): Value {
   const there = wide ? cast(y, "float32") : y;
   return bias ? add(there, wide ? bias : half(bias)) : there;
@@ -256,7 +256,7 @@ export function decoderFeeds(
   };
 }
 
-/** What hidden states are to predict: the response tokens of some rows, int32 [response]. */
+/** The tokens that hidden states predict: the response tokens of the rows, int32 [response]. */
 export function targetFeeds(batch: readonly DecoderRow[]): { targets: Tensor } {
   return { targets: tensor(Int32Array.from(batch.flatMap(({ responses }) => responses.flatMap((r) => [...r])))) };
 }

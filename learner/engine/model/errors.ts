@@ -1,6 +1,6 @@
 import { CodedError } from "../graph/errors.ts";
 
-/** What went wrong with a model; stable, so that callers can map it to a condition reason. */
+/** The kind of a model's error. The names are stable: callers map them to reasons of conditions. */
 export type ModelErrorCode = "config" | "weights" | "tokenizer" | "generation";
 
 /**

@@ -129,7 +129,7 @@ export function createModelFolder(
 
 type Weights = ReadonlyMap<string, Float32Array>;
 
-/** In canonical order, so that equal weights are equal files. */
+/** Tensors in canonical order, so that equal weights give equal files. */
 function canonical(folder: string, config: ModelConfig, weights: Weights): readonly TensorSource[] {
   return parameters(config).map(({ name, shape }) => {
     const data = weights.get(name);

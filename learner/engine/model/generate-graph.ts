@@ -1,6 +1,6 @@
 /**
- * The graph of generation. It reads the next tokens of some slots, each after what its slot's cache holds, and appends their keys and
- * values to the cache in place: past and present are the same memory. With one token a slot it decodes, with several it reads prompts.
+ * The graph of generation. It reads the next tokens of some slots and appends their keys and values to the KV cache of each slot in
+ * place: past and present are the same memory. With one token a slot it decodes; with several tokens it reads prompts (prefill).
  */
 
 import type { Compute } from "../graph/graph.ts";
@@ -11,7 +11,7 @@ import type { ModelConfig } from "./config.ts";
 import type { GraphWeights } from "./generate-weights.ts";
 import { sampleFromAll, sampleGreedy, sampleMixed } from "./sample.ts";
 
-/** What the rows of a step ask for: the most probable token; a token of the whole vocabulary; any of both, and nuclei. */
+/** How the rows of a step sample: all take the most probable token; all draw from the whole vocabulary; or each row has its own way, nucleus sampling included. */
 export type Sampling = "greedy" | "all" | "mixed";
 
 /** Makes the graph's weights, which are inputs or point into files. */
@@ -25,7 +25,7 @@ export interface GraphOptions {
   readonly cache: DType;
 }
 
-/** What GroupQueryAttention turns by position has heads of a multiple of 16 numbers; smaller ones are filled with zeros. */
+/** GroupQueryAttention rotates heads of a multiple of 16 numbers only; other heads are padded with zeros. */
 const HEAD_MULTIPLE = 16;
 /** The size that heads have in the cache and in the tables of positions. */
 export const cachedHeadSize = ({ headSize }: ModelConfig): number =>

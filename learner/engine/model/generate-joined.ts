@@ -51,7 +51,7 @@ function groups(config: ModelConfig, lora: LoraConfig): Group[] {
 export const joinedNumbers = (config: ModelConfig, lora: LoraConfig): number =>
   groups(config, lora).reduce((sum, { adapted, size, out }) => sum + adapted * lora.rank * (size + out), 0);
 
-/** In a graph: linear layers `paths` of x [rows, in], without biases, [rows, sum of their outputs]. The adapter's matrices are inputs. */
+/** Adds the linear layers `paths` of x [rows, in] to a graph, without biases: [rows, sum of their outputs]. The adapter's matrices are inputs. */
 export function joinedLinear(graph: Graph, mapped: MappedWeights, lora?: LoraConfig) {
   const { compute } = graph.model;
   const byFirst = new Map(lora ? groups(mapped.config, lora).map((group) => [group.first, group]) : []);

@@ -39,7 +39,7 @@ export interface SlotOptions {
   /** weights and positions */
   readonly feeds: Feeds;
   readonly session: (kind: "prefill" | "copy" | Sampling) => Promise<Session>;
-  /** On a GPU a step computes all slots up to the last row: empty ones cost nothing, and each range of slots would be a graph to capture. */
+  /** A GPU computes all slots up to the last row in each step: empty slots cost nothing, and every further range of slots would be another graph to capture. */
   readonly onGpu: boolean;
 }
 
@@ -171,7 +171,7 @@ export class Slots<R extends Row> {
     for (const [slot, row] of this.#rows.entries()) if (row && unwanted(row)) this.free(slot);
   }
 
-  /** What slots have was computed with weights that have changed. */
+  /** Forgets the prompts that slots hold: their keys and values were computed with weights that have changed. */
   forget(): void {
     this.#holds.fill(undefined);
   }

@@ -64,7 +64,7 @@ export function fedWeights(graph: Graph, config: ModelConfig): GraphWeights {
  * more. Half and twice as many take 10 to 20 % longer.
  */
 export const CAST_NUMBERS = 1 << 19;
-/** On a GPU such parts would be a thousand launches a token: there a part is a whole matrix, but of the output layer. */
+/** Parts of CAST_NUMBERS would be a thousand launches a token on a GPU. There a part is a whole matrix, except in the output layer. */
 export const GPU_CAST_NUMBERS = 1 << 25;
 /** More parts of a model than this, and each is larger: a session of 1,700 takes 3 s to make, one of 6,500 minutes. */
 const MOST_PARTS = 1024;

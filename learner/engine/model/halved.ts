@@ -4,7 +4,7 @@
  */
 import type { Graph, Shape, Value } from "../graph/graph.ts";
 
-/** Of the inputs that are copies in half precision, before the parameter's name. */
+/** Stands before the parameter's name in the names of inputs that are copies in half precision. */
 export const HALF_PREFIX = "half ";
 
 /** Whether a parameter is a matrix of a linear layer within the decoder, or of an adapter beside one. */

@@ -2,9 +2,9 @@
 import { DTYPES } from "../graph/tensor.ts";
 import { elementCount } from "./weights.ts";
 
-/** As graphs and config.json call them. */
+/** Names of dtypes in graphs and in config.json, by their names in safetensors files. */
 export const TRANSFORMERS_DTYPES = { F32: "float32", F16: "float16", BF16: "bfloat16" } as const;
-/** The other way round. */
+/** Names of dtypes in safetensors files, by their names in graphs. */
 export const SAFETENSORS_DTYPES = { float32: "F32", float16: "F16", bfloat16: "BF16" } as const;
 export type SafetensorsDType = keyof typeof TRANSFORMERS_DTYPES;
 

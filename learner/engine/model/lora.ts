@@ -90,7 +90,7 @@ export function adapterInputs(
   return { scale: adapterScale(lora), values: new Map(inputs) };
 }
 
-/** What `adapterInputs` is fed. */
+/** The values of the inputs that `adapterInputs` makes. */
 export function adapterFeeds(config: ModelConfig, { lora, weights }: Adapter): Record<string, Tensor> {
   return Object.fromEntries(
     adapterParameters(config, lora).map(({ name, shape }) => [name, tensor(weights.get(name)!, shape)]),
@@ -103,7 +103,7 @@ export function adapted(y: Value, x: Value, path: string, { scale, values }: Gra
   return added ? add(y, added) : y;
 }
 
-/** What the adapter adds to the output of the layer `path`, [rows, out]; undefined where it does not adapt it. */
+/** The adapter's addition to the output of the layer `path`, [rows, out]; undefined if the adapter does not change this layer. */
 export function adapterProduct(
   x: Value,
   path: string,

@@ -51,7 +51,7 @@ export class MappedWeights {
     this.#directory = commonFolder(this.tensors.map(({ file }) => file));
   }
 
-  /** By transformers' name, in the dtype of the file. */
+  /** Weights by transformers' names, in the dtype of the file. */
   stored(graph: Graph, wanted: (tensor: StoredTensor) => boolean = () => true): Map<string, Value> {
     return new Map(
       this.tensors.filter(wanted).map((tensor) => [tensor.name, this.#initializer(graph, tensor, tensor.name)]),
@@ -59,10 +59,10 @@ export class MappedWeights {
   }
 
   /**
-   * By transformers' name: the embedding and the output layer in the dtype of the file, the others in float32.
+   * Weights by transformers' names: the embedding and the output layer in the dtype of the file, the others in float32.
    *
-   * Casts come before all other nodes of the graph, so call this first: of a node's inputs ONNX Runtime computes the one
-   * whose node came last first, so an early cast is run right before it is used. Otherwise all of them are run at the
+   * Call this before other nodes are added: casts must come first in the graph. ONNX Runtime computes the inputs of a node
+   * from the last added to the first, so that an early cast runs right before its use. Otherwise all casts run at the
    * start, and the float32 copies of all layers are held at once (260 MB instead of 110 for 88M parameters).
    */
   initializers(graph: Graph, stored = this.stored(graph)): Map<string, Value> {
@@ -116,7 +116,7 @@ export class MappedWeights {
     return graph.externalInitializer(name, TRANSFORMERS_DTYPES[dtype], shape, external);
   }
 
-  /** What a session needs so that it maps the files and makes no copy of its own. */
+  /** Session options with which ONNX Runtime maps the files and makes no copy. */
   get sessionOptions(): SessionOptions {
     return {
       externalDirectory: this.#directory,
@@ -142,7 +142,7 @@ export class MappedWeights {
     }
   }
 
-  /** What to say when results are not finite: which weight is to blame, where one is. */
+  /** The error for results that are not finite. It names the weight that is not finite, if there is one. */
   notFinite(): ModelError {
     try {
       this.checkFinite();

@@ -32,8 +32,8 @@ export interface RopeConfig {
 const SUPPORTED = ["default", "linear", "llama3", "yarn"];
 
 /**
- * Reads `rope_scaling` (transformers 4, beside `rope_theta`) or `rope_parameters` (transformers 5). As there, the former counts when both
- * are given, and `rope_theta` inside counts before the one outside. @throws ModelError `config` naming the field
+ * Reads `rope_scaling` (transformers 4, beside `rope_theta`) or `rope_parameters` (transformers 5). Like transformers it prefers
+ * `rope_scaling` when both are given, and `rope_theta` inside to the one outside. @throws ModelError `config` naming the field
  */
 export function parseRope(file: ConfigFile, positions: number): RopeConfig {
   const name = file.present("rope_scaling") ? "rope_scaling" : "rope_parameters";

@@ -141,7 +141,7 @@ describe("the nucleus", () => {
     return (await weightsOf(rows, topP)).map(tokens);
   }
 
-  /** Of logits that are normally distributed. */
+  /** Probabilities of normally distributed logits. */
   function made(vocabulary: number, deviation: number, seed: number): number[] {
     const next = uniforms(seed, "logits");
     const normal = () => Math.sqrt(-2 * Math.log(1 - next())) * Math.cos(2 * Math.PI * next());

@@ -16,7 +16,7 @@ const BELOW_ONE = 1 - 2 ** -23;
 
 const op = (type: string, x: Value, others: readonly Value[], shape: Shape, attributes = {}, dtype = x.dtype): Value =>
   x.graph.op(type, [x, ...others], attributes, [{ dtype, shape }])[0]!;
-/** Of equals the first, but on CUDA. int64 [rows] */
+/** The index of the largest number, int64 [rows]. The CPU takes the first of equal numbers; CUDA may take another. */
 const argMax = (x: Value) => op("ArgMax", x, [], [x.shape[0]!], { axis: 1, keepdims: 0 }, "int64");
 const column = (x: Value) => ops.reshape(x, [x.shape[0]!, 1]);
 const flat = (x: Value) => ops.reshape(x, [x.shape[0]!]);
@@ -38,11 +38,11 @@ export function sampleFromAll(logits: Value, uniform: Value): Sampled {
 }
 
 /**
- * What each row asks for, with the bits of the two functions above where it asks for that: the most probable token where `uniform` is
- * below 0; a token of the whole vocabulary where `topP` is 1; else a token of the nucleus. The nucleus is the smallest set of most
- * probable tokens whose probabilities sum to at least `topP`, renormalised. The token that reaches `topP` belongs to it, so that it is
- * never empty. So do all tokens as probable as that one: a token is in the nucleus if the tokens more probable than itself sum to less
- * than `topP`.
+ * Each row samples in its own way: it takes the most probable token where `uniform` is below 0, draws from the whole vocabulary where
+ * `topP` is 1, and else draws from the nucleus. The first two ways give the same bits as the two functions above. The nucleus is the
+ * smallest set of most probable tokens whose probabilities sum to at least `topP`, renormalised. A token belongs to it if the tokens that
+ * are more probable sum to less than `topP`; so the token that reaches `topP` belongs to it, with all tokens of the same
+ * probability, and the nucleus is never empty.
  *
  * @param topP float32 [rows]
  */
@@ -67,7 +67,7 @@ const HALVINGS = 24;
  */
 export function nucleus(probabilities: Value, topP: Value): Value {
   const shares = ops.div(probabilities, topP); // shares of the nucleus sum to at least 1
-  // What is not above the threshold becomes 0: in ONNX Runtime one fast kernel, where a comparison and a choice are two slow ones.
+  // ThresholdedRelu sets numbers up to the threshold to 0 in one fast kernel; a comparison and a choice are two slow ones.
   const inside = (scale: Value): Value =>
     op("ThresholdedRelu", ops.mul(shares, scale), [], shares.shape, { alpha: float(1) });
   let scale = ops.mul(topP, 2 ** OCTAVES);

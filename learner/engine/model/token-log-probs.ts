@@ -123,7 +123,7 @@ function wholeTokenLogProbs(hidden: Value, weight: Value, targets: Value, invers
 /** Numbers per row and chunk that the forward pass makes: the largest logit m, sums of e^u and u e^u with u = logit - m, the target's logit. */
 const STATISTICS = 4;
 
-/** As `tokenLogProbs`, with chunks of at most `size` entries where W is one value. */
+/** Does the same as `tokenLogProbs` in chunks, which have at most `size` entries of the vocabulary if W is one value. */
 function chunkedTokenLogProbs(
   hidden: Value,
   layer: OutputLayer,
@@ -216,7 +216,7 @@ interface Chunk {
   weight: (pass: "forward" | "backward") => Value;
 }
 
-/** Of at most `size` entries where W is one value. */
+/** The chunks of the output layer, of at most `size` entries if W is one value. */
 function chunksOf(layer: OutputLayer, size: number): Chunk[] {
   if ("shape" in layer) {
     const vocabulary = layer.shape[0] as number;

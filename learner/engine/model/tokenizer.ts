@@ -15,7 +15,7 @@ export interface TokenizerFiles {
   readonly chatTemplate?: string;
 }
 
-/** What a template may say of the tokenizer, as in transformers. */
+/** Special tokens that a chat template can name, as in transformers. */
 const NAMED_TOKENS = ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"];
 
 /**
@@ -165,7 +165,7 @@ export class Tokenizer {
 const refusal = (what: string, cause: unknown) =>
   new ModelError("tokenizer", `${what}: ${(cause as Error).message}`, { cause });
 
-/** Of the last private-use plane, which fonts and scripts leave alone, a character that `text` does not have. */
+/** A character that `text` does not contain, from the last private-use plane, which fonts and scripts leave alone. */
 function unusedCharacter(text: string): string {
   const used = new Set(text);
   let point = 0x100000;
@@ -197,7 +197,7 @@ function tokenText(value: unknown): string | undefined {
   return typeof content === "string" ? content : undefined;
 }
 
-/** What would make our ids differ from Python's without a word. */
+/** Refuses settings that would silently give other token ids than Python's tokenizers. */
 function refuseUnsupported({ model, added_tokens }: Json, source: string): void {
   const refuse = (field: string, value: unknown) => {
     throw new ModelError("tokenizer", `tokenizer.json of ${source}: ${field} is ${value}, which is not supported`);

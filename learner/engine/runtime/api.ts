@@ -1,7 +1,7 @@
 /**
- * The part of ONNX Runtime's C API that we call, by koffi, in the library of the package onnxruntime-node. That package's own
- * binding copies every output, and cannot keep tensors on a device between runs (1.30: it binds WebGPU buffers alone), so that
- * it is not used. Every call that can fail throws what ONNX Runtime says.
+ * The part of ONNX Runtime's C API that we call. Koffi calls it in the library of the package onnxruntime-node. We do not use that
+ * package's own binding: it copies every output and cannot keep tensors on a device between runs (1.30 binds WebGPU buffers
+ * alone). Every call that can fail throws ONNX Runtime's message.
  *
  * Source: onnxruntime_c_api.h. `OrtApi` is a struct of function pointers that is only ever appended to: the numbers are those of its
  * fields in version 24 of the API, and the library hands out the table for that version, as every newer one does.
@@ -13,7 +13,7 @@ import { GraphError } from "../graph/errors.ts";
 import { onnxRuntimeFolder } from "./device.ts";
 import { koffi } from "./koffi.ts";
 
-/** Of the header that the numbers are from. */
+/** The version of the header from which the numbers of the fields are. */
 const API_VERSION = 24;
 const POINTER_BYTES = 8;
 
@@ -90,7 +90,7 @@ type Unchecked = { readonly [Name in keyof typeof UNCHECKED]: (pointer: Pointer)
 export interface OrtApi extends Checked, Unchecked {
   /** of the library: "1.30.0" */
   readonly version: string;
-  /** Of what is written through one of its parameters. */
+  /** Returns the pointer that the call writes through its parameter `out`. */
   created(create: (out: Out) => void): Pointer;
   /** Where a typed array's numbers are; it must be alive for as long as they are used there. */
   addressOf(data: ArrayBufferView): Pointer;

@@ -16,7 +16,7 @@ export interface Bound {
   readonly outputs: Given;
 }
 
-/** What a binding needs of its session, whose OrtSession may be made anew. */
+/** The session as a binding sees it. Its OrtSession may be made anew. */
 export interface BoundSession {
   readonly api: OrtApi;
   readonly inputNames: readonly string[];
@@ -71,7 +71,7 @@ export class Binding {
     this.#key = capture ? this.#keyOf([...given.values(), ...wanted.values()]) : "";
   }
 
-  /** Of all that is bound: shapes, addresses, and numbers that are read in this process's memory, which a capture keeps. */
+  /** A key of everything that is bound and that a capture keeps: shapes, addresses, and numbers that lie in this process's memory. */
   #keyOf(values: readonly (Tensor | DeviceTensor)[]): string {
     const { api } = this.#session;
     const addresses = [...this.#inputs.values(), ...this.#outputs.values()];

@@ -1,6 +1,6 @@
 /**
- * What ONNX Runtime's C API does not offer of CUDA: streams, copies on one, memory of the host that a GPU can reach, and what a GPU is.
- * The functions are those of the CUDA runtime library that ONNX Runtime's provider has loaded.
+ * Functions of CUDA that ONNX Runtime's C API does not offer: streams, copies on a stream, pinned host memory, and properties of a GPU.
+ * They are in the CUDA runtime library that ONNX Runtime's provider has loaded.
  */
 import type { KoffiFunc } from "koffi";
 import { GraphError } from "../graph/errors.ts";

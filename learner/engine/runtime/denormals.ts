@@ -8,7 +8,7 @@ import { koffi } from "./koffi.ts";
 /** fenv_t of glibc on x86-64: 28 bytes for the x87, then MXCSR. */
 const MXCSR_OFFSET = 28;
 const ENVIRONMENT_BYTES = 64; // twice what is needed
-/** What is computed, and what is read. */
+/** Bits of MXCSR: the first for results, the second for operands. */
 const FLUSH_TO_ZERO = 0x8000;
 const DENORMALS_ARE_ZERO = 0x40;
 
@@ -18,7 +18,7 @@ let flushed = false;
 export const flushesDenormals = (): boolean => flushed;
 
 /**
- * From now on they count as zero in this thread, in JavaScript as well, and in threads that it starts, as ONNX Runtime's are.
+ * Makes denormal numbers count as zero from now on in this thread, in JavaScript as well, and in threads that it starts, such as ONNX Runtime's.
  *
  * @returns false where there is no way to say so (not glibc on x86-64): then nothing changes
  */

@@ -92,7 +92,7 @@ export async function resolveDevice(
   return { device: devices[0]!, ...(reason !== undefined && { reason }) };
 }
 
-/** What it loads for CUDA, beside its own library. */
+/** Files that ONNX Runtime loads for CUDA beside its own library. */
 const CUDA_FILES = ["libonnxruntime_providers_shared.so", "libonnxruntime_providers_cuda.so"];
 
 const packageFolder = (): string =>
@@ -131,7 +131,7 @@ function linkerSays(folder = onnxRuntimeFolder()): string {
 const NO_GPU = "the driver finds no GPU";
 const NO_SUCH_GPU = "there is no GPU of this number";
 
-/** Of what ONNX Runtime says when a session on CUDA cannot be made: what is wrong, and the remedy. First match counts. */
+/** ONNX Runtime's messages when it cannot make a session on CUDA, each with the fault and its remedy. The first match counts. */
 const FAULTS: readonly [pattern: RegExp, fault: (match: RegExpMatchArray) => string][] = [
   [
     /(lib(?:cublas|cublasLt|cudart|cudnn|curand|cufft|nvrtc|nvJitLink)[\w.]*): cannot open shared object file/,

@@ -1,4 +1,4 @@
-/** On the CPU, where a device is this process's memory. */
+/** Tests on the CPU, whose device memory is this process's memory. */
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import os from "node:os";

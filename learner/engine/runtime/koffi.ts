@@ -1,7 +1,7 @@
-/** Koffi, by which functions of native libraries are called. */
+/** Koffi calls functions of native libraries. */
 import { createRequire } from "node:module";
 
-/** Of the stack that it gives native code; that of a thread of Node.js is as large. */
+/** The size of the stack that koffi gives native code; a thread of Node.js has one of the same size. */
 const STACK_BYTES = 8 * 2 ** 20;
 
 /** Koffi as all of us use it: it is configured once in a process, before the first library. Throws if it is not installed. */

@@ -1,4 +1,4 @@
-/** What the engine's threads have to say to whoever runs the engine, beside results and errors: from any thread of the process to any. */
+/** Notices from the engine's threads to whoever runs the engine, beside results and errors. Any thread of the process can send and receive them. */
 import { BroadcastChannel } from "node:worker_threads";
 
 const CHANNEL = "longrun engine notices";

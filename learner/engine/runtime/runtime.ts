@@ -1,6 +1,6 @@
 /**
- * ONNX Runtime on one device, with tensors that stay there from one run to the next. All of it blocks the thread that calls
- * it, as ONNX Runtime does: use it in a worker. On a CPU the same calls are made, and a device is this process's memory.
+ * ONNX Runtime on one device, with tensors that stay there from one run to the next. Every call blocks its thread, as
+ * ONNX Runtime does: use it in a worker. A CPU takes the same calls; its device memory is this process's memory.
  */
 
 import { GraphError } from "../graph/errors.ts";
@@ -64,7 +64,7 @@ export class Runtime {
     return computeCapability(this.device.id) < BFLOAT16_CAPABILITY ? "float16" : "bfloat16";
   }
 
-  /** What buffers need. Their allocator is that of `copy`, and frees what they held when that is released. */
+  /** The objects that buffers need. They use the allocator of the session `copy`; releasing it frees their memory. */
   get #forBuffers() {
     if (this.#made) return this.#made;
     const { api } = this;
@@ -201,7 +201,7 @@ export class Runtime {
     );
   }
 
-  /** What an error of ONNX Runtime's means on this device, where that is known. */
+  /** The error that explains ONNX Runtime's error on this device, if its cause is known. */
   fault(cause: unknown): unknown {
     const told = this.device.kind === "cuda" ? cudaFault(this.device, (cause as Error).message) : undefined;
     return told === undefined ? cause : new GraphError("device", told, { cause });
@@ -247,10 +247,10 @@ export function useDevice(wanted: Device): void {
   used = wanted;
 }
 
-/** What `useDevice` named; else the CPU. */
+/** The device that `useDevice` named, else the CPU. */
 export const usedDevice = (): Device => used;
 
-/** Of this thread, by device. Each lives as long as the thread. */
+/** The runtimes of this thread by device. Each lives as long as the thread. */
 const runtimes = new Map<string, Runtime>();
 
 /** ONNX Runtime of this thread on the device that `useDevice` named, else on the CPU. @throws GraphError `device` */

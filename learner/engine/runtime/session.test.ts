@@ -1,4 +1,4 @@
-/** On the CPU, where every call of ONNX Runtime's is the one that is made on a GPU. */
+/** Tests on the CPU, where we make the same calls of ONNX Runtime as on a GPU. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";

@@ -46,7 +46,7 @@ const LEVELS = { disabled: 0, basic: 1, extended: 2, all: 99 } as const;
 const ERRORS = 3; // OrtLoggingLevel
 const POINTER_BYTES = 8;
 
-/** Of the CUDA provider: its arena grows by what is asked for, not by as much again, as buffers are large and stay. */
+/** Options of the CUDA provider. Its arena grows by the size that is asked for, not to twice its size: buffers are large and stay. */
 export const cudaOptions = (
   device: number,
   { tf32 = false }: SessionOptions,
@@ -73,7 +73,7 @@ export interface Host {
   wrap(tensor: Tensor): Pointer;
   /** float32 [length] on the device, of which nothing is known */
   reserve(length: number): DeviceBuffer;
-  /** What an error of ONNX Runtime's means on this device, where that is known. */
+  /** The error that explains ONNX Runtime's error on this device, if its cause is known. */
   fault(cause: unknown): unknown;
 }
 
@@ -161,8 +161,8 @@ export class Session {
   }
 
   /**
-   * Runs the graph. What is fed from this process's memory is moved to the device; a DeviceTensor is read, or written into,
-   * where it is. One that is both must be read by nothing that can run after what writes it.
+   * Runs the graph. Inputs in this process's memory are copied to the device; a DeviceTensor is read or written in place. If a
+   * DeviceTensor is both an input and an output, no node that may run after the write may read it.
    *
    * @param givesBack on a GPU the session keeps no memory for its next run: others run before
    * @returns the outputs that are in this process's memory

@@ -8,7 +8,7 @@ import type { DeviceBuffer } from "./buffer.ts";
 
 /** CUDA's own allocations are aligned to this. */
 export const ALIGNMENT_BYTES = 256;
-/** Of an input. A larger one goes by itself: it would be copied here first. */
+/** Inputs of at most this size are sent together. A larger one goes by itself: sending it together would copy it on the host first. */
 const MOST_BYTES = 2 ** 22;
 const FLOAT_BYTES = DTYPES.float32.bytes;
 
@@ -29,7 +29,7 @@ export class Staging {
   }
 
   /**
-   * Those of a run's inputs that go together, as tensors on the device, which are good until the next call.
+   * Sends inputs of a run together. Returns them as tensors on the device, which are valid until the next call.
    *
    * @param names of the inputs that may: `stageable`
    */
