@@ -166,6 +166,7 @@ test("who can talk to whom", async () => {
   });
   const impostor = await make("impostor", other, { role: "learner", name: "l", hosts, validSeconds: HOUR });
   const actor = await make("actor", authority, { role: "actor", name: "a", validSeconds: HOUR });
+  const generator = await make("generator", authority, { role: "generator", name: "g", hosts, validSeconds: HOUR });
   const expired = await make("expired", authority, { role: "actor", name: "a", validSeconds: HOUR, now: past });
   const stranger = await make("stranger", other, { role: "actor", name: "a", validSeconds: HOUR });
   const cases: [string, string, number][] = [
@@ -175,7 +176,8 @@ test("who can talk to whom", async () => {
     [actor, actor, grpc.status.UNAVAILABLE], // an actor's certificate does not serve
     [learner, expired, grpc.status.UNAVAILABLE],
     [learner, stranger, grpc.status.UNAVAILABLE],
-    [learner, learner, grpc.status.UNAVAILABLE], // a learner's does not dial
+    [generator, learner, grpc.status.OK],
+    [learner, generator, grpc.status.UNAVAILABLE], // a generator's does not dial
   ];
   for (const [server, client, expected] of cases)
     assert.equal(await call(server, client), expected, `${server} <- ${client}`);
