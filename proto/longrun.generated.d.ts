@@ -1825,6 +1825,9 @@ export namespace longrun {
             /** Status blockedSinceUnixMs. */
             blockedSinceUnixMs: number;
 
+            /** Status generation. */
+            generation?: (longrun.v1alpha1.Generation.$Properties|null);
+
             /**
              * Creates a new Status instance using the specified properties.
              * @param [properties] Properties to set
@@ -1905,12 +1908,175 @@ export namespace longrun {
                 /** Status blockedSinceUnixMs */
                 blockedSinceUnixMs?: (number|null);
 
+                /** Status generation */
+                generation?: (longrun.v1alpha1.Generation.$Properties|null);
+
                 /** Unknown fields preserved while decoding when enabled */
                 $unknowns?: Uint8Array[];
             }
 
             /** Shape of a Status. */
             type $Shape = longrun.v1alpha1.Status.$Properties;
+        }
+
+        /**
+         * Properties of a Generation.
+         * @deprecated Use longrun.v1alpha1.Generation.$Properties instead.
+         */
+        interface IGeneration extends longrun.v1alpha1.Generation.$Properties {
+        }
+
+        /** Represents a Generation. */
+        class Generation {
+
+            /**
+             * Constructs a new Generation.
+             * @param [properties] Properties to set
+             */
+            constructor(properties?: longrun.v1alpha1.Generation.$Properties);
+
+            /** Unknown fields preserved while decoding when enabled */
+            $unknowns?: Uint8Array[];
+
+            /** Generation waitingPrompts. */
+            waitingPrompts: number;
+
+            /** Generation generators. */
+            generators: longrun.v1alpha1.Generator.$Properties[];
+
+            /**
+             * Creates a new Generation instance using the specified properties.
+             * @param [properties] Properties to set
+             * @returns Generation instance
+             */
+            static create(properties: longrun.v1alpha1.Generation.$Shape): longrun.v1alpha1.Generation & longrun.v1alpha1.Generation.$Shape;
+            static create(properties?: longrun.v1alpha1.Generation.$Properties): longrun.v1alpha1.Generation;
+
+            /**
+             * Encodes the specified Generation message. Does not implicitly {@link longrun.v1alpha1.Generation.verify|verify} messages.
+             * @param message Generation message or plain object to encode
+             * @param [writer] Writer to encode to
+             * @returns Writer
+             */
+            static encode(message: longrun.v1alpha1.Generation.$Properties, writer?: $protobuf.Writer): $protobuf.Writer;
+
+            /**
+             * Decodes a Generation message from the specified reader or buffer.
+             * @param reader Reader or buffer to decode from
+             * @param [length] Message length if known beforehand
+             * @returns {longrun.v1alpha1.Generation & longrun.v1alpha1.Generation.$Shape} Generation
+             * @throws {Error} If the payload is not a reader or valid buffer
+             * @throws {$protobuf.util.ProtocolError} If required fields are missing
+             */
+            static decode(reader: ($protobuf.Reader|Uint8Array), length?: number): longrun.v1alpha1.Generation & longrun.v1alpha1.Generation.$Shape;
+        }
+
+        namespace Generation {
+
+            /** Properties of a Generation. */
+            interface $Properties {
+
+                /** Generation waitingPrompts */
+                waitingPrompts?: (number|null);
+
+                /** Generation generators */
+                generators?: (longrun.v1alpha1.Generator.$Properties[]|null);
+
+                /** Unknown fields preserved while decoding when enabled */
+                $unknowns?: Uint8Array[];
+            }
+
+            /** Shape of a Generation. */
+            type $Shape = longrun.v1alpha1.Generation.$Properties;
+        }
+
+        /**
+         * Properties of a Generator.
+         * @deprecated Use longrun.v1alpha1.Generator.$Properties instead.
+         */
+        interface IGenerator extends longrun.v1alpha1.Generator.$Properties {
+        }
+
+        /** Represents a Generator. */
+        class Generator {
+
+            /**
+             * Constructs a new Generator.
+             * @param [properties] Properties to set
+             */
+            constructor(properties?: longrun.v1alpha1.Generator.$Properties);
+
+            /** Unknown fields preserved while decoding when enabled */
+            $unknowns?: Uint8Array[];
+
+            /** Generator address. */
+            address: string;
+
+            /** Generator ready. */
+            ready: boolean;
+
+            /** Generator policyVersion. */
+            policyVersion?: (number|null);
+
+            /** Generator running. */
+            running: number;
+
+            /** Generator notUsedBecause. */
+            notUsedBecause: string;
+
+            /**
+             * Creates a new Generator instance using the specified properties.
+             * @param [properties] Properties to set
+             * @returns Generator instance
+             */
+            static create(properties: longrun.v1alpha1.Generator.$Shape): longrun.v1alpha1.Generator & longrun.v1alpha1.Generator.$Shape;
+            static create(properties?: longrun.v1alpha1.Generator.$Properties): longrun.v1alpha1.Generator;
+
+            /**
+             * Encodes the specified Generator message. Does not implicitly {@link longrun.v1alpha1.Generator.verify|verify} messages.
+             * @param message Generator message or plain object to encode
+             * @param [writer] Writer to encode to
+             * @returns Writer
+             */
+            static encode(message: longrun.v1alpha1.Generator.$Properties, writer?: $protobuf.Writer): $protobuf.Writer;
+
+            /**
+             * Decodes a Generator message from the specified reader or buffer.
+             * @param reader Reader or buffer to decode from
+             * @param [length] Message length if known beforehand
+             * @returns {longrun.v1alpha1.Generator & longrun.v1alpha1.Generator.$Shape} Generator
+             * @throws {Error} If the payload is not a reader or valid buffer
+             * @throws {$protobuf.util.ProtocolError} If required fields are missing
+             */
+            static decode(reader: ($protobuf.Reader|Uint8Array), length?: number): longrun.v1alpha1.Generator & longrun.v1alpha1.Generator.$Shape;
+        }
+
+        namespace Generator {
+
+            /** Properties of a Generator. */
+            interface $Properties {
+
+                /** Generator address */
+                address?: (string|null);
+
+                /** Generator ready */
+                ready?: (boolean|null);
+
+                /** Generator policyVersion */
+                policyVersion?: (number|null);
+
+                /** Generator running */
+                running?: (number|null);
+
+                /** Generator notUsedBecause */
+                notUsedBecause?: (string|null);
+
+                /** Unknown fields preserved while decoding when enabled */
+                $unknowns?: Uint8Array[];
+            }
+
+            /** Shape of a Generator. */
+            type $Shape = longrun.v1alpha1.Generator.$Properties;
         }
 
         /**

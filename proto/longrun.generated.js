@@ -2589,6 +2589,7 @@ export const longrun = $root.longrun = (() => {
             Status.prototype.blocked = "";
             Status.prototype.evaluationJson = "";
             Status.prototype.blockedSinceUnixMs = 0;
+            Status.prototype.generation = null;
 
             Status.create = function(properties) {
                 return new Status(properties);
@@ -2634,6 +2635,8 @@ export const longrun = $root.longrun = (() => {
                     writer.uint32(122).string(message.evaluationJson);
                 if (message.blockedSinceUnixMs != null && $Object.hasOwnProperty.call(message, "blockedSinceUnixMs") && (typeof message.blockedSinceUnixMs === "object" ? message.blockedSinceUnixMs.low || message.blockedSinceUnixMs.high : message.blockedSinceUnixMs !== 0))
                     writer.uint32(128).uint64(message.blockedSinceUnixMs);
+                if (message.generation != null && $Object.hasOwnProperty.call(message, "generation"))
+                    $root.longrun.v1alpha1.Generation.encode(message.generation, writer.uint32(138).fork(), _depth + 1).ldelim();
                 if (message.$unknowns != null && $Object.hasOwnProperty.call(message, "$unknowns"))
                     for (let i = 0; i < message.$unknowns.length; ++i)
                         writer.raw(message.$unknowns[i]);
@@ -2804,6 +2807,12 @@ export const longrun = $root.longrun = (() => {
                                 delete message.blockedSinceUnixMs;
                             continue;
                         }
+                    case 17: {
+                            if (wireType !== 2)
+                                break;
+                            message.generation = $root.longrun.v1alpha1.Generation.decode(reader, reader.size(), $undefined, _depth + 1, message.generation);
+                            continue;
+                        }
                     }
                     reader.skipType(wireType, _depth, tag);
                     if (!reader.discardUnknown) {
@@ -2822,6 +2831,245 @@ export const longrun = $root.longrun = (() => {
             };
 
             return Status;
+        })();
+
+        v1alpha1.Generation = (function() {
+
+            const Generation = function (properties) {
+                this.generators = [];
+                if (properties)
+                    for (let keys = $Object.keys(properties), i = 0; i < keys.length; ++i)
+                        if (properties[keys[i]] != null && keys[i] !== "__proto__")
+                            this[keys[i]] = properties[keys[i]];
+            };
+
+            Generation.prototype.waitingPrompts = 0;
+            Generation.prototype.generators = $util.emptyArray;
+
+            Generation.create = function(properties) {
+                return new Generation(properties);
+            };
+
+            Generation.encode = function (message, writer, _depth) {
+                if (!writer)
+                    writer = $Writer.create();
+                if (_depth === $undefined)
+                    _depth = 0;
+                if (_depth > $util.recursionLimit)
+                    throw $Error("max depth exceeded");
+                if (message.waitingPrompts != null && $Object.hasOwnProperty.call(message, "waitingPrompts") && message.waitingPrompts !== 0)
+                    writer.uint32(8).uint32(message.waitingPrompts);
+                if (message.generators != null && message.generators.length)
+                    for (let i = 0; i < message.generators.length; ++i)
+                        $root.longrun.v1alpha1.Generator.encode(message.generators[i], writer.uint32(18).fork(), _depth + 1).ldelim();
+                if (message.$unknowns != null && $Object.hasOwnProperty.call(message, "$unknowns"))
+                    for (let i = 0; i < message.$unknowns.length; ++i)
+                        writer.raw(message.$unknowns[i]);
+                return writer;
+            };
+
+            Generation.decode = function (reader, length, _end, _depth, _target) {
+                if (!(reader instanceof $Reader))
+                    reader = $Reader.create(reader);
+                if (_depth === $undefined)
+                    _depth = 0;
+                if (_depth > $Reader.recursionLimit)
+                    throw $Error("max depth exceeded");
+                let end, message, value;
+                if (length === $undefined)
+                    end = reader.len;
+                else {
+                    end = reader.pos + length;
+                    if (end > reader.len)
+                        throw $RangeError("index out of range");
+                    length = reader.len;
+                    reader.len = end;
+                }
+                message = _target || new $root.longrun.v1alpha1.Generation();
+                while (reader.pos < end) {
+                    let start = reader.pos;
+                    let tag = reader.tag();
+                    if (tag === _end) {
+                        _end = $undefined;
+                        break;
+                    }
+                    let wireType = tag & 7;
+                    switch (tag >>>= 3) {
+                    case 1: {
+                            if (wireType !== 0)
+                                break;
+                            if (value = reader.uint32())
+                                message.waitingPrompts = value;
+                            else
+                                delete message.waitingPrompts;
+                            continue;
+                        }
+                    case 2: {
+                            if (wireType !== 2)
+                                break;
+                            if (!(message.generators && message.generators.length))
+                                message.generators = [];
+                            message.generators.push($root.longrun.v1alpha1.Generator.decode(reader, reader.size(), $undefined, _depth + 1));
+                            continue;
+                        }
+                    }
+                    reader.skipType(wireType, _depth, tag);
+                    if (!reader.discardUnknown) {
+                        $util.makeProp(message, "$unknowns", false);
+                        (message.$unknowns || (message.$unknowns = [])).push(reader.raw(start, reader.pos));
+                    }
+                }
+                if (length !== $undefined) {
+                    if (reader.pos !== end)
+                        throw $RangeError("index out of range");
+                    reader.len = length;
+                }
+                if (_end !== $undefined)
+                    throw $Error("missing end group");
+                return message;
+            };
+
+            return Generation;
+        })();
+
+        v1alpha1.Generator = (function() {
+
+            const Generator = function (properties) {
+                if (properties)
+                    for (let keys = $Object.keys(properties), i = 0; i < keys.length; ++i)
+                        if (properties[keys[i]] != null && keys[i] !== "__proto__")
+                            this[keys[i]] = properties[keys[i]];
+            };
+
+            Generator.prototype.address = "";
+            Generator.prototype.ready = false;
+            Generator.prototype.policyVersion = null;
+            Generator.prototype.running = 0;
+            Generator.prototype.notUsedBecause = "";
+
+            let $oneOfFields;
+
+            // Virtual OneOf for proto3 optional field
+            $Object.defineProperty(Generator.prototype, "_policyVersion", {
+                get: $util.oneOfGetter($oneOfFields = ["policyVersion"]),
+                set: $util.oneOfSetter($oneOfFields)
+            });
+
+            Generator.create = function(properties) {
+                return new Generator(properties);
+            };
+
+            Generator.encode = function (message, writer, _depth) {
+                if (!writer)
+                    writer = $Writer.create();
+                if (_depth === $undefined)
+                    _depth = 0;
+                if (_depth > $util.recursionLimit)
+                    throw $Error("max depth exceeded");
+                if (message.address != null && $Object.hasOwnProperty.call(message, "address") && message.address !== "")
+                    writer.uint32(10).string(message.address);
+                if (message.ready != null && $Object.hasOwnProperty.call(message, "ready") && message.ready !== false)
+                    writer.uint32(16).bool(message.ready);
+                if (message.policyVersion != null && $Object.hasOwnProperty.call(message, "policyVersion"))
+                    writer.uint32(24).uint64(message.policyVersion);
+                if (message.running != null && $Object.hasOwnProperty.call(message, "running") && message.running !== 0)
+                    writer.uint32(32).uint32(message.running);
+                if (message.notUsedBecause != null && $Object.hasOwnProperty.call(message, "notUsedBecause") && message.notUsedBecause !== "")
+                    writer.uint32(42).string(message.notUsedBecause);
+                if (message.$unknowns != null && $Object.hasOwnProperty.call(message, "$unknowns"))
+                    for (let i = 0; i < message.$unknowns.length; ++i)
+                        writer.raw(message.$unknowns[i]);
+                return writer;
+            };
+
+            Generator.decode = function (reader, length, _end, _depth, _target) {
+                if (!(reader instanceof $Reader))
+                    reader = $Reader.create(reader);
+                if (_depth === $undefined)
+                    _depth = 0;
+                if (_depth > $Reader.recursionLimit)
+                    throw $Error("max depth exceeded");
+                let end, message, value;
+                if (length === $undefined)
+                    end = reader.len;
+                else {
+                    end = reader.pos + length;
+                    if (end > reader.len)
+                        throw $RangeError("index out of range");
+                    length = reader.len;
+                    reader.len = end;
+                }
+                message = _target || new $root.longrun.v1alpha1.Generator();
+                while (reader.pos < end) {
+                    let start = reader.pos;
+                    let tag = reader.tag();
+                    if (tag === _end) {
+                        _end = $undefined;
+                        break;
+                    }
+                    let wireType = tag & 7;
+                    switch (tag >>>= 3) {
+                    case 1: {
+                            if (wireType !== 2)
+                                break;
+                            if ((value = reader.stringVerify()).length)
+                                message.address = value;
+                            else
+                                delete message.address;
+                            continue;
+                        }
+                    case 2: {
+                            if (wireType !== 0)
+                                break;
+                            if (value = reader.bool())
+                                message.ready = value;
+                            else
+                                delete message.ready;
+                            continue;
+                        }
+                    case 3: {
+                            if (wireType !== 0)
+                                break;
+                            message.policyVersion = reader.uint64();
+                            message._policyVersion = "policyVersion";
+                            continue;
+                        }
+                    case 4: {
+                            if (wireType !== 0)
+                                break;
+                            if (value = reader.uint32())
+                                message.running = value;
+                            else
+                                delete message.running;
+                            continue;
+                        }
+                    case 5: {
+                            if (wireType !== 2)
+                                break;
+                            if ((value = reader.stringVerify()).length)
+                                message.notUsedBecause = value;
+                            else
+                                delete message.notUsedBecause;
+                            continue;
+                        }
+                    }
+                    reader.skipType(wireType, _depth, tag);
+                    if (!reader.discardUnknown) {
+                        $util.makeProp(message, "$unknowns", false);
+                        (message.$unknowns || (message.$unknowns = [])).push(reader.raw(start, reader.pos));
+                    }
+                }
+                if (length !== $undefined) {
+                    if (reader.pos !== end)
+                        throw $RangeError("index out of range");
+                    reader.len = length;
+                }
+                if (_end !== $undefined)
+                    throw $Error("missing end group");
+                return message;
+            };
+
+            return Generator;
         })();
 
         v1alpha1.Executions = (function() {
