@@ -27,6 +27,13 @@ test("a status that makes sense is read whole", () => {
     ...evaluation({ before: { ...POLICY, bestMedal: null, medalFraction: null } }),
     executions: { queued: 1, running: 2, completed: 3, lost: 4, retried: 5, disrupted: 6 },
     actors: [{ name: "quick-actor-0-0", slots: 2, running: 1, connected: true }],
+    generation: {
+      waitingPrompts: 7,
+      generators: [
+        { address: "10.0.0.1:8443", ready: true, policyVersion: 4, running: 3 },
+        { address: "10.0.0.2:8443" },
+      ],
+    },
     checkpoint: { iteration: 4, digest: "d".repeat(64), path: "checkpoints/1-000004" },
   });
   assert.deepEqual(status, {
@@ -39,6 +46,13 @@ test("a status that makes sense is read whole", () => {
       ...{ meanDurationSeconds: 2, engineSeconds: LINE.engineSeconds },
     },
     evaluation: { protocol: "Paper", before: POLICY },
+    generation: {
+      waitingPrompts: 7,
+      generators: [
+        { address: "10.0.0.1:8443", ready: true, policyVersion: 4, running: 3, notUsedBecause: "" },
+        { address: "10.0.0.2:8443", ready: false, policyVersion: undefined, running: 0, notUsedBecause: "" },
+      ],
+    },
     checkpoint: { iteration: 4, digest: "d".repeat(64), path: "checkpoints/1-000004" },
   });
 });
@@ -92,6 +106,16 @@ const NONSENSE: [what: string, said: StatusMessage, nonsense: RegExp][] = [
   ["a path without end", { checkpoint: { path: "x".repeat(5000) } }, /^checkpoint\.path is ".*…, must be at most 4096/],
   ["an actor without a name", { actors: [{ running: 1 }] }, /^actors\[\]\.name is "", must be 1 to 253 characters$/],
   ["actors without end", { actors: Array(10_001).fill({ name: "a" }) }, /^actors is 10001, must be at most 10000$/],
+  [
+    "a generator without an address",
+    { generation: { generators: [{ running: 1 }] } },
+    /^generation\.generators\[\]\.address is "", must be 1 to 253 characters$/,
+  ],
+  [
+    "more prompts than int32",
+    { generation: { waitingPrompts: 4e9 } },
+    /^generation\.waitingPrompts is 4000000000, must/,
+  ],
   ["bad JSON of an evaluation", { evaluationJson: "nope" }, /^evaluationJson is "nope", must be a JSON object$/],
   [
     "a medal of lead",

@@ -1,6 +1,6 @@
 /**
  * Certificates of one run: a certificate authority of its own, and the certificates that it signs: the learner's, the
- * controller's, one for each actor and one for all generators.
+ * controller's, the generators' and one for each actor.
  *
  * ECDSA P-256. A certificate's role is its subject's organizational unit (OU); the learner authorises each call by it
  * (`channel.ts`). An actor's certificate has the actor's name as its common name (CN): an actor speaks under no other. A folder with `ca.crt`, `tls.crt` and `tls.key` (PEM, the names of a Kubernetes TLS secret) is what
@@ -13,17 +13,11 @@ import { join } from "node:path";
 import "reflect-metadata"; // first: x509 does not load without it
 import * as x509 from "@peculiar/x509";
 
-export type Role = "learner" | "actor" | "generator" | "controller";
-export const ROLES: readonly Role[] = ["learner", "actor", "generator", "controller"];
-
-const { serverAuth, clientAuth } = x509.ExtendedKeyUsage;
-/** A learner is dialled by actors and the controller, and dials generators. */
-const USAGES: Record<Role, x509.ExtendedKeyUsage[]> = {
-  learner: [serverAuth, clientAuth],
-  generator: [serverAuth],
-  actor: [clientAuth],
-  controller: [clientAuth],
-};
+export type Role = "learner" | "actor" | "controller" | "generator";
+export const ROLES: readonly Role[] = ["learner", "actor", "controller", "generator"];
+/** A learner serves actors and is a client of generators. */
+const SERVERS: readonly Role[] = ["learner", "generator"];
+const CLIENTS: readonly Role[] = ["learner", "actor", "controller"];
 
 const ALGORITHM = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
 
@@ -101,9 +95,13 @@ export async function createCertificate(authority: KeyAndCertificate, request: C
     ["sign"],
   );
   const keys = await newKeys();
-  const usages = USAGES[request.role];
+  const serves = SERVERS.includes(request.role);
+  const usage = [
+    ...(serves ? [x509.ExtendedKeyUsage.serverAuth] : []),
+    ...(CLIENTS.includes(request.role) ? [x509.ExtendedKeyUsage.clientAuth] : []),
+  ];
   const names = (request.hosts ?? []).map((host) => ({ type: isIP(host) ? "ip" : "dns", value: host }) as const);
-  if (usages.includes(serverAuth) && names.length === 0)
+  if (serves && names.length === 0)
     throw new RangeError(`hosts is empty: name the addresses that the ${request.role} is dialled by`);
   const certificate = await x509.X509CertificateGenerator.create({
     subject: [{ O: ["longrun"] }, { OU: [request.role] }, { CN: [request.name] }],
@@ -115,7 +113,7 @@ export async function createCertificate(authority: KeyAndCertificate, request: C
     extensions: [
       new x509.BasicConstraintsExtension(false, undefined, true),
       new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
-      new x509.ExtendedKeyUsageExtension(usages, true),
+      new x509.ExtendedKeyUsageExtension(usage, true),
       ...(names.length > 0 ? [new x509.SubjectAlternativeNameExtension(names)] : []),
       await x509.AuthorityKeyIdentifierExtension.create(issuer.publicKey),
       await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
