@@ -34,15 +34,20 @@ const observedWith = (
   run = RUN,
   change: Partial<Observed> = {},
 ) =>
-  observedOf(run, {
-    generators: {
-      deployment: replicas === undefined ? undefined : deployment(replicas, ready),
-      pods,
-      secret: undefined,
+  observedOf(
+    replicas === undefined
+      ? run
+      : { ...run, status: { ...run.status, generation: { ...run.status?.generation, replicas } } },
+    {
+      generators: {
+        deployment: replicas === undefined ? undefined : deployment(replicas, ready),
+        pods,
+        secret: undefined,
+      },
+      link: say && linkOf(say),
+      ...change,
     },
-    link: say && linkOf(say),
-    ...change,
-  });
+  );
 const plan = (observed: Observed, stage: Stage = "Running", stabiliser = new Stabiliser(0)) =>
   planGeneration(observed, { stage, stabiliser, nowMs: NOW_MS });
 

@@ -46,18 +46,18 @@ export function planGeneration(
 ): GenerationPlan | undefined {
   const { run, generators, workload } = observed;
   const { generation, model } = run.spec;
-  const present = generators.deployment?.spec?.replicas;
+  const before = run.status?.generation?.replicas;
   const none = { replicas: 0, demand: undefined, againSeconds: undefined };
-  if (!generation) return present === undefined ? undefined : none;
+  if (!generation) return generators.deployment ? none : undefined;
   // A learner that is told to stop finishes what it has begun; its generators go when it has.
-  if (stage === "Suspending" || stage === "Ending") return { ...none, replicas: present ?? 0 };
+  if (stage === "Suspending" || stage === "Ending") return { ...none, replicas: before ?? 0 };
   if (stage !== "Running") return none;
   const { min, max } = generation.replicas;
   const admitted = workload?.status?.admission?.podSetAssignments?.find(({ name }) => name === GENERATORS_SET)?.count;
   const most = Math.min(max, admitted ?? max);
   const bounded = (replicas: number) => Math.min(most, Math.max(min, replicas));
   const demand = promptsOf(observed);
-  if (!demand) return { ...none, replicas: bounded(present ?? 0) };
+  if (!demand) return { ...none, replicas: bounded(before ?? 0) };
   const slots = model.generationBatchSize;
   const wanted = desiredActors(demand, { min, max: most, slots, autoscaling: "Demand" });
   const replicas = bounded(stabiliser.next(wanted, nowMs / 1000));
@@ -65,14 +65,11 @@ export function planGeneration(
 }
 
 /** Returns e.g. `scaled generators 1 -> 3: 120 prompts wait, 64 are written, 64 at once each`; undefined if the number stays. */
-export function describeGeneration(
-  { run, generators }: Observed,
-  { replicas, demand }: GenerationPlan,
-): string | undefined {
-  const present = generators.deployment?.spec?.replicas;
-  if (!demand || present === undefined || present === replicas) return undefined;
+export function describeGeneration({ run }: Observed, { replicas, demand }: GenerationPlan): string | undefined {
+  const before = run.status?.generation?.replicas;
+  if (!demand || before === undefined || before === replicas) return undefined;
   const { generationBatchSize } = run.spec.model;
-  return `scaled generators ${present} -> ${replicas}: ${demand.queued} prompts wait, ${demand.running} are written, ${generationBatchSize} at once each`;
+  return `scaled generators ${before} -> ${replicas}: ${demand.queued} prompts wait, ${demand.running} are written, ${generationBatchSize} at once each`;
 }
 
 /** How many generators are ready, by the kubelet's probes. */

@@ -35,11 +35,11 @@ export async function reconcileGenerators(look: Look, plan: GenerationPlan | und
   }
   if (!deployment) await checkClaim(look);
   const text = describeGeneration(look.observed, plan);
+  const isMore = plan.replicas > (run.status?.generation?.replicas ?? 0);
   const remember = await reconcileCertificate(look);
   await applyChild(look, SERVICE, desiredGeneratorService(run));
   await applyChild(look, DEPLOYMENT, desiredGenerators(run, { replicas: plan.replicas, settings: look.settings }));
-  if (text)
-    tell(look, "Normal", plan.replicas > deployment!.spec!.replicas! ? "ScaledUp" : "ScaledDown", text, "Scale");
+  if (text) tell(look, "Normal", isMore ? "ScaledUp" : "ScaledDown", text, "Scale");
   return { remember, againSeconds: plan.againSeconds };
 }
 
@@ -49,7 +49,7 @@ export function stabiliserOf({ observed, memory, nowMs }: Look): StepResult & { 
   const known = memory.generationStabiliser;
   if (known?.scaleDownSeconds === scaleDownSeconds) return { stabiliser: known.stabiliser };
   const stabiliser = new Stabiliser(scaleDownSeconds);
-  stabiliser.next(observed.generators.deployment?.spec?.replicas ?? 0, nowMs / 1000);
+  stabiliser.next(observed.run.status?.generation?.replicas ?? 0, nowMs / 1000);
   return { stabiliser, remember: { generationStabiliser: { scaleDownSeconds, stabiliser } } };
 }
 

@@ -154,7 +154,7 @@ function without(said: StatusMessage, field: "phase"): StatusMessage {
   return rest;
 }
 
-const RUN = runOf({ stopping: { iterations: 10 } });
+const RUN = runOf({ stopping: { iterations: 10 }, generation: {} });
 
 function statusOf(said: StatusMessage, stage: Stage = "Running", before: object = {}) {
   const run = { ...RUN, status: before };
@@ -168,6 +168,7 @@ function statusOf(said: StatusMessage, stage: Stage = "Running", before: object 
     },
     refused: {},
     actorsRefused: undefined,
+    generation: { replicas: 2, demand: undefined, againSeconds: undefined },
     nowMs: NOW_MS,
   });
 }
@@ -236,6 +237,19 @@ describe("whatever a learner says", () => {
       executions: fc.record({ queued: uint32, running: uint32, completed: uint64, lost: uint64, retried: uint64 }),
       actors: fc.array(fc.record({ name: text, running: uint32, connected: fc.boolean() }), { maxLength: 3 }),
       ...{ iterationJson, evaluationJson },
+      generation: fc.record({
+        waitingPrompts: uint32,
+        generators: fc.array(
+          fc.record({
+            address: text,
+            ready: fc.boolean(),
+            policyVersion: uint64,
+            running: uint32,
+            notUsedBecause: text,
+          }),
+          { maxLength: 3 },
+        ),
+      }),
       checkpoint: fc.record({ iteration: uint32, digest: text, path: text }),
     },
     { requiredKeys: [] },
