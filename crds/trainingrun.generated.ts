@@ -824,7 +824,7 @@ export interface GeneratorPodTemplate {
 export interface GeneratorPodSpec {
   /** Labels that a node must have. */
   nodeSelector?: Record<string, string>;
-  /** Nodes and other pods that the pod must, or should, be near to or apart from. */
+  /** Nodes that the pod must, or should, run on; topologySpreadConstraints keep pods apart. */
   affinity?: Record<string, unknown>;
   /** Taints of nodes that the pod tolerates. */
   tolerations?: Toleration[];
