@@ -1,6 +1,6 @@
 /**
  * The command line: `longrun run | evaluate | controller | smoke-test | release-runs | exec | debug | grade | task | logprobs |
- * generate | model | serve | report | samples | validate | pretrain | prepare | completion`.
+ * generate | model | serve | report | samples | validate | pretrain | prepare | certificates | completion`.
  *
  * Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted. What belongs to another part is a program of that part,
  * started as a process (`parts.ts`).
@@ -67,6 +67,8 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .addOption(listenOption())
     .addOption(metricsListenOption())
     .option("--replay <STORE>", "take batches and results from the store.sqlite of an earlier run")
+    .option("--generators <URLS>", "generators that write solutions in the learner's place: https://HOST:PORT[,…]")
+    .option("--generators-tls <DIR>", "the learner's certificate for them, of longrun certificates")
     .addOption(pythonOption())
     .action(async (file: string | undefined, options) => {
       // Loaded here, since it brings the channel with it, which the other commands have no use for.
@@ -250,6 +252,17 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
         const { python } = await preparePython(options.python, options.packages, steps);
         for (const task of tasks) process.stdout.write(`${await prepareBundledTask(task, python, steps)}\n`);
       });
+    });
+
+  program
+    .command("certificates")
+    .description("make the certificates of a learner and its generators on other machines")
+    .requiredOption("--out <DIR>", "folder to make: learner/ for longrun run, generator/ for longrun serve")
+    .requiredOption("--hosts <HOSTS>", "names and addresses of the generators, as --generators has them: a,b")
+    .option("--days <N>", "how long they are valid", "365")
+    .action(async (options: { out: string; hosts: string; days: string }) => {
+      const { writeGeneratorCertificates } = await import("./local/generators.ts");
+      await writeGeneratorCertificates(options);
     });
 
   program

@@ -5,6 +5,7 @@ export const EXAMPLES: Record<string, readonly string[]> = {
     "longrun run manifests/quickstart/trainingrun.yaml --out runs/short --set stopping.iterations=2",
     "longrun run --task ./mytask --out runs/mine",
     "longrun run --resume runs/short",
+    "longrun run run.yaml --generators https://gpu-1.example.com:8443 --generators-tls certificates/learner",
   ],
   evaluate: [
     "longrun evaluate --run runs/short",
@@ -47,7 +48,12 @@ export const EXAMPLES: Record<string, readonly string[]> = {
     "longrun model info quickstart --plan lora --tokens 256:256",
     "longrun model convert quickstart --out policies/half --dtype bfloat16",
   ],
-  serve: ["longrun serve --model quickstart", "longrun serve --run runs/short --port 9000"],
+  serve: [
+    "longrun serve --model quickstart",
+    "longrun serve --run runs/short --port 9000",
+    "longrun serve --tls certificates/generator --model quickstart",
+  ],
+  certificates: ["longrun certificates --out certificates --hosts gpu-1.example.com,10.0.0.7"],
 };
 
 /** Returns the section of a command's help. */

@@ -56,7 +56,8 @@ export const PART_COMMANDS: Record<string, PartCommand> = {
     description: "the policy behind an HTTP API like OpenAI's",
     options: [
       ...[...MODEL, "--run", "--host", "--port", "--api-key", "--no-key", "--served-model-name"],
-      ...["--slots", "--context", "--max-waiting"],
+      ...["--slots", "--context", "--max-waiting", "--tls", "--probe-port", "--drain-seconds"],
+      ...["--vllm", "--adapter-folder", "--model-name"],
     ],
   },
 };

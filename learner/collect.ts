@@ -36,9 +36,12 @@ type Collecting = Pick<Run, "spec" | "store" | "server" | "rollout" | "phases" |
  *
  * When the batch is complete nothing more is begun. What was begun is generated to its end and stored, so that the policy
  * version of a sample is one version.
+ *
+ * Generators write on while the learner trains (`CarryOver` under `Wait`): then their slots are kept full, and a batch more waits for
+ * them, within the same bound. Each row is of one version, which its generator says.
  */
 export async function collect(run: Collecting, iteration: number): Promise<Collected> {
-  const { algorithm } = run.spec;
+  const { algorithm, stopping } = run.spec;
   const { store, server, rollout, phases, grades, iterations, waiting } = run;
   const version = iteration - 1;
   const groupSize = samplesPerPrompt(algorithm);
@@ -54,7 +57,7 @@ export async function collect(run: Collecting, iteration: number): Promise<Colle
 
   const generation = rollout.generation(version);
   const broken = ({ unfinished, finished }: OpenGroup) => unfinished === 0 && finished < smallest;
-  const openGroups = () => withUnderway(store.openGroups({ since }), generation.underway, version);
+  const openGroups = () => withUnderway(store.openGroups({ since }), generation.underway);
   const usable = () => openGroups().filter((group) => !broken(group));
   const executionsWait = () => store.leases.attempts.hasQueued();
   const atStart = usable();
@@ -68,8 +71,11 @@ export async function collect(run: Collecting, iteration: number): Promise<Colle
     staleWaited = Math.max(staleWaited, overdue);
     return overdue === 0;
   };
+  const overlaps = goesAhead && rollout.writesAhead && iteration < stopping.iterations;
   const ahead = (groups: OpenGroup[]) => {
-    if (!goesAhead || generation.isUnderWay || executionsWait()) return 0;
+    if (!goesAhead || executionsWait()) return 0;
+    if (overlaps) return Math.min(most - groups.length, Math.ceil(generation.rowsToWriteAhead / groupSize));
+    if (generation.isUnderWay) return 0;
     return Math.max(0, Math.min(most - groups.length, Math.ceil(store.leases.running().length / groupSize)));
   };
   const idleBecause = (groups: OpenGroup[]): Idle => {
@@ -77,11 +83,12 @@ export async function collect(run: Collecting, iteration: number): Promise<Colle
     return goesAhead && groups.length >= most ? "idleStaleness" : "idlePrograms";
   };
 
+  let isDone = false;
   try {
     for (;;) {
       const groups = usable();
       const isFull = isComplete(groups);
-      const wanted = Math.max(target - groups.length, isFull ? 0 : ahead(groups));
+      const wanted = Math.max(target - groups.length, isFull && !overlaps ? 0 : ahead(groups));
       if (isFull && wanted === 0) break;
 
       const prompts = Math.min(wanted, generation.room);
@@ -92,12 +99,14 @@ export async function collect(run: Collecting, iteration: number): Promise<Colle
         phases.enter("execute", algorithm.batchSize, done, idleBecause(groups));
       }
       generation.begin(prompts);
+      if (isFull && overlaps) break;
       await server.waitForChange(generation.isUnderWay ? whileGenerating(waiting, generation) : waiting);
     }
+    isDone = true;
   } finally {
-    await generation.end();
+    if (!(overlaps && isDone)) await generation.end();
   }
-  iterations.countLaunched(generation.launched);
+  iterations.countLaunched(generation.takeLaunched());
   grades.gradeFinished();
 
   const taken = usable().filter(complete).slice(0, size);
@@ -126,11 +135,13 @@ const complete = ({ unfinished }: OpenGroup) => unfinished === 0;
  * Returns the groups of the store and those that are begun. Samples that are still generated count as unfinished.
  * @param underway how many these are, by group
  */
-function withUnderway(stored: OpenGroup[], underway: ReadonlyMap<string, number>, version: number): OpenGroup[] {
+function withUnderway(stored: OpenGroup[], underway: Generation["underway"]): OpenGroup[] {
   const known = new Set(stored.map(({ id }) => id));
-  const groups = stored.map((group) => ({ ...group, unfinished: group.unfinished + (underway.get(group.id) ?? 0) }));
-  for (const [id, unfinished] of underway)
-    if (!known.has(id)) groups.push({ id, iteration: version, unfinished, finished: 0 });
+  const groups = stored.map((group) => {
+    return { ...group, unfinished: group.unfinished + (underway.get(group.id)?.left ?? 0) };
+  });
+  for (const [id, { left: unfinished, iteration }] of underway)
+    if (!known.has(id)) groups.push({ id, iteration, unfinished, finished: 0 });
   return groups;
 }
 

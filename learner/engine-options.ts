@@ -39,12 +39,14 @@ export const COMPUTE = {
 export async function place(
   policy: string,
   spec: TrainingRunSpec,
-  { device: wished, memoryBytes }: Pick<Options, "device" | "memoryBytes">,
+  { device: wished, memoryBytes, generators }: Pick<Options, "device" | "memoryBytes" | "generators">,
   log: Logger,
   restarted: boolean,
 ): Promise<MemoryPlan> {
   const wish = parseDevices(wished ?? spec.learner.device);
-  const request = requestOf(spec, policy, { kind: "cpu" });
+  const asked = requestOf(spec, policy, { kind: "cpu" });
+  // generators write: the learner has no KV cache
+  const request = generators.length > 0 ? { ...asked, generationBatchSize: 1 } : asked;
   const found = await resolveDevices(wish, probeDevice, { lossy: restarted });
   const { reason, lost } = found;
   const cudas = largest(found.devices, wish === "auto");

@@ -1,6 +1,7 @@
 import { MARKERS } from "../proto/markers.ts";
 import type { Checkpoints } from "./checkpoints.ts";
 import type { Collected, RunContext } from "./context.ts";
+import type { Generators } from "./generators/generators.ts";
 import type { Grades } from "./grades.ts";
 import { type IterationMetrics, iterationMetrics, measuredSample } from "./metrics/iteration.ts";
 import type { Phases } from "./phases.ts";
@@ -15,6 +16,7 @@ export interface IterationsOptions extends RunContext {
   server: Pick<LearnerServer, "actors">;
   phases: Phases;
   grades: Grades;
+  generators?: Pick<Generators, "takeCounts"> | undefined;
   checkpoints: Checkpoints;
   files: RunFiles;
   /** Batches come from another run (`--replay`): the store has none of their samples. */
@@ -108,7 +110,7 @@ export class Iterations {
   }
 
   #line(done: FinishedIteration, checkpoint: { seconds: number; bytes: number } | undefined): IterationMetrics {
-    const { spec, store, task, corpus, progress, phases, grades, isReplay } = this.#run;
+    const { spec, store, task, corpus, progress, phases, grades, generators, isReplay } = this.#run;
     const { iteration, batch, staleIds, staleWaited, brokenIds, abandonedSeconds, updated } = done;
     const measured = (sample: Sample) =>
       measuredSample(sample, iteration, corpus && sample.program ? inCorpus(sample.program, corpus) : undefined);
@@ -139,6 +141,7 @@ export class Iterations {
       instrumenterFaults: launched.instrumenterFaults,
       staleDropped: staleIds.length,
       groupDropped: brokenIds.length,
+      ...(generators && { generation: generators.takeCounts() }),
       previous: progress.lines.at(-1),
     });
   }

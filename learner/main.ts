@@ -3,7 +3,7 @@
  *
  *     node learner/main.ts --run DIR --listen HOST:PORT --metrics-listen HOST:PORT --tls DIR --task-dir DIR
  *         [--run-id ID] [--manifest FILE] [--model-dir DIR] [--device auto|cpu|cuda|cuda:N,M] [--memory-bytes N] [--stay]
- *         [--termination-log FILE] [--replay STORE]
+ *         [--termination-log FILE] [--replay STORE] [--generators URL[,URL…] [--generators-tls DIR]]
  *
  * In a folder that `longrun evaluate` made (it has a policies.json) the learner trains nothing: it evaluates the
  * policies that the file names.
@@ -27,11 +27,13 @@ import { Checkpoints, checkBase, loadCheckpoint, loadFolder } from "./checkpoint
 import type { RunContext } from "./context.ts";
 import {
   checkLengths,
+  type Device,
   type EngineOptions,
   MappedWeights,
   modelIdentity,
   onNotice,
   readConfig,
+  readEosIds,
   readTokenizer,
   startEngine,
 } from "./engine/index.ts";
@@ -39,6 +41,7 @@ import { adapterOf, COMPUTE, place } from "./engine-options.ts";
 import { evaluatePolicies, type Policies, readPolicies } from "./evaluation/policies.ts";
 import { exitStatusOf, failureKind, type RunStage } from "./failures.ts";
 import { Fence } from "./fence.ts";
+import { Generators } from "./generators/generators.ts";
 import { Grades } from "./grades.ts";
 import { rewardOrderFault } from "./grading/reward.ts";
 import { Health } from "./health.ts";
@@ -58,7 +61,7 @@ import { readCorpus, unknownTask } from "./pretrain/corpus.ts";
 import { recordedBatches } from "./replay.ts";
 import { reportPage } from "./report/serve.ts";
 import { ReportWriter } from "./report/writer.ts";
-import { deviationLimits } from "./rl/deviation.ts";
+import { deviationLimits, GPU_DEVIATION_LIMITS } from "./rl/deviation.ts";
 import { checkInstrumenter } from "./rollout/instrument-policy.ts";
 import { Rollout } from "./rollout/rollout.ts";
 import { packagesOf, readPromptTask } from "./rollout/snippet.ts";
@@ -78,6 +81,8 @@ import { versions } from "./versions.ts";
 /** The kubelet reads at most 4096 bytes of a termination message. */
 const TERMINATION_CHARACTERS = 1000;
 const STORE = "store.sqlite";
+/** A run on one machine ends when rows wait and no generator could be used for so long; in a pod the learner waits. */
+const NO_GENERATOR_SECONDS = 900;
 /** Default of `learner.leaseSlackSeconds`. */
 const LEASE_SLACK_SECONDS = 300;
 
@@ -176,8 +181,11 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
 
   metrics.continueFrom(countsOf(store));
   const server = await serve(it);
+  const context: RunContext = { directory, spec, task, store, status, metrics, log, progress: { state, lines } };
+  const phases = new Phases(context, signal, suspension.signal);
+  const generators = startGenerators(it, { engine, device, policy, phases, progress: context.progress });
   const rollout = new Rollout({
-    ...{ engine, store, spec, addSamples: (samples) => server.write(() => store.addSamples(samples)) },
+    ...{ engine, writers: generators, store, spec, addSamples: (samples) => server.write(() => store.addSamples(samples)) },
     task: readPromptTask(task, spec.prompts.dataSnippetRows, packagesOf(spec)),
     encode: (messages) => tokenizer.encodeChat(messages),
     decode: (tokens) => tokenizer.decode(tokens),
@@ -193,27 +201,28 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const unknown = corpus && unknownTask(corpus.tasks, spec.model.policy ?? policy, task.name);
   if (unknown !== undefined) tell(log, unknown);
 
-  const context: RunContext = { directory, spec, task, store, status, metrics, log, progress: { state, lines } };
-  const phases = new Phases(context, signal, suspension.signal);
   const grades = new Grades(context);
   const checkpoints = new Checkpoints(context, engine);
   const summary = { ...(earlier ?? newSummary(corpus?.summary, versions())), state: "running" as const, message: "" };
   const files = new RunFiles({ ...context, server, metricsFile, tensorBoard, report, summary });
   const recorded = options.replay === undefined ? undefined : recordedBatches(options.replay);
-  const parts = { ...context, server, phases, grades, checkpoints, files };
+  const parts = { ...context, server, phases, grades, checkpoints, files, generators };
   const iterations = new Iterations({ ...parts, isReplay: recorded !== undefined, corpus: corpus?.hashes });
   const waiting = waitingOf(spec, options.stay, phases.stop);
-  const limits = deviationLimits(device);
+  // rows of generators are compared with a limit of their own: some of them may round to half precision
+  const limits = generators ? GPU_DEVIATION_LIMITS : deviationLimits(device);
   const run: Run = { ...parts, engine, rollout, iterations, waiting, recorded, deviationLimits: limits };
 
   status.update({ iteration: state.iteration + 1, checkpoint });
   const counting = setInterval(() => {
     metrics.observeExecutions(countsOf(store));
     metrics.observeActors(server.actors());
+    if (generators) metrics.observeGenerators(generators.status);
   }, 1000);
   if (summary.evaluation.settings) files.announceEvaluation(summary.evaluation);
   const end = await endOf(run, it, readPolicies(directory));
   clearInterval(counting);
+  await generators?.close();
 
   const { message, exitStatus } = end;
   const endAtOnce = async () => {
@@ -240,6 +249,28 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   await tensorBoard.close();
   await finish(it, server, end.state, message);
   return exitStatus === 0 ? 0 : refuse(message, options.terminationLog, exitStatus);
+}
+
+/** Connects to the generators that the learner was given; undefined: there are none. */
+function startGenerators(
+  { options, directory, status, log, suspension, signal }: Process,
+  run: Pick<Run, "engine" | "phases" | "progress"> & { device: Device; policy: string },
+): Generators | undefined {
+  const none = options.generators.length === 0 || options.replay !== undefined || readPolicies(directory) !== undefined;
+  if (none) return undefined;
+  const { engine, phases, progress, device, policy } = run;
+  const generators = new Generators({
+    ...{ urls: options.generators, tlsDirectory: options.generatorsTls, engine, device: device.kind, log },
+    ...{ eosIds: readEosIds(policy), vocabSize: readConfig(policy).vocabSize },
+    directory: join(directory, "generators"),
+    isCurrent: (version) => phases.isBetweenUpdates && progress.state.iteration === version,
+    noGeneratorSeconds: options.stay ? Number.POSITIVE_INFINITY : NO_GENERATOR_SECONDS,
+    tell: (text) => tell(log, text),
+    onChange: () => status.changed(),
+    signal: AbortSignal.any([signal, suspension.signal]),
+  });
+  status.addSource(() => ({ generation: generators.status }));
+  return generators;
 }
 
 /** Starts the engine with the weights of the newest checkpoint, or with the run's initial policy. @param restarted it has begun before */

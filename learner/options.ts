@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { ManifestError } from "../crds/trainingrun.ts";
+import { parseUrls } from "./generators/addresses.ts";
 
 const OPTIONS = {
   /** The run folder. */
@@ -26,6 +27,10 @@ const OPTIONS = {
   device: { type: "string", default: process.env.LONGRUN_DEVICE },
   /** Bytes that the run may take of its device's memory. [all that is free] */
   "memory-bytes": { type: "string", default: process.env.LONGRUN_MEMORY_BYTES },
+  /** `https://HOST:PORT[,…]` of generators, which write solutions in the learner's place. */
+  generators: { type: "string", default: process.env.LONGRUN_GENERATORS },
+  /** Folder with ca.crt, tls.crt and tls.key for generators. [--tls] */
+  "generators-tls": { type: "string" },
   /** Serves status and metrics after the end of the run, until SIGTERM. */
   stay: { type: "boolean", default: false },
   /** File for one line that says why the process ended: the container's status. */
@@ -51,6 +56,8 @@ export function parseOptions(args: string[]) {
     ...{ listen, metricsListen: values["metrics-listen"], replay, manifest, stay, device: device || undefined },
     runId: values["run-id"],
     modelDir: values["model-dir"],
+    generators: parseUrls(values.generators ?? ""),
+    generatorsTls: values["generators-tls"] ?? needed("tls"),
     memoryBytes: byteCount(values["memory-bytes"]),
     terminationLog: values["termination-log"] ?? defaultTerminationLog(),
   };

@@ -2,6 +2,7 @@ import type { TrainingRunSpec } from "../crds/trainingrun.ts";
 import type { Checkpoints } from "./checkpoints.ts";
 import type { Collected, RunContext } from "./context.ts";
 import type { Engine } from "./engine/index.ts";
+import type { Generators } from "./generators/generators.ts";
 import type { Grades } from "./grades.ts";
 import type { Iterations } from "./iterations.ts";
 import type { Phases } from "./phases.ts";
@@ -15,6 +16,8 @@ import type { WaitOptions } from "./server/waiting.ts";
 export interface Run extends RunContext {
   /** Generates and updates the policy. */
   readonly engine: Engine;
+  /** Generate in the engine's place, on other machines. */
+  readonly generators?: Generators | undefined;
   /** Launches executions: prompts, solutions, instrumented programs. */
   readonly rollout: Rollout;
   /** Leases executions to actors and takes their results. */

@@ -18,7 +18,8 @@ import type { Task } from "./tasks/task.ts";
  * @throws the reason of the signal that stopped the run; everything that was finished is then in the store
  */
 export async function train(run: Run): Promise<string> {
-  const { engine, store, spec, progress, phases, iterations, recorded, deviationLimits } = run;
+  const { engine, generators, store, spec, progress, phases, iterations, recorded, deviationLimits } = run;
+  await generators?.publish(progress.state.iteration);
   if (spec.evaluation.before) await evaluatePolicy(run, "before");
 
   // for iteration = 1 to N
@@ -52,6 +53,7 @@ export async function train(run: Run): Promise<string> {
 
     await iterations.finish({ ...collected, iteration, updated });
     reason = reasonToStop(progress.lines, spec.stopping);
+    if (reason === undefined || spec.evaluation.after) await generators?.publish(iteration);
   }
 
   if (spec.evaluation.after) await evaluatePolicy(run, "after");

@@ -4,6 +4,7 @@ import { dirname, join, resolve } from "node:path";
 import { parseEarlier, parseResolved, parseTrainingRun, type TrainingRun } from "../../crds/trainingrun.ts";
 import { ControllerError, describeFileError, EXIT } from "../errors.ts";
 import { fetchPolicy } from "./fetch-model.ts";
+import { generatorArguments } from "./generators.ts";
 import { checkAddresses, type LocalOptions, prepare, runLocalCommand, startBackend } from "./local-command.ts";
 import { tellWebhook } from "./notify.ts";
 import { taskFolder } from "./prepare.ts";
@@ -31,6 +32,9 @@ export interface RunOptions extends LocalOptions {
   resume?: string | undefined;
   /** Store of an earlier run whose batches and results are used again. */
   replay?: string | undefined;
+  /** URLs of generators, and the folder of the learner's certificate for them. */
+  generators?: string;
+  generatorsTls?: string;
 }
 
 /**
@@ -47,6 +51,7 @@ export async function runLocally(file: string | undefined, options: RunOptions, 
     const task = options.task && isAlone ? await taskFolder(options.task, options.python, local.steps) : options.task;
     const { run, source } = readRun(file, { ...options, task });
     await checkAddresses(local);
+    const forGenerators = generatorArguments(options);
     if (options.replay !== undefined && !existsSync(options.replay))
       throw new ControllerError(
         "input",
@@ -77,7 +82,7 @@ export async function runLocally(file: string | undefined, options: RunOptions, 
     try {
       return await startBackend(local, prepared, {
         ...{ run, directory, json: options.json, isNew: !options.resume },
-        learnerArguments: options.replay === undefined ? [] : ["--replay", resolve(options.replay)],
+        learnerArguments: [...forGenerators, ...(options.replay ? ["--replay", resolve(options.replay)] : [])],
         showEnd: () => showEnd(terminal, directory),
         goOn: `${command} --resume ${directory}`,
       });

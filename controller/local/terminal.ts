@@ -32,6 +32,8 @@ export interface IterationLine {
   clampedRewards?: number;
   /** So were more than half of them. */
   mostlyClamped?: boolean;
+  /** What generators were not used for; absent without generators. */
+  generation?: { faults: Record<string, number>; movedRows: number };
   /** What the engine did; absent in lines of an earlier longrun. */
   engineSeconds?: EngineSeconds;
 }
@@ -102,6 +104,7 @@ export function iterationRows(line: IterationLine, width: number): string[] {
     ...(line.flagged ? [`${line.flagged} flagged`] : []),
     ...(line.clampedRewards ? [clampedNote(line, line.clampedRewards)] : []),
     ...(line.noSignal ? ["all rewards alike: nothing to learn from"] : []),
+    ...generatorNotes(line),
     ...(line.importanceDeviates ? ["sampling and training disagree on probabilities"] : []),
   ];
   const withCut = [...notes, `${percent(line.truncatedFraction ?? 0)} cut`].join(", ");
@@ -110,6 +113,21 @@ export function iterationRows(line: IterationLine, width: number): string[] {
   const note = notes.join(", ");
   const whole = `${row}${GAP}${note}`;
   return whole.length <= width ? [whole] : [row, note.padStart(Math.min(row.length, width))];
+}
+
+const FAULTS: Record<string, string> = {
+  lost: "lost",
+  oldVersion: "with old weights",
+  logProbs: "with other log-probs",
+};
+
+function generatorNotes({ generation }: IterationLine): string[] {
+  if (!generation) return [];
+  const { faults, movedRows } = generation;
+  const notes = Object.entries(faults).flatMap(([fault, times]) =>
+    times > 0 ? [`${times} ${times === 1 ? "generator" : "generators"} ${FAULTS[fault] ?? fault}`] : [],
+  );
+  return movedRows > 0 ? [...notes, `${movedRows} rows moved`] : notes;
 }
 
 function clampedNote({ samples, validFraction, mostlyClamped }: IterationLine, clamped: number): string {
@@ -177,13 +195,16 @@ const PHASES: Partial<Record<PhaseName, string>> = {
 
 /** @returns what is going on, e.g. `iteration 3/12 · executing programs 14/32 · 2 queued, 1 running · 1 actor` */
 export function progressText(status: StatusReceived): string {
-  const { iteration, iterations, phaseDone, phaseTotal, executions, actors } = status;
+  const { iteration, iterations, phaseDone, phaseTotal, executions, actors, generation } = status;
   const phase = PHASES[phaseName(status)] ?? phaseName(status).toLowerCase();
   const parts = [
     iteration > 0 && phaseName(status) !== "FINAL_EVALUATION" ? `iteration ${iteration}/${iterations}` : "",
     phaseTotal > 0 ? `${phase} ${phaseDone}/${phaseTotal}` : phase,
     executions ? `${executions.queued} queued, ${executions.running} running` : "",
     actors && actors.length > 0 ? `${actors.filter((actor) => actor.connected).length} of ${actors.length} actors` : "",
+    generation?.generators
+      ? `${generation.generators.filter(({ ready }) => ready).length} of ${generation.generators.length} generators`
+      : "",
     status.message ?? "",
   ];
   return parts.filter((part) => part !== "").join(" · ");

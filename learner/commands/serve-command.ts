@@ -7,17 +7,13 @@ import { basename, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import {
   DEFAULT_SLOTS,
-  type Device,
   deviceName,
   FROZEN,
-  hostMemory,
-  type ModelConfig,
   type RunningEngine,
   readAdapter,
   readConfig,
   readEosIds,
   readTokenizer,
-  size,
   startEngine,
 } from "../engine/index.ts";
 import { LIMITS } from "../serve/limits.ts";
@@ -25,41 +21,55 @@ import type { ServedModel } from "../serve/model.ts";
 import { ApiServer } from "../serve/server.ts";
 import { chooseDevice, InputError, MODEL_OPTIONS, modelFolder, required, runCommand, wholeNumber } from "./command.ts";
 import { newestWeights, type Weights } from "./run-weights.ts";
+import { GENERATOR_DEFAULTS, GENERATOR_OPTIONS, serveGenerator } from "./serve-generator.ts";
+import { CONTEXT, checkMemory, contextOf, onSignals } from "./serving.ts";
 
-/** Default of --context, where the model has more: slots have room for it, whether it is used or not. */
-const CONTEXT = 4096;
 const USAGE = `Usage: longrun serve --model DIR [--adapter DIR] | --run DIR
        [--host ADDRESS] [--port N] [--api-key KEY | --no-key] [--served-model-name NAME]
        [--slots N] [--context TOKENS] [--max-waiting N] [--threads N] [--device auto|cpu|cuda:N]
 
+       longrun serve --tls DIR --model DIR [--host ADDRESS] [--port N] [--probe-port N] [--drain-seconds N]
+       [--slots N] [--context TOKENS] [--threads N] [--device auto|cpu|cuda:N]
+       longrun serve --tls DIR --vllm URL --adapter-folder DIR --model-name NAME [--slots N] [--device cpu|cuda:0] […]
+
 Serves a model, a model with a LoRA adapter, or the newest checkpoint of a run as OpenAI's API:
 /v1/chat/completions, /v1/completions, /v1/models, /health, /metrics.
 
+With --tls it is a generator instead: it writes solutions for the learner of a run, and for nobody else
+(learner/generators/README.md). --vllm: in front of a vLLM server on this machine, with its slots and its device.
+
 --host         where to listen (default 127.0.0.1; any other address needs a key, or --no-key)
---port         default 8000; 0 is any free one
+--port         default 8000, with --tls ${GENERATOR_DEFAULTS.port}; 0 is any free one
 --api-key      what clients send as "Authorization: Bearer KEY". Other users of this machine can see it there:
                prefer the variable LONGRUN_API_KEY
 --slots        answers that are generated side by side (default ${DEFAULT_SLOTS}); further ones wait
 --context      most tokens of a prompt and its answer (default: the model's, ${CONTEXT} at most)
---max-waiting  answers that wait, before requests are refused with status 429 (default ${LIMITS.waiting})`;
+--max-waiting  answers that wait, before requests are refused with status 429 (default ${LIMITS.waiting})
+--tls             folder with tls.crt, tls.key and ca.crt of the run; --host is then 0.0.0.0 by default
+--probe-port      /health, /ready and /metrics without TLS (default ${GENERATOR_DEFAULTS.probePort}); 0 is any free one
+--drain-seconds   time that running rows have after SIGTERM (default ${GENERATOR_DEFAULTS.drainSeconds})
+--adapter-folder  a folder that vLLM reads, too
+--model-name      what vLLM's --served-model-name says`;
 
 const OPTIONS = {
   ...MODEL_OPTIONS,
   run: { type: "string" },
-  host: { type: "string", default: "127.0.0.1" },
-  port: { type: "string", default: "8000" },
+  host: { type: "string" },
+  port: { type: "string" },
   "api-key": { type: "string" },
   "no-key": { type: "boolean" },
   "served-model-name": { type: "string" },
   slots: { type: "string", default: String(DEFAULT_SLOTS) },
   context: { type: "string" },
   "max-waiting": { type: "string", default: String(LIMITS.waiting) },
+  ...GENERATOR_OPTIONS,
 } as const;
 type Values = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>["values"];
 
 async function serve(): Promise<number> {
   const { values } = parseArgs({ options: OPTIONS });
   const say = (line: string) => void process.stderr.write(`${line}\n`);
+  if (values.tls !== undefined) return serveGenerator({ ...values, tls: values.tls }, say);
   const listen = listenOf(values);
   const [slots, threads] = [wholeNumber(values.slots, "--slots", 1), wholeNumber(values.threads, "--threads", 0)];
   const maxWaiting = wholeNumber(values["max-waiting"], "--max-waiting", 0);
@@ -109,7 +119,7 @@ function weightsOf(values: Values, say: (line: string) => void): Weights {
 }
 
 function listenOf(values: Values) {
-  const { host } = values;
+  const { host = "127.0.0.1" } = values;
   const key = values["api-key"] || process.env.LONGRUN_API_KEY || undefined;
   if (key !== undefined && values["no-key"]) throw new InputError("there is a key and --no-key; leave one of them out");
   const loopback = host === "localhost" || (isIP(host) !== 0 && /^(127\.|::1$)/.test(host));
@@ -117,24 +127,9 @@ function listenOf(values: Values) {
     throw new InputError(
       `--host is ${host}: others could connect, and there is no key; set LONGRUN_API_KEY, or say --no-key`,
     );
-  const port = wholeNumber(values.port, "--port", 0);
+  const port = wholeNumber(values.port ?? "8000", "--port", 0);
   if (port > 65_535) throw new InputError(`--port is ${port}; give a whole number of at most 65535`);
   return { host, port, key, loopback };
-}
-
-function contextOf(text: string | undefined, { maxPositions }: ModelConfig): number {
-  const context = text === undefined ? Math.min(CONTEXT, maxPositions) : wholeNumber(text, "--context", 2);
-  if (context <= maxPositions) return context;
-  throw new InputError(`--context is ${context}; the model has ${maxPositions} positions, give at most so many`);
-}
-
-/** @throws InputError unless the KV cache fits into memory. Of a GPU the first token tells */
-function checkMemory(config: ModelConfig, device: Device, slots: number, context: number): void {
-  const bytes = slots * context * 8 * config.layers * config.keyValueHeads * config.headSize;
-  const { bytes: free, source } = hostMemory();
-  if (device.kind === "cuda" || bytes <= free) return;
-  const cache = `${slots} slots of ${context} tokens take ${size(bytes)}`;
-  throw new InputError(`--slots and --context: ${cache}, but ${size(free)} is ${source}; lower one of them`);
 }
 
 async function listening(options: Parameters<typeof ApiServer.listen>[0]): Promise<ApiServer> {
@@ -145,14 +140,6 @@ async function listening(options: Parameters<typeof ApiServer.listen>[0]): Promi
     if (code !== "EADDRINUSE") throw new InputError(`--host ${options.host}: ${message}`, { cause });
     throw new InputError(`--port ${options.port} is in use; choose another, or 0 for any free one`, { cause });
   }
-}
-
-/** @param onSignal gets the exit status of the signal, and whether it is not the first. The end of the parent process is one, too */
-function onSignals(onSignal: (status: number, again: boolean) => void): void {
-  let signals = 0;
-  process.on("SIGINT", () => onSignal(130, signals++ > 0));
-  process.on("SIGTERM", () => onSignal(0, signals++ > 0));
-  if (process.channel) process.once("disconnect", () => signals === 0 && onSignal(0, signals++ > 0));
 }
 
 function announce(model: ServedModel, { host, key }: ReturnType<typeof listenOf>, port: number, where: string): void {

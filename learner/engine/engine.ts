@@ -206,6 +206,10 @@ export interface Engine {
   save(directory: string): Promise<{ digest: string }>;
   /** Takes back what `save` wrote, bit for bit. The reference stays. */
   load(directory: string): Promise<void>;
+  /** Writes the policy's weights alone into `directory`: a Hugging Face folder, or with an adapter one of PEFT. */
+  savePolicy(directory: string): Promise<void>;
+  /** Takes the policy's weights from a folder that `savePolicy` wrote, after the rows that are being generated; moments are dropped. */
+  loadPolicy(directory: string): Promise<void>;
   /** sha256 over the bytes of all weights and moments, hex. */
   digest(): Promise<string>;
   close(): Promise<void>;
@@ -241,6 +245,8 @@ export async function startEngine(options: EngineOptions): Promise<RunningEngine
     pretrain: calls.pretrain,
     save: calls.save,
     load: calls.load,
+    savePolicy: calls.savePolicy,
+    loadPolicy: calls.loadPolicy,
     digest: calls.digest,
     close: calls.close,
     get failure() {

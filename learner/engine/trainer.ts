@@ -220,6 +220,16 @@ export class Trainer implements Engine {
     this.#useCritic(critic);
   }
 
+  async savePolicy(directory: string): Promise<void> {
+    await this.#workers.fetch("policy", this.policy);
+    this.#model.write(directory, this.policy.weights);
+  }
+
+  async loadPolicy(directory: string): Promise<void> {
+    this.policy.restore(this.#model.read(directory), undefined);
+    this.#workers.changed("policy");
+  }
+
   async digest(): Promise<string> {
     await this.#fetch();
     return digestOf({ policy: this.policy, critic: this.critic });

@@ -98,6 +98,8 @@ export interface IterationInput extends Omit<UpdateResult, "weights"> {
   staleWaited: number;
   /** Samples left out because the rest of their group was lost. */
   groupDropped: number;
+  /** What generators were not used for, rows that moved to another one, rows that could not be compared; absent without generators. */
+  generation?: { faults: Record<string, number>; movedRows: number; uncheckedRows: number };
   checkpoint?: { seconds: number; bytes: number } | undefined;
   previous?: Previous | undefined;
   wallTime: Date;

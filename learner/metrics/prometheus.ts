@@ -20,6 +20,12 @@ const EXECUTION_EVENTS = ["completed", "lost", "retried", "disrupted"] as const;
 /** Executions now by state, and events since the run began. */
 export type ExecutionCounts = Record<"queued" | "running" | (typeof EXECUTION_EVENTS)[number], number>;
 
+/** What LearnerStatus says of generators. */
+interface GenerationStatus {
+  waitingPrompts: number;
+  generators: readonly { ready: boolean; running: number }[];
+}
+
 type Value = (line: IterationMetrics) => number | null;
 
 /** One gauge per number: name, meaning, where it stands in the line. */
@@ -92,13 +98,21 @@ const COUNTERS: readonly [string, string, string | undefined, (line: IterationMe
   ["verification_failures_total", "Refused instrumentations", undefined, (l) => ({ "": l.verificationFailures })],
   ["stale_dropped_total", "Samples past the staleness bound", undefined, (line) => ({ "": line.staleDropped })],
   ["group_dropped_total", "Samples whose group was lost", undefined, (line) => ({ "": line.groupDropped })],
+  ["generator_faults_total", "Times a generator was not used, by reason", "fault", (l) => l.generation?.faults ?? {}],
+  ["generator_moved_rows_total", "Rows that went to another generator", undefined, (l) => moved(l, "movedRows")],
+  ["generator_unchecked_rows_total", "Rows not compared for lag", undefined, (l) => moved(l, "uncheckedRows")],
   ["stale_waited_total", "Executions that a full batch waited for", undefined, (line) => ({ "": line.staleWaited })],
 ];
+
+const moved = ({ generation }: IterationMetrics, name: "movedRows" | "uncheckedRows") => ({
+  "": generation?.[name] ?? 0,
+});
 
 /** Label values that are shown as 0 before they first come: a rate cannot see a counter's first step otherwise. */
 const KNOWN_VALUES: Record<string, readonly string[]> = {
   samples_total: Object.keys(NONE),
   prompts_total: ["scratch", "improve"],
+  generator_faults_total: ["lost", "oldVersion", "logProbs"],
   learner_engine_seconds_total: ENGINE_USES,
   phase_seconds_total: ["generate", "execute", "evaluate", "train", "checkpoint", "other"],
 };
@@ -130,6 +144,8 @@ export class LearnerMetrics {
     "Connected actors whose machine lacks a layer of isolation",
     "layer",
   );
+  readonly #generators = this.#gauge("generators", "Generators, by whether they get rows", "state");
+  readonly #generatorRows = this.#gauge("generator_rows", "Rows at generators, and rows that wait for one", "state");
   readonly #ended = this.#counter(
     "execution_events_total",
     "Executions completed, lost, or queued again",
@@ -159,6 +175,14 @@ export class LearnerMetrics {
     const counter = new Counter({ name: `longrun_${name}`, help, labelNames, registers: [this.registry] });
     for (const value of known) counter.inc({ [label!]: value }, 0);
     return counter;
+  }
+
+  observeGenerators({ waitingPrompts, generators }: GenerationStatus): void {
+    const used = generators.filter(({ ready }) => ready).length;
+    this.#generators.set({ state: "used" }, used);
+    this.#generators.set({ state: "notUsed" }, generators.length - used);
+    this.#generatorRows.set({ state: "waiting" }, waitingPrompts);
+    this.#generatorRows.set({ state: "running" }, sum(generators.map(({ running }) => running)));
   }
 
   /** Call once per new line. A number that is null leaves its gauge unset. */

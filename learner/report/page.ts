@@ -11,6 +11,7 @@ import { type Chart, chartsOf } from "./charts.ts";
 import { clampedSentence } from "./clamped.ts";
 import { durationSentence } from "./durations.ts";
 import { engineSentence } from "./engine.ts";
+import { generatorSentence } from "./generators.ts";
 import { guardSentence, guardWords } from "./guards.ts";
 import { CONTENT_SECURITY_POLICY, type Html, heads, html, row, terminalText, trusted } from "./html.ts";
 import { highlightPython } from "./python.ts";
@@ -69,6 +70,7 @@ async function plots(run: RunFolder): Promise<Html> {
   const flagged = guardSentence(run.lines);
   const clamped = clampedSentence(run.lines);
   const engine = engineSentence(run.lines);
+  const generators = generatorSentence(run.lines);
   return html`<h2>Learning</h2>
 ${await figures(learning)}
 <h2>Programs</h2>
@@ -82,6 +84,7 @@ ${await figures(durations)}
 ${await figures(optimisation)}
 <h2>Time</h2>
 ${engine && html`<p>${engine}</p>`}
+${generators && html`<p>${generators}</p>`}
 ${await figures(clock)}`;
 }
 

@@ -17,8 +17,25 @@ const LOOK_AHEAD_ROWS = 8;
 /** Rows that ended together are read for so long before those that were read are stored in one commit: a commit waits for the disk. */
 const READING_MILLISECONDS = 10;
 
+/** What writes responses in the engine's place: the run's generators. */
+export interface Writers {
+  /** Rows that they generate side by side. */
+  readonly slots: number;
+  /** Like `Engine.generate`; each response says which policy version wrote it. */
+  generate(
+    prompts: readonly Int32Array[],
+    options: Pick<GenerateOptions, "seeds" | "temperature" | "topP" | "maxNewTokens">,
+    listener?: (index: number, response: WrittenResponse) => void,
+  ): Promise<WrittenResponse[]>;
+}
+
+type GenerateOptions = Parameters<Engine["generate"]>[1];
+type WrittenResponse = Response & { policyVersion?: number };
+
 export interface GenerationOptions {
   engine: Pick<Engine, "generate">;
+  /** Left out: the engine writes. */
+  writers?: Writers | undefined;
   store: { readonly lineage: number };
   /** Stores samples and queues their executions. */
   addSamples: (samples: readonly NewSample[]) => Promise<void>;
@@ -60,13 +77,14 @@ export interface Launched {
 }
 
 interface Row extends Drawn {
+  source: Source;
   number: number;
   /** Number of the group's first sample. */
   first: number;
 }
 
 /** A row whose response has been read. */
-interface Written extends Row, Response {
+interface Written extends Row, WrittenResponse {
   facts: Pick<
     NewSample,
     "solution" | "plan" | "program" | "instrumented" | "insertedMarkers" | "instrumenter" | "state"
@@ -84,15 +102,15 @@ interface Written extends Row, Response {
  */
 export class Generation {
   readonly #o: GenerationOptions;
-  readonly #source: Source;
+  #source: Source;
   readonly #nextNumbers: (count: number) => number;
-  /** Samples that are begun and not stored yet, of each group, by its id. */
-  readonly underway = new Map<string, number>();
-  /** What was stored. */
-  readonly launched = nothingLaunched();
-  /** Samples that were begun, stored or not. */
+  /** Samples that are begun and not stored yet, of each group, by its id; and the policy version that it was begun with. */
+  readonly underway = new Map<string, { left: number; iteration: number }>();
+  /** What was stored, since `takeLaunched`. */
+  launched = nothingLaunched();
+  /** Samples that were begun, stored or not, but for those that `takeLaunched` told of. */
   begun = 0;
-  readonly #ended: (Row & Response)[] = [];
+  readonly #ended: (Row & WrittenResponse)[] = [];
   #reading = false;
   readonly #work = new Set<Promise<void>>();
   #change = newChange();
@@ -112,7 +130,28 @@ export class Generation {
     const rows = this.begun - this.launched.samples;
     if (this.#failure) return 0;
     if (this.#inTurns) return rows > 0 ? 0 : Math.floor(generationBatchSize / perPrompt);
+    if (this.#o.writers) return Math.ceil(this.rowsToWriteAhead / perPrompt);
     return Math.max(0, Math.ceil((generationBatchSize + LOOK_AHEAD_ROWS - rows) / perPrompt));
+  }
+
+  /** Rows that generators can have besides those that are begun: what fills their slots, and a batch that waits while the learner trains. */
+  get rowsToWriteAhead(): number {
+    const { spec, writers } = this.#o;
+    const slots = Math.max(writers?.slots ?? 0, spec.model.generationBatchSize);
+    return Math.max(0, slots + spec.algorithm.batchSize - (this.begun - this.launched.samples));
+  }
+
+  /** Begins with another policy version from here on. What was begun goes on; whoever writes a row says with which version. */
+  goOn(source: Source): void {
+    this.#source = source;
+  }
+
+  /** Returns what was stored since the last call. */
+  takeLaunched(): Launched {
+    const { launched } = this;
+    this.begun -= launched.samples;
+    this.launched = nothingLaunched();
+    return launched;
   }
 
   /** Whether a sample is begun and not stored yet, or `changed` has an error to tell. */
@@ -127,11 +166,11 @@ export class Generation {
   /** Begins so many prompts, in the background. Errors come from `changed` and `end`. */
   begin(prompts: number): void {
     if (prompts === 0) return;
-    const { perPrompt } = this.#source;
+    const { perPrompt, iteration } = this.#source;
     const count = prompts * perPrompt;
     const from = this.#nextNumbers(count);
     const numbers = Array.from({ length: count }, (_, i) => from + i);
-    for (let first = from; first < from + count; first += perPrompt) this.underway.set(sampleId(first), perPrompt);
+    for (let first = from; first < from + count; first += perPrompt) this.underway.set(sampleId(first), { left: perPrompt, iteration });
     this.begun += count;
     this.#inBackground(this.#generate(numbers));
   }
@@ -158,16 +197,17 @@ export class Generation {
   }
 
   async #generate(numbers: number[]): Promise<void> {
-    const { engine, spec } = this.#o;
-    const { draw, nameOf, perPrompt } = this.#source;
+    const { engine, writers = engine, spec } = this.#o;
+    const source = this.#source;
+    const { draw, nameOf, perPrompt } = source;
     const leading = numbers.filter((_, i) => i % perPrompt === 0);
     const drawn = await mapInTurns(leading, draw);
     this.launched.refusedPrevious += drawn.filter(({ isRefused }) => isRefused).length;
     const rows = numbers.map((number, i): Row => {
       const group = Math.floor(i / perPrompt);
-      return { number, first: leading[group], ...drawn[group] };
+      return { source, number, first: leading[group], ...drawn[group] };
     });
-    const responses = await engine.generate(
+    const responses: WrittenResponse[] = await writers.generate(
       rows.map(({ prompt }) => prompt.tokens),
       {
         seeds: numbers.map((number) => seedFor(spec.seed, "solution", ...nameOf(number))),
@@ -180,7 +220,7 @@ export class Generation {
     if (this.#inTurns) await this.#store(await this.#read(rows.map((row, i) => ({ ...row, ...responses[i] }))));
   }
 
-  #onEnded(row: Row & Response): void {
+  #onEnded(row: Row & WrittenResponse): void {
     this.#ended.push(row);
     if (!this.#reading) this.#inBackground(this.#storeEnded());
   }
@@ -200,8 +240,10 @@ export class Generation {
 
   async #store(rows: Written[]): Promise<void> {
     const { spec, store, task, addSamples } = this.#o;
-    const { iteration, purpose, perPrompt, nameOf } = this.#source;
-    const samples = rows.map(({ number, first, prompt, previous, response, logProbs, finished, facts }): NewSample => {
+    const samples = rows.map((row): NewSample => {
+      const { number, first, prompt, previous, response, logProbs, finished, facts, source } = row;
+      const { purpose, perPrompt, nameOf, iteration: begunWith } = source;
+      const iteration = row.policyVersion ?? begunWith;
       return {
         ...facts,
         ...{ id: sampleId(number), sequence: number, purpose, iteration, lineage: store.lineage, task: task.name },
@@ -217,16 +259,16 @@ export class Generation {
       this.launched.tokens += response.length;
       this.launched.verificationFailures += verificationFailures;
       if (fault !== undefined) this.launched.instrumenterFaults.push(fault);
-      const left = this.underway.get(sampleId(first))! - 1;
-      if (left > 0) this.underway.set(sampleId(first), left);
-      else this.underway.delete(sampleId(first));
+      const group = this.underway.get(sampleId(first))!;
+      group.left--;
+      if (group.left === 0) this.underway.delete(sampleId(first));
     }
     this.#change.resolve();
     this.#change = newChange();
   }
 
   /** Adds plan, program and instrumented program of each response, or the facts of one that is never executed. */
-  async #read(rows: (Row & Response)[]): Promise<Written[]> {
+  async #read(rows: (Row & WrittenResponse)[]): Promise<Written[]> {
     const solutions = await mapInTurns(rows, ({ response }) => this.#o.decode(response));
     const parsed = solutions.map(parseSolution);
     const started = performance.now();

@@ -41,12 +41,19 @@ interface Wanted {
 export class Rollout {
   readonly #o: RolloutOptions;
   #number: number;
+  /** What generators may still be writing at. */
+  #training: Generation | undefined;
   readonly #scratch: Prompt;
 
   constructor(o: RolloutOptions) {
     this.#o = o;
     this.#number = o.nextNumber;
     this.#scratch = scratchPrompt(o.task, this.#promptLimits());
+  }
+
+  /** Whether generators write, which go on while the learner trains. */
+  get writesAhead(): boolean {
+    return this.#o.writers !== undefined;
   }
 
   /**
@@ -56,11 +63,14 @@ export class Rollout {
   generation(iteration: number): Generation {
     const { store, spec, task } = this.#o;
     const previous = store.previousSolutions(task.name, spec.prompts.previousSolutions);
-    return this.#generation({
+    const source: Source = {
       ...{ iteration, purpose: "training", perPrompt: samplesPerPrompt(spec.algorithm) },
       draw: (number) => this.#draw(number, previous),
       nameOf: (number) => [number],
-    });
+    };
+    if (this.#training?.isUnderWay) this.#training.goOn(source);
+    else this.#training = this.#generation(source);
+    return this.#training;
   }
 
   /** Launches the scratch samples that an evaluation lacks. */

@@ -1,0 +1,37 @@
+/** Generators on other machines without Kubernetes: what the learner is told of them, and the certificates of both. */
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { createAuthority, createCertificate, type Role, writeTlsFiles } from "../../proto/certificates.ts";
+import { ControllerError } from "../errors.ts";
+import { positive } from "../numbers.ts";
+
+const DAY_SECONDS = 24 * 3600;
+
+/** Returns the learner's arguments. @throws ControllerError `input` */
+export function generatorArguments({ generators, generatorsTls }: { generators?: string; generatorsTls?: string }): string[] {
+  if (generators === undefined && generatorsTls === undefined) return [];
+  const make = "longrun certificates makes them";
+  if (generators === undefined)
+    throw new ControllerError("input", `--generators-tls ${generatorsTls}: of which generators? give --generators URL`);
+  if (generatorsTls === undefined)
+    throw new ControllerError("input", `--generators ${generators}: give --generators-tls DIR, the learner's certificate for them; ${make}`);
+  if (!existsSync(join(generatorsTls, "tls.crt")))
+    throw new ControllerError("input", `--generators-tls ${generatorsTls}: there is no tls.crt in it; ${make}`);
+  return ["--generators", generators, "--generators-tls", resolve(generatorsTls)];
+}
+
+/** Makes `out/learner` and `out/generator`, each a folder for `--tls`. The authority's key is kept nowhere. @throws ControllerError `input` */
+export async function writeGeneratorCertificates(options: { out: string; hosts: string; days: string }): Promise<void> {
+  const { out, hosts } = options;
+  const days = positive(options.days, "--days");
+  if (existsSync(out)) throw new ControllerError("input", `--out ${out} exists already; name a new folder, or remove it`);
+  const names = hosts.split(",").filter((host) => host !== "");
+  const validity = { validSeconds: days * DAY_SECONDS };
+  const authority = await createAuthority(validity, "longrun generators");
+  const write = async (role: Role, of: string[]) =>
+    writeTlsFiles(join(out, role), await createCertificate(authority, { ...validity, role, name: role, hosts: of }));
+  await write("learner", ["localhost"]);
+  await write("generator", names);
+  process.stdout.write(`${join(out, "learner")}: for longrun run --generators-tls\n`);
+  process.stdout.write(`${join(out, "generator")}: for longrun serve --tls on ${names.join(", ")}, valid for ${days} days\n`);
+}

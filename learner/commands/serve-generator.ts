@@ -1,0 +1,101 @@
+/** `longrun serve --tls`: a generator (learner/generators/README.md), until SIGTERM or Ctrl-C; running rows then have some seconds to end. */
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { deviceName, onNotice, readConfig } from "../engine/index.ts";
+import type { Backend } from "../generators/backend.ts";
+import { EngineBackend } from "../generators/engine-backend.ts";
+import { GeneratorServer } from "../generators/server.ts";
+import { VllmBackend } from "../generators/vllm-backend.ts";
+import { chooseDevice, InputError, modelFolder, required, wholeNumber } from "./command.ts";
+import { checkMemory, contextOf, onSignals } from "./serving.ts";
+
+export const GENERATOR_DEFAULTS = { port: 8443, probePort: 8081, drainSeconds: 60 };
+
+export const GENERATOR_OPTIONS = {
+  tls: { type: "string" },
+  "probe-port": { type: "string", default: String(GENERATOR_DEFAULTS.probePort) },
+  "drain-seconds": { type: "string", default: String(GENERATOR_DEFAULTS.drainSeconds) },
+  vllm: { type: "string" },
+  "adapter-folder": { type: "string" },
+  "model-name": { type: "string" },
+} as const;
+
+interface Values {
+  tls: string;
+  "probe-port": string;
+  "drain-seconds": string;
+  vllm?: string | undefined;
+  "adapter-folder"?: string | undefined;
+  "model-name"?: string | undefined;
+  model?: string | undefined;
+  adapter?: string | undefined;
+  run?: string | undefined;
+  host?: string | undefined;
+  port?: string | undefined;
+  device?: string | undefined;
+  slots: string;
+  threads: string;
+  context?: string | undefined;
+}
+
+/** Serves until a signal comes. @returns the exit status. @throws InputError, ChannelError `tlsFile`, GeneratorError for vLLM */
+export async function serveGenerator(values: Values, say: (line: string) => void): Promise<number> {
+  for (const option of ["adapter", "run"] as const)
+    if (values[option] !== undefined)
+      throw new InputError(`--${option} is given with --tls: a generator gets its weights from the learner; leave it out`);
+  const port = wholeNumber(values.port ?? String(GENERATOR_DEFAULTS.port), "--port", 0);
+  const probePort = wholeNumber(values["probe-port"], "--probe-port", 0);
+  const drainSeconds = wholeNumber(values["drain-seconds"], "--drain-seconds", 0);
+  onNotice(say);
+  const ended = Promise.withResolvers<number>();
+  let isReady = false;
+  onSignals((status, again) => {
+    if (again || !isReady) process.exit(status);
+    say(`draining: running rows have ${drainSeconds} seconds; the same signal again ends at once`);
+    ended.resolve(status);
+  });
+  // beside vLLM's adapters, so that a folder can be moved there
+  const parent = values["adapter-folder"] ?? tmpdir();
+  mkdirSync(parent, { recursive: true });
+  const folder = mkdtempSync(join(parent, "longrun-generator-"));
+  try {
+    const { backend, what } = values.vllm === undefined ? await ownEngine(values) : await vllm(values, values.vllm);
+    const host = values.host ?? "0.0.0.0";
+    const how = { backend, host, port, probePort, drainSeconds, folder, tlsDirectory: values.tls, onFault: say };
+    const server = await GeneratorServer.listen(how).catch((cause: NodeJS.ErrnoException) => {
+      if (cause.syscall !== "listen") throw cause;
+      throw new InputError(`--port or --probe-port: ${cause.message}; choose another, or 0 for any free one`, { cause });
+    });
+    isReady = true;
+    process.stdout.write(`Generator at https://${host}:${server.port}, probes at port ${server.probePort}: ${what}\n`);
+    const status = await ended.promise;
+    await server.end();
+    if (process.connected) process.disconnect();
+    return status;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function ownEngine(values: Values): Promise<{ backend: Backend; what: string }> {
+  const model = modelFolder(required(values.model, "--model", "the model folder that the run trains, or --vllm URL"));
+  const slots = wholeNumber(values.slots, "--slots", 1);
+  const config = readConfig(model);
+  const positions = contextOf(values.context, config);
+  const device = await chooseDevice(values.device);
+  checkMemory(config, device, slots, positions);
+  const threads = wholeNumber(values.threads, "--threads", 0);
+  const backend = new EngineBackend({ model, config, threads, device, slots, positions });
+  return { backend, what: `${slots} slots of ${positions} tokens on ${deviceName(device)}` };
+}
+
+async function vllm(values: Values, url: string): Promise<{ backend: Backend; what: string }> {
+  if (URL.parse(url)?.protocol !== "http:") throw new InputError(`--vllm is ${url}; give a URL such as http://127.0.0.1:8000`);
+  const adapterFolder = required(values["adapter-folder"], "--adapter-folder", "a folder that vLLM reads, too");
+  const modelName = required(values["model-name"], "--model-name", "what vLLM's --served-model-name says");
+  const slots = wholeNumber(values.slots, "--slots", 1);
+  const device = values.device === "cpu" ? "cpu" : "cuda";
+  const backend = await VllmBackend.connect({ url, adapterFolder, modelName, slots, device });
+  return { backend, what: `${slots} slots of vLLM at ${url}` };
+}

@@ -1,0 +1,41 @@
+/** Which generators there are: the URLs that the learner was given, and the addresses behind each name. */
+import { lookup } from "node:dns/promises";
+import { isIP } from "node:net";
+import { ManifestError } from "../../crds/trainingrun.ts";
+
+export interface Address {
+  /** of an IP address */
+  readonly url: URL;
+  /** The name that the certificate must have; undefined: the IP address. */
+  readonly servername: string | undefined;
+}
+
+/** @throws ManifestError, one line */
+export function parseUrls(text: string): URL[] {
+  return text
+    .split(",")
+    .filter((part) => part.trim() !== "")
+    .map((part) => {
+      const url = URL.parse(part.trim());
+      if (url?.protocol === "https:" && url.pathname === "/" && url.search === "") return url;
+      throw new ManifestError([`--generators: ${part.trim()} is no URL of a generator; write https://HOST:PORT`]);
+    });
+}
+
+/**
+ * Returns the addresses behind a URL: all of its name, which may be that of a headless Service. Of a name with addresses of both families
+ * those of IPv4 count, because the others are of the same machines.
+ */
+export async function addressesOf(url: URL): Promise<Address[]> {
+  const host = url.hostname.replace(/^\[|\]$/g, "");
+  if (isIP(host)) return [{ url, servername: undefined }];
+  const found = await lookup(host, { all: true });
+  const family = found.some((each) => each.family === 4) ? 4 : 6;
+  return found
+    .filter((each) => each.family === family)
+    .map(({ address }) => {
+      const own = new URL(url);
+      own.hostname = family === 6 ? `[${address}]` : address;
+      return { url: own, servername: host };
+    });
+}

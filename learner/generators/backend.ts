@@ -1,0 +1,27 @@
+/** What generates behind a generator's endpoints: our engine, or vLLM beside it. */
+import type { GeneratorState, RowAnswer, RowRequest, WeightsKind, WeightsName } from "./protocol.ts";
+
+export type Row = Omit<RowAnswer, "policyVersion">;
+
+export interface Backend {
+  readonly engine: GeneratorState["engine"];
+  readonly device: GeneratorState["device"];
+  readonly slots: number;
+  /** Why it can never be used again; undefined: it can. */
+  readonly failure: Error | undefined;
+  /** Whether it still has the weights that were loaded last. @throws GeneratorError `failed`: why it cannot be used now */
+  hasWeights(): Promise<boolean>;
+  /**
+   * Makes these weights those of further rows. The folder is the backend's from here on.
+   *
+   * @throws GeneratorError `request` for weights that it cannot take
+   */
+  load(folder: string, weights: WeightsName & { kind: WeightsKind }): Promise<void>;
+  /**
+   * Generates rows with the weights that were loaded last, and tells of each that has ended.
+   *
+   * @throws GeneratorError `request` for a row that cannot be generated here; the reason of `signal`
+   */
+  generate(rows: readonly RowRequest[], signal: AbortSignal, onRow: (row: Row) => void): Promise<void>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,108 @@
+/** A generator with our own engine. It is started with the first weights, which say whether they are an adapter and of which rank. */
+import { rm } from "node:fs/promises";
+import {
+  type AdapterOptions,
+  type Device,
+  type ModelConfig,
+  type ModelError,
+  type RunningEngine,
+  readAdapter,
+  startEngine,
+} from "../engine/index.ts";
+import type { Backend, Row } from "./backend.ts";
+import { GeneratorError } from "./errors.ts";
+import type { RowRequest, WeightsKind, WeightsName } from "./protocol.ts";
+
+export interface EngineBackendOptions {
+  /** The model folder that adapters belong to; of full weights its configuration is used. */
+  model: string;
+  config: ModelConfig;
+  threads: number;
+  device: Device;
+  slots: number;
+  /** Most tokens of a prompt and its response. */
+  positions: number;
+}
+
+export class EngineBackend implements Backend {
+  readonly engine = "Longrun";
+  readonly device: Backend["device"];
+  readonly slots: number;
+  readonly #o: EngineBackendOptions;
+  #engine: RunningEngine | undefined;
+  /** What the engine was started for: another kind of weights needs another one. */
+  #startedFor = "";
+
+  constructor(options: EngineBackendOptions) {
+    this.#o = options;
+    this.device = options.device.kind;
+    this.slots = options.slots;
+  }
+
+  get failure(): Error | undefined {
+    return this.#engine?.failure;
+  }
+
+  async hasWeights(): Promise<boolean> {
+    if (this.failure) throw new GeneratorError("failed", this.failure.message, { cause: this.failure });
+    return this.#engine !== undefined;
+  }
+
+  /** Rows that run are generated to their end first: the engine has one policy. */
+  async load(folder: string, { kind }: WeightsName & { kind: WeightsKind }): Promise<void> {
+    try {
+      const lora = kind === "adapter" ? readAdapter(folder, this.#o.config).lora : undefined;
+      const wanted = JSON.stringify(lora ?? kind);
+      if (this.#engine && wanted !== this.#startedFor) {
+        await this.#engine.close();
+        this.#engine = undefined;
+      }
+      if (!this.#engine) {
+        this.#engine = await this.#start(lora && { ...lora, seed: 0, folder });
+        this.#startedFor = wanted;
+        if (lora) return;
+      }
+      await this.#engine.loadPolicy(folder);
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  }
+
+  async generate(rows: readonly RowRequest[], signal: AbortSignal, onRow: (row: Row) => void): Promise<void> {
+    const engine = this.#engine;
+    if (!engine) throw new Error("rows came before weights");
+    // one call of the engine has one temperature, one length and one list of stop tokens
+    const calls = Map.groupBy(rows, ({ temperature, topP, maxTokens, stopTokens }) =>
+      JSON.stringify([temperature, topP, maxTokens, stopTokens]),
+    );
+    const generate = (call: readonly RowRequest[]) => {
+      const { temperature, topP, maxTokens: maxNewTokens, stopTokens: eosIds } = call[0]!;
+      return engine.generate(
+        call.map(({ prompt }) => Int32Array.from(prompt)),
+        { seeds: call.map(({ seed }) => seed), temperature, topP, maxNewTokens, eosIds, signal },
+        (index, { response, logProbs, finished }) =>
+          onRow({
+            id: call[index]!.id,
+            tokens: Array.from(response),
+            logProbs: Array.from(logProbs),
+            finish: finished ? "stop" : "length",
+          }),
+      );
+    };
+    try {
+      await Promise.all([...calls.values()].map(generate));
+    } catch (cause) {
+      const { code, message } = cause as ModelError;
+      throw code === "generation" ? new GeneratorError("request", message, { cause }) : cause;
+    }
+  }
+
+  async close(): Promise<void> {
+    if (this.#engine && !this.#engine.failure) await this.#engine.close();
+  }
+
+  #start(adapter: AdapterOptions | undefined): Promise<RunningEngine> {
+    const { model, threads, device, slots, positions } = this.#o;
+    return startEngine({ model, threads, device, slots, positions, adapter });
+  }
+}

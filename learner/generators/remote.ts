@@ -1,0 +1,141 @@
+/** One generator as the learner sees it: its state, the weights that it has, and the rows that it generates. */
+import type { TlsBuffers } from "../../proto/tls-folder.ts";
+import type { Address } from "./addresses.ts";
+import { CHECKED_ROWS } from "./check.ts";
+import { GeneratorClient } from "./client.ts";
+import { GeneratorError } from "./errors.ts";
+import { type GeneratorState, isSame, type RowAnswer, type RowRequest, type WeightsName } from "./protocol.ts";
+import type { PublishedWeights } from "./weights.ts";
+
+/** Rows beyond its slots that wait at a generator, as a share of them: a slot that becomes free has its next row at once. */
+const WAITING_SHARE = 1 / 8;
+/** Longest that a generator may take for weights: it first ends the rows that it generates. */
+const WEIGHTS_SECONDS = 900;
+/** A generator that took no weights is asked again after so long. */
+const REFUSED_SECONDS = 30;
+/** Polls in a row without an answer, after which its rows go to another generator. */
+const LOST_POLLS = 3;
+
+export class RemoteGenerator {
+  readonly name: string;
+  readonly client: GeneratorClient;
+  /** As it said itself, last. */
+  state: GeneratorState | undefined;
+  /** The newest weights that it has confirmed. */
+  holds: WeightsName | undefined;
+  /** Digest of weights with which its log-probs were not the learner's. */
+  mistrusted: string | undefined;
+  /** Its log-probs have been the learner's before. */
+  proven = false;
+  /** Rows that are yet to be compared, of the weights that it has; and what was found so far. */
+  check = { left: CHECKED_ROWS, sameLogProbs: Promise.resolve(true) };
+  /** Rows that were sent and have not come back. */
+  rows = 0;
+  /** Why it cannot be used, while it cannot be reached or takes no weights. */
+  problem = "it has not answered yet";
+  /** Its name does not lead to it any more. */
+  isGone = false;
+  #polls = 0;
+  #refusedUntil = 0;
+  #bringing: { weights: PublishedWeights; stop: AbortController } | undefined;
+  /** Ends the requests that are open. */
+  #open = new AbortController();
+
+  constructor(address: Address, tls: () => TlsBuffers) {
+    this.name = address.url.host;
+    this.client = new GeneratorClient(address, tls);
+  }
+
+  get isBringing(): boolean {
+    return this.#bringing !== undefined;
+  }
+
+  /** Why it gets no rows of these weights; undefined: it gets some. */
+  notUsedBecause(current: WeightsName | undefined): string | undefined {
+    if (this.problem !== "") return this.problem;
+    if (this.isGone) return "its name does not lead to it any more";
+    if (this.state?.draining) return "it is draining";
+    if (current && this.mistrusted === current.digest) return "its log-probs are not the learner's";
+    if (this.#bringing) return `it loads policy version ${this.#bringing.weights.policyVersion}`;
+    if (current && !isSame(this.holds, current)) return "it has old weights";
+    return undefined;
+  }
+
+  /** How many rows it can take now. */
+  get room(): number {
+    const { slots = 0 } = this.state ?? {};
+    return Math.max(0, slots + Math.ceil(slots * WAITING_SHARE) - this.rows);
+  }
+
+  /** Asks for its state. @returns why it counts as lost, the moment that it does */
+  async poll(): Promise<string | undefined> {
+    try {
+      this.state = await this.client.state();
+      this.#polls = 0;
+      if (performance.now() >= this.#refusedUntil) this.problem = "";
+    } catch (cause) {
+      const isNews = this.problem === "" && !this.state?.draining;
+      if (++this.#polls < LOST_POLLS && isNews) return undefined;
+      this.lose((cause as Error).message);
+      return isNews ? this.problem : undefined;
+    }
+    return undefined;
+  }
+
+  /** It said that it takes no more rows. */
+  drains(): void {
+    if (this.state) this.state = { ...this.state, draining: true };
+  }
+
+  /** It did not take weights. */
+  refuse(why: string): void {
+    this.problem = `it takes no weights: ${why}`;
+    this.holds = undefined;
+    this.#refusedUntil = performance.now() + REFUSED_SECONDS * 1000;
+  }
+
+  /** It gets no rows until it answers again; those that it has come back with an error. */
+  lose(why: string): void {
+    this.problem = `it does not answer: ${why}`;
+    this.holds = undefined;
+    this.#refusedUntil = 0;
+    this.#open.abort(new GeneratorError("failed", this.problem));
+    this.#open = new AbortController();
+  }
+
+  /** Brings weights, unless it has them or they are under way. @returns whether it has them now */
+  async bring(weights: PublishedWeights): Promise<boolean> {
+    if (this.#bringing?.weights === weights) return false;
+    this.#bringing?.stop.abort(new GeneratorError("busy", "newer weights are there"));
+    const mine = { weights, stop: new AbortController() };
+    this.#bringing = mine;
+    try {
+      const end = AbortSignal.any([mine.stop.signal, this.#open.signal, AbortSignal.timeout(WEIGHTS_SECONDS * 1000)]);
+      await this.client.bring(weights, end);
+      if (this.#bringing !== mine) return false;
+      this.has(weights);
+      return true;
+    } finally {
+      if (this.#bringing === mine) this.#bringing = undefined;
+    }
+  }
+
+  /** It samples from these weights from now on. */
+  has({ policyVersion, digest }: WeightsName): void {
+    this.holds = { policyVersion, digest };
+    this.check = { left: CHECKED_ROWS, sameLogProbs: Promise.resolve(true) };
+    this.problem = "";
+  }
+
+  /** Generates rows. @throws what ended the request before all of them had come back */
+  async generate(weights: WeightsName, rows: RowRequest[], onRow: (row: RowAnswer) => void): Promise<void> {
+    const { policyVersion, digest } = weights;
+    await this.client.generate({ policyVersion, digest, rows }, this.#open.signal, onRow);
+  }
+
+  close(): void {
+    this.#bringing?.stop.abort();
+    this.#open.abort();
+    this.client.close();
+  }
+}
