@@ -2,9 +2,18 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { messages, type StatusMessage } from "../proto/service.ts";
 import { Stabiliser } from "./autoscale.ts";
+import type { Finding } from "./conditions.ts";
 import { DEFAULT_SETTINGS } from "./desired/settings.ts";
 import { desiredWorkload, type Workload } from "./desired/workload.ts";
-import { describeGeneration, generationFinding, generationStatus, planGeneration } from "./generation.ts";
+import {
+  describeGeneration,
+  type GenerationPlan,
+  generationFinding,
+  generationStatus,
+  planGeneration,
+  UNUSED_SECONDS,
+  unusedSince,
+} from "./generation.ts";
 import type { Stage } from "./lifecycle.ts";
 import type { Observed } from "./observe.ts";
 import { linkOf, NOW_MS, observedOf, podOf, runOf } from "./run.fixture.ts";
@@ -133,6 +142,11 @@ describe("GenerationAvailable", () => {
     ],
   });
   const refused = { reason: "QuotaExceeded", message: "q" } as const;
+  /** After so many seconds in which nothing has changed. */
+  const findingOf = (observed: Observed, plan: GenerationPlan, refused?: Finding, seconds = UNUSED_SECONDS) => {
+    const unusedSinceMs = unusedSince(observed, new Map(), NOW_MS);
+    return generationFinding(observed, { plan, refused, unusedSinceMs, nowMs: NOW_MS + seconds * 1000 });
+  };
   const CASES: [what: string, observed: Observed, expected: RegExp, refused?: typeof refused][] = [
     ["all ready", observedWith({ replicas: 2 }), /^true AsDesired 2 of 2 generators are ready$/],
     ["some start", observedWith({ replicas: 2, ready: 1 }), /^true Scaling 1 of 2 generators are ready$/],
@@ -162,13 +176,30 @@ describe("GenerationAvailable", () => {
   ];
   for (const [what, observed, expected, refusal] of CASES)
     test(what, () => {
-      const { available, reason, message } = generationFinding(observed, { ...plan(observed)!, replicas: 2 }, refusal);
+      const { available, reason, message } = findingOf(observed, { ...plan(observed)!, replicas: 2 }, refusal);
       assert.match(`${available} ${reason} ${message}`, expected);
     });
 
+  test("a generator that loads new weights is no trouble before it takes minutes", () => {
+    const observed = observedWith({
+      replicas: 2,
+      say: unused("it loads policy version 5", "it loads policy version 5"),
+    });
+    const { available, message } = findingOf(observed, plan(observed)!, undefined, UNUSED_SECONDS - 1);
+    assert.equal(`${available} ${message}`, "true 2 of 2 generators are ready");
+    const later = unusedSince(observed, new Map([["g0", NOW_MS - 5000]]), NOW_MS);
+    assert.deepEqual(
+      [...later],
+      [
+        ["g0", NOW_MS - 5000],
+        ["g1", NOW_MS],
+      ],
+    );
+  });
+
   test("of a run that is suspended", () => {
     const observed = observedWith({ replicas: 0 });
-    assert.equal(generationFinding(observed, plan(observed, "Suspended")!, undefined).reason, "NoWork");
+    assert.equal(findingOf(observed, plan(observed, "Suspended")!).reason, "NoWork");
   });
 });
 

@@ -8,6 +8,9 @@ import type { Stage } from "./lifecycle.ts";
 import type { Observed } from "./observe.ts";
 import { demandOf } from "./scale.ts";
 
+/** A generator that the learner does not use is named after so long: new weights of a large model take minutes. */
+export const UNUSED_SECONDS = 300;
+
 export interface GenerationPlan {
   /** That there should be. */
   replicas: number;
@@ -92,33 +95,54 @@ export function generationStatus(observed: Observed, plan: GenerationPlan | unde
 }
 
 /**
- * What the condition GenerationAvailable says: whether a generator can write.
- *
- * @param refused what the API server refused of the generators' objects, or what an event says of a pod that does not start
+ * Returns the generators that a connected learner does not use, by address, each with the time since which. One that is not in
+ * `before` counts from now.
  */
+export function unusedSince(
+  { link }: Observed,
+  before: ReadonlyMap<string, number>,
+  nowMs: number,
+): Map<string, number> {
+  const known = (link?.connected ? link.status?.generation?.generators : undefined) ?? [];
+  const unused = known.filter(({ notUsedBecause }) => notUsedBecause !== "");
+  return new Map(unused.map(({ address }) => [address, before.get(address) ?? nowMs]));
+}
+
+export interface GenerationFacts {
+  plan: GenerationPlan;
+  /** What the API server refused of the generators' objects, or what an event says of a pod that does not start. */
+  refused: Finding | undefined;
+  /** See unusedSince. */
+  unusedSinceMs: ReadonlyMap<string, number>;
+  /** Unix milliseconds. */
+  nowMs: number;
+}
+
+/** What the condition GenerationAvailable says: whether a generator can write. */
 export function generationFinding(
   observed: Observed,
-  plan: GenerationPlan,
-  refused: Finding | undefined,
+  { plan, refused, unusedSinceMs, nowMs }: GenerationFacts,
 ): Finding & { available: boolean } {
   if (plan.replicas === 0) return { available: false, reason: "NoWork", message: "the run needs no generators now" };
   const ready = readyGenerators(observed);
   const known = observed.link?.status?.generation?.generators ?? [];
-  const unused = known.filter(({ notUsedBecause }) => notUsedBecause !== "");
+  const unused = known.filter(({ address }) => {
+    const sinceMs = unusedSinceMs.get(address);
+    return sinceMs !== undefined && nowMs - sinceMs >= UNUSED_SECONDS * 1000;
+  });
   const why = unused.map(({ address, notUsedBecause }) => `${address}: ${notUsedBecause}`).join("; ");
-  if (ready > 0 && known.length > 0 && unused.length === known.length)
+  if (ready > 0 && unused.length > 0 && unused.length === known.length)
     return { available: false, reason: "GeneratorsNotUsed", message: `the learner uses no generator: ${why}` };
   const blocker = refused ?? podBlockerOf(observed);
-  const waits = blocker ? `; the others wait: ${blocker.message}` : "";
-  if (ready >= plan.replicas || (ready > 0 && !blocker)) {
-    const but = unused.length > 0 ? `; the learner does not use ${why}` : "";
-    const message = `${ready} of ${plan.replicas} generators are ready${but}`;
-    return { available: true, reason: ready >= plan.replicas ? "AsDesired" : "Scaling", message };
-  }
-  if (ready > 0)
-    return { available: true, reason: "Scaling", message: `${ready} of ${plan.replicas} generators are ready${waits}` };
-  if (blocker) return { available: false, reason: blocker.reason, message: `generators wait: ${blocker.message}` };
-  return { available: false, reason: "Starting", message: "generators start and load the model" };
+  if (ready === 0)
+    return blocker
+      ? { available: false, reason: blocker.reason, message: `generators wait: ${blocker.message}` }
+      : { available: false, reason: "Starting", message: "generators start and load the model" };
+  const all = ready >= plan.replicas;
+  const but = unused.length > 0 ? `; the learner does not use ${why}` : "";
+  const waits = blocker && !all ? `; the others wait: ${blocker.message}` : "";
+  const message = `${ready} of ${plan.replicas} generators are ready${but}${waits}`;
+  return { available: true, reason: all ? "AsDesired" : "Scaling", message };
 }
 
 function podBlockerOf({ generators }: Observed): Finding | undefined {

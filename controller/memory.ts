@@ -53,6 +53,8 @@ interface Fields {
   toldDisrupted: ReadonlyMap<string, string>;
   /** Since when the learner does not hear an actor that runs, by name. */
   silentSinceMs: ReadonlyMap<string, number>;
+  /** Since when the learner does not use a generator, by address. */
+  unusedSinceMs: ReadonlyMap<string, number>;
   /** The newest warning about an object that does not come on. */
   warning: { uid: string; atMs: number; warning: Warning | undefined } | undefined;
   /** Why no actor could be made, and until when that stands. */
@@ -128,6 +130,7 @@ export class Memories {
       reported: new Set(),
       toldDisrupted: new Map(),
       silentSinceMs: new Map(),
+      unusedSinceMs: new Map(),
       warning: undefined,
       refusal: undefined,
       notification: undefined,

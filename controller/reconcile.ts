@@ -26,7 +26,7 @@ import { withRunDefaults } from "./desired/run-defaults.ts";
 import { CONFIRM_SECONDS } from "./expectations.ts";
 import { findFlavors, placed } from "./flavors.ts";
 import { forceDetach } from "./force-detach.ts";
-import { type GenerationPlan, planGeneration } from "./generation.ts";
+import { type GenerationPlan, planGeneration, UNUSED_SECONDS, unusedSince } from "./generation.ts";
 import { reconcileGenerators, stabiliserOf } from "./generators.ts";
 import { TRAINING_RUN } from "./kube/resources.ts";
 import type { ReconcileResult } from "./kube/types.ts";
@@ -66,6 +66,7 @@ export async function reconcile(key: string, context: Context): Promise<Reconcil
 
   take(noteVolume(look));
   take(noteSilence(look));
+  take(noteUnused(look));
   if (run.metadata.deletionTimestamp) {
     const { againSeconds } = take(lastCheckpoint(look));
     if (againSeconds === undefined) await releaseRun(look);
@@ -130,7 +131,7 @@ export async function reconcile(key: string, context: Context): Promise<Reconcil
     images: imagesStatus(look.observed, lifecycle, look.settings),
     refused,
     actorsRefused: actorsRefused ?? (warning.actors && eventBlocker(warning.actors, "actors")),
-    generation,
+    ...{ generation, unusedSinceMs: look.memory.unusedSinceMs },
     generationRefused: generates.refused ?? (warning.generators && eventBlocker(warning.generators, "generation")),
   });
   const unheard = isUnheard(look);
@@ -177,6 +178,13 @@ function noteSilence({ observed: { actors, link }, memory, nowMs }: Look): StepR
     if (nowMs - sinceMs >= SILENT_ACTOR_SECONDS * 1000) actor.state = "lost";
   }
   return { remember: { silentSinceMs } };
+}
+
+/** `againSeconds` is the time until a generator is named that the learner does not use. */
+function noteUnused({ observed, memory, nowMs }: Look): StepResult {
+  const unusedSinceMs = unusedSince(observed, memory.unusedSinceMs, nowMs);
+  const next = [...unusedSinceMs.values()].map((it) => it + UNUSED_SECONDS * 1000).filter((atMs) => atMs > nowMs);
+  return { remember: { unusedSinceMs }, ...(next.length > 0 && { againSeconds: (Math.min(...next) - nowMs) / 1000 }) };
 }
 
 /** `againSeconds` is the time until an actor or a pod counts as lost that nothing more is heard of. */

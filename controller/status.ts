@@ -20,7 +20,7 @@ import {
   stamp,
 } from "./conditions.ts";
 import { COMPONENT, RUN } from "./desired/names.ts";
-import { type GenerationPlan, generationFinding, generationStatus } from "./generation.ts";
+import { type GenerationFacts, type GenerationPlan, generationFinding, generationStatus } from "./generation.ts";
 import { exhaustion, lastWords, learnerFailures } from "./learner-failures.ts";
 import type { LearnerState } from "./learner-state.ts";
 import type { LearnerStatus, ReportedIteration } from "./learner-status.ts";
@@ -42,6 +42,8 @@ export interface StatusFacts {
   generation?: GenerationPlan | undefined;
   /** What refuses generators, likewise. */
   generationRefused?: Finding | undefined;
+  /** See unusedSince of generation.ts. */
+  unusedSinceMs?: GenerationFacts["unusedSinceMs"];
   /** The checkpoint that the learner answered a suspension with. */
   written?: TrainingRunStatus["checkpoint"];
   /** What became of the webhook, where this process knows more than the status. */
@@ -325,9 +327,10 @@ function actorsCondition({ observed, lifecycle, scale, actorsRefused }: StatusFa
     : is(false, "Scaling", "actors start or finish");
 }
 
-function generationCondition({ observed, generation, generationRefused }: StatusFacts): NewCondition[] {
-  if (!observed.run.spec.generation || !generation) return [];
-  const { available, ...finding } = generationFinding(observed, generation, generationRefused);
+function generationCondition(facts: StatusFacts): NewCondition[] {
+  const { observed, generation: plan, generationRefused: refused, unusedSinceMs = new Map(), nowMs } = facts;
+  if (!observed.run.spec.generation || !plan) return [];
+  const { available, ...finding } = generationFinding(observed, { plan, refused, unusedSinceMs, nowMs });
   return [condition("GenerationAvailable", available, finding)];
 }
 

@@ -705,21 +705,11 @@ const GENERATION: RuleCase[] = [
       accepted: ["generation.resources.limits={nvidia.com/gpu: 4}"],
     }),
   ),
-  {
-    at: "spec",
-    message: "generation.weightSync Adapter sends a LoRA adapter",
-    refused: ["generation.weightSync=Adapter"],
-    accepted: [`model={policy: quickstart, ${LORA}}`, "generation.weightSync=Adapter"],
-  },
-  ...[
-    [VOLUME, ""],
-    [`${VOLUME}, ${LORA}`, ", weightSync: Full"],
-    [`${VOLUME}, ${LORA.replace("16", "513")}`, ""],
-  ].map(([model, sync]) => ({
+  ...[VOLUME, `${VOLUME}, ${LORA.replace("16", "513")}`].map((model) => ({
     at: "spec",
     message: "generation.engine VLLM takes new weights as LoRA adapters",
-    refused: [`model={${model}}`, `generation={${VLLM}${sync}}`],
-    accepted: [`model={${VOLUME}, ${LORA.replace("16", "512")}}`, `generation={${VLLM}, weightSync: Adapter}`],
+    refused: [`model={${model}}`, `generation={${VLLM}}`],
+    accepted: [`model={${VOLUME}, ${LORA.replace("16", "512")}}`, `generation={${VLLM}}`],
   })),
   {
     at: "spec",

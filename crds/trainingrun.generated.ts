@@ -38,7 +38,7 @@ export interface TrainingRunSpec {
   learner: Learner;
   /** The processes that execute programs. */
   actors: Actors;
-  /** Generators: pods that write the programs in the learner's place, on machines of their own; only on Kubernetes. Absent: the learner writes by itself. */
+  /** Generators: pods that write the programs in the learner's place, on machines of their own; only on Kubernetes. After each update of the policy they get its LoRA adapter, or every weight where model.adaptation.type is Full. Absent: the learner writes by itself. */
   generation?: Generation;
   /** Programs from scratch and improvements of the valid ones, graded and not trained on; a phase of the run on the same actors. */
   evaluation: Evaluation;
@@ -778,7 +778,7 @@ export interface ActorContainer {
   env?: PodVariable[];
 }
 
-/** Generators: pods that write the programs in the learner's place, on machines of their own; only on Kubernetes. Absent: the learner writes by itself. */
+/** Generators: pods that write the programs in the learner's place, on machines of their own; only on Kubernetes. After each update of the policy they get its LoRA adapter, or every weight where model.adaptation.type is Full. Absent: the learner writes by itself. */
 export interface Generation {
   /** How many generators there are. Between min and max longrun follows the prompts that wait. */
   replicas: GenerationReplicas;
@@ -792,8 +792,6 @@ export interface Generation {
   resources: Resources;
   /** Size of /dev/shm; only on Kubernetes. What is used of it counts as memory of the container. Absent: 1Gi where the container has a GPU or a part of one, else the container runtime's, mostly 64Mi. */
   sharedMemory?: string;
-  /** What generators get after each optimiser step. Absent: Adapter where model.adaptation.type is LoRA, else Full. */
-  weightSync?: 'Adapter' | 'Full';
   /** Seconds that fewer generators must be enough before some are drained (default 300; ours). */
   scaleDownSeconds: number;
   /** Seconds that a generator may take to load the model before the kubelet starts it again (default 1800; ours). */

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { parse } from "yaml";
-import { parseTrainingRun } from "../../crds/trainingrun.ts";
 import { runOf } from "../run.fixture.ts";
 import { desiredNetworkPolicies, desiredServiceAccounts } from "./access.ts";
 import { desiredConfigMap } from "./config-map.ts";
@@ -60,7 +59,7 @@ describe("pods of generators", () => {
   });
 
   test("have time to end what they write", () => {
-    assert.equal(podOf({ generation: { drainSeconds: 90.5 } }).terminationGracePeriodSeconds, 91 + 15);
+    assert.equal(podOf({ generation: { drainSeconds: 90 } }).terminationGracePeriodSeconds, 90 + 15);
   });
 
   test("of a stock vLLM: on the loopback address, beside a sidecar that holds the certificate and outlives nothing", () => {
@@ -80,6 +79,9 @@ describe("pods of generators", () => {
     const variable = vllm!.env!.find(({ name }) => name === "VLLM_ALLOW_RUNTIME_LORA_UPDATING");
     assert.equal(variable?.value, "1");
     assert.deepEqual(vllm!.resources, VLLM.resources);
+    assert.equal(vllm!.startupProbe!.failureThreshold, 180);
+    assert.match(vllm!.startupProbe!.exec!.command!.join(" "), /127\.0\.0\.1:8000\/health/);
+    assert.equal(option(sidecar!.args, "--slots"), "32");
     assert.equal(sidecar!.resources?.limits, undefined);
     assert.equal(option(sidecar!.args, "--vllm"), "http://127.0.0.1:8000");
     assert.equal(option(sidecar!.args, "--model-name"), option(vllm!.args, "--served-model-name"));
@@ -158,16 +160,15 @@ test("the learner reaches generators and DNS; generators reach nobody, and the l
   assert.ok(accounts.includes(podOf({ generation: {} }).serviceAccountName!));
 });
 
-test("the learner reads which engine and weights; how many generators there are and where starts no learner anew", () => {
-  const run = runOf({ generation: { weightSync: "Full", replicas: { min: 2, max: 4 }, image: "a" } });
+test("the learner reads which engine; how many generators there are and where starts no learner anew", () => {
+  const run = runOf({ model: MODEL, generation: { engine: "VLLM", replicas: { min: 2, max: 4 }, image: "a" } });
   const text = desiredConfigMap(run).data!["trainingrun.yaml"]!;
-  assert.deepEqual(parse(text).spec.generation, { weightSync: "Full" });
-  assert.equal(parseTrainingRun(text, "config").spec.generation?.engine, "Longrun");
-  const digest = (generation: object | undefined) => inputsOf(runOf(generation && { generation })).learner;
+  assert.deepEqual(parse(text).spec.generation, { engine: "VLLM" });
+  const digest = (generation?: object) => inputsOf(runOf({ model: MODEL, ...(generation && { generation }) })).learner;
   const more = { replicas: { min: 3, max: 9 }, image: "b", drainSeconds: 1, resources: { limits: { cpu: 1 } } };
   assert.equal(digest({}), digest(more));
-  assert.notEqual(digest({}), digest({ weightSync: "Full" }));
-  assert.notEqual(digest({}), digest(undefined));
+  assert.notEqual(digest({}), digest(VLLM));
+  assert.notEqual(digest({}), digest());
 });
 
 describe("/dev/shm", () => {

@@ -94,7 +94,7 @@ function generatorPod(run: Run, settings: Settings): V1PodTemplateSpec {
         automountServiceAccountToken: false,
         enableServiceLinks: false,
         securityContext: POD_SECURITY,
-        terminationGracePeriodSeconds: Math.ceil(generation.drainSeconds) + STOP_SECONDS,
+        terminationGracePeriodSeconds: generation.drainSeconds + STOP_SECONDS,
         ...(imagePullSecrets && { imagePullSecrets }),
         ...(isVllm && { initContainers: [vllm(run, generation, engineMounts)] }),
         containers: [serve(run, generation, isVllm ? [] : engineMounts, settings)],
@@ -111,10 +111,7 @@ function serve(run: Run, generation: Generation, mounts: V1VolumeMount[], settin
   const isVllm = generation.engine === "VLLM";
   const own = isVllm
     ? ["--vllm", `http://127.0.0.1:${VLLM_PORT}`, "--adapter-folder", ADAPTERS, "--model-name", VLLM_MODEL]
-    : [
-        ...["--model", modelPath(run), "--slots", String(model.generationBatchSize)],
-        ...["--context", String(contextTokens(run))],
-      ];
+    : [...["--model", modelPath(run), "--context", String(contextTokens(run))]];
   return {
     name: "generator",
     image: (isVllm ? learner.image : (generation.image ?? learner.image)) ?? settings.image,
@@ -122,12 +119,13 @@ function serve(run: Run, generation: Generation, mounts: V1VolumeMount[], settin
     command: ["node", `${APP}/learner/commands/serve-command.ts`],
     args: [
       ...own,
+      ...["--slots", String(model.generationBatchSize)],
       ...["--host", "0.0.0.0", "--port", String(GENERATOR_PORT), "--tls", "/tls"],
       ...["--probe-port", String(PROBE_PORT), "--drain-seconds", String(generation.drainSeconds)],
     ],
     ports: [{ name: "generate", containerPort: GENERATOR_PORT, protocol: "TCP" }],
     resources: (isVllm ? SIDECAR_RESOURCES : generation.resources) as V1Container["resources"],
-    startupProbe: probe("/health", Math.max(1, Math.ceil(generation.startSeconds / PROBE_SECONDS))),
+    startupProbe: { ...probe("/health", 1), ...startup(generation) },
     livenessProbe: probe("/health", LIVENESS_MISSES),
     readinessProbe: probe("/ready", 1),
     securityContext: CONTAINER_SECURITY,
@@ -139,6 +137,11 @@ function serve(run: Run, generation: Generation, mounts: V1VolumeMount[], settin
       ...mounts,
     ],
   };
+}
+
+function startup({ startSeconds }: Generation) {
+  const failureThreshold = Math.max(1, Math.ceil(startSeconds / PROBE_SECONDS));
+  return { failureThreshold, periodSeconds: PROBE_SECONDS, timeoutSeconds: PROBE_TIMEOUT_SECONDS };
 }
 
 function probe(path: string, failureThreshold: number) {
@@ -179,6 +182,13 @@ function vllm(run: Run, generation: Generation, mounts: V1VolumeMount[]): V1Cont
     ],
     env: Object.entries(environment).map(([name, value]) => ({ name, value })),
     resources: generation.resources as V1Container["resources"],
+    // From within: the kubelet cannot reach the loopback address. The sidecar starts when the model is loaded.
+    startupProbe: {
+      exec: {
+        command: ["python3", "-c", `import urllib.request as r; r.urlopen("http://127.0.0.1:${VLLM_PORT}/health")`],
+      },
+      ...startup(generation),
+    },
     securityContext: CONTAINER_SECURITY,
     terminationMessagePolicy: "FallbackToLogsOnError",
     volumeMounts: [

@@ -8,13 +8,22 @@ import { positive } from "../numbers.ts";
 const DAY_SECONDS = 24 * 3600;
 
 /** Returns the learner's arguments. @throws ControllerError `input` */
-export function generatorArguments({ generators, generatorsTls }: { generators?: string; generatorsTls?: string }): string[] {
+export function generatorArguments({
+  generators,
+  generatorsTls,
+}: {
+  generators?: string;
+  generatorsTls?: string;
+}): string[] {
   if (generators === undefined && generatorsTls === undefined) return [];
   const make = "longrun certificates makes them";
   if (generators === undefined)
     throw new ControllerError("input", `--generators-tls ${generatorsTls}: of which generators? give --generators URL`);
   if (generatorsTls === undefined)
-    throw new ControllerError("input", `--generators ${generators}: give --generators-tls DIR, the learner's certificate for them; ${make}`);
+    throw new ControllerError(
+      "input",
+      `--generators ${generators}: give --generators-tls DIR, the learner's certificate for them; ${make}`,
+    );
   if (!existsSync(join(generatorsTls, "tls.crt")))
     throw new ControllerError("input", `--generators-tls ${generatorsTls}: there is no tls.crt in it; ${make}`);
   return ["--generators", generators, "--generators-tls", resolve(generatorsTls)];
@@ -24,7 +33,8 @@ export function generatorArguments({ generators, generatorsTls }: { generators?:
 export async function writeGeneratorCertificates(options: { out: string; hosts: string; days: string }): Promise<void> {
   const { out, hosts } = options;
   const days = positive(options.days, "--days");
-  if (existsSync(out)) throw new ControllerError("input", `--out ${out} exists already; name a new folder, or remove it`);
+  if (existsSync(out))
+    throw new ControllerError("input", `--out ${out} exists already; name a new folder, or remove it`);
   const names = hosts.split(",").filter((host) => host !== "");
   const validity = { validSeconds: days * DAY_SECONDS };
   const authority = await createAuthority(validity, "longrun generators");
@@ -33,5 +43,7 @@ export async function writeGeneratorCertificates(options: { out: string; hosts: 
   await write("learner", ["localhost"]);
   await write("generator", names);
   process.stdout.write(`${join(out, "learner")}: for longrun run --generators-tls\n`);
-  process.stdout.write(`${join(out, "generator")}: for longrun serve --tls on ${names.join(", ")}, valid for ${days} days\n`);
+  process.stdout.write(
+    `${join(out, "generator")}: for longrun serve --tls on ${names.join(", ")}, valid for ${days} days\n`,
+  );
 }
