@@ -195,9 +195,8 @@ test("generators that write something else than the learner are named, and the r
   const { namespace } = await start();
   await answers(namespace);
   await isReady(namespace, 2);
-  world.learner(namespace, "run").say(generating(3, [1, 1], "its log-probs differ by 2.5"));
-  await eventually(async () => (await world.run(namespace, "run"))?.status?.generation?.ready === 2);
-  await eventually(async () => (await status(namespace))?.replicas === 2);
+  world.learner(namespace, "run").say(generating(7, [4, 4], "its log-probs differ by 2.5"));
+  await isReady(namespace, 4); // the controller has heard it
   clock.aheadMs += UNUSED_SECONDS * 1000;
   world.learner(namespace, "run").say({ iteration: 2 });
   const condition = await hasReason(namespace, "GenerationAvailable", "GeneratorsNotUsed");
