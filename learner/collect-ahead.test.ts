@@ -5,6 +5,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Algorithm } from "../crds/trainingrun.ts";
 import { HeldEngine, newStorePath, rolloutOf, specOf } from "./collect.fixture.ts";
 import { collect } from "./collect.ts";
+import type { Listener } from "./engine/index.ts";
 import type { Run } from "./run.ts";
 import { waitForChange } from "./server/waiting.ts";
 import { newResult } from "./store/store.fixture.ts";
@@ -15,12 +16,21 @@ const turns = async (count = 20) => {
 };
 
 /** A run whose responses and executions end when the test says so. */
-async function heldRun(algorithm: Partial<Algorithm>, path = newStorePath()) {
+async function heldRun(algorithm: Partial<Algorithm>, path = newStorePath(), generatorSlots = 0) {
   const store = openStore(path, { leaseSeconds: 60 });
   await store.beginLineage(() => true);
   const engine = new HeldEngine();
   const spec = specOf(algorithm);
-  const rollout = rolloutOf(spec, store, engine);
+  /** Where there are generators they write as the engine would, and say which version wrote a row. */
+  const writers = {
+    ...{ slots: generatorSlots, version: 0 },
+    generate(prompts: readonly Int32Array[], _: unknown, told?: (index: number, response: never) => void) {
+      const tell: Listener = (index, part) => told?.(index, { ...part, policyVersion: writers.version } as never);
+      return engine.generate([...prompts], _, tell);
+    },
+  };
+  if (generatorSlots > 0) spec.model.generationBatchSize = 1;
+  const rollout = rolloutOf(spec, store, engine, generatorSlots > 0 ? writers : undefined);
   const phases: string[] = [];
   const stopping = new AbortController();
   const launched: number[] = [];
@@ -38,7 +48,7 @@ async function heldRun(algorithm: Partial<Algorithm>, path = newStorePath()) {
     server: { waitForChange: (options: object) => waitForChange(store, () => [], options) },
   } as unknown as Run;
   return {
-    ...{ store, engine, run, phases, launched, stop: (cause: Error) => stopping.abort(cause) },
+    ...{ store, engine, writers, run, phases, launched, stop: (cause: Error) => stopping.abort(cause) },
     /** Ends the first `count` responses of those under way. */
     end: async (count: number) => {
       for (const end of engine.rows.splice(0, count)) end();
@@ -295,4 +305,50 @@ test("how long no program has run says nothing while solutions are generated", a
   await turns();
   await end(4);
   await assert.rejects(next, { code: "stalled" });
+});
+
+test("generators write on when the batch is complete, with a batch that waits for them; a row is of the version that wrote it", async () => {
+  const { run, engine, writers, launched, end, execute, store } = await heldRun({ maxStaleness: 4 }, undefined, 3);
+  const first = collect(run, 1);
+  await turns();
+  assert.equal(engine.rows.length, 7, "3 slots and a batch of 4");
+  await end(4);
+  await execute();
+  const { batch } = await first;
+  assert.deepEqual(ids(batch), [1, 2, 3, 4]);
+  assert.equal(engine.rows.length, 7, "3 go on, and 4 were begun in the place of those that ended");
+  assert.deepEqual(launched, [4]);
+  await end(1); // while the learner trains
+  assert.equal(store.counts().queued, 1);
+  store.commitIteration({ iteration: 1, sampleIds: batch.map(({ id }) => id), metrics: {} }, undefined);
+
+  writers.version = 1;
+  const second = collect(run, 2);
+  await turns();
+  await end(6);
+  await execute();
+  const next = (await second).batch;
+  assert.deepEqual(ids(next), [5, 6, 7, 8]);
+  assert.deepEqual(
+    next.map(({ iteration }) => iteration),
+    [0, 1, 1, 1],
+  );
+  assert.deepEqual(launched, [4, 7], "what was written while it trained is counted, too");
+});
+
+test("generators: no more is open than maxStaleness allows, and the last iteration waits for all that was begun", async () => {
+  const { run, engine, end, execute } = await heldRun({ maxStaleness: 0 }, undefined, 8);
+  run.spec.stopping.iterations = 1;
+  let done = false;
+  const last = collect(run, 1).finally(() => {
+    done = true;
+  });
+  await turns();
+  assert.equal(engine.rows.length, 4, "(maxStaleness + 1) B");
+  await end(3);
+  await execute();
+  assert.equal(done, false);
+  await end(1);
+  await execute();
+  assert.deepEqual(ids((await last).batch), [1, 2, 3, 4]);
 });

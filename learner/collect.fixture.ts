@@ -4,7 +4,7 @@ import type { Algorithm, TrainingRunSpec } from "../crds/trainingrun.ts";
 import { collect } from "./collect.ts";
 import type { Collected } from "./context.ts";
 import type { Engine, Listener } from "./engine/index.ts";
-import type { Generation } from "./rollout/generation.ts";
+import type { Generation, Writers } from "./rollout/generation.ts";
 import { Rollout } from "./rollout/rollout.ts";
 import type { Run } from "./run.ts";
 import type { WaitOptions } from "./server/waiting.ts";
@@ -22,6 +22,7 @@ export const newStorePath = () => join(folder, `${stores++}.sqlite`);
 export function specOf(algorithm: Partial<Algorithm>): TrainingRunSpec {
   return {
     seed: 3,
+    stopping: { iterations: 100 },
     algorithm: {
       ...{ batchSize: 4, oversampling: 1.5, collection: "CarryOver", maxStaleness: 2, stalenessPolicy: "Wait" },
       ...algorithm,
@@ -67,9 +68,14 @@ export class HeldEngine {
 }
 
 /** A rollout of programs that say nothing. */
-export function rolloutOf(spec: TrainingRunSpec, store: Store, engine: Pick<Engine, "generate">): Rollout {
+export function rolloutOf(
+  spec: TrainingRunSpec,
+  store: Store,
+  engine: Pick<Engine, "generate">,
+  writers?: Writers,
+): Rollout {
   return new Rollout({
-    ...{ engine, store, spec, nextNumber: store.nextSequence() },
+    ...{ engine, writers, store, spec, nextNumber: store.nextSequence() },
     addSamples: async (samples) => store.addSamples(samples),
     task: {
       ...{ name: "diamonds", description: "Predict.", columns: [], files: [] },

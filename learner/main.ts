@@ -185,7 +185,13 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const phases = new Phases(context, signal, suspension.signal);
   const generators = startGenerators(it, { engine, device, policy, phases, progress: context.progress });
   const rollout = new Rollout({
-    ...{ engine, writers: generators, store, spec, addSamples: (samples) => server.write(() => store.addSamples(samples)) },
+    ...{
+      engine,
+      writers: generators,
+      store,
+      spec,
+      addSamples: (samples) => server.write(() => store.addSamples(samples)),
+    },
     task: readPromptTask(task, spec.prompts.dataSnippetRows, packagesOf(spec)),
     encode: (messages) => tokenizer.encodeChat(messages),
     decode: (tokens) => tokenizer.decode(tokens),

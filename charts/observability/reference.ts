@@ -37,6 +37,7 @@ const LABELS: Record<string, string> = {
   name: "of the work queue, `trainingrun`; of the lease, `longrun-controller`",
   code: "HTTP status, or `<error>` where no answer came",
   method: "HTTP method",
+  fault: "`lost`, `oldVersion`, `logProbs`",
   use: `of the engine's seconds: ${quoted(ENGINE_USES)}`,
   verb: "HTTP method",
   host: "the API server",

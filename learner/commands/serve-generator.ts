@@ -43,7 +43,9 @@ interface Values {
 export async function serveGenerator(values: Values, say: (line: string) => void): Promise<number> {
   for (const option of ["adapter", "run"] as const)
     if (values[option] !== undefined)
-      throw new InputError(`--${option} is given with --tls: a generator gets its weights from the learner; leave it out`);
+      throw new InputError(
+        `--${option} is given with --tls: a generator gets its weights from the learner; leave it out`,
+      );
   const port = wholeNumber(values.port ?? String(GENERATOR_DEFAULTS.port), "--port", 0);
   const probePort = wholeNumber(values["probe-port"], "--probe-port", 0);
   const drainSeconds = wholeNumber(values["drain-seconds"], "--drain-seconds", 0);
@@ -65,7 +67,9 @@ export async function serveGenerator(values: Values, say: (line: string) => void
     const how = { backend, host, port, probePort, drainSeconds, folder, tlsDirectory: values.tls, onFault: say };
     const server = await GeneratorServer.listen(how).catch((cause: NodeJS.ErrnoException) => {
       if (cause.syscall !== "listen") throw cause;
-      throw new InputError(`--port or --probe-port: ${cause.message}; choose another, or 0 for any free one`, { cause });
+      throw new InputError(`--port or --probe-port: ${cause.message}; choose another, or 0 for any free one`, {
+        cause,
+      });
     });
     isReady = true;
     process.stdout.write(`Generator at https://${host}:${server.port}, probes at port ${server.probePort}: ${what}\n`);
@@ -91,7 +95,8 @@ async function ownEngine(values: Values): Promise<{ backend: Backend; what: stri
 }
 
 async function vllm(values: Values, url: string): Promise<{ backend: Backend; what: string }> {
-  if (URL.parse(url)?.protocol !== "http:") throw new InputError(`--vllm is ${url}; give a URL such as http://127.0.0.1:8000`);
+  if (URL.parse(url)?.protocol !== "http:")
+    throw new InputError(`--vllm is ${url}; give a URL such as http://127.0.0.1:8000`);
   const adapterFolder = required(values["adapter-folder"], "--adapter-folder", "a folder that vLLM reads, too");
   const modelName = required(values["model-name"], "--model-name", "what vLLM's --served-model-name says");
   const slots = wholeNumber(values.slots, "--slots", 1);

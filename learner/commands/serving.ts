@@ -27,4 +27,3 @@ export function onSignals(onSignal: (status: number, again: boolean) => void): v
   process.on("SIGTERM", () => onSignal(0, signals++ > 0));
   if (process.channel) process.once("disconnect", () => signals === 0 && onSignal(0, signals++ > 0));
 }
-

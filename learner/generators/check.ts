@@ -9,7 +9,7 @@ export const CHECKED_ROWS = 2;
  * Largest mean over a row's tokens of |log-prob of the generator - log-prob of the learner|, nats. `cpu`: both compute in float32. `cuda`: one of
  * them rounds to half precision. Other weights, another temperature or another model are far above both (README.md).
  */
-export const MEAN_DIFFERENCE_LIMITS = { cpu: 0.001, cuda: 0.1 };
+export const MEAN_DIFFERENCE_LIMITS = { cpu: 0.001, cuda: 0.05 };
 
 export function differenceLimit(devices: readonly GeneratorState["device"][]): number {
   return MEAN_DIFFERENCE_LIMITS[devices.includes("cuda") ? "cuda" : "cpu"];

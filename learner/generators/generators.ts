@@ -287,14 +287,19 @@ export class Generators {
       if (answer.policyVersion !== weights.policyVersion)
         throw new GeneratorError("version", `it wrote a row with policy version ${answer.policyVersion}`);
       const outside = answer.tokens.find((token) => token >= this.#o.vocabSize);
-      if (outside !== undefined) throw new GeneratorError("failed", `it wrote token ${outside}, which is not in the vocabulary`);
+      if (outside !== undefined)
+        throw new GeneratorError("failed", `it wrote token ${outside}, which is not in the vocabulary`);
       open.delete(answer.id);
       generator.rows--;
       this.#deal();
       void this.#arrive(generator, weights, check, row, answer);
     };
     try {
-      await generator.generate(weights, rows.map(({ request }) => request), onRow);
+      await generator.generate(
+        weights,
+        rows.map(({ request }) => request),
+        onRow,
+      );
       if (open.size > 0) throw new GeneratorError("failed", `it left ${open.size} rows out`);
     } catch (cause) {
       generator.rows -= open.size;
@@ -351,7 +356,9 @@ export class Generators {
       if (check.left > 0) {
         check.left--;
         const before = check.sameLogProbs;
-        check.sameLogProbs = before.then(async (same) => same && (await this.#isLearners(generator, weights, row, response)));
+        check.sameLogProbs = before.then(
+          async (same) => same && (await this.#isLearners(generator, weights, row, response)),
+        );
       }
       if (!(await check.sameLogProbs)) return this.#again([row]);
     } catch (cause) {
@@ -404,7 +411,9 @@ export class Generators {
   /** Says for how long rows have waited without a generator, and gives up in the end. */
   #lookForGenerators(): void {
     const all = [...this.#generators.values()];
-    const someWork = all.some((each) => each.rows > 0 || each.isBringing || each.notUsedBecause(this.#current) === undefined);
+    const someWork = all.some(
+      (each) => each.rows > 0 || each.isBringing || each.notUsedBecause(this.#current) === undefined,
+    );
     if (this.#calls.size === 0 || someWork) {
       this.#alone = undefined;
       return;
@@ -413,13 +422,16 @@ export class Generators {
     this.#alone ??= { since: now, saidAt: now };
     const seconds = (now - this.#alone.since) / 1000;
     const reasons = all.map((each) => `${each.name}: ${each.notUsedBecause(this.#current)}`);
-    const known = reasons.length > 0 ? reasons.join("; ") : `no address at ${this.#o.urls.map(({ host }) => host).join(", ")}`;
+    const known =
+      reasons.length > 0 ? reasons.join("; ") : `no address at ${this.#o.urls.map(({ host }) => host).join(", ")}`;
     const text = `no generator can be used for ${Math.round(seconds)} s, and ${this.#waiting.length} rows wait: ${known}`;
-    if (seconds >= this.#o.noGeneratorSeconds) return this.#failAll(new GeneratorError("none", text));
-    if (now - this.#alone.saidAt < WARN_SECONDS * 1000) return;
-    this.#alone.saidAt = now;
-    this.#o.log.warn(text);
-    this.#o.tell(text);
+    if (seconds >= this.#o.noGeneratorSeconds) {
+      this.#failAll(new GeneratorError("none", text));
+    } else if (now - this.#alone.saidAt >= WARN_SECONDS * 1000) {
+      this.#alone.saidAt = now;
+      this.#o.log.warn(text);
+      this.#o.tell(text);
+    }
   }
 
   #failAll(cause: unknown): void {

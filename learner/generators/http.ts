@@ -13,7 +13,11 @@ export interface Asked {
 }
 
 /** Returns the answer when its headers are there. @throws Error of the connection; the reason of `signal` */
-export async function send(url: URL, options: HttpsOptions, { method, headers, body, signal }: Asked): Promise<IncomingMessage> {
+export async function send(
+  url: URL,
+  options: HttpsOptions,
+  { method, headers, body, signal }: Asked,
+): Promise<IncomingMessage> {
   const how: RequestOptions = { ...options, method, headers, signal };
   const request = url.protocol === "https:" ? https.request(url, how as HttpsOptions) : http.request(url, how);
   const answer = once(request, "response") as Promise<[IncomingMessage]>;

@@ -127,7 +127,12 @@ export function parseFiles(header: unknown): WeightsFile[] {
   const files: unknown = typeof header === "string" ? parseJson(header, HEADERS.files) : undefined;
   const isFile = (file: Fields) =>
     typeof file.name === "string" && /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,120}$/.test(file.name) && isWhole(file.bytes);
-  if (!Array.isArray(files) || files.length === 0 || files.length > LIMITS.files || !files.every((f) => isFile(Object(f))))
+  if (
+    !Array.isArray(files) ||
+    files.length === 0 ||
+    files.length > LIMITS.files ||
+    !files.every((f) => isFile(Object(f)))
+  )
     return refuse(`the header ${HEADERS.files} must be a list of 1 to ${LIMITS.files} files, each with name and bytes`);
   return files as WeightsFile[];
 }

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { createWriteStream, mkdirSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
-import type { IncomingMessage, Server as HttpServer, ServerResponse } from "node:http";
+import type { Server as HttpServer, IncomingMessage, ServerResponse } from "node:http";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -118,7 +118,10 @@ export class GeneratorServer {
   /** Takes no more rows, and resolves when the running ones have ended, or were cut off after `drainSeconds`. */
   async end(): Promise<void> {
     this.#draining = true;
-    const cut = setTimeout(() => this.#cut.abort(new GeneratorError("busy", "the generator has ended")), this.#o.drainSeconds * 1000);
+    const cut = setTimeout(
+      () => this.#cut.abort(new GeneratorError("busy", "the generator has ended")),
+      this.#o.drainSeconds * 1000,
+    );
     const noticed = performance.now() + 1000 * Math.min(NOTICE_SECONDS, this.#o.drainSeconds);
     while (this.#rows > 0 || performance.now() < noticed) await sleep(LOOK_MILLISECONDS);
     clearTimeout(cut);
@@ -149,7 +152,8 @@ export class GeneratorServer {
       requireLearner(request.socket as TLSSocket);
       await this.#route(request, response);
     } catch (cause) {
-      const error = cause instanceof GeneratorError ? cause : new GeneratorError("failed", (cause as Error).message, { cause });
+      const error =
+        cause instanceof GeneratorError ? cause : new GeneratorError("failed", (cause as Error).message, { cause });
       if (error.code === "failed") this.#o.onFault(`a request failed: ${error.message}`);
       if (response.destroyed) return;
       const answer: FailedAnswer = { error: { code: error.code, message: error.message } };
@@ -183,7 +187,10 @@ export class GeneratorServer {
     const weights = this.#weights;
     if (weights?.policyVersion !== asked.policyVersion || weights.digest !== asked.digest) {
       const here = weights ? nameOf(weights) : "none";
-      throw new GeneratorError("version", `the rows are for policy version ${nameOf(asked)}; the generator has ${here}`);
+      throw new GeneratorError(
+        "version",
+        `the rows are for policy version ${nameOf(asked)}; the generator has ${here}`,
+      );
     }
     const hungUp = new AbortController();
     response.once("close", () => hungUp.abort(new GeneratorError("busy", "the learner has hung up")));
@@ -215,7 +222,10 @@ export class GeneratorServer {
     try {
       const found = await receive(request, folder, files);
       if (found !== digest)
-        throw new GeneratorError("request", `the weights' SHA-256 is ${found}, the header says ${digest}: they came damaged`);
+        throw new GeneratorError(
+          "request",
+          `the weights' SHA-256 is ${found}, the header says ${digest}: they came damaged`,
+        );
       await this.#load(folder, { policyVersion, digest, kind });
     } catch (cause) {
       await rm(folder, { recursive: true, force: true });

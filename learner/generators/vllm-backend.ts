@@ -22,8 +22,13 @@ export interface VllmOptions {
   device: Backend["device"];
 }
 
+/** Of the names of adapters. */
+const PREFIX = "longrun-";
 /** Log-probs that vLLM gives for a probability of 0. */
 const LEAST_LOG_PROB = -9999;
+/** At this temperature the log-probs of all tokens are alike but for this much, nats. */
+const HOT = 1e5;
+const HOT_SPREAD = 0.1;
 /** Seconds that vLLM may take to load an adapter or to say which models it has. */
 const ANSWER_SECONDS = 120;
 
@@ -62,9 +67,26 @@ export class VllmBackend implements Backend {
     const backend = new VllmBackend(options);
     const { data = [] } = JSON.parse(await backend.#call("/v1/models")) as { data?: { id: string }[] };
     const names = data.map(({ id }) => id);
-    if (names.includes(options.modelName)) return backend;
+    // of a sidecar that ended before
+    for (const name of names.filter((id) => id.startsWith(PREFIX)))
+      await backend.#call("/v1/unload_lora_adapter", { lora_name: name });
     const remedy = "give --model-name what vLLM's --served-model-name says";
-    throw new GeneratorError("failed", `${options.url} has ${names.join(", ")}, not ${options.modelName}; ${remedy}`);
+    if (!names.includes(options.modelName))
+      throw new GeneratorError("failed", `${options.url} has ${names.join(", ")}, not ${options.modelName}; ${remedy}`);
+    await backend.#checkLogProbs();
+    return backend;
+  }
+
+  /** Far above temperature 1 all tokens are equally probable, unless log-probs are those before the temperature: vLLM's default. */
+  async #checkLogProbs(): Promise<void> {
+    const sampling = { seed: 1, temperature: HOT, topP: 1, maxTokens: 16, stopTokens: [] };
+    const row = { id: "", prompt: [1, 2, 3], ...sampling };
+    const signal = AbortSignal.timeout(ANSWER_SECONDS * 1000);
+    const { logProbs } = rowOf(row, await this.#complete(this.#o.modelName, row, signal));
+    const [least, most] = [Math.min(...logProbs), Math.max(...logProbs)];
+    if (most - least < HOT_SPREAD) return;
+    const found = `at temperature ${HOT} drawn tokens have log-probs from ${least} to ${most}`;
+    throw new GeneratorError("failed", `${found}: start vLLM with --logprobs-mode processed_logprobs`);
   }
 
   /** vLLM that was started again has none. */
@@ -77,8 +99,11 @@ export class VllmBackend implements Backend {
   /** Each version has a name of its own: vLLM's prefix cache goes by the name, and would mix two versions under one. */
   async load(folder: string, { policyVersion, digest, kind }: WeightsName & { kind: WeightsKind }): Promise<void> {
     if (kind !== "adapter")
-      throw new GeneratorError("request", "vLLM takes adapters alone: train with model.adaptation.type LoRA, or use engine Longrun");
-    const name = `longrun-${policyVersion}-${digest.slice(0, 12)}`;
+      throw new GeneratorError(
+        "request",
+        "vLLM takes adapters alone: train with model.adaptation.type LoRA, or use engine Longrun",
+      );
+    const name = `${PREFIX}${policyVersion}-${digest.slice(0, 12)}`;
     const own = join(this.#o.adapterFolder, name);
     await rm(own, { recursive: true, force: true });
     await rename(folder, own);
@@ -121,7 +146,9 @@ export class VllmBackend implements Backend {
     if (topP !== 1) throw new GeneratorError("request", `topP is ${topP}: with vLLM model.topP must be 1`);
     const sampling = { seed, temperature, top_p: 1, max_tokens: maxTokens, stop_token_ids: stopTokens };
     const output = { logprobs: 0, return_token_ids: true, skip_special_tokens: false };
-    return JSON.parse(await this.#call("/v1/completions", { model, prompt, ...sampling, ...output }, signal)) as Completion;
+    return JSON.parse(
+      await this.#call("/v1/completions", { model, prompt, ...sampling, ...output }, signal),
+    ) as Completion;
   }
 
   async #unloadIfUnused(adapter: LoadedAdapter): Promise<void> {
@@ -139,7 +166,10 @@ export class VllmBackend implements Backend {
       throw new GeneratorError("failed", `vLLM at ${url} does not answer: ${cause.message}`, { cause });
     });
     if (status === 200) return text;
-    throw new GeneratorError(status === 400 ? "request" : "failed", `vLLM answered ${status} to ${path}: ${text.slice(0, 500)}`);
+    throw new GeneratorError(
+      status === 400 ? "request" : "failed",
+      `vLLM answered ${status} to ${path}: ${text.slice(0, 500)}`,
+    );
   }
 }
 

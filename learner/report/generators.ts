@@ -23,7 +23,9 @@ export function generatorSentence(lines: readonly IterationMetrics[]): string {
     "Generators wrote the solutions.",
     faults.length > 0 ? `A generator ${faults.join(", ")}; it was not used until that was over.` : "None failed.",
     moved > 0 ? `${count(moved)} rows were written by another generator than the one that began them.` : "",
-    unchecked > 0 ? `The log-probs of ${count(unchecked)} rows could not be compared: the learner had newer weights.` : "",
+    unchecked > 0
+      ? `The log-probs of ${count(unchecked)} rows could not be compared: the learner had newer weights.`
+      : "",
   ]
     .filter((part) => part !== "")
     .join(" ");

@@ -170,7 +170,8 @@ export class Generation {
     const count = prompts * perPrompt;
     const from = this.#nextNumbers(count);
     const numbers = Array.from({ length: count }, (_, i) => from + i);
-    for (let first = from; first < from + count; first += perPrompt) this.underway.set(sampleId(first), { left: perPrompt, iteration });
+    for (let first = from; first < from + count; first += perPrompt)
+      this.underway.set(sampleId(first), { left: perPrompt, iteration });
     this.begun += count;
     this.#inBackground(this.#generate(numbers));
   }

@@ -8,6 +8,7 @@ import { busy } from "./busy.ts";
 import { controller } from "./controller.ts";
 import { corpus } from "./corpus.ts";
 import { durations } from "./durations.ts";
+import { generators } from "./generators.ts";
 import { gpu } from "./gpu.ts";
 import { grading } from "./grading.ts";
 import { idle } from "./idle.ts";
@@ -22,11 +23,12 @@ import { soak } from "./soak.ts";
 
 const BENCHES: Record<string, Bench> = {
   ...{ overhead, idle, busy, queue, durations, grading },
-  ...{ overlap, learner, gpu, rehearsal, active, controller, learning, algorithms, corpus, soak },
+  ...{ overlap, generators, learner, gpu, rehearsal, active, controller, learning, algorithms, corpus, soak },
 };
 /** These take long, so they run only when they are named. */
 const ONLY_NAMED = [
   "overlap",
+  "generators",
   "learner",
   "gpu",
   "rehearsal",

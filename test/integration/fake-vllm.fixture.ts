@@ -1,0 +1,117 @@
+/**
+ * A server with the part of vLLM's API that a generator uses, and our engine behind it. Shapes, statuses and messages are those of vLLM's
+ * `entrypoints/openai/completion/protocol.py` at commit 002032ee2b18e1f7bd924ec47b62504ba3866063, and of a vLLM 0.32.0 that was asked.
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { FROZEN, type RunningEngine, readAdapter, readConfig, startEngine } from "../../learner/engine/index.ts";
+
+interface Completion {
+  model: string;
+  prompt: number[];
+  seed: number;
+  temperature: number;
+  top_p: number;
+  max_tokens: number;
+  stop_token_ids: number[];
+  logprobs: number;
+  return_token_ids: boolean;
+}
+
+export class FakeVllm {
+  readonly #model: string;
+  readonly #adapters = new Map<string, RunningEngine>();
+  #base: RunningEngine | undefined;
+  /** As with vLLM's default `--logprobs-mode raw_logprobs`. */
+  rawLogProbs = false;
+  readonly #server = createServer((request, response) => void this.#respond(request, response));
+  /** Paths and bodies of all requests but those for the list of models. */
+  readonly asked: { path: string; body: Record<string, unknown> }[] = [];
+
+  constructor(model: string) {
+    this.#model = model;
+  }
+
+  async listen(port = 0): Promise<string> {
+    await new Promise<void>((resolve) => this.#server.listen(port, "127.0.0.1", resolve));
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  /** As after a start: without adapters. */
+  async forget(): Promise<void> {
+    for (const engine of this.#adapters.values()) await engine.close();
+    this.#adapters.clear();
+  }
+
+  async close(): Promise<void> {
+    await this.forget();
+    await this.#base?.close();
+    this.#server.closeAllConnections();
+    this.#server.close();
+  }
+
+  get loaded(): string[] {
+    return [...this.#adapters.keys()];
+  }
+
+  async #respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const path = request.url!;
+    const answer = (status: number, body: object | string) =>
+      response.writeHead(status).end(typeof body === "string" ? body : JSON.stringify(body));
+    const refuse = (code: number, message: string, type: string) =>
+      answer(code, { error: { message, type, param: null, code } });
+    if (path === "/v1/models")
+      return void answer(200, {
+        object: "list",
+        data: ["policy", ...this.loaded].map((id) => ({ id, object: "model" })),
+      });
+    const body = JSON.parse(Buffer.concat(chunks).toString()) as Record<string, unknown>;
+    this.asked.push({ path, body });
+    const name = body.lora_name as string;
+    if (path === "/v1/load_lora_adapter") {
+      if (this.#adapters.has(name))
+        return void refuse(400, `The lora adapter '${name}' has already been loaded.`, "InvalidUserInput");
+      const folder = body.lora_path as string;
+      const { lora } = readAdapter(folder, readConfig(this.#model));
+      const engine = await startEngine({
+        model: this.#model,
+        threads: 1,
+        slots: 4,
+        positions: 512,
+        adapter: { ...lora, seed: 0, folder },
+      });
+      this.#adapters.set(name, engine);
+      return void answer(200, `Success: LoRA adapter '${name}' added successfully.`);
+    }
+    if (path === "/v1/unload_lora_adapter") {
+      const engine = this.#adapters.get(name);
+      this.#adapters.delete(name);
+      await engine?.close();
+      return void answer(200, `Success: LoRA adapter '${name}' removed successfully.`);
+    }
+    const asked = body as unknown as Completion;
+    this.#base ??= await startEngine({ model: this.#model, threads: 1, slots: 4, positions: 512, adapter: FROZEN });
+    const engine = asked.model === "policy" ? this.#base : this.#adapters.get(asked.model);
+    if (!engine) return void refuse(404, `The model \`${asked.model}\` does not exist.`, "NotFoundError");
+    const { seed, temperature, top_p: topP, max_tokens: maxNewTokens, stop_token_ids: eosIds } = asked;
+    const how = { seeds: [seed], temperature, topP, maxNewTokens, eosIds };
+    const [row] = await engine.generate([Int32Array.from(asked.prompt)], how);
+    if (this.rawLogProbs) {
+      const sequence = { prompt: Int32Array.from(asked.prompt), response: row!.response };
+      const [raw] = await engine.evaluate([sequence], { temperature: 1, values: false, reference: false });
+      row!.logProbs.set(raw!.logProbs);
+    }
+    const logprobs = { text_offset: [], token_logprobs: Array.from(row!.logProbs), tokens: [], top_logprobs: [] };
+    const choice = {
+      index: 0,
+      text: "",
+      logprobs,
+      finish_reason: row!.finished ? "stop" : "length",
+      stop_reason: null,
+    };
+    const choices = [{ ...choice, token_ids: Array.from(row!.response), prompt_token_ids: asked.prompt }];
+    answer(200, { id: "cmpl-1", object: "text_completion", created: 0, model: asked.model, choices });
+  }
+}

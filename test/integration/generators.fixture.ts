@@ -1,0 +1,171 @@
+/** Tests of generators: certificates, `longrun serve --tls` as real processes, the learner's side, and samples written as a run writes them. */
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { after, before } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { specOf } from "../../learner/collect.fixture.ts";
+import { type RunningEngine, readConfig, readEosIds, readTokenizer, startEngine } from "../../learner/engine/index.ts";
+import type { Backend } from "../../learner/generators/backend.ts";
+import { Generators, type GeneratorsOptions } from "../../learner/generators/generators.ts";
+import { GeneratorServer } from "../../learner/generators/server.ts";
+import { createLog } from "../../learner/log.ts";
+import { Rollout } from "../../learner/rollout/rollout.ts";
+import { openStore } from "../../learner/store/store.ts";
+import type { Sample } from "../../learner/store/types.ts";
+import { createAuthority, createCertificate, type KeyAndCertificate, writeTlsFiles } from "../../proto/certificates.ts";
+
+const path = (name: string) => fileURLToPath(new URL(`../../${name}`, import.meta.url));
+const COMMAND = path("learner/commands/serve-command.ts");
+export const POLICY = path("manifests/quickstart/policy");
+export const LORA = { rank: 4, alpha: 8, targets: ["q_proj", "v_proj"] as const, seed: 1 };
+export const tokenizer = readTokenizer(POLICY);
+export const config = readConfig(POLICY);
+
+export const folder = mkdtempSync(join(tmpdir(), "longrun-generators-"));
+export const tls = (name: string) => join(folder, name);
+const children: ChildProcess[] = [];
+const closing: (() => Promise<unknown>)[] = [];
+before(async () => {
+  const authority = await createAuthority({ validSeconds: 3600 });
+  const write = async (name: string, role: "learner" | "generator" | "actor", by: KeyAndCertificate) =>
+    writeTlsFiles(tls(name), await createCertificate(by, { role, name, hosts: ["127.0.0.1"], validSeconds: 3600 }));
+  for (const role of ["learner", "generator", "actor"] as const) await write(role, role, authority);
+  await write("stranger", "learner", await createAuthority({ validSeconds: 3600 }));
+});
+after(async () => {
+  for (const child of children) child.kill("SIGKILL");
+  for (const close of closing.reverse()) await close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Starts `longrun serve --tls` and waits until it listens. */
+export async function serve(...args: string[]) {
+  const common = ["--host", "127.0.0.1", "--port", "0", "--probe-port", "0", "--slots", "4"];
+  const child = spawn(process.execPath, [COMMAND, "--tls", tls("generator"), ...common, ...args]);
+  children.push(child);
+  let said = "";
+  child.stderr.on("data", (text: Buffer) => {
+    said += text;
+  });
+  const exited = once(child, "exit") as Promise<[number | null, NodeJS.Signals | null]>;
+  const [line] = (await Promise.race([
+    once(createInterface(child.stdout), "line"),
+    exited.then(([status]) => assert.fail(`status ${status}: ${said}`)),
+  ])) as [string];
+  const [, url, probes] = /^Generator at (https:\S+), probes at port (\d+): /.exec(line) ?? assert.fail(line);
+  return { child, url: new URL(url!), probes: `http://127.0.0.1:${probes}`, exited, said: () => said };
+}
+export const ofQuickstart = () => serve("--model", POLICY, "--threads", "1", "--device", "cpu", "--context", "512");
+
+/** A generator of this process, whose backend may lie. */
+export async function lying(backend: Backend, name: string) {
+  const server = await GeneratorServer.listen({
+    ...{ backend, host: "127.0.0.1", port: 0, probePort: 0, tlsDirectory: tls("generator"), drainSeconds: 5 },
+    ...{ folder: join(folder, name), onFault: () => {} },
+  });
+  closing.push(() => server.end());
+  return { url: new URL(`https://127.0.0.1:${server.port}`), server };
+}
+
+/** The learner's side: an engine with its own weights, and the generators. */
+export async function learner(urls: URL[], kind: "adapter" | "full", o: Partial<GeneratorsOptions> = {}) {
+  const engine = await startEngine({
+    ...{ model: POLICY, threads: 1, slots: 4, positions: 512 },
+    ...(kind === "adapter" && { adapter: LORA }),
+  });
+  closing.push(() => engine.close());
+  const warnings: string[] = [];
+  const log = createLog("learner", "silent");
+  log.warn = (_: unknown, text?: string) => void warnings.push(text ?? String(_));
+  let current = 0;
+  const generators = new Generators({
+    ...{ urls, tlsDirectory: tls("learner"), engine, device: "cpu", eosIds: readEosIds(POLICY), log },
+    ...{ vocabSize: config.vocabSize, directory: mkdtempSync(join(folder, "weights-")), noGeneratorSeconds: 60 },
+    ...{ isCurrent: (version) => version === current, tell: () => {}, signal: new AbortController().signal },
+    ...o,
+  });
+  closing.push(() => generators.close());
+  return {
+    ...{ engine, generators, warnings },
+    /** Resolves when every generator has the engine's weights. */
+    publish: async (version: number) => {
+      current = version;
+      await generators.publish(version);
+      while (!generators.status.generators.every((each) => each.ready) || generators.slots < 4 * urls.length)
+        await sleep(20);
+    },
+  };
+}
+
+/** Writes samples as a run does. @returns them in their order */
+export class Writing {
+  readonly #store = openStore(join(mkdtempSync(join(folder, "store-")), "store.sqlite"), { leaseSeconds: 60 });
+  readonly #engine: RunningEngine;
+  readonly #generators: Generators | undefined;
+  readonly #begun = this.#store.beginLineage(() => true);
+
+  constructor(engine: RunningEngine, generators?: Generators) {
+    this.#engine = engine;
+    this.#generators = generators;
+  }
+
+  async samples(version: number, prompts = 12, onStored = () => {}): Promise<Sample[]> {
+    await this.#begun;
+    const spec = specOf({ collection: "WaitAll" });
+    Object.assign(spec.model, { maxPromptTokens: 256, maxResponseTokens: 96, temperature: 0.8 });
+    const rollout = new Rollout({
+      ...{ engine: this.#engine, writers: this.#generators, store: this.#store, spec },
+      nextNumber: this.#store.nextSequence(),
+      addSamples: async (samples) => {
+        this.#store.addSamples(samples);
+        onStored();
+      },
+      task: {
+        ...{ name: "diamonds", description: "Predict the price.", columns: [], files: [] },
+        ...{ snippet: [], submissionFormat: [], packages: [] },
+      },
+      encode: (messages) => tokenizer.encode(messages.map(({ content }) => content).join("\n")).subarray(0, 256),
+      decode: (tokens) => tokenizer.decode(tokens),
+    });
+    const generation = rollout.generation(version);
+    generation.begin(prompts);
+    await generation.end();
+    return this.#store.samplesFor("training").filter(({ iteration }) => iteration === version);
+  }
+}
+
+/** A step that changes the policy's log-probs by much more than rounding. */
+export async function train(engine: RunningEngine): Promise<void> {
+  const sequence = { prompt: Int32Array.of(1, 2, 3), response: Int32Array.of(4, 5, 6, 7) };
+  const adam = { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weightDecay: 0 };
+  const step = { learningRate: 0.02, gradientClip: 1, adam, aggregation: "TokenMean", microBatchSize: 1 } as const;
+  await engine.pretrain([sequence], step);
+  await engine.pretrain([sequence], step);
+}
+
+export const written = (samples: Sample[]) =>
+  samples.map(({ id, iteration, promptTokens, responseTokens, behaviourLogProbs, truncated, executionSeed }) => {
+    return { id, iteration, promptTokens, responseTokens, behaviourLogProbs, truncated, executionSeed };
+  });
+
+/** What the learner's own engine writes: two versions. */
+export async function alone(kind: "adapter" | "full") {
+  const engine = await startEngine({
+    ...{ model: POLICY, threads: 1, slots: 4, positions: 512 },
+    ...(kind === "adapter" && { adapter: LORA }),
+  });
+  try {
+    const writing = new Writing(engine);
+    const first = await writing.samples(0);
+    await train(engine);
+    return [written(first), written(await writing.samples(1))];
+  } finally {
+    await engine.close();
+  }
+}

@@ -1,0 +1,95 @@
+/**
+ * The sidecar in front of vLLM: with a server that has vLLM's API and our engine, and with a real vLLM where LONGRUN_VLLM names one
+ * (learner/generators/README.md says how to start it).
+ */
+import assert from "node:assert/strict";
+import { existsSync, mkdtempSync } from "node:fs";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { FakeVllm } from "./fake-vllm.fixture.ts";
+import { alone, folder, learner, POLICY, serve, train, Writing, written } from "./generators.fixture.ts";
+
+const fake = new FakeVllm(POLICY);
+after(() => fake.close());
+
+async function sidecar(vllm: string) {
+  const adapters = mkdtempSync(join(folder, "adapters-"));
+  const how = ["--vllm", vllm, "--adapter-folder", adapters, "--model-name", "policy", "--device", "cpu"];
+  return { adapters, ...(await serve(...how)) };
+}
+
+test("every version is an adapter of its own name, the one before is unloaded, and rows are token ids with their log-probs", async () => {
+  const { url, adapters } = await sidecar(await fake.listen());
+  const { engine, generators, publish } = await learner([url], "adapter");
+  const writing = new Writing(engine, generators);
+  await publish(0);
+  const first = written(await writing.samples(0));
+  const [name] = fake.loaded;
+  assert.match(name!, /^longrun-0-[0-9a-f]{12}$/);
+  await train(engine);
+  await publish(1);
+  const second = written(await writing.samples(1));
+  assert.deepEqual([first, second], await alone("adapter"));
+  assert.match(fake.loaded.join(), /^longrun-1-[0-9a-f]{12}$/);
+  assert.deepEqual([existsSync(join(adapters, name!)), existsSync(join(adapters, fake.loaded[0]!))], [false, true]);
+  const { body } = fake.asked.find(({ body: { model } }) => model === name)!;
+  const { model, temperature, top_p, max_tokens, logprobs, return_token_ids, skip_special_tokens } = body;
+  assert.deepEqual(
+    { model, temperature, top_p, max_tokens, logprobs, return_token_ids, skip_special_tokens },
+    {
+      model: name,
+      temperature: 0.8,
+      top_p: 1,
+      max_tokens: 96,
+      logprobs: 0,
+      return_token_ids: true,
+      skip_special_tokens: false,
+    },
+  );
+
+  await fake.forget();
+  assert.equal(written(await writing.samples(1, 4)).length, 16, "vLLM was started again: it gets the adapter again");
+
+  const refused = { seeds: [1], temperature: 1, topP: 0.9, maxNewTokens: 4 };
+  await assert.rejects(generators.generate([Int32Array.of(1)], refused), {
+    message: /topP is 0\.9: with vLLM model\.topP must be 1/,
+  });
+});
+
+test("weights that are no adapter are refused with the remedy", async () => {
+  const vllm = new FakeVllm(POLICY);
+  after(() => vllm.close());
+  const { url } = await sidecar(await vllm.listen());
+  const { generators } = await learner([url], "full");
+  await generators.publish(0);
+  while (!/takes no weights/.test(generators.status.generators[0]?.notUsedBecause ?? "")) await sleep(20);
+  assert.match(
+    generators.status.generators[0]!.notUsedBecause,
+    /train with model\.adaptation\.type LoRA, or use engine Longrun/,
+  );
+});
+
+test("a vLLM whose log-probs ignore the temperature is refused at the start", async () => {
+  const vllm = new FakeVllm(POLICY);
+  after(() => vllm.close());
+  vllm.rawLogProbs = true;
+  const url = await vllm.listen();
+  await assert.rejects(sidecar(url), /status 1: .*start vLLM with --logprobs-mode processed_logprobs/s);
+});
+
+const real = process.env.LONGRUN_VLLM;
+test("a real vLLM", {
+  skip: real === undefined && "LONGRUN_VLLM names no vLLM with the quickstart's policy",
+}, async () => {
+  const { url } = await sidecar(real!);
+  const { engine, generators, warnings, publish } = await learner([url], "adapter");
+  const writing = new Writing(engine, generators);
+  for (const version of [0, 1]) {
+    await publish(version);
+    assert.equal((await writing.samples(version)).length, 12, warnings.join("\n"));
+    await train(engine);
+  }
+  const { faults } = generators.takeCounts();
+  assert.deepEqual(faults, { lost: 0, oldVersion: 0, logProbs: 0 }, warnings.join("\n"));
+});
