@@ -713,6 +713,12 @@ const GENERATION: RuleCase[] = [
   })),
   {
     at: "spec",
+    message: "with top-p vLLM's log-probs",
+    refused: [`model={${VOLUME}, ${LORA}, topP: 0.9}`, `generation={${VLLM}}`],
+    accepted: [`model={${VOLUME}, ${LORA}, topP: 0.9}`, "generation={}"],
+  },
+  {
+    at: "spec",
     message: "vLLM's image has none of longrun's policies",
     refused: [`model={policy: quickstart, ${LORA}}`, `generation={${VLLM}}`],
     accepted: [`model={policy: quickstart, ${LORA}}`, "generation={}"],
